@@ -1,12 +1,7 @@
-/* Open sagas, which an agent drives: opened here, ended well here; their calls are in calls.c, abort is that of every
- * saga. */
+/* Open sagas, which an agent drives, are opened here. Their calls are in calls.c, their end in changes.c. */
 #include "api/sagas.h"
 
 #include "base/instant.h"
-
-#define COMPLETE_WAIT_MS 30000
-
-/* --- opening --- */
 
 struct open_state {
     struct slice open, saga, input, version, id, tags, deadline, on_timeout, budget, loop;
@@ -130,22 +125,5 @@ void handle_open_saga(struct api_request *request)
     if (request_read_wait(request, 0) && request_read_body(request, members, COUNT_OF(members), check_open)) {
         request->engine.wants_saga = request->wait_ms == 0;
         request_ask(request, engine_open_saga, saga_on_started);
-    }
-}
-
-/* --- ending --- */
-
-void handle_complete_saga(struct api_request *request)
-{
-    struct slice *output = arena_alloc(request->arena, sizeof(*output));
-    const struct member members[] = {{"output", JSON_NONE, false, false, output}};
-    struct saga_id id;
-
-    if (request_read_saga_id(request, &id) && request_read_wait(request, COMPLETE_WAIT_MS) &&
-        request_read_body(request, members, COUNT_OF(members), NULL)) {
-        request->engine.in.complete.id = id;
-        request->engine.in.complete.output = *output;
-        request->engine.in.complete.wait_ms = request->wait_ms;
-        request_ask(request, engine_complete_saga, request_on_answer);
     }
 }

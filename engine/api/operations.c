@@ -1,4 +1,4 @@
-/* Operations: read, one more execution of one signed off, and what one cost. Calls, which make them, are in calls.c. */
+/* Operations, as they are read. Calls, which make them, are in calls.c; what people do to them in changes.c. */
 #include "api/request.h"
 
 void handle_list_operations(struct api_request *request)
@@ -30,54 +30,5 @@ void handle_get_operation(struct api_request *request)
 {
     if (request_read_key(request, &request->engine.in.operation.key)) {
         request_ask(request, engine_get_operation, request_on_answer);
-    }
-}
-
-static void check_bypass(struct api_request *request, struct faults *faults)
-{
-    struct slice *reason = request->state;
-
-    request->engine.in.bypass.reason = read_note(*reason, SLICE("/reason"), request->arena, faults);
-}
-
-void handle_bypass(struct api_request *request)
-{
-    struct slice *reason = arena_alloc(request->arena, sizeof(*reason));
-    const struct member members[] = {{"reason", JSON_STRING, true, false, reason}};
-
-    request->state = reason;
-    if (request_read_key(request, &request->engine.in.bypass.key) &&
-        request_read_body(request, members, COUNT_OF(members), check_bypass)) {
-        request_ask(request, engine_bypass, request_on_answer);
-    }
-}
-
-struct cost_state {
-    struct slice micros, note;
-};
-
-static void check_cost(struct api_request *request, struct faults *faults)
-{
-    struct cost_state *state = request->state;
-    struct engine_request *engine = &request->engine;
-
-    if (state->micros.ptr && (!json_i64(state->micros, &engine->in.cost.micros) || engine->in.cost.micros < 0 ||
-                              engine->in.cost.micros > COST_MICROS_MAX)) {
-        faults_add(faults, SLICE("/micros"), "a cost is a whole number of millionths of your currency, from 0 to %lld",
-                   (long long)COST_MICROS_MAX);
-    }
-    engine->in.cost.note = read_note(state->note, SLICE("/note"), request->arena, faults);
-}
-
-void handle_say_cost(struct api_request *request)
-{
-    struct cost_state *state = arena_alloc(request->arena, sizeof(*state));
-    const struct member members[] = {{"micros", JSON_NUMBER, true, false, &state->micros},
-                                     {"note", JSON_STRING, true, false, &state->note}};
-
-    request->state = state;
-    if (request_read_key(request, &request->engine.in.cost.key) &&
-        request_read_body(request, members, COUNT_OF(members), check_cost)) {
-        request_ask(request, engine_say_cost, request_on_answer);
     }
 }

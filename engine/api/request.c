@@ -12,7 +12,6 @@
 #define WAIT_MS_MAX (5 * 60 * 1000)
 #define LIMIT_DEFAULT 50
 #define LIMIT_MAX 500
-#define NOTE_CHARACTERS_MAX 1000
 #define IDEMPOTENCY_KEY_BYTES_MAX 256
 #define BATCH_FAULTS_MAX 5
 
@@ -256,11 +255,27 @@ static bool only_not_supported(const struct faults *faults)
     return faults->count > 0;
 }
 
+bool request_is_good(struct api_request *request, const struct faults *faults)
+{
+    struct err err = {0};
+
+    if (faults->count == 0) {
+        return true;
+    }
+    if (only_not_supported(faults)) {
+        (void)err_set(&err, ERR_UNSUPPORTED, "the body has members that this version does not support yet");
+    } else {
+        (void)err_set(&err, ERR_INVALID, "the body is wrong in %zu place%s, each named in \"errors\"", faults->count,
+                      faults->count == 1 ? "" : "s");
+    }
+    request_problem_of(request, &err, faults);
+    return false;
+}
+
 bool request_read_body(struct api_request *request, const struct member *members, size_t count,
                        void (*more)(struct api_request *request, struct faults *faults))
 {
     struct faults faults;
-    struct err err = {0};
 
     faults_init(&faults, request->arena);
     if (request->batch) { /* a thousand of them have a list each */
@@ -279,17 +294,7 @@ bool request_read_body(struct api_request *request, const struct member *members
             more(request, &faults);
         }
     }
-    if (faults.count == 0) {
-        return true;
-    }
-    if (only_not_supported(&faults)) {
-        (void)err_set(&err, ERR_UNSUPPORTED, "the body has members that this version does not support yet");
-    } else {
-        (void)err_set(&err, ERR_INVALID, "the body is wrong in %zu place%s, each named in \"errors\"", faults.count,
-                      faults.count == 1 ? "" : "s");
-    }
-    request_problem_of(request, &err, &faults);
-    return false;
+    return request_is_good(request, &faults);
 }
 
 /* A caller that waits keeps a connection. So many are let in that others still find one. */
@@ -408,26 +413,4 @@ bool text_is_plain(struct slice text, size_t bytes_max)
         }
     }
     return text.len > 0 && text.len <= bytes_max && text_is_utf8(text);
-}
-
-static size_t characters(struct slice text)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < text.len; i++) {
-        count += ((unsigned char)text.ptr[i] & 0xc0) != 0x80; /* not the rest of a character of UTF-8 */
-    }
-    return count;
-}
-
-struct slice read_note(struct slice json, struct slice pointer, struct arena *arena, struct faults *faults)
-{
-    struct slice text = json_string(json, arena);
-
-    if (text.ptr && slice_trim(text).len == 0) {
-        faults_add(faults, pointer, "say why, for those who read the log later");
-    } else if (characters(text) > NOTE_CHARACTERS_MAX) {
-        faults_add(faults, pointer, "longer than %d characters", NOTE_CHARACTERS_MAX);
-    }
-    return text;
 }

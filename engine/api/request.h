@@ -104,6 +104,8 @@ struct member { /* of a body */
 /* Every fault is reported at once, with its pointer. `more` adds faults of the caller's own; may be NULL. */
 bool request_read_body(struct api_request *request, const struct member *members, size_t count,
                        void (*more)(struct api_request *request, struct faults *faults));
+/* No fault was found? Else they are the answer. */
+bool request_is_good(struct api_request *request, const struct faults *faults);
 /* ?wait=5s into wait_ms, at most 5 minutes. Refused when as many callers wait already as may. */
 bool request_read_wait(struct api_request *request, int64_t otherwise_ms);
 bool request_read_limit(struct api_request *request); /* ?limit= into limit: 50, 1 to 500 */
@@ -127,8 +129,6 @@ bool request_read_number(struct api_request *request, const char *what, uint64_t
  * bytes. */
 struct slice request_idempotency_key(const struct api_request *request, struct faults *faults);
 bool text_is_plain(struct slice text, size_t bytes_max); /* 1 to so many bytes of UTF-8, no control characters */
-/* A person's words: the text of the JSON string, or a fault when it is blank or longer than 1000 characters. */
-struct slice read_note(struct slice json, struct slice pointer, struct arena *arena, struct faults *faults);
 /* What every ending of a request for the engine's `call` result shares: headers of a replay. */
 void request_put_replay_headers(struct api_request *request);
 
@@ -142,29 +142,20 @@ void handle_start_batch(struct api_request *request); /* gets its body as it cam
 void handle_list_sagas(struct api_request *request);
 void handle_get_saga(struct api_request *request);
 void handle_open_saga(struct api_request *request);
-void handle_complete_saga(struct api_request *request);
-void handle_resume_saga(struct api_request *request);
-void handle_abort_saga(struct api_request *request);
-void handle_pause_saga(struct api_request *request);
-void handle_signal_saga(struct api_request *request);
 void handle_list_approvals(struct api_request *request);
 void handle_get_approval(struct api_request *request);
-void handle_decide(struct api_request *request);
 void handle_get_log(struct api_request *request);
 void handle_list_operations(struct api_request *request);
 void handle_get_operation(struct api_request *request);
 void handle_call(struct api_request *request); /* outside any saga */
 void handle_call_in_saga(struct api_request *request);
-void handle_bypass(struct api_request *request);
-void handle_say_cost(struct api_request *request);
+void handle_change(struct api_request *request); /* any verb, by the row of the route */
 void handle_list_escalations(struct api_request *request);
 void handle_me(struct api_request *request);
 void handle_get_escalation(struct api_request *request);
 void handle_preview_saga(struct api_request *request);
 void handle_preview_operation(struct api_request *request);
 void handle_preview_escalation(struct api_request *request);
-void handle_resolve(struct api_request *request);
-void handle_resolve_operation(struct api_request *request);
 bool request_read_key(struct api_request *request,
                       struct op_key *out); /* the operation of the path; false: it has been answered */
 void handle_get_stats(struct api_request *request);

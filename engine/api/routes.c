@@ -9,6 +9,9 @@
 #define LIST "limit cursor"
 #define BY_BUSINESS_ID "/v1/sagas/by-business-id/{name}/{business_id}"
 
+/* A verb: its row has the role, and whether it takes `wait`. */
+#define DOES(id) .handle = handle_change, .verb = &verbs[VERB_##id]
+
 const struct route routes[] = {
     {"POST", "/v1/operations", ROLE_AGENT, "wait", handle_call}, /* first: the hot ones */
     {"POST", "/v1/sagas/{id}/calls", ROLE_AGENT, "wait", handle_call_in_saga},
@@ -19,20 +22,20 @@ const struct route routes[] = {
      handle_list_sagas},
     {"GET", "/v1/sagas/{id}/preview", ROLE_READER, "", handle_preview_saga},
     {"GET", "/v1/sagas/{id}/log", ROLE_READER, LIST " follow", handle_get_log},
-    {"POST", "/v1/sagas/{id}/complete", ROLE_AGENT, "wait", handle_complete_saga},
-    {"POST", "/v1/sagas/{id}/abort", ROLE_AGENT, "", handle_abort_saga},
-    {"POST", "/v1/sagas/{id}/signals/{name}", ROLE_AGENT, "", handle_signal_saga},
-    {"POST", "/v1/sagas/{id}/pause", ROLE_OPERATOR, "", handle_pause_saga},
-    {"POST", "/v1/sagas/{id}/resume", ROLE_OPERATOR, "", handle_resume_saga},
+    {"POST", "/v1/sagas/{id}/complete", DOES(COMPLETE)},
+    {"POST", "/v1/sagas/{id}/abort", DOES(ABORT)},
+    {"POST", "/v1/sagas/{id}/signals/{name}", DOES(SIGNAL)},
+    {"POST", "/v1/sagas/{id}/pause", DOES(PAUSE)},
+    {"POST", "/v1/sagas/{id}/resume", DOES(RESUME)},
     {"GET", BY_BUSINESS_ID "", ROLE_READER, "wait", handle_get_saga},
     {"GET", BY_BUSINESS_ID "/preview", ROLE_READER, "", handle_preview_saga},
     {"GET", BY_BUSINESS_ID "/log", ROLE_READER, LIST " follow", handle_get_log},
     {"POST", BY_BUSINESS_ID "/calls", ROLE_AGENT, "wait", handle_call_in_saga},
-    {"POST", BY_BUSINESS_ID "/complete", ROLE_AGENT, "wait", handle_complete_saga},
-    {"POST", BY_BUSINESS_ID "/abort", ROLE_AGENT, "", handle_abort_saga},
-    {"POST", BY_BUSINESS_ID "/signals/{signal}", ROLE_AGENT, "", handle_signal_saga},
-    {"POST", BY_BUSINESS_ID "/pause", ROLE_OPERATOR, "", handle_pause_saga},
-    {"POST", BY_BUSINESS_ID "/resume", ROLE_OPERATOR, "", handle_resume_saga},
+    {"POST", BY_BUSINESS_ID "/complete", DOES(COMPLETE)},
+    {"POST", BY_BUSINESS_ID "/abort", DOES(ABORT)},
+    {"POST", BY_BUSINESS_ID "/signals/{signal}", DOES(SIGNAL)},
+    {"POST", BY_BUSINESS_ID "/pause", DOES(PAUSE)},
+    {"POST", BY_BUSINESS_ID "/resume", DOES(RESUME)},
     {"POST", "/v1/definitions", ROLE_ADMIN, "", handle_define},
     {"GET", "/v1/definitions", ROLE_READER, LIST, handle_get_definitions},
     {"GET", "/v1/definitions/{name}", ROLE_READER, "version", handle_get_definitions},
@@ -41,16 +44,16 @@ const struct route routes[] = {
     {"GET", "/v1/operations", ROLE_READER, LIST " tool state run", handle_list_operations},
     {"GET", "/v1/operations/{key}", ROLE_READER, "", handle_get_operation},
     {"GET", "/v1/operations/{key}/preview", ROLE_READER, "", handle_preview_operation},
-    {"POST", "/v1/operations/{key}/bypass", ROLE_OPERATOR, "", handle_bypass},
-    {"POST", "/v1/operations/{key}/cost", ROLE_OPERATOR, "", handle_say_cost},
-    {"POST", "/v1/operations/{key}/resolve", ROLE_OPERATOR, "", handle_resolve_operation},
+    {"POST", "/v1/operations/{key}/bypass", DOES(BYPASS)},
+    {"POST", "/v1/operations/{key}/cost", DOES(COST)},
+    {"POST", "/v1/operations/{key}/resolve", DOES(RESOLVE_OPERATION)},
     {"GET", "/v1/escalations", ROLE_READER, LIST " status", handle_list_escalations},
     {"GET", "/v1/escalations/{n}", ROLE_READER, "", handle_get_escalation},
     {"GET", "/v1/escalations/{n}/preview", ROLE_READER, "", handle_preview_escalation},
-    {"POST", "/v1/escalations/{n}/resolve", ROLE_OPERATOR, "", handle_resolve},
+    {"POST", "/v1/escalations/{n}/resolve", DOES(RESOLVE)},
     {"GET", "/v1/approvals", ROLE_READER, LIST " status", handle_list_approvals},
     {"GET", "/v1/approvals/{n}", ROLE_READER, "", handle_get_approval},
-    {"POST", "/v1/approvals/{n}", ROLE_AGENT, "", handle_decide}, /* the approval itself may ask for more */
+    {"POST", "/v1/approvals/{n}", DOES(DECIDE)},
     {"GET", "/v1/me", ROLE_READER, "", handle_me},
     {"GET", "/v1/stats", ROLE_READER, "", handle_get_stats},
     {"GET", "/v1/engines", ROLE_READER, "", handle_get_engines},
@@ -138,9 +141,19 @@ bool route_is_by_business_id(const struct route *route)
     return strncmp(route->pattern, BY_BUSINESS_ID, sizeof(BY_BUSINESS_ID) - 1) == 0;
 }
 
+enum role route_least(const struct route *route)
+{
+    return route->verb ? route->verb->least : route->least;
+}
+
+const char *route_query(const struct route *route)
+{
+    return !route->verb ? route->query : route->verb->wait_ms ? "wait" : "";
+}
+
 bool route_allows_query(const struct route *route, struct slice name)
 {
-    const char *at = route->query;
+    const char *at = route_query(route);
 
     while (*at) {
         size_t len = strcspn(at, " ");

@@ -3,6 +3,7 @@
 #define SAGAD_API_ROUTES_H
 
 #include "api/auth.h"
+#include "run/request/verbs.h"
 
 struct api_request;
 
@@ -11,9 +12,10 @@ struct api_request;
 struct route {
     const char *method;
     const char *pattern; /* "/v1/sagas/{id}": a part in braces matches any one part that is not empty */
-    enum role least;
-    const char *query; /* names allowed, separated by spaces; "tag.*" stands for all that begin so */
+    enum role least;     /* unless it is a verb, whose row says it: route_least() */
+    const char *query;   /* names allowed, separated by spaces; "tag.*" stands for all that begin so */
     void (*handle)(struct api_request *request); /* NULL: a route of a later version */
+    const struct verb *verb;                     /* handle_change(); NULL: it changes nothing that exists */
 };
 
 extern const struct route routes[];
@@ -30,6 +32,8 @@ struct route_match {
 void route_find(struct slice method, struct slice path, struct route_match *out);
 /* The first two parts name a saga by its business id; the handler gets its id as the first part instead. */
 bool route_is_by_business_id(const struct route *route);
+enum role route_least(const struct route *route);
+const char *route_query(const struct route *route); /* names, separated by spaces */
 bool route_allows_query(const struct route *route, struct slice name);
 
 #endif

@@ -1,4 +1,4 @@
-/* Sagas: start, read, list, abort. POST /v1/sagas is the hot path: one check and one walk over the body, no copy of a
+/* Sagas: start, read, list. POST /v1/sagas is the hot path: one check and one walk over the body, no copy of a
  * payload. */
 #include "api/sagas.h"
 
@@ -198,33 +198,6 @@ void handle_start_saga(struct api_request *request)
     if (request_read_wait(request, 0) && request_read_body(request, members, COUNT_OF(members), check_start)) {
         request->engine.wants_saga = request->wait_ms == 0;
         request_ask(request, engine_start_saga, saga_on_started);
-    }
-}
-
-/* --- abort --- */
-
-/* An agent aborts what it has begun itself. Where a person does, others want to know why; without tokens nobody is told
- * apart. */
-static void check_note(struct api_request *request, struct faults *faults)
-{
-    struct slice *note = request->state;
-
-    if (!note->ptr && request->has_token && request->role >= ROLE_OPERATOR) {
-        faults_add(faults, SLICE(""), "the member \"note\" is missing: an abort by an operator or admin says why");
-    }
-    request->engine.in.abort.note = note->ptr ? read_note(*note, SLICE("/note"), request->arena, faults) : SLICE("");
-}
-
-void handle_abort_saga(struct api_request *request)
-{
-    struct slice *note = arena_alloc(request->arena, sizeof(*note));
-    const struct member members[] = {{"note", JSON_STRING, false, false, note}};
-    struct saga_id id;
-
-    request->state = note;
-    if (request_read_saga_id(request, &id) && request_read_body(request, members, COUNT_OF(members), check_note)) {
-        request->engine.in.abort.id = id;
-        request_ask(request, engine_abort_saga, request_on_answer);
     }
 }
 

@@ -79,7 +79,7 @@ static bool authenticate(struct api_request *request)
         request->engine.actor = arena_slice(request->arena, token->name);
         return true;
     }
-    if (request->route->least == ROLE_NONE) {
+    if (route_least(request->route) == ROLE_NONE) {
         request->role = ROLE_NONE;
         return true;
     }
@@ -123,7 +123,7 @@ static bool check_query(struct api_request *request)
         struct slice name = exchange->query[i].name;
 
         if (!route_allows_query(request->route, name)) {
-            const char *allowed = request->route->query;
+            const char *allowed = route_query(request->route);
 
             request_problem(request, ERR_MALFORMED, "the query parameter \"%.*s\" is not known here; known: %s",
                             (int)(name.len < 64 ? name.len : 64), name.ptr, *allowed ? allowed : "none");
@@ -142,11 +142,11 @@ static bool check_query(struct api_request *request)
 
 static bool authorise(struct api_request *request)
 {
-    if (request->role >= request->route->least) {
+    if (request->role >= route_least(request->route)) {
         return true;
     }
     request_problem(request, ERR_FORBIDDEN, "this needs the role %s; this token has the role %s",
-                    role_name(request->route->least), role_name(request->role));
+                    role_name(route_least(request->route)), role_name(request->role));
     return false;
 }
 
@@ -184,7 +184,7 @@ static void on_headers(struct http_exchange *exchange, void *context)
                         request->route->pattern);
         return;
     }
-    if (api->stopping && request->route->least != ROLE_NONE) {
+    if (api->stopping && route_least(request->route) != ROLE_NONE) {
         request_problem(request, ERR_STOPPING, "this engine is stopping; another one, or the next start, takes over");
         return;
     }

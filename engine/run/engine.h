@@ -11,6 +11,7 @@
 #include "base/id.h"
 #include "core/saga/saga.h"
 #include "io/loop/loop.h"
+#include "run/request/verbs.h"
 
 struct engine;
 struct store_options;
@@ -131,38 +132,7 @@ struct engine_request {
                 conversation_turn;
             int64_t wait_ms;
         } call;
-        struct {
-            struct saga_id id;
-            struct slice output; /* JSON or none */
-            int64_t wait_ms;     /* for what is not settled */
-        } complete;
-        struct {
-            struct op_key key;
-            struct slice reason;
-        } bypass;
-        struct {
-            struct op_key key;
-            int64_t micros; /* 0 to COST_MICROS_MAX */
-            struct slice note;
-        } cost;
-        struct {
-            struct saga_id id;
-            struct slice note;
-        } resume;
-        struct {
-            struct saga_id id;
-            struct slice note;
-        } pause;
-        struct {
-            struct saga_id id;
-            struct slice name, payload /* JSON; SLICE_NONE is null */, key /* Idempotency-Key; SLICE_NONE: none */;
-        } signal;
-        struct {
-            uint64_t number;
-            bool approve;
-            enum role role;          /* of the token */
-            struct slice hash, note; /* text; SLICE_NONE: not given */
-        } decision;
+        struct change change; /* request/verbs.h: a verb with its members */
         struct engine_questions approvals;
         struct {
             struct saga_id id;
@@ -178,18 +148,6 @@ struct engine_request {
             uint64_t after_seq;
             size_t limit;
         } log;
-        struct {
-            struct saga_id id;
-            struct slice note;
-        } abort;
-        struct {
-            uint64_t number;
-            struct op_key
-                key; /* of the operation, whether or not a person is asked about it; nil: `number` says which */
-            enum operator_action action;
-            bool happened, undone, again, accept_double;
-            struct slice result, args, note; /* JSON, JSON, text; SLICE_NONE: not given */
-        } resolve;
         struct {
             struct slice name, business_id;
         } find;
@@ -226,16 +184,12 @@ void engine_get_definitions(struct engine *engine, struct engine_request *reques
 void engine_start_saga(struct engine *engine, struct engine_request *request);
 void engine_open_saga(struct engine *engine, struct engine_request *request); /* like engine_start_saga */
 void engine_call(struct engine *engine, struct engine_request *request);
-void engine_complete_saga(struct engine *engine, struct engine_request *request); /* answer: the saga */
-/* answer: {key, fingerprint, reason, actor, expires_at} */
-void engine_bypass(struct engine *engine, struct engine_request *request);
-void engine_say_cost(struct engine *engine, struct engine_request *request);    /* answer: the operation */
-void engine_resume_saga(struct engine *engine, struct engine_request *request); /* answer: the saga */
-void engine_pause_saga(struct engine *engine, struct engine_request *request);  /* answer: the saga */
-void engine_signal_saga(
-    struct engine *engine,
-    struct engine_request *request); /* answer: {saga, name, taken, created}; `created`: false for a repeat */
-void engine_decide(struct engine *engine, struct engine_request *request); /* answer: the approval */
+/*
+ * Does what somebody asks of a saga that exists: a verb with its members, as `actor`. `answer` is the saga, the
+ * operation, the escalation or the approval, as the turn left it. A signal: {saga, name, taken, created}; a bypass:
+ * {key, fingerprint, reason, actor, expires_at}. `created`: false for a repeat of a signal.
+ */
+void engine_change(struct engine *engine, struct engine_request *request);
 void engine_get_approvals(struct engine *engine, struct engine_request *request);
 /* out: `saga`, by its business id; ERR_NOT_FOUND: the namespace has none. A run is found under its name and "~run". */
 void engine_find_saga(struct engine *engine, struct engine_request *request);
@@ -244,13 +198,10 @@ void engine_get_saga(struct engine *engine, struct engine_request *request);
 void engine_preview(struct engine *engine, struct engine_request *request);
 /* entries {seq, at, type, ...}; next_cursor is not used */
 void engine_get_log(struct engine *engine, struct engine_request *request);
-void engine_abort_saga(struct engine *engine, struct engine_request *request); /* answer: the saga */
 void engine_list_sagas(struct engine *engine, struct engine_request *request);
 void engine_list_operations(struct engine *engine, struct engine_request *request);
 void engine_get_operation(struct engine *engine, struct engine_request *request);
 void engine_get_escalations(struct engine *engine, struct engine_request *request);
-void engine_resolve(struct engine *engine,
-                    struct engine_request *request); /* answer: the escalation; with a key the operation */
 void engine_get_stats(struct engine *engine, struct engine_request *request);
 void engine_get_engines(struct engine *engine, struct engine_request *request);
 /* Prometheus text, labelled by namespace and tool */

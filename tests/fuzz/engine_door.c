@@ -101,60 +101,60 @@ void engine_call(struct engine *engine, struct engine_request *request)
     take(request, DOOR_CALL);
 }
 
-void engine_complete_saga(struct engine *engine, struct engine_request *request)
+/* What the API has read by the row of a verb is within its bounds. */
+static void must_be_member(const struct verb_member *member, const struct saga_input *input)
 {
-    (void)engine;
-    must_be_json_or_none(request->in.complete.output);
-    must_be_wait(request->in.complete.wait_ms);
-    take(request, DOOR_THING);
+    const void *at = (const char *)input + member->at;
+
+    switch (member->kind) {
+    case MEMBER_TEXT:
+        MUST(((const struct slice *)at)->len > 0);
+        return;
+    case MEMBER_NOTE:
+        MUST(member->characters_max == 0 || ((const struct slice *)at)->len <= 4 * member->characters_max);
+        return;
+    case MEMBER_HASH:
+        must_be_plain_or_none(*(const struct slice *)at, 64);
+        return;
+    case MEMBER_ID:
+        must_be_plain_or_none(*(const struct slice *)at, 256);
+        return;
+    case MEMBER_JSON:
+        must_be_json_or_none(*(const struct slice *)at);
+        return;
+    case MEMBER_NUMBER:
+        MUST(*(const uint64_t *)at > 0);
+        return;
+    case MEMBER_MICROS:
+        MUST(*(const int64_t *)at >= 0 && *(const int64_t *)at <= COST_MICROS_MAX);
+        return;
+    case MEMBER_OPKEY:
+        MUST(!uuid_is_nil(&((const struct op_key *)at)->uuid));
+        return;
+    case MEMBER_ROLE:
+        MUST(*(const enum role *)at < ROLE_COUNT);
+        return;
+    case MEMBER_ACTION:
+        MUST(*(const enum operator_action *)at < OPERATOR_ACTION_COUNT);
+        return;
+    case MEMBER_FLAG:
+    case MEMBER_WORDS:
+        return;
+    }
+    UNREACHABLE();
 }
 
-void engine_bypass(struct engine *engine, struct engine_request *request)
+void engine_change(struct engine *engine, struct engine_request *request)
 {
-    (void)engine;
-    MUST(!uuid_is_nil(&request->in.bypass.key.uuid) && request->in.bypass.reason.len > 0);
-    take(request, DOOR_THING);
-}
+    const struct change *change = &request->in.change;
+    const struct verb *verb = &verbs[change->verb];
 
-void engine_say_cost(struct engine *engine, struct engine_request *request)
-{
     (void)engine;
-    MUST(!uuid_is_nil(&request->in.cost.key.uuid) && request->in.cost.note.len > 0);
-    MUST(request->in.cost.micros >= 0 && request->in.cost.micros <= COST_MICROS_MAX);
-    take(request, DOOR_THING);
-}
-
-void engine_resume_saga(struct engine *engine, struct engine_request *request)
-{
-    (void)engine;
-    take(request, DOOR_THING);
-}
-
-void engine_pause_saga(struct engine *engine, struct engine_request *request)
-{
-    (void)engine;
-    take(request, DOOR_THING);
-}
-
-void engine_abort_saga(struct engine *engine, struct engine_request *request)
-{
-    (void)engine;
-    take(request, DOOR_THING);
-}
-
-void engine_signal_saga(struct engine *engine, struct engine_request *request)
-{
-    (void)engine;
-    MUST(request->in.signal.name.len > 0);
-    must_be_json_or_none(request->in.signal.payload);
-    must_be_plain_or_none(request->in.signal.key, 256);
-    take(request, DOOR_THING);
-}
-
-void engine_decide(struct engine *engine, struct engine_request *request)
-{
-    (void)engine;
-    MUST(request->in.decision.number > 0 && request->in.decision.role < ROLE_COUNT);
+    MUST(change->verb < VERB_COUNT);
+    for (size_t i = 0; i < verb->member_count; i++) {
+        must_be_member(&verb->members[i], &change->input);
+    }
+    must_be_wait(change->wait_ms);
     take(request, DOOR_THING);
 }
 
@@ -221,16 +221,6 @@ void engine_get_escalations(struct engine *engine, struct engine_request *reques
         must_be_limit(request->in.escalations.limit);
     }
     take(request, request->in.escalations.number ? DOOR_THING : DOOR_LIST);
-}
-
-void engine_resolve(struct engine *engine, struct engine_request *request)
-{
-    (void)engine;
-    MUST((request->in.resolve.number > 0) == uuid_is_nil(&request->in.resolve.key.uuid));
-    MUST(request->in.resolve.action < OPERATOR_ACTION_COUNT);
-    must_be_json_or_none(request->in.resolve.result);
-    must_be_json_or_none(request->in.resolve.args);
-    take(request, DOOR_THING);
 }
 
 void engine_get_stats(struct engine *engine, struct engine_request *request)

@@ -250,9 +250,10 @@ struct saga_id open_saga(const char *id, int64_t deadline_ms)
 void complete(struct ask *ask, struct saga_id id, int64_t wait_ms)
 {
     ask_begin(ask);
-    ask->request.in.complete.id = id;
-    ask->request.in.complete.wait_ms = wait_ms;
-    engine_complete_saga(engine, &ask->request);
+    ask->request.in.change.verb = VERB_COMPLETE;
+    ask->request.in.change.saga = id;
+    ask->request.in.change.wait_ms = wait_ms;
+    engine_change(engine, &ask->request);
 }
 
 int engine_rig_setup(void **state)

@@ -264,9 +264,10 @@ static void a_bypass_permits_one_more_execution_and_no_second(void **state)
     assert_code(&first, ERR_OK);
     assert_true(uuid_parse(first.request.call.key, &key.uuid));
     ask_begin(&ask);
-    ask.request.in.bypass.key = key;
-    ask.request.in.bypass.reason = SLICE("the customer asked for it");
-    engine_bypass(engine, &ask.request);
+    ask.request.in.change.verb = VERB_BYPASS;
+    ask.request.in.change.input.bypass.key = key;
+    ask.request.in.change.input.bypass.note = SLICE("the customer asked for it");
+    engine_change(engine, &ask.request);
     ask_wait(&ask);
     assert_code(&ask, ERR_OK);
     assert_member(ask.request.answer, "reason", "\"the customer asked for it\"");
@@ -328,9 +329,10 @@ static void a_second_loop_pauses_the_run_until_an_operator_resumes_it(void **sta
     engine_rig_begin();
     assert_int_equal(call_in_turn("run-loop", "three", &id), ERR_PAUSED);
     ask_begin(&ask);
-    ask.request.in.resume.id = id;
-    ask.request.in.resume.note = SLICE("go on");
-    engine_resume_saga(engine, &ask.request);
+    ask.request.in.change.verb = VERB_RESUME;
+    ask.request.in.change.saga = id;
+    ask.request.in.change.input.resume.note = SLICE("go on");
+    engine_change(engine, &ask.request);
     ask_wait(&ask);
     assert_code(&ask, ERR_OK);
     ask_end(&ask);

@@ -96,10 +96,11 @@ static const char *about(const char *sql, struct saga_id id)
 static void resolve(struct engine *at, long number, enum operator_action action, enum err_code code, struct ask *ask)
 {
     ask_begin(ask);
-    ask->request.in.resolve.number = (uint64_t)number;
-    ask->request.in.resolve.action = action;
-    ask->request.in.resolve.note = SLICE("seen by ann");
-    engine_resolve(at, &ask->request);
+    ask->request.in.change.verb = VERB_RESOLVE;
+    ask->request.in.change.input.operator.escalation =(uint64_t) number;
+    ask->request.in.change.input.operator.action = action;
+    ask->request.in.change.input.operator.note = SLICE("seen by ann");
+    engine_change(at, &ask->request);
     ask_wait(ask);
     assert_code(ask, code);
 }
@@ -139,9 +140,10 @@ static enum err_code signal_it(struct saga_id id)
     struct ask ask;
 
     ask_begin(&ask);
-    ask.request.in.signal.id = id;
-    ask.request.in.signal.name = SLICE("paid");
-    engine_signal_saga(engine, &ask.request);
+    ask.request.in.change.verb = VERB_SIGNAL;
+    ask.request.in.change.saga = id;
+    ask.request.in.change.input.signal.name = SLICE("paid");
+    engine_change(engine, &ask.request);
     ask_wait(&ask);
     ask_end(&ask);
     return ask.request.code;

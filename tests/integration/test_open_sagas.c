@@ -61,8 +61,9 @@ static void another_namespace_sees_nothing(void **state)
     ask_end(&ask);
     ask_begin(&ask);
     ask.request.namespace = SLICE("elsewhere");
-    ask.request.in.complete.id = id;
-    engine_complete_saga(engine, &ask.request);
+    ask.request.in.change.verb = VERB_COMPLETE;
+    ask.request.in.change.saga = id;
+    engine_change(engine, &ask.request);
     ask_wait(&ask);
     assert_code(&ask, ERR_NOT_FOUND);
     ask_end(&ask);
@@ -102,8 +103,9 @@ static void an_aborted_open_saga_is_undone(void **state)
     assert_member(ask.request.answer, "step", "\"~greet\"");
     ask_end(&ask);
     ask_begin(&ask);
-    ask.request.in.abort.id = id;
-    engine_abort_saga(engine, &ask.request);
+    ask.request.in.change.verb = VERB_ABORT;
+    ask.request.in.change.saga = id;
+    engine_change(engine, &ask.request);
     ask_wait(&ask);
     assert_code(&ask, ERR_OK);
     ask_end(&ask);
@@ -157,10 +159,11 @@ static void say_cost(struct engine *at, struct op_key key, int64_t micros, enum 
     struct ask ask;
 
     ask_begin(&ask);
-    ask.request.in.cost.key = key;
-    ask.request.in.cost.micros = micros;
-    ask.request.in.cost.note = SLICE("invoice 4711");
-    engine_say_cost(at, &ask.request);
+    ask.request.in.change.verb = VERB_COST;
+    ask.request.in.change.input.cost.key = key;
+    ask.request.in.change.input.cost.micros = micros;
+    ask.request.in.change.input.cost.note = SLICE("invoice 4711");
+    engine_change(at, &ask.request);
     ask_wait(&ask);
     assert_code(&ask, code);
     if (code == ERR_OK) {
@@ -242,10 +245,11 @@ static void after_the_end_of_its_saga_only_the_budgets_of_the_settings_hear_of_a
     ask_end(&ask);
     records = host_number(&host, "select sum(records) from sagad.log where saga = '%s'", id_text(id));
     ask_begin(&ask); /* nobody waits for it */
-    ask.request.in.cost.key = key;
-    ask.request.in.cost.note = SLICE("invoice 4712");
-    ask.request.in.cost.micros = 120;
-    engine_say_cost(engine, &ask.request);
+    ask.request.in.change.verb = VERB_COST;
+    ask.request.in.change.input.cost.key = key;
+    ask.request.in.change.input.cost.note = SLICE("invoice 4712");
+    ask.request.in.change.input.cost.micros = 120;
+    engine_change(engine, &ask.request);
     ask_wait(&ask);
     assert_code(&ask, ERR_ENDED);
     ask_end(&ask);
@@ -260,10 +264,11 @@ static void after_the_end_of_its_saga_only_the_budgets_of_the_settings_hear_of_a
              shard_of_tool("priced"), text);
     for (int i = 0; i < 2; i++) {
         ask_begin(&ask);
-        ask.request.in.cost.key = key;
-        ask.request.in.cost.note = SLICE("invoice 4712");
-        ask.request.in.cost.micros = 120;
-        engine_say_cost(engine, &ask.request);
+        ask.request.in.change.verb = VERB_COST;
+        ask.request.in.change.input.cost.key = key;
+        ask.request.in.change.input.cost.note = SLICE("invoice 4712");
+        ask.request.in.change.input.cost.micros = 120;
+        engine_change(engine, &ask.request);
         ask_wait(&ask);
         assert_code(&ask, i ? ERR_ENDED : ERR_OK);
         ask_end(&ask);
@@ -335,8 +340,9 @@ static void what_an_engine_owns_not_it_asks_the_owner_about(void **state)
     assert_member(ask.request.call.operation, "state", "\"failed\"");
     ask_end(&ask);
     ask_begin(&ask);
-    ask.request.in.complete.id = id;
-    engine_complete_saga(other, &ask.request);
+    ask.request.in.change.verb = VERB_COMPLETE;
+    ask.request.in.change.saga = id;
+    engine_change(other, &ask.request);
     ask_wait(&ask);
     assert_code(&ask, ERR_OK);
     assert_member(ask.request.answer, "status", "\"completed\"");

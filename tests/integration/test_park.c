@@ -103,10 +103,11 @@ static void send_signal(struct saga_id id, const char *name, const char *payload
     struct ask ask;
 
     ask_begin(&ask);
-    ask.request.in.signal.id = id;
-    ask.request.in.signal.name = slice_of(name);
-    ask.request.in.signal.payload = slice_of(payload);
-    engine_signal_saga(engine, &ask.request);
+    ask.request.in.change.verb = VERB_SIGNAL;
+    ask.request.in.change.saga = id;
+    ask.request.in.change.input.signal.name = slice_of(name);
+    ask.request.in.change.input.signal.payload = slice_of(payload);
+    engine_change(engine, &ask.request);
     ask_wait(&ask);
     assert_code(&ask, ERR_OK);
     ask_end(&ask);
@@ -245,12 +246,13 @@ static void an_escalated_saga_leaves_memory_and_can_be_resolved(void **state)
     assert_saga(id, 50, "status", "\"escalated\"");
     number = host_number(&host, "select max(number) from sagad.escalation");
     ask_begin(&ask);
-    ask.request.in.resolve.number = (uint64_t)number;
-    ask.request.in.resolve.action = OPERATOR_RESOLVE;
-    ask.request.in.resolve.happened = true;
-    ask.request.in.resolve.result = SLICE("{\"ref\":7}");
-    ask.request.in.resolve.note = SLICE("seen in the books");
-    engine_resolve(engine, &ask.request);
+    ask.request.in.change.verb = VERB_RESOLVE;
+    ask.request.in.change.input.operator.escalation =(uint64_t) number;
+    ask.request.in.change.input.operator.action = OPERATOR_RESOLVE;
+    ask.request.in.change.input.operator.happened = true;
+    ask.request.in.change.input.operator.result = SLICE("{\"ref\":7}");
+    ask.request.in.change.input.operator.note = SLICE("seen in the books");
+    engine_change(engine, &ask.request);
     ask_wait(&ask);
     assert_code(&ask, ERR_OK);
     ask_end(&ask);
@@ -268,9 +270,10 @@ static void a_parked_saga_can_be_aborted(void **state)
     (void)state;
     wait_until_parked(1);
     ask_begin(&ask);
-    ask.request.in.abort.id = id;
-    ask.request.in.abort.note = SLICE("not wanted");
-    engine_abort_saga(engine, &ask.request);
+    ask.request.in.change.verb = VERB_ABORT;
+    ask.request.in.change.saga = id;
+    ask.request.in.change.input.abort.note = SLICE("not wanted");
+    engine_change(engine, &ask.request);
     ask_wait(&ask);
     assert_code(&ask, ERR_OK);
     ask_end(&ask);
@@ -324,9 +327,10 @@ static void a_signal_that_means_nothing_leaves_the_saga_parked(void **state)
     (void)state;
     wait_until_parked(1);
     ask_begin(&ask);
-    ask.request.in.signal.id = id;
-    ask.request.in.signal.name = SLICE("refunded");
-    engine_signal_saga(engine, &ask.request);
+    ask.request.in.change.verb = VERB_SIGNAL;
+    ask.request.in.change.saga = id;
+    ask.request.in.change.input.signal.name = SLICE("refunded");
+    engine_change(engine, &ask.request);
     ask_wait(&ask);
     assert_code(&ask, ERR_INVALID);
     ask_end(&ask);
@@ -354,10 +358,12 @@ static void an_approval_waits_without_its_saga(void **state)
     assert_int_equal(json_count(ask.request.answer), 1);
     ask_end(&ask);
     ask_begin(&ask);
-    ask.request.in.decision.number = (uint64_t)host_number(&host, "select max(number) from sagad.approval");
-    ask.request.in.decision.approve = true;
-    ask.request.in.decision.role = ROLE_OPERATOR;
-    engine_decide(engine, &ask.request);
+    ask.request.in.change.verb = VERB_DECIDE;
+    ask.request.in.change.input.decision.approval =
+        (uint64_t)host_number(&host, "select max(number) from sagad.approval");
+    ask.request.in.change.input.decision.approve = true;
+    ask.request.in.change.input.decision.role = ROLE_OPERATOR;
+    engine_change(engine, &ask.request);
     ask_wait(&ask);
     assert_code(&ask, ERR_OK);
     ask_end(&ask);
@@ -368,13 +374,14 @@ static void an_approval_waits_without_its_saga(void **state)
     assert_nothing_is_left();
 }
 
-static void pause(struct saga_id id, void (*order)(struct engine *, struct engine_request *))
+static void change(struct saga_id id, enum verb_id verb)
 {
     struct ask ask;
 
     ask_begin(&ask);
-    ask.request.in.pause.id = ask.request.in.resume.id = id;
-    order(engine, &ask.request);
+    ask.request.in.change.verb = verb;
+    ask.request.in.change.saga = id;
+    engine_change(engine, &ask.request);
     ask_wait(&ask);
     assert_code(&ask, ERR_OK);
     ask_end(&ask);
@@ -423,9 +430,9 @@ static void an_approval_of_a_saga_that_was_paused_shows_the_time_that_is_left(vo
 
     (void)state;
     wait_until_parked(1);
-    pause(id, engine_pause_saga);
+    change(id, VERB_PAUSE);
     host_run_ms(&host, 300);
-    pause(id, engine_resume_saga);
+    change(id, VERB_RESUME);
     assert_int_equal(host_number(&host,
                                  "select count(*) from sagad.approval where status = 'open' and ended_at is null"
                                  " and expires_at = opened_at + interval '1 hour' + interval '%ld ms'"
@@ -434,8 +441,9 @@ static void an_approval_of_a_saga_that_was_paused_shows_the_time_that_is_left(vo
                                  paused_ms_of(id)),
                      1);
     ask_begin(&ask);
-    ask.request.in.abort.id = id;
-    engine_abort_saga(engine, &ask.request);
+    ask.request.in.change.verb = VERB_ABORT;
+    ask.request.in.change.saga = id;
+    engine_change(engine, &ask.request);
     ask_wait(&ask);
     assert_code(&ask, ERR_OK);
     ask_end(&ask);
@@ -522,12 +530,14 @@ static void what_has_moved_again_is_found_after_a_crash(void **state)
     wait_until_parked(1);
     ahead_ms += HOUR_MS; /* far behind what recovery would look at by itself */
     ask_begin(&ask);
-    ask.request.in.resolve.number = (uint64_t)host_number(&host, "select max(number) from sagad.escalation");
-    ask.request.in.resolve.action = OPERATOR_RESOLVE;
-    ask.request.in.resolve.happened = true;
-    ask.request.in.resolve.result = SLICE("1");
-    ask.request.in.resolve.note = SLICE("seen");
-    engine_resolve(engine, &ask.request);
+    ask.request.in.change.verb = VERB_RESOLVE;
+    ask.request.in.change.input.operator.escalation =(uint64_t)
+        host_number(&host, "select max(number) from sagad.escalation");
+    ask.request.in.change.input.operator.action = OPERATOR_RESOLVE;
+    ask.request.in.change.input.operator.happened = true;
+    ask.request.in.change.input.operator.result = SLICE("1");
+    ask.request.in.change.input.operator.note = SLICE("seen");
+    engine_change(engine, &ask.request);
     ask_wait(&ask);
     assert_code(&ask, ERR_OK);
     ask_end(&ask);
@@ -578,10 +588,11 @@ static void mail_that_meets_a_saga_on_its_way_out_or_in_is_not_lost(void **state
     for (int round = 0; round < ROUNDS; round++) {
         for (int i = 0; i < FEW; i++) {
             ask_begin(&asks[i]);
-            asks[i].request.in.signal.id = ids[i];
-            asks[i].request.in.signal.name = SLICE("n");
-            asks[i].request.in.signal.payload = arena_printf(&asks[i].arena, "%d", round);
-            engine_signal_saga(engine, &asks[i].request);
+            asks[i].request.in.change.verb = VERB_SIGNAL;
+            asks[i].request.in.change.saga = ids[i];
+            asks[i].request.in.change.input.signal.name = SLICE("n");
+            asks[i].request.in.change.input.signal.payload = arena_printf(&asks[i].arena, "%d", round);
+            engine_change(engine, &asks[i].request);
             if (i % 8 == round % 8) {
                 host_run_ms(&host, 1 + i % 3);
             }

@@ -120,33 +120,38 @@ static void get_log(struct ask *ask, struct saga_id id)
 
 static void signal_it(struct ask *ask, struct saga_id id)
 {
-    ask->request.in.signal.id = id;
-    ask->request.in.signal.name = SLICE("paid");
-    begin_and_wait(ask, engine_signal_saga);
+    ask->request.in.change.verb = VERB_SIGNAL;
+    ask->request.in.change.saga = id;
+    ask->request.in.change.input.signal.name = SLICE("paid");
+    begin_and_wait(ask, engine_change);
 }
 
 static void abort_it(struct ask *ask, struct saga_id id)
 {
-    ask->request.in.abort.id = id;
-    begin_and_wait(ask, engine_abort_saga);
+    ask->request.in.change.verb = VERB_ABORT;
+    ask->request.in.change.saga = id;
+    begin_and_wait(ask, engine_change);
 }
 
 static void pause_it(struct ask *ask, struct saga_id id)
 {
-    ask->request.in.pause.id = id;
-    begin_and_wait(ask, engine_pause_saga);
+    ask->request.in.change.verb = VERB_PAUSE;
+    ask->request.in.change.saga = id;
+    begin_and_wait(ask, engine_change);
 }
 
 static void resume_it(struct ask *ask, struct saga_id id)
 {
-    ask->request.in.resume.id = id;
-    begin_and_wait(ask, engine_resume_saga);
+    ask->request.in.change.verb = VERB_RESUME;
+    ask->request.in.change.saga = id;
+    begin_and_wait(ask, engine_change);
 }
 
 static void complete_it(struct ask *ask, struct saga_id id)
 {
-    ask->request.in.complete.id = id;
-    begin_and_wait(ask, engine_complete_saga);
+    ask->request.in.change.verb = VERB_COMPLETE;
+    ask->request.in.change.saga = id;
+    begin_and_wait(ask, engine_change);
 }
 
 static void call_it(struct ask *ask, struct saga_id id)
@@ -162,7 +167,7 @@ static void list_its_operations(struct ask *ask, struct saga_id id)
     begin_and_wait(ask, engine_list_operations);
 }
 
-static void (*const verbs[])(struct ask *ask, struct saga_id id) = {
+static void (*const doors[])(struct ask *ask, struct saga_id id) = {
     get, signal_it, abort_it, pause_it, resume_it, complete_it, call_it, list_its_operations};
 
 static void assert_corrupt(void (*verb)(struct ask *ask, struct saga_id id), struct saga_id id)
@@ -184,8 +189,8 @@ static void a_saga_that_cannot_be_read_is_said_to_be_so_whatever_is_wanted_of_it
     keep_log();
     for (size_t way = 0; way < COUNT_OF(ways); way++) {
         spoil(id, way);
-        for (size_t i = 0; i < COUNT_OF(verbs); i++) {
-            assert_corrupt(verbs[i], id);
+        for (size_t i = 0; i < COUNT_OF(doors); i++) {
+            assert_corrupt(doors[i], id);
         }
         if (way == 0) {
             assert_corrupt(get_log, id);
@@ -235,21 +240,23 @@ static void what_a_person_says_about_it_waits(void **state)
     spoil(asks, 0);
     for (int happened = 0; happened < 2; happened++) {
         ask_begin(&ask);
-        ask.request.in.resolve.number = (uint64_t)host_number(
+        ask.request.in.change.verb = VERB_RESOLVE;
+        ask.request.in.change.input.operator.escalation =(uint64_t) host_number(
             &host, "select max(number) from sagad.escalation where saga = '%s' and reason = 'unknown'", id_text(stuck));
-        ask.request.in.resolve.action = OPERATOR_RESOLVE;
-        ask.request.in.resolve.happened = happened;
-        ask.request.in.resolve.note = SLICE("seen in the books");
-        begin_and_wait(&ask, engine_resolve);
+        ask.request.in.change.input.operator.action = OPERATOR_RESOLVE;
+        ask.request.in.change.input.operator.happened = happened;
+        ask.request.in.change.input.operator.note = SLICE("seen in the books");
+        begin_and_wait(&ask, engine_change);
         assert_code(&ask, ERR_CORRUPT);
         ask_end(&ask);
     }
     ask_begin(&ask);
-    ask.request.in.decision.number =
+    ask.request.in.change.verb = VERB_DECIDE;
+    ask.request.in.change.input.decision.approval =
         (uint64_t)host_number(&host, "select max(number) from sagad.approval where saga = '%s'", id_text(asks));
-    ask.request.in.decision.approve = true;
-    ask.request.in.decision.role = ROLE_ADMIN;
-    begin_and_wait(&ask, engine_decide);
+    ask.request.in.change.input.decision.approve = true;
+    ask.request.in.change.input.decision.role = ROLE_ADMIN;
+    begin_and_wait(&ask, engine_change);
     assert_code(&ask, ERR_CORRUPT);
     ask_end(&ask);
     mend();
@@ -279,9 +286,10 @@ static void an_operation_of_it_is_not_shown_and_not_signed_for(void **state)
     assert_code(&ask, ERR_CORRUPT);
     ask_end(&ask);
     ask_begin(&ask);
-    ask.request.in.bypass.key = key;
-    ask.request.in.bypass.reason = SLICE("again");
-    begin_and_wait(&ask, engine_bypass);
+    ask.request.in.change.verb = VERB_BYPASS;
+    ask.request.in.change.input.bypass.key = key;
+    ask.request.in.change.input.bypass.note = SLICE("again");
+    begin_and_wait(&ask, engine_change);
     assert_code(&ask, ERR_CORRUPT);
     ask_end(&ask);
     mend();

@@ -331,9 +331,9 @@ void engine_call(struct engine *engine, struct engine_request *request)
     }
 }
 
-void engine_bypass(struct engine *engine, struct engine_request *request)
+void fake_bypass(struct engine *engine, struct engine_request *request)
 {
-    struct fake_operation *operation = operation_find(engine, request->namespace, request->in.bypass.key);
+    struct fake_operation *operation = operation_find(engine, request->namespace, request->in.change.input.bypass.key);
     int64_t now_ms = loop_wall_ms(engine->loop);
     char key[UUID_TEXT_BYTES];
 
@@ -351,14 +351,15 @@ void engine_bypass(struct engine *engine, struct engine_request *request)
         engine, request,
         arena_printf(request->arena,
                      "{\"key\":\"%s\",\"fingerprint\":\"%064d\",\"reason\":%.*s,\"actor\":%.*s,\"expires_at\":%.*s}",
-                     key, 0, SLICE_ARG(fake_quoted(request->arena, request->in.bypass.reason)),
+                     key, 0, SLICE_ARG(fake_quoted(request->arena, request->in.change.input.bypass.note)),
                      SLICE_ARG(fake_quoted(request->arena, request->actor)),
                      SLICE_ARG(fake_instant(request->arena, now_ms + BYPASS_MS))));
 }
 
-void engine_say_cost(struct engine *engine, struct engine_request *request)
+void fake_cost(struct engine *engine, struct engine_request *request)
 {
-    const struct fake_operation *operation = operation_find(engine, request->namespace, request->in.cost.key);
+    const struct fake_operation *operation =
+        operation_find(engine, request->namespace, request->in.change.input.cost.key);
     char key[UUID_TEXT_BYTES];
 
     if (!operation) {
@@ -371,7 +372,7 @@ void engine_say_cost(struct engine *engine, struct engine_request *request)
         arena_printf(request->arena,
                      "{\"key\":\"%s\",\"state\":\"completed\",\"took_effect\":\"yes\",\"run\":\"r\",\"step\":\"one\","
                      "\"tool\":\"t.one\",\"attempts\":1,\"cost\":%lld}",
-                     key, (long long)request->in.cost.micros));
+                     key, (long long)request->in.change.input.cost.micros));
 }
 
 /* --- reading --- */

@@ -345,9 +345,9 @@ static void on_complete_over(struct timer *timer)
     wait_end(wait, err_set(&wait->request->err, ERR_UNSETTLED, "1 operation is not settled yet"));
 }
 
-void engine_complete_saga(struct engine *engine, struct engine_request *request)
+static void fake_complete(struct engine *engine, struct engine_request *request)
 {
-    struct fake_saga *saga = fake_saga_find(engine, request->namespace, request->in.complete.id);
+    struct fake_saga *saga = fake_saga_find(engine, request->namespace, request->in.change.saga);
 
     if (!saga) {
         fake_finish(engine, request, fake_not_found(request));
@@ -355,7 +355,7 @@ void engine_complete_saga(struct engine *engine, struct engine_request *request)
         fake_finish(engine, request,
                     err_set(&request->err, ERR_CONFLICT, "only an open saga is completed by its caller"));
     } else if (fake_calls_unsettled(engine, saga)) {
-        wait_begin(engine, request, saga, request->in.complete.wait_ms, on_complete_over);
+        wait_begin(engine, request, saga, request->in.change.wait_ms, on_complete_over);
     } else {
         fake_engine_end(engine, saga->id);
         fake_finish_text(engine, request, fake_saga_json(saga, request->arena));
@@ -401,9 +401,9 @@ void fake_engine_end_all(struct engine *engine)
     }
 }
 
-void engine_abort_saga(struct engine *engine, struct engine_request *request)
+static void fake_abort(struct engine *engine, struct engine_request *request)
 {
-    struct fake_saga *saga = fake_saga_find(engine, request->namespace, request->in.abort.id);
+    struct fake_saga *saga = fake_saga_find(engine, request->namespace, request->in.change.saga);
 
     if (!saga) {
         fake_finish(engine, request, fake_not_found(request));
@@ -559,14 +559,14 @@ void engine_get_escalations(struct engine *engine, struct engine_request *reques
     }
 }
 
-void engine_resolve(struct engine *engine, struct engine_request *request)
+static void fake_resolve(struct engine *engine, struct engine_request *request)
 {
-    struct op_key key = request->in.resolve.key;
+    struct op_key key = request->in.change.input.operator.key;
 
     if (!uuid_is_nil(&key.uuid)) {
         request->in.operation.key = key;
         engine_get_operation(engine, request);
-    } else if (request->in.resolve.number != 1 || !is_default(request)) {
+    } else if (request->in.change.input.operator.escalation != 1 || !is_default(request)) {
         fake_finish(engine, request, fake_not_found(request));
     } else if (engine->resolved) {
         fake_finish(engine, request, err_set(&request->err, ERR_DECIDED, "escalation 1 was resolved before"));
@@ -574,6 +574,18 @@ void engine_resolve(struct engine *engine, struct engine_request *request)
         engine->resolved = true;
         fake_finish_text(engine, request, SLICE(ESCALATION("resolved")));
     }
+}
+
+void engine_change(struct engine *engine, struct engine_request *request)
+{
+    static void (*const verbs_here[VERB_COUNT])(struct engine *, struct engine_request *) = {
+        [VERB_PAUSE] = fake_pause,     [VERB_RESUME] = fake_resume,
+        [VERB_ABORT] = fake_abort,     [VERB_COMPLETE] = fake_complete,
+        [VERB_SIGNAL] = fake_signal,   [VERB_DECIDE] = fake_decide,
+        [VERB_RESOLVE] = fake_resolve, [VERB_RESOLVE_OPERATION] = fake_resolve,
+        [VERB_BYPASS] = fake_bypass,   [VERB_COST] = fake_cost};
+
+    verbs_here[request->in.change.verb](engine, request);
 }
 
 void engine_get_stats(struct engine *engine, struct engine_request *request)

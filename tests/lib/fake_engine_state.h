@@ -45,6 +45,14 @@ struct slice fake_steps(const struct fake_saga *saga, struct arena *arena); /* J
 struct slice fake_more(const struct fake_saga *saga);                       /* further members, each with its comma */
 struct slice fake_saga_json(const struct fake_saga *saga, struct arena *arena);
 
+/* verbs: fake_engine.c has the others */
+void fake_pause(struct engine *engine, struct engine_request *request);
+void fake_resume(struct engine *engine, struct engine_request *request);
+void fake_signal(struct engine *engine, struct engine_request *request);
+void fake_decide(struct engine *engine, struct engine_request *request);
+void fake_bypass(struct engine *engine, struct engine_request *request);
+void fake_cost(struct engine *engine, struct engine_request *request);
+
 void fake_calls_init(struct engine *engine);
 void fake_calls_fini(struct engine *engine);
 bool fake_calls_unsettled(const struct engine *engine, const struct fake_saga *saga);

@@ -6,9 +6,9 @@
 
 #include "base/json.h"
 
-void engine_pause_saga(struct engine *engine, struct engine_request *request)
+void fake_pause(struct engine *engine, struct engine_request *request)
 {
-    struct fake_saga *saga = fake_saga_find(engine, request->namespace, request->in.pause.id);
+    struct fake_saga *saga = fake_saga_find(engine, request->namespace, request->in.change.saga);
 
     if (!saga) {
         fake_finish(engine, request, fake_not_found(request));
@@ -20,9 +20,9 @@ void engine_pause_saga(struct engine *engine, struct engine_request *request)
     }
 }
 
-void engine_resume_saga(struct engine *engine, struct engine_request *request)
+void fake_resume(struct engine *engine, struct engine_request *request)
 {
-    struct fake_saga *saga = fake_saga_find(engine, request->namespace, request->in.resume.id);
+    struct fake_saga *saga = fake_saga_find(engine, request->namespace, request->in.change.saga);
 
     if (!saga) {
         fake_finish(engine, request, fake_not_found(request));
@@ -36,10 +36,11 @@ void engine_resume_saga(struct engine *engine, struct engine_request *request)
 
 /* --- signals: every saga waits for "paid" once; one signal a saga is remembered by its key --- */
 
-void engine_signal_saga(struct engine *engine, struct engine_request *request)
+void fake_signal(struct engine *engine, struct engine_request *request)
 {
-    struct fake_saga *saga = fake_saga_find(engine, request->namespace, request->in.signal.id);
-    struct slice payload = request->in.signal.payload.ptr ? request->in.signal.payload : SLICE("null");
+    struct fake_saga *saga = fake_saga_find(engine, request->namespace, request->in.change.saga);
+    struct slice payload =
+        request->in.change.input.signal.payload.ptr ? request->in.change.input.signal.payload : SLICE("null");
     char id[UUID_TEXT_BYTES];
 
     if (!saga) {
@@ -50,20 +51,21 @@ void engine_signal_saga(struct engine *engine, struct engine_request *request)
         fake_finish(engine, request, err_set(&request->err, ERR_ENDED, "the saga has ended %s", saga->status));
         return;
     }
-    if (!slice_is(request->in.signal.name, "paid")) {
+    if (!slice_is(request->in.change.input.signal.name, "paid")) {
         fake_finish(
             engine, request,
             err_set(&request->err, ERR_INVALID, "no step of this saga waits for this signal; one waits for paid"));
         return;
     }
-    bool repeat = request->in.signal.key.ptr && slice_equal(saga->signal_key, request->in.signal.key);
+    bool repeat =
+        request->in.change.input.signal.id.ptr && slice_equal(saga->signal_key, request->in.change.input.signal.id);
 
     if (repeat && !slice_equal(saga->signal_payload, payload)) {
         fake_finish(engine, request, err_set(&request->err, ERR_OTHER_INPUT, "this key came with another payload"));
         return;
     }
     if (!repeat) {
-        saga->signal_key = arena_slice(&saga->arena, request->in.signal.key);
+        saga->signal_key = arena_slice(&saga->arena, request->in.change.input.signal.id);
         saga->signal_payload = arena_slice(&saga->arena, payload);
     }
     request->created = !repeat;
@@ -120,23 +122,23 @@ void engine_get_approvals(struct engine *engine, struct engine_request *request)
     }
 }
 
-void engine_decide(struct engine *engine, struct engine_request *request)
+void fake_decide(struct engine *engine, struct engine_request *request)
 {
-    uint64_t n = request->in.decision.number;
+    uint64_t n = request->in.change.input.decision.approval;
 
     if (!knows(request, n)) {
         fake_finish(engine, request, fake_not_found(request));
-    } else if (n == 3 && request->in.decision.role < ROLE_OPERATOR) {
+    } else if (n == 3 && request->in.change.input.decision.role < ROLE_OPERATOR) {
         fake_finish(engine, request, err_set(&request->err, ERR_FORBIDDEN, "this is for the role operator"));
     } else if (n == 2 || (n == 1 && engine->decided)) {
         fake_finish(engine, request,
                     err_set(&request->err, ERR_DECIDED, "approval %llu was decided before", (unsigned long long)n));
-    } else if (request->in.decision.hash.ptr && !slice_is(request->in.decision.hash, HASH)) {
+    } else if (request->in.change.input.decision.hash.ptr && !slice_is(request->in.change.input.decision.hash, HASH)) {
         fake_finish(engine, request, err_set(&request->err, ERR_CONFLICT, "something else is shown by now"));
     } else if (n == 3) {
         fake_finish_text(engine, request, approval(engine, n, request->arena));
     } else {
-        engine->decided = request->in.decision.approve ? "approved" : "refused";
+        engine->decided = request->in.change.input.decision.approve ? "approved" : "refused";
         fake_finish_text(engine, request, approval(engine, n, request->arena));
     }
 }

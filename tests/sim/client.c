@@ -53,7 +53,7 @@ static struct affair *affair_of(uint32_t id)
     return NULL;
 }
 
-static const char *const verbs[ACT_KIND_COUNT] = {
+static const char *const act_names[ACT_KIND_COUNT] = {
     [ACT_START] = "start",       [ACT_START_AGAIN] = "start again",
     [ACT_OPEN] = "open",         [ACT_CALL] = "call",
     [ACT_COMPLETE] = "complete", [ACT_SIGNAL] = "signal",
@@ -160,31 +160,36 @@ static void affair_send(struct errand *errand, struct engine *engine, struct eng
         engine_call(engine, request);
         return;
     case ACT_COMPLETE:
-        request->in.complete.id = affair->saga;
-        request->in.complete.wait_ms = 2000;
-        engine_complete_saga(engine, request);
+        request->in.change.verb = VERB_COMPLETE;
+        request->in.change.saga = affair->saga;
+        request->in.change.wait_ms = 2000;
+        engine_change(engine, request);
         return;
     case ACT_SIGNAL:
-        request->in.signal.id = affair->saga;
-        request->in.signal.name = signal_of(act);
-        request->in.signal.payload = arena_printf(arena, "{\"act\":%u}", (unsigned)act->id);
-        request->in.signal.key = key_of(act, arena);
-        engine_signal_saga(engine, request);
+        request->in.change.verb = VERB_SIGNAL;
+        request->in.change.saga = affair->saga;
+        request->in.change.input.signal.name = signal_of(act);
+        request->in.change.input.signal.payload = arena_printf(arena, "{\"act\":%u}", (unsigned)act->id);
+        request->in.change.input.signal.id = key_of(act, arena);
+        engine_change(engine, request);
         return;
     case ACT_ABORT:
-        request->in.abort.id = affair->saga;
-        request->in.abort.note = SLICE("not wanted any more");
-        engine_abort_saga(engine, request);
+        request->in.change.verb = VERB_ABORT;
+        request->in.change.saga = affair->saga;
+        request->in.change.input.abort.note = SLICE("not wanted any more");
+        engine_change(engine, request);
         return;
     case ACT_PAUSE:
-        request->in.pause.id = affair->saga;
-        request->in.pause.note = SLICE("something is odd");
-        engine_pause_saga(engine, request);
+        request->in.change.verb = VERB_PAUSE;
+        request->in.change.saga = affair->saga;
+        request->in.change.input.pause.note = SLICE("something is odd");
+        engine_change(engine, request);
         return;
     case ACT_RESUME:
-        request->in.resume.id = affair->saga;
-        request->in.resume.note = SLICE("it is well");
-        engine_resume_saga(engine, request);
+        request->in.change.verb = VERB_RESUME;
+        request->in.change.saga = affair->saga;
+        request->in.change.input.resume.note = SLICE("it is well");
+        engine_change(engine, request);
         return;
     case ACT_GET:
         request->in.get.id = affair->saga;
@@ -313,7 +318,7 @@ static void affair_answered(struct errand *errand, const struct engine_request *
     struct affair *affair = container_of(errand, struct affair, errand);
     const struct act *act = affair->act;
 
-    world_trace("client %u %s: %s %s", (unsigned)act->id, verbs[act->kind],
+    world_trace("client %u %s: %s %s", (unsigned)act->id, act_names[act->kind],
                 request ? err_name(request->code) : "no answer",
                 request && request->code != ERR_OK ? request->err.message : "");
     affair->tries++;
@@ -429,25 +434,29 @@ static void ward_send(struct errand *errand, struct engine *engine, struct engin
         engine_get_saga(engine, request);
         return;
     case WARD_RESUME:
-        request->in.resume.id = ward->saga;
-        request->in.resume.note = SLICE("it is well");
-        engine_resume_saga(engine, request);
+        request->in.change.verb = VERB_RESUME;
+        request->in.change.saga = ward->saga;
+        request->in.change.input.resume.note = SLICE("it is well");
+        engine_change(engine, request);
         return;
     case WARD_SIGNAL:
-        request->in.signal.id = ward->saga;
-        request->in.signal.name = arena_slice(arena, slice_of(ward->signal));
-        request->in.signal.payload = SLICE("{\"keeper\":true}");
-        engine_signal_saga(engine, request);
+        request->in.change.verb = VERB_SIGNAL;
+        request->in.change.saga = ward->saga;
+        request->in.change.input.signal.name = arena_slice(arena, slice_of(ward->signal));
+        request->in.change.input.signal.payload = SLICE("{\"keeper\":true}");
+        engine_change(engine, request);
         return;
     case WARD_COMPLETE:
-        request->in.complete.id = ward->saga;
-        request->in.complete.wait_ms = 1000;
-        engine_complete_saga(engine, request);
+        request->in.change.verb = VERB_COMPLETE;
+        request->in.change.saga = ward->saga;
+        request->in.change.wait_ms = 1000;
+        engine_change(engine, request);
         return;
     case WARD_ABORT:
-        request->in.abort.id = ward->saga;
-        request->in.abort.note = SLICE("nobody wants it any more");
-        engine_abort_saga(engine, request);
+        request->in.change.verb = VERB_ABORT;
+        request->in.change.saga = ward->saga;
+        request->in.change.input.abort.note = SLICE("nobody wants it any more");
+        engine_change(engine, request);
         return;
     }
     UNREACHABLE();
@@ -553,7 +562,7 @@ void clients_describe(char *out, size_t bytes)
     for (uint32_t i = 0; i < scenario_now->act_count; i++) {
         if (!clients.affairs[i].over) {
             (void)snprintf(out, bytes, "act %u (%s) after %u tries", (unsigned)clients.affairs[i].act->id,
-                           verbs[clients.affairs[i].act->kind], (unsigned)clients.affairs[i].tries);
+                           act_names[clients.affairs[i].act->kind], (unsigned)clients.affairs[i].tries);
             return;
         }
     }

@@ -320,10 +320,11 @@ static void ask_to_call_wrongly(struct engine *engine, struct engine_request *re
 static void ask_to_signal_wrongly(struct engine *engine, struct engine_request *request, uint32_t manner,
                                   struct saga_id known)
 {
-    request->in.signal.id = some_saga(manner, known);
-    request->in.signal.name = manner & 2 ? SLICE("unheard_of") : SLICE("g0");
-    request->in.signal.payload = manner & 4 ? too_large(request->arena) : SLICE_NONE;
-    engine_signal_saga(engine, request);
+    request->in.change.verb = VERB_SIGNAL;
+    request->in.change.saga = some_saga(manner, known);
+    request->in.change.input.signal.name = manner & 2 ? SLICE("unheard_of") : SLICE("g0");
+    request->in.change.input.signal.payload = manner & 4 ? too_large(request->arena) : SLICE_NONE;
+    engine_change(engine, request);
 }
 
 static void ask_to_decide_wrongly(struct engine *engine, struct engine_request *request, uint32_t manner)
@@ -331,16 +332,19 @@ static void ask_to_decide_wrongly(struct engine *engine, struct engine_request *
     uint64_t number = manner & 8 ? NEVER_GIVEN : 1 + (manner >> 4 & 3);
 
     if (manner & 1) {
-        request->in.resolve.number = manner & 2 ? NEVER_GIVEN : number;
-        request->in.resolve.action = manner & 4 ? OPERATOR_RETRY : OPERATOR_RESOLVE;
-        request->in.resolve.result = manner & 2 ? SLICE_NONE : too_large(request->arena);
-        engine_resolve(engine, request);
+        request->in.change.verb = VERB_RESOLVE;
+        request->in.change.input.operator.escalation = manner & 2 ? NEVER_GIVEN : number;
+        request->in.change.input.operator.action = manner & 4 ? OPERATOR_RETRY : OPERATOR_RESOLVE;
+        request->in.change.input.operator.result = manner & 2 ? SLICE_NONE : too_large(request->arena);
+        engine_change(engine, request);
     } else {
-        request->in.decision.number = number;
-        request->in.decision.approve = true;
-        request->in.decision.role = manner & 2 ? ROLE_READER : ROLE_ADMIN;
-        request->in.decision.hash = SLICE("0000000000000000000000000000000000000000000000000000000000000000");
-        engine_decide(engine, request);
+        request->in.change.verb = VERB_DECIDE;
+        request->in.change.input.decision.approval = number;
+        request->in.change.input.decision.approve = true;
+        request->in.change.input.decision.role = manner & 2 ? ROLE_READER : ROLE_ADMIN;
+        request->in.change.input.decision.hash =
+            SLICE("0000000000000000000000000000000000000000000000000000000000000000");
+        engine_change(engine, request);
     }
 }
 
@@ -352,21 +356,25 @@ static void ask_to_end_wrongly(struct engine *engine, struct engine_request *req
 
     switch (manner >> 16 & 3) {
     case 0:
-        request->in.abort.id = none;
-        engine_abort_saga(engine, request);
+        request->in.change.verb = VERB_ABORT;
+        request->in.change.saga = none;
+        engine_change(engine, request);
         return;
     case 1:
-        request->in.pause.id = none;
-        engine_pause_saga(engine, request);
+        request->in.change.verb = VERB_PAUSE;
+        request->in.change.saga = none;
+        engine_change(engine, request);
         return;
     case 2:
-        request->in.resume.id = some_saga(manner, known);
-        engine_resume_saga(engine, request);
+        request->in.change.verb = VERB_RESUME;
+        request->in.change.saga = some_saga(manner, known);
+        engine_change(engine, request);
         return;
     case 3:
-        request->in.complete.id = some_saga(manner, known);
-        request->in.complete.output = too_large(request->arena);
-        engine_complete_saga(engine, request);
+        request->in.change.verb = VERB_COMPLETE;
+        request->in.change.saga = some_saga(manner, known);
+        request->in.change.input.complete.output = too_large(request->arena);
+        engine_change(engine, request);
         return;
     }
 }
@@ -383,22 +391,26 @@ static void ask_in_passing(struct engine *engine, struct engine_request *request
         engine_get_saga(engine, request);
         return;
     case 1:
-        request->in.signal.id = known;
-        request->in.signal.name = manner & 64 ? SLICE("g0") : SLICE("g1");
-        engine_signal_saga(engine, request);
+        request->in.change.verb = VERB_SIGNAL;
+        request->in.change.saga = known;
+        request->in.change.input.signal.name = manner & 64 ? SLICE("g0") : SLICE("g1");
+        engine_change(engine, request);
         return;
     case 2:
-        request->in.pause.id = known;
-        engine_pause_saga(engine, request);
+        request->in.change.verb = VERB_PAUSE;
+        request->in.change.saga = known;
+        engine_change(engine, request);
         return;
     case 3:
-        request->in.resume.id = known;
-        engine_resume_saga(engine, request);
+        request->in.change.verb = VERB_RESUME;
+        request->in.change.saga = known;
+        engine_change(engine, request);
         return;
     case 4:
-        request->in.complete.id = known;
-        request->in.complete.wait_ms = 3000;
-        engine_complete_saga(engine, request);
+        request->in.change.verb = VERB_COMPLETE;
+        request->in.change.saga = known;
+        request->in.change.wait_ms = 3000;
+        engine_change(engine, request);
         return;
     case PASSING_CALL: /* of no saga that there is */
         request->in.call.run = SLICE("run-1");
@@ -511,15 +523,17 @@ void curious_send(const struct act *act, struct saga_id known, struct engine *en
         ask_to_define_wrongly(engine, request, manner);
         return;
     case ASKS_TO_SIGN:
-        request->in.bypass.key = some_key(manner);
-        request->in.bypass.reason = SLICE("it has to be done twice");
-        engine_bypass(engine, request);
+        request->in.change.verb = VERB_BYPASS;
+        request->in.change.input.bypass.key = some_key(manner);
+        request->in.change.input.bypass.note = SLICE("it has to be done twice");
+        engine_change(engine, request);
         return;
     case ASKS_TO_SAY_COST:
-        request->in.cost.key = some_key(manner);
-        request->in.cost.micros = (int64_t)(manner % 1000);
-        request->in.cost.note = SLICE("it stands on the invoice");
-        engine_say_cost(engine, request);
+        request->in.change.verb = VERB_COST;
+        request->in.change.input.cost.key = some_key(manner);
+        request->in.change.input.cost.micros = (int64_t)(manner % 1000);
+        request->in.change.input.cost.note = SLICE("it stands on the invoice");
+        engine_change(engine, request);
         return;
     case ASKS_TO_START_WRONGLY:
         ask_to_start_wrongly(engine, request, manner);

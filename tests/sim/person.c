@@ -71,26 +71,29 @@ static void person_send(struct errand *errand, struct engine *engine, struct eng
         engine_get_escalations(engine, request);
         return;
     case PERSON_RESOLVES:
-        request->in.resolve.number = person->number;
-        request->in.resolve.action = person->action;
-        request->in.resolve.happened = person->happened;
-        request->in.resolve.again = person->again;
-        request->in.resolve.result =
-            person->has_result && person->happened ? arena_printf(arena, "{\"id\":\"%s\"}", person->key) : SLICE_NONE;
-        request->in.resolve.note = SLICE("looked it up");
-        engine_resolve(engine, request);
+        request->in.change.verb = VERB_RESOLVE;
+        request->in.change.input.operator.escalation = person->number;
+        request->in.change.input.operator.action = person->action;
+        request->in.change.input.operator.happened = person->happened;
+        request->in.change.input.operator.again = person->again;
+        request->in.change.input.operator.result = person->has_result && person->happened
+            ? arena_printf(arena, "{\"id\":\"%s\"}", person->key)
+            : SLICE_NONE;
+        request->in.change.input.operator.note = SLICE("looked it up");
+        engine_change(engine, request);
         return;
     case PERSON_READS_APPROVALS:
         request->in.approvals.open_only = true;
         engine_get_approvals(engine, request);
         return;
     case PERSON_DECIDES:
-        request->in.decision.number = person->number;
-        request->in.decision.approve = person->approves;
-        request->in.decision.role = ROLE_ADMIN;
-        request->in.decision.hash = arena_slice(arena, slice_of(person->hash));
-        request->in.decision.note = SLICE("read it");
-        engine_decide(engine, request);
+        request->in.change.verb = VERB_DECIDE;
+        request->in.change.input.decision.approval = person->number;
+        request->in.change.input.decision.approve = person->approves;
+        request->in.change.input.decision.role = ROLE_ADMIN;
+        request->in.change.input.decision.hash = arena_slice(arena, slice_of(person->hash));
+        request->in.change.input.decision.note = SLICE("read it");
+        engine_change(engine, request);
         return;
     }
     UNREACHABLE();

@@ -1,4 +1,4 @@
-/* Decisions of people (approval.c): the first one holds, and no later one is taken for it. */
+/* Decisions of people (run/request/change.c): the first one holds, and no later one is taken for it. */
 #include "tests/sim/stage.h"
 
 #include "base/json.h"
@@ -29,11 +29,13 @@ static struct saga_id begin(uint64_t *number)
 
 static struct reply *decide(uint64_t number, bool approve, const char *hash)
 {
-    return stage_ask(0, engine_decide,
-                     &(struct engine_request){.in.decision = {.number = number,
-                                                              .approve = approve,
-                                                              .role = ROLE_ADMIN,
-                                                              .hash = hash ? slice_of(hash) : SLICE_NONE}});
+    return stage_ask(
+        0, engine_change,
+        &(struct engine_request){.in.change = {.verb = VERB_DECIDE,
+                                               .input.decision = {.approval = number,
+                                                                  .approve = approve,
+                                                                  .role = ROLE_ADMIN,
+                                                                  .hash = hash ? slice_of(hash) : SLICE_NONE}}});
 }
 
 static void of_two_decisions_at_once_the_first_holds(void **state)
@@ -67,7 +69,7 @@ static void a_decision_that_comes_after_the_end_is_too_late(void **state)
     saga = begin(&number);
     pg_set_slow(world->pg, 1);
     decision = decide(number, true, NULL);
-    abort = stage_ask(0, engine_abort_saga, &(struct engine_request){.in.abort = {.id = saga}});
+    abort = stage_ask(0, engine_change, &(struct engine_request){.in.change = {.verb = VERB_ABORT, .saga = saga}});
     assert_int_equal(stage_wait(abort)->code, ERR_OK);
     assert_int_equal(stage_wait(decision)->code, ERR_DECIDED);
     assert_int_equal(stage_calls("look"), 0);

@@ -542,7 +542,9 @@ static void a_call_in_a_paused_saga_is_refused_and_says_how_it_goes_on(void **st
     stage_begin(&(struct stage_plan){.definitions = TOOLS});
     opened = stage_wait(stage_ask(0, engine_open_saga, &(struct engine_request){.in.open = {.deadline_ms = 60000}}));
     assert_int_equal(
-        stage_wait(stage_ask(0, engine_pause_saga, &(struct engine_request){.in.pause = {.id = opened->saga}}))->code,
+        stage_wait(stage_ask(0, engine_change,
+                             &(struct engine_request){.in.change = {.verb = VERB_PAUSE, .saga = opened->saga}}))
+            ->code,
         ERR_OK);
     reply = stage_wait(stage_ask(0, engine_call, stage_call_in(opened->saga, "look", "{}", 0)));
     assert_int_equal(reply->code, ERR_PAUSED);

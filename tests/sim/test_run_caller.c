@@ -192,8 +192,9 @@ static void who_waited_hears_what_became_of_it_elsewhere_if_he_is_still_there(vo
         stage_is_automatic = true;
         stage_run(8000); /* the next owner makes the call, and has its answer */
         assert_int_equal(stage_calls("pay"), 2);
-        assert_int_equal(stage_wait(stage_ask(1, engine_complete_saga,
-                                              &(struct engine_request){.in.complete = {.id = saga, .wait_ms = 5000}}))
+        assert_int_equal(stage_wait(stage_ask(1, engine_change,
+                                              &(struct engine_request){
+                                                  .in.change = {.verb = VERB_COMPLETE, .saga = saga, .wait_ms = 5000}}))
                              ->code,
                          ERR_OK);
         assert_true(nodes[0].frozen);
@@ -292,7 +293,8 @@ static void who_waits_at_an_engine_that_leaves_is_answered_before_it_goes(void *
     call = stage_ask(0, engine_call, stage_call_in(saga, "pay", "{'a':1}", 60000));
     (void)stage_until_call("pay");
     complete =
-        stage_ask(0, engine_complete_saga, &(struct engine_request){.in.complete = {.id = saga, .wait_ms = 60000}});
+        stage_ask(0, engine_change,
+                  &(struct engine_request){.in.change = {.verb = VERB_COMPLETE, .saga = saga, .wait_ms = 60000}});
     stage_run(100);
     assert_false(complete->done);
     node_drain(&nodes[0], 500);
@@ -449,10 +451,8 @@ static void who_waits_for_a_saga_that_is_given_up_is_told_that_it_ended(void **s
     assert_int_equal(stage_wait(first)->code, ERR_AWAITING);
     shown = json_member(stage_saga(0, saga), "escalation");
     assert_true(json_i64(shown, &number));
-    assert_int_equal(stage_wait(stage_ask(0, engine_resolve,
-                                          &(struct engine_request){.in.resolve = {.number = (uint64_t)number,
-                                                                                  .action = OPERATOR_ABANDON,
-                                                                                  .note = SLICE("let it be")}}))
+    assert_int_equal(stage_wait(stage_ask(0, engine_change,
+                                          &(struct engine_request){.in.change = {.verb = VERB_RESOLVE, .input.operator = {.escalation = (uint64_t)number, .action = OPERATOR_ABANDON, .note = SLICE("let it be")}}}))
                          ->code,
                      ERR_OK);
     stage_run(100);
@@ -477,12 +477,14 @@ static void a_repeat_is_answered_after_the_end_and_while_its_undo_is_a_persons(v
         stage_complete(stage_until_call("pay"), "{'id':7}");
         assert_int_equal(stage_wait(reply)->code, ERR_OK);
     }
-    assert_int_equal(
-        stage_wait(stage_ask(0, engine_complete_saga, &(struct engine_request){.in.complete = {.id = done}}))->code,
-        ERR_OK);
-    assert_int_equal(
-        stage_wait(stage_ask(0, engine_abort_saga, &(struct engine_request){.in.abort = {.id = undone}}))->code,
-        ERR_OK);
+    assert_int_equal(stage_wait(stage_ask(0, engine_change,
+                                          &(struct engine_request){.in.change = {.verb = VERB_COMPLETE, .saga = done}}))
+                         ->code,
+                     ERR_OK);
+    assert_int_equal(stage_wait(stage_ask(0, engine_change,
+                                          &(struct engine_request){.in.change = {.verb = VERB_ABORT, .saga = undone}}))
+                         ->code,
+                     ERR_OK);
     stage_answer(stage_until_call("undo"), (struct outcome){.kind = OUTCOME_FAILED, .error = SLICE("http-422")}, NULL);
     stage_run(1000);
     for (int i = 0; i < 2; i++) {

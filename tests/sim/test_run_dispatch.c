@@ -387,13 +387,16 @@ static void a_probe_that_is_not_wanted_any_more_while_it_is_rendered_does_not_le
     stage_answer(stage_until_call("t"), (struct outcome){.kind = OUTCOME_UNKNOWN, .error = SLICE("reset")}, NULL);
     stage_run(100);
     stage_until(has_begun, NULL, "a probe that is being rendered");
-    assert_int_equal(
-        stage_wait(stage_ask(0, engine_pause_saga, &(struct engine_request){.in.pause = {.id = saga}}))->code, ERR_OK);
+    assert_int_equal(stage_wait(stage_ask(0, engine_change,
+                                          &(struct engine_request){.in.change = {.verb = VERB_PAUSE, .saga = saga}}))
+                         ->code,
+                     ERR_OK);
     stage_run(5000);
     assert_int_equal(stage_calls("probe"), 0);
-    assert_int_equal(
-        stage_wait(stage_ask(0, engine_resume_saga, &(struct engine_request){.in.resume = {.id = saga}}))->code,
-        ERR_OK);
+    assert_int_equal(stage_wait(stage_ask(0, engine_change,
+                                          &(struct engine_request){.in.change = {.verb = VERB_RESUME, .saga = saga}}))
+                         ->code,
+                     ERR_OK);
     stage_complete(stage_until_call("probe"), "{'done':true}");
     stage_until_saga(0, saga, "completed");
     stage_end();

@@ -38,7 +38,9 @@ static enum err_code signal_it(struct saga_id id)
     struct reply *a;
 
     a = stage_wait(
-        stage_ask(0, engine_signal_saga, &(struct engine_request){.in.signal = {.id = id, .name = SLICE("paid")}}));
+        stage_ask(0, engine_change,
+                  &(struct engine_request){
+                      .in.change = {.verb = VERB_SIGNAL, .saga = id, .input.signal = {.name = SLICE("paid")}}}));
     return a->code;
 }
 
@@ -112,12 +114,16 @@ static void a_saga_that_is_paused_while_it_asks_stands_in_line_all_the_same(void
         ids[i] = stage_start(0, "holds", "{}");
         stage_run(960 + 5 * (int64_t)i);
         pg_set_slow(world->pg, 100000);
-        (void)stage_expect(stage_ask(0, engine_pause_saga, &(struct engine_request){.in.pause.id = ids[i]}), ERR_OK);
+        (void)stage_expect(
+            stage_ask(0, engine_change, &(struct engine_request){.in.change = {.verb = VERB_PAUSE, .saga = ids[i]}}),
+            ERR_OK);
         pg_set_slow(world->pg, 1000);
         stage_run(2000);
     }
     for (size_t i = 0; i < MANY; i++) {
-        (void)stage_expect(stage_ask(0, engine_resume_saga, &(struct engine_request){.in.resume.id = ids[i]}), ERR_OK);
+        (void)stage_expect(
+            stage_ask(0, engine_change, &(struct engine_request){.in.change = {.verb = VERB_RESUME, .saga = ids[i]}}),
+            ERR_OK);
         stage_run(1000);
     }
     assert_int_equal(signal_it(first), ERR_OK);

@@ -58,7 +58,9 @@ static enum err_code signal_it(struct saga_id id)
     struct reply *a;
 
     a = stage_wait(
-        stage_ask(0, engine_signal_saga, &(struct engine_request){.in.signal = {.id = id, .name = SLICE("paid")}}));
+        stage_ask(0, engine_change,
+                  &(struct engine_request){
+                      .in.change = {.verb = VERB_SIGNAL, .saga = id, .input.signal = {.name = SLICE("paid")}}}));
     return a->code;
 }
 

@@ -45,8 +45,10 @@ static struct engine *engine_now(void)
 
 static struct reply *send_signal(uint32_t node, struct saga_id id)
 {
-    return stage_ask(node, engine_signal_saga,
-                     &(struct engine_request){.in.signal = {.id = id, .name = SLICE("paid"), .key = SLICE("k")}});
+    return stage_ask(
+        node, engine_change,
+        &(struct engine_request){
+            .in.change = {.verb = VERB_SIGNAL, .saga = id, .input.signal = {.name = SLICE("paid"), .id = SLICE("k")}}});
 }
 
 /* --- size --- */
@@ -79,7 +81,8 @@ static void a_turn_that_is_too_large_for_a_row_is_not_written_and_stands_still(v
                        ERR_TOO_LARGE); /* whoever asked is told */
     stage_inside(0, limit_turns, &usual);
     /* a person can still end it */
-    (void)stage_expect(stage_ask(0, engine_abort_saga, &(struct engine_request){.in.abort.id = id}), ERR_OK);
+    (void)stage_expect(
+        stage_ask(0, engine_change, &(struct engine_request){.in.change = {.verb = VERB_ABORT, .saga = id}}), ERR_OK);
 }
 
 static void many_turns_and_large_ones_leave_no_memory_behind(void **state)
@@ -201,7 +204,9 @@ static void each_turn_is_told_to_those_who_follow_that_saga(void **state)
     }
     uint64_t seq = followers[0].seq;
 
-    (void)stage_expect(stage_ask(0, engine_complete_saga, &(struct engine_request){.in.complete.id = id}), ERR_OK);
+    (void)stage_expect(
+        stage_ask(0, engine_change, &(struct engine_request){.in.change = {.verb = VERB_COMPLETE, .saga = id}}),
+        ERR_OK);
     assert_true(followers[0].seq > seq && followers[0].ended);
     assert_true(followers[1].seq > 0 && followers[1].seq < seq && !followers[1].ended);
     assert_int_equal(followers[2].seq, 0);
@@ -330,9 +335,9 @@ static uint64_t escalated(struct saga_id *id)
 static struct reply *send_resolution(uint32_t node, uint64_t number, enum operator_action action)
 {
     return stage_ask(
-        node, engine_resolve,
+        node, engine_change,
         &(struct engine_request){
-            .in.resolve = {.number = number, .action = action, .happened = true, .note = SLICE("looked it up")}});
+            .in.change = {.verb = VERB_RESOLVE, .input.operator = {.escalation = number, .action = action, .happened = true, .note = SLICE("looked it up")}}});
 }
 
 static void what_an_engine_that_leaves_has_not_begun_is_for_another_one(void **state)
@@ -382,13 +387,11 @@ static void a_resolution_through_another_engine_is_the_same(void **state)
 
 static void every_door_is_closed_while_an_engine_leaves(void **state)
 {
-    static request_verb *const verbs[] = {
-        engine_define,     engine_get_definitions, engine_start_saga,    engine_open_saga,
-        engine_call,       engine_complete_saga,   engine_bypass,        engine_resume_saga,
-        engine_pause_saga, engine_signal_saga,     engine_decide,        engine_get_approvals,
-        engine_get_saga,   engine_get_log,         engine_preview,       engine_abort_saga,
-        engine_list_sagas, engine_list_operations, engine_get_operation, engine_get_escalations,
-        engine_resolve,    engine_get_stats,       engine_get_engines,
+    static request_verb *const doors[] = {
+        engine_define,        engine_get_definitions, engine_start_saga,    engine_open_saga,
+        engine_call,          engine_change,          engine_get_approvals, engine_get_saga,
+        engine_get_log,       engine_preview,         engine_list_sagas,    engine_list_operations,
+        engine_get_operation, engine_get_escalations, engine_get_stats,     engine_get_engines,
     };
 
     (void)state;
@@ -396,8 +399,8 @@ static void every_door_is_closed_while_an_engine_leaves(void **state)
     (void)stage_start(0, "acts", "{}");
     stage_run(100);
     node_drain(&nodes[0], 10000);
-    for (size_t i = 0; i < COUNT_OF(verbs); i++) {
-        (void)stage_expect(stage_ask(0, verbs[i], &(struct engine_request){0}), ERR_STOPPING);
+    for (size_t i = 0; i < COUNT_OF(doors); i++) {
+        (void)stage_expect(stage_ask(0, doors[i], &(struct engine_request){0}), ERR_STOPPING);
     }
 }
 
@@ -496,17 +499,22 @@ static void a_saga_with_something_unsettled_is_completed_when_that_is_settled_or
                      &(struct engine_request){
                          .in.call = {.saga = id, .tool = SLICE("act"), .step = SLICE("one"), .wait_ms = 20000}});
     stage_run(500);
-    (void)stage_expect(stage_ask(0, engine_complete_saga, &(struct engine_request){.in.complete.id = id}),
-                       ERR_UNSETTLED); /* does not want to wait */
     (void)stage_expect(
-        stage_ask(0, engine_complete_saga, &(struct engine_request){.in.complete = {.id = id, .wait_ms = 1000}}),
+        stage_ask(0, engine_change, &(struct engine_request){.in.change = {.verb = VERB_COMPLETE, .saga = id}}),
+        ERR_UNSETTLED); /* does not want to wait */
+    (void)stage_expect(
+        stage_ask(0, engine_change,
+                  &(struct engine_request){.in.change = {.verb = VERB_COMPLETE, .saga = id, .wait_ms = 1000}}),
         ERR_UNSETTLED); /* not for so long */
     memset(large, ' ', sizeof(large) - 1);
-    (void)stage_expect(stage_ask(0, engine_complete_saga,
-                                 &(struct engine_request){.in.complete = {.id = id, .output = slice_of(large)}}),
-                       ERR_TOO_LARGE);
     (void)stage_expect(
-        stage_ask(0, engine_complete_saga, &(struct engine_request){.in.complete = {.id = id, .wait_ms = 20000}}),
+        stage_ask(0, engine_change,
+                  &(struct engine_request){
+                      .in.change = {.verb = VERB_COMPLETE, .saga = id, .input.complete = {.output = slice_of(large)}}}),
+        ERR_TOO_LARGE);
+    (void)stage_expect(
+        stage_ask(0, engine_change,
+                  &(struct engine_request){.in.change = {.verb = VERB_COMPLETE, .saga = id, .wait_ms = 20000}}),
         ERR_OK);
     (void)stage_expect(call, ERR_OK);
 }
@@ -515,7 +523,8 @@ static void a_saga_with_something_unsettled_is_completed_when_that_is_settled_or
 
 static void abort_says(struct saga_id id, enum err_code code)
 {
-    (void)stage_expect(stage_ask(0, engine_abort_saga, &(struct engine_request){.in.abort.id = id}), code);
+    (void)stage_expect(
+        stage_ask(0, engine_change, &(struct engine_request){.in.change = {.verb = VERB_ABORT, .saga = id}}), code);
 }
 
 static void what_is_over_cannot_be_aborted_and_what_rests_can(void **state)

@@ -1,5 +1,5 @@
 /* Calls, decisions and definitions whose turn, read or write does not come to what it should: what each of them is told
- * (call.c, approval.c, define.c). */
+ * (call.c, change.c, define.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -195,10 +195,11 @@ static void a_call_of_the_inbox_whose_owner_was_superseded_is_left_for_the_next(
 static void ask_decision(struct trial_request *asked, uint64_t number)
 {
     trial_request_init(asked);
-    asked->request.in.decision.number = number;
-    asked->request.in.decision.approve = true;
-    asked->request.in.decision.role = ROLE_ADMIN;
-    engine_decide(trial.engine, &asked->request);
+    asked->request.in.change.verb = VERB_DECIDE;
+    asked->request.in.change.input.decision.approval = number;
+    asked->request.in.change.input.decision.approve = true;
+    asked->request.in.change.input.decision.role = ROLE_ADMIN;
+    engine_change(trial.engine, &asked->request);
     trial_run(0);
 }
 

@@ -138,8 +138,9 @@ static void what_is_asked_of_the_database_for_a_saga_holds_its_shard(void **stat
         trial_run(500);
         trial_hold(kinds[i]);
         trial_request_init(&paused);
-        paused.request.in.pause.id = id;
-        engine_pause_saga(trial.engine, &paused.request);
+        paused.request.in.change.verb = VERB_PAUSE;
+        paused.request.in.change.saga = id;
+        engine_change(trial.engine, &paused.request);
         trial_run(5000);
         assert_true(trial_held(kinds[i]) > 0);
         trial_surplus(1);

@@ -37,8 +37,9 @@ static void new_owner(void)
 static void ask_pause(struct saga_id id)
 {
     trial_request_init(&asked);
-    asked.request.in.pause.id = id;
-    engine_pause_saga(trial.engine, &asked.request);
+    asked.request.in.change.verb = VERB_PAUSE;
+    asked.request.in.change.saga = id;
+    engine_change(trial.engine, &asked.request);
     trial_run(0);
 }
 

@@ -126,8 +126,9 @@ static void who_comes_stands_behind_those_who_wait(void **state)
     assert_int_equal(trial.asked[ASKED_GUARD_ASK], 1);
     for (int i = 0; i < 2; i++) { /* nobody is left: nobody asks */
         trial_request_init(&abort);
-        abort.request.in.abort.id = i == 0 ? first : second;
-        engine_abort_saga(trial.engine, &abort.request);
+        abort.request.in.change.verb = VERB_ABORT;
+        abort.request.in.change.saga = i == 0 ? first : second;
+        engine_change(trial.engine, &abort.request);
         trial_run(0);
         trial_request_fini(&abort);
     }
@@ -298,8 +299,9 @@ static void who_is_aborted_while_it_asks_gives_back_what_it_gets(void **state)
     struct trial_request abort;
 
     trial_request_init(&abort);
-    abort.request.in.abort.id = id;
-    engine_abort_saga(trial.engine, &abort.request);
+    abort.request.in.change.verb = VERB_ABORT;
+    abort.request.in.change.saga = id;
+    engine_change(trial.engine, &abort.request);
     trial_run(0);
     say(GUARD_GRANTED, 0);
     assert_int_equal(trial.asked[ASKED_CALL], 1);

@@ -39,8 +39,9 @@ static void a_turn_that_is_refused_again_and_again_waits_for_somebody(void **sta
     struct trial_request paused;
 
     trial_request_init(&paused);
-    paused.request.in.pause.id = id;
-    engine_pause_saga(trial.engine, &paused.request);
+    paused.request.in.change.verb = VERB_PAUSE;
+    paused.request.in.change.saga = id;
+    engine_change(trial.engine, &paused.request);
     trial_run(0);
     trial_let(ASKED_APPEND);
     assert_int_equal(paused.request.code, ERR_OK);
@@ -113,8 +114,9 @@ static void a_run_that_has_begun_elsewhere_is_the_one_that_is_called(void **stat
     assert_int_equal(trial_held(ASKED_APPEND), 1);
     trial_log(id, "n", 1, first);
     trial_request_init(&paused); /* something comes for that one; that a run cannot be paused is told when it is here */
-    paused.request.in.pause.id = id;
-    engine_pause_saga(trial.engine, &paused.request);
+    paused.request.in.change.verb = VERB_PAUSE;
+    paused.request.in.change.saga = id;
+    engine_change(trial.engine, &paused.request);
     trial_run(0);
     assert_non_null(live_find(trial.engine, id));
     trial_fail(ASKED_APPEND, ERR_CONFLICT); /* the name is taken */

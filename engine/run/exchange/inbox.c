@@ -359,107 +359,20 @@ static void deliver_call(struct delivery *delivery, const struct inbox_row *row,
     call_now(delivery);
 }
 
-static void deliver_complete(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
+static bool deliver_change(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
 {
-    delivery->request.in.complete.id = row->saga;
-    delivery->request.in.complete.output = inbox_raw(payload, "output");
-    delivery->request.in.complete.wait_ms = wait_left(delivery, payload);
-    complete_deliver(delivery->engine, &delivery->request, &delivery->id);
-}
+    struct change *change = &delivery->request.in.change;
+    const struct verb *verb = verb_read(row->kind, payload, &delivery->arena, &change->input);
 
-static void deliver_bypass(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
-{
-    (void)row; /* found by the key */
-    delivery->may_be_decided = true;
-    (void)uuid_parse(inbox_text(payload, "key", &delivery->arena), &delivery->request.in.bypass.key.uuid);
-    delivery->request.in.bypass.reason = inbox_text(payload, "reason", &delivery->arena);
-    bypass_deliver(delivery->engine, &delivery->request, &delivery->id);
-}
-
-static void deliver_cost(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
-{
-    (void)row; /* found by the key */
-    delivery->may_be_decided = true;
-    (void)uuid_parse(inbox_text(payload, "key", &delivery->arena), &delivery->request.in.cost.key.uuid);
-    if (!json_i64(json_member(payload, "micros"), &delivery->request.in.cost.micros) ||
-        delivery->request.in.cost.micros < 0) {
-        log_warn("inbox_input_unknown", LOG_UUID("input", &delivery->id));
-        delivery_drop(delivery);
-        return;
+    if (!verb) {
+        return false;
     }
-    delivery->request.in.cost.note = inbox_text(payload, "note", &delivery->arena);
-    cost_deliver(delivery->engine, &delivery->request, &delivery->id);
-}
-
-static void deliver_resume(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
-{
-    delivery->request.in.resume.id = row->saga;
-    delivery->request.in.resume.note = inbox_text(payload, "note", &delivery->arena);
-    resume_deliver(delivery->engine, &delivery->request, &delivery->id);
-}
-
-static void deliver_abort(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
-{
-    delivery->request.in.abort.id = row->saga;
-    delivery->request.in.abort.note = inbox_text(payload, "note", &delivery->arena);
-    abort_deliver(delivery->engine, &delivery->request, &delivery->id);
-}
-
-static void deliver_resolve(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
-{
-    struct engine_request *request = &delivery->request;
-    int64_t number = 0;
-
-    (void)row; /* found by the number of the escalation */
-    delivery->may_be_decided = true;
-    (void)json_i64(json_member(payload, "escalation"), &number);
-    (void)json_bool(json_member(payload, "happened"), &request->in.resolve.happened);
-    (void)json_bool(json_member(payload, "accept_double"), &request->in.resolve.accept_double);
-    (void)json_bool(json_member(payload, "undone"), &request->in.resolve.undone);
-    (void)json_bool(json_member(payload, "again"), &request->in.resolve.again);
-    (void)uuid_parse(inbox_text(payload, "key", &delivery->arena), &request->in.resolve.key.uuid);
-    request->in.resolve.number = (uint64_t)number;
-    request->in.resolve.result = inbox_raw(payload, "result");
-    request->in.resolve.args = inbox_raw(payload, "args");
-    request->in.resolve.note = inbox_text(payload, "note", &delivery->arena);
-    if (!operator_action_parse(inbox_text(payload, "action", &delivery->arena), &request->in.resolve.action)) {
-        log_warn("inbox_input_unknown", LOG_UUID("input", &delivery->id));
-        delivery_drop(delivery);
-        return;
-    }
-    resolve_deliver(delivery->engine, request, &delivery->id);
-}
-
-static void deliver_pause(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
-{
-    delivery->request.in.pause.id = row->saga;
-    delivery->request.in.pause.note = inbox_text(payload, "note", &delivery->arena);
-    pause_deliver(delivery->engine, &delivery->request, &delivery->id);
-}
-
-static void deliver_signal(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
-{
-    delivery->request.in.signal.id = row->saga;
-    delivery->request.in.signal.name = inbox_text(payload, "name", &delivery->arena);
-    delivery->request.in.signal.payload = inbox_raw(payload, "payload");
-    delivery->request.in.signal.key = inbox_text(payload, "key", &delivery->arena);
-    signal_deliver(delivery->engine, &delivery->request, &delivery->id);
-}
-
-static void deliver_decision(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
-{
-    struct engine_request *request = &delivery->request;
-    int64_t number = 0;
-
-    (void)row; /* found by the number of the approval */
-    delivery->may_be_decided = true;
-    (void)json_i64(json_member(payload, "approval"), &number);
-    (void)json_bool(json_member(payload, "approve"), &request->in.decision.approve);
-    (void)role_parse(inbox_text(payload, "role", &delivery->arena), &request->in.decision.role); /* else none at all */
-    request->in.decision.number = (uint64_t)number;
-    request->in.decision.hash = inbox_text(payload, "hash", &delivery->arena);
-    request->in.decision.note = inbox_text(payload, "note", &delivery->arena);
-    decide_deliver(delivery->engine, request, &delivery->id);
+    change->verb = (enum verb_id)(verb - verbs);
+    change->saga = row->saga;
+    change->wait_ms = verb->wait_ms ? wait_left(delivery, payload) : 0;
+    delivery->may_be_decided = verb->on != ON_SAGA;
+    change_deliver(delivery->engine, &delivery->request, &delivery->id);
+    return true;
 }
 
 /* --- late evidence --- */
@@ -555,10 +468,9 @@ static const struct {
     const char *kind;
     void (*deliver)(struct delivery *delivery, const struct inbox_row *row, struct slice payload);
 } kinds[] = {
-    {"call", deliver_call},       {"start", deliver_start},       {"abort", deliver_abort},
-    {"resolve", deliver_resolve}, {"complete", deliver_complete}, {"bypass", deliver_bypass},
-    {"cost", deliver_cost},       {"resume", deliver_resume},     {"settled", deliver_settled},
-    {"pause", deliver_pause},     {"signal", deliver_signal},     {"decide", deliver_decision},
+    {"call", deliver_call},
+    {"start", deliver_start},
+    {"settled", deliver_settled},
     {"locked", deliver_locked},
 };
 
@@ -587,6 +499,9 @@ static void deliver(struct engine *engine, const struct inbox_row *row)
                 kinds[i].deliver(delivery, row, payload);
                 return;
             }
+        }
+        if (deliver_change(delivery, row, payload)) {
+            return;
         }
     }
     log_warn("inbox_input_unknown", LOG_UUID("input", &delivery->id), LOG_SLICE("kind", row->kind));

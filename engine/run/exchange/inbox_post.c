@@ -301,41 +301,19 @@ static void put_again(struct errand *errand)
         look_a_last_time(errand);
         return;
     }
-    switch (work->mail.input.type) {
-    case SAGA_INPUT_START:
+    if (is_start(errand)) {
         read_start(errand);
-        return;
-    case SAGA_INPUT_ABORT:
-    case SAGA_INPUT_COMPLETE:
-    case SAGA_INPUT_RESUME:
-    case SAGA_INPUT_PAUSE:
-        if (errand->lost) { /* a second one, put after the first was consumed, would be one more word */
-            errand_fail(errand, ERR_LOST_COMMIT, "the connection to the database was lost: this was taken up, or not",
-                        "look at the saga, and repeat it when it is not so");
-            return;
-        }
+    } else if (is_call(errand) || work->verb->repeatable) {
+        errand_put(errand);
+    } else if (errand->lost) { /* a second one, put after the first was consumed, would be one more word */
+        errand_fail(errand, ERR_LOST_COMMIT, "the connection to the database was lost: this was taken up, or not",
+                    "look at the saga, and repeat it when it is not so");
+    } else {
         /* It was applied, most likely: the saga says so, and whoever asked sees whether it is what was wanted. */
         errand_stop(errand);
         work->until_boot_ms = 0;
         query_saga_from_store(work);
-        return;
-    case SAGA_INPUT_CALL:
-    case SAGA_INPUT_OPERATOR:
-    case SAGA_INPUT_BYPASS:
-    case SAGA_INPUT_COST:
-    case SAGA_INPUT_SIGNAL:
-    case SAGA_INPUT_DECISION:
-        errand_put(errand);
-        return;
-    case SAGA_INPUT_SETTLED:
-    case SAGA_INPUT_PROBED:
-    case SAGA_INPUT_EVALUATED:
-    case SAGA_INPUT_TIMER:
-    case SAGA_INPUT_ADMITTED:
-    case SAGA_INPUT_LOCKED: /* these are never posted by a request */
-        break;
     }
-    UNREACHABLE();
 }
 
 static void on_input_found(struct store_read *read)
@@ -460,41 +438,6 @@ void inbox_start(struct work *work, uint32_t shard)
     errand_send(errand, false);
 }
 
-void inbox_resolve(struct work *work, uint32_t shard)
-{
-    const struct saga_input *input = &work->mail.input;
-    struct errand *errand = errand_new(work, "resolve", shard);
-    struct json_writer *w = &errand->w;
-
-    json_write_slice(w, "note", input->operator.note);
-    json_write_i64(w, "escalation", (int64_t)input->operator.escalation);
-    json_write_text(w, "action", operator_action_name(input->operator.action));
-    json_write_bool(w, "happened", input->operator.happened);
-    if (!uuid_is_nil(&input->operator.key.uuid)) {
-        char key[UUID_TEXT_BYTES];
-
-        uuid_text(&input->operator.key.uuid, key);
-        json_write_text(w, "key", key);
-    }
-    if (input->operator.undone || input->operator.again) {
-        json_write_bool(w, "undone", input->operator.undone);
-        json_write_bool(w, "again", input->operator.again);
-    }
-    json_write_bool(w, "accept_double", input->operator.accept_double);
-    json_write_raw(w, "result", input->operator.result);
-    json_write_raw(w, "args", input->operator.args);
-    errand_send(errand, false);
-}
-
-void inbox_abort(struct work *work, uint32_t shard)
-{
-    struct errand *errand = errand_new(work, "abort", shard);
-    struct json_writer *w = &errand->w;
-
-    json_write_slice(w, "note", work->mail.input.abort.note);
-    errand_send(errand, false);
-}
-
 void inbox_call(struct work *work, uint32_t shard)
 {
     const struct saga_input *input = &work->mail.input;
@@ -520,86 +463,15 @@ void inbox_call(struct work *work, uint32_t shard)
     errand_send(errand, true);
 }
 
-void inbox_complete(struct work *work, uint32_t shard)
+/* A verb of the table, as the engines before this release wrote it. */
+void inbox_change(struct work *work, uint32_t shard)
 {
-    struct errand *errand = errand_new(work, "complete", shard);
-    struct json_writer *w = &errand->w;
+    const struct verb *verb = work->verb;
+    struct errand *errand = errand_new(work, verb->name, shard);
 
-    json_write_raw(w, "output", work->mail.input.complete.output);
-    json_write_i64(w, "wait_ms", wait_of(work));
-    errand_send(errand, true);
-}
-
-void inbox_bypass(struct work *work, uint32_t shard)
-{
-    struct errand *errand = errand_new(work, "bypass", shard);
-    struct json_writer *w = &errand->w;
-    char key[UUID_TEXT_BYTES];
-
-    uuid_text(&work->mail.input.bypass.key.uuid, key);
-    json_write_text(w, "key", key);
-    json_write_slice(w, "reason", work->mail.input.bypass.note);
-    errand_send(errand, false);
-}
-
-void inbox_cost(struct work *work, uint32_t shard)
-{
-    struct errand *errand = errand_new(work, "cost", shard);
-    struct json_writer *w = &errand->w;
-    char key[UUID_TEXT_BYTES];
-
-    uuid_text(&work->mail.input.cost.key.uuid, key);
-    json_write_text(w, "key", key);
-    json_write_i64(w, "micros", work->mail.input.cost.micros);
-    json_write_slice(w, "note", work->mail.input.cost.note);
-    errand_send(errand, false);
-}
-
-void inbox_resume(struct work *work, uint32_t shard)
-{
-    struct errand *errand = errand_new(work, "resume", shard);
-    struct json_writer *w = &errand->w;
-
-    json_write_slice(w, "note", work->mail.input.resume.note);
-    errand_send(errand, false);
-}
-
-void inbox_pause(struct work *work, uint32_t shard)
-{
-    struct errand *errand = errand_new(work, "pause", shard);
-    struct json_writer *w = &errand->w;
-
-    json_write_slice(w, "note", work->mail.input.pause.note);
-    errand_send(errand, false);
-}
-
-void inbox_signal(struct work *work, uint32_t shard)
-{
-    struct saga_input *input = &work->mail.input;
-    struct errand *errand = errand_new(work, "signal", shard);
-    struct json_writer *w = &errand->w;
-    struct uuid made = uuid_v7(loop_wall_ms(work->engine->loop));
-    char id[UUID_TEXT_BYTES];
-
-    /* Like an emission of a call: should it have to be put again it is the same signal, and not one more. */
-    uuid_text(&made, id);
-    input->signal.id = input->signal.id.ptr ? input->signal.id : arena_printf(&work->arena, "~%s", id);
-    json_write_slice(w, "name", input->signal.name);
-    json_write_raw(w, "payload", input->signal.payload);
-    json_write_slice(w, "key", input->signal.id);
-    errand_send(errand, false);
-}
-
-void inbox_decide(struct work *work, uint32_t shard)
-{
-    const struct saga_input *input = &work->mail.input;
-    struct errand *errand = errand_new(work, "decide", shard);
-    struct json_writer *w = &errand->w;
-
-    json_write_i64(w, "approval", (int64_t)input->decision.approval);
-    json_write_bool(w, "approve", input->decision.approve);
-    json_write_text(w, "role", role_name(input->decision.role));
-    json_write_slice(w, "hash", input->decision.hash);
-    json_write_slice(w, "note", input->decision.note);
-    errand_send(errand, false);
+    verb_write(verb, &work->mail.input, loop_wall_ms(work->engine->loop), &work->arena, &errand->w);
+    if (verb->wait_ms) {
+        json_write_i64(&errand->w, "wait_ms", wait_of(work));
+    }
+    errand_send(errand, verb->wait_ms > 0);
 }

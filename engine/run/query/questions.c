@@ -65,6 +65,30 @@ void work_show_questions(struct work *work, const struct list_questions *list)
     work_done(work, ERR_OK, NULL);
 }
 
+bool question_of_turn(const struct live *live, enum question_kind kind, uint64_t number, struct question_row *row)
+{
+    const struct append *append = turn_append(live);
+    const struct saga *saga = &live->saga;
+    bool is_run = saga->definition->kind == SAGA_RUN;
+
+    *row = (struct question_row){.number = number,
+                                 .saga = saga->id,
+                                 .saga_name = saga->definition->name,
+                                 .business_id = is_run ? saga->run : saga->business_id,
+                                 .tags = saga->tags};
+    for (uint32_t i = 0; append && kind == QUESTION_ESCALATION && i < append->escalation_count; i++) {
+        if (append->escalations[i].number == number) {
+            row->body = append->escalations[i].body;
+        }
+    }
+    for (uint32_t i = 0; append && kind == QUESTION_APPROVAL && i < append->approval_count; i++) {
+        if (append->approvals[i].number == number) {
+            row->body = append->approvals[i].body;
+        }
+    }
+    return row->body.ptr != NULL;
+}
+
 bool work_read_question_cursor(struct work *work, struct slice cursor, struct list_questions *list)
 {
     const char *dot = cursor.len ? memchr(cursor.ptr, '.', cursor.len) : NULL;
@@ -84,32 +108,52 @@ bool work_read_question_cursor(struct work *work, struct slice cursor, struct li
     return true;
 }
 
-/* --- escalations --- */
+/* --- questions --- */
 
-static void on_escalation(struct store_read *read)
+void work_no_question(struct work *work, enum question_kind kind)
 {
-    struct work *work = read->context;
+    bool approval = kind == QUESTION_APPROVAL;
 
-    if (read->code == ERR_NOT_FOUND) {
-        work_fail(work, ERR_NOT_FOUND, "there is no escalation with this number",
-                  "`sagactl escalations` lists the open ones");
-    } else if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
-    } else {
-        work_show_question(work, &work->store.escalations.rows[0]);
+    work_fail(work, ERR_NOT_FOUND,
+              approval ? "there is no approval with this number" : "there is no escalation with this number",
+              approval ? "`sagactl approvals` lists the open ones" : "`sagactl escalations` lists the open ones");
+}
+
+const struct question_row *work_question(struct work *work)
+{
+    const struct list_questions *list = &work->store.escalations;
+
+    if (list->read.code == ERR_NOT_FOUND) {
+        work_no_question(work, list->kind);
+        return NULL;
+    }
+    if (list->read.code != ERR_OK) {
+        work_done(work, list->read.code, &list->read.err);
+        return NULL;
+    }
+    CHECK(list->count > 0); /* the store says so where there is none with this number */
+    return &list->rows[0];
+}
+
+static void on_question(struct store_read *read)
+{
+    const struct question_row *row = work_question(read->context);
+
+    if (row) {
+        work_show_question(read->context, row);
     }
 }
 
-static void on_escalations(struct store_read *read)
+static void on_questions(struct store_read *read)
 {
     struct work *work = read->context;
 
     work_show_questions(work, &work->store.escalations);
 }
 
-void engine_get_escalations(struct engine *engine, struct engine_request *request)
+static void get_questions(struct engine *engine, struct engine_request *request, enum question_kind kind,
+                          const struct engine_questions *wanted)
 {
-    const struct engine_questions *wanted = &request->in.escalations;
     struct work *work = work_new(engine, request);
     struct list_questions *list = &work->store.escalations;
 
@@ -117,8 +161,8 @@ void engine_get_escalations(struct engine *engine, struct engine_request *reques
         return;
     }
     *list = (struct list_questions){
-        .read = {.arena = &work->arena, .done = wanted->number ? on_escalation : on_escalations, .context = work},
-        .kind = QUESTION_ESCALATION,
+        .read = {.arena = &work->arena, .done = wanted->number ? on_question : on_questions, .context = work},
+        .kind = kind,
         .namespace = work->namespace,
         .open_only = wanted->open_only,
         .status = arena_slice(&work->arena, wanted->status),
@@ -128,4 +172,14 @@ void engine_get_escalations(struct engine *engine, struct engine_request *reques
     if (wanted->number || work_read_question_cursor(work, wanted->cursor, list)) {
         store_list_questions(engine->store, list);
     }
+}
+
+void engine_get_escalations(struct engine *engine, struct engine_request *request)
+{
+    get_questions(engine, request, QUESTION_ESCALATION, &request->in.escalations);
+}
+
+void engine_get_approvals(struct engine *engine, struct engine_request *request)
+{
+    get_questions(engine, request, QUESTION_APPROVAL, &request->in.approvals);
 }

@@ -39,8 +39,13 @@ void work_bad_cursor(struct work *work);
 
 /* query/questions.c. Ends the work with one escalation or approval as the API shows it. */
 void work_show_question(struct work *work, const struct question_row *row);
+/* The one that was asked for by its number, when it has been read. NULL: the work has been ended. */
+const struct question_row *work_question(struct work *work);
+void work_no_question(struct work *work, enum question_kind kind); /* ends it: none has this number */
 /* Ends the work with what was read, of which the last is only asked for to know whether there are more. */
 void work_show_questions(struct work *work, const struct list_questions *list);
+/* As the turn being told of has left it; borrows from that turn. False: the turn did not touch it. */
+bool question_of_turn(const struct live *live, enum question_kind kind, uint64_t number, struct question_row *row);
 /* Where the page before ended. False: the work has been ended, since the cursor is none that a list has given. */
 bool work_read_question_cursor(struct work *work, struct slice cursor, struct list_questions *list);
 

@@ -12,6 +12,7 @@ struct calling {
     uint32_t step;        /* whose operation it waits for */
     struct faults faults; /* of the arguments, in the request's arena: told where the call would have been sent */
     bool duplicate, rerouted;
+    void (*elsewhere)(struct work *work, uint32_t shard); /* puts it into the inbox of that shard */
     int64_t busy_ms; /* nothing new is taken in now: what a refused call is told to wait; 0: it is */
     int64_t first_ms;
     /* Set: it waits until everything is settled, then this is done; give_up when its patience ends before. */
@@ -21,14 +22,13 @@ struct calling {
 
 /* --- route.c --- */
 
-typedef void route_function(struct work *work, uint32_t shard); /* puts it into the inbox of that shard */
-
 /* Sets work->calling, the saga and the patience; before the other two. */
 void route_prepare(struct work *work, struct saga_id saga, int64_t wait_ms);
-/* work->mail to the owner of work->saga, which may have to read it back: into its mailbox here, or `elsewhere`. */
-void route_send(struct work *work, route_function *elsewhere);
+/* work->mail to the owner of work->saga, which may have to read it back: into its mailbox here, or
+ * calling->elsewhere. */
+void route_send(struct work *work);
 /* Nothing happened, and the shard has another owner: that one is asked, once. True: it is on its way. */
-bool route_again(struct work *work, enum err_code code, route_function *elsewhere);
+bool route_again(struct work *work, enum err_code code);
 
 /* --- caller.c --- */
 
@@ -44,6 +44,26 @@ bool caller_has_patience(const struct work *work);
 void caller_give_operation(struct work *work, const struct saga *saga, uint32_t step);
 /* Ends the work; the record given before stands beside the problem. */
 void caller_refuse(struct work *work, const struct err *err, int64_t retry_after_ms);
+
+/* --- what some verbs do besides (change.c) --- */
+
+struct verb_extra {
+    void (*send)(struct work *work);   /* its saga is known, and has not heard of it: ends in route_send() */
+    bool (*ended)(struct work *work);  /* the saga has ended. True: the work goes on, or is over */
+    void (*answer)(struct work *work); /* ANSWER_OWN: it is durable */
+};
+
+/* operator.c */
+void abort_send(struct work *work);
+void verdict_send(struct work *work);
+bool case_takes(struct work *work, const struct question_row *row); /* true: this is a case, and the work is its */
+void bypass_answer(struct work *work);
+/* signal.c */
+bool signal_ended(struct work *work);
+void signal_answer(struct work *work);
+/* cost.c */
+bool cost_ended(struct work *work);
+void cost_answer(struct work *work);
 
 /* --- call.c --- */
 

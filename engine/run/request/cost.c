@@ -67,78 +67,33 @@ static void tell_budgets(struct work *work, struct slice tool, void (*done)(stru
     store_guard_price(work->engine->store, price);
 }
 
-static void on_said(struct mail *mail, enum err_code code, const struct err *err)
+static struct slice tool_of(const struct work *work)
 {
-    struct work *work = container_of(mail, struct work, mail);
-    const struct live *live = mail->live;
+    const struct saga *saga = &work->mail.live->saga;
     enum direction direction = DIRECTION_DO;
+    uint32_t step = saga_find_key(saga, &work->mail.input.cost.key, &direction);
 
-    if (code == ERR_ENDED && live && !live->dropped) {
-        uint32_t step = saga_find_key(&live->saga, &mail->input.cost.key, &direction);
+    CHECK(step != STEP_NONE); /* else that would have been the answer */
+    return saga_tool(saga, step, direction)->name;
+}
 
-        CHECK(step != STEP_NONE); /* else that would have been the answer */
-        tell_budgets(work, saga_tool(&live->saga, step, direction)->name, on_priced_late);
-    } else if (code != ERR_OK) {
-        if (!route_again(work, code, inbox_cost)) {
-            work_done(work, code, err);
-        }
-    } else if (live->dropped) { /* it has not been applied here */
+bool cost_ended(struct work *work)
+{
+    const struct live *live = work->mail.live;
+
+    if (!live || live->dropped) {
+        return false;
+    }
+    tell_budgets(work, tool_of(work), on_priced_late);
+    return true;
+}
+
+void cost_answer(struct work *work)
+{
+    if (work->mail.live->dropped) { /* it has not been applied here */
         work_fail(work, ERR_FENCED, "it is in the log, but another engine took the saga over in this moment",
                   "say it again");
     } else {
-        uint32_t step = saga_find_key(&live->saga, &mail->input.cost.key, &direction);
-
-        CHECK(step != STEP_NONE); /* else it would not have been taken */
-        tell_budgets(work, saga_tool(&live->saga, step, direction)->name, on_priced);
-    }
-}
-
-static void on_operation(struct store_read *read)
-{
-    struct work *work = read->context;
-
-    if (read->code == ERR_NOT_FOUND) {
-        work_fail(work, ERR_NOT_FOUND, "there is no operation with this key", "`sagactl operations` lists them");
-    } else if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
-    } else {
-        work->saga = work->store.operation.id;
-        route_send(work, inbox_cost);
-    }
-}
-
-static void cost_begin(struct work *work)
-{
-    const struct engine_request *request = work->request;
-
-    route_prepare(work, (struct saga_id){0}, 0);
-    work->mail.input = (struct saga_input){.type = SAGA_INPUT_COST,
-                                           .cost = {.key = request->in.cost.key,
-                                                    .micros = request->in.cost.micros,
-                                                    .actor = work->actor,
-                                                    .note = arena_slice(&work->arena, request->in.cost.note)}};
-    work->mail.done = on_said;
-    work->store.operation =
-        (struct find_operation){.read = {.arena = &work->arena, .done = on_operation, .context = work},
-                                .key = request->in.cost.key,
-                                .namespace = work->namespace};
-    store_find_operation(work->engine->store, &work->store.operation);
-}
-
-void engine_say_cost(struct engine *engine, struct engine_request *request)
-{
-    struct work *work = work_new(engine, request);
-
-    if (!work_refused(work)) {
-        cost_begin(work);
-    }
-}
-
-void cost_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id)
-{
-    struct work *work = work_of_delivery(engine, request, inbox_id);
-
-    if (work) {
-        cost_begin(work);
+        tell_budgets(work, tool_of(work), on_priced);
     }
 }

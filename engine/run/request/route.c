@@ -9,7 +9,7 @@ void route_prepare(struct work *work, struct saga_id saga, int64_t wait_ms)
     work->until_boot_ms = loop_boot_ms(work->engine->loop) + wait_ms;
 }
 
-void route_send(struct work *work, route_function *elsewhere)
+void route_send(struct work *work)
 {
     struct engine *engine = work->engine;
     uint32_t shard = saga_id_shard(work->saga);
@@ -18,7 +18,7 @@ void route_send(struct work *work, route_function *elsewhere)
         work_fail(work, ERR_STOPPING, "this engine is stopping", "ask another engine, or again in a moment");
     } else if (shard < SHARD_COUNT && engine->shards[shard].state != SHARD_OWNED && !work->mail.from_inbox) {
         if (work->request) {
-            elsewhere(work, shard);
+            work->calling->elsewhere(work, shard);
         } else {
             work_done(work, ERR_TIMEOUT, NULL); /* nobody is interested any more, and nothing was begun */
         }
@@ -37,7 +37,7 @@ static bool may_be_outdated(const struct work *work, enum err_code code)
            !shard_is_surely_ours(work->engine, shard);
 }
 
-bool route_again(struct work *work, enum err_code code, route_function *elsewhere)
+bool route_again(struct work *work, enum err_code code)
 {
     struct err err = {0};
 
@@ -51,6 +51,6 @@ bool route_again(struct work *work, enum err_code code, route_function *elsewher
         return false;
     }
     work->calling->rerouted = true;
-    route_send(work, elsewhere);
+    route_send(work);
     return true;
 }

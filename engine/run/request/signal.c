@@ -74,63 +74,23 @@ static void look_at_ended(struct work *work)
     store_read_saga(work->engine->store, &work->read);
 }
 
-static void on_received(struct mail *mail, enum err_code code, const struct err *err)
+bool signal_ended(struct work *work)
 {
-    struct work *work = container_of(mail, struct work, mail);
-
-    if (code == ERR_OK) {
-        const struct live *live = mail->live;
-        bool created = turn_append(live) != NULL; /* a repeat leads to no record */
-
-        if (work->request) {
-            work->request->created = created;
-        }
-        write_answer(work, find_signal(live->dropped ? NULL : &live->saga, &mail->input), created);
-        work_done(work, ERR_OK, NULL);
-    } else if (code == ERR_ENDED && mail->input.signal.id.ptr) {
-        look_at_ended(work);
-    } else if (!route_again(work, code, inbox_signal)) {
-        work_done(work, code, err);
+    if (!work->mail.input.signal.id.ptr) {
+        return false;
     }
+    look_at_ended(work);
+    return true;
 }
 
-static void signal_begin(struct work *work)
+void signal_answer(struct work *work)
 {
-    const struct engine_request *request = work->request;
-    struct slice payload = request->in.signal.payload.ptr ? request->in.signal.payload : SLICE("null");
-    struct err err = {0};
+    const struct live *live = work->mail.live;
+    bool created = turn_append(live) != NULL; /* a repeat leads to no record */
 
-    if (payload.len > work->engine->options.payload_bytes_max) {
-        (void)err_set(&err, ERR_TOO_LARGE, "the payload is larger than allowed");
-        err_detail(&err, "%zu bytes, at most %zu are taken", payload.len, work->engine->options.payload_bytes_max);
-        err_hint(&err, "keep large bodies elsewhere and pass a reference");
-        work_done(work, ERR_TOO_LARGE, &err);
-        return;
+    if (work->request) {
+        work->request->created = created;
     }
-    route_prepare(work, request->in.signal.id, 0);
-    work->mail.input = (struct saga_input){.type = SAGA_INPUT_SIGNAL,
-                                           .signal = {.name = arena_slice(&work->arena, request->in.signal.name),
-                                                      .payload = arena_slice(&work->arena, payload),
-                                                      .id = arena_slice(&work->arena, request->in.signal.key),
-                                                      .actor = work->actor}};
-    work->mail.done = on_received;
-    route_send(work, inbox_signal);
-}
-
-void engine_signal_saga(struct engine *engine, struct engine_request *request)
-{
-    struct work *work = work_new(engine, request);
-
-    if (!work_refused(work)) {
-        signal_begin(work);
-    }
-}
-
-void signal_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id)
-{
-    struct work *work = work_of_delivery(engine, request, inbox_id);
-
-    if (work) {
-        signal_begin(work);
-    }
+    write_answer(work, find_signal(live->dropped ? NULL : &live->saga, &work->mail.input), created);
+    work_done(work, ERR_OK, NULL);
 }

@@ -20,6 +20,7 @@ struct work {
     struct live *live;       /* whose waiter it is */
     struct list *waits_in;   /* then: that list */
     struct calling *calling; /* call.c */
+    const struct verb *verb; /* change.c; NULL: it changes nothing that exists */
     int64_t until_boot_ms;   /* waits so long at most */
     struct saga_id saga;
     struct mail mail;
@@ -69,25 +70,15 @@ void query_operation(struct work *work, const struct op_key *key);
 void query_saga_from_store(struct work *work);
 
 /*
- * call.c, open.c: an input of the inbox whose shard is ours: like the engine_...() of the same name, but that its turn
- * removes the row. The request is the delivery's: namespace, actor, arena, in, done; done as for everybody, `call`,
- * `err`, `faults` and `answer` say what to tell the caller. With ERR_FENCED nothing happened and the row is for the
- * next owner; else the row is gone or has to go (a refusal or an answer without records leaves it there: drop it).
+ * change.c, call.c: an input of the inbox whose shard is ours: like the engine_...() of the same name, but that its
+ * turn removes the row. The request is the delivery's: namespace, actor, arena, in, done; done as for everybody,
+ * `call`, `err`, `faults` and `answer` say what to tell the caller. With ERR_FENCED nothing happened and the row is for
+ * the next owner; else the row is gone or has to go (a refusal or an answer without records leaves it there: drop it).
  */
+void change_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
 void call_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
-void complete_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
-void cost_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id); /* cost.c */
-void bypass_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
-/* pause.c, signal.c, approval.c: the same */
-void resume_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
-void pause_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
-void signal_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
-void decide_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
-/* operator.c: the same */
-void abort_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
-void resolve_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
 
-/* open.c: for work->saga, from memory or from its log */
+/* change.c: for work->saga, from memory or from its log */
 void answer_saga(struct work *work);
 
 /*
@@ -97,14 +88,6 @@ void answer_saga(struct work *work);
  */
 void inbox_start(struct work *work, uint32_t shard);
 void inbox_call(struct work *work, uint32_t shard);
-void inbox_complete(struct work *work, uint32_t shard);
-void inbox_bypass(struct work *work, uint32_t shard);
-void inbox_cost(struct work *work, uint32_t shard);
-void inbox_resume(struct work *work, uint32_t shard);
-void inbox_pause(struct work *work, uint32_t shard);
-void inbox_signal(struct work *work, uint32_t shard);
-void inbox_decide(struct work *work, uint32_t shard);
-void inbox_abort(struct work *work, uint32_t shard);
-void inbox_resolve(struct work *work, uint32_t shard);
+void inbox_change(struct work *work, uint32_t shard);
 
 #endif

@@ -45,14 +45,14 @@ struct late_case { /* on its way; one that is unreadable stays among the cases o
 
 /* --- the text of a case --- */
 
-struct verb {
+struct case_action {
     const char *action, *does;
 };
 
-static const struct verb unreadable_verbs[] = {
+static const struct case_action unreadable_actions[] = {
     {"abandon",
      "ends the saga for good; every effect that stands by the readable part of its log stays, as listed here"}};
-static const struct verb follower_verbs[] = {
+static const struct case_action follower_actions[] = {
     {"retry", "starts the follower once more, with the newest version of its definition"},
     {"abandon", "closes the case: it was settled by hand, or is not wanted any more"}};
 
@@ -62,16 +62,16 @@ struct resolution {
     struct slice actor, note;
 };
 
-static void write_verbs(struct json_writer *w, const char *reason)
+static void write_actions(struct json_writer *w, const char *reason)
 {
     bool is_follower = reason == follower;
-    const struct verb *verbs = is_follower ? follower_verbs : unreadable_verbs;
-    size_t count = is_follower ? COUNT_OF(follower_verbs) : COUNT_OF(unreadable_verbs);
+    const struct case_action *actions = is_follower ? follower_actions : unreadable_actions;
+    size_t count = is_follower ? COUNT_OF(follower_actions) : COUNT_OF(unreadable_actions);
 
     for (size_t i = 0; i < count; i++) {
         json_object_begin(w, NULL);
-        json_write_text(w, "action", verbs[i].action);
-        json_write_text(w, "does", verbs[i].does);
+        json_write_text(w, "action", actions[i].action);
+        json_write_text(w, "does", actions[i].does);
         json_object_end(w);
     }
 }
@@ -100,7 +100,7 @@ static struct slice case_text(const struct case_put *put, const char *reason, st
     json_write_raw(&w, "evidence", evidence);
     json_array_begin(&w, "actions");
     if (!resolution->at_ms) {
-        write_verbs(&w, reason);
+        write_actions(&w, reason);
     }
     json_array_end(&w);
     json_write_instant(&w, "resolved_at", resolution->at_ms);

@@ -1,0 +1,246 @@
+/*
+ * A verb on its way, the same for all of them: what it is about is found, its saga hears it here or at the engine that
+ * owns it, and its turn is the answer. Whatever a verb does besides stands in `extras`.
+ *
+ *   engine_change(), or change_deliver() for another engine's
+ *     -> ON_SAGA -----------------------------------------+-> its extra, if any -> route_send() -> on_changed()
+ *     -> ON_OPERATION: find its saga --------------------/
+ *     -> ON_ESCALATION, ON_APPROVAL: find its row ------/
+ */
+#include "run/request/calling.h"
+
+#include "base/json.h"
+#include "run/query/walk.h"
+
+static const struct verb_extra extras[VERB_COUNT] = {
+    [VERB_ABORT] = {.send = abort_send},       [VERB_SIGNAL] = {.ended = signal_ended, .answer = signal_answer},
+    [VERB_RESOLVE] = {.send = verdict_send},   [VERB_RESOLVE_OPERATION] = {.send = verdict_send},
+    [VERB_BYPASS] = {.answer = bypass_answer}, [VERB_COST] = {.ended = cost_ended, .answer = cost_answer},
+};
+
+static bool asks(const struct verb *verb)
+{
+    return verb->on == ON_ESCALATION || verb->on == ON_APPROVAL;
+}
+
+static enum question_kind question_kind_of(const struct verb *verb)
+{
+    return verb->on == ON_APPROVAL ? QUESTION_APPROVAL : QUESTION_ESCALATION;
+}
+
+/* --- the answer --- */
+
+static void read_question(struct work *work, void (*done)(struct store_read *read))
+{
+    work->store.escalations = (struct list_questions){.read = {.arena = &work->arena, .done = done, .context = work},
+                                                      .kind = question_kind_of(work->verb),
+                                                      .namespace = work->namespace,
+                                                      .number = *verb_number(work->verb, &work->mail.input),
+                                                      .limit = 1};
+    store_list_questions(work->engine->store, &work->store.escalations);
+}
+
+static void on_question_again(struct store_read *read)
+{
+    const struct question_row *row = work_question(read->context);
+
+    if (row) {
+        work_show_question(read->context, row);
+    }
+}
+
+/* The turn that was waited for has written the row. Where it has not (a probe leaves the case open), the row is read.
+ */
+static void answer_question(struct work *work)
+{
+    uint64_t number = *verb_number(work->verb, &work->mail.input);
+    struct question_row row;
+
+    if (question_of_turn(work->mail.live, question_kind_of(work->verb), number, &row)) {
+        work_show_question(work, &row);
+    } else {
+        read_question(work, on_question_again);
+    }
+}
+
+static void answer_operation(struct work *work)
+{
+    const struct live *live = work->mail.live;
+    const struct op_key *key = verb_key(work->verb, &work->mail.input);
+    enum direction direction = DIRECTION_DO;
+    uint32_t step = live->dropped ? STEP_NONE : saga_find_key(&live->saga, key, &direction);
+
+    if (step == STEP_NONE) { /* not applied here, or it has another key by now */
+        query_operation(work, key);
+    } else {
+        saga_write_operation_at(&live->saga, step, direction, loop_wall_ms(work->engine->loop), &work->out);
+        work_done(work, ERR_OK, NULL);
+    }
+}
+
+void answer_saga(struct work *work)
+{
+    const struct live *live = live_find(work->engine, work->saga);
+
+    if (live) {
+        saga_write_json(&live->saga, &work->out);
+        work_done(work, ERR_OK, NULL);
+    } else {
+        query_saga_from_store(work);
+    }
+}
+
+/* The turn is applied, and the saga may leave memory right after: the answer is what is here now. */
+static void change_answer(struct work *work)
+{
+    switch (work->verb->answer) {
+    case ANSWER_SAGA:
+        answer_saga(work);
+        return;
+    case ANSWER_OPERATION:
+        answer_operation(work);
+        return;
+    case ANSWER_QUESTION:
+        answer_question(work);
+        return;
+    case ANSWER_OWN:
+        extras[work->verb - verbs].answer(work);
+        return;
+    }
+    UNREACHABLE();
+}
+
+static void change_gives_up(struct work *work)
+{
+    work_fail(work, ERR_UNSETTLED, "something of this saga is not settled yet",
+              "GET the saga to see what; complete it when everything is settled");
+}
+
+static void on_changed(struct mail *mail, enum err_code code, const struct err *err)
+{
+    struct work *work = container_of(mail, struct work, mail);
+    const struct verb_extra *extra = &extras[work->verb - verbs];
+
+    if (code == ERR_OK) {
+        change_answer(work);
+    } else if (code == ERR_UNSETTLED && work->verb->wait_ms && caller_has_patience(work)) {
+        caller_wait(work, mail->live); /* said by the saga that it was decided for, which is here */
+    } else if (!(code == ERR_ENDED && extra->ended && extra->ended(work)) && !route_again(work, code)) {
+        work_done(work, code == ERR_ENDED && asks(work->verb) ? ERR_DECIDED : code, err);
+    }
+}
+
+/* --- what it is about --- */
+
+static void change_found(struct work *work)
+{
+    void (*send)(struct work * work) = extras[work->verb - verbs].send;
+
+    (send ? send : route_send)(work);
+}
+
+static void on_operation(struct store_read *read)
+{
+    struct work *work = read->context;
+
+    if (read->code == ERR_NOT_FOUND) {
+        work_fail(work, ERR_NOT_FOUND, "there is no operation with this key", "`sagactl operations` lists them");
+    } else if (read->code != ERR_OK) {
+        work_done(work, read->code, &read->err);
+    } else {
+        work->saga = work->store.operation.id;
+        change_found(work);
+    }
+}
+
+static void on_question(struct store_read *read)
+{
+    struct work *work = read->context;
+    const struct question_row *row = work_question(work);
+
+    if (!row) {
+        return;
+    }
+    if (!row->open) {
+        bool approval = work->verb->on == ON_APPROVAL;
+
+        work_fail(work, ERR_DECIDED,
+                  approval ? "this approval has been decided already, or is not wanted any more"
+                           : "this escalation has been resolved already",
+                  approval ? "`sagactl approvals N` shows by whom and how"
+                           : "`sagactl escalations N` shows by whom and how");
+        return;
+    }
+    work->saga = row->saga;
+    if (!case_takes(work, row)) {
+        change_found(work);
+    }
+}
+
+static void change_find(struct work *work)
+{
+    switch (work->verb->on) {
+    case ON_SAGA:
+        change_found(work);
+        return;
+    case ON_OPERATION:
+        work->store.operation =
+            (struct find_operation){.read = {.arena = &work->arena, .done = on_operation, .context = work},
+                                    .key = *verb_key(work->verb, &work->mail.input),
+                                    .namespace = work->namespace};
+        store_find_operation(work->engine->store, &work->store.operation);
+        return;
+    case ON_ESCALATION:
+    case ON_APPROVAL:
+        if (*verb_number(work->verb, &work->mail.input) == 0) { /* that would ask for all of them */
+            work_no_question(work, question_kind_of(work->verb));
+        } else {
+            read_question(work, on_question);
+        }
+        return;
+    }
+    UNREACHABLE();
+}
+
+static void change_begin(struct work *work)
+{
+    const struct change *change = &work->request->in.change;
+    size_t bytes_max = work->engine->options.payload_bytes_max;
+    struct err err = {0};
+
+    work->verb = &verbs[change->verb];
+    const struct verb_member *large = verb_too_large(work->verb, &change->input, bytes_max);
+
+    if (large) {
+        (void)err_set(&err, ERR_TOO_LARGE, "\"%s\" is larger than allowed", large->name);
+        err_detail(&err, "at most %zu bytes are taken", bytes_max);
+        err_hint(&err, "keep large bodies elsewhere and pass a reference");
+        work_done(work, ERR_TOO_LARGE, &err);
+        return;
+    }
+    route_prepare(work, change->saga, change->wait_ms);
+    work->calling->elsewhere = inbox_change;
+    work->calling->again = route_send;
+    work->calling->give_up = change_gives_up;
+    verb_copy(work->verb, &change->input, work->actor, &work->arena, &work->mail.input);
+    work->mail.done = on_changed;
+    change_find(work);
+}
+
+void engine_change(struct engine *engine, struct engine_request *request)
+{
+    struct work *work = work_new(engine, request);
+
+    if (!work_refused(work)) {
+        change_begin(work);
+    }
+}
+
+void change_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id)
+{
+    struct work *work = work_of_delivery(engine, request, inbox_id);
+
+    if (work) {
+        change_begin(work);
+    }
+}
