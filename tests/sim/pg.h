@@ -108,6 +108,8 @@ void pg_on_lost(struct pg *pg, void (*lost)(const struct committed_turn *turn));
 bool pg_is_ahead(const struct pg *pg, struct saga_id saga);
 /* Is the key known, as it is committed now, as one of the saga's? */
 bool pg_knows_key(const struct pg *pg, struct op_key key, struct saga_id saga);
+/* How many rows the inbox has, as it is committed now. */
+size_t pg_inbox_rows(const struct pg *pg);
 /* The epoch of a shard as it is committed now, and since when. */
 int64_t pg_epoch(const struct pg *pg, uint32_t shard, int64_t *since_us);
 

@@ -160,23 +160,13 @@ enum pg_progress pg_statement_saga_by_key(struct pg_call *call)
     return PG_DONE;
 }
 
-static const struct row_key_bundle *committed(const struct pg_row *row)
-{
-    const struct pg_version *version = row->newest;
-
-    while (version && version->owner) {
-        version = version->older;
-    }
-    return version && !version->gone ? (const void *)version->data : NULL;
-}
-
 bool pg_knows_key(const struct pg *pg, struct op_key key, struct saga_id saga)
 {
     const struct pg_rows *rows = &pg->tables[PG_KEY_BUNDLE];
     int64_t shard = key.uuid.bytes[15] % KEY_SHARDS;
 
     for (size_t n = 0; n < rows->count; n++) {
-        const struct row_key_bundle *bundle = committed(rows->sorted[n]);
+        const struct row_key_bundle *bundle = pg_committed(rows->sorted[n]);
 
         for (size_t i = 0; bundle && bundle->shard == shard && i < pair_count(bundle); i++) {
             struct uuid own = id_at(bundle->keys, i), named = id_at(bundle->sagas, i);

@@ -55,6 +55,27 @@ int64_t pg_epoch(const struct pg *pg, uint32_t shard, int64_t *since_us)
     return epoch.epoch;
 }
 
+const void *pg_committed(const struct pg_row *row)
+{
+    const struct pg_version *version = row->newest;
+
+    while (version && version->owner) {
+        version = version->older;
+    }
+    return version && !version->gone ? version->data : NULL;
+}
+
+size_t pg_inbox_rows(const struct pg *pg)
+{
+    const struct pg_rows *rows = &pg->tables[PG_INBOX];
+    size_t count = 0;
+
+    for (size_t i = 0; i < rows->count; i++) {
+        count += pg_committed(rows->sorted[i]) != NULL;
+    }
+    return count;
+}
+
 /* Tells the rows of the log among what a commit wrote, in order of saga and seq. */
 static void tell_turns(struct pg *pg, const struct pg_commit *commit, void (*tell)(const struct committed_turn *turn))
 {

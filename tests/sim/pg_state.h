@@ -193,6 +193,7 @@ struct pg {
 
 /* pg_key.c */
 extern const size_t rows_bytes[PG_TABLE_COUNT];
+const void *pg_committed(const struct pg_row *row); /* its data, as it is committed now; NULL: there is no such row */
 int rows_compare(enum pg_table table, const void *left, const void *right);
 
 /* pg_row.c */

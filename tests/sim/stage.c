@@ -12,6 +12,7 @@
 #include "tests/sim/tool.h"
 
 #define UNTIL_MS 120000
+#define SETTLE_MS 20
 #define ANSWER_US 100 /* from what a tool says to the engine */
 
 const struct adapter *__wrap_adapter_find(struct slice name);
@@ -39,6 +40,7 @@ static struct {
     struct stage_plan plan;
     struct list calls;
     struct stage_tool tools[32];
+    struct list turns;
     uint32_t commits, commit_at;
     enum commit_fate commit_fate;
     void (*at_commit)(void);
@@ -73,6 +75,11 @@ void stage_run(int64_t ms)
         (void)step();
     }
     world->now_us = until_us;
+}
+
+void stage_settle(void)
+{
+    stage_run(SETTLE_MS);
 }
 
 void stage_inside(uint32_t node, void (*run)(struct engine *engine, void *context), void *context)
@@ -240,6 +247,37 @@ struct slice stage_saga(uint32_t node, struct saga_id id)
     return reply->code == ERR_OK ? reply->answer : SLICE_NONE;
 }
 
+struct turn_text { /* one turn of the log */
+    struct list_link link;
+    struct saga_id saga;
+    struct slice payload;
+};
+
+static void on_turn(const struct committed_turn *turn)
+{
+    if (turn) {
+        struct turn_text *text = arena_alloc(&world->arena, sizeof(*text));
+
+        text->saga = turn->saga;
+        text->payload = arena_slice(&world->arena, turn->payload);
+        list_push(&stage.turns, &text->link);
+    }
+}
+
+const char *stage_log(struct saga_id id)
+{
+    struct slice all = SLICE("");
+
+    for (struct list_link *link = list_first(&stage.turns); link; link = list_after(&stage.turns, link)) {
+        const struct turn_text *text = container_of(link, struct turn_text, link);
+
+        if (uuid_equal(&text->saga.uuid, &id.uuid)) {
+            all = arena_printf(&world->arena, "%.*s%.*s\n", SLICE_ARG(all), SLICE_ARG(text->payload));
+        }
+    }
+    return arena_text(&world->arena, all);
+}
+
 void stage_until_saga(uint32_t node, struct saga_id id, const char *status)
 {
     for (int i = 0; i < 2000; i++) {
@@ -276,21 +314,59 @@ struct engine_request *stage_call_in(struct saga_id saga, const char *tool, cons
 /* --- whose is it? --- */
 
 struct ownership {
-    uint32_t node;
-    const char *run;
+    uint32_t node, shard;
 };
 
 static bool is_owner(void *context)
 {
     const struct ownership *o = context;
-    uint32_t shard = run_shard(SLICE("default"), slice_of(o->run));
 
-    return nodes[o->node].engine->shards[shard].state == SHARD_OWNED;
+    return nodes[o->node].engine->shards[o->shard].state == SHARD_OWNED;
 }
 
 static bool is_no_owner(void *context)
 {
     return !is_owner(context);
+}
+
+void stage_until_owner(uint32_t node, uint32_t shard)
+{
+    stage_until(is_owner, &(struct ownership){node, shard}, "a takeover");
+}
+
+void stage_until_no_owner(uint32_t node, uint32_t shard)
+{
+    stage_until(is_no_owner, &(struct ownership){node, shard}, "the loss of a shard");
+}
+
+static uint32_t shard_of_run(const char *run)
+{
+    return run_shard(SLICE("default"), slice_of(run));
+}
+
+static void lose_shard(struct engine *engine, void *context)
+{
+    const struct shard *shard = context;
+
+    shard_lost(shard->number, shard->epoch, engine);
+}
+
+void stage_lose(uint32_t node, uint32_t shard)
+{
+    stage_inside(node, lose_shard, &nodes[node].engine->shards[shard]);
+}
+
+static void gain_shard(struct engine *engine, void *context)
+{
+    const struct shard *shard = context;
+
+    shard_gained(shard->number, shard->epoch, engine);
+}
+
+void stage_gain(uint32_t node, uint32_t shard)
+{
+    stage_inside(node, gain_shard, &nodes[node].engine->shards[shard]);
+    stage_settle();
 }
 
 void stage_give(uint32_t node, size_t count)
@@ -307,10 +383,10 @@ void stage_give(uint32_t node, size_t count)
 const char *stage_run_at(uint32_t node)
 {
     for (int i = 0; i < 10000; i++) {
-        struct ownership o = {node, arena_printf(&world->arena, "run-%d", i).ptr};
+        const char *run = arena_printf(&world->arena, "run-%d", i).ptr;
 
-        if (is_owner(&o)) {
-            return o.run;
+        if (is_owner(&(struct ownership){node, shard_of_run(run)})) {
+            return run;
         }
     }
     fail_msg("node %u has no shard", (unsigned)node);
@@ -319,12 +395,12 @@ const char *stage_run_at(uint32_t node)
 
 void stage_until_has(uint32_t node, const char *run)
 {
-    stage_until(is_owner, &(struct ownership){node, run}, "a takeover");
+    stage_until_owner(node, shard_of_run(run));
 }
 
 void stage_until_lost(uint32_t node, const char *run)
 {
-    stage_until(is_no_owner, &(struct ownership){node, run}, "the loss of a shard");
+    stage_until_no_owner(node, shard_of_run(run));
 }
 
 /* --- tools --- */
@@ -357,7 +433,12 @@ void stage_says(const char *name, enum outcome_kind kind, const char *error, con
 
 uint32_t stage_calls(const char *tool)
 {
-    return stage_tool(tool)->calls;
+    uint32_t count = 0;
+
+    for (size_t i = 0; i < COUNT_OF(stage.tools); i++) {
+        count += !tool || strcmp(stage.tools[i].name, tool) == 0 ? stage.tools[i].calls : 0;
+    }
+    return count;
 }
 
 struct staged { /* in the memory of the node */
@@ -416,16 +497,31 @@ void stage_complete(struct staged_call *call, const char *response)
     stage_answer(call, (struct outcome){.kind = OUTCOME_COMPLETED}, response);
 }
 
+static bool is_open(const struct staged_call *call, const char *tool)
+{
+    return call->node->up && call->node->life == call->life && (!tool || strcmp(call->tool->name, tool) == 0);
+}
+
 struct staged_call *stage_call(const char *tool)
 {
     for (struct list_link *link = list_first(&stage.calls); link; link = list_after(&stage.calls, link)) {
         struct staged_call *call = container_of(link, struct staged_call, link);
 
-        if (strcmp(call->tool->name, tool) == 0 && call->node->up && call->node->life == call->life) {
+        if (is_open(call, tool)) {
             return call;
         }
     }
     return NULL;
+}
+
+size_t stage_open_calls(void)
+{
+    size_t count = 0;
+
+    for (struct list_link *link = list_first(&stage.calls); link; link = list_after(&stage.calls, link)) {
+        count += is_open(container_of(link, struct staged_call, link), NULL);
+    }
+    return count;
 }
 
 static bool has_call(void *context)
@@ -435,8 +531,24 @@ static bool has_call(void *context)
 
 struct staged_call *stage_until_call(const char *tool)
 {
-    stage_until(has_call, (void *)tool, tool);
+    stage_until(has_call, (void *)tool, tool ? tool : "a call");
     return stage_call(tool);
+}
+
+void stage_answer_first(enum outcome_kind kind, const char *error, const char *response)
+{
+    stage_answer(stage_until_call(NULL), (struct outcome){.kind = kind, .error = error ? slice_of(error) : SLICE_NONE},
+                 response);
+    stage_settle();
+}
+
+void stage_answer_all(void)
+{
+    stage_is_automatic = true;
+    while (stage_call(NULL)) {
+        stage_complete(stage_call(NULL), "{'ok':true}");
+    }
+    stage_settle();
 }
 
 static void on_leaving(struct deferred *deferred)
@@ -660,6 +772,8 @@ void stage_begin(const struct stage_plan *plan)
     world->is_traced = getenv("STAGE_TRACE") != NULL;
     world->pg = pg_new();
     list_init(&stage.calls);
+    list_init(&stage.turns);
+    pg_on_turn(world->pg, on_turn);
     pg_on_commit(world->pg, on_commit);
     GUARDED();
     for (uint32_t i = 0; i < stage.plan.node_count; i++) {
@@ -705,6 +819,7 @@ void stage_end(void)
 {
     stage_cancels = true;
     stage_commit(0, COMMIT_OK, NULL);
+    stage_store_release();
     GUARDED();
     for (uint32_t i = 0; i < NODES_MAX; i++) {
         nodes[i].cut = false;

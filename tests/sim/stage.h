@@ -52,6 +52,7 @@ struct slice stage_json(const char *text); /* with ' for " */
 /* --- time --- */
 
 void stage_run(int64_t ms);
+void stage_settle(void); /* what is under way with the database comes to its end: some round trips */
 void stage_until(bool (*is_so)(void *context), void *context, const char *what); /* fails after two minutes */
 
 /* --- requests --- */
@@ -86,6 +87,7 @@ struct saga_id stage_open(uint32_t node, const char *business_id);
 struct reply *stage_define(uint32_t node, const char *document); /* and waits */
 /* The saga as the engine shows it. */
 struct slice stage_saga(uint32_t node, struct saga_id id);
+const char *stage_log(struct saga_id id); /* the text of its turns, as far as they are committed */
 void stage_until_saga(uint32_t node, struct saga_id id, const char *status); /* until it has that status */
 
 /* A call of an agent, in a run; what else is to be said of it is set in what it returns, before it is asked. */
@@ -94,11 +96,16 @@ struct engine_request *stage_call_in(struct saga_id saga, const char *tool, cons
 
 /* --- whose is it? --- */
 
+/* The engine is told that it has lost a shard, or has it (again): what its leases say in PostgreSQL is as before. */
+void stage_lose(uint32_t node, uint32_t shard);
+void stage_gain(uint32_t node, uint32_t shard);
 /* So many shards are one node's share too many, as if others had come; fewer than before: they have gone again. */
 void stage_give(uint32_t node, size_t count);
 const char *stage_run_at(uint32_t node);              /* the name of a run whose shard that node has */
 void stage_until_has(uint32_t node, const char *run); /* it has the shard of that run */
 void stage_until_lost(uint32_t node, const char *run);
+void stage_until_owner(uint32_t node, uint32_t shard);
+void stage_until_no_owner(uint32_t node, uint32_t shard);
 
 /* --- tools --- */
 
@@ -116,7 +123,7 @@ struct stage_tool {
 struct stage_tool *stage_tool(const char *name);
 /* Sets outcome and response; `error` and `response` may be NULL, and ' stands for ". */
 void stage_says(const char *tool, enum outcome_kind kind, const char *error, const char *response);
-uint32_t stage_calls(const char *tool); /* its calls, answered ones too */
+uint32_t stage_calls(const char *tool); /* its calls, answered ones too; NULL: of all tools */
 
 struct staged_call { /* it has begun, and waits for the test to answer */
     struct list_link link;
@@ -133,11 +140,16 @@ struct staged_call { /* it has begun, and waits for the test to answer */
 };
 /* A call that is cancelled is settled as unknown at once; false: only by stage_answer(). */
 extern bool stage_cancels;
-struct staged_call *stage_call(const char *tool); /* the first that is not answered; NULL: none */
+/* The first that is not answered, of any tool with NULL; returns NULL where there is none. */
+struct staged_call *stage_call(const char *tool);
 struct staged_call *stage_until_call(const char *tool);
+size_t stage_open_calls(void); /* how many are not answered */
 /* The answer is on its way; `response` with ' for ", NULL: no complete answer. */
 void stage_answer(struct staged_call *call, struct outcome outcome, const char *response);
 void stage_complete(struct staged_call *call, const char *response); /* the outcome is that it is done */
+/* The first call that is not answered, of whatever tool, comes to this, and the engine has carried that out. */
+void stage_answer_first(enum outcome_kind kind, const char *error, const char *response);
+void stage_answer_all(void); /* all are answered, well; from now on tools answer by themselves */
 
 extern int64_t stage_program_ms; /* how long programs take at least */
 

@@ -4,12 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "run/engine_state.h"
 #include "store/guard.h"
-#include "tests/sim/memory.h"
-#include "tests/sim/node.h"
+#include "tests/sim/stage.h"
 
 #define ANSWERS_MAX 4096
+#define KEPT_MAX 8192
 
 struct answer { /* that is awaited; what it is the answer of lies in the engine, and dies with it */
     void *request;
@@ -33,6 +32,21 @@ static struct {
     uint32_t times, asked;
     void (*look)(void *request, enum err_code *code);
 } orders[STORE_CALL_COUNT];
+
+struct kept { /* a request at the door of the store */
+    enum store_call call;
+    struct node *node;
+    uint32_t life;
+    struct store *store;
+    void *request;
+    enum err_code *code;
+    void (*perform)(struct store *store, void *request);
+    void (*end)(void *request);
+};
+
+static struct kept kept[KEPT_MAX]; /* the oldest first */
+static size_t kept_count;
+static bool holds[STORE_CALL_COUNT];
 
 struct refused { /* in the node's memory */
     struct deferred deferred;
@@ -101,20 +115,139 @@ static void on_refused(struct deferred *deferred)
     end(request);
 }
 
-static bool is_refused(enum store_call call, enum err_code *code, void *request, void (*end)(void *request))
+static bool is_refused(const struct kept *asked)
 {
-    orders[call].asked++;
-    if (orders[call].times == 0) {
+    orders[asked->call].asked++;
+    if (orders[asked->call].times == 0) {
         return false;
     }
     struct refused *refused = memory_alloc(sizeof(*refused));
 
-    orders[call].times--;
-    *code = orders[call].code;
-    refused->request = request;
-    refused->end = end;
+    orders[asked->call].times--;
+    *asked->code = orders[asked->call].code;
+    refused->request = asked->request;
+    refused->end = asked->end;
     loop_defer(node_current()->loop, &refused->deferred, on_refused);
     return true;
+}
+
+/* --- what is held --- */
+
+void stage_hold(enum store_call call)
+{
+    holds[call] = true;
+}
+
+static bool is_kept(const struct kept *wanted)
+{
+    if (!holds[wanted->call]) {
+        return false;
+    }
+    CHECK(kept_count < KEPT_MAX);
+    kept[kept_count] = *wanted;
+    kept[kept_count].node = node_current();
+    kept[kept_count++].life = node_current()->life;
+    return true;
+}
+
+/* Of those whose engine lives still. NULL: there is none. */
+static struct kept *oldest_kept(enum store_call call)
+{
+    for (size_t i = 0; i < kept_count; i++) {
+        if (kept[i].call == call && kept[i].node->up && kept[i].node->life == kept[i].life) {
+            return &kept[i];
+        }
+    }
+    return NULL;
+}
+
+size_t stage_held(enum store_call call)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < kept_count; i++) {
+        count += kept[i].call == call && kept[i].node->up && kept[i].node->life == kept[i].life;
+    }
+    return count;
+}
+
+void *stage_oldest(enum store_call call)
+{
+    const struct kept *found = oldest_kept(call);
+
+    assert_non_null(found);
+    return found->request;
+}
+
+struct letting_go {
+    struct kept kept;
+    bool fails;
+    enum err_code code;
+};
+
+static void let_go(struct engine *engine, void *context)
+{
+    const struct letting_go *l = context;
+
+    (void)engine;
+    if (l->fails) {
+        *l->kept.code = l->code;
+        l->kept.end(l->kept.request);
+    } else {
+        l->kept.perform(l->kept.store, l->kept.request);
+    }
+}
+
+static void take_oldest(enum store_call call, bool fails, enum err_code code)
+{
+    struct kept *found = oldest_kept(call);
+
+    assert_non_null(found);
+    struct letting_go l = {*found, fails, code};
+
+    memmove(found, found + 1, (size_t)(&kept[--kept_count] - found) * sizeof(*found));
+    stage_inside(l.kept.node->index, let_go, &l);
+}
+
+void stage_let(enum store_call call)
+{
+    take_oldest(call, false, ERR_OK);
+    stage_settle();
+}
+
+void stage_fail(enum store_call call, enum err_code code)
+{
+    take_oldest(call, true, code);
+    stage_settle();
+}
+
+void stage_release(enum store_call call)
+{
+    bool any = stage_held(call) > 0;
+
+    holds[call] = false;
+    while (oldest_kept(call)) {
+        take_oldest(call, false, ERR_OK);
+    }
+    if (any) {
+        stage_settle();
+    }
+}
+
+void stage_store_release(void)
+{
+    for (enum store_call call = 0; call < STORE_CALL_COUNT; call++) {
+        stage_release(call);
+    }
+}
+
+/* --- the doors of the store --- */
+
+static void gate(const struct kept *asked)
+{
+    if (!is_refused(asked) && !is_kept(asked)) {
+        asked->perform(asked->store, asked->request);
+    }
 }
 
 #define ANSWERED(of, type)                                                                                             \
@@ -127,7 +260,9 @@ static bool is_refused(enum store_call call, enum err_code *code, void *request,
     }                                                                                                                  \
     static void of##_refused(void *request)                                                                            \
     {                                                                                                                  \
-        ((struct type *)request)->done(request);                                                                       \
+        if (((struct type *)request)->done) {                                                                          \
+            ((struct type *)request)->done(request);                                                                   \
+        }                                                                                                              \
     }
 ANSWERED(read, store_read)
 ANSWERED(append, append)
@@ -137,18 +272,27 @@ ANSWERED(load, shard_load)
 ANSWERED(inbox_put, inbox_put)
 ANSWERED(answer_put, answer_put)
 
-#define ASKS(of, type, called, call)                                                                                   \
+#define ASKS(of, type, called, kind)                                                                                   \
     void __real_##called(struct store *store, struct type *request);                                                   \
     void __wrap_##called(struct store *store, struct type *request);                                                   \
+    static void called##_perform(struct store *store, void *asked)                                                     \
+    {                                                                                                                  \
+        struct type *request = asked;                                                                                  \
+                                                                                                                       \
+        if (request->done) { /* else nobody hears of it */                                                             \
+            answer_keep(kind, request)->done.of = request->done;                                                       \
+            request->done = of##_answered;                                                                             \
+        }                                                                                                              \
+        __real_##called(store, request);                                                                               \
+    }                                                                                                                  \
     void __wrap_##called(struct store *store, struct type *request)                                                    \
     {                                                                                                                  \
-        if (!is_refused(call, &request->code, request, of##_refused)) {                                                \
-            if (request->done) { /* else nobody hears of it */                                                         \
-                answer_keep(call, request)->done.of = request->done;                                                   \
-                request->done = of##_answered;                                                                         \
-            }                                                                                                          \
-            __real_##called(store, request);                                                                           \
-        }                                                                                                              \
+        gate(&(struct kept){.call = kind,                                                                              \
+                            .store = store,                                                                            \
+                            .request = request,                                                                        \
+                            .code = &request->code,                                                                    \
+                            .perform = called##_perform,                                                               \
+                            .end = of##_refused});                                                                     \
     }
 ASKS(append, append, store_append, STORE_APPEND)
 ASKS(park, park, store_park, STORE_PARK)
@@ -157,16 +301,25 @@ ASKS(load, shard_load, store_load_shard, STORE_LOAD_SHARD)
 ASKS(inbox_put, inbox_put, store_inbox_put, STORE_INBOX_PUT)
 ASKS(answer_put, answer_put, store_answer_put, STORE_ANSWER_PUT)
 
-#define READS(type, called, call)                                                                                      \
+#define READS(type, called, kind)                                                                                      \
     void __real_##called(struct store *store, struct type *request);                                                   \
     void __wrap_##called(struct store *store, struct type *request);                                                   \
+    static void called##_perform(struct store *store, void *asked)                                                     \
+    {                                                                                                                  \
+        struct type *request = container_of((struct store_read *)asked, struct type, read);                            \
+                                                                                                                       \
+        answer_keep(kind, &request->read)->done.read = request->read.done;                                             \
+        request->read.done = read_answered;                                                                            \
+        __real_##called(store, request);                                                                               \
+    }                                                                                                                  \
     void __wrap_##called(struct store *store, struct type *request)                                                    \
     {                                                                                                                  \
-        if (!is_refused(call, &request->read.code, &request->read, read_refused)) {                                    \
-            answer_keep(call, &request->read)->done.read = request->read.done;                                         \
-            request->read.done = read_answered;                                                                        \
-            __real_##called(store, request);                                                                           \
-        }                                                                                                              \
+        gate(&(struct kept){.call = kind,                                                                              \
+                            .store = store,                                                                            \
+                            .request = &request->read,                                                                 \
+                            .code = &request->read.code,                                                               \
+                            .perform = called##_perform,                                                               \
+                            .end = read_refused});                                                                     \
     }
 READS(due_take, store_due_take, STORE_DUE_TAKE)
 READS(lock_take, store_lock_take, STORE_LOCK_TAKE)
@@ -182,9 +335,65 @@ READS(count_sagas, store_count_sagas, STORE_COUNT_SAGAS)
 READS(load_definitions, store_load_definitions, STORE_LOAD_DEFINITIONS)
 READS(put_definitions, store_put_definitions, STORE_PUT_DEFINITIONS)
 READS(guard_list, store_guard_list, STORE_GUARD_LIST)
+READS(guard_ask, store_guard_ask, STORE_GUARD_ASK)
+READS(guard_tell, store_guard_tell, STORE_GUARD_TELL)
+
+/* --- the inbox --- */
+
+static void on_delivered(struct inbox_put *put)
+{
+    CHECK(put->code == ERR_OK);
+    free(put);
+}
+
+static void put_row(struct engine *engine, void *context)
+{
+    struct inbox_put *put = memory_alloc(sizeof(*put));
+
+    *put = (struct inbox_put){.row = *(const struct inbox_row *)context, .done = on_delivered};
+    __real_store_inbox_put(engine->store, put);
+}
+
+struct uuid stage_deliver(uint32_t node, const char *kind, uint32_t shard, struct saga_id saga, const char *payload)
+{
+    struct inbox_row row = {.id = uuid_v7(WORLD_START_MS + world->now_us / 1000),
+                            .shard = shard,
+                            .saga = saga,
+                            .kind = slice_of(kind),
+                            .payload = stage_json(payload)};
+
+    stage_inside(node, put_row, &row);
+    stage_settle();
+    return row.id;
+}
+
+static void on_written(struct append *append)
+{
+    CHECK(append->code == ERR_OK);
+    free(append);
+}
+
+static void write_turn(struct engine *engine, void *context)
+{
+    struct append *append = memory_alloc(sizeof(*append));
+
+    *append = *(const struct append *)context;
+    append->done = on_written;
+    append->link = (struct list_link){0};
+    append->epoch = engine->shards[append->shard].epoch;
+    __real_store_append(engine->store, append);
+}
+
+void stage_write(uint32_t node, const struct append *turn)
+{
+    stage_inside(node, write_turn, (void *)turn);
+    stage_settle();
+}
 
 void stage_store_reset(void)
 {
     memset(answers, 0, sizeof(answers));
     memset(orders, 0, sizeof(orders));
+    memset(holds, 0, sizeof(holds));
+    kept_count = 0;
 }
