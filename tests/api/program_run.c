@@ -88,25 +88,74 @@ int run(const char *arguments)
     return exit_code_of(pid);
 }
 
-int run_at_terminal(const char *arguments, const char *typed)
+int run_beside(const char *arguments)
 {
     char name[] = "program", text[1024], *argv[ARGUMENTS_MAX + 1] = {name};
-    struct winsize size = {.ws_row = 24, .ws_col = 80};
-    int terminal;
-
-    (void)snprintf(text, sizeof(text), "%s", arguments);
-    (void)split(text, argv);
-    pid_t pid = forkpty(&terminal, NULL, NULL, &size);
+    pid_t pid = fork();
 
     assert_true(pid >= 0);
     if (pid == 0) {
+        (void)snprintf(text, sizeof(text), "%s", arguments);
+        (void)split(text, argv);
+        assert_non_null(freopen("/dev/null", "w", stdout));
+        execv(program, argv);
+        _exit(99);
+    }
+    return exit_code_of(pid);
+}
+
+struct terminal terminal_begin(const char *arguments, unsigned short columns, unsigned short rows)
+{
+    char name[] = "program", text[1024], *argv[ARGUMENTS_MAX + 1] = {name};
+    struct winsize size = {.ws_row = rows, .ws_col = columns};
+    struct terminal terminal = {0};
+
+    (void)snprintf(text, sizeof(text), "%s", arguments);
+    (void)split(text, argv);
+    terminal.pid = forkpty(&terminal.fd, NULL, NULL, &size);
+    assert_true(terminal.pid >= 0);
+    if (terminal.pid == 0) {
         (void)setenv("TERM", "xterm", 1);
         execv(program, argv);
         _exit(99);
     }
-    assert_int_equal(write(terminal, typed, strlen(typed)), (ssize_t)strlen(typed));
-    read_all(terminal, out, sizeof(out)); /* ends with EIO when the program has gone */
-    return exit_code_of(pid);
+    out[0] = '\0';
+    return terminal;
+}
+
+void terminal_type(const struct terminal *terminal, const char *typed)
+{
+    assert_int_equal(write(terminal->fd, typed, strlen(typed)), (ssize_t)strlen(typed));
+}
+
+void terminal_until(struct terminal *terminal, const char *says)
+{
+    while (!strstr(out + terminal->from, says)) {
+        ssize_t n = terminal->len + 1 < sizeof(out)
+                        ? read(terminal->fd, out + terminal->len, sizeof(out) - 1 - terminal->len)
+                        : 0;
+
+        if (n <= 0) {
+            fail_msg("it never says %s\n%s", says, out);
+        }
+        terminal->len += (size_t)n;
+        out[terminal->len] = '\0';
+    }
+    terminal->from = terminal->len;
+}
+
+int terminal_end(struct terminal *terminal)
+{
+    read_all(terminal->fd, out + terminal->len, sizeof(out) - terminal->len); /* EIO when the program has gone */
+    return exit_code_of(terminal->pid);
+}
+
+int run_at_terminal(const char *arguments, const char *typed)
+{
+    struct terminal terminal = terminal_begin(arguments, 80, 24);
+
+    terminal_type(&terminal, typed);
+    return terminal_end(&terminal);
 }
 
 int program_setup(void **state)

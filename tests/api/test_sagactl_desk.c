@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -89,12 +90,94 @@ static void a_terminal_is_asked_first(void **state)
     assert_null(strstr(out, "[y/N]"));
 }
 
+#define ENTERED "\033[?1049h"
+#define LEFT "\033[?25h\033[?1049l"
+
+/* No painted line has more characters than the terminal has columns; colours and the like take none. */
+static void is_painted_within(const char *text, size_t columns)
+{
+    size_t width = 0;
+
+    for (const char *at = text; *at; at++) {
+        if (*at == '\033') {
+            at += strcspn(at, "mhlHKJ");
+        } else if (*at == '\n' || *at == '\r') {
+            width = 0;
+        } else if (((unsigned char)*at & 0xc0) != 0x80) {
+            assert_true(++width <= columns);
+        }
+    }
+}
+
+static void top_is_a_live_screen_and_gives_the_terminal_back(void **state)
+{
+    struct terminal terminal = terminal_begin("top --interval 200ms", 80, 24);
+    struct winsize narrow = {.ws_row = 20, .ws_col = 60};
+
+    (void)state;
+    terminal_until(&terminal, ENTERED);
+    terminal_until(&terminal, "Needs a person");
+    terminal_until(&terminal, "host:1");
+    terminal_until(&terminal, "Needs a person"); /* once more: it is live */
+    is_painted_within(out, 80);
+    assert_int_equal(ioctl(terminal.fd, TIOCSWINSZ, &narrow), 0);
+    terminal_until(&terminal, "Engines"); /* may be of the frame before */
+    terminal_until(&terminal, "Engines");
+    size_t resized = terminal.from;
+
+    terminal_until(&terminal, "Engines");
+    is_painted_within(out + resized, 60);
+    terminal_type(&terminal, "q");
+    assert_int_equal(terminal_end(&terminal), 0);
+    assert_string_equal(out + strlen(out) - strlen(LEFT), LEFT);
+
+    terminal = terminal_begin("top", 80, 24);
+    terminal_until(&terminal, "Engines");
+    terminal_type(&terminal, "\x03"); /* Ctrl-C */
+    assert_int_equal(terminal_end(&terminal), 128);
+    assert_string_equal(out + strlen(out) - strlen(LEFT), LEFT);
+}
+
+static void top_says_that_the_server_is_away(void **state)
+{
+    struct terminal terminal = terminal_begin("top --server http://127.0.0.1:1 --interval 200ms", 80, 24);
+
+    (void)state;
+    terminal_until(&terminal, "cannot be reached");
+    terminal_until(&terminal, "cannot be reached"); /* it goes on asking */
+    terminal_type(&terminal, "q");
+    assert_int_equal(terminal_end(&terminal), 6);
+}
+
+static void a_list_is_watched(void **state)
+{
+    struct terminal terminal;
+
+    (void)state;
+    assert_int_equal(run("start slow --id watched-1 -o name"), 0);
+    terminal = terminal_begin("list --id watched-1 --watch --interval 200ms", 80, 24);
+    terminal_until(&terminal, "running");
+    assert_int_equal(run_beside("abort slow/watched-1 --yes"), 0);
+    terminal_until(&terminal, "compensating");
+    terminal_type(&terminal, "q");
+    assert_int_equal(terminal_end(&terminal), 0);
+    assert_int_equal(run("list --watch --interval soon"), 2);
+    assert_int_equal(run("list --interval 2s"), 2);
+    assert_int_equal(run("list --watch --status"), 2); /* a fault of usage ends the watch */
+    assert_int_equal(run("top"), 0);                   /* no terminal: one screen, and the end */
+    assert_non_null(strstr(out, "Engines\n"));
+    assert_null(strstr(out, "\033"));
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(people_on_call_are_answered),
         cmocka_unit_test(several_are_one_command),
         cmocka_unit_test(a_terminal_is_asked_first),
+        cmocka_unit_test(top_is_a_live_screen_and_gives_the_terminal_back),
+        cmocka_unit_test(top_says_that_the_server_is_away),
+        cmocka_unit_test(a_list_is_watched),
     };
 
     program = argc > 1 ? argv[1] : "sagactl";

@@ -32,6 +32,7 @@
     X(operations)                                                                                                      \
     X(stats)                                                                                                           \
     X(me)                                                                                                              \
+    X(top)                                                                                                             \
     X(engines)                                                                                                         \
     X(token)                                                                                                           \
     X(prove)                                                                                                           \

@@ -42,6 +42,7 @@ struct ctl {
     bool wide;         /* tables are not cut, and have columns more */
     const char *jq;    /* a program that answers go through; NULL: none */
     size_t printed;    /* YAML documents so far */
+    bool is_frame;     /* of --watch or top: nothing is written over */
     bool print_failed; /* an answer could not be printed: the exit code is not EXIT_OK */
     bool yes;          /* --yes: ask nothing */
     bool colour;       /* stdout */
@@ -57,9 +58,11 @@ struct ctl {
 
 struct command {
     const char *name;                                   /* "" for a program that is one command */
-    const char *summary;                                /* one line; NULL: of a later version */
+    const char *summary;                                /* one line */
     const char *help;                                   /* usage, what it does, options, examples */
     int (*run)(struct ctl *ctl, int argc, char **argv); /* argv[0] is the first argument behind the name */
+    bool can_watch;                                     /* takes --watch */
+    bool is_live;                                       /* is watched at a terminal, without being asked */
 };
 
 extern const struct command commands[]; /* ends with a NULL name */

@@ -7,6 +7,7 @@
 #include "core/language/members.h"
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
+#include "tools/sagactl/watch.h"
 
 #ifndef SAGAD_VERSION
 #define SAGAD_VERSION "0.1.0"
@@ -21,30 +22,30 @@ const struct command commands[] = {
     {"call", "call a tool through the registry: once, however often it is asked for", help_call, cmd_call},
     {"open", "open a saga whose steps are calls", help_open, cmd_open},
     {"complete", "end an open saga well", help_complete, cmd_complete},
-    {"list", "list sagas, newest first", help_list, cmd_list},
-    {"show", "show one saga as a timeline: steps, undo, what to do", help_show, cmd_show},
+    {"list", "list sagas, newest first", help_list, cmd_list, .can_watch = true},
+    {"show", "show one saga as a timeline: steps, undo, what to do", help_show, cmd_show, .can_watch = true},
     {"log", "show the durable log of a saga, or follow it", help_log, cmd_log},
     {"wait", "wait until sagas have ended, or have a status", help_wait, cmd_wait},
     {"abort", "cancel sagas and undo what was done", help_abort, cmd_abort},
     {"signal", "give a saga what a step of it waits for", help_signal, cmd_signal},
     {"pause", "let sagas begin nothing more, and stop their clocks", help_pause, cmd_pause},
     {"resume", "let sagas or runs go on that were paused", help_resume, cmd_resume},
-    {"approvals", "list what waits for a yes or no, or show one", help_approvals, cmd_approvals},
+    {"approvals", "list what waits for a yes or no, or show one", help_approvals, cmd_approvals, .can_watch = true},
     {"approve", "approve, or refuse, what a saga asks for", help_approve, cmd_approve},
-    {"escalations", "list what waits for a person, or show one", help_escalations, cmd_escalations},
+    {"escalations", "list what waits for a person, or show one", help_escalations, cmd_escalations, .can_watch = true},
     {"preview", "say what each verb would lead to; nothing changes", help_preview, cmd_preview},
     {"resolve", "answer an escalation", help_resolve, cmd_resolve},
-    {"operations", "list operations, or show one by its key", help_operations, cmd_operations},
+    {"operations", "list operations, or show one by its key", help_operations, cmd_operations, .can_watch = true},
     {"bypass", "sign one more execution of an operation off", help_bypass, cmd_bypass},
     {"cost", "say what an operation cost that shows cost_unknown", help_cost, cmd_cost},
-    {"tools", "tools and their health at a glance, or show one", help_tools, cmd_tools},
+    {"tools", "tools and their health at a glance, or show one", help_tools, cmd_tools, .can_watch = true},
     {"definitions", "list registered sagas, or show one", help_definitions, cmd_definitions},
-    {"stats", "counts by status, engines and their shards", help_stats, cmd_stats},
+    {"stats", "counts by status, engines and their shards", help_stats, cmd_stats, .can_watch = true},
+    {"top", "a live screen of what needs somebody", help_top, cmd_top, .is_live = true},
     {"me", "whose token this is, and what it may do", help_me, cmd_me},
-    {"engines", "engines on this database: shards, epochs, leases, lags", help_engines, cmd_engines},
+    {"engines", "engines on this database: shards, epochs, leases, lags", help_engines, cmd_engines, .can_watch = true},
     {"replay", "fold the durable log again and compare with the stored state", help_replay, cmd_replay},
     {"token", "make an access token", help_token, cmd_token},
-    {"top", NULL, NULL, NULL},
     {NULL, NULL, NULL, NULL},
 };
 
@@ -54,9 +55,7 @@ static void print_help(void)
                 "  sagactl COMMAND [ARGUMENTS] [OPTIONS]\n\nCommands\n",
                 stdout);
     for (const struct command *c = commands; c->name; c++) {
-        if (c->summary) {
-            (void)printf("  %-12s %s\n", c->name, c->summary);
-        }
+        (void)printf("  %-12s %s\n", c->name, c->summary);
     }
     (void)fputs("\nOptions everywhere\n"
                 "  --server URL        where sagad is (SAGACTL_SERVER; default " SERVER_DEFAULT ")\n"
@@ -65,6 +64,8 @@ static void print_help(void)
                 "  -o table|wide|json|yaml|name\n"
                 "                      how to print; data goes to stdout, talk to stderr\n"
                 "  --jq PROGRAM        print what a jq program makes of the answer; texts bare\n"
+                "  --watch, -w         of lists, show, stats, tools and engines: look again every 2 s\n"
+                "                      (--interval); at a terminal until q, else each change is printed\n"
                 "  --yes, -y           ask nothing before what cannot be taken back\n"
                 "  --no-color          no colours, also by NO_COLOR\n"
                 "  --help, --version\n"
@@ -90,7 +91,7 @@ static int no_command(const struct ctl *ctl, const char *name)
     unsigned least = 3; /* edits: more is another word */
 
     for (const struct command *c = commands; c->name; c++) {
-        unsigned distance = c->summary ? word_distance(slice_of(name), slice_of(c->name)) : least;
+        unsigned distance = word_distance(slice_of(name), slice_of(c->name));
 
         if (distance < least && distance < strlen(c->name)) {
             least = distance;
@@ -99,6 +100,17 @@ static int no_command(const struct ctl *ctl, const char *name)
     }
     return usage_error(ctl, "there is no command \"%s\"%s%s%s", name, nearest ? " (did you mean " : "",
                        nearest ? nearest : "", nearest ? "?)" : "");
+}
+
+static int run_command(struct ctl *ctl, int argc, char **argv)
+{
+    int64_t interval_ms = 0;
+    int code = EXIT_OK;
+
+    if ((ctl->command->can_watch || ctl->command->is_live) && watch_is_asked(ctl, &argc, argv, &interval_ms, &code)) {
+        return watch(ctl, argc, argv, interval_ms);
+    }
+    return code == EXIT_OK ? ctl->command->run(ctl, argc, argv) : code;
 }
 
 static int run(struct ctl *ctl, int argc, char **argv)
@@ -129,16 +141,12 @@ static int run(struct ctl *ctl, int argc, char **argv)
         if (strcmp(argv[at], c->name) != 0) {
             continue;
         }
-        if (!c->run) {
-            (void)fprintf(stderr, "sagactl: %s is not supported yet\n", c->name);
-            return EXIT_USAGE;
-        }
         if (help) {
             (void)fputs(c->help, stdout);
             return EXIT_OK;
         }
         ctl->command = c;
-        return c->run(ctl, argc - at - 1, argv + at + 1);
+        return run_command(ctl, argc - at - 1, argv + at + 1);
     }
     return no_command(ctl, argv[at]);
 }

@@ -238,7 +238,7 @@ bool options_finish(struct ctl *ctl)
     }
     ctl->colour =
         isatty(STDOUT_FILENO) && !globals.no_color && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
-    ctl->progress = isatty(STDERR_FILENO);
+    ctl->progress = isatty(STDERR_FILENO) && !ctl->is_frame;
     return true;
 }
 
