@@ -40,6 +40,7 @@ struct kept { /* a request at the door of the store */
     struct store *store;
     void *request;
     enum err_code *code;
+    struct err *err; /* NULL: it has none */
     void (*perform)(struct store *store, void *request);
     void (*end)(void *request);
 };
@@ -115,6 +116,14 @@ static void on_refused(struct deferred *deferred)
     end(request);
 }
 
+static void set_code(const struct kept *asked, enum err_code code)
+{
+    *asked->code = code;
+    if (asked->err && code != ERR_OK) {
+        (void)err_set(asked->err, code, "the test wants it so");
+    }
+}
+
 static bool is_refused(const struct kept *asked)
 {
     orders[asked->call].asked++;
@@ -124,7 +133,7 @@ static bool is_refused(const struct kept *asked)
     struct refused *refused = memory_alloc(sizeof(*refused));
 
     orders[asked->call].times--;
-    *asked->code = orders[asked->call].code;
+    set_code(asked, orders[asked->call].code);
     refused->request = asked->request;
     refused->end = asked->end;
     loop_defer(node_current()->loop, &refused->deferred, on_refused);
@@ -191,7 +200,7 @@ static void let_go(struct engine *engine, void *context)
 
     (void)engine;
     if (l->fails) {
-        *l->kept.code = l->code;
+        set_code(&l->kept, l->code);
         l->kept.end(l->kept.request);
     } else {
         l->kept.perform(l->kept.store, l->kept.request);
@@ -272,7 +281,7 @@ ANSWERED(load, shard_load)
 ANSWERED(inbox_put, inbox_put)
 ANSWERED(answer_put, answer_put)
 
-#define ASKS(of, type, called, kind)                                                                                   \
+#define ASKS(of, type, called, kind, error)                                                                            \
     void __real_##called(struct store *store, struct type *request);                                                   \
     void __wrap_##called(struct store *store, struct type *request);                                                   \
     static void called##_perform(struct store *store, void *asked)                                                     \
@@ -291,15 +300,16 @@ ANSWERED(answer_put, answer_put)
                             .store = store,                                                                            \
                             .request = request,                                                                        \
                             .code = &request->code,                                                                    \
+                            .err = error,                                                                              \
                             .perform = called##_perform,                                                               \
                             .end = of##_refused});                                                                     \
     }
-ASKS(append, append, store_append, STORE_APPEND)
-ASKS(park, park, store_park, STORE_PARK)
-ASKS(forget, forget, store_forget, STORE_FORGET)
-ASKS(load, shard_load, store_load_shard, STORE_LOAD_SHARD)
-ASKS(inbox_put, inbox_put, store_inbox_put, STORE_INBOX_PUT)
-ASKS(answer_put, answer_put, store_answer_put, STORE_ANSWER_PUT)
+ASKS(append, append, store_append, STORE_APPEND, &request->err)
+ASKS(park, park, store_park, STORE_PARK, NULL)
+ASKS(forget, forget, store_forget, STORE_FORGET, NULL)
+ASKS(load, shard_load, store_load_shard, STORE_LOAD_SHARD, &request->err)
+ASKS(inbox_put, inbox_put, store_inbox_put, STORE_INBOX_PUT, &request->err)
+ASKS(answer_put, answer_put, store_answer_put, STORE_ANSWER_PUT, NULL)
 
 #define READS(type, called, kind)                                                                                      \
     void __real_##called(struct store *store, struct type *request);                                                   \
@@ -318,6 +328,7 @@ ASKS(answer_put, answer_put, store_answer_put, STORE_ANSWER_PUT)
                             .store = store,                                                                            \
                             .request = &request->read,                                                                 \
                             .code = &request->read.code,                                                               \
+                            .err = &request->read.err,                                                                 \
                             .perform = called##_perform,                                                               \
                             .end = read_refused});                                                                     \
     }

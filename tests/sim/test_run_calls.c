@@ -1,0 +1,278 @@
+/* Calls, decisions and definitions whose turn, read or write does not come to what it should: what each of them is told
+ * (call.c, approval.c, define.c). */
+#include "tests/sim/stage.h"
+
+#define WHO "'namespace':'default','actor':'somebody'"
+
+static const char definitions[] =
+    "{'tools':[{'name':'undo','builtin':{'tool':'undo'},'effect':'idempotent'},"
+    "{'name':'pay','builtin':{'tool':'pay'},'effect':'keyed','key':{'window':'1h'},'compensate':{"
+    "'tool':'undo'},"
+    "'timeout':'1h'},"
+    "{'name':'strict','builtin':{'tool':'strict'},'effect':'keyed','key':{'window':'1h'},'compensate':"
+    "{'tool':'undo'},"
+    "'on_duplicate':'refuse'}],"
+    "'sagas':[{'name':'s','steps':[{'id':'a','approve':{}},{'id':'b','call':'pay'}]}]}";
+
+static void begin(void)
+{
+    stage_begin(&(struct stage_plan){.definitions = definitions});
+    stage_is_automatic = true;
+}
+
+static struct reply *call_of(const char *tool, int64_t wait_ms)
+{
+    struct reply *asked = stage_ask(0, engine_call, stage_call_of("r", tool, "{}", wait_ms));
+
+    stage_settle();
+    return asked;
+}
+
+/* --- the first call of a run --- */
+
+/* Two began it at the same time, in two engines, and the other one was first: the call goes to the
+ * run that there is. */
+static void a_run_that_has_begun_elsewhere_takes_the_call_that_would_have_begun_it(void **state)
+{
+    struct reply *asked;
+
+    (void)state;
+    begin();
+    stage_is_automatic = false;
+    stage_hold(STORE_APPEND);
+    asked = call_of("pay", 60000);
+    assert_int_equal(stage_held(STORE_APPEND), 1);
+    stage_fail(STORE_APPEND, ERR_CONFLICT);
+    stage_release(STORE_APPEND);
+    stage_answer_first(OUTCOME_COMPLETED, NULL, "{}");
+    stage_answer_all();
+    (void)stage_expect(asked, ERR_OK);
+    stage_end();
+}
+
+/* The owner was superseded, twice, or there is no time left: whoever asked is told to come again, and nothing has
+ * begun. */
+static void a_call_whose_owner_was_superseded_again_is_told_to_come_again(void **state)
+{
+    (void)state;
+    for (int waits = 0; waits < 2; waits++) {
+        struct reply *asked;
+
+        begin();
+        stage_hold(STORE_APPEND);
+        asked = call_of("pay", waits ? 60000 : 0);
+        while (!asked->done) {
+            if (stage_held(STORE_APPEND) > 0) {
+                stage_fail(STORE_APPEND, ERR_FENCED);
+            }
+            stage_run(1000);
+        }
+        assert_true(err_retryable(asked->code));
+        assert_int_equal(stage_calls(NULL), 0);
+        stage_end();
+    }
+}
+
+/* A turn that cannot be written is no call: its caller hears why, and may repeat it. */
+static void a_call_that_could_not_be_written_is_refused_with_the_reason(void **state)
+{
+    static const enum err_code codes[] = {ERR_STORE, ERR_LOST_COMMIT, ERR_TOO_LARGE};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(codes); i++) {
+        struct reply *asked;
+
+        begin();
+        stage_hold(STORE_APPEND);
+        asked = call_of("pay", 60000);
+        stage_fail(STORE_APPEND, codes[i]);
+        stage_release(STORE_APPEND);
+        (void)stage_expect(asked, codes[i]);
+        assert_int_equal(asked->call.retry_after_ms > 0, err_retryable(codes[i]));
+        assert_int_equal(stage_calls(NULL), 0);
+        stage_end();
+    }
+}
+
+/* The refusal is in the log, and the shard was lost before this engine heard so: it is a refusal all the same. */
+static void a_refusal_that_is_durable_holds_also_where_its_shard_was_lost(void **state)
+{
+    struct reply *first, *again;
+
+    (void)state;
+    begin();
+    first = call_of("strict", 60000);
+    stage_run(1000);
+    (void)stage_expect(first, ERR_OK);
+    stage_hold(STORE_APPEND);
+    again = call_of("strict", 60000);
+    assert_int_equal(stage_held(STORE_APPEND), 1);
+    stage_lose(0, run_shard(SLICE("default"), SLICE("r")));
+    stage_let(STORE_APPEND);
+    stage_release(STORE_APPEND);
+    (void)stage_expect(again, ERR_DUPLICATE);
+    assert_int_equal(stage_calls(NULL), 1);
+    stage_end();
+}
+
+/* --- through the inbox --- */
+
+#define CALL "{" WHO ",'run':'r','tool':'pay','args':{},'wait_ms':10000}"
+
+/* Nothing of it is taken: the row stays for whoever can. */
+static void a_call_of_the_inbox_waits_while_the_database_is_away(void **state)
+{
+    uint32_t shard = run_shard(SLICE("default"), SLICE("r"));
+
+    (void)state;
+    begin();
+    nodes[0].engine->database_ready = false;
+    (void)stage_deliver(0, "call", shard, (struct saga_id){0}, CALL);
+    stage_run(1000);
+    assert_int_equal(pg_inbox_rows(world->pg), 1);
+    assert_int_equal(stage_calls(NULL), 0);
+    nodes[0].engine->database_ready = true; /* and the row is read again */
+    stage_run(1000);
+    assert_int_equal(stage_calls(NULL), 1);
+    stage_end();
+}
+
+/* Its turn is fenced: that owner does nothing more about it. */
+static void a_call_of_the_inbox_whose_owner_was_superseded_is_left_for_the_next(void **state)
+{
+    uint32_t shard = run_shard(SLICE("default"), SLICE("r"));
+
+    (void)state;
+    begin();
+    stage_hold(STORE_APPEND);
+    (void)stage_deliver(0, "call", shard, (struct saga_id){0}, CALL);
+    assert_int_equal(stage_held(STORE_APPEND), 1);
+    stage_fail(STORE_APPEND, ERR_FENCED);
+    assert_int_equal(pg_inbox_rows(world->pg), 1);
+    assert_int_equal(stage_calls(NULL), 0);
+    stage_release(STORE_APPEND);
+    stage_run(10000); /* the next owner is this engine: its lease was good */
+    assert_int_equal(pg_inbox_rows(world->pg), 0);
+    assert_int_equal(stage_calls(NULL), 1);
+    stage_end();
+}
+
+/* --- decisions --- */
+
+static struct reply *decide(uint64_t number)
+{
+    struct reply *asked =
+        stage_ask(0, engine_change,
+                  &(struct engine_request){
+                      .in.change = {.verb = VERB_DECIDE,
+                                    .input.decision = {.approval = number, .approve = true, .role = ROLE_ADMIN}}});
+
+    stage_settle();
+    return asked;
+}
+
+static void a_decision_that_cannot_be_looked_up_says_why(void **state)
+{
+    static const struct {
+        enum err_code read, told;
+    } cases[] = {{ERR_STORE, ERR_STORE}, {ERR_NOT_FOUND, ERR_NOT_FOUND}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct reply *asked;
+
+        begin();
+        stage_hold(STORE_LIST_QUESTIONS);
+        asked = decide(64);
+        stage_fail(STORE_LIST_QUESTIONS, cases[i].read);
+        stage_release(STORE_LIST_QUESTIONS);
+        (void)stage_expect(asked, cases[i].told);
+        stage_end();
+    }
+}
+
+static void approvals_that_cannot_be_read_say_why(void **state)
+{
+    static const char *const cursors[] = {"x", "0", "-3"};
+    struct reply *asked;
+
+    (void)state;
+    begin();
+    stage_hold(STORE_LIST_QUESTIONS);
+    asked = stage_ask(0, engine_get_approvals, &(struct engine_request){.in.approvals.number = 64});
+    stage_settle();
+    stage_fail(STORE_LIST_QUESTIONS, ERR_STORE);
+    (void)stage_expect(asked, ERR_STORE);
+    for (size_t i = 0; i < COUNT_OF(cursors); i++) {
+        asked =
+            stage_ask(0, engine_get_approvals, &(struct engine_request){.in.approvals.cursor = slice_of(cursors[i])});
+        (void)stage_expect(asked, ERR_MALFORMED);
+    }
+    stage_release(STORE_LIST_QUESTIONS);
+    stage_end();
+}
+
+static void a_decision_of_the_inbox_waits_while_the_database_is_away(void **state)
+{
+    (void)state;
+    begin();
+    nodes[0].engine->database_ready = false;
+    (void)stage_deliver(0, "decide", 0, (struct saga_id){0}, "{" WHO ",'approval':64,'approve':true,'role':'admin'}");
+    stage_run(1000);
+    assert_int_equal(pg_inbox_rows(world->pg), 1);
+    nodes[0].engine->database_ready = true; /* and the row is read again */
+    stage_run(1000);
+    assert_int_equal(pg_inbox_rows(world->pg), 0); /* there is no such approval, and that is the answer */
+    stage_end();
+}
+
+static void nobody_decides_or_lists_while_the_database_is_away(void **state)
+{
+    (void)state;
+    begin();
+    pg_restart(world->pg, 3000000);
+    stage_run(1000);
+    (void)stage_expect(decide(64), ERR_STORE);
+    (void)stage_expect(stage_ask(0, engine_get_approvals, &(struct engine_request){0}), ERR_STORE);
+    stage_run(10000);
+    stage_end();
+}
+
+/* --- definitions --- */
+
+static void definitions_that_could_not_be_written_are_not_known(void **state)
+{
+    static const char document[] = "{'tools':[{'name':'new','builtin':{'tool':'new'},'effect':'read'}]}";
+    struct reply *asked;
+    struct err err = {0};
+
+    (void)state;
+    begin();
+    stage_hold(STORE_PUT_DEFINITIONS);
+    asked = stage_ask(0, engine_define, &(struct engine_request){.in.define.document = stage_json(document)});
+    stage_fail(STORE_PUT_DEFINITIONS, ERR_STORE);
+    stage_release(STORE_PUT_DEFINITIONS);
+    (void)stage_expect(asked, ERR_STORE);
+    assert_null(definitions_tool(nodes[0].engine->definitions, SLICE("default"), SLICE("new"), 0, &err));
+    assert_int_equal(err.code, ERR_NOT_FOUND);
+    stage_end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_that_has_begun_elsewhere_takes_the_call_that_would_have_begun_it),
+        cmocka_unit_test(a_call_whose_owner_was_superseded_again_is_told_to_come_again),
+        cmocka_unit_test(a_call_that_could_not_be_written_is_refused_with_the_reason),
+        cmocka_unit_test(a_refusal_that_is_durable_holds_also_where_its_shard_was_lost),
+        cmocka_unit_test(a_call_of_the_inbox_waits_while_the_database_is_away),
+        cmocka_unit_test(a_call_of_the_inbox_whose_owner_was_superseded_is_left_for_the_next),
+        cmocka_unit_test(a_decision_that_cannot_be_looked_up_says_why),
+        cmocka_unit_test(approvals_that_cannot_be_read_say_why),
+        cmocka_unit_test(a_decision_of_the_inbox_waits_while_the_database_is_away),
+        cmocka_unit_test(nobody_decides_or_lists_while_the_database_is_away),
+        cmocka_unit_test(definitions_that_could_not_be_written_are_not_known),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
