@@ -12,6 +12,7 @@
 #define PAGE_BYTES ((size_t)16 << 20) /* a page ends early when arguments and results are large */
 
 static const char no_such_operation[] = "there is no operation with this key";
+static const char list_operations[] = "`sagactl operations` lists them";
 
 static const struct operation *operation_of(const struct saga *saga, uint32_t step, enum direction direction)
 {
@@ -283,20 +284,34 @@ static void operation_end(struct walk *walk, bool more)
     if (work->found > 0) {
         work_done(work, ERR_OK, NULL);
     } else {
-        work_fail(work, ERR_NOT_FOUND, no_such_operation, NULL);
+        work_fail(work, ERR_NOT_FOUND, no_such_operation, list_operations);
     }
+}
+
+void work_find_operation(struct work *work, const struct op_key *key, void (*done)(struct store_read *read))
+{
+    work->store.operation = (struct find_operation){
+        .read = {.arena = &work->arena, .done = done, .context = work}, .key = *key, .namespace = work->namespace};
+    store_find_operation(work->engine->store, &work->store.operation);
+}
+
+bool work_found_operation(struct work *work)
+{
+    const struct store_read *read = &work->store.operation.read;
+
+    if (read->code == ERR_NOT_FOUND) {
+        work_fail(work, ERR_NOT_FOUND, no_such_operation, list_operations);
+    } else if (read->code != ERR_OK) {
+        work_done(work, read->code, &read->err);
+    }
+    return read->code == ERR_OK;
 }
 
 static void on_operation_found(struct store_read *read)
 {
     struct work *work = read->context;
 
-    if (read->code == ERR_NOT_FOUND) {
-        work_fail(work, ERR_NOT_FOUND, no_such_operation, NULL);
-        return;
-    }
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (!work_found_operation(work)) {
         return;
     }
     struct walk *walk = walk_new(work);
@@ -308,11 +323,7 @@ static void on_operation_found(struct store_read *read)
 
 void query_operation(struct work *work, const struct op_key *key)
 {
-    work->store.operation =
-        (struct find_operation){.read = {.arena = &work->arena, .done = on_operation_found, .context = work},
-                                .key = *key,
-                                .namespace = work->namespace};
-    store_find_operation(work->engine->store, &work->store.operation);
+    work_find_operation(work, key, on_operation_found);
 }
 
 void engine_get_operation(struct engine *engine, struct engine_request *request)

@@ -46,16 +46,15 @@ static void read_saga(struct work *work, struct saga_id id)
 static void on_escalation(struct store_read *read)
 {
     struct work *work = read->context;
+    const struct question_row *row = work_question(work);
 
-    if (read->code == ERR_NOT_FOUND) {
-        work_fail(work, ERR_NOT_FOUND, "there is no escalation with this number",
-                  "`sagactl escalations` lists the open ones");
-    } else if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
-    } else if (question_is_case(&work->store.escalations.rows[0])) {
+    if (!row) {
+        return;
+    }
+    if (question_is_case(row)) {
         work_fail(work, ERR_CONFLICT, "no log tells of this case, so that nothing can be played", NULL);
     } else {
-        read_saga(work, work->store.escalations.rows[0].saga);
+        read_saga(work, row->saga);
     }
 }
 
@@ -63,11 +62,7 @@ static void on_operation(struct store_read *read)
 {
     struct work *work = read->context;
 
-    if (read->code == ERR_NOT_FOUND) {
-        work_fail(work, ERR_NOT_FOUND, "there is no operation with this key", "`sagactl operations` lists them");
-    } else if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
-    } else {
+    if (work_found_operation(work)) {
         read_saga(work, work->store.operation.id);
     }
 }
@@ -82,19 +77,9 @@ void engine_preview(struct engine *engine, struct engine_request *request)
     work->preview =
         (struct preview_question){.escalation = request->in.preview.escalation, .key = request->in.preview.key};
     if (work->preview.escalation) {
-        work->store.escalations =
-            (struct list_questions){.read = {.arena = &work->arena, .done = on_escalation, .context = work},
-                                    .kind = QUESTION_ESCALATION,
-                                    .namespace = work->namespace,
-                                    .number = work->preview.escalation,
-                                    .limit = 1};
-        store_list_questions(engine->store, &work->store.escalations);
+        work_read_question(work, QUESTION_ESCALATION, work->preview.escalation, on_escalation);
     } else if (!uuid_is_nil(&work->preview.key.uuid)) {
-        work->store.operation =
-            (struct find_operation){.read = {.arena = &work->arena, .done = on_operation, .context = work},
-                                    .key = work->preview.key,
-                                    .namespace = work->namespace};
-        store_find_operation(engine->store, &work->store.operation);
+        work_find_operation(work, &work->preview.key, on_operation);
     } else if (saga_id_shard(request->in.preview.id) >= SHARD_COUNT) {
         work_fail(work, ERR_NOT_FOUND, "there is no saga with this id", NULL);
     } else {

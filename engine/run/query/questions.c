@@ -121,7 +121,7 @@ void work_no_question(struct work *work, enum question_kind kind)
 
 const struct question_row *work_question(struct work *work)
 {
-    const struct list_questions *list = &work->store.escalations;
+    const struct list_questions *list = &work->store.questions;
 
     if (list->read.code == ERR_NOT_FOUND) {
         work_no_question(work, list->kind);
@@ -144,32 +144,49 @@ static void on_question(struct store_read *read)
     }
 }
 
+void work_read_question(struct work *work, enum question_kind kind, uint64_t number,
+                        void (*done)(struct store_read *read))
+{
+    work->store.questions = (struct list_questions){.read = {.arena = &work->arena, .done = done, .context = work},
+                                                    .kind = kind,
+                                                    .namespace = work->namespace,
+                                                    .number = number,
+                                                    .limit = 1};
+    store_list_questions(work->engine->store, &work->store.questions);
+}
+
+void work_answer_question(struct work *work, enum question_kind kind, uint64_t number)
+{
+    work_read_question(work, kind, number, on_question);
+}
+
 static void on_questions(struct store_read *read)
 {
     struct work *work = read->context;
 
-    work_show_questions(work, &work->store.escalations);
+    work_show_questions(work, &work->store.questions);
 }
 
 static void get_questions(struct engine *engine, struct engine_request *request, enum question_kind kind,
                           const struct engine_questions *wanted)
 {
     struct work *work = work_new(engine, request);
-    struct list_questions *list = &work->store.escalations;
+    struct list_questions *list = &work->store.questions;
 
     if (work_refused(work)) {
         return;
     }
-    *list = (struct list_questions){
-        .read = {.arena = &work->arena, .done = wanted->number ? on_question : on_questions, .context = work},
-        .kind = kind,
-        .namespace = work->namespace,
-        .open_only = wanted->open_only,
-        .status = arena_slice(&work->arena, wanted->status),
-        .number = wanted->number,
-        .limit = (wanted->limit ? wanted->limit : LIMIT_DEFAULT) + 1,
-    };
-    if (wanted->number || work_read_question_cursor(work, wanted->cursor, list)) {
+    if (wanted->number) {
+        work_answer_question(work, kind, wanted->number);
+        return;
+    }
+    *list = (struct list_questions){.read = {.arena = &work->arena, .done = on_questions, .context = work},
+                                    .kind = kind,
+                                    .namespace = work->namespace,
+                                    .open_only = wanted->open_only,
+                                    .status = arena_slice(&work->arena, wanted->status),
+                                    .limit = (wanted->limit ? wanted->limit : LIMIT_DEFAULT) + 1};
+    if (work_read_question_cursor(work, wanted->cursor, list)) {
         store_list_questions(engine->store, list);
     }
 }

@@ -39,6 +39,11 @@ void work_bad_cursor(struct work *work);
 
 /* query/questions.c. Ends the work with one escalation or approval as the API shows it. */
 void work_show_question(struct work *work, const struct question_row *row);
+/* Reads one by its number; `done` gets the work as its context. */
+void work_read_question(struct work *work, enum question_kind kind, uint64_t number,
+                        void (*done)(struct store_read *read));
+/* Ends the work with it as it stands. */
+void work_answer_question(struct work *work, enum question_kind kind, uint64_t number);
 /* The one that was asked for by its number, when it has been read. NULL: the work has been ended. */
 const struct question_row *work_question(struct work *work);
 void work_no_question(struct work *work, enum question_kind kind); /* ends it: none has this number */

@@ -163,15 +163,7 @@ static void send_call(struct work *work)
     bool of_run = uuid_is_nil(&work->calling->saga.uuid);
     uint32_t shard = of_run ? run_shard(work->namespace, input->call.run) : saga_id_shard(work->calling->saga);
 
-    if (shard < SHARD_COUNT && engine->shards[shard].state != SHARD_OWNED && !work->mail.from_inbox) {
-        if (!work->request) {
-            work_done(work, ERR_TIMEOUT, NULL); /* nobody is interested any more, and nothing was begun */
-        } else if (!work_is_not_sent_on(work, shard)) {
-            inbox_call(work, shard);
-        }
-        return;
-    }
-    if (is_not_looked_for(work, of_run)) {
+    if (route_elsewhere(work, shard, inbox_call) || is_not_looked_for(work, of_run)) {
         return;
     }
     work->mail.done = on_decided;

@@ -12,7 +12,6 @@ struct calling {
     uint32_t step;        /* whose operation it waits for */
     struct faults faults; /* of the arguments, in the request's arena: told where the call would have been sent */
     bool duplicate, rerouted;
-    void (*elsewhere)(struct work *work, uint32_t shard); /* puts it into the inbox of that shard */
     int64_t busy_ms; /* nothing new is taken in now: what a refused call is told to wait; 0: it is */
     int64_t first_ms;
     /* Set: it waits until everything is settled, then this is done; give_up when its patience ends before. */
@@ -24,8 +23,11 @@ struct calling {
 
 /* Sets work->calling, the saga and the patience; before the other two. */
 void route_prepare(struct work *work, struct saga_id saga, int64_t wait_ms);
-/* work->mail to the owner of work->saga, which may have to read it back: into its mailbox here, or
- * calling->elsewhere. */
+typedef void route_function(struct work *work, uint32_t shard); /* puts it into the inbox of that shard */
+/* Another engine has this shard? Then the work is on its way there by `post`, or is over: new work (it has no verb)
+ * where that engine takes in none. */
+bool route_elsewhere(struct work *work, uint32_t shard, route_function *post);
+/* The change work->mail to the owner of work->saga, which may have to read it back. */
 void route_send(struct work *work);
 /* Nothing happened, and the shard has another owner: that one is asked, once. True: it is on its way. */
 bool route_again(struct work *work, enum err_code code);

@@ -23,6 +23,11 @@ static bool asks(const struct verb *verb)
     return verb->on == ON_ESCALATION || verb->on == ON_APPROVAL;
 }
 
+static const struct verb_extra *extra_of(const struct work *work)
+{
+    return &extras[work->verb - verbs];
+}
+
 static enum question_kind question_kind_of(const struct verb *verb)
 {
     return verb->on == ON_APPROVAL ? QUESTION_APPROVAL : QUESTION_ESCALATION;
@@ -30,27 +35,7 @@ static enum question_kind question_kind_of(const struct verb *verb)
 
 /* --- the answer --- */
 
-static void read_question(struct work *work, void (*done)(struct store_read *read))
-{
-    work->store.escalations = (struct list_questions){.read = {.arena = &work->arena, .done = done, .context = work},
-                                                      .kind = question_kind_of(work->verb),
-                                                      .namespace = work->namespace,
-                                                      .number = *verb_number(work->verb, &work->mail.input),
-                                                      .limit = 1};
-    store_list_questions(work->engine->store, &work->store.escalations);
-}
-
-static void on_question_again(struct store_read *read)
-{
-    const struct question_row *row = work_question(read->context);
-
-    if (row) {
-        work_show_question(read->context, row);
-    }
-}
-
-/* The turn that was waited for has written the row. Where it has not (a probe leaves the case open), the row is read.
- */
+/* The turn that was waited for has written the row. A probe leaves the case open, and the row as it was: it is read. */
 static void answer_question(struct work *work)
 {
     uint64_t number = *verb_number(work->verb, &work->mail.input);
@@ -59,7 +44,7 @@ static void answer_question(struct work *work)
     if (question_of_turn(work->mail.live, question_kind_of(work->verb), number, &row)) {
         work_show_question(work, &row);
     } else {
-        read_question(work, on_question_again);
+        work_answer_question(work, question_kind_of(work->verb), number);
     }
 }
 
@@ -104,7 +89,7 @@ static void change_answer(struct work *work)
         answer_question(work);
         return;
     case ANSWER_OWN:
-        extras[work->verb - verbs].answer(work);
+        extra_of(work)->answer(work);
         return;
     }
     UNREACHABLE();
@@ -119,7 +104,7 @@ static void change_gives_up(struct work *work)
 static void on_changed(struct mail *mail, enum err_code code, const struct err *err)
 {
     struct work *work = container_of(mail, struct work, mail);
-    const struct verb_extra *extra = &extras[work->verb - verbs];
+    const struct verb_extra *extra = extra_of(work);
 
     if (code == ERR_OK) {
         change_answer(work);
@@ -134,20 +119,16 @@ static void on_changed(struct mail *mail, enum err_code code, const struct err *
 
 static void change_found(struct work *work)
 {
-    void (*send)(struct work * work) = extras[work->verb - verbs].send;
+    const struct verb_extra *extra = extra_of(work);
 
-    (send ? send : route_send)(work);
+    (extra->send ? extra->send : route_send)(work);
 }
 
 static void on_operation(struct store_read *read)
 {
     struct work *work = read->context;
 
-    if (read->code == ERR_NOT_FOUND) {
-        work_fail(work, ERR_NOT_FOUND, "there is no operation with this key", "`sagactl operations` lists them");
-    } else if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
-    } else {
+    if (work_found_operation(work)) {
         work->saga = work->store.operation.id;
         change_found(work);
     }
@@ -179,23 +160,22 @@ static void on_question(struct store_read *read)
 
 static void change_find(struct work *work)
 {
+    uint64_t number;
+
     switch (work->verb->on) {
     case ON_SAGA:
         change_found(work);
         return;
     case ON_OPERATION:
-        work->store.operation =
-            (struct find_operation){.read = {.arena = &work->arena, .done = on_operation, .context = work},
-                                    .key = *verb_key(work->verb, &work->mail.input),
-                                    .namespace = work->namespace};
-        store_find_operation(work->engine->store, &work->store.operation);
+        work_find_operation(work, verb_key(work->verb, &work->mail.input), on_operation);
         return;
     case ON_ESCALATION:
     case ON_APPROVAL:
-        if (*verb_number(work->verb, &work->mail.input) == 0) { /* that would ask for all of them */
+        number = *verb_number(work->verb, &work->mail.input);
+        if (number == 0) { /* that would ask for all of them */
             work_no_question(work, question_kind_of(work->verb));
         } else {
-            read_question(work, on_question);
+            work_read_question(work, question_kind_of(work->verb), number, on_question);
         }
         return;
     }
@@ -219,7 +199,6 @@ static void change_begin(struct work *work)
         return;
     }
     route_prepare(work, change->saga, change->wait_ms);
-    work->calling->elsewhere = inbox_change;
     work->calling->again = route_send;
     work->calling->give_up = change_gives_up;
     verb_copy(work->verb, &change->input, work->actor, &work->arena, &work->mail.input);

@@ -9,21 +9,25 @@ void route_prepare(struct work *work, struct saga_id saga, int64_t wait_ms)
     work->until_boot_ms = loop_boot_ms(work->engine->loop) + wait_ms;
 }
 
+bool route_elsewhere(struct work *work, uint32_t shard, route_function *post)
+{
+    if (work->mail.from_inbox || shard >= SHARD_COUNT || work->engine->shards[shard].state == SHARD_OWNED) {
+        return false;
+    }
+    if (!work->request) {
+        work_done(work, ERR_TIMEOUT, NULL); /* nobody is interested any more, and nothing was begun */
+    } else if (work->verb || !work_is_not_sent_on(work, shard)) {
+        post(work, shard);
+    }
+    return true;
+}
+
 void route_send(struct work *work)
 {
-    struct engine *engine = work->engine;
-    uint32_t shard = saga_id_shard(work->saga);
-
-    if (engine->draining && !work->mail.from_inbox) {
+    if (work->engine->draining && !work->mail.from_inbox) {
         work_fail(work, ERR_STOPPING, "this engine is stopping", "ask another engine, or again in a moment");
-    } else if (shard < SHARD_COUNT && engine->shards[shard].state != SHARD_OWNED && !work->mail.from_inbox) {
-        if (work->request) {
-            work->calling->elsewhere(work, shard);
-        } else {
-            work_done(work, ERR_TIMEOUT, NULL); /* nobody is interested any more, and nothing was begun */
-        }
-    } else {
-        live_deliver(engine, work->saga, work->namespace, &work->mail);
+    } else if (!route_elsewhere(work, saga_id_shard(work->saga), inbox_change)) {
+        live_deliver(work->engine, work->saga, work->namespace, &work->mail);
     }
 }
 

@@ -1,5 +1,5 @@
 /* Starting a saga: check the input, choose the shard, make the first turn durable. */
-#include "run/request/work.h"
+#include "run/request/calling.h"
 
 #include "base/canon.h"
 #include "base/json.h"
@@ -138,10 +138,7 @@ static void send_start(struct work *work)
     uint32_t shard = choose_shard(engine, work);
 
     work->saga = saga_id_new(loop_wall_ms(engine->loop), shard);
-    if (engine->shards[shard].state != SHARD_OWNED) {
-        if (!work_is_not_sent_on(work, shard)) {
-            inbox_start(work, shard);
-        }
+    if (route_elsewhere(work, shard, inbox_start)) {
         return;
     }
     struct live *live = live_new(engine, &engine->shards[shard], work->saga, work->definition);

@@ -29,7 +29,7 @@ struct work {
     struct arena reading; /* what a look at the log answered; whoever waits looks again and again */
     union {
         struct list_sagas sagas;
-        struct list_questions escalations;
+        struct list_questions questions;
         struct find_operation operation;
         struct put_definitions put;
         struct inbox_put inbox;
@@ -65,6 +65,10 @@ bool work_is_not_sent_on(struct work *work, uint32_t shard);
 
 /* query/operations.c: answers with the operation of this key, as it is by now. */
 void query_operation(struct work *work, const struct op_key *key);
+
+/* The same in two steps: work->store.operation.id is its saga. False: the work has been ended. */
+void work_find_operation(struct work *work, const struct op_key *key, void (*done)(struct store_read *read));
+bool work_found_operation(struct work *work);
 
 /* query/saga.c: answers with the saga work->saga as its log has it. */
 void query_saga_from_store(struct work *work);

@@ -433,17 +433,6 @@ struct deciding { /* lies in the arena of its work */
     struct saga_id follower;
 };
 
-static void show_again(struct store_read *read)
-{
-    struct work *work = read->context;
-
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
-    } else {
-        work_show_question(work, &work->store.escalations.rows[0]);
-    }
-}
-
 static void on_decided(struct store_read *read)
 {
     struct deciding *d = read->context;
@@ -468,13 +457,7 @@ static void on_decided(struct store_read *read)
     if (kept && d->reason == unreadable) {
         case_forget(kept);
     }
-    work->store.escalations =
-        (struct list_questions){.read = {.arena = &work->arena, .done = show_again, .context = work},
-                                .kind = QUESTION_ESCALATION,
-                                .namespace = work->namespace,
-                                .number = d->put.number,
-                                .limit = 1};
-    store_list_questions(work->engine->store, &work->store.escalations);
+    work_answer_question(work, QUESTION_ESCALATION, d->put.number);
 }
 
 static void decide(struct deciding *d, const char *action, struct slice actor, struct slice note, bool ends_saga)
