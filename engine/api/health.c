@@ -53,12 +53,6 @@ void handle_readyz(struct api_request *request)
     request_answer_json(request, ready ? 200 : 503, text);
 }
 
-static void answer_text(struct api_request *request, const char *content_type, struct slice text)
-{
-    list_remove(&request->api->waiting, &request->link);
-    http_respond(request->exchange, 200, content_type, text);
-}
-
 /* An alert rule sees by this that whoever scrapes here hears nothing of the process. */
 static const char partial[] = "# HELP sagad_metrics_partial 1 where only the tools of one namespace are shown\n"
                               "# TYPE sagad_metrics_partial gauge\n"
@@ -81,7 +75,7 @@ void handle_metrics(struct api_request *request)
     struct slice text = arena_slice(request->arena, buffer_slice(&out));
 
     buffer_fini(&out);
-    answer_text(request, "text/plain; version=0.0.4; charset=utf-8", text);
+    request_answer_text(request, "text/plain; version=0.0.4; charset=utf-8", text);
 }
 
 void handle_get_stats(struct api_request *request)
@@ -107,10 +101,10 @@ void handle_openapi(struct api_request *request)
 
 void handle_root(struct api_request *request)
 {
-    answer_text(request, "text/plain; charset=utf-8",
-                SLICE("This is sagad, an engine for sagas.\n\n"
-                      "/v1/openapi.json  describes the API\n"
-                      "/readyz           says whether it is in order\n"
-                      "/metrics          counts, for Prometheus\n\n"
-                      "On a terminal, `sagactl --help` is the place to start.\n"));
+    request_answer_text(request, "text/plain; charset=utf-8",
+                        SLICE("This is sagad, an engine for sagas.\n\n"
+                              "/v1/openapi.json  describes the API\n"
+                              "/readyz           says whether it is in order\n"
+                              "/metrics          counts, for Prometheus\n\n"
+                              "On a terminal, `sagactl --help` is the place to start.\n"));
 }

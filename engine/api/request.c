@@ -76,6 +76,14 @@ static bool answers_revoked(struct api_request *request)
     return true;
 }
 
+void request_answer_text(struct api_request *request, const char *content_type, struct slice text)
+{
+    if (!answers_revoked(request)) {
+        request_end(request);
+        http_respond(request->exchange, 200, content_type, text);
+    }
+}
+
 void request_answer_json(struct api_request *request, int status, struct slice json)
 {
     if (answers_revoked(request)) {
@@ -147,7 +155,7 @@ void request_problem(struct api_request *request, enum err_code code, const char
     request_problem_of(request, &err, NULL);
 }
 
-static bool engine_failed(struct api_request *request)
+bool request_failed(struct api_request *request)
 {
     if (request->engine.code == ERR_OK) {
         return false;
@@ -183,7 +191,7 @@ void request_on_answer(struct engine_request *engine)
 {
     struct api_request *request = request_of(engine);
 
-    if (!engine_failed(request)) {
+    if (!request_failed(request)) {
         request_answer_json(request, request->status ? request->status : 200, engine->answer);
     }
 }
@@ -192,7 +200,7 @@ void request_on_items(struct engine_request *engine)
 {
     struct api_request *request = request_of(engine);
 
-    if (!engine_failed(request)) {
+    if (!request_failed(request)) {
         request_answer_items(request, engine->answer, engine->next_cursor);
     }
 }

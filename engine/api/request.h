@@ -80,7 +80,10 @@ struct api_request *request_of(struct engine_request *engine);
 /* The client left, or the service stops: end the wait. May be called twice. */
 void request_cancel(struct api_request *request);
 
+/* Did the engine refuse? Then the refusal has been answered, which is an ending. */
+bool request_failed(struct api_request *request);
 /* Endings. Each exactly once. */
+void request_answer_text(struct api_request *request, const char *content_type, struct slice text); /* 200 */
 void request_answer_json(struct api_request *request, int status, struct slice json);
 void request_answer_items(struct api_request *request, struct slice items, struct slice next_cursor);
 void request_problem(struct api_request *request, enum err_code code, const char *message, ...) PRINTF_LIKE(3, 4);
@@ -151,6 +154,7 @@ void handle_call(struct api_request *request); /* outside any saga */
 void handle_call_in_saga(struct api_request *request);
 void handle_change(struct api_request *request); /* any verb, by the row of the route */
 void handle_list_escalations(struct api_request *request);
+void handle_list_debts(struct api_request *request);
 void handle_me(struct api_request *request);
 void handle_get_escalation(struct api_request *request);
 void handle_preview_saga(struct api_request *request);

@@ -54,6 +54,7 @@ const struct route routes[] = {
     {"GET", "/v1/approvals", ROLE_READER, LIST " status", handle_list_approvals},
     {"GET", "/v1/approvals/{n}", ROLE_READER, "", handle_get_approval},
     {"POST", "/v1/approvals/{n}", DOES(DECIDE)},
+    {"GET", "/v1/debts", ROLE_READER, LIST " saga tool format", handle_list_debts},
     {"GET", "/v1/me", ROLE_READER, "", handle_me},
     {"GET", "/v1/stats", ROLE_READER, "", handle_get_stats},
     {"GET", "/v1/engines", ROLE_READER, "", handle_get_engines},

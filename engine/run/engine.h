@@ -164,6 +164,11 @@ struct engine_request {
             struct slice cursor;
         } operations;
         struct {
+            struct slice saga, tool; /* names; SLICE_NONE: any */
+            size_t limit;
+            struct slice cursor;
+        } debts;
+        struct {
             struct op_key key;
         } operation;
         struct engine_questions escalations;
@@ -199,6 +204,8 @@ void engine_preview(struct engine *engine, struct engine_request *request);
 /* entries {seq, at, type, ...}; next_cursor is not used */
 void engine_get_log(struct engine *engine, struct engine_request *request);
 void engine_list_sagas(struct engine *engine, struct engine_request *request);
+/* The effects that stand although their sagas ended abandoned. */
+void engine_list_debts(struct engine *engine, struct engine_request *request);
 void engine_list_operations(struct engine *engine, struct engine_request *request);
 void engine_get_operation(struct engine *engine, struct engine_request *request);
 void engine_get_escalations(struct engine *engine, struct engine_request *request);

@@ -230,6 +230,8 @@ async function walk() {
   await ask('GET', '/v1/stats', { status: 200 })
   await ask('GET', '/v1/engines', { status: 200 })
   await ask('GET', '/v1/me', { status: 200 })
+  await ask('GET', '/v1/debts?limit=5&tool=t.one', { status: 200 })
+  await ask('GET', '/v1/debts?format=xml', { status: 400 })
   await ask('POST', '/v1/bulk', { body: {}, status: 404 })
   await ask('DELETE', '/v1/sagas', { status: 405 })
   await ask('GET', '/nothing', { status: 404 })

@@ -34,6 +34,7 @@ static const struct {
     {"GET", "/v1/stats", ROLE_READER, NULL, false},
     {"GET", "/v1/engines", ROLE_READER, NULL, false},
     {"GET", "/v1/me", ROLE_READER, NULL, false},
+    {"GET", "/v1/debts", ROLE_READER, NULL, false},
     {"GET", "/v1/tools", ROLE_READER, NULL, false},
     {"GET", "/v1/tools/{name}", ROLE_READER, NULL, true},
     {"GET", "/v1/definitions", ROLE_READER, NULL, false},

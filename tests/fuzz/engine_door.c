@@ -201,6 +201,13 @@ void engine_list_sagas(struct engine *engine, struct engine_request *request)
     take(request, DOOR_LIST);
 }
 
+void engine_list_debts(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    must_be_limit(request->in.debts.limit);
+    take(request, DOOR_LIST);
+}
+
 void engine_list_operations(struct engine *engine, struct engine_request *request)
 {
     (void)engine;

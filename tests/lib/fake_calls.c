@@ -385,6 +385,18 @@ void fake_cost(struct engine *engine, struct engine_request *request)
     "\"error\":null,\"cost\":null,\"duplicate\":false,\"duplicates_seen\":0,\"first_sent_at\":null,\"last_sent_at\":"  \
     "null,\"created_at\":null,\"ended_at\":null}"
 
+void engine_list_debts(struct engine *engine, struct engine_request *request)
+{
+    fake_finish_text(engine, request,
+                     slice_is(request->namespace, "default")
+                         ? SLICE("[{\"saga\":\"019b3c52-0000-7000-8000-000000000001\",\"saga_name\":\"quick\","
+                                 "\"business_id\":\"=1+1\",\"tags\":{},\"step\":\"one\",\"tool\":\"t.one\","
+                                 "\"operation\":\"7c0f1a44-0000-8000-8000-000000000001\",\"took_effect\":\"yes\","
+                                 "\"cost\":4900,\"result\":{\"id\":\"a \\\"b\\\"\"},"
+                                 "\"since\":\"2026-01-01T00:00:00.000Z\",\"ended_at\":\"2026-01-01T00:00:01.000Z\"}]")
+                         : SLICE("[]"));
+}
+
 void engine_list_operations(struct engine *engine, struct engine_request *request)
 {
     struct list_link *link = list_first(&engine->operations);

@@ -303,6 +303,27 @@ await run(new World(), async (world) => {
     )
   })
 
+  await promise('what an abandoned saga leaves standing is a debt, as JSON and as a table', async () => {
+    const saga = await inDoubt()
+    expectEqual((await verdict(keyOf(saga, 'act'), { as: 'happened', result: { id: '=late' } })).status, 200, 'told')
+    receiver.says('pay', refusal)
+    receiver.says('undo', { status: 422, body: { message: 'too late' } })
+    const left = await world.until(await world.start('with_pay', {}, { id: 'left-1' }))
+    expectEqual((await world.resolve(left.id, { action: 'waive', note: 'finance settles it' })).status, 200, 'waived')
+    expectEqual((await world.until(left.id)).status, 'abandoned', 'the saga')
+    receiver.says('undo', { status: 200, body: {} })
+    const debts = (await world.api('GET', '/v1/debts')).json.items
+    expectEqual(
+      debts.map((debt) => [debt.saga, debt.business_id, debt.step, debt.tool, debt.took_effect, debt.operation]),
+      [[left.id, 'left-1', 'first', 'before', 'yes', keyOf(left, 'first')]],
+      'the debts: nothing of sagas that completed'
+    )
+    expectEqual((await world.api('GET', '/v1/debts?tool=pay')).json.items, [], 'of another tool there is none')
+    const table = world.sagactl(['debts', '--csv'])
+    expectEqual([table.status, table.stdout.split('\r\n').length], [0, 3], `the table: ${table.stderr}`)
+    expect(table.stdout.split('\r\n')[1].includes('"left-1","first","before"'), 'its row', table.stdout)
+  })
+
   await promise('a compensator that was refused, undone by hand', async () => {
     receiver.says('pay', refusal)
     receiver.says('undo', { status: 422, body: { message: 'too late' } })

@@ -198,6 +198,8 @@ int client_call(struct ctl *ctl, const char *method, struct slice path, struct s
     request->done = on_done;
     http_send(ctl->http, request);
     loop_run(ctl->loop);
+    bool is_table = false;
+
     *out = (struct answer){0};
     if (!request->complete) {
         return unreachable(ctl, request);
@@ -206,6 +208,8 @@ int client_call(struct ctl *ctl, const char *method, struct slice path, struct s
     for (size_t i = 0; i < request->response_header_count; i++) {
         if (slice_is(request->response_headers[i].name, "location")) {
             out->location = request->response_headers[i].value;
+        } else if (slice_is(request->response_headers[i].name, "content-type")) {
+            is_table = slice_starts_with(request->response_headers[i].value, "text/csv");
         } else if (slice_is(request->response_headers[i].name, "idempotent-first-at")) {
             out->first_at = request->response_headers[i].value;
         } else if (slice_is(request->response_headers[i].name, "retry-after")) {
@@ -220,7 +224,9 @@ int client_call(struct ctl *ctl, const char *method, struct slice path, struct s
 
         return again ? EXIT_UNREACHABLE : print_problem(ctl, request->status, out->body);
     }
-    if (!is_json && request->response_body.len > 0) {
+    if (is_table) {
+        out->table = request->response_body;
+    } else if (!is_json && request->response_body.len > 0) {
         (void)fprintf(stderr, "sagactl: %s did not answer as sagad does: no JSON\n", ctl->server);
         return EXIT_FAILED;
     }

@@ -7,6 +7,7 @@
 struct answer {
     int status;                      /* 0: there was none */
     struct slice body;               /* JSON, checked; SLICE_NONE where there was none */
+    struct slice table;              /* the body where it is text/csv; SLICE_NONE: it is not */
     struct slice location, first_at; /* first_at: of a replay, when it was asked for first */
     int64_t retry_after_s;           /* 0: not said */
 };

@@ -31,6 +31,7 @@
     X(resolve)                                                                                                         \
     X(operations)                                                                                                      \
     X(stats)                                                                                                           \
+    X(debts)                                                                                                           \
     X(me)                                                                                                              \
     X(top)                                                                                                             \
     X(engines)                                                                                                         \

@@ -42,6 +42,7 @@ const struct command commands[] = {
     {"definitions", "list registered sagas, or show one", help_definitions, cmd_definitions},
     {"stats", "counts by status, engines and their shards", help_stats, cmd_stats, .can_watch = true},
     {"top", "a live screen of what needs somebody", help_top, cmd_top, .is_live = true},
+    {"debts", "list what stands although its saga ended", help_debts, cmd_debts},
     {"me", "whose token this is, and what it may do", help_me, cmd_me},
     {"engines", "engines on this database: shards, epochs, leases, lags", help_engines, cmd_engines, .can_watch = true},
     {"replay", "fold the durable log again and compare with the stored state", help_replay, cmd_replay},

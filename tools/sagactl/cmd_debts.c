@@ -1,0 +1,75 @@
+/* debts: what stands although its saga ended. */
+#include <stdio.h>
+
+#include "tools/sagactl/client.h"
+#include "tools/sagactl/cmds.h"
+#include "tools/sagactl/output.h"
+
+const char help_debts[] = "sagactl debts [--saga NAME] [--tool NAME] [--limit N] [--cursor C] [--csv]\n"
+                          "\n"
+                          "Lists the effects that stand although their sagas ended abandoned: nobody undoes\n"
+                          "them any more. COST is in micros, as the tool's `cost` says. --csv prints a table\n"
+                          "for a spreadsheet, with the tool's result and the key that the receiver saw.\n"
+                          "\n"
+                          "  sagactl debts\n"
+                          "  sagactl debts --tool card.pay --csv --limit 500 > standing.csv\n";
+
+static void print_many(struct ctl *ctl, struct slice answer)
+{
+    static const char *const titles[] = {"SAGA", "BUSINESS ID", "STEP", "TOOL", "EFFECT", "COST", "SINCE", NULL};
+    struct json_walk walk = json_walk(json_member(answer, "items"));
+    struct table table;
+    struct slice item;
+
+    table_init(&table, ctl, titles);
+    table.flexible = BIT(0) | BIT(1) | BIT(2) | BIT(3);
+    while (json_next_element(&walk, &item)) {
+        struct cell *row = table_row(&table);
+
+        row[0].text = show_member(ctl, item, "saga_name");
+        row[1].text = business_name(ctl, item);
+        row[2].text = show_member(ctl, item, "step");
+        row[3].text = show_member(ctl, item, "tool");
+        row[4].text = show_member(ctl, item, "took_effect");
+        row[5].text = show_member(ctl, item, "cost");
+        row[6].text = show_age(ctl, item, "since");
+    }
+    table_print(&table, 0);
+    print_more(ctl, answer);
+}
+
+int cmd_debts(struct ctl *ctl, int argc, char **argv)
+{
+    const char *saga = NULL, *tool = NULL, *limit = "50", *cursor = NULL;
+    bool csv = false, helped = false;
+    const struct option options[] = {{"--saga", &saga, NULL, NULL},   {"--tool", &tool, NULL, NULL},
+                                     {"--limit", &limit, NULL, NULL}, {"--cursor", &cursor, NULL, NULL},
+                                     {"--csv", NULL, NULL, &csv},     {NULL, NULL, NULL, NULL}};
+    const char *const names[] = {"saga", "tool", "cursor"}, **const values[] = {&saga, &tool, &cursor};
+    struct arguments rest;
+    struct answer answer;
+    struct buffer path;
+
+    if (!options_read(ctl, argc, argv, options, &rest, &helped) || helped) {
+        return helped ? EXIT_OK : EXIT_USAGE;
+    }
+    if (rest.count > 0) {
+        return usage_error(ctl, "debts takes options only");
+    }
+    buffer_init(&path, 16384);
+    buffer_printf(&path, "/v1/debts?limit=%s%s", limit, csv ? "&format=csv" : "");
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        if (*values[i]) {
+            buffer_printf(&path, "&%s=%.*s", names[i], SLICE_ARG(url_escape(slice_of(*values[i]), &ctl->arena)));
+        }
+    }
+    int code = client_get(ctl, arena_slice(&ctl->arena, buffer_slice(&path)), &ctl->arena, &answer);
+
+    buffer_fini(&path);
+    if (code == EXIT_OK && csv) {
+        (void)fwrite(answer.table.ptr, 1, answer.table.len, stdout);
+    } else if (code == EXIT_OK && !print_items(ctl, answer.body, "operation")) {
+        print_many(ctl, answer.body);
+    }
+    return code;
+}
