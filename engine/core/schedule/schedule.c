@@ -134,6 +134,7 @@ bool schedule_read(struct slice body, struct arena *arena, struct faults *faults
 
 void schedule_write(const struct schedule *schedule, struct buffer *out)
 {
+    char anchor[INSTANT_TEXT_BYTES];
     struct json_writer w;
 
     json_writer_init(&w, out);
@@ -146,7 +147,8 @@ void schedule_write(const struct schedule *schedule, struct buffer *out)
         json_write_slice(&w, "zone", schedule->zone);
     } else {
         json_write_slice(&w, "every", schedule->every);
-        json_write_instant(&w, "anchor", schedule->timetable.anchor_ms);
+        instant_text(schedule->timetable.anchor_ms, anchor); /* 1970-01-01 is a good anchor, too */
+        json_write_text(&w, "anchor", anchor);
     }
     json_write_text(&w, "overlap", overlap_names[schedule->overlap]);
     json_write_text(&w, "catch_up", catch_up_names[schedule->catch_up]);
