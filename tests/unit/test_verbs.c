@@ -298,6 +298,30 @@ static void what_passes_between_engines_is_read_as_it_was_written(void **state)
     }
 }
 
+/* Two verbs share a name: releases before the table wrote the members of both, and a key where one was meant. */
+static void a_verdict_of_an_engine_before_this_table_is_known_by_its_key(void **state)
+{
+    struct saga_input input;
+
+    (void)state;
+    assert_ptr_equal(verb_read(SLICE("resolve"),
+                               SLICE("{\"namespace\":\"n\",\"actor\":\"a\",\"note\":\"n\",\"escalation\":0,"
+                                     "\"action\":\"resolve\",\"happened\":false,\"key\":\"" KEY "\",\"undone\":true,"
+                                     "\"again\":false,\"accept_double\":false,\"result\":null,\"args\":null}"),
+                               &arena, &input),
+                     &verbs[VERB_RESOLVE_OPERATION]);
+    assert_true(input.operator.undone && !input.operator.happened && !input.operator.result.ptr);
+    assert_int_equal(input.operator.action, OPERATOR_RESOLVE);
+    assert_ptr_equal(verb_read(SLICE("resolve"),
+                               SLICE("{\"note\":\"n\",\"escalation\":9,\"action\":\"skip\",\"happened\":false,"
+                                     "\"accept_double\":false,\"result\":{\"a\":1},\"args\":null}"),
+                               &arena, &input),
+                     &verbs[VERB_RESOLVE]);
+    assert_int_equal(input.operator.escalation, 9);
+    assert_int_equal(input.operator.action, OPERATOR_SKIP);
+    assert_true(slice_is(input.operator.result, "{\"a\":1}") && !input.operator.args.ptr);
+}
+
 static void what_makes_no_sense_is_no_verb(void **state)
 {
     static const struct {
@@ -338,6 +362,7 @@ int main(void)
         cmocka_unit_test(every_verb_has_a_route),
         cmocka_unit_test(openapi_describes_each_verb_as_its_row_does),
         cmocka_unit_test(what_passes_between_engines_is_read_as_it_was_written),
+        cmocka_unit_test(a_verdict_of_an_engine_before_this_table_is_known_by_its_key),
         cmocka_unit_test(what_makes_no_sense_is_no_verb),
         cmocka_unit_test(what_has_no_id_gets_one),
     };
