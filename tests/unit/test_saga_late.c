@@ -179,6 +179,26 @@ static void a_run_that_rests_is_woken_by_it(void **state)
     call_trial_close(&t);
 }
 
+/* It failed, was called again, and a guard kept that back: then the first call turns out to have happened. */
+static void a_late_success_under_a_key_that_was_forgotten_is_not_called_again(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    CALL(&t, "limited", "a");
+    call_trial_admit(&t, "a", ADMISSION_GRANTED);
+    call_trial_settle(&t, "a", OUTCOME_FAILED, NULL);
+    CALL(&t, "limited", "a");
+    call_trial_admit(&t, "a", ADMISSION_REFUSED);
+    t.now_ms += 61000; /* the receiver knows its keys for a minute */
+    late(&t, "a", 1);
+    assert_string_equal(call_trial_records(&t), "step.late a, escalation.opened a");
+    assert_int_equal(call_trial_operator(&t, OPERATOR_RETRY), ERR_CONFLICT);
+    assert_int_equal(resolve(&t, true), ERR_OK);
+    call_trial_close(&t);
+}
+
 static void what_has_completed_is_never_overturned(void **state)
 {
     struct call_trial t;
@@ -521,6 +541,7 @@ int main(void)
         cmocka_unit_test(what_did_not_happen_in_a_child_that_is_over_fails_what_is_around_it),
         cmocka_unit_test(what_could_be_undone_blindly_is_asked_about_first),
         cmocka_unit_test(what_cannot_be_undone_and_is_found_too_late_is_not_asked_for_again),
+        cmocka_unit_test(a_late_success_under_a_key_that_was_forgotten_is_not_called_again),
         cmocka_unit_test(what_has_completed_is_never_overturned),
     };
 

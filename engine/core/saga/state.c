@@ -258,6 +258,16 @@ static uint32_t or_endless(uint32_t count)
     return count ? count : UINT32_MAX;
 }
 
+/* Since when the receiver knows the key; 0: it does not. Another round begins with a key that nothing was done under;
+ * where late evidence then says that something was, the key is as old as the first call. */
+static int64_t key_known_from(const struct operation *op)
+{
+    if (op->window_from_ms || op->took_effect != TOOK_EFFECT_MAYBE || op->double_accepted) {
+        return op->window_from_ms;
+    }
+    return op->first_sent_ms;
+}
+
 struct terms operation_terms(const struct saga *saga, uint32_t step, enum direction direction)
 {
     const struct step_definition *definition = &saga->definition->steps[step];
@@ -281,8 +291,8 @@ struct terms operation_terms(const struct saga *saga, uint32_t step, enum direct
         terms.max_attempts = terms.effect == EFFECT_ONCE ? 1 : terms.retry.max_attempts;
         terms.stopping = step_phase(saga, step) != PHASE_FORWARD;
     }
-    if (terms.effect == EFFECT_KEYED && op->window_from_ms) {
-        terms.window_end_ms = op->window_from_ms + tool->key_window_ms;
+    if (terms.effect == EFFECT_KEYED && key_known_from(op)) {
+        terms.window_end_ms = key_known_from(op) + tool->key_window_ms;
     }
     if (terms.probe) {
         terms.probe_limit_ms = op->unknown_ms + terms.probe->give_up_after_ms;
