@@ -88,7 +88,7 @@ static const struct program_case cases[] = {
     {"approve", 2, "which approval"},
     {"approve 1", 2, "--note"},
     {"approve 1 --note ' '", 2, "--note"},
-    {"help approve", 0, "The first answer holds"},
+    {"help approve", 0, "The first answer"},
     {"list --server http://127.0.0.1:1", 6, "cannot be reached"},
     {"show 019b3c52-0000-7000-8000-00000000ffff", 3, "no such thing"},
     {"show o-1", 3, "NAME/BUSINESS_ID"},

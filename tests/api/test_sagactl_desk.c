@@ -52,6 +52,20 @@ static const struct program_case cases[] = {
     {"abort slow/w-2 --yes", 0, "compensating"},
 };
 
+/* No line of it is wider. */
+static void is_within(const char *text, size_t columns)
+{
+    size_t width = 0;
+
+    for (const char *at = text, *line = text; *at; at++) {
+        width = *at == '\n' ? 0 : width + (((unsigned char)*at & 0xc0) != 0x80);
+        line = *at == '\n' ? at + 1 : line;
+        if (width > columns) {
+            fail_msg("wider than %zu: %.*s", columns, (int)strcspn(line, "\n"), line);
+        }
+    }
+}
+
 static void people_on_call_are_answered(void **state)
 {
     (void)state;
@@ -88,6 +102,52 @@ static void a_terminal_is_asked_first(void **state)
     assert_int_equal(run("start slow --id a-2 -o name"), 0);
     assert_int_equal(run_at_terminal("abort slow/a-2 --yes", ""), 0);
     assert_null(strstr(out, "[y/N]"));
+}
+
+static void help_and_tables_fit_80_columns(void **state)
+{
+    static const char *const tables[] = {"list", "operations", "tools",       "engines",     "stats",
+                                         "top",  "approvals",  "escalations", "definitions", "log slow/t-1"};
+    char commands[4096] = "", arguments[128], *at;
+
+    (void)state;
+    assert_int_equal(run("--help"), 0);
+    is_within(out, 80);
+    at = strstr(out, "Commands\n");
+    assert_non_null(at);
+    (void)snprintf(commands, sizeof(commands), "%.*s", (int)(strstr(at, "\n\n") - at), at);
+    for (at = strchr(commands, '\n'); at; at = strchr(at + 1, '\n')) {
+        (void)snprintf(arguments, sizeof(arguments), "%.*s --help", (int)strcspn(at + 3, " "), at + 3);
+        assert_int_equal(run(arguments), 0);
+        is_within(out, 80);
+        assert_non_null(strstr(out, "\n  ")); /* it has an example */
+    }
+    assert_int_equal(
+        run("start slow --id t-1 --input {\"a\":\"a-rather-long-text-that-goes-on-and-on-and-on-for-long\"}"), 0);
+    (void)setenv("COLUMNS", "80", 1);
+    for (size_t i = 0; i < COUNT_OF(tables); i++) {
+        assert_int_equal(run(tables[i]), 0);
+        is_within(out, 80);
+    }
+    assert_int_equal(run("operations"), 0);
+    assert_non_null(strstr(out, "7c0f1a44-0000-8000-8000-000000000001")); /* a key is never cut */
+    assert_int_equal(run("operations -o wide"), 0);
+    assert_non_null(strstr(out, "ATTEMPTS"));
+    (void)unsetenv("COLUMNS");
+}
+
+static void what_is_wrong_is_said_in_flags(void **state)
+{
+    static const struct program_case said[] = {
+        {"list --limit 1000", 1, "--limit is"},
+        {"list --status nonsense", 1, "--status is not a status"},
+        {"resolve 1 retry --as happened --note x", 1, "--as"},
+    };
+
+    (void)state;
+    program_cases(said, COUNT_OF(said));
+    assert_null(strstr(talk, "\"as\""));
+    assert_null(strstr(talk, "/as"));
 }
 
 #define ENTERED "\033[?1049h"
@@ -175,6 +235,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(people_on_call_are_answered),
         cmocka_unit_test(several_are_one_command),
         cmocka_unit_test(a_terminal_is_asked_first),
+        cmocka_unit_test(help_and_tables_fit_80_columns),
+        cmocka_unit_test(what_is_wrong_is_said_in_flags),
         cmocka_unit_test(top_is_a_live_screen_and_gives_the_terminal_back),
         cmocka_unit_test(top_says_that_the_server_is_away),
         cmocka_unit_test(a_list_is_watched),

@@ -3,6 +3,7 @@
 
 #include "tools/sagactl/input_text.h"
 #include "tools/sagactl/output.h"
+#include "tools/sagactl/words.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -134,7 +135,8 @@ int print_problem(const struct ctl *ctl, int status, struct slice body)
     } else {
         struct json_walk walk = json_walk(json_member(body, "errors"));
 
-        (void)fprintf(stderr, "sagactl: %.*s\n", SLICE_ARG(text_clean(detail, &arena)));
+        detail = text_clean(detail, &arena);
+        (void)fprintf(stderr, "sagactl: %.*s\n", SLICE_ARG(ctl->sent ? detail : words_of_flags(detail, &arena)));
         while (json_type(json_member(body, "errors")) == JSON_ARRAY && json_next_element(&walk, &error)) {
             pointer = json_string(json_member(error, "pointer"), &arena);
             detail = json_string(json_member(error, "detail"), &arena);
@@ -142,8 +144,10 @@ int print_problem(const struct ctl *ctl, int status, struct slice body)
             if (ctl->sent) {
                 input_print_fault(ctl->sent, pointer, detail);
             } else {
-                (void)fprintf(stderr, "  %.*s: %.*s\n", pointer.len ? (int)pointer.len : 10,
-                              pointer.len ? pointer.ptr : "(document)", SLICE_ARG(detail));
+                struct slice flag = words_flag_of(pointer, &arena);
+
+                flag = flag.ptr ? flag : pointer.len ? pointer : SLICE("(document)");
+                (void)fprintf(stderr, "  %.*s: %.*s\n", SLICE_ARG(flag), SLICE_ARG(words_of_flags(detail, &arena)));
             }
         }
         print_operation(body, &arena);

@@ -82,6 +82,8 @@ static void print_engines(struct ctl *ctl, struct slice answer)
     struct table table;
 
     table_init(&table, ctl, titles);
+    table.flexible = BIT(0) | BIT(7);
+    table.optional = BIT(1) | BIT(4) | BIT(7);
     while (json_next_element(&walk, &engine)) {
         struct cell *row = table_row(&table);
         struct slice state = show_member(ctl, engine, "state");

@@ -8,6 +8,9 @@
 #include "tools/sagactl/saga_name.h"
 
 #define FOLLOW_TRIES_MAX 60
+#define COLUMNS_WIDTH 64 /* of what stands before the data */
+#define DATA_WIDTH 160   /* where nobody says how wide the lines may be */
+#define DATA_WIDTH_LEAST 14
 
 const char help_log[] =
     "sagactl log SAGA [--follow]\n"
@@ -65,7 +68,14 @@ static void print_entry(struct log_print *print, struct slice entry)
                                                                                      : COLOUR_NONE;
 
     struct slice data = show_member(ctl, entry, "data");
-    bool has_data = data.len > 2, cut = data.len > 160, bare = !has_data && actor.len == 0;
+    bool has_data = data.len > 2, bare = !has_data && actor.len == 0;
+    size_t width = output_width(), room = DATA_WIDTH; /* for the data */
+
+    if (width > 0 && !ctl->wide) {
+        size_t used = COLUMNS_WIDTH + (actor.len > 0 ? actor.len + 4 : 0) + 1;
+
+        room = width > used + DATA_WIDTH_LEAST ? width - used : DATA_WIDTH_LEAST;
+    }
 
     (void)printf("%4.*s  %s+%-9.*s%s %s%-*.*s%s", SLICE_ARG(show_member(ctl, entry, "seq")), colour_on(ctl, COLOUR_DIM),
                  SLICE_ARG(show_duration(ctl, at_ms - print->begin_ms)), colour_off(ctl, COLOUR_DIM),
@@ -80,7 +90,7 @@ static void print_entry(struct log_print *print, struct slice entry)
         (void)printf(" by %.*s", SLICE_ARG(actor));
     }
     if (has_data) {
-        (void)printf(" %s%.*s%s%s", colour_on(ctl, COLOUR_DIM), cut ? 160 : (int)data.len, data.ptr, cut ? "…" : "",
+        (void)printf(" %s%.*s%s", colour_on(ctl, COLOUR_DIM), SLICE_ARG(text_cut(ctl, data, room)),
                      colour_off(ctl, COLOUR_DIM));
     }
     (void)putchar('\n');

@@ -26,6 +26,8 @@ static void print_operations(struct ctl *ctl, struct slice answer)
     struct slice item;
 
     table_init(&table, ctl, titles);
+    table.flexible = BIT(3) | BIT(4) | BIT(5);
+    table.optional = BIT(5) | BIT(6);
     while (json_next_element(&walk, &item)) {
         struct cell *row = table_row(&table);
 

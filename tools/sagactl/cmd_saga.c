@@ -233,6 +233,8 @@ static void print_sagas(struct ctl *ctl, struct slice answer)
     struct slice item;
 
     table_init(&table, ctl, titles);
+    table.flexible = BIT(1) | BIT(3);
+    table.optional = BIT(5);
     while (json_next_element(&walk, &item)) {
         struct cell *row = table_row(&table);
         int64_t from_ms = 0, to_ms = 0;

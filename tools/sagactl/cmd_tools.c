@@ -1,5 +1,6 @@
 /* tools: what is registered, joined with how it fares, so that one look tells which tool wants attention. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
@@ -12,8 +13,8 @@
 const char help_tools[] =
     "sagactl tools [NAME] [--version N] [--limit N] [--cursor C]\n"
     "\n"
-    "Lists the registered tools, newest version of each, with their health, or prints one as it was\n"
-    "registered.\n"
+    "Lists the registered tools, newest version of each, with their health, those with\n"
+    "trouble first, or prints one as it was registered.\n"
     "\n"
     "  NEW         operations that calls and steps began\n"
     "  DUPLICATES  repeats of a call that began nothing\n"
@@ -163,18 +164,56 @@ static int read_body(struct ctl *ctl, struct slice item, struct slice *body)
     return code;
 }
 
+struct listed_tool {
+    struct slice item, health;
+    size_t at; /* in the list */
+};
+
+static int by_trouble(const void *left, const void *right)
+{
+    static const char *const members[] = {"unknown_open", "unknown", "failed", "loop_trips", "budget_refusals"};
+    const struct listed_tool *a = left, *b = right;
+
+    for (size_t i = 0; i < COUNT_OF(members); i++) {
+        int64_t of_a = number_of(a->health, members[i]), of_b = number_of(b->health, members[i]);
+
+        if (of_a != of_b) {
+            return of_a > of_b ? -1 : 1;
+        }
+    }
+    return a->at < b->at ? -1 : 1;
+}
+
+/* Those with trouble first, the others as the service lists them. */
+static size_t sort_tools(struct ctl *ctl, struct slice list, struct slice stats, struct listed_tool **tools)
+{
+    struct json_walk walk = json_walk(json_member(list, "items"));
+    size_t count = 0;
+    struct slice item;
+
+    *tools = arena_array(&ctl->arena, json_count(json_member(list, "items")) + 1, sizeof(**tools));
+    while (json_next_element(&walk, &item)) {
+        (*tools)[count] = (struct listed_tool){item, health_of(stats, json_member(item, "name")), count};
+        count++;
+    }
+    qsort(*tools, count, sizeof(**tools), by_trouble);
+    return count;
+}
+
 static int print_tools(struct ctl *ctl, struct slice list, struct slice stats)
 {
     static const char *const titles[] = {"NAME",    "VERSION", "CLASS",   "NEW",   "DUPLICATES",
                                          "RETRIES", "UNKNOWN", "BREAKER", "NOTES", NULL};
-    struct json_walk walk = json_walk(json_member(list, "items"));
+    struct listed_tool *tools;
     struct table table;
-    struct slice item, body;
-    size_t done = 0;
+    size_t count = sort_tools(ctl, list, stats, &tools), done = 0;
 
     table_init(&table, ctl, titles);
-    while (json_next_element(&walk, &item)) {
+    table.flexible = BIT(0) | BIT(2) | BIT(8);
+    table.optional = BIT(1);
+    for (size_t i = 0; i < count; i++) {
         struct cell *row = table_row(&table);
+        struct slice item = tools[i].item, body;
         int code = read_body(ctl, item, &body);
 
         if (code != EXIT_OK) {
@@ -187,7 +226,7 @@ static int print_tools(struct ctl *ctl, struct slice list, struct slice stats)
         row[0].text = show_member(ctl, item, "name");
         row[1].text = show_member(ctl, item, "version");
         row[2].text = class_of(ctl, body);
-        put_health(ctl, health_of(stats, json_member(item, "name")),
+        put_health(ctl, tools[i].health,
                    json_member(body, "breaker").ptr ? breaker_of(ctl, stats, row[0].text) : SLICE(""), &row[3]);
     }
     progress_clear(ctl);

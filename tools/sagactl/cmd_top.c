@@ -52,7 +52,7 @@ static void print_counts(struct ctl *ctl, struct slice sagas)
             (void)printf("%s\n", buffer_c(&line));
             buffer_reset(&line);
         }
-        buffer_printf(&line, "%s%s%-12s%s %-6.*s", i % (COUNT_OF(shown) / 2) ? "  " : "", colour_on(ctl, colour),
+        buffer_printf(&line, "%s%s%-12s%s %-5.*s", i % (COUNT_OF(shown) / 2) ? "  " : "", colour_on(ctl, colour),
                       shown[i].status, colour_off(ctl, colour), SLICE_ARG(number.len ? number : SLICE("0")));
     }
     (void)printf("%s\n", buffer_c(&line));

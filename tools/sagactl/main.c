@@ -7,6 +7,7 @@
 #include "core/language/members.h"
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
+#include "tools/sagactl/help.h"
 #include "tools/sagactl/watch.h"
 
 #ifndef SAGAD_VERSION
@@ -19,7 +20,7 @@ const struct command commands[] = {
     {"graph", "print sagas as Graphviz or Mermaid text, offline", help_graph, cmd_graph},
     {"apply", "check definition files and register them, each all or nothing", help_apply, cmd_apply},
     {"start", "start a saga", help_start, cmd_start},
-    {"call", "call a tool through the registry: once, however often it is asked for", help_call, cmd_call},
+    {"call", "call a tool through the registry: once, however often asked", help_call, cmd_call},
     {"open", "open a saga whose steps are calls", help_open, cmd_open},
     {"complete", "end an open saga well", help_complete, cmd_complete},
     {"list", "list sagas, newest first", help_list, cmd_list, .can_watch = true},
@@ -59,14 +60,14 @@ static void print_help(void)
         (void)printf("  %-12s %s\n", c->name, c->summary);
     }
     (void)fputs("\nOptions everywhere\n"
-                "  --server URL        where sagad is (SAGACTL_SERVER; default " SERVER_DEFAULT ")\n"
+                "  --server URL        where sagad is (SAGACTL_SERVER; " SERVER_DEFAULT ")\n"
                 "  --token TEXT        access token (SAGACTL_TOKEN); better in a file:\n"
                 "  --token-file FILE   file that holds it (SAGACTL_TOKEN_FILE)\n"
                 "  -o table|wide|json|yaml|name\n"
                 "                      how to print; data goes to stdout, talk to stderr\n"
                 "  --jq PROGRAM        print what a jq program makes of the answer; texts bare\n"
-                "  --watch, -w         of lists, show, stats, tools and engines: look again every 2 s\n"
-                "                      (--interval); at a terminal until q, else each change is printed\n"
+                "  --watch, -w         of lists, show, stats, tools, engines: again every 2 s\n"
+                "                      (--interval) until q; in a pipe each change is printed\n"
                 "  --yes, -y           ask nothing before what cannot be taken back\n"
                 "  --no-color          no colours, also by NO_COLOR\n"
                 "  --help, --version\n"
@@ -143,7 +144,7 @@ static int run(struct ctl *ctl, int argc, char **argv)
             continue;
         }
         if (help) {
-            (void)fputs(c->help, stdout);
+            help_print(c->help);
             return EXIT_OK;
         }
         ctl->command = c;

@@ -1,5 +1,6 @@
 /* Options the way people write them: anywhere, "--name value" or "--name=value"; an unknown one says where to look. */
 #include "io/process/jq.h"
+#include "tools/sagactl/help.h"
 #include "tools/sagactl/input_text.h"
 
 #include <errno.h>
@@ -135,7 +136,7 @@ bool options_read(struct ctl *ctl, int argc, char **argv, const struct option *o
         }
     }
     if (globals.help) {
-        (void)fputs(ctl->command->help, stdout);
+        help_print(ctl->command->help);
         *helped = true;
         return true;
     }

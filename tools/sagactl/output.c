@@ -172,29 +172,52 @@ static struct cell cell_at(const struct table *table, size_t row, size_t column)
     return cell.text.ptr ? cell : (struct cell){SLICE(""), COLOUR_NONE};
 }
 
-/* Takes from the widest of the flexible columns, until the lines fit or nothing more can go. */
-static void table_fit(const struct table *table, size_t indent, size_t *widths)
+/* The least that the columns which are left need. */
+static size_t least_width(const struct table *table, size_t indent, const size_t *widths, unsigned gone)
 {
-    size_t room = table->ctl->wide ? 0 : output_width(), width = indent;
+    size_t width = indent;
 
     for (size_t c = 0; c < table->columns; c++) {
-        width += widths[c] + (c > 0 ? 2 : 0);
+        if (!(gone & BIT(c))) {
+            bool is_cut = (table->flexible & BIT(c)) && widths[c] > COLUMN_LEAST;
+
+            width += (is_cut ? COLUMN_LEAST : widths[c]) + (width > indent ? 2 : 0);
+        }
+    }
+    return width;
+}
+
+/* Gives the columns that go. Then takes from the widest of the flexible ones, until the lines fit or nothing more can
+ * go. */
+static unsigned table_fit(const struct table *table, size_t indent, size_t *widths)
+{
+    size_t room = table->ctl->wide ? 0 : output_width(), width = indent;
+    unsigned gone = 0;
+
+    for (size_t c = table->columns; room > 0 && c-- > 0;) {
+        if ((table->optional & BIT(c)) && least_width(table, indent, widths, gone) > room) {
+            gone |= BIT(c);
+        }
+    }
+    for (size_t c = 0; c < table->columns; c++) {
+        width += gone & BIT(c) ? 0 : widths[c] + (width > indent ? 2 : 0);
     }
     while (room > 0 && width > room) {
         size_t widest = table->columns;
 
         for (size_t c = 0; c < table->columns; c++) {
-            if ((table->flexible & BIT(c)) && widths[c] > COLUMN_LEAST &&
+            if ((table->flexible & BIT(c)) && !(gone & BIT(c)) && widths[c] > COLUMN_LEAST &&
                 (widest == table->columns || widths[c] > widths[widest])) {
                 widest = c;
             }
         }
         if (widest == table->columns) {
-            return;
+            return gone;
         }
         widths[widest]--;
         width--;
     }
+    return gone;
 }
 
 void table_print(const struct table *table, int indent)
@@ -210,17 +233,21 @@ void table_print(const struct table *table, int indent)
             widths[c] = width > widths[c] ? width : widths[c];
         }
     }
-    table_fit(table, (size_t)indent, widths);
+    unsigned gone = table_fit(table, (size_t)indent, widths);
+
     for (size_t r = has_titles ? 0 : 1; r <= table->rows; r++) {
         size_t last = table->columns;
 
-        while (last > 1 && cell_at(table, r, last - 1).text.len == 0) {
+        while (last > 1 && (cell_at(table, r, last - 1).text.len == 0 || (gone & BIT(last - 1)))) {
             last--; /* no blanks at the end of a line */
         }
         (void)printf("%*s", indent, "");
         for (size_t c = 0; c < last; c++) {
             struct cell cell = cell_at(table, r, c);
 
+            if (gone & BIT(c)) {
+                continue;
+            }
             print_cell(table->ctl, text_cut(table->ctl, cell.text, widths[c]), cell.colour, widths[c], c + 1 == last);
         }
         (void)putchar('\n');

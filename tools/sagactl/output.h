@@ -17,6 +17,7 @@ struct table {
     struct ctl *ctl;
     const char *const *titles; /* NULL-terminated */
     size_t columns, rows, capacity;
+    unsigned optional;  /* bits of the columns that go, the last one first, where the others do not fit */
     unsigned flexible;  /* bits of the columns that may be cut where a line is wider than the terminal */
     struct cell *cells; /* rows x columns, in the arena of ctl */
 };

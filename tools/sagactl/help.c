@@ -1,0 +1,110 @@
+/* Help as a terminal shows it: paragraphs filled, rows with their text in one column, long examples that still run. */
+#include "tools/sagactl/help.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/sagactl/output.h"
+
+#define WIDTH 80
+#define USAGE_INDENT 15 /* of what follows "sagactl start" on the next line */
+
+static bool is_usage(struct slice line)
+{
+    return slice_starts_with(line, "sagactl ") || slice_starts_with(line, "bench-load ");
+}
+
+static bool is_prose(struct slice line)
+{
+    return line.len > 0 && line.ptr[0] != ' ' && !is_usage(line);
+}
+
+/* Where the text of a row such as "  --id   of this very request" begins; 0: it is no row. */
+static size_t text_column(struct slice line)
+{
+    size_t at = 0;
+
+    while (at < line.len && line.ptr[at] == ' ') {
+        at++;
+    }
+    for (size_t i = at; at > 0 && i + 2 < line.len; i++) {
+        if (line.ptr[i] == ' ' && line.ptr[i + 1] == ' ') {
+            while (i < line.len && line.ptr[i] == ' ') {
+                i++;
+            }
+            return i < line.len ? i : 0;
+        }
+    }
+    return 0;
+}
+
+/* The last blank that lets the line end within `width`, not within brackets if that can be; 0: none behind `from`. */
+static size_t break_of(struct slice line, size_t from, size_t width)
+{
+    size_t anywhere = 0, between = 0;
+    int depth = 0;
+
+    for (size_t i = 0; i < line.len && i <= width; i++) {
+        depth += (line.ptr[i] == '[') - (line.ptr[i] == ']');
+        if (line.ptr[i] == ' ' && i >= from) {
+            anywhere = i;
+            between = depth == 0 ? i : between;
+        }
+    }
+    return between > 0 ? between : anywhere;
+}
+
+/* `mark` stands at the end of each line but the last, for the shell. */
+static void print_broken(struct slice line, size_t indent, const char *mark)
+{
+    size_t from = 0, used = 0;
+
+    while (text_width(line) + used > WIDTH) {
+        size_t at = break_of(line, from > 0 ? from : indent + 1, WIDTH - used - strlen(mark));
+
+        if (at == 0) {
+            break; /* a word as long as the line */
+        }
+        (void)printf("%.*s%s\n%*s", (int)at, line.ptr, mark, (int)indent, "");
+        line = slice_trim((struct slice){line.ptr + at, line.len - at});
+        used = indent;
+        from = 1;
+    }
+    (void)printf("%.*s\n", SLICE_ARG(line));
+}
+
+static struct slice next_line(const char **text)
+{
+    size_t len = strcspn(*text, "\n");
+    struct slice line = {*text, len};
+
+    *text += len + ((*text)[len] == '\n');
+    return line;
+}
+
+void help_print(const char *text)
+{
+    while (*text) {
+        struct slice line = next_line(&text);
+
+        if (is_prose(line)) {
+            struct buffer paragraph;
+
+            buffer_init(&paragraph, 65536);
+            buffer_put_slice(&paragraph, line);
+            while (*text && is_prose((struct slice){text, strcspn(text, "\n")})) {
+                buffer_put_char(&paragraph, ' ');
+                buffer_put_slice(&paragraph, next_line(&text));
+            }
+            print_wrapped(buffer_slice(&paragraph), 0, WIDTH);
+            buffer_fini(&paragraph);
+        } else if (is_usage(line)) {
+            print_broken(line, USAGE_INDENT, "");
+        } else {
+            size_t column = text_column(line);
+            bool runs = slice_starts_with(line, "  sagactl ") || slice_starts_with(line, "  bench-load ");
+
+            print_broken(line, runs ? 6 : column ? column : 4, runs ? " \\" : "");
+        }
+    }
+}
