@@ -229,6 +229,99 @@ static void a_list_is_watched(void **state)
     assert_null(strstr(out, "\033"));
 }
 
+static void a_context_is_a_server_and_its_token(void **state)
+{
+    char folder[] = "/tmp/sagactl-test-XXXXXX", arguments[256], path[128], *server = strdup(getenv("SAGACTL_SERVER"));
+    FILE *file;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    (void)setenv("XDG_CONFIG_HOME", folder, 1);
+    (void)unsetenv("SAGACTL_SERVER");
+    assert_int_equal(run("config"), 0);
+    assert_int_equal(run("config set shop"), 2);
+    assert_int_equal(run("config set shop --server nowhere"), 2);
+    (void)snprintf(arguments, sizeof(arguments), "config set shop --server %s/", server);
+    assert_int_equal(run(arguments), 0);
+    assert_int_equal(run("config set away --server http://127.0.0.1:1"), 0);
+    assert_int_equal(run("config -o name"), 0);
+    assert_string_equal(out, "shop\naway\n");
+    assert_int_equal(run("list --context shop"), 0);
+    assert_int_equal(run("list --context away"), 6);
+    assert_int_equal(run("list --context nobody"), 2);
+    assert_non_null(strstr(talk, "there is no context \"nobody\""));
+    assert_int_equal(run("list --context shop --server http://127.0.0.1:1"), 2);
+    assert_int_equal(run("config use nobody"), 3);
+    assert_int_equal(run("config use shop"), 0);
+    assert_int_equal(run("config"), 0);
+    assert_non_null(strstr(out, "*  shop  http://127.0.0.1:"));
+    assert_int_equal(run("list"), 0);
+    (void)setenv("SAGACTL_CONTEXT", "away", 1);
+    assert_int_equal(run("list"), 6);
+    (void)unsetenv("SAGACTL_CONTEXT");
+    (void)setenv("SAGACTL_SERVER", "http://127.0.0.1:1", 1); /* goes before the one in use, not before --context */
+    assert_int_equal(run("list"), 6);
+    assert_int_equal(run("list --context shop"), 0);
+    (void)unsetenv("SAGACTL_SERVER");
+    assert_int_equal(run("config remove shop"), 0);
+    assert_int_equal(run("config -o name"), 0);
+    assert_string_equal(out, "away\n");
+    (void)snprintf(path, sizeof(path), "%s/sagactl/contexts.json", folder);
+    file = fopen(path, "we");
+    assert_non_null(file);
+    assert_true(fputs("{", file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(run("config"), 1);
+    assert_non_null(strstr(talk, "is no file of contexts"));
+    assert_int_equal(run("token new --name x"), 0); /* asks no server */
+    assert_int_equal(unlink(path), 0);
+    (void)snprintf(path, sizeof(path), "%s/sagactl", folder);
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(rmdir(folder), 0);
+    (void)unsetenv("XDG_CONFIG_HOME");
+    (void)setenv("SAGACTL_SERVER", server, 1);
+    free(server);
+}
+
+static void the_token_of_the_environment_never_goes_to_a_context(void **state)
+{
+    char folder[] = "/tmp/sagactl-test-XXXXXX", arguments[256], path[128], token[128],
+         *server = strdup(getenv("SAGACTL_SERVER"));
+    FILE *file;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    (void)setenv("XDG_CONFIG_HOME", folder, 1);
+    (void)unsetenv("SAGACTL_SERVER");
+    (void)setenv("SAGACTL_TOKEN_FILE", "/nonexistent-token", 1); /* reading it would fail the command */
+    (void)snprintf(token, sizeof(token), "%s/token", folder);
+    file = fopen(token, "we");
+    assert_non_null(file);
+    assert_true(fputs("secret\n", file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    (void)snprintf(arguments, sizeof(arguments), "config set shop --server %s", server);
+    assert_int_equal(run(arguments), 0);
+    assert_int_equal(run("list --context shop"), 0);
+    assert_int_equal(run("config set shop --server http://127.0.0.1:1 --token-file /nonexistent-token"), 1);
+    (void)snprintf(arguments, sizeof(arguments), "config set shop --server %s --token-file %s", server, token);
+    assert_int_equal(run(arguments), 0);
+    assert_int_equal(run("config -o wide"), 0);
+    assert_non_null(strstr(out, token));
+    assert_int_equal(run("list --context shop"), 0);
+    assert_int_equal(unlink(token), 0);
+    assert_int_equal(run("list --context shop"), 2); /* its own token file is what is read */
+    assert_non_null(strstr(talk, token));
+    (void)unsetenv("SAGACTL_TOKEN_FILE");
+    (void)snprintf(path, sizeof(path), "%s/sagactl/contexts.json", folder);
+    assert_int_equal(unlink(path), 0);
+    (void)snprintf(path, sizeof(path), "%s/sagactl", folder);
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(rmdir(folder), 0);
+    (void)unsetenv("XDG_CONFIG_HOME");
+    (void)setenv("SAGACTL_SERVER", server, 1);
+    free(server);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -240,6 +333,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(top_is_a_live_screen_and_gives_the_terminal_back),
         cmocka_unit_test(top_says_that_the_server_is_away),
         cmocka_unit_test(a_list_is_watched),
+        cmocka_unit_test(a_context_is_a_server_and_its_token),
+        cmocka_unit_test(the_token_of_the_environment_never_goes_to_a_context),
     };
 
     program = argc > 1 ? argv[1] : "sagactl";

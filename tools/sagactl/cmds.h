@@ -36,6 +36,7 @@
     X(top)                                                                                                             \
     X(engines)                                                                                                         \
     X(token)                                                                                                           \
+    X(config)                                                                                                          \
     X(prove)                                                                                                           \
     X(graph)
 

@@ -32,11 +32,12 @@ enum output { OUTPUT_TABLE, OUTPUT_DATA /* the whole answer, for programs */, OU
 struct input_text;
 
 struct ctl {
-    const char *program;  /* as it is called, in front of its sentences */
-    struct arena arena;   /* until the program ends */
-    const char *server;   /* without a slash at its end */
-    bool server_is_given; /* by --server: commands that need none ask it then */
-    const char *token;    /* NULL: none */
+    const char *program;    /* as it is called, in front of its sentences */
+    struct arena arena;     /* until the program ends */
+    const char *server;     /* without a slash at its end */
+    bool server_is_given;   /* by --server or --context: commands that need none ask it then */
+    const char *token;      /* NULL: none */
+    const char *token_file; /* where it is from; NULL: from no file */
     enum output output;
     bool yaml;         /* OUTPUT_DATA as YAML */
     bool wide;         /* tables are not cut, and have columns more */

@@ -47,6 +47,7 @@ const struct command commands[] = {
     {"me", "whose token this is, and what it may do", help_me, cmd_me},
     {"engines", "engines on this database: shards, epochs, leases, lags", help_engines, cmd_engines, .can_watch = true},
     {"replay", "fold the durable log again and compare with the stored state", help_replay, cmd_replay},
+    {"config", "keep servers under names", help_config, cmd_config},
     {"token", "make an access token", help_token, cmd_token},
     {NULL, NULL, NULL, NULL},
 };
@@ -61,6 +62,7 @@ static void print_help(void)
     }
     (void)fputs("\nOptions everywhere\n"
                 "  --server URL        where sagad is (SAGACTL_SERVER; " SERVER_DEFAULT ")\n"
+                "  --context NAME      a server and its token, of `sagactl config`\n"
                 "  --token TEXT        access token (SAGACTL_TOKEN); better in a file:\n"
                 "  --token-file FILE   file that holds it (SAGACTL_TOKEN_FILE)\n"
                 "  -o table|wide|json|yaml|name\n"

@@ -1,5 +1,6 @@
 /* Options the way people write them: anywhere, "--name value" or "--name=value"; an unknown one says where to look. */
 #include "io/process/jq.h"
+#include "tools/sagactl/contexts.h"
 #include "tools/sagactl/help.h"
 #include "tools/sagactl/input_text.h"
 
@@ -13,7 +14,7 @@
 #define INPUT_BYTES_MAX (16 << 20)
 
 struct globals {
-    const char *server, *token, *token_file, *output, *jq;
+    const char *server, *token, *token_file, *output, *jq, *context;
     bool help, version, no_color, yes;
 };
 
@@ -25,6 +26,7 @@ static const struct option global_options[] = {
     {"--token-file", &globals.token_file, NULL, NULL},
     {"--output", &globals.output, NULL, NULL},
     {"-o", &globals.output, NULL, NULL},
+    {"--context", &globals.context, NULL, NULL},
     {"--jq", &globals.jq, NULL, NULL},
     {"--yes", NULL, NULL, &globals.yes},
     {"-y", NULL, NULL, &globals.yes},
@@ -193,7 +195,7 @@ static const char *first_of(const char *a, const char *b)
 /* What works without a server must not fail for the token of one that is not there yet. */
 static bool is_offline(const struct command *command)
 {
-    static const char *const names[] = {"check", "prove", "graph", "token"};
+    static const char *const names[] = {"check", "prove", "graph", "token", "config"};
 
     for (size_t i = 0; command && i < COUNT_OF(names); i++) {
         if (strcmp(command->name, names[i]) == 0) {
@@ -203,15 +205,33 @@ static bool is_offline(const struct command *command)
     return false;
 }
 
-bool options_finish(struct ctl *ctl)
+/* The context that the command goes to, as --context, the environment or `sagactl config use` says; a server that is
+ * named goes before. `out` NULL: none. False: a sentence was printed. */
+static bool read_context(struct ctl *ctl, const struct context **out)
 {
-    const char *server = first_of(globals.server, getenv("SAGACTL_SERVER")), *token_file;
-    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    const char *env_server = first_of(getenv("SAGACTL_SERVER"), NULL);
+    struct slice name = slice_of(first_of(globals.context, env_server ? NULL : getenv("SAGACTL_CONTEXT")));
 
-    if (!finish_output(ctl)) {
+    *out = NULL;
+    if (globals.server || (!name.ptr && env_server) || (is_offline(ctl->command) && !globals.context)) {
+        return true;
+    }
+    struct contexts *contexts = arena_alloc(&ctl->arena, sizeof(*contexts));
+
+    if (!contexts_read(ctl, contexts)) {
         return false;
     }
-    server = server ? server : SERVER_DEFAULT;
+    name = name.ptr ? name : contexts->current;
+    *out = name.ptr ? contexts_find(contexts, name) : NULL;
+    if (name.ptr && !*out) {
+        (void)usage_error(ctl, "there is no context \"%.*s\"; `sagactl config` lists them", SLICE_ARG(name));
+        return false;
+    }
+    return true;
+}
+
+static bool take_server(struct ctl *ctl, const char *server)
+{
     if (strncmp(server, "http://", 7) != 0 && strncmp(server, "https://", 8) != 0) {
         (void)usage_error(ctl, "--server (or SAGACTL_SERVER) is a URL such as %s, not \"%s\"", SERVER_DEFAULT, server);
         return false;
@@ -221,21 +241,60 @@ bool options_finish(struct ctl *ctl)
     while (len > 8 && server[len - 1] == '/') {
         len--;
     }
-    ctl->yes = globals.yes;
-    ctl->server_is_given = globals.server != NULL;
     ctl->server = arena_text(&ctl->arena, (struct slice){server, len});
-    ctl->token = first_of(globals.token, getenv("SAGACTL_TOKEN"));
-    token_file = ctl->token ? NULL : first_of(globals.token_file, getenv("SAGACTL_TOKEN_FILE"));
-    if (globals.token_file && !globals.token) { /* a flag goes before the environment */
-        token_file = globals.token_file;
+    return true;
+}
+
+/* A flag goes before the environment. What the environment has may be for another server than that of a context. */
+static bool take_token(struct ctl *ctl, const struct context *context)
+{
+    const char *file = globals.token_file;
+
+    if (ctl->command && strcmp(ctl->command->name, "config") == 0) {
+        ctl->token_file = file; /* it writes the name down, and asks nobody */
+        return true;
     }
-    if (token_file && (ctl->server_is_given || !is_offline(ctl->command))) {
+    ctl->token = first_of(globals.token, NULL);
+    if (!ctl->token && !file && context) {
+        file = context->token_file.ptr ? arena_text(&ctl->arena, context->token_file) : NULL;
+    } else if (!ctl->token && !file) {
+        ctl->token = first_of(getenv("SAGACTL_TOKEN"), NULL);
+        file = ctl->token ? NULL : first_of(getenv("SAGACTL_TOKEN_FILE"), NULL);
+    }
+    ctl->token_file = ctl->token ? NULL : file;
+    if (ctl->token_file && (ctl->server_is_given || !is_offline(ctl->command))) {
         struct slice text;
 
-        if (!read_file(ctl, token_file, &text)) {
+        if (!read_file(ctl, ctl->token_file, &text)) {
             return false;
         }
         ctl->token = arena_text(&ctl->arena, slice_trim(text));
+    }
+    return true;
+}
+
+bool options_finish(struct ctl *ctl)
+{
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    const struct context *context;
+
+    if (!finish_output(ctl)) {
+        return false;
+    }
+    if (globals.server && globals.context) {
+        (void)usage_error(ctl, "--server or --context, not both");
+        return false;
+    }
+    if (!read_context(ctl, &context)) {
+        return false;
+    }
+    const char *server =
+        context ? arena_text(&ctl->arena, context->server) : first_of(globals.server, getenv("SAGACTL_SERVER"));
+
+    ctl->yes = globals.yes;
+    ctl->server_is_given = globals.server || globals.context;
+    if (!take_server(ctl, server ? server : SERVER_DEFAULT) || !take_token(ctl, context)) {
+        return false;
     }
     ctl->colour =
         isatty(STDOUT_FILENO) && !globals.no_color && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
