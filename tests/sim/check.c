@@ -370,7 +370,7 @@ static void judge_end(const struct judged_saga *saga)
             world_violate("I7", "the operation of %.*s of saga %s is not found by its key", SLICE_ARG(op->step->name),
                           text);
         }
-        if (saga->is_ended && op->state == JUDGED_FAILED && op->surely_failed && op->effects > 0 &&
+        if (saga->is_ended && op->state == JUDGED_FAILED && op->surely_failed && op->effects > op->effects_ruled_out &&
             !op_is_class(op, "read")) {
             world_violate("I11", "%.*s of saga %s took effect, and counts as failed", SLICE_ARG(op->step->name), text);
         }

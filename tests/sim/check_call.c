@@ -37,6 +37,12 @@ static void judge_sender(const struct judged_op *op, const struct tool_entry *en
     }
 }
 
+/* It had left before a person said that nothing of this operation happened. */
+static bool is_ruled_out(const struct judged_op *op, const struct tool_entry *entry)
+{
+    return entry->sent_us < op->ruled_out_us;
+}
+
 void check_call(const struct tool_entry *entry, struct slice args)
 {
     struct judged_op *op;
@@ -49,7 +55,7 @@ void check_call(const struct tool_entry *entry, struct slice args)
         return;
     }
     op->tool = entry->tool;
-    op->requests++;
+    op->requests += !is_ruled_out(op, entry);
     judge_sender(op, entry);
     if (op->is_undo != entry->is_undo) {
         world_violate("I3", "%.*s is called with the key of %.*s", SLICE_ARG(entry->tool), SLICE_ARG(op->step->name));
@@ -79,10 +85,11 @@ void check_effect(const struct tool_entry *entry)
     if (op_is_class(op, "read")) {
         return;
     }
-    if (op->effects > 1 && !op->double_accepted) {
+    op->effects_ruled_out += is_ruled_out(op, entry);
+    if (op->effects - op->effects_ruled_out > 1 && !op->double_accepted) {
         world_violate("I1", "%.*s takes effect %u times under one key", SLICE_ARG(op->step->name), op->effects);
     }
-    if (op->surely_failed && op->state == JUDGED_FAILED) {
+    if (op->surely_failed && op->state == JUDGED_FAILED && !is_ruled_out(op, entry)) {
         world_violate("I11", "%.*s counts as failed for certain, and takes effect now", SLICE_ARG(op->step->name));
     }
     if (!op->is_undo && op->step->undo && op->step->undo->effects > 0 && !op->double_accepted &&

@@ -7,6 +7,8 @@
 #include "core/definition/definition.h"
 #include "tests/sim/scenario.h"
 
+#define VISIBILITY_US_MIN 4000000 /* by all definitions: a call takes effect within that time, or never */
+
 struct line { /* a record, as text */
     enum record_type type;
     uint64_t seq;
@@ -133,6 +135,11 @@ static void on_intent(struct judged_saga *saga, struct judged_op *op, const stru
         world_violate("I12", "%.*s (%.*s) may have left, and is called again", SLICE_ARG(op->step->name),
                       SLICE_ARG(op->tool));
     }
+    if (op->intent_us && op->ruled_out_us > op->intent_us && !op->double_accepted && !world->check->clocks_jump &&
+        world->now_us - op->intent_us < VISIBILITY_US_MIN) {
+        world_violate("I12", "%.*s is called again by a person's word %lld ms after a call that may still take effect",
+                      SLICE_ARG(op->step->name), (long long)(world->now_us - op->intent_us) / 1000);
+    }
     if (op->state == JUDGED_RETRYING && line->at_ms < op->due_ms && !saga->was_paused) {
         world_violate("I13", "attempt of %.*s at %lld, due at %lld", SLICE_ARG(op->step->name), (long long)line->at_ms,
                       (long long)op->due_ms);
@@ -140,6 +147,7 @@ static void on_intent(struct judged_saga *saga, struct judged_op *op, const stru
     op->state = JUDGED_SENT;
     op->may_have_left = true;
     op->epoch = line->turn->epoch;
+    op->intent_us = world->now_us;
     op->first_seq = op->first_seq ? op->first_seq : line->seq;
     op->intents++;
 }
@@ -150,6 +158,7 @@ static void on_retrying(struct judged_op *op, const struct line *line)
     op->due_ms = due_ms(line);
     if (!flag(line, "maybe")) { /* it certainly had no effect: not sent, refused, or a probe has said so */
         op->may_have_left = false;
+        op->intent_us = 0;
     }
 }
 
@@ -183,11 +192,14 @@ static void on_failed(struct judged_op *op, const struct line *line)
     op->may_have_left &= flag(line, "maybe"); /* else it is certain: no attempt under this key had an effect */
     if (by_person(line)) {
         op->judged_by_person = true;
+        op->ruled_out_us = world->now_us;
+        op->effects_ruled_out = op->effects; /* one that came while they spoke */
         return;
     }
+    op->intent_us = op->may_have_left ? op->intent_us : 0;
     if (!op->is_undo) {
         op->surely_failed = true;
-        if (op->effects > 0 && !op_is_class(op, "read")) {
+        if (op->effects > op->effects_ruled_out && !op_is_class(op, "read")) {
             world_violate("I11", "%.*s counts as failed for certain, and took effect", SLICE_ARG(op->step->name));
         }
     }

@@ -39,8 +39,11 @@ struct judged_op { /* an intended effect */
     bool surely_failed;    /* the engine has said so */
     bool has_args;
     uint64_t args_hash;
-    int64_t due_ms; /* of the next attempt, or 0 */
-    int64_t epoch;  /* under which its last intent was committed */
+    int64_t due_ms;             /* of the next attempt, or 0 */
+    int64_t epoch;              /* under which its last intent was committed */
+    int64_t intent_us;          /* when that was; 0: nothing can be under way of it */
+    int64_t ruled_out_us;       /* a person said then that nothing of it had happened; 0: nobody did */
+    uint32_t effects_ruled_out; /* of such requests: the person was wrong */
     struct slice tool;
     struct judged_op *next; /* of the saga, newest first */
 };

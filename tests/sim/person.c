@@ -1,7 +1,7 @@
 /*
  * People on call: they look at what is open, find out what truly happened, and decide. Sometimes slowly, sometimes two
  * at once about the same thing. That something has not happened they say only when the question is old enough that no
- * request can still be on its way.
+ * request can still be on its way. The hasty ones do not wait when they have it called again: the engine has to.
  */
 #include "tests/sim/drive.h"
 
@@ -14,6 +14,7 @@
 #define QUESTIONS_MAX 128
 #define OLD_US 15000000 /* longer than any request is under way */
 #define PATIENT_TRIES 6
+#define HASTY_PERCENT 80
 
 struct question { /* an open escalation as a person knows it */
     uint64_t number;
@@ -21,6 +22,7 @@ struct question { /* an open escalation as a person knows it */
     uint32_t tries;
     bool retries; /* rather than look what happened */
     bool plainly; /* it cannot be called again */
+    bool hasty;   /* it is called again at once, though a request may be on its way */
 };
 
 struct person {
@@ -118,8 +120,12 @@ static struct question *question_of(uint64_t number)
     struct question *question =
         &people.questions[people.question_count++ % QUESTIONS_MAX]; /* the oldest is forgotten */
 
-    *question = (struct question){
-        .number = number, .first_seen_us = world->now_us, .retries = world_percent(STREAM_PERSON, 30)};
+    struct chance haste = chance_of(world->seed, number, 0); /* of its own: older scenarios stay what they are */
+
+    *question = (struct question){.number = number,
+                                  .first_seen_us = world->now_us,
+                                  .retries = world_percent(STREAM_PERSON, 30),
+                                  .hasty = chance_percent(&haste, HASTY_PERCENT)};
     return question;
 }
 
@@ -198,6 +204,10 @@ static bool decide(struct person *person, struct slice escalation)
     if (says(person, actions, happened, is_old && !undo)) {
         return true;
     }
+    if (question->hasty && !question->plainly && !undo && takes(person, actions, OPERATOR_RESOLVE)) {
+        person->again = true;
+        return true;
+    }
     if ((question->retries || undo || !(actions & BIT(OPERATOR_RESOLVE))) && (undo || !happened) &&
         takes(person, actions, OPERATOR_RETRY)) {
         return true;
@@ -226,7 +236,9 @@ static void on_questions(struct person *person, struct slice list)
         if (world_percent(STREAM_PERSON, 70) && decide(person, item)) {
             person->number = (uint64_t)number;
             person_asks(person, PERSON_RESOLVES,
-                        are(SWARM_SLOW_PEOPLE) ? pause_us() : world_between(STREAM_PERSON, 1000, 500000));
+                        are(SWARM_SLOW_PEOPLE) && !(person->again && person->question->hasty)
+                            ? pause_us()
+                            : world_between(STREAM_PERSON, 1000, 500000));
             return;
         }
     }
