@@ -31,6 +31,7 @@ struct mail {
     struct uuid inbox_id;
     /* of the start of an open saga: what a repeat has to ask for too, as JSON; SLICE_NONE: nothing but the defaults */
     struct slice asked;
+    struct slice started_by;   /* of a start; see append_start */
     struct live *live;         /* whose mailbox it was put into; NULL: it never came so far */
     struct call_answer answer; /* of SAGA_INPUT_CALL, in `done`: what it says; its slices live as long as `done` */
 };

@@ -24,28 +24,28 @@ const struct db_statement sql_fence = {
 };
 
 #define SAGA_COLUMNS \
-    "shard, id, namespace, name, version, status, tags, input_digest, created_at, updated_at, ended_at"
+    "shard, id, namespace, name, version, status, tags, input_digest, created_at, updated_at, ended_at, started_by"
 #define SAGA_ARRAYS \
     "$1::int2[], $2::uuid[], $3::text[], $4::text[], $5::int4[], $6::text[], $7::text[], $8::bytea[], " \
-    "$9::timestamptz[], $10::timestamptz[], $11::timestamptz[]"
+    "$9::timestamptz[], $10::timestamptz[], $11::timestamptz[], $12::text[]"
 
 const struct db_statement sql_start = {
     "start",
     "insert into sagad.saga (" SAGA_COLUMNS ")"
     " select u.shard, u.id, u.namespace, u.name, u.version, u.status, u.tags::jsonb, u.input_digest, u.created_at,"
-    " u.updated_at, u.ended_at from unnest(" SAGA_ARRAYS ") as u (" SAGA_COLUMNS ")",
+    " u.updated_at, u.ended_at, u.started_by from unnest(" SAGA_ARRAYS ") as u (" SAGA_COLUMNS ")",
 };
 
 /*
- * $14: of the key of the request, if it had one. $15: where a saga would lie that has this key for its business id;
+ * $15: of the key of the request, if it had one. $16: where a saga would lie that has this key for its business id;
  * null where that is this saga itself.
  */
 const struct db_statement sql_start_unique = {
     "start_unique",
     "insert into sagad.saga (" SAGA_COLUMNS ", business_id, business_digest, key_digest)"
     " select u.shard, u.id, u.namespace, u.name, u.version, u.status, u.tags::jsonb, u.input_digest, u.created_at,"
-    " u.updated_at, u.ended_at, u.business_id, u.business_digest, u.key_digest"
-    " from unnest(" SAGA_ARRAYS ", $12::text[], $13::bytea[], $14::bytea[], $15::int2[])"
+    " u.updated_at, u.ended_at, u.started_by, u.business_id, u.business_digest, u.key_digest"
+    " from unnest(" SAGA_ARRAYS ", $13::text[], $14::bytea[], $15::bytea[], $16::int2[])"
     " as u (" SAGA_COLUMNS ", business_id, business_digest, key_digest, key_shard)"
     " where u.key_shard is null or (select true from sagad.saga k where k.shard = u.key_shard"
     " and k.business_digest = u.key_digest and k.business_digest is not null) is null"
@@ -454,7 +454,7 @@ const struct db_statement sql_version_count = {
  * are looked up for the page alone, and are there as long as the question is.
  */
 #define QUESTION_COLUMNS(ended_at) "q.number, q.saga, q.body, q." ended_at " is null, q.opened_at, s.name," \
-    " s.business_id, s.tags::text"
+    " s.business_id, s.tags::text, s.started_by"
 
 /* The saga that a refused follower was to follow may lie in another shard than the question. */
 #define SAGA_OF_QUESTION " left join sagad.saga s on s.shard = get_byte(uuid_send(q.saga), 15)::int2 and s.id = q.saga"

@@ -82,6 +82,7 @@ size_t store_appends_waiting(const struct store *store); /* and under way */
 
 struct append_start { /* with the first turn */
     struct slice namespace, saga_name, tags /* JSON or none */;
+    struct slice started_by; /* whose token it was; SLICE_NONE: nobody's, as of a follower */
     uint32_t version;
     struct slice business_id;      /* SLICE_NONE: none */
     struct digest business_digest; /* of namespace, saga name and business id */
@@ -427,7 +428,7 @@ struct question_row {
     struct slice body; /* JSON of the question itself */
     bool open;
     int64_t opened_ms;
-    struct slice saga_name, business_id, tags; /* of its saga; SLICE_NONE: it has none */
+    struct slice saga_name, business_id, tags, started_by; /* of its saga; SLICE_NONE: it has none */
 };
 struct list_questions { /* newest first; or one by number */
     struct store_read read;

@@ -226,6 +226,7 @@ static void put_starts(struct db_args *args, struct chance *chance, struct some 
     COLUMN(DB_TIMESTAMPTZ, sagas, db_item_timestamptz(args, T0_MS + chance_below(chance, 100)));
     COLUMN(DB_TIMESTAMPTZ, sagas, db_item_timestamptz(args, T0_MS + chance_below(chance, 100)));
     COLUMN(DB_TIMESTAMPTZ, sagas, item_time_or_null(args, chance, 80));
+    COLUMN(DB_TEXT, sagas, item_text(args, ONE_OF(NULL, "ann", "bob")));
     if (unique) {
         COLUMN(DB_TEXT, sagas, item_text(args, (const char *const[]){"one", "two", "three"}[x % SHARDS]));
         COLUMN(DB_BYTEA, sagas, item_text(args, digests[x % SHARDS]));

@@ -6,7 +6,8 @@
 
 DUMP(saga,
      "select s.shard, s.id, s.namespace, s.name, s.version, s.status, s.tags::text, s.business_id, s.business_digest,"
-     " s.key_digest, s.input_digest, s.created_at, s.updated_at, s.ended_at from sagad.saga s order by s.shard, s.id")
+     " s.key_digest, s.input_digest, s.created_at, s.updated_at, s.ended_at,"
+     " s.started_by from sagad.saga s order by s.shard, s.id")
 DUMP(log, "select l.shard, l.saga, l.seq, l.records, l.at, l.epoch, l.payload from sagad.log l order by l.shard, "
           "l.saga, l.seq")
 DUMP(operation_key, "select k.shard, k.key, k.saga from sagad.operation_key k order by k.shard, k.key")
@@ -51,7 +52,7 @@ const struct kind dumps[] = {
     {&sql_lease_table, "iibbmtni"},
     {&sql_engine_table, "bbbbiiimniii"},
     {&sql_definition_load, "ibbibbmi"},
-    {&dump_saga, "iubbibbbbbbttt"},
+    {&dump_saga, "iubbibbbbbbtttb"},
     {&dump_log, "iuiitib"},
     {&dump_operation_key, "iuu"},
     {&dump_key_bundle, "itxtuu"},

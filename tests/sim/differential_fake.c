@@ -170,6 +170,7 @@ static enum pg_progress dump_saga_rows(struct pg_call *call)
         put_time_ms(call, row->created_ms);
         put_time_ms(call, row->updated_ms);
         put_time(call, row->has_ended, row->ended_ms);
+        put_bytes(call, row->started_by);
         put_row_end(call);
     }
     return PG_DONE;

@@ -106,6 +106,7 @@ static struct row_saga saga_item(struct pg_call *call, size_t i)
                            .has_ended = !item_is_null(call, 10, i)};
 
     row.ended_ms = row.has_ended ? item_time_ms(call, 10, i) : 0;
+    row.started_by = keep_item(call, 11, i);
     return row;
 }
 
@@ -134,10 +135,10 @@ enum pg_progress pg_statement_start_unique(struct pg_call *call)
         struct row_saga row = saga_item(call, i);
         bool inserted;
 
-        row.business_id = keep_item(call, 11, i);
-        row.business_digest = keep_item(call, 12, i);
-        row.key_digest = keep_item(call, 13, i);
-        if (!item_is_null(call, 14, i) && pg_saga_of_business(call, item_int(call, 14, i), item_bytes(call, 13, i))) {
+        row.business_id = keep_item(call, 12, i);
+        row.business_digest = keep_item(call, 13, i);
+        row.key_digest = keep_item(call, 14, i);
+        if (!item_is_null(call, 15, i) && pg_saga_of_business(call, item_int(call, 15, i), item_bytes(call, 14, i))) {
             continue;
         }
         if (!is_saga_status(row.status)) {

@@ -258,6 +258,7 @@ static void put_question(struct pg_call *call, const struct question *question)
     put_bytes(call, saga ? saga->name : SLICE_NONE);
     put_bytes(call, saga ? saga->business_id : SLICE_NONE);
     put_bytes(call, saga ? saga->tags : SLICE_NONE);
+    put_bytes(call, saga ? saga->started_by : SLICE_NONE);
     put_row_end(call);
 }
 

@@ -42,7 +42,7 @@ struct row_shard {
 struct row_saga {
     int64_t shard;
     struct uuid id; /* key */
-    struct slice namespace, name, status, tags, business_id, business_digest, key_digest, input_digest;
+    struct slice namespace, name, status, tags, business_id, business_digest, key_digest, input_digest, started_by;
     int64_t version;
     int64_t created_ms, updated_ms, ended_ms;
     bool has_ended;

@@ -6,9 +6,10 @@
 
 #define ASKED                                                                                                          \
     "{'tools':[{'name':'look','builtin':{'tool':'look'},'effect':'read'}],"                                            \
-    "'sagas':[{'name':'s','steps':[{'id':'a','approve':{}},{'id':'b','call':'look','after':['a']}]}]}"
+    "'sagas':[{'name':'s','steps':[{'id':'a','approve':{}},{'id':'b','call':'look','after':['a']}]},"                  \
+    "{'name':'four_eyes','steps':[{'id':'a','approve':{'not_by':'starter'}}]}]}"
 
-static struct saga_id begin(uint64_t *number)
+static struct saga_id begin_saga(const char *name, uint64_t *number)
 {
     struct reply *reply;
     struct slice first;
@@ -16,7 +17,7 @@ static struct saga_id begin(uint64_t *number)
     int64_t given = 0;
 
     stage_begin(&(struct stage_plan){.definitions = ASKED});
-    saga = stage_start(0, "s", "{}");
+    saga = stage_start(0, name, "{}");
     stage_run(100);
     reply =
         stage_wait(stage_ask(0, engine_get_approvals, &(struct engine_request){.in.approvals = {.open_only = true}}));
@@ -25,6 +26,11 @@ static struct saga_id begin(uint64_t *number)
     assert_true(json_i64(json_member(first, "n"), &given));
     *number = (uint64_t)given;
     return saga;
+}
+
+static struct saga_id begin(uint64_t *number)
+{
+    return begin_saga("s", number);
 }
 
 static struct reply *decide(uint64_t number, bool approve, const char *hash)
@@ -55,6 +61,28 @@ static void of_two_decisions_at_once_the_first_holds(void **state)
     assert_int_equal(yes->code == ERR_OK ? no->code : yes->code, ERR_DECIDED);
     stage_until_saga(0, saga, yes->code == ERR_OK ? "completed" : "compensated");
     assert_int_equal(stage_wait(decide(number, true, NULL))->code, ERR_DECIDED);
+    stage_end();
+}
+
+/* Who started the saga is read with the approval, so that it holds on whichever engine the decision is taken. */
+static void whoever_started_the_saga_does_not_approve_it(void **state)
+{
+    struct reply *another;
+    struct saga_id saga;
+    uint64_t number;
+
+    (void)state;
+    saga = begin_saga("four_eyes", &number);
+    stage_is_automatic = true;
+    assert_int_equal(stage_wait(decide(number, true, NULL))->code, ERR_FORBIDDEN);
+    another =
+        stage_ask(0, engine_change,
+                  &(struct engine_request){
+                      .actor = SLICE("another"),
+                      .in.change = {.verb = VERB_DECIDE,
+                                    .input.decision = {.approval = number, .approve = true, .role = ROLE_OPERATOR}}});
+    assert_int_equal(stage_wait(another)->code, ERR_OK);
+    stage_until_saga(0, saga, "completed");
     stage_end();
 }
 
@@ -152,6 +180,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_two_decisions_at_once_the_first_holds),
+        cmocka_unit_test(whoever_started_the_saga_does_not_approve_it),
         cmocka_unit_test(a_decision_that_comes_after_the_end_is_too_late),
         cmocka_unit_test(a_decision_is_not_refused_by_who_may_have_lost_the_shard),
         cmocka_unit_test(approvals_are_listed_page_after_page),

@@ -99,6 +99,13 @@ function definitions(shop) {
     { name: 'asks', steps: [first, ask, last], output: '${ .steps.ask.result }' },
     { name: 'asks_boss', steps: [first, { id: 'ask', approve: { roles: ['admin'] } }, last] },
     { name: 'asks_agent', steps: [first, { id: 'ask', approve: { roles: ['agent', 'admin'] } }, last] },
+    { name: 'asks_another', steps: [first, { id: 'ask', approve: { not_by: 'starter' } }, last] },
+    { name: 'asks_within', steps: [{ id: 'inner', saga: 'asks_another', with: { name: '${ .input.name }' } }] },
+    {
+      name: 'asks_next',
+      steps: [first],
+      then: [{ saga: 'asks_another', id: '${ .input.name }', input: { name: '${ .input.name }-next' } }]
+    },
     { name: 'asks_shortly', steps: [first, { id: 'ask', approve: { timeout: '300ms' } }, last] },
     { name: 'asks_or_not', steps: [first, { ...ask, on_failure: 'continue' }, last] },
     { name: 'asks_too_long', deadline: '3s', steps: [first, ask, last] },
@@ -392,6 +399,60 @@ await run(new Waiting(), async (world) => {
         200,
         `${may} for ${saga}`
       )
+      await finish(world, id, 'completed')
+    }
+  })
+  await promise('approve: not by whoever started the saga; where nobody knows who did, by an admin alone', async () => {
+    const begin = async (saga, name, as) => {
+      const told = await world.api('POST', '/v1/sagas', { saga, input: { name } }, { as })
+      expectEqual(told.status, 201, 'the start', told.text)
+      return told.json.id
+    }
+    const answer = (approval, decision, as) =>
+      world.api('POST', `/v1/approvals/${approval.n}`, { decision, note: 'read it' }, { as })
+    for (const saga of ['asks_another', 'asks_within']) {
+      for (const [starter, other] of [
+        ['operator', 'admin'],
+        ['admin', 'operator']
+      ]) {
+        const id = await begin(saga, `p8-${saga}-${starter}`, starter)
+        const approval = await approvalOf(world, id)
+        expectEqual(approval.not_by, 'starter', 'what it says')
+        const told = await answer(approval, 'approve', starter)
+        expectEqual(
+          [told.status, told.json.detail],
+          [403, `${starter} started this saga, and so may not approve this. Have another person approve it.`],
+          'of their own saga'
+        )
+        expectEqual((await answer(approval, 'approve', other)).status, 200, 'somebody else')
+        await finish(world, id, 'completed')
+      }
+    }
+    const refused = await begin('asks_another', 'p8-refused', 'operator')
+    expectEqual((await answer(await approvalOf(world, refused), 'refuse', 'operator')).status, 200, 'a refusal')
+    await finish(world, refused, 'compensated')
+
+    const older = await begin('asks_another', 'p8-older', 'agent')
+    world.sql(`update sagad.saga set started_by = null where id = '${older}'`)
+    await finish(world, await begin('asks_next', 'p8-follower', 'operator'), 'completed')
+    let follower
+    for (const end = Date.now() + 60_000; !follower; await sleep(30)) {
+      const listed = await world.read('/v1/sagas?saga=asks_another&business_id=p8-follower')
+      follower = listed.json?.items?.[0]?.id
+      expect(Date.now() < end, 'the follower begins', listed.text)
+    }
+    for (const id of [older, follower]) {
+      const approval = await approvalOf(world, id)
+      const told = await answer(approval, 'approve', 'operator')
+      expectEqual(
+        [told.status, told.json.detail],
+        [
+          403,
+          'nobody knows who started this saga, and whoever did may not approve this. Have somebody with the role admin approve it.'
+        ],
+        'who may be the starter'
+      )
+      expectEqual((await answer(approval, 'approve', 'admin')).status, 200, 'an admin')
       await finish(world, id, 'completed')
     }
   })

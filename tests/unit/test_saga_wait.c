@@ -691,38 +691,6 @@ static void nobody_decides_in_time(void **state)
     close_sound(&trial);
 }
 
-static void who_may_decide(void **state)
-{
-    static const struct {
-        const char *roles;
-        enum role role;
-        enum err_code code;
-    } cases[] = {
-        {"['operator']", ROLE_AGENT, ERR_FORBIDDEN}, {"['operator']", ROLE_OPERATOR, ERR_OK},
-        {"['operator']", ROLE_ADMIN, ERR_OK},        {"['agent']", ROLE_READER, ERR_FORBIDDEN},
-        {"['agent']", ROLE_AGENT, ERR_OK},           {"['admin']", ROLE_OPERATOR, ERR_FORBIDDEN},
-        {"['admin']", ROLE_ADMIN, ERR_OK},           {"['admin','agent']", ROLE_AGENT, ERR_OK},
-        {"['operator']", ROLE_NONE, ERR_FORBIDDEN},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct trial trial;
-        struct arena arena = {0};
-
-        arena_init(&arena, 4096);
-        open_with(&trial,
-                  arena_text(&arena, arena_printf(
-                                         &arena, "%s%s%s",
-                                         "{'tools':[],'sagas':[{'name':'trial','steps':[{'id':'ok','approve':{'roles':",
-                                         cases[i].roles, "}}]}]}")),
-                  "{}");
-        assert_int_equal(trial_decide(&trial, "ok", true, cases[i].role), cases[i].code);
-        close_sound(&trial);
-        arena_fini(&arena);
-    }
-}
-
 static void a_decision_is_bound_to_what_was_shown(void **state)
 {
     struct saga_input input = {.type = SAGA_INPUT_DECISION};
@@ -879,7 +847,6 @@ int main(void)
         cmocka_unit_test(a_person_approves_what_was_shown),
         cmocka_unit_test(a_person_refuses_and_the_saga_is_undone),
         cmocka_unit_test(nobody_decides_in_time),
-        cmocka_unit_test(who_may_decide),
         cmocka_unit_test(a_decision_is_bound_to_what_was_shown),
         cmocka_unit_test(approvals_of_one_decision_have_numbers_of_their_own),
         cmocka_unit_test(an_approval_of_an_abandoned_saga_is_cancelled),

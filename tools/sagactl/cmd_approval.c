@@ -36,8 +36,9 @@ const char help_approve[] =
 
 static void print_one(struct ctl *ctl, FILE *to, struct slice approval)
 {
-    static const char *const members[] = {"saga",      "saga_name",  "business_id", "tags",  "step", "status", "roles",
-                                          "opened_at", "expires_at", "decided_at",  "actor", "note", "hash"};
+    static const char *const members[] = {"saga",       "saga_name", "business_id", "tags",      "step",
+                                          "status",     "roles",     "not_by",      "opened_at", "expires_at",
+                                          "decided_at", "actor",     "note",        "hash"};
     struct slice show = json_member(approval, "show");
     bool talk = to == stderr; /* colours are for the terminal behind stdout */
 

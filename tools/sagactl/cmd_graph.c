@@ -117,6 +117,9 @@ static void print_kind(const struct step_definition *step, const struct words *w
     case STEP_APPROVE:
         (void)fputs("waits for ", stdout);
         print_roles(step->roles);
+        if (step->not_by_starter) {
+            (void)fputs(", not who started it", stdout);
+        }
         print_wait_limit(step);
         break;
     }

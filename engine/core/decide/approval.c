@@ -61,6 +61,32 @@ static enum err_code refuse_decided(struct machine *m, uint32_t step)
     return ERR_DECIDED;
 }
 
+/*
+ * Four eyes: whoever asked for it does not grant it. Refusing is open to them, as aborting the saga is. Where nobody
+ * knows who it was, nobody can be shown to be somebody else: then it takes the role above all others.
+ */
+static enum err_code starter_check(struct machine *m, uint32_t step)
+{
+    const struct saga_input *input = m->input;
+
+    if (!m->saga->definition->steps[step].not_by_starter || !input->decision.approve) {
+        return ERR_OK;
+    }
+    if (!input->decision.started_by.ptr && input->decision.role != ROLE_ADMIN) {
+        (void)err_set(m->err, ERR_FORBIDDEN,
+                      "nobody knows who started this saga, and whoever did may not approve this");
+        err_hint(m->err, "Have somebody with the role admin approve it.");
+        return ERR_FORBIDDEN;
+    }
+    if (slice_equal(input->decision.started_by, input->decision.actor)) {
+        (void)err_set(m->err, ERR_FORBIDDEN, "%.*s started this saga, and so may not approve this",
+                      SLICE_ARG(input->decision.actor));
+        err_hint(m->err, "Have another person approve it.");
+        return ERR_FORBIDDEN;
+    }
+    return ERR_OK;
+}
+
 static enum err_code decision_check(struct machine *m, uint32_t step)
 {
     const struct saga_input *input = m->input;
@@ -87,7 +113,7 @@ static enum err_code decision_check(struct machine *m, uint32_t step)
         err_hint(m->err, "Look at the approval again and decide on what it shows.");
         return ERR_CONFLICT;
     }
-    return ERR_OK;
+    return starter_check(m, step);
 }
 
 static struct slice decision_result(struct machine *m)
@@ -215,6 +241,9 @@ void saga_write_approval(const struct saga *saga, uint32_t step, struct buffer *
     json_write_text(&w, "status", approval_status(saga, step));
     json_write_instant(&w, "opened_at", s->started_ms);
     write_roles(&w, saga->definition->steps[step].roles);
+    if (saga->definition->steps[step].not_by_starter) {
+        json_write_text(&w, "not_by", "starter");
+    }
     json_write_instant(&w, "decided_at", s->decided_by.ptr ? op->ended_ms : 0);
     json_write_slice(&w, "actor", s->decided_by);
     json_write_slice(&w, "note", s->decided_note.len ? s->decided_note : SLICE_NONE);

@@ -169,6 +169,7 @@ struct step_definition {
     int64_t wait_timeout_ms;  /* STEP_SIGNAL, STEP_APPROVE; 0: none */
     struct template show;     /* STEP_APPROVE; may be unset: null is shown */
     unsigned roles;           /* STEP_APPROVE: bits of enum role, at least one */
+    bool not_by_starter;      /* STEP_APPROVE: whoever started the saga does not approve it */
     struct template when;     /* condition; where it does not hold the step is skipped */
     enum on_failure on_failure;
     struct retry_policy retry;     /* the step's, else the tool's, else the class's */

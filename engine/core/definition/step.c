@@ -265,17 +265,29 @@ static void read_roles(struct saga_reader *s, struct step_definition *step, cons
     }
 }
 
+static void read_not_by(struct saga_reader *s, struct step_definition *step, const struct members *m)
+{
+    struct slice value = members_at(m, "not_by");
+
+    step->not_by_starter = json_string_is(value, "starter");
+    if (value.ptr && !step->not_by_starter) {
+        faults_add(s->reader->faults, members_pointer(m, "not_by"), "`not_by` is %.*s; it must be \"starter\"",
+                   SLICE_ARG(value_excerpt(value, s->reader->arena)));
+    }
+}
+
 static void read_approve(struct saga_reader *s, struct step_definition *step, const struct members *m)
 {
     struct members inner;
 
     if (!members_open(&inner, members_at(m, "approve"), members_pointer(m, "approve"), "`approve`",
-                      "show timeout roles", "", s->reader->arena, s->reader->faults)) {
+                      "show timeout roles not_by", "", s->reader->arena, s->reader->faults)) {
         return;
     }
     reader_template(s->reader, &inner, "show", roots_of(m), &step->show);
     (void)members_duration(&inner, "timeout", 1, DURATION_MS_MAX, &step->wait_timeout_ms); /* absent: none */
     read_roles(s, step, &inner);
+    read_not_by(s, step, &inner);
 }
 
 static bool find_kind(struct saga_reader *s, struct step_definition *step, const struct members *m)

@@ -470,6 +470,7 @@ struct saga_input { /* borrowed during saga_decide() */
             enum role role;
             struct slice hash; /* hex; SLICE_NONE: not given */
             struct slice actor, note;
+            struct slice started_by; /* who started the saga; SLICE_NONE: nobody knows */
         } decision;
         struct {
             struct slice key;

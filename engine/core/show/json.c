@@ -207,6 +207,9 @@ static void write_wait(struct json_writer *w, const struct saga *saga, uint32_t 
             }
         }
         json_array_end(w);
+        if (definition->not_by_starter) {
+            json_write_text(w, "not_by", "starter");
+        }
     }
     json_object_end(w);
 }

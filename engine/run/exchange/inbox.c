@@ -270,6 +270,7 @@ static void deliver_start(struct delivery *delivery, const struct inbox_row *row
     (void)json_i64(json_member(payload, "version"), &version); /* 0 is the newest */
     delivery->name = inbox_text(payload, "saga", arena);
     delivery->follows = inbox_text(payload, "follows", arena);
+    delivery->mail.started_by = delivery->follows.ptr ? SLICE_NONE : request->actor; /* no person starts a follower */
     const struct definition *definition =
         definitions_newest(engine->definitions, request->namespace, delivery->name, (uint32_t)version, &request->err);
     if (!definition && request->err.code == ERR_NOT_FOUND && !(delivery->follows.ptr && is_old(delivery))) {

@@ -153,6 +153,9 @@ static void on_question(struct store_read *read)
         return;
     }
     work->saga = row->saga;
+    if (work->verb->on == ON_APPROVAL) {
+        work->mail.input.decision.started_by = row->started_by; /* wherever it is decided, it is read there */
+    }
     if (!case_takes(work, row)) {
         change_found(work);
     }

@@ -162,6 +162,7 @@ void engine_start_saga(struct engine *engine, struct engine_request *request)
     input->start.key = arena_slice(&work->arena, request->in.start.key);
     input->start.tags = arena_slice(&work->arena, request->in.start.tags);
     input->start.input = arena_slice(&work->arena, request->in.start.input.ptr ? request->in.start.input : SLICE("{}"));
+    work->mail.started_by = work->actor;
     send_start(work);
 }
 
@@ -227,5 +228,6 @@ void engine_open_saga(struct engine *engine, struct engine_request *request)
                                                      .loop = arena_slice(arena, request->in.open.loop),
                                                      .on_timeout = arena_slice(arena, request->in.open.on_timeout)}};
     work->mail.asked = asked_of(work, deadline_ms);
+    work->mail.started_by = work->actor;
     send_start(work);
 }

@@ -92,8 +92,11 @@ static void describe_start(struct turn *turn, const struct record *first)
 {
     struct slice id = slice_is(first->saga_name, RUN_SAGA_NAME) ? first->run : first->business_id;
 
-    turn->start = (struct append_start){
-        .namespace = first->namespace, .saga_name = first->saga_name, .tags = first->tags, .version = first->version};
+    turn->start = (struct append_start){.namespace = first->namespace,
+                                        .saga_name = first->saga_name,
+                                        .tags = first->tags,
+                                        .version = first->version,
+                                        .started_by = turn->mail->started_by};
     turn->start.input_digest =
         canon_digest(turn->mail->input.type == SAGA_INPUT_START ? mail_asked(turn->mail) : SLICE("{}"), &turn->arena);
     if (id.ptr) {

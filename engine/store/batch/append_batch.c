@@ -164,6 +164,7 @@ static void saga_columns(struct batch *batch, struct db_args *args, size_t n, it
     COLUMN(args, DB_TIMESTAMPTZ, batch, n, filter, db_item_timestamptz(args, a->started_ms));
     COLUMN(args, DB_TIMESTAMPTZ, batch, n, filter, db_item_timestamptz(args, a->at_ms));
     COLUMN(args, DB_TIMESTAMPTZ, batch, n, filter, a->ended ? db_item_timestamptz(args, a->at_ms) : db_item_null(args));
+    COLUMN(args, DB_TEXT, batch, n, filter, db_item_bytes(args, a->start->started_by));
 }
 
 void batch_put_key(struct db_args *args, const struct append_start *start)

@@ -27,6 +27,7 @@ static void on_questions(struct db_query *query, const struct db_rows *rows)
         list->rows[i].saga_name = arena_slice(job->arena, db_bytes(rows, i, 5));
         list->rows[i].business_id = arena_slice(job->arena, db_bytes(rows, i, 6));
         list->rows[i].tags = arena_slice(job->arena, db_bytes(rows, i, 7));
+        list->rows[i].started_by = arena_slice(job->arena, db_bytes(rows, i, 8));
     }
     job->found = list->count > 0;
 }

@@ -1,0 +1,112 @@
+/* Who may approve: by role, and not whoever started the saga. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "tests/lib/saga_trial.h"
+
+static void open_with(struct trial *trial, const char *document, const char *input)
+{
+    trial_open(trial, document);
+    trial_start(trial, input);
+}
+
+static void close_sound(struct trial *trial)
+{
+    assert_true(saga_is_sound(&trial->saga));
+    trial_check_replay(trial);
+    trial_close(trial);
+}
+
+static void who_may_decide(void **state)
+{
+    static const struct {
+        const char *roles;
+        enum role role;
+        enum err_code code;
+    } cases[] = {
+        {"['operator']", ROLE_AGENT, ERR_FORBIDDEN}, {"['operator']", ROLE_OPERATOR, ERR_OK},
+        {"['operator']", ROLE_ADMIN, ERR_OK},        {"['agent']", ROLE_READER, ERR_FORBIDDEN},
+        {"['agent']", ROLE_AGENT, ERR_OK},           {"['admin']", ROLE_OPERATOR, ERR_FORBIDDEN},
+        {"['admin']", ROLE_ADMIN, ERR_OK},           {"['admin','agent']", ROLE_AGENT, ERR_OK},
+        {"['operator']", ROLE_NONE, ERR_FORBIDDEN},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct trial trial;
+        struct arena arena = {0};
+
+        arena_init(&arena, 4096);
+        open_with(&trial,
+                  arena_text(&arena, arena_printf(
+                                         &arena, "%s%s%s",
+                                         "{'tools':[],'sagas':[{'name':'trial','steps':[{'id':'ok','approve':{'roles':",
+                                         cases[i].roles, "}}]}]}")),
+                  "{}");
+        assert_int_equal(trial_decide(&trial, "ok", true, cases[i].role), cases[i].code);
+        close_sound(&trial);
+        arena_fini(&arena);
+    }
+}
+
+/* Four eyes: whoever started the saga may refuse, and not approve. */
+static void whoever_started_it_may_not_approve_it(void **state)
+{
+    static const struct {
+        const char *started_by;
+        enum role role;
+        bool approve;
+        enum err_code code;
+    } cases[] = {
+        {"ann", ROLE_OPERATOR, true, ERR_FORBIDDEN},
+        {"ann", ROLE_ADMIN, true, ERR_FORBIDDEN},
+        {"ann", ROLE_OPERATOR, false, ERR_OK},
+        {"bob", ROLE_AGENT, true, ERR_FORBIDDEN},
+        {"bob", ROLE_OPERATOR, true, ERR_OK},
+        {NULL, ROLE_OPERATOR, true, ERR_FORBIDDEN}, /* nobody knows: it might have been ann */
+        {NULL, ROLE_OPERATOR, false, ERR_OK},
+        {NULL, ROLE_ADMIN, true, ERR_OK},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct slice waits_for;
+        struct trial trial;
+
+        open_with(&trial, TRIAL_SAGA("{'id':'ok','approve':{'not_by':'starter'}}"), "{}");
+        waits_for = json_at(trial_view(&trial, &trial.arena), SLICE("/steps/0/waits_for"));
+        assert_true(slice_equal(waits_for, trial_json(&trial.arena, "{'kind':'approve','approval':64,'show':null,"
+                                                                    "'roles':['operator'],'not_by':'starter'}")));
+        assert_int_equal(
+            trial_input(&trial, (struct saga_input){.type = SAGA_INPUT_DECISION,
+                                                    .decision = {.approval = 64,
+                                                                 .approve = cases[i].approve,
+                                                                 .role = cases[i].role,
+                                                                 .actor = SLICE("ann"),
+                                                                 .started_by = cases[i].started_by
+                                                                                   ? slice_of(cases[i].started_by)
+                                                                                   : SLICE_NONE}}),
+            cases[i].code);
+        assert_int_equal(trial.saga.steps[0].forward.state, cases[i].code != ERR_OK ? OP_WAITING
+                                                            : cases[i].approve      ? OP_COMPLETED
+                                                                                    : OP_FAILED);
+        close_sound(&trial);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_may_decide),
+        cmocka_unit_test(whoever_started_it_may_not_approve_it),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
