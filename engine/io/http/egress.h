@@ -1,7 +1,8 @@
 /*
  * Which addresses a tool may call. Asked of each resolved address right before it is connected to, so a name that
  * changes its address is covered. Link-local addresses and those where clouds keep the credentials of a machine are
- * denied always, in each form that leads to them: mapped into IPv6, through NAT64, 6to4 or Teredo.
+ * denied unless they are allowed by name, in each form that leads to them: mapped into IPv6, through NAT64, 6to4 or
+ * Teredo.
  */
 #ifndef SAGAD_IO_HTTP_EGRESS_H
 #define SAGAD_IO_HTTP_EGRESS_H
@@ -18,7 +19,7 @@ struct egress_net {
     unsigned bits;
 };
 
-struct egress {             /* zeroed: what is denied always, and nothing else */
+struct egress {             /* zeroed: denies link-local and metadata addresses */
     bool private, loopback; /* are denied */
     struct egress_net allowed[EGRESS_NETS_MAX], denied[EGRESS_NETS_MAX];
     size_t allowed_count, denied_count;
