@@ -3,7 +3,8 @@
 
 #include "api/request.h"
 
-#define STATUSES_MAX 8 /* as many as may be given at once */
+#define STATUSES_MAX 8      /* as many as may be given at once */
+#define QUERY_TEXT_MAX 4096 /* bytes of one parameter */
 
 static bool is_status(struct slice status, const char *known)
 {
@@ -35,13 +36,72 @@ static bool are_statuses(struct slice list, const char *known)
     return false;
 }
 
+/* tag.NAME=VALUE, each as often as one likes. */
+static bool read_tags(struct api_request *request, struct engine_questions *in)
+{
+    const struct http_exchange *exchange = request->exchange;
+    struct engine_tag *tags = arena_array(request->arena, exchange->query_count + 1, sizeof(*tags));
+
+    in->tag_count = 0;
+    for (size_t i = 0; i < exchange->query_count; i++) {
+        struct slice name = exchange->query[i].name, value = exchange->query[i].value;
+
+        if (!slice_starts_with(name, "tag.")) {
+            continue;
+        }
+        if (name.len == 4 || !text_is_plain(name, QUERY_TEXT_MAX) ||
+            (value.len > 0 && !text_is_plain(value, QUERY_TEXT_MAX))) {
+            request_problem(request, ERR_MALFORMED, "a tag is asked for by its name and value, as in tag.customer=ada");
+            return false;
+        }
+        tags[in->tag_count++] = (struct engine_tag){{name.ptr + 4, name.len - 4}, value};
+    }
+    in->tags = tags;
+    return true;
+}
+
+/* Texts that are compared with columns of the database, which holds no character 0. */
+static bool read_texts(struct api_request *request, struct engine_questions *in)
+{
+    const struct {
+        const char *name;
+        struct slice *out;
+    } texts[] = {{"tool", &in->tool},     {"saga", &in->saga},   {"step", &in->step},
+                 {"reason", &in->reason}, {"error", &in->error}, {"group_by", &in->group_by}};
+
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        *texts[i].out = request_query(request, texts[i].name);
+        if (texts[i].out->len > 0 && !text_is_plain(*texts[i].out, QUERY_TEXT_MAX)) {
+            request_problem(request, ERR_MALFORMED,
+                            "the query parameter \"%s\" is longer than %d bytes, or holds what is no plain text",
+                            texts[i].name, QUERY_TEXT_MAX);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool read_cost(struct api_request *request, struct engine_questions *in)
+{
+    uint64_t cost = 0;
+
+    in->has_cost = request_query(request, "cost_above").ptr != NULL;
+    if (!request_read_count(request, "cost_above", 0, &cost)) {
+        return false;
+    }
+    in->cost_above = (int64_t)cost;
+    return true;
+}
+
 void request_list_questions(struct api_request *request, struct engine_questions *in, const char *known,
                             void (*ask)(struct engine *, struct engine_request *))
 {
     struct slice status = request_query(request, "status");
     bool all = status.ptr == NULL || slice_is(status, "all");
 
-    if (!request_read_limit(request)) {
+    if (!request_read_limit(request) || !read_texts(request, in) || !read_tags(request, in) ||
+        !read_cost(request, in) || !request_read_instant(request, "since", &in->since_ms) ||
+        !request_read_instant(request, "until", &in->until_ms)) {
         return;
     }
     if (!all && !are_statuses(status, known)) {

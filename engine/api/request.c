@@ -102,11 +102,17 @@ void request_answer_items(struct api_request *request, struct slice items, struc
     struct buffer out;
     struct json_writer w;
 
-    buffer_init(&out, items.len + next_cursor.len * 6 + 64);
+    buffer_init(&out, items.len + next_cursor.len * 6 + 128 + INSTANT_TEXT_BYTES);
     json_writer_init(&w, &out);
     json_object_begin(&w, NULL);
     json_write_raw(&w, "items", items);
     json_write_slice(&w, "next_cursor", next_cursor);
+    if (request->engine.looked_ms > 0) {
+        char looked[INSTANT_TEXT_BYTES];
+
+        instant_text(request->engine.looked_ms, looked);
+        json_write_text(&w, "looked_to", looked);
+    }
     json_object_end(&w);
     struct slice text = arena_slice(request->arena, buffer_slice(&out));
 

@@ -7,6 +7,7 @@
 #include "api/request.h"
 
 #define LIST "limit cursor"
+#define QUESTIONS LIST " status saga step tag.* since until group_by"
 #define BY_BUSINESS_ID "/v1/sagas/by-business-id/{name}/{business_id}"
 
 /* A verb: its row has the role, and whether it takes `wait`. */
@@ -47,11 +48,11 @@ const struct route routes[] = {
     {"POST", "/v1/operations/{key}/bypass", DOES(BYPASS)},
     {"POST", "/v1/operations/{key}/cost", DOES(COST)},
     {"POST", "/v1/operations/{key}/resolve", DOES(RESOLVE_OPERATION)},
-    {"GET", "/v1/escalations", ROLE_READER, LIST " status", handle_list_escalations},
+    {"GET", "/v1/escalations", ROLE_READER, QUESTIONS " tool reason error cost_above", handle_list_escalations},
     {"GET", "/v1/escalations/{n}", ROLE_READER, "", handle_get_escalation},
     {"GET", "/v1/escalations/{n}/preview", ROLE_READER, "", handle_preview_escalation},
     {"POST", "/v1/escalations/{n}/resolve", DOES(RESOLVE)},
-    {"GET", "/v1/approvals", ROLE_READER, LIST " status", handle_list_approvals},
+    {"GET", "/v1/approvals", ROLE_READER, QUESTIONS, handle_list_approvals},
     {"GET", "/v1/approvals/{n}", ROLE_READER, "", handle_get_approval},
     {"POST", "/v1/approvals/{n}", DOES(DECIDE)},
     {"GET", "/v1/debts", ROLE_READER, LIST " saga tool format", handle_list_debts},

@@ -129,7 +129,7 @@ static bool check_query(struct api_request *request)
                             (int)(name.len < 64 ? name.len : 64), name.ptr, *allowed ? allowed : "none");
             return false;
         }
-        for (size_t k = 0; k < i; k++) {
+        for (size_t k = 0; k < i && !slice_starts_with(name, "tag."); k++) { /* a tag: one of these values */
             if (slice_equal(exchange->query[k].name, name)) {
                 request_problem(request, ERR_MALFORMED, "the query parameter \"%.*s\" stands there twice",
                                 SLICE_ARG(name));

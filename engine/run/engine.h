@@ -84,10 +84,21 @@ struct call_result {
     struct slice pointers, pattern; /* JSON arrays: where the arguments differ, which calls go round; SLICE_NONE */
 };
 
+struct engine_tag { /* text */
+    struct slice name, value;
+};
+
 struct engine_questions { /* which of those that a person is asked */
     uint64_t number;      /* 0: list */
     bool open_only;
     struct slice status; /* without open_only: one of these, with commas between; SLICE_NONE: any */
+    struct slice tool, saga, step, reason, error; /* the same; an empty value is what has none */
+    const struct engine_tag *tags;                /* of the saga; of those with one name one holds, of each name */
+    size_t tag_count;
+    int64_t since_ms, until_ms; /* opened; 0: any time */
+    bool has_cost;
+    int64_t cost_above;    /* with has_cost */
+    struct slice group_by; /* tool, saga, step, reason, error, tag.NAME, with commas between; SLICE_NONE: a list */
     size_t limit;
     struct slice cursor;
 };
@@ -104,9 +115,10 @@ struct engine_request {
     struct faults faults;     /* out, with ERR_INVALID: may hold places */
     struct slice answer;      /* out, with ERR_OK: JSON; for lists the array of items */
     struct slice next_cursor; /* out: lists; SLICE_NONE: no more */
-    struct saga_id saga;      /* out: start, find */
-    bool created;             /* out: start, false when the saga was there already */
-    struct call_result call;  /* out: call */
+    int64_t looked_ms; /* out: lists; there may be more that are older than this, and were not looked at; 0: all were */
+    struct saga_id saga;     /* out: start, find */
+    bool created;            /* out: start, false when the saga was there already */
+    struct call_result call; /* out: call */
 
     union { /* in */
         struct {

@@ -449,9 +449,10 @@ const struct db_statement sql_version_count = {
 };
 
 /*
- * What people are asked, newest first. A number carries its shard, so that the order over all shards is that of
- * `opened_at`; $1 and $2 are the instant and the number of the last row of the page before, or null. The rows of sagas
- * are looked up for the page alone, and are there as long as the question is.
+ * What people are asked, newest first, and what of it is wanted. A number carries its shard, so that the order over all
+ * shards is that of `opened_at`; $1 and $2 are the instant and the number of the last row of the page before, or null.
+ * The newest $5 are looked at: the last of these is in the answer whether or not it fits, and says that there may be
+ * more. What stays away fits everything; an empty value fits what has none.
  */
 #define QUESTION_COLUMNS(ended_at) "q.number, q.saga, q.body, q." ended_at " is null, q.opened_at, s.name," \
     " s.business_id, s.tags::text, s.started_by"
@@ -459,26 +460,83 @@ const struct db_statement sql_version_count = {
 /* The saga that a refused follower was to follow may lie in another shard than the question. */
 #define SAGA_OF_QUESTION " left join sagad.saga s on s.shard = get_byte(uuid_send(q.saga), 15)::int2 and s.id = q.saga"
 
-#define QUESTION_LIST(table, ended_at, condition) \
-    "select " QUESTION_COLUMNS(ended_at) " from (select p.* from sagad.shard h cross join lateral" \
-    " (select * from sagad." table " g where g.shard = h.shard and g.namespace = $3::text" \
-    " and (g.opened_at, g.number) < (coalesce($1::timestamptz, 'infinity'), coalesce($2::int8, 0))" condition \
-    " order by g.opened_at desc, g.number desc limit $4::int8) as p" \
-    " order by p.opened_at desc, p.number desc limit $4::int8) as q" SAGA_OF_QUESTION \
-    " order by q.opened_at desc, q.number desc"
+#define ESCALATION_FACTS "g.tool, g.reason, g.error, g.cost, g.resolved_at as ended_at," \
+    " case when g.resolved_at is null then 'open' else 'resolved' end as status"
+#define APPROVAL_FACTS "null::text as tool, null::text as reason, null::text as error, null::int8 as cost, g.ended_at," \
+    " g.status"
+
+#define QUESTION_NEWEST(table, facts, condition) \
+    "(select g.number, g.saga, g.body, g.opened_at, g.step, " facts "," \
+    " row_number() over (order by g.opened_at desc, g.number desc) as place from sagad." table " g" \
+    " where g.namespace = $3::text and (g.opened_at, g.number) < (coalesce($1::timestamptz, 'infinity')," \
+    " coalesce($2::int8, 0)) and g.opened_at >= coalesce($6::timestamptz, '-infinity')" \
+    " and g.opened_at < coalesce($7::timestamptz, 'infinity')" condition \
+    " order by g.opened_at desc, g.number desc limit $5::int8) as q"
+
+#define ONE_OF(number, value) "(cardinality($" number "::text[]) = 0 or coalesce(" value ", '') = any($" number "::text[]))"
+#define FITS_ITSELF \
+    "(" ONE_OF("8", "q.status") " and " ONE_OF("9", "q.tool") " and " ONE_OF("11", "q.step") \
+    " and " ONE_OF("12", "q.reason") " and " ONE_OF("13", "q.error") \
+    " and ($15::int8 is null or coalesce(q.cost > $15::int8, false)))"
+#define FITS_BY_SAGA \
+    "(" ONE_OF("10", "s.name") \
+    " and (cardinality($14::text[]) = 0 or coalesce(s.tags @> any($14::text[]::jsonb[]), false)))"
+
+/* The saga of what does not fit itself is not looked up. */
+#define QUESTION_WANTED \
+    " where (" FITS_ITSELF " or q.place = $5::int8) and (" FITS_BY_SAGA " or q.place = $5::int8)"
+
+#define QUESTION_LIST(table, facts, condition) \
+    "select " QUESTION_COLUMNS("ended_at") ", " FITS_ITSELF " and " FITS_BY_SAGA ", q.place = $5::int8 from " \
+    QUESTION_NEWEST(table, facts, condition) SAGA_OF_QUESTION QUESTION_WANTED \
+    " order by q.opened_at desc, q.number desc limit $4::int8"
+
+/*
+ * The last of those that were looked at has a row of its own, before the others, where it does not fit. $16 to $20: by
+ * which of these; $21: by the values of which tags, a JSON array in the answer. Sagas are looked up where they matter.
+ */
+#define QUESTION_GROUP(table, facts, condition) \
+    "select r.fits, r.tool, r.saga_name, r.step, r.reason, r.error, r.tags, count(*), min(r.opened_at), max(r.opened_at)," \
+    " least(coalesce(sum(r.cost), 0), 9223372036854775807)::int8, count(*) filter (where coalesce(r.cost, 0) = 0)," \
+    " max(r.place) = $5::int8 from (select " FITS_ITSELF " and " FITS_BY_SAGA " as fits," \
+    " case when $16::bool then q.tool end as tool," \
+    " case when $17::bool then s.name end as saga_name, case when $18::bool then q.step end as step," \
+    " case when $19::bool then q.reason end as reason, case when $20::bool then q.error end as error," \
+    " case when cardinality($21::text[]) > 0 then" \
+    " (select array_to_json(array_agg(s.tags ->> k.name order by k.i))::text from unnest($21::text[]) with ordinality" \
+    " as k (name, i)) end as tags, q.opened_at, q.number, q.cost, q.place from " \
+    QUESTION_NEWEST(table, facts, condition) SAGA_OF_QUESTION \
+    " and ($17::bool or cardinality($10::text[]) + cardinality($14::text[]) + cardinality($21::text[]) > 0)" \
+    QUESTION_WANTED ") as r" \
+    " group by r.fits, r.tool, r.saga_name, r.step, r.reason, r.error, r.tags" \
+    " order by r.fits, count(*) desc, max(r.number) desc limit $4::int8"
 
 /* "is not distinct": a plan that is made while there are no questions would go by the namespace instead of the
  * number. */
 #define QUESTION_ONE(table, ended_at) \
-    "select " QUESTION_COLUMNS(ended_at) " from sagad." table " q" SAGA_OF_QUESTION \
+    "select " QUESTION_COLUMNS(ended_at) ", true, false from sagad." table " q" SAGA_OF_QUESTION \
     " where q.shard = $1::int2 and q.number = $2::int8 and q.namespace is not distinct from $3::text"
 
-const struct db_statement sql_escalation_list = {"escalation_list", QUESTION_LIST("escalation", "resolved_at",
-    " and (cardinality($5::text[]) = 0 or (case when g.resolved_at is null then 'open' else 'resolved' end) ="
-    " any($5::text[]))")};
+#define ESCALATIONS_OPEN " and g.resolved_at is null"
+#define APPROVALS_OPEN " and g.ended_at is null"
+
+const struct db_statement sql_escalation_list = {
+    "escalation_list", QUESTION_LIST("escalation", ESCALATION_FACTS, "")};
 const struct db_statement sql_escalation_list_open = {
-    "escalation_list_open", QUESTION_LIST("escalation", "resolved_at", " and g.resolved_at is null")};
+    "escalation_list_open", QUESTION_LIST("escalation", ESCALATION_FACTS, ESCALATIONS_OPEN)};
+const struct db_statement sql_escalation_sum = {
+    "escalation_sum", QUESTION_GROUP("escalation", ESCALATION_FACTS, "")};
+const struct db_statement sql_escalation_sum_open = {
+    "escalation_sum_open", QUESTION_GROUP("escalation", ESCALATION_FACTS, ESCALATIONS_OPEN)};
 const struct db_statement sql_escalation_one = {"escalation_one", QUESTION_ONE("escalation", "resolved_at")};
+
+const struct db_statement sql_approval_list = {"approval_list", QUESTION_LIST("approval", APPROVAL_FACTS, "")};
+const struct db_statement sql_approval_list_open = {
+    "approval_list_open", QUESTION_LIST("approval", APPROVAL_FACTS, APPROVALS_OPEN)};
+const struct db_statement sql_approval_sum = {"approval_sum", QUESTION_GROUP("approval", APPROVAL_FACTS, "")};
+const struct db_statement sql_approval_sum_open = {
+    "approval_sum_open", QUESTION_GROUP("approval", APPROVAL_FACTS, APPROVALS_OPEN)};
+const struct db_statement sql_approval_one = {"approval_one", QUESTION_ONE("approval", "ended_at")};
 
 const struct db_statement sql_case_put = {
     "case_put",
@@ -486,12 +544,6 @@ const struct db_statement sql_case_put = {
     " $8::text,"
     " $9::bytea, $10::uuid, $11::bool)",
 };
-
-const struct db_statement sql_approval_list = {"approval_list", QUESTION_LIST("approval", "ended_at",
-    " and (cardinality($5::text[]) = 0 or g.status = any($5::text[]))")};
-const struct db_statement sql_approval_list_open = {
-    "approval_list_open", QUESTION_LIST("approval", "ended_at", " and g.ended_at is null")};
-const struct db_statement sql_approval_one = {"approval_one", QUESTION_ONE("approval", "ended_at")};
 
 /* --- what is due --- */
 
@@ -704,10 +756,11 @@ const struct db_statement *const sql_hot[] = {
     &sql_epochs,     &sql_hold_shards,     &sql_look,      &sql_lease_take,
     &sql_lease_renew, &sql_load,           &sql_load_numbers, &sql_saga_row,
     &sql_saga_turns, &sql_saga_by_business_id, &sql_saga_by_key, &sql_saga_list,
-    &sql_saga_count, &sql_escalation_list, &sql_escalation_list_open, &sql_escalation_one, &sql_inbox_read,
+    &sql_saga_count, &sql_escalation_list, &sql_escalation_list_open, &sql_escalation_sum,
+    &sql_escalation_sum_open, &sql_escalation_one, &sql_inbox_read,
     &sql_inbox_drop, &sql_inbox_find,
     &sql_awake_add, &sql_awake_remove, &sql_answer_put, &sql_answer_drop_inputs, &sql_answer_take,
     &sql_approval_open, &sql_approval_end, &sql_follow, &sql_unpark, &sql_forget_later, &sql_forget_first,
-    &sql_approval_list, &sql_approval_list_open,
+    &sql_approval_list, &sql_approval_list_open, &sql_approval_sum, &sql_approval_sum_open,
     &sql_approval_one, &sql_version_count, &sql_park, &sql_due, &sql_due_next, NULL,
 };

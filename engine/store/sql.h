@@ -81,9 +81,13 @@ extern const struct db_statement sql_saga_count;
 extern const struct db_statement sql_case_put;
 extern const struct db_statement sql_escalation_list;
 extern const struct db_statement sql_escalation_list_open;
+extern const struct db_statement sql_escalation_sum;
+extern const struct db_statement sql_escalation_sum_open;
 extern const struct db_statement sql_escalation_one;
 extern const struct db_statement sql_approval_list;
 extern const struct db_statement sql_approval_list_open;
+extern const struct db_statement sql_approval_sum;
+extern const struct db_statement sql_approval_sum_open;
 extern const struct db_statement sql_approval_one;
 extern const struct db_statement sql_version_count;
 

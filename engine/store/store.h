@@ -430,18 +430,52 @@ struct question_row {
     int64_t opened_ms;
     struct slice saga_name, business_id, tags, started_by; /* of its saga; SLICE_NONE: it has none */
 };
-struct list_questions { /* newest first; or one by number */
+/* Which of them: what is empty, zero or SLICE_NONE fits all. Of `tools` to `errors` one is wanted; an empty text fits
+ * what has none. Texts lie in the arena of the read. */
+struct question_filter {
+    const struct slice *statuses, *tools, *sagas, *steps, *reasons, *errors;
+    size_t status_count, tool_count, saga_count, step_count, reason_count, error_count;
+    const struct slice *tags; /* JSON objects of texts: the tags of its saga hold one of them */
+    size_t tag_count;
+    int64_t since_ms, until_ms; /* opened, the second left out */
+    bool has_cost;
+    int64_t cost_above; /* with has_cost */
+};
+
+struct question_grouping {
+    bool tool, saga, step, reason, error; /* by which of these */
+    const struct slice *tags;             /* and by the values of these tags */
+    size_t tag_count;
+};
+
+struct question_group { /* what it is not grouped by is SLICE_NONE, and so is what its members have none of */
+    struct slice tool, saga, step, reason, error;
+    struct slice tags; /* JSON array in the order of the grouping, null: none; SLICE_NONE: grouped by none */
+    uint64_t count, costless /* cost nothing that is known */;
+    int64_t oldest_ms, newest_ms;
+    int64_t cost; /* the sum, in micros */
+};
+
+#define QUESTIONS_LOOKED_AT 20000 /* for one list; see `edge` */
+
+struct list_questions { /* newest first; or one by number; or in groups, the largest first */
     struct store_read read;
-    enum question_kind kind;   /* in */
-    struct slice namespace;    /* in */
-    bool open_only;            /* in */
-    struct slice status;       /* in, without open_only: one of these, with commas between; SLICE_NONE: any */
-    uint64_t number;           /* in; 0: many */
-    int64_t before_ms;         /* in; instant and number of the last row of the page before */
-    uint64_t before;           /* in; 0: from the newest */
-    size_t limit;              /* in */
-    struct question_row *rows; /* out */
-    size_t count;              /* out */
+    enum question_kind kind;            /* in */
+    struct slice namespace;             /* in */
+    bool open_only;                     /* in */
+    struct question_filter filter;      /* in; statuses are for lists without open_only */
+    const struct question_grouping *by; /* in; NULL: no groups */
+    uint64_t number;                    /* in; 0: many */
+    int64_t before_ms;                  /* in; instant and number of the last row of the page before */
+    uint64_t before;                    /* in; 0: from the newest */
+    size_t limit;                       /* in */
+    size_t looked_max;                  /* in; 0: QUESTIONS_LOOKED_AT */
+    struct question_row *rows;          /* out */
+    struct question_group *groups;      /* out */
+    size_t count;                       /* out, of either */
+    bool has_edge;                      /* out: older ones were not looked at. The last that was: */
+    int64_t edge_ms;                    /* out */
+    uint64_t edge;                      /* out; not of groups */
 };
 void store_list_questions(struct store *store, struct list_questions *list);
 

@@ -171,8 +171,11 @@ const used = (plans) =>
     .sort()
     .join(' ') || '-'
 
-// Unique over all shards: for its key there is one row at most.
-const single = new Set(['saga_key_digest'])
+// Unique over all shards: for its key there is one row at most. And in order of time over all shards, for lists that look at so many at most.
+const single = new Set([
+  'saga_key_digest',
+  ...['escalation_time', 'escalation_time_open', 'approval_time', 'approval_time_open']
+])
 
 function faultsOf(name, plans, filled) {
   const faults = []

@@ -463,6 +463,7 @@ static void a_load_goes_on_over_lost_connections(void **state)
 
 static void escalations_are_listed_newest_first_and_read_by_number(void **state)
 {
+    static const struct slice statuses[] = {{"resolved", 8}, {"open", 4}};
     struct list_questions list = {.namespace = SLICE("default"), .limit = 4, .open_only = true};
     struct list_questions one = {.namespace = SLICE("default"), .number = 64 * 3 + 50};
     struct list_questions foreign = {.namespace = SLICE("other"), .number = 64 * 3 + 50};
@@ -483,56 +484,18 @@ static void escalations_are_listed_newest_first_and_read_by_number(void **state)
     list = (struct list_questions){.namespace = SLICE("default"), .limit = 50};
     assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
     assert_int_equal(list.count, 9);
-    list = (struct list_questions){.namespace = SLICE("default"), .limit = 50, .status = SLICE("resolved")};
+    list = (struct list_questions){
+        .namespace = SLICE("default"), .limit = 50, .filter = {.statuses = statuses, .status_count = 1}};
     assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
     assert_int_equal(list.count, 6);
     assert_false(list.rows[0].open || list.rows[5].open);
-    list = (struct list_questions){.namespace = SLICE("default"), .limit = 50, .status = SLICE("resolved,open")};
+    list = (struct list_questions){
+        .namespace = SLICE("default"), .limit = 50, .filter = {.statuses = statuses, .status_count = 2}};
     assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
     assert_int_equal(list.count, 9);
     assert_int_equal(ASK(store_list_questions, &one), ERR_OK);
     assert_int_equal(one.count, 1);
     assert_int_equal(ASK(store_list_questions, &foreign), ERR_NOT_FOUND);
-}
-
-/* A number carries its shard: of two questions the newer one may have the smaller number. Two are asked in one
- * millisecond. */
-static void questions_are_in_order_of_time_over_all_shards(void **state)
-{
-    static const uint64_t newest_first[] = {64 + 3, 64 * 7 + 9, 64 * 2 + 8, 64 * 9 + 1};
-    char saga[UUID_TEXT_BYTES];
-    struct turn turn = {0};
-
-    (void)state;
-    turn_start(&turn, host_saga(3), 0, "trip-7");
-    turn.append.namespace = turn.start.namespace = SLICE("timed");
-    turn.start.tags = SLICE("{\"customer\": \"ada\"}");
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_OK);
-    uuid_text(&turn.append.saga.uuid, saga);
-    for (enum question_kind kind = QUESTION_ESCALATION; kind <= QUESTION_APPROVAL; kind++) {
-        struct list_questions list = {.kind = kind, .namespace = SLICE("timed"), .limit = 1, .open_only = true};
-        const char *table = kind == QUESTION_ESCALATION
-                                ? "escalation (shard, number, saga, namespace, opened_at, reason, body)"
-                                : "approval (shard, number, saga, namespace, opened_at, status, step, body)";
-
-        host_sql(&host,
-                 "insert into sagad.%s select n %% 64, n, '%s', 'timed', at::timestamptz, %s, '{}' from (values"
-                 " (67, '2026-01-31 09:05:03Z'), (457, '2026-01-31 09:05:02Z'), (136, '2026-01-31 09:05:02Z'), (577, "
-                 "'2026-01-31 09:05:01Z')) as v (n, at)",
-                 table, saga, kind == QUESTION_ESCALATION ? "'unknown'" : "'open', 'ask'");
-        for (size_t i = 0; i < COUNT_OF(newest_first); i++) {
-            assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
-            assert_int_equal(list.count, 1);
-            assert_int_equal(list.rows[0].number, newest_first[i]);
-            list.before = list.rows[0].number;
-            list.before_ms = list.rows[0].opened_ms;
-        }
-        list.before = 0;
-        assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
-        assert_true(slice_is(list.rows[0].saga_name, "order") && slice_is(list.rows[0].business_id, "trip-7"));
-        assert_true(slice_is(list.rows[0].tags, "{\"customer\": \"ada\"}"));
-    }
 }
 
 /* --- inbox --- */
@@ -885,7 +848,6 @@ int main(void)
         cmocka_unit_test(runs_can_be_left_out_of_a_list),
         cmocka_unit_test(a_load_goes_on_over_lost_connections),
         cmocka_unit_test(escalations_are_listed_newest_first_and_read_by_number),
-        cmocka_unit_test(questions_are_in_order_of_time_over_all_shards),
         cmocka_unit_test(an_input_of_the_inbox_reaches_its_owner_until_it_is_consumed),
         cmocka_unit_test(an_input_does_not_come_again_while_it_is_being_dropped),
         cmocka_unit_test(inputs_that_wait_for_long_do_not_hide_those_behind_them),

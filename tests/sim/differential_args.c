@@ -160,13 +160,15 @@ void add_epochs(struct db_args *args, struct chance *chance, size_t count)
     COLUMN(DB_INT8, some, db_item_int(args, chance_percent(chance, 80) ? epoch_expected : 1 - epoch_expected));
 }
 
+#define A_CASE "{\"cost\":5,\"evidence\":{\"tool\":\"bank\",\"last_error\":\"timeout\"}}"
+
 void add_bytes(struct db_args *args, struct chance *chance, size_t count, bool may_be_null)
 {
     struct some some = {.count = count};
 
     COLUMN(DB_BYTEA, some,
            may_be_null && chance_percent(chance, 40) ? db_item_null(args)
-                                                     : item_text(args, ONE_OF("{\"a\":1}", "{}", "\\x\"\n")));
+                                                     : item_text(args, ONE_OF("{\"a\":1}", "{}", "\\x\"\n", A_CASE)));
 }
 
 /* --- the append --- */

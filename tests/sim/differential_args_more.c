@@ -203,7 +203,7 @@ void draw_count(struct db_args *args, struct chance *chance)
     arg_id(args, chance_percent(chance, 50) ? (struct uuid){{0}} : saga_id(a_saga(chance)));
 }
 
-void draw_questions(struct db_args *args, struct chance *chance)
+static void draw_questions(struct db_args *args, struct chance *chance)
 {
     if (chance_percent(chance, 60)) {
         db_arg_null(args, DB_TIMESTAMPTZ);
@@ -216,12 +216,50 @@ void draw_questions(struct db_args *args, struct chance *chance)
     db_arg_int8(args, 1 + chance_below(chance, 5));
 }
 
-void draw_questions_by_status(struct db_args *args, struct chance *chance)
+static void add_few(struct db_args *args, struct chance *chance, uint32_t percent, const char *one, const char *other)
 {
-    struct some statuses = {{0, 1}, chance_below(chance, 3)};
+    struct some few = {{0, 1}, chance_percent(chance, percent) ? 1 + chance_below(chance, 2) : 0};
 
+    COLUMN(DB_TEXT, few, item_text(args, x ? one : ONE_OF(one, other)));
+}
+
+static void time_or_null(struct db_args *args, struct chance *chance, int64_t ms)
+{
+    if (chance_percent(chance, 70)) {
+        db_arg_null(args, DB_TIMESTAMPTZ);
+    } else {
+        db_arg_timestamptz(args, ms + chance_below(chance, 50));
+    }
+}
+
+/* How many are looked at, and which fit. */
+void draw_questions_filtered(struct db_args *args, struct chance *chance)
+{
     draw_questions(args, chance);
-    COLUMN(DB_TEXT, statuses, item_text(args, x ? "open" : ONE_OF("resolved", "approved")));
+    db_arg_int8(args, chance_percent(chance, 70) ? 20000 : 1 + chance_below(chance, 4));
+    time_or_null(args, chance, T0_MS);
+    time_or_null(args, chance, T0_MS + 50);
+    add_few(args, chance, 20, "open", "resolved");
+    add_few(args, chance, 15, "bank", "");
+    add_few(args, chance, 15, "order", "trip");
+    add_few(args, chance, 15, "pay", "");
+    add_few(args, chance, 15, "unknown", "");
+    add_few(args, chance, 15, "timeout", "");
+    add_few(args, chance, 15, "{\"team\":\"one\"}", "{\"b\":\"x\",\"aa\":\"y\"}");
+    if (chance_percent(chance, 80)) {
+        db_arg_null(args, DB_INT8);
+    } else {
+        db_arg_int8(args, chance_below(chance, 8));
+    }
+}
+
+void draw_questions_grouped(struct db_args *args, struct chance *chance)
+{
+    draw_questions_filtered(args, chance);
+    for (int i = 0; i < 5; i++) {
+        db_arg_bool(args, chance_percent(chance, 40));
+    }
+    add_few(args, chance, 40, "team", "a");
 }
 
 void draw_case(struct db_args *args, struct chance *chance)

@@ -124,8 +124,7 @@ static struct uuid list_bound(struct walk *walk, const struct row_shard *shard)
     return list->unfinished && shard->has_low ? pg_id_floor(shard->low_ms) : nil;
 }
 
-/* tags ->> name */
-static struct slice tag_of(struct pg_call *call, struct slice tags, struct slice name)
+struct slice pg_tag_of(struct pg_call *call, struct slice tags, struct slice name)
 {
     struct json_walk walk = json_walk(tags);
     struct slice name_raw, value;
@@ -161,7 +160,7 @@ static void list_visit(struct walk *walk, const struct row_saga *saga, bool is_o
         return;
     }
     if (!arg_is_null(call, 7)) {
-        tag = saga->tags.ptr ? tag_of(call, saga->tags, arg_bytes(call, 7)) : SLICE_NONE;
+        tag = saga->tags.ptr ? pg_tag_of(call, saga->tags, arg_bytes(call, 7)) : SLICE_NONE;
         if (!tag.ptr || arg_is_null(call, 8) || !slice_equal(tag, arg_bytes(call, 8))) {
             return;
         }

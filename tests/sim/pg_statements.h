@@ -42,11 +42,16 @@
     X(escalation_resolve)                                                                                              \
     X(approval_open)                                                                                                   \
     X(approval_end)                                                                                                    \
+    /* pg_questions.c */                                                                                               \
     X(escalation_list)                                                                                                 \
     X(escalation_list_open)                                                                                            \
+    X(escalation_sum)                                                                                                  \
+    X(escalation_sum_open)                                                                                             \
     X(escalation_one)                                                                                                  \
     X(approval_list)                                                                                                   \
     X(approval_list_open)                                                                                              \
+    X(approval_sum)                                                                                                    \
+    X(approval_sum_open)                                                                                               \
     X(approval_one)                                                                                                    \
     /* pg_inbox.c */                                                                                                   \
     X(inbox_put)                                                                                                       \
@@ -163,6 +168,9 @@ struct uuid pg_id_floor(int64_t ms);                                 /* sagad.id
 int64_t pg_left_ms(struct pg_call *call, int64_t at_ms); /* from clock_timestamp() on, rounded as ::int8 does */
 struct slice pg_number_text(struct pg_call *call, int64_t number);
 void pg_escape_json(struct buffer *out, struct slice text); /* as escape_json() of PostgreSQL */
+
+/* tags ->> name; SLICE_NONE is null */
+struct slice pg_tag_of(struct pg_call *call, struct slice tags, struct slice name);
 
 /* Indices 0 to count - 1 in the order of an argument of integers, those of equal ones as they were. */
 size_t *pg_order_of_ints(struct pg_call *call, int arg);

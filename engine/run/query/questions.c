@@ -1,17 +1,14 @@
 /*
- * What people are asked, as the API shows it: lists of escalations and approvals, newest first, and one by its number.
+ * What people are asked, as the API shows it: lists of escalations and approvals, newest first, how many there are of
+ * what, and one by its number.
  *
  * The body of a question was made by the turn that asked it. What finds the case in a list stands beside it: of its
  * saga from the row of the saga, which has that for old questions, too; tool and error from the evidence.
  */
 #include <string.h>
 
-#include "base/instant.h"
 #include "base/json.h"
 #include "run/query/walk.h"
-
-#define LIMIT_DEFAULT 50
-#define CURSOR_MS_MAX INT64_C(253402300799999) /* the end of the year 9999 */
 
 static void put_question(struct work *work, const struct question_row *row)
 {
@@ -30,6 +27,7 @@ static void put_question(struct work *work, const struct question_row *row)
     if (evidence.ptr) {
         json_write_raw(&w, "tool", json_member(evidence, "tool"));
         json_write_raw(&w, "error", json_member(evidence, "last_error"));
+        json_write_raw(&w, "detail", json_member(evidence, "detail"));
     }
     json_object_end(&w);
 }
@@ -38,6 +36,81 @@ void work_show_question(struct work *work, const struct question_row *row)
 {
     put_question(work, row);
     work_done(work, ERR_OK, NULL);
+}
+
+/* --- groups --- */
+
+/* What it is grouped by; null: they have none. */
+static void put_keys(struct json_writer *w, const struct question_grouping *by, const struct question_group *group,
+                     struct arena *arena)
+{
+    const struct {
+        const char *name;
+        bool is_key;
+        struct slice value;
+    } keys[] = {{"tool", by->tool, group->tool},
+                {"saga", by->saga, group->saga},
+                {"step", by->step, group->step},
+                {"reason", by->reason, group->reason},
+                {"error", by->error, group->error}};
+    struct json_walk walk = json_walk(group->tags);
+    struct slice value;
+
+    for (size_t i = 0; i < COUNT_OF(keys); i++) {
+        if (keys[i].is_key) {
+            json_write_slice(w, keys[i].name, keys[i].value);
+        }
+    }
+    for (size_t i = 0; i < by->tag_count && json_next_element(&walk, &value); i++) {
+        json_write_raw(w, arena_printf(arena, "tag.%.*s", SLICE_ARG(by->tags[i])).ptr, value);
+    }
+}
+
+static void put_group(struct work *work, const struct question_grouping *by, const struct question_group *group)
+{
+    struct json_writer w;
+
+    json_writer_init(&w, &work->out);
+    json_object_begin(&w, NULL);
+    json_object_begin(&w, "group");
+    put_keys(&w, by, group, &work->arena);
+    json_object_end(&w);
+    json_write_i64(&w, "count", (int64_t)group->count);
+    json_write_instant(&w, "oldest", group->oldest_ms);
+    json_write_instant(&w, "newest", group->newest_ms);
+    json_array_begin(&w, "costs");
+    if (group->costless < group->count) {
+        json_object_begin(&w, NULL);
+        json_write_null(&w, "currency"); /* tools do not say theirs */
+        json_write_i64(&w, "micros", group->cost);
+        json_write_i64(&w, "cases", (int64_t)(group->count - group->costless));
+        json_object_end(&w);
+    }
+    json_array_end(&w);
+    json_write_i64(&w, "without_cost", (int64_t)group->costless);
+    json_object_end(&w);
+}
+
+/* --- lists --- */
+
+static void cursor_after(struct work *work, int64_t ms, uint64_t number)
+{
+    work_next_cursor(work, arena_printf(&work->arena, "%lld.%llu", (long long)ms, (unsigned long long)number));
+}
+
+/* The page is full, or all were looked at, or not: then the list goes on behind the last that was. */
+static void say_where_it_ends(struct work *work, const struct list_questions *list)
+{
+    size_t limit = list->limit - 1;
+
+    if (list->count > limit && !list->by) {
+        cursor_after(work, list->rows[limit - 1].opened_ms, list->rows[limit - 1].number);
+    } else if (list->has_edge && work->request) {
+        work->request->looked_ms = list->edge_ms;
+        if (!list->by) {
+            cursor_after(work, list->edge_ms, list->edge);
+        }
+    }
 }
 
 void work_show_questions(struct work *work, const struct list_questions *list)
@@ -53,15 +126,14 @@ void work_show_questions(struct work *work, const struct list_questions *list)
         if (i > 0) {
             buffer_put_char(&work->out, ',');
         }
-        put_question(work, &list->rows[i]);
+        if (list->by) {
+            put_group(work, list->by, &list->groups[i]);
+        } else {
+            put_question(work, &list->rows[i]);
+        }
     }
     buffer_put_char(&work->out, ']');
-    if (list->count > limit) {
-        const struct question_row *last = &list->rows[limit - 1];
-
-        work_next_cursor(work, arena_printf(&work->arena, "%lld.%llu", (long long)last->opened_ms,
-                                            (unsigned long long)last->number));
-    }
+    say_where_it_ends(work, list);
     work_done(work, ERR_OK, NULL);
 }
 
@@ -87,25 +159,6 @@ bool question_of_turn(const struct live *live, enum question_kind kind, uint64_t
         }
     }
     return row->body.ptr != NULL;
-}
-
-bool work_read_question_cursor(struct work *work, struct slice cursor, struct list_questions *list)
-{
-    const char *dot = cursor.len ? memchr(cursor.ptr, '.', cursor.len) : NULL;
-    int64_t ms = 0, number = 0;
-
-    if (cursor.len == 0) {
-        return true;
-    }
-    if (!dot || !slice_to_i64((struct slice){cursor.ptr, (size_t)(dot - cursor.ptr)}, &ms) || ms < 0 ||
-        ms > CURSOR_MS_MAX ||
-        !slice_to_i64((struct slice){dot + 1, cursor.len - (size_t)(dot + 1 - cursor.ptr)}, &number) || number < 1) {
-        work_bad_cursor(work);
-        return false;
-    }
-    list->before_ms = ms;
-    list->before = (uint64_t)number;
-    return true;
 }
 
 /* --- questions --- */
@@ -182,11 +235,8 @@ static void get_questions(struct engine *engine, struct engine_request *request,
     }
     *list = (struct list_questions){.read = {.arena = &work->arena, .done = on_questions, .context = work},
                                     .kind = kind,
-                                    .namespace = work->namespace,
-                                    .open_only = wanted->open_only,
-                                    .status = arena_slice(&work->arena, wanted->status),
-                                    .limit = (wanted->limit ? wanted->limit : LIMIT_DEFAULT) + 1};
-    if (work_read_question_cursor(work, wanted->cursor, list)) {
+                                    .namespace = work->namespace};
+    if (work_read_questions(work, wanted, list)) {
         store_list_questions(engine->store, list);
     }
 }

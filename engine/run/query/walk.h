@@ -51,7 +51,8 @@ void work_no_question(struct work *work, enum question_kind kind); /* ends it: n
 void work_show_questions(struct work *work, const struct list_questions *list);
 /* As the turn being told of has left it; borrows from that turn. False: the turn did not touch it. */
 bool question_of_turn(const struct live *live, enum question_kind kind, uint64_t number, struct question_row *row);
-/* Where the page before ended. False: the work has been ended, since the cursor is none that a list has given. */
-bool work_read_question_cursor(struct work *work, struct slice cursor, struct list_questions *list);
+/* question_filter.c: which ones, how many, in groups or not, and where the page before ended. False: the work has been
+ * ended, since what is wanted cannot be read. */
+bool work_read_questions(struct work *work, const struct engine_questions *wanted, struct list_questions *list);
 
 #endif

@@ -1,91 +1,173 @@
-/* Escalations and approvals as appends left them (append_batch.c writes them): one by number, or a page of them, newest
- * first. */
-#include <string.h>
-
+/* Escalations and approvals as appends left them (append_batch.c writes them): one by number, a page of them, newest
+ * first, or how many there are of what. */
 #include "store/store_state.h"
 
 static const struct statements {
-    const struct db_statement *one, *list, *list_open;
+    const struct db_statement *one, *list, *list_open, *group, *group_open;
 } statements[] = {
-    [QUESTION_ESCALATION] = {&sql_escalation_one, &sql_escalation_list, &sql_escalation_list_open},
-    [QUESTION_APPROVAL] = {&sql_approval_one, &sql_approval_list, &sql_approval_list_open},
+    [QUESTION_ESCALATION] = {&sql_escalation_one, &sql_escalation_list, &sql_escalation_list_open, &sql_escalation_sum,
+                             &sql_escalation_sum_open},
+    [QUESTION_APPROVAL] = {&sql_approval_one, &sql_approval_list, &sql_approval_list_open, &sql_approval_sum,
+                           &sql_approval_sum_open},
 };
 
 static void on_questions(struct db_query *query, const struct db_rows *rows)
 {
     struct job *job = query->context;
     struct list_questions *list = job->request;
+    size_t count = db_row_count(rows);
 
-    list->count = db_row_count(rows);
-    list->rows = arena_array(job->arena, list->count + 1, sizeof(*list->rows));
-    for (size_t i = 0; i < list->count; i++) {
-        list->rows[i].number = (uint64_t)db_int(rows, i, 0);
-        list->rows[i].saga.uuid = db_uuid(rows, i, 1);
-        list->rows[i].body = arena_slice(job->arena, db_bytes(rows, i, 2));
-        list->rows[i].open = db_int(rows, i, 3) != 0;
-        list->rows[i].opened_ms = db_timestamptz(rows, i, 4);
-        list->rows[i].saga_name = arena_slice(job->arena, db_bytes(rows, i, 5));
-        list->rows[i].business_id = arena_slice(job->arena, db_bytes(rows, i, 6));
-        list->rows[i].tags = arena_slice(job->arena, db_bytes(rows, i, 7));
-        list->rows[i].started_by = arena_slice(job->arena, db_bytes(rows, i, 8));
+    list->count = 0;
+    list->has_edge = false;
+    list->rows = arena_array(job->arena, count + 1, sizeof(*list->rows));
+    for (size_t i = 0; i < count; i++) {
+        struct question_row *row = &list->rows[list->count];
+
+        if (db_int(rows, i, 10)) { /* the last that was looked at, whether or not it fits */
+            list->has_edge = true;
+            list->edge = (uint64_t)db_int(rows, i, 0);
+            list->edge_ms = db_timestamptz(rows, i, 4);
+        }
+        if (!db_int(rows, i, 9)) {
+            continue;
+        }
+        row->number = (uint64_t)db_int(rows, i, 0);
+        row->saga.uuid = db_uuid(rows, i, 1);
+        row->body = arena_slice(job->arena, db_bytes(rows, i, 2));
+        row->open = db_int(rows, i, 3) != 0;
+        row->opened_ms = db_timestamptz(rows, i, 4);
+        row->saga_name = arena_slice(job->arena, db_bytes(rows, i, 5));
+        row->business_id = arena_slice(job->arena, db_bytes(rows, i, 6));
+        row->tags = arena_slice(job->arena, db_bytes(rows, i, 7));
+        row->started_by = arena_slice(job->arena, db_bytes(rows, i, 8));
+        list->count++;
     }
     job->found = list->count > 0;
 }
 
-enum { STATUSES_MAX = 8 };
-
-static size_t statuses_of(struct slice list, struct slice out[STATUSES_MAX])
+static void on_groups(struct db_query *query, const struct db_rows *rows)
 {
-    size_t count = 0;
+    struct job *job = query->context;
+    struct list_questions *list = job->request;
+    size_t count = db_row_count(rows);
 
-    while (list.len > 0 && count < STATUSES_MAX) {
-        const char *comma = memchr(list.ptr, ',', list.len);
-        size_t len = comma ? (size_t)(comma - list.ptr) : list.len;
+    list->count = 0;
+    list->has_edge = false;
+    list->groups = arena_array(job->arena, count + 1, sizeof(*list->groups));
+    for (size_t i = 0; i < count; i++) {
+        struct question_group *group = &list->groups[list->count];
 
-        out[count++] = (struct slice){list.ptr, len};
-        list = (struct slice){list.ptr + len + (comma != NULL), list.len - len - (comma != NULL)};
+        if (db_int(rows, i, 12)) { /* the last that was looked at is in this one, or fits none */
+            list->has_edge = true;
+            list->edge_ms = db_timestamptz(rows, i, 8);
+        }
+        if (!db_int(rows, i, 0)) {
+            continue;
+        }
+        *group = (struct question_group){.tool = arena_slice(job->arena, db_bytes(rows, i, 1)),
+                                         .saga = arena_slice(job->arena, db_bytes(rows, i, 2)),
+                                         .step = arena_slice(job->arena, db_bytes(rows, i, 3)),
+                                         .reason = arena_slice(job->arena, db_bytes(rows, i, 4)),
+                                         .error = arena_slice(job->arena, db_bytes(rows, i, 5)),
+                                         .tags = arena_slice(job->arena, db_bytes(rows, i, 6)),
+                                         .count = (uint64_t)db_int(rows, i, 7),
+                                         .oldest_ms = db_timestamptz(rows, i, 8),
+                                         .newest_ms = db_timestamptz(rows, i, 9),
+                                         .cost = db_int(rows, i, 10),
+                                         .costless = (uint64_t)db_int(rows, i, 11)};
+        list->count++;
     }
-    return count;
 }
 
-static void arg_statuses(struct db_args *args, struct slice list)
+static void arg_texts(struct db_args *args, const struct slice *texts, size_t count)
 {
-    struct slice statuses[STATUSES_MAX];
-    size_t count = statuses_of(list, statuses);
-
     db_array_begin(args, DB_TEXT, count);
     for (size_t i = 0; i < count; i++) {
-        db_item_bytes(args, statuses[i]);
+        db_item_bytes(args, texts[i]);
     }
     db_array_end(args);
 }
 
-void store_list_questions(struct store *store, struct list_questions *list)
+static void arg_instant(struct db_args *args, int64_t ms)
+{
+    if (ms > 0) {
+        db_arg_timestamptz(args, ms);
+    } else {
+        db_arg_null(args, DB_TIMESTAMPTZ);
+    }
+}
+
+/* $5 to $15 */
+static void arg_filter(struct db_args *args, const struct list_questions *list)
+{
+    const struct question_filter *filter = &list->filter;
+
+    db_arg_int8(args, list->looked_max ? (int64_t)list->looked_max : QUESTIONS_LOOKED_AT);
+    arg_instant(args, filter->since_ms);
+    arg_instant(args, filter->until_ms);
+    arg_texts(args, filter->statuses, list->open_only ? 0 : filter->status_count);
+    arg_texts(args, filter->tools, filter->tool_count);
+    arg_texts(args, filter->sagas, filter->saga_count);
+    arg_texts(args, filter->steps, filter->step_count);
+    arg_texts(args, filter->reasons, filter->reason_count);
+    arg_texts(args, filter->errors, filter->error_count);
+    arg_texts(args, filter->tags, filter->tag_count);
+    if (filter->has_cost) {
+        db_arg_int8(args, filter->cost_above);
+    } else {
+        db_arg_null(args, DB_INT8);
+    }
+}
+
+/* $16 to $21 */
+static void arg_grouping(struct db_args *args, const struct question_grouping *by)
+{
+    db_arg_bool(args, by->tool);
+    db_arg_bool(args, by->saga);
+    db_arg_bool(args, by->step);
+    db_arg_bool(args, by->reason);
+    db_arg_bool(args, by->error);
+    arg_texts(args, by->tags, by->tag_count);
+}
+
+static void ask_one(struct job *job, const struct list_questions *list)
+{
+    struct db_args *args = job_query(job, statements[list->kind].one, on_questions);
+
+    job->wants_one = true;
+    db_arg_int2(args, (int)(list->number % SHARD_COUNT));
+    db_arg_int8(args, list->number <= INT64_MAX ? (int64_t)list->number : 0);
+    db_arg_text(args, list->namespace);
+}
+
+static void ask_many(struct job *job, const struct list_questions *list)
 {
     const struct statements *of = &statements[list->kind];
+    struct db_args *args = list->by ? job_query(job, list->open_only ? of->group_open : of->group, on_groups)
+                                    : job_query(job, list->open_only ? of->list_open : of->list, on_questions);
+
+    arg_instant(args, list->before > 0 ? list->before_ms : 0);
+    if (list->before > 0) {
+        db_arg_int8(args, (int64_t)list->before);
+    } else {
+        db_arg_null(args, DB_INT8);
+    }
+    db_arg_text(args, list->namespace);
+    db_arg_int8(args, (int64_t)list->limit);
+    arg_filter(args, list);
+    if (list->by) {
+        arg_grouping(args, list->by);
+    }
+}
+
+void store_list_questions(struct store *store, struct list_questions *list)
+{
     struct job *job = read_job(store, &list->read, list);
-    struct db_args *args;
 
     if (list->number > 0) {
-        job->wants_one = true;
-        args = job_query(job, of->one, on_questions);
-        db_arg_int2(args, (int)(list->number % SHARD_COUNT));
-        db_arg_int8(args, list->number <= INT64_MAX ? (int64_t)list->number : 0);
-        db_arg_text(args, list->namespace);
+        ask_one(job, list);
     } else {
-        args = job_query(job, list->open_only ? of->list_open : of->list, on_questions);
-        if (list->before > 0) {
-            db_arg_timestamptz(args, list->before_ms);
-            db_arg_int8(args, (int64_t)list->before);
-        } else {
-            db_arg_null(args, DB_TIMESTAMPTZ);
-            db_arg_null(args, DB_INT8);
-        }
-        db_arg_text(args, list->namespace);
-        db_arg_int8(args, (int64_t)list->limit);
-        if (!list->open_only) {
-            arg_statuses(args, list->status);
-        }
+        ask_many(job, list);
     }
     job_submit(job);
 }

@@ -1,0 +1,209 @@
+/* Lists of what waits for a person: in order of time, each filter, in groups, and how far they looked. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "store/store_state.h"
+#include "tests/integration/store_host.h"
+
+static struct host host;
+static struct store *store;
+static struct arena arena;
+
+#define ASK(call, request) HOST_ASK(&host, store, &arena, call, request)
+
+/* A number carries its shard: of two questions the newer one may have the smaller number. Two are asked in one
+ * millisecond. */
+static void questions_are_in_order_of_time_over_all_shards(void **state)
+{
+    static const uint64_t newest_first[] = {64 + 3, 64 * 7 + 9, 64 * 2 + 8, 64 * 9 + 1};
+    char saga[UUID_TEXT_BYTES];
+    struct turn turn = {0};
+
+    (void)state;
+    turn_start(&turn, host_saga(3), 0, "trip-7");
+    turn.append.namespace = turn.start.namespace = SLICE("timed");
+    turn.start.tags = SLICE("{\"customer\": \"ada\"}");
+    host_append(&host, store, &turn);
+    assert_int_equal(turn.append.code, ERR_OK);
+    uuid_text(&turn.append.saga.uuid, saga);
+    for (enum question_kind kind = QUESTION_ESCALATION; kind <= QUESTION_APPROVAL; kind++) {
+        struct list_questions list = {.kind = kind, .namespace = SLICE("timed"), .limit = 1, .open_only = true};
+        const char *table = kind == QUESTION_ESCALATION
+                                ? "escalation (shard, number, saga, namespace, opened_at, reason, body)"
+                                : "approval (shard, number, saga, namespace, opened_at, status, step, body)";
+
+        host_sql(&host,
+                 "insert into sagad.%s select n %% 64, n, '%s', 'timed', at::timestamptz, %s, '{}' from (values"
+                 " (67, '2026-01-31 09:05:03Z'), (457, '2026-01-31 09:05:02Z'), (136, '2026-01-31 09:05:02Z'), (577, "
+                 "'2026-01-31 09:05:01Z')) as v (n, at)",
+                 table, saga, kind == QUESTION_ESCALATION ? "'unknown'" : "'open', 'ask'");
+        for (size_t i = 0; i < COUNT_OF(newest_first); i++) {
+            assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
+            assert_int_equal(list.count, 1);
+            assert_int_equal(list.rows[0].number, newest_first[i]);
+            list.before = list.rows[0].number;
+            list.before_ms = list.rows[0].opened_ms;
+        }
+        list.before = 0;
+        assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
+        assert_true(slice_is(list.rows[0].saga_name, "order") && slice_is(list.rows[0].business_id, "trip-7"));
+        assert_true(slice_is(list.rows[0].tags, "{\"customer\": \"ada\"}"));
+    }
+}
+
+/* Numbers of the cases that fit, newest first. */
+static void fits(struct question_filter filter, const char *numbers)
+{
+    struct list_questions list = {.namespace = SLICE("filtered"), .limit = 50, .open_only = true, .filter = filter};
+    char found[256] = "";
+
+    assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
+    for (size_t i = 0; i < list.count; i++) {
+        (void)snprintf(found + strlen(found), sizeof(found) - strlen(found), "%s%llu", i > 0 ? " " : "",
+                       (unsigned long long)list.rows[i].number / 64);
+    }
+    assert_string_equal(found, numbers);
+    assert_false(list.has_edge);
+}
+
+static void fill_cases(void)
+{
+    static const struct slice tags[] = {{"{\"customer\": \"ada\", \"region\": \"eu\"}", 35},
+                                        {"{\"customer\": \"bob\", \"region\": \"eu\"}", 35}};
+    char saga[2][UUID_TEXT_BYTES];
+
+    for (uint32_t i = 0; i < 2; i++) {
+        struct turn turn = {0};
+
+        turn_start(&turn, host_saga(5), 0, i == 0 ? "trip-8" : "trip-9");
+        turn.append.namespace = turn.start.namespace = SLICE("filtered");
+        turn.start.saga_name = i == 0 ? SLICE("trip") : SLICE("order");
+        turn.start.tags = tags[i];
+        host_append(&host, store, &turn);
+        assert_int_equal(turn.append.code, ERR_OK);
+        uuid_text(&turn.append.saga.uuid, saga[i]);
+    }
+    host_sql(&host,
+             "insert into sagad.escalation (shard, number, saga, namespace, opened_at, step, reason, body)"
+             " select 5, 5 + 64 * n, case when n %% 2 = 0 then '%s'::uuid else '%s'::uuid end, 'filtered',"
+             " timestamptz '2026-01-31 09:00:00Z' + n * interval '1 s', case when n < 5 then 'pay' end, case when n = 3"
+             " then 'stuck' else 'unknown' end, convert_to(case when n = 6 then '{}' else json_build_object('cost',"
+             " n * 100, 'evidence', json_build_object('tool', 'bank' || n %% 3, 'last_error', 'http-500'))::text end,"
+             " 'UTF8') from generate_series(1, 6) as n",
+             saga[0], saga[1]);
+}
+
+/* 1 to 6, a second apart: the even ones of trip-8, the odd ones of trip-9; tools bank0 to bank2; the last has none. */
+static void questions_are_filtered_by_what_they_are_about(void **state)
+{
+    static const struct slice one = {"bank1", 5}, two[] = {{"bank1", 5}, {"bank2", 5}}, none = {"", 0};
+    static const struct slice trip = {"trip", 4}, pay = {"pay", 3}, stuck = {"stuck", 5}, error = {"http-500", 8};
+    static const struct slice ada = {"{\"customer\":\"ada\"}", 18}, cs = {"{\"region\":\"eu\"}", 15};
+    static const struct slice other = {"{\"customer\":\"ada\",\"region\":\"us\"}", 32};
+
+    (void)state;
+    fill_cases();
+    fits((struct question_filter){0}, "6 5 4 3 2 1");
+    fits((struct question_filter){.tools = &one, .tool_count = 1}, "4 1");
+    fits((struct question_filter){.tools = two, .tool_count = 2}, "5 4 2 1");
+    fits((struct question_filter){.tools = &none, .tool_count = 1}, "6");
+    fits((struct question_filter){.sagas = &trip, .saga_count = 1}, "6 4 2");
+    fits((struct question_filter){.steps = &pay, .step_count = 1}, "4 3 2 1");
+    fits((struct question_filter){.reasons = &stuck, .reason_count = 1}, "3");
+    fits((struct question_filter){.errors = &error, .error_count = 1}, "5 4 3 2 1");
+    fits((struct question_filter){.tags = &ada, .tag_count = 1}, "6 4 2");
+    fits((struct question_filter){.tags = &cs, .tag_count = 1}, "6 5 4 3 2 1");
+    fits((struct question_filter){.tags = &other, .tag_count = 1}, "");
+    fits((struct question_filter){.has_cost = true, .cost_above = 300}, "5 4");
+    fits((struct question_filter){.since_ms = 1769850003000, .until_ms = 1769850005000}, "4 3");
+    fits((struct question_filter){.tools = &one, .tool_count = 1, .sagas = &trip, .saga_count = 1}, "4");
+}
+
+/* The last that was looked at comes whether or not it fits, so that nobody takes the page for all there is. */
+static void a_list_says_how_far_it_looked(void **state)
+{
+    static const struct slice one = {"bank1", 5};
+    struct list_questions list = {.namespace = SLICE("filtered"),
+                                  .limit = 50,
+                                  .open_only = true,
+                                  .looked_max = 4,
+                                  .filter = {.tools = &one, .tool_count = 1}};
+
+    (void)state;
+    assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
+    assert_int_equal(list.count, 1);
+    assert_true(list.has_edge && list.edge == 3 * 64 + 5);
+    list.before = list.edge;
+    list.before_ms = list.edge_ms;
+    assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
+    assert_int_equal(list.count, 1);
+    assert_int_equal(list.rows[0].number, 64 + 5);
+    assert_false(list.has_edge);
+    list.before = 0;
+    list.looked_max = 3;
+    assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
+    assert_true(list.count == 1 && list.has_edge && list.edge == list.rows[0].number); /* it fits, too */
+}
+
+static void questions_are_counted_in_groups(void **state)
+{
+    static const struct slice tag = {"customer", 8}, tools[] = {{"bank1", 5}, {"bank2", 5}};
+    const struct question_grouping by = {.tool = true, .tags = &tag, .tag_count = 1}, by_saga = {.saga = true};
+    struct list_questions list = {.namespace = SLICE("filtered"), .limit = 50, .open_only = true, .by = &by};
+
+    (void)state;
+    assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
+    assert_int_equal(list.count, 6); /* each case by itself: the newest first */
+    assert_true(list.groups[0].tool.ptr == NULL && slice_is(list.groups[0].tags, "[\"ada\"]"));
+    assert_int_equal(list.groups[0].costless, 1);
+    list.by = &by_saga;
+    list.filter = (struct question_filter){.tools = tools, .tool_count = 2};
+    assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
+    assert_int_equal(list.count, 2);
+    assert_true(slice_is(list.groups[0].saga, "order") && list.groups[0].count == 2 && list.groups[0].cost == 600);
+    assert_int_equal(list.groups[0].oldest_ms, 1769850001000);
+    assert_int_equal(list.groups[0].newest_ms, 1769850005000);
+    assert_true(slice_is(list.groups[1].saga, "trip") && list.groups[1].count == 2 && list.groups[1].cost == 600);
+    assert_false(list.has_edge);
+    list.looked_max = 4; /* the fourth is of bank0 and has a group of its own, which nobody is shown */
+    assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
+    assert_true(list.has_edge && list.edge_ms == 1769850003000);
+    assert_int_equal(list.count, 2);
+    assert_int_equal(list.groups[0].count, 1);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    host_start(&host, NULL);
+    arena_init(&arena, 64 * 1024);
+    store = host_store(&host, NULL);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    host_store_close(&host, store);
+    arena_fini(&arena);
+    host_stop(&host);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(questions_are_in_order_of_time_over_all_shards),
+        cmocka_unit_test(questions_are_filtered_by_what_they_are_about),
+        cmocka_unit_test(a_list_says_how_far_it_looked),
+        cmocka_unit_test(questions_are_counted_in_groups),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

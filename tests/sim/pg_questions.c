@@ -1,0 +1,400 @@
+/* Lists of what waits for a person: the newest of a namespace over all shards, filtered, and in groups. */
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "tests/sim/pg_statements.h"
+
+struct question { /* of either kind */
+    int64_t shard, number;
+    struct uuid saga;
+    struct slice body;
+    bool is_open;
+    int64_t opened_ms;
+    struct slice status, step, tool, reason, error;
+    bool has_cost;
+    int64_t cost;
+    const struct row_saga *of; /* NULL: it is gone */
+    bool fits, is_last;        /* of those that are looked at */
+};
+
+/* case_member(body, path) of migration 0019 */
+static struct slice member_of(struct slice body, const char *pointer)
+{
+    struct err err = {0};
+
+    return json_check(body, &json_limits_default, &err) == ERR_OK ? json_at(body, slice_of(pointer)) : SLICE_NONE;
+}
+
+static struct slice text_of(struct pg_call *call, struct slice body, const char *pointer)
+{
+    struct slice value = member_of(body, pointer);
+
+    return json_type(value) == JSON_STRING ? json_string(value, call->arena) : SLICE_NONE;
+}
+
+static void put_question(struct pg_call *call, const struct question *question)
+{
+    const struct row_saga *saga = question->of;
+
+    put_int(call, question->number);
+    put_uuid(call, &question->saga);
+    put_bytes(call, question->body);
+    put_int(call, question->is_open);
+    put_time_ms(call, question->opened_ms);
+    put_bytes(call, saga ? saga->name : SLICE_NONE);
+    put_bytes(call, saga ? saga->business_id : SLICE_NONE);
+    put_bytes(call, saga ? saga->tags : SLICE_NONE);
+    put_bytes(call, saga ? saga->started_by : SLICE_NONE);
+    put_int(call, question->fits);
+    put_int(call, question->is_last);
+    put_row_end(call);
+}
+
+static int by_time_down(const void *left, const void *right)
+{
+    const struct question *a = left, *b = right;
+
+    if (a->opened_ms != b->opened_ms) {
+        return a->opened_ms < b->opened_ms ? 1 : -1;
+    }
+    return a->number < b->number ? 1 : a->number > b->number ? -1 : 0;
+}
+
+/* NULL: it is not there, or of another namespace. */
+static const struct question *question_of(struct pg_call *call, enum pg_table table, struct pg_row *row,
+                                          struct slice namespace, struct question *out)
+{
+    const void *seen = pg_see(call, row);
+
+    if (!seen) {
+        return NULL;
+    }
+    if (table == PG_ESCALATION) {
+        const struct row_escalation *e = seen;
+
+        *out = (struct question){.shard = e->shard,
+                                 .number = e->number,
+                                 .saga = e->saga,
+                                 .body = e->body,
+                                 .is_open = !e->is_resolved,
+                                 .opened_ms = e->opened_ms,
+                                 .status = e->is_resolved ? SLICE("resolved") : SLICE("open"),
+                                 .step = e->step,
+                                 .tool = text_of(call, e->body, "/evidence/tool"),
+                                 .reason = e->reason,
+                                 .error = text_of(call, e->body, "/evidence/last_error")};
+        out->has_cost = json_i64(member_of(e->body, "/cost"), &out->cost);
+    } else {
+        const struct row_approval *a = seen;
+
+        *out = (struct question){.shard = a->shard,
+                                 .number = a->number,
+                                 .saga = a->saga,
+                                 .body = a->body,
+                                 .is_open = !a->has_ended,
+                                 .opened_ms = a->opened_ms,
+                                 .status = a->status,
+                                 .step = a->step};
+    }
+    out->of = pg_saga(call, saga_id_shard((struct saga_id){out->saga}), out->saga);
+    out->fits = true;
+    return slice_equal(table == PG_ESCALATION ? ((const struct row_escalation *)seen)->namespace
+                                              : ((const struct row_approval *)seen)->namespace,
+                       namespace)
+               ? out
+               : NULL;
+}
+
+/* --- which fit --- */
+
+static bool is_one_of(struct pg_call *call, int arg, struct slice value)
+{
+    size_t count = arg_count(call, arg);
+
+    for (size_t i = 0; i < count; i++) {
+        if (slice_equal(item_bytes(call, arg, i), value.ptr ? value : SLICE(""))) {
+            return true;
+        }
+    }
+    return count == 0;
+}
+
+/* saga.tags @> wanted: objects of texts */
+static bool holds_tags(struct pg_call *call, const struct row_saga *saga, struct slice wanted)
+{
+    struct json_walk walk = json_walk(wanted);
+    struct slice name, value;
+
+    while (json_next_member(&walk, &name, &value)) {
+        struct slice own = pg_tag_of(call, saga->tags, name);
+
+        if (!own.ptr || !slice_equal(own, json_string(value, call->arena))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool has_wanted_tags(struct pg_call *call, const struct row_saga *saga)
+{
+    size_t count = arg_count(call, 13);
+
+    for (size_t i = 0; i < count && saga && saga->tags.ptr; i++) {
+        if (holds_tags(call, saga, item_bytes(call, 13, i))) {
+            return true;
+        }
+    }
+    return count == 0;
+}
+
+static bool question_fits(struct pg_call *call, const struct question *question)
+{
+    return is_one_of(call, 7, question->status) && is_one_of(call, 8, question->tool) &&
+           is_one_of(call, 9, question->of ? question->of->name : SLICE_NONE) && is_one_of(call, 10, question->step) &&
+           is_one_of(call, 11, question->reason) && is_one_of(call, 12, question->error) &&
+           has_wanted_tags(call, question->of) &&
+           (arg_is_null(call, 14) || (question->has_cost && question->cost > arg_int(call, 14)));
+}
+
+static bool is_in_time(struct pg_call *call, int64_t opened_ms)
+{
+    return (arg_is_null(call, 5) || opened_ms >= arg_time_ms(call, 5)) &&
+           (arg_is_null(call, 6) || opened_ms < arg_time_ms(call, 6));
+}
+
+/* Those that are looked at and fit, and the last that is looked at. */
+static struct question *find_questions(struct pg_call *call, enum pg_table table, bool open_only, size_t *count)
+{
+    const struct question before = {.opened_ms = arg_is_null(call, 0) ? INT64_MAX : arg_time_ms(call, 0),
+                                    .number = arg_is_null(call, 1) ? 0 : arg_int(call, 1)};
+    struct slice namespace = arg_bytes(call, 2);
+    const struct row_escalation first_escalation = {.shard = INT16_MIN, .number = INT64_MIN};
+    const struct row_approval first_approval = {.shard = INT16_MIN, .number = INT64_MIN};
+    const void *from = table == PG_ESCALATION ? (const void *)&first_escalation : (const void *)&first_approval;
+    struct question *found = NULL, question;
+    size_t n = 0, all = 0;
+
+    for (struct pg_row *row = pg_first(call, table, from); row; row = pg_next(call, table, row)) {
+        all++;
+    }
+    found = arena_array(call->arena, all + 1, sizeof(*found));
+    for (struct pg_row *row = pg_first(call, table, from); row; row = pg_next(call, table, row)) {
+        if (question_of(call, table, row, namespace, &question) && by_time_down(&question, &before) > 0 &&
+            is_in_time(call, question.opened_ms) && (!open_only || question.is_open)) {
+            found[n++] = question;
+        }
+    }
+    qsort(found, n, sizeof(*found), by_time_down);
+    *count = 0;
+    for (size_t i = 0; i < n && (int64_t)i < arg_int(call, 4); i++) {
+        found[i].fits = question_fits(call, &found[i]);
+        found[i].is_last = (int64_t)i + 1 == arg_int(call, 4);
+        if (found[i].fits || found[i].is_last) {
+            found[(*count)++] = found[i];
+        }
+    }
+    return found;
+}
+
+/* --- the page --- */
+
+static enum pg_progress list_questions(struct pg_call *call, enum pg_table table, bool open_only)
+{
+    size_t count = 0;
+    const struct question *found = find_questions(call, table, open_only, &count);
+
+    for (size_t i = 0; i < count && (int64_t)i < arg_int(call, 3); i++) {
+        put_question(call, &found[i]);
+    }
+    return PG_DONE;
+}
+
+/* --- groups --- */
+
+enum { GROUP_KEYS = 6 };
+
+struct group {
+    bool fits, has_last;
+    struct slice keys[GROUP_KEYS]; /* tool, saga, step, reason, error, tags */
+    int64_t count, oldest_ms, newest_ms, cost, costless, number;
+};
+
+/* array_to_json() of the values of the tags in $21 */
+static struct slice tag_values(struct pg_call *call, const struct row_saga *saga)
+{
+    struct buffer out;
+    struct slice text;
+
+    if (arg_count(call, 20) == 0) {
+        return SLICE_NONE;
+    }
+    buffer_init(&out, 1 << 20);
+    for (size_t i = 0; i < arg_count(call, 20); i++) {
+        struct slice value = saga && saga->tags.ptr ? pg_tag_of(call, saga->tags, item_bytes(call, 20, i)) : SLICE_NONE;
+
+        buffer_put_char(&out, i > 0 ? ',' : '[');
+        if (value.ptr) {
+            pg_escape_json(&out, value);
+        } else {
+            buffer_put_text(&out, "null");
+        }
+    }
+    buffer_put_char(&out, ']');
+    text = arena_slice(call->arena, buffer_slice(&out));
+    buffer_fini(&out);
+    return text;
+}
+
+static struct group group_of(struct pg_call *call, const struct question *question)
+{
+    const struct slice keys[GROUP_KEYS] = {question->tool, question->of ? question->of->name : SLICE_NONE,
+                                           question->step, question->reason, question->error};
+    struct group group = {.fits = question->fits};
+
+    for (int i = 0; i < GROUP_KEYS - 1; i++) {
+        group.keys[i] = arg_int(call, 15 + i) ? keys[i] : SLICE_NONE;
+    }
+    group.keys[GROUP_KEYS - 1] = tag_values(call, question->of);
+    return group;
+}
+
+static bool is_same_group(const struct group *a, const struct group *b)
+{
+    bool same = a->fits == b->fits;
+
+    for (int i = 0; i < GROUP_KEYS; i++) {
+        same = same && !a->keys[i].ptr == !b->keys[i].ptr && slice_equal(a->keys[i], b->keys[i]);
+    }
+    return same;
+}
+
+static void group_add(struct group *group, const struct question *question)
+{
+    group->oldest_ms =
+        group->count == 0 || question->opened_ms < group->oldest_ms ? question->opened_ms : group->oldest_ms;
+    group->newest_ms = question->opened_ms > group->newest_ms ? question->opened_ms : group->newest_ms;
+    group->number = question->number > group->number ? question->number : group->number;
+    group->cost += question->cost;
+    group->costless += question->cost == 0;
+    group->has_last = group->has_last || question->is_last;
+    group->count++;
+}
+
+static int by_count_down(const void *left, const void *right)
+{
+    const struct group *a = left, *b = right;
+
+    if (a->fits != b->fits) {
+        return a->fits ? 1 : -1;
+    }
+    if (a->count != b->count) {
+        return a->count < b->count ? 1 : -1;
+    }
+    return a->number < b->number ? 1 : a->number > b->number ? -1 : 0;
+}
+
+static void put_group(struct pg_call *call, const struct group *group)
+{
+    put_int(call, group->fits);
+    for (int i = 0; i < GROUP_KEYS; i++) {
+        put_bytes(call, group->keys[i]);
+    }
+    put_int(call, group->count);
+    put_time_ms(call, group->oldest_ms);
+    put_time_ms(call, group->newest_ms);
+    put_int(call, group->cost);
+    put_int(call, group->costless);
+    put_int(call, group->has_last);
+    put_row_end(call);
+}
+
+static enum pg_progress group_questions(struct pg_call *call, enum pg_table table, bool open_only)
+{
+    size_t count = 0, n = 0;
+    const struct question *found = find_questions(call, table, open_only, &count);
+    struct group *groups = arena_array(call->arena, count + 1, sizeof(*groups));
+
+    for (size_t i = 0; i < count; i++) {
+        struct group group = group_of(call, &found[i]);
+        size_t at = 0;
+
+        while (at < n && !is_same_group(&groups[at], &group)) {
+            at++;
+        }
+        if (at == n) {
+            groups[n++] = group;
+        }
+        group_add(&groups[at], &found[i]);
+    }
+    qsort(groups, n, sizeof(*groups), by_count_down);
+    for (size_t i = 0; i < n && (int64_t)i < arg_int(call, 3); i++) {
+        put_group(call, &groups[i]);
+    }
+    return PG_DONE;
+}
+
+/* --- the statements --- */
+
+enum pg_progress pg_statement_escalation_list(struct pg_call *call)
+{
+    return list_questions(call, PG_ESCALATION, false);
+}
+
+enum pg_progress pg_statement_escalation_list_open(struct pg_call *call)
+{
+    return list_questions(call, PG_ESCALATION, true);
+}
+
+enum pg_progress pg_statement_escalation_sum(struct pg_call *call)
+{
+    return group_questions(call, PG_ESCALATION, false);
+}
+
+enum pg_progress pg_statement_escalation_sum_open(struct pg_call *call)
+{
+    return group_questions(call, PG_ESCALATION, true);
+}
+
+enum pg_progress pg_statement_approval_list(struct pg_call *call)
+{
+    return list_questions(call, PG_APPROVAL, false);
+}
+
+enum pg_progress pg_statement_approval_list_open(struct pg_call *call)
+{
+    return list_questions(call, PG_APPROVAL, true);
+}
+
+enum pg_progress pg_statement_approval_sum(struct pg_call *call)
+{
+    return group_questions(call, PG_APPROVAL, false);
+}
+
+enum pg_progress pg_statement_approval_sum_open(struct pg_call *call)
+{
+    return group_questions(call, PG_APPROVAL, true);
+}
+
+static enum pg_progress one_question(struct pg_call *call, enum pg_table table, struct pg_row *row)
+{
+    struct question question;
+
+    if (question_of(call, table, row, arg_bytes(call, 2), &question)) {
+        put_question(call, &question);
+    }
+    return PG_DONE;
+}
+
+enum pg_progress pg_statement_escalation_one(struct pg_call *call)
+{
+    const struct row_escalation key = {.shard = arg_int(call, 0), .number = arg_int(call, 1)};
+
+    return one_question(call, PG_ESCALATION, pg_find(call, PG_ESCALATION, &key));
+}
+
+enum pg_progress pg_statement_approval_one(struct pg_call *call)
+{
+    const struct row_approval key = {.shard = arg_int(call, 0), .number = arg_int(call, 1)};
+
+    return one_question(call, PG_APPROVAL, pg_find(call, PG_APPROVAL, &key));
+}
