@@ -192,6 +192,22 @@ static const struct program_case cases[] = {
      "N  SAGA      BUSINESS ID        STEP  TOOL             REASON   ERROR    COST      OPENED\n"
      "1  checkout  order-2026-000042  one   payments.charge  unknown  timeout  12500000  "},
     {"escalations --all", 0, "  STATUS\n"},
+    {"cases --tool payments.charge --error timeout,http-500 --step '' --opened-since 1h --cost-above 5", 0, "checkout"},
+    {"cases --tag customer=ada --tag customer=bob --tag region=eu -o name", 0, "1\n"},
+    {"cases --tag ada", 2, "NAME=VALUE"},
+    {"cases --cost-above some", 1, "whole number"},
+    {"cases --opened-since yesterday", 2, "an age such as 2h"},
+    {"cases --group-by tool,error", 0, "tool             error    count  cost         without cost  oldest"},
+    {"cases --group-by tool,error", 0, "\npayments.charge  timeout  312    41300000000  2             "},
+    {"cases --group-by tool,error -o csv", 0,
+     "\"tool\",\"error\",\"count\",\"cost\",\"without cost\",\"oldest\",\"newest\"\n"
+     "\"payments.charge\",\"timeout\",\"312\",\"41300000000\",\"2\",\"2026-01-31T02:14:00.000Z\","},
+    {"cases --group-by tool,error --cost-above 3", 0, "since 2026-01-31T09:00:00.000Z"},
+    {"cases --group-by tool -o name", 2, "groups have no names"},
+    {"cases -o csv", 0, "\"n\",\"status\",\"saga_name\",\"business_id\""},
+    {"cases -o csv", 0, "\n\"1\",\"open\",\"checkout\",\"order-2026-000042\""},
+    {"approvals -o csv", 2, "yaml or name"},
+    {"cases 1", 0, "tries again"},
     {"escalations 1", 0, "tries again"},
     {"resolve 1 retry --note back", 0, "resolved"},
     {"resolve 1 retry --note back", 4, "resolved before"},
@@ -236,7 +252,8 @@ static void fits(const char *arguments, size_t columns)
 
 static void tables_fit_a_terminal_of_80_columns(void **state)
 {
-    static const char *const commands[] = {"escalations", "escalations --all", "approvals --all", "stats"};
+    static const char *const commands[] = {"escalations", "cases --group-by tool,error", "escalations --all",
+                                           "approvals --all", "stats"};
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(commands); i++) {

@@ -7,19 +7,29 @@
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/output.h"
+#include "tools/sagactl/query.h"
 
-const char help_escalations[] = "sagactl escalations [N] [--status open|resolved|all] [--limit N] [--cursor C]\n"
+const char help_escalations[] = "sagactl cases [N] [FILTERS] [--group-by KEYS] [--limit N] [--cursor C]\n"
                                 "\n"
-                                "Lists what waits for a person, newest first (--status: what was resolved, or\n"
-                                "both; --all is --status all), or shows one with its evidence and what each verb would "
-                                "do. BUSINESS ID is the id of\n"
-                                "the saga where it has no business id; COST is what the operation has cost, in\n"
-                                "micros. On a narrow terminal (or with COLUMNS) long texts are cut; -o json has\n"
-                                "all of them.\n"
+                                "Lists what waits for a person (an escalation is a case), newest first; or counts\n"
+                                "the cases, the largest group first; or shows one with its evidence and what each\n"
+                                "verb would do. BUSINESS ID is the id of the saga where it has no business id;\n"
+                                "COST is what the operation has cost, in micros. On a narrow terminal (or with\n"
+                                "COLUMNS) long texts are cut; -o json and -o csv have all of them.\n"
                                 "\n"
-                                "  sagactl escalations\n"
-                                "  sagactl escalations --status resolved\n"
-                                "  sagactl escalations 7\n";
+                                "  --status open|resolved|all   open without it; --all is --status all\n"
+                                "  --tool, --saga, --step, --reason, --error   one or more, with commas between;\n"
+                                "                               an empty value: those that have none\n"
+                                "  --tag NAME=VALUE             of the saga; may be given several times: one of the\n"
+                                "                               values of each name\n"
+                                "  --opened-since T, --opened-until T   an instant, or an age such as 2h\n"
+                                "  --cost-above MICROS\n"
+                                "  --group-by KEYS              tool, saga, step, reason, error, tag.NAME\n"
+                                "\n"
+                                "  sagactl cases\n"
+                                "  sagactl cases --group-by tool,error\n"
+                                "  sagactl cases --tool card.pay --error timeout --opened-since 1h -o csv\n"
+                                "  sagactl cases 7\n";
 
 const char help_resolve[] = "sagactl resolve N... --as happened|not_happened|undone --note TEXT\n"
                             "                [--then retry] [--result JSON] [--yes]\n"
@@ -118,18 +128,144 @@ static void print_many(struct ctl *ctl, struct slice answer, bool all)
     table_print(&table, 0);
 }
 
+/* For programs: members under the names that the API gives them. */
+static void print_sheet(struct ctl *ctl, struct slice answer)
+{
+    static const char *const members[] = {"n",         "status",      "saga_name", "business_id", "saga",   "step",
+                                          "operation", "tool",        "reason",    "error",       "detail", "cost",
+                                          "opened_at", "resolved_at", "tags",      NULL};
+    struct json_walk walk = json_walk(json_member(answer, "items"));
+    struct table table;
+    struct slice item;
+
+    table_init(&table, ctl, members);
+    while (json_next_element(&walk, &item)) {
+        struct cell *row = table_row(&table);
+
+        for (size_t i = 0; members[i]; i++) {
+            row[i].text = show_member(ctl, item, members[i]);
+        }
+    }
+    table_print(&table, 0);
+}
+
+/* A column for each key, as they were asked for. */
+static void print_groups(struct ctl *ctl, struct slice answer, const char *group_by)
+{
+    static const char *const counts[] = {"count", "cost", "without cost", "oldest", "newest"};
+    const char *titles[TABLE_COLUMNS_MAX + 1] = {NULL};
+    struct json_walk walk = json_walk(json_member(answer, "items"));
+    struct table table;
+    struct slice item, rest = slice_of(group_by);
+    size_t keys = 0;
+
+    while (rest.ptr && keys + COUNT_OF(counts) < TABLE_COLUMNS_MAX) {
+        const char *comma = memchr(rest.ptr, ',', rest.len);
+        size_t len = comma ? (size_t)(comma - rest.ptr) : rest.len;
+
+        titles[keys++] = arena_text(&ctl->arena, (struct slice){rest.ptr, len});
+        rest = comma ? (struct slice){comma + 1, rest.len - len - 1} : SLICE_NONE;
+    }
+    memcpy(titles + keys, counts, sizeof(counts));
+    table_init(&table, ctl, titles);
+    table.flexible = BIT(keys) - 1;
+    while (json_next_element(&walk, &item)) {
+        struct cell *row = table_row(&table);
+        bool csv = ctl->output == OUTPUT_CSV;
+
+        for (size_t i = 0; i < keys; i++) {
+            row[i].text = show_member(ctl, json_member(item, "group"), titles[i]);
+        }
+        row[keys].text = show_member(ctl, item, "count");
+        row[keys + 1].text = show_member(ctl, json_element(json_member(item, "costs"), 0), "micros");
+        row[keys + 2].text = show_member(ctl, item, "without_cost");
+        row[keys + 3].text = csv ? show_member(ctl, item, "oldest") : show_age(ctl, item, "oldest");
+        row[keys + 4].text = csv ? show_member(ctl, item, "newest") : show_age(ctl, item, "newest");
+    }
+    table_print(&table, 0);
+}
+
+struct case_options {
+    const char *status, *tool, *saga, *step, *reason, *error, *since, *until, *cost_above, *group_by, *limit, *cursor;
+    struct option_values tags;
+};
+
+static bool put_cases(struct ctl *ctl, const struct case_options *o, struct buffer *path)
+{
+    bool ok = true;
+
+    buffer_printf(path, "/v1/escalations?limit=%.*s", SLICE_ARG(url_escape(slice_of(o->limit), &ctl->arena)));
+    for (size_t i = 0; ok && i < o->tags.count; i++) {
+        ok = query_put_tag(ctl, path, o->tags.items[i]);
+    }
+    return ok && query_put(ctl, path, "status", o->status) && query_put(ctl, path, "tool", o->tool) &&
+           query_put(ctl, path, "saga", o->saga) && query_put(ctl, path, "step", o->step) &&
+           query_put(ctl, path, "reason", o->reason) && query_put(ctl, path, "error", o->error) &&
+           query_put_time(ctl, path, "since", o->since) && query_put_time(ctl, path, "until", o->until) &&
+           query_put(ctl, path, "cost_above", o->cost_above) && query_put(ctl, path, "group_by", o->group_by) &&
+           query_put(ctl, path, "cursor", o->cursor);
+}
+
+static int list_cases(struct ctl *ctl, const struct case_options *o)
+{
+    struct answer answer;
+    struct buffer path;
+    int code = EXIT_USAGE;
+
+    buffer_init(&path, 65536);
+    if (put_cases(ctl, o, &path)) {
+        code = client_get(ctl, buffer_slice(&path), &ctl->arena, &answer);
+    }
+    buffer_fini(&path);
+    if (code != EXIT_OK || (print_items(ctl, answer.body, "n"))) {
+        return code;
+    }
+    if (o->group_by) {
+        print_groups(ctl, answer.body, o->group_by);
+    } else if (ctl->output == OUTPUT_CSV) {
+        print_sheet(ctl, answer.body);
+    } else {
+        print_many(ctl, answer.body, strcmp(o->status, "open") != 0);
+    }
+    print_more(ctl, answer.body);
+    return code;
+}
+
+static int show_case(struct ctl *ctl, const char *number)
+{
+    struct answer answer;
+    int code = client_get(
+        ctl, arena_printf(&ctl->arena, "/v1/escalations/%.*s", SLICE_ARG(url_escape(slice_of(number), &ctl->arena))),
+        &ctl->arena, &answer);
+
+    if (code == EXIT_OK && ctl->output == OUTPUT_DATA) {
+        print_data(ctl, answer.body);
+    } else if (code == EXIT_OK) {
+        print_one(ctl, answer.body);
+    }
+    return code;
+}
+
 int cmd_escalations(struct ctl *ctl, int argc, char **argv)
 {
-    const char *limit = "50", *cursor = NULL, *status = "open";
+    struct case_options o = {.limit = "50", .status = "open"};
     bool all = false, helped = false;
     const struct option options[] = {{"--all", NULL, NULL, &all},
-                                     {"--status", &status, NULL, NULL},
-                                     {"--limit", &limit, NULL, NULL},
-                                     {"--cursor", &cursor, NULL, NULL},
+                                     {"--status", &o.status, NULL, NULL},
+                                     {"--tool", &o.tool, NULL, NULL},
+                                     {"--saga", &o.saga, NULL, NULL},
+                                     {"--step", &o.step, NULL, NULL},
+                                     {"--reason", &o.reason, NULL, NULL},
+                                     {"--error", &o.error, NULL, NULL},
+                                     {"--tag", NULL, &o.tags, NULL},
+                                     {"--opened-since", &o.since, NULL, NULL},
+                                     {"--opened-until", &o.until, NULL, NULL},
+                                     {"--cost-above", &o.cost_above, NULL, NULL},
+                                     {"--group-by", &o.group_by, NULL, NULL},
+                                     {"--limit", &o.limit, NULL, NULL},
+                                     {"--cursor", &o.cursor, NULL, NULL},
                                      {NULL, NULL, NULL, NULL}};
     struct arguments numbers;
-    struct answer answer;
-    int code;
 
     if (!options_read(ctl, argc, argv, options, &numbers, &helped) || helped) {
         return helped ? EXIT_OK : EXIT_USAGE;
@@ -137,28 +273,11 @@ int cmd_escalations(struct ctl *ctl, int argc, char **argv)
     if (numbers.count > 1) {
         return usage_error(ctl, "one number at most");
     }
-    if (numbers.count == 1) {
-        code = client_get(ctl,
-                          arena_printf(&ctl->arena, "/v1/escalations/%.*s",
-                                       SLICE_ARG(url_escape(slice_of(numbers.items[0]), &ctl->arena))),
-                          &ctl->arena, &answer);
-        if (code == EXIT_OK && ctl->output == OUTPUT_DATA) {
-            print_data(ctl, answer.body);
-        } else if (code == EXIT_OK) {
-            print_one(ctl, answer.body);
-        }
-        return code;
+    if (o.group_by && ctl->output == OUTPUT_NAME) {
+        return usage_error(ctl, "groups have no names: leave out -o name or --group-by");
     }
-    code = client_get(ctl,
-                      arena_printf(&ctl->arena, "/v1/escalations?limit=%s&status=%.*s%s%s", limit,
-                                   SLICE_ARG(url_escape(slice_of(all ? "all" : status), &ctl->arena)),
-                                   cursor ? "&cursor=" : "", cursor ? cursor : ""),
-                      &ctl->arena, &answer);
-    if (code == EXIT_OK && !print_items(ctl, answer.body, "n")) {
-        print_many(ctl, answer.body, all || strcmp(status, "open") != 0);
-        print_more(ctl, answer.body);
-    }
-    return code;
+    o.status = all ? "all" : o.status;
+    return numbers.count == 1 ? show_case(ctl, numbers.items[0]) : list_cases(ctl, &o);
 }
 
 struct resolve_options {

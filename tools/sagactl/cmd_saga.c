@@ -5,6 +5,7 @@
 #include "base/instant.h"
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/output.h"
+#include "tools/sagactl/query.h"
 #include "tools/sagactl/saga_end.h"
 #include "tools/sagactl/saga_name.h"
 
@@ -198,33 +199,6 @@ int cmd_start(struct ctl *ctl, int argc, char **argv)
 
 /* --- list --- */
 
-static bool put_query(struct ctl *ctl, struct buffer *path, const char *name, const char *value)
-{
-    if (value) {
-        buffer_printf(path, "&%s=%.*s", name, SLICE_ARG(url_escape(slice_of(value), &ctl->arena)));
-    }
-    return true;
-}
-
-static bool put_time(struct ctl *ctl, struct buffer *path, const char *name, const char *value)
-{
-    char instant[INSTANT_TEXT_BYTES];
-    int64_t ms = 0;
-
-    if (!value) {
-        return true;
-    }
-    if (duration_parse(slice_of(value), &ms)) {
-        ms = now_ms() - ms;
-    } else if (!instant_parse(slice_of(value), &ms)) {
-        (void)usage_error(ctl, "--%s is an instant such as 2026-01-31T09:00:00Z or an age such as 2h, not \"%s\"", name,
-                          value);
-        return false;
-    }
-    instant_text(ms, instant);
-    return put_query(ctl, path, name, instant);
-}
-
 static void print_sagas(struct ctl *ctl, struct slice answer)
 {
     static const char *const titles[] = {"ID", "SAGA", "STATUS", "BUSINESS ID", "STARTED", "TOOK", NULL};
@@ -259,21 +233,11 @@ struct list_options {
 static bool put_list(struct ctl *ctl, const struct list_options *o, struct buffer *path)
 {
     buffer_printf(path, "/v1/sagas?limit=%s", o->limit);
-    if (o->tag) {
-        const char *equals = strchr(o->tag, '=');
-
-        if (!equals || equals == o->tag) {
-            (void)usage_error(ctl, "--tag is NAME=VALUE, not \"%s\"", o->tag);
-            return false;
-        }
-        buffer_printf(path, "&tag.%.*s=%.*s",
-                      SLICE_ARG(url_escape((struct slice){o->tag, (size_t)(equals - o->tag)}, &ctl->arena)),
-                      SLICE_ARG(url_escape(slice_of(equals + 1), &ctl->arena)));
-    }
-    return put_query(ctl, path, "status", o->status) && put_query(ctl, path, "saga", o->saga) &&
-           put_query(ctl, path, "business_id", o->id) && put_query(ctl, path, "step", o->step) &&
-           put_query(ctl, path, "error", o->error) && put_query(ctl, path, "cursor", o->cursor) &&
-           put_time(ctl, path, "since", o->since) && put_time(ctl, path, "until", o->until);
+    return query_put_tag(ctl, path, o->tag) && query_put(ctl, path, "status", o->status) &&
+           query_put(ctl, path, "saga", o->saga) && query_put(ctl, path, "business_id", o->id) &&
+           query_put(ctl, path, "step", o->step) && query_put(ctl, path, "error", o->error) &&
+           query_put(ctl, path, "cursor", o->cursor) && query_put_time(ctl, path, "since", o->since) &&
+           query_put_time(ctl, path, "until", o->until);
 }
 
 int cmd_list(struct ctl *ctl, int argc, char **argv)

@@ -25,7 +25,7 @@ enum {
     EXIT_NEEDS_PERSON = 9
 };
 
-enum output { OUTPUT_TABLE, OUTPUT_DATA /* the whole answer, for programs */, OUTPUT_NAME };
+enum output { OUTPUT_TABLE, OUTPUT_DATA /* the whole answer, for programs */, OUTPUT_NAME, OUTPUT_CSV };
 
 #define SERVER_DEFAULT "http://127.0.0.1:8077"
 
@@ -64,6 +64,7 @@ struct command {
     int (*run)(struct ctl *ctl, int argc, char **argv); /* argv[0] is the first argument behind the name */
     bool can_watch;                                     /* takes --watch */
     bool is_live;                                       /* is watched at a terminal, without being asked */
+    bool has_csv;                                       /* takes -o csv: its table, with all columns */
 };
 
 extern const struct command commands[]; /* ends with a NULL name */

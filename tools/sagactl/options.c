@@ -151,16 +151,15 @@ static bool finish_output(struct ctl *ctl)
         const char *name;
         enum output output;
         bool yaml, wide;
-    } outputs[] = {{"table", OUTPUT_TABLE, false, false},
-                   {"wide", OUTPUT_TABLE, false, true},
-                   {"json", OUTPUT_DATA, false, false},
-                   {"yaml", OUTPUT_DATA, true, false},
-                   {"name", OUTPUT_NAME, false, false}};
+    } outputs[] = {{"table", OUTPUT_TABLE, false, false}, {"wide", OUTPUT_TABLE, false, true},
+                   {"json", OUTPUT_DATA, false, false},   {"yaml", OUTPUT_DATA, true, false},
+                   {"name", OUTPUT_NAME, false, false},   {"csv", OUTPUT_CSV, false, false}};
+    bool has_csv = ctl->command && ctl->command->has_csv;
     const char *name = globals.output ? globals.output : globals.jq ? "json" : "table";
     struct err err = {0};
 
     for (size_t i = 0; i < COUNT_OF(outputs); i++) {
-        if (strcmp(name, outputs[i].name) == 0) {
+        if (strcmp(name, outputs[i].name) == 0 && (outputs[i].output != OUTPUT_CSV || has_csv)) {
             ctl->output = outputs[i].output;
             ctl->yaml = outputs[i].yaml;
             ctl->wide = outputs[i].wide;
@@ -168,7 +167,8 @@ static bool finish_output(struct ctl *ctl)
             break;
         }
         if (i + 1 == COUNT_OF(outputs)) {
-            (void)usage_error(ctl, "-o is table, wide, json, yaml or name, not \"%s\"", name);
+            (void)usage_error(ctl, "-o is table, wide, json, yaml%s name, not \"%s\"", has_csv ? ", csv or" : " or",
+                              name);
             return false;
         }
     }

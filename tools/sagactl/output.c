@@ -220,11 +220,32 @@ static unsigned table_fit(const struct table *table, size_t indent, size_t *widt
     return gone;
 }
 
+/* As RFC 4180 has it, but for the ends of lines. */
+static void print_csv(const struct table *table)
+{
+    for (size_t r = 0; r <= table->rows; r++) {
+        for (size_t c = 0; c < table->columns; c++) {
+            struct slice text = cell_at(table, r, c).text;
+
+            (void)printf("%s", c > 0 ? ",\"" : "\"");
+            for (size_t i = 0; i < text.len; i++) {
+                (void)printf(text.ptr[i] == '"' ? "\"\"" : "%c", text.ptr[i]);
+            }
+            (void)printf("\"");
+        }
+        (void)putchar('\n');
+    }
+}
+
 void table_print(const struct table *table, int indent)
 {
     size_t widths[TABLE_COLUMNS_MAX] = {0};
     bool has_titles = table->titles[0][0] != '\0';
 
+    if (table->ctl->output == OUTPUT_CSV) {
+        print_csv(table);
+        return;
+    }
     for (size_t c = 0; c < table->columns; c++) {
         widths[c] = text_width(slice_of(table->titles[c]));
         for (size_t r = 0; r < table->rows; r++) {
@@ -519,7 +540,7 @@ bool print_items(struct ctl *ctl, struct slice answer, const char *name)
         print_data(ctl, answer);
         return true;
     }
-    if (ctl->output == OUTPUT_TABLE) {
+    if (ctl->output != OUTPUT_NAME) {
         return false;
     }
     while (json_next_element(&walk, &item)) {
@@ -547,6 +568,11 @@ void print_more(struct ctl *ctl, struct slice answer)
 {
     struct slice cursor = show_member(ctl, answer, "next_cursor");
 
+    struct slice looked_to = show_member(ctl, answer, "looked_to");
+
+    if (looked_to.len > 0) {
+        (void)fprintf(stderr, "Looked at no more than those since %.*s.\n", SLICE_ARG(looked_to));
+    }
     if (cursor.len > 0) {
         (void)fprintf(stderr, "There are more: add --cursor %.*s\n", SLICE_ARG(cursor));
     }

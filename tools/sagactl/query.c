@@ -1,0 +1,52 @@
+/* Filters of lists as parts of a URL; see query.h. */
+#include "tools/sagactl/query.h"
+
+#include <string.h>
+
+#include "base/instant.h"
+#include "tools/sagactl/client.h"
+#include "tools/sagactl/saga_end.h"
+
+bool query_put(struct ctl *ctl, struct buffer *path, const char *name, const char *value)
+{
+    if (value) {
+        buffer_printf(path, "&%s=%.*s", name, SLICE_ARG(url_escape(slice_of(value), &ctl->arena)));
+    }
+    return true;
+}
+
+bool query_put_time(struct ctl *ctl, struct buffer *path, const char *name, const char *value)
+{
+    char instant[INSTANT_TEXT_BYTES];
+    int64_t ms = 0;
+
+    if (!value) {
+        return true;
+    }
+    if (duration_parse(slice_of(value), &ms)) {
+        ms = now_ms() - ms;
+    } else if (!instant_parse(slice_of(value), &ms)) {
+        (void)usage_error(ctl, "--%s is an instant such as 2026-01-31T09:00:00Z or an age such as 2h, not \"%s\"", name,
+                          value);
+        return false;
+    }
+    instant_text(ms, instant);
+    return query_put(ctl, path, name, instant);
+}
+
+bool query_put_tag(struct ctl *ctl, struct buffer *path, const char *tag)
+{
+    const char *equals = tag ? strchr(tag, '=') : NULL;
+
+    if (!tag) {
+        return true;
+    }
+    if (!equals || equals == tag) {
+        (void)usage_error(ctl, "--tag is NAME=VALUE, not \"%s\"", tag);
+        return false;
+    }
+    buffer_printf(path, "&tag.%.*s=%.*s",
+                  SLICE_ARG(url_escape((struct slice){tag, (size_t)(equals - tag)}, &ctl->arena)),
+                  SLICE_ARG(url_escape(slice_of(equals + 1), &ctl->arena)));
+    return true;
+}

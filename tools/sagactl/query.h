@@ -1,0 +1,14 @@
+/* Filters of lists as parts of a URL. False: a sentence was printed, leave with EXIT_USAGE. */
+#ifndef SAGACTL_QUERY_H
+#define SAGACTL_QUERY_H
+
+#include "tools/sagactl/command.h"
+
+/* "&name=value"; nothing where the value is NULL. */
+MUST_USE bool query_put(struct ctl *ctl, struct buffer *path, const char *name, const char *value);
+/* An instant, or an age such as 2h, which counts back from now. */
+MUST_USE bool query_put_time(struct ctl *ctl, struct buffer *path, const char *name, const char *value);
+/* NAME=VALUE, or NULL. */
+MUST_USE bool query_put_tag(struct ctl *ctl, struct buffer *path, const char *tag);
+
+#endif
