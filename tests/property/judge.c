@@ -148,7 +148,10 @@ static void on_resumed(struct run *run, const struct record *record)
     struct judge *judge = &run->judge;
     int64_t by_ms = record->at_ms - judge->paused_ms;
 
-    judge->is_paused = false;
+    if (!judge->is_paused && !judge->is_looping) {
+        return; /* what a loop had closed is open again */
+    }
+    judge->is_paused = judge->is_looping = false;
     judge->deadline_ms += judge->deadline_ms ? by_ms : 0;
     for (uint32_t i = 0; i < judge->count; i++) {
         judge->nodes[i].due_ms += judge->nodes[i].due_ms ? by_ms : 0;
@@ -163,7 +166,8 @@ void judge_record(struct run *run, const struct record *record)
     struct node *node = record->step == STEP_NONE || record->step >= judge->count ? NULL : &judge->nodes[record->step];
 
     run->tally->records[record->type]++;
-    if (judge->is_ended) {
+    if (judge->is_ended && !(judge->kind == SAGA_OPEN && record->type == RECORD_OPERATION_DUPLICATE) &&
+        record->type != RECORD_RUN_WOKEN) {
         run_violate(run, "%s after the end", record_type_name(record->type));
     }
     if (record->seq != ++judge->seq || (record->type == RECORD_SAGA_STARTED) != (record->seq == 1)) {
@@ -197,12 +201,15 @@ void judge_record(struct run *run, const struct record *record)
         return;
     case RECORD_STEP_COMPLETED:
         judge_completed(run, record);
+        judge_call_settled(run, record);
         return;
     case RECORD_STEP_FAILED:
         judge_failed(run, record);
+        judge_call_settled(run, record);
         return;
     case RECORD_STEP_SKIPPED:
         judge_skipped(run, record);
+        judge_call_settled(run, record);
         return;
     case RECORD_STEP_REOPENED:
         node->state = IS_SENT;
@@ -237,22 +244,29 @@ void judge_record(struct run *run, const struct record *record)
         judge->lock_taken++;
         return;
     case RECORD_STEP_LATE:
+        if (!record->error.len && node->things[DIRECTION_DO].effects == 0) {
+            run_violate(run, "%s happened after all, it says, and it did not", node->id);
+        }
+        judge_call_settled(run, record);
         node->is_doubted = record->error.len > 0;
         if (node->undo == UNDO_DONE) {
             node->undo = UNDO_FAILED;
         } else {
             node->state = IS_UNKNOWN;
+            node->joined_late = node->joined_late || (judge->is_planned && node->undo == UNDO_NONE);
             node->undo = judge->is_planned ? UNDO_PLANNED : node->undo;
         }
         return;
     case RECORD_STEP_UNDONE:
         judge_undone(run, record);
+        judge_call_settled(run, record);
         return;
     case RECORD_COMPENSATION_LATE:
         on_undo(run, record, UNDO_FAILED);
         return;
     case RECORD_SAGA_PAUSED:
-        judge->is_paused = true;
+        judge->is_paused = slice_is(record->reason, "operator");
+        judge->is_looping = !judge->is_paused;
         judge->paused_ms = record->at_ms;
         return;
     case RECORD_SAGA_RESUMED:
@@ -286,6 +300,9 @@ void judge_record(struct run *run, const struct record *record)
         return;
     case RECORD_ESCALATION_OPENED:
         judge->escalation = record->escalation;
+        if (slice_is(record->reason, "deadline") && record->at_ms < judge->deadline_ms) {
+            run_violate(run, "somebody is asked about a deadline that has not passed");
+        }
         if (judge->escalations++ > 0) {
             run_violate(run, "a second escalation is opened");
         }
@@ -302,19 +319,35 @@ void judge_record(struct run *run, const struct record *record)
     case RECORD_SAGA_ABANDONED:
         on_end(run, record);
         return;
-    case RECORD_STEP_CALLED: /* of agents' calls */
+    case RECORD_STEP_CALLED:
+        judge_called(run, record);
+        return;
     case RECORD_STEP_REPEATED:
+        judge_repeated(run, record);
+        return;
     case RECORD_OPERATION_DUPLICATE:
-    case RECORD_OPERATION_PRICED:
+        judge_duplicate(run, record);
+        return;
     case RECORD_OPERATION_EXPIRED:
+        judge_expired(run, record);
+        return;
     case RECORD_BYPASS_SIGNED:
+        judge_signed(run, record);
+        return;
     case RECORD_LOOP_TRIPPED:
+        judge_looped(run, record);
+        return;
     case RECORD_RUN_RESTED:
+        judge_rested(run);
+        return;
     case RECORD_RUN_WOKEN:
+        judge_woken(run);
+        return;
+    case RECORD_OPERATION_PRICED: /* by nobody here */
     case RECORD_TYPE_COUNT:
         break;
     }
-    run_violate(run, "%s in a defined saga", record_type_name(record->type));
+    run_violate(run, "%s, which nobody has brought about", record_type_name(record->type));
 }
 
 /* --- between two events --- */
@@ -349,7 +382,7 @@ static void judge_waits(struct run *run)
 void judge_rest(struct run *run)
 {
     struct judge *judge = &run->judge;
-    bool moves = false, waits = judge->is_paused;
+    bool moves = false, waits = judge->is_paused || (judge_is_open(judge) && !judge->is_failing);
 
     for (uint32_t i = 0; i < run->want_count; i++) {
         const struct want *want = &run->wants[i];

@@ -29,7 +29,7 @@ bool node_is_over(const struct node *node)
            (node->state == IS_FAILED && node->step->on_failure == ON_FAILURE_CONTINUE);
 }
 
-static uint64_t name_of(const char *id)
+uint64_t node_name_of(const char *id)
 {
     uint64_t name = UINT64_C(0xcbf29ce484222325);
 
@@ -50,7 +50,8 @@ static struct node *add_node(struct run *run, const struct sketch_saga *saga, ui
     node = &judge->nodes[judge->count++];
     *node = (struct node){
         .step = &saga->steps[member], .saga = saga, .parent = parent, .element = element, .member = member};
-    node->effect = node->step->kind == STEP_CALL ? kits[node->step->kit].effect : EFFECT_READ;
+    node->kit = &kits[node->step->kit];
+    node->effect = node->step->kind == STEP_CALL ? node->kit->effect : EFFECT_READ;
     if (element != ELEMENT_NONE) {
         id = arena_printf(&run->kept, "%s#%u", judge->nodes[parent].id, (unsigned)element);
     } else if (parent != NODE_NONE) {
@@ -59,7 +60,7 @@ static struct node *add_node(struct run *run, const struct sketch_saga *saga, ui
         id = slice_of(node->step->id);
     }
     node->id = id.ptr;
-    node->name = name_of(node->id);
+    node->name = node_name_of(node->id);
     return node;
 }
 
@@ -68,6 +69,7 @@ void judge_open(struct run *run)
     const struct sketch_saga *saga = &run->script->sketch.sagas[0];
 
     memset(&run->judge, 0, offsetof(struct judge, nodes));
+    run->judge.kind = run->script->sketch.kind;
     for (uint32_t i = 0; i < saga->step_count; i++) {
         (void)add_node(run, saga, i, NODE_NONE, ELEMENT_NONE);
     }
@@ -187,6 +189,12 @@ void judge_step_begins(struct run *run, uint32_t at)
     node->order = node->order ? node->order : ++run->judge.begun;
 }
 
+/* While a person is asked nothing new leaves. Agents go on all the same, but for what ends the work of an open saga. */
+static bool waits_for_people(const struct judge *judge, const struct node *node)
+{
+    return !judge_is_open(judge) || (judge->kind == SAGA_OPEN && node->kit->terminal && node->effect != EFFECT_READ);
+}
+
 void judge_intent(struct run *run, const struct record *record)
 {
     struct judge *judge = &run->judge;
@@ -197,7 +205,8 @@ void judge_intent(struct run *run, const struct record *record)
         node->effect = record->effect;
     }
     judge_step_begins(run, record->step);
-    if (is_first && (judge_is_failing(judge, record->step) || judge->escalations > 0)) {
+    if (is_first &&
+        (judge_is_failing(judge, record->step) || (judge->escalations > 0 && waits_for_people(judge, node)))) {
         run_violate(run, "%s leaves although %s", node->id,
                     judge->escalations ? "somebody is asked" : "it is to be undone");
     }
@@ -207,7 +216,7 @@ void judge_intent(struct run *run, const struct record *record)
     if (judge->is_planned || node->undo != UNDO_NONE || node->things[DIRECTION_UNDO].sends > 0) {
         run_violate(run, "%s leaves although it is being undone", node->id);
     }
-    if (kits[node->step->kit].guarded && node->admitted != record->attempt) {
+    if (node->kit->guarded && node->admitted != record->attempt) {
         run_violate(run, "%s leaves, and no guard was asked", node->id);
     }
     if (node->flies[DIRECTION_DO]) {
@@ -224,7 +233,7 @@ void judge_intent(struct run *run, const struct record *record)
 bool judge_has_passed_return(const struct judge *judge)
 {
     for (uint32_t i = 0; i < judge->count; i++) {
-        if (node_is_call(&judge->nodes[i]) && kits[judge->nodes[i].step->kit].terminal &&
+        if (node_is_call(&judge->nodes[i]) && judge->nodes[i].kit->terminal && judge->nodes[i].effect != EFFECT_READ &&
             judge->nodes[i].state == IS_DONE) {
             return true;
         }
@@ -309,7 +318,7 @@ static void end_of_wait(struct run *run, struct node *node, const struct record 
 void judge_completed(struct run *run, const struct record *record)
 {
     struct node *node = &run->judge.nodes[record->step];
-    const struct thing *thing = &node->things[DIRECTION_DO];
+    struct thing *thing = &node->things[DIRECTION_DO];
 
     judge_step_is_due(run, record->step);
     if (node_is_fan(node) || node_is_child(node)) {
@@ -317,14 +326,15 @@ void judge_completed(struct run *run, const struct record *record)
     } else if (!node_is_call(node)) {
         end_of_wait(run, node, record);
     } else if (record->source == SOURCE_PRECHECK) {
-        if (thing->effects > 0) {
+        if (thing->effects > 0 && !thing->lied) {
             run_violate(run, "%s counts as done before, and we have done it", node->id);
         }
+        *thing = (struct thing){.key = thing->key}; /* what a liar did is nobody's */
     } else if (thing->effects == 0) {
         run_violate(run, "%s counts as done, and did not happen", node->id);
     }
     node->state = node_is_call(node) && record->source == SOURCE_PRECHECK ? IS_BEFORE : IS_DONE;
-    node->is_doubted = false;
+    node->is_doubted = node->things[DIRECTION_DO].hidden = false;
     node->flies[DIRECTION_DO] = false;
     node->result = arena_slice(&run->kept, record->result);
 }

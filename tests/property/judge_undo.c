@@ -45,6 +45,9 @@ static void lift(const struct judge *judge, uint32_t *a, uint32_t *b)
 /* The later is undone first: elements from the last to the first, else in reverse order of beginning. */
 static bool is_undone_before(const struct judge *judge, uint32_t a, uint32_t b)
 {
+    if (judge_is_open(judge)) {
+        return judge->nodes[a].order > judge->nodes[b].order;
+    }
     lift(judge, &a, &b);
     if (judge->nodes[a].element != ELEMENT_NONE) {
         return judge->nodes[a].element > judge->nodes[b].element;
@@ -55,6 +58,10 @@ static bool is_undone_before(const struct judge *judge, uint32_t a, uint32_t b)
 /* Does b build on a? */
 static bool comes_before(const struct judge *judge, uint32_t a, uint32_t b)
 {
+    if (judge_is_open(judge)) {
+        return judge->nodes[a].called.settled_seq > 0 &&
+               judge->nodes[a].called.settled_seq < judge->nodes[b].called.begun_seq;
+    }
     lift(judge, &a, &b);
     if (a == b) {
         return false;
@@ -109,9 +116,7 @@ static bool is_left(const struct node *node)
 
 static bool is_blind(const struct node *node)
 {
-    const struct kit *kit = &kits[node->step->kit];
-
-    return !node->step->own_undo && kit->tolerates_absent && kit->voids_key;
+    return !node->step->own_undo && node->kit->tolerates_absent && node->kit->voids_key;
 }
 
 void judge_plan(struct run *run, const struct record *record)
@@ -120,6 +125,9 @@ void judge_plan(struct run *run, const struct record *record)
     uint32_t scope = record->step;
     bool is_in[NODES_MAX] = {false};
 
+    if (judge->kind == SAGA_RUN) {
+        run_violate(run, "a run is undone");
+    }
     for (uint32_t i = 0; i < record->plan_count; i++) {
         uint32_t node = record->plan[i];
 
@@ -224,6 +232,21 @@ static bool has_no_room_within(const struct run *run, uint32_t node, uint32_t ot
     return false;
 }
 
+/* Somebody gave another round to what is undone before it in a child that does not hold `other`: that has its room. */
+static bool waits_for_a_round_within(const struct judge *judge, uint32_t node, uint32_t other)
+{
+    for (uint32_t scope = scope_of(judge, node); scope != NODE_NONE && !node_is_within(judge, other, scope);
+         scope = scope_of(judge, scope)) {
+        for (uint32_t i = 0; i < judge->count; i++) {
+            if (i != node && judge->nodes[i].undo == UNDO_PLANNED && judge->nodes[i].undo_begun &&
+                node_is_within(judge, i, scope) && is_undone_before(judge, i, node)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* Is the child that it belongs to, and `other` not, being undone already? Then that goes on, whatever has become ready
  * beside it. */
 static bool is_under_way_beside(const struct judge *judge, uint32_t node, uint32_t other)
@@ -279,10 +302,10 @@ void judge_undo_begins(struct run *run, uint32_t at)
         if (!node->undo_begun && comes_before(judge, at, i)) { /* another round goes as people brought it about */
             run_violate(run, "%s is undone before %s, which came after it", node->id, other->id);
         }
-        if (!node->undo_begun && other->undo == UNDO_PLANNED && !other->undo_begun &&
+        if (!node->undo_begun && !node->joined_late && other->undo == UNDO_PLANNED && !other->undo_begun &&
             (other->state == IS_DONE || is_blind(other)) && !other->is_doubted && is_undone_before(judge, i, at) &&
-            !is_held(judge, i) && !has_no_room_within(run, i, at) && !is_undone_apart(judge, at, i) &&
-            !is_under_way_beside(judge, at, i)) {
+            !is_held(judge, i) && !has_no_room_within(run, i, at) && !waits_for_a_round_within(judge, i, at) &&
+            !is_undone_apart(judge, at, i) && !is_under_way_beside(judge, at, i)) {
             run_violate(run, "%s is undone before %s, which began later", node->id, other->id);
         }
     }

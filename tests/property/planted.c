@@ -22,6 +22,19 @@ bool __wrap_wait_advance(struct machine *m);
 bool __real_pause_holds(const struct saga *saga);
 bool __wrap_pause_holds(const struct saga *saga);
 
+bool __real_step_comes_before(const struct saga *saga, uint32_t a, uint32_t b);
+bool __wrap_step_comes_before(const struct saga *saga, uint32_t a, uint32_t b);
+enum err_code __real_saga_admits(const struct saga *saga, const struct tool *tool, enum effect effect, uint32_t except);
+enum err_code __wrap_saga_admits(const struct saga *saga, const struct tool *tool, enum effect effect, uint32_t except);
+const char *__real_saga_over_budget(const struct saga *saga, const struct tool *tool, bool is_emission, bool begins);
+const char *__wrap_saga_over_budget(const struct saga *saga, const struct tool *tool, bool is_emission, bool begins);
+const struct emission *__real_emissions_find(const struct emissions *emissions, struct slice id);
+const struct emission *__wrap_emissions_find(const struct emissions *emissions, struct slice id);
+bool __real_operation_is_contradicted(const struct machine *m);
+bool __wrap_operation_is_contradicted(const struct machine *m);
+void __real_forward_stop(struct machine *m, uint32_t step, struct why why, struct slice actor, struct slice note);
+void __wrap_forward_stop(struct machine *m, uint32_t step, struct why why, struct slice actor, struct slice note);
+
 static bool is_planted(const char *bug)
 {
     static const char *planted;
@@ -73,4 +86,36 @@ bool __wrap_wait_advance(struct machine *m)
 bool __wrap_pause_holds(const struct saga *saga)
 {
     return !is_planted("pause") && __real_pause_holds(saga);
+}
+
+bool __wrap_step_comes_before(const struct saga *saga, uint32_t a, uint32_t b)
+{
+    return !(is_planted("order_of_calls") && saga_is_open(saga)) && __real_step_comes_before(saga, a, b);
+}
+
+enum err_code __wrap_saga_admits(const struct saga *saga, const struct tool *tool, enum effect effect, uint32_t except)
+{
+    return is_planted("unsealed") ? ERR_OK : __real_saga_admits(saga, tool, effect, except);
+}
+
+const char *__wrap_saga_over_budget(const struct saga *saga, const struct tool *tool, bool is_emission, bool begins)
+{
+    return is_planted("budget") ? NULL : __real_saga_over_budget(saga, tool, is_emission, begins);
+}
+
+const struct emission *__wrap_emissions_find(const struct emissions *emissions, struct slice id)
+{
+    return is_planted("repeat") ? NULL : __real_emissions_find(emissions, id);
+}
+
+bool __wrap_operation_is_contradicted(const struct machine *m)
+{
+    return !is_planted("late") && __real_operation_is_contradicted(m);
+}
+
+void __wrap_forward_stop(struct machine *m, uint32_t step, struct why why, struct slice actor, struct slice note)
+{
+    if (!is_planted("by_hand") || m->input->type != SAGA_INPUT_OPERATOR || !m->input->operator.undone) {
+        __real_forward_stop(m, step, why, actor, note);
+    }
 }

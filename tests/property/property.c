@@ -1,12 +1,12 @@
 /*
- * Property tests on the pure core: random definitions with every construct, random orders of what happens, and the
- * invariants of the design held after each event against books kept outside of the machine.
+ * Property tests on the pure core: random definitions with every construct, or an agent that calls what it likes;
+ * random orders of what happens; and the invariants of the design held after each event against books kept outside of
+ * the machine.
  *
- *     property [--seed N] [--runs N]     runs N, N + 1, ...; ten to a definition. N may be `new`: another one each time
- *     property --tell SEED               one run, event by event
- *     property --keep 1 ...              a line for each failure, and on
- *     property --jobs N ...              shared among N processes
- *     property --prove N [--seed N]      N definitions through core/prove/prove.h instead: it finds nothing, and ends
+ *     property [--seed N] [--runs N]     runs N, N + 1, ...; ten to a definition, or an agent. N may be `new`: another
+ * each time property --tell SEED               one run, event by event property --keep 1 ...              a line for
+ * each failure, and on property --jobs N ...              shared among N processes property --prove N [--seed N]      N
+ * definitions through core/prove/prove.h instead: it finds nothing, and ends
  *
  * A failure is shrunk and printed: seed, definition, events, and what does not hold.
  */
@@ -27,12 +27,19 @@
 #define RUNS_EVERYWHERE 10000 /* so many come everywhere */
 #define RUNS_OF_A_SKETCH 10
 #define DRAWS_MAX 1000
-#define SEEN_MIN 3 /* times, of everything that can happen */
+#define SKETCHES_TO_OPEN_ONE 6 /* one of so many is no definition, but an agent that calls what it likes */
+#define SEEN_MIN 3             /* times, of everything that can happen */
 #define PROGRESS_RUNS 4096
 
 static struct tally tally;
 static struct run run;
 static struct arena definitions; /* of the sketch in hand */
+
+static const struct definition *compile(struct run *of, const struct sketch *sketch, struct slice *why)
+{
+    return sketch->kind == SAGA_DEFINED ? sketch_compile(sketch, &definitions, why)
+                                        : agent_definition(of, sketch->kind, &definitions);
+}
 
 /* Compiled again where the sketch is another. */
 static bool fails(struct run *of, struct script *script)
@@ -41,7 +48,7 @@ static bool fails(struct run *of, struct script *script)
 
     arena_reset(&definitions);
     arena_reset(&of->kept);
-    of->definition = sketch_compile(&script->sketch, &definitions, &why);
+    of->definition = compile(of, &script->sketch, &why);
     return of->definition && !run_play(of, script);
 }
 
@@ -51,9 +58,13 @@ static void draw(struct script *script, uint64_t number)
     struct slice why = SLICE_NONE;
 
     for (uint32_t i = 0; i < DRAWS_MAX; i++) {
-        sketch_draw(&script->sketch, &chance);
+        if (number % SKETCHES_TO_OPEN_ONE == 0) {
+            sketch_draw_open(&script->sketch, &chance);
+        } else {
+            sketch_draw(&script->sketch, &chance);
+        }
         arena_reset(&definitions);
-        run.definition = sketch_compile(&script->sketch, &definitions, &why);
+        run.definition = compile(&run, &script->sketch, &why);
         if (run.definition) {
             return;
         }
@@ -72,6 +83,12 @@ static void print_sketch(const struct sketch *sketch)
 {
     struct buffer text;
 
+    if (sketch->kind != SAGA_DEFINED) {
+        (void)printf("%s; budget %s, loop %s, on_timeout %s\n", sketch->kind == SAGA_OPEN ? "an open saga" : "a run",
+                     sketch->budget ? sketch->budget : "none", sketch->loop ? sketch->loop : "as always",
+                     sketch->on_timeout ? sketch->on_timeout : "abort");
+        return;
+    }
     buffer_init(&text, 65536);
     sketch_write(sketch, &text);
     (void)printf("%s\n", buffer_c(&text));
@@ -118,10 +135,10 @@ static void show_progress(uint64_t done, uint64_t runs, const struct timespec *b
 
 /* --- did the runs come everywhere? --- */
 
-static const enum record_type not_of_ours[] = {
-    RECORD_STEP_CALLED,       RECORD_STEP_REPEATED, RECORD_OPERATION_DUPLICATE,
-    RECORD_OPERATION_EXPIRED, RECORD_BYPASS_SIGNED, RECORD_LOOP_TRIPPED,
-    RECORD_RUN_RESTED,        RECORD_RUN_WOKEN,     RECORD_OPERATION_PRICED};
+static const enum record_type not_of_ours[] = {RECORD_OPERATION_PRICED};
+static const enum err_code answers_of_ours[] = {ERR_OK,     ERR_DUPLICATE,   ERR_AWAITING, ERR_LOOP,
+                                                ERR_SEALED, ERR_UNSETTLED,   ERR_BUDGET,   ERR_PAUSED,
+                                                ERR_DRIFT,  ERR_OTHER_INPUT, ERR_CLOSED,   ERR_OUTCOME_UNKNOWN};
 
 static bool came_everywhere(void)
 {
@@ -138,6 +155,13 @@ static bool came_everywhere(void)
         }
         if (ours && tally.records[i] < SEEN_MIN) {
             (void)printf("only %" PRIu64 " records %s\n", tally.records[i], record_type_name((enum record_type)i));
+            everywhere = false;
+        }
+    }
+    for (size_t i = 0; i < COUNT_OF(answers_of_ours); i++) {
+        if (tally.answers[answers_of_ours[i]] < SEEN_MIN) {
+            (void)printf("only %" PRIu64 " answers %s\n", tally.answers[answers_of_ours[i]],
+                         err_name(answers_of_ours[i]));
             everywhere = false;
         }
     }
@@ -246,6 +270,9 @@ static int prove_all(uint64_t first, uint64_t count)
         static struct script script;
         struct prove_report report;
 
+        if (number % SKETCHES_TO_OPEN_ONE == 0) {
+            continue; /* there is nothing written down to prove */
+        }
         draw(&script, number);
         prove_saga(run.definition, &options, &definitions, &report);
         plays += report.plays;

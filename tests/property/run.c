@@ -84,6 +84,11 @@ static void compare(struct run *run, const struct saga *a, const struct saga *b,
     buffer_reset(&run->view_of_shadow);
     saga_write_json(a, &run->view);
     saga_write_json(b, &run->view_of_shadow);
+    if (saga_is_open(a) &&
+        (memcmp(a->loop, b->loop, sizeof(*a->loop)) != 0 || memcmp(&a->used, &b->used, sizeof(a->used)) != 0 ||
+         a->emissions->count != b->emissions->count)) {
+        run_violate(run, "%s another in what it remembers of calls", what);
+    }
     if (run->view.overflow || !slice_equal(buffer_slice(&run->view), buffer_slice(&run->view_of_shadow))) {
         run_violate(run, "%s:\n%.*s\nand not\n%.*s", what, (int)run->view.len, run->view.ptr,
                     (int)run->view_of_shadow.len, run->view_of_shadow.ptr);
@@ -141,7 +146,8 @@ static void take_record(struct run *run, const struct record *record)
 static bool is_of_a_person(enum saga_input_type type)
 {
     return type == SAGA_INPUT_ABORT || type == SAGA_INPUT_OPERATOR || type == SAGA_INPUT_PAUSE ||
-           type == SAGA_INPUT_RESUME || type == SAGA_INPUT_SIGNAL || type == SAGA_INPUT_DECISION;
+           type == SAGA_INPUT_RESUME || type == SAGA_INPUT_SIGNAL || type == SAGA_INPUT_DECISION ||
+           type == SAGA_INPUT_COMPLETE || type == SAGA_INPUT_BYPASS;
 }
 
 enum err_code run_feed(struct run *run, struct saga_input input)
@@ -157,6 +163,7 @@ enum err_code run_feed(struct run *run, struct saga_input input)
     input.number_stride = 64;
     arena_reset(&run->turn);
     code = saga_decide(&run->live, &input, &run->turn, &records, &err);
+    run->agent.answer = records.answer;
     run->turns++;
     if (code == ERR_INTERNAL) {
         run_violate(run, "decided what does not fit: %s %s", err.message, err.detail);
@@ -187,9 +194,14 @@ static void play(struct run *run, uint64_t seed)
     saga_init(&run->live, &run->live_arena, id, run->definition);
     saga_init(&run->shadow, &run->shadow_arena, id, run->definition);
     judge_open(run);
+    if (run->judge.kind == SAGA_OPEN) {
+        start = agent_start(run);
+    }
     start.start.namespace = SLICE("default");
     start.start.input = SLICE(SKETCH_INPUT);
-    (void)run_feed(run, start);
+    if (run->judge.kind != SAGA_RUN) { /* which begins with its first call */
+        (void)run_feed(run, start);
+    }
     walk(run);
     run_fold_again(run);
 }
@@ -214,6 +226,7 @@ bool run_play(struct run *run, struct script *script)
     run->is_kind = run->has_stale = false;
     run->is_deaf = chance_percent(&mood, 15);
     run->violation = SLICE_NONE;
+    run->agent = (struct agent){.shelf = run->agent.shelf};
     in_play = run;
     if (setjmp(run->failed) == 0) {
         play(run, script->seed);

@@ -3,6 +3,7 @@
  *
  *   walk.c    what happens next: events, drawn by chance or from a list
  *   people.c  what people say, asked or not
+ *   agent.c   what an agent calls, in an open saga or a run
  *   world.c   the receivers, people and locks outside: what truly happened, by key
  *   judge.c   what must hold, from the log's own text and the world's books alone
  *   shrink.c  the smallest sketch and the fewest events that still fail
@@ -20,6 +21,8 @@
 #define RECORDS_MAX 4096
 #define EVENTS_MAX 160
 #define SIGNALS_KEPT_MAX 64
+#define ALIASES_MAX 256
+#define CALLS_MAX 60 /* of an agent in one run */
 #define RUN_START_MS INT64_C(1700000000000)
 #define KEY_WINDOW_MS 60000
 #define VISIBILITY_MS 5000
@@ -35,13 +38,52 @@ struct thing { /* what the receiver's books say about one key */
     int64_t lands_ms; /* a call on the wire takes effect then; 0: none */
     bool running;     /* it was accepted, and lands then */
     bool voided;
-    bool doubled;           /* a person accepted a second effect */
+    bool doubled;           /* a person accepted a second effect, or its receiver lied */
+    bool lied;              /* its receiver has said once that it did not happen */
+    bool hidden;            /* and has not said otherwise yet */
     uint32_t asked_attempt; /* the attempt that was sent last */
     bool has_answer;
     struct outcome answer; /* on its way back */
     bool has_late;         /* the answer of an attempt that the engine has given up waiting for */
     struct outcome late;
     uint32_t late_attempt;
+};
+
+/* --- agents: what they may call, and what they ask for --- */
+
+struct ware { /* one version of a tool, and all that the judge knows of it */
+    uint32_t version;
+    const char *text;      /* with ' for " */
+    struct kit kit;        /* its effect with {"send": true}, where it is conditional */
+    enum effect otherwise; /* then: its effect without */
+    bool allows;           /* each call is one more effect */
+    bool comes_back;       /* its record lasts an hour; then the call is made again */
+};
+
+struct request { /* a call on its way to the engine */
+    const struct ware *ware;
+    struct slice step /* SLICE_NONE: not named */, scope, emission, turn, args;
+    uint32_t amount; /* in the arguments: what no two calls of one effect may differ in */
+    enum effect effect;
+    bool unfit; /* the newest version of the tool does not take these arguments */
+};
+
+struct agent {
+    struct tool_shelf shelf; /* first, so that find() gets back here */
+    uint32_t registered;     /* of the wares that may come later, as bits */
+    struct request request;  /* the last one */
+    bool is_calling;         /* it is being decided now */
+    uint32_t calls;
+    struct call_answer answer;
+};
+
+struct called { /* what the judge knows of a step that an agent has called */
+    const struct ware *ware;
+    struct slice step, scope;
+    uint32_t amount;
+    uint64_t begun_seq, settled_seq; /* what is settled before another begins is undone after it */
+    int64_t settled_ms, booked;
+    int64_t signed_until_ms; /* a person has signed one more execution off; 0: nobody */
 };
 
 /* --- what the judge knows of a step, from the log --- */
@@ -65,6 +107,7 @@ struct node {
     const char *id;
     uint64_t name; /* of the id */
     const struct sketch_step *step;
+    const struct kit *kit;          /* of a call */
     const struct sketch_saga *saga; /* that it is written in */
     uint32_t parent;                /* the group; NODE_NONE */
     uint32_t element;               /* ELEMENT_NONE */
@@ -83,9 +126,11 @@ struct node {
     struct slice result;
     bool is_failing; /* a child that is undone on its own */
     bool is_planned;
-    bool is_doubted; /* evidence came against what a person had said: who undoes it waits for a person */
+    bool is_doubted;  /* evidence came against what a person had said: who undoes it waits for a person */
+    bool joined_late; /* the plan, by evidence: it comes first there */
     enum node_undo undo;
     bool undo_begun, is_waived;
+    struct called called;              /* by an agent */
     uint32_t intents[DIRECTION_COUNT]; /* the number of the last one */
     bool flies[DIRECTION_COUNT];       /* an intent whose end is not in the log */
     uint32_t admitted;                 /* the attempt that the guards were asked about last */
@@ -98,8 +143,18 @@ struct kept {
     bool taken;
 };
 
+struct alias { /* a request that was answered with a record */
+    struct slice emission;
+    uint32_t node;
+};
+
 struct judge {
     uint32_t count;
+    enum saga_kind kind;
+    bool is_looping;                  /* paused because calls went round: they are refused, and all else goes on */
+    int64_t calls, emissions, micros; /* used, of a budget */
+    struct alias aliases[ALIASES_MAX];
+    uint32_t alias_count;
     uint32_t begun;
     uint64_t seq;
     bool is_started, is_failing, is_planned, is_ended, is_paused, locks_wanted, was_decided, was_abandoned;
@@ -111,6 +166,7 @@ struct judge {
     uint32_t lock_count, lock_taken;
     struct kept signals[SIGNALS_KEPT_MAX];
     uint32_t signal_count;
+    struct sketch_step called;    /* what all calls of agents have in common */
     struct node nodes[NODES_MAX]; /* the last: not cleared, but for those that are */
 };
 
@@ -130,6 +186,11 @@ enum event_kind {
     EVENT_NONSENSE,
     EVENT_STALE,
     EVENT_CONTRADICTION,
+    EVENT_CALL, /* of an agent, and what comes with agents */
+    EVENT_COMPLETE,
+    EVENT_BYPASS,
+    EVENT_REGISTER,
+    EVENT_DAY,
     EVENT_KIND_COUNT
 };
 
@@ -156,7 +217,7 @@ struct script { /* enough to play it again */
 
 struct tally {
     uint64_t runs, turns, redrawn, records[RECORD_TYPE_COUNT], ends[SAGA_STATUS_COUNT], actions[OPERATOR_ACTION_COUNT],
-        events[EVENT_KIND_COUNT];
+        events[EVENT_KIND_COUNT], answers[ERR_COUNT];
     uint64_t scoped_undos, element_undos, child_undos, kept_signals_taken, undos_at_once, doubles, volunteered;
 };
 
@@ -185,6 +246,7 @@ struct run {
     struct want stale; /* an evaluation or a lock that was asked for some time ago */
     bool has_stale;
     struct judge judge;
+    struct agent agent;
     struct tally *tally;
     bool is_told; /* print what happens */
     jmp_buf failed;
@@ -228,12 +290,39 @@ void person_signals(struct run *run, uint32_t name, struct chance *chance);
 void person_approves(struct run *run, uint32_t at, struct chance *chance);
 void person_says(struct run *run, enum saga_input_type type); /* abort, pause, resume */
 
+/* --- agent.c --- */
+
+const struct definition *agent_definition(struct run *run, enum saga_kind kind, struct arena *arena);
+struct saga_input agent_start(struct run *run);                     /* of an open saga */
+const struct ware *agent_ware(struct slice name, uint32_t version); /* NULL: there is none */
+void agent_calls(struct run *run, struct chance *chance);
+void agent_ends(struct run *run, struct chance *chance);                  /* completes the saga, or aborts it */
+void agent_registers(struct run *run, struct chance *chance);             /* a tool is another one from now on */
+void person_signs(struct run *run, uint32_t node, struct chance *chance); /* one more execution off */
+
+/* --- judge_calls.c --- */
+
+/* A record each. */
+void judge_called(struct run *run, const struct record *record);
+void judge_repeated(struct run *run, const struct record *record);
+void judge_duplicate(struct run *run, const struct record *record);
+void judge_expired(struct run *run, const struct record *record);
+void judge_signed(struct run *run, const struct record *record);
+void judge_looped(struct run *run, const struct record *record);
+void judge_rested(struct run *run);
+void judge_woken(struct run *run);
+void judge_call_settled(struct run *run, const struct record *record);
+void judge_answer(struct run *run, const struct request *request, const struct call_answer *answer);
+bool judge_is_open(const struct judge *judge); /* its steps are calls of an agent */
+
 /* --- judge.c --- */
 
 void judge_record(struct run *run, const struct record *record); /* after it was applied */
 void judge_rest(struct run *run);                                /* between two events */
 
 /* --- judge_steps.c --- */
+
+uint64_t node_name_of(const char *id);
 
 void judge_open(struct run *run);
 bool node_is_call(const struct node *node);

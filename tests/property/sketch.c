@@ -25,6 +25,7 @@ const struct kit kits[] = {
     {"limited_once", EFFECT_ONCE, false, false, false, true, false, UNDO, false, false},
     {"costly", EFFECT_KEYED, false, false, false, false, true, UNDO, false, false},
     {"mixed", EFFECT_ONCE, true, true, false, false, false, UNDO, false, false},
+    {"picky", EFFECT_KEYED, false, false, false, false, false, "undo_picky", EFFECT_IDEMPOTENT, false, false, true},
     {"mail", EFFECT_ONCE, false, false, true, false, false, NULL, EFFECT_READ, false, false},
     {"mail_probed", EFFECT_CHECKED, false, true, true, false, false, NULL, EFFECT_READ, false, false},
 };
@@ -213,6 +214,30 @@ void sketch_draw(struct sketch *sketch, struct chance *chance)
     do {
         draw_once(sketch, chance);
     } while (expanded(sketch, 0) > SKETCH_EXPANDED_MAX);
+}
+
+void sketch_draw_open(struct sketch *sketch, struct chance *chance)
+{
+    static const struct {
+        const char *text;
+        int64_t calls, emissions, micros;
+    } budgets[] = {{NULL, -1, -1, -1},
+                   {NULL, -1, -1, -1},
+                   {"{'calls':4}", 4, -1, -1},
+                   {"{'micros':150}", -1, -1, 150},
+                   {"{'emissions':20,'calls':9}", 9, 20, -1}};
+    uint32_t which = chance_below(chance, COUNT_OF(budgets));
+
+    memset(sketch, 0, sizeof(*sketch));
+    sketch->kind = chance_percent(chance, 33) ? SAGA_RUN : SAGA_OPEN;
+    which = sketch->kind == SAGA_OPEN ? which : 0;
+    sketch->budget = budgets[which].text;
+    sketch->calls = budgets[which].calls;
+    sketch->emissions = budgets[which].emissions;
+    sketch->micros = budgets[which].micros;
+    sketch->loop = sketch->kind == SAGA_OPEN && chance_percent(chance, 50) ? "{'repeats':2,'max_cycle':3}" : NULL;
+    sketch->on_timeout = sketch->kind == SAGA_OPEN && chance_percent(chance, 50) ? "escalate" : NULL;
+    sketch->is_stubborn = chance_percent(chance, 15);
 }
 
 bool sketch_is_terminal(const struct sketch *sketch, const struct sketch_step *step)

@@ -22,6 +22,7 @@ struct kit { /* a tool, and all that the judge knows of it */
     const char *undo; /* NULL: none */
     enum effect undo_effect;
     bool tolerates_absent, voids_key;
+    bool picky; /* it takes no other arguments than a number, and what undoes it nothing but a text */
 };
 
 extern const struct kit kits[];
@@ -73,12 +74,17 @@ struct sketch_saga {
 };
 
 struct sketch {
+    enum saga_kind kind; /* SAGA_DEFINED: by the sagas below. Else an agent calls what it likes, see agent.c: */
+    const char *budget, *loop, *on_timeout; /* of SAGA_OPEN; with ' for ", NULL: none */
+    int64_t calls, emissions, micros;       /* what the budget says; -1: unbounded */
+    bool is_stubborn;                       /* the agent knows two calls only */
     struct sketch_saga sagas[SKETCH_SAGAS_MAX];
     uint32_t saga_count;
 };
 
 /* What the sketch is about; a step without one of them is plain. */
 void sketch_draw(struct sketch *sketch, struct chance *chance);
+void sketch_draw_open(struct sketch *sketch, struct chance *chance);
 bool sketch_is_terminal(const struct sketch *sketch, const struct sketch_step *step);
 /* The steps that come right before, as bits. */
 uint32_t sketch_after(const struct sketch_saga *saga, uint32_t step);

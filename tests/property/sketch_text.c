@@ -43,6 +43,9 @@ static void put_undo(struct buffer *out, const struct kit *kit)
     put(out, kit->voids_key ? ",'voids_key':true,'give_up_after':'10m'}" : ",'give_up_after':'10m'}");
 }
 
+#define TAKES(member, type)                                                                                            \
+    ",'input':{'type':'object','required':['" member "'],'properties':{'" member "':{'type':'" type "'}}}"
+
 static void put_kit(struct buffer *out, const struct kit *kit)
 {
     put(out, "{'name':'");
@@ -54,6 +57,7 @@ static void put_kit(struct buffer *out, const struct kit *kit)
         put_class(out, kit->effect);
     }
     put(out, kit->probed ? PROBE : "");
+    put(out, kit->picky ? TAKES("n", "integer") : "");
     put(out, kit->terminal ? ",'terminal':true" : "");
     put(out, kit->guarded ? ",'rate':{'limit':1,'per':'1s'}" : "");
     put(out, kit->costs ? ",'cost':100" : "");
@@ -99,6 +103,9 @@ static void put_tools(struct buffer *out, const struct sketch *sketch)
     }
     if (undoes(sketch, "undo_checked")) {
         put(out, "{'name':'undo_checked','builtin':{'do':'echo'},'effect':'checked'" PROBE "},");
+    }
+    if (undoes(sketch, "undo_picky")) {
+        put(out, "{'name':'undo_picky','builtin':{'do':'echo'},'effect':'idempotent'" TAKES("id", "string") "},");
     }
     if (undoes(sketch, "undo_keyed")) {
         put(out, "{'name':'undo_keyed','builtin':{'do':'echo'},'effect':'keyed','key':{'window':'60s'}},");

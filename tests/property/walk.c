@@ -105,6 +105,7 @@ static void admit(struct run *run, const struct want *want, struct chance *chanc
 {
     struct saga_input input = {.type = SAGA_INPUT_ADMITTED, .admitted = {.step = want->step}};
     uint32_t luck = run->is_kind ? 0 : chance_below(chance, 100);
+    bool granted;
 
     if (luck >= 60) {
         input.admitted.admission = luck < 75   ? ADMISSION_REFUSED
@@ -114,7 +115,11 @@ static void admit(struct run *run, const struct want *want, struct chance *chanc
         input.admitted.error = luck < 73 ? SLICE("rate-limited") : luck < 75 ? SLICE("budget-exhausted") : SLICE_NONE;
         input.admitted.result = SLICE("{\"id\":\"r-0\"}");
     }
-    run->judge.nodes[want->step].admitted = want->number;
+    /* What the precheck found may be our own, and is found out under the same key. */
+    granted = input.admitted.admission == ADMISSION_GRANTED ||
+              (input.admitted.admission != ADMISSION_REFUSED && input.admitted.admission != ADMISSION_UNASKED &&
+               run->live.steps[want->step].forward.took_effect == TOOK_EFFECT_MAYBE);
+    run->judge.nodes[want->step].admitted = granted ? want->number : 0;
     (void)run_feed(run, input);
 }
 
@@ -150,6 +155,7 @@ static void do_want(struct run *run, const struct want *wanted, struct chance *c
                   .timer = want.step == STEP_NONE ? (enum saga_timer)want.number : SAGA_TIMER_DEADLINE,
                   .direction = want.direction}};
     struct thing *thing;
+    uint64_t seq;
 
     if (want.type == WANT_TIMER && want.due_ms > run->now_ms && chance_percent(chance, 15)) {
         ring_early(run, &timer, want.due_ms, chance);
@@ -178,7 +184,11 @@ static void do_want(struct run *run, const struct want *wanted, struct chance *c
         admit(run, &want, chance);
         return;
     case WANT_TIMER:
+        seq = run->judge.seq;
         (void)run_feed(run, timer);
+        if (want.step == STEP_NONE && seq == run->judge.seq) {
+            run_violate(run, "a timer of the saga is due, and nothing comes of it");
+        }
         return;
     case WANT_EVALUATE:
         evaluate(run, &want, chance);
@@ -206,7 +216,7 @@ static void crash(struct run *run, struct chance *chance)
     for (uint32_t i = 0; i < count; i++) {
         struct thing *thing = world_thing(run, calls[i].step, calls[i].direction);
 
-        if (thing->has_answer && chance_percent(chance, 30)) {
+        if (thing->has_answer && !thing->has_late && chance_percent(chance, 30)) {
             thing->has_late = true;
             thing->late = thing->answer;
             thing->late_attempt = calls[i].number;
@@ -229,6 +239,7 @@ static void late_answers(struct run *run)
 
             if (thing->has_late && thing->late.kind != OUTCOME_RUNNING) {
                 thing->has_late = false;
+                thing->hidden = false; /* now it can be known */
                 (void)run_feed(run, world_outcome(run, SAGA_INPUT_SETTLED, i, (enum direction)d, thing->late_attempt,
                                                   thing->late));
             }
@@ -343,7 +354,12 @@ void event_tell(const struct run *run, const struct event *event)
                                                         "decision",
                                                         "nonsense",
                                                         "an answer that was asked for before",
-                                                        "an answer that contradicts"};
+                                                        "an answer that contradicts",
+                                                        "an agent calls",
+                                                        "an agent ends the work",
+                                                        "a person signs one more off",
+                                                        "a tool is registered anew",
+                                                        "a day goes by"};
     static const char *const wants[] = {"admit", "call answered", "probe", "timer", "evaluate", "lock"};
     uint32_t node = event->name ? find_node(run, event->name) : NODE_NONE;
 
@@ -415,6 +431,24 @@ static void perform(struct run *run, const struct event *event)
             contradict(run, node);
         }
         return;
+    case EVENT_CALL:
+        agent_calls(run, &chance);
+        return;
+    case EVENT_COMPLETE:
+        agent_ends(run, &chance);
+        return;
+    case EVENT_BYPASS:
+        if (node != NODE_NONE) {
+            person_signs(run, node, &chance);
+        }
+        return;
+    case EVENT_REGISTER:
+        agent_registers(run, &chance);
+        return;
+    case EVENT_DAY:
+        run->now_ms += chance_percent(&chance, 50) ? 61000 : INT64_C(25) * 3600 * 1000;
+        world_land(run);
+        return;
     case EVENT_KIND_COUNT:
         break;
     }
@@ -449,7 +483,8 @@ static uint32_t find_waiting(const struct run *run, enum step_kind kind, uint32_
 static bool is_deadline(const struct run *run, const struct want *want)
 {
     return want->type == WANT_TIMER && want->due_ms &&
-           (want->step == STEP_NONE || run->judge.nodes[want->step].state == IS_OPEN);
+           (want->step == STEP_NONE ? want->number == SAGA_TIMER_DEADLINE
+                                    : run->judge.nodes[want->step].state == IS_OPEN);
 }
 
 /* Everybody does their part: what can be done now, what is due first, then people. */
@@ -493,6 +528,9 @@ static bool kind_event(struct run *run, struct chance *chance, struct event *eve
     }
     if (next) {
         *event = want_event(run, next, luck);
+    } else if (judge_is_open(&run->judge) && run->judge.escalations == 0) {
+        event->kind = run->judge.is_looping ? EVENT_RESUME : run->judge.kind == SAGA_RUN ? EVENT_CALL : EVENT_COMPLETE;
+        return true;
     }
     return next || run->judge.escalations > 0;
 }
@@ -528,6 +566,52 @@ static uint32_t find_called(const struct run *run, enum direction direction, uin
         }
     }
     return NODE_NONE;
+}
+
+/* Of a run with an agent. */
+static struct event draw_agent_event(struct run *run, struct chance *chance)
+{
+    struct event event = {.luck = chance_next(chance)};
+    const struct judge *judge = &run->judge;
+    uint32_t luck = chance_below(chance, 1000), from = chance_below(chance, 1000), called = NODE_NONE;
+    uint32_t contradictable = luck < 240 ? find_contradictable(run, from) : NODE_NONE;
+    uint32_t calls = judge->is_failing || judge->is_ended ? 260 : 550;
+
+    if (luck < 35) {
+        event.kind = EVENT_CRASH;
+    } else if (luck < 85) {
+        event.kind = EVENT_LATE;
+    } else if (luck < 95) {
+        event.kind = EVENT_REGISTER;
+    } else if (luck < 105) {
+        event.kind = EVENT_DAY;
+    } else if (luck < 115) {
+        event.kind = EVENT_COMPLETE;
+    } else if (luck < 120) {
+        event.kind = EVENT_PAUSE;
+    } else if (luck < 160 && (judge->is_paused || judge->is_looping)) {
+        event.kind = EVENT_RESUME;
+    } else if (luck < 200 && judge->count > 0) {
+        event.kind = luck < 170 ? EVENT_NONSENSE : EVENT_BYPASS;
+        event.name = judge->nodes[from % judge->count].name;
+    } else if (contradictable != NODE_NONE) {
+        event.kind = EVENT_CONTRADICTION;
+        event.name = judge->nodes[contradictable].name;
+    } else if (luck < calls && run->agent.calls < CALLS_MAX) {
+        event.kind = EVENT_CALL;
+    } else if (luck < calls + 40) {
+        event.direction = event.luck % 3 == 0 ? DIRECTION_UNDO : DIRECTION_DO;
+        called = find_called(run, event.direction, from);
+        event.kind = called == NODE_NONE ? EVENT_DAY : EVENT_UNASKED;
+        event.name = called == NODE_NONE ? 0 : judge->nodes[called].name;
+    } else if (judge->escalations > 0 && (run->want_count == 0 || luck < calls + 120)) {
+        event.kind = EVENT_PERSON;
+    } else if (run->want_count > 0) {
+        event = want_event(run, &run->wants[from % run->want_count], event.luck);
+    } else {
+        event.kind = EVENT_CALL;
+    }
+    return event;
 }
 
 static struct event draw_event(struct run *run, struct chance *chance)
@@ -581,17 +665,19 @@ void walk(struct run *run)
 {
     struct script *script = run->script;
     struct chance chance = chance_of(script->seed, 99, 0), kind = chance_of(script->seed, 55, 0);
-    uint32_t at = 0;
+    uint32_t at = 0, patience = judge_is_open(&run->judge) ? EVENTS_MAX : PATIENCE;
 
     for (;;) {
         struct event event;
 
         look(run);
-        if (run->judge.is_ended) {
+        if (run->judge.is_ended && (run->judge.kind != SAGA_RUN || run->is_kind)) {
             break;
         }
-        if (script->is_fixed ? at < script->event_count : at < PATIENCE) {
-            event = script->is_fixed ? script->events[at] : draw_event(run, &chance);
+        if (script->is_fixed ? at < script->event_count : at < patience) {
+            event = script->is_fixed             ? script->events[at]
+                    : judge_is_open(&run->judge) ? draw_agent_event(run, &chance)
+                                                 : draw_event(run, &chance);
             if (!script->is_fixed) {
                 script->events[at] = event;
                 script->event_count = at + 1;
@@ -604,11 +690,14 @@ void walk(struct run *run)
             }
         }
         perform(run, &event);
-        if (run->turns > PATIENCE * 2 + 60 * run->judge.count) {
+        if (run->turns > patience * 2 + 60 * run->judge.count) {
             run_violate(run, "it does not end");
         }
     }
-    for (uint32_t i = 0; i < 3; i++) { /* nothing happens after the end */
+    for (uint32_t i = 0; i < 3 && judge_is_open(&run->judge); i++) { /* what was asked before is answered still */
+        agent_calls(run, &kind);
+    }
+    for (uint32_t i = 0; i < 3 && run->judge.count > 0; i++) { /* nothing happens after the end */
         nonsense(run, chance_below(&kind, run->judge.count), &kind);
     }
     late_answers(run);

@@ -9,12 +9,12 @@ struct thing *world_thing(struct run *run, uint32_t node, enum direction directi
 
 enum effect node_undo_effect(const struct node *node)
 {
-    return node->step->own_undo ? EFFECT_KEYED : kits[node->step->kit].undo_effect;
+    return node->step->own_undo ? EFFECT_KEYED : node->kit->undo_effect;
 }
 
 bool node_tolerates_absent(const struct node *node)
 {
-    return !node->step->own_undo && kits[node->step->kit].tolerates_absent;
+    return !node->step->own_undo && node->kit->tolerates_absent;
 }
 
 static enum effect class_of(const struct node *node, enum direction direction)
@@ -26,7 +26,8 @@ bool world_stands(const struct run *run, uint32_t node)
 {
     const struct node *n = &run->judge.nodes[node];
 
-    return n->things[DIRECTION_DO].effects > 0 && n->things[DIRECTION_UNDO].effects == 0 && n->effect != EFFECT_READ;
+    return n->things[DIRECTION_DO].effects > 0 && !n->things[DIRECTION_DO].hidden &&
+           n->things[DIRECTION_UNDO].effects == 0 && n->effect != EFFECT_READ;
 }
 
 /* Something on the wire that will still take effect: a receiver that has the effect already, or was told to refuse,
@@ -48,6 +49,7 @@ static void take_effect(struct run *run, struct node *node, enum direction direc
     if (thing->voided || (thing->effects > 0 && (knows_key || effect == EFFECT_READ))) {
         return;
     }
+    thing->doubled = thing->doubled || thing->hidden; /* against a receiver that lies nothing helps */
     thing->effects++;
     thing->first_ms = thing->first_ms ? thing->first_ms : run->now_ms;
     if (direction == DIRECTION_DO && effect != EFFECT_READ && !thing->doubled && node->things[DIRECTION_UNDO].effects) {
@@ -59,7 +61,7 @@ static void take_effect(struct run *run, struct node *node, enum direction direc
         }
         run->tally->doubles++;
     }
-    if (direction == DIRECTION_UNDO && !node->step->own_undo && kits[node->step->kit].voids_key) {
+    if (direction == DIRECTION_UNDO && !node->step->own_undo && node->kit->voids_key) {
         node->things[DIRECTION_DO].voided = true;
     }
 }
@@ -81,8 +83,15 @@ void world_land(struct run *run)
     }
 }
 
+/* Now and then a receiver has nothing to tell: what is to be undone by its result then needs a person. */
 struct outcome world_completed(struct run *run)
 {
+    struct chance chance = chance_of(run->script->seed, 22, run->results);
+
+    if (!run->is_kind && !judge_is_open(&run->judge) && chance_percent(&chance, 4)) {
+        run->results++;
+        return (struct outcome){.kind = OUTCOME_COMPLETED, .result = SLICE("null")};
+    }
     return (struct outcome){.kind = OUTCOME_COMPLETED,
                             .result = arena_printf(&run->kept, "{\"id\":\"r-%u\"}", (unsigned)++run->results)};
 }
@@ -106,6 +115,18 @@ static bool is_calm(const struct run *run, uint64_t name)
         }
     }
     return false;
+}
+
+/* It says no, and did it all the same; later its success arrives. Agents have to live with such. */
+static struct outcome lie(struct run *run, struct node *node, uint32_t attempt)
+{
+    struct thing *thing = &node->things[DIRECTION_DO];
+
+    take_effect(run, node, DIRECTION_DO);
+    thing->lied = thing->hidden = thing->has_late = true;
+    thing->late = world_completed(run);
+    thing->late_attempt = attempt;
+    return world_trouble(OUTCOME_FAILED, false, "http-422");
 }
 
 /* A call leaves: its effect and its answer are decided now. */
@@ -134,6 +155,9 @@ static struct outcome send_call(struct run *run, struct node *node, enum directi
         return world_trouble(OUTCOME_RETRY, false, "http-429");
     }
     if (luck < 46) {
+        if (luck > 36 && judge_is_open(&run->judge) && direction == DIRECTION_DO && effect != EFFECT_READ) {
+            return lie(run, node, attempt);
+        }
         return world_trouble(OUTCOME_FAILED, false, "http-422");
     }
     if (luck < 64) {
@@ -148,7 +172,7 @@ static struct outcome send_call(struct run *run, struct node *node, enum directi
     if (luck < 78 || effect == EFFECT_READ) {
         return world_trouble(OUTCOME_UNKNOWN, false, "reset");
     }
-    if (luck < 90 || !(direction == DIRECTION_DO ? kits[node->step->kit].probed : effect == EFFECT_CHECKED)) {
+    if (luck < 90 || !(direction == DIRECTION_DO ? node->kit->probed : effect == EFFECT_CHECKED)) {
         thing->lands_ms = run->now_ms + 1 + chance_below(&chance, VISIBILITY_MS - 2);
         return world_trouble(OUTCOME_UNKNOWN, false, "late");
     }
@@ -165,7 +189,7 @@ static void renew_key(struct run *run, struct node *node, enum direction directi
     if (uuid_equal(&thing->key.uuid, &key->uuid)) {
         return;
     }
-    if (thing->effects > 0 && class_of(node, direction) != EFFECT_READ) {
+    if (thing->effects > 0 && !thing->lied && class_of(node, direction) != EFFECT_READ) {
         run_violate(run, "%s: a new key for what has happened", node->id);
     }
     for (uint32_t i = 0; i < run->judge.count; i++) {
@@ -223,6 +247,10 @@ static void render_undo(struct run *run, uint32_t node, struct slice result, str
     char *key;
 
     if (!compensate->is_set) {
+        return;
+    }
+    if (judge_is_open(&run->judge)) {
+        input->settled.undo_args = SLICE("{\"id\":1}");
         return;
     }
     if (!template_is_set(&compensate->with)) {
