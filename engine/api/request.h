@@ -162,6 +162,13 @@ void handle_preview_operation(struct api_request *request);
 void handle_preview_escalation(struct api_request *request);
 bool request_read_key(struct api_request *request,
                       struct op_key *out); /* the operation of the path; false: it has been answered */
+void handle_put_schedule(struct api_request *request);
+void handle_list_schedules(struct api_request *request);
+void handle_get_schedule(struct api_request *request);
+void handle_get_schedule_next(struct api_request *request);
+void handle_hold_schedule(struct api_request *request);
+void handle_release_schedule(struct api_request *request);
+void handle_delete_schedule(struct api_request *request);
 void handle_get_stats(struct api_request *request);
 void handle_get_engines(struct api_request *request);
 void handle_livez(struct api_request *request);

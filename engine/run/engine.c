@@ -107,6 +107,7 @@ static void on_store_ready(struct store *store, void *context)
     log_info("database_ready");
     if (first && !engine->definitions_loading) {
         store_watch_definitions(store, on_definitions_changed, engine);
+        scheduler_watch(engine->scheduler);
     }
     load_definitions(engine);
     call_queue_run(engine);
@@ -301,6 +302,7 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
     }
     engine->parker = parker_new(engine);
     engine->retention = retention_new(engine);
+    engine->scheduler = scheduler_new(engine);
     engine->definitions = definitions_new();
     definitions_set_guard(engine->definitions, budgets_apply, engine);
     engine->http = http_client_new(loop, options->calls_max, CONNECTIONS_PER_HOST);
@@ -433,6 +435,7 @@ void engine_drain(struct engine *engine, int64_t patience_ms, void (*done)(void 
     timer_start(engine->loop, &engine->drain_timer, patience_ms, on_patience_over);
     parker_stop(engine->parker);
     retention_stop(engine->retention);
+    scheduler_stop(engine->scheduler);
     call_queue_return(engine);
     if (engine->leases) {
         leases_leave(engine->leases);
@@ -449,6 +452,7 @@ void engine_free(struct engine *engine)
     turns_free(engine->turns);
     parker_free(engine->parker);
     retention_free(engine->retention);
+    scheduler_free(engine->scheduler);
     inbox_free(engine);
     limiter_free(engine->limiter);
     adapter_host_close(&engine->host);

@@ -185,6 +185,14 @@ struct engine_request {
         } operation;
         struct engine_questions escalations;
         struct {
+            struct slice name; /* of the path; SLICE_NONE: all, or the one that `body` makes */
+            struct slice body; /* JSON: what it is to be */
+            struct slice note; /* of a hold or its end */
+            enum schedule_act { SCHEDULE_HOLD, SCHEDULE_RELEASE, SCHEDULE_DELETE } act;
+            size_t limit; /* of a list; how many instants */
+            struct slice cursor;
+        } schedule;
+        struct {
             enum definition_kind kind;
             struct slice name; /* SLICE_NONE: list */
             uint32_t version;  /* 0: the newest */
@@ -221,6 +229,11 @@ void engine_list_debts(struct engine *engine, struct engine_request *request);
 void engine_list_operations(struct engine *engine, struct engine_request *request);
 void engine_get_operation(struct engine *engine, struct engine_request *request);
 void engine_get_escalations(struct engine *engine, struct engine_request *request);
+void engine_put_schedule(struct engine *engine, struct engine_request *request);  /* answer: it; `created` */
+void engine_get_schedules(struct engine *engine, struct engine_request *request); /* the one with the name, or a page */
+void engine_get_schedule_next(struct engine *engine, struct engine_request *request);
+/* hold, release: answer: the schedule; delete: none */
+void engine_change_schedule(struct engine *engine, struct engine_request *request);
 void engine_get_stats(struct engine *engine, struct engine_request *request);
 void engine_get_engines(struct engine *engine, struct engine_request *request);
 /* Prometheus text, labelled by namespace and tool */

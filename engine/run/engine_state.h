@@ -186,6 +186,7 @@ struct engine {
     struct list watches;
     struct parker *parker;          /* park.c */
     struct retention *retention;    /* retention.c */
+    struct scheduler *scheduler;    /* scheduler.c */
     struct calls *calls;            /* call/call_queue.c */
     struct list detached;           /* calls under way whose saga left memory */
     uint32_t evaluations_under_way; /* for wants, and of the answers of calls, which are not in the log yet */
@@ -318,6 +319,13 @@ void retention_free(struct retention *retention);
 void retention_stop(struct retention *retention);               /* draining */
 void retention_look(struct retention *retention);               /* a shard was gained */
 void retention_due(struct retention *retention, int64_t at_ms); /* one is to go then */
+
+/* scheduler.c: sagas that the clock starts */
+struct scheduler *scheduler_new(struct engine *engine);
+void scheduler_free(struct scheduler *scheduler);
+void scheduler_watch(struct scheduler *scheduler); /* the store is ready, for the first time */
+void scheduler_stop(struct scheduler *scheduler);  /* draining */
+void scheduler_look(struct scheduler *scheduler);  /* a shard was gained, or a schedule has changed */
 
 /* lock.c */
 void lock_begin(struct activity *activity); /* WANT_LOCK */

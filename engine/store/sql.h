@@ -97,6 +97,16 @@ extern const struct db_statement sql_forget; /* the same */
 extern const struct db_statement sql_due;
 extern const struct db_statement sql_due_next;
 
+/* schedules */
+extern const struct db_statement sql_schedule_put;
+extern const struct db_statement sql_schedule_list;
+extern const struct db_statement sql_schedule_hold;
+extern const struct db_statement sql_schedule_delete;
+extern const struct db_statement sql_zone;
+extern const struct db_statement sql_schedule_due;
+extern const struct db_statement sql_schedule_next;
+extern const struct db_statement sql_schedule_move;
+
 /* locks on business keys */
 extern const struct db_statement sql_lock_take;
 
@@ -134,6 +144,7 @@ extern const struct db_statement *const sql_hot[];
 #define SQL_INBOX_CHANNEL "sagad_inbox"
 #define SQL_ANSWERS_CHANNEL "sagad_answers"
 #define SQL_DEFINITIONS_CHANNEL "sagad_definitions"
+#define SQL_SCHEDULES_CHANNEL "sagad_schedules"
 #define SQL_LEASES_CHANNEL "sagad_leases"
 
 #endif

@@ -50,7 +50,7 @@ const char *const store_setup[] = {
 };
 
 static const char *const listener_setup[] = {"listen " SQL_INBOX_CHANNEL, "listen " SQL_ANSWERS_CHANNEL,
-                                             "listen " SQL_DEFINITIONS_CHANNEL};
+                                             "listen " SQL_DEFINITIONS_CHANNEL, "listen " SQL_SCHEDULES_CHANNEL};
 
 /* --- readiness --- */
 
@@ -478,6 +478,8 @@ static void on_notify(struct db *db, struct slice channel, struct slice payload,
         answers_notified(store, payload);
     } else if (slice_is(channel, SQL_DEFINITIONS_CHANNEL)) {
         definitions_notified(store);
+    } else if (slice_is(channel, SQL_SCHEDULES_CHANNEL)) {
+        schedules_notified(store);
     }
 }
 

@@ -14,6 +14,7 @@
 #include "base/id.h"
 #include "core/record/record.h"
 #include "core/saga/saga.h"
+#include "core/schedule/timetable.h"
 #include "io/loop/loop.h"
 
 #define SHARD_COUNT 64
@@ -575,6 +576,88 @@ struct forget {
     struct list_link link;
 };
 void store_forget(struct store *store, struct forget *forget);
+
+/*
+ * --- schedules ---
+ *
+ * People change them through any engine; the owner of the shard moves them, fenced, and only as it has read them.
+ */
+
+struct schedule_row {
+    uint32_t shard;
+    struct slice namespace, name;
+    struct uuid id;
+    int64_t revision;
+    struct slice body, state, actor; /* JSON, JSON (core/schedule/schedule.h) and text */
+    struct slice hold;               /* JSON; SLICE_NONE: nobody holds it */
+    int64_t created_ms, last_ms;
+    struct slice offsets; /* of its time zone, for zone_read_offsets(); SLICE_NONE: it has none, or nobody knows it */
+};
+
+enum schedule_put_outcome { SCHEDULE_TOO_MANY = -1, SCHEDULE_OTHER = 0, SCHEDULE_MADE = 1, SCHEDULE_SAME = 2 };
+struct schedule_put {
+    struct store_read read;
+    uint32_t shard;                            /* in */
+    struct slice namespace, name, body, actor; /* in */
+    struct slice zone;                         /* in; SLICE_NONE: none */
+    struct uuid id;                            /* in */
+    size_t max;                                /* in: schedules of a namespace */
+    enum schedule_put_outcome outcome;         /* out */
+};
+void store_schedule_put(struct store *store, struct schedule_put *put);
+
+struct schedule_list { /* by name; or the one with a name, ERR_NOT_FOUND */
+    struct store_read read;
+    struct slice namespace, name, after; /* in; SLICE_NONE: all, from the first */
+    size_t limit;                        /* in */
+    int64_t since_ms, until_ms;          /* in: of the offsets */
+    struct schedule_row *rows;           /* out */
+    size_t count;                        /* out */
+};
+void store_schedule_list(struct store *store, struct schedule_list *list);
+
+struct schedule_change { /* ERR_NOT_FOUND */
+    struct store_read read;
+    uint32_t shard;               /* in */
+    struct slice namespace, name; /* in */
+    struct slice hold;            /* in: JSON, or SLICE_NONE, which releases it */
+    bool removes;                 /* in: it is deleted instead */
+};
+void store_schedule_change(struct store *store, struct schedule_change *change);
+
+struct zone_read { /* ERR_NOT_FOUND: the database knows no such zone */
+    struct store_read read;
+    struct slice name;          /* in */
+    int64_t since_ms, until_ms; /* in */
+    struct zone zone;           /* out */
+};
+void store_zone_read(struct store *store, struct zone_read *zone);
+
+struct schedule_take {
+    struct store_read read;
+    uint64_t shards;            /* in: bit set */
+    int64_t now_ms;             /* in: the engine's clock */
+    size_t limit;               /* in */
+    int64_t since_ms, until_ms; /* in: of the offsets */
+    struct schedule_row *rows;  /* out: those that are due */
+    size_t count;               /* out */
+    int64_t next_ms;            /* in: INT64_MAX; out: when the next one is that is not */
+};
+void store_schedule_take(struct store *store, struct schedule_take *take);
+
+struct schedule_move {
+    struct store_read read;
+    const struct schedule_row *row; /* in: as it was read */
+    int64_t epoch;                  /* in */
+    int64_t revision;               /* in: of the row; out, when it moved: the new one */
+    int64_t last_ms, look_ms;       /* in */
+    struct slice state;             /* in: JSON */
+    bool fenced, moved;             /* out: another engine has the shard; it was as it was read */
+};
+void store_schedule_move(struct store *store, struct schedule_move *move);
+
+/* One was made or released: something may be due. */
+void store_watch_schedules(struct store *store, void (*changed)(void *context), void *context);
 
 /*
  * --- locks on business keys ---

@@ -286,6 +286,8 @@ struct store {
     struct key_sweep key_sweep;
     struct history history;
     struct definition_watch definitions;
+    void (*schedules_changed)(void *context); /* schedules.c */
+    void *schedules_context;
     struct leases *leases;
 
     size_t dbs_open;
@@ -417,6 +419,7 @@ void keys_fini(struct store *store);
 
 /* definitions.c */
 void definitions_conn_up(struct store *store);
+void schedules_notified(struct store *store); /* schedules.c */
 void definitions_notified(struct store *store);
 void definitions_stop(struct store *store);
 

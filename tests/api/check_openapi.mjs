@@ -220,6 +220,7 @@ async function walk() {
   await walkCalls()
   await walkVerdict()
   await walkNames()
+  await walkSchedules()
 
   const operations = await ask('GET', '/v1/operations', { status: 200 })
   await ask('GET', '/v1/operations?limit=1&tool=t.one', { status: 200 })
@@ -446,6 +447,24 @@ async function walkCalls() {
   await paused(`/v1/sagas/${looping.json?.id}`)
   const left = await ask('POST', '/v1/sagas', { body: { open: true }, status: 201 })
   await ask('POST', `/v1/sagas/${left.json?.id}/abort`, { body: { note: 'walk' }, status: 200 })
+}
+
+// Sagas that the clock starts.
+async function walkSchedules() {
+  const schedule = { name: 'nightly', saga: 'quick', cron: '30 2 * * *', zone: 'Europe/Berlin', input: { n: 1 } }
+  await ask('POST', '/v1/schedules', { body: schedule, status: 201 })
+  await ask('POST', '/v1/schedules', { body: { ...schedule, name: 'Wrong' }, status: 422 })
+  await ask('GET', '/v1/schedules', { status: 200 })
+  await ask('GET', '/v1/schedules/nightly', { status: 200 })
+  await ask('GET', '/v1/schedules/nothing', { status: 404 })
+  await ask('GET', '/v1/schedules/nightly/next?count=3', { status: 200 })
+  await ask('GET', '/v1/schedules/nightly/next?count=0', { status: 400 })
+  await ask('POST', '/v1/schedules/nightly/hold', { body: { note: 'walk' }, status: 200 })
+  await ask('POST', '/v1/schedules/nightly/hold', { body: {}, status: 422 })
+  await ask('GET', '/v1/schedules/nightly', { status: 200 })
+  await ask('POST', '/v1/schedules/nightly/release', { body: { note: 'walk' }, status: 200 })
+  await ask('DELETE', '/v1/schedules/nightly', { status: 200 })
+  await ask('DELETE', '/v1/schedules/nothing', { status: 404 })
 }
 
 // The same verbs, the saga named by its business id.

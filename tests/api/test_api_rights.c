@@ -35,6 +35,9 @@ static const struct {
     {"GET", "/v1/engines", ROLE_READER, NULL, false},
     {"GET", "/v1/me", ROLE_READER, NULL, false},
     {"GET", "/v1/debts", ROLE_READER, NULL, false},
+    {"GET", "/v1/schedules", ROLE_READER, NULL, false},
+    {"GET", "/v1/schedules/{name}", ROLE_READER, NULL, true},
+    {"GET", "/v1/schedules/{name}/next", ROLE_READER, NULL, true},
     {"GET", "/v1/tools", ROLE_READER, NULL, false},
     {"GET", "/v1/tools/{name}", ROLE_READER, NULL, true},
     {"GET", "/v1/definitions", ROLE_READER, NULL, false},
@@ -79,6 +82,10 @@ static const struct {
     {"POST", "/v1/operations/{key}/cost", ROLE_OPERATOR, "{\"micros\":1,\"note\":\"x\"}", true},
     {"POST", "/v1/operations/{key}/resolve", ROLE_OPERATOR, "{\"as\":\"happened\",\"note\":\"x\"}", true},
     {"POST", "/v1/escalations/{n}/resolve", ROLE_OPERATOR, "{\"action\":\"probe\",\"note\":\"x\"}", true},
+    {"POST", "/v1/schedules", ROLE_OPERATOR, "{\"name\":\"nightly\",\"saga\":\"quick\",\"every\":\"1m\"}", false},
+    {"DELETE", "/v1/schedules/{name}", ROLE_OPERATOR, NULL, true},
+    {"POST", "/v1/schedules/{name}/hold", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
+    {"POST", "/v1/schedules/{name}/release", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
     {"POST", "/v1/bulk", ROLE_OPERATOR, "{}", false},
     {"POST", "/v1/bulk/{n}/run", ROLE_OPERATOR, "{}", true},
     /* ... or defines. */
@@ -167,6 +174,10 @@ static void fill(const char *pattern, char *out, size_t size)
 
         (void)snprintf(out, size, "/v1/sagas/by-business-id/~open/b-%u%s", opened,
                        strncmp(end, "/signals", 8) == 0 ? "/signals/paid" : end);
+        return;
+    }
+    if (strncmp(pattern, "/v1/schedules/", 14) == 0) {
+        (void)snprintf(out, size, "/v1/schedules/nightly%s", strchr(brace, '}') + 1);
         return;
     }
     const char *thing = strncmp(brace, "{id}", 4) == 0    ? id

@@ -230,6 +230,32 @@ void engine_get_escalations(struct engine *engine, struct engine_request *reques
     take(request, request->in.escalations.number ? DOOR_THING : DOOR_LIST);
 }
 
+void engine_put_schedule(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    MUST(fuzz_is_json(request->in.schedule.body));
+    take(request, DOOR_THING);
+}
+
+void engine_get_schedules(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    take(request, request->in.schedule.name.ptr ? DOOR_THING : DOOR_LIST);
+}
+
+void engine_get_schedule_next(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    MUST(request->in.schedule.limit >= 1 && request->in.schedule.limit <= 1000);
+    take(request, DOOR_THING);
+}
+
+void engine_change_schedule(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    take(request, DOOR_THING);
+}
+
 void engine_get_stats(struct engine *engine, struct engine_request *request)
 {
     (void)engine;

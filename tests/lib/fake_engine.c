@@ -597,6 +597,63 @@ void engine_change(struct engine *engine, struct engine_request *request)
     verbs_here[request->in.change.verb](engine, request);
 }
 
+/* --- schedules: one, "nightly", which is always there --- */
+
+#define SCHEDULE                                                                                                       \
+    "{\"name\":\"nightly\",\"saga\":\"order\",\"input\":{},\"cron\":\"30 2 * * *\",\"zone\":\"Europe/Berlin\","        \
+    "\"overlap\":\"skip\",\"catch_up\":\"none\",\"status\":\"held\",\"created_at\":\"2026-01-01T00:00:00.000Z\","      \
+    "\"created_by\":\"ops\",\"last_at\":\"2026-01-02T01:30:00.000Z\",\"next_at\":null,\"queued\":1,\"started\":1,"     \
+    "\"skipped\":2,\"missed\":3,\"refused\":0,\"last_saga\":{\"saga\":\"01890a5d-ac96-774b-bcce-b302099a0007\","       \
+    "\"instant\":\"2026-01-01T01:30:00.000Z\"},\"hold\":{\"note\":\"moving\",\"actor\":\"ops\","                       \
+    "\"at\":\"2026-01-02T02:00:00.000Z\"},\"error\":{\"message\":\"no\",\"detail\":null,"                              \
+    "\"instant\":\"2026-01-02T01:30:00.000Z\",\"at\":\"2026-01-02T01:30:01.000Z\"}}"
+
+static bool is_nightly(struct engine *engine, struct engine_request *request)
+{
+    if (is_default(request) && slice_is(request->in.schedule.name, "nightly")) {
+        return true;
+    }
+    fake_finish(engine, request, fake_not_found(request));
+    return false;
+}
+
+void engine_put_schedule(struct engine *engine, struct engine_request *request)
+{
+    struct slice name = json_string(json_member(request->in.schedule.body, "name"), request->arena);
+
+    if (!slice_is(name, "nightly")) {
+        faults_init(&request->faults, request->arena);
+        faults_add(&request->faults, SLICE("/name"), "not nightly");
+        fake_finish(engine, request, err_set(&request->err, ERR_INVALID, "this schedule is not right"));
+        return;
+    }
+    request->created = true;
+    fake_finish_text(engine, request, SLICE(SCHEDULE));
+}
+
+void engine_get_schedules(struct engine *engine, struct engine_request *request)
+{
+    if (!request->in.schedule.name.ptr) {
+        fake_finish_text(engine, request, SLICE("[" SCHEDULE "]"));
+    } else if (is_nightly(engine, request)) {
+        fake_finish_text(engine, request, SLICE(SCHEDULE));
+    }
+}
+
+void engine_get_schedule_next(struct engine *engine, struct engine_request *request)
+{
+    if (is_nightly(engine, request)) {
+        fake_finish_text(engine, request, SLICE("{\"items\":[\"2026-01-03T01:30:00.000Z\"]}"));
+    }
+}
+
+void engine_change_schedule(struct engine *engine, struct engine_request *request)
+{
+    if (is_nightly(engine, request)) {
+        fake_finish_text(engine, request, SLICE(SCHEDULE));
+    }
+}
+
 void engine_get_stats(struct engine *engine, struct engine_request *request)
 {
     fake_finish_text(

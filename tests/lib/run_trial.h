@@ -34,6 +34,7 @@ enum asked { /* of the store; ASKED_CALL: of a tool */
              ASKED_DUE,
              ASKED_DEFINITIONS,
              ASKED_PUT_DEFINITIONS,
+             ASKED_SCHEDULES,
              ASKED_LIST,
              ASKED_QUESTIONS,
              ASKED_CALL,

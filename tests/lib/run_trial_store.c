@@ -365,6 +365,7 @@ void trial_store_answer(enum asked kind, void *request, enum err_code code)
     case ASKED_GUARD_PRICE:
     case ASKED_GUARD_COUNT:
     case ASKED_GUARD_LIST:
+    case ASKED_SCHEDULES:
     case ASKED_LIST: /* granted, closed, none: as zeroed */
         read_over(request, code);
         break;
@@ -472,6 +473,12 @@ ASK(store_list_sagas, list_sagas, ASKED_LIST)
 ASK(store_list_questions, list_questions, ASKED_QUESTIONS)
 ASK(store_count_versions, count_versions, ASKED_LIST)
 ASK(store_count_sagas, count_sagas, ASKED_LIST)
+ASK(store_schedule_take, schedule_take, ASKED_SCHEDULES)
+ASK(store_schedule_move, schedule_move, ASKED_SCHEDULES)
+ASK(store_schedule_put, schedule_put, ASKED_SCHEDULES)
+ASK(store_schedule_list, schedule_list, ASKED_SCHEDULES)
+ASK(store_schedule_change, schedule_change, ASKED_SCHEDULES)
+ASK(store_zone_read, zone_read, ASKED_SCHEDULES)
 #undef ASK
 
 void store_inbox_watch(struct store *store, uint64_t shards,
@@ -503,6 +510,13 @@ void store_answer_stop(struct store *store, struct answer_wait *wait)
     if (list_linked(&wait->link)) {
         list_remove(&db.waits, &wait->link);
     }
+}
+
+void store_watch_schedules(struct store *store, void (*changed)(void *context), void *context)
+{
+    (void)store;
+    (void)changed;
+    (void)context;
 }
 
 void store_watch_definitions(struct store *store, void (*changed)(void *context), void *context)

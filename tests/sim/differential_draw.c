@@ -8,7 +8,7 @@
 /* --- all of them, those of the append in its order --- */
 
 #define THEMES                                                                                                         \
-    "aldkgpieb"                                                                                                        \
+    "aldkgpiebs"                                                                                                       \
     "\0\0"                                                                                                             \
     "alkdg" /* what most statements of a script are about; the last place: of all */
 
@@ -87,6 +87,14 @@ const struct kind kinds[] = {
     {&sql_forget, "i", draw_forget, .themes = "d", .weight = 6},
     {&sql_due, "iuibt", draw_due, .themes = "d", .weight = 3},
     {&sql_due_next, "t", draw_due, .themes = "d", .weight = 2},
+    {&sql_schedule_put, "i", draw_schedule_put, .themes = "s", .weight = 3},
+    {&sql_schedule_list, "ibbuibbbmmbb", draw_schedule_list, .unordered = true, .themes = "s", .weight = 1},
+    {&sql_schedule_hold, "v", draw_schedule_hold, .themes = "s", .weight = 2},
+    {&sql_schedule_delete, "i", draw_schedule_delete, .themes = "s", .weight = 1},
+    {&sql_zone, "b", draw_zone, .themes = "", .weight = 1},
+    {&sql_schedule_due, "ibbuibbbmmbb", draw_schedule_due, .unordered = true, .themes = "s", .weight = 2},
+    {&sql_schedule_next, "m", draw_schedule_next, .themes = "s", .weight = 1},
+    {&sql_schedule_move, "i", draw_schedule_move, .themes = "s", .weight = 6},
     {&sql_inbox_put, "v", draw_inbox, .themes = "i", .weight = 10},
     {&sql_inbox_read, "ixubb", draw_inbox_read, .themes = "ik", .weight = 4},
     {&sql_inbox_drop, "", draw_input, .affects = true, .themes = "i", .weight = 2},

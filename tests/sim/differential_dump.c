@@ -40,6 +40,9 @@ DUMP(guard_budget,
 DUMP(guard_reservation, "select r.shard, r.namespace, r.tool, r.operation, r.state, cardinality(r.budgets),"
                         " (select sum(m)::int8 from unnest(r.micros) as m) from sagad.guard_reservation r"
                         " order by r.shard, r.namespace, r.tool, r.operation")
+DUMP(schedule,
+     "select s.shard, s.namespace, s.name, s.id, s.revision, s.zone, s.body, s.state, s.hold, s.actor, s.created_at,"
+     " s.last_at, s.look_at from sagad.schedule s order by s.shard, s.namespace, s.name")
 
 const struct db_statement old_key = {
     "old_key",
@@ -69,5 +72,6 @@ const struct kind dumps[] = {
     {&dump_guard_breaker, "ibbbbimiium"},
     {&dump_guard_budget, "ibtiiii"},
     {&dump_guard_reservation, "ibbubii"},
+    {&dump_schedule, "ibbuibbbbbmmm"},
 };
 const size_t dump_count = sizeof(dumps) / sizeof(dumps[0]);

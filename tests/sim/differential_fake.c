@@ -74,8 +74,8 @@ static const struct pg_client client = {on_rows, on_over, on_notify, on_gone};
 
 void side_begin(void)
 {
-    static const char *const listen[] = {"listen sagad_inbox", "listen sagad_answers", "listen sagad_definitions",
-                                         "listen sagad_leases", NULL};
+    static const char *const listen[] = {"listen sagad_inbox",  "listen sagad_answers",   "listen sagad_definitions",
+                                         "listen sagad_leases", "listen sagad_schedules", NULL};
 
     jmp_buf stop;
 
@@ -464,6 +464,29 @@ static enum pg_progress dump_guard_reservation_rows(struct pg_call *call)
     return PG_DONE;
 }
 
+static enum pg_progress dump_schedule_rows(struct pg_call *call)
+{
+    FOR_ROWS(PG_SCHEDULE, row_schedule,
+             (&(struct row_schedule){.shard = INT16_MIN, .namespace = SLICE(""), .name = SLICE("")}))
+    {
+        put_int(call, row->shard);
+        put_bytes(call, row->namespace);
+        put_bytes(call, row->name);
+        put_uuid(call, &row->id);
+        put_int(call, row->revision);
+        put_bytes(call, row->zone);
+        put_bytes(call, row->body);
+        put_bytes(call, row->state);
+        put_bytes(call, row->hold);
+        put_bytes(call, row->actor);
+        put_time_ms(call, row->created_ms);
+        put_time_ms(call, row->last_ms);
+        put_time_ms(call, row->look_ms);
+        put_row_end(call);
+    }
+    return PG_DONE;
+}
+
 static void add_dumps(void)
 {
     const struct {
@@ -486,7 +509,8 @@ static void add_dumps(void)
                  {&dump_guard_place, dump_guard_place_rows},
                  {&dump_guard_breaker, dump_guard_breaker_rows},
                  {&dump_guard_budget, dump_guard_budget_rows},
-                 {&dump_guard_reservation, dump_guard_reservation_rows}};
+                 {&dump_guard_reservation, dump_guard_reservation_rows},
+                 {&dump_schedule, dump_schedule_rows}};
 
     for (size_t i = 0; i < sizeof(added) / sizeof(added[0]); i++) {
         pg_statement_add(added[i].statement, added[i].function);

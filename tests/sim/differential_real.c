@@ -110,6 +110,7 @@ static void open_sessions(void)
                                             "listen sagad_answers",
                                             "listen sagad_definitions",
                                             "listen sagad_leases",
+                                            "listen sagad_schedules",
                                             "listen marker",
                                             NULL};
 
@@ -271,7 +272,8 @@ void side_begin(void)
                                          "inbox",       "awake",         "due",           "answer",
                                          "escalation",  "approval",      "number_gone",   "lock",
                                          "engine",      "definition",    "tool",          "guard",
-                                         "guard_place", "guard_breaker", "guard_budget",  "guard_reservation"};
+                                         "guard_place", "guard_breaker", "guard_budget",  "guard_reservation",
+                                         "schedule"};
     static unsigned scripts = 0;
     char text[SQL_BYTES];
     int len = 0;

@@ -139,6 +139,13 @@ int rows_compare(enum pg_table table, const void *left, const void *right)
         COMPARE(slice_compare(a->tool, b->tool));
         return uuid_compare(&a->operation, &b->operation);
     }
+    case PG_SCHEDULE: {
+        const struct row_schedule *a = left, *b = right;
+
+        COMPARE(compare_int(a->shard, b->shard));
+        COMPARE(slice_compare(a->namespace, b->namespace));
+        return slice_compare(a->name, b->name);
+    }
     case PG_TABLE_COUNT:
         break;
     }
@@ -167,4 +174,5 @@ const size_t rows_bytes[PG_TABLE_COUNT] = {
     [PG_GUARD_BREAKER] = sizeof(struct row_guard_breaker),
     [PG_GUARD_BUDGET] = sizeof(struct row_guard_budget),
     [PG_GUARD_RESERVATION] = sizeof(struct row_guard_reservation),
+    [PG_SCHEDULE] = sizeof(struct row_schedule),
 };

@@ -28,6 +28,7 @@ enum pg_table {
     PG_GUARD_BREAKER,
     PG_GUARD_BUDGET,
     PG_GUARD_RESERVATION,
+    PG_SCHEDULE,
     PG_TABLE_COUNT
 };
 
@@ -185,6 +186,15 @@ struct row_guard_reservation {
     size_t budget_count;
     int64_t budget_shards[ROW_BUDGETS_MAX], periods_ms[ROW_BUDGETS_MAX], micros[ROW_BUDGETS_MAX];
     struct slice budgets[ROW_BUDGETS_MAX];
+};
+
+struct row_schedule { /* migration 0020 */
+    int64_t shard;
+    struct slice namespace, name; /* key */
+    struct uuid id;
+    int64_t revision;
+    struct slice zone, body, state, hold, actor; /* zone, hold: SLICE_NONE: null */
+    int64_t created_ms, last_ms, look_ms;
 };
 
 #endif

@@ -73,6 +73,15 @@
     X(forget)                                                                                                          \
     X(due)                                                                                                             \
     X(due_next)                                                                                                        \
+    /* pg_schedule.c */                                                                                                \
+    X(schedule_put)                                                                                                    \
+    X(schedule_list)                                                                                                   \
+    X(schedule_hold)                                                                                                   \
+    X(schedule_delete)                                                                                                 \
+    X(zone)                                                                                                            \
+    X(schedule_due)                                                                                                    \
+    X(schedule_next)                                                                                                   \
+    X(schedule_move)                                                                                                   \
     /* pg_lock_key.c */                                                                                                \
     X(lock_take)                                                                                                       \
     X(lock_release)                                                                                                    \

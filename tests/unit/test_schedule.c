@@ -261,6 +261,24 @@ static void beyond_what_is_known_of_a_zone_there_is_nothing(void **state)
     assert_int_equal(timetable_next(&timetable, &zone, at("2025-12-31T00:00:00Z")), at("2026-01-01T00:00:00Z"));
 }
 
+static void offsets_are_read_as_postgres_tells_them(void **state)
+{
+    static const char *const wrong[] = {
+        "", "0", "0:x", "0:0 ", "a:0", "0:3600 1:999999", "-5:0", "99999999999999999:0"};
+    struct arena arena;
+    struct zone zone;
+
+    (void)state;
+    arena_init(&arena, 65536);
+    assert_true(zone_read_offsets(SLICE("0:3600 1774746000:7200 1792890000:3600"), 5, &arena, &zone));
+    assert_true(zone.count == 3 && zone.until_ms == 5 && zone.offsets[1].offset_ms == 2 * HOUR_MS);
+    assert_int_equal(zone.offsets[1].from_ms, at("2026-03-29T01:00:00Z"));
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        assert_false(zone_read_offsets(slice_of(wrong[i]), 5, &arena, &zone));
+    }
+    arena_fini(&arena);
+}
+
 static void every_so_often_from_an_anchor(void **state)
 {
     struct timetable timetable = {.every_ms = 15 * 60000, .anchor_ms = at("2026-01-01T00:05:00Z")};
@@ -503,6 +521,7 @@ int main(void)
         cmocka_unit_test(an_expression_that_nobody_can_read_is_refused),
         cmocka_unit_test(an_instant_comes_once_and_in_order),
         cmocka_unit_test(beyond_what_is_known_of_a_zone_there_is_nothing),
+        cmocka_unit_test(offsets_are_read_as_postgres_tells_them),
         cmocka_unit_test(every_so_often_from_an_anchor),
         cmocka_unit_test(what_is_written_is_read_again),
         cmocka_unit_test(a_wrong_document_is_told_its_place),

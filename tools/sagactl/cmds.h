@@ -30,6 +30,7 @@
     X(preview)                                                                                                         \
     X(resolve)                                                                                                         \
     X(operations)                                                                                                      \
+    X(schedules)                                                                                                       \
     X(stats)                                                                                                           \
     X(debts)                                                                                                           \
     X(me)                                                                                                              \

@@ -43,6 +43,7 @@ const struct command commands[] = {
     {"cost", "say what an operation cost that shows cost_unknown", help_cost, cmd_cost},
     {"tools", "tools and their health at a glance, or show one", help_tools, cmd_tools, .can_watch = true},
     {"definitions", "list registered sagas, or show one", help_definitions, cmd_definitions},
+    {"schedules", "sagas that the clock starts: make, list, hold, delete", help_schedules, cmd_schedules},
     {"stats", "counts by status, engines and their shards", help_stats, cmd_stats, .can_watch = true},
     {"top", "a live screen of what needs somebody", help_top, cmd_top, .is_live = true},
     {"debts", "list what stands although its saga ended", help_debts, cmd_debts},

@@ -9,6 +9,30 @@
 
 #include "base/check.h"
 
+#define OFFSETS_MAX 1000
+#define OFFSET_S_MAX 172800 /* two days: none is larger */
+
+bool zone_read_offsets(struct slice text, int64_t until_ms, struct arena *arena, struct zone *out)
+{
+    struct slice *parts = arena_array(arena, OFFSETS_MAX, sizeof(*parts));
+    size_t count = text.len ? slice_split(text, ' ', parts, OFFSETS_MAX) : 0;
+    struct zone_offset *offsets = arena_array(arena, count + 1, sizeof(*offsets));
+
+    for (size_t i = 0; i < count; i++) {
+        struct slice pair[2];
+
+        if (slice_split(parts[i], ':', pair, 2) != 2 || !slice_to_i64(pair[0], &offsets[i].from_ms) ||
+            !slice_to_i64(pair[1], &offsets[i].offset_ms) || offsets[i].from_ms > INT64_MAX / 1000 ||
+            offsets[i].from_ms < 0 || offsets[i].offset_ms < -OFFSET_S_MAX || offsets[i].offset_ms > OFFSET_S_MAX) {
+            return false;
+        }
+        offsets[i].from_ms *= 1000;
+        offsets[i].offset_ms *= 1000;
+    }
+    *out = (struct zone){offsets, count, until_ms};
+    return count > 0 && count < OFFSETS_MAX;
+}
+
 static int64_t end_of(const struct zone *zone, size_t i)
 {
     return i + 1 < zone->count ? zone->offsets[i + 1].from_ms : zone->until_ms;

@@ -20,6 +20,9 @@ struct zone { /* the offsets of a zone in a stretch of time; from PostgreSQL, wh
     int64_t until_ms; /* beyond it nothing is known */
 };
 
+/* "SECOND:OFFSET" with spaces between, as sagad.zone_offsets() gives it. False: it makes no sense. */
+bool zone_read_offsets(struct slice text, int64_t until_ms, struct arena *arena, struct zone *out);
+
 struct timetable {
     bool is_cron;
     struct cron cron;

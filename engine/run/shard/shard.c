@@ -93,6 +93,7 @@ static void on_loaded(struct shard_load *load)
     cases_go_on(shard);
     parker_look(engine->parker);
     retention_look(engine->retention);
+    scheduler_look(engine->scheduler);
     shard_watch(engine);
     gauge_set(GAUGE_SHARDS_OWNED, shards_owned(engine));
     /* All are known before the first goes on. */
