@@ -1,0 +1,534 @@
+/* Sagas that are read back because somebody wants something of them: what becomes of those who asked. */
+#include "tests/sim/stage.h"
+
+#include <stdio.h>
+
+#include "base/json.h"
+#include "base/metric.h"
+
+static const char definitions[] =
+    "{'tools':[{'name':'t','builtin':{'tool':'t'},'effect':'keyed','key':{'window':'1h'},"
+    "'terminal':true,'timeout':'1h'},"
+    "{'name':'look','builtin':{'tool':'look'},'effect':'read','timeout':'1h'},"
+    "{'name':'look_again','builtin':{'tool':'look_again'},'effect':'read','timeout':'1h'}],"
+    "'sagas':[{'name':'s','steps':[{'id':'a','call':'t','with':{}}]}]}";
+
+static void begin(void)
+{
+    stage_begin(&(struct stage_plan){.definitions = definitions});
+    stage_is_automatic = true;
+}
+
+/* --- somebody who asks --- */
+
+struct asker {
+    struct summons summons;
+    struct mail mail;
+    bool answered;
+    enum err_code code;
+    const struct live *live;
+};
+
+static void on_summoned(struct summons *summons, struct live *live, enum err_code code, const struct err *err)
+{
+    struct asker *asker = container_of(summons, struct asker, summons);
+
+    (void)err;
+    assert_false(asker->answered);
+    asker->answered = true;
+    asker->code = code;
+    asker->live = live;
+}
+
+static void on_mail(struct mail *mail, enum err_code code, const struct err *err)
+{
+    struct asker *asker = container_of(mail, struct asker, mail);
+
+    (void)err;
+    assert_false(asker->answered);
+    asker->answered = true;
+    asker->code = code;
+}
+
+struct asking {
+    struct asker *asker;
+    struct saga_id id;
+    const char *namespace;
+};
+
+static void summon_it(struct engine *engine, void *context)
+{
+    const struct asking *asking = context;
+
+    live_summon(engine, asking->id, slice_of(asking->namespace), &asking->asker->summons);
+}
+
+static void summon(struct asker *asker, struct saga_id id, const char *namespace)
+{
+    *asker = (struct asker){.summons = {.done = on_summoned}};
+    stage_inside(0, summon_it, &(struct asking){asker, id, namespace});
+}
+
+static void send_it(struct engine *engine, void *context)
+{
+    const struct asking *asking = context;
+
+    live_deliver(engine, asking->id, slice_of(asking->namespace), &asking->asker->mail);
+}
+
+static void send(struct asker *asker, struct saga_id id, const char *namespace)
+{
+    *asker = (struct asker){
+        .mail = {.input = {.type = SAGA_INPUT_PAUSE, .pause = {.actor = SLICE("somebody")}}, .done = on_mail}};
+    stage_inside(0, send_it, &(struct asking){asker, id, namespace});
+}
+
+static struct reply *call(struct saga_id saga, const char *run, const char *tool)
+{
+    struct reply *called =
+        stage_ask(0, engine_call, run ? stage_call_of(run, tool, "{}", 60000) : stage_call_in(saga, tool, "{}", 60000));
+
+    stage_run(100);
+    return called;
+}
+
+/* A saga that has ended, and left memory. */
+static struct saga_id ended(void)
+{
+    struct saga_id id = stage_start(0, "s", "{}");
+
+    stage_until_saga(0, id, "completed");
+    assert_null(live_find(nodes[0].engine, id));
+    return id;
+}
+
+static struct saga_id nowhere(void)
+{
+    struct saga_id id = saga_id_new(1, 0);
+
+    id.uuid.bytes[14] = 0xff; /* of a shard that there is not */
+    return id;
+}
+
+/* --- sagas --- */
+
+static void who_asks_is_told_why_the_saga_cannot_be_had(void **state)
+{
+    struct asker asker;
+    struct reply *started;
+
+    (void)state;
+    begin();
+    stage_is_automatic = false;
+    struct saga_id id = stage_start(0, "s", "{}"), gone = saga_id_new(1, 7);
+
+    summon(&asker, id, "default");
+    assert_int_equal(asker.code, ERR_OK);
+    assert_non_null(asker.live);
+    summon(&asker, nowhere(), "default");
+    assert_int_equal(asker.code, ERR_NOT_FOUND);
+    send(&asker, nowhere(), "default");
+    assert_int_equal(asker.code, ERR_NOT_FOUND);
+    summon(&asker, id, "of others"); /* what is there is nobody else's business */
+    assert_int_equal(asker.code, ERR_NOT_FOUND);
+    send(&asker, id, "of others");
+    assert_int_equal(asker.code, ERR_NOT_FOUND);
+    stage_lose(0, 7);
+    summon(&asker, gone, "default");
+    assert_int_equal(asker.code, ERR_FENCED);
+    send(&asker, gone, "default");
+    assert_int_equal(asker.code, ERR_FENCED);
+    stage_gain(0, 7);
+    /* A start that is not durable yet */
+    stage_hold(STORE_APPEND);
+    started = stage_ask(0, engine_start_saga,
+                        &(struct engine_request){.in.start = {.saga = SLICE("s"), .business_id = SLICE("here")}});
+    stage_settle();
+    struct saga_id fresh = ((struct append *)stage_oldest(STORE_APPEND))->saga;
+
+    summon(&asker, fresh, "default");
+    assert_int_equal(asker.code, ERR_NOT_FOUND);
+    send(&asker, fresh, "default"); /* is decided after it */
+    assert_false(asker.answered);
+    stage_release(STORE_APPEND);
+    (void)stage_expect(started, ERR_OK);
+    assert_int_equal(asker.code, ERR_OK);
+    stage_end();
+}
+
+static void gain_anew(struct engine *engine, void *context)
+{
+    const uint32_t *shard = context;
+
+    shard_gained(*shard, engine->shards[*shard].epoch + 1, engine);
+}
+
+static void what_was_read_under_another_lease_is_not_believed(void **state)
+{
+    struct asker summoned, sent;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        begin();
+        struct saga_id id = ended();
+        uint32_t shard = saga_id_shard(id);
+
+        stage_hold(STORE_READ_SAGA);
+        summon(&summoned, id, "default");
+        send(&sent, id, "default");
+        assert_int_equal(stage_held(STORE_READ_SAGA), 1); /* they share it */
+        stage_lose(0, shard);
+        if (i == 1) {
+            stage_inside(0, gain_anew, &shard);
+            stage_settle();
+        }
+        stage_let(STORE_READ_SAGA);
+        assert_int_equal(summoned.code, ERR_FENCED);
+        assert_int_equal(sent.code, ERR_FENCED);
+        stage_end();
+    }
+}
+
+static void a_read_that_fails_is_told_to_all_who_wait_for_it(void **state)
+{
+    static const enum err_code codes[] = {ERR_STORE, ERR_NOT_FOUND};
+    struct asker summoned, sent;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(codes); i++) {
+        begin();
+        struct saga_id id = ended();
+
+        stage_hold(STORE_READ_SAGA);
+        summon(&summoned, id, "default");
+        send(&sent, id, "default");
+        stage_fail(STORE_READ_SAGA, codes[i]);
+        assert_int_equal(summoned.code, codes[i]);
+        assert_int_equal(sent.code, codes[i]);
+        stage_end();
+    }
+}
+
+static void what_comes_for_a_saga_that_begins_meanwhile_reaches_it(void **state)
+{
+    struct asker sent;
+
+    (void)state;
+    begin();
+    struct saga_id id = saga_id_new(WORLD_START_MS, 9);
+
+    stage_is_automatic = false;
+    stage_hold(STORE_READ_SAGA);
+    send(&sent, id, "default"); /* whoever started it elsewhere knows its id */
+    (void)stage_deliver(0, "start", 9, id,
+                        "{'namespace':'default','actor':'a','saga':'s','version':1,'input':{},'tags':null}");
+    stage_let(STORE_READ_SAGA);
+    assert_int_equal(sent.code, ERR_OK);
+    assert_non_null(strstr(stage_log(id), "saga.paused"));
+    stage_end();
+}
+
+static void memory_that_is_full_has_room_left_for_what_presses(void **state)
+{
+    struct asker asker, pressing;
+    struct reply *called;
+
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = definitions, .node = {.sagas_max = 1}});
+    struct saga_id ended = saga_id_new(1, 3);
+
+    (void)stage_start(0, "s", "{}");
+    summon(&asker, ended, "default");
+    assert_int_equal(asker.code, ERR_BUSY);
+    send(&pressing, ended, "default"); /* a person says something */
+    assert_false(pressing.answered);
+    stage_settle();
+    assert_int_equal(pressing.code, ERR_NOT_FOUND);
+    called = call((struct saga_id){0}, "r", "t");
+    assert_int_equal(called->code, ERR_BUSY);
+    /* ... and not without end */
+    static struct asker many[100];
+    int refused = 0;
+
+    stage_hold(STORE_READ_SAGA);
+    for (size_t i = 0; i < COUNT_OF(many); i++) {
+        send(&many[i], saga_id_new(1, 3), "default");
+        refused += many[i].answered && many[i].code == ERR_BUSY;
+    }
+    assert_in_range(refused, 30, 40);
+    stage_release(STORE_READ_SAGA);
+    stage_end();
+}
+
+/* --- logs that make no sense --- */
+
+/* A turn of a saga that somebody else has written. The store takes no other than the next: see misplace(). */
+static void write_log(struct saga_id id, uint64_t first_seq, const char *payload)
+{
+    struct append_start start = {.namespace = SLICE("default"), .saga_name = SLICE("s"), .version = 1};
+
+    stage_write(0, &(struct append){.saga = id,
+                                    .namespace = SLICE("default"),
+                                    .shard = saga_id_shard(id),
+                                    .at_ms = WORLD_START_MS,
+                                    .started_ms = WORLD_START_MS,
+                                    .first_seq = first_seq,
+                                    .record_count = 1,
+                                    .payload = slice_of(payload),
+                                    .start = first_seq == 1 ? &start : NULL,
+                                    .status_changed = first_seq == 1});
+}
+
+static uint64_t last_seq; /* of the last turn that is read back; 0: as it was written */
+
+static void misplace(void *request, enum err_code *code)
+{
+    const struct read_saga *read = container_of((struct store_read *)request, struct read_saga, read);
+
+    assert_int_equal(*code, ERR_OK);
+    if (last_seq) {
+        read->turns[read->turn_count - 1].first_seq = last_seq;
+    }
+    stage_on_answer(STORE_READ_SAGA, misplace);
+}
+
+static void a_log_that_cannot_be_read_is_told_apart_from_a_saga_that_is_not_there(void **state)
+{
+    static const char *const logs[] = {
+        "[]",                              /* no beginning */
+        "[{\"type\":\"no.such.record\"}]", /* no start */
+        "[{\"type\":\"saga.started\",\"data\":{\"saga\":\"unknown\",\"version\":7,\"input\":{},\"namespace\":"
+        "\"default\"}}]",
+    };
+    struct reply *asked;
+    struct asker sent;
+
+    (void)state;
+    begin();
+    struct saga_id good = ended();
+    static char first[4096];
+
+    (void)snprintf(first, sizeof(first), "%s", stage_log(good));
+    *strchr(first, '\n') = '\0';
+    struct arena arena;
+    struct err err = {0};
+
+    arena_init(&arena, 1024);
+    assert_null(fold_turns(nodes[0].engine, good, SLICE("default"), NULL, 0, &arena, &err));
+    assert_int_equal(err.code, ERR_CORRUPT);
+    arena_fini(&arena);
+    for (size_t i = 0; i < COUNT_OF(logs) + 4; i++) {
+        uint64_t unreadable = metric_value(METRIC_SAGAS_UNREADABLE);
+        struct saga_id id = saga_id_new(1700000000000 + (int64_t)i, 5);
+
+        last_seq = 0;
+        if (i < COUNT_OF(logs)) {
+            write_log(id, 1, logs[i]);
+        } else if (i == COUNT_OF(logs)) {
+            write_log(id, 1, first); /* the beginning is missing */
+            last_seq = 3;
+        } else if (i == COUNT_OF(logs) + 3) { /* its definition is missing */
+            *(strstr(first, "\"saga\":\"s\"") + 8) = 'x';
+            write_log(id, 1, first);
+        } else {
+            write_log(id, 1, first);
+            write_log(id, 2,
+                      i == COUNT_OF(logs) + 1 ? "[{\"type\":\"no.such.record\"}]"
+                                              : "[{\"type\":\"saga.completed\",\"data\":{}}]");
+            last_seq = 10;
+        }
+        stage_on_answer(STORE_READ_SAGA, misplace);
+        asked = stage_ask(0, engine_get_saga, &(struct engine_request){.in.get.id = id});
+        send(&sent, id, "default");
+        stage_settle();
+        if (asked->code != ERR_CORRUPT || sent.code != ERR_CORRUPT) {
+            fail_msg("log %zu: %s, %s", i, err_name(asked->code), err_name(sent.code));
+        }
+        assert_true(metric_value(METRIC_SAGAS_UNREADABLE) > unreadable);
+    }
+    stage_end();
+}
+
+/* --- runs --- */
+
+static struct saga_id run_once(const char *run)
+{
+    struct reply *called;
+
+    called = call((struct saga_id){0}, run, "look");
+    assert_int_equal(called->code, ERR_OK);
+    struct slice saga = json_string(json_member(called->answer, "saga"), &world->arena);
+    struct saga_id id;
+
+    assert_true(uuid_parse(saga, &id.uuid));
+    stage_run(3600 * 1000); /* it comes to rest, and leaves memory */
+    assert_null(live_find(nodes[0].engine, id));
+    return id;
+}
+
+static enum err_code call_it(struct saga_id saga, const char *run)
+{
+    struct reply *called;
+
+    called = call(saga, run, "look_again");
+    return called->done ? called->code : ERR_COUNT;
+}
+
+static void a_run_is_called_by_its_name_and_not_by_its_id(void **state)
+{
+    struct reply *called;
+
+    (void)state;
+    begin();
+    struct saga_id id = run_once("r");
+
+    assert_int_equal(call_it(id, NULL), ERR_CONFLICT); /* it rests, and is read back for that */
+    stage_is_automatic = false;
+    called = call((struct saga_id){0}, "other", "t");
+    struct saga_id there =
+        container_of(list_first(&nodes[0].engine->shards[run_shard(SLICE("default"), SLICE("other"))].sagas),
+                     struct live, link)
+            ->saga.id;
+
+    assert_int_equal(call_it(there, NULL), ERR_CONFLICT);
+    stage_answer_all();
+    (void)stage_expect(called, ERR_OK);
+    stage_end();
+}
+
+static void a_run_has_not_the_name_of_a_saga(void **state)
+{
+    char name[UUID_TEXT_BYTES];
+
+    (void)state;
+    begin();
+    struct saga_id id = stage_start(0, "s", "{}"), free_id = saga_id_new(5, 5), other = nowhere();
+
+    uuid_text(&id.uuid, name);
+    assert_int_equal(call_it((struct saga_id){0}, name), ERR_INVALID);
+    uuid_text(&free_id.uuid, name);
+    assert_int_equal(call_it((struct saga_id){0}, name), ERR_OK); /* there is none */
+    uuid_text(&other.uuid, name);
+    assert_int_equal(call_it((struct saga_id){0}, name), ERR_OK); /* and there can be none */
+    stage_end();
+}
+
+static void whether_a_run_has_the_name_of_a_saga_must_be_known(void **state)
+{
+    struct reply *called;
+    char name[UUID_TEXT_BYTES];
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        begin();
+        struct saga_id id = saga_id_new(5, 5);
+
+        uuid_text(&id.uuid, name);
+        stage_hold(STORE_READ_SAGA);
+        called = call((struct saga_id){0}, name, "t");
+        if (i == 0) {
+            stage_fail(STORE_READ_SAGA, ERR_STORE);
+            assert_int_equal(called->code, ERR_STORE);
+        } else { /* the next owner is asked */
+            stage_lose(0, run_shard(SLICE("default"), slice_of(name)));
+            stage_let(STORE_READ_SAGA);
+            assert_int_equal(stage_asked(STORE_INBOX_PUT), 1);
+            assert_int_equal(stage_calls(NULL), 0);
+        }
+        stage_end();
+    }
+}
+
+static void whether_a_run_has_begun_must_be_known(void **state)
+{
+    struct reply *called;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        begin();
+        stage_hold(STORE_FIND_SAGA);
+        called = call((struct saga_id){0}, "r", "t");
+        if (i == 0) {
+            stage_fail(STORE_FIND_SAGA, ERR_STORE);
+            assert_int_equal(called->code, ERR_STORE);
+        } else {
+            stage_lose(0, run_shard(SLICE("default"), SLICE("r")));
+            stage_let(STORE_FIND_SAGA);
+            assert_int_equal(stage_asked(STORE_INBOX_PUT), 1);
+        }
+        stage_end();
+    }
+}
+
+static void a_run_that_rests_is_found_and_goes_on(void **state)
+{
+    (void)state;
+    begin();
+    struct saga_id id = run_once("r");
+
+    assert_int_equal(call_it((struct saga_id){0}, "r"), ERR_OK);
+    assert_non_null(strstr(stage_log(id), "run.woken"));
+    stage_end();
+}
+
+static void two_calls_of_a_run_share_a_look_for_it(void **state)
+{
+    struct reply *first, *second;
+
+    (void)state;
+    begin();
+    stage_hold(STORE_FIND_SAGA);
+    first = call((struct saga_id){0}, "r", "look");
+    second = call((struct saga_id){0}, "r", "look_again");
+    stage_settle();
+    assert_int_equal(stage_asked(STORE_FIND_SAGA), 1);
+    stage_let(STORE_FIND_SAGA);
+    assert_int_equal(first->code, ERR_OK);
+    assert_int_equal(second->code, ERR_OK);
+    stage_end();
+}
+
+static void a_run_that_comes_back_by_its_id_meanwhile_is_the_same(void **state)
+{
+    struct reply *called;
+    struct asker sent;
+
+    (void)state;
+    begin();
+    struct saga_id id = run_once("r");
+
+    stage_hold(STORE_FIND_SAGA);
+    called = call((struct saga_id){0}, "r", "look_again");
+    stage_hold(STORE_APPEND);
+    send(&sent, id, "default");
+    stage_settle();
+    size_t turns = strlen(stage_log(id));
+
+    stage_let(STORE_FIND_SAGA);
+    stage_release(STORE_APPEND);
+    stage_settle();
+    assert_true(strlen(stage_log(id)) > turns);
+    assert_true(called->done);
+    stage_end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_asks_is_told_why_the_saga_cannot_be_had),
+        cmocka_unit_test(what_was_read_under_another_lease_is_not_believed),
+        cmocka_unit_test(a_read_that_fails_is_told_to_all_who_wait_for_it),
+        cmocka_unit_test(what_comes_for_a_saga_that_begins_meanwhile_reaches_it),
+        cmocka_unit_test(memory_that_is_full_has_room_left_for_what_presses),
+        cmocka_unit_test(a_log_that_cannot_be_read_is_told_apart_from_a_saga_that_is_not_there),
+        cmocka_unit_test(a_run_is_called_by_its_name_and_not_by_its_id),
+        cmocka_unit_test(a_run_has_not_the_name_of_a_saga),
+        cmocka_unit_test(whether_a_run_has_the_name_of_a_saga_must_be_known),
+        cmocka_unit_test(whether_a_run_has_begun_must_be_known),
+        cmocka_unit_test(a_run_that_rests_is_found_and_goes_on),
+        cmocka_unit_test(two_calls_of_a_run_share_a_look_for_it),
+        cmocka_unit_test(a_run_that_comes_back_by_its_id_meanwhile_is_the_same),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
