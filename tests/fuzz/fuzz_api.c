@@ -1,8 +1,12 @@
 /*
  * Requests to the API, behind the HTTP library and in front of the engine. The input:
  *
- *     SCRIPT                       how the engine answers: a character each time, see answer(); ~ first: it takes
- * nothing new METHOD TARGET Name: value                  header lines an empty line body
+ *     SCRIPT                       how the engine answers: a character each time, see answer();
+ *                                  ~ first: it takes nothing new
+ *     METHOD TARGET
+ *     Name: value                  header lines
+ *                                  an empty line
+ *     body
  *
  * Every request is answered exactly once, and so is each start of a batch, whatever the engine says and whenever the
  * client leaves; an error is a problem document; and nothing malformed comes through to the engine (engine_door.c).

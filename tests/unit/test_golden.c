@@ -4,8 +4,8 @@
  *
  * A file begins with comments and a definition (JSON, one document with tools and one saga, between `definition` and
  * `end`). Each line that begins with `>` is an input; what follows it up to the next one is written by this program.
- * With REGENERATE=1 the files are written anew: on purpose, and each changed line is explained in the commit. A view of
- * the saga at the end may have got members since: those that stand in the file have to be there as they are.
+ * With REGENERATE=1 the files are written anew: on purpose, and each changed line is explained in the commit. A view
+ * of the saga at the end may have got members since: those that stand in the file have to be there as they are.
  *
  *     > [+MS] start JSON
  *     > [+MS] settled|probed STEP do|undo NUMBER OUTCOME [unsent] [after MS] [JSON|CODE]

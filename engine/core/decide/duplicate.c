@@ -10,8 +10,8 @@
  *
  * The same emission again gets what its operation has, whatever the policy, and a read is called again each time. A
  * person is asked once; after that a repeat is answered like one of `coalesce`. Arguments that differ in something
- * material are refused first, whatever the operation has come to, unless each call is one of its own; a retry sends the
- * first ones.
+ * material are refused first, whatever the operation has come to, unless each call is one of its own; a retry sends
+ * the first ones.
  */
 #include "core/decide/call.h"
 #include "core/definition/drift.h"

@@ -1,14 +1,14 @@
 /*
- * Cases of which no log tells, because nothing can be appended: the log of a saga cannot be read, or the saga has ended
- * and what was to follow it was refused. Such a case is a row of its own beside the log. It stands in the shard of its
- * number, whose owner alone opens and resolves it, and is listed and answered like any escalation.
+ * Cases of which no log tells, because nothing can be appended: the log of a saga cannot be read, or the saga has
+ * ended and what was to follow it was refused. Such a case is a row of its own beside the log. It stands in the shard
+ * of its number, whose owner alone opens and resolves it, and is listed and answered like any escalation.
  *
  *   unreadable   abandon: ends the saga for good. What stands by the readable part of its log is listed. Nothing is
- * appended. follower     retry: the same start goes into the inbox once more; a business id is started once, so that
- * saying it twice does no harm. abandon: somebody has settled it by hand, or it is not wanted any more.
- *
+ *                appended.
+ *   follower     retry: the same start goes into the inbox once more; a business id is started once, so that saying
+ *                it twice does no harm. abandon: somebody has settled it by hand, or it is not wanted any more.
  *   cost         what an operation cost, said after the end of its saga: a note of who said it, resolved as it is
- * written.
+ *                written.
  *
  * The log of a saga may become readable again, by a newer program or a mended row: then its case closes itself.
  */

@@ -5,8 +5,8 @@
  * A shard that is being given begins nothing new: what comes from outside goes through the inbox to whoever owns it
  * next, timers and evaluations stay as they are, calls that were not sent yet wait. What is under way settles, and so
  * do the answers to what came through the inbox. When nothing but unsent calls is left the log is told that they were
- * not sent: not before, because each time counts as an attempt. Then its sagas leave memory, as in a drain, and the row
- * is released: for the next owner no call is in doubt.
+ * not sent: not before, because each time counts as an attempt. Then its sagas leave memory, as in a drain, and the
+ * row is released: for the next owner no call is in doubt.
  *
  *     SHARD_OWNED -> SHARD_GIVING -> only unsent calls      -> told so, and:
  *                                    quiet                  -> released

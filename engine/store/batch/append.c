@@ -12,15 +12,15 @@
  * Two batches under way keep a database and us at work as long as less than a full batch waits behind them. Where more
  * does, further writers take full ones, so that the database has the next while we are told of the last.
  *
- * Sagas that begin stand in a queue of their own: what was begun goes first, and where it alone would fill a batch they
- * get an eighth of the places and bytes, so that nobody who was let in waits for ever; one that is larger than that is
- * the first of every second batch.
+ * Sagas that begin stand in a queue of their own: what was begun goes first, and where it alone would fill a batch
+ * they get an eighth of the places and bytes, so that nobody who was let in waits for ever; one that is larger than
+ * that is the first of every second batch.
  *
- *                 +--------- committed --------------------------------> done (a start whose business id was taken:
- * TAKEN first) waiting -> SENT -- refused: fenced ------> EPOCHS -> lost shards: ERR_FENCED; others wait again ^ |---
- * refused as data ------> suspects: halves, again and again, until the guilty one is alone |           |--- refused
- * otherwise ----> waiting (deadlock: a pause; disk full, read-only: trouble, told as away) |           +--- answer lost
- * ----------> LOST -> ENDING -> LOOKING -> there: done
+ *                 +--------- committed --------------------------------> done (TAKEN first, if a business id was taken)
+ *   waiting -> SENT -- refused: fenced ------> EPOCHS -> lost shards: ERR_FENCED; others wait again
+ *     ^           |--- refused as data ------> suspects: halves, again and again, until the guilty one is alone
+ *     |           |--- refused otherwise ----> waiting (deadlock: a pause; disk full, read-only: trouble, told as away)
+ *     |           +--- answer lost ----------> LOST -> ENDING -> LOOKING -> there: done
  *     +----------------------------------------------------------------- certainly not there
  */
 #include <stdlib.h>

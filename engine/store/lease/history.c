@@ -9,17 +9,19 @@
  * higher epoch or more turns, knows it too, and its word counts when the owner is gone. A timeline or server that has
  * them all goes on without a word.
  *
- *   KNOWN -- a turn or an epoch is missing, twice in a row on one connection; a turn behind a hole (SG003); a counter,
- * for a lease --> OTHER OTHER: nothing is appended, read or renewed OTHER -- it stands in the table history_loss, and a
- * person has accepted it --> KNOWN: every shard is dropped, and taken anew
+ *   KNOWN -- a turn or an epoch is missing, twice in a row on one connection;
+ *            a turn behind a hole (SG003); a counter, for a lease ----------------> OTHER
+ *   OTHER: nothing is appended, read or renewed
+ *   OTHER -- it stands in the table history_loss, and a person has accepted it --> KNOWN
+ *   KNOWN again: every shard is dropped, and taken anew
  *
- * Twice, because a saga may be forgotten while we look. What is forgotten is not looked for any more from the moment it
- * is asked.
+ * Twice, because a saga may be forgotten while we look. What is forgotten is not looked for any more from the moment
+ * it is asked.
  *
  * One transaction says it: the loss, which sagas lack what, which calls were made for them, and that the shards are
- * nobody's until a person has accepted it (history_mark). So whoever comes later, this engine after a restart, too, can
- * neither take them nor make those calls again: they are loaded with the shard. What is known only here is lost when
- * this process ends before that transaction; until then nothing else is done.
+ * nobody's until a person has accepted it (history_mark). So whoever comes later, this engine after a restart, too,
+ * can neither take them nor make those calls again: they are loaded with the shard. What is known only here is lost
+ * when this process ends before that transaction; until then nothing else is done.
  */
 #include <string.h>
 
