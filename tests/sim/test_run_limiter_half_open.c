@@ -2,7 +2,7 @@
  * A breaker that stays half-open for hours: whoever may not simply be called again reads the status, over and over, and
  * holds no more memory for it.
  */
-#include "limiter_trial.h"
+#include "tests/sim/limiter_stage.h"
 
 #include <stdio.h>
 
@@ -11,8 +11,8 @@
 /* What is held for the call under way of this saga, and for whatever else it is about. */
 static size_t bytes_held(struct saga_id id)
 {
-    const struct list *activities = &live_find(trial.engine, id)->activities;
-    size_t bytes = ((const struct call *)trial_oldest(ASKED_CALL))->arena->used_bytes + trial.engine->arena.used_bytes;
+    const struct list *activities = &live_find(nodes[0].engine, id)->activities;
+    size_t bytes = stage_call(NULL)->call->arena->used_bytes + nodes[0].engine->arena.used_bytes;
 
     for (const struct list_link *link = list_first(activities); link; link = list_after(activities, link)) {
         bytes += container_of(link, struct activity, link)->arena.used_bytes;
@@ -23,11 +23,11 @@ static size_t bytes_held(struct saga_id id)
 /* The guards let it try the breaker, and what it sends is the status read. */
 static void ask_for_the_status(void)
 {
-    assert_int_equal(trial_held(ASKED_GUARD_ASK), 1);
+    assert_int_equal(stage_held(STORE_GUARD_ASK), 1);
     asked_now()->is_breaker_probe = true;
     say(GUARD_GRANTED, 0);
-    assert_int_equal(trial_held(ASKED_CALL), 1);
-    assert_false(((const struct call *)trial_oldest(ASKED_CALL))->send_key);
+    assert_int_equal(stage_open_calls(), 1);
+    assert_false(stage_call(NULL)->call->send_key);
 }
 
 static void fail_thousands_of_status_reads(struct saga_id id)
@@ -38,28 +38,28 @@ static void fail_thousands_of_status_reads(struct saga_id id)
         ask_for_the_status();
         bytes = bytes ? bytes : bytes_held(id);
         assert_int_equal(bytes_held(id), bytes);
-        trial_settle(OUTCOME_UNKNOWN, "timeout", round % 2 ? "{\"status\":500}" : NULL);
-        trial_run(2000);
+        stage_answer_first(OUTCOME_UNKNOWN, "timeout", round % 2 ? "{'status':500}" : NULL);
+        stage_run(2000);
     }
     ask_for_the_status();
-    trial_settle(OUTCOME_COMPLETED, NULL, "{\"status\":200}");
-    trial_run(1000);
+    stage_answer_first(OUTCOME_COMPLETED, NULL, "{'status':200}");
+    stage_run(1000);
     say(GUARD_GRANTED, 0);
-    assert_true(((const struct call *)trial_oldest(ASKED_CALL))->send_key);
+    assert_true(stage_call(NULL)->call->send_key);
 }
 
 static void a_call_behind_a_half_open_breaker_holds_no_more_memory_the_longer_it_waits(void **state)
 {
     (void)state;
-    trial_begin(NULL, UINT64_MAX, definitions);
-    trial_hold(ASKED_GUARD_ASK);
-    trial_hold(ASKED_CALL);
-    struct saga_id id = trial_start("run_asked", "{\"of\":\"the context of a call holds a copy of this\"}");
+    stage_begin(&(struct stage_plan){.definitions = definitions});
+    stage_hold(STORE_GUARD_ASK);
+    struct saga_id id = stage_start(0, "run_asked", "{'of':'the context of a call holds a copy of this'}");
+    stage_settle();
 
     fail_thousands_of_status_reads(id);
-    trial_settle(OUTCOME_COMPLETED, NULL, "{\"status\":200}");
-    assert_true(strstr(trial_log_text(id), "saga.completed"));
-    trial_end();
+    stage_answer_first(OUTCOME_COMPLETED, NULL, "{'status':200}");
+    assert_true(strstr(stage_log(id), "saga.completed"));
+    stage_end();
 }
 
 static void nor_does_a_compensation_and_it_is_made_as_it_was_meant(void **state)
@@ -67,23 +67,23 @@ static void nor_does_a_compensation_and_it_is_made_as_it_was_meant(void **state)
     char before[UUID_TEXT_BYTES], after[UUID_TEXT_BYTES];
 
     (void)state;
-    trial_begin(NULL, UINT64_MAX, definitions);
-    trial_hold(ASKED_CALL);
-    struct saga_id id = trial_start("given_back", "{\"of\":\"seven\"}");
+    stage_begin(&(struct stage_plan){.definitions = definitions});
+    struct saga_id id = stage_start(0, "given_back", "{'of':'seven'}");
+    stage_settle();
 
-    trial_settle(OUTCOME_COMPLETED, NULL, "{\"status\":200}");
-    trial_hold(ASKED_GUARD_ASK);
-    trial_settle(OUTCOME_FAILED, "http-422", "{\"status\":422}");
+    stage_answer_first(OUTCOME_COMPLETED, NULL, "{'status':200}");
+    stage_hold(STORE_GUARD_ASK);
+    stage_answer_first(OUTCOME_FAILED, "http-422", "{'status':422}");
     uuid_text(&asked_now()->operation, before);
     fail_thousands_of_status_reads(id);
-    const struct call *call = trial_oldest(ASKED_CALL);
+    const struct staged_call *call = stage_until_call(NULL);
 
     assert_true(slice_is(call->args, "{\"of\":\"seven\"}")); /* nothing of it went with what the reads had */
     (void)snprintf(after, sizeof(after), "%.*s", SLICE_ARG(call->key));
     assert_string_equal(after, before);
-    trial_settle(OUTCOME_COMPLETED, NULL, "{\"status\":200}");
-    assert_true(strstr(trial_log_text(id), "saga.compensated"));
-    trial_end();
+    stage_answer_first(OUTCOME_COMPLETED, NULL, "{'status':200}");
+    assert_true(strstr(stage_log(id), "saga.compensated"));
+    stage_end();
 }
 
 int main(void)
@@ -93,5 +93,5 @@ int main(void)
         cmocka_unit_test(nor_does_a_compensation_and_it_is_made_as_it_was_meant),
     };
 
-    return cmocka_run_group_tests(tests, scratch_make_file, scratch_remove_file);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,544 @@
+/* The guards of an engine, with a database that says what the test wants: who waits, and who is refused. */
+#include "tests/sim/limiter_stage.h"
+
+static void begin(void)
+{
+    stage_begin(&(struct stage_plan){.definitions = definitions});
+    stage_is_automatic = true;
+    stage_hold(STORE_GUARD_ASK);
+}
+
+static bool log_has(struct saga_id saga, const char *text)
+{
+    return strstr(stage_log(saga), text) != NULL;
+}
+
+/* --- who waits, and for how long --- */
+
+static void work_of_the_engine_waits_for_as_long_as_the_guard_says(void **state)
+{
+    static const enum guard_verdict verdicts[] = {GUARD_RATE, GUARD_CONCURRENCY, GUARD_BREAKER, GUARD_PAUSED};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(verdicts); i++) {
+        begin();
+        struct saga_id id = begin_saga("run_rated");
+
+        assert_int_equal(stage_asked(STORE_GUARD_ASK), 1);
+        say(verdicts[i], 5000);
+        stage_run(4900);
+        assert_int_equal(stage_asked(STORE_GUARD_ASK), 1);
+        stage_run(700);
+        assert_int_equal(stage_asked(STORE_GUARD_ASK), 2);
+        assert_int_equal(stage_calls(NULL), 0);
+        say(GUARD_GRANTED, 0);
+        assert_int_equal(stage_calls(NULL), 1);
+        assert_true(log_has(id, "saga.completed"));
+        stage_end();
+    }
+}
+
+static void while_the_database_is_away_nobody_is_let_through_and_nobody_refused(void **state)
+{
+    struct reply *asked;
+
+    (void)state;
+    begin();
+    asked = call_tool("r", "rated");
+    for (int i = 0; i < 3; i++) {
+        stage_fail(STORE_GUARD_ASK, ERR_STORE);
+        stage_run(1000);
+    }
+    assert_false(asked->done);
+    assert_int_equal(stage_calls(NULL), 0);
+    /* One that comes meanwhile stands behind it and is not refused either. */
+    struct reply *second;
+
+    stage_fail(STORE_GUARD_ASK, ERR_STORE);
+    second =
+        stage_ask(0, engine_call,
+                  &(struct engine_request){
+                      .in.call = {.run = SLICE("r2"), .tool = SLICE("rated"), .args = SLICE("{}"), .wait_ms = 60000}});
+    stage_run(100);
+    assert_false(second->done);
+    stage_release(STORE_GUARD_ASK);
+    stage_run(2000);
+    assert_int_equal(asked->code, ERR_OK);
+    assert_int_equal(second->code, ERR_OK);
+    stage_end();
+}
+
+static void who_waits_asks_later_when_somebody_else_is_told_of_a_longer_wait(void **state)
+{
+    struct reply *asked;
+
+    (void)state;
+    begin();
+    begin_saga("run_narrow");
+    say(GUARD_CONCURRENCY, 1000);
+    asked = call_tool("r", "narrow"); /* who may be refused asks at once */
+    assert_int_equal(stage_asked(STORE_GUARD_ASK), 2);
+    say(GUARD_PAUSED, 5000);
+    assert_int_equal(asked->code, ERR_RATE);
+    stage_run(4000);
+    assert_int_equal(stage_asked(STORE_GUARD_ASK), 2);
+    stage_run(2000);
+    assert_int_equal(stage_asked(STORE_GUARD_ASK), 3);
+    stage_end();
+}
+
+static void a_group_that_is_refused_waits_again_together(void **state)
+{
+    (void)state;
+    begin();
+    for (int i = 0; i < 6; i++) {
+        begin_saga("run_rated");
+    }
+    say(GUARD_RATE, 500);
+    while (stage_held(STORE_GUARD_ASK) > 0) { /* those that asked before anybody was refused */
+        say(GUARD_RATE, 500);
+    }
+    stage_run(1000);
+    assert_int_equal(stage_held(STORE_GUARD_ASK), 1); /* one tries */
+    say(GUARD_GRANTED, 0);
+    stage_run(1000);
+    assert_int_equal(stage_held(STORE_GUARD_ASK), 2); /* then two */
+    say(GUARD_RATE, 500);
+    assert_int_equal(stage_held(STORE_GUARD_ASK), 1);
+    say(GUARD_RATE, 500);
+    stage_run(1000);
+    assert_int_equal(stage_held(STORE_GUARD_ASK), 1);
+    stage_end();
+}
+
+static void who_comes_stands_behind_those_who_wait(void **state)
+{
+    (void)state;
+    begin();
+    struct saga_id first = begin_saga("run_narrow");
+
+    say(GUARD_CONCURRENCY, 1000);
+    struct saga_id second = begin_saga("run_narrow");
+
+    assert_int_equal(stage_asked(STORE_GUARD_ASK), 1);
+    for (int i = 0; i < 2; i++) { /* nobody is left: nobody asks */
+        (void)stage_ask(0, engine_change,
+                        &(struct engine_request){.in.change = {.verb = VERB_ABORT, .saga = i == 0 ? first : second}});
+        stage_settle();
+    }
+    stage_run(5000);
+    assert_int_equal(stage_asked(STORE_GUARD_ASK), 1);
+    stage_end();
+}
+
+/* --- who is refused --- */
+
+static void a_call_of_an_agent_is_refused_and_told_when_to_come_again(void **state)
+{
+    static const struct {
+        enum guard_verdict verdict;
+        int64_t after_ms;
+        enum err_code code;
+        int64_t told_ms;
+    } cases[] = {
+        {GUARD_RATE, 700, ERR_RATE, 700},
+        {GUARD_CONCURRENCY, 0, ERR_RATE, 1000}, /* nobody can say when */
+        {GUARD_BREAKER, 2000, ERR_BREAKER, 2000},
+        {GUARD_BUDGET, 0, ERR_BUDGET, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct reply *asked, *again;
+
+        begin();
+        asked = call_tool("r", "broken");
+        say(cases[i].verdict, cases[i].after_ms);
+        assert_true(asked->done);
+        assert_int_equal(asked->code, cases[i].code);
+        assert_int_equal(asked->call.retry_after_ms, cases[i].told_ms);
+        assert_int_equal(stage_calls(NULL), 0);
+        if (cases[i].verdict == GUARD_RATE) { /* the next one need not ask */
+            again = call_tool("r2", "broken");
+            assert_int_equal(again->code, ERR_RATE);
+            assert_int_equal(stage_asked(STORE_GUARD_ASK), 1);
+        }
+        stage_end();
+    }
+}
+
+static void what_the_engine_tries_again_for_an_agent_is_not_refused(void **state)
+{
+    struct reply *asked;
+
+    (void)state;
+    begin();
+    stage_is_automatic = false;
+    asked = call_tool("r", "rated");
+    say(GUARD_GRANTED, 0);
+    stage_answer_first(OUTCOME_RETRY, "http-503", NULL);
+    stage_run(1000);
+    say(GUARD_RATE, 500);
+    assert_false(asked->done);
+    stage_run(1000);
+    say(GUARD_GRANTED, 0);
+    stage_answer_first(OUTCOME_COMPLETED, NULL, "{'status':200}");
+    assert_int_equal(asked->code, ERR_OK);
+    stage_end();
+}
+
+static void an_exhausted_budget_fails_work_of_the_engine_too(void **state)
+{
+    (void)state;
+    begin();
+    struct saga_id id = begin_saga("run_rated");
+
+    say(GUARD_BUDGET, 0);
+    assert_true(log_has(id, "budget-exhausted"));
+    assert_int_equal(stage_calls(NULL), 0);
+    stage_end();
+}
+
+/* --- breakers --- */
+
+static void a_half_open_breaker_is_tried_by_a_status_read_where_a_call_may_not_be_repeated(void **state)
+{
+    (void)state;
+    begin();
+    stage_is_automatic = false;
+    struct saga_id id = begin_saga("run_asked");
+
+    assert_true(asked_now()->safe_to_repeat);
+    asked_now()->is_breaker_probe = true;
+    say(GUARD_GRANTED, 0);
+    assert_int_equal(stage_open_calls(), 1); /* the read */
+    stage_answer_first(OUTCOME_UNKNOWN, "timeout", NULL);
+    assert_int_equal(stage_asked(STORE_GUARD_TELL), 1);
+    stage_run(2000);
+    asked_now()->is_breaker_probe = true;
+    say(GUARD_GRANTED, 0);
+    stage_answer_first(OUTCOME_COMPLETED, NULL, "{'status':200}");
+    assert_int_equal(stage_asked(STORE_GUARD_TELL), 2);
+    stage_run(1000);
+    say(GUARD_GRANTED, 0);
+    assert_int_equal(stage_open_calls(), 1); /* the call */
+    stage_answer_first(OUTCOME_COMPLETED, NULL, "{'status':200}");
+    assert_true(log_has(id, "saga.completed"));
+    stage_end();
+}
+
+static void an_agent_whose_status_read_fails_is_refused(void **state)
+{
+    struct reply *asked;
+
+    (void)state;
+    begin();
+    stage_is_automatic = false;
+    asked = call_tool("r", "asked");
+    asked_now()->is_breaker_probe = true;
+    say(GUARD_GRANTED, 0);
+    stage_answer_first(OUTCOME_UNKNOWN, "timeout", NULL);
+    assert_int_equal(asked->code, ERR_BREAKER);
+    stage_end();
+}
+
+static void what_may_not_be_repeated_and_cannot_be_read_is_no_trial_of_a_breaker(void **state)
+{
+    (void)state;
+    begin();
+    (void)stage_start(0, "run_mixed", "{'x':1}");
+    stage_settle();
+    assert_false(asked_now()->safe_to_repeat);
+    asked_now()->is_breaker_probe = true; /* whatever the database says: there is nothing that could be read */
+    say(GUARD_GRANTED, 0);
+    assert_int_equal(stage_calls(NULL), 1);
+    stage_end();
+}
+
+static void the_breaker_that_others_see_is_shown(void **state)
+{
+    (void)state;
+    begin();
+    stage_hold(STORE_GUARD_TELL);
+    begin_saga("run_broken");
+    say(GUARD_BREAKER, 300);
+    assert_int_equal(health("broken")->breaker_state, BREAKER_OPEN);
+    stage_run(500);
+    asked_now()->is_breaker_probe = true;
+    say(GUARD_GRANTED, 0); /* it is the one that tries: nothing is known yet */
+    assert_int_equal(health("broken")->breaker_state, BREAKER_OPEN);
+    begin_saga("run_broken");
+    stage_run(1000);
+    say(GUARD_GRANTED, 0);
+    assert_int_equal(health("broken")->breaker_state, BREAKER_CLOSED);
+    stage_end();
+}
+
+/* --- what is wanted no more before the answer comes --- */
+
+static void who_is_aborted_while_it_asks_gives_back_what_it_gets(void **state)
+{
+    (void)state;
+    begin();
+    stage_hold(STORE_GUARD_TELL);
+    stage_is_automatic = false;
+    struct saga_id id = begin_saga("two"); /* one of its calls is under way */
+    (void)stage_ask(0, engine_change, &(struct engine_request){.in.change = {.verb = VERB_ABORT, .saga = id}});
+    stage_settle();
+    say(GUARD_GRANTED, 0);
+    assert_int_equal(stage_calls(NULL), 1);
+    assert_int_equal(stage_held(STORE_GUARD_TELL), 1);
+    assert_true(told_now()->never_called);
+    stage_answer_all();
+    stage_end();
+}
+
+static void a_grant_for_a_saga_whose_shard_has_gone_is_left_to_the_next_owner(void **state)
+{
+    (void)state;
+    begin();
+    struct saga_id id = begin_saga("run_rated");
+
+    stage_lose(0, saga_id_shard(id));
+    say(GUARD_GRANTED, 0);
+    assert_int_equal(stage_calls(NULL), 0);
+    assert_int_equal(stage_asked(STORE_GUARD_TELL), 0); /* the same attempt finds it granted */
+    stage_end();
+}
+
+static void a_grant_whose_turn_is_written_by_nobody_any_more_is_left_too(void **state)
+{
+    (void)state;
+    begin();
+    struct saga_id id = begin_saga("run_rated");
+
+    stage_hold(STORE_APPEND);
+    say(GUARD_GRANTED, 0);
+    assert_int_equal(stage_held(STORE_APPEND), 1);
+    stage_lose(0, saga_id_shard(id));
+    stage_let(STORE_APPEND);
+    assert_int_equal(stage_asked(STORE_GUARD_TELL), 0);
+    assert_int_equal(stage_calls(NULL), 0);
+    stage_end();
+}
+
+static void an_engine_that_leaves_gives_back_what_it_is_granted_then(void **state)
+{
+    (void)state;
+    begin();
+    stage_hold(STORE_GUARD_TELL);
+    stage_is_automatic = false;
+    begin_saga("run_plain"); /* it waits for this call */
+    begin_saga("run_rated");
+    node_drain(&nodes[0], 5000);
+    stage_settle();
+    say(GUARD_GRANTED, 0);
+    assert_int_equal(stage_calls(NULL), 1);
+    assert_int_equal(stage_held(STORE_GUARD_TELL), 1);
+    stage_end();
+}
+
+static void one_that_is_refused_while_the_engine_leaves_has_nothing_to_give_back(void **state)
+{
+    (void)state;
+    begin();
+    stage_is_automatic = false;
+    begin_saga("run_plain");
+    begin_saga("run_rated");
+    node_drain(&nodes[0], 5000);
+    stage_settle();
+    say(GUARD_RATE, 100);
+    assert_int_equal(stage_asked(STORE_GUARD_TELL), 0);
+    stage_end();
+}
+
+/* A compensation has its intent in the log before it asks. */
+static struct saga_id begin_undo(const char *name)
+{
+    begin();
+    stage_release(STORE_GUARD_ASK);
+    stage_is_automatic = false;
+    struct saga_id id = begin_saga(name);
+
+    stage_answer_first(OUTCOME_COMPLETED, NULL, "{'status':200}");
+    stage_hold(STORE_GUARD_ASK);
+    stage_answer_first(OUTCOME_FAILED, "http-422", "{'status':422}");
+    return id;
+}
+
+static void a_compensation_that_waits_when_its_engine_leaves_was_not_sent(void **state)
+{
+    (void)state;
+    struct saga_id id = begin_undo("undone");
+
+    assert_int_equal(stage_held(STORE_GUARD_ASK), 1);
+    say(GUARD_CONCURRENCY, 5000);
+    node_drain(&nodes[0], 5000);
+    stage_settle();
+    assert_true(log_has(id, "the engine stopped before this call was sent"));
+    stage_end();
+}
+
+static void a_compensation_that_asks_when_its_engine_leaves_was_not_sent(void **state)
+{
+    (void)state;
+    struct saga_id id = begin_undo("undone");
+
+    begin_saga("run_plain");
+    stage_hold(STORE_GUARD_TELL);
+    node_drain(&nodes[0], 5000);
+    stage_settle();
+    say(GUARD_GRANTED, 0);
+    assert_true(log_has(id, "the engine stopped before this call was sent"));
+    assert_int_equal(stage_held(STORE_GUARD_TELL), 1); /* its place is given back */
+    stage_end();
+}
+
+static bool has_left(void *context)
+{
+    const struct shard *shard = context;
+
+    return shard->state == SHARD_NONE;
+}
+
+static void a_compensation_that_waits_when_its_shard_goes_was_not_sent(void **state)
+{
+    (void)state;
+    struct saga_id id = begin_undo("undone");
+
+    say(GUARD_CONCURRENCY, 60000);
+    begin_saga("run_narrow");
+    say(GUARD_CONCURRENCY, 60000);
+    for (uint32_t i = 0; i < SHARD_COUNT; i++) { /* the other shards stay */
+        nodes[0].engine->shards[i].keep_until_boot_ms = i == saga_id_shard(id) ? 0 : INT64_MAX;
+    }
+    stage_give(0, 1);
+    stage_until(has_left, &nodes[0].engine->shards[saga_id_shard(id)], "a shard that is given");
+    stage_settle();
+    assert_true(log_has(id, "the shard went to another engine before this call was sent"));
+    stage_end();
+}
+
+/* --- waiting for a place --- */
+
+static void who_waited_too_long_for_a_place_asks_the_guards_again(void **state)
+{
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = definitions, .node = {.calls_max = 1, .lease_ms = 10000}});
+    stage_is_automatic = false;
+    begin_saga("run_plain"); /* has the only place */
+    begin_saga("run_narrow");
+    begin_saga("run_slow_once");
+    stage_run(10000);
+    uint32_t asks = stage_asked(STORE_GUARD_ASK);
+
+    stage_answer_first(OUTCOME_COMPLETED, NULL, "{'status':200}");
+    assert_int_equal(stage_asked(STORE_GUARD_ASK), asks + 2);
+    assert_int_equal(stage_open_calls(), 1);
+    stage_run(1000);
+    stage_answer_first(OUTCOME_COMPLETED, NULL, "{'status':200}");
+    assert_int_equal(stage_asked(STORE_GUARD_ASK), asks + 2); /* it has not waited long since */
+    assert_int_equal(stage_open_calls(), 1);
+    stage_answer_all();
+    stage_end();
+}
+
+static void who_reads_what_became_of_a_call_asks_no_guard_however_long_it_waited(void **state)
+{
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = definitions, .node = {.calls_max = 1}});
+    stage_is_automatic = false;
+    begin_saga("run_asked");
+    begin_saga("run_plain"); /* takes the place */
+    stage_answer_first(OUTCOME_UNKNOWN, "timeout", NULL);
+    uint32_t asks = stage_asked(STORE_GUARD_ASK);
+
+    stage_run(10000);
+    stage_answer_first(OUTCOME_COMPLETED, NULL, "{'status':200}");
+    stage_settle();
+    assert_int_equal(stage_open_calls(), 1);
+    assert_false(stage_call(NULL)->call->send_key);
+    assert_int_equal(stage_asked(STORE_GUARD_ASK), asks);
+    stage_end();
+}
+
+static void a_tool_that_asks_to_be_left_alone_is_not_called_by_anybody(void **state)
+{
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = definitions});
+    begin_saga("run_plain");
+    begin_saga("run_limited");
+    begin_saga("run_plain");
+    answer_late(429, 3000);
+    assert_int_equal(health("plain")->pauses, 1);
+    uint32_t calls = stage_calls(NULL);
+
+    begin_saga("run_plain");
+    begin_saga("run_slow_once"); /* another tool is called */
+    stage_run(2000);
+    assert_int_equal(stage_calls(NULL), calls + 1);
+    stage_run(3000);
+    assert_true(stage_calls(NULL) > calls + 1);
+    stage_answer_all();
+    stage_end();
+}
+
+/* --- prechecks --- */
+
+static void what_a_precheck_finds_done_or_blocked_gives_its_grant_back(void **state)
+{
+    static const struct {
+        const char *saga, *response, *in_log;
+        size_t tells;
+    } cases[] = {{"run_looked", "{'done':true}", "\"source\":\"precheck\"", 1},
+                 {"run_looked", "{'closed':'shut'}", "blocked", 1},
+                 {"run_peeked", "{'done':true}", "\"source\":\"precheck\"", 0}}; /* no guard was asked */
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        begin();
+        stage_is_automatic = false;
+        stage_hold(STORE_GUARD_TELL);
+        struct saga_id id = begin_saga(cases[i].saga);
+
+        if (stage_held(STORE_GUARD_ASK) > 0) {
+            say(GUARD_GRANTED, 0);
+        }
+        stage_answer_first(OUTCOME_COMPLETED, NULL, cases[i].response);
+        assert_true(log_has(id, cases[i].in_log));
+        assert_int_equal(stage_held(STORE_GUARD_TELL), cases[i].tells);
+        stage_end();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(work_of_the_engine_waits_for_as_long_as_the_guard_says),
+        cmocka_unit_test(while_the_database_is_away_nobody_is_let_through_and_nobody_refused),
+        cmocka_unit_test(who_waits_asks_later_when_somebody_else_is_told_of_a_longer_wait),
+        cmocka_unit_test(a_group_that_is_refused_waits_again_together),
+        cmocka_unit_test(who_comes_stands_behind_those_who_wait),
+        cmocka_unit_test(a_call_of_an_agent_is_refused_and_told_when_to_come_again),
+        cmocka_unit_test(what_the_engine_tries_again_for_an_agent_is_not_refused),
+        cmocka_unit_test(an_exhausted_budget_fails_work_of_the_engine_too),
+        cmocka_unit_test(a_half_open_breaker_is_tried_by_a_status_read_where_a_call_may_not_be_repeated),
+        cmocka_unit_test(an_agent_whose_status_read_fails_is_refused),
+        cmocka_unit_test(what_may_not_be_repeated_and_cannot_be_read_is_no_trial_of_a_breaker),
+        cmocka_unit_test(the_breaker_that_others_see_is_shown),
+        cmocka_unit_test(who_is_aborted_while_it_asks_gives_back_what_it_gets),
+        cmocka_unit_test(a_grant_for_a_saga_whose_shard_has_gone_is_left_to_the_next_owner),
+        cmocka_unit_test(a_grant_whose_turn_is_written_by_nobody_any_more_is_left_too),
+        cmocka_unit_test(an_engine_that_leaves_gives_back_what_it_is_granted_then),
+        cmocka_unit_test(one_that_is_refused_while_the_engine_leaves_has_nothing_to_give_back),
+        cmocka_unit_test(a_compensation_that_waits_when_its_engine_leaves_was_not_sent),
+        cmocka_unit_test(a_compensation_that_asks_when_its_engine_leaves_was_not_sent),
+        cmocka_unit_test(a_compensation_that_waits_when_its_shard_goes_was_not_sent),
+        cmocka_unit_test(who_waited_too_long_for_a_place_asks_the_guards_again),
+        cmocka_unit_test(who_reads_what_became_of_a_call_asks_no_guard_however_long_it_waited),
+        cmocka_unit_test(a_tool_that_asks_to_be_left_alone_is_not_called_by_anybody),
+        cmocka_unit_test(what_a_precheck_finds_done_or_blocked_gives_its_grant_back),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
