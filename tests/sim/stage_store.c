@@ -348,6 +348,7 @@ READS(put_definitions, store_put_definitions, STORE_PUT_DEFINITIONS)
 READS(guard_list, store_guard_list, STORE_GUARD_LIST)
 READS(guard_ask, store_guard_ask, STORE_GUARD_ASK)
 READS(guard_tell, store_guard_tell, STORE_GUARD_TELL)
+READS(guard_count, store_guard_count, STORE_GUARD_COUNT)
 
 /* --- the inbox --- */
 

@@ -34,6 +34,7 @@ enum store_call {
     STORE_GUARD_LIST,
     STORE_GUARD_ASK,
     STORE_GUARD_TELL,
+    STORE_GUARD_COUNT,
     STORE_CALL_COUNT
 };
 /* The next so many of these are not done and end with this code. */
