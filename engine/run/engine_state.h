@@ -192,6 +192,7 @@ struct engine {
     uint32_t evaluations_under_way; /* for wants, and of the answers of calls, which are not in the log yet */
     struct measures *measures;      /* intake/measures.c */
     struct list works;              /* requests that are not answered */
+    uint32_t previews_under_way;    /* that share a slice (query/preview.c) */
     struct list errands;            /* inputs on their way to other engines (inbox_post.c) */
     struct health *health;          /* query/health.c */
     struct deferred watch_inbox;

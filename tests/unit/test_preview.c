@@ -55,6 +55,8 @@ static void put_end(struct buffer *out, const cJSON *end)
     }
 }
 
+static unsigned slices; /* of the last preview */
+
 /* The line of the verb: "resolve", "happened" or NULL, "retry" or NULL. In the arena of the trial. */
 static const char *preview_of(struct trial *trial, const struct preview_question *question, const char *name,
                               const char *as, const char *then)
@@ -64,7 +66,10 @@ static const char *preview_of(struct trial *trial, const struct preview_question
 
     buffer_init(&json, SIZE_MAX / 2);
     buffer_init(&line, SIZE_MAX / 2);
-    preview_write(&trial->saga, question, trial->now_ms, &trial->arena, &json);
+    struct preview *preview = preview_new(&trial->saga, question, trial->now_ms, &trial->arena, &json);
+
+    for (slices = 1; !preview_play(preview, 1); slices++) { /* one turn each */
+    }
     cJSON *tree = cJSON_Parse(buffer_c(&json));
 
     assert_non_null(tree);
@@ -95,12 +100,13 @@ static const char *preview_of(struct trial *trial, const struct preview_question
 
 static struct preview_question about_case(const struct trial *trial)
 {
-    return (struct preview_question){.escalation = trial->saga.escalation.number};
+    return (struct preview_question){.escalation = trial->saga.escalation.number, .steps_max = PREVIEW_STEPS_MAX};
 }
 
 static struct preview_question about_operation(const struct trial *trial, const char *step)
 {
-    return (struct preview_question){.key = trial->saga.steps[trial_step(trial, step)].forward.key};
+    return (struct preview_question){.key = trial->saga.steps[trial_step(trial, step)].forward.key,
+                                     .steps_max = PREVIEW_STEPS_MAX};
 }
 
 #define ASSERT_PREVIEW(trial, question, name, as, then, line)                                                          \
@@ -226,7 +232,7 @@ static void a_compensation_that_failed_can_be_retried_or_left(void **state)
 
 static void an_abort_undoes_what_stands(void **state)
 {
-    static const struct preview_question saga;
+    static const struct preview_question saga = {.steps_max = PREVIEW_STEPS_MAX};
     struct trial trial;
 
     (void)state;
@@ -241,6 +247,38 @@ static void an_abort_undoes_what_stands(void **state)
     trial_close(&trial);
 }
 
+/* A turn of a large saga takes long: whoever plays must be able to do something else between any two of them. */
+static void a_long_play_is_played_in_slices_and_has_a_bound(void **state)
+{
+    static const struct preview_question whole = {.steps_max = PREVIEW_STEPS_MAX}, bounded = {.steps_max = 100};
+    struct buffer steps;
+    struct trial trial;
+
+    (void)state;
+    buffer_init(&steps, SIZE_MAX / 2);
+    buffer_put_text(&steps, "{'tools':[" TRIAL_TOOLS "],'sagas':[{'name':'trial','steps':[");
+    for (unsigned i = 0; i < 20; i++) {
+        buffer_printf(&steps, "{'id':'s%u','call':'keyed'},", i);
+    }
+    buffer_put_text(&steps, "{'id':'z','sleep':'1h'}]}]}");
+    trial_open(&trial, buffer_c(&steps));
+    trial_start(&trial, "{}");
+    for (unsigned i = 0; i < 20; i++) {
+        char name[8];
+
+        (void)snprintf(name, sizeof(name), "s%u", i);
+        trial_settle(&trial, name, OUTCOME_COMPLETED);
+    }
+    assert_non_null(strstr(preview_of(&trial, &whole, "abort", NULL, NULL), "-> compensated calls s19!,s18!,"));
+    assert_true(slices > 20);
+    const char *line = preview_of(&trial, &bounded, "abort", NULL, NULL);
+
+    assert_non_null(strstr(line, "-> compensating"));
+    assert_non_null(strstr(line, " waits for more than a preview plays"));
+    trial_close(&trial);
+    buffer_fini(&steps);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -250,6 +288,7 @@ int main(void)
         cmocka_unit_test(an_open_condition_has_both_ends),
         cmocka_unit_test(a_compensation_that_failed_can_be_retried_or_left),
         cmocka_unit_test(an_abort_undoes_what_stands),
+        cmocka_unit_test(a_long_play_is_played_in_slices_and_has_a_bound),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

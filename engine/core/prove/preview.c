@@ -5,8 +5,7 @@
 #include "core/prove/world.h"
 #include "core/saga/machine.h"
 
-#define PLAY_TURNS_MAX 5000 /* of one play: a saga of a thousand steps takes about three turns a step */
-#define SAME_VERB_MAX 1000  /* open questions that the verb answers in one play */
+#define SAME_VERB_MAX 1000 /* open questions that the verb answers in one play */
 
 enum about { ABOUT_SAGA, ABOUT_ESCALATION, ABOUT_OPERATION };
 
@@ -46,17 +45,6 @@ static const struct verb verbs[] = {
     {.name = "abandon", .about = CASE, .action = OPERATOR_ABANDON},
 };
 
-struct preview {
-    const struct saga *saga;
-    const struct preview_question *question;
-    const struct definition *symbolic;
-    enum about about;
-    int64_t now_ms;
-    struct arena *arena; /* of the caller */
-    struct arena play, turn;
-    struct json_writer w;
-};
-
 struct play {
     struct prove_world world;
     const struct verb *verb;
@@ -66,6 +54,25 @@ struct play {
     struct want *calls; /* in the order in which they leave */
     uint32_t call_count, call_capacity;
     uint32_t said; /* how often the verb was said */
+};
+
+/* The state between two calls of preview_play(). A verb has several plays: one for each answer of a probe, and for each
+ * open condition one more. */
+struct preview {
+    const struct saga *saga;
+    struct preview_question question;
+    const struct definition *symbolic;
+    enum about about;
+    int64_t now_ms;
+    struct arena play_arena, turn;
+    struct json_writer w;
+    const struct verb *verb, *end; /* the row being played, and where the rows of its verb end */
+    bool playing;                  /* the verb is allowed, and not all of its plays are over */
+    struct saga_input input;       /* that says the verb */
+    struct play play;
+    uint32_t conditions[PREVIEW_CONDITIONS_MAX], condition_count; /* of the play in which all of them hold */
+    uint32_t next_condition;
+    uint64_t steps_seen, steps_max; /* steps looked at, and how many this verb may look at: what a turn costs */
 };
 
 static struct saga_input input_of(const struct preview *p, const struct verb *verb, const struct saga *saga,
@@ -87,7 +94,7 @@ static struct saga_input input_of(const struct preview *p, const struct verb *ve
     input.operator.actor = SLICE("somebody");
     input.operator.note = SLICE("a preview");
     if (p->about == ABOUT_OPERATION) {
-        input.operator.key = p->question->key;
+        input.operator.key = p->question.key;
     } else {
         input.operator.escalation = saga->escalation.number;
     }
@@ -176,16 +183,22 @@ static void set_probe(const struct preview *p, struct play *play)
     }
 }
 
-static void play_verb(struct preview *p, struct play *play, const struct saga_input *input)
+/* What one turn over these steps costs. */
+static void count_steps(struct preview *p)
 {
-    arena_reset(&p->play);
-    prove_world_adopt(&play->world, p->saga, p->symbolic, p->now_ms, &p->play, &p->turn);
+    p->steps_seen += p->play.world.saga.definition->step_count + 1;
+}
+
+static void begin_play(struct preview *p, uint32_t unless)
+{
+    struct play *play = &p->play;
+
+    arena_reset(&p->play_arena);
+    *play = (struct play){.verb = p->verb, .unless = unless, .said = 1};
+    prove_world_adopt(&play->world, p->saga, p->symbolic, p->now_ms, &p->play_arena, &p->turn);
     set_probe(p, play);
-    play->said = 1;
-    play->call_count = play->call_capacity = play->condition_count = 0;
-    (void)prove_world_feed(&play->world, *input);
-    while (play->world.saga.phase != PHASE_ENDED && play->world.turns < PLAY_TURNS_MAX && play_on(p, play)) {
-    }
+    (void)prove_world_feed(&play->world, p->input);
+    count_steps(p);
 }
 
 /* --- what came of it, as JSON --- */
@@ -244,14 +257,14 @@ static void write_standing(struct json_writer *w, const struct play *play)
 }
 
 /* Why the play goes no further; SLICE_NONE: the saga has ended. */
-static struct slice waits_for(const struct play *play)
+static struct slice waits_for(const struct preview *p, const struct play *play)
 {
     const struct saga *saga = &play->world.saga;
 
     if (saga->phase == PHASE_ENDED) {
         return SLICE_NONE;
     }
-    if (play->world.turns >= PLAY_TURNS_MAX) {
+    if (p->steps_seen >= p->steps_max) {
         return SLICE("more than a preview plays");
     }
     if (saga->escalation.number) {
@@ -272,7 +285,7 @@ static void write_end(struct json_writer *w, const struct preview *p, const stru
     json_write_text(w, "if", play->verb->branch);
     json_write_slice(w, "unless_begins", play->unless == STEP_NONE ? SLICE_NONE : step_id(play, play->unless));
     json_write_text(w, "status", saga_status_name(saga_status(&play->world.saga)));
-    json_write_slice(w, "waits_for", waits_for(play));
+    json_write_slice(w, "waits_for", waits_for(p, play));
     write_calls(w, play);
     write_undone(w, p, play);
     write_standing(w, play);
@@ -326,83 +339,120 @@ static void write_verb_name(struct json_writer *w, const struct verb *verb)
     }
 }
 
-static void write_ends(struct preview *p, const struct verb *verb, const struct saga_input *input)
-{
-    struct play play = {.verb = verb, .unless = STEP_NONE};
-    uint32_t conditions[PREVIEW_CONDITIONS_MAX];
-    uint32_t count;
-
-    play_verb(p, &play, input);
-    write_end(&p->w, p, &play);
-    count = play.condition_count;
-    for (uint32_t i = 0; i < count; i++) {
-        conditions[i] = play.conditions[i];
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        play.unless = conditions[i];
-        play_verb(p, &play, input);
-        write_end(&p->w, p, &play);
-    }
-}
-
 /* The rows of one verb stand together: a probe has one for each answer. */
-static const struct verb *write_verb(struct preview *p, const struct verb *verb)
+static void begin_verb(struct preview *p)
 {
-    const struct verb *end = verb + 1;
-    struct saga_input input;
     struct err err = {0};
     bool accept_double;
-    enum err_code code = ask(p, verb, &input, &accept_double, &err);
+    enum err_code code = ask(p, p->verb, &p->input, &accept_double, &err);
 
-    for (; verb->branch && end < verbs + COUNT_OF(verbs) && end->branch; end++) {
+    for (p->end = p->verb + 1; p->verb->branch && p->end < verbs + COUNT_OF(verbs) && p->end->branch; p->end++) {
     }
+    p->steps_max = p->steps_seen + p->question.steps_max;
+    p->steps_seen += p->saga->definition->step_count + 1;
+    p->playing = code == ERR_OK;
     json_object_begin(&p->w, NULL);
-    write_verb_name(&p->w, verb);
-    json_write_bool(&p->w, "allowed", code == ERR_OK);
-    if (code != ERR_OK) {
-        json_write_text(&p->w, "refused", err_name(code));
-        json_write_text(&p->w, "because", err.message);
-    } else {
+    write_verb_name(&p->w, p->verb);
+    json_write_bool(&p->w, "allowed", p->playing);
+    if (p->playing) {
         if (accept_double) {
             json_write_bool(&p->w, "accept_double", true);
         }
         json_array_begin(&p->w, "ends");
-        for (; verb < end; verb++) {
-            write_ends(p, verb, &input);
-        }
-        json_array_end(&p->w);
+        begin_play(p, STEP_NONE);
+        return;
     }
+    json_write_text(&p->w, "refused", err_name(code));
+    json_write_text(&p->w, "because", err.message);
     json_object_end(&p->w);
-    return end;
+    p->verb = p->end;
 }
 
-void preview_write(const struct saga *saga, const struct preview_question *question, int64_t now_ms,
-                   struct arena *arena, struct buffer *out)
+/* A play is over. */
+static void next_play(struct preview *p)
 {
-    struct preview p = {.saga = saga, .question = question, .now_ms = now_ms, .arena = arena};
+    const struct play *play = &p->play;
 
-    p.about = question->escalation ? ABOUT_ESCALATION : uuid_is_nil(&question->key.uuid) ? ABOUT_SAGA : ABOUT_OPERATION;
-    p.symbolic = saga->definition;
+    write_end(&p->w, p, play);
+    if (play->unless == STEP_NONE) {
+        p->condition_count = play->condition_count;
+        p->next_condition = 0;
+        for (uint32_t i = 0; i < play->condition_count; i++) {
+            p->conditions[i] = play->conditions[i];
+        }
+    }
+    if (p->next_condition < p->condition_count) {
+        begin_play(p, p->conditions[p->next_condition++]);
+        return;
+    }
+    if (++p->verb < p->end) {
+        begin_play(p, STEP_NONE);
+        return;
+    }
+    json_array_end(&p->w);
+    json_object_end(&p->w);
+    p->playing = false;
+}
+
+static bool goes_on(struct preview *p)
+{
+    count_steps(p);
+    return p->play.world.saga.phase != PHASE_ENDED && p->steps_seen < p->steps_max && play_on(p, &p->play);
+}
+
+bool preview_play(struct preview *p, uint32_t steps_max)
+{
+    const uint64_t until = p->steps_seen + steps_max;
+
+    while (p->steps_seen < until) {
+        if (p->playing) {
+            if (!goes_on(p)) {
+                next_play(p);
+            }
+        } else if (p->verb == verbs + COUNT_OF(verbs)) {
+            json_array_end(&p->w);
+            json_object_end(&p->w);
+            return true;
+        } else if (is_about(p, p->verb)) {
+            begin_verb(p);
+        } else {
+            p->verb++;
+        }
+    }
+    return false;
+}
+
+static void release_arena(void *arena)
+{
+    arena_fini(arena);
+}
+
+struct preview *preview_new(const struct saga *saga, const struct preview_question *question, int64_t now_ms,
+                            struct arena *arena, struct buffer *out)
+{
+    struct preview *p = arena_alloc(arena, sizeof(*p));
+
+    *p = (struct preview){.saga = saga, .question = *question, .now_ms = now_ms, .verb = verbs};
+    p->about = question->escalation               ? ABOUT_ESCALATION
+               : uuid_is_nil(&question->key.uuid) ? ABOUT_SAGA
+                                                  : ABOUT_OPERATION;
+    p->symbolic = saga->definition;
     if (!saga_is_open(saga)) {
         struct prove_symbols symbols;
         struct prove_variant none = {0};
 
         prove_symbolic(saga->definition, &none, arena, &symbols);
-        p.symbolic = symbols.definition;
+        p->symbolic = symbols.definition;
     }
-    arena_init(&p.play, 64 * 1024);
-    arena_init(&p.turn, 64 * 1024);
-    json_writer_init(&p.w, out);
-    json_object_begin(&p.w, NULL);
-    json_write_text(&p.w, "assumes",
+    arena_init(&p->play_arena, 64 * 1024);
+    arena_on_release(arena, release_arena, &p->play_arena);
+    arena_init(&p->turn, 64 * 1024);
+    arena_on_release(arena, release_arena, &p->turn);
+    json_writer_init(&p->w, out);
+    json_object_begin(&p->w, NULL);
+    json_write_text(&p->w, "assumes",
                     "each later call succeeds, the same verb answers every open question of this saga, signals and "
                     "approvals come, and no deadline passes");
-    json_array_begin(&p.w, "verbs");
-    for (const struct verb *verb = verbs; verb < verbs + COUNT_OF(verbs);) {
-        verb = is_about(&p, verb) ? write_verb(&p, verb) : verb + 1;
-    }
-    json_array_end(&p.w);
-    json_object_end(&p.w);
-    arena_fini(&p.turn);
-    arena_fini(&p.play);
+    json_array_begin(&p->w, "verbs");
+    return p;
 }

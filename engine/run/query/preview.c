@@ -1,9 +1,35 @@
 /*
  * What each verb would lead to: the saga is read back from its log, and the verbs are played on it. Nothing is sent to
  * its owner, so any engine may answer; what is under way and not durable yet is not in it.
+ *
+ * The play of a large saga takes seconds. It is played in slices, between which the loop does everything else; all
+ * previews under way share one slice.
  */
 #include "run/request/work.h"
 #include "run/saga/cases.h"
+
+#define SLICE_STEPS 100000u /* some 5 ms */
+#define SLICE_PAUSE_MS 2
+
+static void release_place(void *engine)
+{
+    CHECK(((struct engine *)engine)->previews_under_way > 0);
+    ((struct engine *)engine)->previews_under_way--;
+}
+
+static void play_slice(struct timer *timer)
+{
+    struct work *work = container_of(timer, struct work, timer);
+    struct engine *engine = work->engine;
+
+    if (!work->request) { /* nobody wants to know any more */
+        work_done(work, ERR_TIMEOUT, NULL);
+    } else if (preview_play(work->preview, SLICE_STEPS / engine->previews_under_way + 1)) {
+        work_done(work, ERR_OK, NULL);
+    } else {
+        timer_start(engine->loop, &work->timer, SLICE_PAUSE_MS, play_slice);
+    }
+}
 
 static void on_read(struct store_read *read)
 {
@@ -26,13 +52,15 @@ static void on_read(struct store_read *read)
         work_done(work, ERR_CORRUPT, &err);
         return;
     }
-    if (work->preview.escalation && saga->escalation.number != work->preview.escalation) {
+    if (work->asked.escalation && saga->escalation.number != work->asked.escalation) {
         work_fail(work, ERR_DECIDED, "this escalation has been resolved already",
                   "`sagactl escalations N` shows by whom and how");
         return;
     }
-    preview_write(saga, &work->preview, loop_wall_ms(engine->loop), &work->reading, &work->out);
-    work_done(work, ERR_OK, NULL);
+    engine->previews_under_way++;
+    arena_on_release(&work->reading, release_place, engine);
+    work->preview = preview_new(saga, &work->asked, loop_wall_ms(engine->loop), &work->reading, &work->out);
+    play_slice(&work->timer);
 }
 
 static void read_saga(struct work *work, struct saga_id id)
@@ -74,12 +102,12 @@ void engine_preview(struct engine *engine, struct engine_request *request)
     if (work_refused(work)) {
         return;
     }
-    work->preview =
-        (struct preview_question){.escalation = request->in.preview.escalation, .key = request->in.preview.key};
-    if (work->preview.escalation) {
-        work_read_question(work, QUESTION_ESCALATION, work->preview.escalation, on_escalation);
-    } else if (!uuid_is_nil(&work->preview.key.uuid)) {
-        work_find_operation(work, &work->preview.key, on_operation);
+    work->asked = (struct preview_question){
+        .escalation = request->in.preview.escalation, .key = request->in.preview.key, .steps_max = PREVIEW_STEPS_MAX};
+    if (work->asked.escalation) {
+        work_read_question(work, QUESTION_ESCALATION, work->asked.escalation, on_escalation);
+    } else if (!uuid_is_nil(&work->asked.key.uuid)) {
+        work_find_operation(work, &work->asked.key, on_operation);
     } else if (saga_id_shard(request->in.preview.id) >= SHARD_COUNT) {
         work_fail(work, ERR_NOT_FOUND, "there is no saga with this id", NULL);
     } else {

@@ -25,7 +25,8 @@ struct work {
     struct saga_id saga;
     struct mail mail;
     struct read_saga read;
-    struct preview_question preview;
+    struct preview_question asked; /* query/preview.c, and: */
+    struct preview *preview;
     struct arena reading; /* what a look at the log answered; whoever waits looks again and again */
     union {
         struct list_sagas sagas;
