@@ -6,6 +6,8 @@
 #include "base/resident.h"
 #include "io/http/client.h"
 #include "io/postgres/pool.h"
+#include "run/call/activity.h"
+#include "run/call/call_queue.h"
 #include "run/call/limiter.h"
 #include "run/exchange/inbox.h"
 #include "run/intake/measures.h"
@@ -13,6 +15,14 @@
 #include "run/request/work.h"
 #include "run/saga/cases.h"
 #include "run/saga/forgotten.h"
+#include "run/saga/live.h"
+#include "run/saga/park.h"
+#include "run/saga/retention.h"
+#include "run/saga/scheduler.h"
+#include "run/saga/summon.h"
+#include "run/saga/turn.h"
+#include "run/shard/handover.h"
+#include "run/shard/shard.h"
 
 #define CONNECTIONS_PER_HOST 64
 #define LINKS_PER_DATABASE 8 /* of the adapter sql; a PostgreSQL takes about a hundred, from everybody */

@@ -2,6 +2,7 @@
  * The database of a trial: a log, an inbox, definitions, in memory. It knows no conditions but those which the engine
  * must meet in it: a business id that is taken, a row that is gone.
  */
+#include "run/saga/live.h"
 #include "tests/lib/run_trial_state.h"
 
 #include <setjmp.h>

@@ -1,5 +1,9 @@
 /* See stage.h. */
 #include "tests/sim/stage.h"
+#include "run/saga/live.h"
+#include "run/saga/summon.h"
+#include "run/shard/handover.h"
+#include "run/shard/shard.h"
 
 #include <stdio.h>
 #include <stdlib.h>

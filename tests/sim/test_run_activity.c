@@ -2,6 +2,7 @@
  * What a saga's wants ask for, while places are short, shards are being given and the engine leaves (activity.c):
  * nothing begins that somebody else will begin, nothing that waits is forgotten, and nothing is sent twice.
  */
+#include "run/shard/shard.h"
 #include "tests/sim/stage.h"
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* Calls of agents and those who wait for them (call.c, caller.c): what campaigns and the API's
  * tests meet too seldom. */
 #include "run/query/health.h"
+#include "run/saga/live.h"
 #include "tests/sim/stage.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* Those who wait for what they called (caller.c): what an operation has come to, and where they wait when its shard
  * moves. */
+#include "run/shard/shard.h"
 #include "tests/sim/stage.h"
 
 #include <stdio.h>

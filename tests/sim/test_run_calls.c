@@ -1,5 +1,6 @@
 /* Calls, decisions and definitions whose turn, read or write does not come to what it should: what each of them is told
  * (call.c, approval.c, define.c). */
+#include "run/saga/summon.h"
 #include "tests/sim/stage.h"
 
 #define WHO "'namespace':'default','actor':'somebody'"

@@ -1,4 +1,5 @@
 /* How tools fare, as people and Prometheus are shown it. */
+#include "run/saga/live.h"
 #include "tests/sim/stage.h"
 
 #include <stdio.h>

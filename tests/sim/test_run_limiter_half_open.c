@@ -2,6 +2,8 @@
  * A breaker that stays half-open for hours: whoever may not simply be called again reads the status, over and over, and
  * holds no more memory for it.
  */
+#include "run/call/activity.h"
+#include "run/saga/live.h"
 #include "tests/sim/limiter_stage.h"
 
 #include <stdio.h>

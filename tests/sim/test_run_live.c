@@ -1,4 +1,6 @@
 /* A saga in memory: the order of what comes for it, and what it does when its turns are not written. */
+#include "run/saga/live.h"
+#include "run/saga/summon.h"
 #include "tests/sim/stage.h"
 
 #include <stdio.h>

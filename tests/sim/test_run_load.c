@@ -5,6 +5,9 @@
 
 #include "base/json.h"
 #include "base/metric.h"
+#include "run/saga/fold.h"
+#include "run/saga/live.h"
+#include "run/saga/summon.h"
 
 static const char definitions[] =
     "{'tools':[{'name':'t','builtin':{'tool':'t'},'effect':'keyed','key':{'window':'1h'},"

@@ -1,5 +1,7 @@
 /* Locks on business keys: what of asking for them is refused is asked again, and nothing is
  * taken twice or forgotten. */
+#include "run/saga/live.h"
+#include "run/shard/shard.h"
 #include "tests/sim/stage.h"
 
 #include <stdio.h>

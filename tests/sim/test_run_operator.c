@@ -2,6 +2,8 @@
  * What people and agents do to a saga while the database does not answer, while its shard goes to another engine, or
  * while it moves under their hands. What was not done is told as not done; what is durable is never told as lost.
  */
+#include "run/saga/live.h"
+#include "run/shard/shard.h"
 #include "tests/sim/stage.h"
 
 #include <stdio.h>

@@ -2,6 +2,9 @@
  * Shards that come and go, and sagas that leave memory and come back, while the database refuses this or that in
  * between. Nothing is lost by it, nothing is done twice, and what was refused is tried again.
  */
+#include "run/call/call_queue.h"
+#include "run/saga/live.h"
+#include "run/shard/shard.h"
 #include "tests/sim/stage.h"
 
 #include <stdio.h>

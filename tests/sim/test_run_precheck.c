@@ -2,6 +2,8 @@
  * Prechecks: what is done already is not done again, what is forbidden is not done, and in doubt nobody was asked: the
  * call is tried again later, and never made on the ground of an answer that nobody understood.
  */
+#include "run/call/call_queue.h"
+#include "run/shard/shard.h"
 #include "tests/sim/stage.h"
 
 #include <stdio.h>

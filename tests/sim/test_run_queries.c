@@ -2,6 +2,7 @@
  * Looking at things: what the database cannot say is told as just that, what is asked for in the moment in which it
  * begins, moves or ends is answered as it is durable, and a page goes on where the last one ended.
  */
+#include "run/saga/live.h"
 #include "tests/sim/stage.h"
 
 #include <stdio.h>

@@ -2,6 +2,7 @@
  * Turns, and the ways to a saga: what is too large for one row, what a saga refuses of itself, who follows its log, who
  * is told when an engine leaves in the middle, and whoever asks twice.
  */
+#include "run/saga/live.h"
 #include "tests/sim/stage.h"
 
 #include <stdio.h>
@@ -9,7 +10,7 @@
 
 #include "base/json.h"
 #include "run/request/work.h"
-#include "run/saga/turn.h"
+#include "run/saga/turn_state.h"
 
 static const char document[] =
     "{'tools':["

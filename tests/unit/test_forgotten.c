@@ -11,7 +11,10 @@
 #include <cmocka.h>
 
 #include "base/log.h"
+#include "run/call/activity.h"
 #include "run/saga/forgotten.h"
+#include "run/saga/live.h"
+#include "run/shard/shard.h"
 
 enum { RING = 16384, LOGGED = 100, EPOCH = 7, SHARD = 3, REMEMBERED_MAX = 8 };
 #define WALL_MS INT64_C(1700000000000)

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "run/shard/shard.h"
 #include "tests/lib/run_trial.h"
 
 static const char definitions[] =

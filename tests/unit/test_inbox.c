@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include "run/saga/summon.h"
+#include "run/shard/shard.h"
 #include "tests/lib/run_trial.h"
 
 #define WHO "\"namespace\":\"n\",\"actor\":\"a\""

@@ -14,6 +14,9 @@
 
 #include "base/metric.h"
 #include "run/engine_state.h"
+#include "run/saga/live.h"
+#include "run/saga/retention.h"
+#include "run/shard/shard.h"
 
 enum { EPOCH = 7 };
 

@@ -3,13 +3,18 @@
  * compared with what is under way; both are sorted alike, so that the comparison is one merge: start the missing,
  * cancel the surplus.
  */
+#include "run/call/activity.h"
+
 #include <string.h>
 
 #include "base/json.h"
+#include "run/call/call_queue.h"
 #include "run/call/limiter.h"
 #include "run/exchange/inbox.h"
 #include "run/query/health.h"
 #include "run/saga/forgotten.h"
+#include "run/saga/live.h"
+#include "run/shard/shard.h"
 
 #define ACTIVITY_BLOCK_BYTES 2048 /* from its act on; before that it needs: */
 #define ACTIVITY_FIRST_BYTES (sizeof(struct activity) + 32)

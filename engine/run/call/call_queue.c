@@ -5,10 +5,13 @@
 #include <stdlib.h>
 
 #include "base/metric.h"
+#include "run/call/activity.h"
 #include "run/call/limiter.h"
 #include "run/exchange/inbox.h"
 #include "run/intake/measures.h"
 #include "run/query/health.h"
+#include "run/saga/live.h"
+#include "run/shard/shard.h"
 
 #define FIRST_SHARE                                                                                                    \
     8 /* of so many calls that are let in, about one is of a saga that begins; compensations go before it */

@@ -17,10 +17,13 @@
 #include "base/log.h"
 #include "base/metric.h"
 #include "core/language/decimal.h"
+#include "run/call/activity.h"
+#include "run/call/call_queue.h"
 #include "run/call/limiter.h"
 #include "run/call/refusal.h"
 #include "run/query/health.h"
 #include "run/saga/forgotten.h"
+#include "run/saga/live.h"
 
 #define INQUIRY_BLOCK_BYTES 2048
 

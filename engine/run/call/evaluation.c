@@ -3,7 +3,9 @@
  * an evaluation reads lies in the saga's memory; where that goes meanwhile, nothing is rendered any more.
  */
 #include "base/json.h"
+#include "run/call/activity.h"
 #include "run/engine_state.h"
+#include "run/saga/live.h"
 
 static const struct template no_template;
 

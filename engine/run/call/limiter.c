@@ -2,8 +2,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "run/call/activity.h"
+#include "run/call/call_queue.h"
 #include "run/call/limiter_state.h"
 #include "run/query/health.h"
+#include "run/saga/live.h"
 
 #define AWAY_MS 300           /* the database did not answer: ask again after so long */
 #define PLACE_MARGIN_MS 15000 /* between being let through and the call, and between its end and the word of it */

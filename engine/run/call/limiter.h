@@ -9,7 +9,7 @@
 #ifndef SAGAD_RUN_CALL_LIMITER_H
 #define SAGAD_RUN_CALL_LIMITER_H
 
-#include "run/engine_state.h"
+#include "run/call/activity.h"
 
 struct limiter;
 

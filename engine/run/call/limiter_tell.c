@@ -8,8 +8,10 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "run/call/activity.h"
 #include "run/call/limiter_state.h"
 #include "run/query/health.h"
+#include "run/saga/live.h"
 
 #define UNTOLD_MAX 10000
 #define AGAIN_MS 1000

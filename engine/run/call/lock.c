@@ -5,7 +5,9 @@
  *
  * While it is being asked no turn of the saga begins: what it would take after its own end nobody would give back.
  */
+#include "run/call/activity.h"
 #include "run/engine_state.h"
+#include "run/saga/live.h"
 
 #define AGAIN_MS 1000
 

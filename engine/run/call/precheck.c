@@ -6,6 +6,7 @@
  * In doubt a precheck was not asked: the call is tried again later, like one that never left.
  */
 #include "base/json.h"
+#include "run/call/activity.h"
 #include "run/call/limiter.h"
 
 static void finish(struct activity *activity)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "run/call/activity.h"
 
 #define SECRET_BYTES_MIN 6 /* shorter ones are part of too many words */
 #define SECRETS_MAX 16

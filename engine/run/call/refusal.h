@@ -9,7 +9,7 @@
 #ifndef SAGAD_RUN_CALL_REFUSAL_H
 #define SAGAD_RUN_CALL_REFUSAL_H
 
-#include "run/engine_state.h"
+#include "run/call/activity.h"
 
 /*
  * Puts it into the activity's outcome, which is about to be reported, and takes secrets out of its sentence.

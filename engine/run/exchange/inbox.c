@@ -13,6 +13,11 @@
 #include "base/canon.h"
 #include "base/log.h"
 #include "base/metric.h"
+#include "run/request/start.h"
+#include "run/saga/live.h"
+#include "run/saga/summon.h"
+#include "run/saga/turn.h"
+#include "run/shard/shard.h"
 
 #define ANSWER_BYTES_MAX (64u << 20)
 #define HELD_MS 60000     /* a row whose saga cannot be read is tried again after so long */

@@ -6,9 +6,8 @@
 #ifndef SAGAD_RUN_EXCHANGE_INBOX_H
 #define SAGAD_RUN_EXCHANGE_INBOX_H
 
-#include "run/request/work.h"
-
 #include "base/json.h"
+#include "run/request/work.h"
 
 /* What a request came to, as JSON: its code, err, faults, answer, saga, created and call. */
 void inbox_answer_write(const struct engine_request *request, struct buffer *out);
@@ -39,5 +38,7 @@ void inbox_settled(struct engine *engine, const struct late_outcome *late);
 /* At the engine's end: frees what still waits for its time. */
 void errands_stop(struct engine *engine); /* the store closes: whoever waits for another engine is told */
 void inbox_free(struct engine *engine);
+
+void inbox_rows(const struct inbox_row *rows, size_t count, void *engine);
 
 #endif

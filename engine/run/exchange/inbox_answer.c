@@ -1,6 +1,7 @@
 /* What a request came to, as text that another engine reads: everything that the API needs to answer as if it had
  * happened there. */
 #include "run/exchange/inbox.h"
+#include "run/saga/live.h"
 
 static const struct json_limits limits = {
     .bytes_max = 64u << 20, .depth_max = 96, .number_bytes_max = 1024, .exponent_max = 400};

@@ -12,6 +12,9 @@
 #include "run/exchange/inbox.h"
 #include "run/intake/measures.h"
 #include "run/request/calling.h"
+#include "run/saga/fold.h"
+#include "run/saga/live.h"
+#include "run/saga/summon.h"
 
 #include <stdio.h>
 

@@ -9,7 +9,10 @@
 #include "run/call/call_queue.h"
 #include "run/intake/intake.h"
 #include "run/request/work.h"
+#include "run/saga/live.h"
+#include "run/saga/summon.h"
 #include "run/saga/turn.h"
+#include "run/shard/shard.h"
 
 #define QUEUED_PER_CALL 64 /* calls that wait for a place, for each place there is */
 #define APPENDS_MAX 20000

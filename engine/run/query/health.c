@@ -10,8 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "run/call/call_queue.h"
 #include "run/call/limiter.h"
 #include "run/intake/measures.h"
+#include "run/saga/live.h"
 
 #define HEALTH_NAME_BYTES 128 /* no namespace and no tool has a longer name */
 #define TOOLS_SHOWN_MAX 500   /* in the metrics; the rest is summed up as one, so that labels stay bounded */

@@ -3,7 +3,7 @@
 #define SAGAD_RUN_QUERY_HEALTH_H
 
 #include "run/call/call_queue.h"
-#include "run/engine_state.h"
+#include "run/saga/live.h"
 
 struct health;
 

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "run/query/health.h"
 #include "run/query/walk.h"
+#include "run/saga/live.h"
 #include "store/guard.h"
 
 #define LIMIT_DEFAULT 50

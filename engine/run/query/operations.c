@@ -7,6 +7,8 @@
 
 #include "base/json.h"
 #include "run/query/walk.h"
+#include "run/saga/live.h"
+#include "run/saga/summon.h"
 
 #define LIMIT_DEFAULT 50
 #define PAGE_BYTES ((size_t)16 << 20) /* a page ends early when arguments and results are large */

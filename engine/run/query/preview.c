@@ -7,6 +7,7 @@
  */
 #include "run/request/work.h"
 #include "run/saga/cases.h"
+#include "run/saga/fold.h"
 
 #define SLICE_STEPS 100000u /* some 5 ms */
 #define SLICE_PAUSE_MS 2

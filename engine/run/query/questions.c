@@ -9,6 +9,8 @@
 
 #include "base/json.h"
 #include "run/query/walk.h"
+#include "run/saga/live.h"
+#include "run/saga/turn.h"
 
 static void put_question(struct work *work, const struct question_row *row)
 {

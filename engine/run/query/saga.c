@@ -1,5 +1,10 @@
 /* One saga as it stands: from memory where this engine has it, from its log otherwise; and waiting for its end. */
 #include "run/request/work.h"
+#include "run/saga/fold.h"
+#include "run/saga/live.h"
+#include "run/saga/observers.h"
+#include "run/saga/summon.h"
+#include "run/shard/shard.h"
 
 #define POLL_MS 250
 

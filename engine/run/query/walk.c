@@ -2,6 +2,8 @@
 #include "run/query/walk.h"
 
 #include "base/log.h"
+#include "run/saga/fold.h"
+#include "run/saga/live.h"
 
 #define PAGE_SAGAS 50
 

@@ -8,6 +8,9 @@
 
 #include "base/log.h"
 #include "base/metric.h"
+#include "run/saga/live.h"
+#include "run/saga/summon.h"
+#include "run/shard/shard.h"
 
 #define NAME_BYTES_MAX 256
 #define RETRY_AFTER_MS 1000

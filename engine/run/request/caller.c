@@ -7,6 +7,10 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "run/saga/fold.h"
+#include "run/saga/live.h"
+#include "run/saga/observers.h"
+#include "run/shard/shard.h"
 
 #define RETRY_AFTER_MS 1000
 #define PERSON_RETRY_AFTER_MS 60000

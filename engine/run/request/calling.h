@@ -2,9 +2,9 @@
 #ifndef SAGAD_RUN_REQUEST_CALLING_H
 #define SAGAD_RUN_REQUEST_CALLING_H
 
-#include "run/request/work.h"
-
 #include "base/instant.h"
+#include "run/call/eval.h"
+#include "run/request/work.h"
 
 struct calling {
     struct saga_id saga; /* as asked for; nil: of a run */

@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "run/query/walk.h"
+#include "run/saga/live.h"
 
 static const struct verb_extra extras[VERB_COUNT] = {
     [VERB_ABORT] = {.send = abort_send},       [VERB_SIGNAL] = {.ended = signal_ended, .answer = signal_answer},

@@ -7,6 +7,8 @@
  */
 #include "run/request/calling.h"
 #include "run/saga/cases.h"
+#include "run/saga/live.h"
+#include "run/shard/shard.h"
 #include "store/guard.h"
 
 static void on_priced(struct store_read *read)

@@ -3,6 +3,10 @@
 #include "run/saga/cases.h"
 
 #include "base/json.h"
+#include "run/saga/fold.h"
+#include "run/saga/live.h"
+#include "run/saga/summon.h"
+#include "run/shard/shard.h"
 
 /* --- abort --- */
 

@@ -1,5 +1,7 @@
 /* The way of an input to the saga it is for: into its mailbox here, or through the inbox to the engine that owns it. */
 #include "run/request/calling.h"
+#include "run/saga/summon.h"
+#include "run/shard/shard.h"
 
 void route_prepare(struct work *work, struct saga_id saga, int64_t wait_ms)
 {

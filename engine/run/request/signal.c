@@ -2,6 +2,9 @@
 #include "run/request/calling.h"
 
 #include "base/json.h"
+#include "run/saga/fold.h"
+#include "run/saga/live.h"
+#include "run/saga/turn.h"
 
 /* As it stands after this signal: by the id its sender gave, else the newest. NULL: it left memory meanwhile. */
 static const struct kept_signal *find_signal(const struct saga *saga, const struct saga_input *input)

@@ -4,6 +4,10 @@
 #include "base/canon.h"
 #include "base/json.h"
 #include "base/metric.h"
+#include "run/request/start.h"
+#include "run/saga/live.h"
+#include "run/saga/turn.h"
+#include "run/shard/shard.h"
 
 #define SHOWN_STEPS_MAX                                                                                                \
     32 /* a thousand starts of a batch are told at once; larger ones are read back, a few at a time */

@@ -1,5 +1,7 @@
 /* The life of a request: it is answered once, later in the turn of the loop, whoever still listens. */
 #include "run/request/work.h"
+#include "run/saga/live.h"
+#include "run/saga/park.h"
 
 #include <stdlib.h>
 

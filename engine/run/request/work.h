@@ -6,7 +6,8 @@
 #define SAGAD_RUN_REQUEST_WORK_H
 
 #include "core/prove/preview.h"
-#include "run/engine_state.h"
+#include "io/process/jq.h"
+#include "run/saga/live.h"
 
 struct work {
     struct engine *engine;

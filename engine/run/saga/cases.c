@@ -20,6 +20,9 @@
 #include "base/log.h"
 #include "base/metric.h"
 #include "core/saga/machine.h"
+#include "run/saga/fold.h"
+#include "run/saga/live.h"
+#include "run/shard/shard.h"
 
 #define BODY_BYTES_MAX ((size_t)4 << 20)
 #define OPEN_ITEMS_MAX 100

@@ -2,6 +2,8 @@
  * A saga read back from its log: start record, definition, then every record checked and applied. The same functions as
  * when it ran; there is no other recovery.
  */
+#include "run/saga/fold.h"
+
 #include "base/json.h"
 #include "base/metric.h"
 #include "run/engine_state.h"

@@ -15,6 +15,8 @@
 
 #include "base/log.h"
 #include "core/saga/machine.h"
+#include "run/call/activity.h"
+#include "run/saga/live.h"
 
 struct forgotten_operation {
     struct op_key key;

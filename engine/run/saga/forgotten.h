@@ -2,7 +2,7 @@
 #ifndef SAGAD_RUN_SAGA_FORGOTTEN_H
 #define SAGAD_RUN_SAGA_FORGOTTEN_H
 
-#include "run/engine_state.h"
+#include "run/call/activity.h"
 
 struct forgotten;
 

@@ -1,12 +1,21 @@
 /*
  * A saga in memory: its mailbox and the order of its turns. One turn at a time; what waits, waits in the mailbox.
  */
+#include "run/saga/live.h"
+
 #include <stdlib.h>
 
 #include "base/metric.h"
+#include "run/call/activity.h"
 #include "run/engine_state.h"
 #include "run/intake/measures.h"
 #include "run/query/health.h"
+#include "run/saga/fold.h"
+#include "run/saga/observers.h"
+#include "run/saga/park.h"
+#include "run/saga/summon.h"
+#include "run/saga/turn.h"
+#include "run/shard/shard.h"
 
 #define LIVE_BLOCK_BYTES 512
 #define LIVE_TEXT_BYTES 96 /* what the state of a saga without payloads keeps: its names, its input */

@@ -9,11 +9,17 @@
  * An engine has one timer for all that is due, of all its shards, and asks nothing while nothing is. Sagas whose
  * retention is over stand in the same table: see retention.c.
  */
+#include "run/saga/park.h"
+
 #include <stdlib.h>
 
 #include "base/log.h"
 #include "base/metric.h"
+#include "run/call/activity.h"
 #include "run/engine_state.h"
+#include "run/saga/live.h"
+#include "run/saga/summon.h"
+#include "run/shard/shard.h"
 
 #define DUE_MAX 500         /* rows that are read at once */
 #define UNDER_WAY_MAX 64    /* of these */

@@ -16,10 +16,14 @@
  *     overdue     less than 10 minutes ..... an hour and more
  *     share       forget_share ............. 50 %, or forget_share where that is more
  */
+#include "run/saga/retention.h"
+
 #include <stdlib.h>
 
 #include "base/metric.h"
 #include "run/engine_state.h"
+#include "run/saga/live.h"
+#include "run/shard/shard.h"
 
 #define BATCH_MAX 500
 #define BATCH_MIN 20

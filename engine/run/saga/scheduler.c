@@ -13,9 +13,9 @@
  * is lost while somebody mends the definition. What is only too much work, or a database that is away, is tried again
  * after a second and leaves no trace.
  */
-#include <stdlib.h>
+#include "run/saga/scheduler.h"
 
-#include "run/engine_state.h"
+#include <stdlib.h>
 
 #include "base/log.h"
 #include "base/metric.h"

@@ -2,9 +2,15 @@
  * Bringing a saga into memory because somebody has a mail for it, or needs to look at it. What is not there, of a shard
  * that is ours, has ended, is parked, or is a run that rests. All that comes meanwhile shares one summoning.
  */
+#include "run/saga/summon.h"
+
 #include <stdlib.h>
 
+#include "run/call/activity.h"
 #include "run/saga/cases.h"
+#include "run/saga/live.h"
+#include "run/saga/park.h"
+#include "run/shard/shard.h"
 
 struct summoning {
     struct engine *engine;

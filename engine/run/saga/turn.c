@@ -11,6 +11,11 @@
 #include "base/metric.h"
 #include "run/intake/measures.h"
 #include "run/query/health.h"
+#include "run/saga/live.h"
+#include "run/saga/park.h"
+#include "run/saga/retention.h"
+#include "run/saga/turn_state.h"
+#include "run/shard/shard.h"
 
 #define TURN_BLOCK_BYTES 8192
 #define TURN_PAYLOAD_BYTES_MAX (64u << 20)

@@ -1,42 +1,17 @@
-/* A turn between its decision and its commit. Private to turn.c and turn_describe.c. */
+/* A turn: one input of a saga decided, appended and applied. See turn.c. */
 #ifndef SAGAD_RUN_SAGA_TURN_H
 #define SAGAD_RUN_SAGA_TURN_H
 
-#include "run/engine_state.h"
+#include "run/saga/live.h"
 
-struct touched { /* an approval that was opened, or is over, in this turn */
-    uint32_t step;
-    uint64_t number;
-    bool opened;
-};
-
-struct turns { /* of an engine */
-    struct list idle;
-    size_t under_way;
-};
-
-struct turn {
-    struct list_link link; /* among the idle ones, or those being appended */
-    struct live *live;
-    struct mail *mail;
-    struct arena arena;
-    struct buffer payload, body;
-    struct records records;
-    struct append append;
-    struct append_start start;
-    enum saga_status status_after;
-    bool ended, awake;
-    int64_t began_us;
-    /* what the tables beside the log need, gathered record by record */
-    struct op_key *keys;
-    struct append_escalation *escalations;
-    struct touched *touched;
-    struct append_follower *followers;
-    uint32_t key_count, escalation_count, touched_count, follower_count;
-};
-
-/* turn_describe.c: from the records of a decided turn to `append`. turn->payload.overflow: it is larger than a turn may
- * be. */
-void turn_describe(struct turn *turn);
+/* JSON whose digest tells a repeat of this start from another one under the same id */
+struct slice mail_asked(const struct mail *start);
+void turn_begin(struct live *live, struct mail *mail);
+struct turns *turns_new(void);
+void turns_free(struct turns *turns);
+size_t turns_under_way(const struct engine *engine);
+int64_t turn_began_us(const struct list_link *turn); /* see intake_turn_begun() */
+/* of the turn being appended, inside the done of its mail too; NULL: none */
+const struct append *turn_append(const struct live *live);
 
 #endif

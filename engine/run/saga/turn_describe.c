@@ -6,7 +6,9 @@
 #include "base/canon.h"
 #include "base/json.h"
 #include "base/metric.h"
+#include "run/saga/live.h"
 #include "run/saga/turn.h"
+#include "run/saga/turn_state.h"
 
 static bool makes_key_known(const struct record *record)
 {

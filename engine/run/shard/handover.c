@@ -12,9 +12,17 @@
  *                                    quiet                  -> released
  *                                    not quiet for too long -> SHARD_OWNED again, and another time
  */
+#include "run/shard/handover.h"
+
 #include "base/log.h"
 #include "base/metric.h"
+#include "run/call/activity.h"
+#include "run/call/call_queue.h"
 #include "run/call/limiter.h"
+#include "run/saga/live.h"
+#include "run/saga/park.h"
+#include "run/saga/retention.h"
+#include "run/shard/shard.h"
 
 enum {
     LOOK_EVERY_MS = 20,

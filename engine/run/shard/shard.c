@@ -1,11 +1,20 @@
 /* The shards this engine owns: load their unfinished sagas when they are gained, drop them when they are lost. */
+#include "run/shard/shard.h"
+
 #include <stdlib.h>
 
 #include "base/log.h"
 #include "base/metric.h"
+#include "run/call/activity.h"
+#include "run/exchange/inbox.h"
 #include "run/query/health.h"
 #include "run/saga/cases.h"
 #include "run/saga/forgotten.h"
+#include "run/saga/live.h"
+#include "run/saga/park.h"
+#include "run/saga/retention.h"
+#include "run/saga/scheduler.h"
+#include "run/shard/handover.h"
 
 /* A saga whose log does not make sense is left alone and told of; the others go on. */
 static void on_loaded_saga(struct shard_load *load, struct saga_id id, struct slice namespace,

@@ -1,0 +1,14 @@
+/* A saga read back from its log. See fold.c. */
+#ifndef SAGAD_RUN_SAGA_FOLD_H
+#define SAGAD_RUN_SAGA_FOLD_H
+
+#include "run/engine_state.h"
+
+struct saga *fold_turns(struct engine *engine, struct saga_id id, struct slice namespace,
+                        const struct stored_turn *turns, size_t count, struct arena *arena,
+                        struct err *err); /* NULL with a sentence */
+/* The same into a saga at hand (of a live one). */
+enum err_code fold_into(struct engine *engine, struct saga *saga, struct arena *arena, struct saga_id id,
+                        struct slice namespace, const struct stored_turn *turns, size_t count, struct err *err);
+
+#endif

@@ -1,0 +1,13 @@
+/* Ended sagas whose time is over are removed. See retention.c. */
+#ifndef SAGAD_RUN_SAGA_RETENTION_H
+#define SAGAD_RUN_SAGA_RETENTION_H
+
+#include "run/engine_state.h"
+
+struct retention *retention_new(struct engine *engine);
+void retention_free(struct retention *retention);
+void retention_stop(struct retention *retention);               /* draining */
+void retention_look(struct retention *retention);               /* a shard was gained */
+void retention_due(struct retention *retention, int64_t at_ms); /* one is to go then */
+
+#endif
