@@ -366,9 +366,11 @@ static void put_row(struct engine *engine, void *context)
     __real_store_inbox_put(engine->store, put);
 }
 
+int64_t stage_sender_ahead_ms;
+
 struct uuid stage_deliver(uint32_t node, const char *kind, uint32_t shard, struct saga_id saga, const char *payload)
 {
-    struct inbox_row row = {.id = uuid_v7(WORLD_START_MS + world->now_us / 1000),
+    struct inbox_row row = {.id = uuid_v7(WORLD_START_MS + world->now_us / 1000 + stage_sender_ahead_ms),
                             .shard = shard,
                             .saga = saga,
                             .kind = slice_of(kind),
@@ -408,4 +410,5 @@ void stage_store_reset(void)
     memset(orders, 0, sizeof(orders));
     memset(holds, 0, sizeof(holds));
     kept_count = 0;
+    stage_sender_ahead_ms = 0;
 }
