@@ -31,7 +31,7 @@ static struct loop the_loop;
 int64_t loop_wall_ms(const struct loop *loop)
 {
     (void)loop;
-    return WALL_START_MS + trial.now_us / 1000 + trial.wall_offset_ms;
+    return WALL_START_MS + trial.now_us / 1000;
 }
 
 void loop_follow(struct loop *loop, int64_t wall_ms, int64_t boot_ms)
@@ -238,37 +238,6 @@ void trial_let(enum asked kind)
     trial_fail(kind, ERR_OK);
 }
 
-void trial_settle(enum outcome_kind kind, const char *error, const char *response)
-{
-    struct call *call = take(ASKED_CALL);
-
-    call->outcome = (struct outcome){.kind = kind,
-                                     .error = error ? slice_of(error) : SLICE_NONE,
-                                     .result = kind == OUTCOME_COMPLETED ? SLICE("{}") : SLICE_NONE};
-    call->response = response ? slice_of(response) : SLICE_NONE;
-    call_settle(call);
-    trial_run(0);
-}
-
-void trial_settle_late(int status, int64_t ms)
-{
-    struct call *call = take(ASKED_CALL);
-
-    call->outcome = (struct outcome){.kind = OUTCOME_RETRY, .error = SLICE("http"), .retry_after_ms = ms};
-    call->response = status ? arena_printf(&inside.arena, "{\"status\":%d}", status) : SLICE_NONE;
-    call_settle(call);
-    trial_run(0);
-}
-
-void trial_settle_unsent(const char *error)
-{
-    struct call *call = take(ASKED_CALL);
-
-    call->outcome = (struct outcome){.kind = OUTCOME_RETRY, .unsent = true, .error = slice_of(error)};
-    call_settle(call);
-    trial_run(0);
-}
-
 struct slice trial_keep(struct slice text)
 {
     return text.ptr ? arena_slice(&inside.arena, text) : SLICE_NONE;
@@ -452,7 +421,7 @@ void trial_begin(const struct engine_options *options, uint64_t shards, const ch
 {
     static const struct engine_options usual = {0};
 
-    trial = (struct trial){.may_send = true};
+    trial = (struct trial){0};
     memset(&inside, 0, sizeof(inside));
     agenda_init(&inside.agenda);
     arena_init(&inside.arena, 16384);

@@ -44,16 +44,9 @@ enum asked { /* of the store; ASKED_CALL: of a tool */
 struct trial {
     struct engine *engine;
     int64_t now_us;              /* since the trial began, by both clocks */
-    int64_t wall_offset_ms;      /* the time of day differs by so much */
-    bool may_send;               /* what lease_allows_send() says of each shard */
-    uint64_t given;              /* bits: shards that the engine gave away */
     int64_t epochs[SHARD_COUNT]; /* of each shard, as last read */
     uint32_t asked[ASKED_COUNT]; /* how often */
-    uint32_t dropped;            /* rows of the inbox that the engine dropped */
-    struct slice answer;         /* the last that the engine put for somebody who waits elsewhere */
     size_t turn_count;           /* in the log */
-    size_t appends_waiting;      /* what store_appends_waiting() says */
-    void (*while_loading)(void); /* the sagas of a shard are there, and that is not all; NULL: nothing happens */
 };
 extern struct trial trial;
 
@@ -72,17 +65,9 @@ size_t trial_held(enum asked kind);
 void *trial_oldest(enum asked kind); /* of those that are kept: the struct of store.h, or struct call */
 void trial_let(enum asked kind);     /* the oldest that is kept is answered as usual */
 void trial_fail(enum asked kind, enum err_code code); /* the same, and that is what it comes to */
-/* A call that is kept comes to this; `response` NULL: none. */
-void trial_settle(enum outcome_kind kind, const char *error, const char *response);
-void trial_settle_late(int status, int64_t ms); /* ... to be tried again, and it wants to be left alone for so long */
-void trial_settle_unsent(const char *error);    /* ... to be tried again: not one byte left */
 
 /* --- the database --- */
 
-/* A row comes into the inbox of a shard, and to the engine. */
-struct uuid trial_deliver(const char *kind, uint32_t shard, struct saga_id saga, const char *payload);
-void trial_deliver_again(void);               /* all rows that are left */
-size_t trial_rows(void);                      /* that are left in the inbox */
 void trial_row_of_next_put_vanishes(void);    /* it is told that it is there, and somebody has consumed it at once */
 const struct inbox_row *trial_last_put(void); /* by the engine */
 /* The owner of a row answers; the row is gone. */
@@ -91,14 +76,8 @@ void trial_answer_put(const struct inbox_put *put, const char *body); /* ... tha
 void trial_consume_last_put(void);
 /* A turn that somebody else has written. */
 void trial_log(struct saga_id saga, const char *namespace, uint64_t first_seq, const char *payload);
-/* The text of all turns of a saga, in the trial's memory. */
-const char *trial_log_text(struct saga_id saga);
-/* Another engine registers it: this one hears of it with its next look. */
-void trial_put_definition(const char *name, const char *body);
-void trial_put_tool(const char *name, const char *body);
 void trial_shard_to(uint32_t shard, int64_t epoch); /* another engine has it now */
 void trial_shard_comes(uint32_t shard, int64_t epoch);
-void trial_surplus(size_t count); /* so many shards are beyond the engine's share */
 void trial_database(bool there);
 
 /* --- requests of clients --- */

@@ -277,7 +277,6 @@ static void answer_put(struct answer_put *put, enum err_code code)
 {
     put->code = code;
     if (code == ERR_OK) {
-        trial.answer = trial_keep(put->body);
         if (put->drop_input) {
             row_remove(&put->input);
         }
@@ -310,9 +309,6 @@ static void answer_load(struct shard_load *load, enum err_code code)
     load->code = told(&load->err, code);
     if (code == ERR_OK) {
         load_sagas(load);
-        if (trial.while_loading) {
-            trial.while_loading();
-        }
     }
     load->done(load);
 }
@@ -434,7 +430,7 @@ bool store_is_ready(const struct store *store)
 size_t store_appends_waiting(const struct store *store)
 {
     (void)store;
-    return trial.appends_waiting;
+    return 0;
 }
 
 int64_t store_append_lag_ms(const struct store *store)
@@ -495,7 +491,6 @@ void store_inbox_drop(struct store *store, uint32_t shard, const struct uuid *id
 {
     (void)store;
     (void)shard;
-    trial.dropped++;
     row_remove(id);
 }
 
@@ -569,7 +564,7 @@ void leases_leave(struct leases *leases)
 void leases_give(struct leases *leases, uint32_t shard)
 {
     (void)leases;
-    trial.given |= UINT64_C(1) << shard;
+    (void)shard;
 }
 
 bool lease_is_held(const struct leases *leases, uint32_t shard, int64_t *epoch)
@@ -614,7 +609,7 @@ bool lease_allows_send(const struct leases *leases, uint32_t shard)
 {
     (void)leases;
     (void)shard;
-    return trial.may_send;
+    return true;
 }
 
 bool lease_owner_died(const struct leases *leases, uint32_t shard)
@@ -665,34 +660,6 @@ void trial_database(bool there)
     }
 }
 
-struct uuid trial_deliver(const char *kind, uint32_t shard, struct saga_id saga, const char *payload)
-{
-    struct inbox_row row = {.id = uuid_v7(loop_wall_ms(NULL)),
-                            .shard = shard,
-                            .saga = saga,
-                            .kind = slice_of(kind),
-                            .payload = slice_of(payload)};
-
-    db.on_rows(row_add(&row), 1, db.rows_context);
-    trial_run(0);
-    return row.id;
-}
-
-void trial_deliver_again(void)
-{
-    struct inbox_row rows[ROWS_MAX];
-    size_t count = db.row_count;
-
-    memcpy(rows, db.rows, count * sizeof(rows[0]));
-    db.on_rows(rows, count, db.rows_context);
-    trial_run(0);
-}
-
-size_t trial_rows(void)
-{
-    return db.row_count;
-}
-
 void trial_row_of_next_put_vanishes(void)
 {
     db.next_put_vanishes = true;
@@ -739,39 +706,6 @@ void trial_log(struct saga_id saga, const char *namespace, uint64_t first_seq, c
     (void)turn_add(saga, slice_of(namespace), first_seq, loop_wall_ms(NULL), slice_of(payload));
 }
 
-const char *trial_log_text(struct saga_id saga)
-{
-    struct slice text = SLICE("");
-
-    for (size_t i = 0; i < trial.turn_count; i++) {
-        if (uuid_equal(&db.turns[i].saga.uuid, &saga.uuid)) {
-            text = arena_printf(&inside.arena, "%.*s%.*s\n", SLICE_ARG(text), SLICE_ARG(db.turns[i].turn.payload));
-        }
-    }
-    return arena_text(&inside.arena, text);
-}
-
-static void put_definition(enum definition_kind kind, const char *name, const char *body)
-{
-    assert_true(db.definition_count < ROWS_MAX);
-    db.definitions[db.definition_count++] = (struct definition_row){.namespace = SLICE("n"),
-                                                                    .kind = kind,
-                                                                    .name = slice_of(name),
-                                                                    .body = slice_of(body),
-                                                                    .version = 1,
-                                                                    .identity = digest_sha256(slice_of(body))};
-}
-
-void trial_put_definition(const char *name, const char *body)
-{
-    put_definition(DEFINITION_SAGA, name, body);
-}
-
-void trial_put_tool(const char *name, const char *body)
-{
-    put_definition(DEFINITION_TOOL, name, body);
-}
-
 void trial_shard_to(uint32_t shard, int64_t epoch)
 {
     int64_t before = trial.epochs[shard];
@@ -784,9 +718,4 @@ void trial_shard_comes(uint32_t shard, int64_t epoch)
 {
     trial.epochs[shard] = epoch;
     db.leases.on_gained(shard, epoch, db.leases.context);
-}
-
-void trial_surplus(size_t count)
-{
-    db.leases.on_surplus(count, db.leases.context);
 }
