@@ -1,4 +1,4 @@
-/* Blocks in a list, newest first; what is handed out is only ever given back as a whole. */
+/* A list of blocks, newest first. An arena gives its memory back only as a whole. */
 #include "base/arena.h"
 
 #include <stdint.h>
@@ -15,7 +15,7 @@
 
 struct arena_block {
     struct arena_block *next;
-    uint32_t capacity, used; /* many are small */
+    uint32_t capacity, used; /* 32 bits, because many blocks are small */
     _Alignas(max_align_t) char bytes[];
 };
 
@@ -135,7 +135,7 @@ static void *arena_take(struct arena *arena, size_t bytes)
         size_t capacity = arena->block_bytes ? arena->block_bytes : 1024;
 
         if (block && bytes > capacity / 2) {
-            /* A block of its own behind the newest one, whose rest stays in use. */
+            /* The large block goes behind the newest one, so that the rest of the newest stays in use. */
             struct arena_block *own = new_block(bytes);
 
             own->next = block->next;

@@ -16,32 +16,32 @@ struct arena_hook;
 struct arena {
     struct arena_block *blocks; /* newest first */
     struct arena_hook *hooks;   /* newest first */
-    size_t block_bytes;         /* size of an ordinary block; larger wishes get a block of their own */
+    size_t block_bytes;         /* size of an ordinary block; a larger allocation gets its own block */
     size_t used_bytes;          /* handed out since init or reset */
 };
 
 void arena_init(struct arena *arena, size_t block_bytes); /* takes no memory before the first allocation */
 void arena_reset(struct arena *arena);                    /* runs the hooks, keeps one ordinary block */
-void arena_reserve(struct arena *arena, size_t bytes);    /* the next so many come out of one block */
+void arena_reserve(struct arena *arena, size_t bytes);    /* the next `bytes` come from one block */
 void arena_fini(struct arena *arena);                     /* runs the hooks, newest first; accepts a zeroed struct */
 
 void *arena_alloc(struct arena *arena, size_t bytes);               /* zeroed, aligned for any type */
 void *arena_array(struct arena *arena, size_t count, size_t bytes); /* zeroed; the product is checked */
 void *arena_dup(struct arena *arena, const void *bytes, size_t len);
 struct slice arena_slice(struct arena *arena,
-                         struct slice text); /* a copy, NUL-terminated behind its end; SLICE_NONE stays so */
+                         struct slice text); /* a copy with a NUL behind its end; SLICE_NONE stays SLICE_NONE */
 char *arena_text(struct arena *arena, struct slice text); /* a NUL-terminated copy */
 struct slice arena_printf(struct arena *arena, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* Call `release(object)` when the arena is reset or ends: ties a foreign object to this lifetime. */
 void arena_on_release(struct arena *arena, void (*release)(void *object), void *object);
 
-/* malloc family that never returns NULL, for what has no arena. Freed with free(). */
+/* A malloc family that never returns NULL, for memory outside arenas. Free it with free(). */
 void *memory_alloc(size_t bytes); /* zeroed */
 void *memory_grow(void *old, size_t bytes);
 
-/* What was freed and is kept for the next wave goes back to the system: takes milliseconds, for when memory is short or
- * a wave is over. */
+/* Return freed memory, which the allocator keeps for reuse, to the system. This takes milliseconds: call it when memory
+ * is short or a wave of work is over. */
 void memory_give_back(void);
 
 #endif

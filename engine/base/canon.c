@@ -14,8 +14,8 @@ struct canon_state {
 };
 
 /*
- * Numbers: value = digits * 10^exponent with no zeros at either end of the digits. Written as an integer or a decimal
- * fraction while that stays short, else as DIGITSeEXPONENT; zero, also the negative one, is 0.
+ * Numbers: value = digits * 10^exponent with no zeros at either end of the digits. It is written as an integer or a
+ * decimal fraction while that stays short, and as DIGITSeEXPONENT otherwise. Zero and negative zero are 0.
  */
 static void put_number(struct canon_state *state, struct slice number)
 {
@@ -80,8 +80,8 @@ static void put_number(struct canon_state *state, struct slice number)
     }
 }
 
-/* Strings as RFC 8785, 3.2.2.2: only what must be escaped, two-character escapes where they exist, \u00xx in lower
- * case. */
+/* Strings follow RFC 8785, 3.2.2.2: escape only what must be, with two-character escapes where they exist and \u00xx in
+ * lower case otherwise. */
 static void put_text(struct canon_state *state, struct slice text)
 {
     static const char special[] = "\"\\\b\f\n\r\t", letter[] = "\"\\bfnrt";
@@ -238,7 +238,7 @@ static void put_array(struct canon_state *state, struct slice array, struct slic
         if (index++ > 0) {
             buffer_put_char(&state->out, ',');
         }
-        put_value(state, value, place); /* an element is never left out: that would move its successors */
+        put_value(state, value, place); /* elements are never left out, which would renumber the ones behind them */
     }
     buffer_put_char(&state->out, ']');
 }

@@ -1,4 +1,4 @@
-/* Where a broken condition ends: one line that says where, then the crash path, which is the recovery path. */
+/* A broken condition prints one line that says where it is, and then aborts: the crash path is the recovery path. */
 #include "base/check.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* The one place that sees libcrypto; a refusal by it is a broken installation, so it stops us. */
+/* The only file that sees libcrypto. When libcrypto refuses, the installation is broken, and the process stops. */
 #include "base/digest.h"
 
 #include <errno.h>
@@ -9,8 +9,8 @@
 
 #include "base/check.h"
 
-/* Looked up once: EVP_sha256() would have each digest look for its implementation, which takes longer than a short
- * digest. */
+/* The algorithm is looked up once. With EVP_sha256() each digest would look it up again, which takes longer than a
+ * short digest. */
 static const EVP_MD *sha256(void)
 {
     static EVP_MD *found;

@@ -1,4 +1,4 @@
-/* Sentences are cut to their place, never refused: an error about an error helps nobody. */
+/* Sentences that are too long are cut, never refused: an error about an error helps nobody. */
 #include "base/errors.h"
 
 #include <stdarg.h>
@@ -40,7 +40,7 @@ bool err_retryable(enum err_code code)
     return err_table[code].retryable;
 }
 
-/* A long sentence is cut, but not within a character: half of one would be another text to whoever reads it. */
+/* A long sentence is cut, but never within a character: half a character would read as other text. */
 static void put_sentence(char *out, size_t bytes, const char *format, va_list args)
 {
     int len = vsnprintf(out, bytes, format, args);
@@ -50,7 +50,7 @@ static void put_sentence(char *out, size_t bytes, const char *format, va_list ar
         return;
     }
     while (last > 0 && ((unsigned char)out[--last] & 0xc0) == 0x80) {
-        /* one more byte of it */
+        /* one more byte of that character */
     }
     unsigned char lead = (unsigned char)out[last];
     size_t need = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
@@ -130,7 +130,8 @@ void faults_init(struct faults *faults, struct arena *arena)
     *faults = (struct faults){.arena = arena, .count_max = 200};
 }
 
-/* Asked before any text is made: a hostile document must not fill the arena with what nobody will read. */
+/* Callers ask this before they make any text: a hostile document must not fill the arena with faults that nobody
+ * reads. */
 static bool faults_full(struct faults *faults)
 {
     if (faults->count < faults->count_max) {

@@ -86,8 +86,8 @@ enum err_code err_context(struct err *err, const char *format, ...)
 void err_print(const struct err *err, const char *program); /* "program: message", detail and hint below, on stderr */
 
 /*
- * Every fault of a document, each with the JSON Pointer of its place. Strings live in the arena given.
- * Past `count_max` further faults are counted, not kept.
+ * Every fault of a document, each with the JSON Pointer of its place. Strings live in the arena given. Faults beyond
+ * `count_max` are counted, not kept.
  */
 struct fault {
     struct slice pointer; /* "" is the whole document */

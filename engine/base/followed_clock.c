@@ -3,7 +3,7 @@
 
 #include "base/check.h"
 
-#define PART 50 /* of the time that passes is made up for in it */
+#define PART 50 /* one part in this many of the time that passes corrects the clock */
 
 void followed_clock_set(struct followed_clock *clock, int64_t theirs_ms, int64_t ours_ms)
 {

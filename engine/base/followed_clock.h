@@ -1,8 +1,8 @@
 /*
- * Somebody else's clock of the day, believed in between by a clock of ours that only counts on.
+ * An estimate of another machine's clock of the day. Between two readings of it, our own monotonic clock carries on.
  *
- * When the other one steps, ours does not: it runs a fiftieth faster or slower until it has got there. So it never goes
- * back, and what was just begun is not old at once. Pure: no clock is read here.
+ * When the other clock steps, the estimate does not: it runs a fiftieth faster or slower until it agrees. It never goes
+ * back, and an activity that has just begun does not age at once. The module is pure: it reads no clock.
  */
 #ifndef SAGAD_BASE_FOLLOWED_CLOCK_H
 #define SAGAD_BASE_FOLLOWED_CLOCK_H
@@ -10,14 +10,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct followed_clock { /* zeroed: nothing was heard of the other one yet */
+struct followed_clock { /* zeroed: the other clock was never read */
     bool is_set;
-    int64_t ours_ms, ahead_ms; /* at that instant of ours it was so far ahead, as we believe */
-    int64_t target_ms;         /* and in truth */
+    int64_t ours_ms, ahead_ms; /* at `ours_ms` of our clock, the estimate was `ahead_ms` ahead */
+    int64_t target_ms;         /* how far ahead the other clock really was */
 };
 
 void followed_clock_set(struct followed_clock *clock, int64_t theirs_ms,
-                        int64_t ours_ms); /* at one instant; the first is believed at once */
+                        int64_t ours_ms); /* both read at one instant; the first reading is taken as it is */
 int64_t followed_clock_at(const struct followed_clock *clock, int64_t ours_ms); /* `is_set`; ours_ms does not go back */
 
 #endif

@@ -1,4 +1,4 @@
-/* RFC 9562: versions 7 (ids of ours, in order of time) and 8 (keys, from a digest). */
+/* RFC 9562: version 7 for our ids, which are in order of time; version 8 for keys, which come from a digest. */
 #include "base/id.h"
 
 #include <string.h>
@@ -96,7 +96,8 @@ struct uuid uuid_v8(const struct digest *digest)
     return uuid;
 }
 
-/* Random bytes for 32 ids at a time: asking the kernel costs more than all else about an id. Each is used once. */
+/* Fetches random bytes for 32 ids at a time: asking the kernel is the most expensive part of an id. Each byte is used
+ * once. */
 static void random_take(uint8_t *out, size_t len)
 {
     static uint8_t bytes[512];
@@ -113,7 +114,8 @@ static void random_take(uint8_t *out, size_t len)
 
 /*
  * RFC 9562, 6.2, method 1: 48 bits of milliseconds, then a 12-bit counter that starts low in each millisecond and runs
- * over into the next one, then random bits. Its only state: the last id of this process, and what is left of the bytes.
+ * over into the next one, then random bits. Its only state is the last id of this process and the random bytes that are
+ * left.
  */
 struct uuid uuid_v7(int64_t now_ms)
 {

@@ -1,5 +1,5 @@
 /*
- * Ids are small structs, so that the compiler tells two apart. Text form: 36 characters, lower case.
+ * Ids are small structs, so that the compiler tells two kinds apart. Text form: 36 characters, lower case.
  *
  * A saga id is a UUIDv7 (RFC 9562) whose last two bytes are its shard, so that every engine finds a saga's shard from
  * its id alone.
@@ -29,13 +29,14 @@ struct op_key { /* the idempotency key of an operation: a UUIDv8 */
 
 void uuid_text(const struct uuid *uuid, char out[UUID_TEXT_BYTES]);
 bool uuid_parse(struct slice text, struct uuid *out);
-/* The ids that begin with these characters, at least UUID_PREFIX_MIN; both ends belong to the range. */
+/* The range of ids that begin with `prefix`, which has at least UUID_PREFIX_MIN characters. The range includes both
+ * ends. */
 #define UUID_PREFIX_MIN 8
 bool uuid_range_parse(struct slice prefix, struct uuid *first, struct uuid *last);
 bool uuid_equal(const struct uuid *a, const struct uuid *b);
 int uuid_compare(const struct uuid *a, const struct uuid *b);
 bool uuid_is_nil(const struct uuid *uuid);
-struct uuid uuid_v8(const struct digest *digest); /* its first 128 bits with version and variant set */
+struct uuid uuid_v8(const struct digest *digest); /* the first 128 bits of the digest, with version and variant set */
 struct uuid uuid_v7(int64_t now_ms);              /* monotonic within this process, also within a millisecond */
 int64_t uuid_v7_ms(const struct uuid *uuid);
 

@@ -1,4 +1,4 @@
-/* Calendar arithmetic of our own: the C library would ask for a time zone. */
+/* Our own calendar arithmetic: the C library would ask for a time zone. */
 #include "base/instant.h"
 
 #include <stdio.h>
@@ -56,7 +56,7 @@ void instant_text(int64_t ms, char out[INSTANT_TEXT_BYTES])
     }
     instant_date(days, &year, &month, &day);
     year = year < 0 ? 0 : year > 9999 ? 9999 : year; /* the earliest and the latest year are stretched */
-    memcpy(out, form, sizeof(form)); /* written some ten times a saga: printf() takes twenty times as long */
+    memcpy(out, form, sizeof(form)); /* not printf(): a saga writes ten instants, and it takes twenty times as long */
     out = put_digits(out, (int)year, 4) + 1;
     out = put_digits(out, month, 2) + 1;
     out = put_digits(out, day, 2) + 1;
@@ -135,7 +135,7 @@ bool instant_parse(struct slice text, int64_t *ms)
                       (mi - offset) * INT64_C(60000) + s * INT64_C(1000) + millis;
 
     if (instant < YEAR_0_MS ||
-        instant > YEAR_9999_END_MS) { /* an offset moved it out of what instant_text() can write */
+        instant > YEAR_9999_END_MS) { /* an offset moved it beyond what instant_text() can write */
         return false;
     }
     *ms = instant;

@@ -15,7 +15,7 @@
 void instant_text(int64_t ms, char out[INSTANT_TEXT_BYTES]);
 bool instant_parse(struct slice text, int64_t *ms);
 
-/* The date of a day that is counted from 1970-01-01. */
+/* The date of a day; day 0 is 1970-01-01. */
 void instant_date(int64_t day, int64_t *year, int *month, int *month_day);
 
 /* "200ms", "10s", "15m", "24h", "7d": one positive whole number and a unit, at most

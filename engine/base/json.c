@@ -1,5 +1,4 @@
-/* Reading text that json_check() accepted: nothing here checks syntax again, but nothing reads
- * beyond the end either. */
+/* Reads text that json_check() accepted. Nothing here checks syntax again, but nothing reads beyond the end either. */
 #include "base/json.h"
 
 #include <cjson/cJSON.h>
@@ -15,7 +14,7 @@ static const char *space_end(const char *at, const char *end)
     return at;
 }
 
-static const char *string_end(const char *at, const char *end) /* at the opening quote; behind the closing one */
+static const char *string_end(const char *at, const char *end) /* from the opening quote to behind the closing one */
 {
     for (at++; at < end && *at != '"'; at++) {
         if (*at == '\\') {
@@ -25,7 +24,7 @@ static const char *string_end(const char *at, const char *end) /* at the opening
     return at < end ? at + 1 : end;
 }
 
-/* What a byte means to one who skips a value: most mean nothing. */
+/* The meaning of a byte while a value is skipped; most bytes have none. */
 enum mark { MARK_NONE, MARK_QUOTE, MARK_OPENS, MARK_CLOSES, MARK_ENDS };
 
 static const unsigned char marks[256] = {
@@ -38,7 +37,7 @@ static enum mark mark_at(const char *at)
     return (enum mark)marks[(unsigned char)*at];
 }
 
-static const char *container_end(const char *at, const char *end) /* at the bracket that opens it */
+static const char *container_end(const char *at, const char *end) /* takes the bracket that opens the container */
 {
     size_t depth = 0;
 
@@ -190,7 +189,7 @@ static unsigned hex_unit(const char *p)
     return value;
 }
 
-/* One character of a raw string as UTF-8 bytes; the number of raw bytes it took. */
+/* Writes one character of a raw string as UTF-8 and returns the number of raw bytes it took. */
 static size_t unescape_one(struct slice raw, size_t at, char out[4], size_t *out_len)
 {
     if (raw.ptr[at] != '\\' || at + 1 >= raw.len) {
@@ -325,7 +324,7 @@ size_t json_count(struct slice container)
     return count;
 }
 
-/* A part of a pointer that has a ~: unescaped into `part`. False when no character may be written so. */
+/* Unescapes a part of a pointer that has a ~ into `part`. False when the escape is not a valid one. */
 static bool unescape_part(struct slice raw, struct buffer *part)
 {
     for (size_t i = 0; i < raw.len; i++) {
@@ -423,7 +422,7 @@ bool json_i64(struct slice value, int64_t *out)
     if (slice_to_i64(v, out)) {
         return true;
     }
-    /* Another notation: digits with the point moved by the exponent must leave an integer. */
+    /* The number has a fraction or an exponent: moving the point by the exponent must leave an integer. */
     bool negative = v.ptr[0] == '-';
     size_t i = negative ? 1 : 0;
     int64_t exponent = 0, shift = 0;
@@ -444,7 +443,7 @@ bool json_i64(struct slice value, int64_t *out)
         }
     }
     int64_t result = 0;
-    int64_t zeros = 0; /* held back: trailing zeros may fall behind the point */
+    int64_t zeros = 0; /* zeros held back, because trailing ones may fall behind the point */
     bool point = false;
 
     for (; i < mantissa_end; i++) {

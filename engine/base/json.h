@@ -17,7 +17,7 @@
 struct cJSON;
 
 struct json_limits {
-    size_t bytes_max; /* of the whole text */
+    size_t bytes_max; /* bytes of the whole text */
     int depth_max;    /* nested arrays and objects */
     size_t number_bytes_max;
     int exponent_max; /* numbers whose exponent lies beyond +-this are refused */
@@ -26,16 +26,17 @@ struct json_limits {
 extern const struct json_limits json_limits_default; /* 1 MiB, 64, 1024, 400 */
 
 /*
- * Is this exactly one JSON value (RFC 8259), and one that everybody reads the same way? Refused besides syntax errors:
- * duplicate members (after unescaping), invalid UTF-8, lone surrogates, U+0000, raw control characters, trailing bytes,
- * and whatever is over the limits. ERR_MALFORMED or ERR_TOO_LARGE with the byte offset and JSON Pointer of the place.
+ * Is this exactly one JSON value (RFC 8259), and does every reader read it the same way? Besides syntax errors, it
+ * refuses duplicate members (after unescaping), invalid UTF-8, lone surrogates, U+0000, raw control characters,
+ * trailing bytes, and anything over the limits. It fails with ERR_MALFORMED or ERR_TOO_LARGE and the byte offset and
+ * JSON Pointer of the place.
  */
 MUST_USE enum err_code json_check(struct slice text, const struct json_limits *limits, struct err *err);
 
 /*
- * Is it one JSON value by its syntax? What json_check() refuses beyond that passes: repeated members, what is no UTF-8,
- * any size and depth. Then the elements of an array (json_walk(), json_next_element()) can be told apart, so that
- * json_check() judges each for itself. Nothing else may read such a text.
+ * Is it one JSON value by its syntax alone? Repeated members, invalid UTF-8, and any size and depth pass, though
+ * json_check() refuses them. The elements of an array can then be told apart (json_walk(), json_next_element()), and
+ * json_check() judges each on its own. No other function may read such a text.
  */
 MUST_USE enum err_code json_check_syntax(struct slice text, struct err *err);
 
@@ -68,14 +69,14 @@ bool json_i64(struct slice value, int64_t *out); /* an integer in range, in what
 bool json_bool(struct slice value, bool *out);
 struct slice json_trim(struct slice value); /* without surrounding white space */
 
-/* The tree of cJSON, released with the arena. NULL only when cJSON refuses what json_check() accepted. */
+/* A cJSON tree, released with the arena. NULL only when cJSON refuses what json_check() accepted. */
 struct cJSON *json_tree(struct slice text, struct arena *arena);
 
 /* --- writing --- */
 
 void json_put_string(struct buffer *out, struct slice text); /* with quotes and escapes; invalid UTF-8 becomes U+FFFD */
 
-/* Writes commas and quotes, so that the caller cannot forget one. Members: name NULL inside arrays and at the top. */
+/* Writes commas and quotes, so that the caller cannot forget one. `name` is NULL inside arrays and at the top. */
 struct json_writer {
     struct buffer *out;
     uint64_t has_items; /* one bit a level */
@@ -88,14 +89,14 @@ void json_array_begin(struct json_writer *w, const char *name);
 void json_array_end(struct json_writer *w);
 void json_write_raw(struct json_writer *w, const char *name, struct slice json); /* verbatim; SLICE_NONE writes null */
 void json_write_slice(struct json_writer *w, const char *name,
-                      struct slice text); /* as a string; SLICE_NONE writes null */
+                      struct slice text); /* writes a string; SLICE_NONE writes null */
 void json_write_text(struct json_writer *w, const char *name, const char *text);
 void json_write_i64(struct json_writer *w, const char *name, int64_t value);
 void json_write_bool(struct json_writer *w, const char *name, bool value);
 void json_write_instant(struct json_writer *w, const char *name, int64_t ms); /* RFC 3339; 0 writes null */
 void json_write_null(struct json_writer *w, const char *name);
 
-/* A JSON Pointer grown by one part, with ~0 and ~1. */
+/* Appends one part to a JSON Pointer and escapes it with ~0 and ~1. */
 struct slice json_pointer_join(struct arena *arena, struct slice pointer, struct slice part);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * The strict scanner in front of everything: RFC 8259, and only texts that every reader reads the same way. One pass,
- * depth bounded, no tree. Names of an object are compared when it ends: a few by pairs, many after sorting.
+ * The strict scanner that all JSON from outside passes: RFC 8259, and only texts that every reader reads the same way.
+ * It makes one pass with bounded depth and builds no tree. When an object ends, its names are compared: a few by pairs,
+ * many after sorting.
  */
 #include "base/json.h"
 
@@ -14,15 +15,15 @@ const struct json_limits json_limits_default = {
     .bytes_max = 1 << 20, .depth_max = 64, .number_bytes_max = 1024, .exponent_max = 400};
 
 #define PAIRWISE_MAX 8
-#define LEVELS_MAX 96 /* the limits may ask for fewer; bounds the recursion */
+#define LEVELS_MAX 96 /* bounds the recursion; the limits may ask for fewer */
 
-struct scan_name { /* of a member, unescaped */
+struct scan_name { /* the unescaped name of a member */
     const char *ptr;
     size_t len;
-    struct slice raw; /* where it stands, between its quotes */
+    struct slice raw; /* the name in the text, between its quotes */
 };
 
-struct scan_level { /* for the pointer in a message */
+struct scan_level { /* one step of the JSON Pointer in a message */
     enum { LEVEL_ARRAY, LEVEL_OBJECT /* between its members */, LEVEL_MEMBER } in;
     struct slice name; /* raw */
     size_t index;
@@ -34,7 +35,7 @@ struct scan {
     bool syntax_only; /* json_check_syntax() */
     int depth;
     struct scan_level *levels; /* one for each open array or object; [0] is not used */
-    struct scan_name *names;   /* a stack: those of the open objects */
+    struct scan_name *names;   /* a stack: the names of the open objects */
     size_t name_count, name_capacity;
     struct arena arena; /* unescaped names */
     const char *fault;  /* the sentence; NULL while all is well */
@@ -122,7 +123,7 @@ static bool scan_escape(struct scan *scan) /* at the backslash */
     return true;
 }
 
-/* Do eight bytes hold no quote, no backslash, no control character and nothing beyond ASCII? All of them at once. */
+/* Are all eight bytes ASCII without quote, backslash or control character? All eight are checked at once. */
 static bool is_plain8(const char *at)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones * 0x80;
@@ -233,7 +234,7 @@ static bool scan_number(struct scan *scan)
 
 static bool scan_value(struct scan *scan);
 
-/* Deeper than anybody may nest, where only the end is looked for: by counting, because recursion has a bound. */
+/* Finds the end of a value that nests deeper than LEVELS_MAX. It counts brackets, because recursion has a bound. */
 static bool scan_to_end(struct scan *scan)
 {
     const char *first = scan->at;
@@ -320,7 +321,7 @@ static bool is_same_name(const struct scan_name *a, const struct scan_name *b)
     return slice_equal((struct slice){a->ptr, a->len}, (struct slice){b->ptr, b->len});
 }
 
-/* The repetition that stands first in the text is the fault, whichever way it was found. */
+/* The fault is the repetition that stands first in the text, whichever way it was found. */
 static bool check_names(struct scan *scan, size_t first)
 {
     size_t count = scan->name_count - first;
@@ -366,7 +367,7 @@ static bool scan_name(struct scan *scan)
         return false;
     }
     if (scan->syntax_only) {
-        return true; /* names are not compared, and may hold what cannot be unescaped */
+        return true; /* names are not compared here, and some may not unescape */
     }
     name = escaped ? unescape(raw, &scan->arena) : raw;
     if (scan->name_count == scan->name_capacity) {
@@ -468,7 +469,7 @@ static bool scan_value(struct scan *scan)
     }
 }
 
-/* Whole characters; what could move the cursor of a terminal (C0, DEL, C1) becomes a question mark. */
+/* Puts whole characters. A character that could move a terminal's cursor (C0, DEL, C1) becomes a question mark. */
 static void put_part(struct buffer *out, struct slice name)
 {
     const unsigned char *at = (const unsigned char *)name.ptr, *end = at + name.len;
@@ -565,6 +566,6 @@ enum err_code json_check_syntax(struct slice text, struct err *err)
 
 static struct slice unescape(struct slice raw, struct arena *arena)
 {
-    /* json_string() takes the value with its quotes; here they stand around the raw text. */
+    /* json_string() takes a value with its quotes, and they stand around the raw text. */
     return json_string((struct slice){raw.ptr - 1, raw.len + 2}, arena);
 }

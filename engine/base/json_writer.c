@@ -1,4 +1,4 @@
-/* Writing JSON: what comes out is always valid, whatever the text that goes in. */
+/* Writes JSON. The output is always valid, whatever text goes in. */
 #include "base/json.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 #define EACH_BYTE (UINT64_C(0x0101010101010101))
 #define HIGH_BITS (EACH_BYTE * 0x80)
 
-/* Of eight characters at once: a bit is set if one of them is below 0x20, a quote, a backslash or not ASCII. */
+/* Checks eight characters at once: a bit is set if any is below 0x20, a quote, a backslash or not ASCII. */
 static inline uint64_t odd_bits(uint64_t eight)
 {
     uint64_t quote = eight ^ EACH_BYTE * '"', backslash = eight ^ EACH_BYTE * '\\';
@@ -28,7 +28,7 @@ static inline uint64_t eight_at(const char *p)
     return eight;
 }
 
-/* Nothing to escape? Words overlap where the length is no multiple of theirs. */
+/* Is there nothing to escape? The last two words overlap when the length is not a multiple of eight. */
 static inline bool is_plain(const char *p, size_t len)
 {
     uint64_t odd = 0;
@@ -113,7 +113,7 @@ void json_writer_init(struct json_writer *w, struct buffer *out)
     *w = (struct json_writer){.out = out};
 }
 
-/* The comma before it, and its name; then so many bytes more are made room for, which are the caller's to fill. */
+/* Writes the comma before a value and its name, and makes room for `more` bytes that the caller fills. */
 static char *lead(struct json_writer *w, const char *name, size_t more)
 {
     uint64_t bit = UINT64_C(1) << w->depth;

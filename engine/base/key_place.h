@@ -1,4 +1,4 @@
-/* Where an adapter puts the idempotency key. In a file of its own because definitions name it too. */
+/* Where an adapter puts the idempotency key. It has its own file because definitions name it too. */
 #ifndef SAGAD_BASE_KEY_PLACE_H
 #define SAGAD_BASE_KEY_PLACE_H
 

@@ -81,7 +81,7 @@ static inline struct list_link *list_after(const struct list *list, const struct
     return link->next == &list->head ? NULL : link->next;
 }
 
-/* By a function, so that LIST_ITEM(list_pop(...), ...) pops once. */
+/* This is a function, so that LIST_ITEM(list_pop(...), ...) pops once. */
 static inline void *list_item(struct list_link *link, size_t offset)
 {
     return link ? (char *)link - offset : NULL;

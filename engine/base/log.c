@@ -1,4 +1,4 @@
-/* Log lines, composed in a buffer and written at once: lines of several writers must not mix. */
+/* Log lines are composed in a buffer and written at once, so that lines of several writers do not mix. */
 #include "base/log.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include "base/json.h"
 
 #define LINE_BYTES_MAX 16384
-#define TAIL_BYTES_MAX 32 /* what says that the line was cut, and ends it */
+#define TAIL_BYTES_MAX 32 /* room for the end of a line, and for the words that say it was cut */
 
 static struct {
     enum log_level least;
@@ -114,7 +114,7 @@ void log_render(struct buffer *out, int64_t at_ms, enum log_level level, const c
 
         put_field(out, fields);
         if (out->overflow) {
-            out->len = before; /* a part of a field would break the line */
+            out->len = before; /* half a field would break the line */
             out->overflow = false;
             cut = true;
         }
@@ -141,6 +141,6 @@ void log_write(enum log_level level, const char *event, const struct log_field *
 
     do {
         written = write(STDERR_FILENO, out.ptr, out.len);
-    } while (written < 0 && errno == EINTR); /* any other failure: where stderr is gone there is nobody to tell */
+    } while (written < 0 && errno == EINTR); /* other failures are ignored: without stderr there is nobody to tell */
     buffer_fini(&out);
 }

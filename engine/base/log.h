@@ -44,11 +44,11 @@ struct log_field {
 #define LOG_UUID(n, v) ((struct log_field){LOG_FIELD_UUID, (n), {.uuid = (v)}})
 #define LOG_ERR(v) ((struct log_field){LOG_FIELD_ERR, "error", {.err = (v)}})
 
-void log_setup(enum log_level least, enum log_format format); /* before it is called: info, auto */
+void log_setup(enum log_level least, enum log_format format); /* until it is called: info, auto */
 
 /*
- * One line by one write(2). What comes from outside cannot forge a line or move a cursor: control characters are
- * escaped. Fields that do not fit into 16 KiB are left out whole, and the line says "cut". `fields` ends with
+ * One line by one write(2). Text from outside cannot forge a line or move a cursor, because control characters are
+ * escaped. A field that does not fit into 16 KiB is left out whole, and the line says "cut". `fields` ends with
  * LOG_FIELD_END.
  */
 void log_write(enum log_level level, const char *event, const struct log_field *fields);

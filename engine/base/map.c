@@ -11,7 +11,7 @@
 
 enum slot_state { SLOT_FREE, SLOT_USED, SLOT_REMOVED };
 
-struct map_slot { /* maps of everything in memory are large: three words */
+struct map_slot { /* three words, because maps of all sagas in memory are large */
     const void *key;
     void *value;
     uint32_t hash;
@@ -19,7 +19,7 @@ struct map_slot { /* maps of everything in memory are large: three words */
     uint32_t state : 2; /* enum slot_state */
 };
 
-/* FNV-1a (Fowler, Noll, Vo), then a final mix: keys are ids of ours or bounded names, not an attack surface. */
+/* FNV-1a (Fowler, Noll, Vo), then a final mix: keys are our own ids or bounded names, not an attack surface. */
 static uint32_t hash_bytes(const void *key, size_t len)
 {
     const uint8_t *bytes = key;

@@ -17,12 +17,11 @@ struct map {
 };
 
 void map_init(struct map *map);
-void map_fini(struct map *map);                                         /* not the values; accepts a zeroed struct */
-void *map_find(const struct map *map, const void *key, size_t key_len); /* NULL when absent */
+void map_fini(struct map *map); /* does not free the values; accepts a zeroed struct */
+void *map_find(const struct map *map, const void *key, size_t key_len);      /* NULL when absent */
 void map_put(struct map *map, const void *key, size_t key_len, void *value); /* replaces key pointer and value */
 void *map_remove(struct map *map, const void *key, size_t key_len);          /* the value that was there, or NULL */
-bool map_next(
-    const struct map *map, size_t *position,
-    void **value); /* start with *position = 0; do not change the map meanwhile, but for removing the item just seen */
+bool map_next(const struct map *map, size_t *position,
+              void **value); /* start with *position = 0; meanwhile only the item just seen may be removed */
 
 #endif

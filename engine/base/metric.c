@@ -17,7 +17,7 @@ static struct {
         uint64_t buckets[COUNT_OF(bounds_us)], count;
         int64_t sum_us;
     } histograms[METRIC_HISTOGRAM_COUNT];
-} metrics; /* one process, one loop: written by its thread alone */
+} metrics; /* only the loop thread writes it */
 
 static const struct {
     const char *name, *help;

@@ -80,6 +80,6 @@ void gauge_set(enum metric_gauge gauge, int64_t value);
 void gauge_add(enum metric_gauge gauge, int64_t n);
 int64_t gauge_value(enum metric_gauge gauge);
 void histogram_observe_us(enum metric_histogram histogram, int64_t us);
-void metric_render(struct buffer *out); /* loop thread only, as everything here */
+void metric_render(struct buffer *out); /* loop thread only, like all functions here */
 
 #endif

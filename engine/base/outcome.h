@@ -1,5 +1,5 @@
 /*
- * What a call of a tool came to. A value like any other: what a tool did is not an error of ours.
+ * The outcome of a call of a tool. It is a value like any other: what a tool did is not an error of ours.
  *
  * OUTCOME_FAILED and OUTCOME_RETRY promise that nothing took effect. When in doubt it is OUTCOME_UNKNOWN;
  * doubt is the reason this engine exists.
@@ -13,12 +13,12 @@
 #include "base/text.h"
 
 #define OUTCOME_MAP(X)                                                                                                 \
-    X(OUTCOME_COMPLETED, "completed") /* it happened; `result` is what is kept */                                      \
+    X(OUTCOME_COMPLETED, "completed") /* it happened; `result` is kept */                                              \
     X(OUTCOME_RUNNING, "running")     /* accepted, not done: the probe completes it */                                 \
-    X(OUTCOME_RETRY, "retry")         /* certainly nothing happened; worth another attempt */                          \
-    X(OUTCOME_FAILED, "no_effect")    /* certainly nothing happened; final */                                          \
-    X(OUTCOME_ABSENT, "absent")       /* of a probe only: the operation did not happen */                              \
-    X(OUTCOME_UNKNOWN, "unknown")     /* sent, and nobody can say */
+    X(OUTCOME_RETRY, "retry")         /* nothing happened, for certain; another attempt may help */                    \
+    X(OUTCOME_FAILED, "no_effect")    /* nothing happened, for certain; final */                                       \
+    X(OUTCOME_ABSENT, "absent")       /* from a probe only: the operation did not happen */                            \
+    X(OUTCOME_UNKNOWN, "unknown")     /* the request was sent, and nobody knows */
 
 #define X(id, name) id,
 enum outcome_kind { OUTCOME_MAP(X) OUTCOME_KIND_COUNT };
@@ -26,10 +26,10 @@ enum outcome_kind { OUTCOME_MAP(X) OUTCOME_KIND_COUNT };
 
 struct outcome {
     enum outcome_kind kind;
-    bool unsent;  /* not one byte left: with OUTCOME_RETRY or OUTCOME_FAILED only */
+    bool unsent;  /* not one byte left this machine: with OUTCOME_RETRY or OUTCOME_FAILED only */
     bool settles; /* with OUTCOME_FAILED: the receiver keeps keys, so no earlier attempt under this key took effect
                      either */
-    int64_t retry_after_ms; /* the receiver's wish, 0 when it had none */
+    int64_t retry_after_ms; /* the wait that the receiver asked for; 0: none */
     struct slice result;    /* JSON, with OUTCOME_COMPLETED; SLICE_NONE is null */
     struct slice error;     /* short code: "http-503", "timeout", "refused", ...; for all but completed */
     struct slice detail;    /* one sentence for people, without secrets */
@@ -37,8 +37,9 @@ struct outcome {
                                SLICE_NONE: nothing is kept */
 };
 
-/* Why a call that waited never left: the detail of the error "withheld". `ready`: a literal, what there was then. */
-#define OUTCOME_WITHHELD_DETAIL(ready) "When " ready ", it was not to leave any more."
+/* The detail of the error "withheld": why a call that waited was never sent. `ready` is a literal that names what it
+ * had waited for. */
+#define OUTCOME_WITHHELD_DETAIL(ready) "When " ready ", the call was no longer to be sent."
 
 const char *outcome_name(enum outcome_kind kind);
 bool outcome_parse(struct slice name, enum outcome_kind *out);

@@ -1,6 +1,6 @@
 /*
- * Under which rules a definition is read. A definition keeps the reading that it was registered under, for ever: a rule
- * that changes what the same text means gets a new number here, and what is registered already goes on as before.
+ * The rules under which a definition is read. A definition keeps the reading that it was registered under for ever. A
+ * rule that changes what the same text means gets a new number here, and registered definitions go on as before.
  */
 #ifndef SAGAD_BASE_READING_H
 #define SAGAD_BASE_READING_H
@@ -15,6 +15,6 @@ enum reading {
     READING_SECOND = 2
 };
 
-#define READING_NEWEST READING_SECOND /* what is registered now */
+#define READING_NEWEST READING_SECOND /* the reading of definitions that are registered now */
 
 #endif

@@ -1,4 +1,5 @@
-/* What the allocator has handed out is not what is resident: only the kernel knows what a limit on it will meet. */
+/* The allocator's figures do not say how much memory is resident. Only the kernel knows the figure that a limit applies
+ * to. */
 #include "base/resident.h"
 
 #include <fcntl.h>
@@ -10,7 +11,7 @@
 
 #include "base/text.h"
 
-/* The file's first word behind `skip` others, as a number; false where there is none ("max"). */
+/* Reads the word behind the first `skip` words of the file as a number. False when it is not a number ("max"). */
 static bool read_number(int fd, int skip, size_t *out)
 {
     char text[256];
@@ -39,7 +40,7 @@ static bool read_number(int fd, int skip, size_t *out)
 
 size_t resident_bytes(void)
 {
-    static int fd = -2; /* kept open: asked often */
+    static int fd = -2; /* stays open, because it is read often */
     size_t pages = 0;
 
     if (fd == -2) {
@@ -65,8 +66,8 @@ static void keep_less(size_t *least, const char *path)
 }
 
 /*
- * The limits of a group and of all groups above it hold together. A group that is not there is one that this namespace
- * does not show: the groups above it may be there.
+ * The limits of a group and of all groups above it hold together. This namespace may not show a group and still show
+ * the groups above it.
  */
 static void keep_less_of_group(size_t *least, const char *folder, struct slice group, const char *limit)
 {

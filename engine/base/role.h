@@ -1,4 +1,5 @@
-/* What a token may do: each role may do all that the ones before it may. ROLE_NONE is for what needs no token. */
+/* The rights of a token: each role may do all that the roles before it may. ROLE_NONE is for requests that need no
+ * token. */
 #ifndef SAGAD_BASE_ROLE_H
 #define SAGAD_BASE_ROLE_H
 
@@ -15,6 +16,6 @@ enum role { ROLE_MAP(X) ROLE_COUNT };
 #undef X
 
 const char *role_name(enum role role);
-bool role_parse(struct slice name, enum role *out); /* not "none" */
+bool role_parse(struct slice name, enum role *out); /* refuses "none" */
 
 #endif

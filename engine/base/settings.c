@@ -1,4 +1,4 @@
-/* One function sets a value, whoever asked for it; the sources only differ in how they find names and texts. */
+/* One function sets every value; the sources differ only in how they find names and texts. */
 #include "base/settings.h"
 
 #include <ctype.h>
@@ -235,7 +235,7 @@ static enum err_code read_file(const char *path, struct arena *arena, struct sli
     return ERR_OK;
 }
 
-/* In a file a value has the type of its row; a text is not taken for a number, nor the other way round. */
+/* In a file a value has the type of its row: neither is a string taken for a number, nor a number for a string. */
 static bool is_type_right(enum setting_type type, enum json_type is)
 {
     switch (type) {
@@ -313,7 +313,7 @@ enum err_code settings_from_file(struct settings *settings, const char *path, st
         code = set_from_text(settings, text, &scratch, err);
         if (code != ERR_OK && err) {
             (void)err_context(err, "%s", path);
-            err->code = code; /* of the file as a setting, whatever was wrong with its text */
+            err->code = code; /* the file is a setting, so its code wins over the code of the fault in its text */
         }
     }
     arena_fini(&scratch);

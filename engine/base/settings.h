@@ -1,7 +1,7 @@
 /*
- * Settings are rows of one table: flags, environment, file, help and the printed configuration all come from it.
- * A flag goes before the environment, the environment before the file, the file before the default, in whatever order
- * they are read.
+ * Settings are rows of one table: flags, environment, file, help and the printed configuration all come from it. A flag
+ * beats the environment, the environment beats the file, and the file beats the default, in whatever order they are
+ * read.
  */
 #ifndef SAGAD_BASE_SETTINGS_H
 #define SAGAD_BASE_SETTINGS_H
@@ -47,14 +47,14 @@ void settings_fini(struct settings *settings);
 /*
  * Flags are `--name VALUE`, `--name=VALUE`, and `--name` for switches; argv[from] is the first. They end before the
  * first argument that is none, or behind `--`: `first_word` is the index of what follows (argc when nothing does), set
- * on success only. All three end with ERR_CONFIG for an unknown name or a value out of its bounds; whatever was read
- * before it stays set.
+ * on success only. All three sources end with ERR_CONFIG for an unknown name or a value out of its bounds; values read
+ * before it stay set.
  */
 MUST_USE enum err_code settings_from_args(struct settings *settings, int argc, char **argv, int from, int *first_word,
                                           struct err *err);
 MUST_USE enum err_code settings_from_environment(struct settings *settings, const char *prefix, struct err *err);
 MUST_USE enum err_code settings_from_file(struct settings *settings, const char *path,
-                                          struct err *err); /* a JSON object, each value of its own type */
+                                          struct err *err); /* a JSON object, each value with the type of its row */
 
 /* The name must stand in the table. */
 const char *settings_text(const struct settings *settings, const char *name); /* NULL when not set */

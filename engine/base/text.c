@@ -1,4 +1,4 @@
-/* Slices compare and trim without copying; a buffer refuses what would take it over its bound. */
+/* Slices compare and trim without copying. A buffer refuses bytes that would take it over its bound. */
 #include "base/text.h"
 
 #include <stdio.h>
@@ -180,7 +180,7 @@ void buffer_reset(struct buffer *buffer)
     buffer->overflow = false;
 }
 
-/* Room for `len` more bytes and a NUL. */
+/* Makes room for `len` more bytes and a NUL. */
 static bool buffer_reserve(struct buffer *buffer, size_t len)
 {
     if (buffer->overflow || len > buffer->bytes_max || buffer->len > buffer->bytes_max - len) {

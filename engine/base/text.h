@@ -27,16 +27,17 @@ bool slice_is(struct slice a, const char *text); /* byte for byte */
 bool slice_equal(struct slice a, struct slice b);
 int slice_compare(struct slice a, struct slice b); /* memcmp order, shorter first */
 bool slice_starts_with(struct slice a, const char *prefix);
-/* The parts between separators, an empty one where two meet. Says how many; behind `parts_max` nothing is looked at. */
+/* Finds the parts between separators; between two adjacent separators lies an empty part. Returns how many it found,
+ * and stops at `parts_max`. */
 size_t slice_split(struct slice a, char separator, struct slice *parts, size_t parts_max);
-struct slice slice_trim(struct slice a); /* without leading and trailing space, tab, CR, LF */
-/* NUL-terminated, cut where it is too long; "" of SLICE_NONE. */
+struct slice slice_trim(struct slice a); /* drops leading and trailing space, tab, CR, LF */
+/* Copies `a` with a NUL, cut if it is too long. SLICE_NONE gives "". */
 void slice_to_text(char *out, size_t out_bytes, struct slice a);
 bool slice_to_i64(struct slice a, int64_t *out); /* decimal with optional '-'; false on overflow or anything else */
 
 /*
- * A buffer grows up to `bytes_max`. What does not fit is dropped whole and `overflow` becomes true and stays so:
- * check it once at the end. The memory is the buffer's; buffer_fini() accepts a zeroed struct.
+ * A buffer grows up to `bytes_max`. Text that does not fit is dropped whole, and `overflow` becomes true and stays
+ * true: check it once at the end. The memory is the buffer's; buffer_fini() accepts a zeroed struct.
  */
 struct buffer {
     char *ptr;
@@ -49,7 +50,7 @@ void buffer_fini(struct buffer *buffer);
 void buffer_reset(struct buffer *buffer); /* empties it, keeps the memory */
 void buffer_put(struct buffer *buffer, const void *bytes, size_t len);
 char *buffer_extend(struct buffer *buffer,
-                    size_t len); /* `len` more bytes, for the caller to fill; NULL: over the bound */
+                    size_t len); /* appends `len` bytes for the caller to fill; NULL: over the bound */
 void buffer_put_slice(struct buffer *buffer, struct slice text);
 void buffer_put_text(struct buffer *buffer, const char *text);
 void buffer_put_char(struct buffer *buffer, char c);

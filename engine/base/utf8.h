@@ -1,8 +1,8 @@
 /*
- * Well-formed UTF-8, as Unicode 15, table 3-7, has it: nothing overlong, no surrogates, nothing beyond U+10FFFF.
+ * Well-formed UTF-8 as in Unicode 15, table 3-7: nothing overlong, no surrogates, nothing beyond U+10FFFF.
  *
- * All text from outside passes this before anything is made of it. Bytes that are not UTF-8 cannot be written into the
- * log as they are, so two texts that differ in memory could be one after they were read back.
+ * All text from outside passes this check before it is used. The log cannot keep bytes that are not UTF-8, so two texts
+ * that differ in memory could be equal after they are read back.
  */
 #ifndef SAGAD_BASE_UTF8_H
 #define SAGAD_BASE_UTF8_H
@@ -34,16 +34,17 @@ static inline size_t utf8_length(const char *at, size_t left)
     return 0;
 }
 
-/* True of well-formed text without NUL, the empty text too: what a record and a row of PostgreSQL can keep as it is. */
+/* True for well-formed text without NUL, also for the empty text. Records and rows of PostgreSQL keep such text
+ * unchanged. */
 bool text_is_utf8(struct slice text);
 /*
- * Bytes of the character at `at` if a terminal does not show it but obeys it: a C1 control, a line or paragraph
- * separator, or one that changes the direction of the text; 0: it is shown. With these a text reads as another one than
- * it is.
+ * The length of the character at `at` if a terminal obeys it instead of showing it; 0 if it is shown. Such characters
+ * are C1 controls, line and paragraph separators, and those that change the direction of the text. They make a text
+ * look like a different one.
  */
 size_t utf8_obeyed(const char *at, size_t len);
-bool text_is_shown(struct slice text); /* it has none of them */
-/* The text itself where it is that; else a copy in which U+FFFD stands for each byte that does not belong. */
+bool text_is_shown(struct slice text); /* it holds none of these characters */
+/* The text itself if it is well-formed, otherwise a copy with U+FFFD for each byte that does not belong. */
 struct slice text_as_utf8(struct slice text, struct arena *arena);
 
 #endif

@@ -110,8 +110,8 @@ static bool not_sent(struct activity *activity, enum outcome_kind kind, struct s
     return false;
 }
 
-/* False: not a byte leaves. It is not wanted, the lease ends, or definition, secret and arguments do not go together.
- */
+/* False: not a byte leaves. It is not wanted, the lease ends, or definition, secret and arguments
+ * do not go together. */
 static bool may_be_sent(struct activity *activity)
 {
     const struct eval_item *settings = &activity->act->eval.items[0];

@@ -1,5 +1,5 @@
-/* What of that which people are asked is wanted: the filters, keys and cursor of a list, from the texts of a request.
- */
+/* What of that which people are asked is wanted: the filters, keys and cursor of a list, from the
+ * texts of a request. */
 #include <string.h>
 
 #include "base/json.h"

@@ -427,8 +427,8 @@ void verb_write(const struct verb *verb, struct saga_input *input, int64_t now_m
     }
 }
 
-/* What makes no sense is refused only where it would mean something else: a number or key that is none finds nothing.
- */
+/* What makes no sense is refused only where it would mean something else: a number or key that
+ * is none finds nothing. */
 static bool take_member(const struct verb_member *member, struct slice value, struct arena *arena,
                         struct saga_input *input)
 {

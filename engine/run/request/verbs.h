@@ -95,8 +95,8 @@ struct verb {
     size_t target;               /* in struct saga_input: which key or number; unused with ON_SAGA */
     enum verb_answer answer;
     bool creates;    /* the answer is 201 where it was no repeat */
-    bool repeatable; /* twice is the same as once. Else an engine that cannot know whether it was done looks at the saga
-                      */
+    bool repeatable; /* twice is the same as once. Else an engine that cannot know whether it was done
+                      * looks at the saga */
     int64_t wait_ms; /* the caller may wait until it can be done, by default so long; 0: never */
     const struct verb_member *members;
     size_t member_count;

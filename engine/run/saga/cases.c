@@ -33,8 +33,8 @@ struct cases {
 
 static const char unreadable[] = "unreadable", follower[] = "follower", said_cost[] = "cost";
 
-struct late_case { /* on its way; one that is unreadable stays among the cases of its engine, so that it is opened once
-                    */
+struct late_case { /* on its way; one that is unreadable stays among the cases of its engine, so that
+                    * it is opened once */
     struct engine *engine;
     struct shard *shard;
     struct arena arena;
