@@ -155,7 +155,11 @@ await run(new Clockwork(), async (world) => {
       const second = await world.reach('queues', 'the next one starts', (_, found) => found.length === 2)
       const [one, two] = second.sagas.map(instantOf).sort((a, b) => a - b)
       expectEqual(two - one, 1000, 'the instant after')
-      world.sql(`update sagad.saga set status = 'escalated' where id = '${second.schedule.last_saga.saga}'`)
+      const { id } = second.sagas.find((saga) => instantOf(saga) === two)
+      await world.reach('queues', 'the second one waits', (_, found) =>
+        found.some((saga) => saga.id === id && saga.status === 'waiting')
+      )
+      world.sql(`update sagad.saga set status = 'escalated' where id = '${id}'`)
       await world.reach('queues', 'the third one starts', (_, found) => found.length === 3)
       await world.act('queues', 'hold')
     }
