@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -273,6 +274,9 @@ static void a_context_is_a_server_and_its_token(void **state)
     assert_int_equal(fclose(file), 0);
     assert_int_equal(run("config"), 1);
     assert_non_null(strstr(talk, "is no file of contexts"));
+    assert_int_equal(chmod(path, 0622), 0);
+    assert_int_equal(run("config"), 1);
+    assert_non_null(strstr(talk, "others may write"));
     assert_int_equal(run("token new --name x"), 0); /* asks no server */
     assert_int_equal(unlink(path), 0);
     (void)snprintf(path, sizeof(path), "%s/sagactl", folder);

@@ -103,7 +103,7 @@ int cmd_config(struct ctl *ctl, int argc, char **argv)
     if (!options_read(ctl, argc, argv, NULL, &names, &helped) || helped) {
         return helped ? EXIT_OK : EXIT_USAGE;
     }
-    if (!contexts_read(ctl, &contexts)) {
+    if ((names.count > 0 && !contexts_lock(ctl)) || !contexts_read(ctl, &contexts)) {
         return EXIT_FAILED;
     }
     if (names.count == 0) {

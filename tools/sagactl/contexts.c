@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,6 +26,18 @@ static struct slice text_of(struct ctl *ctl, struct slice object, const char *na
     return json_string(json_member(object, name), &ctl->arena);
 }
 
+/* Whoever may write the file can send this user's token to a server of their own. */
+static bool is_ours_alone(const char *path)
+{
+    struct stat st;
+
+    if (stat(path, &st) == 0 && (st.st_mode & (S_IWGRP | S_IWOTH))) {
+        (void)fprintf(stderr, "sagactl: others may write %s; take that right away: chmod go-w %s\n", path, path);
+        return false;
+    }
+    return true;
+}
+
 bool contexts_read(struct ctl *ctl, struct contexts *out)
 {
     const char *path = path_of(ctl, "sagactl/contexts.json");
@@ -34,7 +47,7 @@ bool contexts_read(struct ctl *ctl, struct contexts *out)
     if (!path || access(path, F_OK) != 0) {
         return true;
     }
-    if (!read_file(ctl, path, &text)) {
+    if (!is_ours_alone(path) || !read_file(ctl, path, &text)) {
         return false;
     }
     struct slice items =
@@ -107,6 +120,21 @@ static bool make_folders(char *path)
         }
     }
     return true;
+}
+
+bool contexts_lock(struct ctl *ctl)
+{
+    const char *folder = path_of(ctl, "sagactl/");
+    int fd = -1;
+
+    if (folder && make_folders(arena_text(&ctl->arena, slice_of(folder)))) {
+        fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    }
+    if (folder && (fd < 0 || flock(fd, LOCK_EX) != 0)) {
+        (void)fprintf(stderr, "sagactl: %s cannot be locked: %s\n", folder, strerror(errno));
+        return false;
+    }
+    return true; /* contexts_write() tells whoever has no folder */
 }
 
 bool contexts_write(struct ctl *ctl, const struct contexts *contexts)

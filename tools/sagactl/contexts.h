@@ -21,6 +21,8 @@ struct contexts {
 
 /* No file: no contexts. False: it cannot be read or is no such file, and a sentence was printed. */
 MUST_USE bool contexts_read(struct ctl *ctl, struct contexts *out);
+/* Before a change: waits for others that change the file, until this process ends. False: a sentence was printed. */
+MUST_USE bool contexts_lock(struct ctl *ctl);
 MUST_USE bool contexts_write(struct ctl *ctl, const struct contexts *contexts); /* false: a sentence was printed */
 struct context *contexts_find(struct contexts *contexts, struct slice name);    /* NULL when absent */
 
