@@ -1,4 +1,4 @@
-/* The way of an answer: a whole one, or a stream that the library pulls as the client takes it. */
+/* How an answer is sent: whole, or as a stream that the library pulls as fast as the client reads. */
 #include <string.h>
 
 #include "io/http/server_state.h"

@@ -1,5 +1,5 @@
 /*
- * libcurl's multi interface on the loop: sockets, time, and what a request came to.
+ * libcurl's multi interface on the loop: sockets, timeouts, and the results of requests.
  *
  * After any failure we must know whether a byte may have left, and libcurl's error codes do not say it: 28 and 1 occur
  * on both sides. The moment before the first byte does (CURLOPT_PREREQFUNCTION, see on_leaving() in http/transfer.c).
@@ -18,16 +18,16 @@
 #include "io/http/job.h"
 
 #define EASY_FREE_MAX 256
-#define IDLE_BYTES_MAX (16u << 20)              /* more than any socket holds */
-#define STREAM_TURN_BYTES ((size_t)32 * 1024)   /* of one stream in a turn of the loop, */
-#define STREAMS_TURN_BYTES ((size_t)128 * 1024) /* of all of them, */
-#define STREAM_PAUSE_MS 1                       /* until the next turn at the earliest */
+#define IDLE_BYTES_MAX (16u << 20)              /* more than any socket buffers */
+#define STREAM_TURN_BYTES ((size_t)32 * 1024)   /* read from one stream in a turn of the loop */
+#define STREAMS_TURN_BYTES ((size_t)128 * 1024) /* read from all streams in a turn */
+#define STREAM_PAUSE_MS 1                       /* least time until the next turn of streams */
 
 struct http_client {
     struct loop *loop;
     CURLM *multi;
-    struct timer timer;      /* what libcurl waits for */
-    struct deferred at_once; /* the same when it waits for nothing: a timer of 1 ms would cost 1 ms a request */
+    struct timer timer;      /* the timeout that libcurl asked for */
+    struct deferred at_once; /* runs for a timeout of 0, where a timer would cost 1 ms a request */
     struct list jobs;
     CURL *easy_free[EASY_FREE_MAX];
     size_t easy_free_count;
@@ -36,24 +36,24 @@ struct http_client {
     size_t kept_count;
     struct egress egress;
     struct timer resume; /* runs while streams are paused */
-    struct list paused;  /* of http_job.paused: longest first */
-    uint64_t turn;       /* of streams: grows with each resume */
-    size_t turn_bytes;   /* of all streams in it */
+    struct list paused;  /* links http_job.paused; the job paused longest is first */
+    uint64_t turn;       /* the turn of streams; grows with each resume */
+    size_t turn_bytes;   /* read from all streams in this turn */
 };
 
 /*
- * One watched socket. Its memory is the poll handle's until uv is done with it.
+ * One watched socket. It is freed when uv has closed the poll handle.
  *
- * libcurl lets go of a socket after each request and takes it up with the next one of its connection. To stop watching
- * in between would cost two system calls a request, so that of a kept connection goes on, until it says something or
+ * libcurl stops watching a socket after each request and starts again with the next request of its connection. To
+ * follow it would cost two system calls a request, so we watch the socket of a kept connection until it has data or
  * closes.
  */
 struct http_socket {
     uv_poll_t poll;
     struct http_client *client;
     curl_socket_t fd;
-    int events;  /* that uv watches for */
-    bool in_use; /* libcurl wants to hear of it; else it is among the kept ones */
+    int events;  /* events that uv watches for */
+    bool in_use; /* true: libcurl wants its events; false: it is in client->kept */
 };
 
 /* --- the end of a request ----------------------------------------------------------------------------------- */
@@ -111,7 +111,7 @@ static bool job_died(const struct http_job *job, CURLcode code)
            (job->again || code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST);
 }
 
-/* What the request came to, from what libcurl knows. */
+/* Sets the result of the request from what libcurl knows. */
 static void job_judge(struct http_job *job, CURLcode code)
 {
     struct http_request *request = job->request;
@@ -221,9 +221,9 @@ static void client_act(struct http_client *client, curl_socket_t fd, int events)
 static void socket_watch(struct http_socket *watched, int events);
 
 /*
- * Nobody asked, so what comes is no answer; libcurl would take it for that of the next request, since it holds a
- * connection for dead only where it has come to its end. So it comes to its end, and what came is thrown away. One that
- * was reset or closed by the server is at its end already.
+ * Data on an idle connection answers no request, but libcurl would take it for the answer of the next one: it sees a
+ * dead connection only by its end of stream. Therefore we shut the connection down and throw the data away. A
+ * connection that the server reset or closed needs nothing more.
  */
 static void idle_connection_end(curl_socket_t fd)
 {
@@ -231,7 +231,7 @@ static void idle_connection_end(curl_socket_t fd)
     size_t left = IDLE_BYTES_MAX;
     ssize_t got = 1;
 
-    (void)shutdown(fd, SHUT_RDWR); /* more cannot come then */
+    (void)shutdown(fd, SHUT_RDWR); /* no more data can come then */
     while (got > 0 && left > 0) {
         got = recv(fd, some, sizeof(some), MSG_DONTWAIT);
         left -= got > 0 && (size_t)got < left ? (size_t)got : got > 0 ? left : 0;
@@ -319,7 +319,7 @@ static void socket_keep(struct http_client *client, struct http_socket *watched)
         }
         client->kept_count = count;
     }
-    CHECK(!client->kept[fd]); /* it would have been taken up again */
+    CHECK(!client->kept[fd]); /* libcurl would have reused it */
     client->kept[fd] = watched;
 }
 
@@ -334,8 +334,8 @@ int http_client_on_close_socket(void *context, curl_socket_t fd)
 }
 
 /*
- * Of a connection that has brought an answer libcurl tells when it closes it; of one still being made it does not. That
- * of a paused stream is none that idles: what it has to say is to be read.
+ * libcurl tells us when it closes a connection that has brought an answer, but not when it gives up one that is still
+ * being made. The connection of a paused stream is not idle: its data is still to be read.
  */
 static bool socket_is_to_be_kept(CURL *easy, const struct http_socket *watched)
 {
@@ -411,7 +411,8 @@ static int on_timeout_wish(CURLM *multi, long timeout_ms, void *context)
 
 /* --- streams: so much a turn --------------------------------------------------------------------------------- */
 
-/* In the order in which they were paused. Each takes what it may, and is paused again behind the others. */
+/* Resumes streams in the order in which they were paused. Each reads its share and is paused again behind the
+ * others. */
 static void on_resume(struct timer *timer)
 {
     struct http_client *client = container_of(timer, struct http_client, resume);
@@ -422,7 +423,7 @@ static void on_resume(struct timer *timer)
     while (count-- > 0 && client->turn_bytes < STREAMS_TURN_BYTES) {
         struct list_link *link = list_pop(&client->paused);
 
-        /* What it says of an error the job's own end says too: it was cancelled, or is too large. */
+        /* An error here also ends the job, which then reports it: it was cancelled, or is too large. */
         (void)curl_easy_pause(container_of(link, struct http_job, paused)->easy, CURLPAUSE_CONT);
     }
     if (!list_empty(&client->paused)) {
@@ -555,7 +556,7 @@ void http_send(struct http_client *client, struct http_request *request)
     CHECK(curl_multi_add_handle(client->multi, job->easy) == CURLM_OK);
 }
 
-/* Deferred, because it may be called from on_data(), and there libcurl cannot be entered. */
+/* The end is deferred, because on_data() may call this, and libcurl cannot be entered from there. */
 void http_cancel(struct http_request *request)
 {
     struct http_job *job;

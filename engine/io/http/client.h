@@ -2,8 +2,8 @@
  * HTTP requests by libcurl multi on the loop: connections are reused, no redirect is followed, no proxy variable of the
  * environment is honoured, nothing is sent twice.
  *
- * The answer to "did a byte leave?" is whether it was let go, whatever the CURLcode says: from that moment one may
- * have.
+ * `sent` does not follow the CURLcode. It is true once libcurl was allowed to send, because from then on a byte may
+ * have left.
  */
 #ifndef SAGAD_IO_HTTP_CLIENT_H
 #define SAGAD_IO_HTTP_CLIENT_H
@@ -15,11 +15,11 @@ struct http_client;
 
 struct egress;
 
-#define HTTP_STREAM_FACTOR 16 /* a stream has so many times the bytes of an answer at most */
+#define HTTP_STREAM_FACTOR 16 /* a stream may have this many times the bytes of an answer */
 
 struct http_client *http_client_new(struct loop *loop, uint32_t connections_max, uint32_t connections_per_host_max);
 void http_client_set_egress(struct http_client *client,
-                            const struct egress *egress); /* before the first request; copied */
+                            const struct egress *egress); /* call it before the first request; copied */
 void http_client_free(struct http_client *client);        /* no request may be under way; accepts NULL */
 
 struct http_header {
@@ -33,19 +33,20 @@ struct http_request {
     size_t header_count;
     int64_t timeout_ms, connect_timeout_ms;
     size_t response_bytes_max;
-    const char *ca_file, *client_cert, *client_key; /* NULL: the system's, none, none */
+    const char *ca_file, *client_cert, *client_key; /* NULL: the system's file, no certificate, no key */
     const char *unix_socket;                        /* NULL, or the path of a socket to speak to */
     bool fresh_connection; /* do not reuse: for requests without a body that must not be repeated */
-    bool streaming;        /* body goes to on_data as it comes (SSE), so much a turn of the loop; not collected */
+    bool streaming;        /* on_data gets the body as it comes (SSE), a bounded amount per turn; not collected */
     void (*on_data)(struct http_request *request, struct slice data);
-    /* NULL: it may. Asked right before the first byte leaves: until then it may have waited long for a connection. */
+    /* Called right before the first byte leaves, because the request may have waited long for a connection. NULL: it
+     * may always leave. */
     bool (*may_leave)(struct http_request *request);
     struct arena *arena;                        /* for the answer */
     void (*done)(struct http_request *request); /* exactly once, on the loop, never inside http_send() */
 
     /* out */
     bool sent;     /* at least one byte may have left */
-    bool complete; /* a whole answer came: status, headers and body below are good */
+    bool complete; /* a whole answer came: status, headers and body below are valid */
     bool timed_out;
     int status;
     struct http_header *response_headers; /* names in lower case */
@@ -59,6 +60,6 @@ struct http_request {
 };
 
 void http_send(struct http_client *client, struct http_request *request);
-void http_cancel(struct http_request *request); /* done follows, with what is known */
+void http_cancel(struct http_request *request); /* `done` follows with the result as far as it is known */
 
 #endif

@@ -1,4 +1,5 @@
-/* Every address is looked at as sixteen bytes, an IPv4 address as its mapped form; so there is one comparison. */
+/* Every address is compared as sixteen bytes, an IPv4 address in its mapped form, so that one comparison serves
+ * both. */
 #include "io/http/egress.h"
 
 #include <arpa/inet.h>
@@ -61,7 +62,7 @@ static void mapped(unsigned char out[16], unsigned char a, unsigned char b, unsi
     memcpy(out, address, 16);
 }
 
-/* The IPv4 address that an IPv6 address leads to, in place; false where there is none in it. */
+/* Replaces an IPv6 address by the IPv4 address that it leads to. False when it holds none. */
 static bool unwrap(unsigned char a[16])
 {
     static const struct egress_net compatible = {{0}, 96}, nat64 = {{0x00, 0x64, 0xff, 0x9b}, 96},

@@ -1,5 +1,5 @@
 /*
- * Which addresses a tool may call. Asked of each resolved address right before it is connected to, so a name that
+ * The addresses that tools may call. Each resolved address is checked right before it is connected to, so a name that
  * changes its address is covered. Link-local addresses and those where clouds keep the credentials of a machine are
  * denied unless they are allowed by name, in each form that leads to them: mapped into IPv6, through NAT64, 6to4 or
  * Teredo.
@@ -26,12 +26,11 @@ struct egress {             /* zeroed: denies link-local and metadata addresses 
 };
 
 /*
- * Lists with commas: `deny` of networks such as 10.0.0.0/8 and of the words "private" and "loopback", `allow` of
- * networks, which go before all that is denied. NULL: none.
+ * Reads lists with commas. `deny` holds networks such as 10.0.0.0/8 and the words "private" and "loopback". `allow`
+ * holds networks, and it wins over everything that is denied. NULL: an empty list.
  */
 MUST_USE enum err_code egress_read(struct egress *egress, const char *allow, const char *deny, struct err *err);
-/* Addresses of other families than IPv4 and IPv6 (a local socket) are none that a name leads to:
- * they are not denied. */
+/* Addresses that are neither IPv4 nor IPv6 (a local socket) are not denied, because no name leads to them. */
 bool egress_denies(const struct egress *egress, const struct sockaddr *address);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The way of a request: its head is guarded, its body collected, its handler called; then it is answered at once or
- * parked.
+ * How a request is served: the guard checks its head, its body is collected, and its handler is called. Then it is
+ * answered at once or parked.
  *
  * While nothing can be sent the connection is suspended, "parked": the library then does not watch its socket, so a
  * client that leaves would go unnoticed. We watch it ourselves, but only when it has been parked for a while, so that
@@ -17,7 +17,7 @@
 #define ARENA_BLOCK_BYTES 4096
 #define SPARE_MAX 256
 #define QUERY_PARTS_MAX 128 /* more are refused before the library reads them; more than HTTP_QUERY_MAX behind it */
-#define DISCARD_FACTOR 16   /* so many times the largest body is read only to be thrown away */
+#define DISCARD_FACTOR 16   /* reads and throws away at most this many times the largest body */
 
 /* --- parking --- */
 
@@ -75,7 +75,7 @@ void http_exchange_watch(struct exchange *x)
 
     watch->exchange = x;
     if (uv_poll_init(loop_uv(x->server->loop), &watch->poll, x->connection->fd) != 0) {
-        free(watch); /* then its client's leaving is noticed when we answer */
+        free(watch); /* we then notice only when we answer that the client has left */
         return;
     }
     x->watch = watch;
@@ -251,7 +251,7 @@ static enum MHD_Result exchange_queue(struct exchange *x)
 {
     enum MHD_Result result = MHD_queue_response(x->mhd, (unsigned)x->status, x->response);
 
-    MHD_destroy_response(x->response); /* ours; the library holds its own reference */
+    MHD_destroy_response(x->response); /* releases our reference; the library holds its own */
     x->response = NULL;
     return result;
 }
@@ -270,7 +270,7 @@ static void exchange_refuse(struct exchange *x, enum err_code code, const char *
     CHECK(x->state == EXCHANGE_ANSWERED);
 }
 
-/* A body of unknown length is nothing to wait for when who sends it may not: it might never end. */
+/* A client that is refused is answered before the end of a body of unknown length, which might never end. */
 bool http_exchange_is_at_once(const struct exchange *x)
 {
     return (x->status == 401 || x->status == 403) && http_exchange_header(&x->public, "transfer-encoding").ptr;
@@ -278,8 +278,8 @@ bool http_exchange_is_at_once(const struct exchange *x)
 
 /*
  * An answer before the end of the body would close the connection on a client that still sends, and the reset could
- * overtake the answer. So a body of bearable size is read and thrown away first, unless the client waits to be asked
- * for it.
+ * overtake the answer. Therefore a body of bearable size is first read and thrown away, unless the client waits to be
+ * asked for it.
  */
 static bool exchange_has_bearable_body(const struct exchange *x)
 {
@@ -297,7 +297,7 @@ static enum MHD_Result exchange_begin(struct exchange *x, const char *method, co
     http_connection_move(x->server, x->connection, PHASE_BODY);
     if (fault) {
         exchange_refuse(x, ERR_MALFORMED, fault);
-        return exchange_queue(x); /* how long its body is nobody knows for sure */
+        return exchange_queue(x); /* the length of its body is not known for sure */
     }
     if (http_connection_is_surplus(x->server, x->connection)) {
         x->closes = true;
@@ -314,7 +314,7 @@ static enum MHD_Result exchange_begin(struct exchange *x, const char *method, co
         return MHD_YES;
     }
     if (exchange_has_bearable_body(x) && !http_exchange_is_at_once(x)) {
-        x->state = EXCHANGE_READING; /* with its answer at hand */
+        x->state = EXCHANGE_READING; /* and its answer is ready */
         return MHD_YES;
     }
     return exchange_queue(x);

@@ -1,4 +1,4 @@
-/* RFC 9110 and 9112 say what a head may look like; see http/guard.h for why this is ours to check. */
+/* RFC 9110 and 9112 say what a head may look like; http/guard.h says why we check it ourselves. */
 #include "io/http/guard.h"
 
 #include <ctype.h>

@@ -22,15 +22,15 @@
 const char *http_guard_headers(struct slice method, struct slice version, const struct http_pair *headers, size_t count,
                                int64_t *content_length);
 /*
- * Where the library, which cuts a head into texts in place, has left them. Its reading of a folded line is its own: the
- * rest of the value becomes a part of the name, in memory elsewhere, so that a Content-Length is lost. Lines that it
- * drops, and a method that it cut at a NUL, leave bytes between two texts. All of them lie in one block of memory.
+ * Checks where the library has left the texts of a head, which it cuts in place, in one block of memory. It misreads a
+ * folded line: the rest of the value becomes a part of the name, in memory elsewhere, so that a Content-Length is lost.
+ * Lines that it drops, and a method that it cut at a NUL, leave bytes between two texts.
  */
 const char *http_guard_layout(struct slice method, struct slice path, struct slice version,
                               const struct http_pair *headers, size_t count);
 /* The request target as it came over the wire. */
 const char *http_guard_target(struct slice target);
-/* The same after the percent-decoding. */
+/* Checks the path and the query after percent-decoding. */
 const char *http_guard_decoded(struct slice path, const struct http_pair *query, size_t count);
 bool http_name_is(struct slice name, const char *lower_case);
 

@@ -19,9 +19,9 @@ struct http_job {
     CURL *easy; /* NULL when it was refused before libcurl saw it */
     struct curl_slist *headers;
     struct http_url *url;
-    struct deferred finish;  /* of what ends outside libcurl: refused or cancelled */
-    struct list_link paused; /* among those that wait for the next turn */
-    uint64_t turn;           /* the last in which it got bytes of a stream, and how many */
+    struct deferred finish;  /* ends a job outside libcurl: it was refused or cancelled */
+    struct list_link paused; /* in the list of streams that wait for the next turn */
+    uint64_t turn;           /* the last turn in which it got bytes of a stream, and how many */
     size_t turn_bytes;
     uint64_t stream_bytes; /* in all */
     struct buffer body;
@@ -29,18 +29,18 @@ struct http_job {
     size_t header_bytes, header_capacity;
     bool headers_complete, too_large, denied, cancelled, withheld;
     bool once;  /* libcurl could send it again, and must not */
-    bool left;  /* it was let go: from then on a byte may have left */
-    bool again; /* it had left, and libcurl wanted to send it once more */
+    bool left;  /* libcurl was allowed to send: from then on a byte may have left */
+    bool again; /* it had left, and libcurl wanted to send it again */
     char error[CURL_ERROR_SIZE];
 };
 
 struct http_job *http_job_of(void *pointer); /* checks the magic word of what libcurl hands back */
 
 const struct egress *http_client_egress(const struct http_client *client);
-/* May it take so many bytes of its stream in this turn? False: it is paused, and goes on in the next one. */
+/* May the job read `bytes` of its stream in this turn? False: the job is paused and goes on in the next turn. */
 bool http_client_grants(struct http_job *job, size_t bytes);
 
-/* A sentence on why this request can never be sent, or NULL. */
+/* Returns a sentence that says why this request can never be sent, or NULL. */
 const char *http_request_fault(const struct http_request *request);
 
 /* For CURLOPT_CLOSESOCKETFUNCTION: a socket may be watched for longer than its request, as its connection lives on. */

@@ -12,7 +12,7 @@
 
 #define LISTEN_BACKLOG 1024
 
-/* "ADDRESS:PORT" or "[ADDRESS]:PORT" into its parts. */
+/* Splits "ADDRESS:PORT" or "[ADDRESS]:PORT" into its parts. */
 static bool split(const char *text, char host[256], char port[8])
 {
     const char *colon = strrchr(text, ':');

@@ -1,4 +1,4 @@
-/* A listening TCP socket for ADDRESS:PORT, with one clear sentence when it cannot be had. */
+/* Opens a listening TCP socket for ADDRESS:PORT, or says in one clear sentence why it cannot. */
 #ifndef SAGAD_IO_HTTP_LISTEN_H
 #define SAGAD_IO_HTTP_LISTEN_H
 
@@ -6,7 +6,7 @@
 
 struct http_listener {
     int fd;
-    uint16_t port; /* the real one, where 0 was asked for */
+    uint16_t port; /* the real port, also when 0 was asked for */
     bool is_loopback;
     char text[80]; /* "127.0.0.1:8077" */
 };

@@ -1,5 +1,5 @@
-/* What a request says, by name. Apart from the library that has read it, so that the fuzzer's requests are looked up
- * alike. */
+/* Looks up headers and parameters of a request by name. This does not need the HTTP library, so the fuzzer's requests
+ * are looked up in the same way. */
 #include "io/http/guard.h"
 
 struct slice http_exchange_header(const struct http_exchange *exchange, const char *name)

@@ -1,11 +1,11 @@
 /*
  * libmicrohttpd without threads of its own: its epoll descriptor is polled by the loop, and MHD_run() does what is due.
  *
- * The library's timeout counts inactivity; a client that drips bytes would stay for ever. Total times are three queues
- * of connections, each in order of its deadline because all its members have the same patience.
+ * The library's timeout counts inactivity, so a client that drips bytes would stay for ever. We bound total times with
+ * three queues of connections. All members of a queue have the same time limit, so each queue is in order of deadlines.
  *
- * The library leaves whoever comes beyond its limit in the kernel's queue, where they hear nothing. So its limit is
- * higher than ours, and those between are accepted, told to come again, and closed.
+ * The library leaves clients beyond its limit in the kernel's queue without an answer. Its limit is therefore higher
+ * than ours: connections between the two limits are accepted, told to come again, and closed.
  */
 #include "io/http/server.h"
 
@@ -25,18 +25,18 @@
 #define CONNECTION_MEMORY_BYTES (16 * 1024)
 #define BODY_BYTES_MAX (1 << 20)
 #define SWEEP_MS 500
-#define SURPLUS_MS 2000 /* a connection too many has so long to say what it wants, and be refused */
+#define SURPLUS_MS 2000 /* time for a surplus connection to send its request and be refused */
 #define SURPLUS_MIN 16
 #define RESERVE_SHARE 16
 #define RESERVE_MAX 16
 #define SURPLUS_MAX 256
-#define WATCH_AFTER_MS 500 /* parked so long: watch whether the client leaves */
+#define WATCH_AFTER_MS 500 /* after this time, a parked exchange is watched for a client that leaves */
 #define STOP_GRACE_MS 2000
 
 static int64_t phase_patience_ms(const struct http_server *server, enum phase phase)
 {
     switch (phase) {
-    case PHASE_FIRST: /* whoever connects has something to say */
+    case PHASE_FIRST: /* a client that connects has a request */
     case PHASE_HEADER:
         return server->options.header_ms;
     case PHASE_IDLE:
@@ -93,7 +93,7 @@ static void on_run_timer(struct timer *timer)
 
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
-    (void)status; /* an epoll descriptor does not fail; if it did, running finds out */
+    (void)status; /* an epoll descriptor does not fail; if it did, MHD_run() would notice */
     (void)events;
     server_run(container_of(poll, struct http_server, poll));
 }
@@ -112,7 +112,7 @@ void http_connection_move(struct http_server *server, struct connection *connect
     if (connection->surplus && phase != PHASE_BUSY) {
         phase = PHASE_SURPLUS;
         if (connection->phase == PHASE_SURPLUS) {
-            return; /* one deadline for all it does */
+            return; /* a surplus connection has one deadline for everything */
         }
     }
     if (connection->phase != PHASE_BUSY) {
@@ -193,8 +193,8 @@ static bool is_loopback(const struct sockaddr *address)
 }
 
 /*
- * Half of the places for those who are only told to come again are kept for this machine: its probes and its operator
- * are heard when other machines hold all connections there may be.
+ * Half of the surplus places are kept for clients on this machine: its probes and its operator get an answer when other
+ * machines hold all other connections.
  */
 static enum MHD_Result on_accept(void *context, const struct sockaddr *address, socklen_t address_len)
 {
@@ -206,7 +206,7 @@ static enum MHD_Result on_accept(void *context, const struct sockaddr *address, 
                                                                                                        : MHD_NO;
 }
 
-/* Some places are for this machine alone. */
+/* Some places are reserved for clients on this machine. */
 static size_t places_of(const struct http_server *server, struct MHD_Connection *mhd)
 {
     const struct sockaddr *address = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;

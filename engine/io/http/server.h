@@ -1,10 +1,10 @@
 /*
  * An HTTP/1.1 server on the loop (libmicrohttpd behind it): connections, limits, deadlines, the guard against requests
- * that two readers could understand differently, parked answers and streams. What a request means is the caller's.
+ * that two readers could understand differently, parked answers and streams. The caller decides what a request means.
  *
  * The one rule: every exchange that on_request() was called for is answered exactly once, at once or later, by
- * http_respond() or by http_stream_begin() ... http_stream_end(); also when the client has left meanwhile (on_gone says
- * so, the answer is then thrown away). The exchange and its arena are good until that answer.
+ * http_respond() or by http_stream_begin() ... http_stream_end(). This holds also when the client has left meanwhile:
+ * on_gone says so, and the answer is thrown away. The exchange and its arena live until that answer.
  */
 #ifndef SAGAD_IO_HTTP_SERVER_H
 #define SAGAD_IO_HTTP_SERVER_H
@@ -24,14 +24,14 @@ struct http_server_options {
     const char *listen; /* ADDRESS:PORT, [ADDRESS]:PORT or localhost:PORT; port 0 takes a free one */
     bool loopback_only; /* refuse an address that other machines can reach */
     /* default 1024, of which a sixteenth, at most 16, are for clients on this machine. An eighth more are accepted,
-     * each for one request, which is refused: nobody is left to wait */
+     * each for one request, which is refused, so that nobody waits without an answer */
     uint32_t connections_max;
     uint32_t connections_per_ip_max;     /* default: as many as all */
     size_t body_bytes_max;               /* default 1 MiB; more is refused with ERR_TOO_LARGE */
     int64_t idle_ms, header_ms, body_ms; /* total times for the next request to begin, its head (and the first to
                                             begin), its body; 60 s, 10 s, 30 s */
 
-    /* The head was read. May answer at once (its body is then thrown away), else it goes on. May be NULL. */
+    /* The head was read. The handler may answer at once: the body is then thrown away. May be NULL. */
     void (*on_headers)(struct http_exchange *exchange, void *context);
     /* The whole request was read. */
     void (*on_request)(struct http_exchange *exchange, void *context);
@@ -53,13 +53,13 @@ struct http_exchange {
 
     /* the handler's */
     void *context;
-    void (*on_gone)(struct http_exchange *exchange);    /* the client left before it had its answer; may be NULL */
-    void (*on_drained)(struct http_exchange *exchange); /* of a stream: all that was written has left; may be NULL */
+    void (*on_gone)(struct http_exchange *exchange);    /* the client left before its answer; may be NULL */
+    void (*on_drained)(struct http_exchange *exchange); /* streams only: everything written was sent; may be NULL */
 };
 
-/* NULL with a sentence: the port is taken, the address is not ours or not readable. */
+/* NULL and an error when the port is taken, or the address is not ours or cannot be read. */
 struct http_server *http_server_start(struct loop *loop, const struct http_server_options *options, struct err *err);
-uint32_t http_server_surplus(uint32_t connections_max); /* how many more are accepted to be refused */
+uint32_t http_server_surplus(uint32_t connections_max); /* connections accepted only to be refused */
 uint16_t http_server_port(const struct http_server *server);
 bool http_server_is_loopback(const struct http_server *server);
 const char *http_server_address(const struct http_server *server); /* "127.0.0.1:8077" */
@@ -73,13 +73,13 @@ struct slice http_exchange_header(const struct http_exchange *exchange,
 size_t http_exchange_header_count(const struct http_exchange *exchange, const char *name);
 struct slice http_exchange_query(const struct http_exchange *exchange, const char *name); /* SLICE_NONE when absent */
 
-/* Before the answer. Name is a constant; the value is copied. */
+/* Call this before the answer. `name` is a constant; the value is copied. */
 void http_answer_header(struct http_exchange *exchange, const char *name, struct slice value);
-/* The body stays borrowed until the answer has left: put it into the exchange's arena, or let it be constant. */
+/* The body stays borrowed until the answer has left: put it into the exchange's arena, or use a constant. */
 void http_respond(struct http_exchange *exchange, int status, const char *content_type, struct slice body);
 
-/* A stream ends with http_stream_end(), which must come, also after on_gone. Writing never blocks; what was written is
- * copied. */
+/* A stream ends with http_stream_end(), which must come, also after on_gone. Writing never blocks, and copies the
+ * bytes. */
 void http_stream_begin(struct http_exchange *exchange, int status, const char *content_type);
 void http_stream_write(struct http_exchange *exchange, struct slice bytes);
 void http_stream_end(struct http_exchange *exchange);

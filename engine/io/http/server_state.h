@@ -1,7 +1,7 @@
 /*
- * What the files of the HTTP server share. http/server.c: the library on the loop, connections, start and stop;
- * http/exchange.c: the way of a request; http/answer.c: the way of an answer;
- * http/stall.c: a library that stands still.
+ * State that the files of the HTTP server share. http/server.c: the library on the loop, connections, start and stop;
+ * http/exchange.c: how a request is served; http/answer.c: how an answer is sent; http/stall.c: a library that stands
+ * still.
  *
  * An exchange goes NEW -> READING -> HANDLING -> ANSWERED or STREAMING, and is recycled when the library has finished
  * the request (and, for a stream, the handler has ended it).
@@ -23,20 +23,20 @@ enum phase { PHASE_FIRST, PHASE_IDLE, PHASE_HEADER, PHASE_BODY, PHASE_SURPLUS, P
 struct exchange;
 
 struct connection {
-    struct exchange *exchange; /* the one whose end the library has still to tell; NULL: none */
-    struct list_link link;     /* in server->phases[phase], but for PHASE_BUSY */
+    struct exchange *exchange; /* the exchange whose end the library has not reported yet; NULL: none */
+    struct list_link link;     /* in server->phases[phase], except in PHASE_BUSY */
     enum phase phase;
     int64_t since_ms;
     int fd;
-    size_t places;                /* how many connections there may be for one like it */
-    bool surplus;                 /* beyond them: it is only told so */
-    uint64_t pieces, pieces_seen; /* of bodies that the library has handed over; and when http/stall.c last looked */
-    unsigned strikes;             /* looks in a row at which its body stood still with something to read */
+    size_t places;                /* connections that clients of its kind may have */
+    bool surplus;                 /* it is beyond that number, and is only told so */
+    uint64_t pieces, pieces_seen; /* body pieces handed over: now, and when http/stall.c last looked */
+    unsigned strikes;             /* checks in a row in which its body stood still although bytes were waiting */
 };
 
 enum state { EXCHANGE_NEW, EXCHANGE_READING, EXCHANGE_HANDLING, EXCHANGE_ANSWERED, EXCHANGE_STREAMING };
 
-struct watch { /* of the socket of a parked exchange; its memory ends in uv's close callback */
+struct watch { /* watches the socket of a parked exchange; freed in uv's close callback */
     uv_poll_t poll;
     struct exchange *exchange;
 };
@@ -69,7 +69,7 @@ struct exchange {
     struct http_pair answer_headers[ANSWER_HEADERS_MAX];
     size_t answer_header_count;
 
-    struct buffer out; /* of a stream */
+    struct buffer out; /* streams only */
     size_t out_read;
     bool ended;    /* the handler has ended the stream */
     bool finished; /* the library is done with the request */
@@ -87,24 +87,26 @@ struct http_server {
     struct list phases[PHASE_BUSY];
     struct list parked, spare;
     size_t connections, active, open;
-    uint64_t happened, happened_seen; /* calls of the library to us; and as they were after the last run */
-    unsigned idle_runs, eager_runs;   /* runs in a row that the library wanted at once: without such a call, and all */
+    uint64_t happened, happened_seen; /* the library's calls to us: now, and after the last run */
+    unsigned idle_runs, eager_runs;   /* runs wanted at once in a row: those without a call to us, and all */
     bool stopping, stop_grace_over, closing;
     struct deferred stop;
     void (*stopped)(void *context);
     void *stopped_context;
 };
 
-void http_server_kick(struct http_server *server); /* run the library later in this turn of the loop */
+void http_server_kick(struct http_server *server); /* runs the library later in this turn of the loop */
 void http_server_check_stopped(struct http_server *server);
 void http_connection_move(struct http_server *server, struct connection *connection, enum phase phase);
 void http_connection_cut(struct http_server *server, struct connection *connection); /* the library then closes it */
-/* The same after a 400 that we write past the library: only before it has read a head, when it writes nothing. */
+/* Writes a 400 past the library and cuts the connection. Only before the library has read a head, while it writes
+ * nothing. */
 void http_connection_refuse(struct http_server *server, struct connection *connection, const char *words);
-bool http_exchange_is_at_once(const struct exchange *x); /* its answer does not wait for the end of its body */
+bool http_exchange_is_at_once(const struct exchange *x); /* the answer does not wait for the end of the body */
 bool http_connection_is_surplus(const struct http_server *server, struct connection *connection); /* still? */
 
-/* http/stall.c: the library wants to be run again at once; the milliseconds until it is. And it does not any more. */
+/* http/stall.c. The first returns the milliseconds until a library that wants to run at once is run again; the second
+ * says that it no longer wants to. */
 int64_t http_stall_wait_ms(struct http_server *server);
 void http_stall_over(struct http_server *server);
 
@@ -117,9 +119,9 @@ void http_exchange_on_completed(void *context, struct MHD_Connection *mhd, void 
                                 enum MHD_RequestTerminationCode why);
 
 void http_exchange_forgotten(struct exchange *x); /* its connection has ended, and the library told nothing */
-void http_exchange_park(struct exchange *x);      /* nothing can be sent now */
+void http_exchange_park(struct exchange *x);      /* suspends it while nothing can be sent */
 void http_exchange_unpark(struct exchange *x);    /* no-op when not parked */
-void http_exchange_watch(struct exchange *x);     /* a parked one: see whether its client leaves */
+void http_exchange_watch(struct exchange *x);     /* watches whether the client of a parked exchange leaves */
 void http_exchange_settled(struct exchange *x);   /* the handler has kept its promise */
 void http_exchange_recycle(struct exchange *x);   /* both the library and the handler are done with it */
 void http_exchange_free(struct exchange *x);

@@ -1,21 +1,22 @@
 /*
  * The library can have nothing to do and still ask to be run again at once: when a line of a chunk (its size, or an
- * extension) has filled the buffer of its connection, libmicrohttpd 0.9.75 can neither go on nor refuse it. Run at its
- * word it takes a whole processor until the body's time is over, also after the client has left.
+ * extension) has filled the buffer of its connection, libmicrohttpd 0.9.75 can neither go on nor refuse it. If we
+ * obeyed, it would take a whole processor until the body's time is over, even after the client has left.
  *
- * Two things hold against that. Runs in which nothing happens follow each other more and more slowly: an event of any
- * socket brings the next one at once, so nobody else waits. And a connection whose body has not moved for some looks,
- * although there was something to read at each, is closed.
+ * Two measures prevent that. Runs in which nothing happens follow each other more and more slowly; an event of any
+ * socket brings the next run at once, so nobody else waits. And a connection is closed when its body has not moved for
+ * several checks although bytes were waiting at each.
  */
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "io/http/server_state.h"
 
-/* A head is read 1 KiB a run, and nothing is heard of it before its end: 16 KiB of it must not be taken for a stall. */
+/* The library reads a head 1 KiB a run and calls nobody before its end: a head of 16 KiB must not be taken for a
+ * stall. */
 enum { IDLE_RUNS_AT_ONCE = 32, WAIT_MS_MAX = 32, LOOK_EVERY_RUNS = 16, STRIKES_MAX = 3 };
 
-/* Bytes that the library has not read yet: with room in its buffer it would have. */
+/* Are there bytes that the library has not read? It would have read them if its buffer had room. */
 static bool has_unread(int fd)
 {
     int unread = 0;

@@ -1,14 +1,14 @@
 /*
- * One transfer: what a request asks of libcurl, and the callbacks that libcurl makes while it is under way.
+ * One transfer: the options that a request sets in libcurl, and the callbacks that libcurl makes meanwhile.
  *
- * Why each option stands where it does: a POST of which a server has read everything must never leave a second time.
- * libcurl resends by itself when a kept-alive connection dies without an answer, unless it cannot rewind the body.
- * Therefore bodies come from a read function without a seek function, and requests without a body that must not be
- * repeated get a connection of their own.
+ * The reason behind the options: a POST that a server has read must never leave a second time. libcurl resends by
+ * itself when a kept-alive connection dies without an answer, unless it cannot rewind the body. Therefore bodies come
+ * from a read function without a seek function, and requests without a body that must not be repeated get a connection
+ * of their own.
  *
- * A body from a read function leaves apart from its head: two system calls, and two packets for whoever receives it. A
- * short one is given as a whole, so that it leaves with its head; and so that it does not leave again, each connection
- * and each sending is refused once it was let go.
+ * A body from a read function leaves apart from its head, with two system calls and two packets. A short body is given
+ * as a whole, so that it leaves with its head. To keep it from leaving again, we refuse each new connection and each
+ * sending once libcurl was allowed to send.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ struct http_job *http_job_of(void *pointer)
 
 /* --- the callbacks that libcurl makes while a request is under way ------------------------------------------- */
 
-/* libcurl comes again with what has left: whatever became of that, it does not leave twice. */
+/* libcurl wants to send again what has already left. It does not leave twice, whatever became of the first sending. */
 static bool job_leaves_again(struct http_job *job)
 {
     job->again = job->once && job->left;
@@ -71,8 +71,9 @@ static size_t on_read(char *out, size_t size, size_t count, void *context)
 }
 
 /*
- * A stream may go on for as long as its request, as fast as its sender can. So it gets so many bytes a turn of the
- * loop, all of them together as well, and so many in all; what it has beyond a turn waits in libcurl and in the socket.
+ * A stream may last as long as its request and come as fast as its sender can. Therefore its bytes are bounded per turn
+ * of the loop, as are those of all streams together, and in total. Bytes beyond a turn's share wait in libcurl and in
+ * the socket.
  */
 static size_t on_stream(struct http_job *job, struct slice bytes)
 {
@@ -82,7 +83,7 @@ static size_t on_stream(struct http_job *job, struct slice bytes)
     job->stream_bytes += bytes.len;
     if (job->stream_bytes / HTTP_STREAM_FACTOR > job->request->response_bytes_max) {
         job->too_large = true;
-        http_cancel(job->request); /* libcurl forgets an error of what it had kept while it was paused */
+        http_cancel(job->request); /* libcurl forgets an error about bytes that it kept while the stream was paused */
         return 0;
     }
     if (bytes.len) {
@@ -118,7 +119,7 @@ static bool header_keep(struct http_job *job, struct slice line)
     char *name;
 
     if (!colon) {
-        return true; /* not a header; nobody will miss it */
+        return true; /* not a header: ignored */
     }
     if (request->response_header_count == HEADER_COUNT_MAX) {
         return false;
@@ -257,8 +258,8 @@ static void header_line_add(struct http_job *job, struct slice name, struct slic
 }
 
 /*
- * What frames a message is libcurl's to say: a second length, or another coding, would make a second request of the
- * rest of the body. And whoever is refused by 417 after an "Expect" would be sent the head again, by libcurl itself.
+ * Only libcurl may set the headers that frame a message: a second length, or another coding, would turn the rest of the
+ * body into a second request. And after an "Expect" that is refused with 417, libcurl itself would send the head again.
  */
 static bool is_ours(struct slice name)
 {
@@ -338,10 +339,10 @@ static void easy_set_method(struct http_job *job, char *method)
 }
 
 /*
- * Right before the first byte. A request may wait for its turn and for its connection as long as its timeout, and this
- * process be stopped meanwhile. Behind it nothing tells whether a byte left: CURLINFO_REQUEST_SIZE counts what the
- * first send() took only, and where that one "would block" (a full buffer; with TLS a record that went in part) the
- * rest is sent and never counted.
+ * libcurl calls this right before the first byte leaves. Until then a request may have waited as long as its timeout,
+ * and this process may have been stopped meanwhile. Afterwards nothing tells whether a byte left: CURLINFO_REQUEST_SIZE
+ * counts only what the first send() took, and when that one "would block" (a full buffer; with TLS a record that went
+ * in part), the rest is sent and never counted.
  */
 static int on_leaving(void *context, char *remote_ip, char *local_ip, int remote_port, int local_port)
 {
@@ -370,12 +371,12 @@ CURLcode http_transfer_set_up(struct http_job *job, struct http_urls *urls)
     EASY_SET(easy, CURLOPT_PRIVATE, job);
     EASY_SET(easy, CURLOPT_ERRORBUFFER, job->error);
     EASY_SET(easy, CURLOPT_NOSIGNAL, 1L);
-    EASY_SET(easy, CURLOPT_PROXY, "");   /* else the environment's http_proxy would be honoured */
-    EASY_SET(easy, CURLOPT_NOPROXY, ""); /* else it would be looked for there, for nothing */
+    EASY_SET(easy, CURLOPT_PROXY, "");   /* keeps libcurl from honouring http_proxy of the environment */
+    EASY_SET(easy, CURLOPT_NOPROXY, ""); /* saves libcurl a useless look into the environment */
     EASY_SET(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     EASY_SET(easy, CURLOPT_FOLLOWLOCATION, 0L);
     EASY_SET(easy, CURLOPT_HTTP_VERSION,
-             (long)CURL_HTTP_VERSION_1_1); /* what is said about sending holds for this one */
+             (long)CURL_HTTP_VERSION_1_1); /* our rules about sending hold for this version */
     EASY_SET(easy, CURLOPT_HTTP09_ALLOWED, 0L);
     EASY_SET(easy, CURLOPT_HTTP_CONTENT_DECODING, 0L);
     EASY_SET(easy, CURLOPT_PATH_AS_IS, 1L);

@@ -1,4 +1,4 @@
-/* One place for each hash: a URL goes when another one takes its place and no request uses it any more. */
+/* Each hash has one place. A URL is freed when another one has taken its place and no request uses it any more. */
 #include "io/http/url.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #define URL_BYTES_KEPT_MAX 1024
 
 struct http_url {
-    size_t users; /* requests, and the place where it is kept */
+    size_t users; /* requests that use it, plus one for its place */
     CURLU *read;
     size_t len;
     char text[];
@@ -25,7 +25,7 @@ static struct http_url **place_of(struct http_urls *urls, struct slice text)
     return &urls->slots[(hash ^ hash >> 16) % HTTP_URLS_KEPT];
 }
 
-/* With the flags that libcurl itself takes for CURLOPT_URL and CURLOPT_PATH_AS_IS. */
+/* Uses the flags that libcurl itself uses for CURLOPT_URL and CURLOPT_PATH_AS_IS. */
 static struct http_url *url_new(struct slice text)
 {
     struct http_url *url = memory_alloc(sizeof(*url) + text.len + 1);
@@ -43,8 +43,8 @@ static struct http_url *url_new(struct slice text)
     return url;
 }
 
-/* Long ones would cost memory, those with a query are seldom the same twice, and neither these nor those with a name
- * and a password are to be kept: libcurl reads them itself. */
+/* Long URLs would cost memory, URLs with a query seldom come twice, and URLs with a name and a password must not be
+ * kept. libcurl reads all these itself. */
 static bool is_worth_keeping(struct slice text)
 {
     return text.len <= URL_BYTES_KEPT_MAX && !memchr(text.ptr, '?', text.len) && !memchr(text.ptr, '@', text.len);

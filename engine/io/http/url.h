@@ -1,6 +1,6 @@
 /*
- * URLs as libcurl reads them, kept from one request to the next: the same few are called again and again, and reading
- * one costs libcurl a fifth of a request.
+ * Parsed URLs, kept from one request to the next. Few URLs are called again and again, and to parse one costs libcurl a
+ * fifth of a request.
  */
 #ifndef SAGAD_IO_HTTP_URL_H
 #define SAGAD_IO_HTTP_URL_H
@@ -19,10 +19,10 @@ struct http_urls {
 
 void http_urls_fini(struct http_urls *urls); /* accepts a zeroed struct */
 
-/* NULL: libcurl reads it by itself. It is none to be kept; or it cannot be read, and libcurl says
- * best what is wrong. */
+/* NULL: libcurl parses the URL itself, because it is not to be kept, or because it is wrong and libcurl says best
+ * why. */
 struct http_url *http_url_take(struct http_urls *urls, struct slice text);
 CURLU *http_url_read(struct http_url *url);
-void http_url_release(struct http_url *url); /* when libcurl has no more to do with it; accepts NULL */
+void http_url_release(struct http_url *url); /* call it when libcurl no longer uses it; accepts NULL */
 
 #endif

@@ -1,4 +1,4 @@
-/* What a loop has to do: see agenda.h. Timers lie in a binary heap, deferred work and hooks in lists. */
+/* The work of a loop: see agenda.h. Timers lie in a binary heap, deferred work and hooks in lists. */
 #include "io/loop/agenda.h"
 
 #include <stdlib.h>
@@ -117,7 +117,8 @@ void agenda_timers_begin(struct agenda *agenda)
     agenda->order_max = agenda->order_last;
 }
 
-/* Only timers that were started before: one that starts itself again with no delay waits for the next turn. */
+/* Runs only timers that were started before this turn: a timer that restarts itself without delay waits for the next
+ * turn. */
 bool agenda_timers_next(struct agenda *agenda, int64_t now_ms)
 {
     struct timer *timer;
@@ -163,7 +164,7 @@ void agenda_defer_cancel(struct agenda *agenda, struct deferred *deferred)
     }
 }
 
-/* As many as there are now: what they defer comes in the next round, after the sockets had theirs. */
+/* Runs as many as there are now. Work that these defer comes in the next round, after the sockets. */
 void agenda_deferred_begin(struct agenda *agenda)
 {
     agenda->deferred_left = agenda->deferred.count;

@@ -1,11 +1,11 @@
 /*
- * What a loop has to do, and in which order: the half of io/loop/loop.h that needs no operating system. loop.c turns it
- * with libuv; the simulator turns the same one in virtual time, a callback at a time, because it may stop a process
- * between any two.
+ * The work of a loop and its order: the half of io/loop/loop.h that needs no operating system. loop.c drives it with
+ * libuv. The simulator drives it in virtual time, one callback at a time, because it may stop a process between any
+ * two.
  *
- * Timers, deferred work and hooks are each a part of a turn. `begin` settles how far the part goes, `next` runs one
- * callback of it, false: none is left. What callbacks add meanwhile is for the next time, so that nothing starves the
- * sockets.
+ * Timers, deferred work and hooks are each a part of a turn. `begin` fixes how far the part goes. `next` runs one of
+ * its callbacks, and returns false when none is left. Work that callbacks add meanwhile waits for the next turn, so
+ * that nothing starves the sockets.
  */
 #ifndef SAGAD_IO_LOOP_AGENDA_H
 #define SAGAD_IO_LOOP_AGENDA_H
@@ -14,7 +14,7 @@
 
 struct agenda_due {
     int64_t boot_ms;
-    uint64_t order; /* of the start: equal dues fire first come, first served */
+    uint64_t order; /* order of the starts: timers that are due together fire in it */
     struct timer *timer;
 };
 
@@ -23,26 +23,26 @@ struct agenda {
     size_t heap_count, heap_capacity;
     uint64_t order_last;
     struct list deferred, hooks;
-    /* how far the part goes that runs */
+    /* where the running part ends */
     uint64_t order_max;
     size_t deferred_left;
     struct list_link *hook_next; /* the hook after the one that runs, so that a hook may remove any */
 };
 
-void agenda_init(struct agenda *agenda); /* of a zeroed one */
+void agenda_init(struct agenda *agenda); /* takes a zeroed struct */
 void agenda_fini(struct agenda *agenda);
 
 void agenda_timer_start(struct agenda *agenda, struct timer *timer, int64_t now_us, int64_t delay_ms,
                         void (*fire)(struct timer *timer));
 void agenda_timer_stop(struct agenda *agenda, struct timer *timer);
-struct timer *agenda_first(const struct agenda *agenda); /* that is due first; NULL: none runs */
-int64_t agenda_due_ms(const struct agenda *agenda);      /* of the first; INT64_MAX: none will ever be due */
+struct timer *agenda_first(const struct agenda *agenda); /* the timer that is due first; NULL: none runs */
+int64_t agenda_due_ms(const struct agenda *agenda);      /* when the first timer is due; INT64_MAX: no timer runs */
 void agenda_timers_begin(struct agenda *agenda);
 bool agenda_timers_next(struct agenda *agenda, int64_t now_ms);
 
 /* False: it was queued already. */
 bool agenda_defer(struct agenda *agenda, struct deferred *deferred, void (*run)(struct deferred *deferred));
-/* Before all that is queued, in this round where one runs. */
+/* Puts the work before everything that is queued, and into the running round if there is one. */
 bool agenda_defer_first(struct agenda *agenda, struct deferred *deferred, void (*run)(struct deferred *deferred));
 void agenda_defer_cancel(struct agenda *agenda, struct deferred *deferred);
 void agenda_deferred_begin(struct agenda *agenda);

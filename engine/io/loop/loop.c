@@ -7,7 +7,7 @@
  * looked at.
  *
  * The clocks are read once a turn and lazily: prepare marks them old right before the loop blocks, and whoever asks
- * first after that reads them. So a callback never sees the time from before the loop slept.
+ * first after that reads them. A callback therefore never sees the time from before the loop slept.
  */
 #include "io/loop/loop.h"
 
@@ -35,10 +35,10 @@ struct loop {
     uv_prepare_t prepare;
     uv_check_t check;
     uv_idle_t idle;
-    int handles_open;         /* of the four above */
-    struct turn_clock *clock; /* behind a pointer: asking for the time is const */
+    int handles_open;         /* how many of the four handles above are open */
+    struct turn_clock *clock; /* behind a pointer, so that asking for the time is const */
     struct agenda agenda;
-    int64_t alarm_boot_ms; /* what `alarm` was set for; INT64_MAX: not set */
+    int64_t alarm_boot_ms; /* the time that `alarm` was set for; INT64_MAX: not set */
 };
 
 /* --- clocks --- */
@@ -132,7 +132,7 @@ static void alarm_set(struct loop *loop)
         return;
     }
     if (loop->alarm_boot_ms != INT64_MAX && due_ms >= loop->alarm_boot_ms) {
-        return; /* it rings early enough; at worst once for nothing */
+        return; /* it rings early enough, at worst once too often */
     }
     uv_update_time(&loop->uv);
     loop_clock_update(loop);
@@ -189,7 +189,7 @@ static void hooks_run(struct loop *loop)
 
 static void on_idle(uv_idle_t *idle)
 {
-    (void)idle; /* that it is active is its whole effect */
+    (void)idle; /* it only has to be active */
 }
 
 static void on_prepare(uv_prepare_t *prepare)

@@ -20,11 +20,11 @@ void loop_run(struct loop *loop);  /* until loop_stop() */
 void loop_stop(struct loop *loop); /* from the loop's thread */
 void *loop_uv(struct loop *loop);  /* the uv_loop_t, for other files of io/ and the HTTP server */
 
-/* One reading a loop turn; taken again after blocking work by loop_clock_update(). */
-int64_t loop_wall_ms(const struct loop *loop); /* UTC: this machine's, which may jump, until loop_follow() */
+/* The clocks are read once a turn of the loop; call loop_clock_update() after blocking work to read them again. */
+int64_t loop_wall_ms(const struct loop *loop); /* UTC; until loop_follow() this machine's, which may jump */
 /*
- * From now on UTC is what somebody else's clock says: it showed `wall_ms` at the instant `boot_ms` of ours, and goes on
- * with CLOCK_BOOTTIME from there. Said again it is corrected, without a step: see base/followed_clock.h.
+ * From now on UTC follows another machine's clock, which showed `wall_ms` when ours showed `boot_ms`. It goes on with
+ * CLOCK_BOOTTIME from there. Each further call corrects it without a step: see base/followed_clock.h.
  */
 void loop_follow(struct loop *loop, int64_t wall_ms, int64_t boot_ms);
 int64_t loop_boot_ms(const struct loop *loop); /* CLOCK_BOOTTIME: counts suspend; leases and timers use it */
@@ -32,7 +32,7 @@ int64_t loop_boot_us(const struct loop *loop);
 void loop_clock_update(struct loop *loop);
 int64_t loop_boot_ms_now(void); /* reads the clock: for the check right before a send */
 
-/* A timer lies in its owner. Zeroed is stopped. 100,000 of them cost one heap. */
+/* A timer lies in its owner. A zeroed one is stopped. 100,000 timers cost one heap. */
 struct timer {
     int64_t due_boot_ms;
     size_t heap_index; /* 0: stopped */
@@ -50,11 +50,11 @@ struct deferred {
 };
 void loop_defer(struct loop *loop, struct deferred *deferred,
                 void (*run)(struct deferred *deferred)); /* a no-op while queued */
-/* Next, before all that is deferred: for what hands work to others (a socket), so that they are at it meanwhile. */
+/* Runs the work before all other deferred work. Use it to hand work to others (a socket), so that they start early. */
 void loop_defer_first(struct loop *loop, struct deferred *deferred, void (*run)(struct deferred *deferred));
 void loop_defer_cancel(struct loop *loop, struct deferred *deferred);
 
-/* Runs every turn of the loop right before it blocks and right after it woke: where batches leave. */
+/* A hook runs in every turn of the loop, right before it blocks and right after it wakes. Hooks send batches. */
 struct loop_hook {
     struct list_link link;
     void (*run)(struct loop_hook *hook);
@@ -62,7 +62,7 @@ struct loop_hook {
 void loop_hook_add(struct loop *loop, struct loop_hook *hook, void (*run)(struct loop_hook *hook));
 void loop_hook_remove(struct loop *loop, struct loop_hook *hook);
 
-/* Signals, as callbacks on the loop. */
+/* Calls `run` on the loop for a signal. */
 void loop_on_signal(struct loop *loop, int signal_number, void (*run)(void *context), void *context);
 
 #endif

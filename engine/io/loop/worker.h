@@ -1,4 +1,4 @@
-/* A small pool of threads for what would block the loop (name resolution, jq, a connect). */
+/* A small pool of threads for work that would block the loop (name resolution, jq, a connect). */
 #ifndef SAGAD_IO_LOOP_WORKER_H
 #define SAGAD_IO_LOOP_WORKER_H
 
@@ -6,7 +6,7 @@
 
 /*
  * A job lies in its owner and stays there until `done` was called on the loop's thread, exactly once. `work` runs on a
- * thread of the pool and must touch nothing but what the job owns.
+ * thread of the pool and must touch only what the job owns.
  */
 struct worker_job {
     void (*work)(struct worker_job *job);

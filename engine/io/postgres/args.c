@@ -10,7 +10,7 @@
 
 enum { ARRAY_HEADER_BYTES = 20, ARRAY_FLAGS_AT = 4 };
 
-/* From the catalogue of types; fixed for ever. `bytes` 0: of any length. */
+/* The type numbers are from PostgreSQL's catalogue and never change. `bytes` 0: any length. */
 static const struct {
     Oid oid, array_oid;
     size_t bytes;
@@ -33,7 +33,7 @@ static uint64_t timestamp_us(int64_t ms)
     int64_t us;
 
     if (__builtin_sub_overflow(ms, DB_EPOCH_MS, &us) || __builtin_mul_overflow(us, 1000, &us)) {
-        us = ms < 0 ? INT64_MIN : INT64_MAX; /* which PostgreSQL reads as -infinity and infinity */
+        us = ms < 0 ? INT64_MIN : INT64_MAX; /* PostgreSQL reads these as -infinity and infinity */
     }
     return (uint64_t)us;
 }
@@ -142,7 +142,7 @@ void db_array_begin(struct db_args *args, enum db_type type, size_t count)
     }
 }
 
-/* Room for one element of `len` bytes, behind its length. */
+/* Writes the length of an element and returns room for its `len` bytes. */
 static char *item(struct db_args *args, size_t len)
 {
     char *out;
@@ -210,7 +210,7 @@ void db_item_bytes(struct db_args *args, struct slice value)
     if (value.len > 0) {
         memcpy(item(args, value.len), value.ptr, value.len);
     } else {
-        (void)item(args, 0); /* its length is all there is */
+        (void)item(args, 0); /* an empty element is its length alone */
     }
 }
 

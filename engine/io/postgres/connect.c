@@ -1,6 +1,6 @@
 /*
- * Connecting blocks on the resolution of names, and libpq's own non-blocking way does not honour its timeouts. So it is
- * PQconnectdb on a worker thread, with the set-up statements right behind it.
+ * Connecting blocks on the resolution of names, and libpq's own non-blocking way does not honour its timeouts. We
+ * therefore call PQconnectdb on a worker thread, and run the set-up statements right behind it.
  *
  * A dead peer is noticed in a few seconds only with all of keepalives and tcp_user_timeout: bytes under way switch
  * the keepalives off, and then the user timeout decides.
@@ -39,9 +39,9 @@ void db_one_line(const char *text, char *out, size_t out_bytes)
 }
 
 /*
- * libpq tells the reason of a refused connection as text only. Of several lines (several hosts) the first entry that
- * matches speaks; so what needs a person comes before what passes by itself. A server in another language lands in
- * the last entry, with its own words in the detail.
+ * libpq gives the reason of a refused connection only as text. When the text has several lines (several hosts), the
+ * first entry that matches decides, so reasons that need a person stand before reasons that pass by themselves. The
+ * last entry takes servers of other languages and quotes their words in the detail.
  */
 static const struct {
     const char *const needles[8];
@@ -177,7 +177,7 @@ static bool dsn_is_readable(const char *dsn, struct err *err)
         return false;
     }
     PQfreemem(words);
-    /* Without libpq's words: they quote from it, and there may be a password in it. */
+    /* libpq's words are left out: they quote the connection string, which may hold a password. */
     err_set(err, ERR_CONFIG, "the connection string cannot be read");
     err_hint(
         err,
@@ -189,7 +189,7 @@ static bool dsn_is_readable(const char *dsn, struct err *err)
 static bool setup_statement(PGconn *conn, const char *sql, int64_t ms, struct err *err)
 {
     PGresult *result = db_exec_within(conn, sql, ms);
-    ExecStatusType status = PQresultStatus(result); /* of NULL: PGRES_FATAL_ERROR */
+    ExecStatusType status = PQresultStatus(result); /* NULL gives PGRES_FATAL_ERROR */
     bool good = status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK || status == PGRES_EMPTY_QUERY;
     char sqlstate[6];
 
@@ -205,8 +205,8 @@ static bool setup_statement(PGconn *conn, const char *sql, int64_t ms, struct er
 }
 
 /*
- * A backend whose connection was given up may wait there for ever, for a standby that does not come. There would be one
- * more of them with each attempt. Its name says that it is ours.
+ * Ends a backend whose connection was given up. It may wait for ever for a standby that does not come, and each attempt
+ * would add another. Its application name says that it is ours.
  */
 static bool end_left_backend(PGconn *conn, const struct db_target *target, int64_t ms, struct err *err)
 {
@@ -258,7 +258,7 @@ static void add(struct parameters *parameters, const char *keyword, const char *
     parameters->values[parameters->count++] = value;
 }
 
-/* What stands before "dbname" is a default that the connection string may change; what stands behind is fixed. */
+/* Parameters before "dbname" are defaults that the connection string may change; parameters behind it are fixed. */
 static void take_parameters(const struct db_target *target, struct parameters *out)
 {
     *out = (struct parameters){0};

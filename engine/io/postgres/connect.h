@@ -26,7 +26,7 @@ PGconn *db_hosts_connect(const char *const *keywords, const char *const *values,
  * statement, to be cleared. */
 PGresult *db_exec_within(PGconn *conn, const char *sql, int64_t ms);
 
-/* The same on a worker thread. `done` is called once on the loop's thread, unless the attempt was abandoned before. */
+/* Connects on a worker thread. `done` is called once on the loop's thread, unless the attempt was abandoned before. */
 struct db_attempt;
 struct db_attempt *db_attempt_start(struct loop *loop, const struct db_target *target,
                                     void (*done)(void *context, PGconn *conn, const struct err *err), void *context);

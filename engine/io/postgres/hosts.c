@@ -1,10 +1,10 @@
 /*
- * Which of several servers: all that the connection string names are asked at once, and of those that let us in (libpq
- * has looked at target_session_attrs) the one with the newest timeline is taken. The order in the string decides
- * between equals.
+ * Chooses one of several servers. All servers in the connection string are asked at once. Of those that let us in
+ * (libpq has looked at target_session_attrs), the one with the newest timeline is taken. The order in the string
+ * decides between equals.
  *
- * libpq itself takes the first one. After a failover whose old primary was not stopped that is the wrong one: it takes
- * writes that nobody keeps, or waits for ever for a standby that is its successor now.
+ * libpq itself takes the first one. After a failover that did not stop the old primary, this may be the old primary: it
+ * takes writes that nobody keeps, or waits for ever for a standby that has become its successor.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ enum {
     HOSTS_MAX = 16,
     KEYWORDS_MAX = 24,
     CONNECT_MS_DEFAULT = 5000, /* libpq's connect_timeout does not hold for what is asked at once */
-    OTHERS_MS = 1000,          /* so long the others may take when the first one has answered */
+    OTHERS_MS = 1000,          /* time for the other servers once the first has answered */
     TIMELINE_MS = 1000,
     NAME_BYTES = 256
 };
@@ -77,7 +77,7 @@ static size_t fields(const char *list)
     return count;
 }
 
-/* How many there are; below two, or where we do not understand the list, it is left to libpq. */
+/* Returns the number of hosts. Below two, or for a list that we do not understand, libpq chooses. */
 static size_t hosts_of(const char *dsn, struct host *hosts)
 {
     PQconninfoOption *options = strchr(dsn, '=') || strstr(dsn, "://") ? PQconninfoParse(dsn, NULL) : NULL;
@@ -180,7 +180,7 @@ static void host_refused(struct host *host, const char *why, char *refusals, siz
     host_close(host);
 }
 
-/* One step of each that has something to do. How many are neither open nor closed yet. */
+/* Advances each host that has something to do. Returns how many are neither open nor closed yet. */
 static size_t hosts_step(struct host *hosts, size_t count, int64_t until_ms, char *refusals, size_t bytes)
 {
     struct pollfd fds[HOSTS_MAX];
