@@ -26,12 +26,13 @@
     "'builtin':{'tool':'probe'},'outcome':{'completed':'${ .response.done }','absent':'${ .response.absent }'},"       \
     "'visibility':'1s','give_up_after':'1h'}},"                                                                        \
     "{'name':'judged','builtin':{'tool':'judged'},'effect':'read','outcome':{'completed':'${ .response.ok | . }'}},"   \
+    "{'name':'bent','builtin':{'tool':'bent','at':'${ .args.n | error }'},'effect':'read'},"                           \
     "{'name':'look','builtin':{'tool':'look'},'effect':'read','timeout':'10m'}]"
 #define STEP(saga, tool) "{'name':'" saga "','steps':[{'id':'a','call':'" tool "'}]}"
 /* clang-format off */
 #define ALL \
     "{" TOOLS ",'sagas':[" STEP("look", "look") "," STEP("pay", "pay") "," STEP("ask", "ask") "," \
-    STEP("child", "child") "," STEP("one", "one") "," STEP("one_once", "one_once") "," STEP("judged", "judged") "," \
+    STEP("bent", "bent") "," STEP("child", "child") "," STEP("one", "one") "," STEP("one_once", "one_once") "," STEP("judged", "judged") "," \
     STEP("seen", "seen") "," STEP("rent", "rent") "," \
     "{'name':'undone','steps':[{'id':'a','call':'pay'},{'id':'b','call':'no','after':['a']}]}," \
     "{'name':'returned','steps':[{'id':'a','call':'rent'},{'id':'b','call':'no','after':['a']}]}," \
@@ -584,6 +585,28 @@ static void compensations_keep_to_the_places_of_their_tool(void **state)
     stage_end();
 }
 
+/* Its settings could not be rendered, so that not a byte left: whoever waits gets its place. */
+static void a_call_that_was_never_sent_leaves_its_place_to_who_waits(void **state)
+{
+    struct stage_plan plan = narrow(1);
+    struct saga_id first, bent, looks;
+
+    (void)state;
+    stage_begin(&plan);
+    first = start("pay");
+    (void)stage_until_call("pay");
+    bent = start("bent");
+    looks = start("look");
+    stage_run(500);
+    stage_complete(stage_call("pay"), "{}");
+    stage_complete(stage_until_call("look"), "{}");
+    stage_until_saga(0, first, "completed");
+    stage_until_saga(0, looks, "completed");
+    stage_until_saga(0, bent, "compensated");
+    assert_int_equal(stage_calls("bent"), 0);
+    stage_end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -603,6 +626,7 @@ int main(void)
         cmocka_unit_test(a_service_that_asks_for_a_pause_gets_it),
         cmocka_unit_test(a_permission_that_waited_for_too_long_is_asked_for_again),
         cmocka_unit_test(compensations_keep_to_the_places_of_their_tool),
+        cmocka_unit_test(a_call_that_was_never_sent_leaves_its_place_to_who_waits),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

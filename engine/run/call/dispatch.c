@@ -503,6 +503,7 @@ static void dispatch_advance(struct activity *activity)
                 return;
             }
             call_place_give_back(activity);
+            call_queue_run_soon(activity->engine);
             if (activity->inquiry != INQUIRY_NONE) {
                 precheck_unasked(activity, act->outcome.error, act->outcome.detail);
                 return;
