@@ -2,9 +2,8 @@
 //
 //   node check_openapi.mjs OPENAPI_JSON PROGRAM|dev:SAGAD|URL [TOKEN]
 //
-// PROGRAM serves the API and prints its port; dev:SAGAD is the real service, started as `sagad dev` in a folder of its own; a URL is
-// a service that runs already.
-// ajv comes from npm; tools/test installs it, NODE_MODULES says where.
+// PROGRAM serves the API and prints its port; dev:SAGAD is the real service, started as `sagad dev` in a folder of its
+// own; a URL is a service that runs already. ajv comes from npm; tools/test installs it, NODE_MODULES says where.
 import { spawn } from 'node:child_process'
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -92,11 +91,8 @@ async function ask(method, path, { body, headers = {}, status, raw } = {}) {
   } else if (response.content) {
     if (!response.content[type]) faults.push(`${what}: the type ${type} is not described`)
     else if (type === 'application/json') {
-      hold(
-        `/paths/${escape(found.path)}/${method.toLowerCase()}/responses/${answer.status}/content/${escape(type)}/schema`,
-        JSON.parse(answered),
-        what
-      )
+      const at = `/paths/${escape(found.path)}/${method.toLowerCase()}/responses/${answer.status}`
+      hold(`${at}/content/${escape(type)}/schema`, JSON.parse(answered), what)
     }
   }
   if (operation.requestBody && body !== undefined && answer.ok) {
@@ -248,7 +244,8 @@ async function walkVerdict() {
     key = open.json?.items?.find((item) => item.operation)?.operation
     if (!key) await new Promise((resolve) => setTimeout(resolve, 100))
   }
-  key ??= (await ask('GET', '/v1/operations', { status: 200 })).json?.items?.[0]?.key // the fake engine's questions are about none
+  // The fake engine's questions are about none.
+  key ??= (await ask('GET', '/v1/operations', { status: 200 })).json?.items?.[0]?.key
   const path = `/v1/operations/${key}/resolve`
   await ask('POST', path, { body: { as: 'perhaps', note: 'walk' }, status: 422 })
   await ask('POST', path, { body: { as: 'happened' }, status: 422 })
@@ -541,7 +538,8 @@ async function begin() {
   return `http://127.0.0.1:${port}`
 }
 
-// What a reader of the description needs: where an operation belongs, what it does, and an example of each request and answer that the schema accepts.
+// What a reader of the description needs: where an operation belongs, what it does, and an example of each request and
+// answer that the schema accepts.
 function holdDescription() {
   const tags = new Set(openapi.tags.map((tag) => tag.name))
   const holdExamples = (pointer, content, what) => {

@@ -1,5 +1,5 @@
-// W6: many sagas that sleep. What one in flight holds in memory, what those that sleep hold, and what the engine asks of PostgreSQL while
-// nothing happens. Once a run, on engines and databases of its own.
+// W6: many sagas that sleep. What one in flight holds in memory, what those that sleep hold, and what the engine asks
+// of PostgreSQL while nothing happens. Once a run, on engines and databases of its own.
 import { sleep } from '../lib/world.mjs'
 import { cpuOf } from './gauge.mjs'
 
@@ -13,8 +13,8 @@ async function startSleepers(rig, count) {
   return figures
 }
 
-// What an engine that has worked keeps anyway: connections, buffers, statements, also those of the way that the sleepers come by. Sleepers, because
-// what sagas that ended leave would be used again by those that are counted.
+// What an engine that has worked keeps anyway: connections, buffers, statements, also those of the way that the
+// sleepers come by. Sleepers, because what sagas that ended leave would be used again by those that are counted.
 async function warm(rig) {
   await rig.drive(['--saga', 'bench_w1', '--sagas', '2000', '--concurrency', '64'])
   await startSleepers(rig, 400)

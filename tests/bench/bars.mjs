@@ -1,5 +1,5 @@
-// The table of what must be reached, and what was: a figure for each round out of what that round measured, so that a ratio never compares
-// two moments of the machine.
+// The table of what must be reached, and what was: a figure for each round out of what that round measured, so that a
+// ratio never compares two moments of the machine.
 import { spread } from './statistics.mjs'
 
 const rate = (figures) => figures?.per_second

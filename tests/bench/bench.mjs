@@ -1,4 +1,5 @@
-// The benchmark: sagad beside what PostgreSQL itself does, in interleaved rounds of one run. See README.md for what each figure means.
+// The benchmark: sagad beside what PostgreSQL itself does, in interleaved rounds of one run. See README.md for what
+// each figure means.
 //
 // SAGAD, SAGACTL, SAGAD_LOAD (the driver) and SAGAD_SHOP (the service of W3) name the programs. tools/bench builds
 // them and passes its arguments on.

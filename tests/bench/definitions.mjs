@@ -1,4 +1,5 @@
-// What the workloads run. The tools are `builtin`, so that no step costs more than its turn; those of W3 call the service.
+// What the workloads run. The tools are `builtin`, so that no step costs more than its turn; those of W3 call the
+// service.
 const step = (id, call, n) => ({ id, call, with: { n } })
 
 export const definitions = (servicePort) => {

@@ -48,7 +48,8 @@ export function flame(title, root) {
     const label = fits < 3 ? '' : node.name.length > fits ? `${node.name.slice(0, fits - 1)}…` : node.name
     const share = ((100 * node.samples) / root.samples).toFixed(1)
     boxes.push(
-      `<g><title>${escape(node.name)}: ${share} %, ${node.samples} samples</title><rect x="${x.toFixed(1)}" y="${y}" width="${Math.max(0.3, w - 0.4).toFixed(1)}" height="${rowHeight - 1}" fill="${colour(node.name)}"/>` +
+      `<g><title>${escape(node.name)}: ${share} %, ${node.samples} samples</title><rect x="${x.toFixed(1)}" y="${y}"
+        width="${Math.max(0.3, w - 0.4).toFixed(1)}" height="${rowHeight - 1}" fill="${colour(node.name)}"/>` +
         `${label && `<text x="${(x + 3).toFixed(1)}" y="${y + 12}">${escape(label)}</text>`}</g>`
     )
     let from = x
@@ -58,10 +59,12 @@ export function flame(title, root) {
     }
   }
   draw(root, 0, 0)
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" font-family="monospace" font-size="11">
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}"
+    font-family="monospace" font-size="11">
 <rect width="100%" height="100%" fill="#fff"/>
 <text x="12" y="22" font-family="sans-serif" font-size="16" font-weight="bold">${escape(title)}</text>
-<text x="12" y="40" font-family="sans-serif" font-size="12" fill="#666">${root.samples} samples; as wide as its share, callees on top; hold the pointer over a box</text>
+<text x="12" y="40" font-family="sans-serif" font-size="12" fill="#666">${root.samples} samples; as wide as its share,
+callees on top; hold the pointer over a box</text>
 ${boxes.join('\n')}
 </svg>
 `

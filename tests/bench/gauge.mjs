@@ -1,5 +1,5 @@
-// What a stretch of work cost: processor time of the engine and of PostgreSQL, transactions that wrote, WAL, rows, turns, memory. Counted from
-// outside where it can be: by the kernel and by PostgreSQL.
+// What a stretch of work cost: processor time of the engine and of PostgreSQL, transactions that wrote, WAL, rows,
+// turns, memory. Counted from outside where it can be: by the kernel and by PostgreSQL.
 import { execFileSync } from 'node:child_process'
 import { readFileSync, readdirSync } from 'node:fs'
 import { sleep } from '../lib/world.mjs'
@@ -55,12 +55,14 @@ export class Gauge {
     this.patience = Math.min(11, 2 * round) // a trial of the bench itself need not wait for all
   }
 
-  // Sessions of PostgreSQL tell of their rows with a delay, of 10 s when they are idle. One log row is one turn: that says when all is told.
+  // Sessions of PostgreSQL tell of their rows with a delay, of 10 s when they are idle. One log row is one turn: that
+  // says when all is told.
   async rowsTold() {
     const read = () => {
       const [all, logs] = this.rig
         .sql(
-          `select coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0), coalesce(sum(n_tup_ins) filter (where relname like 'log%'), 0)
+          `select coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0), coalesce(sum(n_tup_ins) filter 
+            (where relname like 'log%'), 0)
         from pg_stat_user_tables where schemaname = 'sagad'`
         )
         .split('|')

@@ -1,5 +1,6 @@
-// SIGKILL with many unfinished sagas, each with a call under way or in line for it: how long until the next engine makes its first call, and until
-// all are there again. Counted from the moment at which it owns shards: before that the lease of the dead one runs out, which is a setting. Once a run.
+// SIGKILL with many unfinished sagas, each with a call under way or in line for it: how long until the next engine
+// makes its first call, and until all are there again. Counted from the moment at which it owns shards: before that the
+// lease of the dead one runs out, which is a setting. Once a run.
 import { sleep } from '../lib/world.mjs'
 
 // The calls are timers of the engine itself, so that nobody else's speed is in this.

@@ -15,7 +15,8 @@ const text = (x, y, what, more = '') => `<text x="${x.toFixed(1)}" y="${y.toFixe
 const box = (x, y, w, h, fill) =>
   `<rect x="${x.toFixed(1)}" y="${y.toFixed(1)}" width="${Math.max(0, w).toFixed(1)}" height="${h}" fill="${fill}"/>`
 const line = (x1, y1, x2, y2, more = '') =>
-  `<line x1="${x1.toFixed(1)}" y1="${y1.toFixed(1)}" x2="${x2.toFixed(1)}" y2="${y2.toFixed(1)}" stroke="#333" ${more}/>`
+  `<line x1="${x1.toFixed(1)}" y1="${y1.toFixed(1)}" x2="${x2.toFixed(1)}" y2="${y2.toFixed(1)}" stroke="#333"
+    ${more}/>`
 
 function picture(title, subtitle, rows, draw) {
   const height = top + rows.length * rowHeight + 24
@@ -23,7 +24,8 @@ function picture(title, subtitle, rows, draw) {
     const y = top + index * rowHeight
     return text(left - 10, y + 17, row.name, 'text-anchor="end"') + draw(row, y)
   })
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" font-family="sans-serif" font-size="12">
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}"
+    font-family="sans-serif" font-size="12">
 <rect width="100%" height="100%" fill="#fff"/>
 ${text(16, 24, title, 'font-size="16" font-weight="bold"')}
 ${text(16, 44, subtitle, 'fill="#666"')}
@@ -99,14 +101,16 @@ function latencies(result) {
   const at = scale(rows.flatMap((row) => [of(row, 'p50'), of(row, 'p99')]))
   return picture(
     'Latency, ms',
-    'p50, p95, p99, medians of the rounds, logarithmic. Only the open loop says what a client sees who does not wait for the service',
+    'p50, p95, p99, medians of the rounds, logarithmic. Only the open loop says what a client sees who does not ' +
+      'wait for the service',
     rows,
     (row, y) =>
       line(at(of(row, 'p50')), y + 12, at(of(row, 'p99')), y + 12) +
       ['p50', 'p95', 'p99']
         .map(
           (part, index) =>
-            `<circle cx="${at(of(row, part)).toFixed(1)}" cy="${y + 12}" r="5" fill="${['#4a7fb5', '#e0a030', '#c0504d'][index]}"/>`
+            `<circle cx="${at(of(row, part)).toFixed(1)}" cy="${y + 12}" r="5"
+              fill="${['#4a7fb5', '#e0a030', '#c0504d'][index]}"/>`
         )
         .join('') +
       text(

@@ -1,5 +1,5 @@
-// Where the time goes, not how much there is: flame graphs of sagad by perf, and what each statement costs PostgreSQL by
-// pg_stat_statements. Beside the measurements and after them, because both cost time themselves.
+// Where the time goes, not how much there is: flame graphs of sagad by perf, and what each statement costs PostgreSQL
+// by pg_stat_statements. Beside the measurements and after them, because both cost time themselves.
 import { spawnSync } from 'node:child_process'
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,8 +15,10 @@ export const profileSettings = [
 
 const statements = (
   sagas
-) => `select round((total_exec_time * 1000 / ${sagas})::numeric, 2), round(rows::numeric / ${sagas}, 2), calls, round(wal_bytes / ${sagas}),
-  left(regexp_replace(query, '\\s+', ' ', 'g'), 90) from pg_stat_statements where query !~ 'pg_stat_' order by total_exec_time desc limit 15`
+) => `select round((total_exec_time * 1000 / ${sagas})::numeric, 2), round(rows::numeric / ${sagas}, 2), calls,
+  round(wal_bytes / ${sagas}),
+  left(regexp_replace(query, '\\s+', ' ', 'g'), 90) from pg_stat_statements where query !~ 'pg_stat_' order by
+  total_exec_time desc limit 15`
 
 async function profileOf(rig, { id, name, args }, seconds, folder) {
   const data = join(folder, `${id}.perf`)
@@ -41,14 +43,18 @@ async function profileOf(rig, { id, name, args }, seconds, folder) {
   const end = await recorder.ended
   if (end.code !== 0)
     throw new Error(
-      `perf ended with ${end.code ?? end.signal}: is it installed, and may it be used here (kernel.perf_event_paranoid)?`
+      `perf ended with ${end.code ?? end.signal}: is it installed, and may it be used here ` +
+        `(kernel.perf_event_paranoid)?`
     )
   const told = spawnSync('perf', ['script', '-F', 'ip,sym', '-i', data], { encoding: 'utf8', maxBuffer: 1 << 30 })
   if (told.status !== 0) throw new Error(`perf script: ${told.stderr}`)
   rmSync(data)
   writeFileSync(join(folder, `flame-${id}.svg`), flame(`sagad: ${name}`, tree(told.stdout)))
   const sagas = Math.max(1, Math.round(figures.sagas_per_second * seconds))
-  return `${name}: for each saga us, rows, calls in all, WAL bytes, statement\n${rig.sql(statements(sagas)).replaceAll('|', '\t')}\n`
+  return (
+    `${name}: for each saga us, rows, calls in all, WAL bytes, ` +
+    `statement\n${rig.sql(statements(sagas)).replaceAll('|', '\t')}\n`
+  )
 }
 
 export async function profile(rig, seconds, folder) {

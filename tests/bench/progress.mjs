@@ -1,4 +1,5 @@
-// What is going on, on stderr: one line that is written over on a terminal, a line for each measurement elsewhere. Colour on terminals only.
+// What is going on, on stderr: one line that is written over on a terminal, a line for each measurement elsewhere.
+// Colour on terminals only.
 const terminal = process.stderr.isTTY && process.env.TERM !== 'dumb'
 const colours = terminal && !process.env.NO_COLOR
 const paint = (code, text) => (colours ? `\x1b[${code}m${text}\x1b[0m` : text)

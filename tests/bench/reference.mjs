@@ -1,5 +1,5 @@
-// What PostgreSQL itself does here, by pgbench in a database of its own: (i) a step as engines usually write it, five statements in a transaction;
-// (ii) rows by INSERT ... SELECT; (iii) commits of one row.
+// What PostgreSQL itself does here, by pgbench in a database of its own: (i) a step as engines usually write it, five
+// statements in a transaction; (ii) rows by INSERT ... SELECT; (iii) commits of one row.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -33,8 +33,10 @@ export class Reference {
     this.sql(
       `create table saga(id bigint primary key, status int not null, updated_at timestamptz not null)`,
       `insert into saga select i, 0, now() from generate_series(1, ${sagas}) i`,
-      'create table operation(id bigint generated always as identity primary key, saga bigint not null, status int not null, payload text not null)',
-      'create table event(id bigint generated always as identity primary key, saga bigint not null, kind int not null, payload text not null)',
+      'create table operation(id bigint generated always as identity primary key, saga bigint not null, status ' +
+        'int not null, payload text not null)',
+      'create table event(id bigint generated always as identity primary key, saga bigint not null, kind int ' +
+        'not null, payload text not null)',
       'create table raw_row(id bigint primary key, kind int not null, payload text not null)',
       'create table committed(kind int not null, payload text not null)',
       'vacuum analyze'

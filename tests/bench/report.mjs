@@ -44,7 +44,8 @@ export function report(result) {
   const { measures, bars, machine, options } = result
   const { naive_clients: clients } = result.reference
   console.log(
-    `${options.rounds} rounds of ${options.round} s, interleaved; medians and their ranges. ${machine.cores} cores, PostgreSQL ${machine.postgres}, ${machine.sagad}; ` +
+    `${options.rounds} rounds of ${options.round} s, interleaved; medians and their ranges. ${machine.cores} ` +
+      `cores, PostgreSQL ${machine.postgres}, ${machine.sagad}; ` +
       `(i) is fastest with ${clients} clients.`
   )
   print(
@@ -100,21 +101,25 @@ export function report(result) {
   const { in_flight: held, parked } = result.once.asleep ?? {}
   if (parked) {
     console.log(
-      `\n${paint(1, 'W6')} ${held.sagas.toLocaleString('en')} in flight hold ${short(held.bytes_per_saga / 1024)} KiB each; ${parked.sagas.toLocaleString('en')} asleep: ` +
-        `${short(parked.asleep_mib)} MiB, empty ${short(parked.empty_mib)}; parked ${short(parked.parked_after_seconds)} s after the last start; ` +
+      `\n${paint(1, 'W6')} ${held.sagas.toLocaleString('en')} in flight hold ` +
+        `${short(held.bytes_per_saga / 1024)} KiB each; ${parked.sagas.toLocaleString('en')} asleep: ` +
+        `${short(parked.asleep_mib)} MiB, empty ${short(parked.empty_mib)}; parked ` +
+        `${short(parked.parked_after_seconds)} s after the last start; ` +
         `idle: ${short(parked.transactions_a_minute)} transactions a minute, ${short(parked.cpu_percent)} % of a core`
     )
   }
   const { grown, killed } = result.once
   if (grown) {
     console.log(
-      `\n${paint(1, 'W1')} over ${grown.sagas.toLocaleString('en')} ended sagas against empty tables, sagas a second: ` +
+      `\n${paint(1, 'W1')} over ${grown.sagas.toLocaleString('en')} ended sagas against empty tables, sagas a ` +
+        `second: ` +
         grown.pairs.map(({ full, empty }) => `${short(full)} / ${short(empty)}`).join(', ')
     )
   }
   if (killed) {
     console.log(
-      `\n${paint(1, 'SIGKILL')} with ${killed.sagas.toLocaleString('en')} unfinished sagas: shards owned ${short(killed.owned_seconds)} s after it, the first call ${short(killed.first_call_seconds)} s later, ` +
+      `\n${paint(1, 'SIGKILL')} with ${killed.sagas.toLocaleString('en')} unfinished sagas: shards owned ` +
+        `${short(killed.owned_seconds)} s after it, the first call ${short(killed.first_call_seconds)} s later, ` +
         `all under way ${short(killed.all_seconds)} s later`
     )
   }

@@ -1,5 +1,5 @@
-// What is measured and who measures: a private PostgreSQL that keeps its promises, sagad, the service that W3 calls, and the load driver
-// (`bench-load`). All of them share this machine, as the references do.
+// What is measured and who measures: a private PostgreSQL that keeps its promises, sagad, the service that W3 calls,
+// and the load driver (`bench-load`). All of them share this machine, as the references do.
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { cpus, release, totalmem } from 'node:os'
@@ -7,7 +7,8 @@ import { resolve } from 'node:path'
 import { World, freePort, sleep } from '../lib/world.mjs'
 import { definitions } from './definitions.mjs'
 
-// PostgreSQL with room, so that neither side is measured while it waits for a checkpoint; the same for sagad and the references.
+// PostgreSQL with room, so that neither side is measured while it waits for a checkpoint; the same for sagad and the
+// references.
 const postgresSettings = {
   fsync: 'on',
   synchronous_commit: 'on',
@@ -41,8 +42,9 @@ export class Rig extends World {
     this.batches = probe.status !== 404 && probe.status !== 405
   }
 
-  // A database that has run for a while takes the old files of its log anew; a fresh one fills each with zeros first, and all wait for that
-  // file, some 50 ms twice a second. From the checkpoint on there are as many as were filled here.
+  // A database that has run for a while takes the old files of its log anew; a fresh one fills each with zeros first,
+  // and all wait for that file, some 50 ms twice a second. From the checkpoint on there are as many as were filled
+  // here.
   makeRoom(megabytes) {
     this.sql(
       `select count(pg_logical_emit_message(false, 'room', repeat('x', 1000000))) from generate_series(1, ${megabytes})`
@@ -80,7 +82,8 @@ export class Rig extends World {
     ])
   }
 
-  // Runs `work` with the port of a second engine that has its share of the shards; afterwards the first one has all of them again.
+  // Runs `work` with the port of a second engine that has its share of the shards; afterwards the first one has all of
+  // them again.
   async withSecondEngine(work) {
     const port = await freePort()
     const { sagad_shards_owned: shards } = await this.metrics()

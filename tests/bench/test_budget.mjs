@@ -1,11 +1,12 @@
-// What a saga may cost: statements, transactions, rows and WAL in PostgreSQL, turns and allocations in the engine. The figures stand in budget.json; none
-// may be above it, and one that is far below is told, so that the budget follows. They are counts and no times: a slow or busy machine has the same ones.
+// What a saga may cost: statements, transactions, rows and WAL in PostgreSQL, turns and allocations in the engine. The
+// figures stand in budget.json; none may be above it, and one that is far below is told, so that the budget follows.
+// They are counts and no times: a slow or busy machine has the same ones.
 //
-//     node tests/bench/test_budget.mjs --write           writes budget.json anew, with some air over what is measured here
+//     node tests/bench/test_budget.mjs --write           writes budget.json anew, a little over what is measured here
 //
-// (run like any test of the whole, with SAGAD, SAGACTL, SAGAD_LOAD, SAGAD_SHOP and SAGAD_MALLOC_COUNT). full_page_writes is off here and nothing is vacuumed: how
-// many pages are written whole depends on when the last checkpoint was, and not on what the engine does. fsync is off as well, since no
-// figure depends on it.
+// (run like any test of the whole, with SAGAD, SAGACTL, SAGAD_LOAD, SAGAD_SHOP and SAGAD_MALLOC_COUNT).
+// full_page_writes is off here and nothing is vacuumed: how many pages are written whole depends on when the last
+// checkpoint was, and not on what the engine does. fsync is off as well, since no figure depends on it.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { World, expect, freePort, promise, root, run, sleep } from '../lib/world.mjs'
@@ -24,8 +25,9 @@ const postgresSettings = [
   'shared_buffers=256MB'
 ]
 
-// How far a budget lies above what was measured when it was written. What is counted alike in every run has little air; WAL has more, since pages split
-// where random keys fall. How many turns share a commit depends on how fast commits are, and that has much.
+// How far a budget lies above what was measured when it was written. What is counted alike in every run has little air;
+// WAL has more, since pages split where random keys fall. How many turns share a commit depends on how fast commits
+// are, and that has much.
 const air = {
   turns: 1,
   statements: 1.01,
@@ -129,7 +131,8 @@ class Budget extends World {
     const mallocsThen = this.mallocs()
     const end = this.sql('select pg_current_wal_insert_lsn()')
     const [statements, reads] = this.sql(
-      `select coalesce(sum(calls) filter (where wal_records > 0), 0), coalesce(sum(calls) filter (where wal_records = 0), 0)
+      `select coalesce(sum(calls) filter (where wal_records > 0), 0), coalesce(sum(calls) filter 
+        (where wal_records = 0), 0)
       from pg_stat_statements where userid = 'engine'::regrole`
     )
       .split('|')
@@ -259,7 +262,8 @@ function budgetOf(workload, figures) {
 // A line a workload, so that a change of it is a line.
 function writeBudget(measured) {
   const line = (workload) =>
-    `  ${JSON.stringify(workload.id)}: ${JSON.stringify(budgetOf(workload, measured[workload.id])).replace(/([,:])/g, '$1 ')}`
+    `  ${JSON.stringify(workload.id)}: ` +
+    `${JSON.stringify(budgetOf(workload, measured[workload.id])).replace(/([,:])/g, '$1 ')}`
   writeFileSync(file, `{\n${workloads.map(line).join(',\n')}\n}\n`)
 }
 
@@ -303,9 +307,11 @@ await run(world, async () => {
       await world.open()
       for (const { id, count, warm = 20, work } of workloads) {
         await work(warm)
-        // A machine that stands still for a moment only ever adds: a timer that fires in between, a turn that is made again. The least of six counts.
+        // A machine that stands still for a moment only ever adds: a timer that fires in between, a turn that is made
+        // again. The least of six counts.
         for (let take = 0; take < 6 && (take === 0 || aboveBudget(measured[id], allowed[id]).length > 0); take++) {
-          measured[id] = least(measured[id], await world.costOf(id === 'call' ? count + take : count, work)) // a call that was made is a repeat
+          // A call that was made is a repeat.
+          measured[id] = least(measured[id], await world.costOf(id === 'call' ? count + take : count, work))
         }
       }
       if (write) writeBudget(measured)
@@ -331,7 +337,8 @@ await run(world, async () => {
       // Held against what was measured when the budget was written.
       if (most >= 0.2 && measured[id]?.[figure] < (0.8 * most) / airFor(workload, figure)) {
         console.log(
-          `# ${id}: ${figure} is ${shown(measured[id][figure])}, far below ${shown(most)} in tests/bench/budget.json: tighten it with node tests/bench/test_budget.mjs --write`
+          `# ${id}: ${figure} is ${shown(measured[id][figure])}, far below ${shown(most)} in ` +
+            `tests/bench/budget.json: tighten it with node tests/bench/test_budget.mjs --write`
         )
       }
     }

@@ -1,9 +1,9 @@
-// What one round measures, in its order: each workload near the reference that it is held against. A measurement gives figures of which
-// `per_second` (of what: `of`) is the first to look at.
+// What one round measures, in its order: each workload near the reference that it is held against. A measurement gives
+// figures of which `per_second` (of what: `of`) is the first to look at.
 import { sleep } from '../lib/world.mjs'
 
-// Durable changes of one saga, as any engine has to make them: its start, each outcome, its end. Fewer rows for them are our advantage and
-// no fewer transitions.
+// Durable changes of one saga, as any engine has to make them: its start, each outcome, its end. Fewer rows for them
+// are our advantage and no fewer transitions.
 export const transitions = { bench_w1: 4, bench_gone: 4, bench_w2: 6, bench_w3: 4 }
 
 const batchConnections = 4
@@ -106,8 +106,8 @@ async function duplicates({ rig, seconds }) {
   }
 }
 
-// W1 that is kept, before and after W1 whose retention is over after two seconds: what removing the ended ones takes of the rate, whichever way
-// the machine drifts. What is left of them at the end goes before anybody else is measured.
+// W1 that is kept, before and after W1 whose retention is over after two seconds: what removing the ended ones takes of
+// the rate, whichever way the machine drifts. What is left of them at the end goes before anybody else is measured.
 async function forgotten(context) {
   const { rig, seconds } = context
   const half = Math.max(1, Math.round(seconds / 2))
@@ -150,7 +150,8 @@ async function forgotten(context) {
 
 const hundred = JSON.stringify({ items: Array.from({ length: 100 }, (_, i) => i) })
 
-// workload: what --workloads chooses by; `ref` are always there. With `batches: true` it needs POST /v1/sagas/batch; `unless` gives way to it.
+// workload: what --workloads chooses by; `ref` are always there. With `batches: true` it needs POST /v1/sagas/batch;
+// `unless` gives way to it.
 export function measurements({ rig, reference: measured }) {
   const ref = (name, clients) => reference(name, clients)({ reference: measured })
   const all = [

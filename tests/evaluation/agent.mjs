@@ -1,6 +1,7 @@
-// A scripted agent that serves one wish as agents do: it starts over from step 1, says the same in other words, calls again what it has
-// done, sends helpers after the same duty, hangs up, clicks twice, crashes and comes back with nothing but a name, or never comes back.
-// What it decides comes from the wish; only when it gets to it depends on the world.
+// A scripted agent that serves one wish as agents do: it starts over from step 1, says the same in other words, calls
+// again what it has done, sends helpers after the same duty, hangs up, clicks twice, crashes and comes back with
+// nothing but a name, or never comes back. What it decides comes from the wish; only when it gets to it depends on the
+// world.
 import { paraphrase } from './wish.mjs'
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
@@ -10,7 +11,8 @@ class Crash extends Error {}
 class Stuck extends Error {}
 
 export class Journey {
-  // `patience` in ms: how long after its start a wish may take before it counts as stranded. `wait` is how long a call is waited for.
+  // `patience` in ms: how long after its start a wish may take before it counts as stranded. `wait` is how long a call
+  // is waited for.
   constructor(wish, { agent, operator, patience = 180000, wait = '5s', suspended = () => {} }) {
     this.wish = wish
     this.agent = agent
@@ -193,7 +195,8 @@ export class Journey {
     )
   }
 
-  // Heard to the end, in the same sense each time: one that does not get on. A registry stops it; polling for news it lets alone.
+  // Heard to the end, in the same sense each time: one that does not get on. A registry stops it; polling for news it
+  // lets alone.
   async circle(step, label, rounds) {
     const args = paraphrase(step.args, this.wish.luck, false)
     const body = {

@@ -1,5 +1,5 @@
-// How an agent talks to sagad, and how badly: it may hang up as soon as it has spoken, lose patience, or be cut off in the middle of
-// the answer. Whatever it does not hear in full is lost; the operation goes on without it.
+// How an agent talks to sagad, and how badly: it may hang up as soon as it has spoken, lose patience, or be cut off in
+// the middle of the answer. Whatever it does not hear in full is lost; the operation goes on without it.
 import { Agent, request } from 'node:http'
 
 export class Client {

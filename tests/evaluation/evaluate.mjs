@@ -1,12 +1,12 @@
-// The evaluation: scripted agents that err in every way agents err, against a shop that errs in every way services err, while sagad is
-// killed at random. Afterwards the shop's own ledger says what happened: for each wish exactly one effect of each kind when it ended
-// completed, nothing when it was undone, and how many needed a person.
+// The evaluation: scripted agents that err in every way agents err, against a shop that errs in every way services err,
+// while sagad is killed at random. Afterwards the shop's own ledger says what happened: for each wish exactly one
+// effect of each kind when it ended completed, nothing when it was undone, and how many needed a person.
 //
-//   evaluate.mjs [--shop keys|ignores-keys|blind|all] [--runs N] [--seed N] [--agents N] [--engines N] [--chaos PERCENT]
-//                [--no-kills] [--first N] [--patience SECONDS] [--json FILE]
+//   evaluate.mjs [--shop keys|ignores-keys|blind|all] [--runs N] [--seed N] [--agents N] [--engines N]
+//                [--chaos PERCENT] [--no-kills] [--first N] [--patience SECONDS] [--json FILE]
 //
-// --seed makes the same agents again; with --first and --runs 1 a single one of them. SAGAD, SAGACTL and SAGAD_SHOP name the programs;
-// tools/evaluate builds them. Exits 0 when every wish came out right, else 1 with the evidence.
+// --seed makes the same agents again; with --first and --runs 1 a single one of them. SAGAD, SAGACTL and SAGAD_SHOP
+// name the programs; tools/evaluate builds them. Exits 0 when every wish came out right, else 1 with the evidence.
 import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
@@ -18,7 +18,8 @@ import { Trial } from './trial.mjs'
 import { shops } from './wish.mjs'
 
 const usage =
-  'usage: evaluate [--shop keys|ignores-keys|blind|all] [--runs N] [--seed N] [--agents N] [--engines N] [--chaos PERCENT] [--no-kills] [--first N] [--patience SECONDS] [--json FILE]'
+  'usage: evaluate [--shop keys|ignores-keys|blind|all] [--runs N] [--seed N] [--agents N] [--engines N] ' +
+  '[--chaos PERCENT] [--no-kills] [--first N] [--patience SECONDS] [--json FILE]'
 
 function options() {
   try {
@@ -66,7 +67,8 @@ function options() {
   }
 }
 
-// What goes wrong at the shop, by weight. Waits are longer than a restart of sagad, and shorter than the tools' `visibility`.
+// What goes wrong at the shop, by weight. Waits are longer than a restart of sagad, and shorter than the tools'
+// `visibility`.
 const modes = {
   'reset-after-effect': 6,
   'reset-before-effect': 4,
@@ -155,7 +157,9 @@ function progress(trial, began, total) {
     () => {
       const seconds = (Date.now() - began) / 1000
       const ended = trial.journeys.filter((journey) => journey.ended).length
-      const line = `${ended}/${total} wishes, ${trial.journeys.length - ended} under way, ${(ended / seconds).toFixed(1)} a second`
+      const line =
+        `${ended}/${total} wishes, ${trial.journeys.length - ended} under way, ${(ended / seconds).toFixed(1)} a ` +
+        `second`
       if (terminal) process.stderr.write(`\r\x1b[K  ${line}`)
       else if (seconds - last >= 10) {
         last = seconds
@@ -242,6 +246,8 @@ async function foldsAgain(world) {
     : [`sagactl replay --all ended with ${replay.status}: ${replay.stdout.slice(-800)} ${replay.stderr.slice(-400)}`]
 }
 
+const toldAs = ({ step, key, result, replayed }) => `${step} ${key} ${result}${replayed ? ' (replayed)' : ''}`
+
 async function evidence(trial, books, client, faults, wanted, shop, world) {
   for (const fault of faults) console.log(`\nWRONG ${fault}`)
   for (const { journey, request, what } of trial.verdicts.slice(0, 12)) {
@@ -249,16 +255,14 @@ async function evidence(trial, books, client, faults, wanted, shop, world) {
     for (const sentence of what) console.log(`  - ${sentence}`)
     if (journey) {
       const { luck, ...wish } = journey.wish
+      const { last, seen, signed, person } = journey
       console.log(
-        `  again: evaluate --shop ${shop} --seed ${wanted.seed} --first ${wish.number} --runs 1 --engines ${wanted.engines}`
+        `  again: evaluate --shop ${shop} --seed ${wanted.seed} --first ${wish.number} --runs 1 --engines ` +
+          `${wanted.engines}`
       )
       console.log(`  wish: ${JSON.stringify(wish)}`)
-      console.log(
-        `  agent: ${JSON.stringify({ last: journey.last, seen: journey.seen, signed: journey.signed, person: journey.person })}`
-      )
-      console.log(
-        `  told: ${journey.answers.map((answer) => `${answer.step} ${answer.key} ${answer.result}${answer.replayed ? ' (replayed)' : ''}`).join('\n        ')}`
-      )
+      console.log(`  agent: ${JSON.stringify({ last, seen, signed, person })}`)
+      console.log(`  told: ${journey.answers.map(toldAs).join('\n        ')}`)
     }
     for (const line of books.byRequest.get(request) ?? []) console.log(`  ledger: ${JSON.stringify(line)}`)
     const saga = journey?.id ?? journey?.final?.operations?.[0]?.saga
@@ -317,7 +321,8 @@ function table(results) {
 
 const wanted = options()
 console.log(
-  `# seed ${wanted.seed}, ${wanted.runs} wishes for each shop, ${wanted.agents} agents at once, ${wanted.engines} engines, ${wanted.kills ? 'killed at random' : 'not killed'}, chaos ${wanted.chaos} %`
+  `# seed ${wanted.seed}, ${wanted.runs} wishes for each shop, ${wanted.agents} agents at once, ` +
+    `${wanted.engines} engines, ${wanted.kills ? 'killed at random' : 'not killed'}, chaos ${wanted.chaos} %`
 )
 const results = []
 let broken

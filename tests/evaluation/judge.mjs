@@ -1,4 +1,5 @@
-// The judge. It believes the shop's ledger, and holds what agents were told and what the API shows in the end against it.
+// The judge. It believes the shop's ledger, and holds what agents were told and what the API shows in the end against
+// it.
 import { closeSync, existsSync, openSync, readSync } from 'node:fs'
 
 const undoes = { release: 'reserve', refund: 'charge', untag: 'tag' }
@@ -179,7 +180,8 @@ function judgeOperations(journey, tally, books, faults) {
     const made = final.operations.length
     if (exactly ? made !== 2 : made < 1 || made > 1 + journey.signed) {
       faults.push(
-        `${journey.signed} times signed off (${journey.signedForSure} acknowledged), and ${made} operations with ${standing} effects`
+        `${journey.signed} times signed off (${journey.signedForSure} acknowledged), and ${made} operations ` +
+          `with ${standing} effects`
       )
     }
   }

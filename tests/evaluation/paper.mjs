@@ -1,5 +1,6 @@
-// A registry of paper: the API of sagad as agents see it, in memory, without a log, without crashes. It is there to try the scripted
-// agent and the judge. Each of its `bugs` breaks one promise, and the evaluation must find every one of them.
+// A registry of paper: the API of sagad as agents see it, in memory, without a log, without crashes. It is there to try
+// the scripted agent and the judge. Each of its `bugs` breaks one promise, and the evaluation must find every one of
+// them.
 import { createServer } from 'node:http'
 import { createHash } from 'node:crypto'
 

@@ -1,9 +1,10 @@
-// The person behind the operator's token: settles what nobody else can, as somebody does who looks into the shop's books, and lets
-// suspended agents go on. Everything that came to this person is counted and published.
+// The person behind the operator's token: settles what nobody else can, as somebody does who looks into the shop's
+// books, and lets suspended agents go on. Everything that came to this person is counted and published.
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 
 export class Person {
-  // `met(item, run)` is called for each escalation that comes up. `quiet` ms after it was opened no call of it can be on its way any more.
+  // `met(item, run)` is called for each escalation that comes up. `quiet` ms after it was opened no call of it can be
+  // on its way any more.
   constructor(client, books, { quiet = 3000, met = () => {} } = {}) {
     this.client = client
     this.books = books
@@ -69,7 +70,8 @@ export class Person {
         if (answer.status === 200) this.verdicts++
         else
           this.faults.push(
-            `the verdict ${JSON.stringify(decision)} on ${JSON.stringify(item).slice(0, 300)} was answered with ${answer.status}: ${answer.text?.slice(0, 300)}`
+            `the verdict ${JSON.stringify(decision)} on ${JSON.stringify(item).slice(0, 300)} was answered with ` +
+              `${answer.status}: ${answer.text?.slice(0, 300)}`
           )
       })
     )

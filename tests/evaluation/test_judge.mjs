@@ -1,5 +1,5 @@
-// The evaluation is itself evaluated: with an honest registry of paper the judge has nothing to say, and each planted bug of it is found.
-// Then somebody goes behind the registry's back, straight to the shop, and the judge sees that too.
+// The evaluation is itself evaluated: with an honest registry of paper the judge has nothing to say, and each planted
+// bug of it is found. Then somebody goes behind the registry's back, straight to the shop, and the judge sees that too.
 import { World, expect, promise, quick, run, sleep } from '../lib/world.mjs'
 import { Client } from './client.mjs'
 import { Books } from './judge.mjs'
@@ -23,7 +23,8 @@ const chaos = {
     redelivered: 2
   }
 }
-const tries = quick ? [40, 150, 400] : [150, 400] // wishes: a bug strikes some of them, and one that strikes few needs more
+// Wishes: a bug strikes some of them, and one that strikes few needs more.
+const tries = quick ? [40, 150, 400] : [150, 400]
 const seed = Number(process.env.SAGAD_TEST_SEED ?? 7)
 
 await run(new World(), async (world) => {

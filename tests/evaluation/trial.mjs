@@ -4,7 +4,8 @@ import { judgeAll } from './judge.mjs'
 import { wishOf } from './wish.mjs'
 
 export class Trial {
-  // `agent` and `operator` are clients. `before(wish)` prepares the world for a wish. `each` is called when a wish has ended.
+  // `agent` and `operator` are clients. `before(wish)` prepares the world for a wish. `each` is called when a wish has
+  // ended.
   constructor({
     seed,
     runs,

@@ -1,5 +1,5 @@
-// What a user wants, and what the agent that serves it will do wrong. All of it comes from the seed and the number of the wish, nothing
-// from timing: the same seed makes the same agents.
+// What a user wants, and what the agent that serves it will do wrong. All of it comes from the seed and the number of
+// the wish, nothing from timing: the same seed makes the same agents.
 
 // A number in [0, 1) for each label, and always the same one.
 export function luckOf(seed, number) {
@@ -110,7 +110,8 @@ export function wishOf(seed, number, shop) {
       ...(luck('track') < 0.15 ? [steps.track] : []),
       steps.mail
     ]
-    wish.fate = pick(luck('fate'), { complete: 68, abort: 18, vanish: 8, torn: 6 }) // torn: completes and aborts at once
+    // Torn: completes and aborts at once.
+    wish.fate = pick(luck('fate'), { complete: 68, abort: 18, vanish: 8, torn: 6 })
     wish.turnsBackAt = Math.floor(luck('turns back') * wish.steps.length) // abort, vanish: before this step
     wish.deadline = wish.fate === 'vanish' ? '4s' : '300s'
   } else {
@@ -122,8 +123,8 @@ export function wishOf(seed, number, shop) {
   return wish
 }
 
-// The same arguments as JSON text, said in another way: members in another order, 10 as 10.0 or 1e1, the currency in small letters,
-// another memo, another time. Nothing material differs. Without `drift` even the fingerprint stays.
+// The same arguments as JSON text, said in another way: members in another order, 10 as 10.0 or 1e1, the currency in
+// small letters, another memo, another time. Nothing material differs. Without `drift` even the fingerprint stays.
 export function paraphrase(args, luck, drift) {
   const said = { ...args, asked_at: String(luck('asked at')) }
   if (args.memo === undefined) delete said.asked_at // a tool that knows no such member

@@ -1,7 +1,8 @@
-// The campaign against real processes: engines, PostgreSQL and the shop, and all that can go wrong between them. See tests/fault/README.md.
+// The campaign against real processes: engines, PostgreSQL and the shop, and all that can go wrong between them. See
+// tests/fault/README.md.
 //
-//   node tests/fault/campaign.mjs [--faults kill,stop,...] [--minutes N | --count kill=2000,stop=200,...] [--sagas N] [--seed N] [--json FILE]
-//                                 [--engines N] [--rate N] [--round SECONDS] [--list]
+//   node tests/fault/campaign.mjs [--faults kill,stop,...] [--minutes N | --count kill=2000,stop=200,...] [--sagas N]
+//                                 [--seed N] [--json FILE] [--engines N] [--rate N] [--round SECONDS] [--list]
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { randomFrom } from '../lib/load.mjs'

@@ -1,5 +1,6 @@
-// Failovers of each kind, one after the other, with starts under way: thirty of each in the long form, one in the short form. What was acknowledged
-// stays, but for what an asynchronous standby never got; and no call of a tool that may be called once leaves twice.
+// Failovers of each kind, one after the other, with starts under way: thirty of each in the long form, one in the short
+// form. What was acknowledged stays, but for what an asynchronous standby never got; and no call of a tool that may be
+// called once leaves twice.
 import { createServer } from 'node:http'
 import { Pair } from '../lib/pair.mjs'
 import { expect, expectEqual, freePort, promise, quick, run, sleep } from '../lib/world.mjs'

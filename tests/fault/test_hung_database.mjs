@@ -1,5 +1,6 @@
-// A PostgreSQL that hangs answers nothing, and TCP does not tell: what it gets is acknowledged by its kernel. So is one that waits for a standby which is
-// its successor by now. Neither may look like a database that works: a connection without an answer within the lease is given up.
+// A PostgreSQL that hangs answers nothing, and TCP does not tell: what it gets is acknowledged by its kernel. So is one
+// that waits for a standby which is its successor by now. Neither may look like a database that works: a connection
+// without an answer within the lease is given up.
 import { Pair } from '../lib/pair.mjs'
 import { expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
 
@@ -16,7 +17,8 @@ await run(world, async () => {
   const kept = (await start('kept')).json.id
 
   await promise(
-    'a database that hangs: not ready within a lease and a half, with a reason; new work, reads and what waits are 503; and it goes on afterwards',
+    'a database that hangs: not ready within a lease and a half, with a reason; new work, reads and what waits ' +
+      'are 503; and it goes on afterwards',
     async () => {
       await sleep(lease) // a whole lease, so that what follows is not the beginning
       const waiting = []
@@ -69,7 +71,8 @@ await run(world, async () => {
   )
 
   await promise(
-    'commits that do not wait for the standby that is named are refused at the start; a standby that nobody waits for is told of',
+    'commits that do not wait for the standby that is named are refused at the start; a standby that nobody ' +
+      'waits for is told of',
     async () => {
       for (const value of ['local', 'remote_write']) {
         world.sql(`alter role postgres set synchronous_commit = ${value}`)
@@ -91,7 +94,8 @@ await run(world, async () => {
   )
 
   await promise(
-    'a synchronous standby that is cut off: nothing is acknowledged, backends do not pile up, and all goes on when it is back',
+    'a synchronous standby that is cut off: nothing is acknowledged, backends do not pile up, and all goes on ' +
+      'when it is back',
     async () => {
       await world.cut(second)
       const answer = await start('unreplicated')

@@ -1,5 +1,5 @@
-// An engine whose put into the inbox was committed, and whose answer was lost, puts it again; the owner may have consumed the first one meanwhile. Each kind of
-// input that comes a second time so does nothing, and does not stay.
+// An engine whose put into the inbox was committed, and whose answer was lost, puts it again; the owner may have
+// consumed the first one meanwhile. Each kind of input that comes a second time so does nothing, and does not stay.
 import { finish } from '../lib/language.mjs'
 import { World, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
 
@@ -35,7 +35,8 @@ await run(new World(), async (world) => {
   await both()
   // Keeps a copy of each row of the inbox; the tests' own, nothing of sagad's schema.
   world.sql(`create table kept (like sagad.inbox);
-    create function keep() returns trigger language plpgsql as $$ begin insert into public.kept select new.*; return new; end $$;
+    create function keep() returns trigger language plpgsql as $$ begin 
+    insert into public.kept select new.*; return new; end $$;
     create trigger keep after insert on sagad.inbox for each row execute function keep();`)
   const ids = []
   await promise('sagas are started and signalled through either engine', async () => {
@@ -61,7 +62,8 @@ await run(new World(), async (world) => {
     const turns = world.sql('select count(*) from sagad.log')
     world.sql('drop trigger keep on sagad.inbox')
     world.sql(
-      "insert into sagad.inbox select * from kept; select pg_notify('sagad_inbox', shard::text) from (select distinct shard from kept) as k"
+      "insert into sagad.inbox select * from kept; select pg_notify('sagad_inbox', shard::text) from (select " +
+        'distinct shard from kept) as k'
     )
     for (let tries = 0; tries < 300 && world.sql('select count(*) from sagad.inbox') !== '0'; tries++) await sleep(100)
     expectEqual(world.sql('select count(*) from sagad.inbox'), '0', 'rows left in the inbox')

@@ -1,5 +1,5 @@
-// The judge is judged: a small real run must be found without fault, and each fault that is planted in a copy of what it left (ledger, notes, rows) must be found, by
-// the rule that is there for it.
+// The judge is judged: a small real run must be found without fault, and each fault that is planted in a copy of what
+// it left (ledger, notes, rows) must be found, by the rule that is there for it.
 import { randomFrom } from '../lib/load.mjs'
 import { expect, promise, run, sleep } from '../lib/world.mjs'
 import { readEvidence } from './judge/evidence.mjs'
@@ -312,7 +312,8 @@ const plants = {
     d.record(({ record }) => record.type === 'step.intent').record.attempt = 3
   },
   'timers, early': (d) => {
-    const wasPaused = (log) => log.turns.some((turn) => turn.records.some((record) => record.type === 'saga.paused')) // what comes after that is not judged
+    // What comes after that is not judged.
+    const wasPaused = (log) => log.turns.some((turn) => turn.records.some((record) => record.type === 'saga.paused'))
     const { log, turn } = d.record(
       ({ record, saga, log: of }) =>
         record.type === 'step.completed' && record.step === 'wait' && saga.name === 'nap' && !wasPaused(of)
@@ -468,7 +469,8 @@ await run(world, async () => {
       return 'kill'
     }
   }
-  // What the plants need and luck may leave out: each shape, well and badly, and a saga that is paused while it waits for its signal.
+  // What the plants need and luck may leave out: each shape, well and badly, and a saga that is paused while it waits
+  // for its signal.
   const sure = {
     name: 'sure',
     async fire({ load, notes }) {

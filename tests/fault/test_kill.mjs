@@ -1,4 +1,5 @@
-// SIGKILL for sagad at random moments under load, 200 times (25 in the short form). The ledger of the shop is the judge.
+// SIGKILL for sagad at random moments under load, 200 times (25 in the short form). The ledger of the shop is the
+// judge.
 import { Load, chooseSeed, judge, randomFrom } from '../lib/load.mjs'
 import { World, expectEqual, promise, quick, run, sleep } from '../lib/world.mjs'
 

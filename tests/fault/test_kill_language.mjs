@@ -1,7 +1,8 @@
-// Each construct of the saga language with SIGKILL at each of its commits: at the n-th commit that carries a turn of the saga, right before
-// PostgreSQL sees it, or right after PostgreSQL has done it and before sagad knows. Then sagad is started again, and the saga has to end as
-// it would have, with the shop's ledger right. The short form takes every second commit and one of the two places, by its seed. After that a crowd
-// of all of them at once, with kills at random moments and a shop that misbehaves.
+// Each construct of the saga language with SIGKILL at each of its commits: at the n-th commit that carries a turn of
+// the saga, right before PostgreSQL sees it, or right after PostgreSQL has done it and before sagad knows. Then sagad
+// is started again, and the saga has to end as it would have, with the shop's ledger right. The short form takes every
+// second commit and one of the two places, by its seed. After that a crowd of all of them at once, with kills at random
+// moments and a shop that misbehaves.
 import { Cutter } from '../lib/cutter.mjs'
 import { done, happened, languageTools, nothingStands, patient, replayAll, take, undone } from '../lib/language.mjs'
 import { chooseSeed, randomFrom } from '../lib/load.mjs'
@@ -15,7 +16,8 @@ const named = (id, more) => take(id, `${id}-\${ .input.name }`, more)
 const never = { id: 'never', call: 'never' }
 const wait = { id: 'wait', signal: { name: 'go' } }
 const list = (items) => `\${ ${JSON.stringify(items)} }`
-// Fails for certain where it is "none", also when a kill has interrupted it: of another class than a read it might then have happened.
+// Fails for certain where it is "none", also when a kill has interrupted it: of another class than a read it might then
+// have happened.
 const check = (shop) => ({
   name: 'check',
   effect: 'read',
@@ -71,7 +73,8 @@ const everything = {
   }
 }
 
-// Of each construct: the saga, what people do meanwhile, how it ends, and what has to have happened (in this order, where it is a list).
+// Of each construct: the saga, what people do meanwhile, how it ends, and what has to have happened (in this order,
+// where it is a list).
 const constructs = {
   when: {
     steps: [
@@ -448,7 +451,8 @@ await run(new World(), async (world) => {
     'every log folds to the stored state',
     async () => {
       await world.kill9()
-      world.dsn = world.dsn.replace('/proxy', '') // sagactl is waited for, and so is not to go through a proxy of this process
+      // Sagactl is waited for, and so is not to go through a proxy of this process.
+      world.dsn = world.dsn.replace('/proxy', '')
       world.launchSagad()
       await world.ready()
       await replayAll(world)

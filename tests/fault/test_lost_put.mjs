@@ -1,5 +1,6 @@
-// A word for another engine's saga goes through the inbox. When the answer to that put is lost, and the owner has carried the word out meanwhile, it is not put a second
-// time: a pause that came again after its resume would leave the saga standing.
+// A word for another engine's saga goes through the inbox. When the answer to that put is lost, and the owner has
+// carried the word out meanwhile, it is not put a second time: a pause that came again after its resume would leave the
+// saga standing.
 import { randomFrom } from '../lib/load.mjs'
 import { expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
 import { ask } from './campaign/http.mjs'

@@ -1,5 +1,5 @@
-// An engine that has lost its leases and has not heard of it remembers its sagas as they were. What it would refuse by that, the new owner may take: so it refuses nothing
-// for good, and says that one may ask again.
+// An engine that has lost its leases and has not heard of it remembers its sagas as they were. What it would refuse by
+// that, the new owner may take: so it refuses nothing for good, and says that one may ask again.
 import { randomFrom } from '../lib/load.mjs'
 import { expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
 import { ask } from './campaign/http.mjs'

@@ -1,13 +1,15 @@
-// Ten times the load that the engine can take: what it gets done stays, whoever is refused hears so at once and when to come again, memory
-// stays within its bound, what was accepted ends, and what people wait for (signals, aborts and the undoing they lead to) goes first.
+// Ten times the load that the engine can take: what it gets done stays, whoever is refused hears so at once and when to
+// come again, memory stays within its bound, what was accepted ends, and what people wait for (signals, aborts and the
+// undoing they lead to) goes first.
 //
-// As it is run with the other tests it is short, with bars that a busy machine and AddressSanitizer can keep. SAGAD_TEST_STRICT=1 takes the bars
-// of issue 5 and two minutes: for a quiet machine and a release build, by hand.
+// As it is run with the other tests it is short, with bars that a busy machine and AddressSanitizer can keep.
+// SAGAD_TEST_STRICT=1 takes the bars of issue 5 and two minutes: for a quiet machine and a release build, by hand.
 //
-// What is scarce is the tools: each call takes 40 ms, and so many may be under way at once (SAGAD_TEST_PLACES). SAGAD_TEST_TOOL_MS=0 makes it
-// the processor, which the driver and the refusals then take their part of: a refusal costs sagad what a tenth of such a saga does. The load
-// comes from tests/lib/offer.c, which shares the processors with what it measures and is the first to yield (nice). `# offer` lines say how
-// much of the load it came to offer, the lines below how much processor time each of the parts took.
+// What is scarce is the tools: each call takes 40 ms, and so many may be under way at once (SAGAD_TEST_PLACES).
+// SAGAD_TEST_TOOL_MS=0 makes it the processor, which the driver and the refusals then take their part of: a refusal
+// costs sagad what a tenth of such a saga does. The load comes from tests/lib/offer.c, which shares the processors with
+// what it measures and is the first to yield (nice). `# offer` lines say how much of the load it came to offer, the
+// lines below how much processor time each of the parts took.
 import { spawn } from 'node:child_process'
 import { chmodSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -24,7 +26,8 @@ const connections = 2000
 const toolMs = Number(process.env.SAGAD_TEST_TOOL_MS ?? 40)
 const places = Number(process.env.SAGAD_TEST_PLACES ?? (toolMs > 0 ? (quick ? 32 : 64) : 256))
 
-// Five calls: an undertaking of a usual size. What a refusal costs does not depend on it, so that shorter ones leave less of the peak.
+// Five calls: an undertaking of a usual size. What a refusal costs does not depend on it, so that shorter ones leave
+// less of the peak.
 const reserve = (id) => ({ id, call: 'inventory.reserve', with: { sku: '${ .input.sku }', qty: 1 } })
 const charge = (id) => ({
   id,
@@ -135,11 +138,14 @@ function costs(before, after, offered, ended, seconds) {
     .join(', ')
   return {
     each: (sum * 1000) / ended,
-    text: `ms of processor for each saga: ${text}, together ${((sum * 1000) / ended).toFixed(2)}; ${(sum / seconds).toFixed(2)} processors busy with it`
+    text:
+      `ms of processor for each saga: ${text}, together ${((sum * 1000) / ended).toFixed(2)}; ` +
+      `${(sum / seconds).toFixed(2)} processors busy with it`
   }
 }
 
-// How much longer everything takes because the processors do something else: 1 on a machine of our own (proc(5), schedstat).
+// How much longer everything takes because the processors do something else: 1 on a machine of our own (proc(5),
+// schedstat).
 const scheduled = (pid) => readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ').slice(0, 2).map(Number)
 const slowdown = ([ranBefore, waitedBefore], [ran, waited]) =>
   1 + (waited - waitedBefore) / Math.max(1, ran - ranBefore)
@@ -157,7 +163,9 @@ async function goodputOf(world, during, skipMs, show) {
     if (show && all.length > 1) {
       const [before, now] = all.slice(-2)
       console.log(
-        `#   ${Math.round(((now.ended - before.ended) * 1000) / (now.at - before.at))}/s ended, ${now.loaded} sagas, ${now.calls} calls wait, delay ${now.delay} %, refused ${now.paced - before.paced + now.full - before.full}`
+        `#   ${Math.round(((now.ended - before.ended) * 1000) / (now.at - before.at))}/s ended, ${now.loaded} ` +
+          `sagas, ${now.calls} calls wait, delay ${now.delay} %, refused ` +
+          `${now.paced - before.paced + now.full - before.full}`
       )
     }
     await Promise.race([sleep(1000), done])
@@ -221,7 +229,8 @@ await run(new Overload(), async (world) => {
       )
       const cost = costs(before, world.cpu(), got, (await world.figures()).ended - ended, (Date.now() - begun) / 1000)
       console.log(
-        `# closed loop of ${many}: ${Math.round(goodput)} sagas/s, p50 ${got.taken_ms.p50} ms, p99 ${got.taken_ms.p99} ms, refused ${got.refused}; ${cost.text}`
+        `# closed loop of ${many}: ${Math.round(goodput)} sagas/s, p50 ${got.taken_ms.p50} ms, p99 ` +
+          `${got.taken_ms.p99} ms, refused ${got.refused}; ${cost.text}`
       )
       least = Math.min(least, cost.each)
       most = Math.max(most, goodput)
@@ -262,16 +271,21 @@ await run(new Overload(), async (world) => {
     const slow = quick ? slowdown(queued, scheduled(world.sagad.pid)) : 1
     const cost = costs(before, world.cpu(), got, (await world.figures()).ended - ended, (Date.now() - begun) / 1000)
     console.log(
-      `# offer: ${got.sent} of ${got.due} sent (${(got.sent / seconds / peakBefore).toFixed(1)} times the peak), ${got.taken} taken, ${got.refused} refused, ${got.lost} lost; ` +
-        `taken p50 ${got.taken_ms.p50} p99 ${got.taken_ms.p99} ms; refused p50 ${got.refused_ms.p50} p99 ${got.refused_ms.p99} max ${got.refused_ms.max} ms (from its sending p99 ${got.refused_sent_ms.p99}); ` +
+      `# offer: ${got.sent} of ${got.due} sent (${(got.sent / seconds / peakBefore).toFixed(1)} times the ` +
+        `peak), ${got.taken} taken, ${got.refused} refused, ${got.lost} lost; ` +
+        `taken p50 ${got.taken_ms.p50} p99 ${got.taken_ms.p99} ms; refused p50 ${got.refused_ms.p50} p99 ` +
+        `${got.refused_ms.p99} max ${got.refused_ms.max} ms (from its sending p99 ${got.refused_sent_ms.p99}); ` +
         `Retry-After mean ${got.retry_after_mean} most ${got.retry_after_most} s`
     )
     console.log(
       `# goodput ${Math.round(goodput)} sagas/s, ${Math.round((goodput * 100) / peakBefore)} % of the peak before; ` +
-        `most sagas in memory ${Math.max(...samples.map((s) => s.loaded))}; peak of memory ${Math.round(memoryPeak(world.sagad.pid) / 1048576)} MiB`
+        `most sagas in memory ${Math.max(...samples.map((s) => s.loaded))}; peak of memory ` +
+        `${Math.round(memoryPeak(world.sagad.pid) / 1048576)} MiB`
     )
     console.log(
-      `# ${cost.text}; with all processors busy in both that alone leaves ${Math.round((least * 100) / cost.each)} % of the peak; others on the processors make all ${slow.toFixed(1)} times as long`
+      `# ${cost.text}; with all processors busy in both that alone leaves ` +
+        `${Math.round((least * 100) / cost.each)} % of the peak; others on the processors make all ` +
+        `${slow.toFixed(1)} times as long`
     )
     const took = await urgently
     const normal = await backToNormal(peakBefore)
@@ -330,7 +344,9 @@ await run(new Overload(), async (world) => {
       const open = () =>
         world
           .sql(
-            "select count(*), count(distinct promised.id), count(*) filter (where s.id is null), count(*) filter (where s.status not in ('completed', 'compensated')) from promised left join sagad.saga s on s.id = promised.id"
+            'select count(*), count(distinct promised.id), count(*) filter (where s.id is null), count(*) ' +
+              "filter (where s.status not in ('completed', 'compensated')) from promised left join sagad.saga s " +
+              'on s.id = promised.id'
           )
           .split('|')
           .map(Number)

@@ -1,6 +1,7 @@
-// A database whose history was rewound: an asynchronous standby that was behind is promoted, and what was acknowledged last is gone. Nothing is appended
-// behind a hole, an engine that knows says what is missing and waits for a person, and a call that the log has forgotten counts as unknown: for every
-// engine, also when the one that made it has ended. Where it ended with the server, another one knows from the counters of the shards.
+// A database whose history was rewound: an asynchronous standby that was behind is promoted, and what was acknowledged
+// last is gone. Nothing is appended behind a hole, an engine that knows says what is missing and waits for a person,
+// and a call that the log has forgotten counts as unknown: for every engine, also when the one that made it has ended.
+// Where it ended with the server, another one knows from the counters of the shards.
 import { createServer } from 'node:http'
 import { Pair } from '../lib/pair.mjs'
 import { expect, expectEqual, freePort, promise, run, sleep } from '../lib/world.mjs'
@@ -60,7 +61,8 @@ await run(world, async () => {
 
   let torn, started
   await promise(
-    'a failover that loses what was acknowledged: nothing more is appended, /readyz says what is missing, and a row and the log tell it',
+    'a failover that loses what was acknowledged: nothing more is appended, /readyz says what is missing, and a ' +
+      'row and the log tell it',
     async () => {
       const [first, second] = world.servers
       torn = (await world.calm(() => world.api('POST', '/v1/sagas', { open: true, id: 'torn' }))).json.id
@@ -109,7 +111,8 @@ await run(world, async () => {
   )
 
   await promise(
-    'an engine that is started then waits, too; accepting needs a note, and is refused where there is nothing to accept',
+    'an engine that is started then waits, too; accepting needs a note, and is refused where there is nothing ' +
+      'to accept',
     async () => {
       const other = { name: 'sagad-other', port: await freePort() }
       world.engineArgs = []
@@ -175,7 +178,8 @@ await run(world, async () => {
   const signalOf = (saga) => world.calm(() => world.api('POST', `/v1/sagas/${saga}/signals/go`, {}))
   const waits = async (engine) => (await reason(engine))?.includes('another history')
 
-  // `b` takes no shards while `a` lives. A saga that is known to the standby, too, and then a standby that gets nothing more.
+  // `b` takes no shards while `a` lives. A saga that is known to the standby, too, and then a standby that gets nothing
+  // more.
   const pairOfEngines = async (id, before) => {
     const [first, second] = world.servers
     await world.follow(first, false)
@@ -211,7 +215,8 @@ await run(world, async () => {
 
   await world.kill9()
   await promise(
-    'the engine that made a call writes down that it was forgotten, and ends: another one that misses nothing cannot take the shard, and after the acceptance the call is unknown to it',
+    'the engine that made a call writes down that it was forgotten, and ends: another one that misses nothing ' +
+      'cannot take the shard, and after the acceptance the call is unknown to it',
     async () => {
       const { saga, key, old, next, epoch } = await pairOfEngines('held', () => b.child.kill('SIGSTOP'))
       const shard = shardOf(saga)
@@ -301,7 +306,8 @@ await run(world, async () => {
   )
 
   await promise(
-    'the engine that made a call ends with the server that knew it: another one has seen the counter of the shard, and all wait for a person',
+    'the engine that made a call ends with the server that knew it: another one has seen the counter of the ' +
+      'shard, and all wait for a person',
     async () => {
       const { saga, old, next } = await pairOfEngines('counted')
       const shard = shardOf(saga)

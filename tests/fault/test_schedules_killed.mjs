@@ -1,4 +1,5 @@
-// Schedules over two engines of which one or the other is killed again and again: one saga and one effect for each instant, none left out.
+// Schedules over two engines of which one or the other is killed again and again: one saga and one effect for each
+// instant, none left out.
 import { chooseSeed, randomFrom } from '../lib/load.mjs'
 import { World, effectsByKey, expect, expectEqual, promise, quick, run, sleep } from '../lib/world.mjs'
 

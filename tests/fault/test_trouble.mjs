@@ -1,5 +1,5 @@
-// PostgreSQL takes no writes for a while (read only here, a full disk elsewhere). An engine then tries one batch at a time, and whichever way such a try ends, it goes on
-// trying: also when the try is lost with its connection.
+// PostgreSQL takes no writes for a while (read only here, a full disk elsewhere). An engine then tries one batch at a
+// time, and whichever way such a try ends, it goes on trying: also when the try is lost with its connection.
 import { readFileSync } from 'node:fs'
 import { randomFrom } from '../lib/load.mjs'
 import { expect, promise, run, sleep } from '../lib/world.mjs'
@@ -17,7 +17,8 @@ await run(world, async () => {
     world.ask('POST', '/v1/sagas', { saga: 'nap', id: name, input: { name, bad: false } }, { seconds: 5 })
   for (const place of ['before', 'after']) {
     await promise(
-      `the try is cut ${place === 'before' ? 'before PostgreSQL has it' : 'when PostgreSQL has done it'}: appends go on`,
+      `the try is cut ${place === 'before' ? 'before PostgreSQL has it' : 'when PostgreSQL has done it'}: ` +
+        `appends go on`,
       async () => {
         await readOnly('on')
         let refused
@@ -41,10 +42,12 @@ await run(world, async () => {
   }
 
   await promise(
-    'what was to be written goes with its shards while nothing can be written: the engine is ready again when something can',
+    'what was to be written goes with its shards while nothing can be written: the engine is ready again when ' +
+      'something can',
     async () => {
       await world.query(
-        "create function sagad.full_disk() returns trigger language plpgsql as $$ begin raise exception 'no space left' using errcode = '53100'; end $$"
+        "create function sagad.full_disk() returns trigger language plpgsql as $$ begin raise exception 'no " +
+          "space left' using errcode = '53100'; end $$"
       )
       await world.query(
         'create trigger full_disk before insert on sagad.log for each row execute function sagad.full_disk()'

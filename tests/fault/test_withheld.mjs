@@ -1,5 +1,6 @@
-// A call may wait for its connection as long as its timeout. When its turn comes, the shard may be another engine's, which has made the call meanwhile and gone on:
-// then it does not leave any more. So also for an engine that was stopped while its calls waited.
+// A call may wait for its connection as long as its timeout. When its turn comes, the shard may be another engine's,
+// which has made the call meanwhile and gone on: then it does not leave any more. So also for an engine that was
+// stopped while its calls waited.
 import { createServer } from 'node:http'
 import { randomFrom } from '../lib/load.mjs'
 import { expect, expectEqual, freePort, promise, run, sleep } from '../lib/world.mjs'

@@ -1,10 +1,12 @@
-// Every statement that the store sends, on tables with 100,000 sagas: PostgreSQL's own plan of it, under the settings of the store's connections,
-// reads no table as a whole, hashes none and sorts none. What each one uses instead stands in plans.txt; this test holds both against each other.
+// Every statement that the store sends, on tables with 100,000 sagas: PostgreSQL's own plan of it, under the settings
+// of the store's connections, reads no table as a whole, hashes none and sorts none. What each one uses instead stands
+// in plans.txt; this test holds both against each other.
 //
-//     node tests/integration/test_plans.mjs --write      writes plans.txt anew, for who has changed a statement and means it
+//     node tests/integration/test_plans.mjs --write      writes plans.txt anew, for who has changed a statement and
+// means it
 //
-// (run like any test of the whole, with SAGAD, SAGACTL, SAGAD_SHOP and SAGAD_STATEMENTS). Statements that only call a function of the schema
-// are run instead, and the plans of the statements inside are looked at.
+// (run like any test of the whole, with SAGAD, SAGACTL, SAGAD_SHOP and SAGAD_STATEMENTS). Statements that only call a
+// function of the schema are run instead, and the plans of the statements inside are looked at.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -23,39 +25,57 @@ const exceptions = {
   guard_list: { of: 'guard', why: 'somebody asks for all of them; a row a tool' }
 }
 
-// Rows that a sort or a hash may have by the planner's word: a page of a list, what is due at once. The tables have 2,000 and more.
+// Rows that a sort or a hash may have by the planner's word: a page of a list, what is due at once. The tables have
+// 2,000 and more.
 const sortedMost = 1000
 
 const fill = `
 create temp table made as select i, (i % 64)::int2 as shard,
-  (lpad(to_hex((extract(epoch from now()) * 1000)::int8 - (${sagas} - i) * 800::int8), 12, '0') || '7' || substr(md5(i::text), 1, 3) || '8' || substr(md5(i::text), 4, 11)
-   || lpad(to_hex(i % 64), 4, '0'))::uuid as id, i % 10 <> 0 as ended, now() - (${sagas} - i) * interval '800 ms' as at from generate_series(1, ${sagas}) as i;
-insert into sagad.saga (shard, id, namespace, name, version, status, input_digest, created_at, updated_at, ended_at, business_id, business_digest, key_digest)
-  select shard, id, 'default', 'order', 1, case when ended then 'completed' else 'running' end, sha256(int4send(i)), at, at, case when ended then at end,
+  (lpad(to_hex((extract(epoch from now()) * 1000)::int8 - (${sagas} - i) * 800::int8), 12, '0') || '7' ||
+  substr(md5(i::text), 1, 3) || '8' || substr(md5(i::text), 4, 11)
+   || lpad(to_hex(i % 64), 4, '0'))::uuid as id, i % 10 <> 0 as ended, now() - (${sagas} - i) * interval '800 ms' as at
+   from generate_series(1, ${sagas}) as i;
+insert into sagad.saga (shard, id, namespace, name, version, status, input_digest, created_at, updated_at, ended_at,
+business_id, business_digest, key_digest)
+  select shard, id, 'default', 'order', 1, case when ended then 'completed' else 'running' end, sha256(int4send(i)), at,
+  at, case when ended then at end,
   case when i % 3 = 0 then i::text end, case when i % 3 = 0 then substr(sha256(int4send(i)), 1, 16) end,
   case when i % 6 = 0 then substr(sha256(int4send(i)), 1, 16) end from made order by i;
 insert into sagad.log (shard, saga, seq, records, at, epoch, payload)
-  select shard, id, s, 1, at, 0, convert_to('[{"type":"step.intent","key":"' || overlay(md5(i::text)::uuid::text placing '8' from 15 for 1) || '"}]', 'UTF8') from made, generate_series(1, 2) as s;
-insert into sagad.operation_key (shard, key, saga) select get_byte(uuid_send(key), 15) % 64, key, id from (select overlay(md5(i::text)::uuid::text placing '8' from 15 for 1)::uuid as key, id from made) as k;
+  select shard, id, s, 1, at, 0, convert_to('[{"type":"step.intent","key":"' || overlay(md5(i::text)::uuid::text placing
+  '8' from 15 for 1) || '"}]', 'UTF8') from made, generate_series(1, 2) as s;
+insert into sagad.operation_key (shard, key, saga) select get_byte(uuid_send(key), 15) % 64, key, id from (select
+overlay(md5(i::text)::uuid::text placing '8' from 15 for 1)::uuid as key, id from made) as k;
 insert into sagad.key_bundle (shard, check_at, id, made_at, keys, sagas)
-  select k.shard, now() + interval '1 hour', sagad.new_id(), now(), array_agg(k.key), array_agg(k.saga) from sagad.operation_key k group by k.shard, get_byte(uuid_send(k.key), 0);
-insert into sagad.due (shard, saga, what, at) select shard, id, case when ended then 'forget' else 'parked' end, at + interval '1 day' from made where i % 20 < 12;
+  select k.shard, now() + interval '1 hour', sagad.new_id(), now(), array_agg(k.key), array_agg(k.saga) from
+  sagad.operation_key k group by k.shard, get_byte(uuid_send(k.key), 0);
+insert into sagad.due (shard, saga, what, at) select shard, id, case when ended then 'forget' else 'parked' end,
+  at + interval '1 day' from made where i % 20 < 12;
 insert into sagad.awake (shard, saga) select shard, id from made where i % 500 = 0;
-insert into sagad.inbox (shard, id, saga, kind, payload) select shard, id, id, 'signal', '{}' from made where i % 20 = 1;
+insert into sagad.inbox (shard, id, saga, kind, payload) select shard, id, id, 'signal', '{}' from made 
+  where i % 20 = 1;
 insert into sagad.answer (shard, input, body) select shard, id, '{}' from made where i % 50 = 1;
 insert into sagad.escalation (shard, number, saga, namespace, opened_at, resolved_at, reason, body)
   select shard, i, id, 'default', at, case when i % 100 <> 0 then at end, 'stuck', '{}' from made where i % 5 = 0;
 insert into sagad.approval (shard, number, saga, namespace, opened_at, ended_at, step, status, body)
-  select shard, i, id, 'default', at, case when i % 100 <> 0 then at end, 'ask', case when i % 100 <> 0 then 'approved' else 'open' end, '{}' from made where i % 5 = 0;
-insert into sagad.lock (shard, digest, ticket, saga_shard, saga, namespace, key) select i / 2 % 64, sha256(int4send(i / 2)), i % 2 + 1, shard, id, 'default', (i / 2)::text from made where i % 5 < 2;
-insert into sagad.guard (shard, namespace, tool) select i % 64, 'default', 'tool' || i from generate_series(1, 5000) as i;
-insert into sagad.guard_breaker (shard, namespace, tool, endpoint) select i % 64, 'default', 'tool' || i, 'one' from generate_series(1, 5000) as i;
-insert into sagad.guard_place (shard, namespace, tool, holder, expires_at) select i % 64, 'default', 'tool' || i % 500, md5(i::text)::uuid, now() + interval '1 hour' from generate_series(1, 10000) as i;
-insert into sagad.guard_budget (shard, name, period) select i % 64, 'budget' || i % 500, now() - i * interval '1 hour' from generate_series(1, 10000) as i;
+  select shard, i, id, 'default', at, case when i % 100 <> 0 then at end, 'ask', 
+    case when i % 100 <> 0 then 'approved' else 'open' end, '{}' from made where i % 5 = 0;
+insert into sagad.lock (shard, digest, ticket, saga_shard, saga, namespace, key) select i / 2 % 64, 
+  sha256(int4send(i / 2)), i % 2 + 1, shard, id, 'default', (i / 2)::text from made where i % 5 < 2;
+insert into sagad.guard (shard, namespace, tool) select i % 64, 'default', 'tool' || i from 
+  generate_series(1, 5000) as i;
+insert into sagad.guard_breaker (shard, namespace, tool, endpoint) select i % 64, 'default', 'tool' || i, 'one' from
+generate_series(1, 5000) as i;
+insert into sagad.guard_place (shard, namespace, tool, holder, expires_at) select i % 64, 'default', 'tool' || i % 500,
+md5(i::text)::uuid, now() + interval '1 hour' from generate_series(1, 10000) as i;
+insert into sagad.guard_budget (shard, name, period) select i % 64, 'budget' || i % 500, now() - i * interval '1 hour'
+from generate_series(1, 10000) as i;
 insert into sagad.guard_reservation (shard, namespace, tool, operation, budget_shards, budgets, periods, micros)
-  select i % 64, 'default', 'tool' || i % 500, md5(i::text)::uuid, '{}', '{}', '{}', '{}' from generate_series(1, 50000) as i;
+  select i % 64, 'default', 'tool' || i % 500, md5(i::text)::uuid, '{}', '{}', '{}', '{}' from generate_series(1, 50000)
+  as i;
 insert into sagad.schedule (shard, namespace, name, id, zone, body, created_at, actor, last_at, look_at)
-  select i % 64, 'default', 's' || i, md5(i::text)::uuid, 'UTC', '{}', now(), 'x', now(), now() + i * interval '1 minute' from generate_series(1, 20000) as i;
+  select i % 64, 'default', 's' || i, md5(i::text)::uuid, 'UTC', '{}', now(), 'x', now(), 
+  now() + i * interval '1 minute' from generate_series(1, 20000) as i;
 update sagad.shard set low = now() - interval '1 hour';
 set default_statistics_target = 1000; -- all rows, so that no plan is drawn by lot
 analyze;
@@ -66,7 +86,9 @@ const ofQuestion = 'select e.saga from sagad.escalation e where e.shard = 15 and
 const ofCase = 'select id from sagad.saga where shard = 16 and ended_at is null limit 1'
 const calls = {
   forget: {
-    of: 'select s.id from sagad.saga s join sagad.escalation e on e.saga = s.id where s.shard = 5 and s.ended_at is not null limit 1',
+    of:
+      'select s.id from sagad.saga s join sagad.escalation e on e.saga = s.id where s.shard = 5 and s.ended_at is ' +
+      'not null limit 1',
     args: "'{5}', '{0}', '{?}'"
   },
   lock_take: {
@@ -78,10 +100,14 @@ const calls = {
     args: "'{10}', '{?}'"
   },
   guard_ask: {
-    args: `7, 'default', 'tool7', 'one', 100, 1000, 10, 5, 60000, '${'0'.repeat(31)}1', true, '${'0'.repeat(31)}2', '{8}', '{budget8}', array[now()], '{9}', '{-1}', '{-1}', '{1}', '{1}', '{1}'`
+    args:
+      `7, 'default', 'tool7', 'one', 100, 1000, 10, 5, 60000, '${'0'.repeat(31)}1', true, '${'0'.repeat(31)}2', ` +
+      `'{8}', '{budget8}', array[now()], '{9}', '{-1}', '{-1}', '{1}', '{1}', '{1}'`
   },
   guard_tell: {
-    args: `7, 'default', 'tool7', 'one', 5, 60000, 1000, '${'0'.repeat(31)}1', '${'0'.repeat(31)}2', 'failed', true, 10, 10, 'settle', 5`
+    args:
+      `7, 'default', 'tool7', 'one', 5, 60000, 1000, '${'0'.repeat(31)}1', '${'0'.repeat(31)}2', 'failed', true, ` +
+      `10, 10, 'settle', 5`
   },
   case_put: {
     of: ofCase,
@@ -134,16 +160,19 @@ function plansInside(name) {
   const { sql } = statements.find((statement) => statement.name === name)
   const { of, args } = calls[name]
   const { stderr } =
-    psql(`load 'auto_explain';\n${prologue}set client_min_messages = notice;\nset auto_explain.log_nested_statements = on;
-    set auto_explain.log_level = notice;\nset auto_explain.log_format = json;\nprepare p as ${sql};\nbegin;\nset local auto_explain.log_min_duration = 0;
-    execute p (${args.replace('?', of ? world.sql(of) : '?')});\nset local auto_explain.log_min_duration = -1;\nrollback;`)
+    psql(`load 'auto_explain';\n${prologue}set client_min_messages = notice;\nset auto_explain.log_nested_statements =
+      on;
+    set auto_explain.log_level = notice;\nset auto_explain.log_format = json;\nprepare p as ${sql};\nbegin;
+    set local auto_explain.log_min_duration = 0;\nexecute p (${args.replace('?', of ? world.sql(of) : '?')});
+    set local auto_explain.log_min_duration = -1;\nrollback;`)
   return [...stderr.matchAll(/plan:\n(\{[\s\S]*?\n\})/g)]
     .map(([, text]) => JSON.parse(text))
     .filter((plan) => !plan['Query Text'].startsWith('prepare p'))
     .map((plan) => plan.Plan)
 }
 
-// Its plan says nothing, since the work is done inside a function of the schema. Those named here read no table, or are called only to complain.
+// Its plan says nothing, since the work is done inside a function of the schema. Those named here read no table, or are
+// called only to complain.
 const needsCall = ({ sql }) =>
   [...sql.matchAll(/sagad\.(\w+)\(/g)].some(
     ([, name]) => !['expect', 'fence', 'id_floor', 'new_id', 'shard_of', 'torn', 'zone_offsets'].includes(name)
@@ -154,8 +183,8 @@ function* nodes(plan) {
   for (const child of plan.Plans ?? []) yield* nodes(child)
 }
 
-// The tables and indexes that plans read: [{table, index, bounds}]. Indexes of PostgreSQL's own tables are its business, and a scan by row
-// ids reads the rows that something else has found.
+// The tables and indexes that plans read: [{table, index, bounds}]. Indexes of PostgreSQL's own tables are its
+// business, and a scan by row ids reads the rows that something else has found.
 const reads = (plans) =>
   plans
     .flatMap((plan) => [...nodes(plan)])
@@ -178,7 +207,8 @@ const used = (plans) =>
     .sort()
     .join(' ') || '-'
 
-// Unique over all shards: for its key there is one row at most. And in order of time over all shards, for lists that look at so many at most.
+// Unique over all shards: for its key there is one row at most. And in order of time over all shards, for lists that
+// look at so many at most.
 const single = new Set([
   'saga_key_digest',
   ...['escalation_time', 'escalation_time_open', 'approval_time', 'approval_time_open']
@@ -215,8 +245,10 @@ function table(empty, filled) {
     return (name.padEnd(width) + then + (first !== then ? `; empty: ${first}` : '')).trimEnd()
   }
   return [
-    `# PostgreSQL ${version()}. What each statement of the store reads, and by which index; (in brackets) tables of a few rows, -: nothing. "empty:" where the`,
-    '# plan that is made while the tables are empty differs. Held against PostgreSQL by test_plans.mjs, which says how to write this anew.',
+    `# PostgreSQL ${version()}. What each statement of the store reads, and by which index; (in brackets) ` +
+      `tables of a few rows, -: nothing. "empty:" where the`,
+    '# plan that is made while the tables are empty differs. Held against PostgreSQL by test_plans.mjs, which ' +
+      'says how to write this anew.',
     '',
     '# of every turn or every input, or asked by people while it runs',
     ...statements.filter(({ hot }) => hot).map(line),
@@ -251,7 +283,8 @@ await run(world, async () => {
     }
   })
   await promise(
-    'no statement reads a large table or all shards, hashes or sorts one, on full tables and when it was planned on empty ones',
+    'no statement reads a large table or all shards, hashes or sorts one, on full tables and when it was ' +
+      'planned on empty ones',
     () => {
       const onEmpty = (name) =>
         empty[name] === filled[name]
@@ -267,7 +300,8 @@ await run(world, async () => {
     const now = table(empty, filled)
     if (process.argv.includes('--write')) writeFileSync(file, now)
     const then = readFileSync(file, 'utf8')
-    if (then.match(/PostgreSQL (\d+)/)[1] !== version()) return // another one may find other ways; what is forbidden is forbidden there too
+    // Another one may find other ways; what is forbidden is forbidden there too.
+    if (then.match(/PostgreSQL (\d+)/)[1] !== version()) return
     const lines = new Set(then.split('\n'))
     expectEqual(
       now.split('\n').filter((line) => !lines.has(line)),

@@ -1,6 +1,7 @@
-// A proxy between sagad and PostgreSQL that kills sagad at one certain commit: at the n-th one that carries a turn of a certain saga, either
-// before the server sees it, or after the server has done it and before sagad knows. It follows the messages of the protocol: what is bound to
-// the statements that append to the log says which sagas are in a transaction, the Sync behind it is the commit.
+// A proxy between sagad and PostgreSQL that kills sagad at one certain commit: at the n-th one that carries a turn of a
+// certain saga, either before the server sees it, or after the server has done it and before sagad knows. It follows
+// the messages of the protocol: what is bound to the statements that append to the log says which sagas are in a
+// transaction, the Sync behind it is the commit.
 import { mkdirSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
@@ -85,7 +86,8 @@ export class Cutter {
   }
 }
 
-// Which sagas have a turn in the statement, and its text: the second and the last parameter, binary arrays of the same length.
+// Which sagas have a turn in the statement, and its text: the second and the last parameter, binary arrays of the same
+// length.
 function bind(session, body) {
   if (!appends.has(statementOf(body))) return
   const values = parametersOf(body)

@@ -1,5 +1,6 @@
-// The blocks of the pages that users read: what is printed in README.md, schema/*.md and engine/*.md. A block is run, registered or told why not,
-// by a comment in the line before it: <!-- not run: REASON --> or <!-- not registered: REASON -->.
+// The blocks of the pages that users read: what is printed in README.md, schema/*.md and engine/*.md. A block is run,
+// registered or told why not, by a comment in the line before it: <!-- not run: REASON --> or <!-- not registered:
+// REASON -->.
 import { spawnSync } from 'node:child_process'
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
-// The messages of PostgreSQL's protocol in a stream of bytes, and what is bound to a statement: for the proxies that stand between sagad
-// and its database.
+// The messages of PostgreSQL's protocol in a stream of bytes, and what is bound to a statement: for the proxies that
+// stand between sagad and its database.
 
 const asksForEncryption = new Set([80877103, 80877104]) // SSL, GSS: asked before the startup message
 
@@ -23,7 +23,8 @@ export class Messages {
       if (!this.untyped) {
         yield [String.fromCharCode(message[0]), message.subarray(5), message]
       } else {
-        // A cancel request is the last thing on its connection; a refused encryption is followed by the startup message.
+        // A cancel request is the last thing on its connection; a refused encryption is followed by the startup
+        // message.
         if (!asksForEncryption.has(message.readInt32BE(4))) this.untyped = false
         yield ['', message.subarray(4), message]
       }

@@ -1,11 +1,12 @@
-// For tests of the saga language: tools over the example shop, the order of effects by its ledger, and what people do (signals,
-// approvals, pauses) over the API.
+// For tests of the saga language: tools over the example shop, the order of effects by its ledger, and what people do
+// (signals, approvals, pauses) over the API.
 import { createHash } from 'node:crypto'
 import { expect, expectEqual, sleep } from './world.mjs'
 
 export const patient = { initial: '50ms', factor: 2, max: '500ms', max_attempts: 200 }
 
-// `take` is undone by `give`, `bill` by `unbill`; "none" cannot be taken and "declined" not billed, for certain. `slow` takes after a while.
+// `take` is undone by `give`, `bill` by `unbill`; "none" cannot be taken and "declined" not billed, for certain. `slow`
+// takes after a while.
 export function languageTools(shop) {
   const keyed = { effect: 'keyed', key: { window: '1h' }, timeout: '5s', retry: patient }
   const take = {
@@ -169,5 +170,7 @@ export function keyOf({ run, step, tool, direction = 'do', scope = '', generatio
     hash.update(length).update(member)
   }
   const hex = hash.digest('hex')
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${'89ab'[parseInt(hex[16], 16) & 3]}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+  const variant = '89ab'[parseInt(hex[16], 16) & 3]
+  const parts = [hex.slice(0, 8), hex.slice(8, 12), '8' + hex.slice(13, 16), variant + hex.slice(17, 20)]
+  return [...parts, hex.slice(20, 32)].join('-')
 }

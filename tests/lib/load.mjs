@@ -1,5 +1,5 @@
-// Load for the fault tests: clients that start orders under business ids and repeat each start until it is acknowledged, and the verdict
-// over what they were promised.
+// Load for the fault tests: clients that start orders under business ids and repeat each start until it is
+// acknowledged, and the verdict over what they were promised.
 import { effectsByKey, expect, expectEqual, judgeOrders, promise, quick, sleep } from './world.mjs'
 
 // Mulberry32: the same seed makes the same choices.
@@ -117,7 +117,8 @@ export class Load {
     }
   }
 
-  // Each start is repeated until it is answered, but not for ever: a sagad that does not come back is a failure with a name.
+  // Each start is repeated until it is answered, but not for ever: a sagad that does not come back is a failure with a
+  // name.
   async stop(seconds = 240) {
     this.giveUpAt = Date.now() + seconds * 1000
     this.stopping = true
@@ -157,7 +158,8 @@ export async function judge(world, load) {
   const counts = {}
   for (const saga of ended.values()) counts[saga.status] = (counts[saga.status] ?? 0) + 1
   console.log(
-    `# ${load.acknowledged.size} acknowledged: ${JSON.stringify(counts)}; ${load.aborts} aborted, ${load.verdicts} settled by a person`
+    `# ${load.acknowledged.size} acknowledged: ${JSON.stringify(counts)}; ${load.aborts} aborted, ` +
+      `${load.verdicts} settled by a person`
   )
   await promise('the load had all kinds of ends', () =>
     expect(counts.completed > 0 && counts.compensated > 0 && ended.size > 20, 'completed and compensated', counts)

@@ -1,5 +1,6 @@
-// A primary and a standby on one machine, and an engine that knows both: for failovers of each kind. Unlike the campaign's pair there is nothing
-// between them and the engine, and a server may hang, be left behind unfenced, or lose what its standby never got.
+// A primary and a standby on one machine, and an engine that knows both: for failovers of each kind. Unlike the
+// campaign's pair there is nothing between them and the engine, and a server may hang, be left behind unfenced, or lose
+// what its standby never got.
 import { spawnSync } from 'node:child_process'
 import { chownSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,8 +18,11 @@ export class Pair extends World {
       mkdirSync(directory)
       if (this.user.uid !== undefined) chownSync(directory, this.user.uid, this.user.gid)
     }
-    this.dsn = `host=${this.servers.map((server) => server.directory).join(',')} port=5432 user=postgres dbname=postgres target_session_attrs=read-write`
-    // A backend that is stopped does not notice that its postmaster is gone, and would stay for ever: they go on before all are killed.
+    this.dsn =
+      `host=${this.servers.map((server) => server.directory).join(',')} port=5432 user=postgres dbname=postgres ` +
+      `target_session_attrs=read-write`
+    // A backend that is stopped does not notice that its postmaster is gone, and would stay for ever: they go on before
+    // all are killed.
     process.prependListener('exit', () => this.servers.forEach((server) => this.goOn(server)))
   }
 
@@ -128,7 +132,8 @@ export class Pair extends World {
       let tries = 0;
       this.at(
         this.primary,
-        `select count(*) from pg_stat_replication where state = 'streaming' and sync_state = '${synchronous ? 'sync' : 'async'}'`
+        `select count(*) from pg_stat_replication where state = 'streaming' 
+          and sync_state = '${synchronous ? 'sync' : 'async'}'`
       ) !== '1';
       tries++
     ) {
@@ -176,7 +181,8 @@ export class Pair extends World {
     return [pid, ...children]
   }
 
-  // As a server looks whose disk does not answer: the kernel takes what comes, and nothing comes back. The postmaster first, so that no child is missed.
+  // As a server looks whose disk does not answer: the kernel takes what comes, and nothing comes back. The postmaster
+  // first, so that no child is missed.
   hang(server) {
     process.kill(server.child.pid, 'SIGSTOP')
     server.hung = this.processes(server)

@@ -1,5 +1,5 @@
-// A world for tests of the whole: a PostgreSQL cluster of its own, sagad and the example shop as processes that can be killed one by one,
-// and a reader of the shop's ledger. Everything goes away when the test ends, however it ends.
+// A world for tests of the whole: a PostgreSQL cluster of its own, sagad and the example shop as processes that can be
+// killed one by one, and a reader of the shop's ledger. Everything goes away when the test ends, however it ends.
 //
 // The programs come from the environment: SAGAD, SAGACTL, SAGAD_SHOP.
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
@@ -22,8 +22,10 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 export const mayAskAgain = 6 // how sagactl ends when the engine is not ready, or too busy
-export const quick = process.env.SAGAD_TEST_LONG !== '1' // the short form, of every day; SAGAD_TEST_LONG=1 is that of nights
-// Limits are written for a machine that has time. Tests run side by side, and a limit only says when it is certain that nothing comes any more.
+// The short form, of every day; SAGAD_TEST_LONG=1 is that of nights.
+export const quick = process.env.SAGAD_TEST_LONG !== '1'
+// Limits are written for a machine that has time. Tests run side by side, and a limit only says when it is certain that
+// nothing comes any more.
 const patience = 4
 export const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..')
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
@@ -156,20 +158,23 @@ function lives(path) {
   }
 }
 
-// For as long as this process lives, against the tests that run beside it: what listens there may do so much later, or not all the time.
+// For as long as this process lives, against the tests that run beside it: what listens there may do so much later, or
+// not all the time.
 function claim(port) {
   const path = join(tmpdir(), `sagad-test-port-${port}`)
   try {
     writeFileSync(path, String(process.pid), { flag: 'wx' })
   } catch {
-    if (!lives(path)) rmSync(path, { force: true }) // who had it could not tidy up; two that find this at once must not both have it
+    // Who had it could not tidy up; two that find this at once must not both have it.
+    if (!lives(path)) rmSync(path, { force: true })
     return false
   }
   claims.add(path)
   return true
 }
 
-// A port that nobody has. Not from the range that the kernel gives to outgoing connections, so that it stays free while its owner restarts.
+// A port that nobody has. Not from the range that the kernel gives to outgoing connections, so that it stays free while
+// its owner restarts.
 export async function freePort() {
   for (;;) {
     const port = 10000 + Math.floor(Math.random() * 20000)
@@ -284,7 +289,8 @@ export class World {
     throw new Error('PostgreSQL does not start')
   }
 
-  // The first test that needs a cluster keeps a copy of what initdb made, for all that come later: to copy is ten times as quick.
+  // The first test that needs a cluster keeps a copy of what initdb made, for all that come later: to copy is ten times
+  // as quick.
   makeData(data) {
     const initdb = join(this.binaries, 'initdb')
     const uid = this.user.uid ?? process.getuid()
@@ -562,7 +568,8 @@ export class World {
     return { status: answer.status, headers: answer.headers, text: got, json }
   }
 
-  // The same again while the answer is a 503 that says `retryable`, as a client should: a machine that stalls makes an engine refuse for a moment.
+  // The same again while the answer is a 503 that says `retryable`, as a client should: a machine that stalls makes an
+  // engine refuse for a moment.
   async calm(ask, seconds = 30 * patience) {
     for (const end = Date.now() + seconds * 1000; ; await sleep(200)) {
       const answer = await ask()
@@ -619,8 +626,8 @@ export class World {
     return answer.json
   }
 
-  // Waits until the saga has one of these states. A 503 that says `retryable` is asked again, as a client should: an engine
-  // may still be finding out that the database was away.
+  // Waits until the saga has one of these states. A 503 that says `retryable` is asked again, as a client should: an
+  // engine may still be finding out that the database was away.
   async until(id, states = ['completed', 'compensated', 'abandoned', 'escalated'], seconds = 60) {
     const end = Date.now() + seconds * patience * 1000
     let saga
@@ -660,7 +667,8 @@ export class World {
     })
   }
 
-  // Every saga folded from its log. On a machine so busy that a statement has no answer within a lease, the engine says that one may ask again.
+  // Every saga folded from its log. On a machine so busy that a statement has no answer within a lease, the engine says
+  // that one may ask again.
   replayAll(options = []) {
     for (const end = Date.now() + 60000 * patience; ;) {
       const replay = this.sagactl([...options, 'replay', '--all'])

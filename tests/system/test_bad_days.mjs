@@ -346,7 +346,8 @@ await run(new World(), async (world) => {
   })
   await promise('its connections cut by an administrator: it reconnects and goes on', async () => {
     world.sql(
-      "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and backend_type = 'client backend'"
+      'select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and backend_type = ' +
+        "'client backend'"
     )
     expectEqual(
       (await world.until(await world.start('quick', {}, { id: 'after-the-cut' }))).status,
@@ -445,7 +446,8 @@ await run(new World(), async (world) => {
       `${migrate.status} ${migrate.stderr}`
     )
     world.sql(
-      'delete from sagad.schema_version where version >= (select max(version) from sagad.schema_version where version < 9999)'
+      'delete from sagad.schema_version where version >= (select max(version) from sagad.schema_version where ' +
+        'version < 9999)'
     )
     const older = start()
     expect(

@@ -1,6 +1,6 @@
-// Engines that come and go: each gets its share of the shards, by handovers that no call under way notices, and nobody who waits for a saga
-// does either. Then one is killed, several times over. The judge is the shop's ledger, and the log: an `unknown` there would be a call that
-// was in doubt. Its tools may be called once only.
+// Engines that come and go: each gets its share of the shards, by handovers that no call under way notices, and nobody
+// who waits for a saga does either. Then one is killed, several times over. The judge is the shop's ledger, and the
+// log: an `unknown` there would be a call that was in doubt. Its tools may be called once only.
 //
 // SAGAD_TEST_KILLS=N kills N times and tells the figures, SAGAD_TEST_LEASE=SECONDS with another lease than 2 s.
 import { readFileSync } from 'node:fs'
@@ -295,7 +295,8 @@ await run(new World(), async (world) => {
   )
 
   await promise(
-    'an engine that leaves while a call is under way gives its other shards at once, and that one when the call has ended',
+    'an engine that leaves while a call is under way gives its other shards at once, and that one when the call ' +
+      'has ended',
     async () => {
       await world.fault({ route: 'charges', mode: 'slow', ms: 6000, times: 1 })
       const [id] = await begin(alive()[0], 'careful', 1, 'lingers')
@@ -333,7 +334,8 @@ await run(new World(), async (world) => {
     async () => {
       expectEqual(await held(), [64], 'of one')
       const [first] = alive()
-      await world.fault({ route: 'charges', mode: 'slow', ms: 9000, times: 60 }) // all at once: there are 64 connections
+      // All at once: there are 64 connections.
+      await world.fault({ route: 'charges', mode: 'slow', ms: 9000, times: 60 })
       const ids = await begin(first, 'careful', 60, 'long')
       const waits = ids.map((id) => ended(id))
       await sleep(500)
@@ -348,7 +350,8 @@ await run(new World(), async (world) => {
     120
   )
 
-  // On one machine an engine that was killed is known to be dead. Of one that stands still nobody knows, as of one on another machine.
+  // On one machine an engine that was killed is known to be dead. Of one that stands still nobody knows, as of one on
+  // another machine.
   await promise(
     `an engine is killed, or stands still, ${kills} times: the others have its shards within the lease and two seconds`,
     async () => {
@@ -374,7 +377,8 @@ await run(new World(), async (world) => {
       }
       for (const [how, times] of Object.entries(taken)) {
         console.log(
-          `# ${how}: the shards had an owner again after ${percentile(times, 0.5)} ms (median), ${percentile(times, 0.99)} ms (p99) of ${times.length}`
+          `# ${how}: the shards had an owner again after ${percentile(times, 0.5)} ms (median), ` +
+            `${percentile(times, 0.99)} ms (p99) of ${times.length}`
         )
         expect(judged(times) < LEASE_MS + 2000, `${how}: it took ${times} ms`)
       }
@@ -383,7 +387,8 @@ await run(new World(), async (world) => {
   )
 
   await promise(
-    'PostgreSQL is restarted, away for a moment or for longer than a lease: both go on with what they had, nothing is taken from anybody',
+    'PostgreSQL is restarted, away for a moment or for longer than a lease: both go on with what they had, ' +
+      'nothing is taken from anybody',
     async () => {
       const took = []
       for (let i = 0; i < Math.max(2, kills / 4); i++) {
@@ -401,7 +406,8 @@ await run(new World(), async (world) => {
         judge(`before-${i}`, 16)
       }
       console.log(
-        `# the first start was taken ${percentile(took, 0.5)} ms (median), ${percentile(took, 1)} ms (longest of ${took.length}) after PostgreSQL answered`
+        `# the first start was taken ${percentile(took, 0.5)} ms (median), ${percentile(took, 1)} ms (longest ` +
+          `of ${took.length}) after PostgreSQL answered`
       )
       expect(judged(took) < 3000, `it took ${took} ms`)
     },

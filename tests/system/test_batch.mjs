@@ -1,5 +1,5 @@
-// Many starts as one request: they share commits, each is one saga whatever dies meanwhile, and engines that do not own a shard pass on
-// what is for it.
+// Many starts as one request: they share commits, each is one saga whatever dies meanwhile, and engines that do not own
+// a shard pass on what is for it.
 import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -54,7 +54,8 @@ const statuses = (answer) => {
   return [...new Set(answer.json.items.map((item) => item.status))].sort()
 }
 
-// Sends again what is not acknowledged yet, as a client does that has to be sure. Gives the ids in the order of the batch.
+// Sends again what is not acknowledged yet, as a client does that has to be sure. Gives the ids in the order of the
+// batch.
 async function insist(world, port, batch) {
   const ids = new Map()
   for (const end = Date.now() + 120000; Date.now() < end; await sleep(50)) {
@@ -177,7 +178,8 @@ await run(new Batches(), async (world) => {
       console.log(`# ${acknowledged.size} starts acknowledged`)
       for (const end = Date.now() + 60000; ; await sleep(200)) {
         const left = world.sql(
-          "select shard, id, status, created_at, updated_at from sagad.saga where business_id like 'kill-%' and status <> 'completed' limit 5"
+          "select shard, id, status, created_at, updated_at from sagad.saga where business_id like 'kill-%' and " +
+            "status <> 'completed' limit 5"
         )
         if (left === '') break
         if (Date.now() < end) continue
@@ -185,7 +187,8 @@ await run(new Batches(), async (world) => {
         expect(
           false,
           'sagas do not end',
-          `${left} ${(await world.api('GET', `/v1/sagas/${first}`)).text} ${(await world.api('GET', `/v1/sagas/${first}/log`)).text}`
+          `${left} ${(await world.api('GET', `/v1/sagas/${first}`)).text} ` +
+            `${(await world.api('GET', `/v1/sagas/${first}/log`)).text}`
         )
       }
     },

@@ -1,5 +1,5 @@
-// What is bounded, and that work which was accepted does not suffer where a bound is met: descriptors, memory, sagas in memory; also at an
-// engine that is asked by another one.
+// What is bounded, and that work which was accepted does not suffer where a bound is met: descriptors, memory, sagas in
+// memory; also at an engine that is asked by another one.
 import { connect } from 'node:net'
 import { existsSync, readFileSync } from 'node:fs'
 import { World, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'

@@ -1,5 +1,6 @@
-// Lists of cases as a person on call asks for them, by the API and by sagactl: each filter, several values, groups with sums, and how far a list
-// of very many looked. The cases are rows of the database, of which there are as many as a bad night makes.
+// Lists of cases as a person on call asks for them, by the API and by sagactl: each filter, several values, groups with
+// sums, and how far a list of very many looked. The cases are rows of the database, of which there are as many as a bad
+// night makes.
 import { World, expect, expectEqual, promise, run } from '../lib/world.mjs'
 
 const saga = (i) => `01a20e16-e514-7000-8000-${String(i).padStart(8, '0')}0005`
@@ -13,16 +14,23 @@ await run(new World(), async (world) => {
     return json.items.map((item) => item.n)
   }
   world.sql(`
-    insert into sagad.saga (shard, id, namespace, name, version, status, tags, input_digest, created_at, updated_at, business_id)
-      select 5, v.id::uuid, 'default', v.name, 1, 'running', v.tags::jsonb, sha256(v.id::bytea), now(), now(), v.name || '-7' from (values
-      ('${saga(1)}', 'trip', '{"customer": "ada", "region": "eu"}'), ('${saga(2)}', 'order', '{"customer": "bob, jr", "region": "eu"}')) as v (id, name, tags);
+    insert into sagad.saga (shard, id, namespace, name, version, status, tags, input_digest, created_at, updated_at,
+    business_id)
+      select 5, v.id::uuid, 'default', v.name, 1, 'running', v.tags::jsonb, sha256(v.id::bytea), now(), now(),
+      v.name || '-7' from (values
+      ('${saga(1)}', 'trip', '{"customer": "ada", "region": "eu"}'), ('${saga(2)}', 'order',
+      '{"customer": "bob, jr", "region": "eu"}')) as v (id, name, tags);
     insert into sagad.escalation (shard, number, saga, namespace, opened_at, resolved_at, step, reason, body)
-      select 5, 5 + 64 * n, (case when n % 2 = 0 then '${saga(1)}' else '${saga(2)}' end)::uuid, 'default', '2026-01-31 09:00:00Z'::timestamptz + n * interval '1 s',
+      select 5, 5 + 64 * n, (case when n % 2 = 0 then '${saga(1)}' else '${saga(2)}' end)::uuid, 'default',
+      '2026-01-31 09:00:00Z'::timestamptz + n * interval '1 s',
       case when n = 2 then now() end, case when n < 5 then 'pay' end, case when n = 3 then 'stuck' else 'unknown' end,
-      convert_to(json_build_object('n', 5 + 64 * n, 'saga', '${saga(1)}', 'step', 'pay', 'reason', 'unknown', 'status', 'open', 'opened_at', '2026-01-31T09:00:00.000Z', 'cost', n * 100,
-      'actions', '[]'::json, 'evidence', json_build_object('tool', 'bank' || n % 3, 'last_error', 'http-50' || n % 2, 'detail', 'a "no", and why'))::text, 'UTF8') from generate_series(1, 6) as n;
+      convert_to(json_build_object('n', 5 + 64 * n, 'saga', '${saga(1)}', 'step', 'pay', 'reason', 'unknown', 'status',
+      'open', 'opened_at', '2026-01-31T09:00:00.000Z', 'cost', n * 100,
+      'actions', '[]'::json, 'evidence', json_build_object('tool', 'bank' || n % 3, 'last_error', 'http-50' || n % 2,
+      'detail', 'a "no", and why'))::text, 'UTF8') from generate_series(1, 6) as n;
     insert into sagad.approval (shard, number, saga, namespace, opened_at, step, status, body)
-      select 5, 5 + 64 * n, (case when n % 2 = 0 then '${saga(1)}' else '${saga(2)}' end)::uuid, 'default', now() + n * interval '1 s', 'ask' || n, 'open',
+      select 5, 5 + 64 * n, (case when n % 2 = 0 then '${saga(1)}' else '${saga(2)}' end)::uuid, 'default',
+      now() + n * interval '1 s', 'ask' || n, 'open',
       convert_to(json_build_object('n', 5 + 64 * n, 'show', n)::text, 'UTF8') from generate_series(1, 3) as n;`)
   const n = (...list) => list.map((i) => 5 + 64 * i)
 
@@ -122,7 +130,8 @@ await run(new World(), async (world) => {
 
   await promise('a list of very many says how far it looked, and goes on from there', async () => {
     world.sql(`insert into sagad.escalation (shard, number, saga, namespace, opened_at, step, reason, body)
-      select 5, 5 + 64 * n, '${saga(1)}', 'default', '2026-02-01Z'::timestamptz + n * interval '1 ms', 'pay', 'unknown', '{}' from generate_series(100, 20100) as n; analyze sagad.escalation`)
+      select 5, 5 + 64 * n, '${saga(1)}', 'default', '2026-02-01Z'::timestamptz + n * interval '1 ms', 'pay', 'unknown',
+      '{}' from generate_series(100, 20100) as n; analyze sagad.escalation`)
     const page = (await world.api('GET', '/v1/escalations?status=open&tool=bank1')).json
     expectEqual([page.items.length, page.looked_to], [0, '2026-02-01T00:00:00.101Z'], 'nothing yet')
     expectEqual(await numbers(`status=open&tool=bank1&cursor=${page.next_cursor}`), n(4, 1), 'those behind it')

@@ -1,5 +1,6 @@
-// What README.md and the pages print is true: every block is run or registered as printed, every link leads somewhere, every table that says what
-// the programs say (settings, commands, bounds, problem codes, exit codes) is held against them.
+// What README.md and the pages print is true: every block is run or registered as printed, every link leads somewhere,
+// every table that says what the programs say (settings, commands, bounds, problem codes, exit codes) is held against
+// them.
 import { spawnSync } from 'node:child_process'
 import {
   copyFileSync,
@@ -58,8 +59,8 @@ class Documents extends World {
     }
   }
 
-  // One script of all the blocks of a page, so that what one exports the next one has. What it says after each command: the command's number and
-  // exit code. A command may end the script only on purpose.
+  // One script of all the blocks of a page, so that what one exports the next one has. What it says after each command:
+  // the command's number and exit code. A command may end the script only on purpose.
   runPage(page) {
     const folder = this.folder(),
       script = [],

@@ -1,5 +1,5 @@
-// The examples of schema/examples/, each with every ending that it can have, against the real shop. What is undone, and in which order, is
-// read from the shop's ledger. (The example transfer.json has a test of its own.)
+// The examples of schema/examples/, each with every ending that it can have, against the real shop. What is undone, and
+// in which order, is read from the shop's ledger. (The example transfer.json has a test of its own.)
 import { spawnSync } from 'node:child_process'
 import { readFileSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'

@@ -1,4 +1,5 @@
-// What people from outside found when they saw sagad for the first time, tried as they tried it: each of these promises was broken once.
+// What people from outside found when they saw sagad for the first time, tried as they tried it: each of these promises
+// was broken once.
 import { createServer, request } from 'node:http'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -386,7 +387,8 @@ await run(new World(), async (world) => {
     const id = await world.start('waits', {})
     for (const verb of ['pause', 'abort']) {
       const answer = await world.api('POST', `/v1/sagas/${id}/${verb}`, {})
-      expectEqual([verb, answer.status], [verb, verb === 'abort' ? 200 : 422], answer.text) // without tokens nobody is told apart: an abort may be the starter's own
+      // Without tokens nobody is told apart: an abort may be the starter's own.
+      expectEqual([verb, answer.status], [verb, verb === 'abort' ? 200 : 422], answer.text)
     }
   })
 

@@ -1,6 +1,7 @@
-// Guards: work that the engines drive waits at them and loses nothing, compensations too; a tool that has come back is met gently; budgets of
-// the settings hold however many race. Starts and calls go to two engines in turn. The tools are a server of the test's own, which sees what
-// arrives and when. That no bound is passed when two engines ask at once is shown by test_guard.c.
+// Guards: work that the engines drive waits at them and loses nothing, compensations too; a tool that has come back is
+// met gently; budgets of the settings hold however many race. Starts and calls go to two engines in turn. The tools are
+// a server of the test's own, which sees what arrives and when. That no bound is passed when two engines ask at once is
+// shown by test_guard.c.
 import { createServer } from 'node:http'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -181,8 +182,8 @@ await run(new World(), async (world) => {
       .sort((a, b) => a - b)
     expectEqual(times.length, 20, 'calls')
     for (let i = 0; i < times.length; i++) {
-      // Five at once, then one each second; four seconds for the way from the guard to the server, on a machine that stalls. Twice the rate (of
-      // each engine its own) would have the last one there ten seconds early.
+      // Five at once, then one each second; four seconds for the way from the guard to the server, on a machine that
+      // stalls. Twice the rate (of each engine its own) would have the last one there ten seconds early.
       for (let k = i + 5; k < times.length; k++)
         expect(
           times[k] - times[i] >= (k - i - 4) * 1000 - 4000,
@@ -437,7 +438,8 @@ await run(new World(), async (world) => {
       const killed = world.engines[0],
         other = world.engines[1]
       const body = { saga: 'run_alone', id: `alone-${++count}`, input: { n: count } }
-      const made = await world.calm(() => at(0, 'POST', '/v1/sagas', body)) // its connections were ended while it stood still
+      // Its connections were ended while it stood still.
+      const made = await world.calm(() => at(0, 'POST', '/v1/sagas', body))
       expect(made.status < 300, `the start: ${made.status} ${made.text}`)
       while (server.of('alone').length === 0) await sleep(10)
       await world.killEngine(killed)

@@ -1,5 +1,5 @@
-// The language against the real shop: conditions, failures that do not matter or are a person's to judge, branches, and undoing side by
-// side; in each of them SIGKILL at random moments. The shop's own ledger says what really happened.
+// The language against the real shop: conditions, failures that do not matter or are a person's to judge, branches, and
+// undoing side by side; in each of them SIGKILL at random moments. The shop's own ledger says what really happened.
 import { chooseSeed, randomFrom } from '../lib/load.mjs'
 import { World, effectsByKey, expect, expectEqual, promise, quick, run, sleep } from '../lib/world.mjs'
 
@@ -12,7 +12,8 @@ function definitions(shop) {
   const patient = { initial: '50ms', factor: 2, max: '500ms', max_attempts: 200 }
   const tools = [
     { name: 'never', ...never },
-    { name: 'refuse', ...never }, // a read: of another class a call that a kill has interrupted may have happened, and a person is asked
+    // A read: of another class a call that a kill has interrupted may have happened, and a person is asked.
+    { name: 'refuse', ...never },
     {
       name: 'picky',
       effect: 'keyed',

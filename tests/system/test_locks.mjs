@@ -363,7 +363,8 @@ await run(new Locks(), async (world) => {
         expectEqual((await world.api('GET', path)).status, 404, path)
       expectEqual(
         world.sql(
-          `select (select count(*) from sagad.log where saga = '${id}') + (select count(*) from sagad.saga where id = '${id}')`
+          `select (select count(*) from sagad.log where saga = '${id}') +
+            (select count(*) from sagad.saga where id = '${id}')`
         ),
         '0',
         'rows of it'

@@ -1,5 +1,6 @@
-// The adapter `mcp` against @modelcontextprotocol/server-everything, a server that others wrote, over both transports. Its tool
-// toggle-simulated-logging undoes itself when it is called twice: what reached it, and how often, can be seen in what it says.
+// The adapter `mcp` against @modelcontextprotocol/server-everything, a server that others wrote, over both transports.
+// Its tool toggle-simulated-logging undoes itself when it is called twice: what reached it, and how often, can be seen
+// in what it says.
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
@@ -135,8 +136,10 @@ const stub = (pages) => [
     const { id, method, params } = JSON.parse(line)
     const say = (result) => console.log(JSON.stringify({ jsonrpc: '2.0', id, result }))
     const at = Number(params?.cursor ?? 0)
-    if (method === 'initialize') say({ protocolVersion: '2025-11-25', capabilities: {}, serverInfo: { name: 'stub', version: '1' } })
-    if (method === 'tools/list') say({ tools: pages[at], nextCursor: at + 1 < pages.length ? String(at + 1) : undefined })
+    const serverInfo = { name: 'stub', version: '1' }
+    if (method === 'initialize') say({ protocolVersion: '2025-11-25', capabilities: {}, serverInfo })
+    const nextCursor = at + 1 < pages.length ? String(at + 1) : undefined
+    if (method === 'tools/list') say({ tools: pages[at], nextCursor })
   })`
 ]
 
@@ -166,7 +169,8 @@ await run(new World(), async (world) => {
 
   for (const [transport, where] of Object.entries(transports)) {
     await promise(
-      `${transport}: mcp-tools drafts definitions that pass the check, each with the class that the annotations suggest`,
+      `${transport}: mcp-tools drafts definitions that pass the check, each with the class that the annotations ` +
+        `suggest`,
       async () => {
         const { tools, notes } = draft(world, [
           '--prefix',
@@ -262,7 +266,8 @@ await run(new World(), async (world) => {
     })
   }
   await promise(
-    'mcp-tools: what a server says of itself never becomes an expression, a second name, or a schema that is not understood',
+    'mcp-tools: what a server says of itself never becomes an expression, a second name, or a schema that is ' +
+      'not understood',
     async () => {
       const { tools, notes } = draft(world, [
         '--',

@@ -1,12 +1,14 @@
-// Orders against the real shop: what each class of effect does after each kind of answer, what compensation does when the compensator
-// fails, and what each verb of a person leads to. After every case the shop's own ledger says what really happened.
+// Orders against the real shop: what each class of effect does after each kind of answer, what compensation does when
+// the compensator fails, and what each verb of a person leads to. After every case the shop's own ledger says what
+// really happened.
 import { readFileSync } from 'node:fs'
 import { World, effectsByKey, expect, expectEqual, freePort, promise, run, sleep } from '../lib/world.mjs'
 
 const retry = { max_attempts: 3, initial: '50ms', factor: 2, max: '200ms' }
 const classes = ['read', 'idempotent', 'keyed', 'checked', 'once', 'once_probed']
 
-// Every charge names its customer, and so does its refund: a fault that matches the name hits one saga only, so the cases run side by side.
+// Every charge names its customer, and so does its refund: a fault that matches the name hits one saga only, so the
+// cases run side by side.
 function definitions(shop, closed) {
   const chargeProbe = {
     http: { method: 'GET', url: `${shop}/charges/by-key/\${ .key }` },

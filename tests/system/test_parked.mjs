@@ -1,5 +1,6 @@
-// Waiting is free: sagas that wait for a signal, a time or a lock leave the memory of the engine, cost PostgreSQL nothing, and are there at
-// once when something comes for them. SAGAD_TEST_PARKED says how many there are (100000 in the measurement of README.md's "Limits").
+// Waiting is free: sagas that wait for a signal, a time or a lock leave the memory of the engine, cost PostgreSQL
+// nothing, and are there at once when something comes for them. SAGAD_TEST_PARKED says how many there are (100000 in
+// the measurement of README.md's "Limits").
 import { readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { World, expect, expectEqual, promise, quick, run, sleep } from '../lib/world.mjs'
@@ -65,12 +66,14 @@ class Parked extends World {
     return this.metric(text, 'sagad_sagas_loaded')
   }
 
-  // What PostgreSQL does for the idle engine, a second: transactions, and rows read of each table. Sessions tell their statistics with a delay.
+  // What PostgreSQL does for the idle engine, a second: transactions, and rows read of each table. Sessions tell their
+  // statistics with a delay.
   async idleRate() {
     const read = () => {
       const lines = this
         .sql(`select 'transactions', xact_commit + xact_rollback from pg_stat_database where datname = 'postgres'
-        union all select relname, coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) from pg_stat_user_tables where schemaname = 'sagad'`)
+        union all select relname, coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) from pg_stat_user_tables where
+        schemaname = 'sagad'`)
       return Object.fromEntries(
         lines
           .split('\n')
@@ -161,7 +164,8 @@ await run(new Parked(), async (world) => {
     rateEmpty = await world.idleRate()
     empty = world.memory()
     console.log(
-      `# idle without sagas: ${rateEmpty.transactions.toFixed(1)} transactions/s, ${rateEmpty.rows.toFixed(0)} rows/s (${rateEmpty.tables}), ${megabytes(empty)} MB`
+      `# idle without sagas: ${rateEmpty.transactions.toFixed(1)} transactions/s, ${rateEmpty.rows.toFixed(0)} ` +
+        `rows/s (${rateEmpty.tables}), ${megabytes(empty)} MB`
     )
   })
   await promise(
@@ -190,7 +194,8 @@ await run(new Parked(), async (world) => {
   )
   await promise('they hold no memory beyond a fixed bound', async () => {
     const used = world.memory()
-    // Memory is given back after a wave; the sanitizer's allocator keeps what the wave needed at most at one time. Neither grows with their number.
+    // Memory is given back after a wave; the sanitizer's allocator keeps what the wave needed at most at one time.
+    // Neither grows with their number.
     const sanitized = readFileSync(`/proc/${world.sagadPid()}/maps`, 'utf8').includes('libasan')
     const bound = sanitized ? 128e6 : 32e6
     console.log(`# with ${count} parked: ${megabytes(used)} MB, ${megabytes(used - empty)} MB more than empty`)
@@ -213,7 +218,8 @@ await run(new Parked(), async (world) => {
   await promise('they cause no queries: an idle engine does what it does without them', async () => {
     const rate = await world.idleRate()
     console.log(
-      `# idle with ${count} parked: ${rate.transactions.toFixed(1)} transactions/s, ${rate.rows.toFixed(0)} rows/s (${rate.tables})`
+      `# idle with ${count} parked: ${rate.transactions.toFixed(1)} transactions/s, ${rate.rows.toFixed(0)} ` +
+        `rows/s (${rate.tables})`
     )
     expect(rate.transactions <= rateEmpty.transactions * 1.2 + 1, 'transactions a second', { rateEmpty, rate })
     expect(rate.rows <= rateEmpty.rows * 1.2 + 100, 'rows a second', { rateEmpty, rate })
@@ -237,7 +243,8 @@ await run(new Parked(), async (world) => {
     async () => {
       const took = await latencies(50)
       console.log(
-        `# signal to completion of a parked saga: median ${took[25].toFixed(1)} ms, 90th ${took[45].toFixed(1)} ms, worst ${took[49].toFixed(1)} ms`
+        `# signal to completion of a parked saga: median ${took[25].toFixed(1)} ms, 90th ${took[45].toFixed(1)} ` +
+          `ms, worst ${took[49].toFixed(1)} ms`
       )
       expect(took[25] < signalMs, 'the median', took)
     }

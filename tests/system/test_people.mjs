@@ -1,4 +1,5 @@
-// What a person who has to act is told, and may say, against a receiver that answers as it is told: evidence, probes that are out, verdicts.
+// What a person who has to act is told, and may say, against a receiver that answers as it is told: evidence, probes
+// that are out, verdicts.
 import { createServer } from 'node:http'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,5 +1,6 @@
-// Where engines that take sagas as JSON are known to go wrong when something is undone: in branches, fan-outs, nested sagas, with several
-// compensators about one step, on resuming in the middle of it, and with errors that come from within. One promise each, against the real shop.
+// Where engines that take sagas as JSON are known to go wrong when something is undone: in branches, fan-outs, nested
+// sagas, with several compensators about one step, on resuming in the middle of it, and with errors that come from
+// within. One promise each, against the real shop.
 import {
   done,
   finish,
@@ -132,7 +133,8 @@ await run(new World(), async (world) => {
     expect(list.indexOf(a) >= 0 && list.indexOf(a) < list.indexOf(b), `${a} before ${b}`, list)
 
   await promise(
-    'undo inside a branch: each in reverse of its own order, the skipped one not at all, and the branches before what they share',
+    'undo inside a branch: each in reverse of its own order, the skipped one not at all, and the branches ' +
+      'before what they share',
     async () => {
       for (const more of [true, false]) {
         const saga = await finish(world, await start('branches', `br-${more}`, { more, end: 'none' }), 'compensated')
@@ -158,7 +160,8 @@ await run(new World(), async (world) => {
   )
 
   await promise(
-    'undo inside a fan-out: those that took effect, in reverse of the elements; not the failed, not the ones that never began',
+    'undo inside a fan-out: those that took effect, in reverse of the elements; not the failed, not the ones ' +
+      'that never began',
     async () => {
       await world.fault({ route: 'reservations', mode: 'slow', ms: 300, times: 1, match: '"fan-0"' })
       const items = ['fan-0', 'fan-1', 'none', 'fan-3', 'fan-4', 'fan-5', 'fan-6', 'fan-7']
@@ -199,7 +202,8 @@ await run(new World(), async (world) => {
   )
 
   await promise(
-    "several undos about one step: the tool's, the step's own, and that of a second generation: each once, under its own key",
+    "several undos about one step: the tool's, the step's own, and that of a second generation: each once, " +
+      'under its own key',
     async () => {
       const id = await start('chain', 'ch', { sku: 'none' })
       for (const step of ['again', 'again_other']) {

@@ -1,5 +1,5 @@
-// What waits for a place among the calls, or for a tool that asked for a pause, when the engine is killed: of a call that must never be sent twice
-// the log knows then that it was not sent, so that nobody has to be asked.
+// What waits for a place among the calls, or for a tool that asked for a pause, when the engine is killed: of a call
+// that must never be sent twice the log knows then that it was not sent, so that nobody has to be asked.
 import { createServer } from 'node:http'
 import { World, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
 
@@ -54,7 +54,8 @@ await run(new World(), async (world) => {
   }
   for (const tool of ['plain', 'narrow']) {
     await promise(
-      `${tool}: killed while one call is under way and three wait for its place: the three are sent once, and a person is asked about the one only`,
+      `${tool}: killed while one call is under way and three wait for its place: the three are sent once, and a ` +
+        `person is asked about the one only`,
       async () => {
         behave[tool] = async () => {
           await sleep(6000)

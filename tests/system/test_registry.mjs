@@ -1,5 +1,5 @@
-// The registry over HTTP, with the real shop: what a repeat of a call gets, for each class and each state, and what guards refuse. After each
-// case the shop's own ledger says what really happened.
+// The registry over HTTP, with the real shop: what a repeat of a call gets, for each class and each state, and what
+// guards refuse. After each case the shop's own ledger says what really happened.
 import { World, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
 
 const retry = { max_attempts: 3, initial: '50ms', factor: 2, max: '200ms' }
@@ -82,7 +82,8 @@ function definitions(shop) {
         http: { method: 'GET', url: `${shop}/tags/\${ .args.name }` },
         done: '${ .response.status == 200 and .response.body.tag == .args.tag }',
         blocked:
-          '${ if .response.status == 200 and .response.body.tag == "closed" then "the account is closed: ask for another one" else null end }',
+          '${ if .response.status == 200 and .response.body.tag == "closed" then "the account is closed: ask ' +
+          'for another one" else null end }',
         result: { was: '${ .response.body.tag }' }
       },
       compensate: { tool: 'untag', with: { name: '${ .args.name }' } }
@@ -198,7 +199,8 @@ await run(new World(), async (world) => {
     )
   })
   await promise(
-    'the arguments are no part of the key: numbers, order and immaterial members may change; a material one is refused by its pointer',
+    'the arguments are no part of the key: numbers, order and immaterial members may change; a material one is ' +
+      'refused by its pointer',
     async () => {
       const name = fresh('drift')
       const first = status(await call(name, 'charge_keyed', { args: args(name, { memo: 'a' }) }), 200)
@@ -230,7 +232,8 @@ await run(new World(), async (world) => {
       const id = await open()
       status(await callIn(id, 'charge_once', { step: 'pay' }), 200)
       status(await call(id, 'charge_once', { step: 'pay', args: args(id) }), 422, 'invalid')
-      status(await call('01890000-0000-7000-8000-000000000001', 'tag', { args: { name: fresh('tag'), tag: 'x' } }), 200) // one of nobody
+      // One of nobody.
+      status(await call('01890000-0000-7000-8000-000000000001', 'tag', { args: { name: fresh('tag'), tag: 'x' } }), 200)
       expectEqual(books(id).charges, 1, 'charges')
     }
   )
@@ -479,7 +482,8 @@ await run(new World(), async (world) => {
     expectEqual(all.filter((answer) => answer.status === 201).length, 1, 'opened')
   })
   await promise(
-    'the same id with another budget, loop, deadline or on_timeout is refused, also after a restart; the defaults spelled out are the same',
+    'the same id with another budget, loop, deadline or on_timeout is refused, also after a restart; the ' +
+      'defaults spelled out are the same',
     async () => {
       const id = fresh('options')
       const body = { open: true, id, budget: { calls: 5, emissions: 9 }, deadline: '2h', on_timeout: 'escalate' }
@@ -565,7 +569,8 @@ await run(new World(), async (world) => {
     }
   )
   await promise(
-    'a tool that was registered anew still answers for what it did: only what would be sent has to fit the newest version',
+    'a tool that was registered anew still answers for what it did: only what would be sent has to fit the ' +
+      'newest version',
     async () => {
       const name = fresh('anew')
       const http = { method: 'POST', url: `http://127.0.0.1:${world.shopPort}/charges`, body: '${ .args }' }
@@ -640,7 +645,8 @@ await run(new World(), async (world) => {
   // --- guards ---
 
   await promise(
-    'loops of one and two calls are stopped, answers from the record count, a new turn opens them, a second trip pauses the run',
+    'loops of one and two calls are stopped, answers from the record count, a new turn opens them, a second ' +
+      'trip pauses the run',
     async () => {
       const one = fresh('loop')
       status(await call(one, 'charge_keyed', { turn: '1' }), 200)

@@ -1,7 +1,8 @@
-// What the registry promises, held by two engines over one database, of which one owns every shard: callers race over both, guards count
-// over both, everything can be asked of the one that owns nothing, and the owner is killed, or stopped and woken after its lease. The judge is
-// the shop's ledger; where a key would hide a second effect, the shop is told to ignore keys. Both are standbys, so that the first one keeps
-// all shards; how engines share is test_balance.mjs.
+// What the registry promises, held by two engines over one database, of which one owns every shard: callers race over
+// both, guards count over both, everything can be asked of the one that owns nothing, and the owner is killed, or
+// stopped and woken after its lease. The judge is the shop's ledger; where a key would hide a second effect, the shop
+// is told to ignore keys. Both are standbys, so that the first one keeps all shards; how engines share is
+// test_balance.mjs.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { World, expect, expectEqual, freePort, promise, run, sleep } from '../lib/world.mjs'
@@ -422,8 +423,8 @@ await run(new World(), async (world) => {
 
   // --- the owner is stopped for longer than its lease, with calls under way ---
 
-  // Begins calls, stops the owner when `begun`, and wakes it when the other one has taken over and `meanwhile` is done: the roles have changed then.
-  // Gives what the callers were told, of whom each second one asked the stopped engine.
+  // Begins calls, stops the owner when `begun`, and wakes it when the other one has taken over and `meanwhile` is done:
+  // the roles have changed then. Gives what the callers were told, of whom each second one asked the stopped engine.
   const stopOwner = async (names, tool, begun, meanwhile = () => {}) => {
     const before = epochs()
     const callers = names.map((name, i) =>
@@ -472,7 +473,8 @@ await run(new World(), async (world) => {
     150
   )
   await promise(
-    'checked, at a shop that ignores keys: the next owner asks and does not call again; the late answer changes nothing',
+    'checked, at a shop that ignores keys: the next owner asks and does not call again; the late answer changes ' +
+      'nothing',
     async () => {
       await world.shopSettings({ keys: 'ignore' })
       const names = [fresh('stop-checked'), fresh('stop-checked')]
@@ -557,7 +559,8 @@ await run(new World(), async (world) => {
   // --- the owner is killed ---
 
   await promise(
-    'the owner is killed while callers wait at the other one: each gets its answer, keyed and checked have one effect, once none too many',
+    'the owner is killed while callers wait at the other one: each gets its answer, keyed and checked have one ' +
+      'effect, once none too many',
     async () => {
       const tools = ['keyed_long', 'checked_long', 'once_probed', 'once_long']
       const cases = Array.from({ length: 24 }, (_, i) => ({ name: fresh('killed'), tool: tools[i % 4] }))

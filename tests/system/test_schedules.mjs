@@ -1,4 +1,5 @@
-// Sagas that the clock starts: one for each instant, in time zones, held and released, while the saga before runs, and when a start is refused.
+// Sagas that the clock starts: one for each instant, in time zones, held and released, while the saga before runs, and
+// when a start is refused.
 import { World, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
 
 const schedules = '/v1/schedules'
@@ -93,8 +94,10 @@ await run(new Clockwork(), async (world) => {
       const { items } = (await world.api('GET', `${schedules}/${name}/next?count=400`)).json
       const wanted = world
         .sql(
-          `select string_agg(to_char(t at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS".000Z"'), ' ') from (select (d + interval '${hour} hours 15 minutes') at time zone '${zone}' as t
-             from generate_series((now() at time zone '${zone}')::date::timestamp, (now() at time zone '${zone}')::date + interval '500 days', interval '1 day') as d) as of where t > now()`
+          `select string_agg(to_char(t at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS".000Z"'), ' ') from 
+            (select (d + interval '${hour} hours 15 minutes') at time zone '${zone}' as t
+             from generate_series((now() at time zone '${zone}')::date::timestamp,
+             (now() at time zone '${zone}')::date + interval '500 days', interval '1 day') as d) as of where t > now()`
         )
         .split(' ')
         .slice(0, 400)
@@ -197,7 +200,8 @@ await run(new Clockwork(), async (world) => {
     const gone = Date.now()
     // As if it had been away for three minutes.
     world.sql(
-      `update sagad.schedule set last_at = last_at - interval '3 minutes', look_at = look_at - interval '3 minutes' where name like 'away-%'`
+      `update sagad.schedule set last_at = last_at - interval '3 minutes', look_at = look_at - interval '3 minutes'
+        where name like 'away-%'`
     )
     world.launchSagad(world.sagadArgs)
     await world.ready()

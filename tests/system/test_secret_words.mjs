@@ -1,5 +1,6 @@
-// Secrets in every place where a tool may have one, each of them part of a call that goes wrong: neither the words of a library or of
-// PostgreSQL, nor what a receiver repeats, brings one of them into an answer, a row, a log of sagad, or a metric.
+// Secrets in every place where a tool may have one, each of them part of a call that goes wrong: neither the words of a
+// library or of PostgreSQL, nor what a receiver repeats, brings one of them into an answer, a row, a log of sagad, or a
+// metric.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
@@ -45,7 +46,8 @@ const repeats = createServer((request, response) => {
 // An MCP server that ends with its environment and its arguments on both streams.
 const shouts = [
   '-e',
-  'process.stdout.write(JSON.stringify(process.env) + process.argv.join(" ") + "\\n"); process.stderr.write(JSON.stringify(process.env)); process.exit(1)',
+  'process.stdout.write(JSON.stringify(process.env) + process.argv.join(" ") + "\\n"); ' +
+    'process.stderr.write(JSON.stringify(process.env)); process.exit(1)',
   '--'
 ]
 
@@ -116,7 +118,8 @@ await run(new World(), async (world) => {
   await world.startPostgres()
   world.sql('create table taken (word text primary key)')
   world.sql(
-    `create function fails(word text) returns int language plpgsql as $$ begin raise exception 'no %', word using detail = word, hint = word; end $$`
+    `create function fails(word text) returns int language plpgsql as $$ begin raise exception 'no %', word
+      using detail = word, hint = word; end $$`
   )
   const base = `http://127.0.0.1:${repeats.address().port}`
   const called = Object.entries(places(base, world.directory)).map(([what, members], i) => ({

@@ -1,5 +1,6 @@
-// Transfers between two databases by the adapter sql with its barrier, one of them sagad's own, while sagad is killed, sessions are ended and
-// PostgreSQL crashes. The judge is SQL: no cent is made or lost, and each saga moved what its ending says.
+// Transfers between two databases by the adapter sql with its barrier, one of them sagad's own, while sagad is killed,
+// sessions are ended and PostgreSQL crashes. The judge is SQL: no cent is made or lost, and each saga moved what its
+// ending says.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { chooseSeed, randomFrom } from '../lib/load.mjs'
@@ -105,7 +106,8 @@ async function client(world, number, random) {
     const id = await world.begin(name, `${name}-${number}-${count}`, input)
     if (id && name === 'transfer_aborted') {
       await sleep(random() * 200)
-      await world.api('POST', `/v1/sagas/${id}/abort`, { note: 'changed my mind' }).catch(() => undefined) // or not: sagad may be away
+      // Or not: sagad may be away.
+      await world.api('POST', `/v1/sagas/${id}/abort`, { note: 'changed my mind' }).catch(() => undefined)
     }
     await sleep(random() * 60)
   }
@@ -154,7 +156,8 @@ await run(new Banks(), async (world) => {
       )
       world.at(
         'a',
-        `select pg_terminate_backend(pid) from pg_stat_activity where query like '%for update%' and pid <> pg_backend_pid()`
+        `select pg_terminate_backend(pid) from pg_stat_activity where query like '%for update%' 
+          and pid <> pg_backend_pid()`
       )
       await held.ended
       expectEqual(world.at('a', `select cents from account where id = 'x3'`), String(opening), 'the account')
@@ -229,9 +232,11 @@ await run(new Banks(), async (world) => {
       expectEqual(held, due, `the accounts of bank ${bank}`)
     }
     console.log(
-      `# keys asked for more than once: ${world.at('a', 'select count(*) from sagad_barrier.operation where asked > 1')} and ` +
+      `# keys asked for more than once: ` +
+        `${world.at('a', 'select count(*) from sagad_barrier.operation where asked > 1')} and ` +
         `${world.at('b', 'select count(*) from sagad_barrier.operation where asked > 1')}, void: ` +
-        `${world.at('a', `select count(*) from sagad_barrier.operation where verdict = 'void'`)} and ${world.at('b', `select count(*) from sagad_barrier.operation where verdict = 'void'`)}`
+        `${world.at('a', `select count(*) from sagad_barrier.operation where verdict = 'void'`)} and ` +
+        `${world.at('b', `select count(*) from sagad_barrier.operation where verdict = 'void'`)}`
     )
   })
 })

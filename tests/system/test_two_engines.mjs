@@ -1,5 +1,6 @@
-// Two engines over one database, of which one owns every shard: what is asked of the other one goes through the inbox, and nobody can tell.
-// Both are standbys, so that the first one keeps all it took; how engines share is test_balance.mjs.
+// Two engines over one database, of which one owns every shard: what is asked of the other one goes through the inbox,
+// and nobody can tell. Both are standbys, so that the first one keeps all it took; how engines share is
+// test_balance.mjs.
 import { World, expect, expectEqual, freePort, promise, run, sleep } from '../lib/world.mjs'
 
 await run(new World(), async (world) => {
@@ -10,7 +11,8 @@ await run(new World(), async (world) => {
   const launch = async (engine) => {
     world.launchEngine(engine)
     await world.engineReady(engine)
-    while (!(await world.asks(engine, '/v1/sagas'))) await sleep(50) // one that owns nothing is ready for us when it has the database
+    // One that owns nothing is ready for us when it has the database.
+    while (!(await world.asks(engine, '/v1/sagas'))) await sleep(50)
   }
   await launch(world.engines[1])
   let [owner, taker] = world.engines
@@ -116,7 +118,8 @@ await run(new World(), async (world) => {
     )
 
   await promise(
-    'the key of a start with an id names that saga, too: alone it gives the same one, on every engine; with another id it is refused',
+    'the key of a start with an id names that saga, too: alone it gives the same one, on every engine; with ' +
+      'another id it is refused',
     async () => {
       await world.define(naps)
       for (const [n, engine, other] of [

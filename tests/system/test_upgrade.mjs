@@ -1,6 +1,7 @@
-// A rolling upgrade, under load: two engines of this release, a migration of the next one while they run, then engines of the next release take
-// their places one after another. The next release is built from the same sources with one more migration and another version; nothing may be
-// lost, doubled or in doubt on the way. Its program comes from the environment: SAGAD_NEXT.
+// A rolling upgrade, under load: two engines of this release, a migration of the next one while they run, then engines
+// of the next release take their places one after another. The next release is built from the same sources with one
+// more migration and another version; nothing may be lost, doubled or in doubt on the way. Its program comes from the
+// environment: SAGAD_NEXT.
 import { spawnSync } from 'node:child_process'
 import { World, effectsByKey, expect, expectEqual, freePort, promise, run, sleep } from '../lib/world.mjs'
 
@@ -106,7 +107,8 @@ await run(new World(), async (world) => {
 
   await promise('it does not migrate under an engine that would not run on the new schema', async () => {
     world.sql(
-      `insert into sagad.engine (instance, identity, name, version, schema, expires_at) values ('old', 'old', 'an-old-one', '0.0.9', ${first - 1}, now() + interval '1 minute')`
+      `insert into sagad.engine (instance, identity, name, version, schema, expires_at) values ('old', 'old',
+        'an-old-one', '0.0.9', ${first - 1}, now() + interval '1 minute')`
     )
     const done = sagad(nextRelease, ['migrate'])
     expect(
@@ -178,7 +180,8 @@ await run(new World(), async (world) => {
   })
 
   await promise(
-    'nothing that was acknowledged is lost, nothing was made twice, and of one engine only that was killed calls are in doubt',
+    'nothing that was acknowledged is lost, nothing was made twice, and of one engine only that was killed ' +
+      'calls are in doubt',
     async () => {
       stopping = true
       await Promise.all(clients)

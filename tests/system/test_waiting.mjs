@@ -1,5 +1,5 @@
-// What waits: for a time, for a signal, for a person; and pausing, aborting and the deadline while something waits. Against the real shop,
-// with sagad killed in between; the shop's ledger says what really happened.
+// What waits: for a time, for a signal, for a person; and pausing, aborting and the deadline while something waits.
+// Against the real shop, with sagad killed in between; the shop's ledger says what really happened.
 import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -448,7 +448,8 @@ await run(new Waiting(), async (world) => {
         [told.status, told.json.detail],
         [
           403,
-          'nobody knows who started this saga, and whoever did may not approve this. Have somebody with the role admin approve it.'
+          'nobody knows who started this saga, and whoever did may not approve this. Have somebody with the ' +
+            'role admin approve it.'
         ],
         'who may be the starter'
       )

@@ -1,5 +1,5 @@
-// Two engines over one database: what waits is parked by one, and signals, decisions, pauses, locks and followers reach it through either. Then
-// one of them is killed, and the other goes on where it was.
+// Two engines over one database: what waits is parked by one, and signals, decisions, pauses, locks and followers reach
+// it through either. Then one of them is killed, and the other goes on where it was.
 import {
   approvalOf,
   decide,

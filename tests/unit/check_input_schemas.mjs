@@ -1,5 +1,6 @@
-// Does the engine take and refuse the same values as ajv, over random schemas of its subset? The argument is the program schema_lines;
-// SEED and ROUNDS repeat or lengthen a run. Numbers are small, because ajv computes in binary fractions and the engine does not.
+// Does the engine take and refuse the same values as ajv, over random schemas of its subset? The argument is the
+// program schema_lines; SEED and ROUNDS repeat or lengthen a run. Numbers are small, because ajv computes in binary
+// fractions and the engine does not.
 import { spawnSync } from 'node:child_process'
 import { createRequire } from 'node:module'
 
@@ -52,7 +53,8 @@ const keywords = {
     Array.from(new Set([value(1), value(0), value(0)].map((v) => JSON.stringify(v))), (text) => JSON.parse(text)),
   const: () => value(1),
   properties: (d) => Object.fromEntries(some(4, () => [pick(names), schema(d - 1)])),
-  required: () => Array.from(new Set(some(2, () => pick(names.filter((name) => name !== ''))))), // see allErrors below; test_schema.c has ""
+  // See allErrors below; test_schema.c has "".
+  required: () => Array.from(new Set(some(2, () => pick(names.filter((name) => name !== ''))))),
   additionalProperties: (d) => schema(d - 1),
   propertyNames: (d) => schema(d - 1),
   minProperties: () => random(3),
@@ -100,9 +102,9 @@ const plain = ['type', 'properties', 'required', 'minimum', 'minLength', 'minIte
 const withoutRef = Object.fromEntries(Object.entries(keywords).filter(([name]) => plain.includes(name)))
 const def = () => JSON.parse(JSON.stringify(schema(1, withoutRef)))
 const cases = []
-// allErrors: without it ajv 8.20 overlooks that a required member named "" is missing, and that an empty array fails `contains`
-// when `prefixItems` stands beside it. Below `not` and `if` it is always without, so these two are not made here;
-// test_schema.c has them.
+// allErrors: without it ajv 8.20 overlooks that a required member named "" is missing, and that an empty array fails
+// `contains` when `prefixItems` stands beside it. Below `not` and `if` it is always without, so these two are not made
+// here; test_schema.c has them.
 const ajv = new Ajv({ strict: false, allErrors: true, validateFormats: false, validateSchema: true })
 const seen = new Set()
 

@@ -19,7 +19,8 @@ for (const vector of vectors) {
   }
   const hex = hash.digest('hex')
   const variant = '89ab'[parseInt(hex[16], 16) & 3]
-  const key = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+  const parts = [hex.slice(0, 8), hex.slice(8, 12), '8' + hex.slice(13, 16), variant + hex.slice(17, 20)]
+  const key = [...parts, hex.slice(20, 32)].join('-')
 
   if (key !== vector.key || hex !== vector.sha256) {
     wrong++

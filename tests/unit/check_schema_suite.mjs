@@ -1,5 +1,6 @@
-// The official JSON Schema test suite (draft 2020-12, the required tests), as Debian's libtest-json-schema-acceptance-perl ships it. What the engine takes
-// must give the suite's answers; what it refuses must be refused for a keyword or a rule that schema/input-schema.md names. The argument is schema_lines.
+// The official JSON Schema test suite (draft 2020-12, the required tests), as Debian's
+// libtest-json-schema-acceptance-perl ships it. What the engine takes must give the suite's answers; what it refuses
+// must be refused for a keyword or a rule that schema/input-schema.md names. The argument is schema_lines.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 
@@ -131,7 +132,8 @@ lines.forEach((line, i) => {
     if ((word === 'valid') !== line.valid) {
       wrong++
       console.log(
-        `${place}: ${line.valid ? 'valid' : 'invalid'} by the suite, but ${answer}\n  ${JSON.stringify(line.schema)} ${JSON.stringify(line.data)}`
+        `${place}: ${line.valid ? 'valid' : 'invalid'} by the suite, but ${answer}\n  ` +
+          `${JSON.stringify(line.schema)} ${JSON.stringify(line.data)}`
       )
     }
     return

@@ -1,6 +1,6 @@
-// The door of the shop: a proxy between the engines and the shop's HTTP, that can be told to strike when a request has come (shop:received), when
-// its effect is there and the answer is held back (shop:effect), or when the answer has just gone (shop:reply); and that can give another
-// answer than the shop did.
+// The door of the shop: a proxy between the engines and the shop's HTTP, that can be told to strike when a request has
+// come (shop:received), when its effect is there and the answer is held back (shop:effect), or when the answer has just
+// gone (shop:reply); and that can give another answer than the shop did.
 import { readFileSync, readdirSync, readlinkSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 
@@ -9,8 +9,8 @@ export const shopPlaces = ['received', 'effect', 'reply']
 const head = (status, length, more = '') =>
   `HTTP/1.1 ${status} x\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n${more}\r\n`
 
-// Answers that no service should give. `served`: the shop has done what was asked for, only its answer is lost. Those that are not served say
-// for certain that nothing happened, and lie if something did.
+// Answers that no service should give. `served`: the shop has done what was asked for, only its answer is lost. Those
+// that are not served say for certain that nothing happened, and lie if something did.
 export const hostile = {
   html: {
     served: true,

@@ -1,4 +1,5 @@
-// One HTTP request over connections that are kept, without the price of fetch(): the clients share the machine with what they test.
+// One HTTP request over connections that are kept, without the price of fetch(): the clients share the machine with
+// what they test.
 import { Agent, request } from 'node:http'
 
 const agent = new Agent({ keepAlive: true, maxSockets: 400, scheduling: 'lifo' })

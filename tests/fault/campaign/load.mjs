@@ -1,5 +1,6 @@
-// Clients that start sagas through any of the engines and repeat each start until it is acknowledged, and what they say to them afterwards:
-// signals, aborts, the same start once more, a look at how it ended. All that they know goes into the notes.
+// Clients that start sagas through any of the engines and repeat each start until it is acknowledged, and what they say
+// to them afterwards: signals, aborts, the same start once more, a look at how it ended. All that they know goes into
+// the notes.
 import { sleep } from '../../lib/world.mjs'
 import { chooseShape, inputOf, shapes } from './shapes.mjs'
 

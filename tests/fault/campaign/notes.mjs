@@ -1,6 +1,8 @@
-// What the clients know by themselves: what they asked for under which name, and what they were told. Nothing here comes from sagad's rows.
+// What the clients know by themselves: what they asked for under which name, and what they were told. Nothing here
+// comes from sagad's rows.
 //
-// Each word that a person or a client says carries a token of its own (in a note or a payload), by which the log can be searched for it.
+// Each word that a person or a client says carries a token of its own (in a note or a payload), by which the log can be
+// searched for it.
 export class Notes {
   constructor() {
     this.starts = new Map() // name -> {shape, input, id: acknowledged, at}

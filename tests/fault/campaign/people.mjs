@@ -1,4 +1,5 @@
-// The people: they decide what is asked of them, and clear every escalation by looking at what the shop's books say happened.
+// The people: they decide what is asked of them, and clear every escalation by looking at what the shop's books say
+// happened.
 import { sleep } from '../../lib/world.mjs'
 import { LedgerTail } from './ledger.mjs'
 
@@ -78,7 +79,8 @@ export class People {
       const answer = await this.world.ask('POST', `/v1/escalations/${item.n}/resolve`, { ...verdict, note: word.token })
       if (answer && !this.fitting(answer, [200, 202, 409]))
         this.notes.complain(
-          `the verdict ${JSON.stringify(verdict)} on ${JSON.stringify(item)} was answered with ${answer.status}: ${answer.text}`
+          `the verdict ${JSON.stringify(verdict)} on ${JSON.stringify(item)} was answered with ` +
+            `${answer.status}: ${answer.text}`
         )
       if (answer?.status === 200) word.acknowledged = true
       this.verdicts += answer?.status === 200

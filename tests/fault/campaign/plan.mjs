@@ -1,5 +1,5 @@
-// What is done when: faults by topology, topologies in rounds. By time (--minutes) each topology gets its share, by number (--count) as many rounds as it
-// takes; --sagas adds rounds until so many were accepted.
+// What is done when: faults by topology, topologies in rounds. By time (--minutes) each topology gets its share, by
+// number (--count) as many rounds as it takes; --sagas adds rounds until so many were accepted.
 import { allFaults, whyNot } from './faults.mjs'
 
 const usualCost = 15 // seconds
@@ -28,7 +28,9 @@ export class Plan {
 
   describe() {
     const { options } = this
-    return `${options.engines} engines, ${options.counts ? `counts ${JSON.stringify(Object.fromEntries(options.counts))}` : `${options.minutes} minutes`}, faults ${[...this.left.keys()]}`
+    const { counts, engines, minutes } = options
+    const length = counts ? `counts ${JSON.stringify(Object.fromEntries(counts))}` : `${minutes} minutes`
+    return `${engines} engines, ${length}, faults ${[...this.left.keys()]}`
   }
 
   // Most of the time where most faults are.
@@ -44,8 +46,8 @@ export class Plan {
     return parts
   }
 
-  // What a round gets for faults: its share of the time that is left, less what it costs to set a round up and to judge it. That differs by a factor
-  // of ten between machines and builds, so that it goes by the rounds so far.
+  // What a round gets for faults: its share of the time that is left, less what it costs to set a round up and to judge
+  // it. That differs by a factor of ten between machines and builds, so that it goes by the rounds so far.
   secondsFor(part) {
     const { rounds } = this.summary
     const elapsed = (Date.now() - this.begun) / 1000

@@ -1,6 +1,7 @@
-// A proxy for the connections of one engine to one PostgreSQL, that knows the statements by name and can be told to strike at one of them:
-// before (it is held back, and never gets there), after (it has been done, and the answer is dropped) or answered (the answer has just been
-// given). It can also stand between the two as a bad network: cut, freeze, let through in one direction only.
+// A proxy for the connections of one engine to one PostgreSQL, that knows the statements by name and can be told to
+// strike at one of them: before (it is held back, and never gets there), after (it has been done, and the answer is
+// dropped) or answered (the answer has just been given). It can also stand between the two as a bad network: cut,
+// freeze, let through in one direction only.
 import { mkdirSync, rmSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
@@ -15,8 +16,8 @@ export class Aim {
     this.wanted = undefined
   }
 
-  // Resolves to the engine, when the statement has come to the place; to undefined when it has not in time. `holding`: the connection stays
-  // open, frozen, when it is struck.
+  // Resolves to the engine, when the statement has come to the place; to undefined when it has not in time. `holding`:
+  // the connection stays open, frozen, when it is struck.
   at(statement, place, ms, allowed = () => true) {
     return new Promise((resolve) => {
       const timer = setTimeout(() => {
@@ -97,7 +98,8 @@ export class Proxy {
   asks(session, bytes) {
     if (session.muted) return
     const aim = this.aim
-    let passed = -session.fromClient.rest.length // where this message begins in `bytes`; below 0: its first part has gone already
+    // Where this message begins in `bytes`; below 0: its first part has gone already.
+    let passed = -session.fromClient.rest.length
     for (const [type, body, message] of session.fromClient.take(bytes)) {
       if (type === 'S' || type === 'Q') session.asked++
       if (type === 'B') {

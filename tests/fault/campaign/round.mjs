@@ -1,5 +1,5 @@
-// One round: a world of its own, load on it, faults one after the other (some last while the next ones strike); then everything is healed, what was begun
-// comes to its end, and the judge looks at it.
+// One round: a world of its own, load on it, faults one after the other (some last while the next ones strike); then
+// everything is healed, what was begun comes to its end, and the judge looks at it.
 import { judge } from '../judge/judge.mjs'
 import { readEvidence, storyOf } from '../judge/evidence.mjs'
 import { mayAskAgain, sleep } from '../../lib/world.mjs'
@@ -10,7 +10,8 @@ import { People } from './people.mjs'
 import { leaseMs } from './world.mjs'
 
 export class Round {
-  // `next()` gives the next fault, or undefined when there is to be none any more. `fired(fault, label)` is told what happened.
+  // `next()` gives the next fault, or undefined when there is to be none any more. `fired(fault, label)` is told what
+  // happened.
   constructor(world, random, { tried = new Map(), load = {}, settleSeconds = 360 } = {}) {
     Object.assign(this, {
       world,
@@ -83,8 +84,8 @@ export class Round {
     if (ms > 4000) console.log(`# ${new Date().toISOString()} ${what}: ${ms} ms to the next acknowledged start`)
   }
 
-  // How long until others have the shards of a process that is dead or stopped, from now on. It says something when one of the others was there all the
-  // time, with PostgreSQL, and the stopped one has not woken.
+  // How long until others have the shards of a process that is dead or stopped, from now on. It says something when one
+  // of the others was there all the time, with PostgreSQL, and the stopped one has not woken.
   async takeover(what, engine) {
     const { pid } = engine.child
     const from = Date.now()
@@ -147,10 +148,12 @@ export class Round {
     await this.heal()
     const healed = Date.now()
     await this.load.stop()
-    const from = Date.now() // clients go on until each of their starts is answered: how long sagas take to end counts from here
+    // Clients go on until each of their starts is answered: how long sagas take to end counts from here.
+    const from = Date.now()
     let left = ''
     for (let looks = 1; Date.now() - from < this.settleSeconds * 1000; await sleep(200), looks++) {
-      // One that was asked to pause twice, because the first time nobody answered, may be paused by the first after it was resumed.
+      // One that was asked to pause twice, because the first time nobody answered, may be paused by the first after it
+      // was resumed.
       if (looks % 10 === 0) await this.resumePaused()
       left = await world
         .query('select (select count(*) from sagad.saga where ended_at is null) + (select count(*) from sagad.inbox)')

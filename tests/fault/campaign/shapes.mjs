@@ -1,5 +1,6 @@
-// The sagas of the campaign: one of each construct of the language, over shop steps of every effect class. Each effect carries in its body
-// the name of what it is for ("request": NAME:STEP), so that the shop's ledger alone says what happened to a saga, whatever keys it used.
+// The sagas of the campaign: one of each construct of the language, over shop steps of every effect class. Each effect
+// carries in its body the name of what it is for ("request": NAME:STEP), so that the shop's ledger alone says what
+// happened to a saga, whatever keys it used.
 //
 // `expects(input)` names the steps whose effects stand when a saga of this shape has completed.
 const patient = { initial: '50ms', factor: 2, max: '500ms', max_attempts: 200, max_unsent: 200 }

@@ -43,7 +43,8 @@ export class Summary {
     })
     const fired = [...this.faults].map(([name, count]) => `${name} ${count}`).join(', ')
     console.log(
-      `# round ${number} (${part.topology}, ${Math.round(seconds)} s): ${found.counts.sagas} sagas, ${found.violations.length} violations; so far ${this.total('sagas')} sagas, ${fired}`
+      `# round ${number} (${part.topology}, ${Math.round(seconds)} s): ${found.counts.sagas} sagas, ` +
+        `${found.violations.length} violations; so far ${this.total('sagas')} sagas, ${fired}`
     )
     for (const { rule, saga, what } of found.violations.slice(0, 20))
       console.log(`#   ${rule} ${saga}: ${what}`.slice(0, 2000))
@@ -62,10 +63,10 @@ export class Summary {
       console.log(`\n# violations: ${[...rules].map(([rule, count]) => `${rule} ${count}`).join(', ')}`)
     for (const { round, topology, rule, saga, id, what } of this.violations.slice(0, shownMax)) {
       console.log(
-        `#   ${rule}, round ${round} (${topology}), ${saga || 'all'}${id && id !== saga ? ` = ${id}` : ''}: ${what.replace(/\s+/g, ' ')}`.slice(
-          0,
-          700
-        )
+        (
+          `#   ${rule}, round ${round} (${topology}), ${saga || 'all'}${id && id !== saga ? ` = ${id}` : ''}: ` +
+          `${what.replace(/\s+/g, ' ')}`
+        ).slice(0, 700)
       )
     }
     if (this.violations.length > shownMax) console.log(`#   and ${this.violations.length - shownMax} more`)
@@ -111,7 +112,9 @@ export class Summary {
     table('times', all.measures)
     this.showViolations()
     console.log(
-      `\n${this.good() ? 'ok' : 'not ok'} - ${this.total('sagas')} sagas, ${[...this.faults.values()].reduce((a, b) => a + b, 0)} faults, ${this.violations.length} violations (seed ${this.options.seed})`
+      `\n${this.good() ? 'ok' : 'not ok'} - ${this.total('sagas')} sagas, ` +
+        `${[...this.faults.values()].reduce((a, b) => a + b, 0)} faults, ${this.violations.length} violations ` +
+        `(seed ${this.options.seed})`
     )
   }
 }

@@ -1,4 +1,5 @@
-// The world of the campaign: several engines, each behind proxies of its own to PostgreSQL, and the shop behind its door.
+// The world of the campaign: several engines, each behind proxies of its own to PostgreSQL, and the shop behind its
+// door.
 import { spawn, spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -29,7 +30,8 @@ export class CampaignWorld extends World {
   }
 
   async startAll(settings = []) {
-    this.settings = ['-c', 'track_commit_timestamp=on', '-c', 'max_connections=120', ...settings] // the judge reads when each row was committed
+    // The judge reads when each row was committed.
+    this.settings = ['-c', 'track_commit_timestamp=on', '-c', 'max_connections=120', ...settings]
     await this.startPostgres(this.settings)
     await this.startShop()
     await this.startEngineSet()
@@ -57,7 +59,8 @@ export class CampaignWorld extends World {
 
   async defineAt(engine, document) {
     let answer
-    // A machine that is busy with other tests may leave a statement without an answer for a lease; then the engine says that one may ask again.
+    // A machine that is busy with other tests may leave a statement without an answer for a lease; then the engine says
+    // that one may ask again.
     for (const end = Date.now() + 240000; Date.now() < end && (!answer || answer.status === 503); await sleep(100)) {
       answer = await ask(engine.host, engine.port, 'POST', '/v1/definitions', document, { seconds: 120 })
     }
@@ -98,7 +101,8 @@ export class CampaignWorld extends World {
     }
     const hosts = engine.proxies.map((proxy) => proxy.directory).join(',')
     const ports = engine.proxies.map(() => 5432).join(',')
-    engine.dsn = `host=${hosts} port=${ports} user=postgres dbname=postgres${engine.proxies.length > 1 ? ' target_session_attrs=read-write' : ''}`
+    engine.dsn = `host=${hosts} port=${ports} user=postgres dbname=postgres`
+    if (engine.proxies.length > 1) engine.dsn += ' target_session_attrs=read-write'
     return engine
   }
 
@@ -130,7 +134,8 @@ export class CampaignWorld extends World {
     child.ended.then((end) => {
       if (child.expected || this.over) return
       this.surprises.push(
-        `${engine.name} ended by itself: ${JSON.stringify(end)} ${readFileSync(this.log(engine.name), 'utf8').slice(-1500)}`
+        `${engine.name} ended by itself: ${JSON.stringify(end)} ` +
+          `${readFileSync(this.log(engine.name), 'utf8').slice(-1500)}`
       )
       engine.down = true
     })

@@ -1,5 +1,5 @@
-// Each engine in a network namespace of its own, with a wire to the namespace where PostgreSQL and the shop are. Only root can; what is left by a campaign
-// that was killed is removed by the next one.
+// Each engine in a network namespace of its own, with a wire to the namespace where PostgreSQL and the shop are. Only
+// root can; what is left by a campaign that was killed is removed by the next one.
 import { createHash } from 'node:crypto'
 import { appendFileSync, existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { execFileSync } from 'node:child_process'
@@ -39,8 +39,9 @@ const quiet = (...args) => {
 export class NetWorld extends CampaignWorld {
   constructor(random, options) {
     super(random, options)
-    // What left before a cut the kernel sends again when the wire is back, seconds later: a PUT that meanwhile was made again by another engine, and undone, is then
-    // there once more. Keys keep that from happening, and people wait for it; a tool that is only idempotent has neither, and no engine can call back what has left.
+    // What left before a cut the kernel sends again when the wire is back, seconds later: a PUT that meanwhile was made
+    // again by another engine, and undone, is then there once more. Keys keep that from happening, and people wait for
+    // it; a tool that is only idempotent has neither, and no engine can call back what has left.
     this.without = ['marked']
   }
 
@@ -138,7 +139,8 @@ export class NetWorld extends CampaignWorld {
     return this.run('ip', ['netns', 'exec', engine.space, 'iptables', '-w', action, ...rule], { seconds: 10 })
   }
 
-  // Nothing comes and nothing goes, and nobody is told. Not by taking the link down: its route would go too, and another one may answer.
+  // Nothing comes and nothing goes, and nobody is told. Not by taking the link down: its route would go too, and
+  // another one may answer.
   async cutWire(engine) {
     await this.rule(engine, '-A', 'OUTPUT', '-j', 'DROP')
     await this.rule(engine, '-A', 'INPUT', '-j', 'DROP')

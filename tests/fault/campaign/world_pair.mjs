@@ -1,5 +1,6 @@
-// A primary and its synchronous standby, as an operator with automatic failover has them: the primary dies, the standby is promoted, and a new standby is
-// made of what is left. Every engine knows both, through proxies of its own, and asks for the one that takes writes.
+// A primary and its synchronous standby, as an operator with automatic failover has them: the primary dies, the standby
+// is promoted, and a new standby is made of what is left. Every engine knows both, through proxies of its own, and asks
+// for the one that takes writes.
 import { chownSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { sleep } from '../../lib/world.mjs'
@@ -101,7 +102,8 @@ export class PairWorld extends CampaignWorld {
     for (const engine of this.engines) engine.proxies[server.number].unlisten()
   }
 
-  // Makes the other server a synchronous standby of the primary: by a new base backup, which is what is always possible.
+  // Makes the other server a synchronous standby of the primary: by a new base backup, which is what is always
+  // possible.
   async follow(server) {
     const { primary } = this
     rmSync(server.data, { recursive: true, force: true })
@@ -130,7 +132,8 @@ export class PairWorld extends CampaignWorld {
     await this.run(join(this.binaries, 'psql'), ['-X', '-q', '-d', this.dsn, '-c', text], { seconds: 10 })
   }
 
-  // The primary dies; the standby takes over. It keeps no standby until followAgain(): a promoted server is told to go on alone.
+  // The primary dies; the standby takes over. It keeps no standby until followAgain(): a promoted server is told to go
+  // on alone.
   async failOver(how) {
     const old = this.primary
     const next = this.servers.find((server) => server !== old)

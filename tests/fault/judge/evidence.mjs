@@ -1,5 +1,6 @@
-// What the judge is given: the shop's ledger, the clients' notes and the rows of PostgreSQL. The log comes saga by saga, so that a campaign
-// may be longer than memory. `commit` is when PostgreSQL committed the row, by its own clock (track_commit_timestamp), in microseconds.
+// What the judge is given: the shop's ledger, the clients' notes and the rows of PostgreSQL. The log comes saga by
+// saga, so that a campaign may be longer than memory. `commit` is when PostgreSQL committed the row, by its own clock
+// (track_commit_timestamp), in microseconds.
 import { spawn } from 'node:child_process'
 import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
@@ -97,7 +98,8 @@ async function* logs(world) {
   for await (const [saga, seq, count, epoch, at, commit, payload] of rows(
     world,
     `select saga, seq, records, epoch, (extract(epoch from at) * 1000)::int8,
-      (extract(epoch from pg_xact_commit_timestamp(xmin)) * 1000000)::int8, convert_from(payload, 'UTF8') from sagad.log order by shard, saga, seq`
+      (extract(epoch from pg_xact_commit_timestamp(xmin)) * 1000000)::int8, convert_from(payload, 'UTF8') from sagad.log
+      order by shard, saga, seq`
   )) {
     if (open?.saga !== saga) {
       if (open) yield open
@@ -125,7 +127,8 @@ export async function storyOf(world, evidence, names) {
     const keys = new Set()
     for await (const [seq, epoch, commit, payload] of rows(
       world,
-      `select seq, epoch, pg_xact_commit_timestamp(xmin), convert_from(payload, 'UTF8') from sagad.log where shard = ${found.shard} and saga = '${found.id}' order by seq`
+      `select seq, epoch, pg_xact_commit_timestamp(xmin), convert_from(payload, 'UTF8') from sagad.log 
+        where shard = ${found.shard} and saga = '${found.id}' order by seq`
     )) {
       lines.push(`  ${seq} epoch ${epoch} ${commit} ${payload}`)
       for (const record of JSON.parse(payload)) if (record.key) keys.add(record.key)

@@ -1,5 +1,5 @@
-// The judge: goes through all sagas, applies the rules to each, and then those over all of them together. Gives violations, {rule, saga, what}, and
-// counts that show what it has seen.
+// The judge: goes through all sagas, applies the rules to each, and then those over all of them together. Gives
+// violations, {rule, saga, what}, and counts that show what it has seen.
 import { shapes } from '../campaign/shapes.mjs'
 import { finals, operationsOf, recordsOf } from './operations.mjs'
 import { sagaRules } from './saga_rules.mjs'
@@ -7,7 +7,8 @@ import { Books } from './shop_books.mjs'
 
 const violationsMax = 200
 
-// `settled`: everything was given the time to end. `clocksJump`: the engines' clocks were moved, so that their times say nothing.
+// `settled`: everything was given the time to end. `clocksJump`: the engines' clocks were moved, so that their times
+// say nothing.
 export async function judge(evidence, { settled = true, clocksJump = false } = {}) {
   const { notes, sagas, definitions } = evidence
   const books = new Books(evidence.ledger)
@@ -149,7 +150,8 @@ function wholeRules(whole, evidence, books, settled) {
   }
   for (const line of books.strange)
     accuse('effects_are_asked_for', '', `an effect that nobody wished for: ${JSON.stringify(line)}`)
-  // 8. One owner acts: whatever was committed under an epoch of a shard was committed before anything under the next one.
+  // 8. One owner acts: whatever was committed under an epoch of a shard was committed before anything under the next
+  // one.
   const shards = new Map()
   for (const span of whole.epochs.values()) shards.set(span.shard, [...(shards.get(span.shard) ?? []), span])
   for (const spans of shards.values()) {
@@ -159,7 +161,8 @@ function wholeRules(whole, evidence, books, settled) {
         accuse(
           'one_owner',
           span.saga,
-          `shard ${span.shard}: epoch ${spans[i - 1].epoch} wrote ${(spans[i - 1].to - span.from) / 1000} ms after epoch ${span.epoch} had begun`
+          `shard ${span.shard}: epoch ${spans[i - 1].epoch} wrote ${(spans[i - 1].to - span.from) / 1000} ms ` +
+            `after epoch ${span.epoch} had begun`
         )
     }
   }
@@ -194,9 +197,10 @@ function wholeRules(whole, evidence, books, settled) {
   // 7, 19. Each word is in the log once if somebody was told that it was taken, and never twice.
   for (const word of notes.words) {
     const places = whole.tokens.get(word.token) ?? []
-    // Only starts and signals carry a key by which a second one is known. Of what else is said again because no answer came, the first may still be on its way, and
-    // is carried out when it arrives; where that is no second time for the saga, as with a decision, there is only one all the same. So a pause can be there
-    // twice when it was said twice, if somebody has resumed the saga between (pauses_alternate).
+    // Only starts and signals carry a key by which a second one is known. Of what else is said again because no answer
+    // came, the first may still be on its way, and is carried out when it arrives; where that is no second time for the
+    // saga, as with a decision, there is only one all the same. So a pause can be there twice when it was said twice,
+    // if somebody has resumed the saga between (pauses_alternate).
     if (places.length > (word.kind === 'pause' || word.kind === 'resume' ? word.sent : 1))
       accuse('words_once', word.saga, `the ${word.kind} ${word.token} is ${places.length} times in the log`)
     if (places.length === 1 && places[0] !== word.saga)

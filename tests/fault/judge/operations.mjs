@@ -1,5 +1,5 @@
-// The log of one saga as a list of operations: which key is whose, which intents it had, what was said of it. Of its own making: no code of the
-// engine, and not the engine's fold.
+// The log of one saga as a list of operations: which key is whose, which intents it had, what was said of it. Of its
+// own making: no code of the engine, and not the engine's fold.
 export const finals = ['completed', 'compensated', 'abandoned']
 
 export function recordsOf(log) {
@@ -24,7 +24,8 @@ export function operationsOf(records) {
   return operations
 }
 
-// The step of the definition that a step of the log is an instance of: "pair/one" is the step `one` of the child at `pair`, "each#0" an element.
+// The step of the definition that a step of the log is an instance of: "pair/one" is the step `one` of the child at
+// `pair`, "each#0" an element.
 export function stepOf(definitions, saga, path) {
   let definition = definitions.sagas.get(`${saga.name}@${saga.version}`)
   let found
@@ -43,7 +44,8 @@ export function toolOf(definitions, saga, operation) {
   return undo && definitions.tools.get(`${undo}@${saga.tools?.[undo] ?? 1}`)
 }
 
-// Does the step `later` wait for `earlier`, by what the definition says? Only steps of the same level are compared; others are told apart by their parents.
+// Does the step `later` wait for `earlier`, by what the definition says? Only steps of the same level are compared;
+// others are told apart by their parents.
 export function waitsFor(definitions, saga, later, earlier) {
   let definition = definitions.sagas.get(`${saga.name}@${saga.version}`)
   const a = later.split('/')

@@ -1,5 +1,5 @@
-// The rules over one saga: its log and row, held against the ledger. Each is a function that gives sentences about what is wrong. The numbers are those of
-// the invariants in the design.
+// The rules over one saga: its log and row, held against the ledger. Each is a function that gives sentences about what
+// is wrong. The numbers are those of the invariants in the design.
 import { finals, stepOf, toolOf, waitsFor } from './operations.mjs'
 
 const msOf = (record) => record.turn.commit / 1000
@@ -13,21 +13,30 @@ export const sagaRules = {
       const requests = books
         .requests(operation.key)
         .filter((line, i, all) => line.fault !== 'redelivered' || all[i - 1]?.fault !== 'redelivered')
-      // What is harmless twice and has no body the HTTP client may send again by itself, when a kept connection dies without an answer.
+      // What is harmless twice and has no body the HTTP client may send again by itself, when a kept connection dies
+      // without an answer.
       const tool = toolOf(definitions, saga, operation)
       const mayRepeat = tool?.effect === 'idempotent' && !tool.http?.body
       if (requests.length > operation.intents.length && !mayRepeat)
-        yield `${requests.length} requests under the key ${operation.key} (${operation.step}), and ${operation.intents.length} intents`
+        yield (
+          `${requests.length} requests under the key ${operation.key} (${operation.step}), and ` +
+          `${operation.intents.length} intents`
+        )
       const times = requests.map((line) => line.t_in).sort((a, b) => a - b)
       for (const [i, time] of times.entries()) {
-        const intent = operation.intents[mayRepeat ? 0 : i] // which attempt a repeated request belongs to the ledger does not say
+        // Which attempt a repeated request belongs to the ledger does not say.
+        const intent = operation.intents[mayRepeat ? 0 : i]
         if (intent && msOf(intent) > time + slackMs)
-          yield `request ${i + 1} of ${operation.step} came ${Math.round(msOf(intent) - time)} ms before its intent was committed`
+          yield (
+            `request ${i + 1} of ${operation.step} came ${Math.round(msOf(intent) - time)} ms before its intent ` +
+            `was committed`
+          )
       }
     }
   },
 
-  // 3. By the ledger alone: all that a completed saga should have done stands, of a compensated one nothing does; nothing is undone twice.
+  // 3. By the ledger alone: all that a completed saga should have done stands, of a compensated one nothing does;
+  // nothing is undone twice.
   *effects_fit_the_end({ saga, books, shape, input }) {
     if (!saga.ended || !shape) return
     const made = books.made(saga.business)
@@ -133,8 +142,9 @@ export const sagaRules = {
     for (const operation of operations.values()) {
       if (operation.direction === 'undo') continue
       for (const line of books.requests(operation.key)) {
-        if (line.effect === 1 && line.n > undone.get(operation.step))
-          yield `${operation.step} took effect (line ${line.n}) after it was undone (line ${undone.get(operation.step)})`
+        const undoneAt = undone.get(operation.step)
+        if (line.effect === 1 && line.n > undoneAt)
+          yield `${operation.step} took effect (line ${line.n}) after it was undone (line ${undoneAt})`
       }
     }
   },
@@ -246,7 +256,8 @@ export const sagaRules = {
           yield `${operation.step} failed, and the shop has its effect ${effect.id}`
         if (what === 'intent') unknown = false
         if (what === 'unknown') unknown = true
-        if (what === 'retrying' && ['probe', 'operator'].includes(record.data.source)) unknown = false // it certainly did not happen
+        // It certainly did not happen.
+        if (what === 'retrying' && ['probe', 'operator'].includes(record.data.source)) unknown = false
         if (
           unknown &&
           (what === 'completed' || what === 'failed') &&
@@ -313,7 +324,8 @@ export const sagaRules = {
     }
   },
 
-  // What is so already is not written down again, however often it was said. What a loop has closed is resumed without a pause.
+  // What is so already is not written down again, however often it was said. What a loop has closed is resumed without
+  // a pause.
   *pauses_alternate({ records }) {
     let paused = false
     for (const record of records) {

@@ -1,8 +1,10 @@
-// Answers that no tool should give, one in some requests for a while: what was asked for may have happened or not, and the answer does not say.
+// Answers that no tool should give, one in some requests for a while: what was asked for may have happened or not, and
+// the answer does not say.
 import { sleep } from '../../../lib/world.mjs'
 import { hostile } from '../door.mjs'
 
-// Asked to wait for longer than anybody can live the engine waits for a week at most. Nobody here waits for that: those sagas are aborted in the end.
+// Asked to wait for longer than anybody can live the engine waits for a week at most. Nobody here waits for that: those
+// sagas are aborted in the end.
 const delayed = new Set() // names
 
 export const answers = {

@@ -1,4 +1,5 @@
-// The wall clock of an engine jumps, forth and back. Leases must not care; what waits for a time may be late or, by this engine's clock, early, and nothing else.
+// The wall clock of an engine jumps, forth and back. Leases must not care; what waits for a time may be late or, by
+// this engine's clock, early, and nothing else.
 import { sleep } from '../../../lib/world.mjs'
 import { whyNoClock } from '../world_clock.mjs'
 

@@ -1,5 +1,5 @@
-// What stands between an engine and PostgreSQL misbehaves: connections are cut right before or after a COMMIT, answers are lost, a COMMIT comes late,
-// everything freezes with the connections open, or nobody answers.
+// What stands between an engine and PostgreSQL misbehaves: connections are cut right before or after a COMMIT, answers
+// are lost, a COMMIT comes late, everything freezes with the connections open, or nobody answers.
 import { leaseMs } from '../world.mjs'
 import { sleep } from '../../../lib/world.mjs'
 

@@ -19,8 +19,8 @@ export const failover = {
   }
 }
 
-// The standby is away for a while: commits wait for it, and none may be acknowledged meanwhile. Some of those that wait are cancelled, which makes
-// PostgreSQL commit them with a warning, on the primary alone: then that primary is lost.
+// The standby is away for a while: commits wait for it, and none may be acknowledged meanwhile. Some of those that wait
+// are cancelled, which makes PostgreSQL commit them with a warning, on the primary alone: then that primary is lost.
 export const standby_lost = {
   name: 'standby_lost',
   topology: 'pair',

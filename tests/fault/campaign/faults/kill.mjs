@@ -1,5 +1,6 @@
-// SIGKILL: at every named fault point, in turns, and at random moments. A point is STATEMENT:before (it never got there), STATEMENT:after (done, and
-// the answer is lost), STATEMENT:answered (the answer has just come), or one of the shop's: received, effect, reply.
+// SIGKILL: at every named fault point, in turns, and at random moments. A point is STATEMENT:before (it never got
+// there), STATEMENT:after (done, and the answer is lost), STATEMENT:answered (the answer has just come), or one of the
+// shop's: received, effect, reply.
 import { leaseMs } from '../world.mjs'
 import { sleep } from '../../../lib/world.mjs'
 import { ownerOf, shopPlaces } from '../door.mjs'

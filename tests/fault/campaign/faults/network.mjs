@@ -1,4 +1,5 @@
-// The network of one engine: the wire is cut, lets through in one direction only, or loses the engine altogether. Nobody is told: no FIN, no RST.
+// The network of one engine: the wire is cut, lets through in one direction only, or loses the engine altogether.
+// Nobody is told: no FIN, no RST.
 import { leaseMs } from '../world.mjs'
 import { sleep } from '../../../lib/world.mjs'
 import { whyNoNetwork } from '../world_net.mjs'

@@ -1,5 +1,5 @@
-// SIGSTOP for 1.5 to 3 leases: long enough for the others to take over, and then the frozen one wakes and believes that nothing has happened. At random
-// moments, and with a transaction open: the fence is taken, and the rest has not come.
+// SIGSTOP for 1.5 to 3 leases: long enough for the others to take over, and then the frozen one wakes and believes that
+// nothing has happened. At random moments, and with a transaction open: the fence is taken, and the rest has not come.
 import { leaseMs } from '../world.mjs'
 import { sleep } from '../../../lib/world.mjs'
 import { ownerOf, shopPlaces } from '../door.mjs'
@@ -42,7 +42,8 @@ export const stop = {
     const statement = run.world.pick(['log', 'log_unique', 'lease_renew', 'inbox_consume', 'status', 'answer_put'])
     const hit = await run.world.aim.at(statement, 'before', 1000, (engine) => !engine.down && !engine.paused)
     if (!hit) return undefined
-    // What it had sent comes when it wakes: the Bind that was held back is lost with its connection, as if the network had eaten it.
+    // What it had sent comes when it wakes: the Bind that was held back is lost with its connection, as if the network
+    // had eaten it.
     await stopped(run, hit.engine, () => hit.session.end())
     return `stop ${statement}, its transaction open`
   }
