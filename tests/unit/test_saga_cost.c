@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -86,11 +87,66 @@ static void what_a_call_of_a_run_that_rests_cost_is_said_too_and_nothing_after_t
     call_trial_close(&t);
 }
 
+/* Nobody knows whether the call was made, but its arguments say what it costs if it was. */
+static void settle_estimated(struct call_trial *t, int64_t micros)
+{
+    struct saga_input input = {.type = SAGA_INPUT_SETTLED};
+
+    input.settled.step = 0;
+    input.settled.attempt = 1;
+    input.settled.outcome = (struct outcome){.kind = OUTCOME_UNKNOWN, .error = SLICE("timeout")};
+    input.settled.cost_micros = micros;
+    assert_int_equal(call_trial_input(t, input), ERR_OK);
+}
+
+static void begin_estimated(struct call_trial *t, const char *cost, int64_t micros)
+{
+    char text[256];
+
+    call_trial_open(t, "{'micros':250}", NULL, NULL);
+    (void)snprintf(text, sizeof(text),
+                   "{'name':'meter','builtin':{'do':'echo'},'effect':'once','terminal':true,'cost':'%s'}", cost);
+    call_trial_register(t, text);
+    assert_int_equal(CALL(t, "meter", "a", "{'n':12}"), ERR_OK);
+    call_trial_timer(t, "a");
+    settle_estimated(t, micros);
+}
+
+static void an_estimate_is_held_back_until_a_person_says_whether_it_happened(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    begin_estimated(&t, "${ .args.n * 10 }", 120);
+    assert_string_equal(call_trial_records(&t), "step.unknown a, escalation.opened a");
+    assert_int_equal(t.saga.used.micros, 120);
+    assert_true(operation_cost_is_estimated(&t.saga, 0, DIRECTION_DO));
+    assert_int_equal(call_trial_operator(&t, OPERATOR_RESOLVE), ERR_OK);
+    assert_null(call_trial_step(&t, "a")->forward.cost_unknown.ptr);
+    assert_false(operation_cost_is_estimated(&t.saga, 0, DIRECTION_DO));
+    assert_int_equal(t.saga.used.micros, 120);
+    call_trial_close(&t);
+}
+
+static void what_depends_on_the_result_stays_unknown_when_a_person_says_that_it_happened(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    begin_estimated(&t, "${ .result.fee }", 0);
+    assert_false(operation_cost_is_estimated(&t.saga, 0, DIRECTION_DO));
+    assert_int_equal(call_trial_operator(&t, OPERATOR_RESOLVE), ERR_OK);
+    assert_non_null(call_trial_step(&t, "a")->forward.cost_unknown.ptr);
+    call_trial_close(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_person_says_what_it_cost_and_the_budget_goes_on_with_that),
         cmocka_unit_test(what_a_call_of_a_run_that_rests_cost_is_said_too_and_nothing_after_the_end_of_a_saga),
+        cmocka_unit_test(an_estimate_is_held_back_until_a_person_says_whether_it_happened),
+        cmocka_unit_test(what_depends_on_the_result_stays_unknown_when_a_person_says_that_it_happened),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -190,8 +190,12 @@ enum err_code operator_happened(struct machine *m)
     }
     record.source = SOURCE_OPERATOR;
     record.result = OPERATOR.result.ptr ? OPERATOR.result : SLICE("null");
-    record.cost_micros = saga_tool(m->saga, record.step, record.direction)->cost_fixed_micros;
-    if (saga_tool(m->saga, record.step, record.direction)->cost.count > 0) {
+    const struct tool *tool = saga_tool(m->saga, record.step, record.direction);
+
+    record.cost_micros = tool->cost_fixed_micros;
+    if (operation_cost_is_estimated(m->saga, record.step, record.direction)) {
+        record.cost_micros = operation_of(m->saga, record.step, record.direction)->cost_micros;
+    } else if (tool->cost.count > 0) {
         record.cost_unknown = SLICE("a person said that it happened, and nobody evaluated its cost");
     }
     if (!undo) {

@@ -228,6 +228,12 @@ static struct slice answer_of(const struct machine *m, const struct record *reco
     return outcome->answer;
 }
 
+/* What an unknown call costs if it has happened, by its arguments. */
+static int64_t estimate_of(const struct machine *m, enum direction direction)
+{
+    return m->input->type == SAGA_INPUT_SETTLED && direction == DIRECTION_DO ? m->input->settled.cost_micros : 0;
+}
+
 static void emit_unknown(struct machine *m, uint32_t step, enum direction direction, const struct next *next,
                          const struct outcome *outcome)
 {
@@ -241,6 +247,8 @@ static void emit_unknown(struct machine *m, uint32_t step, enum direction direct
         record.error = SLICE("unknown");
         record.detail = arena_printf(m->turn, "nobody can say whether it happened; the last answer was %.*s",
                                      SLICE_ARG(next->why.error));
+    } else {
+        record.cost_micros = estimate_of(m, direction);
     }
     machine_emit(m, record);
 }
@@ -284,6 +292,7 @@ static void emit_next(struct machine *m, uint32_t step, enum direction direction
     case NEXT_PROBE:
         record = next_record(m, step, direction, RECORD_STEP_UNKNOWN, RECORD_COMPENSATION_UNKNOWN);
         record.due_ms = next->due_ms;
+        record.cost_micros = estimate_of(m, direction);
         break;
     case NEXT_PROBE_AGAIN:
         record = next_record(m, step, direction, RECORD_STEP_PROBED, RECORD_COMPENSATION_PROBED);

@@ -120,7 +120,7 @@ struct record {
     enum source
         source; /* completed, failed; retrying, when a probe said that nothing happened. completed by SOURCE_PRECHECK
                    took effect before; failed by SOURCE_GUARD was refused by a guard, and nothing was sent */
-    int64_t cost_micros;       /* step.completed, step.called (reserved), operation.priced */
+    int64_t cost_micros;       /* step.completed, step.called (reserved), step.unknown (estimated), operation.priced */
     bool conditional;          /* effect below was decided from the arguments: pending, intent, called */
     enum effect effect;        /* class of the operation, frozen: with conditional, and always in step.called */
     struct slice result;       /* JSON: completed; saga.completed: the output; escalation.opened: the evidence */

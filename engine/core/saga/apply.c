@@ -339,6 +339,9 @@ static void apply_operation(struct saga *saga, struct operation *op, const struc
 
             ask(saga, op, record);
             op->accepted = accepted;
+            if (record->type == RECORD_STEP_UNKNOWN && record->cost_micros > 0) {
+                apply_book(saga, op, record->cost_micros); /* it may have been spent */
+            }
         }
         break;
     case OP_COMPLETED:

@@ -233,6 +233,14 @@ static void write_lost(struct json_writer *w, const struct operation *op)
     }
 }
 
+static void write_cost(struct json_writer *w, const struct saga *saga, uint32_t step, enum direction direction)
+{
+    json_write_i64(w, "cost", operation_of(saga, step, direction)->cost_micros);
+    if (operation_cost_is_estimated(saga, step, direction)) {
+        json_write_bool(w, "cost_estimated", true);
+    }
+}
+
 static void write_step(struct json_writer *w, const struct saga *saga, uint32_t i, uint32_t order)
 {
     const struct step *step = &saga->steps[i];
@@ -436,7 +444,7 @@ static void write_whole(const struct saga *saga, uint32_t step, enum direction d
     json_write_raw(&w, "result", expired ? SLICE_NONE : op->result);
     write_lost(&w, op);
     write_error(&w, op);
-    json_write_i64(&w, "cost", op->cost_micros);
+    write_cost(&w, saga, step, direction);
     json_write_bool(&w, "duplicate", false);
     json_write_i64(&w, "duplicates_seen", op->duplicates);
     if (direction == DIRECTION_DO && !uuid_is_nil(&saga->steps[step].earlier_key.uuid)) {
@@ -507,7 +515,7 @@ static void write_escalation(const struct saga *saga, const struct record *resol
     if (open->step == STEP_NONE) {
         json_write_null(&w, "cost");
     } else {
-        json_write_i64(&w, "cost", operation_of(saga, open->step, open->direction)->cost_micros);
+        write_cost(&w, saga, open->step, open->direction);
     }
     json_write_raw(&w, "evidence", open->evidence);
     if (resolved) {

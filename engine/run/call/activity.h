@@ -27,6 +27,7 @@ enum dispatch_stage {
     DISPATCH_ERROR,    /* the tool's own words about a refusal */
     DISPATCH_RESULT,
     DISPATCH_COST,
+    DISPATCH_ESTIMATE,  /* what it costs, if it has happened */
     DISPATCH_UNDO_ARGS, /* the arguments of its compensator */
     DISPATCH_REPORT     /* nothing: its saga is told */
 };

@@ -419,6 +419,32 @@ static void take_cost(struct activity *activity)
     }
 }
 
+/* Nobody knows whether it happened. What is at stake can be said where the arguments alone decide it. */
+static bool ask_estimate(struct activity *activity)
+{
+    struct act *act = activity->act;
+    const struct template *cost = &act->tool->cost;
+
+    if (act->outcome.kind != OUTCOME_UNKNOWN || is_question(activity) || activity->want.direction == DIRECTION_UNDO ||
+        cost->count == 0 || template_uses_result(cost)) {
+        act->stage = DISPATCH_REPORT;
+        return true;
+    }
+    return render(activity, DISPATCH_ESTIMATE, cost);
+}
+
+/* Without an estimate the case shows none: nothing depends on it. */
+static void take_estimate(struct activity *activity)
+{
+    struct act *act = activity->act;
+    const struct eval_item *item = &act->eval.items[0];
+
+    if (item->code != ERR_OK || !item->value.ptr || !cost_of(item->value, act->arena, &act->cost_micros)) {
+        act->cost_micros = 0;
+    }
+    act->stage = DISPATCH_REPORT;
+}
+
 /* --- the end --- */
 
 static void count_outcome(struct activity *activity)
@@ -523,7 +549,7 @@ static void dispatch_advance(struct activity *activity)
             } else if (act->outcome.kind == OUTCOME_COMPLETED) {
                 is_here = ask_cost(activity);
             } else {
-                act->stage = DISPATCH_REPORT;
+                is_here = ask_estimate(activity);
             }
             break;
         case DISPATCH_RULES:
@@ -532,7 +558,7 @@ static void dispatch_advance(struct activity *activity)
             break;
         case DISPATCH_ERROR:
             take_error(activity);
-            act->stage = DISPATCH_REPORT;
+            is_here = ask_estimate(activity);
             break;
         case DISPATCH_RESULT:
             is_here = take_result(activity) ? ask_cost(activity) : ask_undo_args(activity);
@@ -540,6 +566,9 @@ static void dispatch_advance(struct activity *activity)
         case DISPATCH_COST:
             take_cost(activity);
             is_here = ask_undo_args(activity);
+            break;
+        case DISPATCH_ESTIMATE:
+            take_estimate(activity);
             break;
         case DISPATCH_UNDO_ARGS:
             take_undo_args(activity);
