@@ -188,6 +188,53 @@ void *stage_oldest(enum store_call call)
     return found->request;
 }
 
+/* --- the store closes when nothing is kept that it was asked for --- */
+
+static struct closing {
+    struct store *store;
+    void (*on_closed)(void *context);
+    void *context;
+    uint32_t life;
+} closings[NODES_MAX]; /* of each node; its store is NULL where none waits */
+
+void __real_store_close(struct store *store, void (*on_closed)(void *context), void *context);
+void __wrap_store_close(struct store *store, void (*on_closed)(void *context), void *context);
+
+static bool has_kept(const struct node *node)
+{
+    for (size_t i = 0; i < kept_count; i++) {
+        if (kept[i].node == node && kept[i].life == node->life) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void __wrap_store_close(struct store *store, void (*on_closed)(void *context), void *context)
+{
+    const struct node *node = node_current();
+
+    if (has_kept(node)) {
+        closings[node->index] = (struct closing){store, on_closed, context, node->life};
+    } else {
+        __real_store_close(store, on_closed, context);
+    }
+}
+
+/* Inside of a node: one of its requests has been let go. */
+static void close_waiting(void)
+{
+    const struct node *node = node_current();
+    struct closing closing = closings[node->index];
+
+    if (closing.store && !has_kept(node)) {
+        closings[node->index].store = NULL;
+        if (closing.life == node->life) {
+            __real_store_close(closing.store, closing.on_closed, closing.context);
+        }
+    }
+}
+
 struct letting_go {
     struct kept kept;
     bool fails;
@@ -205,6 +252,7 @@ static void let_go(struct engine *engine, void *context)
     } else {
         l->kept.perform(l->kept.store, l->kept.request);
     }
+    close_waiting();
 }
 
 static void take_oldest(enum store_call call, bool fails, enum err_code code)
@@ -394,7 +442,9 @@ static void write_turn(struct engine *engine, void *context)
     *append = *(const struct append *)context;
     append->done = on_written;
     append->link = (struct list_link){0};
-    append->epoch = engine->shards[append->shard].epoch;
+    if (append->epoch == 0) {
+        append->epoch = engine->shards[append->shard].epoch;
+    }
     __real_store_append(engine->store, append);
 }
 
@@ -409,6 +459,7 @@ void stage_store_reset(void)
     memset(answers, 0, sizeof(answers));
     memset(orders, 0, sizeof(orders));
     memset(holds, 0, sizeof(holds));
+    memset(closings, 0, sizeof(closings));
     kept_count = 0;
     stage_sender_ahead_ms = 0;
 }

@@ -53,7 +53,8 @@ uint32_t stage_asked(enum store_call call); /* how often, since stage_store_rese
 /* A row comes into the inbox of a shard by the hand of that node. Returns its id; pg_inbox_rows() counts those left. */
 struct uuid stage_deliver(uint32_t node, const char *kind, uint32_t shard, struct saga_id saga, const char *payload);
 extern int64_t stage_sender_ahead_ms; /* so far the clock of whoever puts such a row is ahead */
-/* A turn that nobody here has decided is written through the store of that node; its engine does not hear of it. */
+/* A turn that nobody here has decided is written through the store of that node; its engine does not hear of it. The
+ * epoch of the shard is the node's own where the turn says none. */
 struct append;
 void stage_write(uint32_t node, const struct append *turn);
 void stage_store_release(void); /* of each kind */
