@@ -76,6 +76,16 @@ struct reply { /* texts stay until stage_end() */
 typedef void request_verb(struct engine *engine, struct engine_request *request); /* engine_call() and its like */
 /* Of `what` the member `in` counts, and namespace and actor where they are set. */
 struct reply *stage_ask(uint32_t node, request_verb *verb, const struct engine_request *what);
+/* Asks for a verb about a saga; its other members follow: stage_change(0, VERB_COMPLETE, saga, .wait_ms = 5000). */
+#define stage_change(node, what, about, ...)                                                                           \
+    stage_ask(node, engine_change,                                                                                     \
+              &(struct engine_request){.in.change = {.verb = (what), .saga = (about), __VA_ARGS__}})
+/* Settles an escalation by its number; the other members follow. */
+#define stage_resolve(node, number, what, ...)                                                                         \
+    stage_ask(node, engine_change,                                                                                     \
+              &(struct engine_request){                                                                                \
+                  .in.change = {.verb = VERB_RESOLVE,                                                                  \
+                                .input.operator = {.escalation = (number), .action = (what), __VA_ARGS__}}})
 struct reply *stage_wait(struct reply *reply); /* until it is done */
 /* Waits, and fails the test when the request ends with another code. */
 struct reply *stage_expect(struct reply *reply, enum err_code code);

@@ -32,8 +32,8 @@
 /* clang-format off */
 #define ALL \
     "{" TOOLS ",'sagas':[" STEP("look", "look") "," STEP("pay", "pay") "," STEP("ask", "ask") "," \
-    STEP("bent", "bent") "," STEP("child", "child") "," STEP("one", "one") "," STEP("one_once", "one_once") "," STEP("judged", "judged") "," \
-    STEP("seen", "seen") "," STEP("rent", "rent") "," \
+    STEP("bent", "bent") "," STEP("child", "child") "," STEP("one", "one") "," STEP("one_once", "one_once") "," \
+    STEP("judged", "judged") "," STEP("seen", "seen") "," STEP("rent", "rent") "," \
     "{'name':'undone','steps':[{'id':'a','call':'pay'},{'id':'b','call':'no','after':['a']}]}," \
     "{'name':'returned','steps':[{'id':'a','call':'rent'},{'id':'b','call':'no','after':['a']}]}," \
     "{'name':'both','steps':[{'id':'a','call':'look','after':[]},{'id':'b','call':'one_once','after':[]}]}," \

@@ -60,7 +60,7 @@ static void of_two_decisions_at_once_the_first_holds(void **state)
     assert_true((yes->code == ERR_OK) != (no->code == ERR_OK));
     assert_int_equal(yes->code == ERR_OK ? no->code : yes->code, ERR_DECIDED);
     stage_until_saga(0, saga, yes->code == ERR_OK ? "completed" : "compensated");
-    assert_int_equal(stage_wait(decide(number, true, NULL))->code, ERR_DECIDED);
+    (void)stage_expect(decide(number, true, NULL), ERR_DECIDED);
     stage_end();
 }
 
@@ -74,14 +74,14 @@ static void whoever_started_the_saga_does_not_approve_it(void **state)
     (void)state;
     saga = begin_saga("four_eyes", &number);
     stage_is_automatic = true;
-    assert_int_equal(stage_wait(decide(number, true, NULL))->code, ERR_FORBIDDEN);
+    (void)stage_expect(decide(number, true, NULL), ERR_FORBIDDEN);
     another =
         stage_ask(0, engine_change,
                   &(struct engine_request){
                       .actor = SLICE("another"),
                       .in.change = {.verb = VERB_DECIDE,
                                     .input.decision = {.approval = number, .approve = true, .role = ROLE_OPERATOR}}});
-    assert_int_equal(stage_wait(another)->code, ERR_OK);
+    (void)stage_expect(another, ERR_OK);
     stage_until_saga(0, saga, "completed");
     stage_end();
 }
@@ -97,9 +97,9 @@ static void a_decision_that_comes_after_the_end_is_too_late(void **state)
     saga = begin(&number);
     pg_set_slow(world->pg, 1);
     decision = decide(number, true, NULL);
-    abort = stage_ask(0, engine_change, &(struct engine_request){.in.change = {.verb = VERB_ABORT, .saga = saga}});
-    assert_int_equal(stage_wait(abort)->code, ERR_OK);
-    assert_int_equal(stage_wait(decision)->code, ERR_DECIDED);
+    abort = stage_change(0, VERB_ABORT, saga);
+    (void)stage_expect(abort, ERR_OK);
+    (void)stage_expect(decision, ERR_DECIDED);
     assert_int_equal(stage_calls("look"), 0);
     stage_end();
 }
@@ -122,7 +122,7 @@ static void a_decision_is_not_refused_by_who_may_have_lost_the_shard(void **stat
     /* What it looked up for that lies there unread when it goes on, before any word of its lease. */
     node_freeze_now(&nodes[0], 20000000);
     stage_run(21000);
-    assert_int_equal(stage_wait(reply)->code, ERR_FENCED);
+    (void)stage_expect(reply, ERR_FENCED);
     assert_false(err_retryable(stage_wait(decide(number, true, "another"))->code)); /* now it is sure */
     stage_end();
 }
@@ -163,16 +163,13 @@ static void what_is_no_approval_is_not_found(void **state)
 
     (void)state;
     (void)begin(&number);
-    assert_int_equal(stage_wait(decide(number + 64, true, NULL))->code, ERR_NOT_FOUND);
-    assert_int_equal(stage_wait(decide(0, true, NULL))->code, ERR_NOT_FOUND); /* not the newest one */
-    assert_int_equal(stage_wait(stage_ask(0, engine_get_approvals,
-                                          &(struct engine_request){.in.approvals = {.number = number + 64}}))
-                         ->code,
-                     ERR_NOT_FOUND);
-    assert_int_equal(
-        stage_wait(stage_ask(0, engine_get_approvals, &(struct engine_request){.in.approvals = {.number = number}}))
-            ->code,
-        ERR_OK);
+    (void)stage_expect(decide(number + 64, true, NULL), ERR_NOT_FOUND);
+    (void)stage_expect(decide(0, true, NULL), ERR_NOT_FOUND); /* not the newest one */
+    (void)stage_expect(
+        stage_ask(0, engine_get_approvals, &(struct engine_request){.in.approvals = {.number = number + 64}}),
+        ERR_NOT_FOUND);
+    (void)stage_expect(stage_ask(0, engine_get_approvals, &(struct engine_request){.in.approvals = {.number = number}}),
+                       ERR_OK);
     stage_end();
 }
 

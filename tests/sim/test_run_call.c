@@ -50,8 +50,7 @@ static void a_repeat_in_an_open_saga_gets_the_record_too(void **state)
     stage_is_automatic = true;
     opened = stage_wait(stage_ask(0, engine_open_saga, &(struct engine_request){.in.open = {.deadline_ms = 60000}}));
     assert_int_equal(opened->code, ERR_OK);
-    assert_int_equal(stage_wait(stage_ask(0, engine_call, stage_call_in(opened->saga, "pay", "{'a':1}", 10000)))->code,
-                     ERR_OK);
+    (void)stage_expect(stage_ask(0, engine_call, stage_call_in(opened->saga, "pay", "{'a':1}", 10000)), ERR_OK);
     again = stage_wait(stage_ask(0, engine_call, stage_call_in(opened->saga, "pay", "{'a':1}", 10000)));
     assert_int_equal(again->code, ERR_OK);
     assert_true(again->call.replayed);
@@ -142,7 +141,7 @@ static void a_caller_who_leaves_takes_nothing_along(void **state)
     stage_run(1000);
     assert_false(again->done);
     stage_complete(stage_call("pay"), "{'id':7}");
-    assert_int_equal(stage_wait(again)->code, ERR_OK);
+    (void)stage_expect(again, ERR_OK);
     stage_end();
 }
 
@@ -208,8 +207,7 @@ static void a_call_whose_owner_was_superseded_is_asked_of_the_next_owner(void **
     (void)state;
     stage_begin(&plan);
     run = stage_run_at(0);
-    assert_int_equal(stage_wait(stage_ask(0, engine_call, stage_call_of(run, "look", "{}", 0)))->code,
-                     ERR_OK); /* it is in memory */
+    (void)stage_expect(stage_ask(0, engine_call, stage_call_of(run, "look", "{}", 0)), ERR_OK); /* it is in memory */
     stage_run(200);
     reply = stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
     node_freeze_now(&nodes[0], 8000000);
@@ -269,8 +267,8 @@ static void who_waits_for_a_saga_that_moves_gets_its_answer_from_the_log(void **
     while (stage_call("pay")) {
         stage_complete(stage_call("pay"), "{'id':7}");
     }
-    assert_int_equal(stage_wait(reply)->code, ERR_OK);
-    assert_int_equal(stage_wait(known)->code, ERR_OK);
+    (void)stage_expect(reply, ERR_OK);
+    (void)stage_expect(known, ERR_OK);
     stage_end();
 }
 
@@ -312,8 +310,7 @@ static void who_waits_at_an_engine_that_is_cut_off_is_told_within_two_leases(voi
     stage_run(4000);
     assert_true(reply->done);
     assert_int_equal(reply->code, ERR_STORE);
-    assert_int_equal(stage_wait(stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000)))->code,
-                     ERR_STORE);
+    (void)stage_expect(stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000)), ERR_STORE);
     nodes[0].cut = false;
     stage_run(4000);
     reply = stage_wait(stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000)));
@@ -355,7 +352,7 @@ static void a_call_that_nobody_waits_for_any_more_is_not_sent_to_another_engine(
     stage_begin(&plan);
     left = stage_ask(0, engine_call, stage_call_of(stage_run_at(1), "either", "{'safe':true}", 10000));
     stage_hang_up(left);
-    assert_int_equal(stage_wait(left)->code, ERR_TIMEOUT);
+    (void)stage_expect(left, ERR_TIMEOUT);
     stage_run(5000);
     assert_int_equal(stage_calls("either"), 0);
     stage_end();
@@ -410,8 +407,8 @@ static void while_it_is_busy_repeats_are_answered_and_only_so_many_logs_read(voi
     assert_false(again->done);
     pg_set_slow(world->pg, 200);
     stage_complete(stage_call("pay"), "{'id':7}");
-    assert_int_equal(stage_wait(first)->code, ERR_OK);
-    assert_int_equal(stage_wait(again)->code, ERR_OK);
+    (void)stage_expect(first, ERR_OK);
+    (void)stage_expect(again, ERR_OK);
     for (size_t i = 0; i < COUNT_OF(waits); i++) {
         few_words(stage_wait(waits[i]));
     }
@@ -441,20 +438,20 @@ static void what_cannot_be_a_call_is_refused_with_a_sentence(void **state)
     assert_int_equal(reply->code, ERR_INVALID);
     request = stage_call_of("r", "pay", "{}", 0);
     request->in.call.scope = slice_of(long_name);
-    assert_int_equal(stage_wait(stage_ask(0, engine_call, request))->code, ERR_INVALID);
+    (void)stage_expect(stage_ask(0, engine_call, request), ERR_INVALID);
     request = stage_call_of("r", "pay", "{}", 0);
     request->in.call.emission = slice_of(long_name);
-    assert_int_equal(stage_wait(stage_ask(0, engine_call, request))->code, ERR_INVALID);
+    (void)stage_expect(stage_ask(0, engine_call, request), ERR_INVALID);
     request = stage_call_of("r", "pay", "{}", 0);
     request->in.call.conversation_turn = slice_of(long_name);
-    assert_int_equal(stage_wait(stage_ask(0, engine_call, request))->code, ERR_INVALID);
+    (void)stage_expect(stage_ask(0, engine_call, request), ERR_INVALID);
     request = stage_call_of("r", "pay", "{}", 0);
     request->in.call.run = SLICE_NONE;
-    assert_int_equal(stage_wait(stage_ask(0, engine_call, request))->code, ERR_INVALID);
+    (void)stage_expect(stage_ask(0, engine_call, request), ERR_INVALID);
     request = stage_call_of("r", "pay", "{}", 0);
     request->in.call.step = SLICE("a b");
-    assert_int_equal(stage_wait(stage_ask(0, engine_call, request))->code, ERR_INVALID);
-    assert_int_equal(stage_wait(stage_ask(0, engine_call, stage_call_of("r", "nobody", "{}", 0)))->code, ERR_NOT_FOUND);
+    (void)stage_expect(stage_ask(0, engine_call, request), ERR_INVALID);
+    (void)stage_expect(stage_ask(0, engine_call, stage_call_of("r", "nobody", "{}", 0)), ERR_NOT_FOUND);
     assert_int_equal(stage_calls("pay"), 0);
     stage_end();
 }
@@ -470,8 +467,7 @@ static void arguments_that_do_not_fit_are_told_place_by_place_and_change_nothing
     assert_int_equal(reply->faults, 1);
     assert_int_equal(stage_calls("shaped"), 0);
     stage_is_automatic = true;
-    assert_int_equal(stage_wait(stage_ask(0, engine_call, stage_call_of("r", "shaped", "{'a':1}", 1000)))->code,
-                     ERR_OK);
+    (void)stage_expect(stage_ask(0, engine_call, stage_call_of("r", "shaped", "{'a':1}", 1000)), ERR_OK);
     stage_end();
 }
 
@@ -488,8 +484,7 @@ static void a_budget_that_is_used_up_refuses_and_is_counted(void **state)
         stage_ask(0, engine_open_saga,
                   &(struct engine_request){.in.open = {.deadline_ms = 60000, .budget = stage_json("{'calls':1}")}}));
     assert_int_equal(opened->code, ERR_OK);
-    assert_int_equal(stage_wait(stage_ask(0, engine_call, stage_call_in(opened->saga, "pay", "{'a':1}", 1000)))->code,
-                     ERR_OK);
+    (void)stage_expect(stage_ask(0, engine_call, stage_call_in(opened->saga, "pay", "{'a':1}", 1000)), ERR_OK);
     reply = stage_wait(stage_ask(0, engine_call, stage_call_in(opened->saga, "look", "{'a':2}", 1000)));
     assert_int_equal(reply->code, ERR_BUDGET);
     before = node_enter(&nodes[0]);
@@ -530,7 +525,7 @@ static void a_call_in_a_saga_that_cannot_be_is_refused(void **state)
     (void)state;
     stage_begin(&(struct stage_plan){.definitions = TOOLS});
     memset(&none, 0xff, sizeof(none));
-    assert_int_equal(stage_wait(stage_ask(0, engine_call, stage_call_in(none, "look", "{}", 0)))->code, ERR_NOT_FOUND);
+    (void)stage_expect(stage_ask(0, engine_call, stage_call_in(none, "look", "{}", 0)), ERR_NOT_FOUND);
     stage_end();
 }
 
@@ -542,11 +537,7 @@ static void a_call_in_a_paused_saga_is_refused_and_says_how_it_goes_on(void **st
     (void)state;
     stage_begin(&(struct stage_plan){.definitions = TOOLS});
     opened = stage_wait(stage_ask(0, engine_open_saga, &(struct engine_request){.in.open = {.deadline_ms = 60000}}));
-    assert_int_equal(
-        stage_wait(stage_ask(0, engine_change,
-                             &(struct engine_request){.in.change = {.verb = VERB_PAUSE, .saga = opened->saga}}))
-            ->code,
-        ERR_OK);
+    (void)stage_expect(stage_change(0, VERB_PAUSE, opened->saga), ERR_OK);
     reply = stage_wait(stage_ask(0, engine_call, stage_call_in(opened->saga, "look", "{}", 0)));
     assert_int_equal(reply->code, ERR_PAUSED);
     assert_non_null(strstr(reply->err.hint, "sagactl resume"));

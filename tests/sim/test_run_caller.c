@@ -71,12 +71,12 @@ static void what_nobody_knows_is_unknown_until_a_person_is_asked(void **state)
     saga = open_saga(0);
     first = stage_ask(0, engine_call, stage_call_in(saga, "ask", "{'a':1}", 60000));
     unknown(stage_until_call("ask"));
-    assert_int_equal(stage_wait(first)->code, ERR_AWAITING);
+    (void)stage_expect(first, ERR_AWAITING);
     request = stage_call_in(saga, "ask", "{'a':2}", 60000);
     request->in.call.scope = SLICE("other");
     second = stage_ask(0, engine_call, request);
     unknown(stage_until_call("ask"));
-    assert_int_equal(stage_wait(second)->code, ERR_OUTCOME_UNKNOWN);
+    (void)stage_expect(second, ERR_OUTCOME_UNKNOWN);
     again = stage_wait(stage_ask(0, engine_call, stage_call_in(saga, "ask", "{'a':1}", 0)));
     assert_int_equal(again->code, ERR_AWAITING);
     assert_int_equal(stage_calls("ask"), 2);
@@ -97,7 +97,7 @@ static void what_the_service_has_accepted_goes_on_until_a_probe_sees_it(void **s
     brief = stage_wait(stage_ask(0, engine_call, stage_call_of("r", "seen", "{}", 100)));
     assert_int_equal(brief->code, ERR_IN_FLIGHT);
     stage_complete(stage_until_call("probe"), "{'done':true}");
-    assert_int_equal(stage_wait(reply)->code, ERR_OK);
+    (void)stage_expect(reply, ERR_OK);
     stage_end();
 }
 
@@ -115,7 +115,7 @@ static void what_is_being_found_out_is_unknown_when_the_wait_is_over(void **stat
     assert_true(reply->call.retry_after_ms > 0);
     stage_complete(stage_until_call("probe"), "{'done':true}");
     stage_run(1000);
-    assert_int_equal(stage_wait(stage_ask(0, engine_call, stage_call_of("r", "seen", "{}", 0)))->code, ERR_OK);
+    (void)stage_expect(stage_ask(0, engine_call, stage_call_of("r", "seen", "{}", 0)), ERR_OK);
     stage_end();
 }
 
@@ -160,7 +160,7 @@ static void who_left_while_the_log_is_read_is_not_missed(void **state)
             assert_int_equal(reply->code, ERR_OK);
         } else {
             stage_hang_up(reply);
-            assert_int_equal(stage_wait(reply)->code, ERR_TIMEOUT);
+            (void)stage_expect(reply, ERR_TIMEOUT);
             left++;
         }
         stage_run(2000);
@@ -168,8 +168,7 @@ static void who_left_while_the_log_is_read_is_not_missed(void **state)
         while (stage_call("pay")) {
             stage_complete(stage_call("pay"), "{}");
         }
-        assert_int_equal(stage_wait(stage_ask(1, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000)))->code,
-                         ERR_OK);
+        (void)stage_expect(stage_ask(1, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000)), ERR_OK);
         stage_end();
     }
     assert_true(is_late && left >= 10); /* every moment of the reading, which takes some 300 ms, was tried */
@@ -193,11 +192,7 @@ static void who_waited_hears_what_became_of_it_elsewhere_if_he_is_still_there(vo
         stage_is_automatic = true;
         stage_run(8000); /* the next owner makes the call, and has its answer */
         assert_int_equal(stage_calls("pay"), 2);
-        assert_int_equal(stage_wait(stage_ask(1, engine_change,
-                                              &(struct engine_request){
-                                                  .in.change = {.verb = VERB_COMPLETE, .saga = saga, .wait_ms = 5000}}))
-                             ->code,
-                         ERR_OK);
+        (void)stage_expect(stage_change(1, VERB_COMPLETE, saga, .wait_ms = 5000), ERR_OK);
         assert_true(nodes[0].frozen);
         while (nodes[0].engine->shards[saga_id_shard(saga)].state == SHARD_OWNED) {
             stage_run(1);
@@ -210,7 +205,7 @@ static void who_waited_hears_what_became_of_it_elsewhere_if_he_is_still_there(vo
             stage_hang_up(reply);
             nodes[0].cut = false;
         }
-        assert_int_equal(stage_wait(reply)->code, leaves ? ERR_TIMEOUT : ERR_OK);
+        (void)stage_expect(reply, leaves ? ERR_TIMEOUT : ERR_OK);
         stage_run(5000);
         stage_end();
     }
@@ -230,7 +225,7 @@ static void a_log_that_makes_no_sense_is_told_as_that(void **state)
     (void)stage_until_call("pay");
     stage_logs_are_corrupt = true;
     take_away(run);
-    assert_int_equal(stage_wait(reply)->code, ERR_CORRUPT);
+    (void)stage_expect(reply, ERR_CORRUPT);
     stage_end();
 }
 
@@ -255,7 +250,7 @@ static void who_waits_comes_back_to_a_saga_whose_shard_comes_back(void **state)
     while (stage_call("pay")) {
         stage_complete(stage_call("pay"), "{'id':7}");
     }
-    assert_int_equal(stage_wait(reply)->code, ERR_OK);
+    (void)stage_expect(reply, ERR_OK);
     stage_end();
 }
 
@@ -277,7 +272,7 @@ static void a_call_through_another_engine_outlives_the_owner_it_was_sent_to(void
     while (stage_call("pay")) {
         stage_complete(stage_call("pay"), "{'id':7}");
     }
-    assert_int_equal(stage_wait(reply)->code, ERR_OK);
+    (void)stage_expect(reply, ERR_OK);
     stage_end();
 }
 
@@ -293,9 +288,7 @@ static void who_waits_at_an_engine_that_leaves_is_answered_before_it_goes(void *
     saga = open_saga(0);
     call = stage_ask(0, engine_call, stage_call_in(saga, "pay", "{'a':1}", 60000));
     (void)stage_until_call("pay");
-    complete =
-        stage_ask(0, engine_change,
-                  &(struct engine_request){.in.change = {.verb = VERB_COMPLETE, .saga = saga, .wait_ms = 60000}});
+    complete = stage_change(0, VERB_COMPLETE, saga, .wait_ms = 60000);
     stage_run(100);
     assert_false(complete->done);
     node_drain(&nodes[0], 500);
@@ -328,7 +321,7 @@ static void a_call_that_becomes_durable_while_its_engine_goes_is_not_lost(void *
     stage_commit(1, COMMIT_OK, leave);
     stage_wait(reply);
     assert_true(reply->code == ERR_OK || err_retryable(reply->code));
-    assert_int_equal(stage_wait(stage_ask(1, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000)))->code, ERR_OK);
+    (void)stage_expect(stage_ask(1, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000)), ERR_OK);
     stage_end();
 }
 
@@ -343,7 +336,7 @@ static void a_call_that_a_fail_over_took_back_is_told_to_be_repeated(void **stat
     (void)state;
     stage_begin(&plan);
     run = stage_run_at(0);
-    assert_int_equal(stage_wait(stage_ask(0, engine_call, stage_call_of(run, "look", "{}", 0)))->code, ERR_OK);
+    (void)stage_expect(stage_ask(0, engine_call, stage_call_of(run, "look", "{}", 0)), ERR_OK);
     stage_complete(stage_until_call("look"), "{}");
     stage_run(10000);
     reply = stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
@@ -449,13 +442,10 @@ static void who_waits_for_a_saga_that_is_given_up_is_told_that_it_ended(void **s
     request = stage_call_in(saga, "pay", "{'a':2}", 60000);
     second = stage_ask(0, engine_call, request);
     (void)stage_until_call("pay");
-    assert_int_equal(stage_wait(first)->code, ERR_AWAITING);
+    (void)stage_expect(first, ERR_AWAITING);
     shown = json_member(stage_saga(0, saga), "escalation");
     assert_true(json_i64(shown, &number));
-    assert_int_equal(stage_wait(stage_ask(0, engine_change,
-                                          &(struct engine_request){.in.change = {.verb = VERB_RESOLVE, .input.operator = {.escalation = (uint64_t)number, .action = OPERATOR_ABANDON, .note = SLICE("let it be")}}}))
-                         ->code,
-                     ERR_OK);
+    (void)stage_expect(stage_resolve(0, (uint64_t)number, OPERATOR_ABANDON, .note = SLICE("let it be")), ERR_OK);
     stage_run(100);
     assert_true(second->done);
     assert_int_equal(second->code, ERR_CLOSED);
@@ -476,16 +466,10 @@ static void a_repeat_is_answered_after_the_end_and_while_its_undo_is_a_persons(v
     for (int i = 0; i < 2; i++) {
         reply = stage_ask(0, engine_call, stage_call_in(i ? undone : done, "pay", "{'a':1}", 60000));
         stage_complete(stage_until_call("pay"), "{'id':7}");
-        assert_int_equal(stage_wait(reply)->code, ERR_OK);
+        (void)stage_expect(reply, ERR_OK);
     }
-    assert_int_equal(stage_wait(stage_ask(0, engine_change,
-                                          &(struct engine_request){.in.change = {.verb = VERB_COMPLETE, .saga = done}}))
-                         ->code,
-                     ERR_OK);
-    assert_int_equal(stage_wait(stage_ask(0, engine_change,
-                                          &(struct engine_request){.in.change = {.verb = VERB_ABORT, .saga = undone}}))
-                         ->code,
-                     ERR_OK);
+    (void)stage_expect(stage_change(0, VERB_COMPLETE, done), ERR_OK);
+    (void)stage_expect(stage_change(0, VERB_ABORT, undone), ERR_OK);
     stage_answer(stage_until_call("undo"), (struct outcome){.kind = OUTCOME_FAILED, .error = SLICE("http-422")}, NULL);
     stage_run(1000);
     for (int i = 0; i < 2; i++) {
@@ -510,7 +494,7 @@ static void a_refusal_that_became_durable_with_its_shard_lost_begins_nothing(voi
     run = stage_run_at(0);
     reply = stage_ask(0, engine_call, stage_call_of(run, "strict", "{'a':1}", 60000));
     stage_complete(stage_until_call("strict"), "{}");
-    assert_int_equal(stage_wait(reply)->code, ERR_OK);
+    (void)stage_expect(reply, ERR_OK);
     stage_commit(1, COMMIT_LOST_AFTER, stage_freeze_first);
     reply = stage_ask(0, engine_call, stage_call_of(run, "strict", "{'a':1}", 60000));
     stage_until_has(1, run);

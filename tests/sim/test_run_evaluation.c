@@ -345,18 +345,10 @@ static void what_is_evaluated_in_a_pause_is_evaluated_again_after_it(void **stat
         stage_program_ms = 500;
         saga = start("{'n':true}");
         stage_until(is_evaluating, NULL, "an evaluation");
-        assert_int_equal(
-            stage_wait(
-                stage_ask(0, engine_change, &(struct engine_request){.in.change = {.verb = VERB_PAUSE, .saga = saga}}))
-                ->code,
-            ERR_OK);
+        (void)stage_expect(stage_change(0, VERB_PAUSE, saga), ERR_OK);
         stage_run(3000);
         assert_int_equal(stage_calls("look") + stage_calls("either"), 0);
-        assert_int_equal(
-            stage_wait(
-                stage_ask(0, engine_change, &(struct engine_request){.in.change = {.verb = VERB_RESUME, .saga = saga}}))
-                ->code,
-            ERR_OK);
+        (void)stage_expect(stage_change(0, VERB_RESUME, saga), ERR_OK);
         stage_until_saga(0, saga, "completed");
         assert_int_equal(stage_calls("look"), 1);
         stage_end();

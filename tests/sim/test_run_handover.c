@@ -173,7 +173,7 @@ static void what_is_asked_of_the_database_for_a_saga_holds_its_shard(void **stat
         stage_answer_first(OUTCOME_UNKNOWN, "timeout", NULL); /* a person is asked */
         stage_run(500);
         stage_hold(kinds[i]);
-        (void)stage_ask(0, engine_change, &(struct engine_request){.in.change = {.verb = VERB_PAUSE, .saga = id}});
+        (void)stage_change(0, VERB_PAUSE, id);
         stage_run(5000);
         assert_true(stage_held(kinds[i]) > 0);
         surplus(1);

@@ -122,8 +122,7 @@ static void who_comes_stands_behind_those_who_wait(void **state)
 
     assert_int_equal(stage_asked(STORE_GUARD_ASK), 1);
     for (int i = 0; i < 2; i++) { /* nobody is left: nobody asks */
-        (void)stage_ask(0, engine_change,
-                        &(struct engine_request){.in.change = {.verb = VERB_ABORT, .saga = i == 0 ? first : second}});
+        (void)stage_change(0, VERB_ABORT, i == 0 ? first : second);
         stage_settle();
     }
     stage_run(5000);
@@ -283,7 +282,7 @@ static void who_is_aborted_while_it_asks_gives_back_what_it_gets(void **state)
     stage_hold(STORE_GUARD_TELL);
     stage_is_automatic = false;
     struct saga_id id = begin_saga("two"); /* one of its calls is under way */
-    (void)stage_ask(0, engine_change, &(struct engine_request){.in.change = {.verb = VERB_ABORT, .saga = id}});
+    (void)stage_change(0, VERB_ABORT, id);
     stage_settle();
     say(GUARD_GRANTED, 0);
     assert_int_equal(stage_calls(NULL), 1);

@@ -35,7 +35,7 @@ static void a_turn_that_is_refused_again_and_again_waits_for_somebody(void **sta
     /* A person's word is written, and then it goes on. */
     struct reply *paused;
 
-    paused = stage_ask(0, engine_change, &(struct engine_request){.in.change = {.verb = VERB_PAUSE, .saga = id}});
+    paused = stage_change(0, VERB_PAUSE, id);
     stage_settle();
     stage_let(STORE_APPEND);
     assert_int_equal(paused->code, ERR_OK);
@@ -128,7 +128,7 @@ static void a_run_that_has_begun_elsewhere_is_the_one_that_is_called(void **stat
     turn.new_key_count = 0;
     stage_write(0, &turn);
     /* something comes for that one; that a run cannot be paused is told when it is here */
-    (void)stage_ask(0, engine_change, &(struct engine_request){.in.change = {.verb = VERB_PAUSE, .saga = id}});
+    (void)stage_change(0, VERB_PAUSE, id);
     stage_settle();
     assert_non_null(live_find(nodes[0].engine, id));
     stage_let(STORE_APPEND); /* the name is taken */

@@ -39,10 +39,7 @@ static enum err_code signal_it(struct saga_id id)
 {
     struct reply *a;
 
-    a = stage_wait(
-        stage_ask(0, engine_change,
-                  &(struct engine_request){
-                      .in.change = {.verb = VERB_SIGNAL, .saga = id, .input.signal = {.name = SLICE("paid")}}}));
+    a = stage_wait(stage_change(0, VERB_SIGNAL, id, .input.signal = {.name = SLICE("paid")}));
     return a->code;
 }
 
@@ -116,16 +113,12 @@ static void a_saga_that_is_paused_while_it_asks_stands_in_line_all_the_same(void
         ids[i] = stage_start(0, "holds", "{}");
         stage_run(960 + 5 * (int64_t)i);
         pg_set_slow(world->pg, 100000);
-        (void)stage_expect(
-            stage_ask(0, engine_change, &(struct engine_request){.in.change = {.verb = VERB_PAUSE, .saga = ids[i]}}),
-            ERR_OK);
+        (void)stage_expect(stage_change(0, VERB_PAUSE, ids[i]), ERR_OK);
         pg_set_slow(world->pg, 1000);
         stage_run(2000);
     }
     for (size_t i = 0; i < MANY; i++) {
-        (void)stage_expect(
-            stage_ask(0, engine_change, &(struct engine_request){.in.change = {.verb = VERB_RESUME, .saga = ids[i]}}),
-            ERR_OK);
+        (void)stage_expect(stage_change(0, VERB_RESUME, ids[i]), ERR_OK);
         stage_run(1000);
     }
     assert_int_equal(signal_it(first), ERR_OK);

@@ -60,10 +60,7 @@ static enum err_code signal_it(struct saga_id id)
 {
     struct reply *a;
 
-    a = stage_wait(
-        stage_ask(0, engine_change,
-                  &(struct engine_request){
-                      .in.change = {.verb = VERB_SIGNAL, .saga = id, .input.signal = {.name = SLICE("paid")}}}));
+    a = stage_wait(stage_change(0, VERB_SIGNAL, id, .input.signal = {.name = SLICE("paid")}));
     return a->code;
 }
 

@@ -163,8 +163,7 @@ static void what_nobody_understands_is_asked_again_and_not_acted_on(void **state
         }
 
         /* it would be asked for ever */
-        (void)stage_wait(
-            stage_ask(0, engine_change, &(struct engine_request){.in.change = {.verb = VERB_ABORT, .saga = id}}));
+        (void)stage_wait(stage_change(0, VERB_ABORT, id));
         stage_run(5000);
     }
 }
@@ -184,8 +183,7 @@ static void what_is_not_wanted_any_more_is_not_done(void **state)
         struct saga_id id = stage_start(0, sagas[(after_ms / 2) % 4], "{}");
 
         stage_run(after_ms);
-        (void)stage_wait(
-            stage_ask(0, engine_change, &(struct engine_request){.in.change = {.verb = VERB_ABORT, .saga = id}}));
+        (void)stage_wait(stage_change(0, VERB_ABORT, id));
         stage_run(3000);
     }
     assert_int_equal(nodes[0].engine->evaluations_under_way, 0);

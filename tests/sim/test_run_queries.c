@@ -266,8 +266,7 @@ static void ask_early(void *request, enum err_code *code)
     uuid_text(&append->saga.uuid, id_now);
     early[0] = asks(saga);
     early[1] = asks(operations_of);
-    early[2] =
-        stage_ask(0, engine_change, &(struct engine_request){.in.change = {.verb = VERB_ABORT, .saga = append->saga}});
+    early[2] = stage_change(0, VERB_ABORT, append->saga);
 }
 
 static void a_saga_that_is_just_beginning_is_shown_as_it_is_durable(void **state)
@@ -428,8 +427,7 @@ static void sagas_are_found_by_the_error_of_a_step_its_undo_or_the_whole(void **
                   &(struct engine_request){
                       .in.call = {.saga = id, .step = SLICE("a"), .tool = SLICE("act"), .wait_ms = 1000}}),
         ERR_OK);
-    (void)stage_expect(
-        stage_ask(0, engine_change, &(struct engine_request){.in.change = {.verb = VERB_ABORT, .saga = id}}), ERR_OK);
+    (void)stage_expect(stage_change(0, VERB_ABORT, id), ERR_OK);
     stage_until_saga(0, id, "escalated");
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         a = stage_expect(stage_ask(0, engine_list_sagas,
@@ -460,8 +458,8 @@ static void an_operation_is_found_by_the_key_that_it_had_before(void **state)
     assert_true(
         uuid_parse(json_string(json_member(json_element(a->answer, 0), "operation"), &world->arena), &key_now.uuid));
     stage_says("undo", OUTCOME_COMPLETED, NULL, "{}");
-    (void)stage_expect(stage_ask(0, engine_change,
-                                 &(struct engine_request){.in.change = {.verb = VERB_RESOLVE, .input.operator = {.escalation = (uint64_t)number, .action = OPERATOR_RETRY, .args = SLICE("{\"n\":2}"), .note = SLICE("with another number")}}}),
+    (void)stage_expect(stage_resolve(0, (uint64_t)number, OPERATOR_RETRY, .args = SLICE("{\"n\":2}"),
+                                     .note = SLICE("with another number")),
                        ERR_OK);
     stage_until_saga(0, id, "compensated");
     a = stage_expect(asks(operation), ERR_OK); /* by its key of before */

@@ -46,10 +46,7 @@ static struct engine *engine_now(void)
 
 static struct reply *send_signal(uint32_t node, struct saga_id id)
 {
-    return stage_ask(
-        node, engine_change,
-        &(struct engine_request){
-            .in.change = {.verb = VERB_SIGNAL, .saga = id, .input.signal = {.name = SLICE("paid"), .id = SLICE("k")}}});
+    return stage_change(node, VERB_SIGNAL, id, .input.signal = {.name = SLICE("paid"), .id = SLICE("k")});
 }
 
 /* --- size --- */
@@ -82,8 +79,7 @@ static void a_turn_that_is_too_large_for_a_row_is_not_written_and_stands_still(v
                        ERR_TOO_LARGE); /* whoever asked is told */
     stage_inside(0, limit_turns, &usual);
     /* a person can still end it */
-    (void)stage_expect(
-        stage_ask(0, engine_change, &(struct engine_request){.in.change = {.verb = VERB_ABORT, .saga = id}}), ERR_OK);
+    (void)stage_expect(stage_change(0, VERB_ABORT, id), ERR_OK);
 }
 
 static void many_turns_and_large_ones_leave_no_memory_behind(void **state)
@@ -205,9 +201,7 @@ static void each_turn_is_told_to_those_who_follow_that_saga(void **state)
     }
     uint64_t seq = followers[0].seq;
 
-    (void)stage_expect(
-        stage_ask(0, engine_change, &(struct engine_request){.in.change = {.verb = VERB_COMPLETE, .saga = id}}),
-        ERR_OK);
+    (void)stage_expect(stage_change(0, VERB_COMPLETE, id), ERR_OK);
     assert_true(followers[0].seq > seq && followers[0].ended);
     assert_true(followers[1].seq > 0 && followers[1].seq < seq && !followers[1].ended);
     assert_int_equal(followers[2].seq, 0);
@@ -335,10 +329,7 @@ static uint64_t escalated(struct saga_id *id)
 
 static struct reply *send_resolution(uint32_t node, uint64_t number, enum operator_action action)
 {
-    return stage_ask(
-        node, engine_change,
-        &(struct engine_request){
-            .in.change = {.verb = VERB_RESOLVE, .input.operator = {.escalation = number, .action = action, .happened = true, .note = SLICE("looked it up")}}});
+    return stage_resolve(node, number, action, .happened = true, .note = SLICE("looked it up"));
 }
 
 static void what_an_engine_that_leaves_has_not_begun_is_for_another_one(void **state)
@@ -500,23 +491,12 @@ static void a_saga_with_something_unsettled_is_completed_when_that_is_settled_or
                      &(struct engine_request){
                          .in.call = {.saga = id, .tool = SLICE("act"), .step = SLICE("one"), .wait_ms = 20000}});
     stage_run(500);
-    (void)stage_expect(
-        stage_ask(0, engine_change, &(struct engine_request){.in.change = {.verb = VERB_COMPLETE, .saga = id}}),
-        ERR_UNSETTLED); /* does not want to wait */
-    (void)stage_expect(
-        stage_ask(0, engine_change,
-                  &(struct engine_request){.in.change = {.verb = VERB_COMPLETE, .saga = id, .wait_ms = 1000}}),
-        ERR_UNSETTLED); /* not for so long */
+    (void)stage_expect(stage_change(0, VERB_COMPLETE, id), ERR_UNSETTLED);                  /* does not want to wait */
+    (void)stage_expect(stage_change(0, VERB_COMPLETE, id, .wait_ms = 1000), ERR_UNSETTLED); /* not for so long */
     memset(large, ' ', sizeof(large) - 1);
-    (void)stage_expect(
-        stage_ask(0, engine_change,
-                  &(struct engine_request){
-                      .in.change = {.verb = VERB_COMPLETE, .saga = id, .input.complete = {.output = slice_of(large)}}}),
-        ERR_TOO_LARGE);
-    (void)stage_expect(
-        stage_ask(0, engine_change,
-                  &(struct engine_request){.in.change = {.verb = VERB_COMPLETE, .saga = id, .wait_ms = 20000}}),
-        ERR_OK);
+    (void)stage_expect(stage_change(0, VERB_COMPLETE, id, .input.complete = {.output = slice_of(large)}),
+                       ERR_TOO_LARGE);
+    (void)stage_expect(stage_change(0, VERB_COMPLETE, id, .wait_ms = 20000), ERR_OK);
     (void)stage_expect(call, ERR_OK);
 }
 
@@ -524,8 +504,7 @@ static void a_saga_with_something_unsettled_is_completed_when_that_is_settled_or
 
 static void abort_says(struct saga_id id, enum err_code code)
 {
-    (void)stage_expect(
-        stage_ask(0, engine_change, &(struct engine_request){.in.change = {.verb = VERB_ABORT, .saga = id}}), code);
+    (void)stage_expect(stage_change(0, VERB_ABORT, id), code);
 }
 
 static void what_is_over_cannot_be_aborted_and_what_rests_can(void **state)
