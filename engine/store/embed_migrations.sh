@@ -1,7 +1,8 @@
 #!/bin/sh
 # Writes a C source with the migrations whose files are given, in that order: NNNN_name.sql is version NNNN, name.
 set -eu
-printf '/* Made from schema/migrations by embed_migrations.sh. */\n#include "store/migrate.h"\n\nconst struct migration migrations[] = {\n'
+printf '/* Made from schema/migrations by embed_migrations.sh. */\n#include "store/migrate.h"\n\n'
+printf 'const struct migration migrations[] = {\n'
 for file; do
     base=$(basename "$file" .sql)
     version=$(printf '%s' "${base%%_*}" | sed 's/^0*//')

@@ -462,8 +462,8 @@ const struct db_statement sql_version_count = {
 
 #define ESCALATION_FACTS "g.tool, g.reason, g.error, g.cost, g.resolved_at as ended_at," \
     " case when g.resolved_at is null then 'open' else 'resolved' end as status"
-#define APPROVAL_FACTS "null::text as tool, null::text as reason, null::text as error, null::int8 as cost, g.ended_at," \
-    " g.status"
+#define APPROVAL_FACTS \
+    "null::text as tool, null::text as reason, null::text as error, null::int8 as cost, g.ended_at, g.status"
 
 #define QUESTION_NEWEST(table, facts, condition) \
     "(select g.number, g.saga, g.body, g.opened_at, g.step, " facts "," \
@@ -473,7 +473,8 @@ const struct db_statement sql_version_count = {
     " and g.opened_at < coalesce($7::timestamptz, 'infinity')" condition \
     " order by g.opened_at desc, g.number desc limit $5::int8) as q"
 
-#define ONE_OF(number, value) "(cardinality($" number "::text[]) = 0 or coalesce(" value ", '') = any($" number "::text[]))"
+#define ONE_OF(number, value) \
+    "(cardinality($" number "::text[]) = 0 or coalesce(" value ", '') = any($" number "::text[]))"
 #define FITS_ITSELF \
     "(" ONE_OF("8", "q.status") " and " ONE_OF("9", "q.tool") " and " ONE_OF("11", "q.step") \
     " and " ONE_OF("12", "q.reason") " and " ONE_OF("13", "q.error") \
@@ -496,8 +497,9 @@ const struct db_statement sql_version_count = {
  * which of these; $21: by the values of which tags, a JSON array in the answer. Sagas are looked up where they matter.
  */
 #define QUESTION_GROUP(table, facts, condition) \
-    "select r.fits, r.tool, r.saga_name, r.step, r.reason, r.error, r.tags, count(*), min(r.opened_at), max(r.opened_at)," \
-    " least(coalesce(sum(r.cost), 0), 9223372036854775807)::int8, count(*) filter (where coalesce(r.cost, 0) = 0)," \
+    "select r.fits, r.tool, r.saga_name, r.step, r.reason, r.error, r.tags, count(*), min(r.opened_at)," \
+    " max(r.opened_at), least(coalesce(sum(r.cost), 0), 9223372036854775807)::int8," \
+    " count(*) filter (where coalesce(r.cost, 0) = 0)," \
     " max(r.place) = $5::int8 from (select " FITS_ITSELF " and " FITS_BY_SAGA " as fits," \
     " case when $16::bool then q.tool end as tool," \
     " case when $17::bool then s.name end as saga_name, case when $18::bool then q.step end as step," \

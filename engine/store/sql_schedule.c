@@ -14,7 +14,8 @@ const struct db_statement sql_schedule_put = {
     " greatest(s.last_at, " since ") - interval '48 hours', " until ") end"
 
 #define ROW(offsets) \
-    "s.shard, s.namespace, s.name, s.id, s.revision, s.body, s.state, s.hold, s.created_at, s.last_at, s.actor, " offsets
+    "s.shard, s.namespace, s.name, s.id, s.revision, s.body, s.state, s.hold, s.created_at, s.last_at, s.actor," \
+    " " offsets
 
 const struct db_statement sql_schedule_list = {
     "schedule_list",

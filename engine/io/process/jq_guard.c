@@ -29,9 +29,9 @@
     /* clock and time zone */ \
     D("now", "") D("localtime", "") D("strflocaltime", "(a)") \
     /* regular expressions */ \
-    D("test", "(a)") D("test", "(a; b)") D("match", "(a)") D("match", "(a; b)") D("capture", "(a)") D("capture", "(a; b)") \
-    D("scan", "(a)") D("split", "(a; b)") D("splits", "(a)") D("splits", "(a; b)") D("sub", "(a; b)") \
-    D("sub", "(a; b; c)") D("gsub", "(a; b)") D("gsub", "(a; b; c)") D("_match_impl", "(a; b; c)")
+    D("test", "(a)") D("test", "(a; b)") D("match", "(a)") D("match", "(a; b)") D("capture", "(a)") \
+    D("capture", "(a; b)") D("scan", "(a)") D("split", "(a; b)") D("splits", "(a)") D("splits", "(a; b)") \
+    D("sub", "(a; b)") D("sub", "(a; b; c)") D("gsub", "(a; b)") D("gsub", "(a; b; c)") D("_match_impl", "(a; b; c)")
 
 /* Names of our own, behind what uses them. */
 #define OUR_NAMES(D) D("_exact", "") D("_fromjson", "") D("_tonumber", "") D("_implode", "") D("_times", "(a; b)")

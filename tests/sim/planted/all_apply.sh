@@ -1,9 +1,12 @@
 #!/bin/sh
-# Each planted bug still finds its place in the sources. usage: all_apply.sh ROOT. They are built and hunted by tools/test --long alone.
+# Each planted bug still finds its place in the sources. usage: all_apply.sh ROOT. They are built and hunted by
+# tools/test --long alone.
 set -eu
 cd "$1"
 bad=0
 for patch in tests/sim/planted/*.patch; do
-    patch -s --dry-run -p1 <"$patch" || { echo "$patch has no place any more: mend it together with what it bends"; bad=1; }
+    patch -s --dry-run -p1 <"$patch" && continue
+    echo "$patch has no place any more: mend it together with what it bends"
+    bad=1
 done
 exit $bad
