@@ -55,49 +55,49 @@ static struct slice read_turn(struct slice turn, struct arena *arena, struct fau
 static void check_call(struct api_request *request, struct faults *faults)
 {
     const struct call_state *state = request->state;
-    struct engine_request *engine = &request->engine;
+    struct engine_request *asked = &request->asked;
     struct arena *arena = request->arena;
 
-    engine->in.call.emission = request_idempotency_key(request, faults);
-    engine->in.call.run = json_string(state->run, arena);
-    if (engine->in.call.run.ptr && !text_is_plain(engine->in.call.run, RUN_BYTES_MAX)) {
+    asked->in.call.emission = request_idempotency_key(request, faults);
+    asked->in.call.run = json_string(state->run, arena);
+    if (asked->in.call.run.ptr && !text_is_plain(asked->in.call.run, RUN_BYTES_MAX)) {
         faults_add(faults, SLICE("/run"), "a run has 1 to %d bytes and no control characters", RUN_BYTES_MAX);
     }
-    engine->in.call.tool = json_string(state->tool, arena);
-    if (engine->in.call.tool.ptr && !text_is_plain(engine->in.call.tool, TOOL_BYTES_MAX)) {
+    asked->in.call.tool = json_string(state->tool, arena);
+    if (asked->in.call.tool.ptr && !text_is_plain(asked->in.call.tool, TOOL_BYTES_MAX)) {
         faults_add(faults, SLICE("/tool"), "a tool's name has 1 to %d bytes and no control characters", TOOL_BYTES_MAX);
     }
-    engine->in.call.step = json_string(state->step, arena);
-    check_step(engine->in.call.step, faults);
-    engine->in.call.scope = json_string(state->scope, arena);
-    if (engine->in.call.scope.len > SCOPE_BYTES_MAX) {
+    asked->in.call.step = json_string(state->step, arena);
+    check_step(asked->in.call.step, faults);
+    asked->in.call.scope = json_string(state->scope, arena);
+    if (asked->in.call.scope.len > SCOPE_BYTES_MAX) {
         faults_add(faults, SLICE("/scope"), "a scope has at most %d bytes", SCOPE_BYTES_MAX);
     }
-    engine->in.call.conversation_turn = read_turn(state->turn, arena, faults);
-    engine->in.call.args = state->args;
+    asked->in.call.conversation_turn = read_turn(state->turn, arena, faults);
+    asked->in.call.args = state->args;
 }
 
 /* --- the answer --- */
 
-static void on_called(struct engine_request *engine)
+static void on_called(struct engine_request *asked)
 {
-    struct api_request *request = container_of(engine, struct api_request, engine);
+    struct api_request *request = container_of(asked, struct api_request, asked);
 
-    if (engine->code == ERR_TIMEOUT && request->api->stopping) {
-        engine->code = err_set(&engine->err, ERR_STOPPING, "this engine is stopping; the operation goes on without it");
-        err_hint(&engine->err, "make the same call again: it waits for what is under way");
+    if (asked->code == ERR_TIMEOUT && request->api->stopping) {
+        asked->code = err_set(&asked->err, ERR_STOPPING, "this engine is stopping; the operation goes on without it");
+        err_hint(&asked->err, "make the same call again: it waits for what is under way");
     }
-    if (engine->code != ERR_OK) {
-        request_on_answer(engine);
+    if (asked->code != ERR_OK) {
+        request_on_answer(asked);
         return;
     }
-    (void)request_of(engine);
+    (void)request_of(asked);
     request_put_replay_headers(request);
-    if (engine->call.going_on) {
+    if (asked->call.going_on) {
         http_answer_header(request->exchange, "Location",
-                           arena_printf(request->arena, "/v1/operations/%.*s", SLICE_ARG(engine->call.key)));
+                           arena_printf(request->arena, "/v1/operations/%.*s", SLICE_ARG(asked->call.key)));
     }
-    request_answer_json(request, engine->call.going_on ? 202 : 200, engine->answer);
+    request_answer_json(request, asked->call.going_on ? 202 : 200, asked->answer);
 }
 
 static void call(struct api_request *request, bool in_run)
@@ -112,7 +112,7 @@ static void call(struct api_request *request, bool in_run)
     request->state = state;
     if (request_read_wait(request, CALL_WAIT_MS) &&
         request_read_body(request, members, COUNT_OF(members) - (in_run ? 0 : 1), check_call)) {
-        request->engine.in.call.wait_ms = request->wait_ms;
+        request->asked.in.call.wait_ms = request->wait_ms;
         request_ask(request, engine_call, on_called);
     }
 }
@@ -124,7 +124,7 @@ void handle_call(struct api_request *request)
 
 void handle_call_in_saga(struct api_request *request)
 {
-    if (request_read_saga_id(request, &request->engine.in.call.saga)) {
+    if (request_read_saga_id(request, &request->asked.in.call.saga)) {
         call(request, false);
     }
 }

@@ -12,7 +12,7 @@ static bool says_why(const struct api_request *request)
 
 static bool read_target(struct api_request *request, const struct verb *verb)
 {
-    struct change *change = &request->engine.in.change;
+    struct change *change = &request->asked.in.change;
 
     switch (verb->on) {
     case ON_SAGA:
@@ -29,7 +29,7 @@ static bool read_target(struct api_request *request, const struct verb *verb)
 
 static void read_elsewhere(struct api_request *request, const struct verb *verb, struct faults *faults)
 {
-    struct saga_input *input = &request->engine.in.change.input;
+    struct saga_input *input = &request->asked.in.change.input;
 
     for (size_t i = 0; i < verb->member_count; i++) {
         const struct verb_member *member = &verb->members[i];
@@ -53,7 +53,7 @@ static void check_change(struct api_request *request, struct faults *faults)
     const struct change_state *state = request->state;
 
     verb_read_body(verb, state->values, request->body, says_why(request), request->arena,
-                   &request->engine.in.change.input, faults);
+                   &request->asked.in.change.input, faults);
     read_elsewhere(request, verb, faults);
 }
 
@@ -86,18 +86,18 @@ static bool read_members(struct api_request *request, const struct verb *verb)
     return request_is_good(request, &faults);
 }
 
-static void on_changed(struct engine_request *engine)
+static void on_changed(struct engine_request *asked)
 {
-    struct api_request *request = container_of(engine, struct api_request, engine);
+    struct api_request *request = container_of(asked, struct api_request, asked);
 
-    request->status = request->route->verb->creates && engine->created ? 201 : 200;
-    request_on_answer(engine);
+    request->status = request->route->verb->creates && asked->created ? 201 : 200;
+    request_on_answer(asked);
 }
 
 void handle_change(struct api_request *request)
 {
     const struct verb *verb = request->route->verb;
-    struct change *change = &request->engine.in.change;
+    struct change *change = &request->asked.in.change;
 
     request->state = arena_alloc(request->arena, sizeof(struct change_state));
     *change = (struct change){.verb = (enum verb_id)(verb - verbs)};

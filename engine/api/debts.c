@@ -38,10 +38,10 @@ static void put_row(struct buffer *out, struct slice item, struct arena *arena)
     buffer_put_text(out, "\r\n");
 }
 
-static void on_csv(struct engine_request *engine)
+static void on_csv(struct engine_request *asked)
 {
-    struct api_request *request = request_of(engine);
-    struct json_walk walk = json_walk(engine->answer);
+    struct api_request *request = request_of(asked);
+    struct json_walk walk = json_walk(asked->answer);
     struct buffer out;
     struct slice item;
 
@@ -56,8 +56,8 @@ static void on_csv(struct engine_request *engine)
     while (json_next_element(&walk, &item)) {
         put_row(&out, item, request->arena);
     }
-    if (engine->next_cursor.ptr) {
-        http_answer_header(request->exchange, "Next-Cursor", engine->next_cursor);
+    if (asked->next_cursor.ptr) {
+        http_answer_header(request->exchange, "Next-Cursor", asked->next_cursor);
     }
     if (out.overflow) {
         request_problem(request, ERR_TOO_LARGE, "this page is too large as CSV; ask for fewer with \"limit\"");
@@ -70,7 +70,7 @@ static void on_csv(struct engine_request *engine)
 
 void handle_list_debts(struct api_request *request)
 {
-    struct engine_request *engine = &request->engine;
+    struct engine_request *asked = &request->asked;
     struct slice format = request_query(request, "format");
     bool is_csv = slice_is(format, "csv");
 
@@ -81,9 +81,9 @@ void handle_list_debts(struct api_request *request)
         request_problem(request, ERR_MALFORMED, "the query parameter \"format\" is json or csv");
         return;
     }
-    engine->in.debts.saga = request_query(request, "saga");
-    engine->in.debts.tool = request_query(request, "tool");
-    engine->in.debts.limit = request->limit;
-    engine->in.debts.cursor = request_query(request, "cursor");
+    asked->in.debts.saga = request_query(request, "saga");
+    asked->in.debts.tool = request_query(request, "tool");
+    asked->in.debts.limit = request->limit;
+    asked->in.debts.cursor = request_query(request, "cursor");
     request_ask(request, engine_list_debts, is_csv ? on_csv : request_on_items);
 }

@@ -1,21 +1,21 @@
 /* Definitions and tools: register, read. */
 #include "api/request.h"
 
-static void on_defined(struct engine_request *engine)
+static void on_defined(struct engine_request *asked)
 {
-    struct api_request *request = container_of(engine, struct api_request, engine);
+    struct api_request *request = container_of(asked, struct api_request, asked);
 
-    if (engine->code != ERR_OK) {
-        request_on_answer(engine);
+    if (asked->code != ERR_OK) {
+        request_on_answer(asked);
         return;
     }
-    (void)request_of(engine);
-    request_answer_json(request, 200, arena_printf(request->arena, "{\"items\":%.*s}", SLICE_ARG(engine->answer)));
+    (void)request_of(asked);
+    request_answer_json(request, 200, arena_printf(request->arena, "{\"items\":%.*s}", SLICE_ARG(asked->answer)));
 }
 
 void handle_define(struct api_request *request)
 {
-    request->engine.in.define.document = request->body;
+    request->asked.in.define.document = request->body;
     request_ask(request, engine_define, on_defined);
 }
 
@@ -23,20 +23,20 @@ void handle_define(struct api_request *request)
  * The engine keeps definitions in memory and gives all of a namespace, by name; the page is cut here. The cursor is the
  * number of items before it, which is good enough for a list that changes by a person's hand.
  */
-static void on_list(struct engine_request *engine)
+static void on_list(struct engine_request *asked)
 {
-    struct api_request *request = container_of(engine, struct api_request, engine);
+    struct api_request *request = container_of(asked, struct api_request, asked);
     uint64_t skip = (uint64_t)(uintptr_t)request->state;
     struct json_walk walk;
     struct slice item, from = SLICE_NONE, to = SLICE_NONE;
     uint64_t n = 0;
 
-    if (engine->code != ERR_OK) {
-        request_on_answer(engine);
+    if (asked->code != ERR_OK) {
+        request_on_answer(asked);
         return;
     }
-    (void)request_of(engine);
-    walk = json_walk(engine->answer);
+    (void)request_of(asked);
+    walk = json_walk(asked->answer);
     while (n < skip + request->limit && json_next_element(&walk, &item)) {
         if (n++ >= skip) {
             from = from.ptr ? from : item;
@@ -52,14 +52,14 @@ static void on_list(struct engine_request *engine)
 
 static void get(struct api_request *request, enum definition_kind kind)
 {
-    struct engine_request *engine = &request->engine;
+    struct engine_request *asked = &request->asked;
     uint64_t version = 0, skip = 0;
 
-    engine->in.definitions.kind = kind;
-    engine->in.definitions.name = request->params[0];
+    asked->in.definitions.kind = kind;
+    asked->in.definitions.name = request->params[0];
     if (request->params[0].ptr) {
         if (request_read_count(request, "version", 1, &version)) {
-            engine->in.definitions.version = version > INT32_MAX ? INT32_MAX : (uint32_t)version;
+            asked->in.definitions.version = version > INT32_MAX ? INT32_MAX : (uint32_t)version;
             request_ask(request, engine_get_definitions, request_on_answer);
         }
     } else if (request_read_limit(request) && request_read_count(request, "cursor", 0, &skip)) {

@@ -66,7 +66,7 @@ void handle_metrics(struct api_request *request)
 
     buffer_init(&out, METRICS_BYTES_MAX);
     /* First: it brings gauges up to date. */
-    engine_write_tool_metrics(request->api->engine, whole ? SLICE_NONE : request->engine.namespace, &out);
+    engine_write_tool_metrics(request->api->engine, whole ? SLICE_NONE : request->asked.namespace, &out);
     if (whole) {
         metric_render(&out);
     } else {
@@ -80,7 +80,7 @@ void handle_metrics(struct api_request *request)
 
 void handle_get_stats(struct api_request *request)
 {
-    request->engine.in.stats.engines = request_sees_all(request);
+    request->asked.in.stats.engines = request_sees_all(request);
     request_ask(request, engine_get_stats, request_on_answer);
 }
 

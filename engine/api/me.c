@@ -9,8 +9,8 @@ void handle_me(struct api_request *request)
     buffer_init(&out, 4096);
     json_writer_init(&w, &out);
     json_object_begin(&w, NULL);
-    json_write_slice(&w, "name", request->engine.actor);
-    json_write_slice(&w, "namespace", request->engine.namespace);
+    json_write_slice(&w, "name", request->asked.actor);
+    json_write_slice(&w, "namespace", request->asked.namespace);
     json_write_text(&w, "role", role_name(request->role));
     json_write_instant(&w, "expires_at", request->token_expires_ms);
     json_object_end(&w);

@@ -79,7 +79,7 @@ static void check_alone(const struct open_state *state, struct faults *faults)
 static void check_open(struct api_request *request, struct faults *faults)
 {
     struct open_state *state = request->state;
-    struct engine_request *engine = &request->engine;
+    struct engine_request *asked = &request->asked;
     struct slice deadline = json_string(state->deadline, request->arena);
     struct budget budget;
     int64_t deadline_ms = 0;
@@ -88,9 +88,9 @@ static void check_open(struct api_request *request, struct faults *faults)
     if (deadline.ptr && (!duration_parse(deadline, &deadline_ms) || deadline_ms == 0)) {
         faults_add(faults, SLICE("/deadline"), "not a duration from now, such as 15m or 24h, at most 366 days");
     }
-    engine->in.open.on_timeout = json_string(state->on_timeout, request->arena);
-    if (engine->in.open.on_timeout.ptr && !slice_is(engine->in.open.on_timeout, "abort") &&
-        !slice_is(engine->in.open.on_timeout, "escalate")) {
+    asked->in.open.on_timeout = json_string(state->on_timeout, request->arena);
+    if (asked->in.open.on_timeout.ptr && !slice_is(asked->in.open.on_timeout, "abort") &&
+        !slice_is(asked->in.open.on_timeout, "escalate")) {
         faults_add(faults, SLICE("/on_timeout"), "\"on_timeout\" is \"abort\", which undoes, or \"escalate\"");
     }
     if (state->budget.ptr) {
@@ -98,11 +98,11 @@ static void check_open(struct api_request *request, struct faults *faults)
     }
     check_loop(state->loop, request->arena, faults);
     saga_check_tags(state->tags, request->arena, faults);
-    engine->in.open.business_id = saga_read_id(request, state->id, &engine->in.open.key, faults);
-    engine->in.open.tags = state->tags;
-    engine->in.open.budget = state->budget;
-    engine->in.open.loop = state->loop;
-    engine->in.open.deadline_ms = deadline_ms;
+    asked->in.open.business_id = saga_read_id(request, state->id, &asked->in.open.key, faults);
+    asked->in.open.tags = state->tags;
+    asked->in.open.budget = state->budget;
+    asked->in.open.loop = state->loop;
+    asked->in.open.deadline_ms = deadline_ms;
 }
 
 void handle_open_saga(struct api_request *request)
@@ -123,7 +123,7 @@ void handle_open_saga(struct api_request *request)
 
     request->state = state;
     if (request_read_wait(request, 0) && request_read_body(request, members, COUNT_OF(members), check_open)) {
-        request->engine.wants_saga = request->wait_ms == 0;
+        request->asked.wants_saga = request->wait_ms == 0;
         request_ask(request, engine_open_saga, saga_on_started);
     }
 }

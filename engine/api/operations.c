@@ -3,16 +3,16 @@
 
 void handle_list_operations(struct api_request *request)
 {
-    struct engine_request *engine = &request->engine;
+    struct engine_request *asked = &request->asked;
 
     if (!request_read_limit(request)) {
         return;
     }
-    engine->in.operations.tool = request_query(request, "tool");
-    engine->in.operations.state = request_query(request, "state");
-    engine->in.operations.run = request_query(request, "run");
-    engine->in.operations.limit = request->limit;
-    engine->in.operations.cursor = request_query(request, "cursor");
+    asked->in.operations.tool = request_query(request, "tool");
+    asked->in.operations.state = request_query(request, "state");
+    asked->in.operations.run = request_query(request, "run");
+    asked->in.operations.limit = request->limit;
+    asked->in.operations.cursor = request_query(request, "cursor");
     request_ask(request, engine_list_operations, request_on_items);
 }
 
@@ -28,7 +28,7 @@ bool request_read_key(struct api_request *request, struct op_key *out)
 
 void handle_get_operation(struct api_request *request)
 {
-    if (request_read_key(request, &request->engine.in.operation.key)) {
+    if (request_read_key(request, &request->asked.in.operation.key)) {
         request_ask(request, engine_get_operation, request_on_answer);
     }
 }

@@ -15,9 +15,9 @@
 #define IDEMPOTENCY_KEY_BYTES_MAX 256
 #define BATCH_FAULTS_MAX 5
 
-struct api_request *request_of(struct engine_request *engine)
+struct api_request *request_of(struct engine_request *asked)
 {
-    struct api_request *request = container_of(engine, struct api_request, engine);
+    struct api_request *request = container_of(asked, struct api_request, asked);
 
     request->engine_busy = false;
     return request;
@@ -27,11 +27,11 @@ void request_ask(struct api_request *request, void (*ask)(struct engine *, struc
                  void (*done)(struct engine_request *))
 {
     CHECK(!request->engine_busy);
-    request->engine.done = done;
-    request->engine.code = ERR_OK;
+    request->asked.done = done;
+    request->asked.code = ERR_OK;
     request->engine_busy = true;
     request->cancelled = false;
-    ask(request->api->engine, &request->engine);
+    ask(request->api->engine, &request->asked);
 }
 
 void request_cancel(struct api_request *request)
@@ -40,7 +40,7 @@ void request_cancel(struct api_request *request)
         request->cancel(request);
     } else if (request->engine_busy && !request->cancelled) {
         request->cancelled = true;
-        engine_cancel(request->api->engine, &request->engine);
+        engine_cancel(request->api->engine, &request->asked);
     }
 }
 
@@ -107,10 +107,10 @@ void request_answer_items(struct api_request *request, struct slice items, struc
     json_object_begin(&w, NULL);
     json_write_raw(&w, "items", items);
     json_write_slice(&w, "next_cursor", next_cursor);
-    if (request->engine.looked_ms > 0) {
+    if (request->asked.looked_ms > 0) {
         char looked[INSTANT_TEXT_BYTES];
 
-        instant_text(request->engine.looked_ms, looked);
+        instant_text(request->asked.looked_ms, looked);
         json_write_text(&w, "looked_to", looked);
     }
     json_object_end(&w);
@@ -163,19 +163,19 @@ void request_problem(struct api_request *request, enum err_code code, const char
 
 bool request_failed(struct api_request *request)
 {
-    if (request->engine.code == ERR_OK) {
+    if (request->asked.code == ERR_OK) {
         return false;
     }
-    const struct call_result *call = &request->engine.call; /* empty but for calls */
-    struct problem_more more = {.faults = &request->engine.faults,
+    const struct call_result *call = &request->asked.call; /* empty but for calls */
+    struct problem_more more = {.faults = &request->asked.faults,
                                 .operation = call->operation,
                                 .pointers = call->pointers,
                                 .pattern = call->pattern,
                                 .retry_after_ms = call->retry_after_ms};
 
-    request->engine.err.code = request->engine.code;
+    request->asked.err.code = request->asked.code;
     request_put_replay_headers(request);
-    answer_problem(request, &request->engine.err, &more);
+    answer_problem(request, &request->asked.err, &more);
     return true;
 }
 
@@ -183,31 +183,31 @@ void request_put_replay_headers(struct api_request *request)
 {
     char first[INSTANT_TEXT_BYTES];
 
-    if (!request->engine.call.replayed) {
+    if (!request->asked.call.replayed) {
         return;
     }
     http_answer_header(request->exchange, "Idempotent-Replayed", SLICE("true"));
-    if (request->engine.call.first_ms > 0) {
-        instant_text(request->engine.call.first_ms, first);
+    if (request->asked.call.first_ms > 0) {
+        instant_text(request->asked.call.first_ms, first);
         http_answer_header(request->exchange, "Idempotent-First-At", slice_of(first));
     }
 }
 
-void request_on_answer(struct engine_request *engine)
+void request_on_answer(struct engine_request *asked)
 {
-    struct api_request *request = request_of(engine);
+    struct api_request *request = request_of(asked);
 
     if (!request_failed(request)) {
-        request_answer_json(request, request->status ? request->status : 200, engine->answer);
+        request_answer_json(request, request->status ? request->status : 200, asked->answer);
     }
 }
 
-void request_on_items(struct engine_request *engine)
+void request_on_items(struct engine_request *asked)
 {
-    struct api_request *request = request_of(engine);
+    struct api_request *request = request_of(asked);
 
     if (!request_failed(request)) {
-        request_answer_items(request, engine->answer, engine->next_cursor);
+        request_answer_items(request, asked->answer, asked->next_cursor);
     }
 }
 

@@ -50,12 +50,12 @@ struct api_request {
     struct slice params[ROUTE_PARAMS_MAX];
     enum role role;
     bool has_token;
-    int64_t token_expires_ms;     /* 0: never, or there are no tokens */
-    struct digest token;          /* whose right this is; looked for again while it waits, and before its answer */
-    struct slice body;            /* passed json_check(), trimmed; "{}" where none was sent */
-    struct engine_request engine; /* namespace, actor and arena are set */
-    bool engine_busy;             /* the engine owes us a `done` */
-    bool cancelled;               /* the engine was told so, for the request it has now */
+    int64_t token_expires_ms;    /* 0: never, or there are no tokens */
+    struct digest token;         /* whose right this is; looked for again while it waits, and before its answer */
+    struct slice body;           /* passed json_check(), trimmed; "{}" where none was sent */
+    struct engine_request asked; /* namespace, actor and arena are set */
+    bool engine_busy;            /* the engine owes us a `done` */
+    bool cancelled;              /* the engine was told so, for the request it has now */
     /* The client left or the service stops. NULL: the engine's request is cancelled. */
     void (*cancel)(struct api_request *request);
     struct list_link link;     /* in api->waiting */
@@ -76,7 +76,7 @@ bool request_sees_all(const struct api_request *request);
 /* Hand the engine request over; `done` as set by the caller, which gets the api_request back by request_of(). */
 void request_ask(struct api_request *request, void (*ask)(struct engine *, struct engine_request *),
                  void (*done)(struct engine_request *));
-struct api_request *request_of(struct engine_request *engine);
+struct api_request *request_of(struct engine_request *asked);
 /* The client left, or the service stops: end the wait. May be called twice. */
 void request_cancel(struct api_request *request);
 
@@ -92,8 +92,8 @@ void request_problem_of(struct api_request *request, const struct err *err,
 void request_problem_later(struct api_request *request, const struct err *err, int64_t retry_after_ms);
 
 /* A `done` that answers with the engine's text, or with its error. */
-void request_on_answer(struct engine_request *engine);
-void request_on_items(struct engine_request *engine);
+void request_on_answer(struct engine_request *asked);
+void request_on_items(struct engine_request *asked);
 
 /* --- reading; each answers the request itself and returns false when it is wrong --- */
 
@@ -119,7 +119,7 @@ bool request_read_saga_id(struct api_request *request,
                           struct saga_id *out); /* the first part in braces; an id that is none is 404 */
 struct slice request_query(const struct api_request *request, const char *name);
 
-/* questions.c: ?status=open, ?limit= and ?cursor= into `in`, one of request->engine.in; and asks */
+/* questions.c: ?status=open, ?limit= and ?cursor= into `in`, one of request->asked.in; and asks */
 /* `known` has the statuses that may be asked for, with blanks between. */
 void request_list_questions(struct api_request *request, struct engine_questions *in, const char *known,
                             void (*ask)(struct engine *, struct engine_request *));

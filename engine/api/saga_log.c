@@ -48,20 +48,20 @@ static uint64_t seq_of(struct slice entry)
 
 /* --- a page --- */
 
-static void on_page(struct engine_request *engine)
+static void on_page(struct engine_request *asked)
 {
-    struct api_request *request = container_of(engine, struct api_request, engine);
+    struct api_request *request = container_of(asked, struct api_request, asked);
     size_t count = 0;
 
-    if (engine->code != ERR_OK) {
-        request_on_answer(engine);
+    if (asked->code != ERR_OK) {
+        request_on_answer(asked);
         return;
     }
-    (void)request_of(engine);
-    struct slice last = last_of(engine->answer, &count);
+    (void)request_of(asked);
+    struct slice last = last_of(asked->answer, &count);
     bool more = count >= request->limit;
 
-    request_answer_items(request, engine->answer,
+    request_answer_items(request, asked->answer,
                          more ? arena_printf(request->arena, "%llu", (unsigned long long)seq_of(last)) : SLICE_NONE);
 }
 
@@ -179,15 +179,15 @@ static void follow_stream(struct follow *follow, struct slice entries)
 }
 
 /* Nothing behind Last-Event-ID: either nothing yet, or the saga has ended; 204 tells a browser not to come again. */
-static void on_nothing_new(struct engine_request *engine)
+static void on_nothing_new(struct engine_request *asked)
 {
-    struct api_request *request = request_of(engine);
+    struct api_request *request = request_of(asked);
     struct follow *follow = request->state;
 
-    if (engine->code != ERR_OK) {
+    if (asked->code != ERR_OK) {
         follow_end(follow);
-        request_problem_of(request, &engine->err, NULL);
-    } else if (json_type(json_member(engine->answer, "ended_at")) == JSON_STRING) {
+        request_problem_of(request, &asked->err, NULL);
+    } else if (json_type(json_member(asked->answer, "ended_at")) == JSON_STRING) {
         follow_end(follow);
         http_respond(request->exchange, 204, NULL, SLICE_NONE);
     } else {
@@ -195,27 +195,27 @@ static void on_nothing_new(struct engine_request *engine)
     }
 }
 
-static void on_entries(struct engine_request *engine)
+static void on_entries(struct engine_request *asked)
 {
-    struct api_request *request = request_of(engine);
+    struct api_request *request = request_of(asked);
     struct follow *follow = request->state;
 
-    if (engine->code != ERR_OK && !follow->streaming) {
+    if (asked->code != ERR_OK && !follow->streaming) {
         follow_end(follow);
-        engine->err.code = engine->code;
-        request_problem_of(request, &engine->err, NULL);
-    } else if (engine->code !=
+        asked->err.code = asked->code;
+        request_problem_of(request, &asked->err, NULL);
+    } else if (asked->code !=
                ERR_OK) { /* the database is away, or nobody listens: the client comes again with Last-Event-ID */
         follow->over = true;
         follow_advance(follow);
-    } else if (!follow->streaming && json_count(engine->answer) == 0) {
-        struct saga_id id = engine->in.log.id;
+    } else if (!follow->streaming && json_count(asked->answer) == 0) {
+        struct saga_id id = asked->in.log.id;
 
-        engine->in.get.id = id;
-        engine->in.get.wait_ms = 0;
+        asked->in.get.id = id;
+        asked->in.get.wait_ms = 0;
         request_ask(request, engine_get_saga, on_nothing_new);
     } else {
-        follow_stream(follow, engine->answer);
+        follow_stream(follow, asked->answer);
     }
 }
 
@@ -231,9 +231,9 @@ static void follow_advance(struct follow *follow)
         http_stream_end(request->exchange);
     } else if (follow->changed && !follow->writing) {
         follow->changed = false;
-        request->engine.in.log.id = follow->watch.id;
-        request->engine.in.log.after_seq = follow->after;
-        request->engine.in.log.limit = PAGE_ENTRIES;
+        request->asked.in.log.id = follow->watch.id;
+        request->asked.in.log.after_seq = follow->after;
+        request->asked.in.log.limit = PAGE_ENTRIES;
         request_ask(request, engine_get_log, on_entries);
     }
 }
@@ -247,7 +247,7 @@ static void follow_cancel(struct api_request *request)
     }
     follow->over = true;
     if (request->engine_busy) {
-        engine_cancel(request->api->engine, &request->engine);
+        engine_cancel(request->api->engine, &request->asked);
     } else {
         follow_advance(follow);
     }
@@ -285,7 +285,7 @@ static bool wants_stream(struct api_request *request, bool *out)
 
 void handle_get_log(struct api_request *request)
 {
-    struct engine_request *engine = &request->engine;
+    struct engine_request *asked = &request->asked;
     struct slice last_id = http_exchange_header(request->exchange, "last-event-id");
     struct saga_id id;
     uint64_t after = 0;
@@ -304,8 +304,8 @@ void handle_get_log(struct api_request *request)
         follow_begin(request, id, after);
         return;
     }
-    engine->in.log.id = id;
-    engine->in.log.after_seq = after;
-    engine->in.log.limit = request->limit;
+    asked->in.log.id = id;
+    asked->in.log.after_seq = after;
+    asked->in.log.limit = request->limit;
     request_ask(request, engine_get_log, on_page);
 }

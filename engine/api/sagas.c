@@ -13,19 +13,19 @@ struct start_state {
 
 /* --- answers --- */
 
-static void on_saga(struct engine_request *engine)
+static void on_saga(struct engine_request *asked)
 {
-    struct api_request *request = container_of(engine, struct api_request, engine);
+    struct api_request *request = container_of(asked, struct api_request, asked);
 
-    if (engine->code == ERR_TIMEOUT &&
+    if (asked->code == ERR_TIMEOUT &&
         request->wait_ms > 0) { /* the wait was broken off: answer with the saga as it is */
-        (void)request_of(engine);
+        (void)request_of(asked);
         request->wait_ms = 0;
-        engine->in.get.wait_ms = 0;
+        asked->in.get.wait_ms = 0;
         request_ask(request, engine_get_saga, on_saga);
         return;
     }
-    request_on_answer(engine);
+    request_on_answer(asked);
 }
 
 static void ask_saga(struct api_request *request, struct saga_id id)
@@ -33,8 +33,8 @@ static void ask_saga(struct api_request *request, struct saga_id id)
     if (request->api->stopping) {
         request->wait_ms = 0;
     }
-    request->engine.in.get.id = id;
-    request->engine.in.get.wait_ms = request->wait_ms;
+    request->asked.in.get.id = id;
+    request->asked.in.get.wait_ms = request->wait_ms;
     request_ask(request, engine_get_saga, on_saga);
 }
 
@@ -51,61 +51,61 @@ void handle_get_saga(struct api_request *request)
 
 /* The start is durable, whatever becomes of the reading: without a business id a client told otherwise would start it
  * twice. */
-static void on_started_saga(struct engine_request *engine)
+static void on_started_saga(struct engine_request *asked)
 {
-    struct api_request *request = container_of(engine, struct api_request, engine);
+    struct api_request *request = container_of(asked, struct api_request, asked);
 
-    if (engine->code != ERR_OK && engine->code != ERR_TIMEOUT) {
+    if (asked->code != ERR_OK && asked->code != ERR_TIMEOUT) {
         char id[UUID_TEXT_BYTES];
 
-        (void)request_of(engine);
-        uuid_text(&engine->in.get.id.uuid, id);
+        (void)request_of(asked);
+        uuid_text(&asked->in.get.id.uuid, id);
         request_answer_json(request, request->status, arena_printf(request->arena, "{\"id\":\"%s\"}", id));
         return;
     }
-    if (engine->code == ERR_TIMEOUT && request->wait_ms > 0) {
-        (void)request_of(engine);
+    if (asked->code == ERR_TIMEOUT && request->wait_ms > 0) {
+        (void)request_of(asked);
         request->wait_ms = 0;
-        engine->in.get.wait_ms = 0;
+        asked->in.get.wait_ms = 0;
         request_ask(request, engine_get_saga, on_started_saga);
         return;
     }
-    request_on_answer(engine);
+    request_on_answer(asked);
 }
 
 void saga_read_started(struct api_request *request)
 {
-    struct engine_request *engine = &request->engine;
-    struct saga_id id = engine->saga;
+    struct engine_request *asked = &request->asked;
+    struct saga_id id = asked->saga;
 
     if (request->api->stopping) {
         request->wait_ms = 0;
     }
-    engine->in.get.id = id;
-    engine->in.get.wait_ms = request->wait_ms;
+    asked->in.get.id = id;
+    asked->in.get.wait_ms = request->wait_ms;
     request_ask(request, engine_get_saga, on_started_saga);
 }
 
-void saga_on_started(struct engine_request *engine)
+void saga_on_started(struct engine_request *asked)
 {
-    struct api_request *request = container_of(engine, struct api_request, engine);
+    struct api_request *request = container_of(asked, struct api_request, asked);
     char id[UUID_TEXT_BYTES];
 
-    if (engine->code != ERR_OK) {
-        request_on_answer(engine);
+    if (asked->code != ERR_OK) {
+        request_on_answer(asked);
         return;
     }
-    (void)request_of(engine);
-    uuid_text(&engine->saga.uuid, id);
+    (void)request_of(asked);
+    uuid_text(&asked->saga.uuid, id);
     request->location = arena_printf(request->arena, "/v1/sagas/%s", id);
-    request->status = engine->created ? 201 : 200;
+    request->status = asked->created ? 201 : 200;
     if (request->batch) {
         start_batch_started(request);
         return;
     }
     http_answer_header(request->exchange, "Location", request->location);
-    if (engine->answer.ptr) {
-        request_answer_json(request, request->status, engine->answer);
+    if (asked->answer.ptr) {
+        request_answer_json(request, request->status, asked->answer);
     } else {
         saga_read_started(request);
     }
@@ -158,14 +158,14 @@ static void check_start(struct api_request *request, struct faults *faults)
     struct start_state *state = request->state;
     int64_t version = 0;
 
-    request->engine.in.start.saga = json_string(state->saga, request->arena);
-    request->engine.in.start.input = state->input;
-    request->engine.in.start.tags = state->tags;
-    request->engine.in.start.business_id = saga_read_id(request, state->id, &request->engine.in.start.key, faults);
+    request->asked.in.start.saga = json_string(state->saga, request->arena);
+    request->asked.in.start.input = state->input;
+    request->asked.in.start.tags = state->tags;
+    request->asked.in.start.business_id = saga_read_id(request, state->id, &request->asked.in.start.key, faults);
     if (state->version.ptr && (!json_i64(state->version, &version) || version < 1 || version > INT32_MAX)) {
         faults_add(faults, SLICE("/version"), "a version is a whole number from 1 on");
     }
-    request->engine.in.start.version = (uint32_t)version;
+    request->asked.in.start.version = (uint32_t)version;
     saga_check_tags(state->tags, request->arena, faults);
     for (size_t i = 0; i < COUNT_OF(of_open); i++) {
         if (json_member(request->body, of_open[i]).ptr) {
@@ -196,7 +196,7 @@ void handle_start_saga(struct api_request *request)
     }
     request->state = state;
     if (request_read_wait(request, 0) && request_read_body(request, members, COUNT_OF(members), check_start)) {
-        request->engine.wants_saga = request->wait_ms == 0;
+        request->asked.wants_saga = request->wait_ms == 0;
         request_ask(request, engine_start_saga, saga_on_started);
     }
 }
@@ -213,12 +213,12 @@ static bool read_tag(struct api_request *request)
         if (!slice_starts_with(name, "tag.")) {
             continue;
         }
-        if (request->engine.in.sagas.tag_name.ptr) {
+        if (request->asked.in.sagas.tag_name.ptr) {
             request_problem(request, ERR_MALFORMED, "only one tag.NAME=VALUE at a time is supported");
             return false;
         }
-        request->engine.in.sagas.tag_name = (struct slice){name.ptr + 4, name.len - 4};
-        request->engine.in.sagas.tag_value = exchange->query[i].value;
+        request->asked.in.sagas.tag_name = (struct slice){name.ptr + 4, name.len - 4};
+        request->asked.in.sagas.tag_value = exchange->query[i].value;
     }
     return true;
 }
@@ -235,25 +235,25 @@ static bool read_status(struct api_request *request)
             "escalated, completed, compensated, abandoned");
         return false;
     }
-    request->engine.in.sagas.status = text;
+    request->asked.in.sagas.status = text;
     return true;
 }
 
 void handle_list_sagas(struct api_request *request)
 {
-    struct engine_request *engine = &request->engine;
+    struct engine_request *asked = &request->asked;
 
     if (!request_read_limit(request) || !read_status(request) || !read_tag(request) ||
-        !request_read_instant(request, "since", &engine->in.sagas.since_ms) ||
-        !request_read_instant(request, "until", &engine->in.sagas.until_ms)) {
+        !request_read_instant(request, "since", &asked->in.sagas.since_ms) ||
+        !request_read_instant(request, "until", &asked->in.sagas.until_ms)) {
         return;
     }
-    engine->in.sagas.id = request_query(request, "id");
-    engine->in.sagas.saga = request_query(request, "saga");
-    engine->in.sagas.business_id = request_query(request, "business_id");
-    engine->in.sagas.step = request_query(request, "step");
-    engine->in.sagas.error = request_query(request, "error");
-    engine->in.sagas.limit = request->limit;
-    engine->in.sagas.cursor = request_query(request, "cursor");
+    asked->in.sagas.id = request_query(request, "id");
+    asked->in.sagas.saga = request_query(request, "saga");
+    asked->in.sagas.business_id = request_query(request, "business_id");
+    asked->in.sagas.step = request_query(request, "step");
+    asked->in.sagas.error = request_query(request, "error");
+    asked->in.sagas.limit = request->limit;
+    asked->in.sagas.cursor = request_query(request, "cursor");
     request_ask(request, engine_list_sagas, request_on_items);
 }

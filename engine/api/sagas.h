@@ -9,7 +9,7 @@
 struct slice saga_read_id(struct api_request *request, struct slice id, struct slice *key, struct faults *faults);
 void saga_check_tags(struct slice tags, struct arena *arena, struct faults *faults);
 /* The `done` of a start: 201 or 200, Location, and the saga, after `wait` where it was asked for. */
-void saga_on_started(struct engine_request *engine);
+void saga_on_started(struct engine_request *asked);
 /* The last part of that, which a batch puts off: reads the saga back and answers with it. */
 void saga_read_started(struct api_request *request);
 

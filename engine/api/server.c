@@ -50,12 +50,12 @@ bool request_is_revoked(const struct api_request *request)
     const struct token *token = request->has_token ? token_find(request->api, &request->token) : NULL;
 
     return request->has_token &&
-           !(token && token->role >= request->role && slice_equal(token->namespace, request->engine.namespace));
+           !(token && token->role >= request->role && slice_equal(token->namespace, request->asked.namespace));
 }
 
 bool request_sees_all(const struct api_request *request)
 {
-    return !request->api->tokens_file || (request->role == ROLE_ADMIN && slice_is(request->engine.namespace, "*"));
+    return !request->api->tokens_file || (request->role == ROLE_ADMIN && slice_is(request->asked.namespace, "*"));
 }
 
 static bool authenticate(struct api_request *request)
@@ -65,8 +65,8 @@ static bool authenticate(struct api_request *request)
 
     if (!api->has_tokens) {
         request->role = ROLE_ADMIN;
-        request->engine.namespace = SLICE("default");
-        request->engine.actor = SLICE("local");
+        request->asked.namespace = SLICE("default");
+        request->asked.actor = SLICE("local");
         return true;
     }
     token = token_of(api, request->exchange);
@@ -75,8 +75,8 @@ static bool authenticate(struct api_request *request)
         request->token = token->digest;
         request->token_expires_ms = token->expires_ms;
         request->role = token->role;
-        request->engine.namespace = arena_slice(request->arena, token->namespace);
-        request->engine.actor = arena_slice(request->arena, token->name);
+        request->asked.namespace = arena_slice(request->arena, token->namespace);
+        request->asked.actor = arena_slice(request->arena, token->name);
         return true;
     }
     if (route_least(request->route) == ROLE_NONE) {
@@ -170,7 +170,7 @@ static void on_headers(struct http_exchange *exchange, void *context)
     request->api = api;
     request->exchange = exchange;
     request->arena = exchange->arena;
-    request->engine.arena = exchange->arena;
+    request->asked.arena = exchange->arena;
     exchange->context = request;
     if (fault) {
         request_problem(request, ERR_FORBIDDEN, "%s", fault);
@@ -211,18 +211,18 @@ static struct slice name_part(struct slice part, struct arena *arena)
     return (struct slice){text, len};
 }
 
-static void on_saga_named(struct engine_request *engine)
+static void on_saga_named(struct engine_request *asked)
 {
-    struct api_request *request = container_of(engine, struct api_request, engine);
+    struct api_request *request = container_of(asked, struct api_request, asked);
     char *id;
 
-    if (engine->code != ERR_OK) {
-        request_on_answer(engine);
+    if (asked->code != ERR_OK) {
+        request_on_answer(asked);
         return;
     }
-    (void)request_of(engine);
+    (void)request_of(asked);
     id = arena_alloc(request->arena, UUID_TEXT_BYTES);
-    uuid_text(&engine->saga.uuid, id);
+    uuid_text(&asked->saga.uuid, id);
     request->params[0] = slice_of(id);
     memmove(&request->params[1], &request->params[2], (ROUTE_PARAMS_MAX - 2) * sizeof(request->params[0]));
     request->route->handle(request);
@@ -231,8 +231,8 @@ static void on_saga_named(struct engine_request *engine)
 /* The handlers know sagas by their ids only. */
 static void find_saga(struct api_request *request)
 {
-    request->engine.in.find.name = request->params[0];
-    request->engine.in.find.business_id = name_part(request->params[1], request->arena);
+    request->asked.in.find.name = request->params[0];
+    request->asked.in.find.business_id = name_part(request->params[1], request->arena);
     request_ask(request, engine_find_saga, on_saga_named);
 }
 

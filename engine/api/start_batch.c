@@ -109,8 +109,8 @@ static void start_batch_advance(struct start_batch *batch)
         batch->reading++;
         if (batch->answer_bytes >= ANSWER_BYTES_MAX) {
             answer_id(element);
-        } else if (element->engine.answer.ptr) {
-            request_answer_json(element, element->status, element->engine.answer);
+        } else if (element->asked.answer.ptr) {
+            request_answer_json(element, element->status, element->asked.answer);
         } else {
             saga_read_started(element);
         }
@@ -170,9 +170,9 @@ static void start_element(struct start_batch *batch, size_t i, struct slice text
     element->role = request->role;
     element->batch = batch;
     element->body = json_trim(text);
-    element->engine.arena = request->engine.arena;
-    element->engine.namespace = request->engine.namespace;
-    element->engine.actor = request->engine.actor;
+    element->asked.arena = request->asked.arena;
+    element->asked.namespace = request->asked.namespace;
+    element->asked.actor = request->asked.actor;
     if ((!batch->is_good || text.len > json_limits_default.bytes_max) &&
         json_check(text, &json_limits_default, &err) != ERR_OK) {
         request_problem_of(element, &err, NULL);
