@@ -97,9 +97,9 @@ static void resolve(struct engine *at, long number, enum operator_action action,
 {
     ask_begin(ask);
     ask->request.in.change.verb = VERB_RESOLVE;
-    ask->request.in.change.input.operator.escalation =(uint64_t) number;
-    ask->request.in.change.input.operator.action = action;
-    ask->request.in.change.input.operator.note = SLICE("seen by ann");
+    ask->request.in.change.input.verdict.escalation = (uint64_t)number;
+    ask->request.in.change.input.verdict.action = action;
+    ask->request.in.change.input.verdict.note = SLICE("seen by ann");
     engine_change(at, &ask->request);
     ask_wait(ask);
     assert_code(ask, code);

@@ -247,11 +247,11 @@ static void an_escalated_saga_leaves_memory_and_can_be_resolved(void **state)
     number = host_number(&host, "select max(number) from sagad.escalation");
     ask_begin(&ask);
     ask.request.in.change.verb = VERB_RESOLVE;
-    ask.request.in.change.input.operator.escalation =(uint64_t) number;
-    ask.request.in.change.input.operator.action = OPERATOR_RESOLVE;
-    ask.request.in.change.input.operator.happened = true;
-    ask.request.in.change.input.operator.result = SLICE("{\"ref\":7}");
-    ask.request.in.change.input.operator.note = SLICE("seen in the books");
+    ask.request.in.change.input.verdict.escalation = (uint64_t)number;
+    ask.request.in.change.input.verdict.action = OPERATOR_RESOLVE;
+    ask.request.in.change.input.verdict.happened = true;
+    ask.request.in.change.input.verdict.result = SLICE("{\"ref\":7}");
+    ask.request.in.change.input.verdict.note = SLICE("seen in the books");
     engine_change(engine, &ask.request);
     ask_wait(&ask);
     assert_code(&ask, ERR_OK);
@@ -531,12 +531,12 @@ static void what_has_moved_again_is_found_after_a_crash(void **state)
     ahead_ms += HOUR_MS; /* far behind what recovery would look at by itself */
     ask_begin(&ask);
     ask.request.in.change.verb = VERB_RESOLVE;
-    ask.request.in.change.input.operator.escalation =(uint64_t)
-        host_number(&host, "select max(number) from sagad.escalation");
-    ask.request.in.change.input.operator.action = OPERATOR_RESOLVE;
-    ask.request.in.change.input.operator.happened = true;
-    ask.request.in.change.input.operator.result = SLICE("1");
-    ask.request.in.change.input.operator.note = SLICE("seen");
+    ask.request.in.change.input.verdict.escalation =
+        (uint64_t)host_number(&host, "select max(number) from sagad.escalation");
+    ask.request.in.change.input.verdict.action = OPERATOR_RESOLVE;
+    ask.request.in.change.input.verdict.happened = true;
+    ask.request.in.change.input.verdict.result = SLICE("1");
+    ask.request.in.change.input.verdict.note = SLICE("seen");
     engine_change(engine, &ask.request);
     ask_wait(&ask);
     assert_code(&ask, ERR_OK);

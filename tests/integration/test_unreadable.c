@@ -241,11 +241,11 @@ static void what_a_person_says_about_it_waits(void **state)
     for (int happened = 0; happened < 2; happened++) {
         ask_begin(&ask);
         ask.request.in.change.verb = VERB_RESOLVE;
-        ask.request.in.change.input.operator.escalation =(uint64_t) host_number(
+        ask.request.in.change.input.verdict.escalation = (uint64_t)host_number(
             &host, "select max(number) from sagad.escalation where saga = '%s' and reason = 'unknown'", id_text(stuck));
-        ask.request.in.change.input.operator.action = OPERATOR_RESOLVE;
-        ask.request.in.change.input.operator.happened = happened;
-        ask.request.in.change.input.operator.note = SLICE("seen in the books");
+        ask.request.in.change.input.verdict.action = OPERATOR_RESOLVE;
+        ask.request.in.change.input.verdict.happened = happened;
+        ask.request.in.change.input.verdict.note = SLICE("seen in the books");
         begin_and_wait(&ask, engine_change);
         assert_code(&ask, ERR_CORRUPT);
         ask_end(&ask);

@@ -375,11 +375,11 @@ enum err_code call_trial_operator(struct call_trial *t, enum operator_action act
 {
     struct saga_input input = {.type = SAGA_INPUT_OPERATOR};
 
-    input.operator.action = action;
-    input.operator.happened = true;
-    input.operator.escalation = t->saga.escalation.number;
-    input.operator.actor = SLICE("ann");
-    input.operator.note = SLICE("looked");
+    input.verdict.action = action;
+    input.verdict.happened = true;
+    input.verdict.escalation = t->saga.escalation.number;
+    input.verdict.actor = SLICE("ann");
+    input.verdict.note = SLICE("looked");
     return call_trial_input(t, input);
 }
 

@@ -570,12 +570,12 @@ void engine_get_escalations(struct engine *engine, struct engine_request *reques
 
 static void fake_resolve(struct engine *engine, struct engine_request *request)
 {
-    struct op_key key = request->in.change.input.operator.key;
+    struct op_key key = request->in.change.input.verdict.key;
 
     if (!uuid_is_nil(&key.uuid)) {
         request->in.operation.key = key;
         engine_get_operation(engine, request);
-    } else if (request->in.change.input.operator.escalation != 1 || !is_default(request)) {
+    } else if (request->in.change.input.verdict.escalation != 1 || !is_default(request)) {
         fake_finish(engine, request, fake_not_found(request));
     } else if (engine->resolved) {
         fake_finish(engine, request, err_set(&request->err, ERR_DECIDED, "escalation 1 was resolved before"));

@@ -410,10 +410,10 @@ static struct saga_input operator_input(const struct trial *trial, enum operator
 {
     struct saga_input input = {.type = SAGA_INPUT_OPERATOR};
 
-    input.operator.action = action;
-    input.operator.escalation = trial->saga.escalation.number;
-    input.operator.actor = SLICE("ann");
-    input.operator.note = SLICE("looked it up");
+    input.verdict.action = action;
+    input.verdict.escalation = trial->saga.escalation.number;
+    input.verdict.actor = SLICE("ann");
+    input.verdict.note = SLICE("looked it up");
     return input;
 }
 
@@ -426,13 +426,13 @@ enum err_code trial_resolve(struct trial *trial, bool happened, const char *resu
 {
     struct saga_input input = operator_input(trial, OPERATOR_RESOLVE);
 
-    input.operator.happened = happened;
+    input.verdict.happened = happened;
     if (result) {
-        input.operator.result = trial_json(&trial->arena, result);
+        input.verdict.result = trial_json(&trial->arena, result);
     }
     if (happened && trial->saga.escalation.number && trial->saga.escalation.direction == DIRECTION_DO) {
-        render_undo_args(trial, trial->saga.escalation.step, input.operator.result, &input.operator.undo_args,
-                         &input.operator.undo_error);
+        render_undo_args(trial, trial->saga.escalation.step, input.verdict.result, &input.verdict.undo_args,
+                         &input.verdict.undo_error);
     }
     return trial_input(trial, input);
 }

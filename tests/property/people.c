@@ -36,18 +36,18 @@ static bool tell_truth(struct run *run, uint32_t step, enum direction direction,
     wait_for(run, &node->things[DIRECTION_DO]);
     wait_for(run, &node->things[DIRECTION_UNDO]);
     if (node_is_call(node) && world_stands(run, step) && chance_percent(chance, 25)) {
-        input->operator.undone = true;
+        input->verdict.undone = true;
         return true;
     }
     if (node->things[direction].effects == 0) {
-        input->operator.again = chance_percent(chance, 40);
+        input->verdict.again = chance_percent(chance, 40);
         return false;
     }
-    input->operator.happened = true;
-    input->operator.result = SLICE("{\"id\":\"r-1\"}");
+    input->verdict.happened = true;
+    input->verdict.result = SLICE("{\"id\":\"r-1\"}");
     if (direction == DIRECTION_DO) {
-        input->operator.undo_args = world_outcome(run, SAGA_INPUT_SETTLED, step, direction, 1, world_completed(run))
-            .settled.undo_args;
+        input->verdict.undo_args =
+            world_outcome(run, SAGA_INPUT_SETTLED, step, direction, 1, world_completed(run)).settled.undo_args;
     }
     return false;
 }
@@ -66,7 +66,7 @@ static enum err_code feed_verdict(struct run *run, struct thing *thing, struct t
     code = run_feed(run, input);
     if (code != ERR_OK) {
         *undo = before;
-    } else if (input.operator.again) {
+    } else if (input.verdict.again) {
         thing->sends = 0; /* a person has ruled out what was sent */
     }
     return code;
@@ -90,17 +90,17 @@ void person_decides(struct run *run, struct chance *chance)
         return;
     }
     wait_for(run, thing);
-    input.operator.action = action;
-    input.operator.escalation = run->live.escalation.number -(chance_percent(chance, 3) ? 64 : 0);
-    input.operator.actor = SLICE("ann");
-    input.operator.note = SLICE("looked it up");
+    input.verdict.action = action;
+    input.verdict.escalation = run->live.escalation.number - (chance_percent(chance, 3) ? 64 : 0);
+    input.verdict.actor = SLICE("ann");
+    input.verdict.note = SLICE("looked it up");
     if (action == OPERATOR_RESOLVE && step != STEP_NONE) {
         by_hand = tell_truth(run, step, direction, chance, &input);
     }
     if (action == OPERATOR_RETRY) {
-        input.operator.accept_double = chance_percent(chance, 40);
+        input.verdict.accept_double = chance_percent(chance, 40);
         if (took_effect == TOOK_EFFECT_NO && chance_percent(chance, 60)) {
-            input.operator.args = SLICE("{\"n\":3,\"id\":\"by-hand\"}");
+            input.verdict.args = SLICE("{\"n\":3,\"id\":\"by-hand\"}");
         }
     }
     if (feed_verdict(run, thing, step == STEP_NONE ? &nothing : world_thing(run, step, DIRECTION_UNDO), by_hand,
@@ -111,7 +111,7 @@ void person_decides(struct run *run, struct chance *chance)
     if (!(allowed & BIT(action))) {
         run_violate(run, "a person may not %s, and did", operator_action_name(action));
     }
-    if (action == OPERATOR_RETRY && took_effect == TOOK_EFFECT_MAYBE && input.operator.accept_double) {
+    if (action == OPERATOR_RETRY && took_effect == TOOK_EFFECT_MAYBE && input.verdict.accept_double) {
         thing->doubled = true;
     } else if (action == OPERATOR_RETRY && took_effect != TOOK_EFFECT_MAYBE) {
         thing->sends = 0; /* what surely had no effect may leave again at a person's word */
@@ -129,10 +129,10 @@ void person_volunteers(struct run *run, uint32_t step, enum direction direction,
     if (!node_is_call(&run->judge.nodes[step]) || run->judge.nodes[step].intents[direction] == 0) {
         return;
     }
-    input.operator.action = OPERATOR_RESOLVE;
-    input.operator.actor = SLICE("ann");
-    input.operator.note = SLICE("looked it up");
-    input.operator.key = direction == DIRECTION_UNDO ? step_undo(s)->key : s->forward.key;
+    input.verdict.action = OPERATOR_RESOLVE;
+    input.verdict.actor = SLICE("ann");
+    input.verdict.note = SLICE("looked it up");
+    input.verdict.key = direction == DIRECTION_UNDO ? step_undo(s)->key : s->forward.key;
     by_hand = tell_truth(run, step, direction, chance, &input);
     is_out = run->judge.nodes[step].flies[direction];
     if (feed_verdict(run, world_thing(run, step, direction), world_thing(run, step, DIRECTION_UNDO), by_hand, input) ==

@@ -115,7 +115,7 @@ bool __wrap_operation_is_contradicted(const struct machine *m)
 
 void __wrap_forward_stop(struct machine *m, uint32_t step, struct why why, struct slice actor, struct slice note)
 {
-    if (!is_planted("by_hand") || m->input->type != SAGA_INPUT_OPERATOR || !m->input->operator.undone) {
+    if (!is_planted("by_hand") || m->input->type != SAGA_INPUT_OPERATOR || !m->input->verdict.undone) {
         __real_forward_stop(m, step, why, actor, note);
     }
 }

@@ -333,9 +333,9 @@ static void ask_to_decide_wrongly(struct engine *engine, struct engine_request *
 
     if (manner & 1) {
         request->in.change.verb = VERB_RESOLVE;
-        request->in.change.input.operator.escalation = manner & 2 ? NEVER_GIVEN : number;
-        request->in.change.input.operator.action = manner & 4 ? OPERATOR_RETRY : OPERATOR_RESOLVE;
-        request->in.change.input.operator.result = manner & 2 ? SLICE_NONE : too_large(request->arena);
+        request->in.change.input.verdict.escalation = manner & 2 ? NEVER_GIVEN : number;
+        request->in.change.input.verdict.action = manner & 4 ? OPERATOR_RETRY : OPERATOR_RESOLVE;
+        request->in.change.input.verdict.result = manner & 2 ? SLICE_NONE : too_large(request->arena);
         engine_change(engine, request);
     } else {
         request->in.change.verb = VERB_DECIDE;

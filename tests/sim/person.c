@@ -74,14 +74,13 @@ static void person_send(struct errand *errand, struct engine *engine, struct eng
         return;
     case PERSON_RESOLVES:
         request->in.change.verb = VERB_RESOLVE;
-        request->in.change.input.operator.escalation = person->number;
-        request->in.change.input.operator.action = person->action;
-        request->in.change.input.operator.happened = person->happened;
-        request->in.change.input.operator.again = person->again;
-        request->in.change.input.operator.result = person->has_result && person->happened
-            ? arena_printf(arena, "{\"id\":\"%s\"}", person->key)
-            : SLICE_NONE;
-        request->in.change.input.operator.note = SLICE("looked it up");
+        request->in.change.input.verdict.escalation = person->number;
+        request->in.change.input.verdict.action = person->action;
+        request->in.change.input.verdict.happened = person->happened;
+        request->in.change.input.verdict.again = person->again;
+        request->in.change.input.verdict.result =
+            person->has_result && person->happened ? arena_printf(arena, "{\"id\":\"%s\"}", person->key) : SLICE_NONE;
+        request->in.change.input.verdict.note = SLICE("looked it up");
         engine_change(engine, request);
         return;
     case PERSON_READS_APPROVALS:

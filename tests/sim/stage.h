@@ -85,7 +85,7 @@ struct reply *stage_ask(uint32_t node, request_verb *verb, const struct engine_r
     stage_ask(node, engine_change,                                                                                     \
               &(struct engine_request){                                                                                \
                   .in.change = {.verb = VERB_RESOLVE,                                                                  \
-                                .input.operator = {.escalation = (number), .action = (what), __VA_ARGS__}}})
+                                .input.verdict = {.escalation = (number), .action = (what), __VA_ARGS__}}})
 struct reply *stage_wait(struct reply *reply); /* until it is done */
 /* Waits, and fails the test when the request ends with another code. */
 struct reply *stage_expect(struct reply *reply, enum err_code code);

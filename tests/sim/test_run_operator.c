@@ -120,11 +120,11 @@ static request_verb *to_resolve(struct engine_request *what, struct saga_id id)
 {
     (void)id;
     what->in.change.verb = VERB_RESOLVE;
-    what->in.change.input.operator.escalation = number_now;
-    what->in.change.input.operator.action = action_now;
-    what->in.change.input.operator.happened = true;
-    what->in.change.input.operator.result = SLICE("{\"id\":\"r1\"}");
-    what->in.change.input.operator.note = SLICE("looked it up");
+    what->in.change.input.verdict.escalation = number_now;
+    what->in.change.input.verdict.action = action_now;
+    what->in.change.input.verdict.happened = true;
+    what->in.change.input.verdict.result = SLICE("{\"id\":\"r1\"}");
+    what->in.change.input.verdict.note = SLICE("looked it up");
     return engine_change;
 }
 
@@ -297,7 +297,7 @@ static void a_person_has_to_say_what_came_of_it_where_an_undo_needs_that(void **
         struct engine_request what = {0};
 
         (void)to_resolve(&what, id);
-        what.in.change.input.operator.result = SLICE_NONE;
+        what.in.change.input.verdict.result = SLICE_NONE;
         (void)stage_expect(stage_ask(0, engine_change, &what), table[i].code);
     }
 }
@@ -353,7 +353,7 @@ static void a_resolution_that_is_too_large_or_of_nothing_is_refused(void **state
     memset(large, ' ', sizeof(large) - 1);
     for (int i = 0; i < 2; i++) {
         (void)to_resolve(&what, (struct saga_id){0});
-        *(i ? &what.in.change.input.operator.args : &what.in.change.input.operator.result) = slice_of(large);
+        *(i ? &what.in.change.input.verdict.args : &what.in.change.input.verdict.result) = slice_of(large);
         (void)stage_expect(stage_ask(0, engine_change, &what), ERR_TOO_LARGE);
     }
     number_now = 0; /* all of them, or the newest one, is not what anybody means by that */

@@ -113,26 +113,26 @@ static struct saga_input read_operator(struct history *history, struct slice res
 {
     struct saga_input input = {.type = SAGA_INPUT_OPERATOR};
 
-    input.operator.escalation =(uint64_t) number(word(&rest));
-    assert_true(operator_action_parse(word(&rest), &input.operator.action));
-    input.operator.happened = take_word(&rest, "happened");
+    input.verdict.escalation = (uint64_t)number(word(&rest));
+    assert_true(operator_action_parse(word(&rest), &input.verdict.action));
+    input.verdict.happened = take_word(&rest, "happened");
     (void)take_word(&rest, "not_happened");
-    input.operator.accept_double = take_word(&rest, "accept_double");
+    input.verdict.accept_double = take_word(&rest, "accept_double");
     if (take_word(&rest, "result")) {
-        input.operator.result = rest;
+        input.verdict.result = rest;
     } else if (take_word(&rest, "args")) {
-        input.operator.args = rest;
+        input.verdict.args = rest;
     }
-    if (input.operator.happened && history->trial.saga.escalation.direction == DIRECTION_DO) {
-        struct outcome outcome = {.kind = OUTCOME_COMPLETED, .result = input.operator.result };
+    if (input.verdict.happened && history->trial.saga.escalation.direction == DIRECTION_DO) {
+        struct outcome outcome = {.kind = OUTCOME_COMPLETED, .result = input.verdict.result};
         struct saga_input rendered = trial_outcome(&history->trial, SAGA_INPUT_SETTLED,
                                                    history->trial.saga.escalation.step, DIRECTION_DO, 1, outcome);
 
-        input.operator.undo_args = rendered.settled.undo_args;
-        input.operator.undo_error = rendered.settled.undo_error;
+        input.verdict.undo_args = rendered.settled.undo_args;
+        input.verdict.undo_error = rendered.settled.undo_error;
     }
-    input.operator.actor = SLICE("ann");
-    input.operator.note = SLICE("looked it up");
+    input.verdict.actor = SLICE("ann");
+    input.verdict.note = SLICE("looked it up");
     return input;
 }
 

@@ -474,17 +474,17 @@ static void operate(struct saga_input *input, const struct saga *saga)
 
     input->type = SAGA_INPUT_OPERATOR;
     do {
-        input->operator.action =(enum operator_action) below(OPERATOR_ACTION_COUNT);
-    } while (allowed && !(allowed & BIT(input->operator.action)) && often(80));
-    input->operator.escalation = often(90) ? saga->escalation.number : NUMBERS * below(3);
-    input->operator.happened = often(50);
-    input->operator.accept_double = often(60);
-    input->operator.result = often(60) ? SLICE_NONE : SLICE("{\"id\":\"said\"}");
-    input->operator.undo_args = often(70) ? SLICE("{\"id\":\"said\"}") : SLICE_NONE;
-    input->operator.undo_error = input->operator.undo_args.ptr ? SLICE_NONE : SLICE("the result has no id");
-    input->operator.args = often(80) ? SLICE_NONE : SLICE("{\"n\":2}");
-    input->operator.actor = often(95) ? SLICE("ann") : SLICE_NONE;
-    input->operator.note = often(95) ? SLICE("looked it up") : SLICE_NONE;
+        input->verdict.action = (enum operator_action)below(OPERATOR_ACTION_COUNT);
+    } while (allowed && !(allowed & BIT(input->verdict.action)) && often(80));
+    input->verdict.escalation = often(90) ? saga->escalation.number : NUMBERS * below(3);
+    input->verdict.happened = often(50);
+    input->verdict.accept_double = often(60);
+    input->verdict.result = often(60) ? SLICE_NONE : SLICE("{\"id\":\"said\"}");
+    input->verdict.undo_args = often(70) ? SLICE("{\"id\":\"said\"}") : SLICE_NONE;
+    input->verdict.undo_error = input->verdict.undo_args.ptr ? SLICE_NONE : SLICE("the result has no id");
+    input->verdict.args = often(80) ? SLICE_NONE : SLICE("{\"n\":2}");
+    input->verdict.actor = often(95) ? SLICE("ann") : SLICE_NONE;
+    input->verdict.note = often(95) ? SLICE("looked it up") : SLICE_NONE;
 }
 
 static void call(struct saga_input *input, const struct call_trial *tools)

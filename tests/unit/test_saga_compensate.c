@@ -412,13 +412,13 @@ static void an_undo_whose_arguments_cannot_be_made_is_a_question(void **state)
     assert_true(slice_is(trial.saga.escalation.reason, "compensation-arguments"));
     assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_INVALID); /* they would be no better now */
     input = (struct saga_input){.type = SAGA_INPUT_OPERATOR};
-    input.operator.action = OPERATOR_RETRY;
-    input.operator.escalation = trial.saga.escalation.number;
-    input.operator.actor = SLICE("ann");
-    input.operator.note = SLICE("by hand");
-    input.operator.args = SLICE("{\"id\":8}");
+    input.verdict.action = OPERATOR_RETRY;
+    input.verdict.escalation = trial.saga.escalation.number;
+    input.verdict.actor = SLICE("ann");
+    input.verdict.note = SLICE("by hand");
+    input.verdict.args = SLICE("{\"id\":8}");
     assert_int_equal(trial_input(&trial, input), ERR_INVALID);
-    input.operator.args = SLICE("{\"id\":\"7\"}");
+    input.verdict.args = SLICE("{\"id\":\"7\"}");
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     assert_string_equal(trial_records(&trial),
                         "escalation.resolved act, compensation.reopened act, compensation.intent act");

@@ -29,14 +29,14 @@ static enum err_code resolve(struct call_trial *t, bool happened)
 {
     struct saga_input input = {.type = SAGA_INPUT_OPERATOR};
 
-    input.operator.action = OPERATOR_RESOLVE;
-    input.operator.escalation = t->saga.escalation.number;
-    input.operator.actor = SLICE("ann");
-    input.operator.note = SLICE("looked it up");
-    input.operator.happened = happened;
+    input.verdict.action = OPERATOR_RESOLVE;
+    input.verdict.escalation = t->saga.escalation.number;
+    input.verdict.actor = SLICE("ann");
+    input.verdict.note = SLICE("looked it up");
+    input.verdict.happened = happened;
     if (happened) {
-        input.operator.result = SLICE("{\"id\":9}");
-        input.operator.undo_args = SLICE("{\"id\":9}");
+        input.verdict.result = SLICE("{\"id\":9}");
+        input.verdict.undo_args = SLICE("{\"id\":9}");
     }
     return call_trial_input(t, input);
 }
@@ -344,7 +344,7 @@ static void what_a_person_vouched_for_and_did_not_happen_is_asked_about(void **s
 static void what_comes_after_it_waits_until_it_is_over_again(void **state)
 {
     struct saga_input again = {.type = SAGA_INPUT_OPERATOR,
-                               .operator= {.action = OPERATOR_RETRY, .accept_double = true} };
+                               .verdict = {.action = OPERATOR_RETRY, .accept_double = true}};
     struct trial trial;
 
     (void)state;
@@ -361,9 +361,9 @@ static void what_comes_after_it_waits_until_it_is_over_again(void **state)
     assert_int_equal(trial_resolve(&trial, true, "{'id':'seen'}"), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved act, step.completed act, step.pending next");
     hears(&trial, SAGA_INPUT_SETTLED, DIRECTION_DO, OUTCOME_FAILED);
-    again.operator.escalation = trial.saga.escalation.number;
-    again.operator.actor = SLICE("ann");
-    again.operator.note = SLICE("once more");
+    again.verdict.escalation = trial.saga.escalation.number;
+    again.verdict.actor = SLICE("ann");
+    again.verdict.note = SLICE("once more");
     assert_int_equal(trial_input(&trial, again), ERR_OK);
     assert_int_equal(trial.saga.escalation.number, 0);
     assert_null(strstr(trial_wants(&trial), "next"));
@@ -382,8 +382,8 @@ static void an_element_that_is_in_doubt_again_does_not_break_the_count_of_its_gr
 {
     struct saga_input again = {
         .type = SAGA_INPUT_OPERATOR,
-        .operator= {
-            .action = OPERATOR_RETRY, .accept_double = true, .actor = SLICE("ann"), .note = SLICE("once more")} };
+        .verdict = {
+            .action = OPERATOR_RETRY, .accept_double = true, .actor = SLICE("ann"), .note = SLICE("once more")}};
     struct trial trial;
     uint32_t first;
 
@@ -405,7 +405,7 @@ static void an_element_that_is_in_doubt_again_does_not_break_the_count_of_its_gr
         ERR_OK);
     assert_string_equal(trial_records(&trial), "step.late each#0, escalation.opened each#0");
     assert_true(saga_is_sound(&trial.saga));
-    again.operator.escalation = trial.saga.escalation.number;
+    again.verdict.escalation = trial.saga.escalation.number;
     assert_int_equal(trial_input(&trial, again), ERR_OK); /* both are under way now, as a person wanted it */
     assert_true(saga_is_sound(&trial.saga));
     trial_settle(&trial, "each#1", OUTCOME_COMPLETED);
@@ -474,11 +474,11 @@ static void what_could_be_undone_blindly_is_asked_about_first(void **state)
     trial_timer(&trial, "act");
     trial_settle(&trial, "act", OUTCOME_UNKNOWN);
     trial_probe(&trial, "act", OUTCOME_UNKNOWN); /* and is asked again in a while */
-    input.operator.action = OPERATOR_RESOLVE;
-    input.operator.key = trial.saga.steps[0].forward.key;
-    input.operator.happened = true;
-    input.operator.actor = SLICE("ann");
-    input.operator.note = SLICE("it is in the list");
+    input.verdict.action = OPERATOR_RESOLVE;
+    input.verdict.key = trial.saga.steps[0].forward.key;
+    input.verdict.happened = true;
+    input.verdict.actor = SLICE("ann");
+    input.verdict.note = SLICE("it is in the list");
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     hears(&trial, SAGA_INPUT_SETTLED, DIRECTION_DO, OUTCOME_FAILED);
     assert_string_equal(trial_records(&trial), "step.late act, escalation.opened act");
@@ -493,10 +493,10 @@ static void what_could_be_undone_blindly_is_asked_about_first(void **state)
 static void what_cannot_be_undone_and_is_found_too_late_is_not_asked_for_again(void **state)
 {
     struct saga_input by_hand = {.type = SAGA_INPUT_OPERATOR,
-                                 .operator= {.action = OPERATOR_RESOLVE,
+                                 .verdict = {.action = OPERATOR_RESOLVE,
                                              .undone = true,
                                              .actor = SLICE("ann"),
-                                             .note = SLICE("given back at the counter")} };
+                                             .note = SLICE("given back at the counter")}};
     struct trial trial;
 
     (void)state;
@@ -509,7 +509,7 @@ static void what_cannot_be_undone_and_is_found_too_late_is_not_asked_for_again(v
     while (trial.saga.steps[1].forward.state == OP_PROBING) {
         trial_probe(&trial, "act", OUTCOME_UNKNOWN);
     }
-    by_hand.operator.key = trial.saga.steps[0].forward.key;
+    by_hand.verdict.key = trial.saga.steps[0].forward.key;
     assert_int_equal(trial_input(&trial, by_hand), ERR_OK);
     assert_string_equal(trial_records(&trial), "step.undone before");
     assert_int_equal(trial_operator(&trial, OPERATOR_PROBE), ERR_OK);

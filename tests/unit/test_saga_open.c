@@ -490,11 +490,11 @@ static void a_retry_with_other_arguments_takes_the_key_of_no_other_execution(voi
     assert_int_equal(call_trial_bypass(&t, "a"), ERR_OK);
     CALL(&t, "escalate", "a", .turn = "signed");
     call_trial_settle(&t, "a~2", OUTCOME_COMPLETED, NULL);
-    input.operator.action = OPERATOR_RETRY;
-    input.operator.escalation = t.saga.escalation.number;
-    input.operator.actor = SLICE("ann");
-    input.operator.note = SLICE("with less");
-    input.operator.args = SLICE("{\"amount\":7}");
+    input.verdict.action = OPERATOR_RETRY;
+    input.verdict.escalation = t.saga.escalation.number;
+    input.verdict.actor = SLICE("ann");
+    input.verdict.note = SLICE("with less");
+    input.verdict.args = SLICE("{\"amount\":7}");
     assert_int_equal(call_trial_input(&t, input), ERR_OK);
     assert_int_equal(call_trial_step(&t, "a~2")->forward.generation, 1);
     assert_int_equal(call_trial_step(&t, "a")->forward.generation, 2);

@@ -59,10 +59,10 @@ static struct saga_input decision(const struct trial *trial, enum operator_actio
 {
     struct saga_input input = {.type = SAGA_INPUT_OPERATOR};
 
-    input.operator.action = action;
-    input.operator.escalation = trial->saga.escalation.number;
-    input.operator.actor = SLICE("ann");
-    input.operator.note = SLICE("because");
+    input.verdict.action = action;
+    input.verdict.escalation = trial->saga.escalation.number;
+    input.verdict.actor = SLICE("ann");
+    input.verdict.note = SLICE("because");
     return input;
 }
 
@@ -118,16 +118,16 @@ static void a_decision_needs_a_number_an_actor_and_a_note(void **state)
     (void)state;
     open_stuck(&trial, "once", "");
     input = decision(&trial, OPERATOR_WAIVE);
-    input.operator.escalation = 63;
+    input.verdict.escalation = 63;
     assert_int_equal(trial_input(&trial, input), ERR_DECIDED);
     input = decision(&trial, OPERATOR_WAIVE);
-    input.operator.note = SLICE("");
+    input.verdict.note = SLICE("");
     assert_int_equal(trial_input(&trial, input), ERR_INVALID);
     input = decision(&trial, OPERATOR_WAIVE);
-    input.operator.actor = SLICE_NONE;
+    input.verdict.actor = SLICE_NONE;
     assert_int_equal(trial_input(&trial, input), ERR_INVALID);
     input = decision(&trial, OPERATOR_WAIVE);
-    input.operator.args = SLICE("{}");
+    input.verdict.args = SLICE("{}");
     assert_int_equal(trial_input(&trial, input), ERR_INVALID);
     input = decision(&trial, OPERATOR_WAIVE);
     assert_int_equal(trial_input(&trial, input), ERR_OK);
@@ -227,7 +227,7 @@ static void a_step_that_is_skipped_has_the_result_that_a_later_step_needs(void *
         assert_int_equal(trial_operator(&trial, OPERATOR_SKIP), ERR_INVALID);
         assert_non_null(strstr(trial.err.message, "needed later, by next"));
         input = decision(&trial, OPERATOR_SKIP);
-        input.operator.result = SLICE("{\"id\":9007199254740993}");
+        input.verdict.result = SLICE("{\"id\":9007199254740993}");
         assert_int_equal(trial_input(&trial, input), ERR_OK);
         assert_true(slice_is(trial.saga.steps[0].forward.result, "{\"id\":9007199254740993}"));
         assert_true(i > 0 || slice_is(trial.saga.steps[1].forward.args, "{\"from\":9007199254740993}"));
@@ -333,11 +333,11 @@ static void a_retry_of_once_needs_a_second_effect_to_be_accepted(void **state)
     open_stuck(&trial, "once", "");
     input = decision(&trial, OPERATOR_RETRY);
     assert_int_equal(trial_input(&trial, input), ERR_CONFLICT);
-    input.operator.args = SLICE("{\"n\":2}");
-    input.operator.accept_double = true;
+    input.verdict.args = SLICE("{\"n\":2}");
+    input.verdict.accept_double = true;
     assert_int_equal(trial_input(&trial, input),
                      ERR_CONFLICT); /* other arguments only where it certainly had no effect */
-    input.operator.args = SLICE_NONE;
+    input.verdict.args = SLICE_NONE;
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved act, step.reopened act");
     assert_true(trial.records.items[1].accept_double);
@@ -442,11 +442,11 @@ static struct saga_input verdict(const struct trial *trial, uint32_t step, enum 
 {
     struct saga_input input = {.type = SAGA_INPUT_OPERATOR};
 
-    input.operator.action = OPERATOR_RESOLVE;
-    input.operator.key = direction == DIRECTION_UNDO ? step_undo(&trial->saga.steps[step])->key
-                                                     : trial->saga.steps[step].forward.key;
-    input.operator.actor = SLICE("ann");
-    input.operator.note = SLICE("because");
+    input.verdict.action = OPERATOR_RESOLVE;
+    input.verdict.key =
+        direction == DIRECTION_UNDO ? step_undo(&trial->saga.steps[step])->key : trial->saga.steps[step].forward.key;
+    input.verdict.actor = SLICE("ann");
+    input.verdict.note = SLICE("because");
     return input;
 }
 
@@ -475,8 +475,8 @@ static void a_verdict_need_not_wait_until_a_person_is_asked(void **state)
     (void)state;
     open_probing(&trial, "once_probed", ",{'id':'next','call':'keyed'}");
     input = verdict(&trial, 1, DIRECTION_DO);
-    input.operator.happened = true;
-    input.operator.result = SLICE("{\"id\":\"seen\"}");
+    input.verdict.happened = true;
+    input.verdict.result = SLICE("{\"id\":\"seen\"}");
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     assert_string_equal(trial_records(&trial), "step.completed act, step.intent next");
     assert_true(slice_is(trial.records.items[0].actor, "ann"));
@@ -500,7 +500,7 @@ static void not_happened_then_retry_calls_once_more_when_the_first_call_is_over(
     open_probing(&trial, "once_probed", "");
     sent_ms = trial.saga.steps[1].forward.last_sent_ms;
     input = verdict(&trial, 1, DIRECTION_DO);
-    input.operator.again = true;
+    input.verdict.again = true;
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     assert_string_equal(trial_records(&trial), "step.failed act, step.reopened act");
     due_ms = trial.saga.steps[1].forward.due_ms;
@@ -517,7 +517,7 @@ static void not_happened_then_retry_calls_once_more_when_the_first_call_is_over(
     /* What the first call says after all before the second leaves: there is no second. */
     open_probing(&trial, "once_probed", "");
     input = verdict(&trial, 1, DIRECTION_DO);
-    input.operator.again = true;
+    input.verdict.again = true;
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 1, DIRECTION_DO, 1,
                                                        (struct outcome){.kind = OUTCOME_COMPLETED})),
@@ -528,7 +528,7 @@ static void not_happened_then_retry_calls_once_more_when_the_first_call_is_over(
     /* And when that is out: there may be two effects, which a person has to know. */
     open_probing(&trial, "once_probed", "");
     input = verdict(&trial, 1, DIRECTION_DO);
-    input.operator.again = true;
+    input.verdict.again = true;
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     trial_timer(&trial, "act");
     assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 1, DIRECTION_DO, 1,
@@ -550,9 +550,9 @@ static void what_is_being_undone_is_not_called_again(void **state)
     open_probing(&trial, "once_probed", "");
     assert_int_equal(trial_abort(&trial), ERR_OK);
     input = verdict(&trial, 1, DIRECTION_DO);
-    input.operator.again = true;
+    input.verdict.again = true;
     assert_int_equal(trial_input(&trial, input), ERR_CONFLICT);
-    input.operator.again = false;
+    input.verdict.again = false;
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     trial_settle_undo(&trial, "before", OUTCOME_COMPLETED);
     assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
@@ -568,7 +568,7 @@ static void what_somebody_undid_by_hand_counts_as_undone(void **state)
     /* A forward step of which nobody knows: the saga cannot go on without it. */
     open_probing(&trial, "once_probed", "");
     input = verdict(&trial, 1, DIRECTION_DO);
-    input.operator.undone = true;
+    input.verdict.undone = true;
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     assert_string_equal(trial_records(&trial),
                         "step.undone act, saga.failing, compensation.planned, compensation.intent before");
@@ -582,8 +582,8 @@ static void what_somebody_undid_by_hand_counts_as_undone(void **state)
     for (int of_undo = 0; of_undo <= 1; of_undo++) {
         open_undo_failed(&trial);
         input = verdict(&trial, 1, of_undo ? DIRECTION_UNDO : DIRECTION_DO);
-        input.operator.undone = !of_undo;
-        input.operator.happened = of_undo;
+        input.verdict.undone = !of_undo;
+        input.verdict.happened = of_undo;
         assert_int_equal(trial_input(&trial, input), ERR_OK);
         assert_string_equal(trial_records(&trial),
                             "escalation.resolved act, step.undone act, compensation.intent before");
@@ -596,7 +596,7 @@ static void what_somebody_undid_by_hand_counts_as_undone(void **state)
     open_probing(&trial, "once_probed", ",{'id':'next','call':'once'}");
     input = verdict(&trial, 1, DIRECTION_DO);
     assert_int_equal(trial_input(&trial, input), ERR_OK); /* it did not happen */
-    input.operator.undone = true;
+    input.verdict.undone = true;
     assert_int_equal(trial_input(&trial, input), ERR_CONFLICT);
     close_sound(&trial);
 }
@@ -616,7 +616,7 @@ static void what_a_last_step_counts_on_is_not_undone_while_that_may_have_happene
             trial_settle(&trial, "last", OUTCOME_UNKNOWN);
         }
         input = verdict(&trial, 0, DIRECTION_DO);
-        input.operator.undone = true;
+        input.verdict.undone = true;
         assert_int_equal(trial_input(&trial, input), ERR_UNSETTLED);
         if (unknown) {
             trial_probe(&trial, "last", OUTCOME_COMPLETED);
@@ -641,7 +641,7 @@ static void no_verdict_is_taken_on_what_is_undone_blindly(void **state)
     assert_int_equal(step_undo(&trial.saga.steps[0])->state, OP_IN_FLIGHT);
     input = verdict(&trial, 0, DIRECTION_DO);
     for (int happened = 0; happened <= 1; happened++) {
-        input.operator.happened = happened;
+        input.verdict.happened = happened;
         assert_int_equal(trial_input(&trial, input), ERR_DECIDED);
     }
     trial_settle_undo(&trial, "act", OUTCOME_COMPLETED);
@@ -718,7 +718,7 @@ static void a_failed_compensation_may_be_retried_with_other_arguments(void **sta
     key = step_undo(&trial.saga.steps[1])->key;
     assert_int_equal(trial_resolve(&trial, false, NULL), ERR_DECIDED); /* that it did not happen is known */
     input = decision(&trial, OPERATOR_RETRY);
-    input.operator.args = SLICE("{\"id\":\"other\"}");
+    input.verdict.args = SLICE("{\"id\":\"other\"}");
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     assert_string_equal(trial_records(&trial),
                         "escalation.resolved act, compensation.reopened act, compensation.intent act");
@@ -778,13 +778,13 @@ static void an_undo_that_waits_for_its_turn_has_failed_at_nothing_yet(void **sta
     assert_string_equal(trial_records(&trial),
                         "compensation.failed act, escalation.opened act, compensation.intent side");
     input = verdict(&trial, 1, DIRECTION_UNDO);
-    input.operator.again = true;
+    input.verdict.again = true;
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved act, compensation.reopened act");
     assert_int_equal(trial_input(&trial, input), ERR_CONFLICT); /* `side` is being undone, and there is room for one */
-    input.operator.again = false;
+    input.verdict.again = false;
     assert_int_equal(trial_input(&trial, input), ERR_CONFLICT);
-    input.operator.happened = true; /* somebody has seen to it meanwhile */
+    input.verdict.happened = true; /* somebody has seen to it meanwhile */
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     assert_string_equal(trial_records(&trial), "compensation.completed act");
     trial_settle_undo(&trial, "side", OUTCOME_COMPLETED);

@@ -310,16 +310,16 @@ static void a_verdict_of_an_engine_before_this_table_is_known_by_its_key(void **
                                      "\"again\":false,\"accept_double\":false,\"result\":null,\"args\":null}"),
                                &arena, &input),
                      &verbs[VERB_RESOLVE_OPERATION]);
-    assert_true(input.operator.undone && !input.operator.happened && !input.operator.result.ptr);
-    assert_int_equal(input.operator.action, OPERATOR_RESOLVE);
+    assert_true(input.verdict.undone && !input.verdict.happened && !input.verdict.result.ptr);
+    assert_int_equal(input.verdict.action, OPERATOR_RESOLVE);
     assert_ptr_equal(verb_read(SLICE("resolve"),
                                SLICE("{\"note\":\"n\",\"escalation\":9,\"action\":\"skip\",\"happened\":false,"
                                      "\"accept_double\":false,\"result\":{\"a\":1},\"args\":null}"),
                                &arena, &input),
                      &verbs[VERB_RESOLVE]);
-    assert_int_equal(input.operator.escalation, 9);
-    assert_int_equal(input.operator.action, OPERATOR_SKIP);
-    assert_true(slice_is(input.operator.result, "{\"a\":1}") && !input.operator.args.ptr);
+    assert_int_equal(input.verdict.escalation, 9);
+    assert_int_equal(input.verdict.action, OPERATOR_SKIP);
+    assert_true(slice_is(input.verdict.result, "{\"a\":1}") && !input.verdict.args.ptr);
 }
 
 static void what_makes_no_sense_is_no_verb(void **state)

@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "core/saga/machine.h"
 
-#define OPERATOR (m->input->operator)
+#define OPERATOR (m->input->verdict)
 
 struct record operator_record(const struct machine *m, enum record_type type)
 {

@@ -8,7 +8,7 @@
  */
 #include "core/saga/machine.h"
 
-#define OPERATOR (m->input->operator)
+#define OPERATOR (m->input->verdict)
 
 static enum err_code check_nothing_is_out(struct machine *m, const struct operation *op)
 {

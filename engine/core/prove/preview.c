@@ -86,25 +86,25 @@ static struct saga_input input_of(const struct preview *p, const struct verb *ve
         input.abort.note = SLICE("a preview");
         return input;
     }
-    input.operator.action = verb->action;
-    input.operator.happened = verb->happened;
-    input.operator.undone = verb->undone;
-    input.operator.again = verb->again;
-    input.operator.accept_double = accept_double;
-    input.operator.actor = SLICE("somebody");
-    input.operator.note = SLICE("a preview");
+    input.verdict.action = verb->action;
+    input.verdict.happened = verb->happened;
+    input.verdict.undone = verb->undone;
+    input.verdict.again = verb->again;
+    input.verdict.accept_double = accept_double;
+    input.verdict.actor = SLICE("somebody");
+    input.verdict.note = SLICE("a preview");
     if (p->about == ABOUT_OPERATION) {
-        input.operator.key = p->question.key;
+        input.verdict.key = p->question.key;
     } else {
-        input.operator.escalation = saga->escalation.number;
+        input.verdict.escalation = saga->escalation.number;
     }
     if (verb->happened) {
-        input.operator.result = SLICE("{}");
-        input.operator.undo_args = SLICE("{}");
+        input.verdict.result = SLICE("{}");
+        input.verdict.undo_args = SLICE("{}");
     }
     if (verb->action == OPERATOR_RETRY && saga->escalation.step != STEP_NONE &&
         !operation_of(saga, saga->escalation.step, saga->escalation.direction)->args.ptr) {
-        input.operator.args = SLICE("{}");
+        input.verdict.args = SLICE("{}");
     }
     return input;
 }
@@ -317,7 +317,7 @@ static enum err_code ask(struct preview *p, const struct verb *verb, struct saga
         struct saga_input accepted = *input;
         struct err ignored = {0};
 
-        accepted.operator.accept_double = true;
+        accepted.verdict.accept_double = true;
         arena_reset(&p->turn);
         if (saga_decide(p->saga, &accepted, &p->turn, &records, &ignored) == ERR_OK) {
             *input = accepted;

@@ -477,24 +477,24 @@ static bool choose_verb(const struct prove_world *w, struct saga_input *input)
     }
     if (w->decisions == 0 && ours && open->direction == w->point.direction &&
         (w->point.answer == ANSWER_HAPPENED || w->point.answer == ANSWER_NOT_HAPPENED)) {
-        input->operator.action = OPERATOR_RESOLVE;
-        input->operator.happened = w->point.answer == ANSWER_HAPPENED;
+        input->verdict.action = OPERATOR_RESOLVE;
+        input->verdict.happened = w->point.answer == ANSWER_HAPPENED;
         return true;
     }
     if (ours &&
         (w->point.answer == ANSWER_WAIVE || w->point.answer == ANSWER_SKIP || w->point.answer == ANSWER_COMPENSATE)) {
-        input->operator.action = w->point.answer == ANSWER_WAIVE ? OPERATOR_WAIVE
-        : w->point.answer == ANSWER_SKIP                         ? OPERATOR_SKIP
+        input->verdict.action = w->point.answer == ANSWER_WAIVE  ? OPERATOR_WAIVE
+                                : w->point.answer == ANSWER_SKIP ? OPERATOR_SKIP
                                                                  : OPERATOR_COMPENSATE;
         return true;
     }
     if (open->direction == DIRECTION_UNDO || (ours && w->point.answer == ANSWER_RETRY)) {
-        input->operator.action = OPERATOR_RETRY;
+        input->verdict.action = OPERATOR_RETRY;
         return true;
     }
     if (ours && w->point.answer == ANSWER_LATE) { /* the answer is there, and contradicts what was settled */
-        input->operator.action = OPERATOR_RESOLVE;
-        input->operator.happened = w->books[open->step].did;
+        input->verdict.action = OPERATOR_RESOLVE;
+        input->verdict.happened = w->books[open->step].did;
         return true;
     }
     return false;
@@ -509,19 +509,19 @@ static bool ask_person(struct prove_world *w)
         return false;
     }
     w->decisions++;
-    input.operator.escalation = open->number;
-    input.operator.actor = SLICE("somebody");
-    input.operator.note = SLICE("looked it up");
-    if (input.operator.action == OPERATOR_RESOLVE && input.operator.happened) {
-        input.operator.result = SLICE("{}");
+    input.verdict.escalation = open->number;
+    input.verdict.actor = SLICE("somebody");
+    input.verdict.note = SLICE("looked it up");
+    if (input.verdict.action == OPERATOR_RESOLVE && input.verdict.happened) {
+        input.verdict.result = SLICE("{}");
         if (open->direction == DIRECTION_DO && definition_of(w, open->step)->compensate.is_set) {
-            input.operator.undo_args = SLICE("{}");
+            input.verdict.undo_args = SLICE("{}");
         }
     }
-    if (input.operator.action == OPERATOR_RETRY) {
+    if (input.verdict.action == OPERATOR_RETRY) {
         w->healed = true;
         if (!prove_operation(w, open->step, open->direction)->args.ptr) {
-            input.operator.args = SLICE("{}");
+            input.verdict.args = SLICE("{}");
         }
     }
     return prove_world_feed(w, input);

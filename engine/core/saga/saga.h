@@ -431,7 +431,7 @@ struct saga_input { /* borrowed during saga_decide() */
             struct slice undo_args, undo_error; /* rendered outside from that result, where there is a compensator */
             struct slice args;                  /* JSON, OPERATOR_RETRY with changed arguments */
             struct slice actor, note;
-        } operator;
+        } verdict; /* of a person, asked or not */
         struct {
             struct slice namespace, run;    /* of a run whose first call this may be */
             struct slice step;              /* SLICE_NONE: implicit, one logical step a tool and scope */

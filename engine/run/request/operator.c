@@ -49,9 +49,9 @@ static void keep_undo_args(struct work *work, const struct eval_item *item)
     struct saga_input *input = &work->mail.input;
 
     if (item->code == ERR_OK) {
-        input->operator.undo_args = item->value;
+        input->verdict.undo_args = item->value;
     } else {
-        input->operator.undo_error = item->error;
+        input->verdict.undo_error = item->error;
     }
 }
 
@@ -90,9 +90,9 @@ static bool render_undo_args(struct work *work, const struct saga *saga)
     uint32_t step = saga->escalation.step;
     enum direction direction = saga->escalation.direction;
 
-    if (!uuid_is_nil(&input->operator.key.uuid)) {
-        step = saga_find_key(saga, &input->operator.key, &direction);
-    } else if (saga->escalation.number != input->operator.escalation) {
+    if (!uuid_is_nil(&input->verdict.key.uuid)) {
+        step = saga_find_key(saga, &input->verdict.key, &direction);
+    } else if (saga->escalation.number != input->verdict.escalation) {
         return true;
     }
     if (step == STEP_NONE || direction != DIRECTION_DO) {
@@ -105,7 +105,7 @@ static bool render_undo_args(struct work *work, const struct saga *saga)
         return true;
     }
     if (!template_is_set(&compensator->with)) {
-        input->operator.undo_args = SLICE("{}");
+        input->verdict.undo_args = SLICE("{}");
         return true;
     }
     struct eval *eval = arena_alloc(&work->arena, sizeof(*eval));
@@ -119,7 +119,7 @@ static bool render_undo_args(struct work *work, const struct saga *saga)
     keep_context(&eval->context, &work->arena);
     eval->context.args = arena_slice(&work->arena, forward->args);
     eval->context.key = arena_slice(&work->arena, slice_of(key));
-    eval->context.result = input->operator.result.ptr ? input->operator.result : SLICE("null");
+    eval->context.result = input->verdict.result.ptr ? input->verdict.result : SLICE("null");
     eval->context_of_owner = work;
     eval->done = on_undo_args;
     if (!eval_start(work->engine->loop, eval)) {
@@ -155,9 +155,8 @@ static bool needs_undo_args(const struct work *work)
     const struct saga_input *input = &work->mail.input;
     uint32_t shard = saga_id_shard(work->saga);
 
-    return input->operator.action == OPERATOR_RESOLVE && input->operator.happened && shard<SHARD_COUNT &&
-        work->engine->shards[shard]
-            .state == SHARD_OWNED;
+    return input->verdict.action == OPERATOR_RESOLVE && input->verdict.happened && shard < SHARD_COUNT &&
+           work->engine->shards[shard].state == SHARD_OWNED;
 }
 
 /* The saga is known: what its undo may need is made first. */

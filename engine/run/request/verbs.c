@@ -40,29 +40,29 @@ static const struct verb_member decide_members[] = {
     NOTE("note", decision.note)};
 
 static const struct verb_word as_words[] = {
-    {"happened", AT(operator.happened)}, {"not_happened", 0}, {"undone", AT(operator.undone)}, {0}};
-static const struct verb_word then_words[] = {{"retry", AT(operator.again)}, {0}};
+    {"happened", AT(verdict.happened)}, {"not_happened", 0}, {"undone", AT(verdict.undone)}, {0}};
+static const struct verb_word then_words[] = {{"retry", AT(verdict.again)}, {0}};
 
 /* A verdict, about an operation by its key or about the one of an escalation. Its note has no bound of its own. */
 #define VERDICT(as_required)                                                                                           \
     {"as", FROM_BODY, MEMBER_WORDS, .required = (as_required), .words = as_words},                                     \
         {"then", FROM_BODY, MEMBER_WORDS, .words = then_words},                                                        \
-        {"result", FROM_BODY, MEMBER_JSON, AT(operator.result)}, {"note", FROM_BODY, MEMBER_NOTE, AT(operator.note)},  \
-        {"happened", FROM_WORDS, MEMBER_FLAG, AT(operator.happened)},                                                  \
-        {"undone", FROM_WORDS, MEMBER_FLAG, AT(operator.undone)},                                                      \
+        {"result", FROM_BODY, MEMBER_JSON, AT(verdict.result)}, {"note", FROM_BODY, MEMBER_NOTE, AT(verdict.note)},    \
+        {"happened", FROM_WORDS, MEMBER_FLAG, AT(verdict.happened)},                                                   \
+        {"undone", FROM_WORDS, MEMBER_FLAG, AT(verdict.undone)},                                                       \
     {                                                                                                                  \
-        "again", FROM_WORDS, MEMBER_FLAG, AT(operator.again)                                                           \
+        "again", FROM_WORDS, MEMBER_FLAG, AT(verdict.again)                                                            \
     }
 
 static const struct verb_member resolve_members[] = {
-    {"escalation", FROM_TARGET, MEMBER_NUMBER, AT(operator.escalation)},
-    {"action", FROM_BODY, MEMBER_ACTION, AT(operator.action), true},
-    {"args", FROM_BODY, MEMBER_JSON, AT(operator.args)},
-    {"accept_double", FROM_BODY, MEMBER_FLAG, AT(operator.accept_double)},
+    {"escalation", FROM_TARGET, MEMBER_NUMBER, AT(verdict.escalation)},
+    {"action", FROM_BODY, MEMBER_ACTION, AT(verdict.action), true},
+    {"args", FROM_BODY, MEMBER_JSON, AT(verdict.args)},
+    {"accept_double", FROM_BODY, MEMBER_FLAG, AT(verdict.accept_double)},
     VERDICT(false)};
 
-static const struct verb_member resolve_operation_members[] = {{"key", FROM_TARGET, MEMBER_OPKEY, AT(operator.key)},
-                                                               {"action", FROM_ROW, MEMBER_ACTION, AT(operator.action)},
+static const struct verb_member resolve_operation_members[] = {{"key", FROM_TARGET, MEMBER_OPKEY, AT(verdict.key)},
+                                                               {"action", FROM_ROW, MEMBER_ACTION, AT(verdict.action)},
                                                                VERDICT(true)};
 
 static void check_verdict(struct slice body, const struct saga_input *input, struct faults *faults)
@@ -72,7 +72,7 @@ static void check_verdict(struct slice body, const struct saga_input *input, str
     if (json_member(body, "then").ptr && !json_string_is(as, "not_happened")) {
         faults_add(faults, SLICE("/then"), "\"then\" goes with \"as\": \"not_happened\" only");
     }
-    if (json_member(body, "result").ptr && !input->operator.happened && !json_string_is(action, "skip")) {
+    if (json_member(body, "result").ptr && !input->verdict.happened && !json_string_is(action, "skip")) {
         faults_add(faults, SLICE("/result"), "only resolve as happened, and skip, take \"result\"");
     }
 }
@@ -115,11 +115,11 @@ const struct verb verbs[VERB_COUNT] = {
                      .target = AT(decision.approval), .answer = ANSWER_QUESTION, .repeatable = true,
                      MEMBERS(decide_members)},
     [VERB_RESOLVE_OPERATION] = {"resolve", ON_OPERATION, ROLE_OPERATOR, NOTE_NEEDED, SAGA_INPUT_OPERATOR,
-                                OPERATOR_RESOLVE, .actor = AT(operator.actor), .target = AT(operator.key),
+                                OPERATOR_RESOLVE, .actor = AT(verdict.actor), .target = AT(verdict.key),
                                 .answer = ANSWER_OPERATION, .repeatable = true, MEMBERS(resolve_operation_members),
                                 .check = check_verdict},
     [VERB_RESOLVE] = {"resolve", ON_ESCALATION, ROLE_OPERATOR, NOTE_NEEDED, SAGA_INPUT_OPERATOR,
-                      .actor = AT(operator.actor), .target = AT(operator.escalation), .answer = ANSWER_QUESTION,
+                      .actor = AT(verdict.actor), .target = AT(verdict.escalation), .answer = ANSWER_QUESTION,
                       .repeatable = true, MEMBERS(resolve_members), .check = check_resolve},
     [VERB_BYPASS] = {"bypass", ON_OPERATION, ROLE_OPERATOR, NOTE_NEEDED, SAGA_INPUT_BYPASS, .actor = AT(bypass.actor),
                      .target = AT(bypass.key), .answer = ANSWER_OWN, .repeatable = true, MEMBERS(bypass_members)},

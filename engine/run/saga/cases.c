@@ -490,9 +490,9 @@ static void on_saga_read(struct store_read *read)
                           &work->reading, &err)) {
         decide(d, "evidence", SLICE("sagad"), SLICE("the log of the saga can be read again: nothing was ended"), false);
     } else {
-        log_warn("saga_abandoned_unread", LOG_UUID("saga", &d->put.saga.uuid),
-                 LOG_SLICE("actor", input->operator.actor), LOG_ERR(&err));
-        decide(d, "abandon", input->operator.actor, input->operator.note, true);
+        log_warn("saga_abandoned_unread", LOG_UUID("saga", &d->put.saga.uuid), LOG_SLICE("actor", input->verdict.actor),
+                 LOG_ERR(&err));
+        decide(d, "abandon", input->verdict.actor, input->verdict.note, true);
     }
 }
 
@@ -504,7 +504,7 @@ static void on_follower_put(struct inbox_put *put)
     if (put->code != ERR_OK) {
         work_done(d->work, put->code, &put->err);
     } else {
-        decide(d, "retry", input->operator.actor, input->operator.note, false);
+        decide(d, "retry", input->verdict.actor, input->verdict.note, false);
     }
 }
 
@@ -560,7 +560,7 @@ bool question_is_case(const struct question_row *row)
 void case_resolve(struct work *work, const struct question_row *row)
 {
     struct deciding *d = arena_alloc(&work->arena, sizeof(*d));
-    enum operator_action action = work->mail.input.operator.action;
+    enum operator_action action = work->mail.input.verdict.action;
     uint32_t shard = (uint32_t)(row->number % SHARD_COUNT);
 
     d->work = work;
@@ -587,6 +587,6 @@ void case_resolve(struct work *work, const struct question_row *row)
     } else if (action == OPERATOR_RETRY) {
         follow_again(d);
     } else {
-        decide(d, "abandon", work->mail.input.operator.actor, work->mail.input.operator.note, false);
+        decide(d, "abandon", work->mail.input.verdict.actor, work->mail.input.verdict.note, false);
     }
 }

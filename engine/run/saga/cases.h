@@ -39,7 +39,7 @@ struct late_cost { /* what a person said of an operation after the end of its sa
 void case_cost(struct shard *shard, const struct late_cost *cost, void (*written)(void *context, enum err_code code),
                void *context);
 
-/* Is it one of these? Then a person's answer, work->mail.input.operator, is carried out by the owner of its shard with
+/* Is it one of these? Then a person's answer, work->mail.input.verdict, is carried out by the owner of its shard with
  * this. */
 bool question_is_case(const struct question_row *row);
 void case_resolve(struct work *work, const struct question_row *row);
