@@ -199,6 +199,30 @@ static void a_late_success_under_a_key_that_was_forgotten_is_not_called_again(vo
     call_trial_close(&t);
 }
 
+/* The same, and the other call was made: the key is as old as the first call, also for the calls of another round. */
+static void a_late_success_of_an_earlier_round_makes_the_key_as_old_as_that(void **state)
+{
+    struct call_trial t;
+
+    (void)state;
+    call_trial_run(&t);
+    CALL(&t, "strict", "a");
+    call_trial_settle(&t, "a", OUTCOME_FAILED, NULL);
+    t.now_ms += 50000;
+    CALL(&t, "strict", "a");
+    call_trial_settle(&t, "a", OUTCOME_FAILED, NULL);
+    late(&t, "a", 1);
+    assert_int_equal(call_trial_operator(&t, OPERATOR_RETRY), ERR_OK); /* the receiver knows the key for ten seconds */
+    call_trial_timer(&t, "a");
+    assert_string_equal(call_trial_records(&t), "step.intent a");
+    t.now_ms += 11000;
+    call_trial_settle(&t, "a", OUTCOME_UNKNOWN, NULL);
+    assert_string_equal(call_trial_records(&t), "step.unknown a, escalation.opened a");
+    assert_int_equal(call_trial_operator(&t, OPERATOR_RETRY), ERR_CONFLICT);
+    assert_int_equal(resolve(&t, false), ERR_OK);
+    call_trial_close(&t);
+}
+
 static void what_has_completed_is_never_overturned(void **state)
 {
     struct call_trial t;
@@ -542,6 +566,7 @@ int main(void)
         cmocka_unit_test(what_could_be_undone_blindly_is_asked_about_first),
         cmocka_unit_test(what_cannot_be_undone_and_is_found_too_late_is_not_asked_for_again),
         cmocka_unit_test(a_late_success_under_a_key_that_was_forgotten_is_not_called_again),
+        cmocka_unit_test(a_late_success_of_an_earlier_round_makes_the_key_as_old_as_that),
         cmocka_unit_test(what_has_completed_is_never_overturned),
     };
 

@@ -159,7 +159,7 @@ static void doubt(struct operation *op, bool denied)
 {
     op->state = OP_UNKNOWN;
     op->took_effect = TOOK_EFFECT_MAYBE;
-    op->late = true;
+    op->late = op->known_before = true;
     op->denied = denied;
 }
 

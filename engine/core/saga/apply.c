@@ -222,6 +222,7 @@ static void reopen(struct saga *saga, struct operation *op, const struct record 
         op->effect = effect_of(saga, record, direction);
         op->scope = scope;
         op->other_key_attempts = op->attempts;
+        op->known_before = false;
         op->first_sent_ms = op->last_sent_ms = 0;
         op->created_ms = op->created_ms ? op->created_ms : record->at_ms;
     }
@@ -232,6 +233,7 @@ static void reopen(struct saga *saga, struct operation *op, const struct record 
     op->double_accepted = record->accept_double;
     if (op->took_effect == TOOK_EFFECT_NO || record->accept_double) {
         op->window_from_ms = 0;
+        op->known_before = false;
     }
 }
 
@@ -260,6 +262,7 @@ static void fail(struct saga *saga, struct operation *op, const struct record *r
         saga->used.calls -= !begun && saga->used.calls > 0;
     }
     op->late = false;
+    op->known_before = op->known_before && record->maybe;
     op->source = record->source;
     op->ruled_out = record->source == SOURCE_OPERATOR ? op->attempts : op->ruled_out;
     op->ended_ms = record->at_ms;

@@ -112,6 +112,7 @@ struct operation { /* one intended effect: the forward or the undo operation of 
     bool expired;         /* answers no duplicates any more: result and arguments are gone */
     bool late;            /* evidence came that contradicts how it was settled: a person decides */
     bool denied;          /* with `late`: the evidence says that it did not happen */
+    bool known_before;    /* by late evidence: the receiver may know the key since its first call */
     uint32_t ruled_out;   /* attempts up to this one did not happen, by a person's word */
     uint32_t other_key_attempts; /* attempts made under keys of earlier generations: their answers say nothing about
                                     this key */

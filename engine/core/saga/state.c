@@ -268,10 +268,10 @@ static uint32_t or_endless(uint32_t count)
 }
 
 /* Since when the receiver knows the key; 0: it does not. Another round begins with a key that nothing was done under;
- * where late evidence then says that something was, the key is as old as the first call. */
+ * where late evidence then says that something was, the key is as old as the first call, in all rounds that follow. */
 static int64_t key_known_from(const struct operation *op)
 {
-    if (op->window_from_ms || op->took_effect != TOOK_EFFECT_MAYBE || op->double_accepted) {
+    if ((op->window_from_ms && !op->known_before) || op->took_effect != TOOK_EFFECT_MAYBE || op->double_accepted) {
         return op->window_from_ms;
     }
     return op->first_sent_ms;
