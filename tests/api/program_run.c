@@ -1,17 +1,13 @@
 /* See program_run.h. */
 #include <pty.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "tests/api/program_run.h"
+#include "tests/lib/test.h"
 
 const char *program;
 struct api_host host;

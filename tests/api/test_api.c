@@ -1,9 +1,6 @@
 /* What the API promises, over a fake engine and real sockets. */
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +9,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "tests/api/api_host.h"
 #include "tests/api/raw_client.h"
 #include "tests/api/token_file.h"
+#include "tests/lib/test.h"
 
 static struct api_host host;        /* without tokens */
 static struct api_host with_tokens; /* with a tokens file */
@@ -109,20 +105,18 @@ static void start(const char *body, char id[37])
 
 /* --- starting --- */
 
-static void a_start_is_201_with_a_location(void **state)
+TEST(a_start_is_201_with_a_location)
 {
-    (void)state;
     ask("POST", "/v1/sagas", "{\"saga\":\"quick\",\"input\":{\"n\":1.50}}");
     assert_int_equal(answer.status, 201);
     assert_true(raw_head_has(&answer, "\r\nLocation: /v1/sagas/0"));
     assert_true(body_has("\"input\":{\"n\":1.50}"));
 }
 
-static void the_same_business_id_is_the_same_saga(void **state)
+TEST(the_same_business_id_is_the_same_saga)
 {
     char id[37];
 
-    (void)state;
     start("{\"saga\":\"slow\",\"id\":\"o-1\",\"input\":{}}", id);
     ask("POST", "/v1/sagas", "{\"saga\":\"slow\",\"id\":\"o-1\",\"input\":{}}");
     assert_int_equal(answer.status, 200);
@@ -132,9 +126,8 @@ static void the_same_business_id_is_the_same_saga(void **state)
     assert_true(body_has("urn:sagad:problem:other-input"));
 }
 
-static void an_idempotency_key_serves_as_business_id(void **state)
+TEST(an_idempotency_key_serves_as_business_id)
 {
-    (void)state;
     raw_ask(host.port, "POST", "/v1/sagas", "Idempotency-Key: k-1\r\n", "{\"saga\":\"quick\"}", &answer);
     assert_int_equal(answer.status, 201);
     assert_true(body_has("\"business_id\":\"k-1\""));
@@ -142,29 +135,26 @@ static void an_idempotency_key_serves_as_business_id(void **state)
     assert_int_equal(answer.status, 200);
 }
 
-static void a_wait_holds_until_the_saga_has_ended(void **state)
+TEST(a_wait_holds_until_the_saga_has_ended)
 {
-    (void)state;
     ask("POST", "/v1/sagas?wait=5s", "{\"saga\":\"quick\"}");
     assert_int_equal(answer.status, 201);
     assert_true(body_has("\"status\":\"completed\""));
 }
 
-static void a_wait_that_is_over_answers_with_the_saga_as_it_is(void **state)
+TEST(a_wait_that_is_over_answers_with_the_saga_as_it_is)
 {
-    (void)state;
     ask("POST", "/v1/sagas?wait=100ms", "{\"saga\":\"slow\"}");
     assert_int_equal(answer.status, 201);
     assert_true(body_has("\"status\":\"running\""));
 }
 
-static void many_wait_and_all_are_woken(void **state)
+TEST(many_wait_and_all_are_woken)
 {
     static const char request[] =
         "POST /v1/sagas?wait=30s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 15\r\n\r\n{\"saga\":\"slow\"}";
     int fds[100], tries = 0;
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(fds); i++) {
         fds[i] = raw_connect(host.port);
         raw_send(fds[i], request, sizeof(request) - 1);
@@ -182,13 +172,12 @@ static void many_wait_and_all_are_woken(void **state)
     }
 }
 
-static void a_client_that_leaves_ends_its_wait(void **state)
+TEST(a_client_that_leaves_ends_its_wait)
 {
     static const char request[] =
         "POST /v1/sagas?wait=200s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 15\r\n\r\n{\"saga\":\"slow\"}";
     int fd = raw_connect(host.port), tries = 0;
 
-    (void)state;
     raw_send(fd, request, sizeof(request) - 1);
     (void)usleep(100000);
     (void)close(fd);
@@ -242,9 +231,8 @@ static const struct {
     {"a definition with a fault", "POST", "/v1/definitions", "{\"tools\":{}}", 422, "\"pointer\":\"/tools\""},
 };
 
-static void wrong_requests_are_told_what_is_wrong(void **state)
+TEST(wrong_requests_are_told_what_is_wrong)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(wrongs); i++) {
         ask(wrongs[i].method, wrongs[i].target, wrongs[i].body);
         if (answer.status != wrongs[i].status || !body_has(wrongs[i].says)) {
@@ -254,18 +242,16 @@ static void wrong_requests_are_told_what_is_wrong(void **state)
     }
 }
 
-static void a_wrong_method_is_told_the_right_ones(void **state)
+TEST(a_wrong_method_is_told_the_right_ones)
 {
-    (void)state;
     ask("DELETE", "/v1/sagas", NULL);
     assert_true(raw_head_has(&answer, "\r\nAllow: POST, GET, HEAD\r\n"));
 }
 
-static void deep_nesting_is_refused(void **state)
+TEST(deep_nesting_is_refused)
 {
     char body[400];
 
-    (void)state;
     (void)snprintf(body, sizeof(body), "{\"saga\":\"quick\",\"input\":%.*s%.*s}", 70,
                    "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", 70,
                    "]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]");
@@ -273,9 +259,8 @@ static void deep_nesting_is_refused(void **state)
     assert_int_equal(answer.status, 400);
 }
 
-static void a_database_that_is_away_is_503_with_a_time_to_come_back(void **state)
+TEST(a_database_that_is_away_is_503_with_a_time_to_come_back)
 {
-    (void)state;
     api_host_tell(&host, SIGUSR2);
     ask("POST", "/v1/sagas", "{\"saga\":\"quick\"}");
     assert_int_equal(answer.status, 503);
@@ -290,11 +275,10 @@ static void a_database_that_is_away_is_503_with_a_time_to_come_back(void **state
     assert_int_equal(answer.status, 200);
 }
 
-static void new_work_is_refused_under_an_overload_and_nothing_else_is(void **state)
+TEST(new_work_is_refused_under_an_overload_and_nothing_else_is)
 {
     char id[37], path[128], body[4096];
 
-    (void)state;
     ask("POST", "/v1/sagas", "{\"saga\":\"slow\"}");
     assert_int_equal(answer.status, 201);
     const char *at = strstr(answer.body, "\"id\":\"");
@@ -333,9 +317,8 @@ static void new_work_is_refused_under_an_overload_and_nothing_else_is(void **sta
 #define ONE "\"versions\":[" VERSION("1", "0") "]"
 #define THREE "\"versions\":[" VERSION("2", "3") "," VERSION("1", "0") "]"
 
-static void lists_are_paged(void **state)
+TEST(lists_are_paged)
 {
-    (void)state;
     ask("GET", "/v1/definitions?limit=2", NULL);
     assert_int_equal(answer.status, 200);
     assert_string_equal(answer.body,
@@ -346,18 +329,16 @@ static void lists_are_paged(void **state)
                         "{\"items\":[{\"kind\":\"saga\",\"name\":\"c\",\"version\":1," ONE "}],\"next_cursor\":null}");
 }
 
-static void head_is_answered_where_get_is(void **state)
+TEST(head_is_answered_where_get_is)
 {
-    (void)state;
     raw_ask(host.port, "HEAD", "/v1/definitions", "Connection: close\r\n", NULL, &answer);
     assert_int_equal(answer.status, 200);
 }
 
-static void an_abort_may_have_no_body(void **state)
+TEST(an_abort_may_have_no_body)
 {
     char id[37], path[80];
 
-    (void)state;
     start("{\"saga\":\"slow\"}", id);
     (void)snprintf(path, sizeof(path), "/v1/sagas/%s/abort", id);
     ask("POST", path, NULL);
@@ -367,11 +348,10 @@ static void an_abort_may_have_no_body(void **state)
 
 /* --- the log --- */
 
-static void the_log_is_paged_by_entries(void **state)
+TEST(the_log_is_paged_by_entries)
 {
     char id[37], path[80];
 
-    (void)state;
     start("{\"saga\":\"slow\"}", id);
     (void)snprintf(path, sizeof(path), "/v1/sagas/%s/log?limit=1", id);
     ask("GET", path, NULL);
@@ -381,11 +361,10 @@ static void the_log_is_paged_by_entries(void **state)
     assert_true(body_has("\"seq\":2") && !body_has("\"seq\":1,") && body_has("\"next_cursor\":null"));
 }
 
-static void following_streams_until_the_saga_has_ended(void **state)
+TEST(following_streams_until_the_saga_has_ended)
 {
     char id[37], request[200];
 
-    (void)state;
     start("{\"saga\":\"slow\"}", id);
     (void)snprintf(request, sizeof(request), "GET /v1/sagas/%s/log?follow=true HTTP/1.1\r\nHost: localhost\r\n\r\n",
                    id);
@@ -405,11 +384,10 @@ static void following_streams_until_the_saga_has_ended(void **state)
     assert_true(body_has("id: 3\nevent: saga.completed\n"));
 }
 
-static void following_goes_on_behind_the_last_event_id(void **state)
+TEST(following_goes_on_behind_the_last_event_id)
 {
     char id[37], path[80];
 
-    (void)state;
     start("{\"saga\":\"quick\"}", id);
     (void)usleep(50000);
     (void)snprintf(path, sizeof(path), "/v1/sagas/%s/log", id);
@@ -422,12 +400,11 @@ static void following_goes_on_behind_the_last_event_id(void **state)
     assert_int_equal(answer.status, 404);
 }
 
-static void a_follower_that_leaves_is_noticed(void **state)
+TEST(a_follower_that_leaves_is_noticed)
 {
     char id[37], request[200];
     int tries = 0;
 
-    (void)state;
     start("{\"saga\":\"slow\"}", id);
     (void)snprintf(request, sizeof(request), "GET /v1/sagas/%s/log?follow=true HTTP/1.1\r\nHost: localhost\r\n\r\n",
                    id);
@@ -445,7 +422,7 @@ static void a_follower_that_leaves_is_noticed(void **state)
 
 /* --- who may --- */
 
-static void web_pages_of_other_origins_are_refused_without_tokens(void **state)
+TEST(web_pages_of_other_origins_are_refused_without_tokens)
 {
     static const struct {
         const char *head;
@@ -480,7 +457,6 @@ static void web_pages_of_other_origins_are_refused_without_tokens(void **state)
         {"Host: localhost\r\nForwarded: for=10.1.2.3\r\n", 403},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(heads); i++) {
         raw_ask(host.port, "GET", "/v1/stats", heads[i].head, NULL, &answer);
         if (answer.status != heads[i].status) {
@@ -491,9 +467,8 @@ static void web_pages_of_other_origins_are_refused_without_tokens(void **state)
     assert_int_equal(answer.status, 403);
 }
 
-static void without_a_good_token_it_is_401(void **state)
+TEST(without_a_good_token_it_is_401)
 {
-    (void)state;
     raw_ask(with_tokens.port, "GET", "/v1/stats", "", NULL, &answer);
     assert_int_equal(answer.status, 401);
     assert_true(raw_head_has(&answer, "\r\nWWW-Authenticate: Bearer"));
@@ -505,11 +480,10 @@ static void without_a_good_token_it_is_401(void **state)
     assert_int_equal(answer.status, 200);
 }
 
-static void a_changed_tokens_file_is_read_again(void **state)
+TEST(a_changed_tokens_file_is_read_again)
 {
     int tries = 0;
 
-    (void)state;
     ask_as("late", "GET", "/v1/stats", NULL);
     assert_int_equal(answer.status, 401);
     write_tokens(true);
@@ -532,12 +506,11 @@ static int connect_as(const char *token, const char *method, const char *target,
     return fd;
 }
 
-static void a_revoked_token_ends_its_streams_and_its_waits(void **state)
+TEST(a_revoked_token_ends_its_streams_and_its_waits)
 {
     char id[37], target[80];
     int stream, wait;
 
-    (void)state;
     write_tokens(true);
     for (int tries = 0; tries < 50 && answer.status != 201; tries++) {
         ask_as("late", "POST", "/v1/sagas", "{\"saga\":\"slow\"}");
@@ -559,11 +532,10 @@ static void a_revoked_token_ends_its_streams_and_its_waits(void **state)
     (void)close(wait);
 }
 
-static void what_belongs_to_all_namespaces_is_for_the_admin_above_them(void **state)
+TEST(what_belongs_to_all_namespaces_is_for_the_admin_above_them)
 {
     static const char *const others[] = {"a-reader", "an-admin", "other-admin", "all-reader"};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(others); i++) {
         ask_as(others[i], "GET", "/metrics", NULL);
         assert_int_equal(answer.status, 200);
@@ -591,9 +563,8 @@ static void until_reader_gets(int status)
     assert_int_equal(answer.status, status);
 }
 
-static void a_tokens_file_that_is_gone_has_no_tokens(void **state)
+TEST(a_tokens_file_that_is_gone_has_no_tokens)
 {
-    (void)state;
     until_reader_gets(200);
     assert_int_equal(unlink(tokens_path), 0);
     until_reader_gets(401);
@@ -601,14 +572,13 @@ static void a_tokens_file_that_is_gone_has_no_tokens(void **state)
     until_reader_gets(200);
 }
 
-static void a_file_with_the_same_size_and_time_is_another_file(void **state)
+TEST(a_file_with_the_same_size_and_time_is_another_file)
 {
     static const struct test_token other = {"a-writer", "default", "reader", NULL};
     static const struct test_token reader = {"a-reader", "default", "reader", NULL};
     char path[sizeof(tokens_path) + 4];
     struct stat st;
 
-    (void)state;
     token_file_write(tokens_path, &reader, 1);
     until_reader_gets(200);
     ask_as("an-agent", "GET", "/v1/stats", NULL);
@@ -626,11 +596,10 @@ static void a_file_with_the_same_size_and_time_is_another_file(void **state)
     until_reader_gets(200);
 }
 
-static void a_tokens_file_that_others_may_write_is_not_read(void **state)
+TEST(a_tokens_file_that_others_may_write_is_not_read)
 {
     static const struct test_token other = {"a-writer", "default", "reader", NULL};
 
-    (void)state;
     token_file_write(tokens_path, &other, 1);
     assert_int_equal(chmod(tokens_path, 0620), 0);
     (void)usleep(4500000); /* longer than it takes to be looked at twice */
@@ -642,37 +611,4 @@ static void a_tokens_file_that_others_may_write_is_not_read(void **state)
     until_reader_gets(200);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_start_is_201_with_a_location),
-        cmocka_unit_test(the_same_business_id_is_the_same_saga),
-        cmocka_unit_test(an_idempotency_key_serves_as_business_id),
-        cmocka_unit_test(a_wait_holds_until_the_saga_has_ended),
-        cmocka_unit_test(a_wait_that_is_over_answers_with_the_saga_as_it_is),
-        cmocka_unit_test(many_wait_and_all_are_woken),
-        cmocka_unit_test(a_client_that_leaves_ends_its_wait),
-        cmocka_unit_test(wrong_requests_are_told_what_is_wrong),
-        cmocka_unit_test(a_wrong_method_is_told_the_right_ones),
-        cmocka_unit_test(deep_nesting_is_refused),
-        cmocka_unit_test(a_database_that_is_away_is_503_with_a_time_to_come_back),
-        cmocka_unit_test(new_work_is_refused_under_an_overload_and_nothing_else_is),
-        cmocka_unit_test(lists_are_paged),
-        cmocka_unit_test(head_is_answered_where_get_is),
-        cmocka_unit_test(an_abort_may_have_no_body),
-        cmocka_unit_test(the_log_is_paged_by_entries),
-        cmocka_unit_test(following_streams_until_the_saga_has_ended),
-        cmocka_unit_test(following_goes_on_behind_the_last_event_id),
-        cmocka_unit_test(a_follower_that_leaves_is_noticed),
-        cmocka_unit_test(web_pages_of_other_origins_are_refused_without_tokens),
-        cmocka_unit_test(without_a_good_token_it_is_401),
-        cmocka_unit_test(a_changed_tokens_file_is_read_again),
-        cmocka_unit_test(what_belongs_to_all_namespaces_is_for_the_admin_above_them),
-        cmocka_unit_test(a_revoked_token_ends_its_streams_and_its_waits),
-        cmocka_unit_test(a_tokens_file_that_is_gone_has_no_tokens),
-        cmocka_unit_test(a_file_with_the_same_size_and_time_is_another_file),
-        cmocka_unit_test(a_tokens_file_that_others_may_write_is_not_read),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_PROGRAM(setup, teardown)

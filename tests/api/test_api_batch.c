@@ -1,19 +1,15 @@
 /* Many starts as one request: each is answered as it would have been alone, over a fake engine and real sockets. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/json.h"
 #include "tests/api/api_host.h"
 #include "tests/api/raw_client.h"
 #include "tests/api/token_file.h"
+#include "tests/lib/test.h"
 
 #define BATCH "/v1/sagas/batch"
 
@@ -98,13 +94,12 @@ static const char *const wrong[] = {
     "]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]}",
 };
 
-static void what_is_wrong_with_one_is_told_as_to_a_single_start_and_harms_no_other(void **state)
+TEST(what_is_wrong_with_one_is_told_as_to_a_single_start_and_harms_no_other)
 {
     struct buffer body;
     struct json_walk walk;
     struct slice result;
 
-    (void)state;
     buffer_init(&body, 1 << 20);
     buffer_put_text(&body, " [ {\"saga\":\"quick\"}");
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
@@ -129,25 +124,23 @@ static void what_is_wrong_with_one_is_told_as_to_a_single_start_and_harms_no_oth
 }
 
 /* A thousand of them would have a long list each. */
-static void of_a_start_with_many_faults_a_batch_lists_the_first_five(void **state)
+TEST(of_a_start_with_many_faults_a_batch_lists_the_first_five)
 {
     static const char many[] = "{\"a\":1,\"b\":1,\"c\":1,\"d\":1,\"e\":1,\"f\":1,\"g\":1}";
 
-    (void)state;
     ask("/v1/sagas", many);
     assert_true(json_count(json_member(slice_of(answer.body), "errors")) > 5);
     ask(BATCH, "[{\"a\":1,\"b\":1,\"c\":1,\"d\":1,\"e\":1,\"f\":1,\"g\":1}]");
     assert_int_equal(json_count(json_at(results(1), SLICE("/0/body/errors"))), 5);
 }
 
-static void each_start_gets_a_saga_with_its_location_in_the_order_of_the_batch(void **state)
+TEST(each_start_gets_a_saga_with_its_location_in_the_order_of_the_batch)
 {
     struct json_walk walk;
     struct slice result;
     struct buffer body;
     size_t count = 0;
 
-    (void)state;
     buffer_init(&body, 1 << 20);
     for (size_t i = 0; i < 300; i++) {
         buffer_printf(&body, "%c{\"saga\":\"%s\",\"id\":\"order-%zu\",\"input\":%zu}", i ? ',' : '[',
@@ -168,7 +161,7 @@ static void each_start_gets_a_saga_with_its_location_in_the_order_of_the_batch(v
     }
 }
 
-static void the_same_id_is_the_same_saga_within_a_batch_and_across_batches(void **state)
+TEST(the_same_id_is_the_same_saga_within_a_batch_and_across_batches)
 {
     static const char body[] =
         "[{\"saga\":\"slow\",\"id\":\"b-1\",\"input\":{}},{\"saga\":\"slow\",\"id\":\"b-1\",\"input\":{}},"
@@ -176,7 +169,6 @@ static void the_same_id_is_the_same_saga_within_a_batch_and_across_batches(void 
     static const int64_t first[] = {201, 200, 422}, again[] = {200, 200, 422};
     struct slice id = SLICE_NONE;
 
-    (void)state;
     for (size_t round = 0; round < 2; round++) {
         ask(BATCH, body);
         struct slice items = results(3);
@@ -194,9 +186,8 @@ static void the_same_id_is_the_same_saga_within_a_batch_and_across_batches(void 
     assert_true(body_has(arena_text(&arena, id)));
 }
 
-static void open_sagas_are_opened_in_batches_too(void **state)
+TEST(open_sagas_are_opened_in_batches_too)
 {
-    (void)state;
     ask(BATCH, "[{\"open\":true,\"id\":\"o-1\"},{\"open\":true,\"id\":\"o-1\"},{\"saga\":\"quick\"}]");
     struct slice items = results(3);
 
@@ -206,12 +197,11 @@ static void open_sagas_are_opened_in_batches_too(void **state)
     assert_true(slice_is(text(items, "/0/body/saga"), "~open"));
 }
 
-static void an_idempotency_key_stands_for_each_place_of_the_batch(void **state)
+TEST(an_idempotency_key_stands_for_each_place_of_the_batch)
 {
     static const char body[] = "[{\"saga\":\"quick\"},{\"saga\":\"quick\",\"id\":\"own\"},{\"saga\":\"quick\"}]";
     char head[400];
 
-    (void)state;
     for (int round = 0; round < 2; round++) {
         raw_ask(host.port, "POST", BATCH, "Idempotency-Key: batch-7\r\n", body, &answer);
         struct slice items = results(3);
@@ -249,9 +239,8 @@ static const struct {
     {"text", "\"quick\"", 422, "expected an array"},
 };
 
-static void what_is_no_array_is_refused_as_a_whole(void **state)
+TEST(what_is_no_array_is_refused_as_a_whole)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(wholes); i++) {
         ask(BATCH, wholes[i].body);
         if (answer.status != wholes[i].status || !body_has(wholes[i].says)) {
@@ -263,11 +252,10 @@ static void what_is_no_array_is_refused_as_a_whole(void **state)
     assert_int_equal(answer.status, 400);
 }
 
-static void a_batch_takes_so_many_starts_and_so_many_bytes(void **state)
+TEST(a_batch_takes_so_many_starts_and_so_many_bytes)
 {
     struct buffer body;
 
-    (void)state;
     ask(BATCH, "[]");
     (void)results(0);
     buffer_init(&body, 4 << 20);
@@ -285,9 +273,8 @@ static void a_batch_takes_so_many_starts_and_so_many_bytes(void **state)
     buffer_fini(&body);
 }
 
-static void under_an_overload_each_start_is_told_when_to_come_again(void **state)
+TEST(under_an_overload_each_start_is_told_when_to_come_again)
 {
-    (void)state;
     api_host_tell(&host, SIGHUP);
     ask(BATCH, "[{\"saga\":\"quick\"},{\"saga\":7},{\"saga\":\"quick\"}]");
     struct slice items = results(3);
@@ -305,9 +292,8 @@ static void under_an_overload_each_start_is_told_when_to_come_again(void **state
     assert_int_equal(number(json_element(results(1), 0), "status"), 201);
 }
 
-static void without_a_database_each_start_is_503(void **state)
+TEST(without_a_database_each_start_is_503)
 {
-    (void)state;
     api_host_tell(&host, SIGUSR2);
     ask(BATCH, "[{\"saga\":\"quick\"},{\"saga\":\"quick\"}]");
     struct slice items = results(2);
@@ -321,12 +307,11 @@ static void without_a_database_each_start_is_503(void **state)
 
 /* --- clients --- */
 
-static void a_client_that_leaves_harms_nothing(void **state)
+TEST(a_client_that_leaves_harms_nothing)
 {
     static const char head[] = "POST " BATCH " HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n%s";
     struct buffer body, request;
 
-    (void)state;
     buffer_init(&body, 1 << 20);
     buffer_init(&request, 1 << 20);
     for (size_t i = 0; i < 1000; i++) {
@@ -354,7 +339,7 @@ static void a_client_that_leaves_harms_nothing(void **state)
     buffer_fini(&body);
 }
 
-static void a_batch_is_of_the_namespace_of_its_token(void **state)
+TEST(a_batch_is_of_the_namespace_of_its_token)
 {
     static const struct test_token tokens[] = {{"an-agent", "default", "agent", NULL},
                                                {"other-agent", "other", "agent", NULL},
@@ -372,7 +357,6 @@ static void a_batch_is_of_the_namespace_of_its_token(void **state)
     char path[] = "/tmp/sagad-test-batch-XXXXXX", head[128];
     int fd = mkstemp(path);
 
-    (void)state;
     assert_true(fd >= 0);
     (void)close(fd);
     token_file_write(path, tokens, COUNT_OF(tokens));
@@ -390,22 +374,4 @@ static void a_batch_is_of_the_namespace_of_its_token(void **state)
     (void)unlink(path);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_wrong_with_one_is_told_as_to_a_single_start_and_harms_no_other),
-        cmocka_unit_test(of_a_start_with_many_faults_a_batch_lists_the_first_five),
-        cmocka_unit_test(each_start_gets_a_saga_with_its_location_in_the_order_of_the_batch),
-        cmocka_unit_test(the_same_id_is_the_same_saga_within_a_batch_and_across_batches),
-        cmocka_unit_test(open_sagas_are_opened_in_batches_too),
-        cmocka_unit_test(an_idempotency_key_stands_for_each_place_of_the_batch),
-        cmocka_unit_test(what_is_no_array_is_refused_as_a_whole),
-        cmocka_unit_test(a_batch_takes_so_many_starts_and_so_many_bytes),
-        cmocka_unit_test(under_an_overload_each_start_is_told_when_to_come_again),
-        cmocka_unit_test(without_a_database_each_start_is_503),
-        cmocka_unit_test(a_client_that_leaves_harms_nothing),
-        cmocka_unit_test(a_batch_is_of_the_namespace_of_its_token),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_PROGRAM(setup, teardown)

@@ -1,19 +1,15 @@
 /* Calls of agents, open sagas and bypasses over HTTP: bodies, status, headers, waiting. Over a fake engine. */
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "tests/api/api_host.h"
 #include "tests/api/raw_client.h"
+#include "tests/lib/test.h"
 
 #define X64 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
 #define X128 X64 X64
@@ -84,9 +80,8 @@ static void settle(void)
 
 /* --- answers --- */
 
-static void a_call_that_completes_is_200_with_the_record(void **state)
+TEST(a_call_that_completes_is_200_with_the_record)
 {
-    (void)state;
     ask("POST", "/v1/operations",
         "{\"run\":\"a\",\"tool\":\"t.one\",\"args\":{\"n\":1.50,\"m\": [ 9007199254740993 ]}}");
     assert_int_equal(answer.status, 200);
@@ -97,13 +92,12 @@ static void a_call_that_completes_is_200_with_the_record(void **state)
     assert_false(raw_head_has(&answer, "\r\nLocation:"));
 }
 
-static void a_duplicate_gets_the_same_content_marked_in_the_headers(void **state)
+TEST(a_duplicate_gets_the_same_content_marked_in_the_headers)
 {
     static const char body[] =
         "{\"run\":\"b\",\"tool\":\"t.one\",\"step\":\"pay:1\",\"scope\":\"order 7\",\"args\":{\"n\":1.0}}";
     char key[37];
 
-    (void)state;
     ask("POST", "/v1/operations", body);
     take_uuid("{\"key\":\"", key);
     ask("POST", "/v1/operations", body);
@@ -116,11 +110,10 @@ static void a_duplicate_gets_the_same_content_marked_in_the_headers(void **state
     assert_false(body_has(key)); /* another scope is another operation */
 }
 
-static void a_wait_that_is_over_is_202_with_the_place_of_the_operation(void **state)
+TEST(a_wait_that_is_over_is_202_with_the_place_of_the_operation)
 {
     char key[37], location[80];
 
-    (void)state;
     ask("POST", "/v1/operations?wait=50ms", "{\"run\":\"c\",\"tool\":\"t.slow\"}");
     assert_int_equal(answer.status, 202);
     take_uuid("{\"key\":\"", key);
@@ -142,12 +135,11 @@ static void a_wait_that_is_over_is_202_with_the_place_of_the_operation(void **st
     assert_true(raw_head_has(&answer, "\r\nIdempotent-Replayed: true\r\n"));
 }
 
-static void all_who_wait_for_one_operation_are_told_when_it_is_settled(void **state)
+TEST(all_who_wait_for_one_operation_are_told_when_it_is_settled)
 {
     int fds[64], tries = 0;
     size_t replayed = 0;
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(fds); i++) { /* without ?wait=: 30 s */
         fds[i] = begin(host.port, "/v1/operations", "{\"run\":\"d\",\"tool\":\"t.slow\",\"args\":{\"n\":1}}");
     }
@@ -168,11 +160,10 @@ static void all_who_wait_for_one_operation_are_told_when_it_is_settled(void **st
     assert_int_equal(replayed, COUNT_OF(fds) - 1);
 }
 
-static void a_caller_that_leaves_ends_its_wait_and_not_the_operation(void **state)
+TEST(a_caller_that_leaves_ends_its_wait_and_not_the_operation)
 {
     int fd = begin(host.port, "/v1/operations?wait=5m", "{\"run\":\"e\",\"tool\":\"t.slow\"}"), tries = 0;
 
-    (void)state;
     (void)usleep(100000);
     (void)close(fd);
     do {
@@ -187,9 +178,8 @@ static void a_caller_that_leaves_ends_its_wait_and_not_the_operation(void **stat
     assert_int_equal(answer.status, 200);
 }
 
-static void other_arguments_are_told_where_they_differ_and_not_how(void **state)
+TEST(other_arguments_are_told_where_they_differ_and_not_how)
 {
-    (void)state;
     ask("POST", "/v1/operations", "{\"run\":\"f\",\"tool\":\"t.one\",\"args\":{\"amount\":1}}");
     ask("POST", "/v1/operations", "{\"run\":\"f\",\"tool\":\"t.one\",\"args\":{\"amount\":7654321}}");
     assert_int_equal(answer.status, 422);
@@ -198,18 +188,16 @@ static void other_arguments_are_told_where_they_differ_and_not_how(void **state)
     assert_false(body_has("7654321"));
 }
 
-static void arguments_that_break_the_schema_are_named_place_by_place(void **state)
+TEST(arguments_that_break_the_schema_are_named_place_by_place)
 {
-    (void)state;
     ask("POST", "/v1/operations", "{\"run\":\"g\",\"tool\":\"t.one\",\"args\":[]}");
     assert_int_equal(answer.status, 422);
     assert_true(body_has("urn:sagad:problem:invalid") && body_has("\"pointer\":\"/args\""));
 }
 
 /* The fake's tool "as.NAME" is refused with the error of that name: each is a problem of the right shape. */
-static void every_refusal_is_a_problem_with_the_record(void **state)
+TEST(every_refusal_is_a_problem_with_the_record)
 {
-    (void)state;
     for (int code = ERR_OK + 1; code < ERR_COUNT; code++) {
         char body[200], text[120];
         int status = err_http_status((enum err_code)code);
@@ -228,11 +216,10 @@ static void every_refusal_is_a_problem_with_the_record(void **state)
     }
 }
 
-static void a_header_recognises_the_emission_and_is_bounded(void **state)
+TEST(a_header_recognises_the_emission_and_is_bounded)
 {
     static const char body[] = "{\"run\":\"i\",\"tool\":\"t.one\"}";
 
-    (void)state;
     raw_ask(host.port, "POST", "/v1/operations", "Idempotency-Key: e-1\r\n", body, &answer);
     assert_int_equal(answer.status, 200);
     raw_ask(host.port, "POST", "/v1/operations", "Idempotency-Key: " X256 "\r\n", body, &answer);
@@ -341,9 +328,8 @@ static const struct {
     {"reading where calls are made", "GET", "/v1/sagas/" SOME "/calls", NULL, 405, "method-not-allowed"},
 };
 
-static void wrong_requests_are_told_what_is_wrong(void **state)
+TEST(wrong_requests_are_told_what_is_wrong)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(wrongs); i++) {
         ask(wrongs[i].method, wrongs[i].target, wrongs[i].body);
         if (answer.status != wrongs[i].status || !body_has(wrongs[i].says)) {
@@ -353,9 +339,8 @@ static void wrong_requests_are_told_what_is_wrong(void **state)
     }
 }
 
-static void the_longest_names_are_taken(void **state)
+TEST(the_longest_names_are_taken)
 {
-    (void)state;
     ask("POST", "/v1/operations",
         "{\"run\":\"" X256 "\",\"tool\":\"t.one\",\"step\":\"" X128 "\",\"scope\":\"" X256 "\",\"turn\":\"" X128 "\"}");
     assert_int_equal(answer.status, 200);
@@ -366,14 +351,13 @@ static void the_longest_names_are_taken(void **state)
 
 /* --- open sagas --- */
 
-static void an_open_saga_is_201_and_the_same_id_is_200(void **state)
+TEST(an_open_saga_is_201_and_the_same_id_is_200)
 {
     static const char body[] =
         "{\"open\":true,\"id\":\"trip-1\",\"tags\":{\"a\":\"b\"},\"deadline\":\"15m\",\"on_timeout\":\"escalate\","
         "\"budget\":{\"calls\":10,\"emissions\":30,\"micros\":5000000},\"loop\":{\"repeats\":2,\"max_cycle\":8}}";
     char id[37];
 
-    (void)state;
     ask("POST", "/v1/sagas", body);
     assert_int_equal(answer.status, 201);
     assert_true(raw_head_has(&answer, "\r\nLocation: /v1/sagas/0"));
@@ -388,9 +372,8 @@ static void an_open_saga_is_201_and_the_same_id_is_200(void **state)
     assert_true(body_has("other-input"));
 }
 
-static void an_idempotency_key_serves_as_its_id(void **state)
+TEST(an_idempotency_key_serves_as_its_id)
 {
-    (void)state;
     raw_ask(host.port, "POST", "/v1/sagas", "Idempotency-Key: k-9\r\n", "{\"open\":true}", &answer);
     assert_int_equal(answer.status, 201);
     assert_true(body_has("\"business_id\":\"k-9\""));
@@ -398,11 +381,10 @@ static void an_idempotency_key_serves_as_its_id(void **state)
     assert_int_equal(answer.status, 200);
 }
 
-static void an_open_saga_takes_calls_until_it_is_completed(void **state)
+TEST(an_open_saga_takes_calls_until_it_is_completed)
 {
     char id[37], calls[80], complete[80];
 
-    (void)state;
     open_saga(id);
     (void)snprintf(calls, sizeof(calls), "/v1/sagas/%s/calls", id);
     (void)snprintf(complete, sizeof(complete), "/v1/sagas/%s/complete", id);
@@ -420,11 +402,10 @@ static void an_open_saga_takes_calls_until_it_is_completed(void **state)
     assert_true(raw_head_has(&answer, "\r\nIdempotent-Replayed: true\r\n"));
 }
 
-static void completing_waits_and_is_then_409_unsettled(void **state)
+TEST(completing_waits_and_is_then_409_unsettled)
 {
     char id[37], path[80];
 
-    (void)state;
     open_saga(id);
     (void)snprintf(path, sizeof(path), "/v1/sagas/%s/calls?wait=0s", id);
     ask("POST", path, "{\"tool\":\"t.slow\"}");
@@ -440,11 +421,10 @@ static void completing_waits_and_is_then_409_unsettled(void **state)
     assert_int_equal(answer.status, 200);
 }
 
-static void an_open_saga_can_be_aborted(void **state)
+TEST(an_open_saga_can_be_aborted)
 {
     char id[37], path[80];
 
-    (void)state;
     open_saga(id);
     (void)snprintf(path, sizeof(path), "/v1/sagas/%s/abort", id);
     ask("POST", path, "{\"note\":\"changed my mind\"}");
@@ -452,11 +432,10 @@ static void an_open_saga_can_be_aborted(void **state)
     assert_true(body_has("\"status\":\"compensating\""));
 }
 
-static void a_defined_saga_takes_no_calls(void **state)
+TEST(a_defined_saga_takes_no_calls)
 {
     char id[37], path[80];
 
-    (void)state;
     ask("POST", "/v1/sagas", "{\"saga\":\"slow\"}");
     take_uuid("{\"id\":\"", id);
     (void)snprintf(path, sizeof(path), "/v1/sagas/%s/calls", id);
@@ -467,11 +446,10 @@ static void a_defined_saga_takes_no_calls(void **state)
     assert_int_equal(answer.status, 409);
 }
 
-static void a_paused_saga_is_resumed_once(void **state)
+TEST(a_paused_saga_is_resumed_once)
 {
     char id[37], path[80];
 
-    (void)state;
     open_saga(id);
     (void)snprintf(path, sizeof(path), "/v1/sagas/%s/calls", id);
     ask("POST", path, "{\"tool\":\"as.paused\"}");
@@ -486,11 +464,10 @@ static void a_paused_saga_is_resumed_once(void **state)
 
 /* --- bypass --- */
 
-static void one_more_execution_is_signed_off_with_a_reason(void **state)
+TEST(one_more_execution_is_signed_off_with_a_reason)
 {
     char key[37], path[80];
 
-    (void)state;
     ask("POST", "/v1/operations", "{\"run\":\"bypass\",\"tool\":\"t.one\"}");
     take_uuid("{\"key\":\"", key);
     (void)snprintf(path, sizeof(path), "/v1/operations/%s/bypass", key);
@@ -505,11 +482,10 @@ static void one_more_execution_is_signed_off_with_a_reason(void **state)
 
 /* --- bounds --- */
 
-static void only_so_many_may_wait_and_others_are_still_answered(void **state)
+TEST(only_so_many_may_wait_and_others_are_still_answered)
 {
     int fds[2], tries = 0;
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(fds); i++) {
         fds[i] = begin(narrow.port, "/v1/operations", "{\"run\":\"n\",\"tool\":\"t.slow\"}");
     }
@@ -536,12 +512,11 @@ static void only_so_many_may_wait_and_others_are_still_answered(void **state)
     (void)close(fds[1]);
 }
 
-static void those_who_wait_are_told_when_the_engine_stops(void **state)
+TEST(those_who_wait_are_told_when_the_engine_stops)
 {
     struct api_host own = api_host_start(&(struct api_options){0});
     int fd = begin(own.port, "/v1/operations?wait=5m", "{\"run\":\"s\",\"tool\":\"t.slow\"}"), status = 0;
 
-    (void)state;
     (void)usleep(200000);
     assert_int_equal(kill(own.pid, SIGTERM), 0);
     raw_read(fd, 5000, &answer);
@@ -555,41 +530,12 @@ static void those_who_wait_are_told_when_the_engine_stops(void **state)
     assert_int_equal(status, 0);
 }
 
-static void metrics_end_with_those_of_the_tools(void **state)
+TEST(metrics_end_with_those_of_the_tools)
 {
-    (void)state;
     ask("GET", "/metrics", NULL);
     assert_int_equal(answer.status, 200);
     assert_true(body_has("sagad_http_connections ") &&
                 body_has("sagad_tool_operations_total{namespace=\"default\",tool=\"t.one\"}"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_call_that_completes_is_200_with_the_record),
-        cmocka_unit_test(a_duplicate_gets_the_same_content_marked_in_the_headers),
-        cmocka_unit_test(a_wait_that_is_over_is_202_with_the_place_of_the_operation),
-        cmocka_unit_test(all_who_wait_for_one_operation_are_told_when_it_is_settled),
-        cmocka_unit_test(a_caller_that_leaves_ends_its_wait_and_not_the_operation),
-        cmocka_unit_test(other_arguments_are_told_where_they_differ_and_not_how),
-        cmocka_unit_test(arguments_that_break_the_schema_are_named_place_by_place),
-        cmocka_unit_test(every_refusal_is_a_problem_with_the_record),
-        cmocka_unit_test(a_header_recognises_the_emission_and_is_bounded),
-        cmocka_unit_test(wrong_requests_are_told_what_is_wrong),
-        cmocka_unit_test(the_longest_names_are_taken),
-        cmocka_unit_test(an_open_saga_is_201_and_the_same_id_is_200),
-        cmocka_unit_test(an_idempotency_key_serves_as_its_id),
-        cmocka_unit_test(an_open_saga_takes_calls_until_it_is_completed),
-        cmocka_unit_test(completing_waits_and_is_then_409_unsettled),
-        cmocka_unit_test(an_open_saga_can_be_aborted),
-        cmocka_unit_test(a_defined_saga_takes_no_calls),
-        cmocka_unit_test(a_paused_saga_is_resumed_once),
-        cmocka_unit_test(one_more_execution_is_signed_off_with_a_reason),
-        cmocka_unit_test(only_so_many_may_wait_and_others_are_still_answered),
-        cmocka_unit_test(those_who_wait_are_told_when_the_engine_stops),
-        cmocka_unit_test(metrics_end_with_those_of_the_tools),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_PROGRAM(setup, teardown)

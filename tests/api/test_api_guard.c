@@ -1,9 +1,6 @@
 /* Requests that two readers could understand differently are refused; clients that dawdle are sent away. Over real
  * sockets. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -11,10 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "tests/api/api_host.h"
 #include "tests/api/raw_client.h"
+#include "tests/lib/test.h"
 
 #define BIG "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 #define BIG_512 BIG BIG BIG BIG BIG BIG BIG BIG
@@ -130,11 +126,10 @@ static int teardown(void **state)
     return a || b;
 }
 
-static void ambiguous_requests_are_refused(void **state)
+TEST(ambiguous_requests_are_refused)
 {
     static struct raw_answer answer;
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         int fd = raw_connect(host.port);
 
@@ -151,14 +146,13 @@ static void ambiguous_requests_are_refused(void **state)
     }
 }
 
-static void a_nul_in_the_head_is_refused(void **state)
+TEST(a_nul_in_the_head_is_refused)
 {
     static const struct slice heads[] = {SLICE("GET\0T /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"),
                                          SLICE("GET /livez HTTP/1.1\0x\r\nHost: localhost\r\n\r\n"),
                                          SLICE("GET /livez HTTP/1.1\r\nHost: localhost\r\nX: a\0b\r\nY: c\r\n\r\n")};
     static struct raw_answer answer;
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(heads); i++) {
         int fd = raw_connect(host.port);
 
@@ -171,14 +165,13 @@ static void a_nul_in_the_head_is_refused(void **state)
 }
 
 /* The library has no answer to them: their client would wait for nothing. */
-static void far_too_many_parameters_are_refused_at_once(void **state)
+TEST(far_too_many_parameters_are_refused_at_once)
 {
     static const size_t counts[] = {300, 3000, 9000};
     static const char head[] = "GET /livez?", tail[] = " HTTP/1.1\r\nHost: localhost\r\n\r\n";
     static char request[10000];
     static struct raw_answer answer;
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(counts); i++) {
         int fd = raw_connect(patient.port);
 
@@ -215,7 +208,7 @@ static void read_to_the_end(int fd, char *to, size_t capacity)
  * libmicrohttpd 0.9.75 answers these by itself, and writes the head of its answer twice. A client reads the second one
  * as a body. What counts is that the library takes neither this request nor the one behind it.
  */
-static void lengths_that_the_library_refuses_let_nothing_through(void **state)
+TEST(lengths_that_the_library_refuses_let_nothing_through)
 {
     static const char *const lengths[] = {"16, 16", "+16", "0x10", "-16", "16 16", "1e1", "18446744073709551632"};
     static const char format[] = "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nContent-Length: %s\r\n\r\n"
@@ -225,7 +218,6 @@ static void lengths_that_the_library_refuses_let_nothing_through(void **state)
     static char answer[16384];
     char request[1024];
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(lengths); i++) {
         int fd = raw_connect(patient.port);
         int len = snprintf(request, sizeof(request), format, lengths[i]);
@@ -240,14 +232,13 @@ static void lengths_that_the_library_refuses_let_nothing_through(void **state)
     }
 }
 
-static void too_much_body_in_chunks_is_refused(void **state)
+TEST(too_much_body_in_chunks_is_refused)
 {
     static struct raw_answer answer;
     static const char head[] = "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
     static char chunk[65536 + 16];
     int fd = raw_connect(patient.port);
 
-    (void)state;
     raw_send(fd, head, sizeof(head) - 1);
     memcpy(chunk, "10000\r\n", 7);
     memset(chunk + 7, ' ', 65536);
@@ -272,7 +263,7 @@ static int64_t processor_ms(pid_t pid)
 }
 
 /* The library has a full buffer then, can neither go on nor say so, and wants to be run again at once. */
-static void a_line_of_a_chunk_without_an_end_costs_next_to_nothing(void **state)
+TEST(a_line_of_a_chunk_without_an_end_costs_next_to_nothing)
 {
     static const char head[] = "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
     static const struct {
@@ -286,7 +277,6 @@ static void a_line_of_a_chunk_without_an_end_costs_next_to_nothing(void **state)
     static char filler[200000];
     static struct raw_answer answer;
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(lines); i++) {
         int64_t before_ms = processor_ms(patient.pid);
         int fd = raw_connect(patient.port);
@@ -306,14 +296,13 @@ static void a_line_of_a_chunk_without_an_end_costs_next_to_nothing(void **state)
 }
 
 /* Nobody waits for the end of a body that comes in chunks, of a client that may not send it. */
-static void whoever_may_not_is_told_so_before_the_end_of_a_body_in_chunks(void **state)
+TEST(whoever_may_not_is_told_so_before_the_end_of_a_body_in_chunks)
 {
     static const char head[] =
         "POST /v1/sagas HTTP/1.1\r\nHost: evil.example\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n";
     static struct raw_answer answer;
     int fd = raw_connect(patient.port);
 
-    (void)state;
     raw_send(fd, head, sizeof(head) - 1);
     raw_read(fd, 3000, &answer);
     assert_int_equal(answer.status, 403);
@@ -322,12 +311,11 @@ static void whoever_may_not_is_told_so_before_the_end_of_a_body_in_chunks(void *
 }
 
 /* The answer must not be overtaken by a reset: a client that is still sending reads it afterwards. */
-static void an_early_answer_waits_for_the_body(void **state)
+TEST(an_early_answer_waits_for_the_body)
 {
     static struct raw_answer answer;
     static char body[1200000];
 
-    (void)state;
     memset(body, ' ', sizeof(body) - 1);
     raw_ask(patient.port, "POST", "/v1/sagas", "", body, &answer);
     assert_int_equal(answer.status, 413);
@@ -340,14 +328,13 @@ static void an_early_answer_waits_for_the_body(void **state)
     assert_false(answer.closed);
 }
 
-static void pipelined_requests_are_answered_in_order(void **state)
+TEST(pipelined_requests_are_answered_in_order)
 {
     static struct raw_answer answer;
     static const char two[] = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\nGET /nothing HTTP/1.1\r\nHost: "
                               "localhost\r\nConnection: close\r\n\r\n";
     int fd = raw_connect(host.port);
 
-    (void)state;
     raw_send(fd, two, sizeof(two) - 1);
     raw_read(fd, 2000, &answer);
     assert_int_equal(answer.status, 200);
@@ -368,44 +355,40 @@ static bool closed_within(int fd, const char *drip, int times, useconds_t pause_
     return false;
 }
 
-static void a_head_that_drips_is_cut_off(void **state)
+TEST(a_head_that_drips_is_cut_off)
 {
     int fd = raw_connect(host.port);
 
-    (void)state;
     raw_send(fd, "GET /livez HTTP/1.1\r\nX: ", 24);
     assert_true(closed_within(fd, "a", 40, 100000));
     (void)close(fd);
 }
 
-static void a_body_that_drips_is_cut_off(void **state)
+TEST(a_body_that_drips_is_cut_off)
 {
     static const char head[] = "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n";
     int fd = raw_connect(host.port);
 
-    (void)state;
     raw_send(fd, head, sizeof(head) - 1);
     assert_true(closed_within(fd, " ", 40, 100000));
     (void)close(fd);
 }
 
-static void a_connection_that_says_nothing_is_closed(void **state)
+TEST(a_connection_that_says_nothing_is_closed)
 {
     int fd = raw_connect(host.port);
 
-    (void)state;
     assert_true(closed_within(fd, "", 50, 100000));
     (void)close(fd);
 }
 
-static void a_client_that_connects_and_says_nothing_has_the_time_of_a_head(void **state)
+TEST(a_client_that_connects_and_says_nothing_has_the_time_of_a_head)
 {
     struct api_host strict = api_host_start(&(struct api_options){.header_ms = 1000, .idle_ms = 60000});
     static const char livez[] = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n";
     static struct raw_answer answer;
     int silent = raw_connect(strict.port), known = raw_connect(strict.port);
 
-    (void)state;
     raw_send(known, livez, sizeof(livez) - 1);
     raw_read(known, 5000, &answer);
     assert_int_equal(answer.status, 200);
@@ -418,14 +401,13 @@ static void a_client_that_connects_and_says_nothing_has_the_time_of_a_head(void 
     assert_int_equal(api_host_stop(&strict), 0);
 }
 
-static void one_address_has_as_many_connections_as_it_may(void **state)
+TEST(one_address_has_as_many_connections_as_it_may)
 {
     struct api_host few = api_host_start(&(struct api_options){.connections_per_ip_max = 3});
     static const char livez[] = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n";
     static struct raw_answer answer;
     int fds[4];
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(fds); i++) {
         fds[i] = raw_connect(few.port);
         raw_send(fds[i], livez, sizeof(livez) - 1);
@@ -438,7 +420,7 @@ static void one_address_has_as_many_connections_as_it_may(void **state)
     assert_int_equal(api_host_stop(&few), 0);
 }
 
-static void whoever_comes_beyond_the_limit_of_connections_is_told_to_come_again(void **state)
+TEST(whoever_comes_beyond_the_limit_of_connections_is_told_to_come_again)
 {
     enum { CONNECTIONS = 4 };
     static const char livez[] = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -448,7 +430,6 @@ static void whoever_comes_beyond_the_limit_of_connections_is_told_to_come_again(
     static struct raw_answer answer;
     int fds[CONNECTIONS], silent, fd, tries = 0;
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(fds); i++) {
         fds[i] = raw_connect(few.port);
         raw_send(fds[i], livez, sizeof(livez) - 1);
@@ -484,25 +465,4 @@ static void whoever_comes_beyond_the_limit_of_connections_is_told_to_come_again(
     assert_int_equal(api_host_stop(&few), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ambiguous_requests_are_refused),
-        cmocka_unit_test(a_nul_in_the_head_is_refused),
-        cmocka_unit_test(far_too_many_parameters_are_refused_at_once),
-        cmocka_unit_test(lengths_that_the_library_refuses_let_nothing_through),
-        cmocka_unit_test(too_much_body_in_chunks_is_refused),
-        cmocka_unit_test(a_line_of_a_chunk_without_an_end_costs_next_to_nothing),
-        cmocka_unit_test(whoever_may_not_is_told_so_before_the_end_of_a_body_in_chunks),
-        cmocka_unit_test(an_early_answer_waits_for_the_body),
-        cmocka_unit_test(pipelined_requests_are_answered_in_order),
-        cmocka_unit_test(a_head_that_drips_is_cut_off),
-        cmocka_unit_test(a_body_that_drips_is_cut_off),
-        cmocka_unit_test(a_connection_that_says_nothing_is_closed),
-        cmocka_unit_test(a_client_that_connects_and_says_nothing_has_the_time_of_a_head),
-        cmocka_unit_test(one_address_has_as_many_connections_as_it_may),
-        cmocka_unit_test(whoever_comes_beyond_the_limit_of_connections_is_told_to_come_again),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_PROGRAM(setup, teardown)

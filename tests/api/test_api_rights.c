@@ -2,20 +2,16 @@
  * Who may do what: every route of the table with every role, and with a token of another namespace. A new route fails
  * here until it stands in the list below.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "api/routes.h"
 #include "tests/api/api_host.h"
 #include "tests/api/raw_client.h"
 #include "tests/api/token_file.h"
+#include "tests/lib/test.h"
 
 #define NAMED "/v1/sagas/by-business-id/{name}/{business_id}"
 
@@ -191,18 +187,16 @@ static void fill(const char *pattern, char *out, size_t size)
                    second ? (int)(second - rest) : (int)strlen(rest), rest, second ? "paid" : "");
 }
 
-static void the_table_says_for_every_route_who_may(void **state)
+TEST(the_table_says_for_every_route_who_may)
 {
-    (void)state;
     for (size_t i = 0; i < route_count; i++) {
         assert_int_equal(route_least(&routes[i]), rights[right_of(&routes[i])].least);
     }
     assert_int_equal(route_count, COUNT_OF(rights));
 }
 
-static void each_role_may_what_the_table_says_and_no_more(void **state)
+TEST(each_role_may_what_the_table_says_and_no_more)
 {
-    (void)state;
     for (size_t i = 0; i < route_count; i++) {
         size_t right = right_of(&routes[i]);
 
@@ -223,9 +217,8 @@ static void each_role_may_what_the_table_says_and_no_more(void **state)
     }
 }
 
-static void without_a_token_only_what_needs_none_is_answered(void **state)
+TEST(without_a_token_only_what_needs_none_is_answered)
 {
-    (void)state;
     for (size_t i = 0; i < route_count; i++) {
         char path[128];
 
@@ -235,9 +228,8 @@ static void without_a_token_only_what_needs_none_is_answered(void **state)
     }
 }
 
-static void what_belongs_to_another_namespace_is_404_everywhere(void **state)
+TEST(what_belongs_to_another_namespace_is_404_everywhere)
 {
-    (void)state;
     for (size_t i = 0; i < route_count; i++) {
         size_t right = right_of(&routes[i]);
         char path[128];
@@ -259,12 +251,11 @@ static void what_belongs_to_another_namespace_is_404_everywhere(void **state)
     }
 }
 
-static void lists_show_only_what_belongs_to_the_namespace(void **state)
+TEST(lists_show_only_what_belongs_to_the_namespace)
 {
     static const char *const lists[] = {"/v1/sagas", "/v1/operations", "/v1/escalations"};
     char path[128];
 
-    (void)state;
     fill("/", path, sizeof(path));
     for (size_t i = 0; i < COUNT_OF(lists); i++) {
         ask_as("an-agent", "GET", lists[i], NULL);
@@ -276,12 +267,11 @@ static void lists_show_only_what_belongs_to_the_namespace(void **state)
 }
 
 /* The same names in two namespaces are two operations: neither is told of the other. */
-static void the_same_call_in_another_namespace_is_another_operation(void **state)
+TEST(the_same_call_in_another_namespace_is_another_operation)
 {
     static const char body[] = "{\"run\":\"shared\",\"tool\":\"t.one\",\"args\":{\"n\":1}}";
     char first[37], second[37];
 
-    (void)state;
     ask_as("an-agent", "POST", "/v1/operations", body);
     take_uuid("{\"key\":\"", first);
     ask_as("other-agent", "POST", "/v1/operations", body);
@@ -291,16 +281,4 @@ static void the_same_call_in_another_namespace_is_another_operation(void **state
     assert_string_not_equal(first, second);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_table_says_for_every_route_who_may),
-        cmocka_unit_test(each_role_may_what_the_table_says_and_no_more),
-        cmocka_unit_test(without_a_token_only_what_needs_none_is_answered),
-        cmocka_unit_test(lists_show_only_what_belongs_to_the_namespace),
-        cmocka_unit_test(the_same_call_in_another_namespace_is_another_operation),
-        cmocka_unit_test(what_belongs_to_another_namespace_is_404_everywhere),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_PROGRAM(setup, teardown)

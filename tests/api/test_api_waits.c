@@ -1,17 +1,13 @@
 /* Signals, approvals and pauses over HTTP: bodies, status, headers, rights. Over a fake engine. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "tests/api/api_host.h"
 #include "tests/api/raw_client.h"
 #include "tests/api/token_file.h"
+#include "tests/lib/test.h"
 
 #define HASH "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
 #define NOBODY "019b3c52-0000-7000-8000-00000000ffff"
@@ -71,11 +67,10 @@ static const char *path_of_new(const char *rest)
     return path;
 }
 
-static void a_signal_is_created_once_under_its_key(void **state)
+TEST(a_signal_is_created_once_under_its_key)
 {
     const char *path = path_of_new("/signals/paid");
 
-    (void)state;
     ask("POST", path, "Idempotency-Key: bank-1\r\n", "{\"amount\": 1.50}");
     assert_int_equal(answer.status, 201);
     assert_true(body_has("\"created\":true"));
@@ -87,23 +82,21 @@ static void a_signal_is_created_once_under_its_key(void **state)
     assert_true(body_has("urn:sagad:problem:other-input"));
 }
 
-static void each_signal_without_a_key_is_one_more(void **state)
+TEST(each_signal_without_a_key_is_one_more)
 {
     const char *path = path_of_new("/signals/paid");
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         ask("POST", path, "", "1");
         assert_int_equal(answer.status, 201);
     }
 }
 
-static void no_body_is_the_payload_null_and_any_json_will_do(void **state)
+TEST(no_body_is_the_payload_null_and_any_json_will_do)
 {
     static const char *const payloads[] = {"null", "7", "\"text\"", "[1,2]", "{\"a\":{}}", "false"};
     const char *path = path_of_new("/signals/paid");
 
-    (void)state;
     ask("POST", path, "Idempotency-Key: empty\r\n", "");
     assert_int_equal(answer.status, 201);
     ask("POST", path, "Idempotency-Key: empty\r\n", " null ");
@@ -118,11 +111,10 @@ static void no_body_is_the_payload_null_and_any_json_will_do(void **state)
     assert_int_equal(answer.status, 400);
 }
 
-static void a_signal_that_cannot_be_says_why(void **state)
+TEST(a_signal_that_cannot_be_says_why)
 {
     const char *path = path_of_new("/signals/payed");
 
-    (void)state;
     ask("POST", path, "", "1");
     assert_int_equal(answer.status, 422);
     assert_true(body_has("one waits for paid"));
@@ -139,11 +131,10 @@ static void a_signal_that_cannot_be_says_why(void **state)
     assert_int_equal(answer.status, 400);
 }
 
-static void a_pause_and_a_resumption_need_a_note(void **state)
+TEST(a_pause_and_a_resumption_need_a_note)
 {
     char pause[160], resume[160];
 
-    (void)state;
     (void)snprintf(pause, sizeof(pause), "%s", path_of_new("/pause"));
     (void)snprintf(resume, sizeof(resume), "%.*s/resume", (int)(strlen(pause) - strlen("/pause")), pause);
     ask("POST", resume, "", "{\"note\":\"x\"}");
@@ -166,9 +157,8 @@ static void a_pause_and_a_resumption_need_a_note(void **state)
     assert_true(body_has("\"status\":\"running\""));
 }
 
-static void approvals_are_listed_and_shown(void **state)
+TEST(approvals_are_listed_and_shown)
 {
-    (void)state;
     ask("GET", "/v1/approvals?status=open", "", NULL);
     assert_int_equal(answer.status, 200);
     assert_true(body_has("\"n\":1,") && !body_has("\"n\":2,"));
@@ -186,9 +176,8 @@ static void approvals_are_listed_and_shown(void **state)
     assert_int_equal(answer.status, 404);
 }
 
-static void a_decision_that_is_wrong_names_every_place(void **state)
+TEST(a_decision_that_is_wrong_names_every_place)
 {
-    (void)state;
     ask("POST", "/v1/approvals/1", "", "{\"decision\":\"maybe\",\"note\":\" \",\"hash\":\"abc\",\"colour\":1}");
     assert_int_equal(answer.status, 422);
     assert_true(body_has("/decision") && body_has("/note") && body_has("/hash") && body_has("/colour"));
@@ -202,9 +191,8 @@ static void a_decision_that_is_wrong_names_every_place(void **state)
     assert_int_equal(answer.status, 404);
 }
 
-static void an_answer_counts_for_what_was_seen_and_the_first_one_holds(void **state)
+TEST(an_answer_counts_for_what_was_seen_and_the_first_one_holds)
 {
-    (void)state;
     ask("POST", "/v1/approvals/1", "",
         "{\"decision\":\"approve\",\"note\":\"seen\",\"hash\":"
         "\"0000000000000000000000000000000000000000000000000000000000000000\"}");
@@ -219,11 +207,10 @@ static void an_answer_counts_for_what_was_seen_and_the_first_one_holds(void **st
 }
 
 /* The engine gets the role of the token: the approval says which may decide. */
-static void who_may_decide_stands_in_the_approval(void **state)
+TEST(who_may_decide_stands_in_the_approval)
 {
     static const char body[] = "{\"decision\":\"approve\",\"note\":\"seen\"}";
 
-    (void)state;
     raw_ask(guarded.port, "POST", "/v1/approvals/3", "Authorization: Bearer an-agent\r\n", body, &answer);
     assert_int_equal(answer.status, 403);
     assert_true(body_has("for the role operator"));
@@ -233,19 +220,4 @@ static void who_may_decide_stands_in_the_approval(void **state)
     assert_int_equal(answer.status, 200);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_signal_is_created_once_under_its_key),
-        cmocka_unit_test(each_signal_without_a_key_is_one_more),
-        cmocka_unit_test(no_body_is_the_payload_null_and_any_json_will_do),
-        cmocka_unit_test(a_signal_that_cannot_be_says_why),
-        cmocka_unit_test(a_pause_and_a_resumption_need_a_note),
-        cmocka_unit_test(approvals_are_listed_and_shown),
-        cmocka_unit_test(a_decision_that_is_wrong_names_every_place),
-        cmocka_unit_test(an_answer_counts_for_what_was_seen_and_the_first_one_holds),
-        cmocka_unit_test(who_may_decide_stands_in_the_approval),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_PROGRAM(setup, teardown)

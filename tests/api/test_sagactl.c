@@ -1,16 +1,12 @@
 /* sagactl against the API over a fake engine: usage, output, exit codes. The program's path is the first argument. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "tests/api/program_run.h"
+#include "tests/lib/test.h"
 
 static const struct program_case cases[] = {
     {"", 2, "Exit codes"},
@@ -243,9 +239,8 @@ static const struct program_case cases[] = {
     {"token new --name ci --role agent", 0, "sha256"},
 };
 
-static void every_command_has_its_exit_code(void **state)
+TEST(every_command_has_its_exit_code)
 {
-    (void)state;
     program_cases(cases, COUNT_OF(cases));
 }
 
@@ -268,22 +263,20 @@ static void fits(const char *arguments, size_t columns)
     }
 }
 
-static void tables_fit_a_terminal_of_80_columns(void **state)
+TEST(tables_fit_a_terminal_of_80_columns)
 {
     static const char *const commands[] = {"escalations", "cases --group-by tool,error", "escalations --all",
                                            "approvals --all", "stats"};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(commands); i++) {
         fits(commands[i], 80);
     }
 }
 
-static void a_saga_is_named_by_the_beginning_of_its_id(void **state)
+TEST(a_saga_is_named_by_the_beginning_of_its_id)
 {
     char id[64], arguments[128];
 
-    (void)state;
     assert_int_equal(run("start quick -o name"), 0);
     (void)snprintf(id, sizeof(id), "%.36s", out);
     (void)snprintf(arguments, sizeof(arguments), "show %.30s -o name", id);
@@ -295,11 +288,10 @@ static void a_saga_is_named_by_the_beginning_of_its_id(void **state)
     assert_non_null(strstr(talk, "ambiguous"));
 }
 
-static void names_are_for_pipes(void **state)
+TEST(names_are_for_pipes)
 {
     char id[64], arguments[128];
 
-    (void)state;
     assert_int_equal(run("start slow -o name"), 0);
     assert_int_equal(strlen(out), 37); /* the id and a line end, nothing else */
     (void)snprintf(id, sizeof(id), "%.36s", out);
@@ -322,11 +314,10 @@ static void names_are_for_pipes(void **state)
 }
 
 /* An open saga from its beginning to its end, and one more execution that an operator signs. */
-static void an_agents_calls_go_through_pipes(void **state)
+TEST(an_agents_calls_go_through_pipes)
 {
     char id[64], key[64], arguments[160];
 
-    (void)state;
     assert_int_equal(run("open -o name"), 0);
     assert_int_equal(strlen(out), 37);
     (void)snprintf(id, sizeof(id), "%.36s", out);
@@ -356,11 +347,10 @@ static void an_agents_calls_go_through_pipes(void **state)
     assert_non_null(strstr(talk, "has ended"));
 }
 
-static void a_saga_is_signalled_paused_and_resumed(void **state)
+TEST(a_saga_is_signalled_paused_and_resumed)
 {
     char id[64], arguments[160];
 
-    (void)state;
     assert_int_equal(run("start tree -o name"), 0);
     (void)snprintf(id, sizeof(id), "%.36s", out);
     (void)snprintf(arguments, sizeof(arguments), "signal %s paid --payload {\"amount\":1} --key bank-1", id);
@@ -416,11 +406,10 @@ static size_t line_count(const char *text)
     return count;
 }
 
-static void the_lines_of_a_file_are_started_in_batches(void **state)
+TEST(the_lines_of_a_file_are_started_in_batches)
 {
     FILE *lines = lines_begin();
 
-    (void)state;
     for (size_t i = 0; i < 2500; i++) {
         (void)fprintf(lines, "{\"saga\":\"quick\",\"id\":\"line-%zu\",\"input\":{\"n\":%zu}}\n", i, i);
     }
@@ -436,11 +425,10 @@ static void the_lines_of_a_file_are_started_in_batches(void **state)
     assert_int_equal(unlink(lines_path), 0);
 }
 
-static void a_line_that_is_refused_is_told_and_the_others_are_started(void **state)
+TEST(a_line_that_is_refused_is_told_and_the_others_are_started)
 {
     FILE *lines = lines_begin();
 
-    (void)state;
     (void)fputs("{\"saga\":\"quick\"}\n\n{\"saga\":\n{\"saga\":\"nothing\"}\r\n[]\n {\"open\":true} \n{}\n"
                 "{\"saga\":\"quick\",\"colour\":1}\n{\"saga\":\"quick\",\"input\":7}",
                 lines);
@@ -462,11 +450,10 @@ static void a_line_that_is_refused_is_told_and_the_others_are_started(void **sta
     assert_int_equal(unlink(lines_path), 0);
 }
 
-static void large_lines_go_in_requests_that_the_service_takes(void **state)
+TEST(large_lines_go_in_requests_that_the_service_takes)
 {
     FILE *lines = lines_begin();
 
-    (void)state;
     for (int i = 0; i < 12; i++) {
         (void)fprintf(lines, "{\"saga\":\"quick\",\"input\":\"%0300000d\"}\n", i);
     }
@@ -475,11 +462,10 @@ static void large_lines_go_in_requests_that_the_service_takes(void **state)
     assert_int_equal(unlink(lines_path), 0);
 }
 
-static void patience_ends_where_nothing_is_taken_in(void **state)
+TEST(patience_ends_where_nothing_is_taken_in)
 {
     FILE *lines = lines_begin();
 
-    (void)state;
     (void)fputs("{\"saga\":\"quick\"}\n", lines);
     api_host_tell(&host, SIGHUP);
     assert_int_equal(run_lines(lines, "--patience 1s"), 6);
@@ -501,7 +487,7 @@ static size_t widest_line(const char *text)
     return most;
 }
 
-static void show_draws_groups_waits_and_the_lane_of_undoing(void **state)
+TEST(show_draws_groups_waits_and_the_lane_of_undoing)
 {
     static const char *const says[] = {
         "└─ ✗ capture",
@@ -528,7 +514,6 @@ static void show_draws_groups_waits_and_the_lane_of_undoing(void **state)
         "2 kept"};
     char id[64], arguments[160];
 
-    (void)state;
     assert_int_equal(run("start tree -o name"), 0);
     (void)snprintf(id, sizeof(id), "%.36s", out);
     (void)snprintf(arguments, sizeof(arguments), "show %s", id);
@@ -557,14 +542,13 @@ static void show_draws_groups_waits_and_the_lane_of_undoing(void **state)
 }
 
 /* The input to its third line, and only when asked for all of it, and for what was sent. */
-static void show_tells_what_the_saga_was_given_and_what_it_sent(void **state)
+TEST(show_tells_what_the_saga_was_given_and_what_it_sent)
 {
     static const char *const says[] = {
         "\n  sent\n    one  t.one\n      key   7c0f1a44-0000-8000-8000-000000000001, not sent\n",
         "\n      args  {\"n\":1.0}\n"};
     char id[64], arguments[512], large[300];
 
-    (void)state;
     memset(large, 'x', sizeof(large));
     large[sizeof(large) - 1] = '\0';
     (void)setenv("COLUMNS", "80", 1);
@@ -589,14 +573,13 @@ static void show_tells_what_the_saga_was_given_and_what_it_sent(void **state)
     (void)unsetenv("COLUMNS");
 }
 
-static void a_definition_with_faults_is_told_all_of_them(void **state)
+TEST(a_definition_with_faults_is_told_all_of_them)
 {
     char path[] = "/tmp/sagactl-test-XXXXXX", arguments[128];
     static const char text[] = "{\"tools\":[{\"name\":\"Bad "
                                "Name\",\"builtin\":{\"do\":\"echo\"},\"effect\":\"maybe\",\"colour\":1}],\"sagas\":7}";
     int fd = mkstemp(path);
 
-    (void)state;
     assert_true(fd >= 0);
     assert_int_equal(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
     (void)close(fd);
@@ -610,7 +593,7 @@ static void a_definition_with_faults_is_told_all_of_them(void **state)
 }
 
 /* The first line of `talk`, and of the file: a character each, an umlaut being one. */
-static void a_fault_says_its_line_and_whether_the_service_was_asked(void **state)
+TEST(a_fault_says_its_line_and_whether_the_service_was_asked)
 {
     char path[] = "/tmp/sagactl-test-XXXXXX", arguments[256];
     static const char text[] =
@@ -618,7 +601,6 @@ static void a_fault_says_its_line_and_whether_the_service_was_asked(void **state
         "  {\"id\":\"b\",\"call\":\"t.read\"}]}]}";
     int fd = mkstemp(path);
 
-    (void)state;
     assert_true(fd >= 0);
     assert_int_equal(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
     (void)close(fd);
@@ -651,11 +633,10 @@ static void write_scratch(char *path, size_t suffix, const char *text)
     (void)close(fd);
 }
 
-static void yaml_is_read_wherever_json_is(void **state)
+TEST(yaml_is_read_wherever_json_is)
 {
     char path[] = "/tmp/sagactl-test-XXXXXX.yaml", broken[] = "/tmp/sagactl-test-XXXXXX.yml", arguments[256];
 
-    (void)state;
     write_scratch(path, 5,
                   "# a remark\n"
                   "tools:\n"
@@ -690,7 +671,7 @@ static void yaml_is_read_wherever_json_is(void **state)
     (void)unlink(broken);
 }
 
-static void files_are_proven_and_drawn_without_a_service(void **state)
+TEST(files_are_proven_and_drawn_without_a_service)
 {
     char path[] = "/tmp/sagactl-test-XXXXXX";
     static const char text[] =
@@ -727,7 +708,6 @@ static void files_are_proven_and_drawn_without_a_service(void **state)
     };
     int fd = mkstemp(path);
 
-    (void)state;
     assert_true(fd >= 0);
     assert_int_equal(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
     (void)close(fd);
@@ -743,7 +723,7 @@ static void files_are_proven_and_drawn_without_a_service(void **state)
     (void)unlink(path);
 }
 
-static void children_elements_and_waits_are_drawn_as_what_they_are(void **state)
+TEST(children_elements_and_waits_are_drawn_as_what_they_are)
 {
     char path[] = "/tmp/sagactl-test-XXXXXX", other[] = "/tmp/sagactl-test-XXXXXX", arguments[128];
     static const char child[] =
@@ -779,7 +759,6 @@ static void children_elements_and_waits_are_drawn_as_what_they_are(void **state)
     };
     int fd = mkstemp(path), fd_other = mkstemp(other);
 
-    (void)state;
     assert_true(fd >= 0 && fd_other >= 0);
     assert_int_equal(write(fd, parent, sizeof(parent) - 1), sizeof(parent) - 1);
     assert_int_equal(write(fd_other, child, sizeof(child) - 1), sizeof(child) - 1);
@@ -804,26 +783,6 @@ static void children_elements_and_waits_are_drawn_as_what_they_are(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_command_has_its_exit_code),
-        cmocka_unit_test(tables_fit_a_terminal_of_80_columns),
-        cmocka_unit_test(a_saga_is_named_by_the_beginning_of_its_id),
-        cmocka_unit_test(names_are_for_pipes),
-        cmocka_unit_test(an_agents_calls_go_through_pipes),
-        cmocka_unit_test(a_saga_is_signalled_paused_and_resumed),
-        cmocka_unit_test(the_lines_of_a_file_are_started_in_batches),
-        cmocka_unit_test(a_line_that_is_refused_is_told_and_the_others_are_started),
-        cmocka_unit_test(large_lines_go_in_requests_that_the_service_takes),
-        cmocka_unit_test(patience_ends_where_nothing_is_taken_in),
-        cmocka_unit_test(show_draws_groups_waits_and_the_lane_of_undoing),
-        cmocka_unit_test(show_tells_what_the_saga_was_given_and_what_it_sent),
-        cmocka_unit_test(a_definition_with_faults_is_told_all_of_them),
-        cmocka_unit_test(a_fault_says_its_line_and_whether_the_service_was_asked),
-        cmocka_unit_test(yaml_is_read_wherever_json_is),
-        cmocka_unit_test(files_are_proven_and_drawn_without_a_service),
-        cmocka_unit_test(children_elements_and_waits_are_drawn_as_what_they_are),
-    };
-
     program = argc > 1 ? argv[1] : "sagactl";
-    return cmocka_run_group_tests(tests, program_setup, program_teardown);
+    return tests_run(program_setup, program_teardown);
 }

@@ -1,8 +1,5 @@
 /* What people on call ask of sagactl: other outputs, waiting, several at once, questions. Against the API over a fake
  * engine; the program's path is the first argument. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "tests/api/program_run.h"
+#include "tests/lib/test.h"
 
 static const struct program_case cases[] = {
     {"list -o toml", 2, "table, wide, json, yaml or name"},
@@ -67,15 +63,13 @@ static void is_within(const char *text, size_t columns)
     }
 }
 
-static void people_on_call_are_answered(void **state)
+TEST(people_on_call_are_answered)
 {
-    (void)state;
     program_cases(cases, COUNT_OF(cases));
 }
 
-static void several_are_one_command(void **state)
+TEST(several_are_one_command)
 {
-    (void)state;
     assert_int_equal(run("start slow --id s-1 -o name"), 0);
     assert_int_equal(run("start slow --id s-2 -o name"), 0);
     assert_int_equal(run("abort slow/s-1 slow/s-2 --yes"), 0);
@@ -89,9 +83,8 @@ static void several_are_one_command(void **state)
     assert_non_null(strstr(talk, "that was escalation 99"));
 }
 
-static void a_terminal_is_asked_first(void **state)
+TEST(a_terminal_is_asked_first)
 {
-    (void)state;
     assert_int_equal(run("start slow --id a-1 -o name"), 0);
     assert_int_equal(run_at_terminal("abort slow/a-1", "n\n"), 1);
     assert_non_null(strstr(out, "Abort slow/a-1 and undo what it did, on http://127.0.0.1:"));
@@ -105,13 +98,12 @@ static void a_terminal_is_asked_first(void **state)
     assert_null(strstr(out, "[y/N]"));
 }
 
-static void help_and_tables_fit_80_columns(void **state)
+TEST(help_and_tables_fit_80_columns)
 {
     static const char *const tables[] = {"list", "operations", "tools",       "engines",     "stats",
                                          "top",  "approvals",  "escalations", "definitions", "log slow/t-1"};
     char commands[4096] = "", arguments[128], *at;
 
-    (void)state;
     assert_int_equal(run("--help"), 0);
     is_within(out, 80);
     at = strstr(out, "Commands\n");
@@ -137,7 +129,7 @@ static void help_and_tables_fit_80_columns(void **state)
     (void)unsetenv("COLUMNS");
 }
 
-static void what_is_wrong_is_said_in_flags(void **state)
+TEST(what_is_wrong_is_said_in_flags)
 {
     static const struct program_case said[] = {
         {"list --limit 1000", 1, "--limit is"},
@@ -145,7 +137,6 @@ static void what_is_wrong_is_said_in_flags(void **state)
         {"resolve 1 retry --as happened --note x", 1, "--as"},
     };
 
-    (void)state;
     program_cases(said, COUNT_OF(said));
     assert_null(strstr(talk, "\"as\""));
     assert_null(strstr(talk, "/as"));
@@ -170,12 +161,11 @@ static void is_painted_within(const char *text, size_t columns)
     }
 }
 
-static void top_is_a_live_screen_and_gives_the_terminal_back(void **state)
+TEST(top_is_a_live_screen_and_gives_the_terminal_back)
 {
     struct terminal terminal = terminal_begin("top --interval 200ms", 80, 24);
     struct winsize narrow = {.ws_row = 20, .ws_col = 60};
 
-    (void)state;
     terminal_until(&terminal, ENTERED);
     terminal_until(&terminal, "Needs a person");
     terminal_until(&terminal, "host:1");
@@ -199,22 +189,20 @@ static void top_is_a_live_screen_and_gives_the_terminal_back(void **state)
     assert_string_equal(out + strlen(out) - strlen(LEFT), LEFT);
 }
 
-static void top_says_that_the_server_is_away(void **state)
+TEST(top_says_that_the_server_is_away)
 {
     struct terminal terminal = terminal_begin("top --server http://127.0.0.1:1 --interval 200ms", 80, 24);
 
-    (void)state;
     terminal_until(&terminal, "cannot be reached");
     terminal_until(&terminal, "cannot be reached"); /* it goes on asking */
     terminal_type(&terminal, "q");
     assert_int_equal(terminal_end(&terminal), 6);
 }
 
-static void a_list_is_watched(void **state)
+TEST(a_list_is_watched)
 {
     struct terminal terminal;
 
-    (void)state;
     assert_int_equal(run("start slow --id watched-1 -o name"), 0);
     terminal = terminal_begin("list --id watched-1 --watch --interval 200ms", 80, 24);
     terminal_until(&terminal, "running");
@@ -230,12 +218,11 @@ static void a_list_is_watched(void **state)
     assert_null(strstr(out, "\033"));
 }
 
-static void a_context_is_a_server_and_its_token(void **state)
+TEST(a_context_is_a_server_and_its_token)
 {
     char folder[] = "/tmp/sagactl-test-XXXXXX", arguments[256], path[128], *server = strdup(getenv("SAGACTL_SERVER"));
     FILE *file;
 
-    (void)state;
     assert_non_null(mkdtemp(folder));
     (void)setenv("XDG_CONFIG_HOME", folder, 1);
     (void)unsetenv("SAGACTL_SERVER");
@@ -287,13 +274,12 @@ static void a_context_is_a_server_and_its_token(void **state)
     free(server);
 }
 
-static void the_token_of_the_environment_never_goes_to_a_context(void **state)
+TEST(the_token_of_the_environment_never_goes_to_a_context)
 {
     char folder[] = "/tmp/sagactl-test-XXXXXX", arguments[256], path[128], token[128],
          *server = strdup(getenv("SAGACTL_SERVER"));
     FILE *file;
 
-    (void)state;
     assert_non_null(mkdtemp(folder));
     (void)setenv("XDG_CONFIG_HOME", folder, 1);
     (void)unsetenv("SAGACTL_SERVER");
@@ -328,19 +314,6 @@ static void the_token_of_the_environment_never_goes_to_a_context(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(people_on_call_are_answered),
-        cmocka_unit_test(several_are_one_command),
-        cmocka_unit_test(a_terminal_is_asked_first),
-        cmocka_unit_test(help_and_tables_fit_80_columns),
-        cmocka_unit_test(what_is_wrong_is_said_in_flags),
-        cmocka_unit_test(top_is_a_live_screen_and_gives_the_terminal_back),
-        cmocka_unit_test(top_says_that_the_server_is_away),
-        cmocka_unit_test(a_list_is_watched),
-        cmocka_unit_test(a_context_is_a_server_and_its_token),
-        cmocka_unit_test(the_token_of_the_environment_never_goes_to_a_context),
-    };
-
     program = argc > 1 ? argv[1] : "sagactl";
-    return cmocka_run_group_tests(tests, program_setup, program_teardown);
+    return tests_run(program_setup, program_teardown);
 }

@@ -1,12 +1,8 @@
 /* bench-load against the API over a fake engine. The program's path is the first argument. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/api/program_run.h"
+#include "tests/lib/test.h"
 
 static const struct program_case cases[] = {
     {"", 2, "--saga NAME, or --calls TOOL"},
@@ -31,16 +27,13 @@ static const struct program_case cases[] = {
     {"--calls t.nothing --number 5", 1, "404"},
 };
 
-static void the_driver_counts_what_it_drives(void **state)
+TEST(the_driver_counts_what_it_drives)
 {
-    (void)state;
     program_cases(cases, COUNT_OF(cases));
 }
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_driver_counts_what_it_drives)};
-
     program = argc > 1 ? argv[1] : "bench-load";
-    return cmocka_run_group_tests(tests, program_setup, program_teardown);
+    return tests_run(program_setup, program_teardown);
 }

@@ -5,18 +5,13 @@
 #ifndef SAGAD_TESTS_DB_RIG_H
 #define SAGAD_TESTS_DB_RIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "io/postgres/db.h"
 #include "tests/lib/cluster.h"
+#include "tests/lib/test.h"
 
 enum { QUERIES_MAX = 4, MANY = 5000 };
 
@@ -68,11 +63,16 @@ struct db_args *item_args(int64_t id, const char *note);
 struct db_args *int4_args(int32_t value);
 void fresh_table(void);
 
-#define CONNECTED(name) cmocka_unit_test_setup_teardown(name, setup_db, teardown)
-#define ALONE(name) cmocka_unit_test_setup_teardown(name, setup_loop, teardown)
+/* A test with a connection, and one that has only the loop. */
+#define TEST_CONNECTED(name) TEST_BETWEEN(name, setup_db, teardown)
+#define TEST_ALONE(name) TEST_BETWEEN(name, setup_loop, teardown)
 
-/* Makes the cluster, runs the tests: the end of main(). 77, which means skipped, when there is no PostgreSQL. */
-#define RUN_ON_A_CLUSTER(tests) (rig_begin() ? rig_end(cmocka_run_group_tests(tests, NULL, NULL)) : 77)
+/* Makes the cluster, runs the tests: the main function. 77, which means skipped, when there is no PostgreSQL. */
+#define TEST_PROGRAM_ON_A_CLUSTER                                                                                      \
+    int main(void)                                                                                                     \
+    {                                                                                                                  \
+        return rig_begin() ? rig_end(tests_run(NULL, NULL)) : 77;                                                      \
+    }
 bool rig_begin(void);
 int rig_end(int failed);
 

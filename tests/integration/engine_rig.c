@@ -1,16 +1,13 @@
 /* See engine_rig.h. */
 #include "tests/integration/engine_rig.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/json.h"
 #include "base/log.h"
+#include "tests/lib/test.h"
 
 struct host host;
 struct engine *engine;

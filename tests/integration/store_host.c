@@ -1,16 +1,13 @@
 /* See store_host.h. */
 #include "tests/integration/store_host.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "io/postgres/db.h"
+#include "tests/lib/test.h"
 
 enum { PATIENCE_MS = 60 * 1000, SKIPPED = 77 };
 

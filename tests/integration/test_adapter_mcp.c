@@ -2,17 +2,11 @@
  * The adapter `mcp` against servers that do as told, over HTTP and over standard input: every outcome, and answers that
  * no honest server gives. A call is settled once, never inside begin(), and never promises more than is known.
  */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "adapters/adapter.h"
 #include "adapters/mcp_message.h"
@@ -20,6 +14,7 @@
 #include "io/http/client.h"
 #include "io/loop/loop.h"
 #include "tests/lib/stub_server.h"
+#include "tests/lib/test.h"
 
 #define KEY "0190f5e4-7f2c-8a51-9b7d-3f1c2a4b5d6e"
 #define CALLS_MAX 4
@@ -248,9 +243,8 @@ static const struct http_row http_rows[] = {
      "too-large", NULL},
 };
 
-static void an_answer_over_http_means_what_it_says_and_no_more(void **state)
+TEST(an_answer_over_http_means_what_it_says_and_no_more)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(http_rows); i++) {
         const struct http_row *row = &http_rows[i];
         struct trial t;
@@ -283,7 +277,7 @@ static void an_answer_over_http_means_what_it_says_and_no_more(void **state)
     }
 }
 
-static void before_the_call_has_left_it_may_be_tried_again(void **state)
+TEST(before_the_call_has_left_it_may_be_tried_again)
 {
     static const struct {
         const char *status, *more, *body;
@@ -304,7 +298,6 @@ static void before_the_call_has_left_it_may_be_tried_again(void **state)
         {NULL, NULL, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n", STUB_FLOOD, "too-large"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         struct trial t;
         struct stub_server *stub;
@@ -333,12 +326,11 @@ static void before_the_call_has_left_it_may_be_tried_again(void **state)
     }
 }
 
-static void nobody_listening_is_unsent(void **state)
+TEST(nobody_listening_is_unsent)
 {
     struct trial t;
     struct call *call;
 
-    (void)state;
     trial_init(&t);
     call = trial_call(
         &t, arena_text(&t.arena,
@@ -349,7 +341,7 @@ static void nobody_listening_is_unsent(void **state)
     trial_fini(&t);
 }
 
-static void a_session_is_shared_and_opened_again_when_the_server_forgot_it(void **state)
+TEST(a_session_is_shared_and_opened_again_when_the_server_forgot_it)
 {
     static const char *const forgotten[][2] = {
         {"404 Not Found",
@@ -359,7 +351,6 @@ static void a_session_is_shared_and_opened_again_when_the_server_forgot_it(void 
         {"404 Not Found", ""},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(forgotten); i++) {
         struct trial t;
         struct stub_server *stub;
@@ -418,13 +409,12 @@ static void a_session_is_shared_and_opened_again_when_the_server_forgot_it(void 
     }
 }
 
-static void a_server_that_forgets_every_session_is_not_asked_for_ever(void **state)
+TEST(a_server_that_forgets_every_session_is_not_asked_for_ever)
 {
     struct trial t;
     struct stub_server *stub;
     struct call *call;
 
-    (void)state;
     trial_init(&t);
     struct stub_act acts[] = {
         {http(&t.arena, "200 OK", SESSION, JSON, GREETING), STUB_KEEP},
@@ -449,7 +439,7 @@ static void a_server_that_forgets_every_session_is_not_asked_for_ever(void **sta
     stub_server_free(stub);
 }
 
-static void a_server_without_a_handshake_is_spoken_to_without(void **state)
+TEST(a_server_without_a_handshake_is_spoken_to_without)
 {
     struct trial t;
     struct stub_server *stub;
@@ -457,7 +447,6 @@ static void a_server_without_a_handshake_is_spoken_to_without(void **state)
     const char *settings;
     char last[65536];
 
-    (void)state;
     trial_init(&t);
     struct stub_act acts[] = {
         {http(&t.arena, "400 Bad Request", "", JSON,
@@ -490,13 +479,12 @@ static void a_server_without_a_handshake_is_spoken_to_without(void **state)
     stub_server_free(stub);
 }
 
-static void the_response_holds_what_conditions_ask_for(void **state)
+TEST(the_response_holds_what_conditions_ask_for)
 {
     struct trial t;
     struct stub_server *stub;
     struct call *call;
 
-    (void)state;
     trial_init(&t);
     struct stub_act acts[] = {
         {http(&t.arena, "200 OK", "", JSON, GREETING), STUB_KEEP},
@@ -527,7 +515,7 @@ static void the_response_holds_what_conditions_ask_for(void **state)
     stub_server_free(stub);
 }
 
-static void what_cannot_be_a_call_never_leaves(void **state)
+TEST(what_cannot_be_a_call_never_leaves)
 {
     static const char *const settings[] = {
         "{\"server\":7,\"tool\":\"a\"}",
@@ -543,7 +531,6 @@ static void what_cannot_be_a_call_never_leaves(void **state)
         "{\"server\":{\"argv\":[\"true\"],\"env\":[]},\"tool\":\"a\"}",
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(settings); i++) {
         struct trial t;
         struct call *call;
@@ -574,7 +561,7 @@ static const char *script_settings(struct trial *t, const char *script)
     return settings;
 }
 
-static void an_answer_over_standard_output_means_what_it_says_and_no_more(void **state)
+TEST(an_answer_over_standard_output_means_what_it_says_and_no_more)
 {
     static const struct {
         const char *script;
@@ -617,7 +604,6 @@ static void an_answer_over_standard_output_means_what_it_says_and_no_more(void *
          0, 0, OUTCOME_COMPLETED, false, NULL},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         struct trial t;
         struct call *call;
@@ -631,12 +617,11 @@ static void an_answer_over_standard_output_means_what_it_says_and_no_more(void *
     }
 }
 
-static void a_program_that_is_not_there_is_unsent(void **state)
+TEST(a_program_that_is_not_there_is_unsent)
 {
     struct trial t;
     struct call *call;
 
-    (void)state;
     trial_init(&t);
     call = trial_call(&t, "{\"server\":{\"argv\":[\"/no/such/program\"]},\"tool\":\"a\"}");
     trial_run(&t, 0);
@@ -651,12 +636,11 @@ static bool no_more(const struct call *call)
 }
 
 /* When the server is ready for it, another engine may have made it. */
-static void a_call_that_may_not_leave_any_more_is_unsent(void **state)
+TEST(a_call_that_may_not_leave_any_more_is_unsent)
 {
     struct trial t;
     struct call *call;
 
-    (void)state;
     trial_init(&t);
     call = trial_call(&t,
                       script_settings(&t, HELLO "read a; echo '{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}'; read b"));
@@ -681,13 +665,12 @@ static void a_call_that_may_not_leave_any_more_is_unsent(void **state)
     stub_server_free(stub);
 }
 
-static void calls_share_one_process_and_are_told_apart_by_id(void **state)
+TEST(calls_share_one_process_and_are_told_apart_by_id)
 {
     struct trial t;
     struct call *calls[3];
     const char *settings;
 
-    (void)state;
     trial_init(&t);
     /* Answers in another order, each with the process's own number as the result. */
     settings = script_settings(
@@ -712,7 +695,7 @@ static void calls_share_one_process_and_are_told_apart_by_id(void **state)
     trial_fini(&t);
 }
 
-static void a_server_that_died_is_started_again_and_its_calls_are_unknown(void **state)
+TEST(a_server_that_died_is_started_again_and_its_calls_are_unknown)
 {
     struct trial t;
     struct call *a, *b;
@@ -720,7 +703,6 @@ static void a_server_that_died_is_started_again_and_its_calls_are_unknown(void *
     char directory[] = "/tmp/sagad-mcp-XXXXXX";
     char script[1000];
 
-    (void)state;
     assert_non_null(mkdtemp(directory));
     trial_init(&t);
     snprintf(
@@ -763,14 +745,13 @@ static void on_watch(struct timer *timer)
     }
 }
 
-static void a_server_that_writes_without_an_end_is_ended_while_nobody_calls_it(void **state)
+TEST(a_server_that_writes_without_an_end_is_ended_while_nobody_calls_it)
 {
     struct trial t;
     struct call *call;
     struct watch watch = {.trial = &t};
     int64_t pid;
 
-    (void)state;
     trial_init(&t);
     call = trial_call(
         &t,
@@ -787,14 +768,13 @@ static void a_server_that_writes_without_an_end_is_ended_while_nobody_calls_it(v
     trial_fini(&t);
 }
 
-static void no_process_outlives_the_engine(void **state)
+TEST(no_process_outlives_the_engine)
 {
     struct trial t;
     struct call *call;
     int64_t shell, sleeper;
     int tries = 0;
 
-    (void)state;
     trial_init(&t);
     call = trial_call(
         &t,
@@ -826,12 +806,29 @@ static void no_process_outlives_the_engine(void **state)
 
 /* --- the event stream ------------------------------------------------------------------------------------------ */
 
-static void an_event_is_the_same_however_the_stream_is_cut(void **state)
+static int arena_up(void **state)
+{
+    static struct trial t;
+
+    (void)state;
+    memset(&t, 0, sizeof(t));
+    arena_init(&t.arena, 4096);
+    running = &t;
+    return 0;
+}
+
+static int arena_down(void **state)
+{
+    (void)state;
+    arena_fini(&running->arena);
+    return 0;
+}
+
+TEST_BETWEEN(an_event_is_the_same_however_the_stream_is_cut, arena_up, arena_down)
 {
     static const char stream[] =
         "\xef\xbb\xbfid: 1\ndata: \n\n: c\r\ndata: a\r\ndata:b\r\n\r\ndata: c\r\revent: x\ndata\n\ndata: d\n\n";
 
-    (void)state;
     for (size_t step = 1; step < sizeof(stream); step++) {
         struct mcp_sse sse;
         struct slice data = SLICE_NONE;
@@ -852,44 +849,4 @@ static void an_event_is_the_same_however_the_stream_is_cut(void **state)
     }
 }
 
-static int arena_up(void **state)
-{
-    static struct trial t;
-
-    (void)state;
-    memset(&t, 0, sizeof(t));
-    arena_init(&t.arena, 4096);
-    running = &t;
-    return 0;
-}
-
-static int arena_down(void **state)
-{
-    (void)state;
-    arena_fini(&running->arena);
-    return 0;
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_answer_over_http_means_what_it_says_and_no_more),
-        cmocka_unit_test(before_the_call_has_left_it_may_be_tried_again),
-        cmocka_unit_test(nobody_listening_is_unsent),
-        cmocka_unit_test(a_session_is_shared_and_opened_again_when_the_server_forgot_it),
-        cmocka_unit_test(a_server_that_forgets_every_session_is_not_asked_for_ever),
-        cmocka_unit_test(a_server_without_a_handshake_is_spoken_to_without),
-        cmocka_unit_test(the_response_holds_what_conditions_ask_for),
-        cmocka_unit_test(what_cannot_be_a_call_never_leaves),
-        cmocka_unit_test(an_answer_over_standard_output_means_what_it_says_and_no_more),
-        cmocka_unit_test(a_program_that_is_not_there_is_unsent),
-        cmocka_unit_test(a_call_that_may_not_leave_any_more_is_unsent),
-        cmocka_unit_test(calls_share_one_process_and_are_told_apart_by_id),
-        cmocka_unit_test(a_server_that_died_is_started_again_and_its_calls_are_unknown),
-        cmocka_unit_test(a_server_that_writes_without_an_end_is_ended_while_nobody_calls_it),
-        cmocka_unit_test(no_process_outlives_the_engine),
-        cmocka_unit_test_setup_teardown(an_event_is_the_same_however_the_stream_is_cut, arena_up, arena_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

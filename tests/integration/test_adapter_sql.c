@@ -2,16 +2,10 @@
  * The adapter sql against a real PostgreSQL, through a proxy that cuts at a COMMIT: before it nothing has happened,
  * after it the barrier knows, and what is undone before it came never comes.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "adapters/adapter.h"
 #include "base/json.h"
@@ -19,6 +13,7 @@
 #include "io/postgres/pool.h"
 #include "tests/lib/cluster.h"
 #include "tests/lib/commit_cutter.h"
+#include "tests/lib/test.h"
 
 enum { CALLS_MAX = 64, LINKS_MAX = 4, PATIENCE_MS = 60 * 1000 };
 
@@ -257,7 +252,7 @@ static int teardown(void **state)
 
 /* --- what a statement gives --- */
 
-static void rows_come_as_json_of_their_types(void **state)
+TEST_BETWEEN(rows_come_as_json_of_their_types, setup, teardown)
 {
     struct call *call =
         call_new("{`database`:`DB`,`statement`:`select 9007199254740993::int8 as big, 1.50::numeric as exact, "
@@ -268,7 +263,6 @@ static void rows_come_as_json_of_their_types(void **state)
                  "`params`:[{`a`:[1,2.50]},`$1; drop table account`]}",
                  "00000000-0000-8000-8000-000000000001", NULL);
 
-    (void)state;
     expect(call_run(call), OUTCOME_COMPLETED, NULL,
            "{\"rows\":[{\"big\":9007199254740993,\"exact\":1.50,\"nan\":\"NaN\",\"f\":0.1,\"t\":true,\"n\":null,\"j\":{"
            "\"a\": [1, 2.50]},\"s\":\"a\\\"b\","
@@ -281,7 +275,7 @@ static void rows_come_as_json_of_their_types(void **state)
     assert_int_equal(balance(), 990);
 }
 
-static void an_error_before_the_commit_has_no_effect(void **state)
+TEST_BETWEEN(an_error_before_the_commit_has_no_effect, setup, teardown)
 {
     static const struct {
         const char *statement, *params;
@@ -314,7 +308,6 @@ static void an_error_before_the_commit_has_no_effect(void **state)
         {"update account set amount = $2", "[1]", OUTCOME_FAILED, "bad-settings"},
     };
 
-    (void)state;
     ask("create or replace function pay() returns int language sql as 'update account set amount = amount - 10 where "
         "id = 1 returning 1';"
         "create or replace function pay_and_raise(state text) returns int language plpgsql as $$ begin perform pay(); "
@@ -346,11 +339,10 @@ static void an_error_before_the_commit_has_no_effect(void **state)
     ask("drop table later");
 }
 
-static void a_read_can_change_nothing(void **state)
+TEST_BETWEEN(a_read_can_change_nothing, setup, teardown)
 {
     struct call *call = call_new(PAY_ONCE, NULL, NULL);
 
-    (void)state;
     call->send_key = false;
     expect(call_run(call), OUTCOME_FAILED, "sql-25006", NULL);
     call =
@@ -363,11 +355,10 @@ static void a_read_can_change_nothing(void **state)
     expect(call_run(call), OUTCOME_RETRY, "lost", NULL);
 }
 
-static void without_a_connection_nothing_was_sent(void **state)
+TEST_BETWEEN(without_a_connection_nothing_was_sent, setup, teardown)
 {
     struct call *call = call_run(call_new("{`database`:`host=/nowhere user=a`,`statement`:`select 1`}", NULL, NULL));
 
-    (void)state;
     expect(call, OUTCOME_RETRY, "no-connection", NULL);
     assert_true(call->outcome.unsent);
     call = call_run(call_new("{`database`:`host=/nowhere`,`statement`:`select 1`}", NULL, NULL)); /* as whom? */
@@ -383,11 +374,10 @@ static bool no_more(const struct call *call)
     return false;
 }
 
-static void what_may_not_leave_any_more_when_there_is_a_connection_is_unsent(void **state)
+TEST_BETWEEN(what_may_not_leave_any_more_when_there_is_a_connection_is_unsent, setup, teardown)
 {
     struct call *call = call_new(PAY, NULL, NULL);
 
-    (void)state;
     call->may_leave = no_more;
     expect(call_run(call), OUTCOME_RETRY, "withheld", NULL);
     assert_true(call->outcome.unsent);
@@ -397,12 +387,11 @@ static void what_may_not_leave_any_more_when_there_is_a_connection_is_unsent(voi
 
 /* --- time --- */
 
-static void what_takes_too_long_is_rolled_back(void **state)
+TEST_BETWEEN(what_takes_too_long_is_rolled_back, setup, teardown)
 {
     struct call *call = call_new(
         "{`database`:`DB`,`statement`:`with p as (update account set amount = 0) select pg_sleep(60)`}", NULL, NULL);
 
-    (void)state;
     call->timeout_ms = 3000;
     call_run(call);
     assert_int_equal(call->outcome.kind, OUTCOME_RETRY);
@@ -420,12 +409,11 @@ static void what_takes_too_long_is_rolled_back(void **state)
     assert_int_equal(balance(), 1000);
 }
 
-static void what_is_cancelled_is_rolled_back(void **state)
+TEST_BETWEEN(what_is_cancelled_is_rolled_back, setup, teardown)
 {
     struct call *call = call_new(
         "{`database`:`DB`,`statement`:`with p as (update account set amount = 0) select pg_sleep(3)`}", NULL, NULL);
 
-    (void)state;
     call_begin(call);
     run_ms(200);
     call->adapter->cancel(call);
@@ -441,12 +429,11 @@ static void what_is_cancelled_is_rolled_back(void **state)
     assert_int_equal(balance(), 1000);
 }
 
-static void a_killed_session_has_no_effect_and_the_next_call_gets_another(void **state)
+TEST_BETWEEN(a_killed_session_has_no_effect_and_the_next_call_gets_another, setup, teardown)
 {
     struct call *call = call_new(
         "{`database`:`DB`,`statement`:`with p as (update account set amount = 0) select pg_sleep(60)`}", NULL, NULL);
 
-    (void)state;
     call_begin(call);
     wait_for(DOZES);
     ask("select count(pg_terminate_backend(pid)) from pg_stat_activity where application_name = 'sagad sql'");
@@ -464,9 +451,8 @@ static void a_killed_session_has_no_effect_and_the_next_call_gets_another(void *
 
 /* --- the pool --- */
 
-static void a_session_forgets_what_a_statement_set_and_ends_when_nobody_wants_it(void **state)
+TEST_BETWEEN(a_session_forgets_what_a_statement_set_and_ends_when_nobody_wants_it, setup, teardown)
 {
-    (void)state;
     expect(call_run(call_new("{`database`:`DB`,`statement`:`select set_config('search_path', 'nowhere', false) as s`}",
                              NULL, NULL)),
            OUTCOME_COMPLETED, NULL, NULL);
@@ -480,11 +466,10 @@ static void a_session_forgets_what_a_statement_set_and_ends_when_nobody_wants_it
 
 /* --- the lost COMMIT --- */
 
-static void a_lost_commit_is_unknown_without_a_barrier(void **state)
+TEST_BETWEEN(a_lost_commit_is_unknown_without_a_barrier, setup, teardown)
 {
     int strikes = commit_cutter_strikes(&cutter);
 
-    (void)state;
     commit_cutter_set(&cutter, CUT_BEFORE_COMMIT);
     expect(call_run(call_new(PAY, NULL, NULL)), OUTCOME_UNKNOWN, "commit-lost", NULL);
     assert_int_equal(balance(), 1000);
@@ -494,11 +479,10 @@ static void a_lost_commit_is_unknown_without_a_barrier(void **state)
     assert_int_equal(commit_cutter_strikes(&cutter), strikes + 2);
 }
 
-static void a_lost_commit_is_settled_by_the_barrier(void **state)
+TEST_BETWEEN(a_lost_commit_is_settled_by_the_barrier, setup, teardown)
 {
     const char *key = new_key();
 
-    (void)state;
     commit_cutter_set(&cutter, CUT_BEFORE_COMMIT);
     expect(call_run(call_new(PAY_ONCE, key, NULL)), OUTCOME_RETRY, "commit-failed", NULL);
     assert_int_equal(balance(), 1000);
@@ -514,11 +498,10 @@ static void a_lost_commit_is_settled_by_the_barrier(void **state)
     assert_int_equal(balance(), 980);
 }
 
-static void a_session_that_is_killed_at_its_commit_is_settled_by_the_barrier(void **state)
+TEST_BETWEEN(a_session_that_is_killed_at_its_commit_is_settled_by_the_barrier, setup, teardown)
 {
     struct call *call = call_new(PAY_ONCE, NULL, NULL), *plain = call_new(PAY, NULL, NULL);
 
-    (void)state;
     /* A deferred trigger sleeps inside the COMMIT. */
     ask("create or replace function doze() returns trigger language plpgsql as $$ begin perform pg_sleep(60); return "
         "null; end $$;"
@@ -561,12 +544,11 @@ static struct call *pay_until_one_waits_for_its_standby(int64_t *paid)
     return NULL;
 }
 
-static void a_commit_that_its_standby_did_not_confirm_is_unknown(void **state)
+TEST_BETWEEN(a_commit_that_its_standby_did_not_confirm_is_unknown, setup, teardown)
 {
     struct call *call;
     int64_t paid = 1;
 
-    (void)state;
     expect(call_run(call_new(PAY, NULL, NULL)), OUTCOME_COMPLETED, NULL, NULL);
     ask("alter system set synchronous_standby_names = 'nobody'");
     ask("select pg_reload_conf()::int");
@@ -582,9 +564,8 @@ static void a_commit_that_its_standby_did_not_confirm_is_unknown(void **state)
 
 /* --- the barrier --- */
 
-static void many_calls_with_one_key_have_one_effect_and_one_answer(void **state)
+TEST_BETWEEN(many_calls_with_one_key_have_one_effect_and_one_answer, setup, teardown)
 {
-    (void)state;
     for (int round = 0; round < 20; round++) {
         const char *key = new_key();
         struct call *calls[10];
@@ -603,11 +584,10 @@ static void many_calls_with_one_key_have_one_effect_and_one_answer(void **state)
     }
 }
 
-static void what_was_done_is_undone_once(void **state)
+TEST_BETWEEN(what_was_done_is_undone_once, setup, teardown)
 {
     const char *key = new_key(), *undo = new_key();
 
-    (void)state;
     expect(call_run(call_new(PAY_ONCE, key, NULL)), OUTCOME_COMPLETED, NULL, NULL);
     expect(call_run(call_new(UNPAY, undo, key)), OUTCOME_COMPLETED, NULL, "{\"rows\":[],\"count\":1}");
     expect(call_run(call_new(UNPAY, undo, key)), OUTCOME_COMPLETED, NULL, "{\"rows\":[],\"count\":1}");
@@ -617,22 +597,20 @@ static void what_was_done_is_undone_once(void **state)
     assert_int_equal(balance(), 1000);
 }
 
-static void what_is_undone_before_it_came_never_comes(void **state)
+TEST_BETWEEN(what_is_undone_before_it_came_never_comes, setup, teardown)
 {
     const char *key = new_key(), *undo = new_key();
 
-    (void)state;
     expect(call_run(call_new(UNPAY, undo, key)), OUTCOME_COMPLETED, NULL, ABSENT);
     expect(call_run(call_new(UNPAY, undo, key)), OUTCOME_COMPLETED, NULL, ABSENT);
     expect(call_run(call_new(PAY_ONCE, key, NULL)), OUTCOME_FAILED, "voided", NULL);
     assert_int_equal(balance(), 1000);
 }
 
-static void what_changed_nothing_is_not_undone(void **state)
+TEST_BETWEEN(what_changed_nothing_is_not_undone, setup, teardown)
 {
     const char *key = new_key();
 
-    (void)state;
     expect(call_run(call_new("{`database`:`DB`,`statement`:`update account set amount = amount - 10 where id = 1 and "
                              "amount > 5000`,`barrier`:true}",
                              key, NULL)),
@@ -641,11 +619,10 @@ static void what_changed_nothing_is_not_undone(void **state)
     assert_int_equal(balance(), 1000);
 }
 
-static void an_undo_that_races_its_operation_leaves_nothing(void **state)
+TEST_BETWEEN(an_undo_that_races_its_operation_leaves_nothing, setup, teardown)
 {
     int voided = 0, undone = 0;
 
-    (void)state;
     for (int round = 0; round < 60; round++) {
         const char *key = new_key();
         struct call *pay = call_new(PAY_ONCE, key, NULL), *unpay = call_new(UNPAY, NULL, key);
@@ -666,25 +643,23 @@ static void an_undo_that_races_its_operation_leaves_nothing(void **state)
     assert_int_equal(voided + undone, 60);
 }
 
-static void only_tools_that_share_a_barrier_are_told_what_they_undo(void **state)
+TEST_BETWEEN(only_tools_that_share_a_barrier_are_told_what_they_undo, setup, teardown)
 {
     const struct adapter *adapter = adapter_find(SLICE("sql"));
     struct slice with = SLICE("{\"database\":\"${ secret(\\\"a\\\") }\",\"statement\":\"x\",\"barrier\":true}");
     struct slice other = SLICE("{\"database\":\"b\",\"statement\":\"x\",\"barrier\":true}");
     struct slice without = SLICE("{\"database\":\"${ secret(\\\"a\\\") }\",\"statement\":\"x\",\"barrier\":false}");
 
-    (void)state;
     assert_true(adapter->shares_keys(with, with));
     assert_false(adapter->shares_keys(with, other));
     assert_false(adapter->shares_keys(without, with));
     assert_false(adapter->shares_keys(with, without));
 }
 
-static void a_database_without_a_barrier_says_what_to_install(void **state)
+TEST_BETWEEN(a_database_without_a_barrier_says_what_to_install, setup, teardown)
 {
     struct call *call;
 
-    (void)state;
     ask("alter schema sagad_barrier rename to elsewhere");
     call = call_run(call_new(PAY_ONCE, NULL, NULL));
     ask("alter schema elsewhere rename to sagad_barrier");
@@ -692,32 +667,8 @@ static void a_database_without_a_barrier_says_what_to_install(void **state)
     assert_int_equal(balance(), 1000);
 }
 
-#define TRIED(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int main(void)
 {
-    static const struct CMUnitTest tests[] = {
-        TRIED(rows_come_as_json_of_their_types),
-        TRIED(an_error_before_the_commit_has_no_effect),
-        TRIED(a_read_can_change_nothing),
-        TRIED(without_a_connection_nothing_was_sent),
-        TRIED(what_may_not_leave_any_more_when_there_is_a_connection_is_unsent),
-        TRIED(what_takes_too_long_is_rolled_back),
-        TRIED(what_is_cancelled_is_rolled_back),
-        TRIED(a_killed_session_has_no_effect_and_the_next_call_gets_another),
-        TRIED(a_session_forgets_what_a_statement_set_and_ends_when_nobody_wants_it),
-        TRIED(a_lost_commit_is_unknown_without_a_barrier),
-        TRIED(a_lost_commit_is_settled_by_the_barrier),
-        TRIED(a_session_that_is_killed_at_its_commit_is_settled_by_the_barrier),
-        TRIED(a_commit_that_its_standby_did_not_confirm_is_unknown),
-        TRIED(many_calls_with_one_key_have_one_effect_and_one_answer),
-        TRIED(what_was_done_is_undone_once),
-        TRIED(what_is_undone_before_it_came_never_comes),
-        TRIED(what_changed_nothing_is_not_undone),
-        TRIED(an_undo_that_races_its_operation_leaves_nothing),
-        TRIED(only_tools_that_share_a_barrier_are_told_what_they_undo),
-        TRIED(a_database_without_a_barrier_says_what_to_install),
-    };
     char socket_path[128];
     struct err err = {.code = ERR_OK};
     int failed;
@@ -733,7 +684,7 @@ int main(void)
         return 1;
     }
     barrier_install();
-    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    failed = tests_run(NULL, NULL);
     db_session_close(beside);
     commit_cutter_stop(&cutter);
     cluster_free(&cluster);

@@ -2,16 +2,10 @@
  * Every adapter, against real programs and a server that does as told: a call completes, fails, hangs or is
  * cancelled, and is settled exactly once, never inside begin(), with an outcome that keeps its promise.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "adapters/adapter.h"
 #include "base/json.h"
@@ -19,6 +13,7 @@
 #include "io/loop/loop.h"
 #include "io/process/programs.h"
 #include "tests/lib/stub_server.h"
+#include "tests/lib/test.h"
 
 #define KEY "0190f5e4-7f2c-8a51-9b7d-3f1c2a4b5d6e"
 
@@ -117,7 +112,7 @@ static void expect(const struct trial *t, const char *what, enum outcome_kind ki
 
 /* --- builtin ------------------------------------------------------------------------------------------------- */
 
-static void builtin_keeps_its_promises(void **state)
+TEST(builtin_keeps_its_promises)
 {
     static const struct {
         const char *settings;
@@ -138,7 +133,6 @@ static void builtin_keeps_its_promises(void **state)
         {"{\"do\":\"dance\"}", 5000, 0, OUTCOME_FAILED, "bad-settings", NULL},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         struct trial t;
 
@@ -152,7 +146,7 @@ static void builtin_keeps_its_promises(void **state)
 
 /* --- exec ---------------------------------------------------------------------------------------------------- */
 
-static void exec_keeps_its_promises(void **state)
+TEST(exec_keeps_its_promises)
 {
     static const struct {
         const char *script;
@@ -178,7 +172,6 @@ static void exec_keeps_its_promises(void **state)
         {"yes", 5000, 0, OUTCOME_UNKNOWN, "too-large", NULL},
     };
 
-    (void)state;
     setenv("SECRET_OF_OURS", "x", 1);
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         struct trial t;
@@ -197,11 +190,10 @@ static void exec_keeps_its_promises(void **state)
     }
 }
 
-static void exec_tells_what_was_not_started_apart(void **state)
+TEST(exec_tells_what_was_not_started_apart)
 {
     struct trial t;
 
-    (void)state;
     trial_init(&t);
     trial_call(&t, "exec", "{\"argv\":[\"/nonexistent/program\"]}");
     trial_run(&t, 0);
@@ -215,7 +207,7 @@ static void exec_tells_what_was_not_started_apart(void **state)
     trial_fini(&t);
 }
 
-static void exec_runs_only_what_the_settings_allow(void **state)
+TEST(exec_runs_only_what_the_settings_allow)
 {
     static const struct {
         const char *user, *paths, *settings, *error;
@@ -233,7 +225,6 @@ static void exec_runs_only_what_the_settings_allow(void **state)
         {NULL, "/usr", "{\"argv\":[\"true\"],\"env\":{\"PATH\":\"/nowhere\"}}", "not-allowed", true},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         struct programs programs;
         struct err err = {0};
@@ -254,12 +245,11 @@ static void exec_runs_only_what_the_settings_allow(void **state)
     }
 }
 
-static void who_programs_run_as_is_somebody_else(void **state)
+TEST(who_programs_run_as_is_somebody_else)
 {
     struct programs programs;
     struct err err = {0};
 
-    (void)state;
     assert_int_equal(programs_read(&programs, "no-such-user", false, NULL, &err), ERR_CONFIG);
     assert_int_equal(programs_read(&programs, "root", false, NULL, &err), ERR_CONFIG);
     assert_int_equal(programs_read(&programs, "nobody", true, NULL, &err), ERR_CONFIG);
@@ -267,11 +257,10 @@ static void who_programs_run_as_is_somebody_else(void **state)
     assert_int_equal(programs_read(&programs, "nobody", false, NULL, &err), geteuid() == 0 ? ERR_OK : ERR_CONFIG);
 }
 
-static void exec_gives_the_program_its_environment_and_no_other(void **state)
+TEST(exec_gives_the_program_its_environment_and_no_other)
 {
     struct trial t;
 
-    (void)state;
     setenv("SECRET_OF_OURS", "x", 1);
     trial_init(&t);
     trial_call(&t, "exec",
@@ -296,7 +285,7 @@ static struct call *trial_http(struct trial *t, const struct stub_server *stub, 
         arena_printf(&t->arena, "{\"url\":\"http://127.0.0.1:%d/x\"%s}", stub_server_port(stub), members).ptr);
 }
 
-static void http_keeps_its_promises(void **state)
+TEST(http_keeps_its_promises)
 {
     static const struct {
         const char *answer;
@@ -328,7 +317,6 @@ static void http_keeps_its_promises(void **state)
         {"", OUTCOME_UNKNOWN, "reset", NULL},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         struct stub_act act = {table[i].answer, STUB_CLOSE};
         struct stub_server *stub = stub_server_new(&act, 1);
@@ -345,13 +333,12 @@ static void http_keeps_its_promises(void **state)
     }
 }
 
-static void http_hangs_and_is_cancelled_into_doubt(void **state)
+TEST(http_hangs_and_is_cancelled_into_doubt)
 {
     struct stub_act act = {NULL, STUB_HANG};
     struct stub_server *stub = stub_server_new(&act, 1);
     struct trial t;
 
-    (void)state;
     trial_init(&t);
     trial_http(&t, stub, ",\"body\":{}")->timeout_ms = 1000;
     trial_run(&t, 0);
@@ -364,11 +351,10 @@ static void http_hangs_and_is_cancelled_into_doubt(void **state)
     stub_server_free(stub);
 }
 
-static void http_that_never_left_may_be_repeated(void **state)
+TEST(http_that_never_left_may_be_repeated)
 {
     struct trial t;
 
-    (void)state;
     trial_init(&t);
     trial_call(&t, "http", arena_printf(&t.arena, "{\"url\":\"http://127.0.0.1:%d/\"}", stub_port_refused()).ptr);
     trial_run(&t, 0);
@@ -386,14 +372,13 @@ static void http_that_never_left_may_be_repeated(void **state)
     trial_fini(&t);
 }
 
-static void http_writes_key_body_headers_and_query_as_told(void **state)
+TEST(http_writes_key_body_headers_and_query_as_told)
 {
     struct stub_act act = {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-A: b\r\nx-a: c\r\n\r\n{}", STUB_KEEP};
     struct stub_server *stub = stub_server_new(&act, 1);
     char request[4000];
     struct trial t;
 
-    (void)state;
     trial_init(&t);
     trial_http(&t, stub,
                ",\"body\":{\"amount\": "
@@ -438,7 +423,7 @@ static void http_writes_key_body_headers_and_query_as_told(void **state)
     stub_server_free(stub);
 }
 
-static void http_sends_what_its_reading_says_where_nothing_is_written(void **state)
+TEST(http_sends_what_its_reading_says_where_nothing_is_written)
 {
     static const struct {
         const char *members;
@@ -461,7 +446,6 @@ static void http_sends_what_its_reading_says_where_nothing_is_written(void **sta
         {",\"body\":null", READING_SECOND, false, false, "POST /x ", ""},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         struct stub_act act = {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", STUB_CLOSE};
         struct stub_server *stub = stub_server_new(&act, 1);
@@ -482,12 +466,11 @@ static void http_sends_what_its_reading_says_where_nothing_is_written(void **sta
     }
 }
 
-static void a_url_that_leads_elsewhere_is_never_sent(void **state)
+TEST(a_url_that_leads_elsewhere_is_never_sent)
 {
     static const char *const paths[] = {"/a/../b", "/..", "/a/.", "/%2e%2E/b", "/a/.%2e?x=1", "/./#f"};
     struct trial t;
 
-    (void)state;
     trial_init(&t);
     for (size_t i = 0; i < COUNT_OF(paths); i++) {
         trial_call(&t, "http",
@@ -505,7 +488,7 @@ static void a_url_that_leads_elsewhere_is_never_sent(void **state)
     trial_fini(&t);
 }
 
-static void http_honours_retry_after(void **state)
+TEST(http_honours_retry_after)
 {
     static const struct {
         const char *value;
@@ -520,7 +503,6 @@ static void http_honours_retry_after(void **state)
         {"Fri, 31 Dec 2299 23:59:59 GMT", 7 * 24 * 3600 * 1000, 7 * 24 * 3600 * 1000},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         char answer[200];
         struct stub_act act = {answer, STUB_CLOSE};
@@ -540,7 +522,7 @@ static void http_honours_retry_after(void **state)
     }
 }
 
-static void http_without_body_is_not_sent_twice_unless_that_is_harmless(void **state)
+TEST(http_without_body_is_not_sent_twice_unless_that_is_harmless)
 {
     static const struct stub_act acts[] = {{"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", STUB_CLOSE},
                                            {NULL, STUB_CLOSE},
@@ -548,7 +530,6 @@ static void http_without_body_is_not_sent_twice_unless_that_is_harmless(void **s
     struct stub_server *stub = stub_server_new(acts, 3);
     struct trial t;
 
-    (void)state;
     trial_init(&t);
     trial_http(&t, stub, ",\"method\":\"DELETE\"");
     trial_run(&t, 0);
@@ -560,24 +541,4 @@ static void http_without_body_is_not_sent_twice_unless_that_is_harmless(void **s
     stub_server_free(stub);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exec_runs_only_what_the_settings_allow),
-        cmocka_unit_test(who_programs_run_as_is_somebody_else),
-        cmocka_unit_test(builtin_keeps_its_promises),
-        cmocka_unit_test(exec_keeps_its_promises),
-        cmocka_unit_test(exec_tells_what_was_not_started_apart),
-        cmocka_unit_test(exec_gives_the_program_its_environment_and_no_other),
-        cmocka_unit_test(http_keeps_its_promises),
-        cmocka_unit_test(http_hangs_and_is_cancelled_into_doubt),
-        cmocka_unit_test(http_that_never_left_may_be_repeated),
-        cmocka_unit_test(http_writes_key_body_headers_and_query_as_told),
-        cmocka_unit_test(http_sends_what_its_reading_says_where_nothing_is_written),
-        cmocka_unit_test(a_url_that_leads_elsewhere_is_never_sent),
-        cmocka_unit_test(http_honours_retry_after),
-        cmocka_unit_test(http_without_body_is_not_sent_twice_unless_that_is_harmless),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -4,24 +4,20 @@
  */
 #include "tests/integration/engine_rig.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/json.h"
 #include "base/metric.h"
 #include "io/process/jq.h"
+#include "tests/lib/test.h"
 
-static void a_new_call_is_carried_out_and_a_repeat_is_answered_from_the_record(void **state)
+TEST(a_new_call_is_carried_out_and_a_repeat_is_answered_from_the_record)
 {
     struct ask first, again;
     uint64_t calls = metric_value(METRIC_CALLS);
 
-    (void)state;
     call(&first, "run-1", "hello", "greet", "{\"name\":\"Ada\"}");
     assert_code(&first, ERR_OK);
     assert_false(first.request.call.going_on);
@@ -44,14 +40,13 @@ static void a_new_call_is_carried_out_and_a_repeat_is_answered_from_the_record(v
     ask_end(&again);
 }
 
-static void callers_at_once_share_one_call_and_one_new_run(void **state)
+TEST(callers_at_once_share_one_call_and_one_new_run)
 {
     enum { CALLERS = 32 };
     static struct ask asks[CALLERS];
     uint64_t calls = metric_value(METRIC_CALLS);
     int replayed = 0;
 
-    (void)state;
     for (int i = 0; i < CALLERS; i++) {
         begin_call(&asks[i], "run-race", "nap", "nap", "{}", 20000);
     }
@@ -71,12 +66,11 @@ static void callers_at_once_share_one_call_and_one_new_run(void **state)
     assert_int_equal(host_number(&host, "select count(*) from sagad.saga where business_id = 'run-race'"), 1);
 }
 
-static void a_wait_that_is_over_ends_the_wait_and_not_the_operation(void **state)
+TEST(a_wait_that_is_over_ends_the_wait_and_not_the_operation)
 {
     struct ask first, second, later;
     uint64_t calls = metric_value(METRIC_CALLS);
 
-    (void)state;
     begin_call(&first, "run-2", "nap", "slow", "{}", 50);
     ask_wait(&first);
     assert_code(&first, ERR_OK);
@@ -96,12 +90,11 @@ static void a_wait_that_is_over_ends_the_wait_and_not_the_operation(void **state
     ask_end(&later);
 }
 
-static void a_client_that_goes_away_takes_nothing_with_it(void **state)
+TEST(a_client_that_goes_away_takes_nothing_with_it)
 {
     struct ask first, later;
     uint64_t calls = metric_value(METRIC_CALLS);
 
-    (void)state;
     begin_call(&first, "run-3", "nap", "slow", "{}", 20000);
     host_run_ms(&host, 200);
     engine_cancel(engine, &first.request);
@@ -115,11 +108,10 @@ static void a_client_that_goes_away_takes_nothing_with_it(void **state)
     ask_end(&later);
 }
 
-static void what_failed_and_what_nobody_knows_is_told_with_its_record(void **state)
+TEST(what_failed_and_what_nobody_knows_is_told_with_its_record)
 {
     struct ask failed, lost, again;
 
-    (void)state;
     call(&failed, "run-4", "no", "refuse", "{}");
     assert_code(&failed, ERR_TOOL_FAILED);
     assert_member(failed.request.call.operation, "state", "\"failed\"");
@@ -134,11 +126,10 @@ static void what_failed_and_what_nobody_knows_is_told_with_its_record(void **sta
     ask_end(&again);
 }
 
-static void what_cannot_be_called_is_refused_before_anything_is_durable(void **state)
+TEST(what_cannot_be_called_is_refused_before_anything_is_durable)
 {
     struct ask ask;
 
-    (void)state;
     call(&ask, "run-5", "x", "nobody", "{}");
     assert_code(&ask, ERR_NOT_FOUND);
     ask_end(&ask);
@@ -150,11 +141,10 @@ static void what_cannot_be_called_is_refused_before_anything_is_durable(void **s
     assert_int_equal(host_number(&host, "select count(*) from sagad.saga where business_id = 'run-5'"), 0);
 }
 
-static void calls_of_a_run_survive_the_engine(void **state)
+TEST(calls_of_a_run_survive_the_engine)
 {
     struct ask first, again;
 
-    (void)state;
     call(&first, "run-6", "hello", "greet", "{\"name\":\"Eve\"}");
     assert_code(&first, ERR_OK);
     engine_rig_end();
@@ -173,12 +163,11 @@ static bool is_at_rest(void *run)
                        (const char *)run) == 1;
 }
 
-static void a_run_that_rests_is_read_back_for_the_next_call(void **state)
+TEST(a_run_that_rests_is_read_back_for_the_next_call)
 {
     static char run[] = "run-7";
     struct ask ask;
 
-    (void)state;
     call(&ask, run, "hello", "greet", "{\"name\":\"Bob\"}");
     assert_code(&ask, ERR_OK);
     ask_end(&ask);
@@ -221,12 +210,11 @@ static void a_run_that_rests_is_read_back_for_the_next_call(void **state)
     ask_end(&two);
 }
 
-static void what_a_guard_refuses_says_when_to_come_back_and_sends_nothing(void **state)
+TEST(what_a_guard_refuses_says_when_to_come_back_and_sends_nothing)
 {
     struct ask ask;
     uint64_t calls = metric_value(METRIC_CALLS);
 
-    (void)state;
     call(&ask, "run-rare", "one", "rare", "{}");
     assert_code(&ask, ERR_OK);
     ask_end(&ask);
@@ -238,11 +226,10 @@ static void what_a_guard_refuses_says_when_to_come_back_and_sends_nothing(void *
     assert_int_equal(metric_value(METRIC_CALLS) - calls, 1);
 }
 
-static void the_class_follows_the_arguments(void **state)
+TEST(the_class_follows_the_arguments)
 {
     struct ask ask;
 
-    (void)state;
     call(&ask, "run-either", "x", "either", "{\"dry\":true}");
     assert_code(&ask, ERR_OK);
     assert_member(ask.request.answer, "class", "\"read\"");
@@ -253,13 +240,12 @@ static void the_class_follows_the_arguments(void **state)
     ask_end(&ask);
 }
 
-static void a_bypass_permits_one_more_execution_and_no_second(void **state)
+TEST(a_bypass_permits_one_more_execution_and_no_second)
 {
     struct ask first, ask;
     uint64_t calls = metric_value(METRIC_CALLS);
     struct op_key key;
 
-    (void)state;
     call(&first, "run-8", "hello", "greet", "{\"name\":\"Mia\"}");
     assert_code(&first, ERR_OK);
     assert_true(uuid_parse(first.request.call.key, &key.uuid));
@@ -305,12 +291,11 @@ static enum err_code call_in_turn(const char *run, const char *turn, struct saga
     return ask.request.code;
 }
 
-static void a_second_loop_pauses_the_run_until_an_operator_resumes_it(void **state)
+TEST(a_second_loop_pauses_the_run_until_an_operator_resumes_it)
 {
     struct saga_id id = {0};
     struct ask ask;
 
-    (void)state;
     for (int turn = 1; turn <= 2; turn++) {
         const char *name = turn == 1 ? "one" : "two";
 
@@ -339,11 +324,10 @@ static void a_second_loop_pauses_the_run_until_an_operator_resumes_it(void **sta
     assert_int_equal(call_in_turn("run-loop", "three", &id), ERR_OK);
 }
 
-static void runs_are_listed_only_to_who_asks_for_them(void **state)
+TEST(runs_are_listed_only_to_who_asks_for_them)
 {
     struct ask ask;
 
-    (void)state;
     call(&ask, "run-9", "hello", "greet", "{\"name\":\"Zoe\"}");
     ask_end(&ask);
     ask_begin(&ask);
@@ -369,12 +353,11 @@ static void runs_are_listed_only_to_who_asks_for_them(void **state)
     ask_end(&ask);
 }
 
-static void figures_of_tools_say_what_was_new_and_what_was_not(void **state)
+TEST(figures_of_tools_say_what_was_new_and_what_was_not)
 {
     struct buffer text;
     struct ask ask;
 
-    (void)state;
     buffer_init(&text, 1 << 20);
     engine_write_tool_metrics(engine, SLICE_NONE, &text);
     assert_non_null(strstr(buffer_c(&text), "sagad_tool_operations_total{namespace=\"default\",tool=\"greet\"} "));
@@ -392,23 +375,6 @@ static void figures_of_tools_say_what_was_new_and_what_was_not(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_new_call_is_carried_out_and_a_repeat_is_answered_from_the_record),
-        cmocka_unit_test(callers_at_once_share_one_call_and_one_new_run),
-        cmocka_unit_test(a_wait_that_is_over_ends_the_wait_and_not_the_operation),
-        cmocka_unit_test(a_client_that_goes_away_takes_nothing_with_it),
-        cmocka_unit_test(what_failed_and_what_nobody_knows_is_told_with_its_record),
-        cmocka_unit_test(what_cannot_be_called_is_refused_before_anything_is_durable),
-        cmocka_unit_test(what_a_guard_refuses_says_when_to_come_back_and_sends_nothing),
-        cmocka_unit_test(the_class_follows_the_arguments),
-        cmocka_unit_test(a_bypass_permits_one_more_execution_and_no_second),
-        cmocka_unit_test(a_second_loop_pauses_the_run_until_an_operator_resumes_it),
-        cmocka_unit_test(runs_are_listed_only_to_who_asks_for_them),
-        cmocka_unit_test(figures_of_tools_say_what_was_new_and_what_was_not),
-        cmocka_unit_test(calls_of_a_run_survive_the_engine),
-        cmocka_unit_test(a_run_that_rests_is_read_back_for_the_next_call),
-    };
-
     jq_prepare(); /* while this process is small */
-    return cmocka_run_group_tests(tests, engine_rig_setup, engine_rig_teardown);
+    return tests_run(engine_rig_setup, engine_rig_teardown);
 }

@@ -4,16 +4,13 @@
  */
 #include "tests/integration/engine_rig.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/json.h"
 #include "base/metric.h"
 #include "io/process/jq.h"
+#include "tests/lib/test.h"
 
 #define STRICT(required)                                                                                               \
     "{\"name\":\"strict\",\"input\":{\"type\":\"object\",\"required\":[" required                                      \
@@ -166,7 +163,7 @@ static struct saga_id spoilt(void)
     return id;
 }
 
-static void a_saga_that_cannot_be_read_is_a_case_and_ends_by_it(void **state)
+TEST(a_saga_that_cannot_be_read_is_a_case_and_ends_by_it)
 {
     struct saga_id id = spoilt();
     long number;
@@ -174,7 +171,6 @@ static void a_saga_that_cannot_be_read_is_a_case_and_ends_by_it(void **state)
     struct ask ask;
     struct slice evidence;
 
-    (void)state;
     wait_for(1, about(OPEN_CASES, id));
     assert_int_equal(signal_it(id), ERR_CORRUPT); /* looked at again: the same case */
     number = number_of(id);
@@ -223,13 +219,12 @@ static void a_saga_that_cannot_be_read_is_a_case_and_ends_by_it(void **state)
     assert_int_equal(host_number(&host, about(OPEN_CASES, id)), 0);
 }
 
-static void one_that_can_be_read_again_closes_its_case(void **state)
+TEST(one_that_can_be_read_again_closes_its_case)
 {
     struct saga_id id = spoilt();
     struct ask ask;
     long number;
 
-    (void)state;
     wait_for(1, about(OPEN_CASES, id));
     number = number_of(id);
     host_sql(&host,
@@ -252,13 +247,12 @@ static void one_that_can_be_read_again_closes_its_case(void **state)
 
 /* --- followers --- */
 
-static void a_follower_that_is_refused_is_a_case_on_the_saga_that_has_completed(void **state)
+TEST(a_follower_that_is_refused_is_a_case_on_the_saga_that_has_completed)
 {
     struct saga_id id = start("leads", NULL, "{\"of\":\"one\"}");
     struct ask ask;
     long number;
 
-    (void)state;
     wait_for(1, about(OPEN_CASES, id));
     number = number_of(id);
     assert_member(shown(number, &ask), "reason", "\"follower\"");
@@ -280,11 +274,10 @@ static void a_follower_that_is_refused_is_a_case_on_the_saga_that_has_completed(
         host_number(&host, about("select count(*) from sagad.saga where id = '%s' and status = 'completed'", id)), 1);
 }
 
-static void so_is_one_that_another_saga_with_other_input_stands_for(void **state)
+TEST(so_is_one_that_another_saga_with_other_input_stands_for)
 {
     struct saga_id id;
 
-    (void)state;
     define("{\"sagas\":[" STRICT("\"m\"") "]}");
     (void)start("strict", "f-two", "{\"m\":1}"); /* by hand, the same: that is no refusal */
     (void)start("strict", "f-three", "{\"m\":2}");
@@ -309,13 +302,6 @@ static int set_up(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_saga_that_cannot_be_read_is_a_case_and_ends_by_it),
-        cmocka_unit_test(one_that_can_be_read_again_closes_its_case),
-        cmocka_unit_test(a_follower_that_is_refused_is_a_case_on_the_saga_that_has_completed),
-        cmocka_unit_test(so_is_one_that_another_saga_with_other_input_stands_for),
-    };
-
     jq_prepare(); /* while this process is small */
-    return cmocka_run_group_tests(tests, set_up, engine_rig_teardown);
+    return tests_run(set_up, engine_rig_teardown);
 }

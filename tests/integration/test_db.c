@@ -28,14 +28,13 @@ static void look_at_values(const struct db_rows *rows)
     assert_int_equal(db_int(rows, 0, 12), 0);
 }
 
-static void values_of_every_type_come_back_as_they_went(void **state)
+TEST_CONNECTED(values_of_every_type_come_back_as_they_went)
 {
     static const struct db_statement statement = {
         "values", "select $1, $2, $3, $4, $5, $6, $7, $8, $9, ($8 at time zone 'UTC')::text || '+00', $10, $11, $12"};
     struct db_args *args = db_args_new(&arena);
     struct tx tx = {.look = look_at_values};
 
-    (void)state;
     db_arg_bool(args, true);
     db_arg_int2(args, -32768);
     db_arg_int4(args, INT32_MIN);
@@ -64,13 +63,12 @@ static void look_at_nulls(const struct db_rows *rows)
     assert_null(db_bytes(rows, 0, 6).ptr);
 }
 
-static void nulls_of_every_type_come_back_as_nulls(void **state)
+TEST_CONNECTED(nulls_of_every_type_come_back_as_nulls)
 {
     static const struct db_statement statement = {"nulls", "select $1, $2, $3, $4, $5, $6, $7, $8"};
     struct db_args *args = db_args_new(&arena);
     struct tx tx = {.look = look_at_nulls};
 
-    (void)state;
     db_arg_null(args, DB_BOOL);
     db_arg_null(args, DB_INT2);
     db_arg_null(args, DB_INT4);
@@ -104,13 +102,12 @@ static void look_at_arrays(const struct db_rows *rows)
     assert_true(db_timestamptz(rows, 2, 7) == SAMPLE_MS);
 }
 
-static void arrays_of_every_type_come_back_as_they_went(void **state)
+TEST_CONNECTED(arrays_of_every_type_come_back_as_they_went)
 {
     static const struct db_statement statement = {"arrays", "select * from unnest($1, $2, $3, $4, $5, $6, $7, $8)"};
     struct db_args *args = db_args_new(&arena);
     struct tx tx = {.look = look_at_arrays};
 
-    (void)state;
     db_array_begin(args, DB_BOOL, 3);
     db_item_bool(args, true);
     db_item_null(args);
@@ -163,7 +160,7 @@ static void look_at_sums(const struct db_rows *rows)
     assert_int_equal(db_int(rows, 0, 2), 1000 * 300);
 }
 
-static void arrays_may_be_empty_or_large(void **state)
+TEST_CONNECTED(arrays_may_be_empty_or_large)
 {
     static const struct db_statement statement = {"sizes", "select cardinality($1::int8[]), cardinality($2::text[]), "
                                                            "(select sum(length(t))::int8 from unnest($2::text[]) t)"};
@@ -171,7 +168,6 @@ static void arrays_may_be_empty_or_large(void **state)
     struct tx tx = {.look = look_at_sums};
     char text[300];
 
-    (void)state;
     memset(text, 'x', sizeof(text));
     db_array_begin(args, DB_INT8, 0);
     db_array_end(args);
@@ -193,13 +189,12 @@ static void look_at_large(const struct db_rows *rows)
     assert_memory_equal(db_bytes(rows, 0, 0).ptr, large.ptr, large.len);
 }
 
-static void large_values_go_there_and_back(void **state)
+TEST_CONNECTED(large_values_go_there_and_back)
 {
     static const struct db_statement echo = {"echo", "select $1::bytea"};
     struct tx txs[12] = {0};
     char *bytes;
 
-    (void)state;
     large.len = 10 * 1024 * 1024;
     bytes = malloc(large.len);
     assert_non_null(bytes);
@@ -225,11 +220,10 @@ static void large_values_go_there_and_back(void **state)
 
 /* --- ends of transactions --- */
 
-static void an_error_in_the_middle_takes_everything_with_it(void **state)
+TEST_CONNECTED(an_error_in_the_middle_takes_everything_with_it)
 {
     struct tx bad = {.look = NULL}, good = {.look = NULL};
 
-    (void)state;
     fresh_table();
     tx_query(&bad, &insert_item, item_args(1, "a"));
     tx_query(&bad, &divide, int4_args(0));
@@ -252,13 +246,12 @@ static void an_error_in_the_middle_takes_everything_with_it(void **state)
     assert_int_equal(ask("select count(*) from item"), 1);
 }
 
-static void a_commit_that_is_refused_is_no_commit(void **state)
+TEST_CONNECTED(a_commit_that_is_refused_is_no_commit)
 {
     static const struct db_statement insert_part = {"insert_part", "insert into part(item) values ($1)"};
     struct tx tx = {.look = NULL}, next = {.look = NULL};
     struct db_args *args = db_args_new(&arena);
 
-    (void)state;
     fresh_table();
     db_arg_int8(args, 77);
     tx_query(&tx, &insert_part, args);
@@ -272,12 +265,11 @@ static void a_commit_that_is_refused_is_no_commit(void **state)
     assert_int_equal(ask("select count(*) from part"), 0);
 }
 
-static void a_fence_is_told_from_other_errors(void **state)
+TEST_CONNECTED(a_fence_is_told_from_other_errors)
 {
     static const struct db_statement fence = {"fence", "select fence($1)"};
     struct tx tx = {.look = NULL};
 
-    (void)state;
     ask("create or replace function fence(e int4) returns int4 language plpgsql as "
         "$$ begin raise exception 'epoch % is over', e using errcode = 'SG001'; end $$");
     tx_query(&tx, &fence, int4_args(7));
@@ -288,12 +280,11 @@ static void a_fence_is_told_from_other_errors(void **state)
     assert_false(db_is_data_error(&tx.transaction));
 }
 
-static void a_statement_that_cannot_be_prepared_says_why_and_is_tried_again(void **state)
+TEST_CONNECTED(a_statement_that_cannot_be_prepared_says_why_and_is_tried_again)
 {
     static const struct db_statement late = {"late", "insert into late_table values ($1)"};
     struct tx txs[3] = {0}, after = {.look = NULL};
 
-    (void)state;
     ask("set client_min_messages = warning; drop table if exists late_table");
     for (int i = 0; i < 3; i++) {
         tx_query(&txs[i], &one, NULL);
@@ -311,12 +302,11 @@ static void a_statement_that_cannot_be_prepared_says_why_and_is_tried_again(void
     assert_committed(&after);
 }
 
-static void an_error_does_not_unprepare_what_later_transactions_use(void **state)
+TEST_CONNECTED(an_error_does_not_unprepare_what_later_transactions_use)
 {
     static const struct db_statement first_use = {"first_use", "select $1::int4 + 1"};
     struct tx bad = {.look = NULL}, good = {.look = NULL}, later = {.look = NULL};
 
-    (void)state;
     tx_query(&bad, &divide, int4_args(0));
     tx_query(&bad, &first_use, int4_args(1)); /* skipped by the error before it */
     tx_query(&good, &first_use, int4_args(2));
@@ -330,12 +320,11 @@ static void an_error_does_not_unprepare_what_later_transactions_use(void **state
     assert_committed(&later);
 }
 
-static void thousands_in_flight_all_end_in_order(void **state)
+TEST_CONNECTED(thousands_in_flight_all_end_in_order)
 {
     struct tx *txs = calloc(MANY, sizeof(*txs));
     int committed = 0;
 
-    (void)state;
     assert_non_null(txs);
     fresh_table();
     for (int i = 0; i < MANY; i++) {
@@ -369,9 +358,8 @@ static void on_chain(struct db_transaction *transaction)
     }
 }
 
-static void a_transaction_may_be_submitted_again_from_its_end(void **state)
+TEST_CONNECTED(a_transaction_may_be_submitted_again_from_its_end)
 {
-    (void)state;
     memset(&chain_tx, 0, sizeof(chain_tx));
     chain_left = 500;
     tx_query(&chain_tx, &one, NULL);
@@ -385,31 +373,11 @@ static void a_transaction_may_be_submitted_again_from_its_end(void **state)
 
 /* --- notifications --- */
 
-static void a_notification_arrives_without_being_asked_for(void **state)
+TEST_CONNECTED(a_notification_arrives_without_being_asked_for)
 {
-    (void)state;
     ask("notify news, 'hello'");
     run_until(is_notified);
     assert_string_equal(notified, "news hello");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CONNECTED(values_of_every_type_come_back_as_they_went),
-        CONNECTED(nulls_of_every_type_come_back_as_nulls),
-        CONNECTED(arrays_of_every_type_come_back_as_they_went),
-        CONNECTED(arrays_may_be_empty_or_large),
-        CONNECTED(large_values_go_there_and_back),
-        CONNECTED(an_error_in_the_middle_takes_everything_with_it),
-        CONNECTED(a_commit_that_is_refused_is_no_commit),
-        CONNECTED(a_fence_is_told_from_other_errors),
-        CONNECTED(a_statement_that_cannot_be_prepared_says_why_and_is_tried_again),
-        CONNECTED(an_error_does_not_unprepare_what_later_transactions_use),
-        CONNECTED(thousands_in_flight_all_end_in_order),
-        CONNECTED(a_transaction_may_be_submitted_again_from_its_end),
-        CONNECTED(a_notification_arrives_without_being_asked_for),
-    };
-
-    return RUN_ON_A_CLUSTER(tests);
-}
+TEST_PROGRAM_ON_A_CLUSTER

@@ -3,13 +3,12 @@
 
 /* --- losses --- */
 
-static void a_lost_connection_leaves_sent_writes_unknown_and_comes_back(void **state)
+TEST_CONNECTED(a_lost_connection_leaves_sent_writes_unknown_and_comes_back)
 {
     struct tx sleeper = {.look = NULL}, write = {.look = NULL}, read = {.look = NULL}, refused = {.look = NULL},
               after = {.look = NULL};
     int pid = db_backend_pid(db);
 
-    (void)state;
     fresh_table();
     ready_count = 0;
     tx_query(&refused, &divide, int4_args(0)); /* certainly refused, whatever comes later */
@@ -44,9 +43,8 @@ static void a_lost_connection_leaves_sent_writes_unknown_and_comes_back(void **s
                      1); /* the set-up ran again */
 }
 
-static void an_idle_connection_that_is_ended_says_why(void **state)
+TEST_CONNECTED(an_idle_connection_that_is_ended_says_why)
 {
-    (void)state;
     ready_count = 0;
     ask_of_backend("pg_terminate_backend");
     run_until(is_lost);
@@ -54,11 +52,10 @@ static void an_idle_connection_that_is_ended_says_why(void **state)
     run_until(is_ready);
 }
 
-static void what_is_submitted_while_away_is_refused_at_once(void **state)
+TEST_CONNECTED(what_is_submitted_while_away_is_refused_at_once)
 {
     struct tx tx = {.look = NULL}, waits = {.look = NULL};
 
-    (void)state;
     cluster_stop(&cluster);
     run_until(is_lost);
     ready_count = 0;
@@ -79,13 +76,12 @@ static bool some_done(void)
     return done_count > MANY / 4;
 }
 
-static void after_a_crash_every_commit_that_was_told_is_there(void **state)
+TEST_CONNECTED(after_a_crash_every_commit_that_was_told_is_there)
 {
     struct tx *txs = calloc(MANY, sizeof(*txs));
     int count[3] = {0};
     int64_t found;
 
-    (void)state;
     assert_non_null(txs);
     fresh_table();
     ready_count = 0;
@@ -109,13 +105,12 @@ static void after_a_crash_every_commit_that_was_told_is_there(void **state)
     free(txs);
 }
 
-static void a_commit_whose_standby_wait_was_cancelled_is_unknown(void **state)
+TEST_CONNECTED(a_commit_whose_standby_wait_was_cancelled_is_unknown)
 {
     struct tx tx, next;
     int64_t inserted = 0;
     bool waits = false;
 
-    (void)state;
     fresh_table();
     ask("alter system set synchronous_standby_names = 'nobody'");
     ask("select pg_reload_conf()::int");
@@ -145,11 +140,10 @@ static void a_commit_whose_standby_wait_was_cancelled_is_unknown(void **state)
 
 /* --- opening and closing --- */
 
-static void closing_ends_what_is_pending(void **state)
+TEST_CONNECTED(closing_ends_what_is_pending)
 {
     struct tx sleeper = {.look = NULL}, unsent = {.look = NULL};
 
-    (void)state;
     tx_query(&sleeper, &nap, int4_args(60));
     tx_submit(&sleeper);
     wait_for_backend("PgSleep");
@@ -172,11 +166,10 @@ static void on_done_close(struct db_transaction *transaction)
     db_close(db, on_closed, &cluster);
 }
 
-static void closing_from_the_end_of_a_transaction_is_fine(void **state)
+TEST_CONNECTED(closing_from_the_end_of_a_transaction_is_fine)
 {
     struct tx closer = {.look = NULL}, behind = {.look = NULL};
 
-    (void)state;
     tx_query(&closer, &one, NULL);
     closer.transaction.queries = closer.queries;
     closer.transaction.done = on_done_close;
@@ -188,11 +181,10 @@ static void closing_from_the_end_of_a_transaction_is_fine(void **state)
     assert_int_equal(behind.done, 1);
 }
 
-static void closing_while_connecting_waits_for_nothing(void **state)
+TEST_ALONE(closing_while_connecting_waits_for_nothing)
 {
     struct tx tx = {.look = NULL};
 
-    (void)state;
     open_to(cluster_dsn(&cluster), true);
     tx_query(&tx, &one, NULL);
     tx_submit(&tx);
@@ -201,11 +193,10 @@ static void closing_while_connecting_waits_for_nothing(void **state)
     assert_int_equal(ready_count + lost_count, 0);
 }
 
-static void what_is_submitted_while_connecting_waits_for_it(void **state)
+TEST_ALONE(what_is_submitted_while_connecting_waits_for_it)
 {
     struct tx tx = {.look = NULL};
 
-    (void)state;
     open_to(cluster_dsn(&cluster), false);
     assert_int_equal(db_server_version(db), 0);
     tx_query(&tx, &one, NULL);
@@ -214,7 +205,7 @@ static void what_is_submitted_while_connecting_waits_for_it(void **state)
     assert_true(db_server_version(db) >= 150000);
 }
 
-static void a_refused_connection_is_explained(void **state)
+TEST_ALONE(a_refused_connection_is_explained)
 {
     char standby[220];
     const struct {
@@ -232,7 +223,6 @@ static void a_refused_connection_is_explained(void **state)
         {"postgresql://u:secret@[h/x", "the connection string cannot be read"},
     };
 
-    (void)state;
     (void)snprintf(standby, sizeof(standby), "%s options='-c default_transaction_read_only=on'", cluster_dsn(&cluster));
     ask("set client_min_messages = warning; drop role if exists locked, crowded;"
         "create role locked nologin; create role crowded login connection limit 0");
@@ -257,13 +247,12 @@ static void a_refused_connection_is_explained(void **state)
     }
 }
 
-static void a_setup_that_is_refused_is_a_refused_connection(void **state)
+TEST_ALONE(a_setup_that_is_refused_is_a_refused_connection)
 {
     static const char *const setup[] = {"select 1", "set no_such_setting = 1", NULL};
     const struct db_options options = {
         .dsn = cluster_dsn(&cluster), .setup = setup, .on_state = on_state, .context = &cluster};
 
-    (void)state;
     db = db_open(loop, &options);
     run_until(is_lost);
     assert_non_null(strstr(lost_err.detail, "no_such_setting"));
@@ -274,9 +263,8 @@ static bool lost_thrice(void)
     return lost_count >= 3;
 }
 
-static void attempts_go_on_until_the_server_is_there(void **state)
+TEST_ALONE(attempts_go_on_until_the_server_is_there)
 {
-    (void)state;
     cluster_kill(&cluster);
     open_to(cluster_dsn(&cluster), true);
     run_until(lost_thrice);
@@ -299,12 +287,11 @@ static void on_three(void *context, int columns, const char *const *values)
     }
 }
 
-static void a_session_runs_several_statements_and_reports_the_first_error(void **state)
+TEST_ALONE(a_session_runs_several_statements_and_reports_the_first_error)
 {
     struct db_session *session;
     struct err err;
 
-    (void)state;
     assert_int_equal(db_session_open("host=/nonexistent", "t", &session, &err), ERR_STORE);
     assert_int_equal(db_session_open(cluster_dsn(&cluster), "t", &session, &err), ERR_OK);
     assert_true(db_session_server_version(session) >= 150000);
@@ -322,23 +309,4 @@ static void a_session_runs_several_statements_and_reports_the_first_error(void *
     db_session_close(NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CONNECTED(a_lost_connection_leaves_sent_writes_unknown_and_comes_back),
-        CONNECTED(an_idle_connection_that_is_ended_says_why),
-        CONNECTED(what_is_submitted_while_away_is_refused_at_once),
-        CONNECTED(after_a_crash_every_commit_that_was_told_is_there),
-        CONNECTED(a_commit_whose_standby_wait_was_cancelled_is_unknown),
-        CONNECTED(closing_ends_what_is_pending),
-        CONNECTED(closing_from_the_end_of_a_transaction_is_fine),
-        ALONE(closing_while_connecting_waits_for_nothing),
-        ALONE(what_is_submitted_while_connecting_waits_for_it),
-        ALONE(a_refused_connection_is_explained),
-        ALONE(a_setup_that_is_refused_is_a_refused_connection),
-        ALONE(attempts_go_on_until_the_server_is_there),
-        ALONE(a_session_runs_several_statements_and_reports_the_first_error),
-    };
-
-    return RUN_ON_A_CLUSTER(tests);
-}
+TEST_PROGRAM_ON_A_CLUSTER

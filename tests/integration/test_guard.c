@@ -1,17 +1,12 @@
 /* Bounds over all engines: two stores on one database race, and no bound is passed, nothing is taken twice, nothing is
  * lost. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "store/guard.h"
 #include "tests/integration/store_host.h"
+#include "tests/lib/test.h"
 
 enum { ENGINES = 2, RACERS = 60, PLACE_MS = 60000 };
 
@@ -104,12 +99,11 @@ static int race(struct guard_ask *asks, int count)
     return granted;
 }
 
-static void places_are_never_more_than_there_are(void **state)
+TEST(places_are_never_more_than_there_are)
 {
     static struct guard_ask asks[RACERS];
     struct guard_tell tell;
 
-    (void)state;
     for (int i = 0; i < RACERS; i++) {
         asks[i] = asking("places", (uint8_t)(i + 1));
         asks[i].concurrency = 7;
@@ -135,11 +129,10 @@ static void places_are_never_more_than_there_are(void **state)
     assert_int_equal(race(asks, RACERS), 1);
 }
 
-static void a_place_of_an_engine_that_is_gone_comes_back_by_itself(void **state)
+TEST(a_place_of_an_engine_that_is_gone_comes_back_by_itself)
 {
     struct guard_ask first = asking("expiry", 1), second = asking("expiry", 2);
 
-    (void)state;
     first.concurrency = second.concurrency = 1;
     first.place_ms = 3000;
     assert_int_equal(ask_one(&first, 0), GUARD_GRANTED);
@@ -149,12 +142,11 @@ static void a_place_of_an_engine_that_is_gone_comes_back_by_itself(void **state)
     assert_int_equal(ask_one(&first, 0), GUARD_CONCURRENCY);
 }
 
-static void a_rate_holds_over_both_engines_and_says_when(void **state)
+TEST(a_rate_holds_over_both_engines_and_says_when)
 {
     static struct guard_ask asks[RACERS];
     int granted, later = 0;
 
-    (void)state;
     for (int i = 0; i < RACERS; i++) {
         asks[i] = asking("rate", (uint8_t)(i + 1));
         asks[i].rate = (struct rate_limit){.limit = 20, .per_ms = 1000000}; /* one in 50 s, 20 at once */
@@ -189,12 +181,11 @@ static void a_rate_holds_over_both_engines_and_says_when(void **state)
     }
 }
 
-static void calls_go_on_as_the_rate_refills(void **state)
+TEST(calls_go_on_as_the_rate_refills)
 {
     struct guard_ask ask;
     int granted = 0;
 
-    (void)state;
     for (int i = 0; i < 12; i++) {
         ask = asking("refill", (uint8_t)(i + 1));
         ask.rate = (struct rate_limit){.limit = 2, .per_ms = 200};
@@ -208,12 +199,11 @@ static void calls_go_on_as_the_rate_refills(void **state)
     assert_true(granted >= 6); /* two at once, then one each 100 ms */
 }
 
-static void a_pause_that_the_tool_asked_for_holds_for_all(void **state)
+TEST(a_pause_that_the_tool_asked_for_holds_for_all)
 {
     struct guard_ask first = asking("pause", 1), second = asking("pause", 2);
     struct guard_tell tell;
 
-    (void)state;
     first.concurrency = second.concurrency = 5;
     assert_int_equal(ask_one(&first, 0), GUARD_GRANTED);
     tell = telling(&first);
@@ -258,14 +248,13 @@ static void open_breaker(const char *tool)
     }
 }
 
-static void a_breaker_opens_and_one_probe_over_both_engines_closes_it(void **state)
+TEST(a_breaker_opens_and_one_probe_over_both_engines_closes_it)
 {
     static struct guard_ask asks[RACERS];
     struct guard_ask ask = breaker_ask("breaker", 9);
     struct guard_tell tell;
     int probes = 0, probe = -1;
 
-    (void)state;
     open_breaker("breaker");
     assert_int_equal(ask_one(&ask, 1), GUARD_BREAKER);
     assert_true(ask.retry_after_ms > 1000 && ask.retry_after_ms <= 2400);
@@ -293,12 +282,11 @@ static void a_breaker_opens_and_one_probe_over_both_engines_closes_it(void **sta
     assert_int_equal(race(asks, RACERS), RACERS);
 }
 
-static void a_probe_that_fails_doubles_the_rest(void **state)
+TEST(a_probe_that_fails_doubles_the_rest)
 {
     struct guard_ask ask = breaker_ask("doubling", 9);
     struct guard_tell tell;
 
-    (void)state;
     open_breaker("doubling");
     host_run_ms(&host, 2500);
     assert_int_equal(ask_one(&ask, 0), GUARD_GRANTED);
@@ -316,12 +304,11 @@ static void a_probe_that_fails_doubles_the_rest(void **state)
     assert_int_equal(host_number(&host, "select cooldown_ms from sagad.guard_breaker where tool = 'doubling'"), 600000);
 }
 
-static void a_probe_that_never_comes_back_makes_room_for_another(void **state)
+TEST(a_probe_that_never_comes_back_makes_room_for_another)
 {
     struct guard_ask first = breaker_ask("lost", 8), second = breaker_ask("lost", 9);
     struct guard_tell tell;
 
-    (void)state;
     open_breaker("lost");
     host_run_ms(&host, 2500);
     first.place_ms = 2000;
@@ -337,11 +324,10 @@ static void a_probe_that_never_comes_back_makes_room_for_another(void **state)
     assert_true(first.is_breaker_probe);
 }
 
-static void another_endpoint_has_a_breaker_of_its_own(void **state)
+TEST(another_endpoint_has_a_breaker_of_its_own)
 {
     struct guard_ask ask = breaker_ask("places-breaker", 9);
 
-    (void)state;
     open_breaker("places-breaker");
     assert_int_equal(ask_one(&ask, 0), GUARD_BREAKER);
     ask.endpoint = SLICE("https://other:443");
@@ -366,12 +352,11 @@ static long used(const char *name, const char *what)
     return host_number(&host, "select %s from sagad.guard_budget where name = '%s'", what, name);
 }
 
-static void a_budget_is_never_passed_however_many_race(void **state)
+TEST(a_budget_is_never_passed_however_many_race)
 {
     static struct guard_ask asks[RACERS];
     struct guard_budget both[] = {budget("race-all", -1, 1000, 100), budget("race-tool", 25, -1, 100)};
 
-    (void)state;
     for (int i = 0; i < RACERS; i++) {
         asks[i] = asking("budget", (uint8_t)(i + 1));
         asks[i].budgets = both;
@@ -394,13 +379,12 @@ static void a_budget_is_never_passed_however_many_race(void **state)
     assert_int_equal(used("race-all", "calls"), 10);
 }
 
-static void what_it_cost_is_booked_once_and_a_certain_failure_gives_it_back(void **state)
+TEST(what_it_cost_is_booked_once_and_a_certain_failure_gives_it_back)
 {
     struct guard_budget one[] = {budget("settle", 3, -1, 50)};
     struct guard_ask asks[4];
     struct guard_tell tell;
 
-    (void)state;
     for (int i = 0; i < 4; i++) {
         asks[i] = asking("settle", (uint8_t)(i + 1));
         asks[i].budgets = one;
@@ -436,7 +420,7 @@ static void what_it_cost_is_booked_once_and_a_certain_failure_gives_it_back(void
     assert_int_equal(used("settle", "micros"), 175);
 }
 
-static void a_cost_that_nobody_knows_is_not_counted_as_nothing(void **state)
+TEST(a_cost_that_nobody_knows_is_not_counted_as_nothing)
 {
     struct guard_budget one[] = {budget("unpriced", 10, 1000, 1)};
     struct guard_ask asks[3];
@@ -444,7 +428,6 @@ static void a_cost_that_nobody_knows_is_not_counted_as_nothing(void **state)
     struct guard_price price = {
         .read = {.arena = &arena, .done = on_done}, .namespace = SLICE("default"), .cost_micros = 300};
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         asks[i] = asking("unpriced", (uint8_t)(i + 1));
         asks[i].budgets = one;
@@ -488,12 +471,11 @@ static void a_cost_that_nobody_knows_is_not_counted_as_nothing(void **state)
     assert_int_equal(used("unpriced", "unpriced"), 0);
 }
 
-static void another_period_begins_anew(void **state)
+TEST(another_period_begins_anew)
 {
     struct guard_budget one[] = {budget("days", 1, -1, 0)};
     struct guard_ask first = asking("days", 1), second = asking("days", 2);
 
-    (void)state;
     first.budgets = second.budgets = one;
     first.budget_count = second.budget_count = 1;
     assert_int_equal(ask_one(&first, 0), GUARD_GRANTED);
@@ -502,13 +484,12 @@ static void another_period_begins_anew(void **state)
     assert_int_equal(ask_one(&second, 1), GUARD_GRANTED);
 }
 
-static void duplicates_are_counted_without_being_asked(void **state)
+TEST(duplicates_are_counted_without_being_asked)
 {
     struct guard_budget add[] = {{.name = SLICE("count-a"), .emissions = 5},
                                  {.name = SLICE("count-b"), .emissions = 1, .micros = 9}};
     struct guard_count count = {.read = {.arena = &arena, .done = on_done}, .budgets = add, .budget_count = 2};
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         store_guard_count(engines[i], &count);
         wait_for(1);
@@ -520,12 +501,11 @@ static void duplicates_are_counted_without_being_asked(void **state)
 
 /* --- */
 
-static void a_refusal_takes_nothing(void **state)
+TEST(a_refusal_takes_nothing)
 {
     struct guard_budget one[] = {budget("nothing", 10, -1, 5)};
     struct guard_ask first = asking("nothing", 1), second = asking("nothing", 2);
 
-    (void)state;
     first.concurrency = second.concurrency = 1;
     second.rate = (struct rate_limit){.limit = 1, .per_ms = 1000};
     second.budgets = one;
@@ -537,13 +517,12 @@ static void a_refusal_takes_nothing(void **state)
         host_number(&host, "select count(*) from sagad.guard where tool = 'nothing' and rate_at = '-infinity'"), 1);
 }
 
-static void what_there_is_can_be_listed(void **state)
+TEST(what_there_is_can_be_listed)
 {
     struct guard_list list = {.read = {.arena = &arena, .done = on_done}, .namespace = SLICE("default")};
     struct guard_list other = {.read = {.arena = &arena, .done = on_done}, .namespace = SLICE("other")};
     bool seen = false;
 
-    (void)state;
     store_guard_list(engines[0], &list);
     wait_for(1);
     assert_int_equal(list.read.code, ERR_OK);
@@ -583,26 +562,4 @@ static int teardown(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(places_are_never_more_than_there_are),
-        cmocka_unit_test(a_place_of_an_engine_that_is_gone_comes_back_by_itself),
-        cmocka_unit_test(a_rate_holds_over_both_engines_and_says_when),
-        cmocka_unit_test(calls_go_on_as_the_rate_refills),
-        cmocka_unit_test(a_pause_that_the_tool_asked_for_holds_for_all),
-        cmocka_unit_test(a_breaker_opens_and_one_probe_over_both_engines_closes_it),
-        cmocka_unit_test(a_probe_that_fails_doubles_the_rest),
-        cmocka_unit_test(a_probe_that_never_comes_back_makes_room_for_another),
-        cmocka_unit_test(another_endpoint_has_a_breaker_of_its_own),
-        cmocka_unit_test(a_budget_is_never_passed_however_many_race),
-        cmocka_unit_test(what_it_cost_is_booked_once_and_a_certain_failure_gives_it_back),
-        cmocka_unit_test(a_cost_that_nobody_knows_is_not_counted_as_nothing),
-        cmocka_unit_test(another_period_begins_anew),
-        cmocka_unit_test(duplicates_are_counted_without_being_asked),
-        cmocka_unit_test(a_refusal_takes_nothing),
-        cmocka_unit_test(what_there_is_can_be_listed),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_PROGRAM(setup, teardown)

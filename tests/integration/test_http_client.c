@@ -1,18 +1,13 @@
 /* What the HTTP client says about a request must be true: sent or not, whole or not, and never sent twice. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
-#include <cmocka.h>
-
 #include "io/http/client.h"
 #include "tests/lib/stub_server.h"
+#include "tests/lib/test.h"
 
 #define OK_KEEP "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Kind: Good\r\n\r\nok"
 
@@ -78,7 +73,7 @@ static const char *stub_url(struct exchange *x, const struct stub_server *stub)
 
 /* --- what happened, and what the client must say ------------------------------------------------------------- */
 
-static void every_end_of_a_request_is_told_truly(void **state)
+TEST(every_end_of_a_request_is_told_truly)
 {
     static const struct {
         const char *what;
@@ -122,7 +117,6 @@ static void every_end_of_a_request_is_told_truly(void **state)
          "timeout"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         struct stub_server *stub = stub_server_new(&table[i].act, 1);
         struct exchange x;
@@ -146,7 +140,7 @@ static void every_end_of_a_request_is_told_truly(void **state)
     }
 }
 
-static void what_never_left_is_told_as_unsent(void **state)
+TEST(what_never_left_is_told_as_unsent)
 {
     char refused[64];
     const struct {
@@ -167,7 +161,6 @@ static void what_never_left_is_told_as_unsent(void **state)
         {"http://", "protocol"},
     };
 
-    (void)state;
     snprintf(refused, sizeof(refused), "http://127.0.0.1:%d/", stub_port_refused());
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         struct exchange x;
@@ -183,13 +176,12 @@ static void what_never_left_is_told_as_unsent(void **state)
     }
 }
 
-static void a_hanging_tls_handshake_is_unsent(void **state)
+TEST(a_hanging_tls_handshake_is_unsent)
 {
     struct stub_act act = {NULL, STUB_HANG};
     struct stub_server *stub = stub_server_new(&act, 1);
     struct exchange x;
 
-    (void)state;
     exchange_init(&x);
     x.request.timeout_ms = 200;
     exchange_run(&x, "POST", arena_printf(&x.arena, "https://127.0.0.1:%d/", stub_server_port(stub)).ptr, SLICE("{}"));
@@ -200,13 +192,12 @@ static void a_hanging_tls_handshake_is_unsent(void **state)
 }
 
 /* libcurl would send it again on a new connection, and call that a success. */
-static void a_post_is_not_sent_twice_when_a_kept_connection_dies(void **state)
+TEST(a_post_is_not_sent_twice_when_a_kept_connection_dies)
 {
     static const struct stub_act acts[] = {{OK_KEEP, STUB_KEEP}, {NULL, STUB_CLOSE}, {OK_KEEP, STUB_KEEP}};
     struct stub_server *stub = stub_server_new(acts, 3);
     struct exchange x;
 
-    (void)state;
     exchange_init(&x);
     exchange_run(&x, "POST", stub_url(&x, stub), SLICE("{\"n\":1}"));
     assert_true(x.request.complete);
@@ -220,14 +211,13 @@ static void a_post_is_not_sent_twice_when_a_kept_connection_dies(void **state)
 }
 
 /* A short body leaves with its head, a long one behind it: two ways not to leave again. */
-static void a_long_post_is_not_sent_twice_either(void **state)
+TEST(a_long_post_is_not_sent_twice_either)
 {
     static const struct stub_act acts[] = {{OK_KEEP, STUB_KEEP}, {NULL, STUB_CLOSE}, {OK_KEEP, STUB_KEEP}};
     static char long_body[20000];
     struct stub_server *stub = stub_server_new(acts, 3);
     struct exchange x;
 
-    (void)state;
     memset(long_body, 'a', sizeof(long_body));
     exchange_init(&x);
     exchange_run(&x, "POST", stub_url(&x, stub), SLICE("{}"));
@@ -255,7 +245,7 @@ ssize_t send(int fd, const void *bytes, size_t len, int flags)
 }
 
 /* libcurl counts what its first sending took only. What had to wait for room has left all the same. */
-static void what_had_to_wait_for_room_in_the_socket_has_left_and_does_not_leave_twice(void **state)
+TEST(what_had_to_wait_for_room_in_the_socket_has_left_and_does_not_leave_twice)
 {
     static const struct {
         int then;
@@ -269,7 +259,6 @@ static void what_had_to_wait_for_room_in_the_socket_has_left_and_does_not_leave_
     };
     static char body[20000];
 
-    (void)state;
     memset(body, 'a', sizeof(body));
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         /* The server has one connection at a time. */
@@ -301,13 +290,12 @@ static void on_idle_time(struct timer *timer)
     loop_stop(container_of(timer, struct exchange, timer)->loop);
 }
 
-static void what_comes_while_nobody_asks_is_no_answer(void **state)
+TEST(what_comes_while_nobody_asks_is_no_answer)
 {
     static const struct stub_act acts[] = {{OK_KEEP, STUB_UNASKED}, {OK_KEEP, STUB_KEEP}};
     struct stub_server *stub = stub_server_new(acts, 2);
     struct exchange x;
 
-    (void)state;
     exchange_init(&x);
     exchange_run(&x, "POST", stub_url(&x, stub), SLICE("{}"));
     assert_true(x.request.complete);
@@ -322,7 +310,7 @@ static void what_comes_while_nobody_asks_is_no_answer(void **state)
 }
 
 /* A server that refuses to be expected of is sent the head again by libcurl itself, as often as it refuses. */
-static void nothing_is_expected_before_the_body(void **state)
+TEST(nothing_is_expected_before_the_body)
 {
     static const struct stub_act acts[] = {{"HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n", STUB_KEEP}};
     const struct http_header expect = {.name = SLICE("Expect"), .value = SLICE("100-continue")};
@@ -331,7 +319,6 @@ static void nothing_is_expected_before_the_body(void **state)
     struct exchange x;
     char request[1000];
 
-    (void)state;
     memset(body, 'a', sizeof(body));
     exchange_init(&x);
     x.request.headers = &expect;
@@ -345,14 +332,13 @@ static void nothing_is_expected_before_the_body(void **state)
     stub_server_free(stub);
 }
 
-static void an_empty_post_is_not_sent_twice_either(void **state)
+TEST(an_empty_post_is_not_sent_twice_either)
 {
     static const struct stub_act acts[] = {{OK_KEEP, STUB_CLOSE}, {NULL, STUB_CLOSE}, {OK_KEEP, STUB_KEEP}};
     struct stub_server *stub = stub_server_new(acts, 3);
     struct exchange x;
     char request[1000];
 
-    (void)state;
     exchange_init(&x);
     exchange_run(&x, "POST", stub_url(&x, stub), SLICE_NONE);
     assert_true(x.request.complete);
@@ -366,13 +352,12 @@ static void an_empty_post_is_not_sent_twice_either(void **state)
     stub_server_free(stub);
 }
 
-static void a_request_without_body_on_a_fresh_connection_is_not_sent_twice(void **state)
+TEST(a_request_without_body_on_a_fresh_connection_is_not_sent_twice)
 {
     static const struct stub_act acts[] = {{OK_KEEP, STUB_CLOSE}, {NULL, STUB_CLOSE}, {OK_KEEP, STUB_KEEP}};
     struct stub_server *stub = stub_server_new(acts, 3);
     struct exchange x;
 
-    (void)state;
     exchange_init(&x);
     x.request.fresh_connection = true;
     exchange_run(&x, "DELETE", stub_url(&x, stub), SLICE_NONE);
@@ -384,13 +369,12 @@ static void a_request_without_body_on_a_fresh_connection_is_not_sent_twice(void 
     stub_server_free(stub);
 }
 
-static void a_redirect_is_an_answer(void **state)
+TEST(a_redirect_is_an_answer)
 {
     struct stub_act act = {"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n", STUB_KEEP};
     struct stub_server *stub = stub_server_new(&act, 1);
     struct exchange x;
 
-    (void)state;
     exchange_init(&x);
     exchange_run(&x, "GET", stub_url(&x, stub), SLICE_NONE);
     assert_true(x.request.complete);
@@ -400,7 +384,7 @@ static void a_redirect_is_an_answer(void **state)
     stub_server_free(stub);
 }
 
-static void a_request_arrives_as_it_was_written(void **state)
+TEST(a_request_arrives_as_it_was_written)
 {
     static const struct http_header headers[] = {{SLICE("X-Empty"), SLICE("")},
                                                  {SLICE("X-Key"), SLICE("abc")},
@@ -410,7 +394,6 @@ static void a_request_arrives_as_it_was_written(void **state)
     struct exchange x;
     char request[2000];
 
-    (void)state;
     setenv("http_proxy", "http://127.0.0.1:1", 1); /* must not be honoured */
     exchange_init(&x);
     x.request.headers = headers;
@@ -433,7 +416,7 @@ static void a_request_arrives_as_it_was_written(void **state)
     unsetenv("http_proxy");
 }
 
-static void a_header_with_a_line_end_never_leaves(void **state)
+TEST(a_header_with_a_line_end_never_leaves)
 {
     static const struct http_header bad[] = {{SLICE("X-A"), SLICE("b\r\nX-Evil: 1")},
                                              {SLICE("X-A"), SLICE("b\0c")},
@@ -443,7 +426,6 @@ static void a_header_with_a_line_end_never_leaves(void **state)
     struct stub_act act = {OK_KEEP, STUB_KEEP};
     struct stub_server *stub = stub_server_new(&act, 1);
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         struct exchange x;
 
@@ -466,13 +448,12 @@ static void on_cancel_time(struct timer *timer)
     http_cancel(&container_of(timer, struct exchange, timer)->request);
 }
 
-static void a_cancelled_request_ends_at_once_with_what_is_known(void **state)
+TEST(a_cancelled_request_ends_at_once_with_what_is_known)
 {
     struct stub_act act = {NULL, STUB_HANG};
     struct stub_server *stub = stub_server_new(&act, 1);
     struct exchange x;
 
-    (void)state;
     exchange_init(&x);
     exchange_send(&x, "POST", stub_url(&x, stub), SLICE("{}"));
     timer_start(x.loop, &x.timer, 100, on_cancel_time);
@@ -504,7 +485,7 @@ static void on_data(struct http_request *request, struct slice data)
     }
 }
 
-static void a_stream_is_given_as_it_comes_and_may_be_left(void **state)
+TEST(a_stream_is_given_as_it_comes_and_may_be_left)
 {
     static const struct stub_act acts[] = {
         {"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\ndata: 2\n\n", STUB_CLOSE},
@@ -513,7 +494,6 @@ static void a_stream_is_given_as_it_comes_and_may_be_left(void **state)
     struct stub_server *stub = stub_server_new(acts, 2);
     struct exchange x;
 
-    (void)state;
     exchange_init(&x);
     x.request.streaming = true;
     x.request.on_data = on_data;
@@ -550,13 +530,12 @@ static void on_turn(struct loop_hook *hook)
     container_of(hook, struct flood, hook)->turn_bytes = 0;
 }
 
-static void a_stream_without_an_end_gets_so_much_a_turn_and_in_all(void **state)
+TEST(a_stream_without_an_end_gets_so_much_a_turn_and_in_all)
 {
     static const struct stub_act act = {"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n", STUB_FLOOD};
     struct stub_server *stub = stub_server_new(&act, 1);
     struct flood flood = {0};
 
-    (void)state;
     exchange_init(&flood.x);
     loop_hook_add(flood.x.loop, &flood.hook, on_turn);
     flood.x.request.streaming = true;
@@ -573,13 +552,12 @@ static void a_stream_without_an_end_gets_so_much_a_turn_and_in_all(void **state)
     stub_server_free(stub);
 }
 
-static void connections_are_used_again(void **state)
+TEST(connections_are_used_again)
 {
     struct stub_act act = {OK_KEEP, STUB_KEEP};
     struct stub_server *stub = stub_server_new(&act, 1);
     struct exchange x;
 
-    (void)state;
     exchange_init(&x);
     for (int i = 0; i < 200; i++) { /* the stub serves one connection at a time: a second one would hang */
         exchange_run(&x, "POST", stub_url(&x, stub), SLICE("{}"));
@@ -591,13 +569,12 @@ static void connections_are_used_again(void **state)
 }
 
 /* Its socket is watched on while nobody uses it, and its number is soon another connection's. */
-static void a_kept_connection_that_closes_meanwhile_is_replaced(void **state)
+TEST(a_kept_connection_that_closes_meanwhile_is_replaced)
 {
     struct stub_act act = {OK_KEEP, STUB_CLOSE};
     struct stub_server *stub = stub_server_new(&act, 1);
     struct exchange x;
 
-    (void)state;
     exchange_init(&x);
     for (int i = 0; i < 20; i++) {
         exchange_run(&x, "POST", stub_url(&x, stub), SLICE("{}"));
@@ -619,13 +596,12 @@ static bool may_leave(struct http_request *request)
 }
 
 /* Behind another one, and on a kept connection: the answer counts that is given when its turn has come. */
-static void what_may_not_leave_any_more_when_its_turn_has_come_is_unsent(void **state)
+TEST(what_may_not_leave_any_more_when_its_turn_has_come_is_unsent)
 {
     static const struct stub_act acts[] = {{OK_KEEP, STUB_KEEP}, {NULL, STUB_HANG}, {OK_KEEP, STUB_KEEP}};
     struct stub_server *stub = stub_server_new(acts, 3);
     struct exchange x, first;
 
-    (void)state;
     exchange_init(&x);
     http_client_free(x.client);
     x.client = http_client_new(x.loop, 1, 1);
@@ -661,29 +637,4 @@ static void what_may_not_leave_any_more_when_its_turn_has_come_is_unsent(void **
     stub_server_free(stub);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_end_of_a_request_is_told_truly),
-        cmocka_unit_test(what_never_left_is_told_as_unsent),
-        cmocka_unit_test(a_hanging_tls_handshake_is_unsent),
-        cmocka_unit_test(a_post_is_not_sent_twice_when_a_kept_connection_dies),
-        cmocka_unit_test(a_long_post_is_not_sent_twice_either),
-        cmocka_unit_test(what_had_to_wait_for_room_in_the_socket_has_left_and_does_not_leave_twice),
-        cmocka_unit_test(what_comes_while_nobody_asks_is_no_answer),
-        cmocka_unit_test(nothing_is_expected_before_the_body),
-        cmocka_unit_test(an_empty_post_is_not_sent_twice_either),
-        cmocka_unit_test(a_request_without_body_on_a_fresh_connection_is_not_sent_twice),
-        cmocka_unit_test(a_redirect_is_an_answer),
-        cmocka_unit_test(a_request_arrives_as_it_was_written),
-        cmocka_unit_test(a_header_with_a_line_end_never_leaves),
-        cmocka_unit_test(a_cancelled_request_ends_at_once_with_what_is_known),
-        cmocka_unit_test(a_stream_is_given_as_it_comes_and_may_be_left),
-        cmocka_unit_test(a_stream_without_an_end_gets_so_much_a_turn_and_in_all),
-        cmocka_unit_test(connections_are_used_again),
-        cmocka_unit_test(a_kept_connection_that_closes_meanwhile_is_replaced),
-        cmocka_unit_test(what_may_not_leave_any_more_when_its_turn_has_come_is_unsent),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -4,24 +4,20 @@
  */
 #include "tests/integration/engine_rig.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/json.h"
 #include "base/metric.h"
 #include "io/process/jq.h"
+#include "tests/lib/test.h"
 
-static void an_open_saga_takes_calls_until_it_is_complete_and_answers_repeats_after(void **state)
+TEST(an_open_saga_takes_calls_until_it_is_complete_and_answers_repeats_after)
 {
     struct saga_id id = open_saga("order-1", 0), again = open_saga("order-1", 0);
     struct ask ask;
 
-    (void)state;
     call_in(&ask, id, "hello", "greet", "{\"name\":\"Kim\"}", 20000);
     ask_wait(&ask);
     assert_code(&ask, ERR_OK);
@@ -46,12 +42,11 @@ static void an_open_saga_takes_calls_until_it_is_complete_and_answers_repeats_af
     assert_int_equal(metric_value(METRIC_CALLS) - calls, 0);
 }
 
-static void another_namespace_sees_nothing(void **state)
+TEST(another_namespace_sees_nothing)
 {
     struct saga_id id = open_saga("order-2", 0);
     struct ask ask;
 
-    (void)state;
     prepare_call(&ask, NULL, "hello", "greet", "{}", 0);
     ask.request.in.call.saga = id;
     ask.request.namespace = SLICE("elsewhere");
@@ -69,12 +64,11 @@ static void another_namespace_sees_nothing(void **state)
     ask_end(&ask);
 }
 
-static void completion_waits_for_what_is_not_settled(void **state)
+TEST(completion_waits_for_what_is_not_settled)
 {
     struct saga_id id = open_saga("order-3", 0);
     struct ask nap, early, late;
 
-    (void)state;
     call_in(&nap, id, "nap", "slow", "{}", 20000);
     host_run_ms(&host, 100);
     complete(&early, id, 50);
@@ -91,12 +85,11 @@ static void completion_waits_for_what_is_not_settled(void **state)
     ask_end(&late);
 }
 
-static void an_aborted_open_saga_is_undone(void **state)
+TEST(an_aborted_open_saga_is_undone)
 {
     struct saga_id id = open_saga("order-4", 0);
     struct ask ask;
 
-    (void)state;
     call_in(&ask, id, NULL, "greet", "{\"name\":\"Lee\"}", 20000);
     ask_wait(&ask);
     assert_code(&ask, ERR_OK);
@@ -119,12 +112,11 @@ static void an_aborted_open_saga_is_undone(void **state)
     ask_end(&ask);
 }
 
-static void an_agent_that_vanished_is_undone_at_the_deadline(void **state)
+TEST(an_agent_that_vanished_is_undone_at_the_deadline)
 {
     struct saga_id id = open_saga("order-5", 5000);
     struct ask ask;
 
-    (void)state;
     call_in(&ask, id, "hello", "greet", "{\"name\":\"Lee\"}", 20000);
     ask_wait(&ask);
     assert_code(&ask, ERR_OK);
@@ -138,12 +130,11 @@ static void an_agent_that_vanished_is_undone_at_the_deadline(void **state)
     ask_end(&ask);
 }
 
-static void the_budget_of_an_open_saga_is_never_passed(void **state)
+TEST(the_budget_of_an_open_saga_is_never_passed)
 {
     struct saga_id id = open_with_budget("{\"calls\":1}");
     struct ask one, two;
 
-    (void)state;
     call_in(&one, id, "one", "greet", "{\"name\":\"a\"}", 20000);
     call_in(&two, id, "two", "greet", "{\"name\":\"b\"}", 20000);
     ask_wait(&one);
@@ -173,13 +164,12 @@ static void say_cost(struct engine *at, struct op_key key, int64_t micros, enum 
     ask_end(&ask);
 }
 
-static void a_budget_waits_for_a_cost_that_nobody_could_compute(void **state)
+TEST(a_budget_waits_for_a_cost_that_nobody_could_compute)
 {
     struct saga_id id;
     struct op_key key;
     struct ask ask;
 
-    (void)state;
     ask_begin(&ask);
     ask.request.in.define.document =
         SLICE("{\"tools\":[{\"name\":\"priced\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"echo\"},"
@@ -225,7 +215,7 @@ static int shard_of_tool(const char *tool)
     return digest_fields("guard", fields, COUNT_OF(fields)).bytes[0] % 64;
 }
 
-static void after_the_end_of_its_saga_only_the_budgets_of_the_settings_hear_of_a_cost(void **state)
+TEST(after_the_end_of_its_saga_only_the_budgets_of_the_settings_hear_of_a_cost)
 {
     struct saga_id id = open_with_budget("{}");
     struct op_key key;
@@ -233,7 +223,6 @@ static void after_the_end_of_its_saga_only_the_budgets_of_the_settings_hear_of_a
     char text[UUID_TEXT_BYTES];
     long records;
 
-    (void)state;
     call_in(&ask, id, "one", "priced", "{\"fee\":\"dear\"}", 20000);
     ask_wait(&ask);
     assert_code(&ask, ERR_OK);
@@ -284,14 +273,13 @@ static void after_the_end_of_its_saga_only_the_budgets_of_the_settings_hear_of_a
     assert_int_equal(host_number(&host, "select sum(records) from sagad.log where saga = '%s'", id_text(id)), records);
 }
 
-static void callers_at_two_engines_share_one_call(void **state)
+TEST(callers_at_two_engines_share_one_call)
 {
     enum { CALLERS = 32 };
     static struct ask asks[CALLERS];
     uint64_t calls = metric_value(METRIC_CALLS);
     int replayed = 0;
 
-    (void)state;
     engine_rig_begin_other();
     for (int i = 0; i < CALLERS; i++) {
         prepare_call(&asks[i], "run-two", "nap", "nap", "{}", 20000);
@@ -311,12 +299,11 @@ static void callers_at_two_engines_share_one_call(void **state)
     engine_rig_end_other();
 }
 
-static void what_an_engine_owns_not_it_asks_the_owner_about(void **state)
+TEST(what_an_engine_owns_not_it_asks_the_owner_about)
 {
     struct ask ask;
     struct saga_id id;
 
-    (void)state;
     engine_rig_begin_other();
     ask_begin(&ask);
     ask.request.in.open.business_id = SLICE("order-remote");
@@ -350,11 +337,10 @@ static void what_an_engine_owns_not_it_asks_the_owner_about(void **state)
     engine_rig_end_other();
 }
 
-static void callers_outlive_the_engine_that_made_their_call(void **state)
+TEST(callers_outlive_the_engine_that_made_their_call)
 {
     struct ask here, there;
 
-    (void)state;
     engine_rig_begin_other();
     begin_call(&here, "run-over", "long", "slow", "{}", 30000);
     prepare_call(&there, "run-over", "long", "slow", "{}", 30000);
@@ -378,11 +364,10 @@ static void callers_outlive_the_engine_that_made_their_call(void **state)
     other = NULL;
 }
 
-static void a_caller_whose_shard_was_taken_away_is_answered_all_the_same(void **state)
+TEST(a_caller_whose_shard_was_taken_away_is_answered_all_the_same)
 {
     struct ask ask;
 
-    (void)state;
     begin_call(&ask, "run-taken", "long", "slow", "{}", 30000);
     host_run_ms(&host, 500);
     host_sql(&host, "update sagad.shard set epoch = epoch + 1, owner = null, expires_at = now() - interval '1 s'");
@@ -395,21 +380,6 @@ static void a_caller_whose_shard_was_taken_away_is_answered_all_the_same(void **
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_open_saga_takes_calls_until_it_is_complete_and_answers_repeats_after),
-        cmocka_unit_test(another_namespace_sees_nothing),
-        cmocka_unit_test(completion_waits_for_what_is_not_settled),
-        cmocka_unit_test(a_budget_waits_for_a_cost_that_nobody_could_compute),
-        cmocka_unit_test(after_the_end_of_its_saga_only_the_budgets_of_the_settings_hear_of_a_cost),
-        cmocka_unit_test(an_aborted_open_saga_is_undone),
-        cmocka_unit_test(an_agent_that_vanished_is_undone_at_the_deadline),
-        cmocka_unit_test(the_budget_of_an_open_saga_is_never_passed),
-        cmocka_unit_test(callers_at_two_engines_share_one_call),
-        cmocka_unit_test(what_an_engine_owns_not_it_asks_the_owner_about),
-        cmocka_unit_test(callers_outlive_the_engine_that_made_their_call),
-        cmocka_unit_test(a_caller_whose_shard_was_taken_away_is_answered_all_the_same),
-    };
-
     jq_prepare(); /* while this process is small */
-    return cmocka_run_group_tests(tests, engine_rig_setup, engine_rig_teardown);
+    return tests_run(engine_rig_setup, engine_rig_teardown);
 }

@@ -4,18 +4,15 @@
  */
 #include "tests/integration/engine_rig.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/instant.h"
 #include "base/json.h"
 #include "base/metric.h"
 #include "io/process/jq.h"
+#include "tests/lib/test.h"
 
 enum { MANY = 500, FEW = 40, ROUNDS = 12, HOUR_MS = 3600 * 1000 };
 
@@ -229,13 +226,12 @@ static void take_shards_away(void)
 
 /* --- the promises --- */
 
-static void an_escalated_saga_leaves_memory_and_can_be_resolved(void **state)
+TEST(an_escalated_saga_leaves_memory_and_can_be_resolved)
 {
     struct saga_id id = start("stuck", "{\"name\":\"Kim\"}");
     struct ask ask;
     long number;
 
-    (void)state;
     wait_until_parked(1);
     assert_int_equal(host_number(&host, "select count(*) from sagad.due where at = 'infinity'"), 1);
     assert_int_equal(gauge_value(GAUGE_ESCALATIONS_OPEN), 1);
@@ -262,12 +258,11 @@ static void an_escalated_saga_leaves_memory_and_can_be_resolved(void **state)
     assert_nothing_is_left();
 }
 
-static void a_parked_saga_can_be_aborted(void **state)
+TEST(a_parked_saga_can_be_aborted)
 {
     struct saga_id id = start("sleeps", "{}");
     struct ask ask;
 
-    (void)state;
     wait_until_parked(1);
     ask_begin(&ask);
     ask.request.in.change.verb = VERB_ABORT;
@@ -282,13 +277,12 @@ static void a_parked_saga_can_be_aborted(void **state)
     assert_nothing_is_left();
 }
 
-static void a_sleeping_saga_leaves_memory_and_wakes_at_its_time(void **state)
+TEST(a_sleeping_saga_leaves_memory_and_wakes_at_its_time)
 {
     struct saga_id id = start("dozes", "{}");
     long completed = ended_count("completed");
     struct ask ask;
 
-    (void)state;
     wait_until_parked(1);
     assert_saga(id, 0, "status", "\"waiting\"");
     wait_until_ended("completed", completed + 1); /* nobody asks for it */
@@ -300,12 +294,11 @@ static void a_sleeping_saga_leaves_memory_and_wakes_at_its_time(void **state)
     assert_nothing_is_left();
 }
 
-static void who_waits_for_the_end_of_a_parked_saga_is_answered_at_its_end(void **state)
+TEST(who_waits_for_the_end_of_a_parked_saga_is_answered_at_its_end)
 {
     struct saga_id id = start("listens", "{}");
     struct ask ask;
 
-    (void)state;
     wait_until_parked(1);
     begin_get(&ask, id, 20000);
     host_run_ms(&host, 600);
@@ -319,12 +312,11 @@ static void who_waits_for_the_end_of_a_parked_saga_is_answered_at_its_end(void *
     assert_nothing_is_left();
 }
 
-static void a_signal_that_means_nothing_leaves_the_saga_parked(void **state)
+TEST(a_signal_that_means_nothing_leaves_the_saga_parked)
 {
     struct saga_id id = start("listens", "{}");
     struct ask ask;
 
-    (void)state;
     wait_until_parked(1);
     ask_begin(&ask);
     ask.request.in.change.verb = VERB_SIGNAL;
@@ -341,13 +333,12 @@ static void a_signal_that_means_nothing_leaves_the_saga_parked(void **state)
     assert_nothing_is_left();
 }
 
-static void an_approval_waits_without_its_saga(void **state)
+TEST(an_approval_waits_without_its_saga)
 {
     struct saga_id id = start("asks", "{\"sum\":12}");
     struct ask ask;
     char text[64];
 
-    (void)state;
     wait_until_parked(1);
     ask_begin(&ask);
     ask.request.in.approvals.open_only = true;
@@ -423,12 +414,11 @@ static long paused_ms_of(struct saga_id id)
     return (long)(resumed_at_ms - paused_at_ms);
 }
 
-static void an_approval_of_a_saga_that_was_paused_shows_the_time_that_is_left(void **state)
+TEST(an_approval_of_a_saga_that_was_paused_shows_the_time_that_is_left)
 {
     struct saga_id id = start("hurries", "{}");
     struct ask ask;
 
-    (void)state;
     wait_until_parked(1);
     change(id, VERB_PAUSE);
     host_run_ms(&host, 300);
@@ -455,11 +445,10 @@ static void an_approval_of_a_saga_that_was_paused_shows_the_time_that_is_left(vo
     assert_nothing_is_left();
 }
 
-static void who_stands_in_line_for_a_lock_is_parked_and_told(void **state)
+TEST(who_stands_in_line_for_a_lock_is_parked_and_told)
 {
     struct saga_id first = start("holds", "{\"car\":7}"), second, third;
 
-    (void)state;
     wait_until_parked(1);
     second = start("holds", "{\"car\":7}");
     wait_until_parked(2);
@@ -477,12 +466,11 @@ static void who_stands_in_line_for_a_lock_is_parked_and_told(void **state)
     assert_nothing_is_left();
 }
 
-static void many_parked_sagas_survive_the_end_of_their_engine(void **state)
+TEST(many_parked_sagas_survive_the_end_of_their_engine)
 {
     static struct ask asks[MANY];
     long completed = ended_count("completed"), idle, resting;
 
-    (void)state;
     host_run_until(&host, memory_is_empty, NULL);
     tell_statements(true);
     idle = statements_in(3000);
@@ -507,12 +495,11 @@ static void many_parked_sagas_survive_the_end_of_their_engine(void **state)
     assert_nothing_is_left();
 }
 
-static void a_parked_saga_goes_on_where_its_shard_is_taken_over(void **state)
+TEST(a_parked_saga_goes_on_where_its_shard_is_taken_over)
 {
     struct saga_id id = start("dozes", "{}");
     long completed = ended_count("completed");
 
-    (void)state;
     wait_until_parked(1);
     take_shards_away();
     wait_until_ended("completed", completed + 1);
@@ -521,12 +508,11 @@ static void a_parked_saga_goes_on_where_its_shard_is_taken_over(void **state)
     assert_nothing_is_left();
 }
 
-static void what_has_moved_again_is_found_after_a_crash(void **state)
+TEST(what_has_moved_again_is_found_after_a_crash)
 {
     struct saga_id id = start("stuck", "{\"name\":\"Ann\"}");
     struct ask ask;
 
-    (void)state;
     wait_until_parked(1);
     ahead_ms += HOUR_MS; /* far behind what recovery would look at by itself */
     ask_begin(&ask);
@@ -553,12 +539,11 @@ static bool is_forgotten(void *context)
     return metric_value(METRIC_FORGOTTEN) == 1;
 }
 
-static void an_ended_saga_is_forgotten_when_its_retention_is_over(void **state)
+TEST(an_ended_saga_is_forgotten_when_its_retention_is_over)
 {
     struct saga_id id = start("forgets", "{}");
     struct ask ask;
 
-    (void)state;
     assert_saga(id, 20000, "status", "\"completed\"");
     host_run_until(&host, is_forgotten, NULL);
     begin_get(&ask, id, 0);
@@ -571,13 +556,12 @@ static void an_ended_saga_is_forgotten_when_its_retention_is_over(void **state)
 
 /* They leave memory after a millisecond, so that what comes for them meets them at every stage of leaving and coming
  * back. */
-static void mail_that_meets_a_saga_on_its_way_out_or_in_is_not_lost(void **state)
+TEST(mail_that_meets_a_saga_on_its_way_out_or_in_is_not_lost)
 {
     static struct ask asks[FEW];
     struct saga_id ids[FEW];
     uint64_t parked;
 
-    (void)state;
     engine_rig_end();
     park_after_ms = 1;
     engine_rig_begin();
@@ -626,22 +610,6 @@ static int set_up(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_escalated_saga_leaves_memory_and_can_be_resolved),
-        cmocka_unit_test(what_has_moved_again_is_found_after_a_crash),
-        cmocka_unit_test(a_parked_saga_can_be_aborted),
-        cmocka_unit_test(a_sleeping_saga_leaves_memory_and_wakes_at_its_time),
-        cmocka_unit_test(who_waits_for_the_end_of_a_parked_saga_is_answered_at_its_end),
-        cmocka_unit_test(a_signal_that_means_nothing_leaves_the_saga_parked),
-        cmocka_unit_test(an_approval_waits_without_its_saga),
-        cmocka_unit_test(an_approval_of_a_saga_that_was_paused_shows_the_time_that_is_left),
-        cmocka_unit_test(who_stands_in_line_for_a_lock_is_parked_and_told),
-        cmocka_unit_test(a_parked_saga_goes_on_where_its_shard_is_taken_over),
-        cmocka_unit_test(an_ended_saga_is_forgotten_when_its_retention_is_over),
-        cmocka_unit_test(many_parked_sagas_survive_the_end_of_their_engine),
-        cmocka_unit_test(mail_that_meets_a_saga_on_its_way_out_or_in_is_not_lost),
-    };
-
     jq_prepare(); /* while this process is small */
-    return cmocka_run_group_tests(tests, set_up, engine_rig_teardown);
+    return tests_run(set_up, engine_rig_teardown);
 }

@@ -1,20 +1,15 @@
 /* Child processes: what ran is told truly, and nothing of them is left behind. */
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "io/process/process.h"
 #include "io/process/programs.h"
+#include "tests/lib/test.h"
 
 struct trial {
     struct loop *loop;
@@ -89,12 +84,11 @@ static bool is_alive(pid_t pid)
     return word[0] != 'Z';
 }
 
-static void a_program_inherits_as_little_of_us_as_can_be(void **state)
+TEST(a_program_inherits_as_little_of_us_as_can_be)
 {
     struct trial t;
     int leaked[2];
 
-    (void)state;
     assert_int_equal(pipe(leaked), 0); /* without O_CLOEXEC, as a library may have opened it */
     trial_init(&t);
     trial_shell(&t, "ls /proc/self/fd | wc -l; grep NoNewPrivs /proc/self/status; ulimit -c; ulimit -n; trap | wc -l");
@@ -108,13 +102,12 @@ static void a_program_inherits_as_little_of_us_as_can_be(void **state)
 }
 
 /* Who has left the process group is not found when its time is over; it can burn a processor no longer than this. */
-static void a_program_has_no_more_processor_time_than_its_time_limit_allows(void **state)
+TEST(a_program_has_no_more_processor_time_than_its_time_limit_allows)
 {
     const long most = sysconf(_SC_NPROCESSORS_CONF) * 4; /* all of them busy for 1.5 s, and 2 s until SIGKILL */
     char expected[64];
     struct trial t;
 
-    (void)state;
     trial_init(&t);
     t.run.timeout_ms = 1500;
     (void)snprintf(expected, sizeof(expected), "%ld %ld\n", most, most);
@@ -124,12 +117,11 @@ static void a_program_has_no_more_processor_time_than_its_time_limit_allows(void
     trial_fini(&t);
 }
 
-static void a_program_runs_as_the_user_that_is_set(void **state)
+TEST(a_program_runs_as_the_user_that_is_set)
 {
     struct programs programs = {.allowed = true, .as_user = true, .uid = 65534, .gid = 65534};
     struct trial t;
 
-    (void)state;
     if (geteuid() != 0) {
         skip();
     }
@@ -142,13 +134,12 @@ static void a_program_runs_as_the_user_that_is_set(void **state)
 }
 
 /* The shell is killed with its parent: what it would have written after a while never comes. */
-static void a_program_ends_with_us(void **state)
+TEST(a_program_ends_with_us)
 {
     char path[] = "/tmp/sagad-process-XXXXXX", script[160];
     int fd = mkstemp(path), tries = 0;
     pid_t pid, shell = 0;
 
-    (void)state;
     assert_true(fd >= 0);
     pid = fork();
     assert_true(pid >= 0);
@@ -179,11 +170,10 @@ static void a_program_ends_with_us(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
-static void input_output_and_exit_code_come_through(void **state)
+TEST(input_output_and_exit_code_come_through)
 {
     struct trial t;
 
-    (void)state;
     trial_init(&t);
     t.run.input = SLICE("{\"a\":1}");
     trial_shell(&t, "cat; echo $COLOUR >&2; exit 7");
@@ -195,12 +185,11 @@ static void input_output_and_exit_code_come_through(void **state)
     trial_fini(&t);
 }
 
-static void a_program_that_is_not_there_was_not_started(void **state)
+TEST(a_program_that_is_not_there_was_not_started)
 {
     static const char *const argv[] = {"/nonexistent/program", NULL};
     struct trial t;
 
-    (void)state;
     trial_init(&t);
     trial_run(&t, argv);
     assert_false(t.run.started);
@@ -208,11 +197,10 @@ static void a_program_that_is_not_there_was_not_started(void **state)
     trial_fini(&t);
 }
 
-static void a_directory_that_is_not_there_means_not_started(void **state)
+TEST(a_directory_that_is_not_there_means_not_started)
 {
     struct trial t;
 
-    (void)state;
     trial_init(&t);
     t.run.cwd = "/nonexistent";
     trial_shell(&t, "true");
@@ -220,11 +208,10 @@ static void a_directory_that_is_not_there_means_not_started(void **state)
     trial_fini(&t);
 }
 
-static void a_signal_is_told_as_a_signal(void **state)
+TEST(a_signal_is_told_as_a_signal)
 {
     struct trial t;
 
-    (void)state;
     trial_init(&t);
     trial_shell(&t, "kill -9 $$");
     assert_int_equal(t.run.exit_code, -1);
@@ -232,12 +219,11 @@ static void a_signal_is_told_as_a_signal(void **state)
     trial_fini(&t);
 }
 
-static void a_timeout_ends_the_whole_group(void **state)
+TEST(a_timeout_ends_the_whole_group)
 {
     struct trial t;
     int64_t grandchild;
 
-    (void)state;
     trial_init(&t);
     t.run.timeout_ms = 3000; /* in which the shell has told its child */
     trial_shell(&t, "sleep 60 & echo $!; wait");
@@ -264,11 +250,10 @@ static void a_timeout_ends_the_whole_group(void **state)
     trial_fini(&t);
 }
 
-static void a_program_that_ignores_sigterm_is_killed(void **state)
+TEST(a_program_that_ignores_sigterm_is_killed)
 {
     struct trial t;
 
-    (void)state;
     trial_init(&t);
     t.run.timeout_ms = 2000; /* in which the shell has its trap */
     trial_shell(&t, "trap '' TERM; while :; do sleep 1; done");
@@ -278,11 +263,10 @@ static void a_program_that_ignores_sigterm_is_killed(void **state)
     trial_fini(&t);
 }
 
-static void a_grandchild_that_holds_the_pipe_does_not_hold_us(void **state)
+TEST(a_grandchild_that_holds_the_pipe_does_not_hold_us)
 {
     struct trial t;
 
-    (void)state;
     trial_init(&t);
     trial_shell(&t, "echo early; setsid sleep 60 & exit 0");
     assert_int_equal(t.run.exit_code, 0);
@@ -291,12 +275,11 @@ static void a_grandchild_that_holds_the_pipe_does_not_hold_us(void **state)
     trial_fini(&t);
 }
 
-static void too_much_output_ends_the_group(void **state)
+TEST(too_much_output_ends_the_group)
 {
     static const char *const argv[] = {"yes", NULL};
     struct trial t;
 
-    (void)state;
     trial_init(&t);
     trial_run(&t, argv);
     assert_true(t.run.too_large);
@@ -305,12 +288,11 @@ static void too_much_output_ends_the_group(void **state)
     trial_fini(&t);
 }
 
-static void a_program_that_does_not_read_its_input_is_no_problem(void **state)
+TEST(a_program_that_does_not_read_its_input_is_no_problem)
 {
     struct trial t;
     char *large = memory_alloc(1000000);
 
-    (void)state;
     memset(large, 'x', 1000000);
     trial_init(&t);
     t.run.input = (struct slice){large, 1000000};
@@ -329,11 +311,10 @@ static void on_cancel_time(struct timer *timer)
     process_cancel(&t->run);
 }
 
-static void a_cancelled_program_ends_soon(void **state)
+TEST(a_cancelled_program_ends_soon)
 {
     struct trial t;
 
-    (void)state;
     trial_init(&t);
     timer_start(t.loop, &t.timer, 100, on_cancel_time);
     trial_shell(&t, "sleep 60");
@@ -344,24 +325,4 @@ static void a_cancelled_program_ends_soon(void **state)
     trial_fini(&t);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_program_inherits_as_little_of_us_as_can_be),
-        cmocka_unit_test(a_program_has_no_more_processor_time_than_its_time_limit_allows),
-        cmocka_unit_test(a_program_runs_as_the_user_that_is_set),
-        cmocka_unit_test(a_program_ends_with_us),
-        cmocka_unit_test(input_output_and_exit_code_come_through),
-        cmocka_unit_test(a_program_that_is_not_there_was_not_started),
-        cmocka_unit_test(a_directory_that_is_not_there_means_not_started),
-        cmocka_unit_test(a_signal_is_told_as_a_signal),
-        cmocka_unit_test(a_timeout_ends_the_whole_group),
-        cmocka_unit_test(a_program_that_ignores_sigterm_is_killed),
-        cmocka_unit_test(a_grandchild_that_holds_the_pipe_does_not_hold_us),
-        cmocka_unit_test(too_much_output_ends_the_group),
-        cmocka_unit_test(a_program_that_does_not_read_its_input_is_no_problem),
-        cmocka_unit_test(a_cancelled_program_ends_soon),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -2,17 +2,14 @@
  * is too large. */
 #include "tests/integration/engine_rig.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/json.h"
 #include "base/metric.h"
 #include "io/process/jq.h"
+#include "tests/lib/test.h"
 
 enum { LARGE_BYTES = 200 * 1024 };
 
@@ -48,13 +45,12 @@ static int set_up(void **state)
     return result;
 }
 
-static void a_run_is_called_by_its_name_and_not_by_its_id(void **state)
+TEST(a_run_is_called_by_its_name_and_not_by_its_id)
 {
     struct saga_id id;
     struct ask ask;
     char text[64];
 
-    (void)state;
     call(&ask, "by-name", "greet", "greet", "{}");
     assert_code(&ask, ERR_OK);
     ask_end(&ask);
@@ -70,12 +66,11 @@ static void a_run_is_called_by_its_name_and_not_by_its_id(void **state)
     }
 }
 
-static void a_run_cannot_have_the_name_of_a_saga(void **state)
+TEST(a_run_cannot_have_the_name_of_a_saga)
 {
     struct ask ask;
     char name[UUID_TEXT_BYTES];
 
-    (void)state;
     ask_begin(&ask);
     ask.request.in.start.saga = SLICE("listens");
     begin_and_wait(&ask, engine_start_saga);
@@ -93,14 +88,13 @@ static void a_run_cannot_have_the_name_of_a_saga(void **state)
     ask_end(&ask);
 }
 
-static void a_result_that_is_too_large_is_lost_and_the_effect_is_not(void **state)
+TEST(a_result_that_is_too_large_is_lost_and_the_effect_is_not)
 {
     uint64_t lost = metric_value(METRIC_RESULTS_LOST);
     char *args = malloc(LARGE_BYTES + 64);
     static const char start[] = "{\"name\":\"";
     struct ask ask;
 
-    (void)state;
     assert_non_null(args);
     memset(args, 'x', LARGE_BYTES);
     (void)memcpy(args, start, strlen(start));
@@ -112,11 +106,10 @@ static void a_result_that_is_too_large_is_lost_and_the_effect_is_not(void **stat
     free(args);
 }
 
-static void a_cost_that_is_no_number_is_none(void **state)
+TEST(a_cost_that_is_no_number_is_none)
 {
     struct ask ask;
 
-    (void)state;
     call(&ask, "priced", "paid", "twice_paid", "{\"price\":\"7\"}");
     assert_code(&ask, ERR_OK);
     ask_end(&ask);
@@ -127,13 +120,6 @@ static void a_cost_that_is_no_number_is_none(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_run_is_called_by_its_name_and_not_by_its_id),
-        cmocka_unit_test(a_run_cannot_have_the_name_of_a_saga),
-        cmocka_unit_test(a_result_that_is_too_large_is_lost_and_the_effect_is_not),
-        cmocka_unit_test(a_cost_that_is_no_number_is_none),
-    };
-
     jq_prepare(); /* while this process is small */
-    return cmocka_run_group_tests(tests, set_up, engine_rig_teardown);
+    return tests_run(set_up, engine_rig_teardown);
 }

@@ -1,17 +1,12 @@
 /* Answers to inputs that another engine took: they reach the one that waits, and nobody else; they are gone when read;
  * nothing is asked while nobody waits. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "store/store_state.h"
 #include "tests/integration/store_host.h"
+#include "tests/lib/test.h"
 
 enum { MANY = 500 };
 
@@ -74,12 +69,11 @@ static long answers_left(void)
     return host_number(&host, "select count(*) from sagad.answer");
 }
 
-static void an_answer_reaches_the_engine_that_waits_and_is_gone(void **state)
+TEST(an_answer_reaches_the_engine_that_waits_and_is_gone)
 {
     struct asked asked = {0}, other = {0};
     struct said said = {0};
 
-    (void)state;
     ask(&asked, 3);
     ask(&other, 3);
     say(&said, 3, &asked.wait.input, "{\"code\":\"ok\"}", false);
@@ -94,13 +88,12 @@ static void an_answer_reaches_the_engine_that_waits_and_is_gone(void **state)
     store_answer_stop(taker, &asked.wait); /* a second time does no harm */
 }
 
-static void a_refusal_takes_the_input_away_with_its_answer(void **state)
+TEST(a_refusal_takes_the_input_away_with_its_answer)
 {
     struct asked asked = {0};
     struct said said = {0};
     char text[UUID_TEXT_BYTES];
 
-    (void)state;
     ask(&asked, 4);
     uuid_text(&asked.wait.input, text);
     host_sql(
@@ -116,13 +109,12 @@ static void a_refusal_takes_the_input_away_with_its_answer(void **state)
     host_sql(&host, "delete from sagad.inbox");
 }
 
-static void an_answer_that_was_there_before_somebody_waited_is_found(void **state)
+TEST(an_answer_that_was_there_before_somebody_waited_is_found)
 {
     struct asked asked = {0};
     struct said said = {0};
     struct uuid input = uuid_v7(1);
 
-    (void)state;
     say(&said, 5, &input, "{}", false);
     host_run_until(&host, is_said, &said);
     asked.wait = (struct answer_wait){.shard = 5, .input = input, .on_answer = on_answer};
@@ -131,13 +123,12 @@ static void an_answer_that_was_there_before_somebody_waited_is_found(void **stat
     assert_int_equal(answers_left(), 0);
 }
 
-static void the_first_answer_to_an_input_stands(void **state)
+TEST(the_first_answer_to_an_input_stands)
 {
     struct asked asked = {0};
     struct said first = {0}, second = {0};
     struct uuid input = uuid_v7(1);
 
-    (void)state;
     say(&first, 6, &input, "{\"n\":1}", false);
     host_run_until(&host, is_said, &first);
     say(&second, 6, &input, "{\"n\":2}", false);
@@ -166,12 +157,11 @@ static bool all_answered(void *context)
     return true;
 }
 
-static void many_share_their_statements_and_each_gets_its_own(void **state)
+TEST(many_share_their_statements_and_each_gets_its_own)
 {
     struct crowd crowd = {.asked = calloc(MANY, sizeof(*crowd.asked)), .said = calloc(MANY, sizeof(*crowd.said))};
     char body[40];
 
-    (void)state;
     for (int i = 0; i < MANY; i++) {
         ask(&crowd.asked[i], (uint32_t)i % SHARD_COUNT);
     }
@@ -191,12 +181,11 @@ static void many_share_their_statements_and_each_gets_its_own(void **state)
     free(crowd.said);
 }
 
-static void answers_outlive_lost_connections(void **state)
+TEST(answers_outlive_lost_connections)
 {
     struct asked asked = {0};
     struct said said = {0};
 
-    (void)state;
     ask(&asked, 7);
     host_sql(&host, "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'sagad/%%'");
     say(&said, 7, &asked.wait.input, "{\"late\":true}", false);
@@ -206,11 +195,10 @@ static void answers_outlive_lost_connections(void **state)
     assert_int_equal(said.put.code, ERR_OK);
 }
 
-static void nothing_is_asked_while_nobody_waits(void **state)
+TEST(nothing_is_asked_while_nobody_waits)
 {
     struct asked asked = {0};
 
-    (void)state;
     ask(&asked, 8);
     assert_true(timer_running(&taker->answers.poll));
     store_answer_stop(taker, &asked.wait);
@@ -225,12 +213,11 @@ static bool is_swept(void *context)
     return answers_left() == 1;
 }
 
-static void what_nobody_fetched_is_swept_once_by_who_wrote_answers(void **state)
+TEST(what_nobody_fetched_is_swept_once_by_who_wrote_answers)
 {
     struct said said = {0};
     struct uuid input = uuid_v7(1);
 
-    (void)state;
     host_sql(&host, "insert into sagad.answer (shard, input, at, body) select 9, gen_random_uuid(), now() - interval "
                     "'11 minutes', '{}' from generate_series(1, 5)");
     say(&said, 9, &input, "{}", false);
@@ -265,18 +252,4 @@ static int teardown(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_answer_reaches_the_engine_that_waits_and_is_gone),
-        cmocka_unit_test(a_refusal_takes_the_input_away_with_its_answer),
-        cmocka_unit_test(an_answer_that_was_there_before_somebody_waited_is_found),
-        cmocka_unit_test(the_first_answer_to_an_input_stands),
-        cmocka_unit_test(many_share_their_statements_and_each_gets_its_own),
-        cmocka_unit_test(answers_outlive_lost_connections),
-        cmocka_unit_test(nothing_is_asked_while_nobody_waits),
-        cmocka_unit_test(what_nobody_fetched_is_swept_once_by_who_wrote_answers),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_PROGRAM(setup, teardown)

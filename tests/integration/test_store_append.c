@@ -1,17 +1,12 @@
 /* Appends: what shares a commit, what is refused and takes nobody with it, and what the tables hold afterwards. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/metric.h"
 #include "store/store_state.h"
 #include "tests/integration/store_host.h"
+#include "tests/lib/test.h"
 
 static struct host host;
 static struct store *store;
@@ -68,12 +63,11 @@ static struct op_key new_key(void)
 
 /* --- */
 
-static void a_saga_is_a_row_and_each_turn_is_one(void **state)
+TEST(a_saga_is_a_row_and_each_turn_is_one)
 {
     struct turn turn = {0};
     struct saga_id id = host_saga(5);
 
-    (void)state;
     turn_start(&turn, id, 0, "order-1");
     host_append(&host, store, &turn);
     assert_int_equal(turn.append.code, ERR_OK);
@@ -102,12 +96,11 @@ static void a_saga_is_a_row_and_each_turn_is_one(void **state)
                              "5|3|1|0|[{\"type\": \"saga.completed\"}]\n");
 }
 
-static void turns_that_are_ready_at_once_share_commits(void **state)
+TEST(turns_that_are_ready_at_once_share_commits)
 {
     struct many many = many_new(1000);
     uint64_t batches = metric_value(METRIC_BATCHES);
 
-    (void)state;
     for (int i = 0; i < many.count; i++) {
         turn_start(&many.turns[i], host_saga(32 + (uint32_t)i % 32), 0, NULL);
     }
@@ -133,14 +126,13 @@ static void on_ready(struct deferred *deferred)
 }
 
 /* Else either the engine is at work or the database, and never both. */
-static void the_first_half_of_a_crowd_leaves_while_the_other_is_still_decided(void **state)
+TEST(the_first_half_of_a_crowd_leaves_while_the_other_is_still_decided)
 {
     enum { CROWD = 300 };
     struct many many = many_new(CROWD);
     struct ready *ready = calloc(CROWD, sizeof(*ready));
     size_t under_way[CROWD] = {0};
 
-    (void)state;
     for (int round = 0; round < 2; round++) { /* all in one batch, twice: they are no more for that */
         for (int i = 0; i < CROWD; i++) {
             turn_start(&many.turns[i], host_saga(32 + (uint32_t)i % 32), 0, NULL);
@@ -205,13 +197,12 @@ static bool all_writers_up(void *context)
 }
 
 /* Small ones cost the database more than it gains by being asked more at once. */
-static void a_third_batch_leaves_beside_two_only_when_it_is_full(void **state)
+TEST(a_third_batch_leaves_beside_two_only_when_it_is_full)
 {
     enum { FULL = 100 };
     struct store *before = store;
     size_t nearly, full, many;
 
-    (void)state;
     store = host_store(&host, &(struct store_options){.batch_max = FULL});
     host_run_until(&host, all_writers_up, store); /* it is ready with the first */
     nearly = most_under_way(3 * FULL - 1);
@@ -245,14 +236,13 @@ static void many_run_noting(struct many *many, int *order)
 
 /* Two batches of 500: of the first an eighth is for those that begin, and the rest for what was begun, although it came
  * later. */
-static void what_was_begun_goes_before_what_begins(void **state)
+TEST(what_was_begun_goes_before_what_begins)
 {
     enum { BEGUN = 450, BEGINNING = 600 };
     struct many first = many_new(BEGUN), both = many_new(BEGUN + BEGINNING);
     const char *with_the_first = "select count(*) from sagad.log where seq = %d and xmin = (select xmin from sagad.log "
                                  "where saga = '%s' and seq = 2)";
 
-    (void)state;
     for (int i = 0; i < BEGUN; i++) {
         turn_start(&first.turns[i], host_saga(32 + (uint32_t)i % 32), 0, NULL);
     }
@@ -282,14 +272,13 @@ static void fill_payload(struct turn *turn, char *text, size_t len)
 }
 
 /* A batch has 4 MiB: 10 of what was begun fill one, and behind them there is no room for what begins with so much. */
-static void neither_large_starts_nor_what_was_begun_wait_behind_each_other_for_ever(void **state)
+TEST(neither_large_starts_nor_what_was_begun_wait_behind_each_other_for_ever)
 {
     enum { BEGUN = 18, BEGINNING = 3, BEGUN_BYTES = 400000, BEGINNING_BYTES = 3900000 };
     struct many first = many_new(BEGUN), both = many_new(BEGINNING + BEGUN);
     int order[BEGINNING + BEGUN];
     char *large = malloc(BEGINNING_BYTES), *middling = malloc(BEGUN_BYTES);
 
-    (void)state;
     for (int i = 0; i < BEGUN; i++) {
         turn_start(&first.turns[i], host_saga(32 + (uint32_t)i), 0, NULL);
     }
@@ -312,22 +301,20 @@ static void neither_large_starts_nor_what_was_begun_wait_behind_each_other_for_e
     free(both.turns);
 }
 
-static void a_turn_alone_leaves_at_once(void **state)
+TEST(a_turn_alone_leaves_at_once)
 {
     struct turn turn = {0};
     uint64_t batches = metric_value(METRIC_BATCHES);
 
-    (void)state;
     turn_start(&turn, host_saga(1), 0, NULL);
     host_append(&host, store, &turn);
     assert_int_equal(metric_value(METRIC_BATCHES) - batches, 1);
 }
 
-static void only_the_turns_of_a_lost_shard_are_fenced(void **state)
+TEST(only_the_turns_of_a_lost_shard_are_fenced)
 {
     struct many many = many_new(200);
 
-    (void)state;
     host_sql(&host, "update sagad.shard set epoch = epoch + 1 where shard = 9");
     for (int i = 0; i < many.count; i++) {
         turn_start(&many.turns[i], host_saga(i % 4 == 0 ? 9 : 10), 0, NULL);
@@ -341,13 +328,12 @@ static void only_the_turns_of_a_lost_shard_are_fenced(void **state)
     free(many.turns);
 }
 
-static void of_32_starts_with_one_business_id_one_wins_and_the_others_learn_who(void **state)
+TEST(of_32_starts_with_one_business_id_one_wins_and_the_others_learn_who)
 {
     struct many many = many_new(32);
     struct saga_id winner = {{{0}}};
     struct digest input = digest_sha256(SLICE("input"));
 
-    (void)state;
     for (int i = 0; i < many.count; i++) {
         turn_start(&many.turns[i], host_saga(7), 0, "the-same");
         many.turns[i].keys[0] = new_key();
@@ -382,11 +368,10 @@ static void of_32_starts_with_one_business_id_one_wins_and_the_others_learn_who(
     free(many.turns);
 }
 
-static void one_bad_turn_among_many_is_found_and_the_others_are_kept(void **state)
+TEST(one_bad_turn_among_many_is_found_and_the_others_are_kept)
 {
     struct many many = many_new(100);
 
-    (void)state;
     for (int i = 0; i < many.count; i++) {
         turn_start(&many.turns[i], host_saga(11), 0, NULL);
         if (i == 37 || i == 38 || i == 99) {
@@ -402,12 +387,11 @@ static void one_bad_turn_among_many_is_found_and_the_others_are_kept(void **stat
     free(many.turns);
 }
 
-static void the_same_place_in_the_log_is_taken_once(void **state)
+TEST(the_same_place_in_the_log_is_taken_once)
 {
     struct turn turn = {0};
     struct saga_id id = host_saga(12);
 
-    (void)state;
     turn_start(&turn, id, 0, NULL);
     host_append(&host, store, &turn);
     turn_next(&turn, id, 0, 2, "step.intent");
@@ -419,12 +403,11 @@ static void the_same_place_in_the_log_is_taken_once(void **state)
     assert_int_equal(host_number(&host, "select count(*) from sagad.log where saga = '%s'", id_text(id)), 2);
 }
 
-static void a_key_that_is_known_already_is_no_error(void **state)
+TEST(a_key_that_is_known_already_is_no_error)
 {
     struct many many = many_new(50);
     struct op_key key = new_key();
 
-    (void)state;
     for (int i = 0; i < many.count; i++) {
         turn_start(&many.turns[i], host_saga(21), 0, NULL);
         many.turns[i].keys[0] = i == 20 || i == 30 ? key : new_key();
@@ -440,12 +423,11 @@ static void a_key_that_is_known_already_is_no_error(void **state)
     free(many.turns);
 }
 
-static void a_status_of_a_saga_that_is_not_there_is_refused(void **state)
+TEST(a_status_of_a_saga_that_is_not_there_is_refused)
 {
     struct turn turn = {0};
     struct saga_id id = host_saga(13);
 
-    (void)state;
     host_sql(
         &host,
         "insert into sagad.log (shard, saga, seq, records, at, epoch, payload) values (13, '%s', 1, 1, now(), 1, '[]')",
@@ -457,14 +439,13 @@ static void a_status_of_a_saga_that_is_not_there_is_refused(void **state)
     assert_int_equal(host_number(&host, "select count(*) from sagad.log where saga = '%s'", id_text(id)), 1);
 }
 
-static void an_input_of_the_inbox_is_consumed_with_its_turn_and_only_once(void **state)
+TEST(an_input_of_the_inbox_is_consumed_with_its_turn_and_only_once)
 {
     struct turn turn = {0};
     struct saga_id id = host_saga(14);
     struct uuid input = uuid_v7(1);
     char text[UUID_TEXT_BYTES];
 
-    (void)state;
     uuid_text(&input, text);
     host_sql(&host, "insert into sagad.inbox (shard, id, saga, kind, payload) values (14, '%s', '%s', 'start', '{}')",
              text, id_text(id));
@@ -483,13 +464,12 @@ static void an_input_of_the_inbox_is_consumed_with_its_turn_and_only_once(void *
     assert_int_equal(host_number(&host, "select count(*) from sagad.log where saga = '%s'", id_text(id)), 1);
 }
 
-static void a_refused_start_leaves_its_input_in_the_inbox(void **state)
+TEST(a_refused_start_leaves_its_input_in_the_inbox)
 {
     struct turn turn = {0};
     struct uuid input = uuid_v7(2);
     char text[UUID_TEXT_BYTES];
 
-    (void)state;
     uuid_text(&input, text);
     host_sql(&host, "insert into sagad.inbox (shard, id, saga, kind, payload) values (7, '%s', '%s', 'start', '{}')",
              text, text);
@@ -504,12 +484,11 @@ static void a_refused_start_leaves_its_input_in_the_inbox(void **state)
     assert_int_equal(host_number(&host, "select count(*) from sagad.inbox"), 0);
 }
 
-static void an_escalation_is_opened_and_resolved_with_its_turn(void **state)
+TEST(an_escalation_is_opened_and_resolved_with_its_turn)
 {
     struct turn turn = {0};
     struct saga_id id = host_saga(15);
 
-    (void)state;
     turn_start(&turn, id, 0, NULL);
     host_append(&host, store, &turn);
     turn_next(&turn, id, 0, 2, "escalation.opened");
@@ -541,13 +520,12 @@ static void an_escalation_is_opened_and_resolved_with_its_turn(void **state)
     assert_string_equal(out, "charge|f|{\"n\": 207, \"status\": \"resolved\"}\n");
 }
 
-static void a_start_with_an_old_id_moves_recovery_back(void **state)
+TEST(a_start_with_an_old_id_moves_recovery_back)
 {
     struct turn turn = {0};
     struct saga_id old = host_saga(16);
     const uint8_t november_2023[] = {0x01, 0x8b, 0xcf, 0xe5, 0x68, 0x00}; /* 1700000000000 ms */
 
-    (void)state;
     memcpy(old.uuid.bytes, november_2023, sizeof(november_2023));
     host_sql(&host, "update sagad.shard set low = '2024-01-01Z' where shard = 16");
     store->low_ms[16] = INT64_C(1704067200000);
@@ -564,12 +542,11 @@ static void a_start_with_an_old_id_moves_recovery_back(void **state)
     store->low_ms[16] = 0;
 }
 
-static void changing_a_status_touches_no_index(void **state)
+TEST(changing_a_status_touches_no_index)
 {
     struct many many = many_new(300);
     struct saga_id *ids = calloc(300, sizeof(*ids));
 
-    (void)state;
     host_run_ms(&host, 1500); /* counters are reported about once a second */
     host_sql(&host, "select pg_stat_reset()");
     for (int i = 0; i < many.count; i++) {
@@ -596,7 +573,7 @@ static void changing_a_status_touches_no_index(void **state)
     free(many.turns);
 }
 
-static void a_large_payload_comes_back_byte_for_byte(void **state)
+TEST(a_large_payload_comes_back_byte_for_byte)
 {
     struct turn turn = {0};
     struct saga_id id = host_saga(18);
@@ -605,7 +582,6 @@ static void a_large_payload_comes_back_byte_for_byte(void **state)
     struct digest digest;
     char hex[65];
 
-    (void)state;
     memset(payload, 'x', len);
     memcpy(payload, "[\"", 2);
     memcpy(payload + len - 2, "\"]", 2);
@@ -634,12 +610,11 @@ static long awake(struct saga_id id)
                        id_text(id), id_text(id));
 }
 
-static void a_run_that_rested_is_woken_and_rests_again(void **state)
+TEST(a_run_that_rested_is_woken_and_rests_again)
 {
     struct turn turn = {0};
     struct saga_id id = host_saga(19);
 
-    (void)state;
     turn_start(&turn, id, 0, "run-1");
     turn.start.saga_name = SLICE("~run");
     host_append(&host, store, &turn);
@@ -667,13 +642,12 @@ static void a_run_that_rested_is_woken_and_rests_again(void **state)
     }
 }
 
-static void what_is_added_to_the_log_of_an_ended_saga_leaves_its_end_as_it_was(void **state)
+TEST(what_is_added_to_the_log_of_an_ended_saga_leaves_its_end_as_it_was)
 {
     struct turn turn = {0};
     struct saga_id id = host_saga(21);
     long ended;
 
-    (void)state;
     turn_start(&turn, id, 0, NULL);
     turn.append.ended = true;
     turn.append.status = SAGA_COMPLETED;
@@ -709,11 +683,10 @@ static void append_payload(struct saga_id id, uint64_t seq, uint32_t records, co
     assert_int_equal(turn.append.code, ERR_OK);
 }
 
-static void steps_and_operations_can_be_read_in_sql(void **state)
+TEST(steps_and_operations_can_be_read_in_sql)
 {
     struct saga_id id = host_saga(20);
 
-    (void)state;
     append_payload(id, 1, 2,
                    "[{\"type\":\"saga.started\",\"data\":{\"saga\":\"order\"}},"
                    "{\"type\":\"step.intent\",\"step\":\"reserve\",\"key\":\"00000000-0000-8000-8000-000000000001\","
@@ -807,9 +780,8 @@ static bool reads_all(const char *line, const char *next)
            (strstr(line, "Index ") && strstr(line, "Scan ") && !is_small && !strstr(next, "Index Cond"));
 }
 
-static void statements_of_every_turn_go_by_the_index(void **state)
+TEST(statements_of_every_turn_go_by_the_index)
 {
-    (void)state;
     for (size_t i = 0; sql_hot[i]; i++) {
         char *line, *next;
 
@@ -844,33 +816,4 @@ static int teardown(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_saga_is_a_row_and_each_turn_is_one),
-        cmocka_unit_test(turns_that_are_ready_at_once_share_commits),
-        cmocka_unit_test(the_first_half_of_a_crowd_leaves_while_the_other_is_still_decided),
-        cmocka_unit_test(a_third_batch_leaves_beside_two_only_when_it_is_full),
-        cmocka_unit_test(what_was_begun_goes_before_what_begins),
-        cmocka_unit_test(neither_large_starts_nor_what_was_begun_wait_behind_each_other_for_ever),
-        cmocka_unit_test(a_turn_alone_leaves_at_once),
-        cmocka_unit_test(only_the_turns_of_a_lost_shard_are_fenced),
-        cmocka_unit_test(of_32_starts_with_one_business_id_one_wins_and_the_others_learn_who),
-        cmocka_unit_test(one_bad_turn_among_many_is_found_and_the_others_are_kept),
-        cmocka_unit_test(the_same_place_in_the_log_is_taken_once),
-        cmocka_unit_test(a_key_that_is_known_already_is_no_error),
-        cmocka_unit_test(a_status_of_a_saga_that_is_not_there_is_refused),
-        cmocka_unit_test(an_input_of_the_inbox_is_consumed_with_its_turn_and_only_once),
-        cmocka_unit_test(a_refused_start_leaves_its_input_in_the_inbox),
-        cmocka_unit_test(an_escalation_is_opened_and_resolved_with_its_turn),
-        cmocka_unit_test(a_start_with_an_old_id_moves_recovery_back),
-        cmocka_unit_test(changing_a_status_touches_no_index),
-        cmocka_unit_test(a_large_payload_comes_back_byte_for_byte),
-        cmocka_unit_test(a_run_that_rested_is_woken_and_rests_again),
-        cmocka_unit_test(what_is_added_to_the_log_of_an_ended_saga_leaves_its_end_as_it_was),
-        cmocka_unit_test(steps_and_operations_can_be_read_in_sql),
-        cmocka_unit_test(statements_of_every_turn_go_by_the_index),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_PROGRAM(setup, teardown)

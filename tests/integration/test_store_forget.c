@@ -1,18 +1,13 @@
 /* Approvals as the store keeps them, and sagas that are forgotten with everything they have when their retention is
  * over. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "store/store_state.h"
 #include "tests/integration/store_host.h"
+#include "tests/lib/test.h"
 
 static struct host host;
 static struct store *store;
@@ -90,7 +85,7 @@ static void open_approval(struct turn *turn, struct append_approval *approval, s
     turn->append.approval_count = 1;
 }
 
-static void an_approval_is_opened_and_decided_with_its_turn(void **state)
+TEST(an_approval_is_opened_and_decided_with_its_turn)
 {
     struct saga_id id = start(40), elsewhere = start_at(host_saga(40), "other");
     struct append_approval approval;
@@ -103,7 +98,6 @@ static void an_approval_is_opened_and_decided_with_its_turn(void **state)
                           one = {.kind = QUESTION_APPROVAL, .namespace = SLICE("default"), .number = 2 * 64 + 40},
                           foreign = {.kind = QUESTION_APPROVAL, .namespace = SLICE("other"), .number = 2 * 64 + 40};
 
-    (void)state;
     for (uint64_t n = 1; n <= 4; n++) {
         open_approval(&turn, &approval, id, 1 + n, 64 * n + 40, n == 3 ? INT64_C(1893456000000) : 0);
         host_append(&host, store, &turn);
@@ -145,13 +139,12 @@ static void an_approval_is_opened_and_decided_with_its_turn(void **state)
     assert_int_equal(load(41).approval_number_max, 0);
 }
 
-static void an_approval_that_is_not_there_cannot_end(void **state)
+TEST(an_approval_that_is_not_there_cannot_end)
 {
     struct saga_id id = start(42);
     struct append_approval approval = {.number = 64 + 42, .status = SLICE("expired")};
     struct turn turn = {0};
 
-    (void)state;
     turn_next(&turn, id, 0, 2, "step.failed");
     turn.append.approvals = &approval;
     turn.append.approval_count = 1;
@@ -251,12 +244,11 @@ static struct saga_id whole_saga(uint32_t shard, uint64_t n, const char *busines
     return id;
 }
 
-static void a_saga_is_forgotten_with_everything_it_has_and_nothing_else(void **state)
+TEST(a_saga_is_forgotten_with_everything_it_has_and_nothing_else)
 {
     struct saga_id stays = whole_saga(45, 1, "stays"), goes = whole_saga(45, 2, "goes"), again;
     struct shard_load loaded;
 
-    (void)state;
     /* As engines of the schema before made them known. */
     host_sql(&host, "insert into sagad.operation_key select b.shard, e.key, e.saga from sagad.key_bundle b cross join "
                     "lateral unnest(b.keys, b.sagas) as e (key, saga);"
@@ -285,18 +277,17 @@ static void a_saga_is_forgotten_with_everything_it_has_and_nothing_else(void **s
     assert_int_equal(host_number(&host, "select count(*) from sagad.log where shard = 45"), 0);
 }
 
-static void a_saga_that_has_not_ended_is_not_forgotten(void **state)
+TEST(a_saga_that_has_not_ended_is_not_forgotten)
 {
     struct saga_id id = start(46);
 
-    (void)state;
     host_sql(&host, "insert into sagad.due (shard, saga, what, at) values (46, '%s', 'parked', now())", id_text(id));
     assert_int_equal(forget(id, 0), ERR_OK);
     assert_string_equal(rows_of(id), "1|1|0|0|0|1\n"); /* and it stays parked */
 }
 
 /* Of a batch each goes or stays for itself, whatever the others are. */
-static void a_batch_removes_of_each_saga_what_it_may(void **state)
+TEST(a_batch_removes_of_each_saga_what_it_may)
 {
     struct saga_id ended = whole_saga(51, 1, NULL), other = whole_saga(52, 2, NULL), stays = whole_saga(53, 3, NULL),
                    fenced = whole_saga(54, 4, NULL);
@@ -310,7 +301,6 @@ static void a_batch_removes_of_each_saga_what_it_may(void **state)
     };
     int count = COUNT_OF(forgets);
 
-    (void)state;
     assert_int_equal(forget(gone, 0), ERR_OK);
     forgets_done = 0;
     for (size_t i = 0; i < COUNT_OF(forgets); i++) {
@@ -337,14 +327,13 @@ static void on_one_forgotten(struct forget *forget)
     forgets_done++;
 }
 
-static void many_are_forgotten_some_at_a_time(void **state)
+TEST(many_are_forgotten_some_at_a_time)
 {
     enum { COUNT = 620 }; /* in two transactions */
     struct forget *forgets = calloc(COUNT, sizeof(*forgets));
     int count = COUNT;
     long transactions;
 
-    (void)state;
     for (int i = 0; i < COUNT; i++) {
         struct turn turn = {0};
 
@@ -431,13 +420,12 @@ static int forget_all(struct forget *forgets, int count, const char *text)
     return times;
 }
 
-static void what_cannot_be_removed_keeps_no_other_and_comes_again_in_an_hour(void **state)
+TEST(what_cannot_be_removed_keeps_no_other_and_comes_again_in_an_hour)
 {
     enum { COUNT = 40 };
     static const char *const codes[] = {"XX001", "22021", "57014"}; /* damaged, and one that always takes too long */
     struct forget forgets[COUNT];
 
-    (void)state;
     make_due(forgets, COUNT, 56);
     damage();
     for (size_t i = 0; i < COUNT_OF(codes); i++) {
@@ -461,13 +449,12 @@ static void what_cannot_be_removed_keeps_no_other_and_comes_again_in_an_hour(voi
 }
 
 /* It is not the rows, then: a saga that waits for its answer hears nothing meanwhile. */
-static void where_one_after_the_other_is_refused_all_are_told(void **state)
+TEST(where_one_after_the_other_is_refused_all_are_told)
 {
     enum { COUNT = 200 };
     struct forget forgets[COUNT];
     int64_t began = loop_boot_ms_now();
 
-    (void)state;
     make_due(forgets, COUNT, 55);
     damage();
     host_sql(&host, "create or replace function refuse() returns trigger language plpgsql as $$ begin"
@@ -485,12 +472,11 @@ static void where_one_after_the_other_is_refused_all_are_told(void **state)
 }
 
 /* What is only in the way for the moment is nobody's fault, and nobody is put off. */
-static void a_refusal_of_the_moment_is_only_waited_for(void **state)
+TEST(a_refusal_of_the_moment_is_only_waited_for)
 {
     enum { COUNT = 10 };
     struct forget forgets[COUNT];
 
-    (void)state;
     make_due(forgets, COUNT, 57);
     damage();
     host_sql(&host,
@@ -506,12 +492,11 @@ static void a_refusal_of_the_moment_is_only_waited_for(void **state)
 }
 
 /* Each of them would be refused: that is one refusal, and no row is at fault. */
-static void a_right_that_is_missing_is_told_to_all_at_once(void **state)
+TEST(a_right_that_is_missing_is_told_to_all_at_once)
 {
     enum { COUNT = 10 };
     struct forget forgets[COUNT];
 
-    (void)state;
     make_due(forgets, COUNT, 58);
     damage();
     host_sql(&host, "insert into refused values ('%s', '42501')", id_text(forgets[4].saga));
@@ -525,12 +510,11 @@ static void a_right_that_is_missing_is_told_to_all_at_once(void **state)
 
 /* --- SQL for people --- */
 
-static void waits_and_groups_can_be_read_in_sql(void **state)
+TEST(waits_and_groups_can_be_read_in_sql)
 {
     struct saga_id id = start(50);
     struct turn turn = {0};
 
-    (void)state;
     turn_next(&turn, id, 0, 2, "");
     turn.append.payload =
         SLICE("[{\"type\":\"step.opened\",\"step\":\"each\"},{\"type\":\"step.waiting\",\"step\":\"each#0\"},"
@@ -566,21 +550,4 @@ static int teardown(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_approval_is_opened_and_decided_with_its_turn),
-        cmocka_unit_test(an_approval_that_is_not_there_cannot_end),
-        cmocka_unit_test(a_saga_is_forgotten_with_everything_it_has_and_nothing_else),
-        cmocka_unit_test(a_saga_that_has_not_ended_is_not_forgotten),
-        cmocka_unit_test(a_batch_removes_of_each_saga_what_it_may),
-        cmocka_unit_test(many_are_forgotten_some_at_a_time),
-        cmocka_unit_test(what_cannot_be_removed_keeps_no_other_and_comes_again_in_an_hour),
-        cmocka_unit_test(where_one_after_the_other_is_refused_all_are_told),
-        cmocka_unit_test(a_refusal_of_the_moment_is_only_waited_for),
-        cmocka_unit_test(a_right_that_is_missing_is_told_to_all_at_once),
-        cmocka_unit_test(waits_and_groups_can_be_read_in_sql),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_PROGRAM(setup, teardown)

@@ -1,18 +1,13 @@
 /* From the key of an operation to its saga: what a batch makes known is found, and what is gone is
  * dropped in the end. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "store/sql.h"
 #include "store/store_state.h"
 #include "tests/integration/store_host.h"
+#include "tests/lib/test.h"
 
 enum { CROWD = 200 };
 
@@ -100,13 +95,12 @@ static bool are_all_done(void *context)
     return *(int *)context == CROWD;
 }
 
-static void what_a_batch_makes_known_is_found_and_lies_together(void **state)
+TEST(what_a_batch_makes_known_is_found_and_lies_together)
 {
     struct turn *turns = calloc(CROWD, sizeof(*turns));
     struct saga_id *ids = calloc(CROWD, sizeof(*ids));
     int done_count = 0;
 
-    (void)state;
     for (int i = 0; i < CROWD; i++) {
         ids[i] = host_saga((uint32_t)i % SHARD_COUNT);
         prepare_start(&turns[i], ids[i], (uint8_t)(i % 4), NULL);
@@ -124,23 +118,21 @@ static void what_a_batch_makes_known_is_found_and_lies_together(void **state)
     free(ids);
 }
 
-static void a_start_that_is_refused_makes_no_key_known(void **state)
+TEST(a_start_that_is_refused_makes_no_key_known)
 {
     struct saga_id first = host_saga(7), second = host_saga(7);
     struct op_key taken = start_with_key(first, 9, "the-same"), refused = start_with_key(second, 9, "the-same");
 
-    (void)state;
     assert_true(is_of(taken, first));
     assert_true(is_unknown(refused));
     assert_int_equal(bundles(), 1);
 }
 
-static void small_bundles_are_put_together_and_lose_what_is_gone(void **state)
+TEST(small_bundles_are_put_together_and_lose_what_is_gone)
 {
     struct saga_id ids[6];
     struct op_key keys[6];
 
-    (void)state;
     host_sql(&host, "delete from sagad.key_bundle");
     for (int i = 0; i < 6; i++) {
         ids[i] = host_saga(8);
@@ -163,11 +155,10 @@ static void small_bundles_are_put_together_and_lose_what_is_gone(void **state)
     assert_int_equal(bundles(), 0);
 }
 
-static void a_large_bundle_stays_as_long_as_a_saga_is_found(void **state)
+TEST(a_large_bundle_stays_as_long_as_a_saga_is_found)
 {
     struct saga_id first = host_saga(8), other = host_saga(8);
 
-    (void)state;
     (void)start_with_key(first, 10, NULL);
     (void)start_with_key(other, 10, NULL);
     host_sql(&host,
@@ -190,12 +181,11 @@ static void a_large_bundle_stays_as_long_as_a_saga_is_found(void **state)
 }
 
 /* More than one statement looks at: the next rounds follow by themselves, until nothing is due. */
-static void many_small_bundles_are_put_together_in_rounds(void **state)
+TEST(many_small_bundles_are_put_together_in_rounds)
 {
     struct saga_id id = host_saga(8);
     uint64_t before = store->key_sweep.rounds;
 
-    (void)state;
     (void)start_with_key(id, 10, NULL);
     host_sql(&host,
              "delete from sagad.key_bundle; insert into sagad.key_bundle (shard, check_at, id, made_at, keys, sagas)"
@@ -211,9 +201,8 @@ static void many_small_bundles_are_put_together_in_rounds(void **state)
     host_sql(&host, "delete from sagad.key_bundle");
 }
 
-static void it_rests_where_nothing_goes_on(void **state)
+TEST(it_rests_where_nothing_goes_on)
 {
-    (void)state;
     sweep();
     assert_true(store->key_sweep.rests);
     (void)start_with_key(host_saga(8), 10, NULL);
@@ -223,11 +212,10 @@ static void it_rests_where_nothing_goes_on(void **state)
     host_sql(&host, "delete from sagad.key_bundle");
 }
 
-static void what_comes_while_a_statement_is_under_way_starts_no_second_one(void **state)
+TEST(what_comes_while_a_statement_is_under_way_starts_no_second_one)
 {
     uint64_t before;
 
-    (void)state;
     sweep();
     assert_true(store->key_sweep.rests);
     before = store->key_sweep.rounds;
@@ -238,11 +226,10 @@ static void what_comes_while_a_statement_is_under_way_starts_no_second_one(void 
     assert_false(store->key_sweep.rests);
 }
 
-static void a_round_that_is_refused_is_no_quiet_one(void **state)
+TEST(a_round_that_is_refused_is_no_quiet_one)
 {
     uint64_t before = store->key_sweep.rounds;
 
-    (void)state;
     host_sql(&host, "alter table sagad.key_bundle rename to elsewhere");
     keys_sweep(store);
     host_run_until(&host, has_swept, &before);
@@ -256,12 +243,11 @@ static void a_round_that_is_refused_is_no_quiet_one(void **state)
 }
 
 /* The run that an agent names may be the id of a saga. */
-static void a_key_that_two_sagas_have_is_that_of_the_older_one(void **state)
+TEST(a_key_that_two_sagas_have_is_that_of_the_older_one)
 {
     struct saga_id older = host_saga(8), newer = host_saga(9);
     struct op_key key = start_with_key(newer, 10, NULL);
 
-    (void)state;
     (void)start_with_key(older, 10, NULL);
     host_sql(&host,
              "update sagad.key_bundle b set keys = array[k.keys[1]] from sagad.key_bundle k where k.sagas[1] = '%s'",
@@ -283,12 +269,11 @@ static bool is_beside_older(void *context)
     return leases_beside_older(leases) == *(bool *)context;
 }
 
-static void an_engine_of_the_schema_before_finds_what_is_made_known_beside_it(void **state)
+TEST(an_engine_of_the_schema_before_finds_what_is_made_known_beside_it)
 {
     struct saga_id id = host_saga(8);
     struct op_key key;
 
-    (void)state;
     (void)start_with_key(host_saga(8), 10, NULL);
     assert_int_equal(host_number(&host, "select count(*) from sagad.operation_key"), 0);
     assert_false(leases_beside_older(leases));
@@ -365,20 +350,4 @@ static int teardown(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_batch_makes_known_is_found_and_lies_together),
-        cmocka_unit_test(a_start_that_is_refused_makes_no_key_known),
-        cmocka_unit_test(small_bundles_are_put_together_and_lose_what_is_gone),
-        cmocka_unit_test(a_large_bundle_stays_as_long_as_a_saga_is_found),
-        cmocka_unit_test(many_small_bundles_are_put_together_in_rounds),
-        cmocka_unit_test(it_rests_where_nothing_goes_on),
-        cmocka_unit_test(what_comes_while_a_statement_is_under_way_starts_no_second_one),
-        cmocka_unit_test(a_round_that_is_refused_is_no_quiet_one),
-        cmocka_unit_test(a_key_that_two_sagas_have_is_that_of_the_older_one),
-        cmocka_unit_test(an_engine_of_the_schema_before_finds_what_is_made_known_beside_it),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_PROGRAM(setup, teardown)

@@ -2,15 +2,11 @@
  * Leases between engines on one database: one owner at a time, taken over when it is gone, and from then on the old one
  * writes nothing.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/test.h"
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -216,13 +212,12 @@ static int64_t boot_ms(void)
 
 /* --- */
 
-static void one_engine_owns_all_and_the_other_waits_until_it_lets_go(void **state)
+TEST(one_engine_owns_all_and_the_other_waits_until_it_lets_go)
 {
     struct engine one, two;
     struct buffer json;
     int64_t began, epoch = 0;
 
-    (void)state;
     engine_begin(&one, "one", 60000);
     host_run_until(&host, is_owner, &one);
     engine_begin(&two, "two", 60000);
@@ -254,12 +249,11 @@ static void one_engine_owns_all_and_the_other_waits_until_it_lets_go(void **stat
     assert_int_equal(host_number(&host, "select count(*) from sagad.shard where owner is not null"), 0);
 }
 
-static void what_an_engine_did_not_release_is_taken_when_it_expires(void **state)
+TEST(what_an_engine_did_not_release_is_taken_when_it_expires)
 {
     struct engine one, two;
     int64_t began;
 
-    (void)state;
     engine_begin(&one, "one", 3000);
     host_run_until(&host, is_owner, &one);
     engine_end(&one); /* no release: as if it had crashed on another machine */
@@ -273,7 +267,7 @@ static void what_an_engine_did_not_release_is_taken_when_it_expires(void **state
     engine_end(&two);
 }
 
-static void leases_of_a_process_that_is_gone_are_taken_at_once(void **state)
+TEST(leases_of_a_process_that_is_gone_are_taken_at_once)
 {
     struct engine one;
     char own[LEASE_IDENTITY_BYTES], dead[300];
@@ -281,7 +275,6 @@ static void leases_of_a_process_that_is_gone_are_taken_at_once(void **state)
     int pipe_status;
     int64_t began;
 
-    (void)state;
     if (child == 0) {
         _exit(0);
     }
@@ -312,14 +305,13 @@ static void leases_of_a_process_that_is_gone_are_taken_at_once(void **state)
     engine_end(&one);
 }
 
-static void after_a_takeover_the_old_owner_writes_nothing_and_learns_it(void **state)
+TEST(after_a_takeover_the_old_owner_writes_nothing_and_learns_it)
 {
     struct engine one, two;
     struct turn turn = {0};
     struct saga_id id = host_saga(4);
     int64_t epoch = 0;
 
-    (void)state;
     engine_begin(&one, "one", 30000); /* its next renewal does not come before the other has read that it is late */
     host_run_until(&host, is_owner, &one);
     assert_true(lease_is_held(one.leases, 4, &epoch));
@@ -355,11 +347,11 @@ static void after_a_takeover_the_old_owner_writes_nothing_and_learns_it(void **s
     engine_end(&two);
 }
 
-static void a_takeover_waits_for_an_append_under_way(void **state)
+TEST(a_takeover_waits_for_an_append_under_way)
 {
     struct engine one;
 
-    (void)state; /* an open transaction that holds the fence, as an append between its first statement and its COMMIT
+    /* An open transaction that holds the fence, as an append between its first statement and its COMMIT
                     does */
     engine_begin(&one, "one", 0);
     host_run_until(&host, is_owner, &one);
@@ -398,12 +390,11 @@ static void a_takeover_waits_for_an_append_under_way(void **state)
     engine_end(&one);
 }
 
-static void a_lost_connection_costs_no_lease(void **state)
+TEST(a_lost_connection_costs_no_lease)
 {
     struct engine one;
     int64_t epoch = 0, after = 0;
 
-    (void)state;
     engine_begin(&one, "one", 3000);
     host_run_until(&host, is_owner, &one);
     assert_true(lease_is_held(one.leases, 8, &epoch));
@@ -425,12 +416,11 @@ static void a_lost_connection_costs_no_lease(void **state)
     engine_end(&one);
 }
 
-static void without_the_database_sending_stops_in_time_and_goes_on_after(void **state)
+TEST(without_the_database_sending_stops_in_time_and_goes_on_after)
 {
     struct engine one;
     int64_t epoch = 0, after = 0;
 
-    (void)state;
     engine_begin(&one, "one", 2000);
     host_run_until(&host, is_owner, &one);
     assert_true(lease_is_held(one.leases, 8, &epoch));
@@ -467,12 +457,11 @@ static bool is_loaded(void *context)
     return load_done;
 }
 
-static void low_follows_the_oldest_unfinished_saga_once_the_shard_is_loaded(void **state)
+TEST(low_follows_the_oldest_unfinished_saga_once_the_shard_is_loaded)
 {
     struct engine one;
     struct shard_load load = {.shard = 2, .on_saga = on_no_saga, .done = on_load_done};
 
-    (void)state;
     host_sql(&host, "update sagad.shard set low = null");
     engine_begin(&one, "one", 3000);
     one.oldest_ms = INT64_MAX; /* nothing unfinished */
@@ -530,13 +519,12 @@ static int owned_twice(void)
     return host_number(&host, "select count(*) from pg_locks where locktype = 'advisory' and granted") - SHARD_COUNT;
 }
 
-static void engines_share_equally_as_they_come_and_go(void **state)
+TEST(engines_share_equally_as_they_come_and_go)
 {
     struct engine engines[3];
     struct fleet fleet = {.engines = engines, .count = 1, .held = {SHARD_COUNT}};
     int64_t began, epochs;
 
-    (void)state;
     engine_begin_as(&engines[0], "one", 3000, false);
     host_run_until(&host, is_shared, &fleet);
     assert_int_equal(
@@ -595,14 +583,13 @@ static void engines_share_equally_as_they_come_and_go(void **state)
     assert_int_equal(host_number(&host, "select count(*) from sagad.engine where expires_at > now()"), 0);
 }
 
-static void an_engine_that_is_alone_renews_and_seldom_looks_who_else_is_there(void **state)
+TEST(an_engine_that_is_alone_renews_and_seldom_looks_who_else_is_there)
 {
     struct engine engines[2];
     struct fleet fleet = {.engines = engines, .count = 1, .held = {SHARD_COUNT}};
     struct renewals renewals;
     int64_t began, epoch = 0;
 
-    (void)state;
     engine_begin_as(&engines[0], "one", 3000, false);
     host_run_until(&host, is_shared, &fleet);
     renewals = renewals_of(&engines[0]); /* it looks once more when it hears its own word, that it is there */
@@ -633,11 +620,10 @@ static void an_engine_that_is_alone_renews_and_seldom_looks_who_else_is_there(vo
     engine_end(&engines[0]);
 }
 
-static void whoever_cannot_give_keeps_what_it_has_and_the_others_live_with_it(void **state)
+TEST(whoever_cannot_give_keeps_what_it_has_and_the_others_live_with_it)
 {
     struct engine engines[2];
 
-    (void)state;
     engine_begin_as(&engines[0], "one", 1500, false);
     host_run_until(&host, is_owner, &engines[0]);
     engines[0].keeps = true;
@@ -654,12 +640,11 @@ static void whoever_cannot_give_keeps_what_it_has_and_the_others_live_with_it(vo
     engine_end(&engines[0]);
 }
 
-static void a_standby_takes_over_and_gives_all_back(void **state)
+TEST(a_standby_takes_over_and_gives_all_back)
 {
     struct engine engines[2];
     struct fleet fleet = {.engines = engines, .count = 2, .held = {SHARD_COUNT, 0}};
 
-    (void)state;
     engine_begin_as(&engines[0], "standby", 1500, true);
     host_run_until(&host, is_owner, &engines[0]);
     engine_begin_as(&engines[1], "regular", 1500, false);
@@ -674,12 +659,11 @@ static void a_standby_takes_over_and_gives_all_back(void **state)
 }
 
 /* Of two whose database was away for longer than a lease, the first one that comes back leaves the other its shards. */
-static void what_expired_while_the_database_was_away_stays_with_its_owner(void **state)
+TEST(what_expired_while_the_database_was_away_stays_with_its_owner)
 {
     struct engine engines[2];
     struct fleet fleet = {.engines = engines, .count = 2, .held = {32, 32}};
 
-    (void)state;
     engine_begin_as(&engines[0], "one", 1500, false);
     host_run_until(&host, is_owner, &engines[0]);
     engine_begin_as(&engines[1], "two", 1500, false);
@@ -735,14 +719,13 @@ static void say_nothing(const char *line)
 }
 
 /* As if the takeover of a shard, and the turns since, were forgotten. */
-static void a_shard_whose_history_was_rewound_is_nobodys_until_a_person_accepts_it(void **state)
+TEST(a_shard_whose_history_was_rewound_is_nobodys_until_a_person_accepts_it)
 {
     struct engine one, two;
     struct renewals renewals;
     struct err err = {.code = ERR_OK};
     int64_t epoch = 0;
 
-    (void)state;
     engine_begin(&one, "one", 3000);
     host_run_until(&host, is_owner, &one);
     engine_begin(&two, "two", 3000);
@@ -776,24 +759,4 @@ static void a_shard_whose_history_was_rewound_is_nobodys_until_a_person_accepts_
     engine_end(&one);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_engine_owns_all_and_the_other_waits_until_it_lets_go),
-        cmocka_unit_test(what_an_engine_did_not_release_is_taken_when_it_expires),
-        cmocka_unit_test(leases_of_a_process_that_is_gone_are_taken_at_once),
-        cmocka_unit_test(after_a_takeover_the_old_owner_writes_nothing_and_learns_it),
-        cmocka_unit_test(a_takeover_waits_for_an_append_under_way),
-        cmocka_unit_test(a_lost_connection_costs_no_lease),
-        cmocka_unit_test(without_the_database_sending_stops_in_time_and_goes_on_after),
-        cmocka_unit_test(low_follows_the_oldest_unfinished_saga_once_the_shard_is_loaded),
-        cmocka_unit_test(engines_share_equally_as_they_come_and_go),
-        cmocka_unit_test(an_engine_that_is_alone_renews_and_seldom_looks_who_else_is_there),
-        cmocka_unit_test(whoever_cannot_give_keeps_what_it_has_and_the_others_live_with_it),
-        cmocka_unit_test(a_standby_takes_over_and_gives_all_back),
-        cmocka_unit_test(a_shard_whose_history_was_rewound_is_nobodys_until_a_person_accepts_it),
-        cmocka_unit_test(what_expired_while_the_database_was_away_stays_with_its_owner),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_PROGRAM(setup, teardown)

@@ -1,18 +1,13 @@
 /* Locks on business keys: one holder at a time, in the order of coming, released with the end of their saga and not
  * otherwise. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/json.h"
 #include "store/store_state.h"
 #include "tests/integration/store_host.h"
+#include "tests/lib/test.h"
 
 static struct host host;
 static struct store *store, *other; /* two engines: the second one only takes */
@@ -112,11 +107,10 @@ static long in_line(const char *key)
 
 /* --- */
 
-static void who_came_first_holds_it_and_the_next_is_told(void **state)
+TEST(who_came_first_holds_it_and_the_next_is_told)
 {
     struct saga_id a = start(1), b = start(2), c = start(3);
 
-    (void)state;
     assert_true(takes(a, "first"));
     assert_false(takes(b, "first"));
     assert_false(takes(c, "first"));
@@ -141,11 +135,10 @@ static void who_came_first_holds_it_and_the_next_is_told(void **state)
     assert_int_equal(in_line("first"), 0);
 }
 
-static void who_leaves_the_line_tells_nobody(void **state)
+TEST(who_leaves_the_line_tells_nobody)
 {
     struct saga_id a = start(1), b = start(2), c = start(3);
 
-    (void)state;
     assert_true(takes(a, "line"));
     assert_false(takes(b, "line"));
     assert_false(takes(c, "line"));
@@ -158,11 +151,10 @@ static void who_leaves_the_line_tells_nobody(void **state)
     end(c);
 }
 
-static void who_does_not_wait_stands_in_no_line(void **state)
+TEST(who_does_not_wait_stands_in_no_line)
 {
     struct saga_id a = start(1), b = start(2);
 
-    (void)state;
     assert_true(takes_or_fails(a, "now"));
     assert_false(takes_or_fails(b, "now"));
     assert_int_equal(in_line("now"), 1);
@@ -172,7 +164,7 @@ static void who_does_not_wait_stands_in_no_line(void **state)
     end(b);
 }
 
-static void the_same_key_in_another_namespace_is_another_lock(void **state)
+TEST(the_same_key_in_another_namespace_is_another_lock)
 {
     struct saga_id a = start(1), b = start(2);
     struct taking taking = {.take = {.read = {.arena = &arena, .done = on_taken},
@@ -181,7 +173,6 @@ static void the_same_key_in_another_namespace_is_another_lock(void **state)
                                      .saga = b,
                                      .shard = 2}};
 
-    (void)state;
     assert_true(takes(a, "tenant"));
     store_lock_take(store, &taking.take);
     host_run_until(&host, is_taken, &taking);
@@ -191,12 +182,11 @@ static void the_same_key_in_another_namespace_is_another_lock(void **state)
     assert_int_equal(in_line("tenant"), 0);
 }
 
-static void of_two_who_end_together_the_line_goes_on_behind_both(void **state)
+TEST(of_two_who_end_together_the_line_goes_on_behind_both)
 {
     struct saga_id a = start(1), b = start(2), c = start(3);
     struct turn first = {0}, second = {0};
 
-    (void)state;
     assert_true(takes(a, "both"));
     assert_false(takes(b, "both"));
     assert_false(takes(c, "both"));
@@ -211,12 +201,11 @@ static void of_two_who_end_together_the_line_goes_on_behind_both(void **state)
     end(c);
 }
 
-static void an_end_that_is_not_committed_releases_nothing(void **state)
+TEST(an_end_that_is_not_committed_releases_nothing)
 {
     struct saga_id a = start(1), b = start(9);
     struct turn turn = {0};
 
-    (void)state;
     assert_true(takes(a, "kept"));
     assert_false(takes(b, "kept"));
     ending(&turn, a);
@@ -237,12 +226,11 @@ static void an_end_that_is_not_committed_releases_nothing(void **state)
     end(b);
 }
 
-static void a_saga_that_has_ended_or_never_was_takes_nothing(void **state)
+TEST(a_saga_that_has_ended_or_never_was_takes_nothing)
 {
     struct saga_id ended = start(1), never = host_saga(2);
     struct taking taking;
 
-    (void)state;
     end(ended);
     take_begin(&taking, store, ended, "dead");
     host_run_until(&host, is_taken, &taking);
@@ -254,13 +242,12 @@ static void a_saga_that_has_ended_or_never_was_takes_nothing(void **state)
     assert_int_equal(in_line("dead"), 0);
 }
 
-static void of_many_who_come_at_once_exactly_one_holds_it(void **state)
+TEST(of_many_who_come_at_once_exactly_one_holds_it)
 {
     enum { ROUNDS = 40, TAKERS = 12 };
     struct saga_id ids[TAKERS];
     struct taking takings[TAKERS];
 
-    (void)state;
     for (int i = 0; i < TAKERS; i++) {
         ids[i] = start((uint32_t)i);
     }
@@ -291,11 +278,10 @@ static void of_many_who_come_at_once_exactly_one_holds_it(void **state)
     assert_int_equal(host_number(&host, "select count(*) from sagad.lock"), 0);
 }
 
-static void who_asks_while_its_saga_ends_is_left_in_no_line(void **state)
+TEST(who_asks_while_its_saga_ends_is_left_in_no_line)
 {
     enum { ROUNDS = 60 };
 
-    (void)state;
     for (int round = 0; round < ROUNDS; round++) {
         struct saga_id id = start((uint32_t)round % 32);
         struct turn turn = {0};
@@ -410,9 +396,8 @@ static bool all_ended(void *context)
     return ended == SAGAS;
 }
 
-static void a_crowd_with_several_keys_each_comes_through_one_after_the_other(void **state)
+TEST(a_crowd_with_several_keys_each_comes_through_one_after_the_other)
 {
-    (void)state;
     host_sql(&host, "delete from sagad.inbox");
     for (int k = 0; k < KEYS; k++) {
         holder[k] = -1;
@@ -454,20 +439,4 @@ static int teardown(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_came_first_holds_it_and_the_next_is_told),
-        cmocka_unit_test(who_leaves_the_line_tells_nobody),
-        cmocka_unit_test(who_does_not_wait_stands_in_no_line),
-        cmocka_unit_test(the_same_key_in_another_namespace_is_another_lock),
-        cmocka_unit_test(of_two_who_end_together_the_line_goes_on_behind_both),
-        cmocka_unit_test(an_end_that_is_not_committed_releases_nothing),
-        cmocka_unit_test(a_saga_that_has_ended_or_never_was_takes_nothing),
-        cmocka_unit_test(of_many_who_come_at_once_exactly_one_holds_it),
-        cmocka_unit_test(who_asks_while_its_saga_ends_is_left_in_no_line),
-        cmocka_unit_test(a_crowd_with_several_keys_each_comes_through_one_after_the_other),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_PROGRAM(setup, teardown)

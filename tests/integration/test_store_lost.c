@@ -2,19 +2,14 @@
  * Appends while connections are cut and the server is killed: what was acknowledged is in the log, once, and what was
  * not acknowledged is appended when the truth is known. A worker is a saga that appends turn after turn.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/metric.h"
 #include "store/store_state.h"
 #include "tests/integration/store_host.h"
+#include "tests/lib/test.h"
 
 enum { WORKERS = 300 };
 
@@ -103,11 +98,10 @@ static int rounds(int quick, int full)
 
 /* --- */
 
-static void connections_cut_at_any_moment_lose_nothing(void **state)
+TEST(connections_cut_at_any_moment_lose_nothing)
 {
     uint64_t lost = metric_value(METRIC_BATCHES_LOST);
 
-    (void)state;
     workers_start();
     for (int i = 0; i < rounds(20, 60) || (metric_value(METRIC_BATCHES_LOST) == lost && i < 600); i++) {
         host_run_ms(&host, 30 + i % 7 * 11);
@@ -120,11 +114,10 @@ static void connections_cut_at_any_moment_lose_nothing(void **state)
     assert_true(metric_value(METRIC_BATCHES_LOST) > lost); /* the fault did strike */
 }
 
-static void a_server_that_crashes_loses_nothing_acknowledged(void **state)
+TEST(a_server_that_crashes_loses_nothing_acknowledged)
 {
     uint64_t lost = metric_value(METRIC_BATCHES_LOST);
 
-    (void)state;
     workers_start();
     for (int i = 0; i < rounds(3, 10) || (metric_value(METRIC_BATCHES_LOST) == lost && i < 60); i++) {
         host_run_ms(&host, 300 + i % 5 * 40);
@@ -147,11 +140,10 @@ static bool is_ready(void *context)
     return store_is_ready(store);
 }
 
-static void while_the_server_is_away_appends_wait_and_the_owner_is_told(void **state)
+TEST(while_the_server_is_away_appends_wait_and_the_owner_is_told)
 {
     uint64_t before;
 
-    (void)state;
     host_run_until(&host, is_ready, NULL);
     host.away_count = host.ready_count = 0;
     workers_start();
@@ -171,7 +163,7 @@ static void while_the_server_is_away_appends_wait_and_the_owner_is_told(void **s
     assert_int_equal(host.ready_count, 1);
 }
 
-static void a_backend_that_hangs_in_its_commit_is_ended_before_anybody_looks(void **state)
+TEST(a_backend_that_hangs_in_its_commit_is_ended_before_anybody_looks)
 {
     struct batch *batch = store->conns[0].batch;
     struct turn turn = {0};
@@ -180,7 +172,6 @@ static void a_backend_that_hangs_in_its_commit_is_ended_before_anybody_looks(voi
     struct err err = {.code = ERR_OK};
     char text[UUID_TEXT_BYTES];
 
-    (void)state;
     /* A batch is "lost" while its backend still holds the row in an open transaction: what is not seen yet may still be
      * committed. */
     uuid_text(&id.uuid, text);
@@ -242,21 +233,19 @@ static enum err_code resolve_against(const char *payload_there, struct saga_id i
     return turn.append.code;
 }
 
-static void a_commit_that_did_happen_is_not_repeated(void **state)
+TEST(a_commit_that_did_happen_is_not_repeated)
 {
-    (void)state;
     assert_int_equal(resolve_against("[{\"type\": \"step.intent\"}]", host_saga(1)), ERR_OK);
     assert_int_equal(resolve_against("[{\"type\": \"step.failed\"}]", host_saga(1)),
                      ERR_FENCED); /* somebody else's turn */
     host_sql(&host, "truncate sagad.log");
 }
 
-static void a_database_that_takes_no_appends_is_away_and_tried_again(void **state)
+TEST(a_database_that_takes_no_appends_is_away_and_tried_again)
 {
     struct turn turn = {0};
     struct saga_id id = host_saga(1);
 
-    (void)state;
     host_run_until(&host, is_ready, NULL);
     host.away_count = host.ready_count = 0;
     host_sql(&host, "alter table sagad.log rename to log_elsewhere");
@@ -274,11 +263,10 @@ static void a_database_that_takes_no_appends_is_away_and_tried_again(void **stat
     host_sql(&host, "truncate sagad.log, sagad.saga");
 }
 
-static void closing_ends_what_waits(void **state)
+TEST(closing_ends_what_waits)
 {
     struct turn turn = {0};
 
-    (void)state;
     cluster_stop(&host.cluster);
     host_run_ms(&host, 200);
     turn_start(&turn, host_saga(1), 0, NULL);
@@ -307,17 +295,4 @@ static int teardown(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(connections_cut_at_any_moment_lose_nothing),
-        cmocka_unit_test(a_server_that_crashes_loses_nothing_acknowledged),
-        cmocka_unit_test(while_the_server_is_away_appends_wait_and_the_owner_is_told),
-        cmocka_unit_test(a_backend_that_hangs_in_its_commit_is_ended_before_anybody_looks),
-        cmocka_unit_test(a_commit_that_did_happen_is_not_repeated),
-        cmocka_unit_test(a_database_that_takes_no_appends_is_away_and_tried_again),
-        cmocka_unit_test(closing_ends_what_waits),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_PROGRAM(setup, teardown)

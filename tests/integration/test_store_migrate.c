@@ -1,13 +1,9 @@
 /* The schema: made once however often and by however many it is asked for; what does not fit is refused with a
  * sentence. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/test.h"
 #include <pthread.h>
 
 #include "io/postgres/db.h"
@@ -41,11 +37,10 @@ static bool refused_with(const struct store_options *options, const char *messag
     return refused;
 }
 
-static void a_second_run_finds_nothing_to_do(void **state)
+TEST(a_second_run_finds_nothing_to_do)
 {
     struct err err = {.code = ERR_OK};
 
-    (void)state;
     assert_int_equal(migrate(cluster_dsn(&host.cluster), NULL, &err), ERR_OK);
     assert_int_equal(host_number(&host, "select count(*) from sagad.schema_version"), migrate_newest());
     assert_int_equal(host_number(&host, "select count(*) from sagad.shard"), SHARD_COUNT);
@@ -65,11 +60,10 @@ static void *run(void *context)
     return NULL;
 }
 
-static void eight_at_once_make_it_once(void **state)
+TEST(eight_at_once_make_it_once)
 {
     struct runner runners[8];
 
-    (void)state;
     memset(runners, 0, sizeof(runners));
     host_sql(&host, "drop schema sagad cascade");
     for (size_t i = 0; i < COUNT_OF(runners); i++) {
@@ -86,11 +80,10 @@ static void eight_at_once_make_it_once(void **state)
     assert_int_equal(host_number(&host, "select count(*) from sagad.schema_version"), migrate_newest());
 }
 
-static void a_newer_schema_is_refused_by_both(void **state)
+TEST(a_newer_schema_is_refused_by_both)
 {
     struct err err = {.code = ERR_OK};
 
-    (void)state;
     host_sql(&host, "insert into sagad.schema_version (version, name) values (99, 'later')");
     assert_int_equal(migrate(cluster_dsn(&host.cluster), NULL, &err), ERR_CONFIG);
     assert_non_null(strstr(err.message, "newer"));
@@ -117,19 +110,18 @@ static void make_older_schema(void)
              migrate_newest() - 1);
 }
 
-static void an_older_schema_asks_for_migrate(void **state)
+TEST(an_older_schema_asks_for_migrate)
 {
-    (void)state;
     make_older_schema();
     assert_true(refused_with(NULL, "older than this program"));
     assert_non_null(strstr(host.err.hint, "sagad migrate"));
 }
 
-static void it_does_not_change_the_schema_under_running_engines(void **state)
+TEST(it_does_not_change_the_schema_under_running_engines)
 {
     struct err err = {.code = ERR_OK};
 
-    (void)state; /* the newest migration is not applied, from the test above */
+    /* The newest migration is not applied, from the test above. */
     host_sql(&host, "update sagad.shard set owner = 'one', expires_at = now() + interval '1 hour' where shard = 3");
     assert_int_equal(migrate(cluster_dsn(&host.cluster), NULL, &err), ERR_BUSY);
     assert_non_null(strstr(err.message, "engines are running"));
@@ -138,11 +130,10 @@ static void it_does_not_change_the_schema_under_running_engines(void **state)
     assert_int_equal(host_number(&host, "select max(version) from sagad.schema_version"), migrate_newest());
 }
 
-static void a_migration_that_fails_leaves_nothing(void **state)
+TEST(a_migration_that_fails_leaves_nothing)
 {
     struct err err = {.code = ERR_OK};
 
-    (void)state;
     host_sql(&host, "drop schema sagad cascade; create schema sagad; create table sagad.tool (x int)"); /* in the way of
                                                                                                            the third */
     assert_int_not_equal(migrate(cluster_dsn(&host.cluster), NULL, &err), ERR_OK);
@@ -153,22 +144,20 @@ static void a_migration_that_fails_leaves_nothing(void **state)
                      ERR_OK); /* into a schema that somebody made for us */
 }
 
-static void a_database_without_the_schema_asks_for_migrate(void **state)
+TEST(a_database_without_the_schema_asks_for_migrate)
 {
     char dsn[200];
 
-    (void)state;
     host_sql(&host, "create database empty");
     (void)snprintf(dsn, sizeof(dsn), "%s dbname=empty", cluster_dsn(&host.cluster));
     assert_true(refused_with(&(struct store_options){.dsn = dsn}, "no sagad schema"));
     assert_non_null(strstr(host.err.hint, "sagad migrate"));
 }
 
-static void missing_rights_are_named(void **state)
+TEST(missing_rights_are_named)
 {
     char dsn[200];
 
-    (void)state;
     host_sql(&host, "create role weak login; grant usage on schema sagad to weak; grant select on all tables in schema "
                     "sagad to weak;"
                     " create role weaker login");
@@ -181,9 +170,8 @@ static void missing_rights_are_named(void **state)
     assert_true(refused_with(&(struct store_options){.dsn = dsn}, "may not use the schema"));
 }
 
-static void a_database_that_forgets_is_refused_unless_told_so(void **state)
+TEST(a_database_that_forgets_is_refused_unless_told_so)
 {
-    (void)state;
     assert_false(refused_with(NULL, ""));
     host_sql(&host, "alter system set full_page_writes = off");
     host_sql(&host, "select pg_reload_conf()");
@@ -198,11 +186,10 @@ static void a_database_that_forgets_is_refused_unless_told_so(void **state)
     host_sql(&host, "alter role current_user reset synchronous_commit");
 }
 
-static void every_table_and_column_says_what_it_is(void **state)
+TEST(every_table_and_column_says_what_it_is)
 {
     char out[4096];
 
-    (void)state;
     host_text(
         &host, out, sizeof(out),
         "select c.relname, a.attname from pg_class c join pg_namespace n on n.oid = c.relnamespace and n.nspname = "
@@ -229,20 +216,4 @@ static int teardown(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_second_run_finds_nothing_to_do),
-        cmocka_unit_test(eight_at_once_make_it_once),
-        cmocka_unit_test(a_newer_schema_is_refused_by_both),
-        cmocka_unit_test(an_older_schema_asks_for_migrate),
-        cmocka_unit_test(it_does_not_change_the_schema_under_running_engines),
-        cmocka_unit_test(a_migration_that_fails_leaves_nothing),
-        cmocka_unit_test(a_database_without_the_schema_asks_for_migrate),
-        cmocka_unit_test(missing_rights_are_named),
-        cmocka_unit_test(a_database_that_forgets_is_refused_unless_told_so),
-        cmocka_unit_test(every_table_and_column_says_what_it_is),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_PROGRAM(setup, teardown)

@@ -1,15 +1,10 @@
 /* Lists of what waits for a person: in order of time, each filter, in groups, and how far they looked. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "store/store_state.h"
 #include "tests/integration/store_host.h"
+#include "tests/lib/test.h"
 
 static struct host host;
 static struct store *store;
@@ -19,13 +14,12 @@ static struct arena arena;
 
 /* A number carries its shard: of two questions the newer one may have the smaller number. Two are asked in one
  * millisecond. */
-static void questions_are_in_order_of_time_over_all_shards(void **state)
+TEST(questions_are_in_order_of_time_over_all_shards)
 {
     static const uint64_t newest_first[] = {64 + 3, 64 * 7 + 9, 64 * 2 + 8, 64 * 9 + 1};
     char saga[UUID_TEXT_BYTES];
     struct turn turn = {0};
 
-    (void)state;
     turn_start(&turn, host_saga(3), 0, "trip-7");
     turn.append.namespace = turn.start.namespace = SLICE("timed");
     turn.start.tags = SLICE("{\"customer\": \"ada\"}");
@@ -100,14 +94,13 @@ static void fill_cases(void)
 }
 
 /* 1 to 6, a second apart: the even ones of trip-8, the odd ones of trip-9; tools bank0 to bank2; the last has none. */
-static void questions_are_filtered_by_what_they_are_about(void **state)
+TEST(questions_are_filtered_by_what_they_are_about)
 {
     static const struct slice one = {"bank1", 5}, two[] = {{"bank1", 5}, {"bank2", 5}}, none = {"", 0};
     static const struct slice trip = {"trip", 4}, pay = {"pay", 3}, stuck = {"stuck", 5}, error = {"http-500", 8};
     static const struct slice ada = {"{\"customer\":\"ada\"}", 18}, cs = {"{\"region\":\"eu\"}", 15};
     static const struct slice other = {"{\"customer\":\"ada\",\"region\":\"us\"}", 32};
 
-    (void)state;
     fill_cases();
     fits((struct question_filter){0}, "6 5 4 3 2 1");
     fits((struct question_filter){.tools = &one, .tool_count = 1}, "4 1");
@@ -126,7 +119,7 @@ static void questions_are_filtered_by_what_they_are_about(void **state)
 }
 
 /* The last that was looked at comes whether or not it fits, so that nobody takes the page for all there is. */
-static void a_list_says_how_far_it_looked(void **state)
+TEST(a_list_says_how_far_it_looked)
 {
     static const struct slice one = {"bank1", 5};
     struct list_questions list = {.namespace = SLICE("filtered"),
@@ -135,7 +128,6 @@ static void a_list_says_how_far_it_looked(void **state)
                                   .looked_max = 4,
                                   .filter = {.tools = &one, .tool_count = 1}};
 
-    (void)state;
     assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
     assert_int_equal(list.count, 1);
     assert_true(list.has_edge && list.edge == 3 * 64 + 5);
@@ -151,13 +143,12 @@ static void a_list_says_how_far_it_looked(void **state)
     assert_true(list.count == 1 && list.has_edge && list.edge == list.rows[0].number); /* it fits, too */
 }
 
-static void questions_are_counted_in_groups(void **state)
+TEST(questions_are_counted_in_groups)
 {
     static const struct slice tag = {"customer", 8}, tools[] = {{"bank1", 5}, {"bank2", 5}};
     const struct question_grouping by = {.tool = true, .tags = &tag, .tag_count = 1}, by_saga = {.saga = true};
     struct list_questions list = {.namespace = SLICE("filtered"), .limit = 50, .open_only = true, .by = &by};
 
-    (void)state;
     assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
     assert_int_equal(list.count, 6); /* each case by itself: the newest first */
     assert_true(list.groups[0].tool.ptr == NULL && slice_is(list.groups[0].tags, "[\"ada\"]"));
@@ -196,14 +187,4 @@ static int teardown(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(questions_are_in_order_of_time_over_all_shards),
-        cmocka_unit_test(questions_are_filtered_by_what_they_are_about),
-        cmocka_unit_test(a_list_says_how_far_it_looked),
-        cmocka_unit_test(questions_are_counted_in_groups),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_PROGRAM(setup, teardown)

@@ -1,16 +1,11 @@
 /* What was written comes back: sagas and their logs, each filter of lists, unfinished ones, inbox, definitions. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "store/store_state.h"
 #include "tests/integration/store_host.h"
+#include "tests/lib/test.h"
 
 enum { SAGAS = 40 };
 
@@ -57,11 +52,10 @@ static void write_sagas(void)
     }
 }
 
-static void a_saga_comes_back_with_its_log(void **state)
+TEST(a_saga_comes_back_with_its_log)
 {
     struct read_saga read = {.id = ids[4], .namespace = SLICE("default")};
 
-    (void)state;
     assert_int_equal(ASK(store_read_saga, &read), ERR_OK);
     assert_true(uuid_equal(&read.row.id.uuid, &ids[4].uuid));
     assert_int_equal(read.row.status, SAGA_COMPLETED);
@@ -82,27 +76,25 @@ static void a_saga_comes_back_with_its_log(void **state)
     assert_int_equal(read.turns[0].first_seq, 5);
 }
 
-static void another_namespace_does_not_see_it(void **state)
+TEST(another_namespace_does_not_see_it)
 {
     struct read_saga read = {.id = ids[4], .namespace = SLICE("other")};
     struct read_saga none = {.id = host_saga(4), .namespace = SLICE("default")};
     struct read_saga foreign = {.namespace = SLICE("default")};
 
-    (void)state;
     assert_int_equal(ASK(store_read_saga, &read), ERR_NOT_FOUND);
     assert_int_equal(ASK(store_read_saga, &none), ERR_NOT_FOUND);
     memset(foreign.id.uuid.bytes, 0xff, 16); /* its shard would be 65535 */
     assert_int_equal(ASK(store_read_saga, &foreign), ERR_NOT_FOUND);
 }
 
-static void a_saga_is_found_by_business_id_and_by_the_key_of_an_operation(void **state)
+TEST(a_saga_is_found_by_business_id_and_by_the_key_of_an_operation)
 {
     struct find_saga find = {.business_digest = turn_business_digest("order-5"), .shard = 5};
     struct find_saga none = {.business_digest = turn_business_digest("order-6"), .shard = 5};
     struct find_operation operation = {.namespace = SLICE("default")};
     struct digest input = digest_sha256(SLICE("input"));
 
-    (void)state;
     assert_int_equal(ASK(store_find_saga, &find), ERR_OK);
     assert_true(uuid_equal(&find.id.uuid, &ids[5].uuid));
     assert_true(digest_equal(&find.input_digest, &input));
@@ -118,12 +110,11 @@ static void a_saga_is_found_by_business_id_and_by_the_key_of_an_operation(void *
     assert_int_equal(ASK(store_find_operation, &operation), ERR_NOT_FOUND);
 }
 
-static void a_list_is_newest_first_and_goes_on_where_it_ended(void **state)
+TEST(a_list_is_newest_first_and_goes_on_where_it_ended)
 {
     struct uuid before = {{0}};
     size_t count = 0;
 
-    (void)state;
     for (int page = 0; page < 10; page++) {
         struct list_sagas list = {.namespace = SLICE("default"), .limit = 7, .before = before};
 
@@ -140,7 +131,7 @@ static void a_list_is_newest_first_and_goes_on_where_it_ended(void **state)
     assert_int_equal(count, 36);
 }
 
-static void each_filter_of_a_list_holds(void **state)
+TEST(each_filter_of_a_list_holds)
 {
     const struct {
         const char *name;
@@ -168,7 +159,6 @@ static void each_filter_of_a_list_holds(void **state)
         {"until the far future", {.namespace = SLICE("default"), .until_ms = INT64_C(4000000000000)}, 36},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct list_sagas list = cases[i].list;
 
@@ -180,18 +170,17 @@ static void each_filter_of_a_list_holds(void **state)
     }
 }
 
-static void sagas_are_counted_by_status(void **state)
+TEST(sagas_are_counted_by_status)
 {
     struct count_sagas count = {.namespace = SLICE("default"), .newest = 1000};
 
-    (void)state;
     assert_int_equal(ASK(store_count_sagas, &count), ERR_OK);
     assert_int_equal(count.counts[SAGA_COMPLETED], 10);
     assert_int_equal(count.counts[SAGA_RUNNING], 26);
     assert_int_equal(count.counts[SAGA_ESCALATED], 0);
 }
 
-static void of_ended_sagas_the_newest_of_a_shard_are_counted(void **state)
+TEST(of_ended_sagas_the_newest_of_a_shard_are_counted)
 {
     struct count_sagas all = {.namespace = SLICE("ended"), .newest = 1000},
                        newest = {.namespace = SLICE("ended"), .newest = 2};
@@ -200,7 +189,6 @@ static void of_ended_sagas_the_newest_of_a_shard_are_counted(void **state)
     struct saga_id id[5];
     struct turn turn = {0};
 
-    (void)state;
     for (int i = 0; i < 5; i++) { /* the oldest does not end */
         id[i] = host_saga(54);
         turn_start(&turn, id[i], 0, NULL);
@@ -259,13 +247,12 @@ static bool is_loaded(void *context)
     return ((struct loaded *)context)->done;
 }
 
-static void a_shard_is_loaded_with_its_unfinished_sagas_and_no_others(void **state)
+TEST(a_shard_is_loaded_with_its_unfinished_sagas_and_no_others)
 {
     struct loaded loaded = {.load = {.shard = 50, .on_saga = on_saga, .done = on_loaded}};
     struct turn *turns = calloc(500, sizeof(*turns));
     int finished = 0;
 
-    (void)state;
     for (int i = 0; i < 500; i++) {
         turns[i].done_count = &finished;
         turn_start(&turns[i], host_saga(50), 0, NULL);
@@ -349,12 +336,11 @@ static void load_many(const char *where)
 }
 
 /* A shard is of no use before all of it is there: the first ones must not wait for the last. */
-static void of_many_shards_a_few_are_loaded_at_once(void **state)
+TEST(of_many_shards_a_few_are_loaded_at_once)
 {
     struct turn *turns = calloc((size_t)MANY_SHARDS * MANY_SAGAS, sizeof(*turns));
     int finished = 0;
 
-    (void)state;
     for (int i = 0; i < MANY_SHARDS * MANY_SAGAS; i++) {
         turns[i].done_count = &finished;
         turn_start(&turns[i], host_saga(10 + i % MANY_SHARDS), 0, NULL);
@@ -373,9 +359,8 @@ static void of_many_shards_a_few_are_loaded_at_once(void **state)
 
 /* Those are loaded anew; what was on its way is for nobody. Of the first a page had been asked for, of the last
  * nothing. */
-static void a_load_of_a_shard_that_was_taken_again_ends(void **state)
+TEST(a_load_of_a_shard_that_was_taken_again_ends)
 {
-    (void)state;
     load_many_begin();
     store->loads_due[10]++;
     store->loads_due[10 + MANY_SHARDS - 1]++;
@@ -390,7 +375,7 @@ static void a_load_of_a_shard_that_was_taken_again_ends(void **state)
     load_many("");
 }
 
-static void a_run_that_was_woken_is_loaded_however_old_and_once(void **state)
+TEST(a_run_that_was_woken_is_loaded_however_old_and_once)
 {
     struct loaded loaded = {.load = {.shard = 52, .on_saga = on_saga, .done = on_loaded}};
     struct turn turn = {0};
@@ -398,7 +383,6 @@ static void a_run_that_was_woken_is_loaded_however_old_and_once(void **state)
                    asleep = saga_id_new(INT64_C(1600000000000), 52);
     struct saga_id ids_here[] = {old, older, asleep};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(ids_here); i++) {
         turn_start(&turn, ids_here[i], 0, NULL);
         turn.append.ended = uuid_equal(&ids_here[i].uuid, &asleep.uuid);
@@ -416,7 +400,7 @@ static void a_run_that_was_woken_is_loaded_however_old_and_once(void **state)
     host_sql(&host, "update sagad.shard set low = null where shard = 52");
 }
 
-static void runs_can_be_left_out_of_a_list(void **state)
+TEST(runs_can_be_left_out_of_a_list)
 {
     struct turn turn = {0};
     struct list_sagas all = {.namespace = SLICE("runs"), .limit = 9},
@@ -428,7 +412,6 @@ static void runs_can_be_left_out_of_a_list(void **state)
                               .status = SAGA_RUNNING};
     struct count_sagas count = {.namespace = SLICE("runs"), .newest = 1000};
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         turn_start(&turn, host_saga(53), 0, NULL);
         turn.start.namespace = turn.append.namespace = SLICE("runs");
@@ -446,11 +429,10 @@ static void runs_can_be_left_out_of_a_list(void **state)
     assert_int_equal(count.counts[SAGA_RUNNING], 1);
 }
 
-static void a_load_goes_on_over_lost_connections(void **state)
+TEST(a_load_goes_on_over_lost_connections)
 {
     struct loaded loaded = {.load = {.shard = 50, .on_saga = on_saga, .done = on_loaded}};
 
-    (void)state;
     store_load_shard(store, &loaded.load);
     host_sql(&host,
              "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'sagad/%%/reader'");
@@ -461,14 +443,13 @@ static void a_load_goes_on_over_lost_connections(void **state)
 
 /* --- escalations --- */
 
-static void escalations_are_listed_newest_first_and_read_by_number(void **state)
+TEST(escalations_are_listed_newest_first_and_read_by_number)
 {
     static const struct slice statuses[] = {{"resolved", 8}, {"open", 4}};
     struct list_questions list = {.namespace = SLICE("default"), .limit = 4, .open_only = true};
     struct list_questions one = {.namespace = SLICE("default"), .number = 64 * 3 + 50};
     struct list_questions foreign = {.namespace = SLICE("other"), .number = 64 * 3 + 50};
 
-    (void)state;
     assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
     assert_int_equal(list.count, 4);
     assert_int_equal(list.rows[0].number, 64 * 9 + 50);
@@ -545,12 +526,11 @@ static bool saw_it_again(void *context)
     return rows_seen > 1;
 }
 
-static void an_input_of_the_inbox_reaches_its_owner_until_it_is_consumed(void **state)
+TEST(an_input_of_the_inbox_reaches_its_owner_until_it_is_consumed)
 {
     int64_t began;
     size_t seen;
 
-    (void)state;
     store_inbox_watch(store, UINT64_C(1) << 1 | UINT64_C(1) << 2, on_rows, NULL);
     host_run_ms(&host, 200);
     began = loop_boot_ms_now();
@@ -611,9 +591,8 @@ static bool saw_another(void *context)
  * for a table to be empty: for a lock it would wait as long as lock_timeout says, and then the row may come again. The
  * other row is written beside the store, whose connections are the drop's and the look's.
  */
-static void an_input_does_not_come_again_while_it_is_being_dropped(void **state)
+TEST(an_input_does_not_come_again_while_it_is_being_dropped)
 {
-    (void)state;
     host_sql(&host, "delete from sagad.inbox");
     rows_seen = 0;
     store_inbox_watch(store, UINT64_C(1) << 1 | UINT64_C(1) << 2, on_rows, NULL);
@@ -647,9 +626,8 @@ static void an_input_does_not_come_again_while_it_is_being_dropped(void **state)
     kinds_seen = 0;
 }
 
-static void inputs_that_wait_for_long_do_not_hide_those_behind_them(void **state)
+TEST(inputs_that_wait_for_long_do_not_hide_those_behind_them)
 {
-    (void)state;
     host_sql(&host, "insert into sagad.inbox (shard, id, saga, kind, payload) select 4, ('00000000-0000-7000-8000-' || "
                     "lpad(n::text, 12, '0'))::uuid,"
                     " gen_random_uuid(), 'complete', '{}' from generate_series(1, 600) n;"
@@ -670,11 +648,10 @@ static void on_crowd_gain(const struct inbox_row *rows, size_t count, void *cont
 }
 
 /* A page is full to its last row and nothing lies behind it: the next look of itself would come after ten seconds. */
-static void inputs_of_a_shard_gained_within_a_look_are_seen_at_once(void **state)
+TEST(inputs_of_a_shard_gained_within_a_look_are_seen_at_once)
 {
     int64_t began = loop_boot_ms_now();
 
-    (void)state;
     host_sql(&host, "insert into sagad.inbox (shard, id, saga, kind, payload) select 4, ('11111111-0000-7000-8000-' || "
                     "lpad(n::text, 12, '0'))::uuid,"
                     " gen_random_uuid(), 'complete', '{}' from generate_series(1, 256) n;"
@@ -688,12 +665,11 @@ static void inputs_of_a_shard_gained_within_a_look_are_seen_at_once(void **state
     host_sql(&host, "delete from sagad.inbox where shard in (4, 5)");
 }
 
-static void an_input_is_found_while_it_is_in_the_inbox(void **state)
+TEST(an_input_is_found_while_it_is_in_the_inbox)
 {
     struct find_input find = {.shard = 6, .id = uuid_v7(1)}, elsewhere = {.shard = 7, .id = find.id};
     char text[UUID_TEXT_BYTES];
 
-    (void)state;
     uuid_text(&find.id, text);
     host_sql(
         &host,
@@ -729,7 +705,7 @@ static struct definition_row row(const char *namespace, enum definition_kind kin
                                    .identity = digest_sha256(slice_of(name))};
 }
 
-static void definitions_get_versions_all_or_nothing(void **state)
+TEST(definitions_get_versions_all_or_nothing)
 {
     struct definition_row rows[] = {row("default", DEFINITION_TOOL, "echo", "{\"a\": 1}"),
                                     row("default", DEFINITION_SAGA, "order", "{\"b\": 1}"),
@@ -738,7 +714,6 @@ static void definitions_get_versions_all_or_nothing(void **state)
     struct load_definitions load = {0};
     int before = 0;
 
-    (void)state;
     store_watch_definitions(store, on_changed, NULL);
     host_run_until(&host, has_changed, &before); /* what was there before the watch */
     before = changes;
@@ -767,14 +742,13 @@ static void definitions_get_versions_all_or_nothing(void **state)
                 load.rows[3].created_ms > 0);
 }
 
-static void the_same_text_under_a_newer_reading_is_a_next_version(void **state)
+TEST(the_same_text_under_a_newer_reading_is_a_next_version)
 {
     struct definition_row rows[] = {row("read", DEFINITION_TOOL, "t", "{}")};
     struct put_definitions put = {.rows = rows, .count = 1};
     struct load_definitions load = {0};
     size_t seen = 0;
 
-    (void)state;
     /* As the release before wrote it, which knew no readings. */
     host_sql(
         &host,
@@ -801,11 +775,10 @@ static void the_same_text_under_a_newer_reading_is_a_next_version(void **state)
     host_sql(&host, "delete from sagad.tool where namespace = 'read'");
 }
 
-static void without_the_database_a_read_says_so(void **state)
+TEST(without_the_database_a_read_says_so)
 {
     struct read_saga read = {.id = ids[4], .namespace = SLICE("default")};
 
-    (void)state;
     cluster_stop(&host.cluster);
     host_run_ms(&host, 200);
     assert_int_equal(ASK(store_read_saga, &read), ERR_STORE);
@@ -831,32 +804,4 @@ static int teardown(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_saga_comes_back_with_its_log),
-        cmocka_unit_test(another_namespace_does_not_see_it),
-        cmocka_unit_test(a_saga_is_found_by_business_id_and_by_the_key_of_an_operation),
-        cmocka_unit_test(a_list_is_newest_first_and_goes_on_where_it_ended),
-        cmocka_unit_test(each_filter_of_a_list_holds),
-        cmocka_unit_test(sagas_are_counted_by_status),
-        cmocka_unit_test(of_ended_sagas_the_newest_of_a_shard_are_counted),
-        cmocka_unit_test(a_shard_is_loaded_with_its_unfinished_sagas_and_no_others),
-        cmocka_unit_test(of_many_shards_a_few_are_loaded_at_once),
-        cmocka_unit_test(a_load_of_a_shard_that_was_taken_again_ends),
-        cmocka_unit_test(a_run_that_was_woken_is_loaded_however_old_and_once),
-        cmocka_unit_test(runs_can_be_left_out_of_a_list),
-        cmocka_unit_test(a_load_goes_on_over_lost_connections),
-        cmocka_unit_test(escalations_are_listed_newest_first_and_read_by_number),
-        cmocka_unit_test(an_input_of_the_inbox_reaches_its_owner_until_it_is_consumed),
-        cmocka_unit_test(an_input_does_not_come_again_while_it_is_being_dropped),
-        cmocka_unit_test(inputs_that_wait_for_long_do_not_hide_those_behind_them),
-        cmocka_unit_test(inputs_of_a_shard_gained_within_a_look_are_seen_at_once),
-        cmocka_unit_test(an_input_is_found_while_it_is_in_the_inbox),
-        cmocka_unit_test(definitions_get_versions_all_or_nothing),
-        cmocka_unit_test(the_same_text_under_a_newer_reading_is_a_next_version),
-        cmocka_unit_test(without_the_database_a_read_says_so),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_PROGRAM(setup, teardown)

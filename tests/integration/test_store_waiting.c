@@ -2,20 +2,15 @@
  * What waits: parked sagas and recovery, what is due, lists and counts of it, follow-up sagas. The connections go
  * through a proxy that can cut a transaction off at its end.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/metric.h"
 #include "store/store_state.h"
 #include "tests/integration/store_host.h"
 #include "tests/lib/commit_cutter.h"
+#include "tests/lib/test.h"
 
 static struct host host;
 static struct store *store;
@@ -169,12 +164,11 @@ static struct loaded load(uint32_t shard)
 
 /* --- parking and recovery --- */
 
-static void recovery_leaves_the_parked_alone_until_they_move(void **state)
+TEST(recovery_leaves_the_parked_alone_until_they_move)
 {
     struct saga_id stays = start(1), waits = start(1);
     struct loaded loaded;
 
-    (void)state;
     park(waits, INT64_MAX);
     assert_int_equal(parked(waits), 1);
     assert_int_equal(
@@ -191,12 +185,11 @@ static void recovery_leaves_the_parked_alone_until_they_move(void **state)
     assert_int_equal(loaded.awake, 1);
 }
 
-static void one_that_moved_is_found_however_old_it_is(void **state)
+TEST(one_that_moved_is_found_however_old_it_is)
 {
     struct saga_id old = start_old(2, "default");
     struct park again = park_of(old, 1);
 
-    (void)state;
     park(old, INT64_MAX);
     host_sql(&host, "update sagad.shard set low = now() where shard = 2"); /* nothing else is unfinished there */
     assert_int_equal(load(2).sagas, 0);
@@ -211,12 +204,11 @@ static void one_that_moved_is_found_however_old_it_is(void **state)
     host_sql(&host, "update sagad.shard set low = null where shard = 2");
 }
 
-static void one_that_moves_to_its_end_is_neither_parked_nor_awake(void **state)
+TEST(one_that_moves_to_its_end_is_neither_parked_nor_awake)
 {
     struct saga_id id = start(3), kept = start(3);
     struct turn turn = {0};
 
-    (void)state;
     park(id, INT64_MAX);
     ending(&turn, id, 2);
     turn.append.unparks = true;
@@ -262,11 +254,10 @@ static void end_together(const struct saga_id *ending_ids, const bool *never_due
     assert_int_equal(metric_value(METRIC_BATCHES) - before, transactions);
 }
 
-static void one_that_was_never_due_needs_no_look_and_a_mistake_is_mended(void **state)
+TEST(one_that_was_never_due_needs_no_look_and_a_mistake_is_mended)
 {
     struct saga_id good[] = {start(3), start(3), start(3)}, bad[] = {start(3), start(3), start(3)}, alone = start(3);
 
-    (void)state;
     end_together(good, (const bool[]){true, false, true}, 3, 1);
     park(bad[2], INT64_MAX);
     park(alone, INT64_MAX);
@@ -275,12 +266,11 @@ static void one_that_was_never_due_needs_no_look_and_a_mistake_is_mended(void **
     host_sql(&host, "delete from sagad.due where shard = 3");
 }
 
-static void parks_that_are_ready_at_once_share_a_transaction(void **state)
+TEST(parks_that_are_ready_at_once_share_a_transaction)
 {
     enum { COUNT = 600 };
     struct park *parks = calloc(COUNT, sizeof(*parks));
 
-    (void)state;
     for (int i = 0; i < COUNT; i++) {
         parks[i] = park_of(host_saga((uint32_t)i % 8 + 4), INT64_MAX);
     }
@@ -295,11 +285,10 @@ static void parks_that_are_ready_at_once_share_a_transaction(void **state)
     free(parks);
 }
 
-static void a_park_under_another_epoch_is_refused_and_takes_nobody_with_it(void **state)
+TEST(a_park_under_another_epoch_is_refused_and_takes_nobody_with_it)
 {
     struct park parks[3] = {park_of(host_saga(4), 1), park_of(host_saga(5), 1), park_of(host_saga(4), 1)};
 
-    (void)state;
     parks[1].epoch = 1;
     parks_run(parks, 3);
     assert_int_equal(parks[0].code, ERR_OK);
@@ -309,14 +298,13 @@ static void a_park_under_another_epoch_is_refused_and_takes_nobody_with_it(void 
     assert_int_equal(parked(parks[2].saga), 1);
 }
 
-static void a_park_waits_for_a_takeover_under_way_and_is_refused_then(void **state)
+TEST(a_park_waits_for_a_takeover_under_way_and_is_refused_then)
 {
     struct park one = park_of(host_saga(12), 1);
     struct db_session *taker = NULL;
     struct err err = {.code = ERR_OK};
     int count = 1;
 
-    (void)state;
     assert_int_equal(db_session_open(cluster_dsn(&host.cluster), "taker", &taker, &err), ERR_OK);
     assert_int_equal(db_session_run(taker,
                                     "begin; select 1 from sagad.shard where shard = 12 for update;"
@@ -343,11 +331,10 @@ static void wait_for_strike(int strikes)
     }
 }
 
-static void a_park_whose_answer_is_lost_is_repeated_and_never_overtakes_the_saga(void **state)
+TEST(a_park_whose_answer_is_lost_is_repeated_and_never_overtakes_the_saga)
 {
     const enum cut cuts[] = {CUT_BEFORE_COMMIT, CUT_AFTER_COMMIT, CUT_HOLD_COMMIT};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cuts); i++) {
         struct saga_id id = start(13);
         int strikes;
@@ -369,12 +356,11 @@ static void a_park_whose_answer_is_lost_is_repeated_and_never_overtakes_the_saga
     }
 }
 
-static void while_the_database_is_away_parks_wait(void **state)
+TEST(while_the_database_is_away_parks_wait)
 {
     struct park one = park_of(start(14), 1);
     int count = 1;
 
-    (void)state;
     cluster_kill(&host.cluster);
     host_run_ms(&host, 300);
     parks_done = 0;
@@ -388,12 +374,11 @@ static void while_the_database_is_away_parks_wait(void **state)
     host_run_until(&host, is_ready, NULL);
 }
 
-static void a_store_that_closes_says_so(void **state)
+TEST(a_store_that_closes_says_so)
 {
     struct store *mine = host_store(&host, NULL);
     struct park one = park_of(host_saga(14), 1);
 
-    (void)state;
     parks_done = 0;
     host_sql(&host, "select 1");
     store_park(mine, &one);
@@ -404,13 +389,12 @@ static void a_store_that_closes_says_so(void **state)
 
 /* --- what is due --- */
 
-static void what_is_due_comes_in_order_and_the_next_time_is_known(void **state)
+TEST(what_is_due_comes_in_order_and_the_next_time_is_known)
 {
     struct saga_id ids[6];
     struct due_take take = {.shards = UINT64_C(3) << 20, .now_ms = 5000, .limit = 10, .forget_limit = 10};
     struct turn turns[3];
 
-    (void)state;
     memset(turns, 0, sizeof(turns));
     for (int i = 0; i < 6; i++) {
         ids[i] = start_at(host_saga(20 + (uint32_t)i % 3), i == 4 ? "other" : "default");
@@ -467,11 +451,10 @@ static void what_is_due_comes_in_order_and_the_next_time_is_known(void **state)
     host_sql(&host, "delete from sagad.due");
 }
 
-static void of_a_million_that_are_due_each_shard_gives_about_its_share(void **state)
+TEST(of_a_million_that_are_due_each_shard_gives_about_its_share)
 {
     struct due_take take = {.shards = ~UINT64_C(0), .now_ms = 5000, .limit = 10, .forget_limit = 100};
 
-    (void)state;
     host_sql(&host, "insert into sagad.due (shard, saga, what, at) select 25, gen_random_uuid(), 'forget', "
                     "to_timestamp(i / 1000.0) from generate_series(1, 300) as i");
     host_sql(&host, "insert into sagad.due (shard, saga, what, at) select 26 + i %% 3, gen_random_uuid(), 'forget', "
@@ -490,7 +473,7 @@ static void of_a_million_that_are_due_each_shard_gives_about_its_share(void **st
 
 /* --- lists and counts --- */
 
-static void parked_and_woken_sagas_are_listed_and_counted_once_however_old(void **state)
+TEST(parked_and_woken_sagas_are_listed_and_counted_once_however_old)
 {
     struct saga_id old[4], young;
     struct list_sagas list = {.namespace = SLICE("old"), .limit = 10, .has_status = true, .status = SAGA_RUNNING};
@@ -498,7 +481,6 @@ static void parked_and_woken_sagas_are_listed_and_counted_once_however_old(void 
     struct count_versions versions = {.namespace = SLICE("old")}, foreign = {.namespace = SLICE("nobody")};
     struct turn turn = {0};
 
-    (void)state;
     for (int i = 0; i < 4; i++) {
         old[i] = start_old(24, "old");
     }
@@ -539,12 +521,11 @@ static void parked_and_woken_sagas_are_listed_and_counted_once_however_old(void 
     host_sql(&host, "update sagad.shard set low = null where shard = 24");
 }
 
-static void versions_are_counted_apart_and_agents_have_none(void **state)
+TEST(versions_are_counted_apart_and_agents_have_none)
 {
     const char *const names[] = {"order", "trip", "~open", "~run"};
     struct count_versions versions = {.namespace = SLICE("versions")};
 
-    (void)state;
     for (uint32_t i = 0; i < 12; i++) {
         struct turn turn = {0};
 
@@ -600,14 +581,13 @@ static struct append_follower follower(uint32_t shard)
                                     .payload = SLICE("{\"saga\":\"next\"}")};
 }
 
-static void what_follows_is_started_with_the_commit_that_ends(void **state)
+TEST(what_follows_is_started_with_the_commit_that_ends)
 {
     struct append_follower followers[2] = {follower(30), follower(31)};
     struct turn turn = {0};
     struct saga_id id = start(29);
     int64_t began;
 
-    (void)state;
     store_inbox_watch(store, UINT64_C(3) << 30, on_rows, NULL);
     host_run_ms(&host, 300);
     began = loop_boot_ms_now();
@@ -625,11 +605,10 @@ static void what_follows_is_started_with_the_commit_that_ends(void **state)
     store_inbox_watch(store, 0, on_rows, NULL);
 }
 
-static void what_follows_is_there_once_whatever_comes_of_the_answer(void **state)
+TEST(what_follows_is_there_once_whatever_comes_of_the_answer)
 {
     const enum cut cuts[] = {CUT_BEFORE_COMMIT, CUT_AFTER_COMMIT, CUT_HOLD_COMMIT};
 
-    (void)state;
     host_sql(&host, "delete from sagad.inbox");
     for (size_t i = 0; i < COUNT_OF(cuts); i++) {
         struct append_follower warm[3] = {follower(32), follower(32), follower(32)}, one = follower(33);
@@ -669,7 +648,7 @@ static void what_follows_is_there_once_whatever_comes_of_the_answer(void **state
     host_sql(&host, "delete from sagad.inbox; delete from sagad.due");
 }
 
-static void a_refused_start_leaves_nothing_of_what_would_wait_or_follow(void **state)
+TEST(a_refused_start_leaves_nothing_of_what_would_wait_or_follow)
 {
     struct append_follower one = follower(35);
     struct append_approval approvals[] = {
@@ -680,7 +659,6 @@ static void a_refused_start_leaves_nothing_of_what_would_wait_or_follow(void **s
          .body = SLICE("{}")}}; /* over at once */
     struct turn turn = {0};
 
-    (void)state;
     turn_start(&turn, host_saga(34), 0, "taken-already");
     host_append(&host, store, &turn);
     assert_int_equal(turn.append.code, ERR_OK);
@@ -724,27 +702,4 @@ static int teardown(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recovery_leaves_the_parked_alone_until_they_move),
-        cmocka_unit_test(one_that_moved_is_found_however_old_it_is),
-        cmocka_unit_test(one_that_moves_to_its_end_is_neither_parked_nor_awake),
-        cmocka_unit_test(one_that_was_never_due_needs_no_look_and_a_mistake_is_mended),
-        cmocka_unit_test(parks_that_are_ready_at_once_share_a_transaction),
-        cmocka_unit_test(a_park_under_another_epoch_is_refused_and_takes_nobody_with_it),
-        cmocka_unit_test(a_park_waits_for_a_takeover_under_way_and_is_refused_then),
-        cmocka_unit_test(a_park_whose_answer_is_lost_is_repeated_and_never_overtakes_the_saga),
-        cmocka_unit_test(while_the_database_is_away_parks_wait),
-        cmocka_unit_test(a_store_that_closes_says_so),
-        cmocka_unit_test(what_is_due_comes_in_order_and_the_next_time_is_known),
-        cmocka_unit_test(of_a_million_that_are_due_each_shard_gives_about_its_share),
-        cmocka_unit_test(parked_and_woken_sagas_are_listed_and_counted_once_however_old),
-        cmocka_unit_test(versions_are_counted_apart_and_agents_have_none),
-        cmocka_unit_test(what_follows_is_started_with_the_commit_that_ends),
-        cmocka_unit_test(what_follows_is_there_once_whatever_comes_of_the_answer),
-        cmocka_unit_test(a_refused_start_leaves_nothing_of_what_would_wait_or_follow),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_PROGRAM(setup, teardown)

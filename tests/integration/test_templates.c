@@ -4,17 +4,14 @@
  */
 #include "tests/integration/engine_rig.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/json.h"
 #include "base/metric.h"
 #include "io/process/jq.h"
+#include "tests/lib/test.h"
 
 /* clang-format off */
 #define NAMED(name, steps) "{\"name\":\"" name "\",\"steps\":[" steps "]"
@@ -94,51 +91,45 @@ static void assert_ends(struct saga_id id, const char *status, const char *membe
     ask_end(&ask);
 }
 
-static void elements_and_their_arguments_may_be_programs(void **state)
+TEST(elements_and_their_arguments_may_be_programs)
 {
-    (void)state;
     assert_ends(start("each", "{\"names\":[\"kim\",\"lee\",\"ann\"]}"), "\"completed\"", "output",
                 "[\"KIM!\",\"LEE!\",\"ANN!\"]");
     assert_ends(start("each", "{\"names\":[]}"), "\"completed\"", "output", "[]");
 }
 
-static void what_is_no_array_of_elements_fails_its_step(void **state)
+TEST(what_is_no_array_of_elements_fails_its_step)
 {
-    (void)state;
     assert_ends(start("parent", "{\"names\":7}"), "\"compensated\"", NULL, NULL);
     assert_ends(start("each", "{\"names\":[1]}"), "\"compensated\"", NULL, NULL);
 }
 
-static void a_child_has_an_output_of_its_own(void **state)
+TEST(a_child_has_an_output_of_its_own)
 {
-    (void)state;
     assert_ends(start("parent", "{\"names\":[\"a\",\"b\"]}"), "\"completed\"", "output", "[\"a?\",\"b?\"]");
 }
 
-static void a_sleep_may_be_a_program(void **state)
+TEST(a_sleep_may_be_a_program)
 {
-    (void)state;
     assert_ends(start("sleeper", "{\"ms\":30}"), "\"completed\"", NULL, NULL);
     assert_ends(start("sleeper", "{\"ms\":\"long \"}"), "\"compensated\"", NULL, NULL);
 }
 
-static void what_a_person_is_shown_may_be_a_program(void **state)
+TEST(what_a_person_is_shown_may_be_a_program)
 {
     struct saga_id id = start("shown", "{\"sum\":21}");
     char text[256];
 
-    (void)state;
     assert_ends(id, "\"compensated\"", NULL, NULL); /* nobody decides */
     host_text(&host, text, sizeof(text),
               "select status, convert_from(body, 'UTF8') like '%%{\"twice\":42}%%' from sagad.approval");
     assert_string_equal(text, "expired|t\n");
 }
 
-static void keys_of_locks_may_be_programs(void **state)
+TEST(keys_of_locks_may_be_programs)
 {
     struct saga_id first = start("locked", "{\"car\":7}"), second, other_car;
 
-    (void)state;
     host_run_ms(&host, 200);
     second = start("locked", "{\"car\":7}");
     other_car = start("locked", "{\"car\":8}");
@@ -167,13 +158,12 @@ static bool are_led(void *context)
     return led->so;
 }
 
-static void sagas_follow_in_the_commit_that_ends_theirs(void **state)
+TEST(sagas_follow_in_the_commit_that_ends_theirs)
 {
     struct led led = {.count = led_count() + 2};
     struct saga_id id = start("leads", "{\"id\":\"o1\"}");
     char text[256];
 
-    (void)state;
     assert_ends(id, "\"completed\"", NULL, NULL);
     host_run_until(&host, are_led, &led);
     host_text(&host, text, sizeof(text),
@@ -184,11 +174,10 @@ static void sagas_follow_in_the_commit_that_ends_theirs(void **state)
     assert_int_equal(host_number(&host, "select count(*) from sagad.inbox"), 0);
 }
 
-static void a_follower_that_cannot_be_made_keeps_no_other_from_following(void **state)
+TEST(a_follower_that_cannot_be_made_keeps_no_other_from_following)
 {
     struct led led = {.count = led_count() + 1};
 
-    (void)state;
     assert_ends(start("misleads", "{\"id\":\"o2\"}"), "\"completed\"", NULL, NULL);
     host_run_until(&host, are_led, &led);
     assert_int_equal(host_number(&host, "select count(*) from sagad.saga where business_id = 'good'"), 1);
@@ -203,17 +192,6 @@ static int set_up(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(elements_and_their_arguments_may_be_programs),
-        cmocka_unit_test(what_is_no_array_of_elements_fails_its_step),
-        cmocka_unit_test(a_child_has_an_output_of_its_own),
-        cmocka_unit_test(a_sleep_may_be_a_program),
-        cmocka_unit_test(what_a_person_is_shown_may_be_a_program),
-        cmocka_unit_test(keys_of_locks_may_be_programs),
-        cmocka_unit_test(sagas_follow_in_the_commit_that_ends_theirs),
-        cmocka_unit_test(a_follower_that_cannot_be_made_keeps_no_other_from_following),
-    };
-
     jq_prepare(); /* while this process is small */
-    return cmocka_run_group_tests(tests, set_up, engine_rig_teardown);
+    return tests_run(set_up, engine_rig_teardown);
 }

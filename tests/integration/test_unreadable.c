@@ -5,16 +5,13 @@
  */
 #include "tests/integration/engine_rig.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/json.h"
 #include "base/metric.h"
 #include "io/process/jq.h"
+#include "tests/lib/test.h"
 
 static const char document[] = "{\"sagas\":["
                                "{\"name\":\"listens\",\"steps\":[{\"id\":\"paid\",\"signal\":{\"name\":\"paid\"}},{"
@@ -180,11 +177,10 @@ static void assert_corrupt(void (*verb)(struct ask *ask, struct saga_id id), str
     ask_end(&ask);
 }
 
-static void a_saga_that_cannot_be_read_is_said_to_be_so_whatever_is_wanted_of_it(void **state)
+TEST(a_saga_that_cannot_be_read_is_said_to_be_so_whatever_is_wanted_of_it)
 {
     struct saga_id id = start("listens");
 
-    (void)state;
     wait_until_parked();
     keep_log();
     for (size_t way = 0; way < COUNT_OF(ways); way++) {
@@ -205,12 +201,11 @@ static void a_saga_that_cannot_be_read_is_said_to_be_so_whatever_is_wanted_of_it
     ask_end(&ask);
 }
 
-static void a_list_shows_the_others(void **state)
+TEST(a_list_shows_the_others)
 {
     struct saga_id bad = start("listens"), good = start("listens");
     struct ask ask;
 
-    (void)state;
     wait_until_parked();
     keep_log();
     spoil(bad, 0);
@@ -228,12 +223,11 @@ static void a_list_shows_the_others(void **state)
     mend();
 }
 
-static void what_a_person_says_about_it_waits(void **state)
+TEST(what_a_person_says_about_it_waits)
 {
     struct saga_id stuck = start("stuck"), asks = start("asks");
     struct ask ask;
 
-    (void)state;
     wait_until_parked();
     keep_log();
     spoil(stuck, 0);
@@ -265,13 +259,12 @@ static void what_a_person_says_about_it_waits(void **state)
                      1);
 }
 
-static void an_operation_of_it_is_not_shown_and_not_signed_for(void **state)
+TEST(an_operation_of_it_is_not_shown_and_not_signed_for)
 {
     struct saga_id id = open_saga("signed", 60000);
     struct op_key key;
     struct ask ask;
 
-    (void)state;
     call_in(&ask, id, "greet", "greet", "{}", 20000);
     ask_wait(&ask);
     assert_code(&ask, ERR_OK);
@@ -320,12 +313,11 @@ static void take_shards_away(void)
     host_run_until(&host, shards_are_owned, NULL);
 }
 
-static void its_time_comes_and_a_shard_is_taken_over_without_it(void **state)
+TEST(its_time_comes_and_a_shard_is_taken_over_without_it)
 {
     struct saga_id parked = start("listens"), awake;
     struct ask ask;
 
-    (void)state;
     wait_until_parked();
     awake = start("listens");
     keep_log();
@@ -392,7 +384,7 @@ static void wait_until_no_inputs(void)
     host_run_until(&host, no_inputs, &empty);
 }
 
-static void an_input_that_nobody_understands_is_dropped(void **state)
+TEST(an_input_that_nobody_understands_is_dropped)
 {
     static const struct {
         const char *kind, *payload;
@@ -415,7 +407,6 @@ static void an_input_that_nobody_understands_is_dropped(void **state)
     };
     struct saga_id id = start("listens");
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         send_input(id, rows[i].kind, rows[i].payload);
     }
@@ -433,11 +424,10 @@ static void an_input_that_nobody_understands_is_dropped(void **state)
     ask_end(&ask);
 }
 
-static void an_input_for_a_saga_that_cannot_be_read_waits(void **state)
+TEST(an_input_for_a_saga_that_cannot_be_read_waits)
 {
     struct saga_id id = start("listens");
 
-    (void)state;
     wait_until_parked();
     keep_log();
     spoil(id, 0);
@@ -464,12 +454,11 @@ static void an_input_for_a_saga_that_cannot_be_read_waits(void **state)
     ask_end(&ask);
 }
 
-static void a_follower_that_cannot_begin_is_told_to_people_and_holds_nobody_up(void **state)
+TEST(a_follower_that_cannot_begin_is_told_to_people_and_holds_nobody_up)
 {
     uint64_t refused = metric_value(METRIC_FOLLOWERS_REFUSED);
     struct saga_id ids[2] = {host_saga(1), host_saga(2)};
 
-    (void)state;
     send_input(ids[0], "start",
                "{\"namespace\":\"default\",\"saga\":\"strict\",\"follows\":\"00000000-0000-7000-8000-000000000001\","
                "\"input\":{}}");
@@ -502,11 +491,10 @@ static void a_follower_that_cannot_begin_is_told_to_people_and_holds_nobody_up(v
 
 /* --- definitions --- */
 
-static void what_does_not_compile_here_is_not_called_and_not_started(void **state)
+TEST(what_does_not_compile_here_is_not_called_and_not_started)
 {
     struct ask ask;
 
-    (void)state;
     host_sql(
         &host,
         "insert into sagad.tool (namespace, name, version, identity, body) select namespace, 'newer', 1, identity,"
@@ -566,18 +554,6 @@ static int set_up(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_saga_that_cannot_be_read_is_said_to_be_so_whatever_is_wanted_of_it),
-        cmocka_unit_test(a_list_shows_the_others),
-        cmocka_unit_test(what_a_person_says_about_it_waits),
-        cmocka_unit_test(an_operation_of_it_is_not_shown_and_not_signed_for),
-        cmocka_unit_test(its_time_comes_and_a_shard_is_taken_over_without_it),
-        cmocka_unit_test(an_input_that_nobody_understands_is_dropped),
-        cmocka_unit_test(an_input_for_a_saga_that_cannot_be_read_waits),
-        cmocka_unit_test(a_follower_that_cannot_begin_is_told_to_people_and_holds_nobody_up),
-        cmocka_unit_test(what_does_not_compile_here_is_not_called_and_not_started),
-    };
-
     jq_prepare(); /* while this process is small */
-    return cmocka_run_group_tests(tests, set_up, engine_rig_teardown);
+    return tests_run(set_up, engine_rig_teardown);
 }

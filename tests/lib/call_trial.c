@@ -1,14 +1,9 @@
 /* See call_trial.h. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "tests/lib/call_trial.h"
 #include "tests/lib/record_lines.h"
+#include "tests/lib/test.h"
 
 #include "base/json.h"
 

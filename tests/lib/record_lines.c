@@ -1,13 +1,8 @@
 /* See record_lines.h. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/lib/record_lines.h"
+#include "tests/lib/test.h"
 
 #include "base/instant.h"
 

@@ -1,15 +1,10 @@
 /* See saga_trial.h. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/lib/record_lines.h"
 #include "tests/lib/saga_trial.h"
+#include "tests/lib/test.h"
 
 #include "base/json.h"
 

@@ -16,16 +16,11 @@
 #ifndef SAGAD_TESTS_SIM_STAGE_H
 #define SAGAD_TESTS_SIM_STAGE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "adapters/adapter.h"
 #include "run/engine_state.h"
+#include "tests/lib/test.h"
 #include "tests/sim/node.h"
 #include "tests/sim/pg.h"
 #include "tests/sim/stage_store.h"

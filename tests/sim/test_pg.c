@@ -2,21 +2,16 @@
  * The promises of the simulated PostgreSQL that the engine's safety rests on: what is seen, what waits for what. Each
  * was seen at a real server; differential.c holds the statements of the store against one.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/lib/test.h"
 #include "tests/sim/test_pg_trial.h"
 
 /* --- what is seen --- */
 
-static void a_statement_sees_what_was_committed_when_it_began(void **state)
+TEST(a_statement_sees_what_was_committed_when_it_began)
 {
-    (void)state;
     ADD(&a, take, 3);
     ADD(&a, nothing);
     go(&a);
@@ -33,9 +28,8 @@ static void a_statement_sees_what_was_committed_when_it_began(void **state)
     assert_int_equal(b.last, 1);
 }
 
-static void a_transaction_sees_what_its_earlier_statements_wrote_and_a_statement_not_its_own(void **state)
+TEST(a_transaction_sees_what_its_earlier_statements_wrote_and_a_statement_not_its_own)
 {
-    (void)state;
     ADD(&a, put_inbox, 1, 1);
     ADD(&a, drop_inbox, 1, 1);
     ADD(&a, put_inbox, 1, 1);
@@ -49,9 +43,8 @@ static void a_transaction_sees_what_its_earlier_statements_wrote_and_a_statement
     assert_int_equal(a.last, 1);
 }
 
-static void what_is_rolled_back_was_never_there(void **state)
+TEST(what_is_rolled_back_was_never_there)
 {
-    (void)state;
     ADD(&a, append, 1, 1, 1);
     ADD(&a, renew, 1);
     ADD(&a, append, 1, 1, 1);
@@ -64,9 +57,8 @@ static void what_is_rolled_back_was_never_there(void **state)
 
 /* --- the fence --- */
 
-static void an_append_holds_a_takeover_up(void **state)
+TEST(an_append_holds_a_takeover_up)
 {
-    (void)state;
     ADD(&a, fence, 5, 0);
     ADD(&a, append, 5, 1, 1);
     go(&a);
@@ -79,9 +71,8 @@ static void an_append_holds_a_takeover_up(void **state)
     assert_string_equal(turns, "1/1@0 | | ");
 }
 
-static void an_append_that_waits_for_a_takeover_sees_it(void **state)
+TEST(an_append_that_waits_for_a_takeover_sees_it)
 {
-    (void)state;
     ADD(&b, take, 5);
     ADD(&b, nothing);
     ADD(&b, nothing);
@@ -96,9 +87,8 @@ static void an_append_that_waits_for_a_takeover_sees_it(void **state)
     assert_int_equal(log_rows(5), 0);
 }
 
-static void a_renewal_and_an_append_do_not_wait_for_each_other(void **state)
+TEST(a_renewal_and_an_append_do_not_wait_for_each_other)
 {
-    (void)state;
     ADD(&b, renew, 5);
     ADD(&b, advisory, 1);
     ADD(&c, advisory, 1);
@@ -116,9 +106,8 @@ static void a_renewal_and_an_append_do_not_wait_for_each_other(void **state)
     assert_committed(&c);
 }
 
-static void an_epoch_that_is_checked_without_a_lock_lets_a_stale_append_through(void **state)
+TEST(an_epoch_that_is_checked_without_a_lock_lets_a_stale_append_through)
 {
-    (void)state;
     ADD(&a, glance, 5, 0);
     ADD(&a, append, 5, 1, 1);
     ADD(&a, nothing);
@@ -138,9 +127,8 @@ static void an_epoch_that_is_checked_without_a_lock_lets_a_stale_append_through(
     assert_string_equal(turns, "| 1/1@1 | ");
 }
 
-static void a_row_that_was_waited_for_is_judged_as_it_is_then(void **state)
+TEST(a_row_that_was_waited_for_is_judged_as_it_is_then)
 {
-    (void)state;
     ADD(&a, take, 2);
     ADD(&a, nothing);
     ADD(&a, nothing);
@@ -153,9 +141,8 @@ static void a_row_that_was_waited_for_is_judged_as_it_is_then(void **state)
     assert_int_equal(b.last, 2);
 }
 
-static void a_statement_in_plpgsql_sees_what_was_committed_while_the_one_before_waited(void **state)
+TEST(a_statement_in_plpgsql_sees_what_was_committed_while_the_one_before_waited)
 {
-    (void)state;
     ADD(&a, advisory, 1);
     ADD(&a, take, 2);
     go(&a);
@@ -169,9 +156,8 @@ static void a_statement_in_plpgsql_sees_what_was_committed_while_the_one_before_
     assert_int_equal(b.second, 1);
 }
 
-static void strong_locks_wait_in_the_order_of_their_coming_and_weak_ones_pass(void **state)
+TEST(strong_locks_wait_in_the_order_of_their_coming_and_weak_ones_pass)
 {
-    (void)state;
     ADD(&a, hold, 4, PG_KEY_SHARE);
     for (int i = 0; i < 6; i++) {
         ADD(&a, nothing);
@@ -193,9 +179,8 @@ static void strong_locks_wait_in_the_order_of_their_coming_and_weak_ones_pass(vo
 
 /* --- unique keys --- */
 
-static void an_insert_waits_for_whoever_inserted_the_same_and_fails_when_that_commits(void **state)
+TEST(an_insert_waits_for_whoever_inserted_the_same_and_fails_when_that_commits)
 {
-    (void)state;
     ADD(&a, append, 1, 1, 1);
     ADD(&a, nothing);
     ADD(&a, nothing);
@@ -209,9 +194,8 @@ static void an_insert_waits_for_whoever_inserted_the_same_and_fails_when_that_co
     assert_int_equal(log_rows(1), 1);
 }
 
-static void an_insert_waits_for_whoever_inserted_the_same_and_passes_when_that_does_not(void **state)
+TEST(an_insert_waits_for_whoever_inserted_the_same_and_passes_when_that_does_not)
 {
-    (void)state;
     ADD(&a, append, 1, 1, 1);
     ADD(&a, nothing);
     ADD(&a, fence, 1, 9);
@@ -224,9 +208,8 @@ static void an_insert_waits_for_whoever_inserted_the_same_and_passes_when_that_d
     assert_int_equal(log_rows(1), 1);
 }
 
-static void on_conflict_waits_too_and_sees_what_its_snapshot_does_not(void **state)
+TEST(on_conflict_waits_too_and_sees_what_its_snapshot_does_not)
 {
-    (void)state;
     ADD(&a, put_inbox, 1, 1);
     ADD(&a, nothing);
     ADD(&a, nothing);
@@ -240,9 +223,8 @@ static void on_conflict_waits_too_and_sees_what_its_snapshot_does_not(void **sta
     assert_int_equal(b.second, 0); /* committed after it began */
 }
 
-static void a_deleted_key_is_free_once_the_delete_is_committed(void **state)
+TEST(a_deleted_key_is_free_once_the_delete_is_committed)
 {
-    (void)state;
     ADD(&a, put_inbox, 1, 1);
     go(&a);
     assert_committed(&a);
@@ -261,9 +243,8 @@ static void a_deleted_key_is_free_once_the_delete_is_committed(void **state)
     assert_int_equal(b.last, 1);
 }
 
-static void on_conflict_meets_what_was_put_there_again_while_it_waited(void **state)
+TEST(on_conflict_meets_what_was_put_there_again_while_it_waited)
 {
-    (void)state;
     ADD(&a, put_inbox, 1, 1);
     go(&a);
     assert_committed(&a);
@@ -290,9 +271,8 @@ static void add_start(struct client *client, int64_t saga, struct slice digest)
     client->queries[client->count++] = (struct db_query){.statement = statement_for(say_start), .args = args};
 }
 
-static void a_business_id_is_one_saga(void **state)
+TEST(a_business_id_is_one_saga)
 {
-    (void)state;
     add_start(&a, 1, SLICE("order-1"));
     ADD(&a, nothing);
     ADD(&a, nothing);
@@ -309,9 +289,8 @@ static void a_business_id_is_one_saga(void **state)
     assert_int_equal(b.last, 1);
 }
 
-static void a_statement_that_waits_has_written_nothing_and_keeps_its_keys(void **state)
+TEST(a_statement_that_waits_has_written_nothing_and_keeps_its_keys)
 {
-    (void)state;
     ADD(&a, fence, 1, 0);
     for (int i = 0; i < 7; i++) {
         ADD(&a, nothing);
@@ -334,9 +313,8 @@ static void a_statement_that_waits_has_written_nothing_and_keeps_its_keys(void *
     assert_int_equal(log_rows(1), 1);
 }
 
-static void a_key_that_was_kept_is_free_when_its_transaction_fails(void **state)
+TEST(a_key_that_was_kept_is_free_when_its_transaction_fails)
 {
-    (void)state;
     ADD(&a, fence, 1, 0);
     ADD(&a, nothing);
     go_part(&a);
@@ -351,29 +329,4 @@ static void a_key_that_was_kept_is_free_when_its_transaction_fails(void **state)
     assert_int_equal(log_rows(1), 1);
 }
 
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, trial_setup, trial_teardown)
-        TEST(a_statement_sees_what_was_committed_when_it_began),
-        TEST(a_transaction_sees_what_its_earlier_statements_wrote_and_a_statement_not_its_own),
-        TEST(what_is_rolled_back_was_never_there),
-        TEST(an_append_holds_a_takeover_up),
-        TEST(an_append_that_waits_for_a_takeover_sees_it),
-        TEST(a_renewal_and_an_append_do_not_wait_for_each_other),
-        TEST(an_epoch_that_is_checked_without_a_lock_lets_a_stale_append_through),
-        TEST(a_row_that_was_waited_for_is_judged_as_it_is_then),
-        TEST(a_statement_in_plpgsql_sees_what_was_committed_while_the_one_before_waited),
-        TEST(strong_locks_wait_in_the_order_of_their_coming_and_weak_ones_pass),
-        TEST(an_insert_waits_for_whoever_inserted_the_same_and_fails_when_that_commits),
-        TEST(an_insert_waits_for_whoever_inserted_the_same_and_passes_when_that_does_not),
-        TEST(on_conflict_waits_too_and_sees_what_its_snapshot_does_not),
-        TEST(a_deleted_key_is_free_once_the_delete_is_committed),
-        TEST(on_conflict_meets_what_was_put_there_again_while_it_waited),
-        TEST(a_business_id_is_one_saga),
-        TEST(a_statement_that_waits_has_written_nothing_and_keeps_its_keys),
-        TEST(a_key_that_was_kept_is_free_when_its_transaction_fails),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM_EACH(trial_setup, trial_teardown)

@@ -1,19 +1,14 @@
 /* How transactions, commits and sessions of the simulated PostgreSQL may end, and what is left then. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/lib/test.h"
 #include "tests/sim/test_pg_trial.h"
 
 /* --- waits that end badly --- */
 
-static void of_a_deadlock_one_dies_after_a_second(void **state)
+TEST(of_a_deadlock_one_dies_after_a_second)
 {
-    (void)state;
     ADD(&a, take, 1);
     ADD(&a, take, 2);
     ADD(&b, take, 2);
@@ -27,9 +22,8 @@ static void of_a_deadlock_one_dies_after_a_second(void **state)
     assert_in_range(the_world.now_us, 1000000, 1005000);
 }
 
-static void two_who_share_a_row_and_both_want_it_are_a_deadlock(void **state)
+TEST(two_who_share_a_row_and_both_want_it_are_a_deadlock)
 {
-    (void)state;
     ADD(&a, hold, 1, PG_KEY_SHARE);
     ADD(&b, hold, 1, PG_KEY_SHARE);
     ADD(&a, hold, 1, PG_UPDATE);
@@ -41,9 +35,8 @@ static void two_who_share_a_row_and_both_want_it_are_a_deadlock(void **state)
     assert_int_equal((a.outcome == DB_REFUSED) + (b.outcome == DB_REFUSED), 1);
 }
 
-static void who_waits_too_long_gives_up(void **state)
+TEST(who_waits_too_long_gives_up)
 {
-    (void)state;
     ADD(&a, hold, 1, PG_UPDATE);
     go_part(&a);
     run_to(&a, 1);
@@ -58,11 +51,10 @@ static void who_waits_too_long_gives_up(void **state)
     assert_committed(&b);
 }
 
-static void a_statement_that_takes_too_long_is_cancelled(void **state)
+TEST(a_statement_that_takes_too_long_is_cancelled)
 {
     const char *const setups[] = {"set statement_timeout = '2s'", NULL};
 
-    (void)state;
     ADD(&a, hold, 1, PG_UPDATE);
     go_part(&a);
     run_to(&a, 1);
@@ -76,9 +68,8 @@ static void a_statement_that_takes_too_long_is_cancelled(void **state)
 
 /* --- advisory locks --- */
 
-static void session_locks_stack_and_end_with_the_session(void **state)
+TEST(session_locks_stack_and_end_with_the_session)
 {
-    (void)state;
     ADD(&a, try_lock, 1);
     ADD(&a, try_lock, 1);
     ADD(&a, unlock, 1);
@@ -102,9 +93,8 @@ static void session_locks_stack_and_end_with_the_session(void **state)
 
 /* --- the ends of a commit --- */
 
-static void who_only_read_is_not_asked(void **state)
+TEST(who_only_read_is_not_asked)
 {
-    (void)state;
     ADD(&a, look, 1);
     go(&a);
     assert_committed(&a);
@@ -122,9 +112,8 @@ static void on_no_room(void)
     without_room++;
 }
 
-static void a_full_disk_takes_no_new_rows_and_lets_old_ones_be_changed(void **state)
+TEST(a_full_disk_takes_no_new_rows_and_lets_old_ones_be_changed)
 {
-    (void)state;
     without_room = 0;
     ADD(&a, upsert, 1, 1);
     go(&a);
@@ -154,9 +143,8 @@ static void begin_fate(enum commit_fate fate)
     run_out(&a);
 }
 
-static void a_commit_that_fails_did_nothing(void **state)
+TEST(a_commit_that_fails_did_nothing)
 {
-    (void)state;
     begin_fate(COMMIT_FAILS);
     assert_int_equal(a.outcome, DB_REFUSED);
     assert_true(strcmp(a.sqlstate, "40001") == 0 || strcmp(a.sqlstate, "40P01") == 0);
@@ -164,27 +152,24 @@ static void a_commit_that_fails_did_nothing(void **state)
     assert_int_equal(log_rows(1), 0);
 }
 
-static void a_connection_that_is_cut_before_the_commit_did_nothing(void **state)
+TEST(a_connection_that_is_cut_before_the_commit_did_nothing)
 {
-    (void)state;
     begin_fate(COMMIT_LOST_BEFORE);
     assert_true(a.is_gone);
     assert_int_equal(log_rows(1), 0);
     assert_string_equal(turns, "");
 }
 
-static void a_connection_that_is_cut_after_the_commit_did_it(void **state)
+TEST(a_connection_that_is_cut_after_the_commit_did_it)
 {
-    (void)state;
     begin_fate(COMMIT_LOST_AFTER);
     assert_true(a.is_gone);
     assert_int_equal(log_rows(1), 1);
     assert_string_equal(turns, "1/1@0 | ");
 }
 
-static void a_late_commit_comes_after_its_client_has_gone(void **state)
+TEST(a_late_commit_comes_after_its_client_has_gone)
 {
-    (void)state;
     begin_fate(COMMIT_LATE);
     assert_true(a.is_gone);
     assert_string_equal(turns, "");
@@ -193,9 +178,8 @@ static void a_late_commit_comes_after_its_client_has_gone(void **state)
     assert_int_equal(pg_session_count(pg), 2);
 }
 
-static void a_late_commit_does_not_come_when_its_backend_was_ended(void **state)
+TEST(a_late_commit_does_not_come_when_its_backend_was_ended)
 {
-    (void)state;
     next_fate = COMMIT_LATE;
     ADD(&b, append, 1, 1, 1);
     go(&b);
@@ -210,9 +194,8 @@ static void a_late_commit_does_not_come_when_its_backend_was_ended(void **state)
     assert_int_equal(strcmp(turns, "") == 0 ? 0 : 1, log_rows(1));
 }
 
-static void what_was_warned_is_gone_with_a_fail_over_unless_a_later_commit_confirmed_it(void **state)
+TEST(what_was_warned_is_gone_with_a_fail_over_unless_a_later_commit_confirmed_it)
 {
-    (void)state;
     begin_fate(COMMIT_WARNS);
     assert_int_equal(a.outcome, DB_COMMITTED);
     assert_true(a.warned);
@@ -232,9 +215,8 @@ static void what_was_warned_is_gone_with_a_fail_over_unless_a_later_commit_confi
     assert_int_equal(log_rows(1), 1);
 }
 
-static void a_fail_over_to_a_standby_that_lags_loses_the_last_commits(void **state)
+TEST(a_fail_over_to_a_standby_that_lags_loses_the_last_commits)
 {
-    (void)state;
     ADD(&a, take, 1);
     go(&a);
     assert_committed(&a);
@@ -261,9 +243,8 @@ static void a_fail_over_to_a_standby_that_lags_loses_the_last_commits(void **sta
     assert_in_range(since_us, 1, 1000);
 }
 
-static void a_restart_ends_sessions_and_keeps_what_was_committed(void **state)
+TEST(a_restart_ends_sessions_and_keeps_what_was_committed)
 {
-    (void)state;
     ADD(&a, append, 1, 1, 1);
     ADD(&a, try_lock, 1);
     go(&a);
@@ -287,9 +268,8 @@ static void a_restart_ends_sessions_and_keeps_what_was_committed(void **state)
 
 /* --- sessions --- */
 
-static void a_backend_that_is_ended_takes_nothing_with_it(void **state)
+TEST(a_backend_that_is_ended_takes_nothing_with_it)
 {
-    (void)state;
     ADD(&b, take, 1);
     ADD(&b, nothing);
     go_part(&b);
@@ -302,9 +282,8 @@ static void a_backend_that_is_ended_takes_nothing_with_it(void **state)
     assert_int_equal(a.last, 1);
 }
 
-static void who_leaves_unnoticed_is_executed_to_the_end(void **state)
+TEST(who_leaves_unnoticed_is_executed_to_the_end)
 {
-    (void)state;
     ADD(&a, append, 1, 1, 1);
     go(&a);
     ADD(&a, append, 1, 1, 2);
@@ -319,9 +298,8 @@ static void who_leaves_unnoticed_is_executed_to_the_end(void **state)
     assert_int_equal(log_rows(1), 2);
 }
 
-static void transactions_of_a_session_run_in_order(void **state)
+TEST(transactions_of_a_session_run_in_order)
 {
-    (void)state;
     ADD(&a, append, 1, 1, 1);
     go(&a);
     ADD(&a, append, 1, 1, 1);
@@ -331,11 +309,10 @@ static void transactions_of_a_session_run_in_order(void **state)
     assert_string_equal(a.sqlstate, "23505");
 }
 
-static void notifications_come_with_the_commit_and_the_same_twice_is_one(void **state)
+TEST(notifications_come_with_the_commit_and_the_same_twice_is_one)
 {
     struct db_args *args = db_args_new(&the_world.arena);
 
-    (void)state;
     db_arg_text(args, SLICE("7"));
     a.queries[a.count++] = (struct db_query){.statement = statement_for(say_tell), .args = args};
     ADD(&a, nothing);
@@ -347,11 +324,10 @@ static void notifications_come_with_the_commit_and_the_same_twice_is_one(void **
     assert_string_equal(a.heard, "news=7 ");
 }
 
-static void versions_that_nobody_sees_are_used_again(void **state)
+TEST(versions_that_nobody_sees_are_used_again)
 {
     size_t bytes = 0;
 
-    (void)state;
     for (int i = 0; i < 2000; i++) {
         ADD(&a, renew, 1);
         ADD(&a, put_inbox, 1, 1);
@@ -369,31 +345,4 @@ static void versions_that_nobody_sees_are_used_again(void **state)
     assert_int_equal(pg->tables[PG_INBOX].count, 0);
 }
 
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, trial_setup, trial_teardown)
-        TEST(of_a_deadlock_one_dies_after_a_second),
-        TEST(two_who_share_a_row_and_both_want_it_are_a_deadlock),
-        TEST(who_waits_too_long_gives_up),
-        TEST(a_statement_that_takes_too_long_is_cancelled),
-        TEST(session_locks_stack_and_end_with_the_session),
-        TEST(who_only_read_is_not_asked),
-        TEST(a_full_disk_takes_no_new_rows_and_lets_old_ones_be_changed),
-        TEST(a_commit_that_fails_did_nothing),
-        TEST(a_connection_that_is_cut_before_the_commit_did_nothing),
-        TEST(a_connection_that_is_cut_after_the_commit_did_it),
-        TEST(a_late_commit_comes_after_its_client_has_gone),
-        TEST(a_late_commit_does_not_come_when_its_backend_was_ended),
-        TEST(what_was_warned_is_gone_with_a_fail_over_unless_a_later_commit_confirmed_it),
-        TEST(a_fail_over_to_a_standby_that_lags_loses_the_last_commits),
-        TEST(a_restart_ends_sessions_and_keeps_what_was_committed),
-        TEST(a_backend_that_is_ended_takes_nothing_with_it),
-        TEST(who_leaves_unnoticed_is_executed_to_the_end),
-        TEST(transactions_of_a_session_run_in_order),
-        TEST(notifications_come_with_the_commit_and_the_same_twice_is_one),
-        TEST(versions_that_nobody_sees_are_used_again),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM_EACH(trial_setup, trial_teardown)

@@ -3,14 +3,10 @@
  * all ways, backends are ended, clients leave, and the server restarts or fails over. Whatever happens, no transaction
  * may be there by half.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/lib/test.h"
 #include "tests/sim/test_pg_trial.h"
 
 enum { SESSIONS = 6, SHARDS = 4, ROUNDS = 300, SEEDS = 60 };
@@ -167,26 +163,16 @@ static uint64_t play(uint64_t seed)
     return hash;
 }
 
-static void no_transaction_is_ever_there_by_half(void **state)
+TEST(no_transaction_is_ever_there_by_half)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         (void)play(seed);
     }
 }
 
-static void the_same_seed_is_the_same_run(void **state)
+TEST(the_same_seed_is_the_same_run)
 {
-    (void)state;
     assert_int_equal(play(7), play(7));
 }
 
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_transaction_is_ever_there_by_half),
-        cmocka_unit_test(the_same_seed_is_the_same_run),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

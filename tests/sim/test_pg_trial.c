@@ -1,14 +1,10 @@
 /* See test_pg_trial.h. */
 #include "tests/sim/test_pg_trial.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/lib/test.h"
 #include "tests/sim/memory.h"
 #include "tests/sim/network.h"
 

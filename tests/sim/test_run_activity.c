@@ -76,11 +76,10 @@ static void give_all(void)
 
 /* Its intent became durable, and in that moment its shard is to go: it is not sent, the log says so, and whoever has
  * the shard sends it. */
-static void what_may_be_sent_once_only_is_not_sent_by_who_gives_its_shard(void **state)
+TEST(what_may_be_sent_once_only_is_not_sent_by_who_gives_its_shard)
 {
     struct saga_id saga;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = ALL});
     stage_is_automatic = true;
     stage_commit(2, COMMIT_OK, give_all);
@@ -127,11 +126,10 @@ static void complete_everywhere(const struct saga_id ids[SHARD_COUNT])
 }
 
 /* Timers that come due meanwhile, and what would begin then, wait: for the next owner, or until the shard is kept. */
-static void a_timer_that_is_due_while_its_shard_is_given_goes_on_when_it_is_kept(void **state)
+TEST(a_timer_that_is_due_while_its_shard_is_given_goes_on_when_it_is_kept)
 {
     struct saga_id ids[SHARD_COUNT];
 
-    (void)state;
     begin_everywhere_and_join("naps", ids);
     while (stage_calls("pay") == 0) {
         stage_run(10);
@@ -145,11 +143,10 @@ static void a_timer_that_is_due_while_its_shard_is_given_goes_on_when_it_is_kept
 }
 
 /* What a result leads to does not begin either. */
-static void what_comes_next_waits_while_its_shard_is_given(void **state)
+TEST(what_comes_next_waits_while_its_shard_is_given)
 {
     struct saga_id ids[SHARD_COUNT];
 
-    (void)state;
     begin_everywhere_and_join("then", ids);
     answer_all("look");
     stage_run(1000);
@@ -161,11 +158,10 @@ static void what_comes_next_waits_while_its_shard_is_given(void **state)
 }
 
 /* A call in the queue of a shard that is given waits, and does not hold up those behind it. */
-static void a_call_that_waits_for_a_place_stays_while_its_shard_is_given(void **state)
+TEST(a_call_that_waits_for_a_place_stays_while_its_shard_is_given)
 {
     struct saga_id ids[SHARD_COUNT];
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = ALL, .node = {.lease_ms = 3000, .calls_max = SHARD_COUNT + 8}});
     for (uint32_t i = 0; i < SHARD_COUNT; i++) {
         ids[i] = start("pair");
@@ -193,14 +189,13 @@ static void a_call_that_waits_for_a_place_stays_while_its_shard_is_given(void **
 
 /* Calls, compensations and probes that wait for a place, each in a shard of its own that is given: none is made twice,
  * none forgotten. */
-static void what_waits_in_shards_that_go_is_done_by_their_next_owner(void **state)
+TEST(what_waits_in_shards_that_go_is_done_by_their_next_owner)
 {
     static const char *const names[] = {"pay", "undone", "seen", "ask", "one", "pay", "look"};
     struct stage_plan plan = narrow(64);
     struct saga_id sagas[COUNT_OF(names)], hung;
     uint32_t pays, undos;
 
-    (void)state;
     stage_begin(&plan);
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         sagas[i] = start(names[i]);
@@ -251,13 +246,12 @@ static void what_waits_in_shards_that_go_is_done_by_their_next_owner(void **stat
 
 /* --- an engine that leaves --- */
 
-static void what_waits_for_a_place_when_the_engine_leaves_was_never_sent(void **state)
+TEST(what_waits_for_a_place_when_the_engine_leaves_was_never_sent)
 {
     static const char *const names[] = {"pay", "ask", "look", "one", "one_once"};
     struct stage_plan plan = narrow(64);
     struct saga_id sagas[COUNT_OF(names)], undone, hung;
 
-    (void)state;
     stage_begin(&plan);
     undone = start("undone");
     stage_complete(stage_until_call("pay"), "{}");
@@ -291,11 +285,10 @@ static void what_waits_for_a_place_when_the_engine_leaves_was_never_sent(void **
 }
 
 /* A timer that comes due while the engine leaves is the next owner's. */
-static void a_timer_that_is_due_while_the_engine_leaves_goes_off_elsewhere(void **state)
+TEST(a_timer_that_is_due_while_the_engine_leaves_goes_off_elsewhere)
 {
     struct saga_id saga;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = ALL});
     saga = start("naps");
     (void)stage_until_call("look");
@@ -317,11 +310,10 @@ static void a_timer_that_is_due_while_the_engine_leaves_goes_off_elsewhere(void 
 
 /* The permission of a guard arrives when the engine is leaving already: it is given back, and the next owner asks for
  * it. */
-static void a_permission_that_comes_while_the_engine_leaves_is_not_used(void **state)
+TEST(a_permission_that_comes_while_the_engine_leaves_is_not_used)
 {
     struct saga_id saga;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = ALL});
     saga = start("both");
     pg_set_slow(world->pg, 2000000);
@@ -343,11 +335,10 @@ static void a_permission_that_comes_while_the_engine_leaves_is_not_used(void **s
 
 /* Calls whose shard was lost run on as evidence for the new owner; when the engine ends, they are ended too, or judged
  * to their end. */
-static void calls_of_lost_shards_are_ended_with_the_engine(void **state)
+TEST(calls_of_lost_shards_are_ended_with_the_engine)
 {
     static const char *const tools[] = {"look", "judged"};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(tools); i++) {
         struct saga_id saga;
         struct staged_call *call;
@@ -388,13 +379,12 @@ static bool is_completed(struct saga_id id)
     return json_string_is(json_member(stage_saga(0, id), "status"), "completed");
 }
 
-static void the_calls_of_one_tool_hold_up_another_tool_for_one_turn_only(void **state)
+TEST(the_calls_of_one_tool_hold_up_another_tool_for_one_turn_only)
 {
     enum { LOOKS = 6 };
     struct saga_id looks[LOOKS];
     struct stage_plan plan = narrow(2);
 
-    (void)state;
     stage_begin(&plan);
     for (int i = 0; i < LOOKS; i++) {
         looks[i] = start("look");
@@ -420,11 +410,10 @@ static void the_calls_of_one_tool_hold_up_another_tool_for_one_turn_only(void **
     stage_end();
 }
 
-static void child_processes_have_places_of_their_own(void **state)
+TEST(child_processes_have_places_of_their_own)
 {
     struct saga_id first, second, other;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = ALL, .tweak = one_child});
     first = start("child");
     (void)stage_until_call("child");
@@ -452,11 +441,10 @@ static void two_places_one_child(struct engine_options *options)
 
 /* Starts are refused while calls wait for places for too long; one that waits for a child process says nothing about
  * that. */
-static void who_waits_for_a_child_process_is_no_sign_of_too_much_work(void **state)
+TEST(who_waits_for_a_child_process_is_no_sign_of_too_much_work)
 {
     struct saga_id first, second, other;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = ALL, .tweak = two_places_one_child});
     first = start("child");
     (void)stage_until_call("child");
@@ -478,12 +466,11 @@ static void who_waits_for_a_child_process_is_no_sign_of_too_much_work(void **sta
 
 /* Of a shard that goes, what waits with its intent in the log is told unsent; what has none yet is simply forgotten
  * here. */
-static void an_intent_that_is_not_made_yet_goes_with_its_shard(void **state)
+TEST(an_intent_that_is_not_made_yet_goes_with_its_shard)
 {
     struct stage_plan plan = narrow(1);
     struct saga_id hung, saga;
 
-    (void)state;
     stage_begin(&plan);
     hung = start("child");
     (void)stage_until_call("child");
@@ -502,12 +489,11 @@ static void an_intent_that_is_not_made_yet_goes_with_its_shard(void **state)
 }
 
 /* A service that said when to come again is left alone until then, by all; others are called meanwhile. */
-static void a_service_that_asks_for_a_pause_gets_it(void **state)
+TEST(a_service_that_asks_for_a_pause_gets_it)
 {
     struct saga_id first, second, third, other;
     int64_t asked_us;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = ALL});
     first = start("pay");
     asked_us = world->now_us;
@@ -539,12 +525,11 @@ static void a_service_that_asks_for_a_pause_gets_it(void **state)
 
 /* Guards are asked shortly before a call leaves: a permission that is old when a place comes free
  * is asked for again. */
-static void a_permission_that_waited_for_too_long_is_asked_for_again(void **state)
+TEST(a_permission_that_waited_for_too_long_is_asked_for_again)
 {
     struct stage_plan plan = narrow(1);
     struct saga_id hung, one, once;
 
-    (void)state;
     stage_begin(&plan);
     hung = start("look");
     (void)stage_until_call("look");
@@ -563,11 +548,10 @@ static void a_permission_that_waited_for_too_long_is_asked_for_again(void **stat
 }
 
 /* Compensations keep to the places of their tool, too. */
-static void compensations_keep_to_the_places_of_their_tool(void **state)
+TEST(compensations_keep_to_the_places_of_their_tool)
 {
     struct saga_id first, second;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = ALL});
     first = start("returned");
     second = start("returned");
@@ -586,12 +570,11 @@ static void compensations_keep_to_the_places_of_their_tool(void **state)
 }
 
 /* Its settings could not be rendered, so that not a byte left: whoever waits gets its place. */
-static void a_call_that_was_never_sent_leaves_its_place_to_who_waits(void **state)
+TEST(a_call_that_was_never_sent_leaves_its_place_to_who_waits)
 {
     struct stage_plan plan = narrow(1);
     struct saga_id first, bent, looks;
 
-    (void)state;
     stage_begin(&plan);
     first = start("pay");
     (void)stage_until_call("pay");
@@ -607,27 +590,4 @@ static void a_call_that_was_never_sent_leaves_its_place_to_who_waits(void **stat
     stage_end();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_may_be_sent_once_only_is_not_sent_by_who_gives_its_shard),
-        cmocka_unit_test(a_timer_that_is_due_while_its_shard_is_given_goes_on_when_it_is_kept),
-        cmocka_unit_test(what_comes_next_waits_while_its_shard_is_given),
-        cmocka_unit_test(a_call_that_waits_for_a_place_stays_while_its_shard_is_given),
-        cmocka_unit_test(what_waits_in_shards_that_go_is_done_by_their_next_owner),
-        cmocka_unit_test(what_waits_for_a_place_when_the_engine_leaves_was_never_sent),
-        cmocka_unit_test(a_timer_that_is_due_while_the_engine_leaves_goes_off_elsewhere),
-        cmocka_unit_test(a_permission_that_comes_while_the_engine_leaves_is_not_used),
-        cmocka_unit_test(calls_of_lost_shards_are_ended_with_the_engine),
-        cmocka_unit_test(the_calls_of_one_tool_hold_up_another_tool_for_one_turn_only),
-        cmocka_unit_test(child_processes_have_places_of_their_own),
-        cmocka_unit_test(who_waits_for_a_child_process_is_no_sign_of_too_much_work),
-        cmocka_unit_test(an_intent_that_is_not_made_yet_goes_with_its_shard),
-        cmocka_unit_test(a_service_that_asks_for_a_pause_gets_it),
-        cmocka_unit_test(a_permission_that_waited_for_too_long_is_asked_for_again),
-        cmocka_unit_test(compensations_keep_to_the_places_of_their_tool),
-        cmocka_unit_test(a_call_that_was_never_sent_leaves_its_place_to_who_waits),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -44,13 +44,12 @@ static struct reply *decide(uint64_t number, bool approve, const char *hash)
                                                                   .hash = hash ? slice_of(hash) : SLICE_NONE}}});
 }
 
-static void of_two_decisions_at_once_the_first_holds(void **state)
+TEST(of_two_decisions_at_once_the_first_holds)
 {
     struct reply *yes, *no;
     struct saga_id saga;
     uint64_t number;
 
-    (void)state;
     saga = begin(&number);
     stage_is_automatic = true;
     yes = decide(number, true, NULL);
@@ -65,13 +64,12 @@ static void of_two_decisions_at_once_the_first_holds(void **state)
 }
 
 /* Who started the saga is read with the approval, so that it holds on whichever engine the decision is taken. */
-static void whoever_started_the_saga_does_not_approve_it(void **state)
+TEST(whoever_started_the_saga_does_not_approve_it)
 {
     struct reply *another;
     struct saga_id saga;
     uint64_t number;
 
-    (void)state;
     saga = begin_saga("four_eyes", &number);
     stage_is_automatic = true;
     (void)stage_expect(decide(number, true, NULL), ERR_FORBIDDEN);
@@ -87,13 +85,12 @@ static void whoever_started_the_saga_does_not_approve_it(void **state)
 }
 
 /* Its saga has ended before the decision got to it: nothing is wanted any more. */
-static void a_decision_that_comes_after_the_end_is_too_late(void **state)
+TEST(a_decision_that_comes_after_the_end_is_too_late)
 {
     struct reply *abort, *decision;
     struct saga_id saga;
     uint64_t number;
 
-    (void)state;
     saga = begin(&number);
     pg_set_slow(world->pg, 1);
     decision = decide(number, true, NULL);
@@ -106,12 +103,11 @@ static void a_decision_that_comes_after_the_end_is_too_late(void **state)
 
 /* What is refused by what this engine remembers, after it stood still for longer than its lease, another engine may
  * take. */
-static void a_decision_is_not_refused_by_who_may_have_lost_the_shard(void **state)
+TEST(a_decision_is_not_refused_by_who_may_have_lost_the_shard)
 {
     struct reply *reply;
     uint64_t number;
 
-    (void)state;
     (void)begin(&number);
     pg_set_slow(world->pg, 1000000);
     do {
@@ -128,14 +124,13 @@ static void a_decision_is_not_refused_by_who_may_have_lost_the_shard(void **stat
 }
 
 /* Page after page, the newest first, until there are no more. */
-static void approvals_are_listed_page_after_page(void **state)
+TEST(approvals_are_listed_page_after_page)
 {
     struct slice cursor = SLICE_NONE;
     uint64_t number;
     int64_t last = INT64_MAX;
     size_t count = 0;
 
-    (void)state;
     (void)begin(&number);
     for (int i = 0; i < 2; i++) {
         (void)stage_start(0, "s", "{}");
@@ -157,11 +152,10 @@ static void approvals_are_listed_page_after_page(void **state)
     stage_end();
 }
 
-static void what_is_no_approval_is_not_found(void **state)
+TEST(what_is_no_approval_is_not_found)
 {
     uint64_t number;
 
-    (void)state;
     (void)begin(&number);
     (void)stage_expect(decide(number + 64, true, NULL), ERR_NOT_FOUND);
     (void)stage_expect(decide(0, true, NULL), ERR_NOT_FOUND); /* not the newest one */
@@ -173,16 +167,4 @@ static void what_is_no_approval_is_not_found(void **state)
     stage_end();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_two_decisions_at_once_the_first_holds),
-        cmocka_unit_test(whoever_started_the_saga_does_not_approve_it),
-        cmocka_unit_test(a_decision_that_comes_after_the_end_is_too_late),
-        cmocka_unit_test(a_decision_is_not_refused_by_who_may_have_lost_the_shard),
-        cmocka_unit_test(approvals_are_listed_page_after_page),
-        cmocka_unit_test(what_is_no_approval_is_not_found),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

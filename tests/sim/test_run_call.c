@@ -23,11 +23,10 @@
 
 /* --- repeats --- */
 
-static void a_call_is_answered_and_its_repeat_gets_the_record(void **state)
+TEST(a_call_is_answered_and_its_repeat_gets_the_record)
 {
     struct reply *first, *again;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = TOOLS});
     first = stage_ask(0, engine_call, stage_call_of("r1", "pay", "{'a':1}", 10000));
     stage_complete(stage_until_call("pay"), "{'id':7}");
@@ -41,11 +40,10 @@ static void a_call_is_answered_and_its_repeat_gets_the_record(void **state)
     stage_end();
 }
 
-static void a_repeat_in_an_open_saga_gets_the_record_too(void **state)
+TEST(a_repeat_in_an_open_saga_gets_the_record_too)
 {
     struct reply *opened, *again;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = TOOLS});
     stage_is_automatic = true;
     opened = stage_wait(stage_ask(0, engine_open_saga, &(struct engine_request){.in.open = {.deadline_ms = 60000}}));
@@ -60,11 +58,10 @@ static void a_repeat_in_an_open_saga_gets_the_record_too(void **state)
 
 /* The same call under one name after another: only the first rounds are made, and what is refused says that it is a
  * loop. */
-static void calls_that_go_round_are_stopped_whatever_their_steps_are_called(void **state)
+TEST(calls_that_go_round_are_stopped_whatever_their_steps_are_called)
 {
     uint32_t refused = 0;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = TOOLS});
     stage_is_automatic = true;
     for (int i = 0; i < 5; i++) {
@@ -87,11 +84,10 @@ static void calls_that_go_round_are_stopped_whatever_their_steps_are_called(void
 }
 
 /* The same for one step that is asked for again and again. */
-static void a_step_that_is_repeated_for_ever_is_refused_as_a_loop(void **state)
+TEST(a_step_that_is_repeated_for_ever_is_refused_as_a_loop)
 {
     enum err_code last = ERR_OK;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = TOOLS});
     stage_is_automatic = true;
     for (int i = 0; i < 5; i++) {
@@ -104,11 +100,10 @@ static void a_step_that_is_repeated_for_ever_is_refused_as_a_loop(void **state)
 
 /* --- what comes of it --- */
 
-static void a_tool_that_fails_says_why_with_and_without_detail(void **state)
+TEST(a_tool_that_fails_says_why_with_and_without_detail)
 {
     struct reply *reply;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = TOOLS});
     reply = stage_ask(0, engine_call, stage_call_of("r1", "pay", "{'a':1}", 10000));
     stage_answer(stage_until_call("pay"), (struct outcome){.kind = OUTCOME_FAILED, .error = SLICE("no-money")}, NULL);
@@ -126,11 +121,10 @@ static void a_tool_that_fails_says_why_with_and_without_detail(void **state)
 }
 
 /* Who left is told nothing; the operation is carried out, and whoever repeats the call gets its record. */
-static void a_caller_who_leaves_takes_nothing_along(void **state)
+TEST(a_caller_who_leaves_takes_nothing_along)
 {
     struct reply *left, *again;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = TOOLS});
     left = stage_ask(0, engine_call, stage_call_of("r1", "pay", "{'a':1}", 10000));
     (void)stage_until_call("pay");
@@ -158,11 +152,10 @@ static void on_committed(void)
 }
 
 /* The client goes while its call becomes durable: nobody is left to wait, and nothing is lost. */
-static void a_caller_may_leave_while_the_call_becomes_durable(void **state)
+TEST(a_caller_may_leave_while_the_call_becomes_durable)
 {
     struct reply *left, *again;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = TOOLS});
     committed = false;
     left = stage_ask(0, engine_call, stage_call_of("r1", "pay", "{'a':1}", 10000));
@@ -198,13 +191,12 @@ static struct reply *stage_wait_for_call(struct reply *reply, const char *run, c
 
 /* The owner sleeps through its lease with a call in hand: nothing of it is durable, and whoever has the shard then
  * carries it out. */
-static void a_call_whose_owner_was_superseded_is_asked_of_the_next_owner(void **state)
+TEST(a_call_whose_owner_was_superseded_is_asked_of_the_next_owner)
 {
     struct stage_plan plan = two();
     struct reply *reply;
     const char *run;
 
-    (void)state;
     stage_begin(&plan);
     run = stage_run_at(0);
     (void)stage_expect(stage_ask(0, engine_call, stage_call_of(run, "look", "{}", 0)), ERR_OK); /* it is in memory */
@@ -224,13 +216,12 @@ static void a_call_whose_owner_was_superseded_is_asked_of_the_next_owner(void **
 
 /* It is durable, and the owner slept before it heard so: when it does, the shard is another's, and the log has the
  * answer. */
-static void a_call_that_became_durable_with_its_shard_lost_is_answered_from_the_log(void **state)
+TEST(a_call_that_became_durable_with_its_shard_lost_is_answered_from_the_log)
 {
     struct stage_plan plan = two();
     struct reply *reply;
     const char *run;
 
-    (void)state;
     stage_begin(&plan);
     stage_is_automatic = true;
     run = stage_run_at(0);
@@ -244,13 +235,12 @@ static void a_call_that_became_durable_with_its_shard_lost_is_answered_from_the_
 }
 
 /* Whoever waits at an engine that loses the shard goes on waiting, for the log. */
-static void who_waits_for_a_saga_that_moves_gets_its_answer_from_the_log(void **state)
+TEST(who_waits_for_a_saga_that_moves_gets_its_answer_from_the_log)
 {
     struct stage_plan plan = two();
     struct reply *reply, *known;
     const char *run;
 
-    (void)state;
     stage_begin(&plan);
     run = stage_run_at(0);
     reply = stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
@@ -273,13 +263,12 @@ static void who_waits_for_a_saga_that_moves_gets_its_answer_from_the_log(void **
 }
 
 /* Its patience ends while another engine has the saga: it goes on there, and so it is told. */
-static void a_wait_that_ends_after_the_shard_was_lost_is_told_that_it_goes_on(void **state)
+TEST(a_wait_that_ends_after_the_shard_was_lost_is_told_that_it_goes_on)
 {
     struct stage_plan plan = two();
     struct reply *reply;
     const char *run;
 
-    (void)state;
     stage_begin(&plan);
     run = stage_run_at(0);
     reply = stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 12000));
@@ -294,13 +283,12 @@ static void a_wait_that_ends_after_the_shard_was_lost_is_told_that_it_goes_on(vo
 
 /* The owner hears nothing of the database for a lease, and others go on without it: who waits is told that by then, and
  * a repeat gets the answer that it has meanwhile. */
-static void who_waits_at_an_engine_that_is_cut_off_is_told_within_two_leases(void **state)
+TEST(who_waits_at_an_engine_that_is_cut_off_is_told_within_two_leases)
 {
     struct stage_plan plan = two();
     struct reply *reply;
     const char *run;
 
-    (void)state;
     stage_begin(&plan);
     run = stage_run_at(0);
     reply = stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
@@ -320,13 +308,12 @@ static void who_waits_at_an_engine_that_is_cut_off_is_told_within_two_leases(voi
 }
 
 /* With the database away, too, nobody waits for ever. */
-static void a_wait_whose_log_cannot_be_read_ends_with_that(void **state)
+TEST(a_wait_whose_log_cannot_be_read_ends_with_that)
 {
     struct stage_plan plan = two();
     struct reply *reply;
     const char *run;
 
-    (void)state;
     stage_begin(&plan);
     run = stage_run_at(0);
     reply = stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
@@ -343,12 +330,11 @@ static void a_wait_whose_log_cannot_be_read_ends_with_that(void **state)
 
 /* A call that is still being classified when its client leaves, for a shard of another engine: it is not even sent
  * there. */
-static void a_call_that_nobody_waits_for_any_more_is_not_sent_to_another_engine(void **state)
+TEST(a_call_that_nobody_waits_for_any_more_is_not_sent_to_another_engine)
 {
     struct stage_plan plan = two();
     struct reply *left;
 
-    (void)state;
     stage_begin(&plan);
     left = stage_ask(0, engine_call, stage_call_of(stage_run_at(1), "either", "{'safe':true}", 10000));
     stage_hang_up(left);
@@ -371,14 +357,13 @@ static void few_words(const struct reply *reply)
  * While nothing new is taken in, sagas are read back to see whether a call is a repeat; but not any number of them at
  * once. Of those in memory that is always seen.
  */
-static void while_it_is_busy_repeats_are_answered_and_only_so_many_logs_read(void **state)
+TEST(while_it_is_busy_repeats_are_answered_and_only_so_many_logs_read)
 {
     struct reply *first, *again, *waits[80];
     struct reply *open, *more;
     char name[16];
     uint32_t looked_for = 0;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = TOOLS});
     open = stage_wait(stage_ask(0, engine_open_saga, &(struct engine_request){.in.open = {.deadline_ms = 600000}}));
     first = stage_ask(0, engine_call, stage_call_in(open->saga, "pay", "{'a':1}", 60000));
@@ -419,13 +404,12 @@ static void while_it_is_busy_repeats_are_answered_and_only_so_many_logs_read(voi
 
 /* --- what a call may be --- */
 
-static void what_cannot_be_a_call_is_refused_with_a_sentence(void **state)
+TEST(what_cannot_be_a_call_is_refused_with_a_sentence)
 {
     static char long_name[300];
     struct engine_request *request;
     struct reply *reply;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = TOOLS, .node = {.payload_bytes_max = 64}});
     memset(long_name, 'x', sizeof(long_name) - 1);
     reply = stage_wait(stage_ask(
@@ -456,11 +440,10 @@ static void what_cannot_be_a_call_is_refused_with_a_sentence(void **state)
     stage_end();
 }
 
-static void arguments_that_do_not_fit_are_told_place_by_place_and_change_nothing(void **state)
+TEST(arguments_that_do_not_fit_are_told_place_by_place_and_change_nothing)
 {
     struct reply *reply;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = TOOLS});
     reply = stage_wait(stage_ask(0, engine_call, stage_call_of("r", "shaped", "{'b':1}", 1000)));
     assert_int_equal(reply->code, ERR_INVALID);
@@ -471,13 +454,12 @@ static void arguments_that_do_not_fit_are_told_place_by_place_and_change_nothing
     stage_end();
 }
 
-static void a_budget_that_is_used_up_refuses_and_is_counted(void **state)
+TEST(a_budget_that_is_used_up_refuses_and_is_counted)
 {
     struct reply *opened, *reply;
     struct tool_health *health;
     struct node *before;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = TOOLS});
     stage_is_automatic = true;
     opened = stage_wait(
@@ -496,14 +478,13 @@ static void a_budget_that_is_used_up_refuses_and_is_counted(void **state)
 
 /* As a newer release may have registered it: this one cannot use the compensator, so it begins nothing that it could
  * not undo. */
-static void a_tool_whose_compensator_cannot_be_used_here_is_not_called(void **state)
+TEST(a_tool_whose_compensator_cannot_be_used_here_is_not_called)
 {
     struct definition_row row = {
         .namespace = SLICE("default"), .kind = DEFINITION_TOOL, .name = SLICE("newer"), .version = 1, .created_ms = 1};
     struct node *before;
     struct reply *reply;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = TOOLS});
     row.body =
         stage_json("{'name':'newer','builtin':{'tool':'newer'},'effect':'idempotent','compensate':{'tool':'nobody'}}");
@@ -518,11 +499,10 @@ static void a_tool_whose_compensator_cannot_be_used_here_is_not_called(void **st
 }
 
 /* The last two bytes of an id are its shard: one of no shard is no saga's. */
-static void a_call_in_a_saga_that_cannot_be_is_refused(void **state)
+TEST(a_call_in_a_saga_that_cannot_be_is_refused)
 {
     struct saga_id none;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = TOOLS});
     memset(&none, 0xff, sizeof(none));
     (void)stage_expect(stage_ask(0, engine_call, stage_call_in(none, "look", "{}", 0)), ERR_NOT_FOUND);
@@ -530,11 +510,10 @@ static void a_call_in_a_saga_that_cannot_be_is_refused(void **state)
 }
 
 /* Paused, and asked for without a wait: told who lets it go on. */
-static void a_call_in_a_paused_saga_is_refused_and_says_how_it_goes_on(void **state)
+TEST(a_call_in_a_paused_saga_is_refused_and_says_how_it_goes_on)
 {
     struct reply *opened, *reply;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = TOOLS});
     opened = stage_wait(stage_ask(0, engine_open_saga, &(struct engine_request){.in.open = {.deadline_ms = 60000}}));
     (void)stage_expect(stage_change(0, VERB_PAUSE, opened->saga), ERR_OK);
@@ -544,31 +523,4 @@ static void a_call_in_a_paused_saga_is_refused_and_says_how_it_goes_on(void **st
     stage_end();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(arguments_that_do_not_fit_are_told_place_by_place_and_change_nothing),
-        cmocka_unit_test(a_budget_that_is_used_up_refuses_and_is_counted),
-        cmocka_unit_test(a_tool_whose_compensator_cannot_be_used_here_is_not_called),
-        cmocka_unit_test(a_call_in_a_saga_that_cannot_be_is_refused),
-        cmocka_unit_test(a_call_in_a_paused_saga_is_refused_and_says_how_it_goes_on),
-        cmocka_unit_test(a_call_is_answered_and_its_repeat_gets_the_record),
-        cmocka_unit_test(a_repeat_in_an_open_saga_gets_the_record_too),
-        cmocka_unit_test(calls_that_go_round_are_stopped_whatever_their_steps_are_called),
-        cmocka_unit_test(a_step_that_is_repeated_for_ever_is_refused_as_a_loop),
-        cmocka_unit_test(a_tool_that_fails_says_why_with_and_without_detail),
-        cmocka_unit_test(a_caller_who_leaves_takes_nothing_along),
-        cmocka_unit_test(a_caller_may_leave_while_the_call_becomes_durable),
-        cmocka_unit_test(a_call_whose_owner_was_superseded_is_asked_of_the_next_owner),
-        cmocka_unit_test(a_call_that_became_durable_with_its_shard_lost_is_answered_from_the_log),
-        cmocka_unit_test(who_waits_for_a_saga_that_moves_gets_its_answer_from_the_log),
-        cmocka_unit_test(a_wait_that_ends_after_the_shard_was_lost_is_told_that_it_goes_on),
-        cmocka_unit_test(who_waits_at_an_engine_that_is_cut_off_is_told_within_two_leases),
-        cmocka_unit_test(a_wait_whose_log_cannot_be_read_ends_with_that),
-        cmocka_unit_test(a_call_that_nobody_waits_for_any_more_is_not_sent_to_another_engine),
-        cmocka_unit_test(while_it_is_busy_repeats_are_answered_and_only_so_many_logs_read),
-        cmocka_unit_test(what_cannot_be_a_call_is_refused_with_a_sentence),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

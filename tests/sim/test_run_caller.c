@@ -39,11 +39,10 @@ static struct saga_id open_saga(uint32_t node)
 
 /* --- what an operation has come to --- */
 
-static void who_waits_for_what_a_person_has_to_decide_is_told_so(void **state)
+TEST(who_waits_for_what_a_person_has_to_decide_is_told_so)
 {
     struct reply *first, *second;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = TOOLS});
     first = stage_ask(0, engine_call, stage_call_of("r", "twice", "{}", 60000));
     (void)stage_until_call("twice");
@@ -60,13 +59,12 @@ static void who_waits_for_what_a_person_has_to_decide_is_told_so(void **state)
 
 /* Two of one saga: a person is asked about one at a time. The other is unknown meanwhile, and nobody waits for it in
  * vain. */
-static void what_nobody_knows_is_unknown_until_a_person_is_asked(void **state)
+TEST(what_nobody_knows_is_unknown_until_a_person_is_asked)
 {
     struct engine_request *request;
     struct reply *first, *second, *again;
     struct saga_id saga;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = TOOLS});
     saga = open_saga(0);
     first = stage_ask(0, engine_call, stage_call_in(saga, "ask", "{'a':1}", 60000));
@@ -84,11 +82,10 @@ static void what_nobody_knows_is_unknown_until_a_person_is_asked(void **state)
 }
 
 /* Accepted by the service, which is still at it: it goes on, and the wait with it. */
-static void what_the_service_has_accepted_goes_on_until_a_probe_sees_it(void **state)
+TEST(what_the_service_has_accepted_goes_on_until_a_probe_sees_it)
 {
     struct reply *reply, *brief;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = TOOLS});
     reply = stage_ask(0, engine_call, stage_call_of("r", "seen", "{}", 60000));
     stage_answer(stage_until_call("seen"), (struct outcome){.kind = OUTCOME_RUNNING, .error = SLICE("http-202")}, "{}");
@@ -102,11 +99,10 @@ static void what_the_service_has_accepted_goes_on_until_a_probe_sees_it(void **s
 }
 
 /* Its answer was lost: while probes ask, its caller waits; when the wait is over it is told that nobody can say. */
-static void what_is_being_found_out_is_unknown_when_the_wait_is_over(void **state)
+TEST(what_is_being_found_out_is_unknown_when_the_wait_is_over)
 {
     struct reply *reply;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = TOOLS});
     reply = stage_ask(0, engine_call, stage_call_of("r", "seen", "{}", 400));
     unknown(stage_until_call("seen"));
@@ -136,12 +132,11 @@ static void take_away(const char *run)
 }
 
 /* Before the log is read, at any moment of that, or too late. */
-static void who_left_while_the_log_is_read_is_not_missed(void **state)
+TEST(who_left_while_the_log_is_read_is_not_missed)
 {
     uint32_t left = 0;
     bool is_late = false;
 
-    (void)state;
     for (int64_t ms = 0; ms <= 2000 && !is_late; ms += 20) {
         struct stage_plan plan = two();
         struct reply *reply;
@@ -176,14 +171,13 @@ static void who_left_while_the_log_is_read_is_not_missed(void **state)
 
 /* It was settled by the other engine, and its saga completed: who waited at the first one hears so, and who left is not
  * told. */
-static void who_waited_hears_what_became_of_it_elsewhere_if_he_is_still_there(void **state)
+TEST(who_waited_hears_what_became_of_it_elsewhere_if_he_is_still_there)
 {
     for (int leaves = 0; leaves < 2; leaves++) {
         struct stage_plan plan = two();
         struct reply *reply;
         struct saga_id saga;
 
-        (void)state;
         stage_begin(&plan);
         saga = open_saga(0);
         reply = stage_ask(0, engine_call, stage_call_in(saga, "pay", "{'a':1}", 60000));
@@ -212,13 +206,12 @@ static void who_waited_hears_what_became_of_it_elsewhere_if_he_is_still_there(vo
 }
 
 /* The log cannot be read back: that is said, and not that nothing was there. */
-static void a_log_that_makes_no_sense_is_told_as_that(void **state)
+TEST(a_log_that_makes_no_sense_is_told_as_that)
 {
     struct stage_plan plan = two();
     struct reply *reply;
     const char *run;
 
-    (void)state;
     stage_begin(&plan);
     run = stage_run_at(0);
     reply = stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
@@ -230,13 +223,12 @@ static void a_log_that_makes_no_sense_is_told_as_that(void **state)
 }
 
 /* The next owner is gone soon, and the shard comes back: who waited waits for the saga in memory again. */
-static void who_waits_comes_back_to_a_saga_whose_shard_comes_back(void **state)
+TEST(who_waits_comes_back_to_a_saga_whose_shard_comes_back)
 {
     struct stage_plan plan = two();
     struct reply *reply;
     const char *run;
 
-    (void)state;
     stage_begin(&plan);
     run = stage_run_at(0);
     reply = stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
@@ -255,13 +247,12 @@ static void who_waits_comes_back_to_a_saga_whose_shard_comes_back(void **state)
 }
 
 /* Its caller is at another engine, which asks the next owner when this one has lost the shard. */
-static void a_call_through_another_engine_outlives_the_owner_it_was_sent_to(void **state)
+TEST(a_call_through_another_engine_outlives_the_owner_it_was_sent_to)
 {
     struct stage_plan plan = two();
     struct reply *reply;
     const char *run;
 
-    (void)state;
     stage_begin(&plan);
     run = stage_run_at(0);
     reply = stage_ask(1, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
@@ -278,12 +269,11 @@ static void a_call_through_another_engine_outlives_the_owner_it_was_sent_to(void
 
 /* Who waits at an engine that leaves is told how it stands; one that wants to complete the saga, that something is not
  * settled. */
-static void who_waits_at_an_engine_that_leaves_is_answered_before_it_goes(void **state)
+TEST(who_waits_at_an_engine_that_leaves_is_answered_before_it_goes)
 {
     struct reply *call, *complete;
     struct saga_id saga;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = TOOLS});
     saga = open_saga(0);
     call = stage_ask(0, engine_call, stage_call_in(saga, "pay", "{'a':1}", 60000));
@@ -307,13 +297,12 @@ static void leave(void)
 
 /* Durable, and in the same moment its engine leaves at once: its caller is told to ask elsewhere, where the call is
  * carried out. */
-static void a_call_that_becomes_durable_while_its_engine_goes_is_not_lost(void **state)
+TEST(a_call_that_becomes_durable_while_its_engine_goes_is_not_lost)
 {
     struct stage_plan plan = two();
     struct reply *reply;
     const char *run;
 
-    (void)state;
     stage_begin(&plan);
     run = stage_run_at(0);
     stage_is_automatic = true;
@@ -327,13 +316,12 @@ static void a_call_that_becomes_durable_while_its_engine_goes_is_not_lost(void *
 
 /* The standby that took over did not have it: an asynchronous one may lose what was acknowledged to the engine. Its
  * caller hears that nothing is there, and a repeat carries it out when a person has accepted that, here at once. */
-static void a_call_that_a_fail_over_took_back_is_told_to_be_repeated(void **state)
+TEST(a_call_that_a_fail_over_took_back_is_told_to_be_repeated)
 {
     struct stage_plan plan = two();
     struct reply *reply, *again = NULL;
     const char *run;
 
-    (void)state;
     stage_begin(&plan);
     run = stage_run_at(0);
     (void)stage_expect(stage_ask(0, engine_call, stage_call_of(run, "look", "{}", 0)), ERR_OK);
@@ -364,13 +352,12 @@ static void leave_slowly(void)
 
 /* It came through the inbox and became durable while its owner leaves: whoever sent it gets its answer, from this owner
  * or the next. */
-static void a_call_from_another_engine_is_answered_while_its_owner_leaves(void **state)
+TEST(a_call_from_another_engine_is_answered_while_its_owner_leaves)
 {
     struct stage_plan plan = two();
     struct reply *reply;
     const char *run;
 
-    (void)state;
     stage_begin(&plan);
     run = stage_run_at(0);
     reply = stage_ask(1, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
@@ -389,14 +376,13 @@ static void a_call_from_another_engine_is_answered_while_its_owner_leaves(void *
 /* --- guards --- */
 
 /* A tool that keeps failing is left alone: the call is not made, and its caller is told when to come again. */
-static void a_call_that_a_guard_refuses_says_when_to_come_again(void **state)
+TEST(a_call_that_a_guard_refuses_says_when_to_come_again)
 {
     static const struct {
         const char *run, *tool;
         enum err_code code;
     } calls[] = {{"r1", "fragile", ERR_BREAKER}, {"r2", "seldom", ERR_RATE}};
 
-    (void)state;
     stage_begin(&(struct stage_plan){
         .definitions =
             "{'tools':[{'name':'fragile','builtin':{'tool':'fragile'},'effect':'read','retry':{'max_attempts':1},"
@@ -426,7 +412,7 @@ static void a_call_that_a_guard_refuses_says_when_to_come_again(void **state)
 }
 
 /* A person gives a saga up while one of its calls is under way: nobody waits for that one any more. */
-static void who_waits_for_a_saga_that_is_given_up_is_told_that_it_ended(void **state)
+TEST(who_waits_for_a_saga_that_is_given_up_is_told_that_it_ended)
 {
     struct reply *first, *second;
     struct engine_request *request;
@@ -434,7 +420,6 @@ static void who_waits_for_a_saga_that_is_given_up_is_told_that_it_ended(void **s
     struct slice shown;
     int64_t number = 0;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = TOOLS});
     saga = open_saga(0);
     first = stage_ask(0, engine_call, stage_call_in(saga, "ask", "{'a':1}", 60000));
@@ -454,12 +439,11 @@ static void who_waits_for_a_saga_that_is_given_up_is_told_that_it_ended(void **s
 }
 
 /* What was called before its saga ended, or is being undone and stuck, is still answered from its record. */
-static void a_repeat_is_answered_after_the_end_and_while_its_undo_is_a_persons(void **state)
+TEST(a_repeat_is_answered_after_the_end_and_while_its_undo_is_a_persons)
 {
     struct saga_id done, undone;
     struct reply *reply;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = TOOLS});
     done = open_saga(0);
     undone = open_saga(0);
@@ -483,13 +467,12 @@ static void a_repeat_is_answered_after_the_end_and_while_its_undo_is_a_persons(v
 
 /* The refusal is in the log, and its engine has lost the shard before it heard so: its caller is refused, or told to
  * come again. */
-static void a_refusal_that_became_durable_with_its_shard_lost_begins_nothing(void **state)
+TEST(a_refusal_that_became_durable_with_its_shard_lost_begins_nothing)
 {
     struct stage_plan plan = two();
     struct reply *reply;
     const char *run;
 
-    (void)state;
     stage_begin(&plan);
     run = stage_run_at(0);
     reply = stage_ask(0, engine_call, stage_call_of(run, "strict", "{'a':1}", 60000));
@@ -504,27 +487,4 @@ static void a_refusal_that_became_durable_with_its_shard_lost_begins_nothing(voi
     stage_end();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_waits_for_what_a_person_has_to_decide_is_told_so),
-        cmocka_unit_test(what_nobody_knows_is_unknown_until_a_person_is_asked),
-        cmocka_unit_test(what_the_service_has_accepted_goes_on_until_a_probe_sees_it),
-        cmocka_unit_test(what_is_being_found_out_is_unknown_when_the_wait_is_over),
-        cmocka_unit_test(who_left_while_the_log_is_read_is_not_missed),
-        cmocka_unit_test(who_waited_hears_what_became_of_it_elsewhere_if_he_is_still_there),
-        cmocka_unit_test(a_log_that_makes_no_sense_is_told_as_that),
-        cmocka_unit_test(a_call_from_another_engine_is_answered_while_its_owner_leaves),
-        cmocka_unit_test(a_call_that_a_guard_refuses_says_when_to_come_again),
-        cmocka_unit_test(who_waits_for_a_saga_that_is_given_up_is_told_that_it_ended),
-        cmocka_unit_test(a_repeat_is_answered_after_the_end_and_while_its_undo_is_a_persons),
-        cmocka_unit_test(a_refusal_that_became_durable_with_its_shard_lost_begins_nothing),
-        cmocka_unit_test(who_waits_comes_back_to_a_saga_whose_shard_comes_back),
-        cmocka_unit_test(a_call_through_another_engine_outlives_the_owner_it_was_sent_to),
-        cmocka_unit_test(who_waits_at_an_engine_that_leaves_is_answered_before_it_goes),
-        cmocka_unit_test(a_call_that_becomes_durable_while_its_engine_goes_is_not_lost),
-        cmocka_unit_test(a_call_that_a_fail_over_took_back_is_told_to_be_repeated),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -33,11 +33,10 @@ static struct reply *call_of(const char *tool, int64_t wait_ms)
 
 /* Two began it at the same time, in two engines, and the other one was first: the call goes to the
  * run that there is. */
-static void a_run_that_has_begun_elsewhere_takes_the_call_that_would_have_begun_it(void **state)
+TEST(a_run_that_has_begun_elsewhere_takes_the_call_that_would_have_begun_it)
 {
     struct reply *asked;
 
-    (void)state;
     begin();
     stage_is_automatic = false;
     stage_hold(STORE_APPEND);
@@ -53,9 +52,8 @@ static void a_run_that_has_begun_elsewhere_takes_the_call_that_would_have_begun_
 
 /* The owner was superseded, twice, or there is no time left: whoever asked is told to come again, and nothing has
  * begun. */
-static void a_call_whose_owner_was_superseded_again_is_told_to_come_again(void **state)
+TEST(a_call_whose_owner_was_superseded_again_is_told_to_come_again)
 {
-    (void)state;
     for (int waits = 0; waits < 2; waits++) {
         struct reply *asked;
 
@@ -75,11 +73,10 @@ static void a_call_whose_owner_was_superseded_again_is_told_to_come_again(void *
 }
 
 /* A turn that cannot be written is no call: its caller hears why, and may repeat it. */
-static void a_call_that_could_not_be_written_is_refused_with_the_reason(void **state)
+TEST(a_call_that_could_not_be_written_is_refused_with_the_reason)
 {
     static const enum err_code codes[] = {ERR_STORE, ERR_LOST_COMMIT, ERR_TOO_LARGE};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(codes); i++) {
         struct reply *asked;
 
@@ -96,11 +93,10 @@ static void a_call_that_could_not_be_written_is_refused_with_the_reason(void **s
 }
 
 /* The refusal is in the log, and the shard was lost before this engine heard so: it is a refusal all the same. */
-static void a_refusal_that_is_durable_holds_also_where_its_shard_was_lost(void **state)
+TEST(a_refusal_that_is_durable_holds_also_where_its_shard_was_lost)
 {
     struct reply *first, *again;
 
-    (void)state;
     begin();
     first = call_of("strict", 60000);
     stage_run(1000);
@@ -121,11 +117,10 @@ static void a_refusal_that_is_durable_holds_also_where_its_shard_was_lost(void *
 #define CALL "{" WHO ",'run':'r','tool':'pay','args':{},'wait_ms':10000}"
 
 /* Nothing of it is taken: the row stays for whoever can. */
-static void a_call_of_the_inbox_waits_while_the_database_is_away(void **state)
+TEST(a_call_of_the_inbox_waits_while_the_database_is_away)
 {
     uint32_t shard = run_shard(SLICE("default"), SLICE("r"));
 
-    (void)state;
     begin();
     nodes[0].engine->database_ready = false;
     (void)stage_deliver(0, "call", shard, (struct saga_id){0}, CALL);
@@ -139,11 +134,10 @@ static void a_call_of_the_inbox_waits_while_the_database_is_away(void **state)
 }
 
 /* Its turn is fenced: that owner does nothing more about it. */
-static void a_call_of_the_inbox_whose_owner_was_superseded_is_left_for_the_next(void **state)
+TEST(a_call_of_the_inbox_whose_owner_was_superseded_is_left_for_the_next)
 {
     uint32_t shard = run_shard(SLICE("default"), SLICE("r"));
 
-    (void)state;
     begin();
     stage_hold(STORE_APPEND);
     (void)stage_deliver(0, "call", shard, (struct saga_id){0}, CALL);
@@ -172,13 +166,12 @@ static struct reply *decide(uint64_t number)
     return asked;
 }
 
-static void a_decision_that_cannot_be_looked_up_says_why(void **state)
+TEST(a_decision_that_cannot_be_looked_up_says_why)
 {
     static const struct {
         enum err_code read, told;
     } cases[] = {{ERR_STORE, ERR_STORE}, {ERR_NOT_FOUND, ERR_NOT_FOUND}};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct reply *asked;
 
@@ -192,12 +185,11 @@ static void a_decision_that_cannot_be_looked_up_says_why(void **state)
     }
 }
 
-static void approvals_that_cannot_be_read_say_why(void **state)
+TEST(approvals_that_cannot_be_read_say_why)
 {
     static const char *const cursors[] = {"x", "0", "-3"};
     struct reply *asked;
 
-    (void)state;
     begin();
     stage_hold(STORE_LIST_QUESTIONS);
     asked = stage_ask(0, engine_get_approvals, &(struct engine_request){.in.approvals.number = 64});
@@ -213,9 +205,8 @@ static void approvals_that_cannot_be_read_say_why(void **state)
     stage_end();
 }
 
-static void a_decision_of_the_inbox_waits_while_the_database_is_away(void **state)
+TEST(a_decision_of_the_inbox_waits_while_the_database_is_away)
 {
-    (void)state;
     begin();
     nodes[0].engine->database_ready = false;
     (void)stage_deliver(0, "decide", 0, (struct saga_id){0}, "{" WHO ",'approval':64,'approve':true,'role':'admin'}");
@@ -227,9 +218,8 @@ static void a_decision_of_the_inbox_waits_while_the_database_is_away(void **stat
     stage_end();
 }
 
-static void nobody_decides_or_lists_while_the_database_is_away(void **state)
+TEST(nobody_decides_or_lists_while_the_database_is_away)
 {
-    (void)state;
     begin();
     pg_restart(world->pg, 3000000);
     stage_run(1000);
@@ -241,13 +231,12 @@ static void nobody_decides_or_lists_while_the_database_is_away(void **state)
 
 /* --- definitions --- */
 
-static void definitions_that_could_not_be_written_are_not_known(void **state)
+TEST(definitions_that_could_not_be_written_are_not_known)
 {
     static const char document[] = "{'tools':[{'name':'new','builtin':{'tool':'new'},'effect':'read'}]}";
     struct reply *asked;
     struct err err = {0};
 
-    (void)state;
     begin();
     stage_hold(STORE_PUT_DEFINITIONS);
     asked = stage_ask(0, engine_define, &(struct engine_request){.in.define.document = stage_json(document)});
@@ -259,21 +248,4 @@ static void definitions_that_could_not_be_written_are_not_known(void **state)
     stage_end();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_run_that_has_begun_elsewhere_takes_the_call_that_would_have_begun_it),
-        cmocka_unit_test(a_call_whose_owner_was_superseded_again_is_told_to_come_again),
-        cmocka_unit_test(a_call_that_could_not_be_written_is_refused_with_the_reason),
-        cmocka_unit_test(a_refusal_that_is_durable_holds_also_where_its_shard_was_lost),
-        cmocka_unit_test(a_call_of_the_inbox_waits_while_the_database_is_away),
-        cmocka_unit_test(a_call_of_the_inbox_whose_owner_was_superseded_is_left_for_the_next),
-        cmocka_unit_test(a_decision_that_cannot_be_looked_up_says_why),
-        cmocka_unit_test(approvals_that_cannot_be_read_say_why),
-        cmocka_unit_test(a_decision_of_the_inbox_waits_while_the_database_is_away),
-        cmocka_unit_test(nobody_decides_or_lists_while_the_database_is_away),
-        cmocka_unit_test(definitions_that_could_not_be_written_are_not_known),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -48,11 +48,10 @@ static bool has_begun(void *context)
 /* --- what an answer means --- */
 
 /* A tool's own word goes before what the adapter thinks of the answer. */
-static void a_rule_of_the_tool_makes_a_failure_of_a_good_answer(void **state)
+TEST(a_rule_of_the_tool_makes_a_failure_of_a_good_answer)
 {
     struct saga_id saga;
 
-    (void)state;
     begin(ONE(
         KEYED
         ",'compensate':{'tool':'undo'},'outcome':{'completed':'${ .response.done }','no_effect':'${ .response.no }'}"));
@@ -64,11 +63,10 @@ static void a_rule_of_the_tool_makes_a_failure_of_a_good_answer(void **state)
 }
 
 /* None of the rules holds: nobody knows. */
-static void an_answer_that_no_rule_knows_is_unknown(void **state)
+TEST(an_answer_that_no_rule_knows_is_unknown)
 {
     struct reply *reply;
 
-    (void)state;
     begin(ONE("'effect':'once','compensate':{'tool':'undo'},'outcome':{'completed':'${ .response.done }'}"));
     reply = stage_ask(0, engine_call, stage_call_of("r", "t", "{}", 10000));
     stage_complete(stage_until_call("t"), "{'done':false}");
@@ -77,11 +75,10 @@ static void an_answer_that_no_rule_knows_is_unknown(void **state)
 }
 
 /* Which of the rules would have held cannot be told any more: that is no failure, and it is not sent again. */
-static void a_rule_that_cannot_be_evaluated_leaves_it_unknown(void **state)
+TEST(a_rule_that_cannot_be_evaluated_leaves_it_unknown)
 {
     struct reply *reply;
 
-    (void)state;
     begin(ONE("'effect':'once','compensate':{'tool':'undo'},'outcome':{'completed':'${ .response.done | error }'}"));
     reply = stage_ask(0, engine_call, stage_call_of("r", "t", "{}", 10000));
     stage_complete(stage_until_call("t"), "{'done':true}");
@@ -91,11 +88,10 @@ static void a_rule_that_cannot_be_evaluated_leaves_it_unknown(void **state)
 }
 
 /* The adapter's own error stays beside what the rule makes of it. */
-static void a_rule_that_agrees_with_a_failure_keeps_its_reason(void **state)
+TEST(a_rule_that_agrees_with_a_failure_keeps_its_reason)
 {
     struct reply *reply;
 
-    (void)state;
     begin(ONE(KEYED ",'compensate':{'tool':'undo'},'outcome':{'no_effect':'${ .response.no }'}"));
     reply = stage_ask(0, engine_call, stage_call_of("r", "t", "{}", 10000));
     stage_answer(stage_until_call("t"), (struct outcome){.kind = OUTCOME_UNKNOWN, .error = SLICE("http-500")},
@@ -106,11 +102,10 @@ static void a_rule_that_agrees_with_a_failure_keeps_its_reason(void **state)
 }
 
 /* "Accepted" of a service that cannot be asked later is all that will ever be heard. */
-static void accepted_without_a_probe_is_done(void **state)
+TEST(accepted_without_a_probe_is_done)
 {
     struct saga_id saga;
 
-    (void)state;
     begin(ONE(KEYED ",'compensate':{'tool':'undo'}"));
     saga = start();
     stage_answer(stage_until_call("t"), (struct outcome){.kind = OUTCOME_RUNNING, .error = SLICE("http-202")}, "{}");
@@ -120,11 +115,10 @@ static void accepted_without_a_probe_is_done(void **state)
 
 /* --- what is kept of it --- */
 
-static void an_answer_without_a_body_completes_without_a_result(void **state)
+TEST(an_answer_without_a_body_completes_without_a_result)
 {
     struct saga_id saga;
 
-    (void)state;
     begin(ONE(KEYED ",'compensate':{'tool':'undo','with':{'of':'${ .result }'}},'cost':'${ .result }'"));
     saga = start();
     stage_complete(stage_until_call("t"), NULL);
@@ -133,11 +127,10 @@ static void an_answer_without_a_body_completes_without_a_result(void **state)
     stage_end();
 }
 
-static void a_result_that_is_too_large_is_not_kept_and_the_step_is_done(void **state)
+TEST(a_result_that_is_too_large_is_not_kept_and_the_step_is_done)
 {
     struct saga_id saga;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = ONE("'effect':'read'"), .node = {.payload_bytes_max = 200}});
     saga = start();
     stage_complete(
@@ -149,11 +142,10 @@ static void a_result_that_is_too_large_is_not_kept_and_the_step_is_done(void **s
     stage_end();
 }
 
-static void what_is_kept_is_what_the_tool_says_unless_that_is_too_large(void **state)
+TEST(what_is_kept_is_what_the_tool_says_unless_that_is_too_large)
 {
     struct saga_id saga;
 
-    (void)state;
     stage_begin(&(struct stage_plan){
         .definitions = ONE(KEYED ",'cost':5,'result':{'x':'${ .response.x }'},'compensate':{'tool':'undo'}"),
         .node = {.payload_bytes_max = 100}});
@@ -172,11 +164,10 @@ static void what_is_kept_is_what_the_tool_says_unless_that_is_too_large(void **s
 }
 
 /* An inquiry before a call that may be made once only: what it finds done is not done again. */
-static void what_a_precheck_finds_done_is_not_called(void **state)
+TEST(what_a_precheck_finds_done_is_not_called)
 {
     struct saga_id saga;
 
-    (void)state;
     begin(ONE("'effect':'once','compensate':{'tool':'undo'},'precheck':{'builtin':{'tool':'pre'},'done':'${ "
               ".response.done }','blocked':'${ .response.no }'}"));
     saga = start();
@@ -187,11 +178,10 @@ static void what_a_precheck_finds_done_is_not_called(void **state)
 }
 
 /* It has happened, and what would be kept of it cannot be had: an undo may not guess. */
-static void a_result_that_cannot_be_rendered_is_lost_and_its_undo_is_a_persons(void **state)
+TEST(a_result_that_cannot_be_rendered_is_lost_and_its_undo_is_a_persons)
 {
     struct saga_id saga;
 
-    (void)state;
     begin("{'tools':[" UNDO ",{'name':'t','builtin':{'tool':'t'}," KEYED
           ",'result':'${ .response.x | error }','compensate':{'tool':'undo','with':{'id':'${ .result.id }'}}},"
           "{'name':'no','builtin':{'tool':'no'},'effect':'idempotent','compensate':{'tool':'undo'}}],"
@@ -206,11 +196,10 @@ static void a_result_that_cannot_be_rendered_is_lost_and_its_undo_is_a_persons(v
 }
 
 /* The same of a read and of an undo: there is nothing to undo after them, and the saga goes on. */
-static void a_lost_result_of_a_read_or_an_undo_stops_nothing(void **state)
+TEST(a_lost_result_of_a_read_or_an_undo_stops_nothing)
 {
     struct saga_id saga;
 
-    (void)state;
     begin(
         "{'tools':[{'name':'undo','builtin':{'tool':'undo'},'effect':'idempotent','result':'${ .response.x | error }'},"
         "{'name':'r','builtin':{'tool':'r'},'effect':'read','result':'${ .response.x | error }'},"
@@ -226,11 +215,10 @@ static void a_lost_result_of_a_read_or_an_undo_stops_nothing(void **state)
     stage_end();
 }
 
-static void the_arguments_of_an_undo_that_cannot_be_had_are_a_persons(void **state)
+TEST(the_arguments_of_an_undo_that_cannot_be_had_are_a_persons)
 {
     struct saga_id saga;
 
-    (void)state;
     begin("{'tools':[" UNDO ",{'name':'t','builtin':{'tool':'t'}," KEYED
           ",'compensate':{'tool':'undo','with':{'id':'${ .result.id | error }'}}},"
           "{'name':'no','builtin':{'tool':'no'},'effect':'idempotent','compensate':{'tool':'undo'}}],"
@@ -246,7 +234,7 @@ static void the_arguments_of_an_undo_that_cannot_be_had_are_a_persons(void **sta
 
 /* --- what it cost --- */
 
-static void a_cost_is_rounded_up_and_one_that_is_none_is_told_as_unknown(void **state)
+TEST(a_cost_is_rounded_up_and_one_that_is_none_is_told_as_unknown)
 {
     static const struct {
         const char *answer;
@@ -265,7 +253,6 @@ static void a_cost_is_rounded_up_and_one_that_is_none_is_told_as_unknown(void **
                    {"{'fee':'x'}", -1},
                    {"{'fee':null}", -1}};
 
-    (void)state;
     begin(ONE("'effect':'read','cost':'${ .result.fee }'"));
     for (size_t i = 0; i < COUNT_OF(answers); i++) {
         struct saga_id saga = start();
@@ -283,11 +270,10 @@ static void a_cost_is_rounded_up_and_one_that_is_none_is_told_as_unknown(void **
     stage_end();
 }
 
-static void while_a_cost_is_unknown_the_budget_takes_no_call_that_costs(void **state)
+TEST(while_a_cost_is_unknown_the_budget_takes_no_call_that_costs)
 {
     struct saga_id saga;
 
-    (void)state;
     begin("{'tools':[{'name':'t','builtin':{'tool':'t'},'effect':'read','cost':'${ .result.fee }'}],"
           "'sagas':[{'name':'s','budget':{'micros':100},'steps':[{'id':'a','call':'t'},{'id':'b','call':'t'}]}]}");
     saga = start();
@@ -301,11 +287,10 @@ static void while_a_cost_is_unknown_the_budget_takes_no_call_that_costs(void **s
 
 /* The name of a secret is known to the definition, its value to the engine's settings: where these have none, nothing
  * is sent. */
-static void a_call_without_its_secret_is_not_sent_and_fails(void **state)
+TEST(a_call_without_its_secret_is_not_sent_and_fails)
 {
     struct saga_id saga;
 
-    (void)state;
     begin("{'tools':[" UNDO ",{'name':'t','builtin':{'tool':'t','token':'${ secret(\\\"nobody_knows\\\") }'}," KEYED
           ",'compensate':{'tool':'undo'}}]," ONE_STEP("t") "}");
     saga = start();
@@ -315,12 +300,11 @@ static void a_call_without_its_secret_is_not_sent_and_fails(void **state)
     stage_end();
 }
 
-static void a_secret_is_rendered_into_what_is_sent(void **state)
+TEST(a_secret_is_rendered_into_what_is_sent)
 {
     struct saga_id saga;
     struct staged_call *call;
 
-    (void)state;
     assert_int_equal(setenv("SAGAD_SECRET_KNOWN", "s3cret", 1), 0);
     begin(
         "{'tools':[{'name':'t','builtin':{'tool':'t','token':'${ secret(\\\"KNOWN\\\") }'},'effect':'read'}]," ONE_STEP(
@@ -335,11 +319,10 @@ static void a_secret_is_rendered_into_what_is_sent(void **state)
 
 /* The engine stands still between the rendering of a call and its sending for longer than its lease: the call is
  * another's by then. */
-static void a_call_whose_lease_ends_while_it_is_rendered_does_not_leave(void **state)
+TEST(a_call_whose_lease_ends_while_it_is_rendered_does_not_leave)
 {
     struct saga_id saga;
 
-    (void)state;
     begin("{'tools':[" UNDO ",{'name':'t','builtin':{'tool':'t','n':'${ .args.n | . "
           "}'},'effect':'once','compensate':{'tool':'undo'}}]," ONE_STEP("t") "}");
     saga = start();
@@ -353,13 +336,12 @@ static void a_call_whose_lease_ends_while_it_is_rendered_does_not_leave(void **s
     stage_end();
 }
 
-static void a_call_whose_shard_is_lost_while_it_is_rendered_is_the_next_owners(void **state)
+TEST(a_call_whose_shard_is_lost_while_it_is_rendered_is_the_next_owners)
 {
     struct stage_plan plan = {.node_count = 2, .node = {.lease_ms = 2000}};
     const char *run;
     struct reply *reply;
 
-    (void)state;
     plan.definitions = "{'tools':[" UNDO ",{'name':'t','builtin':{'tool':'t','n':'${ .args.n | . "
                        "}'},'effect':'keyed','key':{'window':'10m'},'compensate':{'tool':'undo'}}]}";
     stage_begin(&plan);
@@ -375,11 +357,10 @@ static void a_call_whose_shard_is_lost_while_it_is_rendered_is_the_next_owners(v
 }
 
 /* The saga is paused while a probe is being rendered: it is not asked, and asked after the pause. */
-static void a_probe_that_is_not_wanted_any_more_while_it_is_rendered_does_not_leave(void **state)
+TEST(a_probe_that_is_not_wanted_any_more_while_it_is_rendered_does_not_leave)
 {
     struct saga_id saga;
 
-    (void)state;
     begin(ONE("'effect':'once','compensate':{'tool':'undo'},'probe':{'builtin':{'tool':'probe','n':'${ .args.n | . }'},"
               "'outcome':{'completed':'${ .response.done }','absent':'${ .response.absent "
               "}'},'visibility':'1s','give_up_after':'1m'}"));
@@ -398,11 +379,10 @@ static void a_probe_that_is_not_wanted_any_more_while_it_is_rendered_does_not_le
 }
 
 /* A probe whose settings cannot be rendered says nothing: it stays unknown, until a person is asked. */
-static void a_probe_that_cannot_be_asked_leaves_it_unknown(void **state)
+TEST(a_probe_that_cannot_be_asked_leaves_it_unknown)
 {
     struct reply *reply;
 
-    (void)state;
     begin(ONE(
         "'effect':'once','compensate':{'tool':'undo'},'probe':{'builtin':{'tool':'probe','n':'${ .args.n | error }'},"
         "'outcome':{'completed':'${ .response.done }','absent':'${ .response.absent "
@@ -416,11 +396,10 @@ static void a_probe_that_cannot_be_asked_leaves_it_unknown(void **state)
 }
 
 /* What the engine gives up is asked to settle, once; an adapter that cannot hear of it settles in its own time. */
-static void a_call_under_way_at_the_end_is_cancelled_where_its_adapter_can(void **state)
+TEST(a_call_under_way_at_the_end_is_cancelled_where_its_adapter_can)
 {
     static const char *const adapters[] = {"builtin", "exec"};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(adapters); i++) {
         char text[512];
         struct staged_call *call;
@@ -446,11 +425,10 @@ static void a_call_under_way_at_the_end_is_cancelled_where_its_adapter_can(void 
 }
 
 /* A precheck that cannot be put together is no reason to go on blindly, nor to fail for good. */
-static void a_precheck_that_cannot_be_asked_holds_the_call_up(void **state)
+TEST(a_precheck_that_cannot_be_asked_holds_the_call_up)
 {
     struct saga_id saga;
 
-    (void)state;
     begin(ONE("'effect':'once','compensate':{'tool':'undo'},'precheck':{'builtin':{'tool':'pre','n':'${ .args.n | "
               "error }'},'done':'${ .response.done }','blocked':'${ .response.no }'}"));
     saga = start();
@@ -463,7 +441,7 @@ static void a_precheck_that_cannot_be_asked_holds_the_call_up(void **state)
 
 /* --- what a compensator is told --- */
 
-static void a_compensator_learns_what_it_undoes_where_both_have_one_memory_of_keys(void **state)
+TEST(a_compensator_learns_what_it_undoes_where_both_have_one_memory_of_keys)
 {
     static const struct {
         const char *forward, *undo;
@@ -475,7 +453,6 @@ static void a_compensator_learns_what_it_undoes_where_both_have_one_memory_of_ke
         {"'builtin':{'tool':'t','memory':'a'}", "'exec':{'tool':'undo','memory':'a'}", false},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(pairs); i++) {
         char text[1024];
         struct saga_id saga;
@@ -500,33 +477,4 @@ static void a_compensator_learns_what_it_undoes_where_both_have_one_memory_of_ke
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_rule_of_the_tool_makes_a_failure_of_a_good_answer),
-        cmocka_unit_test(an_answer_that_no_rule_knows_is_unknown),
-        cmocka_unit_test(a_rule_that_cannot_be_evaluated_leaves_it_unknown),
-        cmocka_unit_test(a_rule_that_agrees_with_a_failure_keeps_its_reason),
-        cmocka_unit_test(accepted_without_a_probe_is_done),
-        cmocka_unit_test(an_answer_without_a_body_completes_without_a_result),
-        cmocka_unit_test(a_result_that_is_too_large_is_not_kept_and_the_step_is_done),
-        cmocka_unit_test(what_is_kept_is_what_the_tool_says_unless_that_is_too_large),
-        cmocka_unit_test(what_a_precheck_finds_done_is_not_called),
-        cmocka_unit_test(a_result_that_cannot_be_rendered_is_lost_and_its_undo_is_a_persons),
-        cmocka_unit_test(a_lost_result_of_a_read_or_an_undo_stops_nothing),
-        cmocka_unit_test(the_arguments_of_an_undo_that_cannot_be_had_are_a_persons),
-        cmocka_unit_test(a_cost_is_rounded_up_and_one_that_is_none_is_told_as_unknown),
-        cmocka_unit_test(while_a_cost_is_unknown_the_budget_takes_no_call_that_costs),
-        cmocka_unit_test(a_call_without_its_secret_is_not_sent_and_fails),
-        cmocka_unit_test(a_secret_is_rendered_into_what_is_sent),
-        cmocka_unit_test(a_call_whose_lease_ends_while_it_is_rendered_does_not_leave),
-        cmocka_unit_test(a_call_whose_shard_is_lost_while_it_is_rendered_is_the_next_owners),
-        cmocka_unit_test(a_probe_that_is_not_wanted_any_more_while_it_is_rendered_does_not_leave),
-        cmocka_unit_test(a_probe_that_cannot_be_asked_leaves_it_unknown),
-        cmocka_unit_test(a_call_under_way_at_the_end_is_cancelled_where_its_adapter_can),
-        cmocka_unit_test(a_precheck_that_cannot_be_asked_holds_the_call_up),
-        cmocka_unit_test(a_compensator_learns_what_it_undoes_where_both_have_one_memory_of_keys),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -32,11 +32,10 @@ static bool is_loaded(void *context)
     return health().loaded;
 }
 
-static void an_engine_starts_with_defaults(void **state)
+TEST(an_engine_starts_with_defaults)
 {
     const struct engine_options *options;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.tweak = nothing_given, .unready = true});
     stage_until(is_loaded, NULL, "an engine that is ready, and tells nobody");
     options = &nodes[0].engine->options;
@@ -58,11 +57,10 @@ static void all_given(struct engine_options *options)
     options->on_ready = NULL;
 }
 
-static void an_engine_starts_with_what_it_is_given(void **state)
+TEST(an_engine_starts_with_what_it_is_given)
 {
     const struct engine_options *options;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.tweak = all_given, .unready = true});
     options = &nodes[0].engine->options;
     assert_string_equal(options->version, "7.0");
@@ -75,9 +73,8 @@ static void an_engine_starts_with_what_it_is_given(void **state)
 
 /* A server that acknowledges nothing safely, or is too old: told once, whether it was so from the beginning or has
  * become so. */
-static void an_engine_refuses_a_database_that_it_cannot_use(void **state)
+TEST(an_engine_refuses_a_database_that_it_cannot_use)
 {
-    (void)state;
     for (int late = 0; late < 2; late++) {
         stage_begin(&(struct stage_plan){.unready = !late, .definitions = late ? LOOK : NULL});
         stage_server_version = 140011;
@@ -99,14 +96,13 @@ static void an_engine_refuses_a_database_that_it_cannot_use(void **state)
 }
 
 /* Settings that cannot be read are told before anything has begun; nothing of the engine is left. */
-static void an_engine_with_settings_that_cannot_be_read_does_not_start(void **state)
+TEST(an_engine_with_settings_that_cannot_be_read_does_not_start)
 {
     static const struct engine_options settings[] = {
         {.secrets_file = "/nowhere/secrets.json"},
         {.budgets_file = "/nowhere/budgets.json"},
     };
 
-    (void)state;
     stage_begin(&(struct stage_plan){0});
     for (size_t i = 0; i < COUNT_OF(settings); i++) {
         struct memory_owner owner = {0}, *before = memory_switch(&owner);
@@ -120,9 +116,8 @@ static void an_engine_with_settings_that_cannot_be_read_does_not_start(void **st
 }
 
 /* A database that comes late: not ready until then, and a sentence says why. */
-static void an_engine_waits_for_its_database(void **state)
+TEST(an_engine_waits_for_its_database)
 {
-    (void)state;
     stage_begin(&(struct stage_plan){.unready = true});
     pg_restart(world->pg, 20000000);
     stage_run(10000);
@@ -135,9 +130,8 @@ static void an_engine_waits_for_its_database(void **state)
     stage_end();
 }
 
-static void an_engine_that_leaves_before_it_is_ready_has_nothing_to_give_back(void **state)
+TEST(an_engine_that_leaves_before_it_is_ready_has_nothing_to_give_back)
 {
-    (void)state;
     for (int64_t ms = 0; ms < 40; ms++) {
         stage_begin(&(struct stage_plan){.unready = true});
         stage_run(ms);
@@ -148,9 +142,8 @@ static void an_engine_that_leaves_before_it_is_ready_has_nothing_to_give_back(vo
     }
 }
 
-static void one_that_leaves_with_its_database_slow_or_away_ends_all_the_same(void **state)
+TEST(one_that_leaves_with_its_database_slow_or_away_ends_all_the_same)
 {
-    (void)state;
     for (int64_t ms = 0; ms < 2000; ms += 100) {
         stage_begin(&(struct stage_plan){.unready = true, .node = {.readers = 2}});
         pg_set_slow(world->pg, 600000);
@@ -168,9 +161,8 @@ static void one_that_leaves_with_its_database_slow_or_away_ends_all_the_same(voi
 
 /* --- while it runs --- */
 
-static void an_engine_without_its_database_is_not_ready_and_comes_back(void **state)
+TEST(an_engine_without_its_database_is_not_ready_and_comes_back)
 {
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = LOOK});
     assert_true(health().database);
     pg_restart(world->pg, 3000000);
@@ -186,11 +178,10 @@ static void an_engine_without_its_database_is_not_ready_and_comes_back(void **st
 }
 
 /* What another engine registers is known here soon, however many come at once. */
-static void definitions_of_another_engine_are_known_soon(void **state)
+TEST(definitions_of_another_engine_are_known_soon)
 {
     char text[256];
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = LOOK, .node_count = 2});
     pg_set_slow(world->pg, 50000);
     for (int i = 0; i < 5; i++) {
@@ -205,7 +196,7 @@ static void definitions_of_another_engine_are_known_soon(void **state)
 }
 
 /* All programs of a document that do not compile are told at once, and nothing of it is registered. */
-static void programs_that_do_not_compile_are_told_all_at_once(void **state)
+TEST(programs_that_do_not_compile_are_told_all_at_once)
 {
     static const char document[] =
         "{'tools':[{'name':'a','builtin':{'tool':'a','x':'${ .args.x | bogus }'},'effect':'read'},"
@@ -213,7 +204,6 @@ static void programs_that_do_not_compile_are_told_all_at_once(void **state)
         "{'name':'c','builtin':{'tool':'c','x':'${ .args.x | bogus }'},'effect':'read'}]}";
     struct reply *reply;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = LOOK});
     reply = stage_define(0, document);
     assert_int_equal(reply->code, ERR_INVALID);
@@ -225,12 +215,11 @@ static void programs_that_do_not_compile_are_told_all_at_once(void **state)
 
 /* The engine begins to leave while programs are compiled: nothing is registered, and its client is told to ask
  * elsewhere. */
-static void definitions_that_were_being_checked_when_the_engine_leaves_are_not_registered(void **state)
+TEST(definitions_that_were_being_checked_when_the_engine_leaves_are_not_registered)
 {
     struct reply *reply, *gone;
     struct engine_request request = {0};
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = LOOK});
     stage_program_ms = 500;
     request.in.define.document =
@@ -247,12 +236,11 @@ static void definitions_that_were_being_checked_when_the_engine_leaves_are_not_r
 }
 
 /* Who has gone is not told of faults. */
-static void a_client_who_left_is_not_told_of_faults(void **state)
+TEST(a_client_who_left_is_not_told_of_faults)
 {
     struct reply *gone;
     struct engine_request request = {0};
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = LOOK});
     stage_program_ms = 500;
     request.in.define.document =
@@ -282,12 +270,11 @@ static void on_changed(struct engine_watch *watch, uint64_t seq, bool ended)
     watcher.ended = ended;
 }
 
-static void who_watches_a_saga_hears_of_each_turn_until_its_end(void **state)
+TEST(who_watches_a_saga_hears_of_each_turn_until_its_end)
 {
     struct saga_id saga, other;
     uint32_t times;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = LOOK});
     saga = stage_start(0, "s", "{}");
     other = stage_start(0, "s", "{}");
@@ -312,12 +299,11 @@ static void who_watches_a_saga_hears_of_each_turn_until_its_end(void **state)
 /* --- leaving --- */
 
 /* A second signal with less patience counts; what has begun to end is not begun again. */
-static void an_engine_that_leaves_may_be_told_to_hurry(void **state)
+TEST(an_engine_that_leaves_may_be_told_to_hurry)
 {
     struct node *before;
     struct staged_call *call;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = LOOK});
     (void)stage_start(0, "s", "{}");
     call = stage_until_call("look");
@@ -340,11 +326,10 @@ static void an_engine_that_leaves_may_be_told_to_hurry(void **state)
 }
 
 /* Evaluations and evidence under way are waited for: their answers come into memory that is still there. */
-static void an_engine_does_not_end_before_what_it_has_asked_is_answered(void **state)
+TEST(an_engine_does_not_end_before_what_it_has_asked_is_answered)
 {
     struct saga_id saga;
 
-    (void)state;
     stage_begin(&(struct stage_plan){
         .node_count = 2,
         .node = {.lease_ms = 2000},
@@ -391,25 +376,4 @@ static void an_engine_does_not_end_before_what_it_has_asked_is_answered(void **s
     stage_end();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_engine_starts_with_defaults),
-        cmocka_unit_test(an_engine_starts_with_what_it_is_given),
-        cmocka_unit_test(an_engine_refuses_a_database_that_it_cannot_use),
-        cmocka_unit_test(an_engine_with_settings_that_cannot_be_read_does_not_start),
-        cmocka_unit_test(an_engine_waits_for_its_database),
-        cmocka_unit_test(an_engine_that_leaves_before_it_is_ready_has_nothing_to_give_back),
-        cmocka_unit_test(one_that_leaves_with_its_database_slow_or_away_ends_all_the_same),
-        cmocka_unit_test(an_engine_without_its_database_is_not_ready_and_comes_back),
-        cmocka_unit_test(definitions_of_another_engine_are_known_soon),
-        cmocka_unit_test(programs_that_do_not_compile_are_told_all_at_once),
-        cmocka_unit_test(definitions_that_were_being_checked_when_the_engine_leaves_are_not_registered),
-        cmocka_unit_test(a_client_who_left_is_not_told_of_faults),
-        cmocka_unit_test(who_watches_a_saga_hears_of_each_turn_until_its_end),
-        cmocka_unit_test(an_engine_that_leaves_may_be_told_to_hurry),
-        cmocka_unit_test(an_engine_does_not_end_before_what_it_has_asked_is_answered),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

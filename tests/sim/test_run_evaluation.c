@@ -52,12 +52,11 @@ static void stops(const char *definitions, const char *input)
 
 /* --- arguments, scopes and conditions --- */
 
-static void arguments_that_are_programs_are_rendered_before_the_call(void **state)
+TEST(arguments_that_are_programs_are_rendered_before_the_call)
 {
     struct saga_id saga;
     struct staged_call *call;
 
-    (void)state;
     begin(SAGA("'steps':[{'id':'a','call':'look','with':{'n':'${ .input.n | . }'},'scope':'of-${ .input.n | . }'}]"));
     stage_is_automatic = false;
     saga = start("{'n':7}");
@@ -68,20 +67,18 @@ static void arguments_that_are_programs_are_rendered_before_the_call(void **stat
     stage_end();
 }
 
-static void arguments_or_a_scope_that_cannot_be_had_stop_the_saga(void **state)
+TEST(arguments_or_a_scope_that_cannot_be_had_stop_the_saga)
 {
-    (void)state;
     stops(SAGA("'steps':[{'id':'a','call':'look','with':{'n':'${ .input.n | error }'}}]"), "{'n':1}");
     stops(SAGA("'steps':[{'id':'a','call':'look','with':{'n':'${ .input.n | . }'},'scope':'${ .input.n | error }'}]"),
           "{'n':1}");
     stops(SAGA("'steps':[{'id':'a','call':'look','when':'${ .input.n | error }'}]"), "{'n':1}");
 }
 
-static void a_step_whose_condition_does_not_hold_is_skipped(void **state)
+TEST(a_step_whose_condition_does_not_hold_is_skipped)
 {
     struct saga_id saga;
 
-    (void)state;
     begin(SAGA("'steps':[{'id':'a','call':'look','when':'${ .input.yes | . }'},{'id':'b','call':'look','when':'${ "
                ".input.no | . }'}]"));
     saga = start("{'yes':true,'no':false}");
@@ -93,11 +90,10 @@ static void a_step_whose_condition_does_not_hold_is_skipped(void **state)
 
 /* --- the class of a call --- */
 
-static void a_tool_of_two_classes_gets_the_one_that_its_arguments_say(void **state)
+TEST(a_tool_of_two_classes_gets_the_one_that_its_arguments_say)
 {
     struct saga_id saga;
 
-    (void)state;
     begin(SAGA("'steps':[{'id':'a','call':'either','with':{'safe':'${ .input.safe | . }'}}]"));
     saga = start("{'safe':true}");
     stage_until_saga(0, saga, "completed");
@@ -113,11 +109,10 @@ static void a_tool_of_two_classes_gets_the_one_that_its_arguments_say(void **sta
 }
 
 /* Where the condition fails, it is the stricter class: a call whose answer is lost is not made again. */
-static void a_class_that_cannot_be_told_is_the_stricter_one(void **state)
+TEST(a_class_that_cannot_be_told_is_the_stricter_one)
 {
     struct saga_id saga;
 
-    (void)state;
     begin(SAGA("'steps':[{'id':'a','call':'broken','with':{'safe':'${ .input.safe | . }'}}]"));
     stage_is_automatic = false;
     saga = start("{'safe':true}");
@@ -137,11 +132,10 @@ static void a_class_that_cannot_be_told_is_the_stricter_one(void **state)
 
 /* --- locks --- */
 
-static void the_keys_of_locks_may_be_numbers_and_texts(void **state)
+TEST(the_keys_of_locks_may_be_numbers_and_texts)
 {
     struct saga_id first, second;
 
-    (void)state;
     begin(SAGA("'locks':['${ .input.n | . }','x-${ .input.n | . }'],'steps':[{'id':'a','call':'look'}]"));
     stage_is_automatic = false;
     first = start("{'n':7}");
@@ -156,11 +150,10 @@ static void the_keys_of_locks_may_be_numbers_and_texts(void **state)
     stage_end();
 }
 
-static void keys_of_locks_that_cannot_be_had_stop_the_saga(void **state)
+TEST(keys_of_locks_that_cannot_be_had_stop_the_saga)
 {
     static char large[20000];
 
-    (void)state;
     stops(SAGA("'locks':['${ .input.n | error }'],'steps':[{'id':'a','call':'look'}]"), "{'n':1}");
     stops(SAGA("'locks':['${ .input.n | . }'],'steps':[{'id':'a','call':'look'}]"), "{'n':{'x':1}}");
     memset(large, 'x', sizeof(large) - 1);
@@ -180,13 +173,12 @@ static void keys_of_locks_that_cannot_be_had_stop_the_saga(void **state)
     stage_end();
 }
 
-static void arguments_larger_than_allowed_are_not_sent(void **state)
+TEST(arguments_larger_than_allowed_are_not_sent)
 {
     static const char *const sagas[] = {
         SAGA("'steps':[{'id':'a','call':'look','with':['${ .input.n }','${ .input.n }']}]"),
         SAGA("'steps':[{'id':'a','call':'look','with':['${ .input.n | . }','${ .input.n | . }']}]")};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(sagas); i++) {
         struct saga_id saga;
         struct slice error;
@@ -211,12 +203,11 @@ static void arguments_larger_than_allowed_are_not_sent(void **state)
     "{" TOOLS ",'sagas':[{'name':'next','steps':[{'id':'a','call':'look'}]},{'name':'s','steps':[{'id':'a','call':'"   \
     "look'}],%s}]}"
 
-static void an_output_that_cannot_be_had_does_not_undo_what_is_done(void **state)
+TEST(an_output_that_cannot_be_had_does_not_undo_what_is_done)
 {
     char text[2048];
     struct saga_id saga;
 
-    (void)state;
     begin(SAGA("'output':'${ .input.n | error }','steps':[{'id':'a','call':'look'}]"));
     saga = start("{'n':1}");
     stage_run(5000);
@@ -233,7 +224,7 @@ static void an_output_that_cannot_be_had_does_not_undo_what_is_done(void **state
 }
 
 /* One of several that cannot be begun is left out, and said; the others are begun. */
-static void a_saga_that_follows_is_begun_unless_its_input_or_id_cannot_be_had(void **state)
+TEST(a_saga_that_follows_is_begun_unless_its_input_or_id_cannot_be_had)
 {
     static const struct {
         const char *then;
@@ -245,7 +236,6 @@ static void a_saga_that_follows_is_begun_unless_its_input_or_id_cannot_be_had(vo
         {"'then':[{'saga':'next','id':'${ .input.n | error }'}]", 1},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(all); i++) {
         char text[2048];
 
@@ -258,13 +248,12 @@ static void a_saga_that_follows_is_begun_unless_its_input_or_id_cannot_be_had(vo
     }
 }
 
-static void followers_whose_inputs_are_too_large_are_not_begun(void **state)
+TEST(followers_whose_inputs_are_too_large_are_not_begun)
 {
     static char large[20000];
     char text[8192], *at = text;
     struct saga_id saga;
 
-    (void)state;
     at += snprintf(at, sizeof(text),
                    "{" TOOLS ",'sagas':[{'name':'next','steps':[{'id':'a','call':'look'}]},{'name':'s','steps':[{'id':'"
                    "a','call':'look'}],'then':[");
@@ -297,7 +286,7 @@ static bool is_evaluating(void *context)
 
 /* What is evaluated when the saga leaves memory is forgotten, whatever it is: whoever has it
  * then evaluates it again. */
-static void what_is_evaluated_when_the_shard_goes_is_evaluated_by_the_next_owner(void **state)
+TEST(what_is_evaluated_when_the_shard_goes_is_evaluated_by_the_next_owner)
 {
     static const char *const sagas[] = {
         SAGA("'steps':[{'id':'a','call':'look','with':{'n':'${ .input.n | . }'}}]"),
@@ -307,7 +296,6 @@ static void what_is_evaluated_when_the_shard_goes_is_evaluated_by_the_next_owner
         SAGA("'locks':['k-${ .input.n | . }'],'steps':[{'id':'a','call':'look'}]"),
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(sagas); i++) {
         struct saga_id saga;
 
@@ -328,7 +316,7 @@ static void what_is_evaluated_when_the_shard_goes_is_evaluated_by_the_next_owner
 }
 
 /* Paused meanwhile: what comes of it is not used, and it is evaluated again when the saga goes on. */
-static void what_is_evaluated_in_a_pause_is_evaluated_again_after_it(void **state)
+TEST(what_is_evaluated_in_a_pause_is_evaluated_again_after_it)
 {
     static const char *const sagas[] = {
         SAGA("'steps':[{'id':'a','call':'look','with':{'n':'${ .input.n | . }'}}]"),
@@ -337,7 +325,6 @@ static void what_is_evaluated_in_a_pause_is_evaluated_again_after_it(void **stat
         SAGA("'steps':[{'id':'a','call':'look','when':'${ .input.n | . }'}]"),
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(sagas); i++) {
         struct saga_id saga;
 
@@ -355,23 +342,4 @@ static void what_is_evaluated_in_a_pause_is_evaluated_again_after_it(void **stat
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(arguments_that_are_programs_are_rendered_before_the_call),
-        cmocka_unit_test(arguments_or_a_scope_that_cannot_be_had_stop_the_saga),
-        cmocka_unit_test(a_step_whose_condition_does_not_hold_is_skipped),
-        cmocka_unit_test(a_tool_of_two_classes_gets_the_one_that_its_arguments_say),
-        cmocka_unit_test(a_class_that_cannot_be_told_is_the_stricter_one),
-        cmocka_unit_test(the_keys_of_locks_may_be_numbers_and_texts),
-        cmocka_unit_test(keys_of_locks_that_cannot_be_had_stop_the_saga),
-        cmocka_unit_test(arguments_larger_than_allowed_are_not_sent),
-        cmocka_unit_test(an_output_that_cannot_be_had_does_not_undo_what_is_done),
-        cmocka_unit_test(a_saga_that_follows_is_begun_unless_its_input_or_id_cannot_be_had),
-        cmocka_unit_test(followers_whose_inputs_are_too_large_are_not_begun),
-        cmocka_unit_test(what_is_evaluated_when_the_shard_goes_is_evaluated_by_the_next_owner),
-        cmocka_unit_test(what_is_evaluated_in_a_pause_is_evaluated_again_after_it),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

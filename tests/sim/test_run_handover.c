@@ -73,9 +73,8 @@ static struct saga_id begin_saga(const char *name)
 /* --- what becomes of a shard --- */
 
 /* One shard is ours, and something of it is under way. */
-static void a_shard_is_kept_when_what_is_under_way_does_not_end(void **state)
+TEST(a_shard_is_kept_when_what_is_under_way_does_not_end)
 {
-    (void)state;
     begin(1, 0);
     (void)begin_saga("s");
     for (int i = 0; i < 8; i++) { /* and tried again later, each time after twice as long */
@@ -98,9 +97,8 @@ static void a_shard_is_kept_when_what_is_under_way_does_not_end(void **state)
     stage_end();
 }
 
-static void a_shard_is_kept_when_whoever_it_was_for_has_gone_again(void **state)
+TEST(a_shard_is_kept_when_whoever_it_was_for_has_gone_again)
 {
-    (void)state;
     begin(2, 0);
     while (list_empty(&shard_of(0)->sagas) || list_empty(&shard_of(1)->sagas)) {
         (void)begin_saga("s");
@@ -115,9 +113,8 @@ static void a_shard_is_kept_when_whoever_it_was_for_has_gone_again(void **state)
     stage_end();
 }
 
-static void the_shard_goes_of_which_the_least_is_under_way(void **state)
+TEST(the_shard_goes_of_which_the_least_is_under_way)
 {
-    (void)state;
     begin(1, 0);
     (void)begin_saga("s");
     stage_gain(0, 1);
@@ -128,9 +125,8 @@ static void the_shard_goes_of_which_the_least_is_under_way(void **state)
     stage_end();
 }
 
-static void nothing_begins_in_a_shard_that_is_being_given(void **state)
+TEST(nothing_begins_in_a_shard_that_is_being_given)
 {
-    (void)state;
     begin(1, 100000);
     struct saga_id sleeps = begin_saga("sleeps");
 
@@ -145,9 +141,8 @@ static void nothing_begins_in_a_shard_that_is_being_given(void **state)
     stage_end();
 }
 
-static void an_answer_that_is_on_its_way_holds_the_shard(void **state)
+TEST(an_answer_that_is_on_its_way_holds_the_shard)
 {
-    (void)state;
     begin(1, 0);
     stage_hold(STORE_ANSWER_PUT);
     (void)stage_deliver(0, "pause", 0, saga_id_new(5, 0), "{'namespace':'default','actor':'a'}");
@@ -161,11 +156,10 @@ static void an_answer_that_is_on_its_way_holds_the_shard(void **state)
     stage_end();
 }
 
-static void what_is_asked_of_the_database_for_a_saga_holds_its_shard(void **state)
+TEST(what_is_asked_of_the_database_for_a_saga_holds_its_shard)
 {
     static const enum store_call kinds[] = {STORE_APPEND, STORE_PARK};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(kinds); i++) {
         begin(1, 1000);
         struct saga_id id = begin_saga("once");
@@ -186,9 +180,8 @@ static void what_is_asked_of_the_database_for_a_saga_holds_its_shard(void **stat
     }
 }
 
-static void a_shard_that_is_still_being_loaded_is_given_at_once_by_an_engine_that_leaves(void **state)
+TEST(a_shard_that_is_still_being_loaded_is_given_at_once_by_an_engine_that_leaves)
 {
-    (void)state;
     begin(1, 0);
     (void)begin_saga("s"); /* it waits for this */
     stage_hold(STORE_LOAD_SHARD);
@@ -207,17 +200,4 @@ static void a_shard_that_is_still_being_loaded_is_given_at_once_by_an_engine_tha
     stage_end();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_shard_is_kept_when_what_is_under_way_does_not_end),
-        cmocka_unit_test(a_shard_is_kept_when_whoever_it_was_for_has_gone_again),
-        cmocka_unit_test(the_shard_goes_of_which_the_least_is_under_way),
-        cmocka_unit_test(nothing_begins_in_a_shard_that_is_being_given),
-        cmocka_unit_test(an_answer_that_is_on_its_way_holds_the_shard),
-        cmocka_unit_test(what_is_asked_of_the_database_for_a_saga_holds_its_shard),
-        cmocka_unit_test(a_shard_that_is_still_being_loaded_is_given_at_once_by_an_engine_that_leaves),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

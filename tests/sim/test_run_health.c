@@ -80,9 +80,8 @@ static int teardown(void **state)
     return 0;
 }
 
-static void beyond_some_hundred_tools_the_rest_is_one_line(void **state)
+TEST(beyond_some_hundred_tools_the_rest_is_one_line)
 {
-    (void)state;
     assert_null(strstr(metrics(), "~other"));
     for (int i = 0; i < 510; i++) {
         char name[16];
@@ -101,16 +100,14 @@ static void beyond_some_hundred_tools_the_rest_is_one_line(void **state)
     assert_non_null(strstr(shown, "sagad_tool_breaker_state{namespace=\"~other\",tool=\"~other\"} 1\n"));
 }
 
-static void a_name_cannot_forge_a_line(void **state)
+TEST(a_name_cannot_forge_a_line)
 {
-    (void)state;
     health_of("a\"b\\c\nd", "t")->calls = 1;
     assert_non_null(strstr(metrics(), "sagad_tool_calls_total{namespace=\"a\\\"b\\\\c\\nd\",tool=\"t\"} 1\n"));
 }
 
-static void each_sees_the_tools_of_its_namespace(void **state)
+TEST(each_sees_the_tools_of_its_namespace)
 {
-    (void)state;
     health_of("default", "b")->breaker_state = BREAKER_OPEN;
     health_of("default", "a")->breaker_state = BREAKER_HALF_OPEN;
     health_of("another", "c")->calls = 1;
@@ -139,9 +136,8 @@ static struct saga_id unknown(void)
 }
 
 /* Whoever asks for the figures does not wait for a look at every saga in memory. */
-static void only_sagas_in_doubt_are_looked_at(void **state)
+TEST(only_sagas_in_doubt_are_looked_at)
 {
-    (void)state;
     (void)stage_start(0, "s", "{}");
     stage_run(10);
     assert_int_equal(health_doubt_count(nodes[0].engine), 0);
@@ -152,9 +148,8 @@ static void only_sagas_in_doubt_are_looked_at(void **state)
     assert_int_equal(health_doubt_count(nodes[0].engine), 1);
 }
 
-static void what_nobody_knows_counts_in_memory_and_at_rest(void **state)
+TEST(what_nobody_knows_counts_in_memory_and_at_rest)
 {
-    (void)state;
     struct saga_id first = unknown();
 
     stage_run(1000);
@@ -176,9 +171,8 @@ static void what_nobody_knows_counts_in_memory_and_at_rest(void **state)
 }
 
 /* Its call became unknown while the clock of PostgreSQL, which engines follow, was an hour ahead. */
-static void of_a_clock_that_was_set_back_no_age_is_told(void **state)
+TEST(of_a_clock_that_was_set_back_no_age_is_told)
 {
-    (void)state;
     node_kill(&nodes[0]);
     pg_set_clock(world->pg, 3600000);
     stage_again(0);
@@ -190,11 +184,10 @@ static void of_a_clock_that_was_set_back_no_age_is_told(void **state)
     assert_non_null(strstr(metrics(), "sagad_tool_unknown_oldest_seconds{namespace=\"default\",tool=\"t\"} 0\n"));
 }
 
-static void a_start_that_is_not_durable_yet_counts_for_nothing(void **state)
+TEST(a_start_that_is_not_durable_yet_counts_for_nothing)
 {
     struct reply *started;
 
-    (void)state;
     stage_hold(STORE_APPEND);
     started = stage_ask(0, engine_start_saga, &(struct engine_request){.in.start.saga = SLICE("s")});
     stage_settle();
@@ -224,9 +217,8 @@ static bool is_without_store(void *context)
 }
 
 /* The figures are asked for as long as anybody listens. */
-static void figures_are_shown_while_the_engine_leaves_and_when_it_has_left(void **state)
+TEST(figures_are_shown_while_the_engine_leaves_and_when_it_has_left)
 {
-    (void)state;
     stage_inside(0, leave, NULL);
     assert_non_null(strstr(metrics(), "sagad_tool_calls_total"));
     stage_until(is_without_store, NULL, "an engine that has left");
@@ -235,19 +227,4 @@ static void figures_are_shown_while_the_engine_leaves_and_when_it_has_left(void 
     node_kill(&nodes[0]); /* it cannot leave again */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(beyond_some_hundred_tools_the_rest_is_one_line, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_name_cannot_forge_a_line, setup, teardown),
-        cmocka_unit_test_setup_teardown(each_sees_the_tools_of_its_namespace, setup, teardown),
-        cmocka_unit_test_setup_teardown(only_sagas_in_doubt_are_looked_at, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_nobody_knows_counts_in_memory_and_at_rest, setup, teardown),
-        cmocka_unit_test_setup_teardown(of_a_clock_that_was_set_back_no_age_is_told, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_start_that_is_not_durable_yet_counts_for_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(figures_are_shown_while_the_engine_leaves_and_when_it_has_left, setup,
-                                        teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM_EACH(setup, teardown)

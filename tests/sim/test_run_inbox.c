@@ -199,7 +199,7 @@ static void deliver(const char *kind, struct saga_id saga, const char *payload)
 
 /* --- rows that mean nothing --- */
 
-static void a_row_that_makes_no_sense_is_dropped(void **state)
+TEST(a_row_that_makes_no_sense_is_dropped)
 {
     static const struct {
         const char *kind, *payload;
@@ -214,7 +214,6 @@ static void a_row_that_makes_no_sense_is_dropped(void **state)
         {"settled", "{" WHO ",'step':0,'attempt':1,'outcome':'absent'}"},
     };
 
-    (void)state;
     begin();
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         deliver(cases[i].kind, fresh(), cases[i].payload);
@@ -225,9 +224,8 @@ static void a_row_that_makes_no_sense_is_dropped(void **state)
     stage_end();
 }
 
-static void a_row_of_a_shard_that_is_not_ours_is_left_alone(void **state)
+TEST(a_row_of_a_shard_that_is_not_ours_is_left_alone)
 {
-    (void)state;
     begin();
     stage_lose(0, 9);
     deliver("pause", fresh(), "{" WHO "}");
@@ -241,9 +239,8 @@ static void a_row_of_a_shard_that_is_not_ours_is_left_alone(void **state)
     stage_end();
 }
 
-static void a_row_that_comes_again_while_it_is_carried_out_is_carried_out_once(void **state)
+TEST(a_row_that_comes_again_while_it_is_carried_out_is_carried_out_once)
 {
-    (void)state;
     begin();
     struct saga_id id = fresh();
 
@@ -262,7 +259,7 @@ static void a_row_that_comes_again_while_it_is_carried_out_is_carried_out_once(v
 
 /* --- starts --- */
 
-static void a_start_that_is_there_is_found_and_one_with_other_input_refused(void **state)
+TEST(a_start_that_is_there_is_found_and_one_with_other_input_refused)
 {
     static const struct {
         const char *payload, *code;
@@ -272,7 +269,6 @@ static void a_start_that_is_there_is_found_and_one_with_other_input_refused(void
         {"{" WHO ",'saga':'s','business_id':'b','input':{'n':2}}", "other-input"},
     };
 
-    (void)state;
     begin();
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         deliver("start", saga_id_new(1700000000000 + (int64_t)i, 9), cases[i].payload);
@@ -282,9 +278,8 @@ static void a_start_that_is_there_is_found_and_one_with_other_input_refused(void
     stage_end();
 }
 
-static void a_start_of_what_was_registered_elsewhere_waits_for_the_news(void **state)
+TEST(a_start_of_what_was_registered_elsewhere_waits_for_the_news)
 {
-    (void)state;
     begin();
     uint32_t loads = stage_asked(STORE_LOAD_DEFINITIONS);
 
@@ -295,9 +290,8 @@ static void a_start_of_what_was_registered_elsewhere_waits_for_the_news(void **s
     stage_end();
 }
 
-static void a_start_whose_definition_does_not_compile_is_refused(void **state)
+TEST(a_start_whose_definition_does_not_compile_is_refused)
 {
-    (void)state;
     begin();
     registered(DEFINITION_SAGA, "bad", "{'name':'bad','steps':[{'id':'a','call':'no_such_tool','with':{}}]}");
     deliver("start", fresh(), "{" WHO ",'saga':'bad','input':{}}");
@@ -308,9 +302,8 @@ static void a_start_whose_definition_does_not_compile_is_refused(void **state)
     stage_end();
 }
 
-static void a_start_is_not_taken_in_where_there_is_too_much_work(void **state)
+TEST(a_start_is_not_taken_in_where_there_is_too_much_work)
 {
-    (void)state;
     begin_with(1);
     stage_is_automatic = false;
     (void)stage_start(0, "s", "{}");
@@ -327,9 +320,8 @@ static void a_start_is_not_taken_in_where_there_is_too_much_work(void **state)
 
 /* --- followers: nobody waits for an answer --- */
 
-static void a_follower_that_can_never_be_started_is_told_of_and_dropped(void **state)
+TEST(a_follower_that_can_never_be_started_is_told_of_and_dropped)
 {
-    (void)state;
     begin();
     deliver("start", fresh(), "{" WHO ",'saga':'s','input':{'n':'one'},'follows':'x'}"); /* does not fit the schema */
     assert_int_equal(rows(), 0);
@@ -342,20 +334,8 @@ static void a_follower_that_can_never_be_started_is_told_of_and_dropped(void **s
     stage_end();
 }
 
-static void a_follower_whose_clock_is_far_ahead_is_old_too(void **state)
+TEST(a_follower_that_is_there_already_is_found)
 {
-    (void)state;
-    begin();
-    stage_sender_ahead_ms = 3600000;
-    deliver("start", fresh(), "{" WHO ",'saga':'never','input':{},'follows':'x'}");
-    assert_int_equal(rows(), 0);
-    assert_int_equal(dropped, 1);
-    stage_end();
-}
-
-static void a_follower_that_is_there_already_is_found(void **state)
-{
-    (void)state;
     begin();
     struct saga_id first = fresh(), second = saga_id_new(1700000000001, 9);
 
@@ -367,14 +347,13 @@ static void a_follower_that_is_there_already_is_found(void **state)
     stage_end();
 }
 
-static void a_follower_that_the_database_refuses_is_told_of_and_one_whose_shard_goes_stays(void **state)
+TEST(a_follower_that_the_database_refuses_is_told_of_and_one_whose_shard_goes_stays)
 {
     static const struct {
         enum err_code code;
         size_t rows;
     } cases[] = {{ERR_CORRUPT, 0}, {ERR_FENCED, 1}, {ERR_DECIDED, 1 /* removed by whoever consumed it */}};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         begin();
         stage_hold(STORE_APPEND);
@@ -387,9 +366,8 @@ static void a_follower_that_the_database_refuses_is_told_of_and_one_whose_shard_
 
 /* --- answers --- */
 
-static void what_was_consumed_before_is_not_answered_again(void **state)
+TEST(what_was_consumed_before_is_not_answered_again)
 {
-    (void)state;
     begin();
     stage_is_automatic = false;
     struct saga_id id = stage_start(0, "s", "{}");
@@ -401,11 +379,10 @@ static void what_was_consumed_before_is_not_answered_again(void **state)
     stage_end();
 }
 
-static void what_cannot_be_done_now_is_left_for_whoever_can(void **state)
+TEST(what_cannot_be_done_now_is_left_for_whoever_can)
 {
     static const enum err_code codes[] = {ERR_STOPPING, ERR_FENCED, ERR_STORE};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(codes); i++) {
         begin();
         stage_is_automatic = false;
@@ -426,9 +403,8 @@ static void gain_anew(struct engine *engine, void *context)
     shard_gained(9, engine->shards[9].epoch + 1, engine);
 }
 
-static void a_refusal_of_an_engine_that_may_have_lost_the_shard_is_not_told(void **state)
+TEST(a_refusal_of_an_engine_that_may_have_lost_the_shard_is_not_told)
 {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         begin();
         stage_hold(STORE_LIST_QUESTIONS);
@@ -449,9 +425,8 @@ static void a_refusal_of_an_engine_that_may_have_lost_the_shard_is_not_told(void
     }
 }
 
-static void a_refusal_of_an_engine_that_has_left_is_not_told(void **state)
+TEST(a_refusal_of_an_engine_that_has_left_is_not_told)
 {
-    (void)state;
     begin();
     stage_hold(STORE_LIST_QUESTIONS);
     deliver("resolve", fresh(), "{" WHO ",'escalation':9,'action':'retry'}");
@@ -465,9 +440,8 @@ static void a_refusal_of_an_engine_that_has_left_is_not_told(void **state)
     stage_end();
 }
 
-static void an_answer_that_is_not_written_is_given_again_for_the_row_that_is_left(void **state)
+TEST(an_answer_that_is_not_written_is_given_again_for_the_row_that_is_left)
 {
-    (void)state;
     begin();
     stage_hold(STORE_ANSWER_PUT);
     deliver("pause", fresh(), "{" WHO "}");
@@ -480,9 +454,8 @@ static void an_answer_that_is_not_written_is_given_again_for_the_row_that_is_lef
     stage_end();
 }
 
-static void a_refusal_while_its_shard_is_given_away_is_still_ours(void **state)
+TEST(a_refusal_while_its_shard_is_given_away_is_still_ours)
 {
-    (void)state;
     begin();
     stage_is_automatic = false;
     stage_hold(STORE_LIST_QUESTIONS);
@@ -503,7 +476,7 @@ static void a_refusal_while_its_shard_is_given_away_is_still_ours(void **state)
 }
 
 /* A program that can read the saga will find the input. */
-static void an_input_for_a_saga_that_cannot_be_read_stays(void **state)
+TEST(an_input_for_a_saga_that_cannot_be_read_stays)
 {
     static const struct {
         const char *kind, *payload;
@@ -513,7 +486,6 @@ static void an_input_for_a_saga_that_cannot_be_read_stays(void **state)
         {"locked", "{'namespace':'default','key':'k'}"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         begin();
         write_nonsense(fresh());
@@ -534,9 +506,8 @@ static void an_input_for_a_saga_that_cannot_be_read_stays(void **state)
     }
 }
 
-static void the_answer_about_it_is_given_again_where_it_was_not_written(void **state)
+TEST(the_answer_about_it_is_given_again_where_it_was_not_written)
 {
-    (void)state;
     begin();
     struct saga_id id = saga_id_new(5, 9);
 
@@ -553,12 +524,11 @@ static void the_answer_about_it_is_given_again_where_it_was_not_written(void **s
 
 /* --- evidence and locks: nobody waits for an answer --- */
 
-static void evidence_that_nobody_can_take_now_stays(void **state)
+TEST(evidence_that_nobody_can_take_now_stays)
 {
     static const enum err_code codes[] = {ERR_STORE, ERR_FENCED};
     static const char *const kinds[] = {"settled", "locked"};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(codes); i++) {
         for (size_t k = 0; k < COUNT_OF(kinds); k++) {
             begin();
@@ -578,11 +548,10 @@ static void evidence_that_nobody_can_take_now_stays(void **state)
     }
 }
 
-static void evidence_stays_while_memory_is_full(void **state)
+TEST(evidence_stays_while_memory_is_full)
 {
     static const char *const kinds[] = {"settled", "locked"};
 
-    (void)state;
     for (size_t k = 0; k < COUNT_OF(kinds); k++) {
         begin_with(1);
         stage_hold(STORE_READ_SAGA);
@@ -596,9 +565,8 @@ static void evidence_stays_while_memory_is_full(void **state)
     }
 }
 
-static void evidence_that_changes_nothing_is_dropped(void **state)
+TEST(evidence_that_changes_nothing_is_dropped)
 {
-    (void)state;
     begin();
     struct saga_id id = stage_start(0, "s", "{}"); /* it has ended */
 
@@ -616,9 +584,8 @@ static void evidence_that_changes_nothing_is_dropped(void **state)
     stage_end();
 }
 
-static void evidence_settles_what_is_unknown(void **state)
+TEST(evidence_settles_what_is_unknown)
 {
-    (void)state;
     begin();
     stage_is_automatic = false;
     struct saga_id id = stage_start(0, "s", "{}");
@@ -631,11 +598,10 @@ static void evidence_settles_what_is_unknown(void **state)
 
 /* --- calls --- */
 
-static void a_call_of_a_tool_that_was_registered_elsewhere_waits_for_the_news(void **state)
+TEST(a_call_of_a_tool_that_was_registered_elsewhere_waits_for_the_news)
 {
     static const char call[] = "{" WHO ",'run':'r','tool':'new','args':{},'wait_ms':10000}";
 
-    (void)state;
     begin();
     deliver("call", (struct saga_id){0}, call);
     stage_run(300);
@@ -652,9 +618,8 @@ static void reload(struct engine *engine, void *context)
     engine_reload_definitions(engine);
 }
 
-static void a_call_of_a_tool_that_does_not_compile_is_answered_at_once(void **state)
+TEST(a_call_of_a_tool_that_does_not_compile_is_answered_at_once)
 {
-    (void)state;
     begin();
     registered(DEFINITION_TOOL, "bad", "{'name':'bad','builtin':{'tool':'act'},'effect':'dance'}");
     stage_inside(0, reload, NULL);
@@ -666,9 +631,8 @@ static void a_call_of_a_tool_that_does_not_compile_is_answered_at_once(void **st
     stage_end();
 }
 
-static void a_call_that_waits_for_news_when_the_engine_ends_is_left_for_the_next(void **state)
+TEST(a_call_that_waits_for_news_when_the_engine_ends_is_left_for_the_next)
 {
-    (void)state;
     begin();
     deliver("call", (struct saga_id){0}, "{" WHO ",'run':'r','tool':'new','args':{},'wait_ms':10000}");
     node_drain(&nodes[0], 0);
@@ -678,9 +642,8 @@ static void a_call_that_waits_for_news_when_the_engine_ends_is_left_for_the_next
     stage_end();
 }
 
-static void a_call_whose_shard_went_while_it_waited_is_left_to_the_next_owner(void **state)
+TEST(a_call_whose_shard_went_while_it_waited_is_left_to_the_next_owner)
 {
-    (void)state;
     begin();
     uint32_t shard = run_shard(SLICE("default"), SLICE("r"));
 
@@ -694,9 +657,20 @@ static void a_call_whose_shard_went_while_it_waited_is_left_to_the_next_owner(vo
     stage_end();
 }
 
-static void a_caller_whose_clock_is_ahead_waits_no_longer_than_it_wanted(void **state)
+/* --- clocks that are ahead: from here on this process makes ids of later --- */
+
+TEST(a_follower_whose_clock_is_far_ahead_is_old_too)
 {
-    (void)state;
+    begin();
+    stage_sender_ahead_ms = 3600000;
+    deliver("start", fresh(), "{" WHO ",'saga':'never','input':{},'follows':'x'}");
+    assert_int_equal(rows(), 0);
+    assert_int_equal(dropped, 1);
+    stage_end();
+}
+
+TEST(a_caller_whose_clock_is_ahead_waits_no_longer_than_it_wanted)
+{
     begin();
     stage_is_automatic = false;
     stage_sender_ahead_ms = 60000;
@@ -711,38 +685,4 @@ static void a_caller_whose_clock_is_ahead_waits_no_longer_than_it_wanted(void **
     stage_end();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_row_that_makes_no_sense_is_dropped),
-        cmocka_unit_test(a_row_of_a_shard_that_is_not_ours_is_left_alone),
-        cmocka_unit_test(a_row_that_comes_again_while_it_is_carried_out_is_carried_out_once),
-        cmocka_unit_test(a_start_that_is_there_is_found_and_one_with_other_input_refused),
-        cmocka_unit_test(a_start_of_what_was_registered_elsewhere_waits_for_the_news),
-        cmocka_unit_test(a_start_whose_definition_does_not_compile_is_refused),
-        cmocka_unit_test(a_start_is_not_taken_in_where_there_is_too_much_work),
-        cmocka_unit_test(a_follower_that_can_never_be_started_is_told_of_and_dropped),
-        cmocka_unit_test(a_follower_that_is_there_already_is_found),
-        cmocka_unit_test(a_follower_that_the_database_refuses_is_told_of_and_one_whose_shard_goes_stays),
-        cmocka_unit_test(what_was_consumed_before_is_not_answered_again),
-        cmocka_unit_test(what_cannot_be_done_now_is_left_for_whoever_can),
-        cmocka_unit_test(a_refusal_of_an_engine_that_may_have_lost_the_shard_is_not_told),
-        cmocka_unit_test(a_refusal_of_an_engine_that_has_left_is_not_told),
-        cmocka_unit_test(an_answer_that_is_not_written_is_given_again_for_the_row_that_is_left),
-        cmocka_unit_test(a_refusal_while_its_shard_is_given_away_is_still_ours),
-        cmocka_unit_test(an_input_for_a_saga_that_cannot_be_read_stays),
-        cmocka_unit_test(the_answer_about_it_is_given_again_where_it_was_not_written),
-        cmocka_unit_test(evidence_that_nobody_can_take_now_stays),
-        cmocka_unit_test(evidence_stays_while_memory_is_full),
-        cmocka_unit_test(evidence_that_changes_nothing_is_dropped),
-        cmocka_unit_test(evidence_settles_what_is_unknown),
-        cmocka_unit_test(a_call_of_a_tool_that_was_registered_elsewhere_waits_for_the_news),
-        cmocka_unit_test(a_call_of_a_tool_that_does_not_compile_is_answered_at_once),
-        cmocka_unit_test(a_call_that_waits_for_news_when_the_engine_ends_is_left_for_the_next),
-        cmocka_unit_test(a_call_whose_shard_went_while_it_waited_is_left_to_the_next_owner),
-        cmocka_unit_test(a_follower_whose_clock_is_far_ahead_is_old_too),
-        cmocka_unit_test(a_caller_whose_clock_is_ahead_waits_no_longer_than_it_wanted),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

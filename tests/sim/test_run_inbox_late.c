@@ -24,12 +24,11 @@ static struct saga_id begin(void)
     return id;
 }
 
-static void the_owner_is_told_how_the_call_ended(void **state)
+TEST(the_owner_is_told_how_the_call_ended)
 {
     struct saga_id id = begin();
     const struct inbox_put *put;
 
-    (void)state;
     stage_hold(STORE_INBOX_PUT);
     stage_answer_first(OUTCOME_COMPLETED, NULL, "{'status':200}");
     assert_int_equal(stage_asked(STORE_INBOX_PUT), 1);
@@ -42,11 +41,10 @@ static void the_owner_is_told_how_the_call_ended(void **state)
     stage_end();
 }
 
-static void it_is_told_again_until_the_database_has_it(void **state)
+TEST(it_is_told_again_until_the_database_has_it)
 {
     struct saga_id id = begin();
 
-    (void)state;
     stage_hold(STORE_INBOX_PUT);
     stage_answer_first(OUTCOME_FAILED, "http-422", "{'status':422}");
     for (uint32_t i = 1; i <= 3; i++) {
@@ -62,9 +60,8 @@ static void it_is_told_again_until_the_database_has_it(void **state)
 }
 
 /* The next owner counts the call as unknown, and settles that by what its tool allows. */
-static void an_engine_that_leaves_does_not_wait_for_the_database(void **state)
+TEST(an_engine_that_leaves_does_not_wait_for_the_database)
 {
-    (void)state;
     (void)begin();
     stage_hold(STORE_INBOX_PUT);
     stage_answer_first(OUTCOME_FAILED, "http-422", "{'status':422}");
@@ -78,13 +75,4 @@ static void an_engine_that_leaves_does_not_wait_for_the_database(void **state)
     stage_end();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_owner_is_told_how_the_call_ended),
-        cmocka_unit_test(it_is_told_again_until_the_database_has_it),
-        cmocka_unit_test(an_engine_that_leaves_does_not_wait_for_the_database),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

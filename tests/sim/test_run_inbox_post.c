@@ -197,9 +197,8 @@ static struct saga_id some_saga(void)
 
 /* --- put --- */
 
-static void the_owner_s_answer_is_the_answer(void **state)
+TEST(the_owner_s_answer_is_the_answer)
 {
-    (void)state;
     begin();
     ask_pause(some_saga());
     assert_true(slice_is(last_put.kind, "pause"));
@@ -210,9 +209,8 @@ static void the_owner_s_answer_is_the_answer(void **state)
     end(ERR_OK);
 }
 
-static void an_answer_that_comes_while_the_row_is_being_put_is_kept(void **state)
+TEST(an_answer_that_comes_while_the_row_is_being_put_is_kept)
 {
-    (void)state;
     begin();
     stage_hold(STORE_INBOX_PUT);
     ask_pause(some_saga());
@@ -222,9 +220,8 @@ static void an_answer_that_comes_while_the_row_is_being_put_is_kept(void **state
     end(ERR_ENDED);
 }
 
-static void what_the_database_refuses_is_told(void **state)
+TEST(what_the_database_refuses_is_told)
 {
-    (void)state;
     begin();
     stage_hold(STORE_INBOX_PUT);
     ask_pause(some_saga());
@@ -232,11 +229,10 @@ static void what_the_database_refuses_is_told(void **state)
     end(ERR_STORE);
 }
 
-static void an_owner_that_is_busy_is_left_alone_for_a_moment(void **state)
+TEST(an_owner_that_is_busy_is_left_alone_for_a_moment)
 {
     struct reply *second;
 
-    (void)state;
     begin();
     ask_call_of("r", 0);
     answer_last_put("{'code':'busy','message':'m','call':{'retry_after_ms':700}}");
@@ -260,9 +256,8 @@ static int64_t busy_until_ms(uint32_t shard)
     return nodes[1].engine->shards[shard].busy_until_ms;
 }
 
-static void so_is_one_that_refuses_a_start(void **state)
+TEST(so_is_one_that_refuses_a_start)
 {
-    (void)state;
     begin();
     ask_start("b");
     answer_last_put("{'code':'busy','message':'m','call':{'retry_after_ms':700}}");
@@ -270,9 +265,8 @@ static void so_is_one_that_refuses_a_start(void **state)
     end(ERR_BUSY);
 }
 
-static void a_pause_that_is_refused_for_want_of_room_says_nothing_of_new_work(void **state)
+TEST(a_pause_that_is_refused_for_want_of_room_says_nothing_of_new_work)
 {
-    (void)state;
     begin();
     ask_pause(some_saga());
     answer_last_put("{'code':'busy','message':'m'}");
@@ -282,9 +276,8 @@ static void a_pause_that_is_refused_for_want_of_room_says_nothing_of_new_work(vo
 
 /* --- nobody answers --- */
 
-static void what_nobody_answers_in_time_may_be_asked_again(void **state)
+TEST(what_nobody_answers_in_time_may_be_asked_again)
 {
-    (void)state;
     begin();
     ask_pause(some_saga());
     stage_run(9000);
@@ -293,9 +286,8 @@ static void what_nobody_answers_in_time_may_be_asked_again(void **state)
     end(ERR_BUSY);
 }
 
-static void who_has_gone_is_not_waited_for(void **state)
+TEST(who_has_gone_is_not_waited_for)
 {
-    (void)state;
     begin();
     ask_pause(some_saga());
     stage_hang_up(asked);
@@ -304,9 +296,8 @@ static void who_has_gone_is_not_waited_for(void **state)
     end(ERR_TIMEOUT);
 }
 
-static void a_call_is_looked_for_in_its_log_when_its_time_is_over(void **state)
+TEST(a_call_is_looked_for_in_its_log_when_its_time_is_over)
 {
-    (void)state;
     for (int i = 0; i < 4; i++) {
         begin_awake(2);
         stage_is_automatic = true;
@@ -331,11 +322,10 @@ static void a_call_is_looked_for_in_its_log_when_its_time_is_over(void **state)
     }
 }
 
-static void a_call_that_was_taken_up_is_answered_from_its_log(void **state)
+TEST(a_call_that_was_taken_up_is_answered_from_its_log)
 {
     struct engine_request *what;
 
-    (void)state;
     begin_awake(2);
     stage_is_automatic = true;
     what = stage_call_of("r", "look", "{}", 1000);
@@ -350,9 +340,8 @@ static void a_call_that_was_taken_up_is_answered_from_its_log(void **state)
     end(ERR_OK);
 }
 
-static void a_log_that_cannot_be_read_then_says_nothing(void **state)
+TEST(a_log_that_cannot_be_read_then_says_nothing)
 {
-    (void)state;
     begin();
     struct saga_id id = some_saga();
 
@@ -362,9 +351,8 @@ static void a_log_that_cannot_be_read_then_says_nothing(void **state)
     end(ERR_BUSY);
 }
 
-static void a_run_that_cannot_be_looked_for_then_is_not_known(void **state)
+TEST(a_run_that_cannot_be_looked_for_then_is_not_known)
 {
-    (void)state;
     begin();
     stage_hold(STORE_FIND_SAGA);
     ask_call_of("r", 0);
@@ -373,11 +361,10 @@ static void a_run_that_cannot_be_looked_for_then_is_not_known(void **state)
     end(ERR_BUSY);
 }
 
-static void an_answer_that_comes_at_the_last_moment_counts(void **state)
+TEST(an_answer_that_comes_at_the_last_moment_counts)
 {
     static const enum store_call last_looks[] = {STORE_READ_SAGA, STORE_FIND_SAGA};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(last_looks); i++) {
         begin();
         stage_hold(last_looks[i]);
@@ -397,9 +384,8 @@ static void an_answer_that_comes_at_the_last_moment_counts(void **state)
 
 /* --- the shard changes hands --- */
 
-static void what_the_last_owner_did_not_take_up_the_next_one_has_still_to_do(void **state)
+TEST(what_the_last_owner_did_not_take_up_the_next_one_has_still_to_do)
 {
-    (void)state;
     begin();
     ask_pause(some_saga());
     owners++;
@@ -410,9 +396,8 @@ static void what_the_last_owner_did_not_take_up_the_next_one_has_still_to_do(voi
     end(ERR_OK);
 }
 
-static void a_look_that_fails_is_made_again(void **state)
+TEST(a_look_that_fails_is_made_again)
 {
-    (void)state;
     begin();
     stage_hold(STORE_FIND_INPUT);
     ask_pause(some_saga());
@@ -448,9 +433,8 @@ static void a_look_that_fails_is_made_again(void **state)
 }
 
 /* Applied, most likely: the saga itself says so. */
-static void a_word_that_was_consumed_is_not_said_twice(void **state)
+TEST(a_word_that_was_consumed_is_not_said_twice)
 {
-    (void)state;
     begin();
     ask_pause(some_saga());
     consume_last_put();
@@ -461,9 +445,8 @@ static void a_word_that_was_consumed_is_not_said_twice(void **state)
     end(ERR_NOT_FOUND);
 }
 
-static void a_word_of_which_nobody_knows_whether_it_came_is_not_said_twice_either(void **state)
+TEST(a_word_of_which_nobody_knows_whether_it_came_is_not_said_twice_either)
 {
-    (void)state;
     begin();
     stage_hold(STORE_INBOX_PUT);
     ask_pause(some_saga());
@@ -473,9 +456,8 @@ static void a_word_of_which_nobody_knows_whether_it_came_is_not_said_twice_eithe
     end(ERR_LOST_COMMIT);
 }
 
-static void a_call_that_was_consumed_unanswered_is_put_again_and_not_for_ever(void **state)
+TEST(a_call_that_was_consumed_unanswered_is_put_again_and_not_for_ever)
 {
-    (void)state;
     begin();
     vanishes = true;
     ask_call_of("r", 60000);
@@ -487,9 +469,8 @@ static void a_call_that_was_consumed_unanswered_is_put_again_and_not_for_ever(vo
     end(ERR_BUSY);
 }
 
-static void a_start_that_was_consumed_unanswered_is_looked_for_and_put_again(void **state)
+TEST(a_start_that_was_consumed_unanswered_is_looked_for_and_put_again)
 {
-    (void)state;
     for (int i = 0; i < 5; i++) {
         begin();
         vanishes = true;
@@ -521,9 +502,8 @@ static void a_start_that_was_consumed_unanswered_is_looked_for_and_put_again(voi
     }
 }
 
-static void a_start_that_nobody_takes_up_is_looked_for_when_its_time_is_over(void **state)
+TEST(a_start_that_nobody_takes_up_is_looked_for_when_its_time_is_over)
 {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         begin();
         ask_start("b");
@@ -546,12 +526,11 @@ static void a_start_that_nobody_takes_up_is_looked_for_when_its_time_is_over(voi
 
 /* --- the engine leaves --- */
 
-static void an_engine_that_leaves_tells_all_who_wait(void **state)
+TEST(an_engine_that_leaves_tells_all_who_wait)
 {
     static const enum store_call kinds[] = {STORE_INBOX_PUT, STORE_FIND_INPUT, STORE_READ_SAGA, STORE_FIND_SAGA,
                                             STORE_CALL_COUNT};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(kinds); i++) {
         begin();
         if (kinds[i] != STORE_CALL_COUNT) {
@@ -578,9 +557,8 @@ static void an_engine_that_leaves_tells_all_who_wait(void **state)
     }
 }
 
-static void a_start_that_is_looked_for_when_the_engine_leaves_is_told_so(void **state)
+TEST(a_start_that_is_looked_for_when_the_engine_leaves_is_told_so)
 {
-    (void)state;
     begin();
     stage_hold(STORE_READ_SAGA);
     ask_start("b");
@@ -592,9 +570,8 @@ static void a_start_that_is_looked_for_when_the_engine_leaves_is_told_so(void **
 }
 
 /* Its leases are given up, and a call of a saga that it had has still to end. */
-static void who_waits_elsewhere_waits_on_while_the_engine_leaves(void **state)
+TEST(who_waits_elsewhere_waits_on_while_the_engine_leaves)
 {
-    (void)state;
     begin_awake(0); /* both own shards */
     stage_cancels = false;
     (void)stage_start(1, "s", "{}");
@@ -615,33 +592,4 @@ static void who_waits_elsewhere_waits_on_while_the_engine_leaves(void **state)
     end(ERR_OK);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_owner_s_answer_is_the_answer),
-        cmocka_unit_test(an_answer_that_comes_while_the_row_is_being_put_is_kept),
-        cmocka_unit_test(what_the_database_refuses_is_told),
-        cmocka_unit_test(an_owner_that_is_busy_is_left_alone_for_a_moment),
-        cmocka_unit_test(so_is_one_that_refuses_a_start),
-        cmocka_unit_test(a_pause_that_is_refused_for_want_of_room_says_nothing_of_new_work),
-        cmocka_unit_test(what_nobody_answers_in_time_may_be_asked_again),
-        cmocka_unit_test(who_has_gone_is_not_waited_for),
-        cmocka_unit_test(a_call_is_looked_for_in_its_log_when_its_time_is_over),
-        cmocka_unit_test(a_call_that_was_taken_up_is_answered_from_its_log),
-        cmocka_unit_test(a_log_that_cannot_be_read_then_says_nothing),
-        cmocka_unit_test(a_run_that_cannot_be_looked_for_then_is_not_known),
-        cmocka_unit_test(an_answer_that_comes_at_the_last_moment_counts),
-        cmocka_unit_test(what_the_last_owner_did_not_take_up_the_next_one_has_still_to_do),
-        cmocka_unit_test(a_look_that_fails_is_made_again),
-        cmocka_unit_test(a_word_that_was_consumed_is_not_said_twice),
-        cmocka_unit_test(a_word_of_which_nobody_knows_whether_it_came_is_not_said_twice_either),
-        cmocka_unit_test(a_call_that_was_consumed_unanswered_is_put_again_and_not_for_ever),
-        cmocka_unit_test(a_start_that_was_consumed_unanswered_is_looked_for_and_put_again),
-        cmocka_unit_test(a_start_that_nobody_takes_up_is_looked_for_when_its_time_is_over),
-        cmocka_unit_test(an_engine_that_leaves_tells_all_who_wait),
-        cmocka_unit_test(a_start_that_is_looked_for_when_the_engine_leaves_is_told_so),
-        cmocka_unit_test(who_waits_elsewhere_waits_on_while_the_engine_leaves),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

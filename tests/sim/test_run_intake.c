@@ -82,9 +82,8 @@ static int64_t shown_shut(void)
     return gauge_value(GAUGE_INTAKE_SHUT);
 }
 
-static void where_commits_take_long_new_work_is_told_so(void **state)
+TEST(where_commits_take_long_new_work_is_told_so)
 {
-    (void)state;
     begin(0, NULL);
     stage_hold(STORE_APPEND);
     (void)start_many(0, 0, 700);
@@ -103,9 +102,8 @@ static void where_commits_take_long_new_work_is_told_so(void **state)
     stage_end();
 }
 
-static void where_the_oldest_turn_waits_long_it_speaks_for_all(void **state)
+TEST(where_the_oldest_turn_waits_long_it_speaks_for_all)
 {
-    (void)state;
     begin(0, NULL);
     stage_hold(STORE_APPEND);
     (void)start_many(0, 0, 1);
@@ -115,9 +113,8 @@ static void where_the_oldest_turn_waits_long_it_speaks_for_all(void **state)
     stage_end();
 }
 
-static void where_calls_wait_long_for_a_place_new_work_is_told_so(void **state)
+TEST(where_calls_wait_long_for_a_place_new_work_is_told_so)
 {
-    (void)state;
     begin(2, NULL);
     (void)start_many(0, 0, 100);
     look_for_a_while(6000);
@@ -133,9 +130,8 @@ static void calls_may_wait_for_an_hour(struct engine_options *options)
     options->call_delay_ms = 3600000;
 }
 
-static void a_queue_of_calls_that_is_full_is_named(void **state)
+TEST(a_queue_of_calls_that_is_full_is_named)
 {
-    (void)state;
     begin(1, calls_may_wait_for_an_hour);
     (void)start_many(0, 0, 66);
     stage_run(100);
@@ -156,9 +152,8 @@ size_t __wrap_store_appends_waiting(const struct store *store)
     return __real_store_appends_waiting(store) + more_appends;
 }
 
-static void what_waits_for_the_database_is_bounded(void **state)
+TEST(what_waits_for_the_database_is_bounded)
 {
-    (void)state;
     begin(0, NULL);
     more_appends = 20000;
     stage_run(100);
@@ -177,9 +172,8 @@ static void little_memory(struct engine_options *options)
 }
 
 /* Freed memory is given back first; and where nothing could leave memory, nobody is refused for it. */
-static void memory_stands_against_new_work_only_while_something_could_leave_it(void **state)
+TEST(memory_stands_against_new_work_only_while_something_could_leave_it)
 {
-    (void)state;
     begin(0, little_memory);
     stage_run(600);
     assert_false(refuses(NULL));
@@ -197,9 +191,8 @@ static void memory_stands_against_new_work_only_while_something_could_leave_it(v
     stage_end();
 }
 
-static void so_many_requests_wait_for_other_engines_and_no_more(void **state)
+TEST(so_many_requests_wait_for_other_engines_and_no_more)
 {
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = definitions, .node_count = 2, .node = {.standbys = 2}});
     stage_hold(STORE_INBOX_PUT);
     assert_int_equal(start_many(1, 0, 4096), 0);
@@ -210,17 +203,4 @@ static void so_many_requests_wait_for_other_engines_and_no_more(void **state)
     stage_end();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(where_commits_take_long_new_work_is_told_so),
-        cmocka_unit_test(where_the_oldest_turn_waits_long_it_speaks_for_all),
-        cmocka_unit_test(where_calls_wait_long_for_a_place_new_work_is_told_so),
-        cmocka_unit_test(a_queue_of_calls_that_is_full_is_named),
-        cmocka_unit_test(what_waits_for_the_database_is_bounded),
-        cmocka_unit_test(memory_stands_against_new_work_only_while_something_could_leave_it),
-        cmocka_unit_test(so_many_requests_wait_for_other_engines_and_no_more),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

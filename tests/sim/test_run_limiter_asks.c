@@ -15,11 +15,10 @@ static bool log_has(struct saga_id saga, const char *text)
 
 /* --- who waits, and for how long --- */
 
-static void work_of_the_engine_waits_for_as_long_as_the_guard_says(void **state)
+TEST(work_of_the_engine_waits_for_as_long_as_the_guard_says)
 {
     static const enum guard_verdict verdicts[] = {GUARD_RATE, GUARD_CONCURRENCY, GUARD_BREAKER, GUARD_PAUSED};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(verdicts); i++) {
         begin();
         struct saga_id id = begin_saga("run_rated");
@@ -38,11 +37,10 @@ static void work_of_the_engine_waits_for_as_long_as_the_guard_says(void **state)
     }
 }
 
-static void while_the_database_is_away_nobody_is_let_through_and_nobody_refused(void **state)
+TEST(while_the_database_is_away_nobody_is_let_through_and_nobody_refused)
 {
     struct reply *asked;
 
-    (void)state;
     begin();
     asked = call_tool("r", "rated");
     for (int i = 0; i < 3; i++) {
@@ -68,11 +66,10 @@ static void while_the_database_is_away_nobody_is_let_through_and_nobody_refused(
     stage_end();
 }
 
-static void who_waits_asks_later_when_somebody_else_is_told_of_a_longer_wait(void **state)
+TEST(who_waits_asks_later_when_somebody_else_is_told_of_a_longer_wait)
 {
     struct reply *asked;
 
-    (void)state;
     begin();
     begin_saga("run_narrow");
     say(GUARD_CONCURRENCY, 1000);
@@ -87,9 +84,8 @@ static void who_waits_asks_later_when_somebody_else_is_told_of_a_longer_wait(voi
     stage_end();
 }
 
-static void a_group_that_is_refused_waits_again_together(void **state)
+TEST(a_group_that_is_refused_waits_again_together)
 {
-    (void)state;
     begin();
     for (int i = 0; i < 6; i++) {
         begin_saga("run_rated");
@@ -111,9 +107,8 @@ static void a_group_that_is_refused_waits_again_together(void **state)
     stage_end();
 }
 
-static void who_comes_stands_behind_those_who_wait(void **state)
+TEST(who_comes_stands_behind_those_who_wait)
 {
-    (void)state;
     begin();
     struct saga_id first = begin_saga("run_narrow");
 
@@ -132,7 +127,7 @@ static void who_comes_stands_behind_those_who_wait(void **state)
 
 /* --- who is refused --- */
 
-static void a_call_of_an_agent_is_refused_and_told_when_to_come_again(void **state)
+TEST(a_call_of_an_agent_is_refused_and_told_when_to_come_again)
 {
     static const struct {
         enum guard_verdict verdict;
@@ -146,7 +141,6 @@ static void a_call_of_an_agent_is_refused_and_told_when_to_come_again(void **sta
         {GUARD_BUDGET, 0, ERR_BUDGET, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct reply *asked, *again;
 
@@ -166,11 +160,10 @@ static void a_call_of_an_agent_is_refused_and_told_when_to_come_again(void **sta
     }
 }
 
-static void what_the_engine_tries_again_for_an_agent_is_not_refused(void **state)
+TEST(what_the_engine_tries_again_for_an_agent_is_not_refused)
 {
     struct reply *asked;
 
-    (void)state;
     begin();
     stage_is_automatic = false;
     asked = call_tool("r", "rated");
@@ -186,9 +179,8 @@ static void what_the_engine_tries_again_for_an_agent_is_not_refused(void **state
     stage_end();
 }
 
-static void an_exhausted_budget_fails_work_of_the_engine_too(void **state)
+TEST(an_exhausted_budget_fails_work_of_the_engine_too)
 {
-    (void)state;
     begin();
     struct saga_id id = begin_saga("run_rated");
 
@@ -200,9 +192,8 @@ static void an_exhausted_budget_fails_work_of_the_engine_too(void **state)
 
 /* --- breakers --- */
 
-static void a_half_open_breaker_is_tried_by_a_status_read_where_a_call_may_not_be_repeated(void **state)
+TEST(a_half_open_breaker_is_tried_by_a_status_read_where_a_call_may_not_be_repeated)
 {
-    (void)state;
     begin();
     stage_is_automatic = false;
     struct saga_id id = begin_saga("run_asked");
@@ -226,11 +217,10 @@ static void a_half_open_breaker_is_tried_by_a_status_read_where_a_call_may_not_b
     stage_end();
 }
 
-static void an_agent_whose_status_read_fails_is_refused(void **state)
+TEST(an_agent_whose_status_read_fails_is_refused)
 {
     struct reply *asked;
 
-    (void)state;
     begin();
     stage_is_automatic = false;
     asked = call_tool("r", "asked");
@@ -241,9 +231,8 @@ static void an_agent_whose_status_read_fails_is_refused(void **state)
     stage_end();
 }
 
-static void what_may_not_be_repeated_and_cannot_be_read_is_no_trial_of_a_breaker(void **state)
+TEST(what_may_not_be_repeated_and_cannot_be_read_is_no_trial_of_a_breaker)
 {
-    (void)state;
     begin();
     (void)stage_start(0, "run_mixed", "{'x':1}");
     stage_settle();
@@ -254,9 +243,8 @@ static void what_may_not_be_repeated_and_cannot_be_read_is_no_trial_of_a_breaker
     stage_end();
 }
 
-static void the_breaker_that_others_see_is_shown(void **state)
+TEST(the_breaker_that_others_see_is_shown)
 {
-    (void)state;
     begin();
     stage_hold(STORE_GUARD_TELL);
     begin_saga("run_broken");
@@ -275,9 +263,8 @@ static void the_breaker_that_others_see_is_shown(void **state)
 
 /* --- what is wanted no more before the answer comes --- */
 
-static void who_is_aborted_while_it_asks_gives_back_what_it_gets(void **state)
+TEST(who_is_aborted_while_it_asks_gives_back_what_it_gets)
 {
-    (void)state;
     begin();
     stage_hold(STORE_GUARD_TELL);
     stage_is_automatic = false;
@@ -292,9 +279,8 @@ static void who_is_aborted_while_it_asks_gives_back_what_it_gets(void **state)
     stage_end();
 }
 
-static void a_grant_for_a_saga_whose_shard_has_gone_is_left_to_the_next_owner(void **state)
+TEST(a_grant_for_a_saga_whose_shard_has_gone_is_left_to_the_next_owner)
 {
-    (void)state;
     begin();
     struct saga_id id = begin_saga("run_rated");
 
@@ -305,9 +291,8 @@ static void a_grant_for_a_saga_whose_shard_has_gone_is_left_to_the_next_owner(vo
     stage_end();
 }
 
-static void a_grant_whose_turn_is_written_by_nobody_any_more_is_left_too(void **state)
+TEST(a_grant_whose_turn_is_written_by_nobody_any_more_is_left_too)
 {
-    (void)state;
     begin();
     struct saga_id id = begin_saga("run_rated");
 
@@ -321,9 +306,8 @@ static void a_grant_whose_turn_is_written_by_nobody_any_more_is_left_too(void **
     stage_end();
 }
 
-static void an_engine_that_leaves_gives_back_what_it_is_granted_then(void **state)
+TEST(an_engine_that_leaves_gives_back_what_it_is_granted_then)
 {
-    (void)state;
     begin();
     stage_hold(STORE_GUARD_TELL);
     stage_is_automatic = false;
@@ -337,9 +321,8 @@ static void an_engine_that_leaves_gives_back_what_it_is_granted_then(void **stat
     stage_end();
 }
 
-static void one_that_is_refused_while_the_engine_leaves_has_nothing_to_give_back(void **state)
+TEST(one_that_is_refused_while_the_engine_leaves_has_nothing_to_give_back)
 {
-    (void)state;
     begin();
     stage_is_automatic = false;
     begin_saga("run_plain");
@@ -365,9 +348,8 @@ static struct saga_id begin_undo(const char *name)
     return id;
 }
 
-static void a_compensation_that_waits_when_its_engine_leaves_was_not_sent(void **state)
+TEST(a_compensation_that_waits_when_its_engine_leaves_was_not_sent)
 {
-    (void)state;
     struct saga_id id = begin_undo("undone");
 
     assert_int_equal(stage_held(STORE_GUARD_ASK), 1);
@@ -378,9 +360,8 @@ static void a_compensation_that_waits_when_its_engine_leaves_was_not_sent(void *
     stage_end();
 }
 
-static void a_compensation_that_asks_when_its_engine_leaves_was_not_sent(void **state)
+TEST(a_compensation_that_asks_when_its_engine_leaves_was_not_sent)
 {
-    (void)state;
     struct saga_id id = begin_undo("undone");
 
     begin_saga("run_plain");
@@ -400,9 +381,8 @@ static bool has_left(void *context)
     return shard->state == SHARD_NONE;
 }
 
-static void a_compensation_that_waits_when_its_shard_goes_was_not_sent(void **state)
+TEST(a_compensation_that_waits_when_its_shard_goes_was_not_sent)
 {
-    (void)state;
     struct saga_id id = begin_undo("undone");
 
     say(GUARD_CONCURRENCY, 60000);
@@ -420,9 +400,8 @@ static void a_compensation_that_waits_when_its_shard_goes_was_not_sent(void **st
 
 /* --- waiting for a place --- */
 
-static void who_waited_too_long_for_a_place_asks_the_guards_again(void **state)
+TEST(who_waited_too_long_for_a_place_asks_the_guards_again)
 {
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = definitions, .node = {.calls_max = 1, .lease_ms = 10000}});
     stage_is_automatic = false;
     begin_saga("run_plain"); /* has the only place */
@@ -442,9 +421,8 @@ static void who_waited_too_long_for_a_place_asks_the_guards_again(void **state)
     stage_end();
 }
 
-static void who_reads_what_became_of_a_call_asks_no_guard_however_long_it_waited(void **state)
+TEST(who_reads_what_became_of_a_call_asks_no_guard_however_long_it_waited)
 {
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = definitions, .node = {.calls_max = 1}});
     stage_is_automatic = false;
     begin_saga("run_asked");
@@ -461,9 +439,8 @@ static void who_reads_what_became_of_a_call_asks_no_guard_however_long_it_waited
     stage_end();
 }
 
-static void a_tool_that_asks_to_be_left_alone_is_not_called_by_anybody(void **state)
+TEST(a_tool_that_asks_to_be_left_alone_is_not_called_by_anybody)
 {
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = definitions});
     begin_saga("run_plain");
     begin_saga("run_limited");
@@ -484,7 +461,7 @@ static void a_tool_that_asks_to_be_left_alone_is_not_called_by_anybody(void **st
 
 /* --- prechecks --- */
 
-static void what_a_precheck_finds_done_or_blocked_gives_its_grant_back(void **state)
+TEST(what_a_precheck_finds_done_or_blocked_gives_its_grant_back)
 {
     static const struct {
         const char *saga, *response, *in_log;
@@ -493,7 +470,6 @@ static void what_a_precheck_finds_done_or_blocked_gives_its_grant_back(void **st
                  {"run_looked", "{'closed':'shut'}", "blocked", 1},
                  {"run_peeked", "{'done':true}", "\"source\":\"precheck\"", 0}}; /* no guard was asked */
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         begin();
         stage_is_automatic = false;
@@ -510,34 +486,4 @@ static void what_a_precheck_finds_done_or_blocked_gives_its_grant_back(void **st
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(work_of_the_engine_waits_for_as_long_as_the_guard_says),
-        cmocka_unit_test(while_the_database_is_away_nobody_is_let_through_and_nobody_refused),
-        cmocka_unit_test(who_waits_asks_later_when_somebody_else_is_told_of_a_longer_wait),
-        cmocka_unit_test(a_group_that_is_refused_waits_again_together),
-        cmocka_unit_test(who_comes_stands_behind_those_who_wait),
-        cmocka_unit_test(a_call_of_an_agent_is_refused_and_told_when_to_come_again),
-        cmocka_unit_test(what_the_engine_tries_again_for_an_agent_is_not_refused),
-        cmocka_unit_test(an_exhausted_budget_fails_work_of_the_engine_too),
-        cmocka_unit_test(a_half_open_breaker_is_tried_by_a_status_read_where_a_call_may_not_be_repeated),
-        cmocka_unit_test(an_agent_whose_status_read_fails_is_refused),
-        cmocka_unit_test(what_may_not_be_repeated_and_cannot_be_read_is_no_trial_of_a_breaker),
-        cmocka_unit_test(the_breaker_that_others_see_is_shown),
-        cmocka_unit_test(who_is_aborted_while_it_asks_gives_back_what_it_gets),
-        cmocka_unit_test(a_grant_for_a_saga_whose_shard_has_gone_is_left_to_the_next_owner),
-        cmocka_unit_test(a_grant_whose_turn_is_written_by_nobody_any_more_is_left_too),
-        cmocka_unit_test(an_engine_that_leaves_gives_back_what_it_is_granted_then),
-        cmocka_unit_test(one_that_is_refused_while_the_engine_leaves_has_nothing_to_give_back),
-        cmocka_unit_test(a_compensation_that_waits_when_its_engine_leaves_was_not_sent),
-        cmocka_unit_test(a_compensation_that_asks_when_its_engine_leaves_was_not_sent),
-        cmocka_unit_test(a_compensation_that_waits_when_its_shard_goes_was_not_sent),
-        cmocka_unit_test(who_waited_too_long_for_a_place_asks_the_guards_again),
-        cmocka_unit_test(who_reads_what_became_of_a_call_asks_no_guard_however_long_it_waited),
-        cmocka_unit_test(a_tool_that_asks_to_be_left_alone_is_not_called_by_anybody),
-        cmocka_unit_test(what_a_precheck_finds_done_or_blocked_gives_its_grant_back),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -50,9 +50,8 @@ static void fail_thousands_of_status_reads(struct saga_id id)
     assert_true(stage_call(NULL)->call->send_key);
 }
 
-static void a_call_behind_a_half_open_breaker_holds_no_more_memory_the_longer_it_waits(void **state)
+TEST(a_call_behind_a_half_open_breaker_holds_no_more_memory_the_longer_it_waits)
 {
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = definitions});
     stage_hold(STORE_GUARD_ASK);
     struct saga_id id = stage_start(0, "run_asked", "{'of':'the context of a call holds a copy of this'}");
@@ -64,11 +63,10 @@ static void a_call_behind_a_half_open_breaker_holds_no_more_memory_the_longer_it
     stage_end();
 }
 
-static void nor_does_a_compensation_and_it_is_made_as_it_was_meant(void **state)
+TEST(nor_does_a_compensation_and_it_is_made_as_it_was_meant)
 {
     char before[UUID_TEXT_BYTES], after[UUID_TEXT_BYTES];
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = definitions});
     struct saga_id id = stage_start(0, "given_back", "{'of':'seven'}");
     stage_settle();
@@ -88,12 +86,4 @@ static void nor_does_a_compensation_and_it_is_made_as_it_was_meant(void **state)
     stage_end();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_call_behind_a_half_open_breaker_holds_no_more_memory_the_longer_it_waits),
-        cmocka_unit_test(nor_does_a_compensation_and_it_is_made_as_it_was_meant),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -33,7 +33,7 @@ static void begin_telling(const char *budgets)
     stage_is_automatic = false;
 }
 
-static void what_a_call_came_to_decides_what_becomes_of_its_reservation(void **state)
+TEST(what_a_call_came_to_decides_what_becomes_of_its_reservation)
 {
     static const struct {
         enum outcome_kind kind;
@@ -46,7 +46,6 @@ static void what_a_call_came_to_decides_what_becomes_of_its_reservation(void **s
         {OUTCOME_UNKNOWN, "timeout", CHARGE_KEEP}, /* nobody knows yet */
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         begin_telling("{'budgets':[{'per':'day','tool':'fixed','micros':100}]}");
         begin_saga("run_fixed");
@@ -56,14 +55,13 @@ static void what_a_call_came_to_decides_what_becomes_of_its_reservation(void **s
     }
 }
 
-static void what_will_be_paid_is_reserved_as_far_as_it_is_known(void **state)
+TEST(what_will_be_paid_is_reserved_as_far_as_it_is_known)
 {
     static const struct {
         const char *saga;
         int64_t micros;
     } cases[] = {{"run_fixed", 7}, {"run_costly", 1}, {"run_plain", 0}};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         begin_telling("{'budgets':[{'per':'day','micros':100},{'per':'ever','calls':100}]}");
         stage_hold(STORE_GUARD_ASK);
@@ -82,9 +80,8 @@ static void what_will_be_paid_is_reserved_as_far_as_it_is_known(void **state)
     }
 }
 
-static void a_tool_s_own_wish_is_told_to_all_engines(void **state)
+TEST(a_tool_s_own_wish_is_told_to_all_engines)
 {
-    (void)state;
     begin_telling("{'budgets':[]}");
     begin_saga("run_rated");
     answer_late(429, 2500);
@@ -93,11 +90,10 @@ static void a_tool_s_own_wish_is_told_to_all_engines(void **state)
     stage_end();
 }
 
-static void a_wish_counts_only_with_the_status_that_says_so(void **state)
+TEST(a_wish_counts_only_with_the_status_that_says_so)
 {
     static const int statuses[] = {0, 200, 503};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(statuses); i++) {
         begin_telling("{'budgets':[]}");
         begin_saga("run_rated");
@@ -107,9 +103,8 @@ static void a_wish_counts_only_with_the_status_that_says_so(void **state)
     }
 }
 
-static void a_call_that_never_left_by_our_own_doing_gives_its_rate_back(void **state)
+TEST(a_call_that_never_left_by_our_own_doing_gives_its_rate_back)
 {
-    (void)state;
     begin_telling("{'budgets':[]}");
     begin_saga("run_rated");
     answer_unsent("withheld");
@@ -125,11 +120,10 @@ static void a_call_that_never_left_by_our_own_doing_gives_its_rate_back(void **s
     stage_end();
 }
 
-static void what_a_read_finds_settles_the_reservation(void **state)
+TEST(what_a_read_finds_settles_the_reservation)
 {
     static const char *const found[] = {"{'done':true}", "{'absent':true}", "{}"};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(found); i++) {
         begin_telling("{'budgets':[{'per':'day','tool':'asked','calls':100}]}");
         begin_saga("run_asked");
@@ -147,9 +141,8 @@ static void what_a_read_finds_settles_the_reservation(void **state)
     }
 }
 
-static void a_failed_undo_is_not_counted_as_done(void **state)
+TEST(a_failed_undo_is_not_counted_as_done)
 {
-    (void)state;
     begin_telling("{'budgets':[{'per':'day','tool':'unpaid','calls':100}]}");
     begin_saga("unpaid");
     stage_answer_first(OUTCOME_COMPLETED, NULL, "{'status':200}");
@@ -160,9 +153,8 @@ static void a_failed_undo_is_not_counted_as_done(void **state)
     stage_end();
 }
 
-static void what_was_not_told_is_told_when_the_database_is_back(void **state)
+TEST(what_was_not_told_is_told_when_the_database_is_back)
 {
-    (void)state;
     begin_telling("{'budgets':[]}");
     begin_saga("run_rated");
     begin_saga("run_rated");
@@ -181,9 +173,8 @@ static void what_was_not_told_is_told_when_the_database_is_back(void **state)
     stage_end();
 }
 
-static void what_is_not_told_when_the_engine_ends_expires_by_itself(void **state)
+TEST(what_is_not_told_when_the_engine_ends_expires_by_itself)
 {
-    (void)state;
     for (int i = 0; i < 3; i++) {
         begin_telling("{'budgets':[]}");
         begin_saga("run_rated");
@@ -214,9 +205,8 @@ static void breaker_is_now(enum breaker_state breaker_state)
     stage_fail(STORE_GUARD_TELL, ERR_OK);
 }
 
-static void a_breaker_that_opens_is_counted_and_one_that_closes_lets_all_go_on(void **state)
+TEST(a_breaker_that_opens_is_counted_and_one_that_closes_lets_all_go_on)
 {
-    (void)state;
     begin_telling("{'budgets':[]}");
     stage_hold(STORE_GUARD_ASK);
     begin_saga("run_broken");
@@ -268,9 +258,8 @@ static void undo(void)
     stage_answer_first(OUTCOME_COMPLETED, NULL, "{'status':200}");
 }
 
-static void what_undoing_costs_is_counted_together_a_second_later(void **state)
+TEST(what_undoing_costs_is_counted_together_a_second_later)
 {
-    (void)state;
     begin_telling(budgets_of_many);
     stage_release(STORE_GUARD_TELL);
     stage_hold(STORE_GUARD_COUNT);
@@ -289,9 +278,8 @@ static void what_undoing_costs_is_counted_together_a_second_later(void **state)
     stage_end();
 }
 
-static void what_certainly_was_not_counted_is_counted_with_the_next(void **state)
+TEST(what_certainly_was_not_counted_is_counted_with_the_next)
 {
-    (void)state;
     begin_telling(budgets_of_many);
     stage_release(STORE_GUARD_TELL);
     stage_hold(STORE_GUARD_COUNT);
@@ -318,9 +306,8 @@ static void what_certainly_was_not_counted_is_counted_with_the_next(void **state
     stage_end();
 }
 
-static void an_engine_that_leaves_counts_what_is_left(void **state)
+TEST(an_engine_that_leaves_counts_what_is_left)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         begin_telling(budgets_of_many);
         stage_release(STORE_GUARD_TELL);
@@ -334,11 +321,10 @@ static void an_engine_that_leaves_counts_what_is_left(void **state)
     }
 }
 
-static void a_repeat_counts_as_an_emission(void **state)
+TEST(a_repeat_counts_as_an_emission)
 {
     struct reply *second;
 
-    (void)state;
     begin_with_budgets("{'budgets':[{'per':'day','emissions':100}]}");
     stage_hold(STORE_GUARD_COUNT);
     (void)stage_expect(call_tool("r", "plain"), ERR_OK);
@@ -363,42 +349,18 @@ static void look_for_gates(struct engine *engine, void *context)
     assert_ptr_not_equal(limiter_gate(engine->limiter, SLICE("m"), longest), gate);
 }
 
-static void a_name_of_any_length_has_its_gate(void **state)
+TEST(a_name_of_any_length_has_its_gate)
 {
-    (void)state;
     begin_with_budgets("{'budgets':[]}");
     stage_inside(0, look_for_gates, NULL);
     stage_end();
 }
 
-static void budgets_that_make_no_sense_are_refused_before_anything_starts(void **state)
+TEST(budgets_that_make_no_sense_are_refused_before_anything_starts)
 {
-    (void)state;
     write_budgets("{'budgets':[{'per':'week','calls':1}]}");
     assert_null(engine_start(NULL, &(struct engine_options){.budgets_file = scratch_file}));
     limiter_free(NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_call_came_to_decides_what_becomes_of_its_reservation),
-        cmocka_unit_test(what_will_be_paid_is_reserved_as_far_as_it_is_known),
-        cmocka_unit_test(a_tool_s_own_wish_is_told_to_all_engines),
-        cmocka_unit_test(a_wish_counts_only_with_the_status_that_says_so),
-        cmocka_unit_test(a_call_that_never_left_by_our_own_doing_gives_its_rate_back),
-        cmocka_unit_test(what_a_read_finds_settles_the_reservation),
-        cmocka_unit_test(a_failed_undo_is_not_counted_as_done),
-        cmocka_unit_test(what_was_not_told_is_told_when_the_database_is_back),
-        cmocka_unit_test(what_is_not_told_when_the_engine_ends_expires_by_itself),
-        cmocka_unit_test(a_breaker_that_opens_is_counted_and_one_that_closes_lets_all_go_on),
-        cmocka_unit_test(what_undoing_costs_is_counted_together_a_second_later),
-        cmocka_unit_test(what_certainly_was_not_counted_is_counted_with_the_next),
-        cmocka_unit_test(an_engine_that_leaves_counts_what_is_left),
-        cmocka_unit_test(a_repeat_counts_as_an_emission),
-        cmocka_unit_test(a_name_of_any_length_has_its_gate),
-        cmocka_unit_test(budgets_that_make_no_sense_are_refused_before_anything_starts),
-    };
-
-    return cmocka_run_group_tests(tests, scratch_make_file, scratch_remove_file);
-}
+TEST_PROGRAM(scratch_make_file, scratch_remove_file)

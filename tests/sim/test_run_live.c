@@ -13,9 +13,8 @@ static const char definitions[] = "{'tools':[{'name':'t','builtin':{'tool':'t'},
                                   "'sagas':[{'name':'s','steps':[{'id':'a','call':'t','with':{}}]}]}";
 
 /* What the database refuses as data is asked for again, and not for ever. */
-static void a_turn_that_is_refused_again_and_again_waits_for_somebody(void **state)
+TEST(a_turn_that_is_refused_again_and_again_waits_for_somebody)
 {
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = definitions});
     stage_is_automatic = true;
     struct saga_id id;
@@ -72,9 +71,8 @@ static void break_off(void *request, enum err_code *code)
 }
 
 /* Which numbers are free for escalations is known when all of the shard is. */
-static void what_comes_while_its_shard_is_being_loaded_waits(void **state)
+TEST(what_comes_while_its_shard_is_being_loaded_waits)
 {
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = definitions});
     early_id = stage_start(0, "s", "{}");
     stage_lose(0, saga_id_shard(early_id));
@@ -93,14 +91,13 @@ static void what_comes_while_its_shard_is_being_loaded_waits(void **state)
 }
 
 /* Two engines took it for new. Whoever comes second goes to the first one's, which may be here by then. */
-static void a_run_that_has_begun_elsewhere_is_the_one_that_is_called(void **state)
+TEST(a_run_that_has_begun_elsewhere_is_the_one_that_is_called)
 {
     static char first[16384];
     struct reply *called;
     struct append turn;
     struct saga_id id;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = definitions});
     stage_is_automatic = true;
     called =
@@ -139,13 +136,4 @@ static void a_run_that_has_begun_elsewhere_is_the_one_that_is_called(void **stat
     stage_end();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_turn_that_is_refused_again_and_again_waits_for_somebody),
-        cmocka_unit_test(what_comes_while_its_shard_is_being_loaded_waits),
-        cmocka_unit_test(a_run_that_has_begun_elsewhere_is_the_one_that_is_called),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

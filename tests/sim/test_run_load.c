@@ -115,12 +115,11 @@ static struct saga_id nowhere(void)
 
 /* --- sagas --- */
 
-static void who_asks_is_told_why_the_saga_cannot_be_had(void **state)
+TEST(who_asks_is_told_why_the_saga_cannot_be_had)
 {
     struct asker asker;
     struct reply *started;
 
-    (void)state;
     begin();
     stage_is_automatic = false;
     struct saga_id id = stage_start(0, "s", "{}"), gone = saga_id_new(1, 7);
@@ -166,11 +165,10 @@ static void gain_anew(struct engine *engine, void *context)
     shard_gained(*shard, engine->shards[*shard].epoch + 1, engine);
 }
 
-static void what_was_read_under_another_lease_is_not_believed(void **state)
+TEST(what_was_read_under_another_lease_is_not_believed)
 {
     struct asker summoned, sent;
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         begin();
         struct saga_id id = ended();
@@ -192,12 +190,11 @@ static void what_was_read_under_another_lease_is_not_believed(void **state)
     }
 }
 
-static void a_read_that_fails_is_told_to_all_who_wait_for_it(void **state)
+TEST(a_read_that_fails_is_told_to_all_who_wait_for_it)
 {
     static const enum err_code codes[] = {ERR_STORE, ERR_NOT_FOUND};
     struct asker summoned, sent;
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(codes); i++) {
         begin();
         struct saga_id id = ended();
@@ -212,11 +209,10 @@ static void a_read_that_fails_is_told_to_all_who_wait_for_it(void **state)
     }
 }
 
-static void what_comes_for_a_saga_that_begins_meanwhile_reaches_it(void **state)
+TEST(what_comes_for_a_saga_that_begins_meanwhile_reaches_it)
 {
     struct asker sent;
 
-    (void)state;
     begin();
     struct saga_id id = saga_id_new(WORLD_START_MS, 9);
 
@@ -231,12 +227,11 @@ static void what_comes_for_a_saga_that_begins_meanwhile_reaches_it(void **state)
     stage_end();
 }
 
-static void memory_that_is_full_has_room_left_for_what_presses(void **state)
+TEST(memory_that_is_full_has_room_left_for_what_presses)
 {
     struct asker asker, pressing;
     struct reply *called;
 
-    (void)state;
     stage_begin(&(struct stage_plan){.definitions = definitions, .node = {.sagas_max = 1}});
     struct saga_id ended = saga_id_new(1, 3);
 
@@ -295,7 +290,7 @@ static void misplace(void *request, enum err_code *code)
     stage_on_answer(STORE_READ_SAGA, misplace);
 }
 
-static void a_log_that_cannot_be_read_is_told_apart_from_a_saga_that_is_not_there(void **state)
+TEST(a_log_that_cannot_be_read_is_told_apart_from_a_saga_that_is_not_there)
 {
     static const char *const logs[] = {
         "[]",                              /* no beginning */
@@ -306,7 +301,6 @@ static void a_log_that_cannot_be_read_is_told_apart_from_a_saga_that_is_not_ther
     struct reply *asked;
     struct asker sent;
 
-    (void)state;
     begin();
     struct saga_id good = ended();
     static char first[4096];
@@ -377,11 +371,10 @@ static enum err_code call_it(struct saga_id saga, const char *run)
     return called->done ? called->code : ERR_COUNT;
 }
 
-static void a_run_is_called_by_its_name_and_not_by_its_id(void **state)
+TEST(a_run_is_called_by_its_name_and_not_by_its_id)
 {
     struct reply *called;
 
-    (void)state;
     begin();
     struct saga_id id = run_once("r");
 
@@ -399,11 +392,10 @@ static void a_run_is_called_by_its_name_and_not_by_its_id(void **state)
     stage_end();
 }
 
-static void a_run_has_not_the_name_of_a_saga(void **state)
+TEST(a_run_has_not_the_name_of_a_saga)
 {
     char name[UUID_TEXT_BYTES];
 
-    (void)state;
     begin();
     struct saga_id id = stage_start(0, "s", "{}"), free_id = saga_id_new(5, 5), other = nowhere();
 
@@ -416,12 +408,11 @@ static void a_run_has_not_the_name_of_a_saga(void **state)
     stage_end();
 }
 
-static void whether_a_run_has_the_name_of_a_saga_must_be_known(void **state)
+TEST(whether_a_run_has_the_name_of_a_saga_must_be_known)
 {
     struct reply *called;
     char name[UUID_TEXT_BYTES];
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         begin();
         struct saga_id id = saga_id_new(5, 5);
@@ -442,11 +433,10 @@ static void whether_a_run_has_the_name_of_a_saga_must_be_known(void **state)
     }
 }
 
-static void whether_a_run_has_begun_must_be_known(void **state)
+TEST(whether_a_run_has_begun_must_be_known)
 {
     struct reply *called;
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         begin();
         stage_hold(STORE_FIND_SAGA);
@@ -463,9 +453,8 @@ static void whether_a_run_has_begun_must_be_known(void **state)
     }
 }
 
-static void a_run_that_rests_is_found_and_goes_on(void **state)
+TEST(a_run_that_rests_is_found_and_goes_on)
 {
-    (void)state;
     begin();
     struct saga_id id = run_once("r");
 
@@ -474,11 +463,10 @@ static void a_run_that_rests_is_found_and_goes_on(void **state)
     stage_end();
 }
 
-static void two_calls_of_a_run_share_a_look_for_it(void **state)
+TEST(two_calls_of_a_run_share_a_look_for_it)
 {
     struct reply *first, *second;
 
-    (void)state;
     begin();
     stage_hold(STORE_FIND_SAGA);
     first = call((struct saga_id){0}, "r", "look");
@@ -491,12 +479,11 @@ static void two_calls_of_a_run_share_a_look_for_it(void **state)
     stage_end();
 }
 
-static void a_run_that_comes_back_by_its_id_meanwhile_is_the_same(void **state)
+TEST(a_run_that_comes_back_by_its_id_meanwhile_is_the_same)
 {
     struct reply *called;
     struct asker sent;
 
-    (void)state;
     begin();
     struct saga_id id = run_once("r");
 
@@ -515,23 +502,4 @@ static void a_run_that_comes_back_by_its_id_meanwhile_is_the_same(void **state)
     stage_end();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_asks_is_told_why_the_saga_cannot_be_had),
-        cmocka_unit_test(what_was_read_under_another_lease_is_not_believed),
-        cmocka_unit_test(a_read_that_fails_is_told_to_all_who_wait_for_it),
-        cmocka_unit_test(what_comes_for_a_saga_that_begins_meanwhile_reaches_it),
-        cmocka_unit_test(memory_that_is_full_has_room_left_for_what_presses),
-        cmocka_unit_test(a_log_that_cannot_be_read_is_told_apart_from_a_saga_that_is_not_there),
-        cmocka_unit_test(a_run_is_called_by_its_name_and_not_by_its_id),
-        cmocka_unit_test(a_run_has_not_the_name_of_a_saga),
-        cmocka_unit_test(whether_a_run_has_the_name_of_a_saga_must_be_known),
-        cmocka_unit_test(whether_a_run_has_begun_must_be_known),
-        cmocka_unit_test(a_run_that_rests_is_found_and_goes_on),
-        cmocka_unit_test(two_calls_of_a_run_share_a_look_for_it),
-        cmocka_unit_test(a_run_that_comes_back_by_its_id_meanwhile_is_the_same),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

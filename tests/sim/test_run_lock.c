@@ -43,9 +43,8 @@ static enum err_code signal_it(struct saga_id id)
     return a->code;
 }
 
-static void a_lock_that_could_not_be_asked_for_is_asked_for_again(void **state)
+TEST(a_lock_that_could_not_be_asked_for_is_asked_for_again)
 {
-    (void)state;
     stage_refuse(STORE_LOCK_TAKE, ERR_STORE, 2);
     struct saga_id id = stage_start(0, "holds", "{}");
 
@@ -56,9 +55,8 @@ static void a_lock_that_could_not_be_asked_for_is_asked_for_again(void **state)
     stage_until_saga(0, id, "completed");
 }
 
-static void no_lock_is_asked_for_by_an_engine_that_leaves(void **state)
+TEST(no_lock_is_asked_for_by_an_engine_that_leaves)
 {
-    (void)state;
     stage_refuse(STORE_LOCK_TAKE, ERR_STORE, 1);
     struct saga_id id = stage_start(0, "holds", "{}");
 
@@ -85,9 +83,8 @@ static void lose_shard_of_lock(void *request, enum err_code *code)
     shard_lost(take->shard, engine_now()->shards[take->shard].epoch, engine_now());
 }
 
-static void a_lock_that_is_given_to_a_saga_whose_shard_was_lost_is_for_its_next_owner(void **state)
+TEST(a_lock_that_is_given_to_a_saga_whose_shard_was_lost_is_for_its_next_owner)
 {
-    (void)state;
     stage_on_answer(STORE_LOCK_TAKE, lose_shard_of_lock);
     struct saga_id id = stage_start(0, "holds", "{}");
 
@@ -101,12 +98,11 @@ static void a_lock_that_is_given_to_a_saga_whose_shard_was_lost_is_for_its_next_
 
 /* The lock is asked for again while a turn is under way by which it is not wanted for now: nothing is taken twice,
  * nothing is forgotten. */
-static void a_saga_that_is_paused_while_it_asks_stands_in_line_all_the_same(void **state)
+TEST(a_saga_that_is_paused_while_it_asks_stands_in_line_all_the_same)
 {
     enum { MANY = 8 };
     struct saga_id first = stage_start(0, "holds", "{}"), ids[MANY];
 
-    (void)state;
     stage_run(100);
     for (size_t i = 0; i < MANY; i++) {
         stage_refuse(STORE_LOCK_TAKE, ERR_STORE, 1);
@@ -131,16 +127,4 @@ static void a_saga_that_is_paused_while_it_asks_stands_in_line_all_the_same(void
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_saga_that_is_paused_while_it_asks_stands_in_line_all_the_same, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_lock_that_could_not_be_asked_for_is_asked_for_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(no_lock_is_asked_for_by_an_engine_that_leaves, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_lock_that_is_given_to_a_saga_whose_shard_was_lost_is_for_its_next_owner,
-                                        setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM_EACH(setup, teardown)

@@ -197,9 +197,8 @@ static struct saga_id begin_for(size_t i)
     return id;
 }
 
-static void what_is_fenced_goes_to_the_next_owner_of_the_shard(void **state)
+TEST(what_is_fenced_goes_to_the_next_owner_of_the_shard)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(intents); i++) {
         struct saga_id id = begin_for(i);
 
@@ -220,9 +219,8 @@ static void lose_shard(void *request, enum err_code *code)
 
 /* What was durable in the moment in which the shard was lost is told as done, from the log where memory
  * has it no more. */
-static void what_is_durable_is_told_as_done_though_the_shard_is_lost_in_that_moment(void **state)
+TEST(what_is_durable_is_told_as_done_though_the_shard_is_lost_in_that_moment)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(intents); i++) {
         struct saga_id id = begin_for(i);
         struct reply *a;
@@ -244,7 +242,7 @@ static void what_is_durable_is_told_as_done_though_the_shard_is_lost_in_that_mom
     }
 }
 
-static void what_cannot_be_read_is_told_so_and_nothing_is_done(void **state)
+TEST(what_cannot_be_read_is_told_so_and_nothing_is_done)
 {
     static const struct {
         intention *intent;
@@ -258,7 +256,6 @@ static void what_cannot_be_read_is_told_so_and_nothing_is_done(void **state)
     };
     struct saga_id id = stuck("stuck");
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         uint32_t appends = stage_asked(STORE_APPEND);
 
@@ -274,24 +271,22 @@ static void what_cannot_be_read_is_told_so_and_nothing_is_done(void **state)
     assert_does(to_abort, nobody, ERR_NOT_FOUND);
 }
 
-static void a_fenced_resolution_goes_to_the_next_owner_of_the_shard(void **state)
+TEST(a_fenced_resolution_goes_to_the_next_owner_of_the_shard)
 {
     struct saga_id id = stuck("stuck");
 
-    (void)state;
     stage_refuse(STORE_APPEND, ERR_FENCED, 1);
     assert_does(to_resolve, id, ERR_OK);
     stage_until_saga(0, id, "waiting");
 }
 
-static void a_person_has_to_say_what_came_of_it_where_an_undo_needs_that(void **state)
+TEST(a_person_has_to_say_what_came_of_it_where_an_undo_needs_that)
 {
     static const struct {
         const char *saga;
         enum err_code code;
     } table[] = {{"stuck_plain", ERR_INVALID}, {"stuck_by_key", ERR_OK}};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         struct saga_id id = stuck(table[i].saga);
         struct engine_request what = {0};
@@ -306,7 +301,7 @@ static void a_person_has_to_say_what_came_of_it_where_an_undo_needs_that(void **
 
 /* A person says that it happened, and what came of it: an undo gets its arguments from that, as it would have from the
  * tool's answer. */
-static void an_undo_gets_its_arguments_from_what_a_person_said(void **state)
+TEST(an_undo_gets_its_arguments_from_what_a_person_said)
 {
     static const struct {
         const char *saga, *undone_with; /* NULL: what cannot be rendered a person has to see to */
@@ -315,7 +310,6 @@ static void an_undo_gets_its_arguments_from_what_a_person_said(void **state)
         {"stuck_wrong", NULL},
     };
 
-    (void)state;
     for (size_t rests = 0; rests < 2; rests++) {
         for (size_t i = 0; i < COUNT_OF(table); i++) {
             struct saga_id id = stuck(table[i].saga);
@@ -334,21 +328,19 @@ static void an_undo_gets_its_arguments_from_what_a_person_said(void **state)
     }
 }
 
-static void what_cannot_be_undone_needs_no_arguments_for_it(void **state)
+TEST(what_cannot_be_undone_needs_no_arguments_for_it)
 {
     struct saga_id id = stuck("stuck_for_good");
 
-    (void)state;
     assert_does(to_resolve, id, ERR_OK);
     stage_until_saga(0, id, "completed");
 }
 
-static void a_resolution_that_is_too_large_or_of_nothing_is_refused(void **state)
+TEST(a_resolution_that_is_too_large_or_of_nothing_is_refused)
 {
     static char large[100000];
     struct engine_request what = {0};
 
-    (void)state;
     (void)stuck("stuck");
     memset(large, ' ', sizeof(large) - 1);
     for (int i = 0; i < 2; i++) {
@@ -370,11 +362,10 @@ static void spoil_turn(void *request, enum err_code *code)
     read->turns[0].payload = SLICE("[7]");
 }
 
-static void a_resting_saga_that_cannot_be_read_is_not_resolved(void **state)
+TEST(a_resting_saga_that_cannot_be_read_is_not_resolved)
 {
     struct saga_id id = stuck("stuck");
 
-    (void)state;
     stage_run(3 * stage_options.park_after_ms);
     assert_null(live_find(nodes[0].engine, id));
     stage_refuse(STORE_READ_SAGA, ERR_STORE, 1);
@@ -392,12 +383,11 @@ static void forget_question(void *request, enum err_code *code)
 }
 
 /* The turn that was waited for has written the escalation: it is not read a second time, which would fail here. */
-static void a_resolution_is_answered_from_its_turn(void **state)
+TEST(a_resolution_is_answered_from_its_turn)
 {
     struct saga_id id = stuck("stuck");
     struct reply *a;
 
-    (void)state;
     stage_on_answer(STORE_LIST_QUESTIONS, forget_question);
     a = stage_expect(does(to_resolve, id), ERR_OK);
     assert_true(json_string_is(json_member(a->answer, "status"), "resolved"));
@@ -415,9 +405,8 @@ static void other_saga(void *request, enum err_code *code)
     list->rows[0].saga.uuid.bytes[14] = 0xff; /* of a shard that there is not */
 }
 
-static void an_escalation_of_a_saga_that_cannot_be_is_not_found(void **state)
+TEST(an_escalation_of_a_saga_that_cannot_be_is_not_found)
 {
-    (void)state;
     (void)stuck("stuck");
     stage_on_answer(STORE_LIST_QUESTIONS, other_saga);
     assert_does(to_resolve, (struct saga_id){0}, ERR_NOT_FOUND);
@@ -437,13 +426,12 @@ static void deliver(struct engine *engine, struct engine_request *request)
     deliver_now(engine, request, &row);
 }
 
-static void what_comes_through_the_inbox_while_an_engine_leaves_is_for_the_next_owner(void **state)
+TEST(what_comes_through_the_inbox_while_an_engine_leaves_is_for_the_next_owner)
 {
     static delivery *const deliveries[] = {call_deliver, change_deliver};
     struct reply *asks[COUNT_OF(deliveries)];
     struct saga_id id = stage_start(0, "listens", "{}");
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(asks); i++) {
         deliver_now = deliveries[i];
         asks[i] = stage_ask(0, deliver, &(struct engine_request){.in.change = {.verb = VERB_ABORT, .saga = id}});
@@ -455,24 +443,4 @@ static void what_comes_through_the_inbox_while_an_engine_leaves_is_for_the_next_
     assert_true(json_string_is(json_member(stage_saga(0, id), "status"), "waiting"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_is_fenced_goes_to_the_next_owner_of_the_shard, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_durable_is_told_as_done_though_the_shard_is_lost_in_that_moment, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(what_cannot_be_read_is_told_so_and_nothing_is_done, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_fenced_resolution_goes_to_the_next_owner_of_the_shard, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_person_has_to_say_what_came_of_it_where_an_undo_needs_that, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_undo_gets_its_arguments_from_what_a_person_said, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_cannot_be_undone_needs_no_arguments_for_it, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_resolution_that_is_too_large_or_of_nothing_is_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_resting_saga_that_cannot_be_read_is_not_resolved, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_resolution_is_answered_from_its_turn, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_escalation_of_a_saga_that_cannot_be_is_not_found, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_comes_through_the_inbox_while_an_engine_leaves_is_for_the_next_owner,
-                                        setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM_EACH(setup, teardown)

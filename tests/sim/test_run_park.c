@@ -79,12 +79,11 @@ static struct shard *shard_of(struct saga_id id)
 
 /* --- leaving memory --- */
 
-static void a_saga_whose_parking_is_refused_stays_and_is_parked_when_it_has_moved(void **state)
+TEST(a_saga_whose_parking_is_refused_stays_and_is_parked_when_it_has_moved)
 {
     struct saga_id id = stage_start(0, "listens", "{}");
     uint32_t parks;
 
-    (void)state;
     stage_refuse(STORE_PARK, ERR_STORE, 1);
     stage_run(10000);
     parks = stage_asked(STORE_PARK);
@@ -104,11 +103,10 @@ static void lost(void *request, enum err_code *code)
 
 /* What is left of it in due is replaced by its end, which must not take for granted that there is nothing (the world
  * looks for that). */
-static void a_saga_whose_parking_was_done_and_counts_as_refused_is_forgotten_all_the_same(void **state)
+TEST(a_saga_whose_parking_was_done_and_counts_as_refused_is_forgotten_all_the_same)
 {
     struct saga_id id = stage_start(0, "listens-and-goes", "{}");
 
-    (void)state;
     stage_on_answer(STORE_PARK, lost);
     stage_run(10000);
     assert_non_null(live_find(engine_now(), id));
@@ -119,11 +117,10 @@ static void a_saga_whose_parking_was_done_and_counts_as_refused_is_forgotten_all
 }
 
 /* One that moves on is not to be skipped by recovery because of that row. */
-static void a_saga_whose_parking_was_done_and_counts_as_refused_is_found_after_a_crash(void **state)
+TEST(a_saga_whose_parking_was_done_and_counts_as_refused_is_found_after_a_crash)
 {
     struct saga_id id = stage_start(0, "listens-and-acts", "{}");
 
-    (void)state;
     stage_tool("act")->delay_ms = 5000;
     stage_on_answer(STORE_PARK, lost);
     stage_run(10000);
@@ -135,11 +132,10 @@ static void a_saga_whose_parking_was_done_and_counts_as_refused_is_found_after_a
     assert_status(id, "completed"); /* nobody has asked for it before */
 }
 
-static void a_saga_whose_parking_is_fenced_goes_to_the_next_owner(void **state)
+TEST(a_saga_whose_parking_is_fenced_goes_to_the_next_owner)
 {
     struct saga_id id = stage_start(0, "listens", "{}");
 
-    (void)state;
     stage_refuse(STORE_PARK, ERR_FENCED, 1);
     stage_run(30000); /* the shard is ours again by then */
     assert_null(live_find(engine_now(), id));
@@ -155,11 +151,10 @@ static void lose_its_shard(void *request, enum err_code *code)
     shard_lost(park->shard, park->epoch, engine_now());
 }
 
-static void a_saga_may_leave_with_its_shard_while_it_is_being_parked(void **state)
+TEST(a_saga_may_leave_with_its_shard_while_it_is_being_parked)
 {
     struct saga_id id = stage_start(0, "listens", "{}");
 
-    (void)state;
     stage_on_answer(STORE_PARK, lose_its_shard);
     stage_run(5000);
     assert_null(live_find(engine_now(), id));
@@ -177,11 +172,10 @@ static void ask_meanwhile(void *request, enum err_code *code)
     waiting = stage_ask(0, engine_get_saga, &(struct engine_request){.in.get = {.id = park->saga, .wait_ms = 20000}});
 }
 
-static void a_saga_that_is_asked_for_while_it_is_parked_stays(void **state)
+TEST(a_saga_that_is_asked_for_while_it_is_parked_stays)
 {
     struct saga_id id = stage_start(0, "listens", "{}");
 
-    (void)state;
     stage_on_answer(STORE_PARK, ask_meanwhile);
     stage_run(5000);
     assert_non_null(live_find(engine_now(), id));
@@ -192,9 +186,8 @@ static void a_saga_that_is_asked_for_while_it_is_parked_stays(void **state)
 
 /* What the database refuses as data again and again is for a person, or for the next engine: it is not asked for ever,
  * and stays in sight. */
-static void a_saga_whose_turns_are_refused_again_and_again_stands_still_in_memory(void **state)
+TEST(a_saga_whose_turns_are_refused_again_and_again_stands_still_in_memory)
 {
-    (void)state;
     stage_tool("act")->delay_ms = 500;
     struct saga_id id = stage_start(0, "acts", "{}");
     uint32_t appends = stage_asked(STORE_APPEND);
@@ -209,11 +202,10 @@ static void a_saga_whose_turns_are_refused_again_and_again_stands_still_in_memor
     stage_until_saga(0, id, "completed"); /* the next one can */
 }
 
-static void memory_is_given_back_after_many_have_left(void **state)
+TEST(memory_is_given_back_after_many_have_left)
 {
     enum { MANY = 1001 };
 
-    (void)state;
     engine_now()->options.sagas_max = 2 * MANY;
     size_t before = memory_given_back;
 
@@ -227,11 +219,10 @@ static void memory_is_given_back_after_many_have_left(void **state)
 
 /* --- coming back --- */
 
-static void what_is_due_is_looked_for_again_when_the_database_could_not_say(void **state)
+TEST(what_is_due_is_looked_for_again_when_the_database_could_not_say)
 {
     struct saga_id id = stage_start(0, "sleeps", "{}");
 
-    (void)state;
     stage_run(10000);
     assert_null(live_find(engine_now(), id));
     stage_refuse(STORE_DUE_TAKE, ERR_STORE, 3);
@@ -239,11 +230,10 @@ static void what_is_due_is_looked_for_again_when_the_database_could_not_say(void
     assert_status(id, "completed");
 }
 
-static void a_sleeper_that_cannot_be_read_back_is_tried_again(void **state)
+TEST(a_sleeper_that_cannot_be_read_back_is_tried_again)
 {
     static const enum err_code codes[] = {ERR_STORE, ERR_NOT_FOUND};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(codes); i++) {
         struct saga_id id = stage_start(0, "sleeps", "{}");
 
@@ -264,11 +254,10 @@ static void spoil_turn(void *request, enum err_code *code)
     read->turns[0].payload = SLICE("[7]");
 }
 
-static void a_sleeper_whose_log_makes_no_sense_is_left_alone_for_a_while(void **state)
+TEST(a_sleeper_whose_log_makes_no_sense_is_left_alone_for_a_while)
 {
     struct saga_id id = stage_start(0, "sleeps", "{}"), other;
 
-    (void)state;
     stage_run(10000);
     stage_on_answer(STORE_READ_SAGA, spoil_turn);
     stage_run(55000);
@@ -284,11 +273,10 @@ static void a_sleeper_whose_log_makes_no_sense_is_left_alone_for_a_while(void **
     (void)other;
 }
 
-static void one_that_is_unreadable_again_and_again_is_told_of_once(void **state)
+TEST(one_that_is_unreadable_again_and_again_is_told_of_once)
 {
     struct saga_id id = stage_start(0, "sleeps", "{}");
 
-    (void)state;
     stage_run(10000);
     stage_on_answer(STORE_READ_SAGA, spoil_turn);
     stage_run(60000);
@@ -308,11 +296,10 @@ size_t __wrap_lives_count(const struct engine *engine)
     return __real_lives_count(engine) + others_in_memory;
 }
 
-static void more_that_is_due_than_memory_has_room_for_comes_when_there_is_room(void **state)
+TEST(more_that_is_due_than_memory_has_room_for_comes_when_there_is_room)
 {
     struct saga_id ids[3];
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(ids); i++) {
         ids[i] = stage_start(0, "sleeps", "{}");
     }
@@ -331,12 +318,11 @@ static void more_that_is_due_than_memory_has_room_for_comes_when_there_is_room(v
     }
 }
 
-static void many_that_are_due_at_once_all_come(void **state)
+TEST(many_that_are_due_at_once_all_come)
 {
     enum { MANY = 700 };
     static struct saga_id ids[MANY];
 
-    (void)state;
     for (size_t i = 0; i < MANY; i++) {
         ids[i] = stage_start(0, "sleeps", "{}");
     }
@@ -364,11 +350,10 @@ static void lose_while_reading(void *request, enum err_code *code)
     }
 }
 
-static void what_is_due_in_the_moment_of_a_loss_is_for_the_next_owner(void **state)
+TEST(what_is_due_in_the_moment_of_a_loss_is_for_the_next_owner)
 {
     struct saga_id ids[2];
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(ids); i++) {
         ids[i] = stage_start(0, "sleeps", "{}");
         stage_run(10000);
@@ -385,11 +370,10 @@ static void what_is_due_in_the_moment_of_a_loss_is_for_the_next_owner(void **sta
     }
 }
 
-static void what_could_not_be_read_is_let_go_with_its_engine(void **state)
+TEST(what_could_not_be_read_is_let_go_with_its_engine)
 {
     struct saga_id id = stage_start(0, "sleeps", "{}");
 
-    (void)state;
     stage_run(10000);
     stage_on_answer(STORE_READ_SAGA, spoil_turn);
     stage_run(55000);
@@ -402,12 +386,11 @@ static void what_could_not_be_read_is_let_go_with_its_engine(void **state)
 }
 
 /* Of the stage itself: what it waits for dies with the engine that asked, however often that happens. */
-static void what_a_killed_engine_has_asked_is_not_waited_for(void **state)
+TEST(what_a_killed_engine_has_asked_is_not_waited_for)
 {
     enum { LIVES = 70, ASKS = 64 };
     struct engine_request what = {0};
 
-    (void)state;
     for (int life = 0; life < LIVES; life++) {
         for (size_t i = 0; i < ASKS; i++) {
             what.in.get.id.uuid.bytes[0] = (uint8_t)(i + 1); /* nobody's */
@@ -455,11 +438,10 @@ static void assert_all_gone(const struct saga_id ids[MANY_DUE])
     }
 }
 
-static void all_whose_retention_is_over_are_forgotten_however_many(void **state)
+TEST(all_whose_retention_is_over_are_forgotten_however_many)
 {
     static struct saga_id ids[MANY_DUE];
 
-    (void)state;
     start_many(ids);
     stage_run(10000);
     assert_int_equal(due_at_once, BATCH);
@@ -468,11 +450,10 @@ static void all_whose_retention_is_over_are_forgotten_however_many(void **state)
 }
 
 /* A whole batch: nothing of those at hand has moved. */
-static void a_refused_forgetting_is_tried_again(void **state)
+TEST(a_refused_forgetting_is_tried_again)
 {
     static struct saga_id ids[MANY_DUE];
 
-    (void)state;
     start_many(ids);
     stage_refuse(STORE_FORGET, ERR_STORE, BATCH);
     stage_run(10000);
@@ -483,11 +464,10 @@ static void a_refused_forgetting_is_tried_again(void **state)
     assert_all_gone(ids);
 }
 
-static void a_fenced_forgetting_is_for_the_next_owner(void **state)
+TEST(a_fenced_forgetting_is_for_the_next_owner)
 {
     struct saga_id id = stage_start(0, "forgets", "{}");
 
-    (void)state;
     stage_refuse(STORE_FORGET, ERR_FENCED, 1);
     stage_run(60000);
     assert_int_equal(get(id), ERR_NOT_FOUND);
@@ -507,12 +487,11 @@ static void stop_it(void *request, enum err_code *code)
     *code = ERR_STOPPING;
 }
 
-static void what_a_shard_that_is_gone_already_says_of_forgetting_means_nothing(void **state)
+TEST(what_a_shard_that_is_gone_already_says_of_forgetting_means_nothing)
 {
     struct saga_id id = stage_start(0, "forgets", "{}");
     uint32_t owned = shards_owned(engine_now());
 
-    (void)state;
     stage_on_answer(STORE_FORGET, stop_it);
     (void)stage_start(0, "forgets", "{}");
     stage_run(25000);
@@ -540,11 +519,10 @@ static void lose_the_shard_of_what_is_due(void *request, enum err_code *code)
     lose_all(engine_now(), NULL);
 }
 
-static void what_is_due_in_a_shard_that_was_lost_meanwhile_is_left_alone(void **state)
+TEST(what_is_due_in_a_shard_that_was_lost_meanwhile_is_left_alone)
 {
     uint32_t asked;
 
-    (void)state;
     (void)stage_start(0, "forgets", "{}");
     stage_run(10000);
     stage_on_answer(STORE_DUE_TAKE, lose_the_shard_of_what_is_due);
@@ -556,11 +534,10 @@ static void what_is_due_in_a_shard_that_was_lost_meanwhile_is_left_alone(void **
     node_kill(&nodes[0]);
 }
 
-static void a_clock_that_is_set_back_makes_nothing_due_early(void **state)
+TEST(a_clock_that_is_set_back_makes_nothing_due_early)
 {
     struct saga_id id = stage_start(0, "sleeps", "{}");
 
-    (void)state;
     stage_run(10000);
     nodes[0].wall_offset_ms = -30000;
     stage_run(40000);
@@ -571,11 +548,10 @@ static void a_clock_that_is_set_back_makes_nothing_due_early(void **state)
 
 /* --- shards --- */
 
-static void a_shard_that_could_not_be_read_is_read_again_and_holds_each_saga_once(void **state)
+TEST(a_shard_that_could_not_be_read_is_read_again_and_holds_each_saga_once)
 {
     struct saga_id ids[8];
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(ids); i++) {
         ids[i] = stage_start(0, "listens", "{}");
     }
@@ -600,11 +576,10 @@ static void spoil_load(void *request, enum err_code *code)
     }
 }
 
-static void a_shard_whose_answer_broke_off_holds_each_saga_once(void **state)
+TEST(a_shard_whose_answer_broke_off_holds_each_saga_once)
 {
     struct saga_id ids[8];
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(ids); i++) {
         ids[i] = stage_start(0, "listens", "{}");
     }
@@ -658,9 +633,8 @@ static void lose_and_gain_all(struct engine *engine, void *context)
     }
 }
 
-static void a_shard_that_is_lost_and_gained_while_it_is_read_is_read_anew(void **state)
+TEST(a_shard_that_is_lost_and_gained_while_it_is_read_is_read_anew)
 {
-    (void)state;
     begin_to_load();
     stage_inside(0, lose_and_gain_all, NULL);
     stage_run(5000);
@@ -672,9 +646,8 @@ static void a_shard_that_is_lost_and_gained_while_it_is_read_is_read_anew(void *
     stage_until_saga(0, id, "completed");
 }
 
-static void a_shard_that_is_lost_while_it_is_read_is_not_ours(void **state)
+TEST(a_shard_that_is_lost_while_it_is_read_is_not_ours)
 {
-    (void)state;
     begin_to_load();
     stage_inside(0, lose_all, NULL);
     stage_run(3000);
@@ -721,11 +694,10 @@ static void give_ended(struct engine *engine, void *context)
     assert_int_equal(shard_oldest_unfinished_ms(shard->number, engine), 0); /* not known before all are read */
 }
 
-static void a_saga_that_has_ended_is_not_gone_on_with_whatever_the_table_says(void **state)
+TEST(a_saga_that_has_ended_is_not_gone_on_with_whatever_the_table_says)
 {
     struct saga_id id = stage_start(0, "acts", "{}");
 
-    (void)state;
     stage_run(1000);
     stage_on_answer(STORE_READ_SAGA, keep_turns);
     assert_status(id, "completed");
@@ -750,17 +722,15 @@ static void gain_one(struct engine *engine, void *context)
     assert_int_equal(shard->state, SHARD_NONE); /* given back at once */
 }
 
-static void a_shard_that_comes_while_an_engine_leaves_is_not_read(void **state)
+TEST(a_shard_that_comes_while_an_engine_leaves_is_not_read)
 {
-    (void)state;
     stage_inside(0, gain_one, &engine_now()->shards[5]);
     stage_run(1000);
     node_kill(&nodes[0]);
 }
 
-static void what_leaves_with_a_call_that_hangs_leaves_in_time(void **state)
+TEST(what_leaves_with_a_call_that_hangs_leaves_in_time)
 {
-    (void)state;
     stage_tool("act")->delay_ms = 3600 * 1000;
     struct saga_id id = stage_start(0, "acts", "{}");
 
@@ -774,49 +744,4 @@ static void what_leaves_with_a_call_that_hangs_leaves_in_time(void **state)
     stage_until_saga(0, id, "completed");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_saga_whose_parking_is_refused_stays_and_is_parked_when_it_has_moved, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_saga_whose_parking_was_done_and_counts_as_refused_is_forgotten_all_the_same,
-                                        setup, teardown),
-        cmocka_unit_test_setup_teardown(a_saga_whose_parking_was_done_and_counts_as_refused_is_found_after_a_crash,
-                                        setup, teardown),
-        cmocka_unit_test_setup_teardown(a_saga_whose_parking_is_fenced_goes_to_the_next_owner, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_saga_may_leave_with_its_shard_while_it_is_being_parked, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_saga_that_is_asked_for_while_it_is_parked_stays, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_saga_whose_turns_are_refused_again_and_again_stands_still_in_memory, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(memory_is_given_back_after_many_have_left, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_due_is_looked_for_again_when_the_database_could_not_say, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_sleeper_that_cannot_be_read_back_is_tried_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_sleeper_whose_log_makes_no_sense_is_left_alone_for_a_while, setup, teardown),
-        cmocka_unit_test_setup_teardown(one_that_is_unreadable_again_and_again_is_told_of_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(more_that_is_due_than_memory_has_room_for_comes_when_there_is_room, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(all_whose_retention_is_over_are_forgotten_however_many, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_refused_forgetting_is_tried_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_a_killed_engine_has_asked_is_not_waited_for, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_fenced_forgetting_is_for_the_next_owner, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_a_shard_that_is_gone_already_says_of_forgetting_means_nothing, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(what_is_due_in_a_shard_that_was_lost_meanwhile_is_left_alone, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_clock_that_is_set_back_makes_nothing_due_early, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_shard_that_could_not_be_read_is_read_again_and_holds_each_saga_once, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_shard_whose_answer_broke_off_holds_each_saga_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_shard_that_is_lost_and_gained_while_it_is_read_is_read_anew, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_shard_that_is_lost_while_it_is_read_is_not_ours, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_saga_that_has_ended_is_not_gone_on_with_whatever_the_table_says, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_shard_that_comes_while_an_engine_leaves_is_not_read, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_leaves_with_a_call_that_hangs_leaves_in_time, setup, teardown),
-        cmocka_unit_test_setup_teardown(many_that_are_due_at_once_all_come, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_due_in_the_moment_of_a_loss_is_for_the_next_owner, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_could_not_be_read_is_let_go_with_its_engine, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM_EACH(setup, teardown)

@@ -72,13 +72,12 @@ static struct slice step_of(struct saga_id id)
     return json_element(json_member(stage_saga(0, id), "steps"), 0);
 }
 
-static void what_is_done_already_is_not_done_again(void **state)
+TEST(what_is_done_already_is_not_done_again)
 {
     static const struct {
         const char *saga, *result;
     } table[] = {{"looked", "{\"id\":7}"}, {"programs", "{\"id\":7}"}, {"bare", "null"}, {"broken_blocked", "null"}};
 
-    (void)state;
     stage_says("look", OUTCOME_COMPLETED, NULL, "{\"done\":true,\"id\":7}");
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         struct saga_id id = stage_start(0, table[i].saga, "{}");
@@ -89,11 +88,10 @@ static void what_is_done_already_is_not_done_again(void **state)
     assert_int_equal(stage_calls("act"), 0);
 }
 
-static void what_is_forbidden_is_not_done(void **state)
+TEST(what_is_forbidden_is_not_done)
 {
     static const char *const sagas[] = {"looked", "programs"};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(sagas); i++) {
         stage_says("look", OUTCOME_COMPLETED, NULL, "{\"done\":false,\"blocked\":\"it is closed\"}");
         struct saga_id id = stage_start(0, sagas[i], "{}");
@@ -106,7 +104,7 @@ static void what_is_forbidden_is_not_done(void **state)
     assert_int_equal(stage_calls("act"), 0);
 }
 
-static void what_is_neither_is_done_once(void **state)
+TEST(what_is_neither_is_done_once)
 {
     static const struct {
         enum outcome_kind kind;
@@ -118,7 +116,6 @@ static void what_is_neither_is_done_once(void **state)
         {OUTCOME_FAILED, "http-410", "{}"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         stage_says("look", table[i].kind, table[i].error, table[i].response);
         stage_until_saga(0, stage_start(0, "looked", "{}"), "completed");
@@ -129,7 +126,7 @@ static void what_is_neither_is_done_once(void **state)
     assert_int_equal(stage_calls("act"), COUNT_OF(table) + 1);
 }
 
-static void what_nobody_understands_is_asked_again_and_not_acted_on(void **state)
+TEST(what_nobody_understands_is_asked_again_and_not_acted_on)
 {
     static char large[80000];
     static const struct {
@@ -147,7 +144,6 @@ static void what_nobody_understands_is_asked_again_and_not_acted_on(void **state
         {"looked", OUTCOME_COMPLETED, NULL, large}, /* its result is larger than allowed */
     };
 
-    (void)state;
     (void)snprintf(large, sizeof(large), "{\"done\":true,\"id\":\"%070000d\"}", 1);
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         uint32_t looks = stage_calls("look");
@@ -169,11 +165,10 @@ static void what_nobody_understands_is_asked_again_and_not_acted_on(void **state
 }
 
 /* Nothing is called for a saga that was aborted, or left memory, while the precheck was under way or being judged. */
-static void what_is_not_wanted_any_more_is_not_done(void **state)
+TEST(what_is_not_wanted_any_more_is_not_done)
 {
     static const char *const sagas[] = {"looked", "programs", "later", "broken_result"};
 
-    (void)state;
     stage_tool("undo")->delay_ms = 500; /* it is still there while something of it is undone */
     stage_says("look", OUTCOME_COMPLETED, NULL, "{\"done\":false}");
     for (int64_t after_ms = 0; after_ms < 80; after_ms += 2) {
@@ -198,11 +193,10 @@ static void lose_shard(struct engine *engine, void *context)
     shard_gained(shard->number, shard->epoch, engine);
 }
 
-static void the_next_owner_looks_again(void **state)
+TEST(the_next_owner_looks_again)
 {
     static const char *const sagas[] = {"looked", "programs", "broken_result"};
 
-    (void)state;
     for (int64_t after_ms = 0; after_ms < 60; after_ms += 3) {
         stage_says("look", OUTCOME_COMPLETED, NULL, after_ms % 2 ? "{\"done\":true,\"id\":1}" : "{\"done\":false}");
         stage_tool("look")->delay_ms = 20;
@@ -217,9 +211,8 @@ static void the_next_owner_looks_again(void **state)
 }
 
 /* A status read settles whether a tool is well again, of which a call more would not be harmless. */
-static void a_tool_whose_calls_are_not_harmless_is_tried_by_a_read(void **state)
+TEST(a_tool_whose_calls_are_not_harmless_is_tried_by_a_read)
 {
-    (void)state;
     stage_says("act", OUTCOME_UNKNOWN, "http-500", NULL);
     stage_says("probe", OUTCOME_COMPLETED, NULL, "{'absent':true}");
     for (int i = 0; i < 4; i++) {
@@ -234,17 +227,4 @@ static void a_tool_whose_calls_are_not_harmless_is_tried_by_a_read(void **state)
     assert_true(stage_calls("probe") > 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_is_done_already_is_not_done_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_forbidden_is_not_done, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_neither_is_done_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_nobody_understands_is_asked_again_and_not_acted_on, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_not_wanted_any_more_is_not_done, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_next_owner_looks_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_tool_whose_calls_are_not_harmless_is_tried_by_a_read, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM_EACH(setup, teardown)

@@ -168,7 +168,7 @@ static void choose(struct saga_id id)
     assert_true(uuid_parse(slice_of(key), &key_now.uuid));
 }
 
-static void what_the_database_cannot_say_is_told_as_that(void **state)
+TEST(what_the_database_cannot_say_is_told_as_that)
 {
     static const struct {
         question *question;
@@ -201,7 +201,6 @@ static void what_the_database_cannot_say_is_told_as_that(void **state)
         {definitions, STORE_COUNT_VERSIONS, ERR_STORE, ERR_STORE},
     };
 
-    (void)state;
     choose(ended());
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         uint32_t asked = stage_asked(table[i].call);
@@ -231,13 +230,12 @@ static void empty_record(void *request, enum err_code *code)
     read->turns[0].payload = SLICE("[{}]");
 }
 
-static void a_log_that_makes_no_sense_is_told_as_that_and_does_not_hide_the_others(void **state)
+TEST(a_log_that_makes_no_sense_is_told_as_that_and_does_not_hide_the_others)
 {
     static question *const alone[] = {saga, operations_of, operation, record};
     static question *const among_others[] = {sagas_by_step, operations};
     struct reply *a;
 
-    (void)state;
     (void)ended();
     choose(ended());
     for (size_t i = 0; i < COUNT_OF(alone); i++) {
@@ -269,9 +267,8 @@ static void ask_early(void *request, enum err_code *code)
     early[2] = stage_change(0, VERB_ABORT, append->saga);
 }
 
-static void a_saga_that_is_just_beginning_is_shown_as_it_is_durable(void **state)
+TEST(a_saga_that_is_just_beginning_is_shown_as_it_is_durable)
 {
-    (void)state;
     stage_on_answer(STORE_APPEND, ask_early);
     struct saga_id id = stage_start(0, "listens", "{}");
 
@@ -300,9 +297,8 @@ static void ask_while_read(void *request, enum err_code *code)
     while_read[1] = asks(operations_of);
 }
 
-static void a_saga_of_a_shard_that_is_being_read_is_shown_from_its_log(void **state)
+TEST(a_saga_of_a_shard_that_is_being_read_is_shown_from_its_log)
 {
-    (void)state;
     saga_now = stage_start(0, "listens", "{}");
     uuid_text(&saga_now.uuid, id_now);
     stage_until_saga(0, saga_now, "waiting");
@@ -315,12 +311,11 @@ static void a_saga_of_a_shard_that_is_being_read_is_shown_from_its_log(void **st
     }
 }
 
-static void what_cannot_be_is_not_found(void **state)
+TEST(what_cannot_be_is_not_found)
 {
     struct engine_request what = {.namespace = SLICE("other")};
     struct reply *a;
 
-    (void)state;
     choose(ended());
     saga_now.uuid.bytes[14] = 0xff; /* of a shard that there is not */
     assert_asks(saga, ERR_NOT_FOUND);
@@ -340,7 +335,7 @@ static struct reply *list_operations(const char *cursor)
     return stage_ask(0, engine_list_operations, &(struct engine_request){.in.operations.cursor = slice_of(cursor)});
 }
 
-static void nonsense_is_no_cursor(void **state)
+TEST(nonsense_is_no_cursor)
 {
     static const char *const cursors[] = {
         "x",
@@ -354,7 +349,6 @@ static void nonsense_is_no_cursor(void **state)
     };
     struct reply *a;
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cursors); i++) {
         (void)stage_expect(list_operations(cursors[i]), ERR_MALFORMED);
     }
@@ -367,14 +361,13 @@ static void nonsense_is_no_cursor(void **state)
 }
 
 /* A walk looks at so many sagas and no more; the cursor that it gives then leads on, until all were looked at once. */
-static void a_long_walk_goes_on_where_it_ended(void **state)
+TEST(a_long_walk_goes_on_where_it_ended)
 {
     enum { MANY = WALK_SAGAS_MAX + 60 };
     static request_verb *const walks[] = {engine_list_sagas, engine_list_operations};
     char cursor[64] = "";
     struct reply *a;
 
-    (void)state;
     (void)ended();
     engine_now()->options.sagas_max = 2 * MANY;
     for (int i = 0; i < MANY; i++) {
@@ -403,7 +396,7 @@ static void a_long_walk_goes_on_where_it_ended(void **state)
     }
 }
 
-static void sagas_are_found_by_the_error_of_a_step_its_undo_or_the_whole(void **state)
+TEST(sagas_are_found_by_the_error_of_a_step_its_undo_or_the_whole)
 {
     static const struct {
         const char *step, *error;
@@ -415,7 +408,6 @@ static void sagas_are_found_by_the_error_of_a_step_its_undo_or_the_whole(void **
     struct reply *a;
     struct saga_id id = stage_start(0, "fails", "{}");
 
-    (void)state;
     stage_until_saga(0, id, "compensated");
     /* One whose undo is refused, after it was aborted. */
     stage_says("undo", OUTCOME_FAILED, "no-such-room", NULL);
@@ -443,13 +435,12 @@ static void sagas_are_found_by_the_error_of_a_step_its_undo_or_the_whole(void **
 
 /* --- operations --- */
 
-static void an_operation_is_found_by_the_key_that_it_had_before(void **state)
+TEST(an_operation_is_found_by_the_key_that_it_had_before)
 {
     struct saga_id id;
     struct reply *a;
     int64_t number;
 
-    (void)state;
     stage_says("undo", OUTCOME_FAILED, "no-such-room", NULL);
     id = stage_start(0, "fails", "{}");
     stage_until_saga(0, id, "escalated");
@@ -468,11 +459,10 @@ static void an_operation_is_found_by_the_key_that_it_had_before(void **state)
     assert_asks(operation, ERR_NOT_FOUND);
 }
 
-static void an_operation_of_a_run_is_found_by_its_key(void **state)
+TEST(an_operation_of_a_run_is_found_by_its_key)
 {
     struct reply *a;
 
-    (void)state;
     a = stage_expect(
         stage_ask(0, engine_call,
                   &(struct engine_request){
@@ -495,12 +485,11 @@ static void set_guard(void *request, enum err_code *code)
     list->rows[0].paused_until_ms = WORLD_START_MS + 7000;
 }
 
-static void what_stops_a_tool_is_shown_with_the_time_until_when(void **state)
+TEST(what_stops_a_tool_is_shown_with_the_time_until_when)
 {
     struct slice guard;
     struct reply *a;
 
-    (void)state;
     stage_until_saga(0, stage_start(0, "guarded", "{}"), "completed");
     a = stage_expect(asks(stats), ERR_OK);
     guard = json_element(json_member(a->answer, "guards"), 0);
@@ -527,13 +516,12 @@ static void add_newer(struct engine *engine, void *context)
     definitions_add(engine->definitions, &row);
 }
 
-static void versions_that_are_not_known_here_yet_are_left_out(void **state)
+TEST(versions_that_are_not_known_here_yet_are_left_out)
 {
     struct slice item;
     struct reply *a;
     size_t versions = 0;
 
-    (void)state;
     stage_tool("act")->delay_ms = 60000;
     (void)stage_start(0, "acts", "{}");
     (void)stage_start(0, "listens", "{}");
@@ -566,12 +554,11 @@ static void change_engines(void *request, enum err_code *code)
     list->shards[5].identity = SLICE_NONE;
 }
 
-static void engines_are_shown_as_they_are(void **state)
+TEST(engines_are_shown_as_they_are)
 {
     static const char *const states[] = {"alive", "leaving", "expired"};
     struct reply *a;
 
-    (void)state;
     stage_on_answer(STORE_LIST_ENGINES, change_engines);
     a = stage_expect(asks(engines), ERR_OK);
     for (size_t i = 0; i < COUNT_OF(states); i++) {
@@ -581,13 +568,12 @@ static void engines_are_shown_as_they_are(void **state)
 
 /* --- nobody listens any more --- */
 
-static void whoever_hangs_up_is_told_once_and_disturbs_nobody(void **state)
+TEST(whoever_hangs_up_is_told_once_and_disturbs_nobody)
 {
     static question *const questions[] = {sagas,  sagas_by_step, operations, operations_of, operation,
                                           record, saga,          stats,      definitions};
     struct reply *a;
 
-    (void)state;
     choose(ended());
     for (size_t i = 0; i < COUNT_OF(questions); i++) {
         a = asks(questions[i]);
@@ -599,11 +585,10 @@ static void whoever_hangs_up_is_told_once_and_disturbs_nobody(void **state)
     assert_int_equal(engine_now()->works.count, 0);
 }
 
-static void an_answer_that_grows_too_large_is_refused(void **state)
+TEST(an_answer_that_grows_too_large_is_refused)
 {
     struct reply *a;
 
-    (void)state;
     choose(ended());
     a = asks(saga);
     ((struct work *)a->request->internal)->out.bytes_max = 16;
@@ -612,11 +597,10 @@ static void an_answer_that_grows_too_large_is_refused(void **state)
 
 /* --- starting --- */
 
-static void a_start_that_does_not_fit_is_refused_with_each_place(void **state)
+TEST(a_start_that_does_not_fit_is_refused_with_each_place)
 {
     struct reply *a;
 
-    (void)state;
     a = stage_expect(stage_ask(0, engine_start_saga, &(struct engine_request){.in.start.saga = SLICE("strict")}),
                      ERR_INVALID);
     assert_int_equal(a->faults, 1);
@@ -625,12 +609,11 @@ static void a_start_that_does_not_fit_is_refused_with_each_place(void **state)
                        ERR_OK);
 }
 
-static void a_start_whose_client_has_gone_is_there_all_the_same(void **state)
+TEST(a_start_whose_client_has_gone_is_there_all_the_same)
 {
     struct reply *a;
     struct saga_id id;
 
-    (void)state;
     for (int again = 0; again < 2; again++) {
         a = stage_ask(0, engine_start_saga,
                       &(struct engine_request){.in.start = {.saga = SLICE("acts"), .business_id = SLICE("b1")}});
@@ -647,12 +630,11 @@ static void a_start_whose_client_has_gone_is_there_all_the_same(void **state)
     stage_until_saga(0, id, "completed");
 }
 
-static void a_large_way_to_ask_for_an_open_saga_is_told_apart_too(void **state)
+TEST(a_large_way_to_ask_for_an_open_saga_is_told_apart_too)
 {
     static char spaces[90000];
     struct reply *a;
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         memset(spaces, ' ', sizeof(spaces) - 1);
         memcpy(spaces, "{\"calls\":5", 10);
@@ -666,29 +648,4 @@ static void a_large_way_to_ask_for_an_open_saga_is_told_apart_too(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_the_database_cannot_say_is_told_as_that, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_log_that_makes_no_sense_is_told_as_that_and_does_not_hide_the_others, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_saga_that_is_just_beginning_is_shown_as_it_is_durable, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_saga_of_a_shard_that_is_being_read_is_shown_from_its_log, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_cannot_be_is_not_found, setup, teardown),
-        cmocka_unit_test_setup_teardown(nonsense_is_no_cursor, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_long_walk_goes_on_where_it_ended, setup, teardown),
-        cmocka_unit_test_setup_teardown(sagas_are_found_by_the_error_of_a_step_its_undo_or_the_whole, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_operation_is_found_by_the_key_that_it_had_before, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_operation_of_a_run_is_found_by_its_key, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_stops_a_tool_is_shown_with_the_time_until_when, setup, teardown),
-        cmocka_unit_test_setup_teardown(versions_that_are_not_known_here_yet_are_left_out, setup, teardown),
-        cmocka_unit_test_setup_teardown(engines_are_shown_as_they_are, setup, teardown),
-        cmocka_unit_test_setup_teardown(whoever_hangs_up_is_told_once_and_disturbs_nobody, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_answer_that_grows_too_large_is_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_start_that_does_not_fit_is_refused_with_each_place, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_start_whose_client_has_gone_is_there_all_the_same, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_large_way_to_ask_for_an_open_saga_is_told_apart_too, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM_EACH(setup, teardown)

@@ -61,11 +61,10 @@ static void limit_turns(struct engine *engine, void *context)
     }
 }
 
-static void a_turn_that_is_too_large_for_a_row_is_not_written_and_stands_still(void **state)
+TEST(a_turn_that_is_too_large_for_a_row_is_not_written_and_stands_still)
 {
     size_t small = 64, usual = 64u << 20;
 
-    (void)state;
     stage_tool("act")->delay_ms = 500;
     struct saga_id id = stage_start(0, "acts", "{}");
 
@@ -82,13 +81,12 @@ static void a_turn_that_is_too_large_for_a_row_is_not_written_and_stands_still(v
     (void)stage_expect(stage_change(0, VERB_ABORT, id), ERR_OK);
 }
 
-static void many_turns_and_large_ones_leave_no_memory_behind(void **state)
+TEST(many_turns_and_large_ones_leave_no_memory_behind)
 {
     enum { MANY = 600 };
     static struct reply *asks[MANY];
     static char input[66000];
 
-    (void)state;
     (void)snprintf(input, sizeof(input), "{\"text\":\"%065500d\"}", 1);
     (void)stage_start(0, "listens", input);
     assert_int_equal(engine_now()->turns->idle.count, 0); /* so large a one is not kept */
@@ -121,9 +119,8 @@ enum err_code __wrap_saga_decide(const struct saga *saga, const struct saga_inpu
     return __real_saga_decide(saga, input, arena, out, err);
 }
 
-static void a_decision_that_the_core_itself_refuses_is_tried_again_but_not_for_ever(void **state)
+TEST(a_decision_that_the_core_itself_refuses_is_tried_again_but_not_for_ever)
 {
-    (void)state;
     stage_tool("act")->delay_ms = 100;
     struct saga_id id = stage_start(0, "acts", "{}");
 
@@ -184,11 +181,10 @@ static void unfollow(struct engine *engine, void *context)
     }
 }
 
-static void each_turn_is_told_to_those_who_follow_that_saga(void **state)
+TEST(each_turn_is_told_to_those_who_follow_that_saga)
 {
     struct saga_id id = stage_open(0, "o1");
 
-    (void)state;
     stage_inside(0, follow, &id);
     for (int i = 0; i < 2; i++) {
         (void)stage_expect(stage_ask(0, engine_call,
@@ -218,12 +214,11 @@ static void spoil_turn(void *request, enum err_code *code)
     read->turns[0].payload = SLICE("[7]");
 }
 
-static void a_repeat_of_a_signal_to_what_has_ended_is_answered_from_its_log(void **state)
+TEST(a_repeat_of_a_signal_to_what_has_ended_is_answered_from_its_log)
 {
     struct saga_id id = stage_start(0, "listens", "{}");
     struct reply *a;
 
-    (void)state;
     a = stage_expect(send_signal(0, id), ERR_OK);
     assert_true(a->created);
     stage_until_saga(0, id, "completed");
@@ -252,11 +247,10 @@ static void refuse_later(void *request, enum err_code *code)
     }
 }
 
-static void a_repeat_of_a_signal_that_cannot_be_looked_up_is_told_so(void **state)
+TEST(a_repeat_of_a_signal_that_cannot_be_looked_up_is_told_so)
 {
     struct saga_id id = stage_start(0, "listens", "{}");
 
-    (void)state;
     (void)stage_expect(send_signal(0, id), ERR_OK);
     stage_until_saga(0, id, "completed");
     uint32_t reads = stage_asked(STORE_READ_SAGA);
@@ -272,12 +266,11 @@ static void a_repeat_of_a_signal_that_cannot_be_looked_up_is_told_so(void **stat
     (void)stage_expect(send_signal(0, id), ERR_STORE);
 }
 
-static void a_signal_whose_sender_has_gone_is_taken_all_the_same(void **state)
+TEST(a_signal_whose_sender_has_gone_is_taken_all_the_same)
 {
     struct saga_id id = stage_start(0, "listens", "{}");
     struct reply *a;
 
-    (void)state;
     a = send_signal(0, id);
     stage_hang_up(a);
     (void)stage_expect(a, ERR_TIMEOUT);
@@ -286,12 +279,11 @@ static void a_signal_whose_sender_has_gone_is_taken_all_the_same(void **state)
 
 /* --- the way to a saga --- */
 
-static void what_is_fenced_twice_is_told_so(void **state)
+TEST(what_is_fenced_twice_is_told_so)
 {
     struct saga_id id = stage_start(0, "listens", "{}");
     struct reply *a;
 
-    (void)state;
     stage_refuse(STORE_APPEND, ERR_FENCED, 1000);
     a = send_signal(0, id);
     stage_run(30000);
@@ -300,13 +292,12 @@ static void what_is_fenced_twice_is_told_so(void **state)
     assert_true(err_retryable(a->code) || a->code == ERR_OK);
 }
 
-static void whoever_has_hung_up_when_the_shard_goes_has_nothing_begun_elsewhere(void **state)
+TEST(whoever_has_hung_up_when_the_shard_goes_has_nothing_begun_elsewhere)
 {
     struct saga_id id = stage_start(0, "listens", "{}");
     uint32_t puts = stage_asked(STORE_INBOX_PUT);
     struct reply *a;
 
-    (void)state;
     stage_refuse(STORE_APPEND, ERR_FENCED, 1);
     a = send_signal(0, id);
     stage_hang_up(a);
@@ -332,13 +323,12 @@ static struct reply *send_resolution(uint32_t node, uint64_t number, enum operat
     return stage_resolve(node, number, action, .happened = true, .note = SLICE("looked it up"));
 }
 
-static void what_an_engine_that_leaves_has_not_begun_is_for_another_one(void **state)
+TEST(what_an_engine_that_leaves_has_not_begun_is_for_another_one)
 {
     struct saga_id id;
     uint64_t number = escalated(&id);
     struct reply *a;
 
-    (void)state;
     a = send_resolution(0, number, OPERATOR_RESOLVE);
     node_drain(&nodes[0], 5000); /* before the database has said which saga that is */
     (void)stage_expect(a, ERR_STOPPING);
@@ -348,13 +338,12 @@ static void what_an_engine_that_leaves_has_not_begun_is_for_another_one(void **s
     (void)stage_expect(send_resolution(0, number, OPERATOR_RESOLVE), ERR_OK);
 }
 
-static void an_approval_ends_with_the_saga_that_is_abandoned(void **state)
+TEST(an_approval_ends_with_the_saga_that_is_abandoned)
 {
     struct saga_id id;
     uint64_t number = escalated(&id);
     struct reply *a;
 
-    (void)state;
     (void)stage_expect(send_resolution(0, number, OPERATOR_ABANDON), ERR_OK);
     stage_until_saga(0, id, "abandoned");
     a = stage_expect(stage_ask(0, engine_get_approvals, &(struct engine_request){.in.approvals.open_only = true}),
@@ -364,12 +353,11 @@ static void an_approval_ends_with_the_saga_that_is_abandoned(void **state)
 
 /* The other engine has the saga: what is asked of this one goes through the inbox, and is answered as if it had been
  * asked there. */
-static void a_resolution_through_another_engine_is_the_same(void **state)
+TEST(a_resolution_through_another_engine_is_the_same)
 {
     struct saga_id id;
     uint64_t number;
 
-    (void)state;
     stage_options.standbys = 2;
     stage_again(1);
     number = escalated(&id);
@@ -377,7 +365,7 @@ static void a_resolution_through_another_engine_is_the_same(void **state)
     (void)stage_expect(send_resolution(1, number, OPERATOR_RESOLVE), ERR_DECIDED);
 }
 
-static void every_door_is_closed_while_an_engine_leaves(void **state)
+TEST(every_door_is_closed_while_an_engine_leaves)
 {
     static request_verb *const doors[] = {
         engine_define,     engine_get_definitions, engine_start_saga,      engine_open_saga,     engine_call,
@@ -386,7 +374,6 @@ static void every_door_is_closed_while_an_engine_leaves(void **state)
         engine_get_stats,  engine_get_engines,
     };
 
-    (void)state;
     stage_tool("act")->delay_ms = 3000;
     (void)stage_start(0, "acts", "{}");
     stage_run(100);
@@ -396,12 +383,11 @@ static void every_door_is_closed_while_an_engine_leaves(void **state)
     }
 }
 
-static void what_was_sent_through_another_engine_and_is_fenced_stays_for_the_next_owner(void **state)
+TEST(what_was_sent_through_another_engine_and_is_fenced_stays_for_the_next_owner)
 {
     struct saga_id id;
     struct reply *a;
 
-    (void)state;
     stage_options.standbys = 2;
     stage_again(1);
     id = stage_start(0, "listens", "{}");
@@ -412,12 +398,11 @@ static void what_was_sent_through_another_engine_and_is_fenced_stays_for_the_nex
     assert_true(a->code == ERR_OK || err_retryable(a->code));
 }
 
-static void what_is_fenced_while_an_engine_leaves_is_told_so(void **state)
+TEST(what_is_fenced_while_an_engine_leaves_is_told_so)
 {
     struct saga_id id = stage_start(0, "listens", "{}");
     struct reply *a;
 
-    (void)state;
     stage_refuse(STORE_APPEND, ERR_FENCED, 1);
     a = send_signal(0, id);
     node_drain(&nodes[0], 1000);
@@ -429,12 +414,11 @@ static void what_is_fenced_while_an_engine_leaves_is_told_so(void **state)
 
 /* --- runs --- */
 
-static void a_run_that_rests_is_woken_by_its_next_call_and_found_again_after_a_crash(void **state)
+TEST(a_run_that_rests_is_woken_by_its_next_call_and_found_again_after_a_crash)
 {
     static const char *const steps[] = {"one", "two", "three"};
     struct reply *a;
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(steps); i++) {
         stage_tool("act")->delay_ms = i == 2 ? 5000 : 1;
         (void)stage_expect(
@@ -463,11 +447,10 @@ static void a_run_that_rests_is_woken_by_its_next_call_and_found_again_after_a_c
 
 /* --- what this program does not have --- */
 
-static void a_tool_of_an_adapter_that_is_not_there_is_refused(void **state)
+TEST(a_tool_of_an_adapter_that_is_not_there_is_refused)
 {
     struct reply *a;
 
-    (void)state;
     a = stage_expect(stage_ask(0, engine_define,
                                &(struct engine_request){.in.define.document = SLICE(
                                                             "{\"tools\":[{\"name\":\"t\",\"effect\":\"read\",\"http\":{"
@@ -479,13 +462,12 @@ static void a_tool_of_an_adapter_that_is_not_there_is_refused(void **state)
 
 /* --- completing --- */
 
-static void a_saga_with_something_unsettled_is_completed_when_that_is_settled_or_not_at_all(void **state)
+TEST(a_saga_with_something_unsettled_is_completed_when_that_is_settled_or_not_at_all)
 {
     struct saga_id id = stage_open(0, "o1");
     static char large[100000];
     struct reply *call;
 
-    (void)state;
     stage_tool("act")->delay_ms = 5000;
     call = stage_ask(0, engine_call,
                      &(struct engine_request){
@@ -507,11 +489,10 @@ static void abort_says(struct saga_id id, enum err_code code)
     (void)stage_expect(stage_change(0, VERB_ABORT, id), code);
 }
 
-static void what_is_over_cannot_be_aborted_and_what_rests_can(void **state)
+TEST(what_is_over_cannot_be_aborted_and_what_rests_can)
 {
     struct saga_id id = stage_start(0, "acts", "{}");
 
-    (void)state;
     stage_until_saga(0, id, "completed");
     abort_says(id, ERR_PAST_RETURN);
     id = stage_start(0, "listens", "{}");
@@ -525,36 +506,4 @@ static void what_is_over_cannot_be_aborted_and_what_rests_can(void **state)
     stage_until_saga(0, id, "compensated");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_turn_that_is_too_large_for_a_row_is_not_written_and_stands_still, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(many_turns_and_large_ones_leave_no_memory_behind, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_decision_that_the_core_itself_refuses_is_tried_again_but_not_for_ever, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(each_turn_is_told_to_those_who_follow_that_saga, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_repeat_of_a_signal_to_what_has_ended_is_answered_from_its_log, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_repeat_of_a_signal_that_cannot_be_looked_up_is_told_so, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_signal_whose_sender_has_gone_is_taken_all_the_same, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_fenced_twice_is_told_so, setup, teardown),
-        cmocka_unit_test_setup_teardown(whoever_has_hung_up_when_the_shard_goes_has_nothing_begun_elsewhere, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(what_an_engine_that_leaves_has_not_begun_is_for_another_one, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_approval_ends_with_the_saga_that_is_abandoned, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_resolution_through_another_engine_is_the_same, setup, teardown),
-        cmocka_unit_test_setup_teardown(every_door_is_closed_while_an_engine_leaves, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_saga_with_something_unsettled_is_completed_when_that_is_settled_or_not_at_all,
-                                        setup, teardown),
-        cmocka_unit_test_setup_teardown(what_was_sent_through_another_engine_and_is_fenced_stays_for_the_next_owner,
-                                        setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_fenced_while_an_engine_leaves_is_told_so, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_run_that_rests_is_woken_by_its_next_call_and_found_again_after_a_crash, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_tool_of_an_adapter_that_is_not_there_is_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_over_cannot_be_aborted_and_what_rests_can, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM_EACH(setup, teardown)

@@ -1,14 +1,8 @@
 /* Scenarios: what is drawn is valid and always the same, and text keeps all of it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/definition/definition.h"
+#include "tests/lib/test.h"
 #include "tests/sim/scenario.h"
 
 #define SEEDS 2000
@@ -32,13 +26,12 @@ static void assert_same(const struct scenario *a, const struct scenario *b)
     buffer_fini(&right);
 }
 
-static void a_scenario_that_is_written_and_read_back_is_the_same(void **state)
+TEST(a_scenario_that_is_written_and_read_back_is_the_same)
 {
     struct arena arena;
     struct buffer text;
     struct err err;
 
-    (void)state;
     arena_init(&arena, 65536);
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         scenario_draw(&drawn, seed, &arena);
@@ -53,11 +46,10 @@ static void a_scenario_that_is_written_and_read_back_is_the_same(void **state)
     arena_fini(&arena);
 }
 
-static void a_seed_always_draws_the_same(void **state)
+TEST(a_seed_always_draws_the_same)
 {
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 65536);
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         scenario_draw(&drawn, seed, &arena);
@@ -75,11 +67,10 @@ static bool ends_with(struct slice text, const char *end)
     return text.len >= len && memcmp(text.ptr + text.len - len, end, len) == 0;
 }
 
-static void what_is_drawn_is_valid_and_needs_only_programs_that_are_simulated(void **state)
+TEST(what_is_drawn_is_valid_and_needs_only_programs_that_are_simulated)
 {
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 65536);
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct document document = {0};
@@ -102,7 +93,7 @@ static void what_is_drawn_is_valid_and_needs_only_programs_that_are_simulated(vo
     arena_fini(&arena);
 }
 
-static void what_cannot_be_read_is_refused_with_its_line(void **state)
+TEST(what_cannot_be_read_is_refused_with_its_line)
 {
     static const struct {
         const char *text, *message;
@@ -117,7 +108,6 @@ static void what_cannot_be_read_is_refused_with_its_line(void **state)
     struct arena arena;
     struct err err;
 
-    (void)state;
     arena_init(&arena, 65536);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         assert_int_equal(scenario_read(&other, slice_of(cases[i].text), &arena, &err), ERR_MALFORMED);
@@ -126,14 +116,4 @@ static void what_cannot_be_read_is_refused_with_its_line(void **state)
     arena_fini(&arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_scenario_that_is_written_and_read_back_is_the_same),
-        cmocka_unit_test(a_seed_always_draws_the_same),
-        cmocka_unit_test(what_is_drawn_is_valid_and_needs_only_programs_that_are_simulated),
-        cmocka_unit_test(what_cannot_be_read_is_refused_with_its_line),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -3,20 +3,15 @@
 #ifndef SAGAD_TESTS_DEFINITION_TEXTS_H
 #define SAGAD_TESTS_DEFINITION_TEXTS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/canon.h"
 #include "base/json.h"
 #include "core/definition/definition.h"
 #include "core/definition/graph.h"
+#include "tests/lib/test.h"
 
 #define MAY_BE_UNUSED __attribute__((unused))
 

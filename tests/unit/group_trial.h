@@ -2,17 +2,12 @@
 #ifndef SAGAD_TESTS_GROUP_TRIAL_H
 #define SAGAD_TESTS_GROUP_TRIAL_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/json.h"
 #include "tests/lib/saga_trial.h"
+#include "tests/lib/test.h"
 
 #define SAGAS(root, children)                                                                                          \
     "{'tools':[" TRIAL_TOOLS "],'sagas':[{'name':'trial',"                                                             \

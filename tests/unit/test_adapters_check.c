@@ -1,16 +1,11 @@
 /* The settings of a tool are judged at registration: every fault, each with its place, and nothing that is right. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "adapters/adapter.h"
 #include "adapters/answer.h"
 #include "adapters/http_parts.h"
 #include "base/json.h"
+#include "tests/lib/test.h"
 
 struct expectation {
     const char *adapter, *settings;
@@ -153,9 +148,8 @@ static const struct expectation table[] = {
     {"builtin", "{\"do\":\"echo\"}", KEY_PLACE_HEADER, "/t "},
 };
 
-static void every_fault_of_the_settings_is_found_at_its_place(void **state)
+TEST(every_fault_of_the_settings_is_found_at_its_place)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         const struct adapter *adapter = adapter_find(slice_of(table[i].adapter));
         struct arena arena;
@@ -179,9 +173,8 @@ static void every_fault_of_the_settings_is_found_at_its_place(void **state)
     }
 }
 
-static void adapters_are_found_by_name_and_no_other_is(void **state)
+TEST(adapters_are_found_by_name_and_no_other_is)
 {
-    (void)state;
     for (size_t i = 0; adapter_at(i); i++) {
         assert_ptr_equal(adapter_find(slice_of(adapter_at(i)->name)), adapter_at(i));
         assert_true(adapter_at(i)->call_size >= sizeof(struct call));
@@ -191,7 +184,7 @@ static void adapters_are_found_by_name_and_no_other_is(void **state)
     assert_null(adapter_find(SLICE("")));
 }
 
-static void a_key_is_set_in_a_body_and_the_rest_stays_byte_for_byte(void **state)
+TEST(a_key_is_set_in_a_body_and_the_rest_stays_byte_for_byte)
 {
     static const char *const bodies[][3] = {
         /* body, pointer, what comes out (NULL: refused) */
@@ -210,7 +203,6 @@ static void a_key_is_set_in_a_body_and_the_rest_stays_byte_for_byte(void **state
     };
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(bodies); i++) {
         struct slice got = body_set(slice_of(bodies[i][0]), slice_of(bodies[i][1]), SLICE("\"K\""), &arena);
@@ -222,7 +214,7 @@ static void a_key_is_set_in_a_body_and_the_rest_stays_byte_for_byte(void **state
     arena_fini(&arena);
 }
 
-static void a_query_is_escaped_and_joined(void **state)
+TEST(a_query_is_escaped_and_joined)
 {
     static const char *const queries[][3] = {
         {"http://a/b", "{\"q\":\"x y&z\",\"n\":1.50,\"t\":true,\"none\":null}", "http://a/b?q=x%20y%26z&n=1.50&t=true"},
@@ -234,7 +226,6 @@ static void a_query_is_escaped_and_joined(void **state)
     };
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(queries); i++) {
         struct slice got = url_add_query(slice_of(queries[i][0]), slice_of(queries[i][1]), &arena);
@@ -246,7 +237,7 @@ static void a_query_is_escaped_and_joined(void **state)
     arena_fini(&arena);
 }
 
-static void bytes_of_an_answer_become_json(void **state)
+TEST(bytes_of_an_answer_become_json)
 {
     static const struct {
         struct slice bytes;
@@ -268,7 +259,6 @@ static void bytes_of_an_answer_become_json(void **state)
     };
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(answers); i++) {
         struct slice json;
@@ -279,15 +269,4 @@ static void bytes_of_an_answer_become_json(void **state)
     arena_fini(&arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_fault_of_the_settings_is_found_at_its_place),
-        cmocka_unit_test(adapters_are_found_by_name_and_no_other_is),
-        cmocka_unit_test(a_key_is_set_in_a_body_and_the_rest_stays_byte_for_byte),
-        cmocka_unit_test(a_query_is_escaped_and_joined),
-        cmocka_unit_test(bytes_of_an_answer_become_json),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

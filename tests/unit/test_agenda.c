@@ -1,12 +1,6 @@
 /* What a loop has to do, without a loop: the order of timers, and what may happen while callbacks run. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "io/loop/agenda.h"
+#include "tests/lib/test.h"
 
 enum { TIMERS = 400 };
 
@@ -55,13 +49,12 @@ static uint32_t draw(uint32_t *seed) /* xorshift */
     return *seed;
 }
 
-static void timers_started_moved_and_stopped_at_random_fire_in_order(void **state)
+TEST(timers_started_moved_and_stopped_at_random_fire_in_order)
 {
     uint64_t order[TIMERS] = {0}, orders = 0;
     uint32_t seed = 4711;
     size_t running = 0;
 
-    (void)state;
     for (int i = 0; i < 4000; i++) {
         size_t at = draw(&seed) % TIMERS;
 
@@ -90,9 +83,8 @@ static void timers_started_moved_and_stopped_at_random_fire_in_order(void **stat
     assert_null(agenda_first(&agenda));
 }
 
-static void a_timer_is_due_when_its_delay_is_over_and_not_within_its_last_millisecond(void **state)
+TEST(a_timer_is_due_when_its_delay_is_over_and_not_within_its_last_millisecond)
 {
-    (void)state;
     agenda_timer_start(&agenda, &timers[0], 10001, 5, on_timer);
     run_timers(15);
     assert_int_equal(fired_count, 0);
@@ -100,9 +92,8 @@ static void a_timer_is_due_when_its_delay_is_over_and_not_within_its_last_millis
     assert_int_equal(fired_count, 1);
 }
 
-static void a_timer_of_the_far_future_is_never_due(void **state)
+TEST(a_timer_of_the_far_future_is_never_due)
 {
-    (void)state;
     agenda_timer_start(&agenda, &timers[0], 10001, INT64_MAX, on_timer);
     assert_ptr_equal(agenda_first(&agenda), &timers[0]);
     assert_int_equal(agenda_due_ms(&agenda), INT64_MAX);
@@ -115,9 +106,8 @@ static void on_again(struct timer *timer)
     agenda_timer_start(&agenda, timer, 0, 0, on_again);
 }
 
-static void a_timer_that_starts_itself_again_waits_for_the_next_turn(void **state)
+TEST(a_timer_that_starts_itself_again_waits_for_the_next_turn)
 {
-    (void)state;
     agenda_timer_start(&agenda, &timers[0], 0, 0, on_again);
     run_timers(7);
     assert_int_equal(fired_count, 1);
@@ -137,9 +127,8 @@ static void on_work(struct deferred *deferred)
     }
 }
 
-static void deferred_work_may_cancel_what_waits_and_come_back_in_the_next_round(void **state)
+TEST(deferred_work_may_cancel_what_waits_and_come_back_in_the_next_round)
 {
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         assert_true(agenda_defer(&agenda, &works[i], on_work));
     }
@@ -165,9 +154,8 @@ static void on_ordered(struct deferred *deferred)
     }
 }
 
-static void what_comes_first_runs_in_the_same_round_before_all_that_waits(void **state)
+TEST(what_comes_first_runs_in_the_same_round_before_all_that_waits)
 {
-    (void)state;
     assert_true(agenda_defer(&agenda, &works[0], on_ordered));
     assert_true(agenda_defer(&agenda, &works[1], on_ordered));
     agenda_deferred_begin(&agenda);
@@ -193,9 +181,8 @@ static void on_hook(struct loop_hook *hook)
     }
 }
 
-static void a_hook_may_remove_itself_and_the_one_after_it(void **state)
+TEST(a_hook_may_remove_itself_and_the_one_after_it)
 {
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         agenda_hook_add(&agenda, &hooks[i], on_hook);
     }
@@ -208,19 +195,4 @@ static void a_hook_may_remove_itself_and_the_one_after_it(void **state)
     assert_int_equal(hooked[2], 1);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(timers_started_moved_and_stopped_at_random_fire_in_order),
-        TEST(a_timer_is_due_when_its_delay_is_over_and_not_within_its_last_millisecond),
-        TEST(a_timer_of_the_far_future_is_never_due),
-        TEST(a_timer_that_starts_itself_again_waits_for_the_next_turn),
-        TEST(deferred_work_may_cancel_what_waits_and_come_back_in_the_next_round),
-        TEST(what_comes_first_runs_in_the_same_round_before_all_that_waits),
-        TEST(a_hook_may_remove_itself_and_the_one_after_it),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM_EACH(setup, teardown)

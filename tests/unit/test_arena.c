@@ -1,21 +1,15 @@
 /* What an arena hands out is aligned, zeroed, apart from everything else, and ends when the arena does. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/arena.h"
+#include "tests/lib/test.h"
 
-static void memory_is_zeroed_aligned_and_apart(void **state)
+TEST(memory_is_zeroed_aligned_and_apart)
 {
     static const size_t sizes[] = {1, 0, 15, 16, 17, 100, 255, 256, 257, 4000, 3, 128, 129, 70000, 8};
     struct arena arena;
     char *parts[COUNT_OF(sizes)];
 
-    (void)state;
     arena_init(&arena, 256);
     for (int round = 0; round < 3; round++) {
         for (size_t i = 0; i < COUNT_OF(sizes); i++) {
@@ -38,11 +32,10 @@ static void memory_is_zeroed_aligned_and_apart(void **state)
     arena_fini(&arena);
 }
 
-static void an_array_is_as_long_as_asked(void **state)
+TEST(an_array_is_as_long_as_asked)
 {
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 64);
     int64_t *items = arena_array(&arena, 100, sizeof(*items));
 
@@ -52,11 +45,10 @@ static void an_array_is_as_long_as_asked(void **state)
     arena_fini(&arena);
 }
 
-static void copies_end_with_a_nul_and_none_stays_none(void **state)
+TEST(copies_end_with_a_nul_and_none_stays_none)
 {
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 64);
     struct slice copy = arena_slice(&arena, (struct slice){"abcd", 3});
 
@@ -70,11 +62,10 @@ static void copies_end_with_a_nul_and_none_stays_none(void **state)
     arena_fini(&arena);
 }
 
-static void printing_keeps_texts_of_any_length(void **state)
+TEST(printing_keeps_texts_of_any_length)
 {
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 512);
     for (int width = 250; width < 262; width++) {
         struct slice text = arena_printf(&arena, "%0*d", width, 7);
@@ -96,12 +87,11 @@ static void release(void *object)
     released[released_count++] = *(char *)object;
 }
 
-static void hooks_run_once_newest_first(void **state)
+TEST(hooks_run_once_newest_first)
 {
     static char a[] = "a", c[] = "c";
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 64);
     arena_on_release(&arena, release, a);
     arena_on_release(&arena, release, arena_text(&arena, SLICE("b"))); /* still readable in the hook */
@@ -114,11 +104,10 @@ static void hooks_run_once_newest_first(void **state)
     assert_memory_equal(released, "bac", 3);
 }
 
-static void an_unused_arena_takes_no_memory(void **state)
+TEST(an_unused_arena_takes_no_memory)
 {
     struct arena arena, zeroed = {0};
 
-    (void)state;
     arena_init(&arena, 1 << 20);
     assert_null(arena.blocks);
     arena_reset(&arena);
@@ -129,11 +118,10 @@ static void an_unused_arena_takes_no_memory(void **state)
     arena_fini(&zeroed);
 }
 
-static void what_is_reserved_lies_together(void **state)
+TEST(what_is_reserved_lies_together)
 {
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 64);
     arena_reserve(&arena, 2000);
     char *first = arena_alloc(&arena, 1000), *second = arena_alloc(&arena, 992);
@@ -146,7 +134,7 @@ static void what_is_reserved_lies_together(void **state)
     arena_fini(&arena);
 }
 
-static void whoever_lies_in_an_arena_may_end_it(void **state)
+TEST(whoever_lies_in_an_arena_may_end_it)
 {
     struct owner {
         struct arena arena;
@@ -154,7 +142,6 @@ static void whoever_lies_in_an_arena_may_end_it(void **state)
     };
     struct arena arena;
 
-    (void)state;
     released_count = 0;
     arena_init(&arena, 64);
     arena_reserve(&arena, sizeof(struct owner));
@@ -168,11 +155,10 @@ static void whoever_lies_in_an_arena_may_end_it(void **state)
     assert_int_equal(released_count, 1);
 }
 
-static void a_reset_keeps_one_ordinary_block(void **state)
+TEST(a_reset_keeps_one_ordinary_block)
 {
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 128);
     for (int i = 0; i < 20; i++) {
         (void)arena_alloc(&arena, 100); /* only to make blocks */
@@ -186,19 +172,4 @@ static void a_reset_keeps_one_ordinary_block(void **state)
     arena_fini(&arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_is_zeroed_aligned_and_apart),
-        cmocka_unit_test(an_array_is_as_long_as_asked),
-        cmocka_unit_test(copies_end_with_a_nul_and_none_stays_none),
-        cmocka_unit_test(printing_keeps_texts_of_any_length),
-        cmocka_unit_test(hooks_run_once_newest_first),
-        cmocka_unit_test(an_unused_arena_takes_no_memory),
-        cmocka_unit_test(what_is_reserved_lies_together),
-        cmocka_unit_test(whoever_lies_in_an_arena_may_end_it),
-        cmocka_unit_test(a_reset_keeps_one_ordinary_block),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

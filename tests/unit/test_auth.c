@@ -1,12 +1,8 @@
 /* A tokens file is read strictly, and a token is what it says. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "api/auth.h"
+#include "tests/lib/test.h"
 
 #define SHA_OF_ABC "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 #define ROW(more)                                                                                                      \
@@ -43,9 +39,8 @@ static const struct token *find(const struct tokens *tokens, struct slice text, 
     return tokens_find(tokens, &digest, now_ms);
 }
 
-static void a_tokens_file_is_read_strictly(void **state)
+TEST(a_tokens_file_is_read_strictly)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct tokens tokens = {0};
         struct err err = {0};
@@ -58,12 +53,11 @@ static void a_tokens_file_is_read_strictly(void **state)
     }
 }
 
-static void a_token_is_found_by_its_text(void **state)
+TEST(a_token_is_found_by_its_text)
 {
     struct tokens tokens = {0};
     const struct token *token;
 
-    (void)state;
     assert_int_equal(tokens_parse(slice_of(ROW(",\"expires_at\":\"2030-01-01T00:00:00Z\"")), &tokens, NULL), ERR_OK);
     token = find(&tokens, SLICE("abc"), 0);
     assert_non_null(token);
@@ -74,24 +68,14 @@ static void a_token_is_found_by_its_text(void **state)
     tokens_fini(&tokens);
 }
 
-static void a_wrong_file_leaves_the_tokens_as_they_were(void **state)
+TEST(a_wrong_file_leaves_the_tokens_as_they_were)
 {
     struct tokens tokens = {0};
 
-    (void)state;
     assert_int_equal(tokens_parse(slice_of(ROW("")), &tokens, NULL), ERR_OK);
     assert_int_equal(tokens_parse(SLICE("[]"), &tokens, NULL), ERR_CONFIG);
     assert_non_null(find(&tokens, SLICE("abc"), 0));
     tokens_fini(&tokens);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_tokens_file_is_read_strictly),
-        cmocka_unit_test(a_token_is_found_by_its_text),
-        cmocka_unit_test(a_wrong_file_leaves_the_tokens_as_they_were),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,18 +1,13 @@
 /* The file of budgets: what is read of it, and the sentence for each thing that is wrong with it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/instant.h"
 #include "run/call/budgets.h"
 #include "tests/lib/scratch.h"
+#include "tests/lib/test.h"
 
 static void refuses(const char *text, const char *why)
 {
@@ -26,9 +21,8 @@ static void refuses(const char *text, const char *why)
     assert_int_equal(budgets.count, 0);
 }
 
-static void whatever_is_wrong_is_refused_with_its_place(void **state)
+TEST(whatever_is_wrong_is_refused_with_its_place)
 {
-    (void)state;
     refuses("{", "the budgets file");
     refuses("{\"budgets\": {}}", "budgets");
     refuses("{\"budgets\": [7]}", "/budgets/0: must be an object");
@@ -40,21 +34,19 @@ static void whatever_is_wrong_is_refused_with_its_place(void **state)
     refuses("{\"budgets\": [{\"per\": \"day\", \"calls\": 1}, {\"per\": \"day\", \"micros\": 1}]}", "already");
 }
 
-static void a_name_has_at_most_128_bytes(void **state)
+TEST(a_name_has_at_most_128_bytes)
 {
     char text[512];
 
-    (void)state;
     (void)snprintf(text, sizeof(text), "{\"budgets\": [{\"tool\": \"%0129d\", \"per\": \"day\", \"calls\": 1}]}", 0);
     refuses(text, "/budgets/0/tool");
 }
 
-static void there_are_at_most_a_thousand(void **state)
+TEST(there_are_at_most_a_thousand)
 {
     size_t size = 64 * 1024, at;
     char *text = malloc(size);
 
-    (void)state;
     assert_non_null(text);
     at = (size_t)snprintf(text, size, "{\"budgets\": [");
     for (int i = 0; i <= 1000; i++) {
@@ -65,11 +57,10 @@ static void there_are_at_most_a_thousand(void **state)
     free(text);
 }
 
-static void a_day_and_a_month_begin_at_midnight_utc_and_ever_never_begins(void **state)
+TEST(a_day_and_a_month_begin_at_midnight_utc_and_ever_never_begins)
 {
     int64_t now, day, month;
 
-    (void)state;
     assert_true(instant_parse(SLICE("2026-02-17T13:14:15.016Z"), &now));
     assert_true(instant_parse(SLICE("2026-02-17T00:00:00Z"), &day));
     assert_true(instant_parse(SLICE("2026-02-01T00:00:00Z"), &month));
@@ -78,7 +69,7 @@ static void a_day_and_a_month_begin_at_midnight_utc_and_ever_never_begins(void *
     assert_true(budget_period_start(BUDGET_EVER, now) == 0);
 }
 
-static void a_budget_counts_for_whom_it_names(void **state)
+TEST(a_budget_counts_for_whom_it_names)
 {
     static const char text[] =
         "{\"budgets\": [{\"namespace\": \"shop\", \"tool\": \"pay\", \"per\": \"month\", \"micros\": 5}]}";
@@ -86,7 +77,6 @@ static void a_budget_counts_for_whom_it_names(void **state)
     struct budgets budgets;
     struct err err = {0};
 
-    (void)state;
     assert_int_equal(budgets_parse(&budgets, slice_of(text), &err), ERR_OK);
     assert_true(budgets_apply(&budgets, SLICE("shop"), SLICE("pay")));
     assert_false(budgets_apply(&budgets, SLICE("shop"), SLICE("mail")));
@@ -97,12 +87,11 @@ static void a_budget_counts_for_whom_it_names(void **state)
     budgets_fini(&budgets);
 }
 
-static void they_are_loaded_from_a_file(void **state)
+TEST(they_are_loaded_from_a_file)
 {
     struct budgets budgets;
     struct err err = {0};
 
-    (void)state;
     scratch_write("{\"budgets\": [{\"per\": \"ever\", \"calls\": 3}]}", 1);
     assert_int_equal(budgets_load(&budgets, scratch_file, &err), ERR_OK);
     assert_int_equal(budgets.count, 1);
@@ -112,12 +101,11 @@ static void they_are_loaded_from_a_file(void **state)
     budgets_fini(&budgets);
 }
 
-static void a_file_that_cannot_be_read_is_refused(void **state)
+TEST(a_file_that_cannot_be_read_is_refused)
 {
     struct budgets budgets;
     struct err err = {0};
 
-    (void)state;
     assert_int_equal(budgets_load(&budgets, "/nowhere/budgets.json", &err), ERR_CONFIG);
     assert_non_null(strstr(err.message, "/nowhere/budgets.json"));
     assert_int_equal(budgets_load(&budgets, "/", &err), ERR_CONFIG); /* a folder opens, and cannot be read */
@@ -126,17 +114,4 @@ static void a_file_that_cannot_be_read_is_refused(void **state)
     assert_non_null(strstr(err.message, "larger than 1 MiB"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whatever_is_wrong_is_refused_with_its_place),
-        cmocka_unit_test(a_name_has_at_most_128_bytes),
-        cmocka_unit_test(there_are_at_most_a_thousand),
-        cmocka_unit_test(a_day_and_a_month_begin_at_midnight_utc_and_ever_never_begins),
-        cmocka_unit_test(a_budget_counts_for_whom_it_names),
-        cmocka_unit_test(they_are_loaded_from_a_file),
-        cmocka_unit_test(a_file_that_cannot_be_read_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, scratch_make_file, scratch_remove_file);
-}
+TEST_PROGRAM(scratch_make_file, scratch_remove_file)

@@ -1,14 +1,10 @@
 /* Equal values have equal canonical texts, and different values different ones: by pairs, and by the examples of RFC
  * 8785. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/canon.h"
 #include "base/json.h"
+#include "tests/lib/test.h"
 
 static struct slice canon_of(const char *text, struct arena *arena)
 {
@@ -73,11 +69,10 @@ static const struct {
     {"{\"\\u0062\":1,\"a\":2}", "{\"a\":2,\"b\":1}"},
 };
 
-static void each_text_has_its_canonical_form_and_that_is_its_own(void **state)
+TEST(each_text_has_its_canonical_form_and_that_is_its_own)
 {
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         struct slice canonical = canon_of(texts[i].json, &arena);
@@ -126,11 +121,10 @@ static const struct {
     {"\"a\"", "\"A\"", false},
 };
 
-static void equal_values_and_only_those_are_equal(void **state)
+TEST(equal_values_and_only_those_are_equal)
 {
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(pairs); i++) {
         struct slice a = canon_of(pairs[i].a, &arena), b = canon_of(pairs[i].b, &arena);
@@ -144,11 +138,10 @@ static void equal_values_and_only_those_are_equal(void **state)
 }
 
 /* The same digits with the point and the exponent moved against each other. */
-static void numbers_agree_whatever_their_notation(void **state)
+TEST(numbers_agree_whatever_their_notation)
 {
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 4096);
     for (int exponent = -60; exponent <= 60; exponent++) {
         struct slice plain = canon_of(arena_text(&arena, arena_printf(&arena, "1203e%d", exponent)), &arena);
@@ -172,13 +165,12 @@ static void numbers_agree_whatever_their_notation(void **state)
     arena_fini(&arena);
 }
 
-static void members_left_out_are_gone_at_their_place_only(void **state)
+TEST(members_left_out_are_gone_at_their_place_only)
 {
     static const struct slice leave_out[] = {{"/a", 2},    {"/b/c", 4},    {"/d/1/e", 6},
                                              {"/x~1y", 5}, {"/absent", 7}, {"/f/0", 4}};
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 4096);
     struct slice left = canon(
         SLICE("{\"\\u0061\":1,\"b\":{\"a\":2,\"c\":3},\"c\":4,\"d\":[{\"e\":5},{\"e\":6}],\"x/y\":7,\"f\":[8,9]}"),
@@ -190,14 +182,4 @@ static void members_left_out_are_gone_at_their_place_only(void **state)
     arena_fini(&arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_text_has_its_canonical_form_and_that_is_its_own),
-        cmocka_unit_test(equal_values_and_only_those_are_equal),
-        cmocka_unit_test(numbers_agree_whatever_their_notation),
-        cmocka_unit_test(members_left_out_are_gone_at_their_place_only),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

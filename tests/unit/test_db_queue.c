@@ -1,12 +1,6 @@
 /* How transactions of a connection end: each exactly once, and as certain as it can be. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "io/postgres/queue.h"
+#include "tests/lib/test.h"
 
 static const struct db_statement statement = {"say", "select 1"};
 static struct db_queue queue;
@@ -40,11 +34,10 @@ static void sent(struct db_transaction *transaction)
     assert_ptr_equal(list_pop(&queue.waiting), &transaction->link);
 }
 
-static void what_an_earlier_use_left_behind_is_gone_when_it_is_submitted(void **state)
+TEST(what_an_earlier_use_left_behind_is_gone_when_it_is_submitted)
 {
     struct db_transaction t = submitted(on_done, false);
 
-    (void)state;
     sent(&t);
     t.sqlstate[0] = '2';
     db_queue_unconfirmed(&queue, &t);
@@ -57,11 +50,10 @@ static void what_an_earlier_use_left_behind_is_gone_when_it_is_submitted(void **
     assert_int_equal(queue.pending, 0);
 }
 
-static void a_lost_answer_leaves_a_write_unknown_and_a_read_refused(void **state)
+TEST(a_lost_answer_leaves_a_write_unknown_and_a_read_refused)
 {
     struct db_transaction write = submitted(on_done, false), read = submitted(on_done, true);
 
-    (void)state;
     sent(&write);
     sent(&read);
     db_queue_lose(&queue, &write, &queue.lost_err);
@@ -80,11 +72,10 @@ static void on_done_again(struct db_transaction *transaction)
     db_queue_submit(&queue, transaction);
 }
 
-static void what_waits_is_refused_and_what_comes_back_at_once_waits_for_the_next_time(void **state)
+TEST(what_waits_is_refused_and_what_comes_back_at_once_waits_for_the_next_time)
 {
     struct db_transaction again = submitted(on_done_again, false), once = submitted(on_done, false);
 
-    (void)state;
     db_queue_submit(&queue, &again);
     db_queue_submit(&queue, &once);
     db_queue_refuse_waiting(&queue);
@@ -95,11 +86,10 @@ static void what_waits_is_refused_and_what_comes_back_at_once_waits_for_the_next
     assert_ptr_equal(list_first(&queue.waiting), &again.link);
 }
 
-static void attempts_to_connect_come_less_and_less_often_and_spread_over_time(void **state)
+TEST(attempts_to_connect_come_less_and_less_often_and_spread_over_time)
 {
     int64_t least = INT64_MAX, most = 0;
 
-    (void)state;
     for (uint32_t random = 0; random < 5000; random++) {
         int64_t first_ms = db_retry_delay_ms(0, random), late_ms = db_retry_delay_ms(1000000, random);
 
@@ -111,14 +101,4 @@ static void attempts_to_connect_come_less_and_less_often_and_spread_over_time(vo
     assert_true(most - least > 300);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(what_an_earlier_use_left_behind_is_gone_when_it_is_submitted, setup),
-        cmocka_unit_test_setup(a_lost_answer_leaves_a_write_unknown_and_a_read_refused, setup),
-        cmocka_unit_test_setup(what_waits_is_refused_and_what_comes_back_at_once_waits_for_the_next_time, setup),
-        cmocka_unit_test_setup(attempts_to_connect_come_less_and_less_often_and_spread_over_time, setup),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM_EACH(setup, NULL)

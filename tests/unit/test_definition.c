@@ -2,11 +2,10 @@
 #include "definition_faults.h"
 #include "definition_texts.h"
 
-static void each_fault_is_found_at_its_place_and_says_what_would_be_right(void **state)
+TEST(each_fault_is_found_at_its_place_and_says_what_would_be_right)
 {
     int wrong = 0;
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(definition_faults); i++) {
         struct arena arena;
         struct faults faults;
@@ -39,14 +38,13 @@ static void each_fault_is_found_at_its_place_and_says_what_would_be_right(void *
     assert_int_equal(wrong, 0);
 }
 
-static void a_document_with_fifty_faults_reports_fifty(void **state)
+TEST(a_document_with_fifty_faults_reports_fifty)
 {
     struct arena arena;
     struct faults faults;
     struct document document;
     struct buffer text;
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     faults_init(&faults, &arena);
     buffer_init(&text, 1 << 16);
@@ -68,13 +66,12 @@ static void a_document_with_fifty_faults_reports_fifty(void **state)
     arena_fini(&arena);
 }
 
-static void faults_of_one_tool_are_not_repeated_by_the_sagas_that_use_it(void **state)
+TEST(faults_of_one_tool_are_not_repeated_by_the_sagas_that_use_it)
 {
     struct arena arena;
     struct faults faults;
     struct document document;
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     faults_init(&faults, &arena);
     document_check(json_of("{'tools':[{'name':'t','builtin':{'do':'echo'},'effect':'never'},"
@@ -86,14 +83,13 @@ static void faults_of_one_tool_are_not_repeated_by_the_sagas_that_use_it(void **
     arena_fini(&arena);
 }
 
-static void a_hostile_document_is_refused_in_bounded_memory(void **state)
+TEST(a_hostile_document_is_refused_in_bounded_memory)
 {
     struct arena arena;
     struct faults faults;
     struct document document;
     struct buffer text;
 
-    (void)state;
     arena_init(&arena, 1 << 16);
     faults_init(&faults, &arena);
     buffer_init(&text, 1 << 20);
@@ -130,12 +126,11 @@ static struct slice read_example(const char *name, struct arena *arena)
     return (struct slice){text, len};
 }
 
-static void the_examples_have_no_fault(void **state)
+TEST(the_examples_have_no_fault)
 {
     static const char *const names[] = {"shop.json",     "first.json", "bench.json",      "registry.json",
                                         "transfer.json", "trip.json",  "onboarding.json", "language.json"};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         struct arena arena;
         struct faults faults;
@@ -150,7 +145,7 @@ static void the_examples_have_no_fault(void **state)
     }
 }
 
-static void a_document_lists_items_and_what_is_left_to_check(void **state)
+TEST(a_document_lists_items_and_what_is_left_to_check)
 {
     static const char text[] =
         "{'$schema':'definition.schema.json','tools':[" UNDO_
@@ -177,7 +172,6 @@ static void a_document_lists_items_and_what_is_left_to_check(void **state)
     struct faults faults;
     struct document document;
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     faults_init(&faults, &arena);
     document_check(json_of(text, &arena), NULL, &arena, &faults, &document);
@@ -209,7 +203,7 @@ static void a_document_lists_items_and_what_is_left_to_check(void **state)
     arena_fini(&arena);
 }
 
-static void identity_depends_on_meaning_and_not_on_notation(void **state)
+TEST(identity_depends_on_meaning_and_not_on_notation)
 {
     static const char *const texts[] = {
         "{'tools':[{'name':'t','builtin':{'do':'echo'},'effect':'read','retry':{'factor':2}}]}",
@@ -219,7 +213,6 @@ static void identity_depends_on_meaning_and_not_on_notation(void **state)
     struct digest identity[COUNT_OF(texts)];
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         struct faults faults;
@@ -237,12 +230,11 @@ static void identity_depends_on_meaning_and_not_on_notation(void **state)
 
 /* --- compiling --- */
 
-static void a_tool_has_the_defaults_of_the_contract(void **state)
+TEST(a_tool_has_the_defaults_of_the_contract)
 {
     struct arena arena;
     struct faults faults;
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     faults_init(&faults, &arena);
     struct tool *tool =
@@ -265,12 +257,11 @@ static void a_tool_has_the_defaults_of_the_contract(void **state)
     arena_fini(&arena);
 }
 
-static void a_tool_keeps_all_it_was_given(void **state)
+TEST(a_tool_keeps_all_it_was_given)
 {
     struct arena arena;
     struct faults faults;
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     faults_init(&faults, &arena);
     struct tool *tool = tool_compile(
@@ -304,13 +295,12 @@ static void a_tool_keeps_all_it_was_given(void **state)
     arena_fini(&arena);
 }
 
-static void a_saga_is_compiled_against_registered_tools_and_borrows_nothing(void **state)
+TEST(a_saga_is_compiled_against_registered_tools_and_borrows_nothing)
 {
     struct arena arena, borrowed;
     struct faults faults;
     struct tool_source source = {find_registered, &borrowed};
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     arena_init(&borrowed, 1 << 14);
     faults_init(&faults, &arena);
@@ -369,14 +359,13 @@ static void a_saga_is_compiled_against_registered_tools_and_borrows_nothing(void
     arena_fini(&arena);
 }
 
-static void a_document_may_use_registered_tools(void **state)
+TEST(a_document_may_use_registered_tools)
 {
     struct arena arena;
     struct faults faults;
     struct document document;
     struct tool_source source = {find_registered, &arena};
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     faults_init(&faults, &arena);
     document_check(
@@ -390,13 +379,12 @@ static void a_document_may_use_registered_tools(void **state)
     arena_fini(&arena);
 }
 
-static void a_saga_with_a_fault_is_not_compiled(void **state)
+TEST(a_saga_with_a_fault_is_not_compiled)
 {
     struct arena arena;
     struct faults faults;
     struct tool_source source = {find_registered, &arena};
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     faults_init(&faults, &arena);
     assert_null(definition_compile(json_of("{'name':'s','steps':[{'id':'x','call':'pai'}]}", &arena), 1, &source,
@@ -407,9 +395,8 @@ static void a_saga_with_a_fault_is_not_compiled(void **state)
     arena_fini(&arena);
 }
 
-static void the_largest_saga_compiles_and_one_step_more_does_not(void **state)
+TEST(the_largest_saga_compiles_and_one_step_more_does_not)
 {
-    (void)state;
     for (int extra = 0; extra < 2; extra++) {
         struct arena arena;
         struct faults faults;
@@ -434,23 +421,4 @@ static void the_largest_saga_compiles_and_one_step_more_does_not(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_fault_is_found_at_its_place_and_says_what_would_be_right),
-        cmocka_unit_test(a_document_with_fifty_faults_reports_fifty),
-        cmocka_unit_test(faults_of_one_tool_are_not_repeated_by_the_sagas_that_use_it),
-        cmocka_unit_test(a_hostile_document_is_refused_in_bounded_memory),
-        cmocka_unit_test(the_examples_have_no_fault),
-        cmocka_unit_test(a_document_lists_items_and_what_is_left_to_check),
-        cmocka_unit_test(identity_depends_on_meaning_and_not_on_notation),
-        cmocka_unit_test(a_tool_has_the_defaults_of_the_contract),
-        cmocka_unit_test(a_tool_keeps_all_it_was_given),
-        cmocka_unit_test(a_saga_is_compiled_against_registered_tools_and_borrows_nothing),
-        cmocka_unit_test(a_document_may_use_registered_tools),
-        cmocka_unit_test(a_saga_with_a_fault_is_not_compiled),
-        cmocka_unit_test(the_largest_saga_compiles_and_one_step_more_does_not),
-    };
-
-    return cmocka_run_group_tests_name("definition", tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -53,11 +53,10 @@ static struct fault fault_of(const char *text, struct arena *arena)
 
 /* --- what is kept --- */
 
-static void waits_locks_and_followers_are_kept_as_written(void **state)
+TEST(waits_locks_and_followers_are_kept_as_written)
 {
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     struct definition *saga = saga_of(
         "{'name':'s','retention':'30d','locks':['order:${ .input.id }',{'key':'till','when_taken':'fail'},"
@@ -104,11 +103,10 @@ static void waits_locks_and_followers_are_kept_as_written(void **state)
     arena_fini(&arena);
 }
 
-static void an_element_is_seen_by_arguments_scope_and_the_steps_own_compensator(void **state)
+TEST(an_element_is_seen_by_arguments_scope_and_the_steps_own_compensator)
 {
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     struct definition *saga = saga_of(
         "{'name':'s','steps':[{'id':'each','call':'book','for_each':'${ .input.list | map(select(.item)) "
@@ -129,13 +127,12 @@ static void an_element_is_seen_by_arguments_scope_and_the_steps_own_compensator(
 
 /* --- children --- */
 
-static void children_are_found_at_every_depth_with_all_their_tools(void **state)
+TEST(children_are_found_at_every_depth_with_all_their_tools)
 {
     struct arena arena, borrowed;
     struct faults faults;
     struct tool_source source = {find_registered, &borrowed, find_child};
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     arena_init(&borrowed, 1 << 14);
     faults_init(&faults, &arena);
@@ -165,13 +162,12 @@ static void children_are_found_at_every_depth_with_all_their_tools(void **state)
     arena_fini(&arena);
 }
 
-static void sagas_of_a_document_find_each_other_whatever_their_order(void **state)
+TEST(sagas_of_a_document_find_each_other_whatever_their_order)
 {
     struct arena arena;
     struct faults faults;
     struct document document;
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     faults_init(&faults, &arena);
     document_check(
@@ -192,14 +188,13 @@ static void sagas_of_a_document_find_each_other_whatever_their_order(void **stat
     arena_fini(&arena);
 }
 
-static void eight_deep_is_allowed(void **state)
+TEST(eight_deep_is_allowed)
 {
     struct arena arena;
     struct faults faults;
     struct document document;
     struct buffer text;
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     faults_init(&faults, &arena);
     buffer_init(&text, 1 << 16);
@@ -217,14 +212,13 @@ static void eight_deep_is_allowed(void **state)
 }
 
 /* 100 x 100 x 100 steps. */
-static void a_saga_with_too_many_steps_in_its_children_is_refused(void **state)
+TEST(a_saga_with_too_many_steps_in_its_children_is_refused)
 {
     struct arena arena;
     struct faults faults;
     struct document document;
     struct buffer text;
 
-    (void)state;
     arena_init(&arena, 1 << 16);
     faults_init(&faults, &arena);
     buffer_init(&text, 1 << 20);
@@ -249,11 +243,10 @@ static void a_saga_with_too_many_steps_in_its_children_is_refused(void **state)
     arena_fini(&arena);
 }
 
-static void what_a_document_breaks_in_a_registered_child_is_said_at_the_step_that_has_it(void **state)
+TEST(what_a_document_breaks_in_a_registered_child_is_said_at_the_step_that_has_it)
 {
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     struct fault fault = fault_of("{'tools':[{'name':'book','builtin':{'do':'echo'},'effect':'once','terminal':true}],"
                                   "'sagas':[{'name':'s','steps':[{'id':'a','saga':'ship'}]}]}",
@@ -266,11 +259,10 @@ static void what_a_document_breaks_in_a_registered_child_is_said_at_the_step_tha
     arena_fini(&arena);
 }
 
-static void the_terminal_rule_of_a_registered_child_is_told_from_its_parents(void **state)
+TEST(the_terminal_rule_of_a_registered_child_is_told_from_its_parents)
 {
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     struct fault fault =
         fault_of("{'sagas':[{'name':'s','steps':[{'id':'a','saga':'ship'},{'id':'b','call':'book'}]}]}", &arena);
@@ -301,12 +293,11 @@ static void same_step(const struct definition *saga, uint32_t at, const char *id
     assert_int_equal(step->member, member);
 }
 
-static void groups_bring_their_members_under_their_own_names(void **state)
+TEST(groups_bring_their_members_under_their_own_names)
 {
     struct arena arena;
     uint32_t first;
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     const struct definition *written = saga_of(
         "{'name':'s','steps':[{'id':'go','call':'book'},{'id':'ship','saga':'ship','when':'${ .input.x }'}]}", &arena);
@@ -348,12 +339,11 @@ static void groups_bring_their_members_under_their_own_names(void **state)
     arena_fini(&arena);
 }
 
-static void an_empty_group_brings_nothing(void **state)
+TEST(an_empty_group_brings_nothing)
 {
     struct arena arena;
     uint32_t first;
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     const struct definition *written =
         saga_of("{'name':'s','steps':[{'id':'e','call':'book','for_each':'${ .input }'}]}", &arena);
@@ -363,12 +353,11 @@ static void an_empty_group_brings_nothing(void **state)
     arena_fini(&arena);
 }
 
-static void members_are_added_in_shared_room_and_trying_disturbs_nobody(void **state)
+TEST(members_are_added_in_shared_room_and_trying_disturbs_nobody)
 {
     struct arena arena, trial;
     uint32_t first, count = 1;
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     arena_init(&trial, 1 << 14);
     const struct definition *written = saga_of(
@@ -399,12 +388,11 @@ static void members_are_added_in_shared_room_and_trying_disturbs_nobody(void **s
     arena_fini(&arena);
 }
 
-static void no_saga_has_more_than_ten_thousand_steps(void **state)
+TEST(no_saga_has_more_than_ten_thousand_steps)
 {
     struct arena arena;
     uint32_t first;
 
-    (void)state;
     arena_init(&arena, 1 << 16);
     const struct definition *saga =
         saga_of("{'name':'s','steps':[{'id':'e','call':'book','for_each':'${ .input }'}]}", &arena);
@@ -420,11 +408,10 @@ static void no_saga_has_more_than_ten_thousand_steps(void **state)
     arena_fini(&arena);
 }
 
-static void a_saga_awaits_the_signals_of_its_children_too(void **state)
+TEST(a_saga_awaits_the_signals_of_its_children_too)
 {
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     const struct definition *saga =
         saga_of("{'name':'s','steps':[{'id':'w','signal':{'name':'own'}},{'id':'ship','saga':'ship'}]}", &arena);
@@ -434,23 +421,4 @@ static void a_saga_awaits_the_signals_of_its_children_too(void **state)
     arena_fini(&arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(waits_locks_and_followers_are_kept_as_written),
-        cmocka_unit_test(an_element_is_seen_by_arguments_scope_and_the_steps_own_compensator),
-        cmocka_unit_test(children_are_found_at_every_depth_with_all_their_tools),
-        cmocka_unit_test(sagas_of_a_document_find_each_other_whatever_their_order),
-        cmocka_unit_test(eight_deep_is_allowed),
-        cmocka_unit_test(a_saga_with_too_many_steps_in_its_children_is_refused),
-        cmocka_unit_test(what_a_document_breaks_in_a_registered_child_is_said_at_the_step_that_has_it),
-        cmocka_unit_test(the_terminal_rule_of_a_registered_child_is_told_from_its_parents),
-        cmocka_unit_test(groups_bring_their_members_under_their_own_names),
-        cmocka_unit_test(an_empty_group_brings_nothing),
-        cmocka_unit_test(members_are_added_in_shared_room_and_trying_disturbs_nobody),
-        cmocka_unit_test(no_saga_has_more_than_ten_thousand_steps),
-        cmocka_unit_test(a_saga_awaits_the_signals_of_its_children_too),
-    };
-
-    return cmocka_run_group_tests_name("definition_children", tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

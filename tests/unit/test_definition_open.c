@@ -10,14 +10,13 @@ static void same_retry(const struct retry_policy *a, const struct retry_policy *
     assert_int_equal(a->factor_milli, b->factor_milli);
 }
 
-static void a_call_brings_its_compensator_and_retries_like_a_step_that_was_written(void **state)
+TEST(a_call_brings_its_compensator_and_retries_like_a_step_that_was_written)
 {
     struct arena arena;
     struct faults faults;
     struct tool_source source = {find_registered, &arena};
     struct step_definition step;
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     faults_init(&faults, &arena);
     struct definition *saga = definition_compile(json_of("{'name':'s','steps':[{'id':'x','call':'pay'}]}", &arena), 1,
@@ -49,13 +48,12 @@ static void a_call_brings_its_compensator_and_retries_like_a_step_that_was_writt
     arena_fini(&arena);
 }
 
-static void an_open_definition_grows_and_a_copy_for_trying_disturbs_nobody(void **state)
+TEST(an_open_definition_grows_and_a_copy_for_trying_disturbs_nobody)
 {
     struct arena arena, trial;
     struct tool_shelf shelf = {0};
     char name[16];
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     arena_init(&trial, 1 << 14);
     struct tool *look = compiled("{'name':'l','builtin':{'do':'echo'},'effect':'read'}", &arena);
@@ -101,12 +99,4 @@ static void an_open_definition_grows_and_a_copy_for_trying_disturbs_nobody(void 
     arena_fini(&arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_call_brings_its_compensator_and_retries_like_a_step_that_was_written),
-        cmocka_unit_test(an_open_definition_grows_and_a_copy_for_trying_disturbs_nobody),
-    };
-
-    return cmocka_run_group_tests_name("definition_open", tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -54,7 +54,7 @@ static void says_once(const struct faults *faults, const char *part)
     }
 }
 
-static void a_path_that_never_leads_anywhere_is_refused(void **state)
+TEST(a_path_that_never_leads_anywhere_is_refused)
 {
     static const struct {
         const char *document, *part;
@@ -96,7 +96,6 @@ static void a_path_that_never_leads_anywhere_is_refused(void **state)
          "the name of a member cannot hold ${ }"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         struct outcome_of_check c;
 
@@ -106,7 +105,7 @@ static void a_path_that_never_leads_anywhere_is_refused(void **state)
     }
 }
 
-static void a_path_that_may_lead_somewhere_is_let_through(void **state)
+TEST(a_path_that_may_lead_somewhere_is_let_through)
 {
     static const char *const table[] = {
         SAGA(STRICT, ".input.to"),
@@ -156,7 +155,6 @@ static void a_path_that_may_lead_somewhere_is_let_through(void **state)
         TOOL("'result':'${ .response.list | map({a: 1}) }','compensate':{'tool':'undo','with':'${ .result[0].x }'}"),
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         struct outcome_of_check c;
 
@@ -170,7 +168,7 @@ static void a_path_that_may_lead_somewhere_is_let_through(void **state)
     }
 }
 
-static void a_member_that_an_open_schema_does_not_list_is_a_warning(void **state)
+TEST(a_member_that_an_open_schema_does_not_list_is_a_warning)
 {
     static const struct {
         const char *document, *part;
@@ -182,7 +180,6 @@ static void a_member_that_an_open_schema_does_not_list_is_a_warning(void **state
         {SAGA(LISTED, ".steps.pr.result.extra"), "by the `result` of the tool `probed`"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         struct outcome_of_check c;
 
@@ -220,13 +217,12 @@ static bool has_body(void *context, enum definition_kind kind, struct slice name
     return kind == DEFINITION_SAGA && slice_is(name, "old") && digest_equal(identity, &old);
 }
 
-static void what_is_registered_stays_good(void **state)
+TEST(what_is_registered_stays_good)
 {
     struct arena arena;
     struct tool_source source = {.find = find_tool, .find_saga = find_saga, .has_body = has_body, .context = &arena};
     struct outcome_of_check c;
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     check(&c, "{'sagas':[" OLD "]}", &source); /* the same again */
     no_faults(&c.faults);
@@ -251,11 +247,10 @@ static void what_is_registered_stays_good(void **state)
 
 /* --- all faults at once --- */
 
-static void a_tool_with_a_fault_is_still_held_against_the_others(void **state)
+TEST(a_tool_with_a_fault_is_still_held_against_the_others)
 {
     struct outcome_of_check c;
 
-    (void)state;
     check(&c,
           "{'tools':[{'name':'pay','builtin':{'do':'echo'},'effect':'idempotent','timeout':'soon','compensate':{'tool':"
           "'back'}},"
@@ -283,7 +278,7 @@ static void a_tool_with_a_fault_is_still_held_against_the_others(void **state)
 }
 
 /* Where nobody can say what a tool does to a saga, nothing follows from it. */
-static void a_tool_whose_class_or_undo_is_wrong_makes_no_further_faults(void **state)
+TEST(a_tool_whose_class_or_undo_is_wrong_makes_no_further_faults)
 {
     static const char *const tools[] = {
         "{'name':'t','builtin':{'do':'echo'},'effect':'never'}",
@@ -293,7 +288,6 @@ static void a_tool_whose_class_or_undo_is_wrong_makes_no_further_faults(void **s
         "{'name':'t','builtin':{'do':'echo'},'effect':'once','terminal':true,'compensate':{'tool':'undo'}}",
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(tools); i++) {
         struct outcome_of_check with, without;
         struct arena arena;
@@ -324,16 +318,4 @@ static void a_tool_whose_class_or_undo_is_wrong_makes_no_further_faults(void **s
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_path_that_never_leads_anywhere_is_refused),
-        cmocka_unit_test(a_path_that_may_lead_somewhere_is_let_through),
-        cmocka_unit_test(a_member_that_an_open_schema_does_not_list_is_a_warning),
-        cmocka_unit_test(what_is_registered_stays_good),
-        cmocka_unit_test(a_tool_with_a_fault_is_still_held_against_the_others),
-        cmocka_unit_test(a_tool_whose_class_or_undo_is_wrong_makes_no_further_faults),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

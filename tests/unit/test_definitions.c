@@ -42,7 +42,7 @@ static struct slice children_text(const struct definition *definition, struct ar
     return text;
 }
 
-static void a_definition_is_read_as_it_was_registered_for_ever(void **state)
+TEST(a_definition_is_read_as_it_was_registered_for_ever)
 {
     static const char body[] = "{'name':'pay','http':{'url':'http://a/${ .args.id }'},'effect':'once','terminal':true}";
     static const char saga[] =
@@ -51,7 +51,6 @@ static void a_definition_is_read_as_it_was_registered_for_ever(void **state)
     struct arena arena;
     struct err err = {0};
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     struct definitions *definitions = definitions_new();
 
@@ -89,12 +88,11 @@ static void a_definition_is_read_as_it_was_registered_for_ever(void **state)
     arena_fini(&arena);
 }
 
-static void a_new_version_of_a_child_makes_the_parent_anew_and_running_sagas_keep_theirs(void **state)
+TEST(a_new_version_of_a_child_makes_the_parent_anew_and_running_sagas_keep_theirs)
 {
     struct arena arena;
     struct err err = {0};
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     struct definitions *definitions = registered(&arena);
     const struct definition *first = definitions_newest(definitions, SLICE("default"), SLICE("parent"), 0, &err);
@@ -130,12 +128,11 @@ static void a_new_version_of_a_child_makes_the_parent_anew_and_running_sagas_kee
     arena_fini(&arena);
 }
 
-static void a_parent_that_its_childs_new_version_breaks_is_not_started_but_goes_on(void **state)
+TEST(a_parent_that_its_childs_new_version_breaks_is_not_started_but_goes_on)
 {
     struct arena arena;
     struct err err = {0};
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     struct definitions *definitions = registered(&arena);
 
@@ -148,13 +145,12 @@ static void a_parent_that_its_childs_new_version_breaks_is_not_started_but_goes_
     arena_fini(&arena);
 }
 
-static void a_saga_without_children_is_the_same_whether_none_are_pinned_or_nothing_is(void **state)
+TEST(a_saga_without_children_is_the_same_whether_none_are_pinned_or_nothing_is)
 {
     struct arena arena;
     struct err err = {0};
     struct slice tools = SLICE("{\"look\":1}");
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     struct definitions *definitions = registered(&arena);
     const struct definition *child = definitions_newest(definitions, SLICE("default"), SLICE("child"), 0, &err);
@@ -168,14 +164,13 @@ static void a_saga_without_children_is_the_same_whether_none_are_pinned_or_nothi
     arena_fini(&arena);
 }
 
-static void a_document_may_bring_a_new_child_of_what_is_registered(void **state)
+TEST(a_document_may_bring_a_new_child_of_what_is_registered)
 {
     struct arena arena;
     struct faults faults;
     struct document document;
     struct definitions_source source;
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     struct definitions *definitions = registered(&arena);
 
@@ -200,13 +195,12 @@ static void a_document_may_bring_a_new_child_of_what_is_registered(void **state)
 }
 
 /* Rows come in any order, and again and again: of each version there is one, and the newest is the newest. */
-static void versions_may_come_in_any_order_and_twice(void **state)
+TEST(versions_may_come_in_any_order_and_twice)
 {
     static const uint32_t order[] = {5, 2, 9, 1, 3, 2, 9, 4};
     struct arena arena;
     size_t count;
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     struct definitions *definitions = definitions_new();
 
@@ -233,12 +227,11 @@ static void versions_may_come_in_any_order_and_twice(void **state)
     arena_fini(&arena);
 }
 
-static void what_is_not_registered_is_told_with_its_name_and_version(void **state)
+TEST(what_is_not_registered_is_told_with_its_name_and_version)
 {
     struct arena arena;
     struct err err = {0};
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     struct definitions *definitions = registered(&arena);
 
@@ -259,12 +252,11 @@ static void what_is_not_registered_is_told_with_its_name_and_version(void **stat
 }
 
 /* As a newer release may have registered it. */
-static void a_tool_that_this_release_cannot_use_is_told_with_the_reason(void **state)
+TEST(a_tool_that_this_release_cannot_use_is_told_with_the_reason)
 {
     struct arena arena;
     struct err err = {0};
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     struct definitions *definitions = registered(&arena);
 
@@ -282,7 +274,7 @@ static void a_tool_that_this_release_cannot_use_is_told_with_the_reason(void **s
 }
 
 /* A log may name anything as what its saga was begun with: only what is registered under it is used. */
-static void pins_that_make_no_sense_do_not_compile(void **state)
+TEST(pins_that_make_no_sense_do_not_compile)
 {
     static const char *const pins[] = {"{'look':'1'}", "{'look':0}", "{'look':-1}", "{'look':7}", "{'other':1}", "{}"};
     static const char long_name[] =
@@ -292,7 +284,6 @@ static void pins_that_make_no_sense_do_not_compile(void **state)
     struct arena arena;
     struct err err = {0};
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     struct definitions *definitions = registered(&arena);
 
@@ -311,11 +302,10 @@ static void pins_that_make_no_sense_do_not_compile(void **state)
 }
 
 /* Open sagas and runs have definitions of their own, the same for everybody. */
-static void open_sagas_and_runs_are_there_without_being_registered(void **state)
+TEST(open_sagas_and_runs_are_there_without_being_registered)
 {
     struct err err = {0};
 
-    (void)state;
     struct definitions *definitions = definitions_new();
     const struct definition *open = definitions_open(definitions, SAGA_OPEN),
                             *run = definitions_open(definitions, SAGA_RUN);
@@ -335,12 +325,11 @@ static bool guards_look(void *context, struct slice namespace, struct slice tool
 }
 
 /* A budget of the settings makes a tool one that is asked about before it is called, wherever it is compiled. */
-static void a_tool_with_a_budget_is_guarded(void **state)
+TEST(a_tool_with_a_budget_is_guarded)
 {
     struct arena arena;
     struct err err = {0};
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     struct definitions *definitions = registered(&arena);
 
@@ -353,21 +342,4 @@ static void a_tool_with_a_budget_is_guarded(void **state)
     arena_fini(&arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_definition_is_read_as_it_was_registered_for_ever),
-        cmocka_unit_test(a_new_version_of_a_child_makes_the_parent_anew_and_running_sagas_keep_theirs),
-        cmocka_unit_test(a_parent_that_its_childs_new_version_breaks_is_not_started_but_goes_on),
-        cmocka_unit_test(a_saga_without_children_is_the_same_whether_none_are_pinned_or_nothing_is),
-        cmocka_unit_test(a_document_may_bring_a_new_child_of_what_is_registered),
-        cmocka_unit_test(versions_may_come_in_any_order_and_twice),
-        cmocka_unit_test(what_is_not_registered_is_told_with_its_name_and_version),
-        cmocka_unit_test(a_tool_that_this_release_cannot_use_is_told_with_the_reason),
-        cmocka_unit_test(pins_that_make_no_sense_do_not_compile),
-        cmocka_unit_test(open_sagas_and_runs_are_there_without_being_registered),
-        cmocka_unit_test(a_tool_with_a_budget_is_guarded),
-    };
-
-    return cmocka_run_group_tests_name("definitions", tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,9 +1,5 @@
 /* The private PostgreSQL of `sagad dev`, with the real PostgreSQL: it has to start from whatever it finds. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +8,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/check.h"
 #include "dev/cluster.h"
 #include "tests/lib/scratch.h"
+#include "tests/lib/test.h"
 
 static void path_in(char out[256], const char *name)
 {
@@ -54,13 +49,12 @@ static bool server_answers(const struct dev_cluster *cluster)
     return access(path, R_OK) == 0 && kill(cluster->postmaster, 0) == 0;
 }
 
-static void a_server_that_survived_is_used_again(void **state)
+TEST(a_server_that_survived_is_used_again)
 {
     struct dev_cluster first, second;
     struct err err;
     char dir[256];
 
-    (void)state;
     path_in(dir, "one");
     assert_int_equal(dev_cluster_start(&first, dir, NULL, &err), ERR_OK);
     assert_false(first.reused);
@@ -74,13 +68,12 @@ static void a_server_that_survived_is_used_again(void **state)
     assert_false(server_answers(&first));
 }
 
-static void two_sagads_do_not_share_a_folder(void **state)
+TEST(two_sagads_do_not_share_a_folder)
 {
     struct dev_cluster first, second;
     struct err err;
     char dir[256];
 
-    (void)state;
     path_in(dir, "one");
     assert_int_equal(dev_cluster_start(&first, dir, NULL, &err), ERR_OK);
     assert_int_equal(dev_cluster_start(&second, dir, NULL, &err), ERR_CONFIG);
@@ -89,13 +82,12 @@ static void two_sagads_do_not_share_a_folder(void **state)
     dev_cluster_stop(&first);
 }
 
-static void a_killed_server_is_started_again_over_its_stale_pid_file(void **state)
+TEST(a_killed_server_is_started_again_over_its_stale_pid_file)
 {
     struct dev_cluster first, second;
     struct err err;
     char dir[256];
 
-    (void)state;
     path_in(dir, "one");
     assert_int_equal(dev_cluster_start(&first, dir, NULL, &err), ERR_OK);
     kill(first.postmaster, SIGKILL);
@@ -107,13 +99,12 @@ static void a_killed_server_is_started_again_over_its_stale_pid_file(void **stat
     dev_cluster_stop(&second);
 }
 
-static void a_pid_file_that_names_a_stranger_is_stale(void **state)
+TEST(a_pid_file_that_names_a_stranger_is_stale)
 {
     struct dev_cluster cluster;
     struct err err;
     char dir[256], path[256], text[32];
 
-    (void)state;
     path_in(dir, "one");
     path_in(path, "one/postgres/postmaster.pid");
     (void)snprintf(text, sizeof(text), "%d\n", (int)getpid());
@@ -123,13 +114,12 @@ static void a_pid_file_that_names_a_stranger_is_stale(void **state)
     dev_cluster_stop(&cluster);
 }
 
-static void an_interrupted_initdb_is_done_over(void **state)
+TEST(an_interrupted_initdb_is_done_over)
 {
     struct dev_cluster cluster;
     struct err err;
     char dir[256], path[256];
 
-    (void)state;
     path_in(dir, "half");
     assert_int_equal(mkdir(dir, 0755), 0);
     path_in(path, "half/postgres.new");
@@ -141,13 +131,12 @@ static void an_interrupted_initdb_is_done_over(void **state)
     dev_cluster_stop(&cluster);
 }
 
-static void a_path_too_long_for_a_socket_is_no_trouble(void **state)
+TEST(a_path_too_long_for_a_socket_is_no_trouble)
 {
     struct dev_cluster cluster;
     struct err err;
     char dir[256], name[160];
 
-    (void)state;
     memset(name, 'x', sizeof(name) - 1);
     name[sizeof(name) - 1] = '\0';
     path_in(dir, name);
@@ -156,7 +145,7 @@ static void a_path_too_long_for_a_socket_is_no_trouble(void **state)
     dev_cluster_stop(&cluster);
 }
 
-static void what_cannot_be_used_gets_a_sentence_and_a_hint(void **state)
+TEST(what_cannot_be_used_gets_a_sentence_and_a_hint)
 {
     static const struct {
         const char *dir, *version, *sentence;
@@ -168,7 +157,6 @@ static void what_cannot_be_used_gets_a_sentence_and_a_hint(void **state)
     struct err err;
     char dir[256], data[256], path[256];
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         path_in(dir, cases[i].dir);
         assert_int_equal(mkdir(dir, 0755), 0);
@@ -196,13 +184,12 @@ static void hear(const char *line)
     (void)snprintf(last_said, sizeof(last_said), "%s", line);
 }
 
-static void a_server_that_does_not_start_is_quoted(void **state)
+TEST(a_server_that_does_not_start_is_quoted)
 {
     struct dev_cluster cluster;
     struct err err;
     char dir[256], path[512];
 
-    (void)state;
     path_in(dir, "broken");
     lines_said = 0;
     assert_int_equal(dev_cluster_start(&cluster, dir, hear, &err), ERR_OK);
@@ -216,14 +203,13 @@ static void a_server_that_does_not_start_is_quoted(void **state)
 }
 
 /* A folder below one that is root's alone: the data lies elsewhere, and is found again. */
-static void a_folder_that_the_server_cannot_enter_gets_a_place_for_its_data(void **state)
+TEST(a_folder_that_the_server_cannot_enter_gets_a_place_for_its_data)
 {
     struct dev_cluster cluster;
     struct dev_user user;
     struct err err;
     char closed[256], dir[256];
 
-    (void)state;
     assert_int_equal(dev_user_find(&user, &err), ERR_OK);
     if (!user.changes) {
         skip(); /* who is not root runs the server itself */
@@ -255,13 +241,12 @@ static void a_folder_that_the_server_cannot_enter_gets_a_place_for_its_data(void
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-static void a_path_that_is_too_long_is_refused(void **state)
+TEST(a_path_that_is_too_long_is_refused)
 {
     struct dev_cluster cluster;
     struct err err;
     char *dir = malloc(5000);
 
-    (void)state;
     assert_non_null(dir);
     memset(dir, 'x', 4999);
     dir[0] = '/';
@@ -284,14 +269,13 @@ static void a_path_that_is_too_long_is_refused(void **state)
     free(dir);
 }
 
-static void data_of_another_user_are_left_alone(void **state)
+TEST(data_of_another_user_are_left_alone)
 {
     struct dev_cluster cluster;
     struct dev_user user;
     struct err err;
     char dir[256], data[256], path[300];
 
-    (void)state;
     assert_int_equal(dev_user_find(&user, &err), ERR_OK);
     if (!user.changes) {
         skip(); /* only root can make some */
@@ -308,13 +292,12 @@ static void data_of_another_user_are_left_alone(void **state)
 }
 
 /* In a folder that somebody else can write to, a link of theirs would have us write into a file of ours elsewhere. */
-static void a_file_of_somebody_else_is_not_taken(void **state)
+TEST(a_file_of_somebody_else_is_not_taken)
 {
     char path[256], other[256];
     struct err err = {0};
     int fd;
 
-    (void)state;
     path_in(path, "token");
     path_in(other, "other");
     file_write(other, "keep this");
@@ -337,13 +320,12 @@ static void a_file_of_somebody_else_is_not_taken(void **state)
     assert_int_equal(rmdir(path), 0);
 }
 
-static void a_folder_that_others_write_to_is_refused(void **state)
+TEST(a_folder_that_others_write_to_is_refused)
 {
     struct dev_cluster cluster;
     char path[256];
     struct err err = {0};
 
-    (void)state;
     path_in(path, "open-to-all");
     assert_int_equal(mkdir(path, 0700), 0);
     assert_int_equal(chmod(path, 0777), 0);
@@ -358,23 +340,4 @@ static void a_folder_that_others_write_to_is_refused(void **state)
     assert_int_equal(rmdir(path), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_server_that_survived_is_used_again),
-        cmocka_unit_test(two_sagads_do_not_share_a_folder),
-        cmocka_unit_test(a_file_of_somebody_else_is_not_taken),
-        cmocka_unit_test(a_folder_that_others_write_to_is_refused),
-        cmocka_unit_test(a_killed_server_is_started_again_over_its_stale_pid_file),
-        cmocka_unit_test(a_pid_file_that_names_a_stranger_is_stale),
-        cmocka_unit_test(an_interrupted_initdb_is_done_over),
-        cmocka_unit_test(a_path_too_long_for_a_socket_is_no_trouble),
-        cmocka_unit_test(what_cannot_be_used_gets_a_sentence_and_a_hint),
-        cmocka_unit_test(a_server_that_does_not_start_is_quoted),
-        cmocka_unit_test(a_folder_that_the_server_cannot_enter_gets_a_place_for_its_data),
-        cmocka_unit_test(a_path_that_is_too_long_is_refused),
-        cmocka_unit_test(data_of_another_user_are_left_alone),
-    };
-
-    return cmocka_run_group_tests(tests, scratch_make_folder, scratch_remove_folder);
-}
+TEST_PROGRAM(scratch_make_folder, scratch_remove_folder)

@@ -1,20 +1,15 @@
 /* The programs of PostgreSQL that `sagad dev` finds and runs, with scripts in their place: which one is taken, what it
  * says when it fails. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/check.h"
 #include "dev/cluster.h"
 #include "tests/lib/scratch.h"
+#include "tests/lib/test.h"
 
 static void path_in(char out[256], const char *folder, const char *name)
 {
@@ -41,14 +36,13 @@ static void look_in(const char *folders)
     assert_int_equal(setenv("PATH", path, 1), 0);
 }
 
-static void the_version_that_is_wanted_is_found_in_the_path(void **state)
+TEST(the_version_that_is_wanted_is_found_in_the_path)
 {
     struct dev_postgres postgres;
     struct err err = {0};
     char path[1000];
     char *long_name = malloc(DEV_PATH_BYTES + 10);
 
-    (void)state;
     assert_non_null(long_name);
     memset(long_name, 'x', DEV_PATH_BYTES + 9);
     long_name[DEV_PATH_BYTES + 9] = '\0';
@@ -100,9 +94,8 @@ static const char silence[] = "";
 static const char silence[] = "none";
 #endif
 
-static void a_program_that_fails_is_quoted_with_its_last_words(void **state)
+TEST(a_program_that_fails_is_quoted_with_its_last_words)
 {
-    (void)state;
     script("programs", "works", "exit 0");
     script("programs", "fails", "echo first; echo 'the last one  '; echo; exit 3");
     script("programs", "is_silent", "exit 3");
@@ -114,14 +107,13 @@ static void a_program_that_fails_is_quoted_with_its_last_words(void **state)
     run("is_not_there", ERR_IO, silence);
 }
 
-static void without_a_log_nothing_is_run(void **state)
+TEST(without_a_log_nothing_is_run)
 {
     const char *const arguments[] = {"works", NULL};
     struct dev_postgres postgres = {.major = 99};
     struct dev_user user;
     struct err err = {0};
 
-    (void)state;
     CHECK(dev_user_find(&user, &err) == ERR_OK);
     script("programs", "works", "exit 0");
     path_in(postgres.bin, "programs", "");
@@ -129,12 +121,11 @@ static void without_a_log_nothing_is_run(void **state)
     assert_non_null(strstr(err.detail, silence));
 }
 
-static void the_last_line_of_a_long_log_is_found_and_cut(void **state)
+TEST(the_last_line_of_a_long_log_is_found_and_cut)
 {
     char path[256], line[24];
     FILE *file;
 
-    (void)state;
     path_in(path, "long.log", "");
     file = fopen(path, "w");
     assert_non_null(file);
@@ -152,13 +143,12 @@ static void the_last_line_of_a_long_log_is_found_and_cut(void **state)
     assert_string_equal(line, "");
 }
 
-static void a_user_reaches_what_is_open_to_it(void **state)
+TEST(a_user_reaches_what_is_open_to_it)
 {
     struct dev_user user;
     struct err err = {0};
     char path[256];
 
-    (void)state;
     CHECK(dev_user_find(&user, &err) == ERR_OK);
     path_in(path, "own", "");
     assert_int_equal(mkdir(path, 0700), 0);
@@ -174,11 +164,10 @@ static void a_user_reaches_what_is_open_to_it(void **state)
     }
 }
 
-static void it_lies_where_programs_keep_their_state(void **state)
+TEST(it_lies_where_programs_keep_their_state)
 {
     char path[64], little[8];
 
-    (void)state;
     assert_int_equal(setenv("HOME", "/h", 1), 0);
     assert_int_equal(setenv("XDG_STATE_HOME", "/s", 1), 0);
     assert_true(dev_cluster_default_directory(path, sizeof(path)));
@@ -195,16 +184,4 @@ static void it_lies_where_programs_keep_their_state(void **state)
     assert_false(dev_cluster_default_directory(path, sizeof(path)));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_version_that_is_wanted_is_found_in_the_path),
-        cmocka_unit_test(a_program_that_fails_is_quoted_with_its_last_words),
-        cmocka_unit_test(without_a_log_nothing_is_run),
-        cmocka_unit_test(the_last_line_of_a_long_log_is_found_and_cut),
-        cmocka_unit_test(a_user_reaches_what_is_open_to_it),
-        cmocka_unit_test(it_lies_where_programs_keep_their_state),
-    };
-
-    return cmocka_run_group_tests(tests, scratch_make_folder, scratch_remove_folder);
-}
+TEST_PROGRAM(scratch_make_folder, scratch_remove_folder)

@@ -6,11 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +15,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/check.h"
 #include "dev/cluster.h"
 #include "tests/lib/scratch.h"
+#include "tests/lib/test.h"
 
 #define CALLS_MAX 500
 
@@ -267,12 +262,11 @@ static void one_refusal_after_another(void)
     assert_true(failed >= 5);
 }
 
-static void whatever_the_system_refuses_is_told_and_the_next_start_works(void **state)
+TEST(whatever_the_system_refuses_is_told_and_the_next_start_works)
 {
     struct dev_cluster cluster;
     char dir[256];
 
-    (void)state;
     if (getuid() != 0) {
         skip(); /* files are made as root and belong to whoever runs the server */
     }
@@ -302,14 +296,13 @@ static void whatever_the_system_refuses_is_told_and_the_next_start_works(void **
     }
 }
 
-static void a_program_that_cannot_be_begun_has_failed(void **state)
+TEST(a_program_that_cannot_be_begun_has_failed)
 {
     static const char *const arguments[] = {"works", NULL};
     struct dev_user user;
     struct err err = {0};
     char log[256];
 
-    (void)state;
     begin();
     script("works", "exit 0");
     path_in(log, "log");
@@ -329,12 +322,11 @@ static void a_program_that_cannot_be_begun_has_failed(void **state)
     }
 }
 
-static void a_folder_is_reached_only_where_everything_says_so(void **state)
+TEST(a_folder_is_reached_only_where_everything_says_so)
 {
     struct dev_user user;
     struct err err = {0};
 
-    (void)state;
     begin();
     sys.euid = 0;
     sys.stays = true;
@@ -347,12 +339,11 @@ static void a_folder_is_reached_only_where_everything_says_so(void **state)
     assert_true(dev_user_reaches(&user, scratch_folder));
 }
 
-static void postgres_that_cannot_be_asked_is_not_there(void **state)
+TEST(postgres_that_cannot_be_asked_is_not_there)
 {
     struct dev_postgres found;
     struct err err = {0};
 
-    (void)state;
     begin();
     script("postgres", "echo 'postgres (PostgreSQL) 97.1'");
     assert_int_equal(setenv("PATH", scripts.bin, 1), 0);
@@ -372,12 +363,11 @@ static void postgres_that_cannot_be_asked_is_not_there(void **state)
 
 /* --- who runs it --- */
 
-static void root_becomes_somebody_else_or_says_so(void **state)
+TEST(root_becomes_somebody_else_or_says_so)
 {
     struct dev_user user;
     struct err err = {0};
 
-    (void)state;
     begin();
     sys.euid = 4711;
     assert_int_equal(dev_user_find(&user, &err), ERR_OK);
@@ -398,12 +388,11 @@ static void root_becomes_somebody_else_or_says_so(void **state)
     }
 }
 
-static void what_is_missing_or_too_old_is_told_with_what_to_install(void **state)
+TEST(what_is_missing_or_too_old_is_told_with_what_to_install)
 {
     struct dev_postgres found;
     struct err err = {0};
 
-    (void)state;
     begin();
     script("postgres", "echo 'postgres (PostgreSQL) 9.6'");
     sys.hides = true; /* what is installed here */
@@ -420,13 +409,12 @@ static void what_is_missing_or_too_old_is_told_with_what_to_install(void **state
 
 /* --- servers that behave badly --- */
 
-static void a_server_that_never_becomes_ready_is_given_up(void **state)
+TEST(a_server_that_never_becomes_ready_is_given_up)
 {
     struct dev_cluster cluster;
     struct err err = {0};
     char dir[256];
 
-    (void)state;
     begin();
     script("postgres", "cd \"$2\" && echo $$ > postmaster.pid && exec sleep 1000");
     folder(dir);
@@ -436,13 +424,12 @@ static void a_server_that_never_becomes_ready_is_given_up(void **state)
     assert_non_null(strstr(err.hint, "see "));
 }
 
-static void a_server_that_does_not_hear_is_stopped_at_once(void **state)
+TEST(a_server_that_does_not_hear_is_stopped_at_once)
 {
     struct dev_cluster cluster;
     struct err err = {0};
     char dir[256];
 
-    (void)state;
     begin();
     script("postgres", "trap '' INT; " RUNS);
     folder(dir);
@@ -459,13 +446,12 @@ static void a_server_that_does_not_hear_is_stopped_at_once(void **state)
 }
 
 /* The workers of a killed one hold its memory for a moment. */
-static void over_a_stale_server_the_start_is_tried_again(void **state)
+TEST(over_a_stale_server_the_start_is_tried_again)
 {
     struct dev_cluster cluster;
     struct err err = {0};
     char dir[256], path[300];
 
-    (void)state;
     begin();
     folder(dir);
     assert_int_equal(dev_cluster_start(&cluster, dir, NULL, &err), ERR_OK);
@@ -483,13 +469,12 @@ static void over_a_stale_server_the_start_is_tried_again(void **state)
     assert_non_null(strstr(err.detail, "shared memory is in use"));
 }
 
-static void a_stale_server_that_never_goes_is_told(void **state)
+TEST(a_stale_server_that_never_goes_is_told)
 {
     struct dev_cluster cluster;
     struct err err = {0};
     char dir[256];
 
-    (void)state;
     begin();
     folder(dir);
     assert_int_equal(dev_cluster_start(&cluster, dir, NULL, &err), ERR_OK);
@@ -499,13 +484,12 @@ static void a_stale_server_that_never_goes_is_told(void **state)
     assert_non_null(strstr(err.detail, "shared memory is in use"));
 }
 
-static void without_a_user_for_it_nothing_is_begun(void **state)
+TEST(without_a_user_for_it_nothing_is_begun)
 {
     struct dev_cluster cluster;
     struct err err = {0};
     char dir[256];
 
-    (void)state;
     begin();
     sys.euid = 0;
     sys.has_no_users = true;
@@ -517,14 +501,13 @@ static void without_a_user_for_it_nothing_is_begun(void **state)
     assert_non_null(strstr(err.message, "belongs to another user"));
 }
 
-static void a_server_that_ends_while_it_is_waited_for_is_told(void **state)
+TEST(a_server_that_ends_while_it_is_waited_for_is_told)
 {
     struct dev_cluster first, second;
     struct err err = {0};
     char dir[256], path[300];
     FILE *file;
 
-    (void)state;
     begin();
     folder(dir);
     assert_int_equal(dev_cluster_start(&first, dir, NULL, &err), ERR_OK);
@@ -538,14 +521,13 @@ static void a_server_that_ends_while_it_is_waited_for_is_told(void **state)
     assert_non_null(strstr(err.message, "did not start"));
 }
 
-static void data_that_are_no_data_are_left_alone(void **state)
+TEST(data_that_are_no_data_are_left_alone)
 {
     struct dev_cluster cluster;
     struct err err = {0};
     char dir[256], path[300];
     FILE *file;
 
-    (void)state;
     begin();
     folder(dir);
     assert_int_equal(mkdir(dir, 0755), 0);
@@ -559,13 +541,12 @@ static void data_that_are_no_data_are_left_alone(void **state)
     assert_non_null(strstr(err.message, "is no PostgreSQL data directory"));
 }
 
-static void somebody_else_s_folder_for_sockets_is_not_used(void **state)
+TEST(somebody_else_s_folder_for_sockets_is_not_used)
 {
     struct dev_cluster cluster;
     struct err err = {0};
     char dir[256], place[64];
 
-    (void)state;
     begin();
     folder(dir);
     assert_int_equal(dev_cluster_start(&cluster, dir, NULL, &err), ERR_OK);
@@ -603,24 +584,7 @@ static int remove_folders(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whatever_the_system_refuses_is_told_and_the_next_start_works),
-        cmocka_unit_test(a_program_that_cannot_be_begun_has_failed),
-        cmocka_unit_test(a_folder_is_reached_only_where_everything_says_so),
-        cmocka_unit_test(postgres_that_cannot_be_asked_is_not_there),
-        cmocka_unit_test(root_becomes_somebody_else_or_says_so),
-        cmocka_unit_test(what_is_missing_or_too_old_is_told_with_what_to_install),
-        cmocka_unit_test(a_server_that_never_becomes_ready_is_given_up),
-        cmocka_unit_test(a_server_that_does_not_hear_is_stopped_at_once),
-        cmocka_unit_test(over_a_stale_server_the_start_is_tried_again),
-        cmocka_unit_test(a_stale_server_that_never_goes_is_told),
-        cmocka_unit_test(without_a_user_for_it_nothing_is_begun),
-        cmocka_unit_test(a_server_that_ends_while_it_is_waited_for_is_told),
-        cmocka_unit_test(data_that_are_no_data_are_left_alone),
-        cmocka_unit_test(somebody_else_s_folder_for_sockets_is_not_used),
-    };
-
     /* A shell without job control has what it begins in the background ignore them, and so its children. */
     CHECK(signal(SIGINT, SIG_DFL) != SIG_ERR && signal(SIGQUIT, SIG_DFL) != SIG_ERR);
-    return cmocka_run_group_tests(tests, scratch_make_folder, remove_folders);
+    return tests_run(scratch_make_folder, remove_folders);
 }

@@ -1,12 +1,8 @@
 /* SHA-256 by published vectors, and field lists that cannot be mistaken for one another. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/digest.h"
+#include "tests/lib/test.h"
 
 static const struct {
     const char *text, *hex;
@@ -18,9 +14,8 @@ static const struct {
      "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
 };
 
-static void the_published_vectors_come_out(void **state)
+TEST(the_published_vectors_come_out)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(vectors); i++) {
         struct digest digest = digest_sha256(slice_of(vectors[i].text)), back;
         char hex[65];
@@ -37,13 +32,12 @@ static void the_published_vectors_come_out(void **state)
     assert_true(digest_equal(&none, &empty));
 }
 
-static void what_is_not_64_hexadecimal_digits_is_no_digest(void **state)
+TEST(what_is_not_64_hexadecimal_digits_is_no_digest)
 {
     static const char good[] = "BA7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
     struct digest digest;
     char text[65];
 
-    (void)state;
     assert_true(digest_from_hex(slice_of(good), &digest));
     assert_false(digest_from_hex((struct slice){good, 63}, &digest));
     assert_false(digest_from_hex(SLICE_NONE, &digest));
@@ -54,7 +48,7 @@ static void what_is_not_64_hexadecimal_digits_is_no_digest(void **state)
     }
 }
 
-static void no_two_lists_of_fields_share_a_digest(void **state)
+TEST(no_two_lists_of_fields_share_a_digest)
 {
     static const struct {
         size_t count;
@@ -71,7 +65,6 @@ static void no_two_lists_of_fields_share_a_digest(void **state)
         {1, {{"a\0\0\0\1b", 6}}},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(lists); i++) {
         struct digest mine = digest_fields("t", lists[i].fields, lists[i].count);
 
@@ -86,23 +79,21 @@ static void no_two_lists_of_fields_share_a_digest(void **state)
     }
 }
 
-static void fields_are_a_bare_tag_then_length_and_bytes(void **state)
+TEST(fields_are_a_bare_tag_then_length_and_bytes)
 {
     struct slice fields[] = {SLICE("ab"), SLICE_NONE};
     struct digest fielded = digest_fields("tag", fields, 2),
                   plain = digest_sha256((struct slice){"tag\0\0\0\2ab\0\0\0\0", 13});
 
-    (void)state;
     assert_true(digest_equal(&fielded, &plain));
 }
 
 /* They are gathered before they are digested: wherever one crosses the end of what is gathered, nothing changes. */
-static void fields_of_any_length_are_digested_as_they_stand(void **state)
+TEST(fields_of_any_length_are_digested_as_they_stand)
 {
     char bytes[4 + 5 + 4 + 1100];
     static char text[1100];
 
-    (void)state;
     memset(text, 'x', sizeof(text));
     for (size_t len = 0; len <= sizeof(text); len++) {
         struct slice fields[] = {SLICE("first"), {text, len}};
@@ -118,27 +109,14 @@ static void fields_of_any_length_are_digested_as_they_stand(void **state)
     }
 }
 
-static void random_bytes_differ(void **state)
+TEST(random_bytes_differ)
 {
     unsigned char a[300] = {0}, b[300] = {0};
 
-    (void)state;
     assert_true(random_bytes(a, sizeof(a)));
     assert_true(random_bytes(b, sizeof(b)));
     assert_memory_not_equal(a, b, sizeof(a));
     assert_true(random_bytes(a, 0));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_published_vectors_come_out),
-        cmocka_unit_test(what_is_not_64_hexadecimal_digits_is_no_digest),
-        cmocka_unit_test(no_two_lists_of_fields_share_a_digest),
-        cmocka_unit_test(fields_are_a_bare_tag_then_length_and_bytes),
-        cmocka_unit_test(fields_of_any_length_are_digested_as_they_stand),
-        cmocka_unit_test(random_bytes_differ),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

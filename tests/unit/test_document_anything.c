@@ -4,17 +4,12 @@
  * expressions, which are then rendered.
  */
 #include <malloc.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/fuzz/definition_source.h"
 #include "tests/lib/saga_trial.h"
+#include "tests/lib/test.h"
 
 #define VALUES_MAX 600
 #define CUT_BYTES_MAX 26 /* longer ones are expressions: see below */
@@ -290,18 +285,16 @@ static const char *const sagas[] = {
     "}'},{'id':'a','call':'keyed','with':'${ .steps.c.result[0].x }'}]}," CHILD "]}",
 };
 
-static void a_tool_with_anything_anywhere_is_compiled_or_refused(void **state)
+TEST(a_tool_with_anything_anywhere_is_compiled_or_refused)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(tools); i++) {
         change_everything(tools[i], 1);
     }
     assert_true(compiled > 0 && refused > 0);
 }
 
-static void a_saga_with_anything_anywhere_is_compiled_or_refused(void **state)
+TEST(a_saga_with_anything_anywhere_is_compiled_or_refused)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(sagas); i++) {
         change_everything(sagas[i], 3);
     }
@@ -425,7 +418,7 @@ static void render(struct slice json, unsigned roots, const struct expression_co
     }
 }
 
-static void every_beginning_of_an_expression_is_rendered_or_refused(void **state)
+TEST(every_beginning_of_an_expression_is_rendered_or_refused)
 {
     static const struct expression_step steps[] = {
         {SLICE("reserve"), SLICE("{\"id\": \"r-1\", \"lines\": [10, 20, 30]}"), SLICE("completed")},
@@ -450,7 +443,6 @@ static void every_beginning_of_an_expression_is_rendered_or_refused(void **state
     };
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 65536);
     for (size_t i = 0; i < COUNT_OF(expressions); i++) {
         for (size_t len = 0; len <= strlen(expressions[i]); len++) {
@@ -498,13 +490,12 @@ static struct slice nested(struct arena *arena, size_t depth)
     return slice_of(text);
 }
 
-static void what_would_become_too_large_or_too_deep_is_not_rendered(void **state)
+TEST(what_would_become_too_large_or_too_deep_is_not_rendered)
 {
     struct arena arena;
     struct err err = {0};
     char *large;
 
-    (void)state;
     arena_init(&arena, 65536);
     large = arena_alloc(&arena, ((size_t)17 << 20) + 3);
     memset(large, 'x', ((size_t)17 << 20) + 2);
@@ -516,14 +507,13 @@ static void what_would_become_too_large_or_too_deep_is_not_rendered(void **state
     arena_fini(&arena);
 }
 
-static void more_expressions_than_a_place_may_have_are_told_once(void **state)
+TEST(more_expressions_than_a_place_may_have_are_told_once)
 {
     struct template template = {0};
     struct buffer text;
     struct faults faults;
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 65536);
     buffer_init(&text, (size_t)8 << 20);
     buffer_put_char(&text, '[');
@@ -541,14 +531,6 @@ static void more_expressions_than_a_place_may_have_are_told_once(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_tool_with_anything_anywhere_is_compiled_or_refused),
-        cmocka_unit_test(a_saga_with_anything_anywhere_is_compiled_or_refused),
-        cmocka_unit_test(every_beginning_of_an_expression_is_rendered_or_refused),
-        cmocka_unit_test(what_would_become_too_large_or_too_deep_is_not_rendered),
-        cmocka_unit_test(more_expressions_than_a_place_may_have_are_told_once),
-    };
-
     (void)mallopt(M_TRIM_THRESHOLD, 64 << 20); /* what a compilation gives back, the next one wants again */
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

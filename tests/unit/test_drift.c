@@ -1,16 +1,11 @@
 /* Where two sets of arguments differ, and whether that matters. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/canon.h"
 #include "base/json.h"
 #include "core/definition/drift.h"
+#include "tests/lib/test.h"
 
 static struct slice volatile_items[] = {{"/request_id", 11}, {"/meta/at", 8}, {"/lines/*/at", 11}};
 static struct slice material_items[] = {{"/amount", 7}, {"/to/name", 8}, {"/lines/*/sku", 12}};
@@ -77,11 +72,10 @@ static const struct {
     {"all of it", false, "[1]", "{'a':1}", "['']", true},
 };
 
-static void differences_are_found_as_the_fingerprint_sees_them(void **state)
+TEST(differences_are_found_as_the_fingerprint_sees_them)
 {
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct tool tool = tool_with(cases[i].has_material);
@@ -102,14 +96,13 @@ static void differences_are_found_as_the_fingerprint_sees_them(void **state)
     arena_fini(&arena);
 }
 
-static void a_long_list_is_cut_off_but_a_material_place_behind_the_cut_counts(void **state)
+TEST(a_long_list_is_cut_off_but_a_material_place_behind_the_cut_counts)
 {
     struct arena arena;
     struct buffer first, second;
     struct tool tool = tool_with(true);
     struct drift drift;
 
-    (void)state;
     arena_init(&arena, 4096);
     buffer_init(&first, 65536);
     buffer_init(&second, 65536);
@@ -134,26 +127,16 @@ static void a_long_list_is_cut_off_but_a_material_place_behind_the_cut_counts(vo
     arena_fini(&arena);
 }
 
-static void values_are_never_named(void **state)
+TEST(values_are_never_named)
 {
     struct arena arena;
     struct tool tool = tool_with(false);
     struct drift drift;
 
-    (void)state;
     arena_init(&arena, 4096);
     drift = drift_find(&tool, plain(&arena, "{'card':'4111'}"), plain(&arena, "{'card':'4222'}"), &arena);
     assert_true(slice_is(drift.pointers, "[\"/card\"]"));
     arena_fini(&arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(differences_are_found_as_the_fingerprint_sees_them),
-        cmocka_unit_test(a_long_list_is_cut_off_but_a_material_place_behind_the_cut_counts),
-        cmocka_unit_test(values_are_never_named),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,13 +1,8 @@
 /* A repeat of a request is recognised, however many there were, and a copy keeps what it learns to itself. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "core/record/emissions.h"
+#include "tests/lib/test.h"
 
 static struct digest some;
 
@@ -16,13 +11,12 @@ static void add(struct emissions *emissions, const char *id, uint32_t step, stru
     emissions_add(emissions, slice_of(id), &some, step, arena);
 }
 
-static void an_id_is_found_with_what_it_came_with(void **state)
+TEST(an_id_is_found_with_what_it_came_with)
 {
     struct arena arena;
     struct emissions emissions = {0};
     struct digest fingerprint = digest_sha256(SLICE("{}"));
 
-    (void)state;
     arena_init(&arena, 4096);
     assert_null(emissions_find(&emissions, SLICE("a")));
     emissions_add(&emissions, SLICE("a"), &fingerprint, 7, &arena);
@@ -36,12 +30,11 @@ static void an_id_is_found_with_what_it_came_with(void **state)
     arena_fini(&arena);
 }
 
-static void what_a_copy_adds_the_original_does_not_know(void **state)
+TEST(what_a_copy_adds_the_original_does_not_know)
 {
     struct arena arena, turn;
     struct emissions emissions = {0}, copy, again;
 
-    (void)state;
     arena_init(&arena, 4096);
     arena_init(&turn, 4096);
     for (int i = 0; i < 5; i++) {
@@ -67,12 +60,11 @@ static void what_a_copy_adds_the_original_does_not_know(void **state)
     arena_fini(&turn);
 }
 
-static void a_copy_does_not_know_what_the_original_adds_later(void **state)
+TEST(a_copy_does_not_know_what_the_original_adds_later)
 {
     struct arena arena;
     struct emissions emissions = {0}, copy;
 
-    (void)state;
     arena_init(&arena, 4096);
     add(&emissions, "a", 1, &arena);
     copy = emissions_share(&emissions);
@@ -84,13 +76,12 @@ static void a_copy_does_not_know_what_the_original_adds_later(void **state)
     arena_fini(&arena);
 }
 
-static void ten_thousand_are_found_as_fast_as_ten(void **state)
+TEST(ten_thousand_are_found_as_fast_as_ten)
 {
     struct arena arena, turn;
     struct emissions emissions = {0};
     clock_t begin = clock();
 
-    (void)state;
     arena_init(&arena, 65536);
     arena_init(&turn, 4096);
     for (uint32_t i = 0; i < EMISSIONS_MAX; i++) {
@@ -114,14 +105,4 @@ static void ten_thousand_are_found_as_fast_as_ten(void **state)
     arena_fini(&turn);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_id_is_found_with_what_it_came_with),
-        cmocka_unit_test(what_a_copy_adds_the_original_does_not_know),
-        cmocka_unit_test(a_copy_does_not_know_what_the_original_adds_later),
-        cmocka_unit_test(ten_thousand_are_found_as_fast_as_ten),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,18 +1,13 @@
 /* Every code has its row; sentences are cut, never overrun; faults are bounded. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/errors.h"
+#include "tests/lib/test.h"
 
-static void every_code_has_a_name_a_title_and_sound_numbers(void **state)
+TEST(every_code_has_a_name_a_title_and_sound_numbers)
 {
-    (void)state;
     for (int code = 0; code < ERR_COUNT; code++) {
         assert_true(strlen(err_name((enum err_code)code)) > 1);
         assert_true(strlen(err_title((enum err_code)code)) > 1);
@@ -29,7 +24,7 @@ static void every_code_has_a_name_a_title_and_sound_numbers(void **state)
 }
 
 /* Agents and their frameworks act by status, exit code and `retryable`: these are part of the contract. */
-static void refusals_of_calls_are_as_the_contract_has_them(void **state)
+TEST(refusals_of_calls_are_as_the_contract_has_them)
 {
     static const struct {
         enum err_code code;
@@ -59,7 +54,6 @@ static void refusals_of_calls_are_as_the_contract_has_them(void **state)
         {ERR_BREAKER, "breaker-open", 503, 6, true},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         assert_string_equal(err_name(rows[i].code), rows[i].name);
         assert_int_equal(err_http_status(rows[i].code), rows[i].status);
@@ -68,11 +62,10 @@ static void refusals_of_calls_are_as_the_contract_has_them(void **state)
     }
 }
 
-static void setting_returns_the_code_and_clears_what_was_said_before(void **state)
+TEST(setting_returns_the_code_and_clears_what_was_said_before)
 {
     struct err err = {0};
 
-    (void)state;
     assert_int_equal(err_set(&err, ERR_STORE, "no %s", "database"), ERR_STORE);
     err_detail(&err, "port %d", 5432);
     err_hint(&err, "start it");
@@ -85,11 +78,10 @@ static void setting_returns_the_code_and_clears_what_was_said_before(void **stat
     assert_string_equal(err.hint, "");
 }
 
-static void context_goes_in_front_and_keeps_the_code(void **state)
+TEST(context_goes_in_front_and_keeps_the_code)
 {
     struct err err = {0};
 
-    (void)state;
     (void)err_set(&err, ERR_STORE, "no answer");
     err_detail(&err, "kept");
     assert_int_equal(err_context(&err, "loading shard %d", 7), ERR_STORE);
@@ -97,12 +89,11 @@ static void context_goes_in_front_and_keeps_the_code(void **state)
     assert_string_equal(err.detail, "kept");
 }
 
-static void long_sentences_are_cut(void **state)
+TEST(long_sentences_are_cut)
 {
     struct err err = {0};
     char text[2000];
 
-    (void)state;
     memset(text, 'x', sizeof(text) - 1);
     text[sizeof(text) - 1] = '\0';
     (void)err_set(&err, ERR_IO, "%s", text);
@@ -114,11 +105,10 @@ static void long_sentences_are_cut(void **state)
     assert_int_equal(strlen(err.hint), sizeof(err.hint) - 1);
 }
 
-static void a_sentence_is_cut_between_characters(void **state)
+TEST(a_sentence_is_cut_between_characters)
 {
     static const char *const characters[] = {"y", "\xc3\xa9", "\xe2\x82\xac", "\xf0\xa3\x9d\xa3"};
 
-    (void)state;
     for (size_t c = 0; c < COUNT_OF(characters); c++) {
         size_t bytes = strlen(characters[c]);
 
@@ -137,21 +127,19 @@ static void a_sentence_is_cut_between_characters(void **state)
     }
 }
 
-static void nobody_has_to_listen(void **state)
+TEST(nobody_has_to_listen)
 {
-    (void)state;
     assert_int_equal(err_set(NULL, ERR_IO, "unheard"), ERR_IO);
     err_detail(NULL, "unheard");
     err_hint(NULL, "unheard");
 }
 
-static void it_is_printed_with_its_detail_and_hint_below(void **state)
+TEST(it_is_printed_with_its_detail_and_hint_below)
 {
     struct err err = {0};
     char text[256];
     int ends[2], old = dup(STDERR_FILENO);
 
-    (void)state;
     assert_int_equal(pipe(ends), 0);
     assert_true(dup2(ends[1], STDERR_FILENO) >= 0);
     (void)err_set(&err, ERR_CONFIG, "no such port");
@@ -170,13 +158,12 @@ static void it_is_printed_with_its_detail_and_hint_below(void **state)
     assert_string_equal(text, "sagad: no such port\nsagad: no such port\n  99999\n  take another\n");
 }
 
-static void faults_keep_place_and_sentence(void **state)
+TEST(faults_keep_place_and_sentence)
 {
     struct arena arena;
     struct faults faults;
     char pointer[] = "/sagas/0";
 
-    (void)state;
     arena_init(&arena, 256);
     faults_init(&faults, &arena);
     faults_add(&faults, slice_of(pointer), "%d is too many", 7);
@@ -193,12 +180,11 @@ static void faults_keep_place_and_sentence(void **state)
     arena_fini(&arena);
 }
 
-static void faults_beyond_the_bound_are_counted_and_cost_nothing(void **state)
+TEST(faults_beyond_the_bound_are_counted_and_cost_nothing)
 {
     struct arena arena;
     struct faults faults;
 
-    (void)state;
     arena_init(&arena, 4096);
     faults_init(&faults, &arena);
     assert_int_equal(faults.count_max, 200);
@@ -218,20 +204,4 @@ static void faults_beyond_the_bound_are_counted_and_cost_nothing(void **state)
     arena_fini(&arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_code_has_a_name_a_title_and_sound_numbers),
-        cmocka_unit_test(refusals_of_calls_are_as_the_contract_has_them),
-        cmocka_unit_test(setting_returns_the_code_and_clears_what_was_said_before),
-        cmocka_unit_test(context_goes_in_front_and_keeps_the_code),
-        cmocka_unit_test(long_sentences_are_cut),
-        cmocka_unit_test(a_sentence_is_cut_between_characters),
-        cmocka_unit_test(nobody_has_to_listen),
-        cmocka_unit_test(it_is_printed_with_its_detail_and_hint_below),
-        cmocka_unit_test(faults_keep_place_and_sentence),
-        cmocka_unit_test(faults_beyond_the_bound_are_counted_and_cost_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

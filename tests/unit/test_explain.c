@@ -1,15 +1,10 @@
 /* What people are told about a saga: where it stands, why, and what comes next. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/show/explain.h"
 #include "tests/lib/saga_trial.h"
+#include "tests/lib/test.h"
 
 static const char *explained(struct trial *trial)
 {
@@ -23,11 +18,10 @@ static const char *explained(struct trial *trial)
     return text;
 }
 
-static void it_says_where_a_saga_stands_and_what_comes_next(void **state)
+TEST(it_says_where_a_saga_stands_and_what_comes_next)
 {
     struct trial trial;
 
-    (void)state;
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'once'}"));
     assert_string_equal(explained(&trial), "Saga trial has not started.");
     trial_start(&trial, "{}");
@@ -54,11 +48,10 @@ static void it_says_where_a_saga_stands_and_what_comes_next(void **state)
     trial_close(&trial);
 }
 
-static void it_says_what_a_saga_waits_for(void **state)
+TEST(it_says_what_a_saga_waits_for)
 {
     struct trial trial;
 
-    (void)state;
     trial_open(&trial,
                TRIAL_SAGA_WITH("'locks':['order:7'],'deadline':'2h'",
                                "{'id':'nap','sleep':'30m','after':[]},{'id':'sig','signal':{'name':'paid'},'after':[]},"
@@ -82,12 +75,11 @@ static void it_says_what_a_saga_waits_for(void **state)
     trial_close(&trial);
 }
 
-static void it_names_no_more_steps_than_somebody_reads(void **state)
+TEST(it_names_no_more_steps_than_somebody_reads)
 {
     struct trial trial;
     struct buffer document;
 
-    (void)state;
     buffer_init(&document, 1 << 20);
     buffer_put_text(&document, "{'tools':[" TRIAL_TOOLS "],'sagas':[{'name':'trial','steps':[");
     for (int i = 0; i < 60; i++) {
@@ -108,13 +100,4 @@ static void it_names_no_more_steps_than_somebody_reads(void **state)
     trial_close(&trial);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_says_where_a_saga_stands_and_what_comes_next),
-        cmocka_unit_test(it_says_what_a_saga_waits_for),
-        cmocka_unit_test(it_names_no_more_steps_than_somebody_reads),
-    };
-
-    return cmocka_run_group_tests_name("explain", tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,15 +1,10 @@
 /* Templates: what is plain, what is a program, what is refused, and which bytes come out. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/json.h"
 #include "core/language/expression.h"
+#include "tests/lib/test.h"
 
 #define ROOTS_ALL                                                                                                      \
     (ROOT_INPUT | ROOT_STEPS | ROOT_SAGA | ROOT_ARGS | ROOT_KEY | ROOT_ATTEMPT | ROOT_RESULT | ROOT_RESPONSE |         \
@@ -102,7 +97,7 @@ static const struct {
     {"\"tab\\t\\u0001\\\\ ${ .attempt }\"", "\"tab\\t\\u0001\\\\ 2\""},
 };
 
-static void what_is_put_into_a_url_is_no_part_of_it(void **state)
+TEST(what_is_put_into_a_url_is_no_part_of_it)
 {
     static const struct {
         const char *template, *rendered;
@@ -128,7 +123,6 @@ static void what_is_put_into_a_url_is_no_part_of_it(void **state)
         .args = SLICE("[1, 2]")};
     const struct slice values[] = {SLICE("\"https://x:1/y\""), SLICE("\"https://x:1/y\"")};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(urls); i++) {
         struct arena arena;
         struct faults faults;
@@ -148,11 +142,10 @@ static void what_is_put_into_a_url_is_no_part_of_it(void **state)
     }
 }
 
-static void values_are_put_in_as_the_bytes_they_are(void **state)
+TEST(values_are_put_in_as_the_bytes_they_are)
 {
     struct expression_context context = context_of_test();
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(renderings); i++) {
         struct arena arena;
         struct faults faults;
@@ -186,11 +179,10 @@ static const struct {
     {"\"${ .steps.reserve.result.id.x }\"", "cannot index string with \"x\""},
 };
 
-static void a_path_that_jq_could_not_follow_says_why_and_where(void **state)
+TEST(a_path_that_jq_could_not_follow_says_why_and_where)
 {
     struct expression_context context = context_of_test();
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(unfollowed); i++) {
         struct arena arena;
         struct faults faults;
@@ -207,7 +199,7 @@ static void a_path_that_jq_could_not_follow_says_why_and_where(void **state)
     }
 }
 
-static void programs_and_secrets_get_their_values_from_outside(void **state)
+TEST(programs_and_secrets_get_their_values_from_outside)
 {
     struct expression_context context = context_of_test();
     struct slice values[] = {SLICE_NONE, SLICE("\"s3\\\"cret\""), SLICE(" 42 ")};
@@ -216,7 +208,6 @@ static void programs_and_secrets_get_their_values_from_outside(void **state)
     struct slice out;
     struct err err;
 
-    (void)state;
     arena_init(&arena, 4096);
     struct template template = compile(
         "{\"a\":\"${ .attempt }\",\"h\":\"Bearer ${ secret( \\\"pay.token-1\\\" ) }\",\"n\":\"${ .args | add * 7 }\"}",
@@ -235,7 +226,7 @@ static void programs_and_secrets_get_their_values_from_outside(void **state)
     arena_fini(&arena);
 }
 
-static void the_template_outlives_its_text(void **state)
+TEST(the_template_outlives_its_text)
 {
     struct expression_context context = context_of_test();
     char text[] = "{\"a\":\"x ${ .attempt } y\",\"b\":\"${ .args[0] }\"}";
@@ -244,7 +235,6 @@ static void the_template_outlives_its_text(void **state)
     struct slice out;
     struct err err;
 
-    (void)state;
     arena_init(&arena, 4096);
     struct template template = compile(text, ROOTS_ALL, &arena, &faults);
 
@@ -285,9 +275,8 @@ static const struct {
     {"\\\"secret(1)\\\"", EXPRESSION_PROGRAM},
 };
 
-static void plain_paths_are_told_from_programs(void **state)
+TEST(plain_paths_are_told_from_programs)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(kinds); i++) {
         struct arena arena;
         struct faults faults;
@@ -332,9 +321,8 @@ static const struct {
     {"{\"${ .input }\":1}", ROOT_INPUT, "/with/${ .input }", "name of a member"},
 };
 
-static void what_cannot_be_meant_is_a_fault_at_its_place(void **state)
+TEST(what_cannot_be_meant_is_a_fault_at_its_place)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(faulty); i++) {
         struct arena arena;
         struct faults faults;
@@ -352,14 +340,13 @@ static void what_cannot_be_meant_is_a_fault_at_its_place(void **state)
     }
 }
 
-static void hostile_nesting_is_a_fault_and_no_crash(void **state)
+TEST(hostile_nesting_is_a_fault_and_no_crash)
 {
     enum { DEEP = 20000 };
     struct arena arena;
     struct faults faults;
     struct template template;
 
-    (void)state;
     arena_init(&arena, 1 << 16);
     char *json = arena_alloc(&arena, 8 * DEEP + 64);
     size_t len = 0;
@@ -377,7 +364,7 @@ static void hostile_nesting_is_a_fault_and_no_crash(void **state)
     arena_fini(&arena);
 }
 
-static void a_condition_is_one_whole_expression(void **state)
+TEST(a_condition_is_one_whole_expression)
 {
     static const char *const wrong[] = {"true",        "\"true\"", "\"a ${ .input }\"", "{}", "\"${ .input\"",
                                         "\"$${ x }\"", "null"};
@@ -385,7 +372,6 @@ static void a_condition_is_one_whole_expression(void **state)
     struct faults faults;
     struct template template;
 
-    (void)state;
     arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
         faults_init(&faults, &arena);
@@ -402,9 +388,8 @@ static void a_condition_is_one_whole_expression(void **state)
     arena_fini(&arena);
 }
 
-static void truth_is_that_of_jq(void **state)
+TEST(truth_is_that_of_jq)
 {
-    (void)state;
     assert_false(expression_true(SLICE("false")));
     assert_false(expression_true(SLICE(" null ")));
     assert_true(expression_true(SLICE("0")));
@@ -423,7 +408,7 @@ static void on_found(void *context, struct slice id, struct slice pointer)
     buffer_printf(out, "%.*s ", SLICE_ARG(id));
 }
 
-static void steps_are_found_in_paths_and_in_programs(void **state)
+TEST(steps_are_found_in_paths_and_in_programs)
 {
     static const struct {
         const char *source, *found;
@@ -441,7 +426,6 @@ static void steps_are_found_in_paths_and_in_programs(void **state)
         {".steps | .a", ""},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct arena arena;
         struct faults faults;
@@ -461,13 +445,12 @@ static void steps_are_found_in_paths_and_in_programs(void **state)
     }
 }
 
-static void programs_see_the_context_as_one_object(void **state)
+TEST(programs_see_the_context_as_one_object)
 {
     struct expression_context context = context_of_test(), empty = {0};
     struct arena arena;
     struct err err;
 
-    (void)state;
     arena_init(&arena, 4096);
     struct slice json = expression_context_json(&context, &arena);
 
@@ -482,22 +465,4 @@ static void programs_see_the_context_as_one_object(void **state)
     arena_fini(&arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_are_put_in_as_the_bytes_they_are),
-        cmocka_unit_test(what_is_put_into_a_url_is_no_part_of_it),
-        cmocka_unit_test(a_path_that_jq_could_not_follow_says_why_and_where),
-        cmocka_unit_test(programs_and_secrets_get_their_values_from_outside),
-        cmocka_unit_test(the_template_outlives_its_text),
-        cmocka_unit_test(plain_paths_are_told_from_programs),
-        cmocka_unit_test(what_cannot_be_meant_is_a_fault_at_its_place),
-        cmocka_unit_test(hostile_nesting_is_a_fault_and_no_crash),
-        cmocka_unit_test(a_condition_is_one_whole_expression),
-        cmocka_unit_test(truth_is_that_of_jq),
-        cmocka_unit_test(steps_are_found_in_paths_and_in_programs),
-        cmocka_unit_test(programs_see_the_context_as_one_object),
-    };
-
-    return cmocka_run_group_tests_name("expression", tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,17 +1,12 @@
 /* The direct way through plain paths gives what libjq gives, value for value and error for error. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/canon.h"
 #include "base/json.h"
 #include "core/language/expression.h"
 #include "io/process/jq.h"
+#include "tests/lib/test.h"
 
 #define PATHS 40
 #define SEEN_MIN 15
@@ -71,12 +66,11 @@ static void compare(const struct expression *e, struct slice input, struct arena
                         arena_text(arena, canon(by_jq, NULL, 0, arena)));
 }
 
-static void plain_paths_give_what_jq_gives(void **state)
+TEST(plain_paths_give_what_jq_gives)
 {
     uint64_t seed = UINT64_C(0x5a6a9d1234567);
     int errors = 0, compared = 0;
 
-    (void)state;
     for (int i = 0; i < PATHS; i++) {
         struct arena arena;
         struct faults faults;
@@ -102,11 +96,4 @@ static void plain_paths_give_what_jq_gives(void **state)
     assert_true(errors > SEEN_MIN && compared - errors > SEEN_MIN); /* both sides of the comparison were seen */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain_paths_give_what_jq_gives),
-    };
-
-    return cmocka_run_group_tests_name("expression_jq", tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

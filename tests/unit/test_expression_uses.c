@@ -1,15 +1,10 @@
 /* Which steps an expression names, and whether it can bear that their result is null. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/language/expression.h"
 #include "tests/lib/saga_trial.h"
+#include "tests/lib/test.h"
 
 static void put_use(void *context, const struct step_use *use)
 {
@@ -20,7 +15,7 @@ static void put_use(void *context, const struct step_use *use)
                    use->takes_null ? "" : "!");
 }
 
-static void null_is_welcome_where_the_text_says_what_holds_then(void **state)
+TEST(null_is_welcome_where_the_text_says_what_holds_then)
 {
     static const struct {
         const char *expression, *uses; /* with ! where null would do harm */
@@ -57,7 +52,6 @@ static void null_is_welcome_where_the_text_says_what_holds_then(void **state)
     };
     struct arena arena = {0};
 
-    (void)state;
     arena_init(&arena, 16384);
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         struct template template = {0};
@@ -76,7 +70,7 @@ static void null_is_welcome_where_the_text_says_what_holds_then(void **state)
     arena_fini(&arena);
 }
 
-static void a_condition_that_proves_the_result_allows_it(void **state)
+TEST(a_condition_that_proves_the_result_allows_it)
 {
     static const char *const whens[] = {
         "${ .input.x }", /* the same as that of the step it names */
@@ -86,7 +80,6 @@ static void a_condition_that_proves_the_result_allows_it(void **state)
     };
     struct arena arena = {0};
 
-    (void)state;
     arena_init(&arena, 65536);
     for (size_t i = 0; i < COUNT_OF(whens); i++) {
         struct slice document =
@@ -100,12 +93,4 @@ static void a_condition_that_proves_the_result_allows_it(void **state)
     arena_fini(&arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(null_is_welcome_where_the_text_says_what_holds_then),
-        cmocka_unit_test(a_condition_that_proves_the_result_allows_it),
-    };
-
-    return cmocka_run_group_tests_name("expression_uses", tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

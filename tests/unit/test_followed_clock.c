@@ -1,28 +1,20 @@
 /* A clock that follows another one: never back, no steps, and right in the end. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/followed_clock.h"
+#include "tests/lib/test.h"
 
-static void the_first_time_is_believed_at_once(void **state)
+TEST(the_first_time_is_believed_at_once)
 {
     struct followed_clock clock = {0};
 
-    (void)state;
     followed_clock_set(&clock, 1000000, 500);
     assert_int_equal(followed_clock_at(&clock, 500), 1000000);
     assert_int_equal(followed_clock_at(&clock, 750), 1000250);
 }
 
-static void a_step_forwards_is_made_up_for_in_fifty_times_as_long(void **state)
+TEST(a_step_forwards_is_made_up_for_in_fifty_times_as_long)
 {
     struct followed_clock clock = {0};
 
-    (void)state;
     followed_clock_set(&clock, 1000000, 0);
     followed_clock_set(&clock, 1005000, 1000); /* 4 s ahead of what we believed */
     assert_int_equal(followed_clock_at(&clock, 1000), 1001000);
@@ -31,12 +23,11 @@ static void a_step_forwards_is_made_up_for_in_fifty_times_as_long(void **state)
     assert_int_equal(followed_clock_at(&clock, 301000), 1305000);
 }
 
-static void a_step_backwards_slows_it_down_and_never_turns_it(void **state)
+TEST(a_step_backwards_slows_it_down_and_never_turns_it)
 {
     struct followed_clock clock = {0};
     int64_t before = 0;
 
-    (void)state;
     followed_clock_set(&clock, 1000000, 0);
     for (int64_t ms = 0; ms < 600000; ms++) {
         int64_t now;
@@ -51,13 +42,4 @@ static void a_step_backwards_slows_it_down_and_never_turns_it(void **state)
     assert_int_equal(followed_clock_at(&clock, 600000), 1590000);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_time_is_believed_at_once),
-        cmocka_unit_test(a_step_forwards_is_made_up_for_in_fifty_times_as_long),
-        cmocka_unit_test(a_step_backwards_slows_it_down_and_never_turns_it),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -2,19 +2,14 @@
  * What an engine keeps of the calls that a rewound history may have forgotten: the ring of calls that were made, what
  * the database is told of it, and what is looked up afterwards. The clock and the log are stand-ins.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/log.h"
 #include "run/call/activity.h"
 #include "run/saga/forgotten.h"
 #include "run/saga/live.h"
 #include "run/shard/shard.h"
+#include "tests/lib/test.h"
 
 enum { RING = 16384, LOGGED = 100, EPOCH = 7, SHARD = 3, REMEMBERED_MAX = 8 };
 #define WALL_MS INT64_C(1700000000000)
@@ -144,22 +139,20 @@ static void assert_knows(const struct known_work *out, uint32_t first, uint32_t 
 
 /* --- the ring --- */
 
-static void nothing_is_known_before_the_first_call(void **state)
+TEST(nothing_is_known_before_the_first_call)
 {
     struct known_work out = know();
 
-    (void)state;
     assert_int_equal(out.call_count + out.saga_count + out.left_out, 0);
     assert_int_equal(out.calls_since_ms, 0);
     forgotten_log(&engine);
     assert_int_equal(lines, 0);
 }
 
-static void only_calls_that_must_not_be_made_twice_are_kept(void **state)
+TEST(only_calls_that_must_not_be_made_twice_are_kept)
 {
     struct known_work out;
 
-    (void)state;
     make(1, EFFECT_READ);
     make(2, EFFECT_IDEMPOTENT);
     make(3, EFFECT_KEYED);
@@ -173,11 +166,10 @@ static void only_calls_that_must_not_be_made_twice_are_kept(void **state)
 }
 
 /* A place that no call was written to is never told. */
-static void a_ring_with_one_free_place_tells_only_what_was_made(void **state)
+TEST(a_ring_with_one_free_place_tells_only_what_was_made)
 {
     struct known_work out;
 
-    (void)state;
     make_all(RING - 1);
     out = know();
     assert_knows(&out, 1, RING - 1);
@@ -185,11 +177,10 @@ static void a_ring_with_one_free_place_tells_only_what_was_made(void **state)
 }
 
 /* As long as it has room for all of them, nothing was dropped: calls are known from the beginning. */
-static void a_ring_that_is_just_full_has_dropped_nothing(void **state)
+TEST(a_ring_that_is_just_full_has_dropped_nothing)
 {
     struct known_work out;
 
-    (void)state;
     make_all(RING);
     out = know();
     assert_knows(&out, 1, RING);
@@ -197,22 +188,20 @@ static void a_ring_that_is_just_full_has_dropped_nothing(void **state)
 }
 
 /* One more drops the oldest alone, and the database is told from when on calls are known. */
-static void one_call_more_drops_the_oldest_and_says_since_when_it_knows(void **state)
+TEST(one_call_more_drops_the_oldest_and_says_since_when_it_knows)
 {
     struct known_work out;
 
-    (void)state;
     make_all(RING + 1);
     out = know();
     assert_knows(&out, 2, RING + 1);
     assert_int_equal(out.calls_since_ms, WALL_MS + 2);
 }
 
-static void a_ring_that_went_round_twice_keeps_the_newest(void **state)
+TEST(a_ring_that_went_round_twice_keeps_the_newest)
 {
     struct known_work out;
 
-    (void)state;
     make_all(2 * RING + 5);
     out = know();
     assert_knows(&out, RING + 6, 2 * RING + 5);
@@ -220,11 +209,10 @@ static void a_ring_that_went_round_twice_keeps_the_newest(void **state)
 }
 
 /* No call is too old: only newer ones drop it. */
-static void time_alone_drops_nothing(void **state)
+TEST(time_alone_drops_nothing)
 {
     struct known_work out;
 
-    (void)state;
     make_all(3);
     now_ms += INT64_C(365) * 24 * 3600 * 1000;
     out = know();
@@ -232,9 +220,8 @@ static void time_alone_drops_nothing(void **state)
     assert_int_equal(out.calls_since_ms, 0);
 }
 
-static void people_are_told_of_the_last_calls_the_newest_first(void **state)
+TEST(people_are_told_of_the_last_calls_the_newest_first)
 {
-    (void)state;
     make_all(3);
     forgotten_log(&engine);
     assert_int_equal(lines, 3);
@@ -249,11 +236,10 @@ static void people_are_told_of_the_last_calls_the_newest_first(void **state)
 
 /* --- what is looked up --- */
 
-static void a_call_counts_as_made_up_to_the_highest_attempt_noted(void **state)
+TEST(a_call_counts_as_made_up_to_the_highest_attempt_noted)
 {
     struct op_key key = key_of(1), other = key_of(2);
 
-    (void)state;
     assert_false(forgotten_call(&engine, &key, 1));
     forgotten_note(&engine, &key, 3);
     forgotten_note(&engine, &key, 2); /* it may be told twice, by engines that knew less */
@@ -277,11 +263,10 @@ static void remember(struct live *remembered, uint32_t of_shard, uint64_t seq)
     in_memory[remembered_count++] = remembered;
 }
 
-static void a_saga_that_is_read_back_shorter_than_it_was_is_told_once(void **state)
+TEST(a_saga_that_is_read_back_shorter_than_it_was_is_told_once)
 {
     struct live saga;
 
-    (void)state;
     remember(&saga, SHARD, 9);
     forgotten_remember(&engine);
     saga.saga.seq = 8;
@@ -293,11 +278,10 @@ static void a_saga_that_is_read_back_shorter_than_it_was_is_told_once(void **sta
     assert_int_equal(lines, 1);
 }
 
-static void a_saga_that_is_read_back_whole_is_not_told(void **state)
+TEST(a_saga_that_is_read_back_whole_is_not_told)
 {
     struct live saga;
 
-    (void)state;
     remember(&saga, SHARD, 9);
     forgotten_remember(&engine);
     forgotten_compare(&saga);
@@ -305,11 +289,10 @@ static void a_saga_that_is_read_back_whole_is_not_told(void **state)
     assert_int_equal(lines, 0);
 }
 
-static void sagas_not_read_back_are_told_with_their_shard_and_once(void **state)
+TEST(sagas_not_read_back_are_told_with_their_shard_and_once)
 {
     struct live sagas[3];
 
-    (void)state;
     remember(&sagas[0], SHARD, 9);
     remember(&sagas[1], SHARD, 9);
     remember(&sagas[2], SHARD + 1, 9);
@@ -323,22 +306,4 @@ static void sagas_not_read_back_are_told_with_their_shard_and_once(void **state)
     assert_int_equal(lines, 3);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(nothing_is_known_before_the_first_call, setup, teardown),
-        cmocka_unit_test_setup_teardown(only_calls_that_must_not_be_made_twice_are_kept, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_ring_with_one_free_place_tells_only_what_was_made, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_ring_that_is_just_full_has_dropped_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(one_call_more_drops_the_oldest_and_says_since_when_it_knows, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_ring_that_went_round_twice_keeps_the_newest, setup, teardown),
-        cmocka_unit_test_setup_teardown(time_alone_drops_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(people_are_told_of_the_last_calls_the_newest_first, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_call_counts_as_made_up_to_the_highest_attempt_noted, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_saga_that_is_read_back_shorter_than_it_was_is_told_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_saga_that_is_read_back_whole_is_not_told, setup, teardown),
-        cmocka_unit_test_setup_teardown(sagas_not_read_back_are_told_with_their_shard_and_once, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM_EACH(setup, teardown)

@@ -19,19 +19,14 @@
  *     > [+MS] operator NUMBER ACTION [happened|not_happened] [accept_double] [result JSON|args JSON]
  */
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/show/explain.h"
 #include "tests/lib/json_holds.h"
 #include "tests/lib/saga_trial.h"
+#include "tests/lib/test.h"
 
 #define FILES_MAX 64
 #define FILE_BYTES_MAX ((size_t)1 << 20)
@@ -377,7 +372,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static void every_history_is_as_it_was(void **state)
+TEST(every_history_is_as_it_was)
 {
     const char *dir_name = getenv("GOLDEN_DIR");
     char *names[FILES_MAX];
@@ -385,7 +380,6 @@ static void every_history_is_as_it_was(void **state)
     DIR *dir;
     struct dirent *entry;
 
-    (void)state;
     assert_non_null(dir_name);
     dir = opendir(dir_name);
     assert_non_null(dir);
@@ -425,11 +419,4 @@ static void every_history_is_as_it_was(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_history_is_as_it_was),
-    };
-
-    return cmocka_run_group_tests_name("golden", tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -3,18 +3,13 @@
  * saga as it is shown. They say to the next release what it must still read. With REGENERATE=1 the files are written
  * anew: on purpose, and each changed line is explained in the commit.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/lib/call_trial.h"
 #include "tests/lib/json_holds.h"
+#include "tests/lib/test.h"
 
 #define FILE_BYTES_MAX ((size_t)1 << 20)
 
@@ -168,24 +163,14 @@ static void check(const char *name, enum saga_kind kind, void (*happen)(struct c
     arena_fini(&arena);
 }
 
-static void an_open_saga_is_written_and_read_as_ever(void **state)
+TEST(an_open_saga_is_written_and_read_as_ever)
 {
-    (void)state;
     check("open_saga", SAGA_OPEN, open_saga);
 }
 
-static void a_run_is_written_and_read_as_ever(void **state)
+TEST(a_run_is_written_and_read_as_ever)
 {
-    (void)state;
     check("run", SAGA_RUN, run);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_open_saga_is_written_and_read_as_ever),
-        cmocka_unit_test(a_run_is_written_and_read_as_ever),
-    };
-
-    return cmocka_run_group_tests_name("golden_calls", tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,13 +1,8 @@
 /* The order over steps. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/definition/graph.h"
+#include "tests/lib/test.h"
 
 struct drawn { /* steps and what they wait for */
     struct step_definition steps[DEFINITION_STEPS_MAX];
@@ -32,12 +27,11 @@ static struct definition close_graph(struct drawn *drawn, struct arena *arena)
     return definition;
 }
 
-static void paths_are_found_through_all_steps_between(void **state)
+TEST(paths_are_found_through_all_steps_between)
 {
     static struct drawn diamond = {.count = 5}; /* 0 -> 1, 2 -> 3; 4 stands alone */
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 4096);
     wait_for(&diamond, 1, 0);
     wait_for(&diamond, 2, 0);
@@ -55,12 +49,11 @@ static void paths_are_found_through_all_steps_between(void **state)
     arena_fini(&arena);
 }
 
-static void steps_may_wait_for_steps_written_below(void **state)
+TEST(steps_may_wait_for_steps_written_below)
 {
     static struct drawn backwards = {.count = 3};
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 4096);
     wait_for(&backwards, 0, 1);
     wait_for(&backwards, 1, 2);
@@ -71,12 +64,11 @@ static void steps_may_wait_for_steps_written_below(void **state)
     arena_fini(&arena);
 }
 
-static void the_longest_chain_of_all_is_closed(void **state)
+TEST(the_longest_chain_of_all_is_closed)
 {
     static struct drawn chain = {.count = DEFINITION_STEPS_MAX};
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 4096);
     for (uint32_t i = 0; i + 1 < chain.count; i++) { /* every step waits for the one below: the deepest search */
         wait_for(&chain, i, i + 1);
@@ -90,14 +82,13 @@ static void the_longest_chain_of_all_is_closed(void **state)
     arena_fini(&arena);
 }
 
-static void a_circle_is_refused_and_a_step_on_it_is_named(void **state)
+TEST(a_circle_is_refused_and_a_step_on_it_is_named)
 {
     static struct drawn circle = {.count = 4}; /* 0 waits for 1, and 1, 2, 3 for each other */
     const uint64_t *ancestors = NULL;
     uint32_t cycle_step = UINT32_MAX;
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 4096);
     wait_for(&circle, 0, 1);
     wait_for(&circle, 1, 2);
@@ -108,14 +99,4 @@ static void a_circle_is_refused_and_a_step_on_it_is_named(void **state)
     arena_fini(&arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(paths_are_found_through_all_steps_between),
-        cmocka_unit_test(steps_may_wait_for_steps_written_below),
-        cmocka_unit_test(the_longest_chain_of_all_is_closed),
-        cmocka_unit_test(a_circle_is_refused_and_a_step_on_it_is_named),
-    };
-
-    return cmocka_run_group_tests_name("graph", tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,12 +1,8 @@
 /* The list of heads that the guard refuses, without a socket; tests/api/test_api_guard.c sends the
  * same kinds over one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/lib/test.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -58,9 +54,8 @@ static const struct {
     {"a delete in a value", "HTTP/1.1", {{"Host", "a"}, {"X", "a\x7f"}}, "control character"},
 };
 
-static void ambiguous_heads_are_refused(void **state)
+TEST(ambiguous_heads_are_refused)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(heads); i++) {
         struct http_pair pairs[4];
         size_t count = 0;
@@ -78,25 +73,23 @@ static void ambiguous_heads_are_refused(void **state)
     }
 }
 
-static void the_length_is_given_back(void **state)
+TEST(the_length_is_given_back)
 {
     const struct http_pair pairs[] = {{SLICE("Host"), SLICE("a")}, {SLICE("Content-Length"), SLICE("1048577")}};
     int64_t length = 0;
 
-    (void)state;
     assert_null(http_guard_headers(SLICE("POST"), SLICE("HTTP/1.1"), pairs, 2, &length));
     assert_int_equal(length, 1048577);
     assert_null(http_guard_headers(SLICE("POST"), SLICE("HTTP/1.1"), pairs, 1, &length));
     assert_int_equal(length, -1);
 }
 
-static void targets_are_paths_without_surprises(void **state)
+TEST(targets_are_paths_without_surprises)
 {
     static const char *const good[] = {"/", "/v1/sagas?limit=5&tag.a=b%20c", "/%41"};
     static const char *const bad[] = {"",    "v1",   "*",    "http://a/", "/a b",      "/%",
                                       "/%4", "/%zz", "/%00", "/a#b",      "/\xc3\xa4", "/a\tb"};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(good); i++) {
         assert_null(http_guard_target(slice_of(good[i])));
     }
@@ -119,7 +112,7 @@ static bool denies(const struct egress *egress, const char *text)
     return egress_denies(egress, (const struct sockaddr *)&v6);
 }
 
-static void addresses_of_metadata_are_denied_in_every_form(void **state)
+TEST(addresses_of_metadata_are_denied_in_every_form)
 {
     static const char *const denied[] = {"169.254.169.254",
                                          "169.254.0.1",
@@ -142,7 +135,6 @@ static void addresses_of_metadata_are_denied_in_every_form(void **state)
                                        "64:ff9b::808:808", "2002:808:808::1", "fec0::1"};
     const struct egress none = {0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(denied) / sizeof(denied[0]); i++) {
         if (!denies(&none, denied[i])) {
             fail_msg("%s may be called", denied[i]);
@@ -155,7 +147,7 @@ static void addresses_of_metadata_are_denied_in_every_form(void **state)
     }
 }
 
-static void settings_say_which_other_addresses_are_denied(void **state)
+TEST(settings_say_which_other_addresses_are_denied)
 {
     static const struct {
         const char *allow, *deny, *address;
@@ -189,7 +181,6 @@ static void settings_say_which_other_addresses_are_denied(void **state)
     static const char *const wrong[] = {"privat",      "10.0.0.0/33", "10.0.0/8", "fd00::/129",
                                         "10.0.0.0/-1", "10.0.0.0/",   ",",        "a,b"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
         struct egress egress;
         struct err err = {0};
@@ -209,15 +200,4 @@ static void settings_say_which_other_addresses_are_denied(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(addresses_of_metadata_are_denied_in_every_form),
-        cmocka_unit_test(settings_say_which_other_addresses_are_denied),
-        cmocka_unit_test(ambiguous_heads_are_refused),
-        cmocka_unit_test(the_length_is_given_back),
-        cmocka_unit_test(targets_are_paths_without_surprises),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

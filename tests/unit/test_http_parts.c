@@ -1,15 +1,10 @@
 /* What servers say in Retry-After, and what is made of it; and what the page about tools says of each status. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "adapters/http_parts.h"
+#include "tests/lib/test.h"
 
 #define NOW_MS INT64_C(1700000000000) /* Tue, 14 Nov 2023 22:13:20 GMT */
 #define WEEK_MS (INT64_C(7) * 24 * 3600 * 1000)
@@ -32,11 +27,10 @@ static const struct {
     {"a date with more behind it", "Tue, 14 Nov 2023 22:13:30 GMT;", 0},
 };
 
-static void retry_after_is_honoured_within_bounds(void **state)
+TEST(retry_after_is_honoured_within_bounds)
 {
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 1024);
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         int64_t ms = http_retry_after_ms(slice_of(table[i].value), NOW_MS, &arena);
@@ -94,7 +88,7 @@ static size_t page_rows(const char *rows, int status, char outcome[32])
     return count;
 }
 
-static void the_page_about_tools_has_the_outcome_of_each_status(void **state)
+TEST(the_page_about_tools_has_the_outcome_of_each_status)
 {
     static const char *const names[OUTCOME_KIND_COUNT] = {[OUTCOME_COMPLETED] = "completed",
                                                           [OUTCOME_RUNNING] = "running",
@@ -103,7 +97,6 @@ static void the_page_about_tools_has_the_outcome_of_each_status(void **state)
                                                           [OUTCOME_UNKNOWN] = "unknown"};
     const char *rows = strstr(page_read(), "| HTTP status | outcome |\n| --- | --- |\n");
 
-    (void)state;
     assert_non_null(rows);
     rows = strchr(strchr(rows, '\n') + 1, '\n') + 1;
     for (int status = 100; status < 600; status++) {
@@ -115,12 +108,4 @@ static void the_page_about_tools_has_the_outcome_of_each_status(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(retry_after_is_honoured_within_bounds),
-        cmocka_unit_test(the_page_about_tools_has_the_outcome_of_each_status),
-    };
-
-    return cmocka_run_group_tests_name("http_parts", tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,21 +1,16 @@
 /* Ids keep their order, their version bits, and the shard they carry. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/id.h"
+#include "tests/lib/test.h"
 
 static const int64_t now_ms = INT64_C(1700000000000);
 
-static void text_and_back_is_the_same_id(void **state)
+TEST(text_and_back_is_the_same_id)
 {
     struct uuid uuid, back;
     char text[UUID_TEXT_BYTES];
 
-    (void)state;
     assert_true(uuid_parse(SLICE("017F22E2-79B0-7CC3-98C4-DC0C0C07398F"), &uuid)); /* the example of RFC 9562, A.6 */
     uuid_text(&uuid, text);
     assert_string_equal(text, "017f22e2-79b0-7cc3-98c4-dc0c0c07398f");
@@ -30,7 +25,7 @@ static void text_and_back_is_the_same_id(void **state)
     assert_false(uuid_is_nil(&uuid));
 }
 
-static void anything_else_is_no_id(void **state)
+TEST(anything_else_is_no_id)
 {
     static const char *const texts[] = {
         "",
@@ -46,7 +41,6 @@ static void anything_else_is_no_id(void **state)
     };
     struct uuid uuid = {{7}};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         assert_false(uuid_parse(slice_of(texts[i]), &uuid));
     }
@@ -54,12 +48,11 @@ static void anything_else_is_no_id(void **state)
     assert_int_equal(uuid.bytes[0], 7);
 }
 
-static void a_v8_is_the_first_128_bits_with_version_and_variant(void **state)
+TEST(a_v8_is_the_first_128_bits_with_version_and_variant)
 {
     struct digest digest;
     struct uuid uuid;
 
-    (void)state;
     memset(digest.bytes, 0xff, sizeof(digest.bytes));
     uuid = uuid_v8(&digest);
     assert_int_equal(uuid.bytes[6], 0x8f);
@@ -79,11 +72,10 @@ static void a_v8_is_the_first_128_bits_with_version_and_variant(void **state)
     }
 }
 
-static void v7_rise_within_a_millisecond_and_when_the_clock_goes_back(void **state)
+TEST(v7_rise_within_a_millisecond_and_when_the_clock_goes_back)
 {
     struct uuid last = uuid_v7(now_ms);
 
-    (void)state;
     for (int i = 0; i < 20000; i++) { /* more than the counter of one millisecond holds */
         struct uuid uuid = uuid_v7(i < 10000 ? now_ms : now_ms - 3600000);
 
@@ -97,11 +89,10 @@ static void v7_rise_within_a_millisecond_and_when_the_clock_goes_back(void **sta
     assert_int_equal(uuid_v7_ms(&last), now_ms + 1000);
 }
 
-static void a_saga_id_carries_its_shard_and_stays_a_v7(void **state)
+TEST(a_saga_id_carries_its_shard_and_stays_a_v7)
 {
     static const uint32_t shards[] = {0, 1, 63, 255, 256, 4095, 65535};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(shards); i++) {
         struct saga_id id = saga_id_new(now_ms + 10000, shards[i]);
 
@@ -114,12 +105,11 @@ static void a_saga_id_carries_its_shard_and_stays_a_v7(void **state)
     }
 }
 
-static void the_beginning_of_an_id_is_a_range(void **state)
+TEST(the_beginning_of_an_id_is_a_range)
 {
     struct uuid first, last;
     char text[UUID_TEXT_BYTES];
 
-    (void)state;
     assert_true(uuid_range_parse(SLICE("019b3c52"), &first, &last));
     uuid_text(&first, text);
     assert_string_equal(text, "019b3c52-0000-0000-0000-000000000000");
@@ -133,16 +123,4 @@ static void the_beginning_of_an_id_is_a_range(void **state)
     assert_false(uuid_range_parse(SLICE("019b3c52-0000-7000-8000-0000000000010"), &first, &last));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_and_back_is_the_same_id),
-        cmocka_unit_test(anything_else_is_no_id),
-        cmocka_unit_test(the_beginning_of_an_id_is_a_range),
-        cmocka_unit_test(a_v8_is_the_first_128_bits_with_version_and_variant),
-        cmocka_unit_test(v7_rise_within_a_millisecond_and_when_the_clock_goes_back),
-        cmocka_unit_test(a_saga_id_carries_its_shard_and_stays_a_v7),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

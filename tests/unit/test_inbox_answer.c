@@ -1,13 +1,8 @@
 /* The answer of an owner reads the same on the engine whose client waits for it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "run/exchange/inbox.h"
+#include "tests/lib/test.h"
 
 static struct arena arena;
 static struct engine_request told, heard;
@@ -46,11 +41,10 @@ static int teardown(void **state)
     return 0;
 }
 
-static void what_was_done_comes_byte_for_byte(void **state)
+TEST(what_was_done_comes_byte_for_byte)
 {
     struct slice record = SLICE("{ \"result\": 123456789012345678901234567890.10, \"text\":\"\\u00e9\\\"\" }");
 
-    (void)state;
     told.answer = record;
     told.saga = saga_id_new(1, 7);
     told.created = true;
@@ -66,9 +60,8 @@ static void what_was_done_comes_byte_for_byte(void **state)
     assert_null(heard.call.pointers.ptr);
 }
 
-static void a_refusal_comes_with_its_sentence_its_record_and_its_places(void **state)
+TEST(a_refusal_comes_with_its_sentence_its_record_and_its_places)
 {
-    (void)state;
     told.code = err_set(&told.err, ERR_DRIFT, "\"reserve\" was called before\nwith 100%% other arguments");
     err_detail(&told.err, "detail");
     err_hint(&told.err, "hint");
@@ -94,7 +87,7 @@ static void a_refusal_comes_with_its_sentence_its_record_and_its_places(void **s
     assert_int_equal(work.out.len, 0);
 }
 
-static void places_of_another_version_are_read_as_far_as_they_make_sense(void **state)
+TEST(places_of_another_version_are_read_as_far_as_they_make_sense)
 {
     static const struct {
         const char *body;
@@ -104,7 +97,6 @@ static void places_of_another_version_are_read_as_far_as_they_make_sense(void **
         {"{\"code\":\"invalid\",\"errors\":[{},{\"pointer\":\"/a\"},{\"detail\":\"d\"}]}", 3},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         assert_int_equal(inbox_answer_read(slice_of(cases[i].body), &work, &err), ERR_INVALID);
         assert_int_equal(heard.faults.count, cases[i].faults);
@@ -113,18 +105,16 @@ static void places_of_another_version_are_read_as_far_as_they_make_sense(void **
     assert_true(slice_is(heard.faults.items[2].pointer, "") && slice_is(heard.faults.items[2].detail, "d"));
 }
 
-static void every_code_has_its_way_back(void **state)
+TEST(every_code_has_its_way_back)
 {
-    (void)state;
     for (enum err_code code = 0; code < ERR_COUNT; code++) {
         told.code = told.err.code = code;
         assert_int_equal(pass_on(), code);
     }
 }
 
-static void nobody_may_be_listening_any_more(void **state)
+TEST(nobody_may_be_listening_any_more)
 {
-    (void)state;
     work.request = NULL;
     told.answer = SLICE("{}");
     assert_int_equal(pass_on(), ERR_OK);
@@ -132,7 +122,7 @@ static void nobody_may_be_listening_any_more(void **state)
     assert_int_equal(pass_on(), ERR_LOOP);
 }
 
-static void what_makes_no_sense_is_told_so(void **state)
+TEST(what_makes_no_sense_is_told_so)
 {
     static const char *const bodies[] = {"",
                                          "{",
@@ -143,23 +133,10 @@ static void what_makes_no_sense_is_told_so(void **state)
                                          "{\"code\":\"ok\"}x",
                                          "{\"code\":\"\xff\"}"};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(bodies); i++) {
         assert_int_equal(inbox_answer_read(slice_of(bodies[i]), &work, &err), ERR_CORRUPT);
         assert_true(err.hint[0] != '\0');
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_was_done_comes_byte_for_byte, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_refusal_comes_with_its_sentence_its_record_and_its_places, setup, teardown),
-        cmocka_unit_test_setup_teardown(places_of_another_version_are_read_as_far_as_they_make_sense, setup, teardown),
-        cmocka_unit_test_setup_teardown(every_code_has_its_way_back, setup, teardown),
-        cmocka_unit_test_setup_teardown(nobody_may_be_listening_any_more, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_makes_no_sense_is_told_so, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM_EACH(setup, teardown)

@@ -1,12 +1,8 @@
 /* Instants go both ways without loss; durations are one number and one unit. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/instant.h"
+#include "tests/lib/test.h"
 
 static const struct {
     const char *text;
@@ -28,9 +24,8 @@ static const struct {
     {"2026-01-31T09:05:00-00:00", INT64_C(1769850300000), "2026-01-31T09:05:00.000Z"},
 };
 
-static void instants_go_both_ways(void **state)
+TEST(instants_go_both_ways)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(instants); i++) {
         char text[INSTANT_TEXT_BYTES];
         int64_t ms = 42;
@@ -51,11 +46,10 @@ static void instants_go_both_ways(void **state)
     }
 }
 
-static void no_instant_breaks_the_writer(void **state)
+TEST(no_instant_breaks_the_writer)
 {
     static const int64_t extremes[] = {INT64_MIN, INT64_MAX, INT64_C(-62167219200001), INT64_C(253402300800000)};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(extremes); i++) {
         char text[INSTANT_TEXT_BYTES];
 
@@ -64,7 +58,7 @@ static void no_instant_breaks_the_writer(void **state)
     }
 }
 
-static void what_is_no_instant_is_refused(void **state)
+TEST(what_is_no_instant_is_refused)
 {
     static const char *const texts[] = {
         "",
@@ -98,7 +92,6 @@ static void what_is_no_instant_is_refused(void **state)
     };
     int64_t ms = 42;
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         if (instant_parse(slice_of(texts[i]), &ms)) {
             fail_msg("%s", texts[i]);
@@ -139,9 +132,8 @@ static const struct {
     {"1sx", -1, NULL},
 };
 
-static void a_duration_is_a_number_and_a_unit(void **state)
+TEST(a_duration_is_a_number_and_a_unit)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(durations); i++) {
         char text[INSTANT_TEXT_BYTES];
         int64_t ms = -1;
@@ -158,24 +150,14 @@ static void a_duration_is_a_number_and_a_unit(void **state)
     assert_false(duration_parse(SLICE_NONE, &(int64_t){0}));
 }
 
-static void no_duration_breaks_the_writer(void **state)
+TEST(no_duration_breaks_the_writer)
 {
     char text[INSTANT_TEXT_BYTES];
 
-    (void)state;
     duration_text(-5, text);
     assert_string_equal(text, "0ms");
     duration_text(INT64_MAX, text);
     assert_string_equal(text, "106751991167d 7h");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(instants_go_both_ways),         cmocka_unit_test(no_instant_breaks_the_writer),
-        cmocka_unit_test(what_is_no_instant_is_refused), cmocka_unit_test(a_duration_is_a_number_and_a_unit),
-        cmocka_unit_test(no_duration_breaks_the_writer),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,14 +1,9 @@
 /* Whether new work is taken in: by tables of measures, and against a model of a service with a queue. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/check.h"
 #include "run/intake/intake.h"
+#include "tests/lib/test.h"
 
 static struct intake_measures quiet(void)
 {
@@ -18,7 +13,7 @@ static struct intake_measures quiet(void)
 
 /* --- queues --- */
 
-static void a_full_queue_takes_nothing_in_until_an_eighth_of_it_is_gone(void **state)
+TEST(a_full_queue_takes_nothing_in_until_an_eighth_of_it_is_gone)
 {
     static const struct {
         size_t now, max;
@@ -30,7 +25,6 @@ static void a_full_queue_takes_nothing_in_until_an_eighth_of_it_is_gone(void **s
         {1, 1, INTAKE_FULL},       {0, 1, INTAKE_TAKEN},
     };
 
-    (void)state;
     for (enum intake_queue queue = 0; queue < INTAKE_QUEUE_COUNT; queue++) {
         struct intake intake;
         int64_t now_ms = 1000;
@@ -53,13 +47,12 @@ static void a_full_queue_takes_nothing_in_until_an_eighth_of_it_is_gone(void **s
     }
 }
 
-static void a_queue_that_fills_within_a_millisecond_is_full(void **state)
+TEST(a_queue_that_fills_within_a_millisecond_is_full)
 {
     struct intake intake;
     struct intake_measures measures = quiet();
     int64_t retry_after_ms = 0;
 
-    (void)state;
     intake_init(&intake, 0);
     intake_look(&intake, &measures, 100);
     assert_int_equal(intake_take(&intake, 100, &retry_after_ms), INTAKE_TAKEN);
@@ -68,12 +61,11 @@ static void a_queue_that_fills_within_a_millisecond_is_full(void **state)
     assert_int_equal(intake_take(&intake, 100, &retry_after_ms), INTAKE_FULL);
 }
 
-static void whoever_is_refused_is_told_the_time_that_the_queue_needs_to_sink(void **state)
+TEST(whoever_is_refused_is_told_the_time_that_the_queue_needs_to_sink)
 {
     struct intake intake;
     int64_t now_ms = 0, least = INT64_MAX, most = 0, sum = 0;
 
-    (void)state;
     intake_init(&intake, now_ms);
     for (int look = 0; look < 100; look++) { /* 100 end in a second */
         struct intake_measures measures = quiet();
@@ -101,12 +93,11 @@ static void whoever_is_refused_is_told_the_time_that_the_queue_needs_to_sink(voi
 
 /* --- delays --- */
 
-static void a_delay_that_passes_is_borne(void **state)
+TEST(a_delay_that_passes_is_borne)
 {
     struct intake intake;
     int64_t now_ms = 0, retry_after_ms;
 
-    (void)state;
     intake_init(&intake, now_ms);
     for (int look = 0; look < 100; look++) {
         struct intake_measures measures = quiet();
@@ -120,13 +111,12 @@ static void a_delay_that_passes_is_borne(void **state)
     }
 }
 
-static void under_whatever_delay_a_few_a_second_are_taken_in(void **state)
+TEST(under_whatever_delay_a_few_a_second_are_taken_in)
 {
     struct intake intake;
     int64_t now_ms = 0, retry_after_ms = 0;
     int taken = 0;
 
-    (void)state;
     intake_init(&intake, now_ms);
     for (int ms = 1; ms <= 60000; ms++) {
         struct intake_measures measures = quiet();
@@ -145,13 +135,12 @@ static void under_whatever_delay_a_few_a_second_are_taken_in(void **state)
     assert_in_range(taken, 50 * INTAKE_PACE_MIN - 2, 50 * INTAKE_PACE_MIN + 2);
 }
 
-static void a_look_before_does_not_use_the_room_up(void **state)
+TEST(a_look_before_does_not_use_the_room_up)
 {
     struct intake intake;
     struct intake_measures measures = quiet();
     int64_t now_ms = 0, retry_after_ms = 0;
 
-    (void)state;
     intake_init(&intake, now_ms);
     measures.delays[INTAKE_COMMIT_DELAY].ms = 1000;
     for (int look = 0; look < 5; look++) {
@@ -213,11 +202,10 @@ static void service_run(struct service *service, double offered_per_second, int 
     }
 }
 
-static void ten_times_the_load_leaves_the_goodput_and_bounds_the_delay(void **state)
+TEST(ten_times_the_load_leaves_the_goodput_and_bounds_the_delay)
 {
     static const double capacities[] = {100, 1000, 20000};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(capacities); i++) {
         struct service service = {.capacity = capacities[i]};
 
@@ -237,13 +225,12 @@ static void ten_times_the_load_leaves_the_goodput_and_bounds_the_delay(void **st
 }
 
 /* What waits for people does not end: then nothing says how fast more may come but that nothing stands against it. */
-static void a_pace_is_left_when_no_delay_is_left_although_nothing_ends(void **state)
+TEST(a_pace_is_left_when_no_delay_is_left_although_nothing_ends)
 {
     struct intake intake;
     int64_t now_ms = 0, retry_after_ms = 0;
     int taken = 0;
 
-    (void)state;
     intake_init(&intake, now_ms);
     for (int ms = 1; ms <= 6000; ms++) {
         struct intake_measures measures = quiet();
@@ -266,11 +253,10 @@ static void a_pace_is_left_when_no_delay_is_left_although_nothing_ends(void **st
     assert_int_equal(taken, 3 * 2000);
 }
 
-static void a_service_that_becomes_slower_is_followed(void **state)
+TEST(a_service_that_becomes_slower_is_followed)
 {
     struct service service = {.capacity = 10000};
 
-    (void)state;
     intake_init(&service.intake, 0);
     service_run(&service, 8000, 10);
     service.capacity = 500;
@@ -284,19 +270,4 @@ static void a_service_that_becomes_slower_is_followed(void **state)
     assert_int_equal(service.refused, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_full_queue_takes_nothing_in_until_an_eighth_of_it_is_gone),
-        cmocka_unit_test(a_queue_that_fills_within_a_millisecond_is_full),
-        cmocka_unit_test(whoever_is_refused_is_told_the_time_that_the_queue_needs_to_sink),
-        cmocka_unit_test(a_delay_that_passes_is_borne),
-        cmocka_unit_test(under_whatever_delay_a_few_a_second_are_taken_in),
-        cmocka_unit_test(a_look_before_does_not_use_the_room_up),
-        cmocka_unit_test(ten_times_the_load_leaves_the_goodput_and_bounds_the_delay),
-        cmocka_unit_test(a_pace_is_left_when_no_delay_is_left_although_nothing_ends),
-        cmocka_unit_test(a_service_that_becomes_slower_is_followed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,18 +1,13 @@
 /* INVARIANT looks at whole objects in every build that tests. A state that is bent on purpose must not survive the next
  * fold. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "tests/lib/saga_trial.h"
+#include "tests/lib/test.h"
 
 #define SAID_BYTES_MAX 400
 
@@ -42,13 +37,12 @@ static int settle_in_a_child(struct trial *trial, bool bent, char *said)
     return status;
 }
 
-static void a_fold_that_leaves_an_unsound_saga_ends_the_process(void **state)
+TEST(a_fold_that_leaves_an_unsound_saga_ends_the_process)
 {
     char said[SAID_BYTES_MAX];
     struct trial trial;
     int status;
 
-    (void)state;
 #ifndef SAGAD_INVARIANTS
     print_message("this build does without INVARIANT: meson setup -Dinvariants=true\n");
     skip();
@@ -63,9 +57,4 @@ static void a_fold_that_leaves_an_unsound_saga_ends_the_process(void **state)
     trial_close(&trial);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_fold_that_leaves_an_unsound_saga_ends_the_process)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

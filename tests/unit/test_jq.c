@@ -1,17 +1,12 @@
 /* Expressions: honest ones give what jq gives, hostile ones are refused or halted in time and cost nothing else. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "io/process/jq.h"
+#include "tests/lib/test.h"
 #include "tests/lib/test_seed.h"
 
 #define INPUT                                                                                                          \
@@ -51,7 +46,7 @@ static bool is_left_out(size_t row)
     return !is_long() && (row + first) % 4 != 0;
 }
 
-static void honest_programs_give_what_jq_gives(void **state)
+TEST(honest_programs_give_what_jq_gives)
 {
     static const char *const table[][2] = {
         {".", INPUT},
@@ -92,7 +87,6 @@ static void honest_programs_give_what_jq_gives(void **state)
     };
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         if (is_left_out(i)) {
@@ -111,7 +105,7 @@ static void honest_programs_give_what_jq_gives(void **state)
 }
 
 /* Whatever it is, it ends as an error, soon, and the next program runs as if nothing had happened. */
-static void hostile_programs_are_refused_or_halted_in_time(void **state)
+TEST(hostile_programs_are_refused_or_halted_in_time)
 {
     static const char *const table[] = {
         /* what must not be reached */
@@ -254,7 +248,6 @@ static void hostile_programs_are_refused_or_halted_in_time(void **state)
     };
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         struct slice output = SLICE_NONE;
@@ -285,29 +278,27 @@ static void hostile_programs_are_refused_or_halted_in_time(void **state)
     arena_fini(&arena);
 }
 
-static void text_that_closes_our_parenthesis_is_refused_at_registration(void **state)
+TEST(text_that_closes_our_parenthesis_is_refused_at_registration)
 {
     struct err err;
 
-    (void)state;
     assert_int_equal(jq_check(SLICE("1) + (2"), &err), ERR_INVALID);
     assert_int_equal(jq_check(SLICE(".) | env | (."), &err), ERR_INVALID);
     assert_int_equal(jq_check(SLICE(". # fine"), &err), ERR_OK);
     assert_int_equal(jq_check(SLICE(".a as [$x] | $x"), &err), ERR_OK);
 }
 
-static void what_does_not_compile_is_said_in_the_words_of_jq(void **state)
+TEST(what_does_not_compile_is_said_in_the_words_of_jq)
 {
     struct err err;
 
-    (void)state;
     assert_int_equal(jq_check(SLICE(".input | nosuch(1)"), &err), ERR_INVALID);
     assert_non_null(strstr(err.detail, "nosuch/1 is not defined"));
     assert_int_equal(jq_check(SLICE(".input |"), &err), ERR_INVALID);
     assert_non_null(strstr(err.detail, "syntax error"));
 }
 
-static void a_name_that_can_never_work_is_refused_at_registration_and_only_where_it_is_that_name(void **state)
+TEST(a_name_that_can_never_work_is_refused_at_registration_and_only_where_it_is_that_name)
 {
     static const struct {
         const char *program, *says; /* NULL: it is registered */
@@ -345,7 +336,6 @@ static void a_name_that_can_never_work_is_refused_at_registration_and_only_where
     };
     struct err err;
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         if (is_left_out(i)) {
             continue;
@@ -359,13 +349,12 @@ static void a_name_that_can_never_work_is_refused_at_registration_and_only_where
     }
 }
 
-static void what_breaks_the_process_that_checks_it_harms_nobody_else(void **state)
+TEST(what_breaks_the_process_that_checks_it_harms_nobody_else)
 {
     struct arena arena;
     struct slice output;
     struct err err;
 
-    (void)state;
     arena_init(&arena, 4096);
     for (int i = 0; i < 40; i++) {
         char program[64];
@@ -385,7 +374,7 @@ static void what_breaks_the_process_that_checks_it_harms_nobody_else(void **stat
     "\"n\":3,"                                                                                                         \
     "\"list\":[9007199254740993,2],\"text\":\"{\\\"id\\\":9007199254740993}\",\"digits\":\"9007199254740993\"}"
 
-static void a_number_that_is_only_copied_keeps_its_bytes(void **state)
+TEST(a_number_that_is_only_copied_keeps_its_bytes)
 {
     static const char *const table[][2] = {
         {"{id: .big}", "{\"id\":9007199254740993}"},
@@ -421,7 +410,6 @@ static void a_number_that_is_only_copied_keeps_its_bytes(void **state)
     };
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         if (is_left_out(i)) {
@@ -440,7 +428,7 @@ static void a_number_that_is_only_copied_keeps_its_bytes(void **state)
 }
 
 /* Whatever a builtin function of jq does with a number that it would round: it fails, or it gives the number itself. */
-static void a_number_that_would_be_rounded_is_used_by_no_function_of_jq(void **state)
+TEST(a_number_that_would_be_rounded_is_used_by_no_function_of_jq)
 {
     static const char *const uses[] = {
         ".x + 1",
@@ -589,7 +577,6 @@ static void a_number_that_would_be_rounded_is_used_by_no_function_of_jq(void **s
     };
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(uses); i++) {
         for (size_t k = 0; k < COUNT_OF(inputs) && !is_left_out(i); k++) {
@@ -610,14 +597,13 @@ static void a_number_that_would_be_rounded_is_used_by_no_function_of_jq(void **s
     arena_fini(&arena);
 }
 
-static void a_halted_program_can_run_again(void **state)
+TEST(a_halted_program_can_run_again)
 {
     static const char program[] = "if . then repeat(.) else 7 end";
     struct arena arena;
     struct slice output;
     struct err err;
 
-    (void)state;
     arena_init(&arena, 4096);
     assert_int_equal(evaluate(program, "false", &arena, &output, &err), ERR_OK);
     assert_int_equal(evaluate("last(repeat(1))", "true", &arena, &output, &err), ERR_TIMEOUT);
@@ -627,13 +613,12 @@ static void a_halted_program_can_run_again(void **state)
     arena_fini(&arena);
 }
 
-static void a_program_that_stops_within_a_path_is_told_as_it_is(void **state)
+TEST(a_program_that_stops_within_a_path_is_told_as_it_is)
 {
     struct arena arena;
     struct slice output;
     struct err err;
 
-    (void)state;
     arena_init(&arena, 4096);
     assert_int_equal(evaluate("path(..)", INPUT, &arena, &output, &err), ERR_INVALID);
     assert_string_equal(err.message, "The expression gives more than one value");
@@ -643,14 +628,13 @@ static void a_program_that_stops_within_a_path_is_told_as_it_is(void **state)
     arena_fini(&arena);
 }
 
-static void the_program_that_failed_is_named(void **state)
+TEST(the_program_that_failed_is_named)
 {
     struct slice programs[] = {SLICE("1"), SLICE("2"), SLICE("error(\"no\")"), SLICE("3")}, outputs[4];
     struct arena arena;
     size_t failed = 99;
     struct err err;
 
-    (void)state;
     arena_init(&arena, 4096);
     assert_int_equal(jq_evaluate(programs, 4, SLICE("null"), NULL, &arena, outputs, &failed, &err), ERR_INVALID);
     assert_int_equal(failed, 2);
@@ -661,7 +645,7 @@ static void the_program_that_failed_is_named(void **state)
     arena_fini(&arena);
 }
 
-static void a_value_over_the_limit_is_refused(void **state)
+TEST(a_value_over_the_limit_is_refused)
 {
     struct jq_limits limits = {.time_ms = 100, .output_bytes_max = 100};
     struct slice program = SLICE("[range(1000)]"), output;
@@ -669,7 +653,6 @@ static void a_value_over_the_limit_is_refused(void **state)
     size_t failed;
     struct err err;
 
-    (void)state;
     arena_init(&arena, 4096);
     assert_int_equal(jq_evaluate(&program, 1, SLICE("null"), &limits, &arena, &output, &failed, &err), ERR_TOO_LARGE);
     program = SLICE("[range(10)]");
@@ -696,11 +679,10 @@ static int64_t ten_ms(int number, int step)
     return now_ms() - begin;
 }
 
-static void a_compiled_program_is_not_compiled_again(void **state)
+TEST(a_compiled_program_is_not_compiled_again)
 {
     int64_t same_ms = INT64_MAX, fresh_ms = INT64_MAX;
 
-    (void)state;
     for (int round = 0; round < 3; round++) { /* both under the same conditions, the best of each */
         int64_t ms = ten_ms(0, 0);
 
@@ -734,12 +716,11 @@ static void *evaluate_many(void *context)
     return NULL;
 }
 
-static void many_threads_evaluate_at_once_and_crashes_of_one_do_not_touch_the_others(void **state)
+TEST(many_threads_evaluate_at_once_and_crashes_of_one_do_not_touch_the_others)
 {
     pthread_t threads[8];
     int wrong[8] = {0};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(threads); i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, evaluate_many, &wrong[i]), 0);
     }
@@ -763,13 +744,12 @@ static void on_done(struct jq_job *job)
     loop_stop(s->loop);
 }
 
-static void a_submitted_job_ends_on_the_loop(void **state)
+TEST(a_submitted_job_ends_on_the_loop)
 {
     struct slice programs[] = {SLICE(".a"), SLICE("error(\"no\")")}, outputs[2];
     struct arena arena;
     struct submission s;
 
-    (void)state;
     arena_init(&arena, 4096);
     memset(&s, 0, sizeof(s));
     s.loop = loop_new();
@@ -800,24 +780,6 @@ static void a_submitted_job_ends_on_the_loop(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(honest_programs_give_what_jq_gives),
-        cmocka_unit_test(hostile_programs_are_refused_or_halted_in_time),
-        cmocka_unit_test(text_that_closes_our_parenthesis_is_refused_at_registration),
-        cmocka_unit_test(what_does_not_compile_is_said_in_the_words_of_jq),
-        cmocka_unit_test(a_name_that_can_never_work_is_refused_at_registration_and_only_where_it_is_that_name),
-        cmocka_unit_test(what_breaks_the_process_that_checks_it_harms_nobody_else),
-        cmocka_unit_test(a_number_that_is_only_copied_keeps_its_bytes),
-        cmocka_unit_test(a_number_that_would_be_rounded_is_used_by_no_function_of_jq),
-        cmocka_unit_test(a_halted_program_can_run_again),
-        cmocka_unit_test(a_program_that_stops_within_a_path_is_told_as_it_is),
-        cmocka_unit_test(the_program_that_failed_is_named),
-        cmocka_unit_test(a_value_over_the_limit_is_refused),
-        cmocka_unit_test(a_compiled_program_is_not_compiled_again),
-        cmocka_unit_test(many_threads_evaluate_at_once_and_crashes_of_one_do_not_touch_the_others),
-        cmocka_unit_test(a_submitted_job_ends_on_the_loop),
-    };
-
     jq_prepare();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

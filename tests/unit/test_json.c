@@ -1,13 +1,10 @@
 /* Reading checked text: values are slices of it, whatever notation they were written in. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
 #include <cjson/cJSON.h>
-#include <cmocka.h>
 
 #include "base/json.h"
+#include "tests/lib/test.h"
 
 static struct slice good(const char *text)
 {
@@ -19,7 +16,7 @@ static struct slice good(const char *text)
     return slice_of(text);
 }
 
-static void a_value_knows_its_type(void **state)
+TEST(a_value_knows_its_type)
 {
     static const struct {
         const char *text;
@@ -31,7 +28,6 @@ static void a_value_knows_its_type(void **state)
         {"\t{}", JSON_OBJECT, "object"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         assert_int_equal(json_type(good(cases[i].text)), cases[i].type);
         assert_string_equal(json_type_name(cases[i].type), cases[i].name);
@@ -39,7 +35,7 @@ static void a_value_knows_its_type(void **state)
     assert_int_equal(json_type(SLICE_NONE), JSON_NONE);
 }
 
-static void a_walk_sees_every_member_as_it_was_written(void **state)
+TEST(a_walk_sees_every_member_as_it_was_written)
 {
     static const char *const names[] = {"a", "b\\\"]", "", "d"}, *const values[] = {"1.50", "[1, {\"x\":\"}\"}]",
                                                                                     "\"]\\\\\"", "{\"e\": {} }"};
@@ -48,7 +44,6 @@ static void a_walk_sees_every_member_as_it_was_written(void **state)
     struct slice name, value;
     size_t i = 0;
 
-    (void)state;
     for (; json_next_member(&walk, &name, &value); i++) {
         assert_true(slice_is(name, names[i]));
         assert_true(slice_is(value, values[i]));
@@ -57,26 +52,24 @@ static void a_walk_sees_every_member_as_it_was_written(void **state)
     assert_false(json_next_member(&walk, &name, &value));
 }
 
-static void a_walk_sees_every_element_as_it_was_written(void **state)
+TEST(a_walk_sees_every_element_as_it_was_written)
 {
     static const char *const values[] = {"1e3", "\",\"", "[ ]", "null", "true", "{\"a\":[1]}"};
     struct json_walk walk = json_walk(good("[1e3, \",\" ,[ ],null\n,true,{\"a\":[1]}]"));
     struct slice value;
     size_t i = 0;
 
-    (void)state;
     for (; json_next_element(&walk, &value); i++) {
         assert_true(slice_is(value, values[i]));
     }
     assert_int_equal(i, 6);
 }
 
-static void what_has_no_items_is_walked_in_no_step(void **state)
+TEST(what_has_no_items_is_walked_in_no_step)
 {
     static const char *const texts[] = {"{}", "[ ]", "1", "\"ab\"", "null"};
     struct slice name, value;
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         struct json_walk walk = json_walk(slice_of(texts[i])), again = walk;
 
@@ -92,11 +85,10 @@ static void what_has_no_items_is_walked_in_no_step(void **state)
     assert_int_equal(json_count(SLICE("{\"a\":1,\"b\":{\"c\":1}}")), 2);
 }
 
-static void a_member_is_found_by_its_unescaped_name(void **state)
+TEST(a_member_is_found_by_its_unescaped_name)
 {
     struct slice object = good("{\"\\u0061b\":1,\"\\ud83d\\ude00\":2,\"a\":{\"x\":3},\"a\\nb\":4,\"ab\\u0063\":5}");
 
-    (void)state;
     assert_true(slice_is(json_member(object, "ab"), "1"));
     assert_true(slice_is(json_member(object, "\xf0\x9f\x98\x80"), "2"));
     assert_true(slice_is(json_member(object, "a\nb"), "4"));
@@ -146,13 +138,12 @@ static const struct {
     {"/deep/x/1/y/0", NULL},
 };
 
-static void a_pointer_leads_to_its_place(void **state)
+TEST(a_pointer_leads_to_its_place)
 {
     struct slice document = good(" {\"foo\": [\"bar\", \"baz\"], \"\": 0, \"a/b\": 1, \"c%d\": 2, \"e^f\": 3, \"g|h\": "
                                  "4, \"i\\\\j\": 5, \"k\\\"l\": 6, \" \": 7, "
                                  "\"m~n\": 8, \"~1\": 9, \"deep\": {\"x\": [0, {\"y\": []}]}} ");
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(places); i++) {
         struct slice found = json_at(document, slice_of(places[i].pointer));
 
@@ -165,12 +156,11 @@ static void a_pointer_leads_to_its_place(void **state)
     assert_null(json_at(SLICE_NONE, SLICE("/a")).ptr);
 }
 
-static void a_pointer_made_of_parts_leads_back(void **state)
+TEST(a_pointer_made_of_parts_leads_back)
 {
     static const char *const parts[] = {"", "a", "~", "/", "~1", "a~/b", "\xc3\xa9"};
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 1024);
     assert_true(slice_is(json_pointer_join(&arena, SLICE("/x"), SLICE("a~/b")), "/x/a~0~1b"));
     for (size_t i = 0; i < COUNT_OF(parts); i++) {
@@ -203,11 +193,10 @@ static const struct {
     {"\"\\\\u0041\"", "\\u0041"},
 };
 
-static void a_string_is_what_its_escapes_mean(void **state)
+TEST(a_string_is_what_its_escapes_mean)
 {
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 1024);
     for (size_t i = 0; i < COUNT_OF(strings); i++) {
         struct slice text = json_string(good(strings[i].json), &arena);
@@ -271,9 +260,8 @@ static const struct {
     {"[1]", false, 0},
 };
 
-static void a_number_is_an_integer_by_its_value_not_its_notation(void **state)
+TEST(a_number_is_an_integer_by_its_value_not_its_notation)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(integers); i++) {
         int64_t value = 42;
         bool is = json_i64(good(integers[i].text), &value);
@@ -285,11 +273,10 @@ static void a_number_is_an_integer_by_its_value_not_its_notation(void **state)
     assert_false(json_i64(SLICE_NONE, &(int64_t){0}));
 }
 
-static void a_boolean_is_one_of_two_words(void **state)
+TEST(a_boolean_is_one_of_two_words)
 {
     bool value = false;
 
-    (void)state;
     assert_true(json_bool(SLICE(" true"), &value) && value);
     assert_true(json_bool(SLICE("false "), &value) && !value);
     assert_false(json_bool(SLICE("\"true\""), &value));
@@ -297,11 +284,10 @@ static void a_boolean_is_one_of_two_words(void **state)
     assert_false(json_bool(SLICE_NONE, &value));
 }
 
-static void a_tree_ends_with_its_arena(void **state)
+TEST(a_tree_ends_with_its_arena)
 {
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 1024);
     struct cJSON *tree = json_tree(good(" {\"a\":[1,\"x\"]} "), &arena);
 
@@ -311,21 +297,4 @@ static void a_tree_ends_with_its_arena(void **state)
     arena_fini(&arena); /* the leak checker is the judge */
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_value_knows_its_type),
-        cmocka_unit_test(a_walk_sees_every_member_as_it_was_written),
-        cmocka_unit_test(a_walk_sees_every_element_as_it_was_written),
-        cmocka_unit_test(what_has_no_items_is_walked_in_no_step),
-        cmocka_unit_test(a_member_is_found_by_its_unescaped_name),
-        cmocka_unit_test(a_pointer_leads_to_its_place),
-        cmocka_unit_test(a_pointer_made_of_parts_leads_back),
-        cmocka_unit_test(a_string_is_what_its_escapes_mean),
-        cmocka_unit_test(a_number_is_an_integer_by_its_value_not_its_notation),
-        cmocka_unit_test(a_boolean_is_one_of_two_words),
-        cmocka_unit_test(a_tree_ends_with_its_arena),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,14 +1,10 @@
 /* What the strict scanner takes and refuses, with the byte and the JSON Pointer it names. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/json.h"
+#include "tests/lib/test.h"
 
 #define T(literal)                                                                                                     \
     {                                                                                                                  \
@@ -197,9 +193,8 @@ static const struct {
     {T("{\"\\u0041\\n\\u009b\xc2\x9b\x7f\":x}"), 21, "/A????", "no JSON value"},
 };
 
-static void what_everybody_reads_the_same_way_is_taken(void **state)
+TEST(what_everybody_reads_the_same_way_is_taken)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(taken); i++) {
         struct err err = {0};
         char *exact = malloc(taken[i].len); /* so that a read beyond the end is seen */
@@ -212,9 +207,8 @@ static void what_everybody_reads_the_same_way_is_taken(void **state)
     }
 }
 
-static void everything_else_is_refused_with_its_place(void **state)
+TEST(everything_else_is_refused_with_its_place)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(refused); i++) {
         struct err err = {0};
         char *exact = malloc(refused[i].text.len + !refused[i].text.len), place[200];
@@ -232,11 +226,10 @@ static void everything_else_is_refused_with_its_place(void **state)
     assert_int_equal(json_check(SLICE_NONE, &json_limits_default, NULL), ERR_MALFORMED);
 }
 
-static void a_byte_less_is_never_a_text(void **state)
+TEST(a_byte_less_is_never_a_text)
 {
     static const struct slice whole = T("{\"a\":[1,-2.5e+3,\"x\\u00e9\\ud83d\\ude00\xc3\xa9\",true,false,null,{}]}");
 
-    (void)state;
     assert_int_equal(json_check(whole, &json_limits_default, NULL), ERR_OK);
     for (size_t len = 0; len < whole.len; len++) {
         char *exact = malloc(len + 1);
@@ -266,12 +259,11 @@ static enum err_code check_nested(const char *open, const char *close, int level
     return code;
 }
 
-static void nesting_is_taken_up_to_its_bound(void **state)
+TEST(nesting_is_taken_up_to_its_bound)
 {
     struct json_limits limits = json_limits_default;
     struct err err = {0};
 
-    (void)state;
     assert_int_equal(check_nested("[", "]", 64, &limits, &err), ERR_OK);
     assert_int_equal(check_nested("{\"a\":", "}", 64, &limits, &err), ERR_OK);
     assert_int_equal(check_nested("[", "]", 65, &limits, &err), ERR_MALFORMED);
@@ -284,12 +276,11 @@ static void nesting_is_taken_up_to_its_bound(void **state)
     assert_int_equal(check_nested("[", "]", 3, &limits, &err), ERR_MALFORMED);
 }
 
-static void size_is_taken_up_to_its_bound(void **state)
+TEST(size_is_taken_up_to_its_bound)
 {
     struct json_limits limits = {.bytes_max = 10, .depth_max = 4, .number_bytes_max = 5, .exponent_max = 3};
     struct err err = {0};
 
-    (void)state;
     assert_int_equal(json_check(SLICE("[1,2,3,4 ]"), &limits, &err), ERR_OK);
     assert_int_equal(json_check(SLICE("[1,2,3,4  ]"), &limits, &err), ERR_TOO_LARGE);
     assert_int_equal(json_check(SLICE("12345"), &limits, &err), ERR_OK);
@@ -300,12 +291,11 @@ static void size_is_taken_up_to_its_bound(void **state)
     assert_int_equal(json_check(SLICE("1e-4"), &limits, &err), ERR_MALFORMED);
 }
 
-static void a_long_pointer_is_cut_not_overrun(void **state)
+TEST(a_long_pointer_is_cut_not_overrun)
 {
     struct buffer text;
     struct err err = {0};
 
-    (void)state;
     buffer_init(&text, 1 << 20);
     for (int i = 0; i < 60; i++) {
         buffer_put_text(&text, "{\"a name of some length, with \xc3\xa9\":");
@@ -316,13 +306,12 @@ static void a_long_pointer_is_cut_not_overrun(void **state)
 }
 
 /* Pairs would be 10^10 comparisons here: an hour. The bound of this test is its time. */
-static void many_members_are_compared_in_better_than_quadratic_time(void **state)
+TEST(many_members_are_compared_in_better_than_quadratic_time)
 {
     struct json_limits limits = json_limits_default;
     struct buffer text;
     struct err err = {0};
 
-    (void)state;
     limits.bytes_max = 16 << 20;
     buffer_init(&text, limits.bytes_max);
     buffer_put_char(&text, '{');
@@ -343,9 +332,8 @@ static void many_members_are_compared_in_better_than_quadratic_time(void **state
     buffer_fini(&text);
 }
 
-static void two_names_are_found_wherever_they_stand(void **state)
+TEST(two_names_are_found_wherever_they_stand)
 {
-    (void)state;
     for (int count = 2; count < 24; count++) {
         for (int i = 0; i < count; i++) {
             for (int k = i + 1; k < count; k++) {
@@ -379,11 +367,10 @@ static const struct slice only_syntax[] = {
     T("{\"\\ud800\":1,\"\\ud800\":2}"),
 };
 
-static void what_is_wrong_beyond_the_syntax_passes_where_only_that_is_asked_for(void **state)
+TEST(what_is_wrong_beyond_the_syntax_passes_where_only_that_is_asked_for)
 {
     struct err err = {0};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(taken); i++) {
         assert_int_equal(json_check_syntax(taken[i], &err), ERR_OK);
     }
@@ -393,28 +380,26 @@ static void what_is_wrong_beyond_the_syntax_passes_where_only_that_is_asked_for(
     }
 }
 
-static void what_is_no_json_at_all_fails_in_its_syntax_too(void **state)
+TEST(what_is_no_json_at_all_fails_in_its_syntax_too)
 {
     static const struct slice texts[] = {T(""),        T("["),     T("[1,]"),        T("[1 2]"),     T("[1}"),
                                          T("[{]}"),    T("[\"a]"), T("[\"\\u12\"]"), T("[\"\\x\"]"), T("[\"a\nb\"]"),
                                          T("[1],[2]"), T("[nul]"), T("[01]"),        T("{\"a\"}"),   T("{a:1}")};
     struct err err = {0};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         assert_int_equal(json_check_syntax(texts[i], &err), ERR_MALFORMED);
         assert_true(err.message[0] != '\0');
     }
 }
 
-static void elements_are_told_apart_however_deep_one_is(void **state)
+TEST(elements_are_told_apart_however_deep_one_is)
 {
     char text[1000] = "[1,";
     struct slice element;
     struct err err = {0};
     size_t count = 0;
 
-    (void)state;
     memset(text + 3, '[', 300);
     (void)memcpy(text + 303, "\"]]\"", 4);
     memset(text + 307, ']', 300);
@@ -433,21 +418,4 @@ static void elements_are_told_apart_however_deep_one_is(void **state)
     assert_int_equal(json_check_syntax(whole, &err), ERR_MALFORMED);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_everybody_reads_the_same_way_is_taken),
-        cmocka_unit_test(everything_else_is_refused_with_its_place),
-        cmocka_unit_test(a_byte_less_is_never_a_text),
-        cmocka_unit_test(nesting_is_taken_up_to_its_bound),
-        cmocka_unit_test(size_is_taken_up_to_its_bound),
-        cmocka_unit_test(a_long_pointer_is_cut_not_overrun),
-        cmocka_unit_test(many_members_are_compared_in_better_than_quadratic_time),
-        cmocka_unit_test(two_names_are_found_wherever_they_stand),
-        cmocka_unit_test(what_is_wrong_beyond_the_syntax_passes_where_only_that_is_asked_for),
-        cmocka_unit_test(what_is_no_json_at_all_fails_in_its_syntax_too),
-        cmocka_unit_test(elements_are_told_apart_however_deep_one_is),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

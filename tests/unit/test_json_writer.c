@@ -1,19 +1,14 @@
 /* Whatever goes in, what comes out passes the strict scanner. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/json.h"
+#include "tests/lib/test.h"
 
-static void commas_and_quotes_come_by_themselves(void **state)
+TEST(commas_and_quotes_come_by_themselves)
 {
     struct buffer out;
     struct json_writer w;
 
-    (void)state;
     buffer_init(&out, 10000);
     json_writer_init(&w, &out);
     json_object_begin(&w, NULL);
@@ -63,9 +58,8 @@ static const struct {
     {{"\xc0\x80", 2}, "\"\xef\xbf\xbd\xef\xbf\xbd\""},
 };
 
-static void strings_are_escaped_and_mended(void **state)
+TEST(strings_are_escaped_and_mended)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(strings); i++) {
         struct buffer out;
 
@@ -76,13 +70,12 @@ static void strings_are_escaped_and_mended(void **state)
     }
 }
 
-static void any_bytes_at_all_become_a_text_that_is_taken(void **state)
+TEST(any_bytes_at_all_become_a_text_that_is_taken)
 {
     unsigned char bytes[6];
     uint32_t seed = 7;
     struct buffer out;
 
-    (void)state;
     buffer_init(&out, 1000);
     for (int round = 0; round < 50000; round++) {
         for (size_t i = 0; i < sizeof(bytes); i++) {
@@ -96,13 +89,12 @@ static void any_bytes_at_all_become_a_text_that_is_taken(void **state)
     buffer_fini(&out);
 }
 
-static void what_is_read_back_is_what_was_written(void **state)
+TEST(what_is_read_back_is_what_was_written)
 {
     struct arena arena;
     struct buffer out;
     char text[0x7f];
 
-    (void)state;
     arena_init(&arena, 1024);
     buffer_init(&out, 10000);
     for (size_t i = 0; i < sizeof(text); i++) {
@@ -114,14 +106,4 @@ static void what_is_read_back_is_what_was_written(void **state)
     arena_fini(&arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(commas_and_quotes_come_by_themselves),
-        cmocka_unit_test(strings_are_escaped_and_mended),
-        cmocka_unit_test(any_bytes_at_all_become_a_text_that_is_taken),
-        cmocka_unit_test(what_is_read_back_is_what_was_written),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,17 +1,12 @@
 /* The parts of the guards that need no database: how those who wait are let go, what a call says about its tool,
  * budgets of the settings. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/instant.h"
 #include "run/call/budgets.h"
 #include "run/call/limiter.h"
 #include "run/call/pace.h"
+#include "tests/lib/test.h"
 
 /* --- the pace --- */
 
@@ -41,13 +36,12 @@ static void run_group(struct trial *trial, bool granted)
     assert_int_equal(pace_closed_ms(&trial->pace, trial->now_ms), 0);
 }
 
-static void those_who_wait_are_let_go_in_growing_groups_after_a_breaker_closes(void **state)
+TEST(those_who_wait_are_let_go_in_growing_groups_after_a_breaker_closes)
 {
     struct trial trial = {.now_ms = 5000, .waiting = 1000};
     int64_t closed_ms;
     int groups = 0;
 
-    (void)state;
     pace_close(&trial.pace, PACE_BREAKER, 2000, trial.now_ms, 500);
     closed_ms = pace_closed_ms(&trial.pace, trial.now_ms);
     assert_true(closed_ms >= 2000 && closed_ms <= 2200);
@@ -67,11 +61,10 @@ static void those_who_wait_are_let_go_in_growing_groups_after_a_breaker_closes(v
     assert_true(groups > 10 && trial.now_ms - 5000 >= 10 * PACE_GAP_MS);
 }
 
-static void a_refusal_lets_only_one_ask_again_and_not_too_early(void **state)
+TEST(a_refusal_lets_only_one_ask_again_and_not_too_early)
 {
     struct trial trial = {.now_ms = 1, .waiting = 1000};
 
-    (void)state;
     for (int i = 0; i < 6; i++) {
         run_group(&trial, true);
     }
@@ -84,11 +77,10 @@ static void a_refusal_lets_only_one_ask_again_and_not_too_early(void **state)
     assert_true(trial.now_ms >= 2000);
 }
 
-static void a_shorter_wait_does_not_shorten_a_longer_one(void **state)
+TEST(a_shorter_wait_does_not_shorten_a_longer_one)
 {
     struct pace pace = {0};
 
-    (void)state;
     pace_close(&pace, PACE_PAUSED, 60000, 1000, 0);
     pace_close(&pace, PACE_RATE, 10, 1000, 0);
     assert_int_equal(pace_closed_ms(&pace, 1000), 60000);
@@ -122,9 +114,8 @@ static const struct {
     {"we did not want it any more", OUTCOME_UNKNOWN, false, "cancelled", NULL, CALL_NO_VERDICT},
 };
 
-static void only_the_tool_s_own_trouble_counts_against_it(void **state)
+TEST(only_the_tool_s_own_trouble_counts_against_it)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(verdicts); i++) {
         struct outcome outcome = {
             .kind = verdicts[i].kind, .unsent = verdicts[i].unsent, .error = slice_of(verdicts[i].error)};
@@ -135,7 +126,7 @@ static void only_the_tool_s_own_trouble_counts_against_it(void **state)
     }
 }
 
-static void an_endpoint_is_what_stands_plainly_in_the_url(void **state)
+TEST(an_endpoint_is_what_stands_plainly_in_the_url)
 {
     static const struct {
         const char *adapter, *settings, *endpoint;
@@ -150,7 +141,6 @@ static void an_endpoint_is_what_stands_plainly_in_the_url(void **state)
     };
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 1024);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct tool tool = {.adapter = slice_of(cases[i].adapter), .settings = {.json = slice_of(cases[i].settings)}};
@@ -170,9 +160,8 @@ static int64_t instant(const char *text)
     return ms;
 }
 
-static void days_and_months_begin_at_midnight_utc(void **state)
+TEST(days_and_months_begin_at_midnight_utc)
 {
-    (void)state;
     assert_int_equal(budget_period_start(BUDGET_DAY, instant("2026-02-28T23:59:59.999Z")),
                      instant("2026-02-28T00:00:00Z"));
     assert_int_equal(budget_period_start(BUDGET_DAY, instant("2026-03-01T00:00:00Z")), instant("2026-03-01T00:00:00Z"));
@@ -183,7 +172,7 @@ static void days_and_months_begin_at_midnight_utc(void **state)
     assert_int_equal(budget_period_start(BUDGET_EVER, instant("2026-02-28T23:59:59Z")), 0);
 }
 
-static void each_budget_that_names_a_call_or_nobody_applies_to_it(void **state)
+TEST(each_budget_that_names_a_call_or_nobody_applies_to_it)
 {
     static const char text[] = "{\"budgets\": [{\"per\": \"day\", \"calls\": 100},"
                                " {\"namespace\": \"shop\", \"per\": \"month\", \"micros\": 5000000},"
@@ -194,7 +183,6 @@ static void each_budget_that_names_a_call_or_nobody_applies_to_it(void **state)
     struct err err = {0};
     int64_t now = instant("2026-02-28T10:00:00Z");
 
-    (void)state;
     assert_int_equal(budgets_parse(&budgets, slice_of(text), &err), ERR_OK);
     assert_int_equal(budgets_match(&budgets, SLICE("other"), SLICE("pay"), now, found), 1);
     assert_true(slice_is(found[0].name, "*/*/day"));
@@ -212,7 +200,7 @@ static void each_budget_that_names_a_call_or_nobody_applies_to_it(void **state)
     budgets_fini(&budgets);
 }
 
-static void a_misspelt_budget_is_refused_with_its_place(void **state)
+TEST(a_misspelt_budget_is_refused_with_its_place)
 {
     static const struct {
         const char *text, *place;
@@ -228,7 +216,6 @@ static void a_misspelt_budget_is_refused_with_its_place(void **state)
         {"{\"budgets\": [{\"tool\": \"\", \"per\": \"day\", \"calls\": 1}]}", "/budgets/0/tool"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct budgets budgets;
         struct err err = {0};
@@ -245,18 +232,4 @@ static void a_misspelt_budget_is_refused_with_its_place(void **state)
     assert_int_equal(budgets_parse(&none, SLICE("{"), &err), ERR_CONFIG);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(those_who_wait_are_let_go_in_growing_groups_after_a_breaker_closes),
-        cmocka_unit_test(a_refusal_lets_only_one_ask_again_and_not_too_early),
-        cmocka_unit_test(a_shorter_wait_does_not_shorten_a_longer_one),
-        cmocka_unit_test(only_the_tool_s_own_trouble_counts_against_it),
-        cmocka_unit_test(an_endpoint_is_what_stands_plainly_in_the_url),
-        cmocka_unit_test(days_and_months_begin_at_midnight_utc),
-        cmocka_unit_test(each_budget_that_names_a_call_or_nobody_applies_to_it),
-        cmocka_unit_test(a_misspelt_budget_is_refused_with_its_place),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

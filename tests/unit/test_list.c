@@ -1,23 +1,17 @@
 /* A list keeps its order and its count, and an item knows whether it is in one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "base/list.h"
+#include "tests/lib/test.h"
 
 struct item {
     int number;
     struct list_link link;
 };
 
-static void items_come_out_in_the_order_they_went_in(void **state)
+TEST(items_come_out_in_the_order_they_went_in)
 {
     struct list list;
     struct item items[4] = {{.number = 0}, {.number = 1}, {.number = 2}, {.number = 3}};
 
-    (void)state;
     list_init(&list);
     assert_true(list_empty(&list));
     for (int i = 0; i < 4; i++) {
@@ -33,12 +27,11 @@ static void items_come_out_in_the_order_they_went_in(void **state)
     assert_ptr_equal(list_first(&list), &items[0].link);
 }
 
-static void taking_an_item_from_a_pop_pops_once(void **state)
+TEST(taking_an_item_from_a_pop_pops_once)
 {
     struct list list;
     struct item items[3] = {{.number = 0}, {.number = 1}, {.number = 2}};
 
-    (void)state;
     list_init(&list);
     for (int i = 0; i < 3; i++) {
         list_push(&list, &items[i].link);
@@ -52,12 +45,11 @@ static void taking_an_item_from_a_pop_pops_once(void **state)
     assert_null(LIST_ITEM(list_pop(&list), struct item, link));
 }
 
-static void who_goes_first_stands_before_all_others(void **state)
+TEST(who_goes_first_stands_before_all_others)
 {
     struct list list;
     struct item items[3] = {{.number = 0}, {.number = 1}, {.number = 2}};
 
-    (void)state;
     list_init(&list);
     list_push_front(&list, &items[1].link); /* also into an empty one */
     list_push(&list, &items[2].link);
@@ -69,13 +61,4 @@ static void who_goes_first_stands_before_all_others(void **state)
     assert_true(list_empty(&list));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(items_come_out_in_the_order_they_went_in),
-        cmocka_unit_test(who_goes_first_stands_before_all_others),
-        cmocka_unit_test(taking_an_item_from_a_pop_pops_once),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,14 +1,10 @@
 /* One line is one event, whatever the texts in it; what does not fit is left out whole. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/json.h"
 #include "base/log.h"
+#include "tests/lib/test.h"
 
 #define FIELDS(...) ((const struct log_field[]){__VA_ARGS__, LOG_END})
 
@@ -19,7 +15,7 @@ static void render(struct buffer *out, enum log_format format, const struct log_
     log_render(out, 250, LOG_LEVEL_WARN, "lease_lost", fields);
 }
 
-static void fields_keep_their_types(void **state)
+TEST(fields_keep_their_types)
 {
     struct buffer out;
     struct uuid uuid = {{1, 2}};
@@ -28,7 +24,6 @@ static void fields_keep_their_types(void **state)
         FIELDS(LOG_I64("shard", 7), LOG_MS("held", -3), LOG_TEXT("name", "x y"), LOG_TEXT("none", NULL),
                LOG_SLICE("part", SLICE("z")), LOG_UUID("saga", &uuid), LOG_ERR(&err));
 
-    (void)state;
     buffer_init(&out, 16384);
     render(&out, LOG_FORMAT_JSON, fields);
     assert_string_equal(buffer_c(&out), "{\"ts\":\"1970-01-01T00:00:00.250Z\",\"level\":\"warn\",\"event\":\"lease_"
@@ -44,11 +39,10 @@ static void fields_keep_their_types(void **state)
     buffer_fini(&out);
 }
 
-static void nothing_from_outside_forges_a_line_or_moves_a_cursor(void **state)
+TEST(nothing_from_outside_forges_a_line_or_moves_a_cursor)
 {
     struct buffer out;
 
-    (void)state;
     buffer_init(&out, 16384);
     for (int format = LOG_FORMAT_TEXT; format <= LOG_FORMAT_JSON; format++) {
         render(&out, (enum log_format)format,
@@ -66,12 +60,11 @@ static void nothing_from_outside_forges_a_line_or_moves_a_cursor(void **state)
     buffer_fini(&out);
 }
 
-static void what_does_not_fit_is_left_out_whole_and_said(void **state)
+TEST(what_does_not_fit_is_left_out_whole_and_said)
 {
     struct buffer out;
     static char text[2001];
 
-    (void)state;
     memset(text, 'x', sizeof(text) - 1);
     for (size_t bytes_max = 100; bytes_max < 400; bytes_max++) {
         buffer_init(&out, bytes_max);
@@ -92,12 +85,11 @@ static void what_does_not_fit_is_left_out_whole_and_said(void **state)
     buffer_fini(&out);
 }
 
-static void a_line_below_the_least_level_is_not_written(void **state)
+TEST(a_line_below_the_least_level_is_not_written)
 {
     char text[512];
     int ends[2], old = dup(STDERR_FILENO);
 
-    (void)state;
     log_setup(LOG_LEVEL_WARN, LOG_FORMAT_AUTO); /* a pipe is no terminal */
     assert_int_equal(pipe(ends), 0);
     assert_true(dup2(ends[1], STDERR_FILENO) >= 0);
@@ -118,14 +110,4 @@ static void a_line_below_the_least_level_is_not_written(void **state)
     assert_non_null(strstr(text, "\"event\":\"heard_too\",\"n\":2}\n"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fields_keep_their_types),
-        cmocka_unit_test(nothing_from_outside_forges_a_line_or_moves_a_cursor),
-        cmocka_unit_test(what_does_not_fit_is_left_out_whole_and_said),
-        cmocka_unit_test(a_line_below_the_least_level_is_not_written),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,12 +1,8 @@
 /* The loop: timers in order and never early, deferred work in its turn, hooks around each sleep, jobs on threads. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/lib/test.h"
 #include <signal.h>
 #include <unistd.h>
 
@@ -80,13 +76,12 @@ static void tick_start(struct tick *tick, int64_t delay_ms)
     timer_start(loop, &tick->timer, delay_ms, on_number);
 }
 
-static void timers_fire_in_the_order_of_their_dues_and_never_early(void **state)
+TEST(timers_fire_in_the_order_of_their_dues_and_never_early)
 {
     static const int delays[] = {30, 5, 50, 0, 20, 1, 10};
     static const int sorted[] = {0, 1, 5, 10, 20, 30, 50};
     struct tick ticks[COUNT_OF(delays)] = {0};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(delays); i++) {
         tick_start(&ticks[i], delays[i]);
     }
@@ -95,11 +90,10 @@ static void timers_fire_in_the_order_of_their_dues_and_never_early(void **state)
     assert_memory_equal(order, sorted, sizeof(sorted));
 }
 
-static void a_restarted_timer_fires_once_at_its_new_time(void **state)
+TEST(a_restarted_timer_fires_once_at_its_new_time)
 {
     struct tick tick = {0};
 
-    (void)state;
     tick_start(&tick, 5);
     assert_true(timer_running(&tick.timer));
     tick_start(&tick, 60000);
@@ -114,11 +108,10 @@ static void a_restarted_timer_fires_once_at_its_new_time(void **state)
     assert_false(timer_running(&tick.timer));
 }
 
-static void a_stopped_timer_does_not_fire(void **state)
+TEST(a_stopped_timer_does_not_fire)
 {
     struct tick ticks[3] = {0};
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         tick_start(&ticks[i], 5 * i);
     }
@@ -143,11 +136,10 @@ static void on_never(struct timer *timer)
     fail_msg("a timer fired that was stopped by one of the same moment");
 }
 
-static void a_timer_may_stop_another_that_is_due_at_the_same_time(void **state)
+TEST(a_timer_may_stop_another_that_is_due_at_the_same_time)
 {
     struct timer killer = {0};
 
-    (void)state;
     memset(&victim, 0, sizeof(victim));
     timer_start(loop, &killer, 3, on_kill);
     timer_start(loop, &victim, 3, on_never);
@@ -168,12 +160,11 @@ static void on_readable_check(struct loop_hook *hook)
     polls++;
 }
 
-static void a_timer_that_starts_itself_again_does_not_starve_the_loop(void **state)
+TEST(a_timer_that_starts_itself_again_does_not_starve_the_loop)
 {
     struct timer timer = {0};
     struct loop_hook hook = {{NULL, NULL}, NULL};
 
-    (void)state;
     spins = polls = 0;
     loop_hook_add(loop, &hook, on_readable_check);
     timer_start(loop, &timer, 0, on_spin);
@@ -194,13 +185,12 @@ static void on_many(struct timer *timer)
     many_fired++;
 }
 
-static void many_timers_started_moved_and_stopped_stay_in_order(void **state)
+TEST(many_timers_started_moved_and_stopped_stay_in_order)
 {
     struct timer *timers = calloc(MANY, sizeof(*timers));
     uint32_t random = 12345;
     int running = 0;
 
-    (void)state;
     assert_non_null(timers);
     last_due_ms = many_fired = 0;
     for (int i = 0; i < 4 * MANY; i++) {
@@ -222,12 +212,11 @@ static void many_timers_started_moved_and_stopped_stay_in_order(void **state)
     free(timers);
 }
 
-static void far_and_negative_delays_are_taken_as_they_make_sense(void **state)
+TEST(far_and_negative_delays_are_taken_as_they_make_sense)
 {
     struct timer far = {0};
     struct tick past = {0};
 
-    (void)state;
     timer_start(loop, &far, INT64_MAX, on_never);
     past.started_ms = 0;
     past.delay_ms = -5;
@@ -249,12 +238,11 @@ static void on_woken(struct timer *timer)
     loop_stop(loop);
 }
 
-static void a_callback_sees_the_time_after_the_sleep(void **state)
+TEST(a_callback_sees_the_time_after_the_sleep)
 {
     struct timer timer = {0};
     int64_t before_ms;
 
-    (void)state;
     woken_late_ms = INT64_MAX;
     for (int i = 0; i < 5 && woken_late_ms >= 30; i++) { /* another process may have had the processor in between */
         loop_clock_update(loop);
@@ -278,11 +266,10 @@ static void on_task(struct deferred *deferred)
     order[order_count++] = container_of(deferred, struct task, deferred)->number;
 }
 
-static void deferred_work_runs_once_and_in_order_and_not_inside_the_call(void **state)
+TEST(deferred_work_runs_once_and_in_order_and_not_inside_the_call)
 {
     struct task tasks[3] = {{.number = 1}, {.number = 2}, {.number = 3}};
 
-    (void)state;
     loop_defer(loop, &tasks[0].deferred, on_task);
     loop_defer(loop, &tasks[1].deferred, on_task);
     loop_defer(loop, &tasks[0].deferred, on_task); /* already queued */
@@ -307,12 +294,11 @@ static void on_again(struct deferred *deferred)
     }
 }
 
-static void deferred_work_that_defers_itself_never_waits_for_an_event(void **state)
+TEST(deferred_work_that_defers_itself_never_waits_for_an_event)
 {
     struct deferred deferred = {{NULL, NULL}, NULL};
     struct timer late = {0};
 
-    (void)state;
     again = 0;
     timer_start(loop, &late, 10 * 1000, on_never); /* the only event there would be */
     loop_defer(loop, &deferred, on_again);
@@ -326,11 +312,10 @@ static void on_endless(struct deferred *deferred)
     loop_defer(loop, deferred, on_endless);
 }
 
-static void deferred_work_does_not_starve_timers(void **state)
+TEST(deferred_work_does_not_starve_timers)
 {
     struct deferred deferred = {{NULL, NULL}, NULL};
 
-    (void)state;
     loop_defer(loop, &deferred, on_endless);
     run_for(10); /* ends */
     loop_defer_cancel(loop, &deferred);
@@ -355,11 +340,10 @@ static void on_hook(struct loop_hook *hook)
     }
 }
 
-static void hooks_run_around_each_sleep_and_may_remove_each_other(void **state)
+TEST(hooks_run_around_each_sleep_and_may_remove_each_other)
 {
     struct counting_hook a = {.runs = 0}, b = {.runs = 0}, c = {.runs = 0};
 
-    (void)state;
     a.removes = &b; /* the next one */
     c.removes = &c; /* itself */
     loop_hook_add(loop, &a.hook, on_hook);
@@ -383,9 +367,8 @@ static void on_user_signal(void *context)
     loop_stop(loop);
 }
 
-static void a_signal_is_a_callback_on_the_loop(void **state)
+TEST(a_signal_is_a_callback_on_the_loop)
 {
-    (void)state;
     loop_on_signal(loop, SIGUSR1, on_user_signal, &signals);
     raise(SIGUSR1);
     assert_int_equal(signals, 0);
@@ -418,11 +401,10 @@ static bool all_ended(const struct sum *sums, int count)
     return true;
 }
 
-static void a_job_works_on_a_thread_and_ends_once_on_the_loop(void **state)
+TEST(a_job_works_on_a_thread_and_ends_once_on_the_loop)
 {
     struct sum sums[50] = {0};
 
-    (void)state;
     for (int i = 0; i < 50; i++) {
         sums[i].job.work = on_sum;
         sums[i].job.done = on_sum_done;
@@ -446,11 +428,10 @@ static void on_slow(struct worker_job *job)
     on_sum(job);
 }
 
-static void freeing_the_loop_waits_for_jobs_on_threads(void **state)
+TEST(freeing_the_loop_waits_for_jobs_on_threads)
 {
     struct loop *other = loop_new();
 
-    (void)state;
     slow.job.work = on_slow;
     slow.job.done = on_sum_done;
     worker_submit(other, &slow.job);
@@ -459,35 +440,10 @@ static void freeing_the_loop_waits_for_jobs_on_threads(void **state)
     loop_free(NULL);
 }
 
-static void the_time_of_day_is_that_of_the_clock_that_is_followed(void **state)
+TEST(the_time_of_day_is_that_of_the_clock_that_is_followed)
 {
-    (void)state;
     loop_follow(loop, 5000000, loop_boot_ms(loop) - 40); /* that is what it showed 40 ms ago */
     assert_in_range(loop_wall_ms(loop), 5000040, 5000040 + 5000);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(timers_fire_in_the_order_of_their_dues_and_never_early),
-        TEST(a_restarted_timer_fires_once_at_its_new_time),
-        TEST(a_stopped_timer_does_not_fire),
-        TEST(a_timer_may_stop_another_that_is_due_at_the_same_time),
-        TEST(a_timer_that_starts_itself_again_does_not_starve_the_loop),
-        TEST(many_timers_started_moved_and_stopped_stay_in_order),
-        TEST(far_and_negative_delays_are_taken_as_they_make_sense),
-        TEST(a_callback_sees_the_time_after_the_sleep),
-        TEST(the_time_of_day_is_that_of_the_clock_that_is_followed),
-        TEST(deferred_work_runs_once_and_in_order_and_not_inside_the_call),
-        TEST(deferred_work_that_defers_itself_never_waits_for_an_event),
-        TEST(deferred_work_does_not_starve_timers),
-        TEST(hooks_run_around_each_sleep_and_may_remove_each_other),
-        TEST(a_signal_is_a_callback_on_the_loop),
-        TEST(a_job_works_on_a_thread_and_ends_once_on_the_loop),
-        TEST(freeing_the_loop_waits_for_jobs_on_threads),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM_EACH(setup, teardown)

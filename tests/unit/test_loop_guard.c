@@ -1,13 +1,8 @@
 /* Who goes round in circles is stopped; who waits, races or makes progress is not. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/record/loop_guard.h"
+#include "tests/lib/test.h"
 
 enum { A = 1, B, C, D };
 
@@ -32,21 +27,19 @@ static uint32_t emit(struct loop_guard *guard, uint64_t call, uint64_t answer)
     return length;
 }
 
-static void the_third_of_three_equal_calls_is_a_loop(void **state)
+TEST(the_third_of_three_equal_calls_is_a_loop)
 {
     struct loop_guard guard = guard_of(3, 2);
 
-    (void)state;
     assert_int_equal(emit(&guard, A, 7), 0);
     assert_int_equal(emit(&guard, A, 7), 0);
     assert_int_equal(emit(&guard, A, 7), 1);
 }
 
-static void a_ping_pong_is_a_loop_of_two(void **state)
+TEST(a_ping_pong_is_a_loop_of_two)
 {
     struct loop_guard guard = guard_of(3, 2);
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         assert_int_equal(emit(&guard, A, 7), 0);
         assert_int_equal(emit(&guard, B, 8), 0);
@@ -55,12 +48,11 @@ static void a_ping_pong_is_a_loop_of_two(void **state)
     assert_int_equal(emit(&guard, B, 8), 2);
 }
 
-static void a_round_of_three_is_a_loop_only_where_the_cycle_may_be_that_long(void **state)
+TEST(a_round_of_three_is_a_loop_only_where_the_cycle_may_be_that_long)
 {
     static const uint64_t round[] = {A, B, C};
     struct loop_guard narrow = guard_of(3, 2), wide = guard_of(3, 3);
 
-    (void)state;
     for (int i = 0; i < 8; i++) {
         assert_int_equal(emit(&narrow, round[i % 3], 7), 0);
         assert_int_equal(emit(&wide, round[i % 3], 7), 0);
@@ -69,43 +61,39 @@ static void a_round_of_three_is_a_loop_only_where_the_cycle_may_be_that_long(voi
     assert_int_equal(emit(&wide, C, 7), 3);
 }
 
-static void the_longest_round_with_the_most_repeats_still_fits(void **state)
+TEST(the_longest_round_with_the_most_repeats_still_fits)
 {
     struct loop_guard guard = guard_of(LOOP_REPEATS_MAX, LOOP_CYCLE_MAX);
 
-    (void)state;
     for (uint64_t i = 0; i + 1 < LOOP_ENTRIES_MAX; i++) {
         assert_int_equal(emit(&guard, A + i % LOOP_CYCLE_MAX, 7), 0);
     }
     assert_int_equal(emit(&guard, A + LOOP_CYCLE_MAX - 1, 7), LOOP_CYCLE_MAX);
 }
 
-static void waiting_for_an_answer_that_changes_is_no_loop(void **state)
+TEST(waiting_for_an_answer_that_changes_is_no_loop)
 {
     struct loop_guard guard = guard_of(3, 2);
 
-    (void)state;
     for (uint64_t i = 1; i < 1000; i++) {
         assert_int_equal(emit(&guard, A, i), 0);
     }
 }
 
-static void waiting_for_an_answer_that_stays_the_same_is_one(void **state)
+TEST(waiting_for_an_answer_that_stays_the_same_is_one)
 {
     struct loop_guard guard = guard_of(3, 2);
 
-    (void)state;
     assert_int_equal(emit(&guard, A, 1), 0);
     assert_int_equal(emit(&guard, A, 2), 0);
     assert_int_equal(emit(&guard, A, 2), 0);
     assert_int_equal(emit(&guard, A, 2), 1);
 }
 
-static void other_work_between_breaks_the_round(void **state)
+TEST(other_work_between_breaks_the_round)
 {
     struct loop_guard guard = guard_of(3, 2);
 
-    (void)state;
     for (uint64_t i = 0; i < 100; i++) {
         assert_int_equal(emit(&guard, A, 7), 0);
         assert_int_equal(emit(&guard, A, 7), 0);
@@ -113,11 +101,10 @@ static void other_work_between_breaks_the_round(void **state)
     }
 }
 
-static void what_has_not_been_answered_repeats_nothing(void **state)
+TEST(what_has_not_been_answered_repeats_nothing)
 {
     struct loop_guard guard = guard_of(3, 2);
 
-    (void)state;
     assert_false(loop_guard_is_race(&guard, A));
     for (uint32_t step = 0; step < 10; step++) {
         assert_int_equal(loop_guard_trips(&guard, A), 0);
@@ -129,22 +116,20 @@ static void what_has_not_been_answered_repeats_nothing(void **state)
     assert_int_equal(loop_guard_trips(&guard, A), 0); /* the others are still open */
 }
 
-static void nor_does_it_as_part_of_a_round(void **state)
+TEST(nor_does_it_as_part_of_a_round)
 {
     struct loop_guard guard = guard_of(3, 2);
 
-    (void)state;
     for (uint32_t i = 0; i < 3; i++) {
         loop_guard_add(&guard, A, 100 + i);
         assert_int_equal(emit(&guard, B, 8), 0);
     }
 }
 
-static void an_answer_belongs_to_the_emissions_about_its_operation(void **state)
+TEST(an_answer_belongs_to_the_emissions_about_its_operation)
 {
     struct loop_guard guard = guard_of(2, 1);
 
-    (void)state;
     loop_guard_add(&guard, A, 1);
     loop_guard_answered(&guard, 2, 7);
     assert_true(loop_guard_is_race(&guard, A));
@@ -156,12 +141,11 @@ static void an_answer_belongs_to_the_emissions_about_its_operation(void **state)
     assert_int_equal(loop_guard_trips(&guard, A), 1);
 }
 
-static void a_trip_closes_all_calls_of_its_round(void **state)
+TEST(a_trip_closes_all_calls_of_its_round)
 {
     struct loop_guard guard = guard_of(3, 2);
     uint32_t length = 0;
 
-    (void)state;
     for (int i = 0; length == 0; i++) {
         length = emit(&guard, i % 2 ? B : A, 7);
     }
@@ -172,12 +156,11 @@ static void a_trip_closes_all_calls_of_its_round(void **state)
     assert_int_equal(guard.trips, 1);
 }
 
-static void a_new_turn_opens_everything_but_the_trips_are_remembered(void **state)
+TEST(a_new_turn_opens_everything_but_the_trips_are_remembered)
 {
     struct loop_guard guard = guard_of(3, 2);
     uint64_t calls[] = {A};
 
-    (void)state;
     emit(&guard, A, 7);
     emit(&guard, A, 7);
     loop_guard_close(&guard, calls, 1);
@@ -190,12 +173,11 @@ static void a_new_turn_opens_everything_but_the_trips_are_remembered(void **stat
     assert_int_equal(guard.trips, 2);
 }
 
-static void a_call_is_known_by_tool_scope_and_arguments(void **state)
+TEST(a_call_is_known_by_tool_scope_and_arguments)
 {
     struct digest x = digest_sha256(SLICE("x")), y = digest_sha256(SLICE("y"));
     uint64_t call = loop_call(SLICE("t"), SLICE("s"), &x);
 
-    (void)state;
     assert_true(call == loop_call(SLICE("t"), SLICE("s"), &x));
     assert_true(call != loop_call(SLICE("u"), SLICE("s"), &x));
     assert_true(call != loop_call(SLICE("t"), SLICE("r"), &x));
@@ -204,23 +186,4 @@ static void a_call_is_known_by_tool_scope_and_arguments(void **state)
     assert_true(loop_answer_digest(SLICE("1")) != loop_answer_digest(SLICE("2")));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_third_of_three_equal_calls_is_a_loop),
-        cmocka_unit_test(a_ping_pong_is_a_loop_of_two),
-        cmocka_unit_test(a_round_of_three_is_a_loop_only_where_the_cycle_may_be_that_long),
-        cmocka_unit_test(the_longest_round_with_the_most_repeats_still_fits),
-        cmocka_unit_test(waiting_for_an_answer_that_changes_is_no_loop),
-        cmocka_unit_test(waiting_for_an_answer_that_stays_the_same_is_one),
-        cmocka_unit_test(other_work_between_breaks_the_round),
-        cmocka_unit_test(what_has_not_been_answered_repeats_nothing),
-        cmocka_unit_test(nor_does_it_as_part_of_a_round),
-        cmocka_unit_test(an_answer_belongs_to_the_emissions_about_its_operation),
-        cmocka_unit_test(a_trip_closes_all_calls_of_its_round),
-        cmocka_unit_test(a_new_turn_opens_everything_but_the_trips_are_remembered),
-        cmocka_unit_test(a_call_is_known_by_tool_scope_and_arguments),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,16 +1,11 @@
 /* A map against the plainest model there is: an array of flags. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/check.h"
 #include "base/map.h"
+#include "tests/lib/test.h"
 
 #define KEYS 500
 
@@ -25,14 +20,13 @@ static uint32_t next_random(uint32_t *seed) /* the same story in every run */
     return *seed >> 8;
 }
 
-static void it_agrees_with_a_plain_array_through_puts_and_removals(void **state)
+TEST(it_agrees_with_a_plain_array_through_puts_and_removals)
 {
     static struct entry entries[KEYS];
     struct map map;
     uint32_t seed = 1;
     size_t count = 0;
 
-    (void)state;
     map_init(&map);
     for (int i = 0; i < KEYS; i++) {
         (void)snprintf(entries[i].key, sizeof(entries[i].key), "key-%d", i);
@@ -57,7 +51,7 @@ static void it_agrees_with_a_plain_array_through_puts_and_removals(void **state)
     map_fini(&map);
 }
 
-static void every_value_is_seen_once_also_while_the_seen_are_removed(void **state)
+TEST(every_value_is_seen_once_also_while_the_seen_are_removed)
 {
     static char keys[100][12];
     static int seen[100];
@@ -65,7 +59,6 @@ static void every_value_is_seen_once_also_while_the_seen_are_removed(void **stat
     size_t position = 0;
     void *value;
 
-    (void)state;
     map_init(&map);
     for (int i = 0; i < 100; i++) {
         (void)snprintf(keys[i], sizeof(keys[i]), "%d", i);
@@ -84,13 +77,12 @@ static void every_value_is_seen_once_also_while_the_seen_are_removed(void **stat
     map_fini(&map);
 }
 
-static void putting_again_replaces_value_and_key(void **state)
+TEST(putting_again_replaces_value_and_key)
 {
     char first[] = "same", second[] = "same";
     int one, two;
     struct map map;
 
-    (void)state;
     map_init(&map);
     map_put(&map, first, 4, &one);
     map_put(&map, second, 4, &two);
@@ -100,12 +92,11 @@ static void putting_again_replaces_value_and_key(void **state)
     map_fini(&map);
 }
 
-static void keys_are_bytes_of_any_length(void **state)
+TEST(keys_are_bytes_of_any_length)
 {
     struct map map;
     int one, two, none;
 
-    (void)state;
     map_init(&map);
     assert_null(map_find(&map, "a", 1));
     assert_null(map_remove(&map, "a", 1));
@@ -120,14 +111,4 @@ static void keys_are_bytes_of_any_length(void **state)
     map_fini(&(struct map){0});
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_agrees_with_a_plain_array_through_puts_and_removals),
-        cmocka_unit_test(every_value_is_seen_once_also_while_the_seen_are_removed),
-        cmocka_unit_test(putting_again_replaces_value_and_key),
-        cmocka_unit_test(keys_are_bytes_of_any_length),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

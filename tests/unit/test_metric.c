@@ -1,13 +1,9 @@
 /* What is counted is what is rendered, in seconds, in buckets that only grow. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/metric.h"
+#include "tests/lib/test.h"
 
 static void assert_line(struct buffer *out, const char *line)
 {
@@ -18,12 +14,11 @@ static void assert_line(struct buffer *out, const char *line)
     }
 }
 
-static void counters_gauges_and_histograms_are_rendered(void **state)
+TEST(counters_gauges_and_histograms_are_rendered)
 {
     static const int64_t observed_us[] = {0, 100, 101, 1500, 60000000, 60000001};
     struct buffer out;
 
-    (void)state;
     metric_add(METRIC_TURNS, 2);
     metric_add(METRIC_TURNS, 40);
     gauge_set(GAUGE_SHARDS_OWNED, 64);
@@ -55,12 +50,11 @@ static void counters_gauges_and_histograms_are_rendered(void **state)
     buffer_fini(&out);
 }
 
-static void every_name_follows_the_rules_and_stands_once(void **state)
+TEST(every_name_follows_the_rules_and_stands_once)
 {
     struct buffer out;
     size_t count = 0;
 
-    (void)state;
     buffer_init(&out, 1 << 20);
     metric_render(&out);
     for (const char *at = buffer_c(&out); (at = strstr(at, "# TYPE ")); count++) {
@@ -82,12 +76,4 @@ static void every_name_follows_the_rules_and_stands_once(void **state)
     buffer_fini(&out);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counters_gauges_and_histograms_are_rendered),
-        cmocka_unit_test(every_name_follows_the_rules_and_stands_once),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,18 +1,13 @@
 /* Keys are what the table of published vectors says; check_key_vectors.mjs holds the same table against another
  * language. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/canon.h"
 #include "base/json.h"
 #include "core/definition/opkey.h"
+#include "tests/lib/test.h"
 
 static struct slice read_vectors(struct arena *arena)
 {
@@ -33,14 +28,13 @@ static struct slice member(struct slice vector, const char *name, struct arena *
     return json_string(json_member(vector, name), arena);
 }
 
-static void keys_are_those_of_the_published_vectors(void **state)
+TEST(keys_are_those_of_the_published_vectors)
 {
     struct arena arena;
     struct err err;
     struct slice vector;
     int count = 0;
 
-    (void)state;
     arena_init(&arena, 4096);
     struct slice text = read_vectors(&arena);
 
@@ -72,19 +66,18 @@ static void keys_are_those_of_the_published_vectors(void **state)
     arena_fini(&arena);
 }
 
-static void no_scope_and_an_empty_scope_make_the_same_key(void **state)
+TEST(no_scope_and_an_empty_scope_make_the_same_key)
 {
     struct op_identity a = {.namespace = SLICE("default"), .run = SLICE("r"), .step = SLICE("s"), .tool = SLICE("t")},
                        b = a;
 
-    (void)state;
     b.scope = SLICE("");
     struct op_key key_a = op_key_make(&a), key_b = op_key_make(&b);
 
     assert_true(uuid_equal(&key_a.uuid, &key_b.uuid));
 }
 
-static void fingerprints_see_through_notation_and_volatile_members_only(void **state)
+TEST(fingerprints_see_through_notation_and_volatile_members_only)
 {
     static const struct {
         const char *a, *b;
@@ -99,7 +92,6 @@ static void fingerprints_see_through_notation_and_volatile_members_only(void **s
     };
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct digest a = op_fingerprint(SLICE("t"), slice_of(cases[i].a), NULL, &arena);
@@ -116,7 +108,7 @@ static void fingerprints_see_through_notation_and_volatile_members_only(void **s
     arena_fini(&arena);
 }
 
-static void a_tool_says_what_else_is_volatile_and_stars_stand_for_every_element(void **state)
+TEST(a_tool_says_what_else_is_volatile_and_stars_stand_for_every_element)
 {
     static const struct slice items[] = {
         {"/request_id", 11}, {"/asked_at", 9}, {"/items/*/id", 11}, {"/rows/1/at", 10}, {"/a~1b", 5}};
@@ -137,7 +129,6 @@ static void a_tool_says_what_else_is_volatile_and_stars_stand_for_every_element(
     };
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct digest a = op_fingerprint(SLICE("t"), slice_of(cases[i].a), &volatiles, &arena);
@@ -152,7 +143,7 @@ static void a_tool_says_what_else_is_volatile_and_stars_stand_for_every_element(
     arena_fini(&arena);
 }
 
-static void pointers_overlap_where_one_may_lie_within_the_other(void **state)
+TEST(pointers_overlap_where_one_may_lie_within_the_other)
 {
     static const struct {
         const char *a, *b;
@@ -169,7 +160,6 @@ static void pointers_overlap_where_one_may_lie_within_the_other(void **state)
         {"/a~1b", "/a/b", false},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         assert_int_equal(canon_pointers_overlap(slice_of(cases[i].a), slice_of(cases[i].b)), cases[i].overlaps);
         assert_int_equal(canon_pointers_overlap(slice_of(cases[i].b), slice_of(cases[i].a)), cases[i].overlaps);
@@ -179,15 +169,4 @@ static void pointers_overlap_where_one_may_lie_within_the_other(void **state)
     assert_false(canon_pointer_matches(SLICE("/a/0/b"), SLICE("/a/*/b")));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_are_those_of_the_published_vectors),
-        cmocka_unit_test(no_scope_and_an_empty_scope_make_the_same_key),
-        cmocka_unit_test(fingerprints_see_through_notation_and_volatile_members_only),
-        cmocka_unit_test(a_tool_says_what_else_is_volatile_and_stars_stand_for_every_element),
-        cmocka_unit_test(pointers_overlap_where_one_may_lie_within_the_other),
-    };
-
-    return cmocka_run_group_tests_name("opkey", tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

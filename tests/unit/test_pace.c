@@ -1,20 +1,13 @@
 /* How many calls of a tool ask its guards at once, and when again: see pace.h. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/text.h"
 #include "run/call/pace.h"
+#include "tests/lib/test.h"
 
-static void a_group_in_which_one_was_refused_is_followed_by_one_that_tries(void **state)
+TEST(a_group_in_which_one_was_refused_is_followed_by_one_that_tries)
 {
     struct pace pace = {0};
     int64_t delay_ms = -1;
 
-    (void)state;
     assert_int_equal(pace_begin_group(&pace, 10), 1);
     assert_true(pace_end_one(&pace, true, 1000, 0, &delay_ms));
     assert_int_equal(pace_begin_group(&pace, 10), 2);
@@ -27,12 +20,11 @@ static void a_group_in_which_one_was_refused_is_followed_by_one_that_tries(void 
     assert_int_equal(pace_begin_group(&pace, 10), 1);
 }
 
-static void groups_grow_to_the_widest_and_no_further(void **state)
+TEST(groups_grow_to_the_widest_and_no_further)
 {
     struct pace pace = {0};
     int64_t delay_ms;
 
-    (void)state;
     for (uint32_t width = 1; width < 4 * PACE_WIDTH_MAX; width *= 2) {
         uint32_t asking = pace_begin_group(&pace, 100 * PACE_WIDTH_MAX);
 
@@ -44,14 +36,13 @@ static void groups_grow_to_the_widest_and_no_further(void **state)
     assert_int_equal(pace_begin_group(&pace, 3), 3); /* no more than there are */
 }
 
-static void after_a_trouble_of_the_tool_groups_are_apart_and_after_a_rate_they_are_not(void **state)
+TEST(after_a_trouble_of_the_tool_groups_are_apart_and_after_a_rate_they_are_not)
 {
     static const struct {
         enum pace_why why;
         bool apart;
     } table[] = {{PACE_RATE, false}, {PACE_BREAKER, true}, {PACE_PAUSED, true}, {PACE_AWAY, true}};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         struct pace pace = {0};
         int64_t delay_ms;
@@ -68,13 +59,4 @@ static void after_a_trouble_of_the_tool_groups_are_apart_and_after_a_rate_they_a
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_group_in_which_one_was_refused_is_followed_by_one_that_tries),
-        cmocka_unit_test(groups_grow_to_the_widest_and_no_further),
-        cmocka_unit_test(after_a_trouble_of_the_tool_groups_are_apart_and_after_a_rate_they_are_not),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,15 +1,10 @@
 /* Effect classes and the arithmetic of retries. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/language/policy.h"
+#include "tests/lib/test.h"
 
 static struct op_key key_of(uint8_t n)
 {
@@ -21,7 +16,7 @@ static struct op_key key_of(uint8_t n)
     return key;
 }
 
-static void each_class_has_the_attempts_of_the_contract(void **state)
+TEST(each_class_has_the_attempts_of_the_contract)
 {
     static const struct {
         const char *name;
@@ -30,7 +25,6 @@ static void each_class_has_the_attempts_of_the_contract(void **state)
     } cases[] = {
         {"read", 3, 1000}, {"idempotent", 3, 1000}, {"keyed", 3, 2000}, {"checked", 5, 5000}, {"once", 1, 1000}};
 
-    (void)state;
     assert_int_equal(COUNT_OF(cases), EFFECT_COUNT);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         enum effect effect;
@@ -47,21 +41,19 @@ static void each_class_has_the_attempts_of_the_contract(void **state)
     }
 }
 
-static void an_unknown_class_is_no_class(void **state)
+TEST(an_unknown_class_is_no_class)
 {
     enum effect effect;
 
-    (void)state;
     assert_false(effect_parse(SLICE("Keyed"), &effect));
     assert_false(effect_parse(SLICE(""), &effect));
     assert_false(effect_parse(SLICE_NONE, &effect));
 }
 
-static void a_delay_lies_above_zero_and_within_the_backoff(void **state)
+TEST(a_delay_lies_above_zero_and_within_the_backoff)
 {
     struct retry_policy policy = retry_policy_default(EFFECT_READ);
 
-    (void)state;
     for (uint8_t k = 0; k < 50; k++) {
         struct op_key key = key_of(k);
         int64_t backoff = 1000;
@@ -76,23 +68,21 @@ static void a_delay_lies_above_zero_and_within_the_backoff(void **state)
     }
 }
 
-static void jitter_is_the_same_in_a_replay_and_differs_between_keys_and_attempts(void **state)
+TEST(jitter_is_the_same_in_a_replay_and_differs_between_keys_and_attempts)
 {
     struct retry_policy policy = retry_policy_default(EFFECT_KEYED);
     struct op_key a = key_of(1), b = key_of(2);
 
-    (void)state;
     assert_int_equal(retry_due_ms(&policy, 3, 5, 0, &a), retry_due_ms(&policy, 3, 5, 0, &a));
     assert_int_not_equal(retry_due_ms(&policy, 3, 5, 0, &a), retry_due_ms(&policy, 3, 5, 0, &b));
     assert_int_not_equal(retry_due_ms(&policy, 9, 5, 0, &a), retry_due_ms(&policy, 10, 5, 0, &a));
 }
 
-static void jitter_is_spread_over_the_whole_backoff(void **state)
+TEST(jitter_is_spread_over_the_whole_backoff)
 {
     struct retry_policy policy = {.max_attempts = 3, .initial_ms = 1000, .max_ms = 1000, .factor_milli = 2000};
     int quarters[4] = {0};
 
-    (void)state;
     for (int k = 0; k < 200; k++) {
         struct op_key key = key_of((uint8_t)k);
 
@@ -103,34 +93,31 @@ static void jitter_is_spread_over_the_whole_backoff(void **state)
     }
 }
 
-static void a_receivers_wish_is_honoured_even_beyond_the_longest_delay(void **state)
+TEST(a_receivers_wish_is_honoured_even_beyond_the_longest_delay)
 {
     struct retry_policy policy = retry_policy_default(EFFECT_READ);
     struct op_key key = key_of(3);
 
-    (void)state;
     assert_int_equal(retry_due_ms(&policy, 1, 1000, 3600000, &key), 3601000);
     assert_true(retry_due_ms(&policy, 1, INT64_MAX - 5, 3600000, &key) == INT64_MAX);
 }
 
-static void a_huge_number_of_tries_or_a_factor_of_one_does_not_overflow(void **state)
+TEST(a_huge_number_of_tries_or_a_factor_of_one_does_not_overflow)
 {
     struct retry_policy flat = {.max_attempts = 1000, .initial_ms = 100, .max_ms = 300000, .factor_milli = 1000};
     struct retry_policy steep = {
         .max_attempts = 1000, .initial_ms = INT64_MAX / 4000, .max_ms = INT64_MAX / 2, .factor_milli = 10000};
     struct op_key key = key_of(4);
 
-    (void)state;
     assert_true(retry_due_ms(&flat, UINT32_MAX, 0, 0, &key) <= 100);
     assert_true(retry_due_ms(&steep, UINT32_MAX, 0, 0, &key) > 0);
 }
 
-static void what_is_written_lies_on_top_of_what_is_not(void **state)
+TEST(what_is_written_lies_on_top_of_what_is_not)
 {
     struct retry_policy own = {.max_attempts = 9, .factor_milli = 1000};
     struct retry_policy policy = retry_policy_with(retry_policy_default(EFFECT_KEYED), &own);
 
-    (void)state;
     assert_int_equal(policy.max_attempts, 9);
     assert_int_equal(policy.factor_milli, 1000);
     assert_int_equal(policy.initial_ms, 2000);
@@ -142,11 +129,10 @@ static void what_is_written_lies_on_top_of_what_is_not(void **state)
     assert_int_equal(retry_policy_with(retry_policy_default(EFFECT_KEYED), &own).max_ms, 700000);
 }
 
-static void the_stricter_of_two_classes_allows_less(void **state)
+TEST(the_stricter_of_two_classes_allows_less)
 {
     static const enum effect order[] = {EFFECT_READ, EFFECT_IDEMPOTENT, EFFECT_KEYED, EFFECT_CHECKED, EFFECT_ONCE};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(order); i++) {
         for (size_t k = 0; k < COUNT_OF(order); k++) {
             assert_int_equal(effect_stricter(order[i], order[k]), order[i > k ? i : k]);
@@ -154,13 +140,12 @@ static void the_stricter_of_two_classes_allows_less(void **state)
     }
 }
 
-static void the_page_about_tools_has_the_attempts_of_each_class(void **state)
+TEST(the_page_about_tools_has_the_attempts_of_each_class)
 {
     static char text[64 << 10];
     char path[512], row[64];
     const char *folder = getenv("SCHEMA_DIR");
 
-    (void)state;
     (void)snprintf(path, sizeof(path), "%s/tools.md", folder ? folder : "schema");
     FILE *file = fopen(path, "re");
 
@@ -178,20 +163,4 @@ static void the_page_about_tools_has_the_attempts_of_each_class(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_class_has_the_attempts_of_the_contract),
-        cmocka_unit_test(the_page_about_tools_has_the_attempts_of_each_class),
-        cmocka_unit_test(an_unknown_class_is_no_class),
-        cmocka_unit_test(a_delay_lies_above_zero_and_within_the_backoff),
-        cmocka_unit_test(jitter_is_the_same_in_a_replay_and_differs_between_keys_and_attempts),
-        cmocka_unit_test(jitter_is_spread_over_the_whole_backoff),
-        cmocka_unit_test(a_receivers_wish_is_honoured_even_beyond_the_longest_delay),
-        cmocka_unit_test(a_huge_number_of_tries_or_a_factor_of_one_does_not_overflow),
-        cmocka_unit_test(what_is_written_lies_on_top_of_what_is_not),
-        cmocka_unit_test(the_stricter_of_two_classes_allows_less),
-    };
-
-    return cmocka_run_group_tests_name("policy", tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -3,19 +3,15 @@
  *   "resolve happened -> completed: calls c"    "retry refused conflict"
  * with "undoes a,b", "leaves a" and "waits ..." behind the calls, and "(unless b)" where a condition does not hold.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <cjson/cJSON.h>
-#include <cmocka.h>
 
 #include "base/json.h"
 #include "core/prove/preview.h"
 #include "tests/lib/saga_trial.h"
+#include "tests/lib/test.h"
 
 static const char *text_of(const cJSON *object, const char *name)
 {
@@ -121,11 +117,10 @@ static void open_stuck(struct trial *trial)
     trial_settle(trial, "pay", OUTCOME_UNKNOWN);
 }
 
-static void a_verdict_on_a_case_leads_on_or_back(void **state)
+TEST(a_verdict_on_a_case_leads_on_or_back)
 {
     struct trial trial;
 
-    (void)state;
     open_stuck(&trial);
     struct preview_question question = about_case(&trial);
 
@@ -140,12 +135,11 @@ static void a_verdict_on_a_case_leads_on_or_back(void **state)
     trial_close(&trial);
 }
 
-static void nothing_of_the_saga_changes(void **state)
+TEST(nothing_of_the_saga_changes)
 {
     struct trial trial;
     struct arena arena;
 
-    (void)state;
     open_stuck(&trial);
     arena_init(&arena, 65536);
     struct preview_question question = about_case(&trial);
@@ -164,11 +158,10 @@ static void nothing_of_the_saga_changes(void **state)
     trial_close(&trial);
 }
 
-static void an_operation_has_a_preview_before_anybody_is_asked(void **state)
+TEST(an_operation_has_a_preview_before_anybody_is_asked)
 {
     struct trial trial;
 
-    (void)state;
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'pay','call':'once_probed'}"));
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -185,11 +178,10 @@ static void an_operation_has_a_preview_before_anybody_is_asked(void **state)
     trial_close(&trial);
 }
 
-static void an_open_condition_has_both_ends(void **state)
+TEST(an_open_condition_has_both_ends)
 {
     struct trial trial;
 
-    (void)state;
     trial_open(&trial, TRIAL_SAGA("{'id':'pay','call':'once'},"
                                   "{'id':'gift','call':'keyed','when':'${ .input.gift }'},{'id':'c','call':'keyed'}"));
     trial_start(&trial, "{}");
@@ -203,11 +195,10 @@ static void an_open_condition_has_both_ends(void **state)
     trial_close(&trial);
 }
 
-static void a_compensation_that_failed_can_be_retried_or_left(void **state)
+TEST(a_compensation_that_failed_can_be_retried_or_left)
 {
     struct trial trial;
 
-    (void)state;
     trial_open(&trial,
                TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'by_checked'},{'id':'c','call':'keyed'}"));
     trial_start(&trial, "{}");
@@ -230,12 +221,11 @@ static void a_compensation_that_failed_can_be_retried_or_left(void **state)
     trial_close(&trial);
 }
 
-static void an_abort_undoes_what_stands(void **state)
+TEST(an_abort_undoes_what_stands)
 {
     static const struct preview_question saga = {.steps_max = PREVIEW_STEPS_MAX};
     struct trial trial;
 
-    (void)state;
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'s','sleep':'1h'},{'id':'m','call':'mail'}"));
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -248,13 +238,12 @@ static void an_abort_undoes_what_stands(void **state)
 }
 
 /* A turn of a large saga takes long: whoever plays must be able to do something else between any two of them. */
-static void a_long_play_is_played_in_slices_and_has_a_bound(void **state)
+TEST(a_long_play_is_played_in_slices_and_has_a_bound)
 {
     static const struct preview_question whole = {.steps_max = PREVIEW_STEPS_MAX}, bounded = {.steps_max = 100};
     struct buffer steps;
     struct trial trial;
 
-    (void)state;
     buffer_init(&steps, SIZE_MAX / 2);
     buffer_put_text(&steps, "{'tools':[" TRIAL_TOOLS "],'sagas':[{'name':'trial','steps':[");
     for (unsigned i = 0; i < 20; i++) {
@@ -279,17 +268,4 @@ static void a_long_play_is_played_in_slices_and_has_a_bound(void **state)
     buffer_fini(&steps);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_verdict_on_a_case_leads_on_or_back),
-        cmocka_unit_test(nothing_of_the_saga_changes),
-        cmocka_unit_test(an_operation_has_a_preview_before_anybody_is_asked),
-        cmocka_unit_test(an_open_condition_has_both_ends),
-        cmocka_unit_test(a_compensation_that_failed_can_be_retried_or_left),
-        cmocka_unit_test(an_abort_undoes_what_stands),
-        cmocka_unit_test(a_long_play_is_played_in_slices_and_has_a_bound),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

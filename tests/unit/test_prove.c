@@ -1,16 +1,11 @@
 /* The proof of small sagas, row by row: what can go wrong, how it ends, what is undone in which order. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "core/prove/prove.h"
 #include "tests/lib/saga_trial.h"
+#include "tests/lib/test.h"
 
 struct proof {
     struct arena arena;
@@ -96,9 +91,8 @@ static void check_table(const char *document, const char *expected)
     proof_end(&proof);
 }
 
-static void what_can_be_undone_and_a_terminal_step(void **state)
+TEST(what_can_be_undone_and_a_terminal_step)
 {
-    (void)state;
     check_table(TRIAL_SAGA("{'id':'pay','call':'keyed'},{'id':'post','call':'mail'}"),
                 "none: completed\n"
                 "pay keyed never_sent: compensated\n"
@@ -136,9 +130,8 @@ static void what_can_be_undone_and_a_terminal_step(void **state)
                 "abort after step.intent post: completed\n");
 }
 
-static void branches_with_a_probe_and_a_blind_undo(void **state)
+TEST(branches_with_a_probe_and_a_blind_undo)
 {
-    (void)state;
     check_table(TRIAL_SAGA_WITH("'deadline':'15m'",
                                 "{'id':'a','call':'checked','after':[]},{'id':'b','call':'voidable','after':[]}"),
                 "none: completed\n"
@@ -190,9 +183,8 @@ static void branches_with_a_probe_and_a_blind_undo(void **state)
                 "deadline after step.completed a: compensated undone b,a\n");
 }
 
-static void conditions_and_what_a_failure_means(void **state)
+TEST(conditions_and_what_a_failure_means)
 {
-    (void)state;
     check_table(
         TRIAL_SAGA("{'id':'a','call':'by_keyed','when':'${ .input.big | not }','on_failure':'escalate'},"
                    "{'id':'b','call':'read','on_failure':'continue','with':{'n':'${ .steps.a.result.n // 1 }'}}"),
@@ -236,11 +228,10 @@ static void conditions_and_what_a_failure_means(void **state)
         "abort after step.intent b: compensated undone a\n");
 }
 
-static void steps_that_are_never_reached_are_named(void **state)
+TEST(steps_that_are_never_reached_are_named)
 {
     struct proof proof;
 
-    (void)state;
     prove_text(&proof,
                TRIAL_SAGA_WITH("'budget':{'calls':1}",
                                "{'id':'a','call':'keyed'},{'id':'b','call':'keyed'},{'id':'c','call':'keyed'}"));
@@ -265,14 +256,13 @@ static void put_branches(struct buffer *out, unsigned branches, unsigned steps, 
 }
 
 /* The orders of two branches of ten are 184,756; the states on them are few. */
-static void twenty_steps_in_two_branches_take_less_than_a_second(void **state)
+TEST(twenty_steps_in_two_branches_take_less_than_a_second)
 {
     struct buffer text;
     struct proof proof;
     struct timespec from, to;
     double seconds;
 
-    (void)state;
     buffer_init(&text, 65536);
     put_branches(&text, 2, 10, "checked");
     (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
@@ -296,14 +286,13 @@ static void count_progress(void *context, uint32_t plays, uint32_t states)
     ++*(unsigned *)context;
 }
 
-static void what_is_too_wide_is_walked_as_far_as_asked_and_says_so(void **state)
+TEST(what_is_too_wide_is_walked_as_far_as_asked_and_says_so)
 {
     unsigned told = 0;
     struct prove_options options = {.states_max = 50, .on_progress = count_progress, .context = &told};
     struct buffer text;
     struct proof proof = {0};
 
-    (void)state;
     buffer_init(&text, 65536);
     put_branches(&text, 8, 1, "keyed");
     arena_init(&proof.arena, 65536);
@@ -353,9 +342,8 @@ static void check_rows(const char *document, const char *rows)
     proof_end(&proof);
 }
 
-static void elements_are_undone_from_the_last_to_the_first(void **state)
+TEST(elements_are_undone_from_the_last_to_the_first)
 {
-    (void)state;
     check_rows(TRIAL_SAGA("{'id':'a','call':'voidable','for_each':'${ .input.list }','with':{'n':'${ .item }'}},"
                           "{'id':'b','call':'read'}"),
                "none: completed\n"
@@ -371,9 +359,8 @@ static void elements_are_undone_from_the_last_to_the_first(void **state)
                "abort after step.intent a#1: compensated undone a#1,a#0\n");
 }
 
-static void a_child_is_undone_as_a_unit(void **state)
+TEST(a_child_is_undone_as_a_unit)
 {
-    (void)state;
     check_rows(CHILD_SAGAS("'deadline':'5m',", "{'id':'x','call':'voidable'},{'id':'y','call':'voidable'}", "",
                            "{'id':'a','call':'voidable'},{'id':'b','saga':'child','on_failure':'continue'},"
                            "{'id':'c','call':'voidable'}"),
@@ -391,9 +378,8 @@ static void a_child_is_undone_as_a_unit(void **state)
                "abort after step.intent c: compensated undone c,b/y,b/x,a\n");
 }
 
-static void children_for_each_element_are_undone_one_after_the_other(void **state)
+TEST(children_for_each_element_are_undone_one_after_the_other)
 {
-    (void)state;
     check_rows(
         CHILD_SAGAS("", "{'id':'x','call':'voidable'},{'id':'y','call':'voidable'}", "",
                     "{'id':'b','saga':'child','for_each':'${ .input.list }','concurrency':2},{'id':'c','call':'read'}"),
@@ -403,9 +389,8 @@ static void children_for_each_element_are_undone_one_after_the_other(void **stat
         "c read fails: compensated undone b#1/y,b#1/x,b#0/y,b#0/x\n");
 }
 
-static void waits_and_locks(void **state)
+TEST(waits_and_locks)
 {
-    (void)state;
     check_rows(TRIAL_SAGA_WITH("'locks':['order:${ .input.id }',{'key':'x','when_taken':'fail'}]",
                                "{'id':'a','call':'voidable'},{'id':'b','sleep':'30m'},"
                                "{'id':'c','signal':{'name':'paid','timeout':'1h'}},"
@@ -427,12 +412,11 @@ static void waits_and_locks(void **state)
 }
 
 /* A class that depends on the arguments is proven both ways. */
-static void both_classes_of_a_conditional_tool_are_played(void **state)
+TEST(both_classes_of_a_conditional_tool_are_played)
 {
     unsigned seen[EFFECT_COUNT] = {0};
     struct proof proof;
 
-    (void)state;
     prove_text(&proof,
                "{'tools':[{'name':'undo','builtin':{'do':'echo'},'effect':'idempotent'},"
                "{'name':'t','builtin':{'do':'echo'},'effect':{'if':'${ .args.n }','then':'once','else':'idempotent'},"
@@ -508,12 +492,11 @@ static void told(void *context, uint32_t plays, uint32_t states)
     *calls += plays > 0 && states > 0;
 }
 
-static void every_kind_of_saga_keeps_the_invariants_whatever_goes_wrong(void **state)
+TEST(every_kind_of_saga_keeps_the_invariants_whatever_goes_wrong)
 {
     unsigned calls = 0;
     const struct prove_options options = {.states_max = 150, .on_progress = told, .context = &calls};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(kinds); i++) {
         struct proof proof = {0};
 
@@ -533,22 +516,4 @@ static void every_kind_of_saga_keeps_the_invariants_whatever_goes_wrong(void **s
     assert_true(calls > 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_of_saga_keeps_the_invariants_whatever_goes_wrong),
-        cmocka_unit_test(what_can_be_undone_and_a_terminal_step),
-        cmocka_unit_test(branches_with_a_probe_and_a_blind_undo),
-        cmocka_unit_test(conditions_and_what_a_failure_means),
-        cmocka_unit_test(steps_that_are_never_reached_are_named),
-        cmocka_unit_test(twenty_steps_in_two_branches_take_less_than_a_second),
-        cmocka_unit_test(what_is_too_wide_is_walked_as_far_as_asked_and_says_so),
-        cmocka_unit_test(elements_are_undone_from_the_last_to_the_first),
-        cmocka_unit_test(a_child_is_undone_as_a_unit),
-        cmocka_unit_test(children_for_each_element_are_undone_one_after_the_other),
-        cmocka_unit_test(waits_and_locks),
-        cmocka_unit_test(both_classes_of_a_conditional_tool_are_played),
-    };
-
-    return cmocka_run_group_tests_name("prove", tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -3,18 +3,13 @@
  * bent. Each invariant that it holds is seen broken. What fits the state is not asked here: the machine's own check
  * would refuse most of it before (-Wl,--wrap).
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "core/prove/world.h"
 #include "core/saga/machine.h"
 #include "tests/lib/saga_trial.h"
+#include "tests/lib/test.h"
 
 #define MOVES_MAX 60
 
@@ -215,9 +210,8 @@ static const char *const documents[] = {
     "continue'},{'id':'each','call':'keyed','concurrency':2,'for_each':'${ .input.list }','after':[]}]}," CHILD "]}",
 };
 
-static void each_invariant_of_the_judge_is_seen_broken(void **state)
+TEST(each_invariant_of_the_judge_is_seen_broken)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(documents); i++) {
         for (unsigned abort_after = 2; abort_after < 9; abort_after += 3) {
             play(documents[i], abort_after, STEP_NONE);
@@ -234,9 +228,4 @@ static void each_invariant_of_the_judge_is_seen_broken(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_invariant_of_the_judge_is_seen_broken)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

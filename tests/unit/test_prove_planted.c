@@ -2,18 +2,13 @@
  * A proof is worth what it can see: one rule of the machine is broken at a time, and the proof says which invariant
  * does not hold. The linker puts our functions in front of the machine's (-Wl,--wrap).
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "core/prove/prove.h"
 #include "core/saga/machine.h"
 #include "tests/lib/saga_trial.h"
+#include "tests/lib/test.h"
 
 enum bug { BUG_NONE, BUG_FORGETS, BUG_INVENTS, BUG_ORDER, BUG_STUCK, BUG_AFTER_END, BUG_MEMBERS, BUG_LOCKS };
 
@@ -118,67 +113,45 @@ static void prove_with(enum bug planted, const char *expected)
     prove_document(PLAIN, planted, expected);
 }
 
-static void the_machine_as_it_is_breaks_nothing(void **state)
+TEST(the_machine_as_it_is_breaks_nothing)
 {
-    (void)state;
     prove_with(BUG_NONE, NULL);
     prove_document(GROUPS, BUG_NONE, NULL);
 }
 
-static void a_step_that_is_not_undone_is_seen(void **state)
+TEST(a_step_that_is_not_undone_is_seen)
 {
-    (void)state;
     prove_with(BUG_FORGETS, "a is left standing, and the saga ended compensated");
 }
 
-static void an_undo_of_what_did_not_happen_is_seen(void **state)
+TEST(an_undo_of_what_did_not_happen_is_seen)
 {
-    (void)state;
     prove_with(BUG_INVENTS, "b is undone although it did not happen");
 }
 
-static void a_wrong_order_is_seen(void **state)
+TEST(a_wrong_order_is_seen)
 {
-    (void)state;
     prove_with(BUG_ORDER, "a is undone before b");
 }
 
-static void a_saga_that_is_stuck_is_seen(void **state)
+TEST(a_saga_that_is_stuck_is_seen)
 {
-    (void)state;
     prove_with(BUG_STUCK, "the saga is stuck: nothing is wanted, and nobody is asked");
 }
 
-static void something_after_the_end_is_seen(void **state)
+TEST(something_after_the_end_is_seen)
 {
-    (void)state;
     prove_with(BUG_AFTER_END, "something is wanted after the end");
 }
 
-static void a_child_that_is_not_undone_as_a_unit_is_seen(void **state)
+TEST(a_child_that_is_not_undone_as_a_unit_is_seen)
 {
-    (void)state;
     prove_document(GROUPS, BUG_MEMBERS, "a/y is undone before what began later: b/x");
 }
 
-static void a_step_that_begins_without_its_locks_is_seen(void **state)
+TEST(a_step_that_begins_without_its_locks_is_seen)
 {
-    (void)state;
     prove_document(GROUPS, BUG_LOCKS, "a is begun before the locks are taken");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_machine_as_it_is_breaks_nothing),
-        cmocka_unit_test(a_step_that_is_not_undone_is_seen),
-        cmocka_unit_test(an_undo_of_what_did_not_happen_is_seen),
-        cmocka_unit_test(a_wrong_order_is_seen),
-        cmocka_unit_test(a_saga_that_is_stuck_is_seen),
-        cmocka_unit_test(something_after_the_end_is_seen),
-        cmocka_unit_test(a_child_that_is_not_undone_as_a_unit_is_seen),
-        cmocka_unit_test(a_step_that_begins_without_its_locks_is_seen),
-    };
-
-    return cmocka_run_group_tests_name("prove_planted", tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,17 +1,12 @@
 /* Records as text: what is written is read back the same, payloads byte for byte, and what makes
  * no sense is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "core/record/record_fields.h"
 #include "tests/lib/saga_trial.h"
+#include "tests/lib/test.h"
 
 static struct arena arena;
 static const struct definition *definition;
@@ -124,9 +119,8 @@ static void keep_what_it_may_have(struct record *record)
     record->actor = may & FIELD_BIT(FIELD_ACTOR) ? record->actor : SLICE_NONE;
 }
 
-static void every_type_is_read_back_as_it_was_written(void **state)
+TEST(every_type_is_read_back_as_it_was_written)
 {
-    (void)state;
     for (unsigned type = 0; type < RECORD_TYPE_COUNT; type++) {
         struct record record = full(), again;
         struct err err;
@@ -148,12 +142,11 @@ static void every_type_is_read_back_as_it_was_written(void **state)
     }
 }
 
-static void payloads_come_back_byte_for_byte(void **state)
+TEST(payloads_come_back_byte_for_byte)
 {
     struct record record = full(), again;
     struct err err;
 
-    (void)state;
     record.type = RECORD_STEP_INTENT;
     record.actor = SLICE_NONE;
     assert_int_equal(record_read(written(&record), definition, &arena, &again, &err), ERR_OK);
@@ -169,11 +162,10 @@ static void payloads_come_back_byte_for_byte(void **state)
     assert_true(slice_equal(again.detail, record.detail));
 }
 
-static void the_text_is_what_the_api_shows(void **state)
+TEST(the_text_is_what_the_api_shows)
 {
     struct record record = {.type = RECORD_STEP_COMPLETED, .step = 0, .attempt = 1, .result = SLICE("{\"id\":1}")};
 
-    (void)state;
     record.key.uuid.bytes[0] = 0xab;
     assert_string_equal(
         arena_text(&arena, written(&record)),
@@ -181,7 +173,7 @@ static void the_text_is_what_the_api_shows(void **state)
         "\"data\":{\"result\":{\"id\":1}}}");
 }
 
-static void what_is_new_reads_as_it_stands_in_the_log(void **state)
+TEST(what_is_new_reads_as_it_stands_in_the_log)
 {
     struct record decided = {.type = RECORD_APPROVAL_DECIDED,
                              .step = 0,
@@ -196,7 +188,6 @@ static void what_is_new_reads_as_it_stands_in_the_log(void **state)
                             .emission = SLICE("s-1")},
                   lock = {.type = RECORD_LOCK_TAKEN, .step = STEP_NONE, .lock = SLICE("order:7")};
 
-    (void)state;
     assert_string_equal(arena_text(&arena, written(&decided)),
                         "{\"type\":\"approval.decided\",\"step\":\"a\",\"actor\":\"ann\",\"data\":{\"approval\":64,"
                         "\"as\":\"refuse\"}}");
@@ -210,14 +201,13 @@ static void what_is_new_reads_as_it_stands_in_the_log(void **state)
                         "{\"type\":\"lock.taken\",\"data\":{\"lock\":\"order:7\"}}");
 }
 
-static void seq_and_time_are_taken_when_they_are_there(void **state)
+TEST(seq_and_time_are_taken_when_they_are_there)
 {
     struct record record;
     struct err err;
     struct slice text =
         trial_json(&arena, "{'seq':7,'at':'2026-01-31T09:05:00.250Z','type':'saga.compensated','data':{}}");
 
-    (void)state;
     assert_int_equal(record_read(text, definition, &arena, &record, &err), ERR_OK);
     assert_int_equal(record.seq, 7);
     assert_true(record.at_ms == INT64_C(1769850300250));
@@ -273,9 +263,8 @@ static const char *const corrupt[] = {
     "{'type':'lock.taken','data':{'lock':''}}",
 };
 
-static void what_makes_no_sense_is_refused_with_a_sentence(void **state)
+TEST(what_makes_no_sense_is_refused_with_a_sentence)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(corrupt); i++) {
         struct record record = {.seq = 99};
         struct err err = {0};
@@ -287,12 +276,11 @@ static void what_makes_no_sense_is_refused_with_a_sentence(void **state)
     }
 }
 
-static void any_byte_may_be_wrong_without_harm(void **state)
+TEST(any_byte_may_be_wrong_without_harm)
 {
     struct record record = full(), again;
     struct slice text;
 
-    (void)state;
     record.type = RECORD_STEP_COMPLETED;
     text = written(&record);
     for (size_t i = 0; i < text.len; i++) {
@@ -314,12 +302,11 @@ static void any_byte_may_be_wrong_without_harm(void **state)
     }
 }
 
-static void the_start_is_readable_before_its_definition_is_at_hand(void **state)
+TEST(the_start_is_readable_before_its_definition_is_at_hand)
 {
     struct record record = full(), again;
     struct err err;
 
-    (void)state;
     record.type = RECORD_SAGA_STARTED;
     record.step = STEP_NONE;
     record.key = (struct op_key){0};
@@ -335,7 +322,7 @@ static void the_start_is_readable_before_its_definition_is_at_hand(void **state)
 
 /* 10^5 records a second are wanted; this only finds a codec that went wrong by an order of magnitude, on a busy machine
  * with sanitizers. */
-static void the_codec_is_fast(void **state)
+TEST(the_codec_is_fast)
 {
     struct record record = full(), again;
     struct buffer out;
@@ -344,7 +331,6 @@ static void the_codec_is_fast(void **state)
     double seconds;
     enum { ROUNDS = 20000 };
 
-    (void)state;
     record.type = RECORD_STEP_COMPLETED;
     buffer_init(&out, 1 << 20);
     arena_init(&scratch, 16384);
@@ -365,19 +351,4 @@ static void the_codec_is_fast(void **state)
     arena_fini(&scratch);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_type_is_read_back_as_it_was_written),
-        cmocka_unit_test(payloads_come_back_byte_for_byte),
-        cmocka_unit_test(the_text_is_what_the_api_shows),
-        cmocka_unit_test(what_is_new_reads_as_it_stands_in_the_log),
-        cmocka_unit_test(seq_and_time_are_taken_when_they_are_there),
-        cmocka_unit_test(what_makes_no_sense_is_refused_with_a_sentence),
-        cmocka_unit_test(any_byte_may_be_wrong_without_harm),
-        cmocka_unit_test(the_start_is_readable_before_its_definition_is_at_hand),
-        cmocka_unit_test(the_codec_is_fast),
-    };
-
-    return cmocka_run_group_tests_name("record", tests, set_up, tear_down);
-}
+TEST_PROGRAM(set_up, tear_down)

@@ -3,26 +3,20 @@
 #include <errno.h>
 #include <ftw.h>
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include <cmocka.h>
-
 #include "base/resident.h"
+#include "tests/lib/test.h"
 
-static void memory_that_is_used_is_seen(void **state)
+TEST(memory_that_is_used_is_seen)
 {
     enum { MORE = 64 << 20 };
     size_t before = resident_bytes();
     char *memory = malloc(MORE);
 
-    (void)state;
     assert_non_null(memory);
     memset(memory, 1, MORE);
     assert_true(before > 0);
@@ -31,9 +25,8 @@ static void memory_that_is_used_is_seen(void **state)
     free(memory);
 }
 
-static void there_is_more_than_we_have(void **state)
+TEST(there_is_more_than_we_have)
 {
-    (void)state;
     assert_true(resident_bytes_there() > resident_bytes());
 }
 
@@ -65,9 +58,8 @@ static size_t least_of(const char *groups)
     return resident_group_bytes(path, folder);
 }
 
-static void the_least_limit_of_all_groups_above_counts(void **state)
+TEST(the_least_limit_of_all_groups_above_counts)
 {
-    (void)state;
     put("memory.max", "900\n");
     put("system.slice/memory.max", "max\n");
     put("system.slice/sagad.service/memory.max", "500\n");
@@ -109,13 +101,4 @@ static int end(void **state)
     return nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_that_is_used_is_seen),
-        cmocka_unit_test(there_is_more_than_we_have),
-        cmocka_unit_test(the_least_limit_of_all_groups_above_counts),
-    };
-
-    return cmocka_run_group_tests(tests, begin, end);
-}
+TEST_PROGRAM(begin, end)

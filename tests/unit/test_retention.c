@@ -3,20 +3,15 @@
  * none does. The database and the clock are stand-ins: what is due is a number, and a batch takes as long as the test
  * says.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/metric.h"
 #include "run/engine_state.h"
 #include "run/saga/live.h"
 #include "run/saga/retention.h"
 #include "run/shard/shard.h"
+#include "tests/lib/test.h"
 
 enum { EPOCH = 7 };
 
@@ -262,11 +257,10 @@ static int teardown(void **state)
 
 /* --- the promises --- */
 
-static void a_million_that_are_due_at_once_take_a_tenth_of_the_time_while_turns_wait(void **state)
+TEST(a_million_that_are_due_at_once_take_a_tenth_of_the_time_while_turns_wait)
 {
     int64_t begun_ms = now_ms;
 
-    (void)state;
     due_count = 1000000;
     turns_waiting = 1;
     retention_look(engine.retention);
@@ -276,11 +270,10 @@ static void a_million_that_are_due_at_once_take_a_tenth_of_the_time_while_turns_
     assert_int_equal(forgotten, reads * 500);
 }
 
-static void the_share_is_a_setting(void **state)
+TEST(the_share_is_a_setting)
 {
     int64_t begun_ms = now_ms;
 
-    (void)state;
     engine.options.forget_share = 50;
     due_count = 1000000;
     turns_waiting = 1;
@@ -289,7 +282,7 @@ static void the_share_is_a_setting(void **state)
     assert_in_range(working_ms, 29900, 30020);
 }
 
-static void what_is_overdue_for_long_gets_more_of_the_time_up_to_half(void **state)
+TEST(what_is_overdue_for_long_gets_more_of_the_time_up_to_half)
 {
     const struct {
         int64_t share, overdue_ms, least_ms, most_ms; /* of a minute */
@@ -299,7 +292,6 @@ static void what_is_overdue_for_long_gets_more_of_the_time_up_to_half(void **sta
         {60, 86400000, 35900, 36600},
     };
 
-    (void)state;
     turns_waiting = 1;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         engine.options.forget_share = cases[i].share;
@@ -313,9 +305,8 @@ static void what_is_overdue_for_long_gets_more_of_the_time_up_to_half(void **sta
     }
 }
 
-static void one_that_stays_for_long_gives_the_others_no_larger_share(void **state)
+TEST(one_that_stays_for_long_gives_the_others_no_larger_share)
 {
-    (void)state;
     turns_waiting = 1;
     first_overdue_ms = 86400000;
     due_count = 1000000;
@@ -324,11 +315,10 @@ static void one_that_stays_for_long_gives_the_others_no_larger_share(void **stat
     assert_in_range(working_ms, 5900, 6020);
 }
 
-static void nothing_holds_it_back_while_no_turn_waits(void **state)
+TEST(nothing_holds_it_back_while_no_turn_waits)
 {
     int64_t begun_ms = now_ms;
 
-    (void)state;
     due_count = 1000000;
     retention_look(engine.retention);
     run_until(begun_ms + 60000);
@@ -337,11 +327,10 @@ static void nothing_holds_it_back_while_no_turn_waits(void **state)
     assert_int_equal(working_ms, 2000 * 20 + 2); /* 2000 batches, and one look that found nothing */
 }
 
-static void what_ends_bit_by_bit_goes_together(void **state)
+TEST(what_ends_bit_by_bit_goes_together)
 {
     int64_t begun_ms = now_ms;
 
-    (void)state;
     for (int i = 0; i < 1000; i++) { /* one each 10 ms */
         due_count++;
         retention_due(engine.retention, now_ms);
@@ -352,12 +341,11 @@ static void what_ends_bit_by_bit_goes_together(void **state)
     assert_int_equal(forgotten, 1000);
 }
 
-static void a_slow_database_gets_smaller_batches_and_longer_pauses(void **state)
+TEST(a_slow_database_gets_smaller_batches_and_longer_pauses)
 {
     int64_t begun_ms = now_ms;
     size_t size;
 
-    (void)state;
     due_count = 1000000;
     turns_waiting = 1;
     forget_ms = 400;
@@ -373,9 +361,8 @@ static void a_slow_database_gets_smaller_batches_and_longer_pauses(void **state)
     assert_int_equal(size, 500); /* and large ones again */
 }
 
-static void nothing_is_asked_while_nothing_is_due(void **state)
+TEST(nothing_is_asked_while_nothing_is_due)
 {
-    (void)state;
     later_ms = now_ms + 3600000;
     retention_look(engine.retention);
     run_until(now_ms + 3590000);
@@ -389,9 +376,8 @@ static void nothing_is_asked_while_nothing_is_due(void **state)
     assert_int_equal(reads, 0);
 }
 
-static void what_could_not_be_read_or_was_refused_is_tried_again_and_not_at_once(void **state)
+TEST(what_could_not_be_read_or_was_refused_is_tried_again_and_not_at_once)
 {
-    (void)state;
     due_count = 3;
     read_code = ERR_STORE;
     retention_look(engine.retention);
@@ -408,9 +394,8 @@ static void what_could_not_be_read_or_was_refused_is_tried_again_and_not_at_once
     assert_int_equal(due_count, 0);
 }
 
-static void a_shard_that_is_not_ours_any_more_is_told_of_once_and_left_alone(void **state)
+TEST(a_shard_that_is_not_ours_any_more_is_told_of_once_and_left_alone)
 {
-    (void)state;
     due_count = 100;
     forget_code = ERR_FENCED;
     retention_look(engine.retention);
@@ -423,9 +408,8 @@ static void a_shard_that_is_not_ours_any_more_is_told_of_once_and_left_alone(voi
 }
 
 /* Here all that are due are one and the same. */
-static void what_is_in_memory_is_not_removed_before_it_has_left(void **state)
+TEST(what_is_in_memory_is_not_removed_before_it_has_left)
 {
-    (void)state;
     due_count = 100;
     is_in_memory = true;
     retention_look(engine.retention);
@@ -437,9 +421,8 @@ static void what_is_in_memory_is_not_removed_before_it_has_left(void **state)
     assert_int_equal(forgotten, 100);
 }
 
-static void who_leaves_begins_no_batch(void **state)
+TEST(who_leaves_begins_no_batch)
 {
-    (void)state;
     due_count = 10000;
     retention_look(engine.retention);
     assert_non_null(timer);
@@ -459,25 +442,4 @@ static void who_leaves_begins_no_batch(void **state)
     assert_int_equal(reads, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_million_that_are_due_at_once_take_a_tenth_of_the_time_while_turns_wait, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(the_share_is_a_setting, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_overdue_for_long_gets_more_of_the_time_up_to_half, setup, teardown),
-        cmocka_unit_test_setup_teardown(one_that_stays_for_long_gives_the_others_no_larger_share, setup, teardown),
-        cmocka_unit_test_setup_teardown(nothing_holds_it_back_while_no_turn_waits, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_ends_bit_by_bit_goes_together, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_slow_database_gets_smaller_batches_and_longer_pauses, setup, teardown),
-        cmocka_unit_test_setup_teardown(nothing_is_asked_while_nothing_is_due, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_could_not_be_read_or_was_refused_is_tried_again_and_not_at_once, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_shard_that_is_not_ours_any_more_is_told_of_once_and_left_alone, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(what_is_in_memory_is_not_removed_before_it_has_left, setup, teardown),
-        cmocka_unit_test_setup_teardown(who_leaves_begins_no_batch, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM_EACH(setup, teardown)

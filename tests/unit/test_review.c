@@ -1,14 +1,9 @@
 /* What `sagactl check` says of a document without a service: see review.h. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "review/review.h"
+#include "tests/lib/test.h"
 
 static size_t faults_of(const char *text, struct arena *arena, char *first, size_t bytes)
 {
@@ -24,12 +19,11 @@ static size_t faults_of(const char *text, struct arena *arena, char *first, size
     return faults.count;
 }
 
-static void programs_and_settings_are_looked_at_without_a_service(void **state)
+TEST(programs_and_settings_are_looked_at_without_a_service)
 {
     struct arena arena;
     char first[512] = "";
 
-    (void)state;
     arena_init(&arena, 4096);
     assert_int_equal(faults_of("{\"tools\":[{\"name\":\"t\",\"builtin\":{\"do\":\"echo\"},\"effect\":\"read\","
                                "\"result\":\"${ [.response | keys[]] }\"}]}",
@@ -90,11 +84,10 @@ static void pointers_of(const struct faults *faults, struct buffer *out)
     }
 }
 
-static void what_is_seldom_meant_is_warned_of_and_what_a_reading_changed_is_listed(void **state)
+TEST(what_is_seldom_meant_is_warned_of_and_what_a_reading_changed_is_listed)
 {
     struct buffer found;
 
-    (void)state;
     buffer_init(&found, 4096);
     for (size_t i = 0; i < COUNT_OF(advised); i++) {
         struct tool_source none = {0};
@@ -129,14 +122,13 @@ static void what_is_seldom_meant_is_warned_of_and_what_a_reading_changed_is_list
     buffer_fini(&found);
 }
 
-static void a_tool_that_is_written_in_its_step_is_looked_at_too(void **state)
+TEST(a_tool_that_is_written_in_its_step_is_looked_at_too)
 {
     struct tool_source none = {0};
     struct document document;
     struct faults faults, warnings;
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 4096);
     faults_init(&faults, &arena);
     faults_init(&warnings, &arena);
@@ -152,13 +144,4 @@ static void a_tool_that_is_written_in_its_step_is_looked_at_too(void **state)
     arena_fini(&arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(programs_and_settings_are_looked_at_without_a_service),
-        cmocka_unit_test(what_is_seldom_meant_is_warned_of_and_what_a_reading_changed_is_listed),
-        cmocka_unit_test(a_tool_that_is_written_in_its_step_is_looked_at_too),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

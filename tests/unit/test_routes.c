@@ -1,15 +1,11 @@
 /* Paths find their routes, roles are as the contract has them, and schema/openapi.json describes the same. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "api/routes.h"
 #include "base/json.h"
+#include "tests/lib/test.h"
 
 static const struct {
     const char *method, *path, *pattern; /* pattern NULL: none */
@@ -53,9 +49,8 @@ static const struct {
     {"get", "/v1/sagas", NULL, NULL, "POST, GET, HEAD"},
 };
 
-static void paths_find_their_routes(void **state)
+TEST(paths_find_their_routes)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct route_match match;
 
@@ -72,11 +67,10 @@ static void paths_find_their_routes(void **state)
     }
 }
 
-static void a_route_knows_its_query_parameters(void **state)
+TEST(a_route_knows_its_query_parameters)
 {
     struct route_match match;
 
-    (void)state;
     route_find(SLICE("GET"), SLICE("/v1/sagas"), &match);
     assert_true(route_allows_query(match.route, SLICE("limit")));
     assert_true(route_allows_query(match.route, SLICE("tag.city")));
@@ -93,9 +87,8 @@ static void a_route_knows_its_query_parameters(void **state)
     assert_false(route_allows_query(match.route, SLICE("limit")));
 }
 
-static void changes_need_more_than_a_reader(void **state)
+TEST(changes_need_more_than_a_reader)
 {
-    (void)state;
     for (size_t i = 0; i < route_count; i++) {
         if (strcmp(routes[i].method, "GET") != 0) {
             assert_true(route_least(&routes[i]) >= ROLE_AGENT);
@@ -107,11 +100,10 @@ static void changes_need_more_than_a_reader(void **state)
 
 /* A role that agents hold must never be enough for what signs off, decides or lets go on. (An approval says itself who
  * may give it, an operator where it does not say: the saga machine refuses the others.) */
-static void what_a_person_decides_is_beyond_an_agent(void **state)
+TEST(what_a_person_decides_is_beyond_an_agent)
 {
     static const char *const signed_off[] = {"resolve", "bypass", "resume", "pause", "bulk"};
 
-    (void)state;
     for (size_t i = 0; i < route_count; i++) {
         for (size_t k = 0; k < COUNT_OF(signed_off); k++) {
             if (strcmp(routes[i].method, "POST") == 0 && strstr(routes[i].pattern, signed_off[k])) {
@@ -147,14 +139,13 @@ static struct slice lower(struct arena *arena, const char *text)
     return slice_of(copy);
 }
 
-static void openapi_describes_the_same_routes(void **state)
+TEST(openapi_describes_the_same_routes)
 {
     struct arena arena;
     struct slice paths, path, methods, method, operation;
     struct err err = {0};
     size_t described = 0, served = 0;
 
-    (void)state;
     arena_init(&arena, 4096);
     struct slice text = read_openapi(&arena);
 
@@ -184,13 +175,4 @@ static void openapi_describes_the_same_routes(void **state)
     arena_fini(&arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(paths_find_their_routes),           cmocka_unit_test(a_route_knows_its_query_parameters),
-        cmocka_unit_test(changes_need_more_than_a_reader),   cmocka_unit_test(what_a_person_decides_is_beyond_an_agent),
-        cmocka_unit_test(openapi_describes_the_same_routes),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

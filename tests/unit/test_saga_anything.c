@@ -5,20 +5,15 @@
  *
  * A failure prints the seed and the saga. SAGA_SEEDS says how many seeds each saga is driven with.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "core/saga/machine.h"
 #include "core/show/explain.h"
 #include "tests/lib/call_trial.h"
 #include "tests/lib/saga_trial.h"
+#include "tests/lib/test.h"
 #include "tests/property/chance.h"
 #include "tests/unit/anything_documents.h"
 
@@ -844,25 +839,22 @@ static void drive_called(bool is_open, const char *budget, const char *loop, con
     }
 }
 
-static void any_record_or_input_is_refused_or_leads_to_a_sound_state(void **state)
+TEST(any_record_or_input_is_refused_or_leads_to_a_sound_state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(documents); i++) {
         drive_defined(documents[i]);
     }
 }
 
-static void the_same_of_what_agents_call(void **state)
+TEST(the_same_of_what_agents_call)
 {
-    (void)state;
     drive_called(false, NULL, NULL, NULL);
     drive_called(true, NULL, NULL, "abort");
     drive_called(true, "{'calls':6,'emissions':12,'cost':250}", "{'repeats':2}", "escalate");
 }
 
-static void a_state_that_cannot_be_is_told_from_one_that_can(void **state)
+TEST(a_state_that_cannot_be_is_told_from_one_that_can)
 {
-    (void)state;
     for (unsigned i = 0; i < BENDS; i++) {
         if (bent_seen[i] == 0) {
             fail_msg("never seen: bend %u", i);
@@ -870,9 +862,8 @@ static void a_state_that_cannot_be_is_told_from_one_that_can(void **state)
     }
 }
 
-static void all_ends_are_reached(void **state)
+TEST(all_ends_are_reached)
 {
-    (void)state;
     print_message("%llu inputs taken, %llu refused, %llu records taken, %llu refused; still running %llu, completed "
                   "%llu, compensated %llu, abandoned %llu\n",
                   (unsigned long long)inputs_taken, (unsigned long long)inputs_refused,
@@ -883,14 +874,4 @@ static void all_ends_are_reached(void **state)
     assert_true(inputs_taken && inputs_refused && records_taken && records_refused);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_record_or_input_is_refused_or_leads_to_a_sound_state),
-        cmocka_unit_test(the_same_of_what_agents_call),
-        cmocka_unit_test(a_state_that_cannot_be_is_told_from_one_that_can),
-        cmocka_unit_test(all_ends_are_reached),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

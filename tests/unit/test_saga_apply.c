@@ -1,15 +1,10 @@
 /* Folding records: what fits is folded to the same state every time, what does not is refused and never crashes
  * anything. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/lib/saga_trial.h"
+#include "tests/lib/test.h"
 
 #define TWO TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'checked'}")
 
@@ -40,12 +35,11 @@ static bool fits(const struct trial *trial, struct record record)
     return ok;
 }
 
-static void a_record_that_does_not_fit_is_refused(void **state)
+TEST(a_record_that_does_not_fit_is_refused)
 {
     struct trial trial;
     struct record record;
 
-    (void)state;
     trial_open(&trial, TWO);
     assert_false(fits(&trial, next(&trial, RECORD_SAGA_COMPENSATED, STEP_NONE, DIRECTION_DO))); /* before the start */
     trial_start(&trial, "{}");
@@ -86,11 +80,10 @@ static void a_record_that_does_not_fit_is_refused(void **state)
     trial_close(&trial);
 }
 
-static void completed_is_never_overturned(void **state)
+TEST(completed_is_never_overturned)
 {
     struct trial trial;
 
-    (void)state;
     trial_open(&trial, TWO);
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -101,7 +94,7 @@ static void completed_is_never_overturned(void **state)
     trial_close(&trial);
 }
 
-static void the_plan_must_be_the_right_one(void **state)
+TEST(the_plan_must_be_the_right_one)
 {
     static const uint32_t right[] = {1, 0}, forward_order[] = {0, 1}, short_one[] = {1}, twice[] = {1, 1},
                           out[] = {1, 7};
@@ -114,7 +107,6 @@ static void the_plan_must_be_the_right_one(void **state)
     } plans[] = {{right, 2, true}, {forward_order, 2, false}, {short_one, 1, false}, {twice, 2, false},
                  {out, 2, false},  {NULL, 2, false},          {NULL, 0, false}};
 
-    (void)state;
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'keyed'},{'id':'c','call':'keyed'}"));
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -135,12 +127,11 @@ static void the_plan_must_be_the_right_one(void **state)
     trial_close(&trial);
 }
 
-static void an_undo_out_of_turn_is_refused(void **state)
+TEST(an_undo_out_of_turn_is_refused)
 {
     struct trial trial;
     struct record record;
 
-    (void)state;
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'keyed'},{'id':'c','call':'keyed'}"));
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -160,11 +151,10 @@ static void an_undo_out_of_turn_is_refused(void **state)
     trial_close(&trial);
 }
 
-static void nothing_follows_the_end(void **state)
+TEST(nothing_follows_the_end)
 {
     struct trial trial;
 
-    (void)state;
     trial_open(&trial, TWO);
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_FAILED);
@@ -179,12 +169,11 @@ static void nothing_follows_the_end(void **state)
     trial_close(&trial);
 }
 
-static void an_escalation_is_opened_once_and_closed_by_its_number(void **state)
+TEST(an_escalation_is_opened_once_and_closed_by_its_number)
 {
     struct trial trial;
     struct record record;
 
-    (void)state;
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'once'}"));
     trial_start(&trial, "{}");
     trial_timer(&trial, "a");
@@ -204,13 +193,12 @@ static void an_escalation_is_opened_once_and_closed_by_its_number(void **state)
     trial_close(&trial);
 }
 
-static void the_state_is_the_same_whoever_folds_it(void **state)
+TEST(the_state_is_the_same_whoever_folds_it)
 {
     struct trial trial;
     struct saga *copy;
     struct record failing;
 
-    (void)state;
     trial_open(&trial, TWO);
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -223,13 +211,12 @@ static void the_state_is_the_same_whoever_folds_it(void **state)
     trial_close(&trial);
 }
 
-static void what_the_state_keeps_is_its_own(void **state)
+TEST(what_the_state_keeps_is_its_own)
 {
     struct trial trial;
     char input[] = "{\"n\":1}";
     struct saga_input start = {.type = SAGA_INPUT_START};
 
-    (void)state;
     trial_open(&trial, TWO);
     start.start.namespace = SLICE("default");
     start.start.input = slice_of(input);
@@ -241,12 +228,11 @@ static void what_the_state_keeps_is_its_own(void **state)
     trial_close(&trial);
 }
 
-static void a_send_that_never_left_leaves_no_trace_of_a_send(void **state)
+TEST(a_send_that_never_left_leaves_no_trace_of_a_send)
 {
     struct trial trial;
     struct outcome unsent = {.kind = OUTCOME_RETRY, .unsent = true, .error = SLICE("refused")};
 
-    (void)state;
     trial_open(&trial, TWO);
     trial_start(&trial, "{}");
     assert_int_equal(trial.saga.steps[0].forward.first_sent_ms, TRIAL_START_MS);
@@ -272,19 +258,4 @@ static void a_send_that_never_left_leaves_no_trace_of_a_send(void **state)
     trial_close(&trial);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_record_that_does_not_fit_is_refused),
-        cmocka_unit_test(completed_is_never_overturned),
-        cmocka_unit_test(the_plan_must_be_the_right_one),
-        cmocka_unit_test(an_undo_out_of_turn_is_refused),
-        cmocka_unit_test(nothing_follows_the_end),
-        cmocka_unit_test(an_escalation_is_opened_once_and_closed_by_its_number),
-        cmocka_unit_test(the_state_is_the_same_whoever_folds_it),
-        cmocka_unit_test(what_the_state_keeps_is_its_own),
-        cmocka_unit_test(a_send_that_never_left_leaves_no_trace_of_a_send),
-    };
-
-    return cmocka_run_group_tests_name("saga_apply", tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,15 +1,10 @@
 /* Who may approve: by role, and not whoever started the saga. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/json.h"
 #include "tests/lib/saga_trial.h"
+#include "tests/lib/test.h"
 
 static void open_with(struct trial *trial, const char *document, const char *input)
 {
@@ -24,7 +19,7 @@ static void close_sound(struct trial *trial)
     trial_close(trial);
 }
 
-static void who_may_decide(void **state)
+TEST(who_may_decide)
 {
     static const struct {
         const char *roles;
@@ -38,7 +33,6 @@ static void who_may_decide(void **state)
         {"['operator']", ROLE_NONE, ERR_FORBIDDEN},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct trial trial;
         struct arena arena = {0};
@@ -57,7 +51,7 @@ static void who_may_decide(void **state)
 }
 
 /* Four eyes: whoever started the saga may refuse, and not approve. */
-static void whoever_started_it_may_not_approve_it(void **state)
+TEST(whoever_started_it_may_not_approve_it)
 {
     static const struct {
         const char *started_by;
@@ -75,7 +69,6 @@ static void whoever_started_it_may_not_approve_it(void **state)
         {NULL, ROLE_ADMIN, true, ERR_OK},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct slice waits_for;
         struct trial trial;
@@ -101,12 +94,4 @@ static void whoever_started_it_may_not_approve_it(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_may_decide),
-        cmocka_unit_test(whoever_started_it_may_not_approve_it),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -42,13 +42,12 @@ static enum err_code start(struct trial *trial, struct slice input, struct slice
     return drive(trial, start);
 }
 
-static void a_saga_of_very_many_tools_starts(void **state)
+TEST(a_saga_of_very_many_tools_starts)
 {
     struct trial trial;
     struct definition definition;
     const struct tool **tools;
 
-    (void)state;
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}"));
     definition = *trial.definition; /* as if its children had 10,000 steps with tools of their own */
     definition.tool_count = 20000;
@@ -67,12 +66,11 @@ static void a_saga_of_very_many_tools_starts(void **state)
     trial_close(&trial);
 }
 
-static void a_saga_with_long_tags_starts(void **state)
+TEST(a_saga_with_long_tags_starts)
 {
     struct trial trial;
     struct slice long_text, document, tags;
 
-    (void)state;
     *(&trial) = (struct trial){0};
     arena_init(&trial.arena, 4096);
     long_text = text_of(&trial.arena, 700000);
@@ -92,13 +90,12 @@ static void a_saga_with_long_tags_starts(void **state)
     arena_fini(&kept);
 }
 
-static void of_a_very_long_reason_a_person_is_shown_the_beginning(void **state)
+TEST(of_a_very_long_reason_a_person_is_shown_the_beginning)
 {
     struct saga_input input = {.type = SAGA_INPUT_ADMITTED};
     struct trial trial;
     struct slice detail;
 
-    (void)state;
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'limited','on_failure':'escalate'}"));
     assert_int_equal(start(&trial, SLICE("{}"), SLICE_NONE), ERR_OK);
     input.admitted.step = trial_step(&trial, "a");
@@ -125,14 +122,13 @@ static struct slice nested(struct arena *arena, unsigned levels, const char *ins
 }
 
 /* What could be written but not read back would be lost with the engine that wrote it. */
-static void what_is_put_together_is_not_deeper_than_what_can_be_read_back(void **state)
+TEST(what_is_put_together_is_not_deeper_than_what_can_be_read_back)
 {
     const struct {
         unsigned around, input;
         bool fits;
     } cases[] = {{1, 10, true}, {30, 40, true}, {30, 43, false}, {50, 60, false}};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct trial trial;
         struct arena arena;
@@ -171,12 +167,11 @@ static void open_bounded(struct trial *trial, const char *document)
     trial_start(trial, LONG_INPUT);
 }
 
-static void arguments_beyond_the_bound_are_not_sent(void **state)
+TEST(arguments_beyond_the_bound_are_not_sent)
 {
     struct saga_input evaluated = {.type = SAGA_INPUT_EVALUATED};
     struct trial trial;
 
-    (void)state;
     open_bounded(&trial, TRIAL_SAGA("{'id':'a','call':'keyed','with':" TWICE "}"));
     assert_string_equal(trial_records(&trial), "saga.started, step.failed a, saga.failing a, compensation.planned, "
                                                "saga.compensated");
@@ -194,11 +189,10 @@ static void arguments_beyond_the_bound_are_not_sent(void **state)
     close_sound(&trial);
 }
 
-static void arguments_of_just_the_bound_are_sent(void **state)
+TEST(arguments_of_just_the_bound_are_sent)
 {
     struct trial trial;
 
-    (void)state;
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed','with':" TWICE "}"));
     trial.payload_bytes_max = 99;
     trial_start(&trial, LONG_INPUT);
@@ -206,7 +200,7 @@ static void arguments_of_just_the_bound_are_sent(void **state)
     close_sound(&trial);
 }
 
-static void an_undo_with_arguments_beyond_the_bound_is_asked_about(void **state)
+TEST(an_undo_with_arguments_beyond_the_bound_is_asked_about)
 {
     const char *frozen = TRIAL_SAGA("{'id':'a','call':'keyed','compensate':{'tool':'undo','with':" TWICE
                                     "}},{'id':'z','call':'keyed'}"),
@@ -215,7 +209,6 @@ static void an_undo_with_arguments_beyond_the_bound_is_asked_about(void **state)
     struct saga_input answer = {.type = SAGA_INPUT_EVALUATED};
     struct trial trial;
 
-    (void)state;
     open_bounded(&trial, frozen);
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_settle(&trial, "z", OUTCOME_FAILED);
@@ -243,11 +236,10 @@ static void an_undo_with_arguments_beyond_the_bound_is_asked_about(void **state)
     close_sound(&trial);
 }
 
-static void a_child_with_an_input_beyond_the_bound_does_not_begin(void **state)
+TEST(a_child_with_an_input_beyond_the_bound_does_not_begin)
 {
     struct trial trial;
 
-    (void)state;
     open_bounded(&trial,
                  SAGAS("{'id':'c','saga':'c','with':" TWICE "}", "{'name':'c','steps':[{'id':'b','call':'keyed'}]}"));
     assert_string_equal(trial_records(&trial), "saga.started, step.failed c, saga.failing c, compensation.planned, "
@@ -257,11 +249,10 @@ static void a_child_with_an_input_beyond_the_bound_does_not_begin(void **state)
     close_sound(&trial);
 }
 
-static void a_follower_with_an_input_beyond_the_bound_is_told_of(void **state)
+TEST(a_follower_with_an_input_beyond_the_bound_is_told_of)
 {
     struct trial trial;
 
-    (void)state;
     open_bounded(&trial, ROOT("'then':[{'saga':'f','input':" TWICE "},{'saga':'f','input':{}}]",
                               "{'id':'a','call':'keyed'}", "{'name':'f','steps':[{'id':'b','call':'keyed'}]}"));
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -315,12 +306,11 @@ static struct slice large_input(struct arena *arena, unsigned elements)
 }
 
 /* Nothing of it is a call that would bring the next turn. */
-static void elements_that_wait_begin_in_as_many_turns_as_they_need(void **state)
+TEST(elements_that_wait_begin_in_as_many_turns_as_they_need)
 {
     struct trial trial;
     unsigned turns = 0;
 
-    (void)state;
     trial_open(&trial, TRIAL_SAGA("{'id':'each','for_each':'${ .input.list }','concurrency':100,"
                                   "'approve':{'show':'${ .input.text }'}}"));
     assert_int_equal(start(&trial, large_input(&trial.arena, 40), SLICE_NONE), ERR_OK);
@@ -339,13 +329,12 @@ static void elements_that_wait_begin_in_as_many_turns_as_they_need(void **state)
     trial_close(&trial);
 }
 
-static void what_is_undone_begins_in_as_many_turns_as_it_needs(void **state)
+TEST(what_is_undone_begins_in_as_many_turns_as_it_needs)
 {
     struct trial trial;
     unsigned turns = 0, undone = 0;
     uint32_t step;
 
-    (void)state;
     trial_open(&trial,
                ROOT("'compensation':{'concurrency':100}",
                     "{'id':'each','for_each':'${ .input.list }','concurrency':100,'call':'keyed',"
@@ -379,12 +368,11 @@ static void what_is_undone_begins_in_as_many_turns_as_it_needs(void **state)
 }
 
 /* What a full turn left over is evaluated with the next, and its condition is asked all the same. */
-static void a_condition_is_asked_of_what_a_full_turn_left_over(void **state)
+TEST(a_condition_is_asked_of_what_a_full_turn_left_over)
 {
     struct saga_input evaluated = {.type = SAGA_INPUT_EVALUATED};
     struct trial trial;
 
-    (void)state;
     trial_open(&trial, SAGAS("{'id':'each','for_each':'${ .input.list }','concurrency':100,'call':'keyed',"
                              "'with':{'text':'${ .input.text }'},'after':[]},{'id':'c','saga':'c','after':[]}",
                              "{'name':'c','steps':[{'id':'b','call':'keyed','when':'${ .input.no }',"
@@ -400,13 +388,12 @@ static void a_condition_is_asked_of_what_a_full_turn_left_over(void **state)
 }
 
 /* Children in children, each with a result as large as the one in it. */
-static void groups_end_in_as_many_turns_as_they_need(void **state)
+TEST(groups_end_in_as_many_turns_as_they_need)
 {
     struct outcome outcome = {.kind = OUTCOME_COMPLETED};
     struct trial trial;
     unsigned turns = 0;
 
-    (void)state;
 #define CHILD_OF(name, inner)                                                                                          \
     "{'name':'" name "','output':'${ .steps.s.result }','steps':[{'id':'s','saga':'" inner "'}]}"
     trial_open(
@@ -431,23 +418,4 @@ static void groups_end_in_as_many_turns_as_they_need(void **state)
     trial_close(&trial);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_saga_of_very_many_tools_starts),
-        cmocka_unit_test(a_saga_with_long_tags_starts),
-        cmocka_unit_test(of_a_very_long_reason_a_person_is_shown_the_beginning),
-        cmocka_unit_test(what_is_put_together_is_not_deeper_than_what_can_be_read_back),
-        cmocka_unit_test(arguments_beyond_the_bound_are_not_sent),
-        cmocka_unit_test(arguments_of_just_the_bound_are_sent),
-        cmocka_unit_test(an_undo_with_arguments_beyond_the_bound_is_asked_about),
-        cmocka_unit_test(a_child_with_an_input_beyond_the_bound_does_not_begin),
-        cmocka_unit_test(a_follower_with_an_input_beyond_the_bound_is_told_of),
-        cmocka_unit_test(elements_that_wait_begin_in_as_many_turns_as_they_need),
-        cmocka_unit_test(what_is_undone_begins_in_as_many_turns_as_it_needs),
-        cmocka_unit_test(a_condition_is_asked_of_what_a_full_turn_left_over),
-        cmocka_unit_test(groups_end_in_as_many_turns_as_they_need),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,15 +1,10 @@
 /* What an agent's call means: the table of duplicates, drift, the rules of open sagas, budgets and expiry. Loops:
  * test_saga_call_loops.c. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/lib/call_trial.h"
+#include "tests/lib/test.h"
 
 #define MINUTE_MS INT64_C(60000)
 #define HOUR_MS (60 * MINUTE_MS)
@@ -119,11 +114,10 @@ static void check_cell(struct call_trial *t, enum found found, enum policy polic
     }
 }
 
-static void a_duplicate_gets_what_the_table_says(void **state)
+TEST(a_duplicate_gets_what_the_table_says)
 {
     struct call_trial t;
 
-    (void)state;
     for (unsigned found = 0; found < FOUND_COUNT; found++) {
         for (unsigned policy = 0; policy < POLICY_COUNT; policy++) {
             call_trial_run(&t);
@@ -136,7 +130,7 @@ static void a_duplicate_gets_what_the_table_says(void **state)
     }
 }
 
-static void the_same_emission_is_coalesced_whatever_the_policy(void **state)
+TEST(the_same_emission_is_coalesced_whatever_the_policy)
 {
     static const struct {
         enum err_code code;
@@ -151,7 +145,6 @@ static void the_same_emission_is_coalesced_whatever_the_policy(void **state)
     };
     struct call_trial t;
 
-    (void)state;
     for (unsigned found = 0; found < FOUND_COUNT; found++) {
         for (unsigned policy = 0; policy < POLICY_COUNT; policy++) {
             call_trial_run(&t);
@@ -167,11 +160,10 @@ static void the_same_emission_is_coalesced_whatever_the_policy(void **state)
     }
 }
 
-static void an_emission_that_was_answered_is_known_from_then_on(void **state)
+TEST(an_emission_that_was_answered_is_known_from_then_on)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     make(&t, "coalesce", IN_FLIGHT);
     CALL(&t, "coalesce", "a", .emission = "second");
@@ -179,11 +171,10 @@ static void an_emission_that_was_answered_is_known_from_then_on(void **state)
     call_trial_close(&t);
 }
 
-static void another_call_under_the_same_emission_is_refused(void **state)
+TEST(another_call_under_the_same_emission_is_refused)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':1,'memo':'x'}", .scope = "s", .emission = "e"), ERR_OK);
     assert_int_equal(CALL(&t, "coalesce", "b", "{'amount':1,'memo':'x'}", .scope = "s", .emission = "e"),
@@ -200,11 +191,10 @@ static void another_call_under_the_same_emission_is_refused(void **state)
     call_trial_close(&t);
 }
 
-static void allow_begins_one_operation_for_each_emission_and_no_more(void **state)
+TEST(allow_begins_one_operation_for_each_emission_and_no_more)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     make(&t, "allow", COMPLETED);
     assert_int_equal(CALL(&t, "allow", "a", .emission = "second"), ERR_OK);
@@ -220,11 +210,10 @@ static void allow_begins_one_operation_for_each_emission_and_no_more(void **stat
     call_trial_close(&t);
 }
 
-static void what_was_refused_is_decided_anew_when_it_comes_again(void **state)
+TEST(what_was_refused_is_decided_anew_when_it_comes_again)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     make(&t, "refuse", COMPLETED);
     for (int i = 0; i < 2; i++) {
@@ -233,11 +222,10 @@ static void what_was_refused_is_decided_anew_when_it_comes_again(void **state)
     call_trial_close(&t);
 }
 
-static void while_a_probe_is_asked_nobody_calls_again(void **state)
+TEST(while_a_probe_is_asked_nobody_calls_again)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     assert_int_equal(CALL(&t, "checked", "a"), ERR_OK);
     assert_string_equal(call_trial_records(&t),
@@ -255,11 +243,10 @@ static void while_a_probe_is_asked_nobody_calls_again(void **state)
     call_trial_close(&t);
 }
 
-static void what_the_receiver_works_on_is_in_flight(void **state)
+TEST(what_the_receiver_works_on_is_in_flight)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     CALL(&t, "checked", "a");
     call_trial_timer(&t, "a");
@@ -269,11 +256,10 @@ static void what_the_receiver_works_on_is_in_flight(void **state)
     call_trial_close(&t);
 }
 
-static void a_call_that_a_guard_refused_may_come_back(void **state)
+TEST(a_call_that_a_guard_refused_may_come_back)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     assert_int_equal(CALL(&t, "limited", "a", .emission = "first"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "saga.started, step.called a");
@@ -291,11 +277,10 @@ static void a_call_that_a_guard_refused_may_come_back(void **state)
 
 /* --- identity --- */
 
-static void a_run_begins_with_its_first_call(void **state)
+TEST(a_run_begins_with_its_first_call)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "saga.started, step.called a, step.intent a");
@@ -304,21 +289,20 @@ static void a_run_begins_with_its_first_call(void **state)
     call_trial_close(&t);
 }
 
-static void the_key_is_made_of_run_step_tool_and_scope(void **state)
+TEST(the_key_is_made_of_run_step_tool_and_scope)
 {
     struct call_trial t;
     struct op_identity identity = {SLICE("default"), SLICE("run-1"), SLICE("a"), SLICE("coalesce"),
                                    SLICE("s"),       DIRECTION_DO,   0};
     struct op_key key = op_key_make(&identity);
 
-    (void)state;
     call_trial_run(&t);
     CALL(&t, "coalesce", "a", "{'amount':1}", .scope = "s", .emission = "e", .turn = "1");
     assert_true(uuid_equal(&key.uuid, &call_trial_step(&t, "a")->forward.key.uuid));
     call_trial_close(&t);
 }
 
-static void the_run_of_an_open_saga_is_its_id(void **state)
+TEST(the_run_of_an_open_saga_is_its_id)
 {
     struct call_trial t;
     char run[UUID_TEXT_BYTES];
@@ -326,7 +310,6 @@ static void the_run_of_an_open_saga_is_its_id(void **state)
         .namespace = SLICE("default"), .step = SLICE("a"), .tool = SLICE("coalesce"), .direction = DIRECTION_DO};
     struct op_key key;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, NULL);
     CALL(&t, "coalesce", "a");
     uuid_text(&t.saga.id.uuid, run);
@@ -336,11 +319,10 @@ static void the_run_of_an_open_saga_is_its_id(void **state)
     call_trial_close(&t);
 }
 
-static void other_scopes_steps_and_tools_are_other_operations(void **state)
+TEST(other_scopes_steps_and_tools_are_other_operations)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     CALL(&t, "coalesce", "a", .scope = "order-1");
     assert_int_equal(CALL(&t, "coalesce", "a", .scope = "order-2"), ERR_OK);
@@ -355,11 +337,10 @@ static void other_scopes_steps_and_tools_are_other_operations(void **state)
     call_trial_close(&t);
 }
 
-static void without_a_name_there_is_one_step_a_tool_and_scope(void **state)
+TEST(without_a_name_there_is_one_step_a_tool_and_scope)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     CALL(&t, "coalesce", .args = "{'amount':1}");
     assert_true(slice_is(t.saga.definition->steps[0].id, "~coalesce"));
@@ -372,11 +353,10 @@ static void without_a_name_there_is_one_step_a_tool_and_scope(void **state)
     call_trial_close(&t);
 }
 
-static void a_tool_that_can_only_undo_is_not_called_forward(void **state)
+TEST(a_tool_that_can_only_undo_is_not_called_forward)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     assert_int_equal(CALL(&t, "undo", "a"), ERR_INVALID);
     assert_int_equal(t.records.count, 0);
@@ -384,12 +364,11 @@ static void a_tool_that_can_only_undo_is_not_called_forward(void **state)
     call_trial_close(&t);
 }
 
-static void only_so_many_operations_fit_into_a_run(void **state)
+TEST(only_so_many_operations_fit_into_a_run)
 {
     struct call_trial t;
     char name[16];
 
-    (void)state;
     call_trial_run(&t);
     for (int i = 0; i < 1000; i++) {
         (void)snprintf(name, sizeof(name), "s%d", i);
@@ -404,11 +383,10 @@ static void only_so_many_operations_fit_into_a_run(void **state)
 
 /* --- reads --- */
 
-static void a_read_is_called_again_each_time(void **state)
+TEST(a_read_is_called_again_each_time)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     CALL(&t, "look", .args = "{'at':1}");
     for (uint32_t i = 1; i < 20; i++) {
@@ -425,11 +403,10 @@ static void a_read_is_called_again_each_time(void **state)
     call_trial_close(&t);
 }
 
-static void two_reads_at_once_get_one_answer_only_if_they_ask_the_same(void **state)
+TEST(two_reads_at_once_get_one_answer_only_if_they_ask_the_same)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     CALL(&t, "look", .args = "{'city':'Paris'}");
     assert_int_equal(CALL(&t, "look", .args = "{'city':'Paris'}"), ERR_OK);
@@ -444,11 +421,10 @@ static void two_reads_at_once_get_one_answer_only_if_they_ask_the_same(void **st
     call_trial_close(&t);
 }
 
-static void a_repeated_request_for_a_read_gets_the_answer_it_had(void **state)
+TEST(a_repeated_request_for_a_read_gets_the_answer_it_had)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     CALL(&t, "look", .emission = "e");
     call_trial_settle(&t, "~look", OUTCOME_COMPLETED, NULL);
@@ -457,11 +433,10 @@ static void a_repeated_request_for_a_read_gets_the_answer_it_had(void **state)
     call_trial_close(&t);
 }
 
-static void a_read_whose_record_has_expired_is_begun_anew(void **state)
+TEST(a_read_whose_record_has_expired_is_begun_anew)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     CALL(&t, "look", "l", "{'city':'Rome'}", .emission = "e");
     call_trial_settle(&t, "l", OUTCOME_COMPLETED, NULL);
@@ -475,11 +450,10 @@ static void a_read_whose_record_has_expired_is_begun_anew(void **state)
 
 /* --- drift --- */
 
-static void arguments_that_differ_where_it_matters_are_refused(void **state)
+TEST(arguments_that_differ_where_it_matters_are_refused)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     CALL(&t, "coalesce", "a", "{'amount':10,'memo':'x'}");
     call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
@@ -490,11 +464,10 @@ static void arguments_that_differ_where_it_matters_are_refused(void **state)
     call_trial_close(&t);
 }
 
-static void arguments_that_differ_where_it_does_not_matter_are_coalesced_and_marked(void **state)
+TEST(arguments_that_differ_where_it_does_not_matter_are_coalesced_and_marked)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     CALL(&t, "coalesce", "a", "{'amount':10,'memo':'x'}");
     call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
@@ -507,11 +480,10 @@ static void arguments_that_differ_where_it_does_not_matter_are_coalesced_and_mar
     call_trial_close(&t);
 }
 
-static void without_material_everything_matters(void **state)
+TEST(without_material_everything_matters)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     CALL(&t, "strict", "a", "{'amount':10,'memo':'x'}");
     call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
@@ -520,11 +492,10 @@ static void without_material_everything_matters(void **state)
     call_trial_close(&t);
 }
 
-static void while_it_is_unsettled_arguments_that_do_not_matter_wait_like_all_others(void **state)
+TEST(while_it_is_unsettled_arguments_that_do_not_matter_wait_like_all_others)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     CALL(&t, "coalesce", "a", "{'amount':10,'memo':'x'}");
     assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':10,'memo':'y'}"), ERR_OK);
@@ -532,12 +503,11 @@ static void while_it_is_unsettled_arguments_that_do_not_matter_wait_like_all_oth
     call_trial_close(&t);
 }
 
-static void a_retry_sends_the_first_arguments(void **state)
+TEST(a_retry_sends_the_first_arguments)
 {
     struct call_trial t;
     struct digest fingerprint;
 
-    (void)state;
     call_trial_run(&t);
     CALL(&t, "coalesce", "a", "{'amount':10,'memo':'x'}");
     fingerprint = call_trial_step(&t, "a")->forward.fingerprint;
@@ -553,11 +523,10 @@ static void a_retry_sends_the_first_arguments(void **state)
 
 /* --- the rules of open sagas --- */
 
-static void a_terminal_call_comes_last_and_seals(void **state)
+TEST(a_terminal_call_comes_last_and_seals)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, NULL);
     make(&t, "coalesce", IN_FLIGHT);
     assert_int_equal(CALL(&t, "mail", "m"), ERR_UNSETTLED);
@@ -574,11 +543,10 @@ static void a_terminal_call_comes_last_and_seals(void **state)
     call_trial_close(&t);
 }
 
-static void what_only_reads_with_these_arguments_neither_comes_last_nor_seals(void **state)
+TEST(what_only_reads_with_these_arguments_neither_comes_last_nor_seals)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, NULL);
     make(&t, "coalesce", IN_FLIGHT);
     assert_int_equal(CALL(&t, "announce", "m", "{'send':false}"), ERR_OK);
@@ -597,11 +565,10 @@ static void what_only_reads_with_these_arguments_neither_comes_last_nor_seals(vo
     call_trial_close(&t);
 }
 
-static void only_what_had_an_effect_is_undone(void **state)
+TEST(only_what_had_an_effect_is_undone)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, NULL);
     CALL(&t, "fetch", "f", "{'send':false}");
     call_trial_settle(&t, "f", OUTCOME_COMPLETED, NULL);
@@ -616,11 +583,10 @@ static void only_what_had_an_effect_is_undone(void **state)
     call_trial_close(&t);
 }
 
-static void only_a_certain_failure_unseals(void **state)
+TEST(only_a_certain_failure_unseals)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, NULL);
     CALL(&t, "mail", "m");
     call_trial_timer(&t, "m");
@@ -636,11 +602,10 @@ static void only_a_certain_failure_unseals(void **state)
     call_trial_close(&t);
 }
 
-static void a_question_to_a_person_holds_up_only_what_cannot_be_undone(void **state)
+TEST(a_question_to_a_person_holds_up_only_what_cannot_be_undone)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, NULL);
     make(&t, "escalate", COMPLETED);
     assert_int_equal(CALL(&t, "escalate", "a"), ERR_AWAITING);
@@ -653,11 +618,10 @@ static void a_question_to_a_person_holds_up_only_what_cannot_be_undone(void **st
     call_trial_close(&t);
 }
 
-static void in_a_run_nothing_seals_and_nothing_comes_last(void **state)
+TEST(in_a_run_nothing_seals_and_nothing_comes_last)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     CALL(&t, "coalesce", "a");
     assert_int_equal(CALL(&t, "mail", "m"), ERR_OK);
@@ -666,11 +630,10 @@ static void in_a_run_nothing_seals_and_nothing_comes_last(void **state)
     call_trial_close(&t);
 }
 
-static void a_saga_that_has_ended_answers_what_it_knows_and_takes_nothing_new(void **state)
+TEST(a_saga_that_has_ended_answers_what_it_knows_and_takes_nothing_new)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, NULL);
     make(&t, "coalesce", COMPLETED);
     CALL(&t, "look", "l");
@@ -689,11 +652,10 @@ static void a_saga_that_has_ended_answers_what_it_knows_and_takes_nothing_new(vo
     call_trial_close(&t);
 }
 
-static void a_saga_that_is_being_undone_takes_nothing_new(void **state)
+TEST(a_saga_that_is_being_undone_takes_nothing_new)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, NULL);
     make(&t, "escalate", COMPLETED);
     assert_int_equal(call_trial_abort(&t), ERR_OK);
@@ -712,11 +674,10 @@ static void a_saga_that_is_being_undone_takes_nothing_new(void **state)
 
 /* --- budgets --- */
 
-static void a_budget_is_never_overdrawn(void **state)
+TEST(a_budget_is_never_overdrawn)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, "{'calls':2}", NULL, NULL);
     assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':1}"), ERR_OK);
     assert_int_equal(CALL(&t, "coalesce", "b", "{'amount':2}"), ERR_OK);
@@ -747,11 +708,10 @@ static void a_budget_is_never_overdrawn(void **state)
     call_trial_close(&t);
 }
 
-static void an_attempt_more_is_a_call_more(void **state)
+TEST(an_attempt_more_is_a_call_more)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, "{'calls':2}", NULL, NULL);
     make(&t, "coalesce", FAILED_WITH_ATTEMPTS_LEFT);
     assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK);
@@ -760,11 +720,10 @@ static void an_attempt_more_is_a_call_more(void **state)
     call_trial_close(&t);
 }
 
-static void what_is_tried_again_is_paid_once(void **state)
+TEST(what_is_tried_again_is_paid_once)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, "{'micros':100}", NULL, NULL);
     assert_int_equal(CALL(&t, "paid", "a"), ERR_OK);
     call_trial_settle(&t, "a", OUTCOME_FAILED, NULL);
@@ -778,11 +737,10 @@ static void what_is_tried_again_is_paid_once(void **state)
 
 /* --- expiry --- */
 
-static void a_record_that_has_expired_answers_no_more(void **state)
+TEST(a_record_that_has_expired_answers_no_more)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     make(&t, "coalesce", COMPLETED);
     t.now_ms += 24 * HOUR_MS - 1;
@@ -796,11 +754,10 @@ static void a_record_that_has_expired_answers_no_more(void **state)
     call_trial_close(&t);
 }
 
-static void a_tool_may_begin_again_after_that(void **state)
+TEST(a_tool_may_begin_again_after_that)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     make(&t, "again", COMPLETED);
     t.now_ms += HOUR_MS;
@@ -813,11 +770,10 @@ static void a_tool_may_begin_again_after_that(void **state)
     call_trial_close(&t);
 }
 
-static void what_is_not_settled_never_expires(void **state)
+TEST(what_is_not_settled_never_expires)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     make(&t, "again", UNKNOWN);
     t.now_ms += 1000 * HOUR_MS;
@@ -831,11 +787,10 @@ static void what_is_not_settled_never_expires(void **state)
     call_trial_close(&t);
 }
 
-static void while_the_saga_is_open_nothing_expires(void **state)
+TEST(while_the_saga_is_open_nothing_expires)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, NULL);
     make(&t, "again", COMPLETED);
     t.now_ms += 1000 * HOUR_MS;
@@ -844,50 +799,4 @@ static void while_the_saga_is_open_nothing_expires(void **state)
     call_trial_close(&t);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_duplicate_gets_what_the_table_says),
-        cmocka_unit_test(the_same_emission_is_coalesced_whatever_the_policy),
-        cmocka_unit_test(an_emission_that_was_answered_is_known_from_then_on),
-        cmocka_unit_test(another_call_under_the_same_emission_is_refused),
-        cmocka_unit_test(allow_begins_one_operation_for_each_emission_and_no_more),
-        cmocka_unit_test(what_was_refused_is_decided_anew_when_it_comes_again),
-        cmocka_unit_test(while_a_probe_is_asked_nobody_calls_again),
-        cmocka_unit_test(what_the_receiver_works_on_is_in_flight),
-        cmocka_unit_test(a_call_that_a_guard_refused_may_come_back),
-        cmocka_unit_test(a_run_begins_with_its_first_call),
-        cmocka_unit_test(the_key_is_made_of_run_step_tool_and_scope),
-        cmocka_unit_test(the_run_of_an_open_saga_is_its_id),
-        cmocka_unit_test(other_scopes_steps_and_tools_are_other_operations),
-        cmocka_unit_test(without_a_name_there_is_one_step_a_tool_and_scope),
-        cmocka_unit_test(a_tool_that_can_only_undo_is_not_called_forward),
-        cmocka_unit_test(only_so_many_operations_fit_into_a_run),
-        cmocka_unit_test(a_read_is_called_again_each_time),
-        cmocka_unit_test(two_reads_at_once_get_one_answer_only_if_they_ask_the_same),
-        cmocka_unit_test(a_repeated_request_for_a_read_gets_the_answer_it_had),
-        cmocka_unit_test(a_read_whose_record_has_expired_is_begun_anew),
-        cmocka_unit_test(arguments_that_differ_where_it_matters_are_refused),
-        cmocka_unit_test(arguments_that_differ_where_it_does_not_matter_are_coalesced_and_marked),
-        cmocka_unit_test(without_material_everything_matters),
-        cmocka_unit_test(while_it_is_unsettled_arguments_that_do_not_matter_wait_like_all_others),
-        cmocka_unit_test(a_retry_sends_the_first_arguments),
-        cmocka_unit_test(a_terminal_call_comes_last_and_seals),
-        cmocka_unit_test(what_only_reads_with_these_arguments_neither_comes_last_nor_seals),
-        cmocka_unit_test(only_what_had_an_effect_is_undone),
-        cmocka_unit_test(only_a_certain_failure_unseals),
-        cmocka_unit_test(a_question_to_a_person_holds_up_only_what_cannot_be_undone),
-        cmocka_unit_test(in_a_run_nothing_seals_and_nothing_comes_last),
-        cmocka_unit_test(a_saga_that_has_ended_answers_what_it_knows_and_takes_nothing_new),
-        cmocka_unit_test(a_saga_that_is_being_undone_takes_nothing_new),
-        cmocka_unit_test(a_budget_is_never_overdrawn),
-        cmocka_unit_test(an_attempt_more_is_a_call_more),
-        cmocka_unit_test(what_is_tried_again_is_paid_once),
-        cmocka_unit_test(a_record_that_has_expired_answers_no_more),
-        cmocka_unit_test(a_tool_may_begin_again_after_that),
-        cmocka_unit_test(what_is_not_settled_never_expires),
-        cmocka_unit_test(while_the_saga_is_open_nothing_expires),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,14 +1,9 @@
 /* Whoever goes round in circles is stopped; whoever waits, races, or comes back because it was told to, is not. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/lib/call_trial.h"
+#include "tests/lib/test.h"
 
 #include "base/json.h"
 
@@ -19,11 +14,10 @@ static void settled_once(struct call_trial *t)
     call_trial_settle(t, "a", OUTCOME_COMPLETED, NULL);
 }
 
-static void equal_calls_with_equal_answers_are_a_loop_cache_hits_included(void **state)
+TEST(equal_calls_with_equal_answers_are_a_loop_cache_hits_included)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     settled_once(&t);
     assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK);
@@ -36,11 +30,10 @@ static void equal_calls_with_equal_answers_are_a_loop_cache_hits_included(void *
     call_trial_close(&t);
 }
 
-static void a_new_turn_lets_them_pass_again(void **state)
+TEST(a_new_turn_lets_them_pass_again)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     settled_once(&t);
     CALL(&t, "coalesce", "a", .turn = "1");
@@ -52,11 +45,10 @@ static void a_new_turn_lets_them_pass_again(void **state)
     call_trial_close(&t);
 }
 
-static void reads_in_turns_are_a_loop_of_two_and_both_are_closed(void **state)
+TEST(reads_in_turns_are_a_loop_of_two_and_both_are_closed)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(CALL(&t, "look", "a"), ERR_OK);
@@ -74,11 +66,10 @@ static void reads_in_turns_are_a_loop_of_two_and_both_are_closed(void **state)
     call_trial_close(&t);
 }
 
-static void other_names_for_the_same_call_go_round_too(void **state)
+TEST(other_names_for_the_same_call_go_round_too)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     CALL(&t, "look", "a");
     call_trial_settle(&t, "a", OUTCOME_COMPLETED, "{'same':1}");
@@ -90,11 +81,10 @@ static void other_names_for_the_same_call_go_round_too(void **state)
     call_trial_close(&t);
 }
 
-static void a_second_loop_pauses_until_an_operator_resumes(void **state)
+TEST(a_second_loop_pauses_until_an_operator_resumes)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, "{'repeats':2,'max_cycle':1}", NULL);
     settled_once(&t);
     assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP); /* the second of two already */
@@ -113,11 +103,10 @@ static void a_second_loop_pauses_until_an_operator_resumes(void **state)
     call_trial_close(&t);
 }
 
-static void while_it_is_paused_not_even_the_same_request_is_tried_again(void **state)
+TEST(while_it_is_paused_not_even_the_same_request_is_tried_again)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, "{'repeats':2,'max_cycle':1}", NULL);
     CALL(&t, "limited", "g", .emission = "e");
     call_trial_admit(&t, "g", ADMISSION_REFUSED);
@@ -131,11 +120,10 @@ static void while_it_is_paused_not_even_the_same_request_is_tried_again(void **s
     call_trial_close(&t);
 }
 
-static void whoever_waits_for_an_answer_makes_no_loop(void **state)
+TEST(whoever_waits_for_an_answer_makes_no_loop)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     for (int i = 0; i < 10; i++) {
         assert_int_equal(CALL(&t, "coalesce", "b"), ERR_OK);
@@ -146,11 +134,10 @@ static void whoever_waits_for_an_answer_makes_no_loop(void **state)
     call_trial_close(&t);
 }
 
-static void nor_whoever_was_told_to_come_back(void **state)
+TEST(nor_whoever_was_told_to_come_back)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, "{'repeats':2}", NULL);
     CALL(&t, "checked", "c");
     call_trial_timer(&t, "c");
@@ -171,11 +158,10 @@ static void nor_whoever_was_told_to_come_back(void **state)
     call_trial_close(&t);
 }
 
-static void an_answer_that_comes_at_last_is_no_loop_with_those_before(void **state)
+TEST(an_answer_that_comes_at_last_is_no_loop_with_those_before)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     CALL(&t, "checked", "c");
     call_trial_timer(&t, "c");
@@ -197,11 +183,10 @@ static void an_answer_that_comes_at_last_is_no_loop_with_those_before(void **sta
     call_trial_close(&t);
 }
 
-static void calls_that_race_count_once(void **state)
+TEST(calls_that_race_count_once)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     CALL(&t, "allow", "a");
     CALL(&t, "allow", "a");
@@ -213,11 +198,10 @@ static void calls_that_race_count_once(void **state)
     call_trial_close(&t);
 }
 
-static void whoever_waits_is_not_stopped_for_what_others_were_answered(void **state)
+TEST(whoever_waits_is_not_stopped_for_what_others_were_answered)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     CALL(&t, "coalesce", "a");
     CALL(&t, "coalesce", "b"); /* the same call under another name, still in flight when the first goes round */
@@ -229,11 +213,10 @@ static void whoever_waits_is_not_stopped_for_what_others_were_answered(void **st
     call_trial_close(&t);
 }
 
-static void polling_that_sees_something_new_is_no_loop_and_polling_that_does_not_is(void **state)
+TEST(polling_that_sees_something_new_is_no_loop_and_polling_that_does_not_is)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     for (int i = 0; i < 10; i++) {
         char result[32];
@@ -246,22 +229,4 @@ static void polling_that_sees_something_new_is_no_loop_and_polling_that_does_not
     call_trial_close(&t);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_calls_with_equal_answers_are_a_loop_cache_hits_included),
-        cmocka_unit_test(a_new_turn_lets_them_pass_again),
-        cmocka_unit_test(reads_in_turns_are_a_loop_of_two_and_both_are_closed),
-        cmocka_unit_test(other_names_for_the_same_call_go_round_too),
-        cmocka_unit_test(a_second_loop_pauses_until_an_operator_resumes),
-        cmocka_unit_test(while_it_is_paused_not_even_the_same_request_is_tried_again),
-        cmocka_unit_test(whoever_waits_for_an_answer_makes_no_loop),
-        cmocka_unit_test(nor_whoever_was_told_to_come_back),
-        cmocka_unit_test(an_answer_that_comes_at_last_is_no_loop_with_those_before),
-        cmocka_unit_test(calls_that_race_count_once),
-        cmocka_unit_test(whoever_waits_is_not_stopped_for_what_others_were_answered),
-        cmocka_unit_test(polling_that_sees_something_new_is_no_loop_and_polling_that_does_not_is),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

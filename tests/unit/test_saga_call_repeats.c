@@ -3,15 +3,10 @@
  * asked once, what nobody could say is asked about again, and what is full or has expired says so. The table itself:
  * test_saga_call.c.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/lib/call_trial.h"
+#include "tests/lib/test.h"
 
 #include "base/json.h"
 #include "core/decide/call.h"
@@ -28,11 +23,10 @@ static void completed(struct call_trial *t, const char *tool, const char *args)
 
 /* --- other arguments --- */
 
-static void what_differs_in_something_material_does_not_wait_for_another_result(void **state)
+TEST(what_differs_in_something_material_does_not_wait_for_another_result)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':5,'memo':'x'}"), ERR_OK);
     assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':50,'memo':'x'}"), ERR_DRIFT);
@@ -44,11 +38,10 @@ static void what_differs_in_something_material_does_not_wait_for_another_result(
     call_trial_close(&t);
 }
 
-static void nor_is_it_told_that_nobody_knows(void **state)
+TEST(nor_is_it_told_that_nobody_knows)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     assert_int_equal(CALL(&t, "once", "a", "{'amount':5}"), ERR_OK);
     call_trial_timer(&t, "a");
@@ -60,11 +53,10 @@ static void nor_is_it_told_that_nobody_knows(void **state)
 
 /* --- a person is asked once --- */
 
-static void after_the_answer_of_a_person_a_repeat_gets_the_stored_result(void **state)
+TEST(after_the_answer_of_a_person_a_repeat_gets_the_stored_result)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     completed(&t, "escalate", NULL);
     assert_int_equal(CALL(&t, "escalate", "a"), ERR_AWAITING);
@@ -82,11 +74,10 @@ static void after_the_answer_of_a_person_a_repeat_gets_the_stored_result(void **
     call_trial_close(&t);
 }
 
-static void after_it_a_repeat_waits_for_what_is_under_way(void **state)
+TEST(after_it_a_repeat_waits_for_what_is_under_way)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, NULL);
     CALL(&t, "escalate", "a");
     assert_int_equal(CALL(&t, "escalate", "a"), ERR_AWAITING);
@@ -99,11 +90,10 @@ static void after_it_a_repeat_waits_for_what_is_under_way(void **state)
 
 /* --- the tool was registered anew --- */
 
-static void a_repeat_finds_its_operation_though_its_tool_only_reads_now(void **state)
+TEST(a_repeat_finds_its_operation_though_its_tool_only_reads_now)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     completed(&t, "coalesce", "{'amount':5}");
     call_trial_register(&t, "{'name':'coalesce','builtin':{'do':'echo'},'effect':'read'}");
@@ -116,11 +106,10 @@ static void a_repeat_finds_its_operation_though_its_tool_only_reads_now(void **s
     call_trial_close(&t);
 }
 
-static void a_repeat_finds_its_operation_though_its_arguments_would_only_read_now(void **state)
+TEST(a_repeat_finds_its_operation_though_its_arguments_would_only_read_now)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     completed(&t, "fetch", "{'send':true}");
     call_trial_register(
@@ -131,11 +120,10 @@ static void a_repeat_finds_its_operation_though_its_arguments_would_only_read_no
     call_trial_close(&t);
 }
 
-static void a_repeat_is_answered_though_its_tool_could_not_be_called_any_more(void **state)
+TEST(a_repeat_is_answered_though_its_tool_could_not_be_called_any_more)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     completed(&t, "coalesce", "{'amount':5}");
     call_trial_register(&t, "{'name':'coalesce'," KEYED_THAT "}");
@@ -146,11 +134,10 @@ static void a_repeat_is_answered_though_its_tool_could_not_be_called_any_more(vo
     call_trial_close(&t);
 }
 
-static void what_does_not_fit_begins_nothing(void **state)
+TEST(what_does_not_fit_begins_nothing)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     assert_int_equal(CALL(&t, "coalesce", "a", .unfit = ERR_INVALID), ERR_INVALID);
     assert_int_equal(t.records.count, 0);
@@ -167,11 +154,10 @@ static void what_does_not_fit_begins_nothing(void **state)
 }
 
 /* What is sent then are the first arguments, to the version that they were given for. */
-static void what_does_not_fit_any_more_is_tried_again_as_it_was_begun(void **state)
+TEST(what_does_not_fit_any_more_is_tried_again_as_it_was_begun)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     CALL(&t, "coalesce", "a", "{'amount':5}");
     call_trial_settle(&t, "a", OUTCOME_FAILED, NULL);
@@ -180,11 +166,10 @@ static void what_does_not_fit_any_more_is_tried_again_as_it_was_begun(void **sta
     call_trial_close(&t);
 }
 
-static void what_was_signed_off_is_known_again_though_other_members_count_now(void **state)
+TEST(what_was_signed_off_is_known_again_though_other_members_count_now)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     completed(&t, "coalesce", "{'amount':5,'memo':'x'}");
     call_trial_register(&t, "{'name':'coalesce'," KEYED_THAT UNDONE ",'volatile':['/memo']}");
@@ -211,12 +196,11 @@ static void give_up(struct call_trial *t)
     assert_int_not_equal(t->saga.escalation.number, 0);
 }
 
-static void a_repeat_has_what_probes_gave_up_on_asked_about_once_more(void **state)
+TEST(a_repeat_has_what_probes_gave_up_on_asked_about_once_more)
 {
     struct call_trial t;
     uint64_t number;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, NULL);
     give_up(&t);
     number = t.saga.escalation.number;
@@ -246,11 +230,10 @@ static void a_repeat_has_what_probes_gave_up_on_asked_about_once_more(void **sta
     call_trial_close(&t);
 }
 
-static void also_while_a_person_is_asked_about_something_else(void **state)
+TEST(also_while_a_person_is_asked_about_something_else)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     assert_int_equal(CALL(&t, "escalate", "e"), ERR_OK);
     call_trial_settle(&t, "e", OUTCOME_COMPLETED, NULL);
@@ -266,11 +249,10 @@ static void also_while_a_person_is_asked_about_something_else(void **state)
     call_trial_close(&t);
 }
 
-static void what_a_person_has_to_weigh_is_not_probed_by_repeats(void **state)
+TEST(what_a_person_has_to_weigh_is_not_probed_by_repeats)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     assert_int_equal(CALL(&t, "once", "a"), ERR_OK);
     call_trial_timer(&t, "a");
@@ -283,12 +265,11 @@ static void what_a_person_has_to_weigh_is_not_probed_by_repeats(void **state)
 
 /* --- bounds --- */
 
-static void a_log_that_is_full_takes_no_more_calls_and_still_answers_the_same_request(void **state)
+TEST(a_log_that_is_full_takes_no_more_calls_and_still_answers_the_same_request)
 {
     struct call_trial t;
     uint64_t seq;
 
-    (void)state;
     call_trial_run(&t);
     completed(&t, "coalesce", NULL);
     CALL(&t, "look", "l");
@@ -321,11 +302,10 @@ static bool shows_what_it_knew(const struct call_trial *t)
     return shown;
 }
 
-static void what_has_expired_is_not_shown_any_more(void **state)
+TEST(what_has_expired_is_not_shown_any_more)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     completed(&t, "again", NULL);
     t.now_ms += HOUR_MS - 1;
@@ -346,22 +326,20 @@ static void what_has_expired_is_not_shown_any_more(void **state)
     call_trial_close(&t);
 }
 
-static void what_is_not_settled_is_shown_as_long_as_it_takes(void **state)
+TEST(what_is_not_settled_is_shown_as_long_as_it_takes)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     CALL(&t, "again", "a");
     assert_false(operation_has_expired(&t.saga, 0, t.now_ms + 1000 * HOUR_MS));
     call_trial_close(&t);
 }
 
-static void the_name_of_a_step_is_plain(void **state)
+TEST(the_name_of_a_step_is_plain)
 {
     char longest[CALL_STEP_BYTES_MAX + 1];
 
-    (void)state;
     memset(longest, 'a', sizeof(longest));
     assert_true(call_step_is_good(SLICE("pay.2_a:b/c-D9")));
     assert_true(call_step_is_good((struct slice){longest, CALL_STEP_BYTES_MAX}));
@@ -372,27 +350,4 @@ static void the_name_of_a_step_is_plain(void **state)
     assert_false(call_step_is_good((struct slice){"a\0b", 3}));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_differs_in_something_material_does_not_wait_for_another_result),
-        cmocka_unit_test(nor_is_it_told_that_nobody_knows),
-        cmocka_unit_test(after_the_answer_of_a_person_a_repeat_gets_the_stored_result),
-        cmocka_unit_test(after_it_a_repeat_waits_for_what_is_under_way),
-        cmocka_unit_test(a_repeat_finds_its_operation_though_its_tool_only_reads_now),
-        cmocka_unit_test(a_repeat_finds_its_operation_though_its_arguments_would_only_read_now),
-        cmocka_unit_test(a_repeat_is_answered_though_its_tool_could_not_be_called_any_more),
-        cmocka_unit_test(what_does_not_fit_begins_nothing),
-        cmocka_unit_test(what_does_not_fit_any_more_is_tried_again_as_it_was_begun),
-        cmocka_unit_test(what_was_signed_off_is_known_again_though_other_members_count_now),
-        cmocka_unit_test(a_repeat_has_what_probes_gave_up_on_asked_about_once_more),
-        cmocka_unit_test(also_while_a_person_is_asked_about_something_else),
-        cmocka_unit_test(what_a_person_has_to_weigh_is_not_probed_by_repeats),
-        cmocka_unit_test(a_log_that_is_full_takes_no_more_calls_and_still_answers_the_same_request),
-        cmocka_unit_test(what_has_expired_is_not_shown_any_more),
-        cmocka_unit_test(what_is_not_settled_is_shown_as_long_as_it_takes),
-        cmocka_unit_test(the_name_of_a_step_is_plain),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

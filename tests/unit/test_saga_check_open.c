@@ -2,16 +2,11 @@
  * Records of open sagas and runs that do not fit are refused, whoever wrote them: the rules hold in the log, not only
  * in what decides. Each refusal is a sentence.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/json.h"
 #include "tests/lib/call_trial.h"
+#include "tests/lib/test.h"
 
 /* A call that fits, of this tool, as the next record. */
 static struct record called(const struct call_trial *t, const char *tool, enum effect effect)
@@ -67,12 +62,11 @@ static void refused(const struct call_trial *t, struct record record, const char
     }
 }
 
-static void a_call_names_a_tool_that_is_there_a_new_step_and_a_new_key(void **state)
+TEST(a_call_names_a_tool_that_is_there_a_new_step_and_a_new_key)
 {
     struct call_trial t;
     struct record record;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, NULL);
     CALL(&t, "strict", "a");
     fits(&t, called(&t, "strict", EFFECT_KEYED));
@@ -94,11 +88,10 @@ static void a_call_names_a_tool_that_is_there_a_new_step_and_a_new_key(void **st
     call_trial_close(&t);
 }
 
-static void nothing_terminal_while_something_is_not_settled_and_only_reads_after_it(void **state)
+TEST(nothing_terminal_while_something_is_not_settled_and_only_reads_after_it)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, NULL);
     CALL(&t, "strict", "a");
     refused(&t, called(&t, "mail", EFFECT_ONCE), "while something is unsettled");
@@ -110,11 +103,10 @@ static void nothing_terminal_while_something_is_not_settled_and_only_reads_after
     call_trial_close(&t);
 }
 
-static void only_what_may_be_called_again_is(void **state)
+TEST(only_what_may_be_called_again_is)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, NULL);
     CALL(&t, "strict", "a");
     refused(&t, about(&t, RECORD_STEP_REPEATED, 0), "cannot go from");
@@ -126,12 +118,11 @@ static void only_what_may_be_called_again_is(void **state)
     call_trial_close(&t);
 }
 
-static void a_signature_is_for_the_same_arguments_and_is_used_once(void **state)
+TEST(a_signature_is_for_the_same_arguments_and_is_used_once)
 {
     struct call_trial t;
     struct record record;
 
-    (void)state;
     call_trial_run(&t);
     CALL(&t, "strict", "a");
     call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
@@ -156,11 +147,10 @@ static void a_signature_is_for_the_same_arguments_and_is_used_once(void **state)
     call_trial_close(&t);
 }
 
-static void after_the_end_only_what_is_no_effect(void **state)
+TEST(after_the_end_only_what_is_no_effect)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, NULL);
     CALL(&t, "strict", "a");
     call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
@@ -176,12 +166,11 @@ static void after_the_end_only_what_is_no_effect(void **state)
     call_trial_close(&t);
 }
 
-static void a_run_is_no_whole(void **state)
+TEST(a_run_is_no_whole)
 {
     static const enum record_type of_a_whole[] = {RECORD_SAGA_FAILING, RECORD_SAGA_COMPLETED, RECORD_SAGA_ABANDONED};
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     CALL(&t, "strict", "a");
     refused(&t, (struct record){.type = RECORD_RUN_RESTED, .seq = t.saga.seq + 1, .at_ms = t.now_ms, .step = STEP_NONE},
@@ -204,12 +193,11 @@ static void a_run_is_no_whole(void **state)
     call_trial_close(&t);
 }
 
-static void late_evidence_has_to_contradict_something(void **state)
+TEST(late_evidence_has_to_contradict_something)
 {
     struct call_trial t;
     struct record record;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, NULL);
     CALL(&t, "strict", "a");
     record = about(&t, RECORD_STEP_LATE, 0);
@@ -258,11 +246,10 @@ static void write_question(struct call_trial *t, struct buffer *out)
 
 #define SHOWS(name, json) assert_true(slice_is(json_trim(json_member(shown, name)), json))
 
-static void an_open_saga_says_what_an_agent_has_to_know(void **state)
+TEST(an_open_saga_says_what_an_agent_has_to_know)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, "{'calls':5,'micros':500}", NULL, "escalate");
     CALL(&t, "paid", "a", .emission = "e");
     call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
@@ -284,11 +271,10 @@ static void an_open_saga_says_what_an_agent_has_to_know(void **state)
     call_trial_close(&t);
 }
 
-static void an_operation_shows_its_run_class_cost_duplicates_and_what_it_is_another_execution_of(void **state)
+TEST(an_operation_shows_its_run_class_cost_duplicates_and_what_it_is_another_execution_of)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     CALL(&t, "paid", "a", .scope = "order-7");
     call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
@@ -310,11 +296,10 @@ static void an_operation_shows_its_run_class_cost_duplicates_and_what_it_is_anot
     call_trial_close(&t);
 }
 
-static void what_has_expired_shows_neither_arguments_nor_result(void **state)
+TEST(what_has_expired_shows_neither_arguments_nor_result)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     CALL(&t, "strict", "a", "{'amount':1}");
     call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
@@ -327,11 +312,10 @@ static void what_has_expired_shows_neither_arguments_nor_result(void **state)
     call_trial_close(&t);
 }
 
-static void a_question_about_the_saga_as_a_whole_names_no_step(void **state)
+TEST(a_question_about_the_saga_as_a_whole_names_no_step)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, "escalate");
     t.now_ms += 3600 * 1000;
     call_trial_due(&t, SAGA_TIMER_DEADLINE);
@@ -348,21 +332,4 @@ static void a_question_about_the_saga_as_a_whole_names_no_step(void **state)
     call_trial_close(&t);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_call_names_a_tool_that_is_there_a_new_step_and_a_new_key),
-        cmocka_unit_test(nothing_terminal_while_something_is_not_settled_and_only_reads_after_it),
-        cmocka_unit_test(only_what_may_be_called_again_is),
-        cmocka_unit_test(a_signature_is_for_the_same_arguments_and_is_used_once),
-        cmocka_unit_test(after_the_end_only_what_is_no_effect),
-        cmocka_unit_test(a_run_is_no_whole),
-        cmocka_unit_test(late_evidence_has_to_contradict_something),
-        cmocka_unit_test(an_open_saga_says_what_an_agent_has_to_know),
-        cmocka_unit_test(an_operation_shows_its_run_class_cost_duplicates_and_what_it_is_another_execution_of),
-        cmocka_unit_test(what_has_expired_shows_neither_arguments_nor_result),
-        cmocka_unit_test(a_question_about_the_saga_as_a_whole_names_no_step),
-    };
-
-    return cmocka_run_group_tests_name("saga_check_open", tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,14 +1,9 @@
 /* Undoing: the right set, the exact reverse order, each class of compensator, and what holds up what. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/lib/saga_trial.h"
+#include "tests/lib/test.h"
 
 #define THREE TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'idempotent'},{'id':'c','call':'keyed'}")
 #define DIAMOND                                                                                                        \
@@ -38,11 +33,10 @@ static void close_sound(struct trial *trial)
     trial_close(trial);
 }
 
-static void n_effects_take_n_plus_one_turns(void **state)
+TEST(n_effects_take_n_plus_one_turns)
 {
     struct trial trial;
 
-    (void)state;
     trial_open(&trial, THREE);
     trial_start(&trial, "{}");
     assert_string_equal(trial_records(&trial), "saga.started, step.intent a");
@@ -56,11 +50,10 @@ static void n_effects_take_n_plus_one_turns(void **state)
     close_sound(&trial);
 }
 
-static void what_took_effect_is_undone_in_reverse(void **state)
+TEST(what_took_effect_is_undone_in_reverse)
 {
     struct trial trial;
 
-    (void)state;
     open_until(&trial, THREE, "c");
     trial_settle(&trial, "c", OUTCOME_FAILED);
     assert_string_equal(trial_records(&trial),
@@ -76,22 +69,20 @@ static void what_took_effect_is_undone_in_reverse(void **state)
     close_sound(&trial);
 }
 
-static void a_failure_with_nothing_done_ends_compensated(void **state)
+TEST(a_failure_with_nothing_done_ends_compensated)
 {
     struct trial trial;
 
-    (void)state;
     open_until(&trial, THREE, "a");
     trial_settle(&trial, "a", OUTCOME_FAILED);
     assert_string_equal(trial_records(&trial), "step.failed a, saga.failing a, compensation.planned, saga.compensated");
     close_sound(&trial);
 }
 
-static void side_by_side_the_one_that_began_last_is_undone_first(void **state)
+TEST(side_by_side_the_one_that_began_last_is_undone_first)
 {
     struct trial trial;
 
-    (void)state;
     trial_open(&trial, DIAMOND);
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -110,11 +101,10 @@ static void side_by_side_the_one_that_began_last_is_undone_first(void **state)
     close_sound(&trial);
 }
 
-static void what_is_in_flight_is_waited_for(void **state)
+TEST(what_is_in_flight_is_waited_for)
 {
     struct trial trial;
 
-    (void)state;
     trial_open(&trial, DIAMOND);
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -129,11 +119,10 @@ static void what_is_in_flight_is_waited_for(void **state)
     close_sound(&trial);
 }
 
-static void what_surely_did_not_happen_is_stopped(void **state)
+TEST(what_surely_did_not_happen_is_stopped)
 {
     struct trial trial;
 
-    (void)state;
     trial_open(&trial, DIAMOND);
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -153,11 +142,10 @@ static void what_surely_did_not_happen_is_stopped(void **state)
     close_sound(&trial);
 }
 
-static void a_failed_compensation_holds_up_only_what_it_depends_on(void **state)
+TEST(a_failed_compensation_holds_up_only_what_it_depends_on)
 {
     struct trial trial;
 
-    (void)state;
     trial_open(&trial, DIAMOND);
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -177,11 +165,10 @@ static void a_failed_compensation_holds_up_only_what_it_depends_on(void **state)
     close_sound(&trial);
 }
 
-static void one_question_at_a_time(void **state)
+TEST(one_question_at_a_time)
 {
     struct trial trial;
 
-    (void)state;
     trial_open(&trial, DIAMOND);
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -229,9 +216,8 @@ static void open_undo(struct trial *trial, const char *tool)
     assert_string_equal(trial_wants(trial), "call undo act 1");
 }
 
-static void a_compensation_goes_by_its_own_class(void **state)
+TEST(a_compensation_goes_by_its_own_class)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(undos); i++) {
         struct trial trial;
 
@@ -244,12 +230,11 @@ static void a_compensation_goes_by_its_own_class(void **state)
     }
 }
 
-static void a_compensation_is_not_bounded_by_attempts_but_gives_up_in_time(void **state)
+TEST(a_compensation_is_not_bounded_by_attempts_but_gives_up_in_time)
 {
     struct trial trial;
     int rounds = 0;
 
-    (void)state;
     open_undo(&trial, "by_checked"); /* gives up after ten minutes */
     while (saga_status(&trial.saga) == SAGA_COMPENSATING) {
         trial_settle_undo(&trial, "act", OUTCOME_RETRY);
@@ -278,7 +263,7 @@ static void settle_undo_unsent(struct trial *trial)
 }
 
 /* What `compensate` says about tries holds; a person is asked then, and another round by them has as many again. */
-static void a_compensation_ends_after_the_tries_it_was_given(void **state)
+TEST(a_compensation_ends_after_the_tries_it_was_given)
 {
     static const struct {
         const char *name, *compensate;
@@ -292,7 +277,6 @@ static void a_compensation_ends_after_the_tries_it_was_given(void **state)
         {"tries that never left", "'tool':'undo','retry':{'max_unsent':2}", OUTCOME_RETRY, true, false, 2},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct trial trial;
         char document[8192];
@@ -329,11 +313,10 @@ static void a_compensation_ends_after_the_tries_it_was_given(void **state)
     }
 }
 
-static void a_keyed_compensation_does_not_leave_after_its_window(void **state)
+TEST(a_keyed_compensation_does_not_leave_after_its_window)
 {
     struct trial trial;
 
-    (void)state;
     open_undo(&trial, "by_keyed");
     trial_settle_undo(&trial, "act", OUTCOME_UNKNOWN);
     trial.now_ms = TRIAL_START_MS + 60000;
@@ -347,11 +330,10 @@ static void a_keyed_compensation_does_not_leave_after_its_window(void **state)
     close_sound(&trial);
 }
 
-static void a_checked_compensation_is_called_again_only_after_absent(void **state)
+TEST(a_checked_compensation_is_called_again_only_after_absent)
 {
     struct trial trial;
 
-    (void)state;
     open_undo(&trial, "by_checked");
     trial_settle_undo(&trial, "act", OUTCOME_UNKNOWN);
     trial_probe_undo(&trial, "act", OUTCOME_ABSENT);
@@ -366,11 +348,10 @@ static void a_checked_compensation_is_called_again_only_after_absent(void **stat
     close_sound(&trial);
 }
 
-static void a_refusal_after_a_maybe_is_no_proof_that_the_undo_did_not_happen(void **state)
+TEST(a_refusal_after_a_maybe_is_no_proof_that_the_undo_did_not_happen)
 {
     struct trial trial;
 
-    (void)state;
     open_undo(&trial, "by_keyed");
     trial_settle_undo(&trial, "act", OUTCOME_UNKNOWN);
     trial_timer_undo(&trial, "act");
@@ -383,25 +364,23 @@ static void a_refusal_after_a_maybe_is_no_proof_that_the_undo_did_not_happen(voi
 
 /* --- arguments --- */
 
-static void the_arguments_of_an_undo_are_frozen_with_the_success(void **state)
+TEST(the_arguments_of_an_undo_are_frozen_with_the_success)
 {
     struct trial trial;
 
-    (void)state;
     open_undo(&trial, "keyed");
     assert_true(slice_is(step_undo(&trial.saga.steps[0])->args, "{\"id\":\"act-1\"}"));
     assert_false(uuid_equal(&step_undo(&trial.saga.steps[0])->key.uuid, &trial.saga.steps[0].forward.key.uuid));
     close_sound(&trial);
 }
 
-static void an_undo_whose_arguments_cannot_be_made_is_a_question(void **state)
+TEST(an_undo_whose_arguments_cannot_be_made_is_a_question)
 {
     struct trial trial;
     struct saga_input input;
     struct outcome odd = {.kind = OUTCOME_COMPLETED,
                           .result = SLICE("{\"id\":7}")}; /* the compensator wants a string */
 
-    (void)state;
     trial_open(&trial, TRIAL_SAGA("{'id':'act','call':'strict','with':{'n':1}},{'id':'next','call':'idempotent'}"));
     trial_start(&trial, "{}");
     assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 1, odd)), ERR_OK);
@@ -429,12 +408,11 @@ static void an_undo_whose_arguments_cannot_be_made_is_a_question(void **state)
     close_sound(&trial);
 }
 
-static void a_maybe_is_undone_blind_with_what_there_is(void **state)
+TEST(a_maybe_is_undone_blind_with_what_there_is)
 {
     struct trial trial;
     char key[UUID_TEXT_BYTES];
 
-    (void)state;
     open_until(&trial, TRIAL_SAGA("{'id':'first','call':'keyed'},{'id':'act','call':'voidable'}"), "act");
     trial_timer(&trial, "act");
     trial_settle(&trial, "act", OUTCOME_UNKNOWN);
@@ -451,11 +429,10 @@ static void a_maybe_is_undone_blind_with_what_there_is(void **state)
 
 /* --- deadline, abort, and the point of no return --- */
 
-static void the_deadline_ends_forward_work_only(void **state)
+TEST(the_deadline_ends_forward_work_only)
 {
     struct trial trial;
 
-    (void)state;
     open_until(&trial, TRIAL_SAGA_WITH("'deadline':'5s'", "{'id':'a','call':'keyed'},{'id':'b','call':'keyed'}"), "b");
     assert_string_equal(trial_wants(&trial), "call b 1, timer - 0 +5000");
     trial.now_ms += 4999;
@@ -473,11 +450,10 @@ static void the_deadline_ends_forward_work_only(void **state)
     close_sound(&trial);
 }
 
-static void a_terminal_step_in_flight_decides_what_an_abort_means(void **state)
+TEST(a_terminal_step_in_flight_decides_what_an_abort_means)
 {
     struct trial trial;
 
-    (void)state;
     open_until(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'end','call':'mail'}"), "end");
     trial_timer(&trial, "end");
     assert_int_equal(trial_abort(&trial), ERR_OK);
@@ -499,11 +475,10 @@ static void a_terminal_step_in_flight_decides_what_an_abort_means(void **state)
     close_sound(&trial);
 }
 
-static void the_verdict_on_a_terminal_step_holds_up_everything(void **state)
+TEST(the_verdict_on_a_terminal_step_holds_up_everything)
 {
     struct trial trial;
 
-    (void)state;
     open_until(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'end','call':'mail'}"), "end");
     trial_timer(&trial, "end");
     trial_settle(&trial, "end", OUTCOME_UNKNOWN);
@@ -524,11 +499,10 @@ static void the_verdict_on_a_terminal_step_holds_up_everything(void **state)
     close_sound(&trial);
 }
 
-static void an_abort_before_anything_was_sent_sends_nothing(void **state)
+TEST(an_abort_before_anything_was_sent_sends_nothing)
 {
     struct trial trial;
 
-    (void)state;
     trial_open(&trial, TRIAL_SAGA("{'id':'act','call':'once'}"));
     trial_start(&trial, "{}");
     assert_string_equal(trial_wants(&trial), "timer act 0"); /* pending: its key is durable, its intent is not */
@@ -539,31 +513,4 @@ static void an_abort_before_anything_was_sent_sends_nothing(void **state)
     close_sound(&trial);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(n_effects_take_n_plus_one_turns),
-        cmocka_unit_test(what_took_effect_is_undone_in_reverse),
-        cmocka_unit_test(a_failure_with_nothing_done_ends_compensated),
-        cmocka_unit_test(side_by_side_the_one_that_began_last_is_undone_first),
-        cmocka_unit_test(what_is_in_flight_is_waited_for),
-        cmocka_unit_test(what_surely_did_not_happen_is_stopped),
-        cmocka_unit_test(a_failed_compensation_holds_up_only_what_it_depends_on),
-        cmocka_unit_test(one_question_at_a_time),
-        cmocka_unit_test(a_compensation_goes_by_its_own_class),
-        cmocka_unit_test(a_compensation_is_not_bounded_by_attempts_but_gives_up_in_time),
-        cmocka_unit_test(a_compensation_ends_after_the_tries_it_was_given),
-        cmocka_unit_test(a_keyed_compensation_does_not_leave_after_its_window),
-        cmocka_unit_test(a_checked_compensation_is_called_again_only_after_absent),
-        cmocka_unit_test(a_refusal_after_a_maybe_is_no_proof_that_the_undo_did_not_happen),
-        cmocka_unit_test(the_arguments_of_an_undo_are_frozen_with_the_success),
-        cmocka_unit_test(an_undo_whose_arguments_cannot_be_made_is_a_question),
-        cmocka_unit_test(a_maybe_is_undone_blind_with_what_there_is),
-        cmocka_unit_test(the_deadline_ends_forward_work_only),
-        cmocka_unit_test(a_terminal_step_in_flight_decides_what_an_abort_means),
-        cmocka_unit_test(the_verdict_on_a_terminal_step_holds_up_everything),
-        cmocka_unit_test(an_abort_before_anything_was_sent_sends_nothing),
-    };
-
-    return cmocka_run_group_tests_name("saga_compensate", tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

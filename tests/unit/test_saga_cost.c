@@ -1,13 +1,8 @@
 /* A cost that nobody could compute: the budget takes nothing more that costs, until a person has said the amount. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
 #include "tests/lib/call_trial.h"
+#include "tests/lib/test.h"
 
 #define HOUR_MS INT64_C(3600000)
 
@@ -35,12 +30,11 @@ static enum err_code say_cost(struct call_trial *t, const struct operation *op, 
     return call_trial_input(t, input);
 }
 
-static void a_person_says_what_it_cost_and_the_budget_goes_on_with_that(void **state)
+TEST(a_person_says_what_it_cost_and_the_budget_goes_on_with_that)
 {
     struct call_trial t;
     const struct operation *a;
 
-    (void)state;
     call_trial_open(&t, "{'micros':250}", NULL, NULL);
     assert_int_equal(CALL(&t, "paid", "a", "{'n':1}"), ERR_OK);
     a = &call_trial_step(&t, "a")->forward;
@@ -65,11 +59,10 @@ static void a_person_says_what_it_cost_and_the_budget_goes_on_with_that(void **s
     call_trial_close(&t);
 }
 
-static void what_a_call_of_a_run_that_rests_cost_is_said_too_and_nothing_after_the_end_of_a_saga(void **state)
+TEST(what_a_call_of_a_run_that_rests_cost_is_said_too_and_nothing_after_the_end_of_a_saga)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     assert_int_equal(CALL(&t, "paid", "a"), ERR_OK);
     settle_unpriced(&t, 0);
@@ -112,11 +105,10 @@ static void begin_estimated(struct call_trial *t, const char *cost, int64_t micr
     settle_estimated(t, micros);
 }
 
-static void an_estimate_is_held_back_until_a_person_says_whether_it_happened(void **state)
+TEST(an_estimate_is_held_back_until_a_person_says_whether_it_happened)
 {
     struct call_trial t;
 
-    (void)state;
     begin_estimated(&t, "${ .args.n * 10 }", 120);
     assert_string_equal(call_trial_records(&t), "step.unknown a, escalation.opened a");
     assert_int_equal(t.saga.used.micros, 120);
@@ -128,11 +120,10 @@ static void an_estimate_is_held_back_until_a_person_says_whether_it_happened(voi
     call_trial_close(&t);
 }
 
-static void what_depends_on_the_result_stays_unknown_when_a_person_says_that_it_happened(void **state)
+TEST(what_depends_on_the_result_stays_unknown_when_a_person_says_that_it_happened)
 {
     struct call_trial t;
 
-    (void)state;
     begin_estimated(&t, "${ .result.fee }", 0);
     assert_false(operation_cost_is_estimated(&t.saga, 0, DIRECTION_DO));
     assert_int_equal(call_trial_operator(&t, OPERATOR_RESOLVE), ERR_OK);
@@ -140,14 +131,4 @@ static void what_depends_on_the_result_stays_unknown_when_a_person_says_that_it_
     call_trial_close(&t);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_person_says_what_it_cost_and_the_budget_goes_on_with_that),
-        cmocka_unit_test(what_a_call_of_a_run_that_rests_cost_is_said_too_and_nothing_after_the_end_of_a_saga),
-        cmocka_unit_test(an_estimate_is_held_back_until_a_person_says_whether_it_happened),
-        cmocka_unit_test(what_depends_on_the_result_stays_unknown_when_a_person_says_that_it_happened),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,15 +1,10 @@
 /* What each outcome means, class by class: the heart of the engine, as tables. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/json.h"
 #include "tests/lib/saga_trial.h"
+#include "tests/lib/test.h"
 
 /* --- what one outcome of the first attempt leads to --- */
 
@@ -101,9 +96,8 @@ static const char *wants_without_times(struct trial *trial)
     return wants;
 }
 
-static void an_outcome_leads_to_what_its_class_allows(void **state)
+TEST(an_outcome_leads_to_what_its_class_allows)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(firsts); i++) {
         struct trial trial;
 
@@ -266,9 +260,8 @@ static void tell(struct trial *trial, int what)
     }
 }
 
-static void an_operation_ends_as_its_class_allows(void **state)
+TEST(an_operation_ends_as_its_class_allows)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(stories); i++) {
         struct trial trial;
         const char *status, *took_effect;
@@ -292,11 +285,10 @@ static void an_operation_ends_as_its_class_allows(void **state)
 
 /* --- bounds --- */
 
-static void tries_that_never_left_are_bounded_and_not_attempts(void **state)
+TEST(tries_that_never_left_are_bounded_and_not_attempts)
 {
     struct trial trial;
 
-    (void)state;
     open_act(&trial, "once");
     for (int i = 0; i < 9; i++) {
         unsent(&trial, "act");
@@ -316,11 +308,10 @@ static void tries_that_never_left_are_bounded_and_not_attempts(void **state)
     trial_close(&trial);
 }
 
-static void an_attempt_that_left_ends_the_row_of_those_that_did_not(void **state)
+TEST(an_attempt_that_left_ends_the_row_of_those_that_did_not)
 {
     struct trial trial;
 
-    (void)state;
     open_act(&trial, "keyed");
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < 9; i++) {
@@ -340,7 +331,7 @@ static void an_attempt_that_left_ends_the_row_of_those_that_did_not(void **state
     trial_close(&trial);
 }
 
-static void a_refusal_under_the_same_key_settles_the_attempts_before_it(void **state)
+TEST(a_refusal_under_the_same_key_settles_the_attempts_before_it)
 {
     static const struct {
         const char *name, *tool;
@@ -357,7 +348,6 @@ static void a_refusal_under_the_same_key_settles_the_attempts_before_it(void **s
          "step.unknown act, escalation.opened act"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         const struct outcome refusal = {
             .kind = OUTCOME_FAILED, .error = SLICE("http-422"), .settles = table[i].settles};
@@ -379,12 +369,11 @@ static void a_refusal_under_the_same_key_settles_the_attempts_before_it(void **s
     }
 }
 
-static void a_retry_never_leaves_after_the_window(void **state)
+TEST(a_retry_never_leaves_after_the_window)
 {
     struct trial trial;
     struct outcome outcome = {.kind = OUTCOME_UNKNOWN, .error = SLICE("http-503"), .retry_after_ms = 60000};
 
-    (void)state;
     open_act(&trial, "keyed"); /* a Retry-After that ends with the window */
     assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 1, outcome)),
                      ERR_OK);
@@ -415,12 +404,11 @@ static void a_retry_never_leaves_after_the_window(void **state)
     trial_close(&trial);
 }
 
-static void retry_after_is_honoured(void **state)
+TEST(retry_after_is_honoured)
 {
     struct trial trial;
     struct outcome outcome = {.kind = OUTCOME_RETRY, .error = SLICE("http-429"), .retry_after_ms = 20000};
 
-    (void)state;
     open_act(&trial, "keyed");
     assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 1, outcome)),
                      ERR_OK);
@@ -428,11 +416,10 @@ static void retry_after_is_honoured(void **state)
     trial_close(&trial);
 }
 
-static void absent_counts_only_when_asked_late_enough(void **state)
+TEST(absent_counts_only_when_asked_late_enough)
 {
     struct trial trial;
 
-    (void)state;
     open_act(&trial, "checked");
     trial.now_ms += 3000; /* the call was out for three seconds: it may have left at their end */
     trial_settle(&trial, "act", OUTCOME_UNKNOWN);
@@ -452,11 +439,10 @@ static void absent_counts_only_when_asked_late_enough(void **state)
 }
 
 /* What the log says of when it was sent is of another engine's clock, which may have been behind by more than that. */
-static void absent_counts_only_after_its_time_has_passed_here(void **state)
+TEST(absent_counts_only_after_its_time_has_passed_here)
 {
     struct trial trial;
 
-    (void)state;
     open_act(&trial, "checked");
     trial_settle(&trial, "act", OUTCOME_UNKNOWN);
     trial_probe(&trial, "act", OUTCOME_ABSENT);
@@ -472,11 +458,10 @@ static void absent_counts_only_after_its_time_has_passed_here(void **state)
 }
 
 /* Else each of many takeovers makes the next question wait longer, for minutes in the end. */
-static void who_takes_over_asks_as_if_nobody_had_asked_before(void **state)
+TEST(who_takes_over_asks_as_if_nobody_had_asked_before)
 {
     struct trial trial;
 
-    (void)state;
     open_act(&trial, "checked");
     trial_settle(&trial, "act", OUTCOME_UNKNOWN);
     for (int i = 0; i < 12; i++) {
@@ -487,12 +472,11 @@ static void who_takes_over_asks_as_if_nobody_had_asked_before(void **state)
     trial_close(&trial);
 }
 
-static void probes_give_up_after_their_time(void **state)
+TEST(probes_give_up_after_their_time)
 {
     struct trial trial;
     int probes = 0;
 
-    (void)state;
     open_act(&trial, "checked");
     trial_settle(&trial, "act", OUTCOME_UNKNOWN);
     while (trial.saga.steps[0].forward.state == OP_PROBING) {
@@ -518,11 +502,10 @@ static void answer(struct trial *trial, uint32_t attempt, enum outcome_kind kind
                      ERR_OK);
 }
 
-static void an_answer_settles_once(void **state)
+TEST(an_answer_settles_once)
 {
     struct trial trial;
 
-    (void)state;
     open_act(&trial, "keyed");
     answer(&trial, 0, OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "");
@@ -544,11 +527,10 @@ static void an_answer_settles_once(void **state)
     trial_close(&trial);
 }
 
-static void late_evidence_settles_what_a_person_was_asked(void **state)
+TEST(late_evidence_settles_what_a_person_was_asked)
 {
     struct trial trial;
 
-    (void)state;
     open_act(&trial, "once");
     trial_settle(&trial, "act", OUTCOME_UNKNOWN);
     answer(&trial, 1, OUTCOME_COMPLETED);
@@ -579,12 +561,11 @@ static void late_evidence_settles_what_a_person_was_asked(void **state)
     trial_close(&trial);
 }
 
-static void a_probe_answers_for_its_own_number_only(void **state)
+TEST(a_probe_answers_for_its_own_number_only)
 {
     struct trial trial;
     struct outcome absent = {.kind = OUTCOME_ABSENT};
 
-    (void)state;
     open_act(&trial, "checked");
     trial_settle(&trial, "act", OUTCOME_UNKNOWN);
     trial_probe(&trial, "act", OUTCOME_ABSENT);
@@ -595,12 +576,11 @@ static void a_probe_answers_for_its_own_number_only(void **state)
     trial_close(&trial);
 }
 
-static void a_timer_that_comes_early_means_nothing(void **state)
+TEST(a_timer_that_comes_early_means_nothing)
 {
     struct trial trial;
     struct saga_input input = {.type = SAGA_INPUT_TIMER};
 
-    (void)state;
     open_act(&trial, "keyed");
     trial_settle(&trial, "act", OUTCOME_RETRY);
     trial.now_ms = trial.saga.steps[0].forward.due_ms - 1;
@@ -614,25 +594,4 @@ static void a_timer_that_comes_early_means_nothing(void **state)
     trial_close(&trial);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_outcome_leads_to_what_its_class_allows),
-        cmocka_unit_test(an_operation_ends_as_its_class_allows),
-        cmocka_unit_test(tries_that_never_left_are_bounded_and_not_attempts),
-        cmocka_unit_test(an_attempt_that_left_ends_the_row_of_those_that_did_not),
-        cmocka_unit_test(a_refusal_under_the_same_key_settles_the_attempts_before_it),
-        cmocka_unit_test(a_retry_never_leaves_after_the_window),
-        cmocka_unit_test(retry_after_is_honoured),
-        cmocka_unit_test(absent_counts_only_when_asked_late_enough),
-        cmocka_unit_test(absent_counts_only_after_its_time_has_passed_here),
-        cmocka_unit_test(who_takes_over_asks_as_if_nobody_had_asked_before),
-        cmocka_unit_test(probes_give_up_after_their_time),
-        cmocka_unit_test(an_answer_settles_once),
-        cmocka_unit_test(late_evidence_settles_what_a_person_was_asked),
-        cmocka_unit_test(a_probe_answers_for_its_own_number_only),
-        cmocka_unit_test(a_timer_that_comes_early_means_nothing),
-    };
-
-    return cmocka_run_group_tests_name("saga_decide", tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -8,11 +8,10 @@
 
 /* --- for_each --- */
 
-static void elements_run_one_after_the_other_and_give_their_results_in_order(void **state)
+TEST(elements_run_one_after_the_other_and_give_their_results_in_order)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA(EACH_AND_AFTER), LIST);
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "step.completed a, step.opened book, step.intent book#0");
@@ -33,13 +32,12 @@ static void elements_run_one_after_the_other_and_give_their_results_in_order(voi
     close_sound(&trial);
 }
 
-static void elements_have_keys_of_their_own(void **state)
+TEST(elements_have_keys_of_their_own)
 {
     struct trial trial;
     struct op_identity identity;
     struct op_key key;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA(EACH), LIST);
     identity = (struct op_identity){.namespace = SLICE("default"),
                                     .run = trial.saga.run,
@@ -51,11 +49,10 @@ static void elements_have_keys_of_their_own(void **state)
     close_sound(&trial);
 }
 
-static void no_elements_are_done_at_once(void **state)
+TEST(no_elements_are_done_at_once)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA(EACH_AND_AFTER), "{'list':[]}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial),
@@ -67,12 +64,11 @@ static void no_elements_are_done_at_once(void **state)
     close_sound(&trial);
 }
 
-static void what_is_no_array_or_has_too_many_elements_fails_the_step(void **state)
+TEST(what_is_no_array_or_has_too_many_elements_fails_the_step)
 {
     struct trial trial;
     struct buffer input;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA(EACH), "{'list':{'n':1}}");
     assert_string_equal(trial_records(&trial),
                         "saga.started, step.failed book, saga.failing book, compensation.planned, "
@@ -96,11 +92,10 @@ static void what_is_no_array_or_has_too_many_elements_fails_the_step(void **stat
     "{'id':'a','call':'keyed'},{'id':'book','call':'keyed','for_each':'${ .input.list }','concurrency':2},"            \
     "{'id':'z','call':'keyed'}"
 
-static void so_many_elements_run_at_once_as_allowed_and_begin_in_order(void **state)
+TEST(so_many_elements_run_at_once_as_allowed_and_begin_in_order)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA(CONCURRENT), "{'list':[1,2,3,4]}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     assert_string_equal(trial_wants(&trial), "call book#0 1, call book#1 1");
@@ -119,11 +114,10 @@ static void so_many_elements_run_at_once_as_allowed_and_begin_in_order(void **st
     close_sound(&trial);
 }
 
-static void an_element_that_fails_has_those_before_it_undone(void **state)
+TEST(an_element_that_fails_has_those_before_it_undone)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA(EACH_AND_AFTER), LIST);
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_settle(&trial, "book#0", OUTCOME_COMPLETED);
@@ -140,11 +134,10 @@ static void an_element_that_fails_has_those_before_it_undone(void **state)
     close_sound(&trial);
 }
 
-static void an_element_that_may_fail_gives_null(void **state)
+TEST(an_element_that_may_fail_gives_null)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial,
               TRIAL_SAGA("{'id':'book','call':'keyed','for_each':'${ .input.list }','on_failure':'continue'},"
                          "{'id':'z','call':'keyed','with':{'all':'${ .steps.book.result }'}}"),
@@ -160,11 +153,10 @@ static void an_element_that_may_fail_gives_null(void **state)
     close_sound(&trial);
 }
 
-static void a_person_is_asked_about_one_element(void **state)
+TEST(a_person_is_asked_about_one_element)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA("{'id':'book','call':'keyed','for_each':'${ .input.list }','on_failure':'escalate'}"),
               LIST);
     trial_settle(&trial, "book#0", OUTCOME_FAILED);
@@ -180,11 +172,10 @@ static void a_person_is_asked_about_one_element(void **state)
     close_sound(&trial);
 }
 
-static void a_condition_is_asked_once_for_all_elements(void **state)
+TEST(a_condition_is_asked_once_for_all_elements)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial,
               TRIAL_SAGA("{'id':'book','call':'keyed','for_each':'${ .input.list }','when':'${ .input.wanted }'},"
                          "{'id':'z','call':'keyed','with':{'book':'${ .steps.book.status }'}}"),
@@ -196,11 +187,10 @@ static void a_condition_is_asked_once_for_all_elements(void **state)
     close_sound(&trial);
 }
 
-static void an_abort_in_the_middle_waits_for_what_is_in_flight_and_starts_no_element(void **state)
+TEST(an_abort_in_the_middle_waits_for_what_is_in_flight_and_starts_no_element)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA(CONCURRENT), "{'list':[1,2,3,4]}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_settle(&trial, "book#0", OUTCOME_COMPLETED);
@@ -214,11 +204,10 @@ static void an_abort_in_the_middle_waits_for_what_is_in_flight_and_starts_no_ele
     close_sound(&trial);
 }
 
-static void the_deadline_of_the_saga_stops_elements_too(void **state)
+TEST(the_deadline_of_the_saga_stops_elements_too)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA_WITH("'deadline':'1m'", EACH), LIST);
     trial_settle(&trial, "book#0", OUTCOME_COMPLETED);
     trial_timer(&trial, "-");
@@ -228,11 +217,10 @@ static void the_deadline_of_the_saga_stops_elements_too(void **state)
     close_sound(&trial);
 }
 
-static void elements_can_be_undone_side_by_side_where_they_ran_so(void **state)
+TEST(elements_can_be_undone_side_by_side_where_they_ran_so)
 {
     struct trial trial;
 
-    (void)state;
     open_with(
         &trial,
         TRIAL_SAGA_WITH(
@@ -251,11 +239,10 @@ static void elements_can_be_undone_side_by_side_where_they_ran_so(void **state)
     close_sound(&trial);
 }
 
-static void elements_that_ran_one_after_the_other_are_undone_so(void **state)
+TEST(elements_that_ran_one_after_the_other_are_undone_so)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA_WITH("'compensation':{'concurrency':2}", EACH ",{'id':'z','call':'keyed'}"), LIST);
     (void)trial;
     trial_settle(&trial, "book#0", OUTCOME_COMPLETED);
@@ -267,11 +254,10 @@ static void elements_that_ran_one_after_the_other_are_undone_so(void **state)
     close_sound(&trial);
 }
 
-static void nothing_of_a_paused_saga_begins(void **state)
+TEST(nothing_of_a_paused_saga_begins)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA(EACH), LIST);
     assert_int_equal(trial_pause(&trial), ERR_OK);
     trial_settle(&trial, "book#0", OUTCOME_COMPLETED);
@@ -284,11 +270,10 @@ static void nothing_of_a_paused_saga_begins(void **state)
 
 /* --- child sagas --- */
 
-static void a_child_runs_as_one_step_and_gives_its_output(void **state)
+TEST(a_child_runs_as_one_step_and_gives_its_output)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, SAGAS(WITH_TRIP(""), TRIP), "{'to':'Rome'}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "step.completed a, step.opened trip, step.intent trip/flight");
@@ -305,11 +290,10 @@ static void a_child_runs_as_one_step_and_gives_its_output(void **state)
     close_sound(&trial);
 }
 
-static void a_failure_after_a_child_undoes_it_with_the_saga(void **state)
+TEST(a_failure_after_a_child_undoes_it_with_the_saga)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, SAGAS(WITH_TRIP(""), TRIP), "{'to':'Rome'}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_settle(&trial, "trip/flight", OUTCOME_COMPLETED);
@@ -322,11 +306,10 @@ static void a_failure_after_a_child_undoes_it_with_the_saga(void **state)
     close_sound(&trial);
 }
 
-static void a_failure_in_a_child_undoes_the_saga(void **state)
+TEST(a_failure_in_a_child_undoes_the_saga)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, SAGAS(WITH_TRIP(""), TRIP), "{'to':'Rome'}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_settle(&trial, "trip/flight", OUTCOME_COMPLETED);
@@ -338,11 +321,10 @@ static void a_failure_in_a_child_undoes_the_saga(void **state)
     close_sound(&trial);
 }
 
-static void an_input_that_a_child_does_not_take_fails_its_step(void **state)
+TEST(an_input_that_a_child_does_not_take_fails_its_step)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial,
               SAGAS("{'id':'c','saga':'child','with':{'n':'${ .input.n }'}}",
                     "{'name':'child','input':{'type':'object','required':['n'],'properties':{'n':{'type':'integer'}}},"
@@ -360,12 +342,11 @@ static void an_input_that_a_child_does_not_take_fails_its_step(void **state)
 
 /* A thousand elements are allowed, their ten thousand steps beside them are not. Found out later, effects would have to
  * be undone. */
-static void elements_whose_steps_are_too_many_fail_before_the_first_begins(void **state)
+TEST(elements_whose_steps_are_too_many_fail_before_the_first_begins)
 {
     struct trial trial;
     struct buffer input;
 
-    (void)state;
     buffer_init(&input, 65536);
     buffer_printf(&input, "{'all':[0");
     for (unsigned i = 1; i < FOR_EACH_MAX; i++) {
@@ -384,11 +365,10 @@ static void elements_whose_steps_are_too_many_fail_before_the_first_begins(void 
 
 #define DUE "{'name':'due','deadline':'1m','steps':[{'id':'x','call':'keyed'},{'id':'y','call':'keyed'}]}"
 
-static void the_deadline_of_a_child_counts_from_its_opening(void **state)
+TEST(the_deadline_of_a_child_counts_from_its_opening)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, SAGAS("{'id':'a','call':'keyed'},{'id':'c','saga':'due','on_failure':'continue'}", DUE), "{}");
     trial.now_ms += 30000;
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -414,11 +394,10 @@ static void the_deadline_of_a_child_counts_from_its_opening(void **state)
     close_sound(&trial);
 }
 
-static void a_child_without_a_deadline_has_no_timer_when_its_work_is_done(void **state)
+TEST(a_child_without_a_deadline_has_no_timer_when_its_work_is_done)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, SAGAS("{'id':'c','saga':'due'},{'id':'z','call':'keyed'}", DUE), "{}");
     assert_string_equal(run_all(&trial, DIRECTION_DO), "c/x c/y z");
     is(&trial, SAGA_COMPLETED);
@@ -427,11 +406,10 @@ static void a_child_without_a_deadline_has_no_timer_when_its_work_is_done(void *
 
 #define BAD_OUTPUT "{'name':'bad','output':{'n':'${ .steps.x.result.id.n }'},'steps':[{'id':'x','call':'keyed'}]}"
 
-static void a_child_whose_output_cannot_be_made_has_failed(void **state)
+TEST(a_child_whose_output_cannot_be_made_has_failed)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, SAGAS("{'id':'c','saga':'bad','on_failure':'continue'},{'id':'z','call':'keyed'}", BAD_OUTPUT),
               "{}");
     trial_settle(&trial, "c/x", OUTCOME_COMPLETED);
@@ -450,11 +428,10 @@ static void a_child_whose_output_cannot_be_made_has_failed(void **state)
     close_sound(&trial);
 }
 
-static void an_output_with_a_program_is_evaluated(void **state)
+TEST(an_output_with_a_program_is_evaluated)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial,
               SAGAS("{'id':'c','saga':'sum'},{'id':'z','call':'keyed','with':{'n':'${ .steps.c.result }'}}",
                     "{'name':'sum','deadline':'1m','output':'${ [.steps.x.result.id] | length "
@@ -473,11 +450,10 @@ static void an_output_with_a_program_is_evaluated(void **state)
     "{'name':'last','output':{'n':'${ .steps.x.result.id.n "                                                           \
     "}'},'steps':[{'id':'x','call':'keyed'},{'id':'mail','call':'mail_probed'}]}"
 
-static void behind_a_terminal_step_in_the_last_child_there_is_no_way_back(void **state)
+TEST(behind_a_terminal_step_in_the_last_child_there_is_no_way_back)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, SAGAS("{'id':'a','call':'keyed'},{'id':'c','saga':'last'}", LAST), "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_settle(&trial, "c/x", OUTCOME_COMPLETED);
@@ -490,11 +466,10 @@ static void behind_a_terminal_step_in_the_last_child_there_is_no_way_back(void *
     close_sound(&trial);
 }
 
-static void a_terminal_step_in_a_child_that_was_on_its_way_turns_an_abort(void **state)
+TEST(a_terminal_step_in_a_child_that_was_on_its_way_turns_an_abort)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, SAGAS("{'id':'a','call':'keyed'},{'id':'c','saga':'last'}", LAST), "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_settle(&trial, "c/x", OUTCOME_COMPLETED);
@@ -505,11 +480,10 @@ static void a_terminal_step_in_a_child_that_was_on_its_way_turns_an_abort(void *
     close_sound(&trial);
 }
 
-static void a_terminal_step_in_a_child_that_fails_lets_the_saga_be_undone(void **state)
+TEST(a_terminal_step_in_a_child_that_fails_lets_the_saga_be_undone)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, SAGAS("{'id':'a','call':'keyed'},{'id':'c','saga':'last'}", LAST), "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_settle(&trial, "c/x", OUTCOME_COMPLETED);
@@ -520,11 +494,10 @@ static void a_terminal_step_in_a_child_that_fails_lets_the_saga_be_undone(void *
     close_sound(&trial);
 }
 
-static void a_terminal_step_that_turns_out_to_have_happened_completes_the_child_that_was_to_be_undone(void **state)
+TEST(a_terminal_step_that_turns_out_to_have_happened_completes_the_child_that_was_to_be_undone)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial,
               SAGAS("{'id':'a','call':'keyed'},{'id':'c','saga':'late','on_failure':'escalate'}",
                     "{'name':'late','deadline':'1m','steps':[{'id':'x','call':'keyed'},{'id':'mail','call':'mail'}]}"),
@@ -547,11 +520,10 @@ static void a_terminal_step_that_turns_out_to_have_happened_completes_the_child_
 
 /* --- what is evaluated, and waits --- */
 
-static void elements_whose_arguments_are_programs_wait_for_their_turn(void **state)
+TEST(elements_whose_arguments_are_programs_wait_for_their_turn)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial,
               TRIAL_SAGA("{'id':'book','call':'keyed','for_each':'${ .input.list }','with':{'n':'${ .item.n + 1 }'}}"),
               LIST);
@@ -563,11 +535,10 @@ static void elements_whose_arguments_are_programs_wait_for_their_turn(void **sta
     close_sound(&trial);
 }
 
-static void an_array_that_is_a_program_is_evaluated_first(void **state)
+TEST(an_array_that_is_a_program_is_evaluated_first)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA("{'id':'book','call':'keyed','for_each':'${ .input.list[:2] }','with':'${ .item }'}"),
               LIST);
     assert_string_equal(trial_wants(&trial), "evaluate book 0");
@@ -578,11 +549,10 @@ static void an_array_that_is_a_program_is_evaluated_first(void **state)
     close_sound(&trial);
 }
 
-static void waits_are_elements_and_members_like_calls(void **state)
+TEST(waits_are_elements_and_members_like_calls)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial,
               SAGAS("{'id':'c','saga':'nap','for_each':'${ .input.list }','concurrency':3}",
                     "{'name':'nap','steps':[{'id':'s','sleep':'1m'},{'id':'go','signal':{'name':'go'}}]}"),
@@ -601,13 +571,12 @@ static void waits_are_elements_and_members_like_calls(void **state)
 
 /* --- many --- */
 
-static void a_thousand_elements_are_walked_through_and_undone(void **state)
+TEST(a_thousand_elements_are_walked_through_and_undone)
 {
     struct trial trial;
     struct buffer input;
     clock_t began;
 
-    (void)state;
     buffer_init(&input, 65536);
     buffer_printf(&input, "{'list':[0");
     for (unsigned i = 1; i < FOR_EACH_MAX; i++) {
@@ -638,41 +607,4 @@ static void a_thousand_elements_are_walked_through_and_undone(void **state)
     buffer_fini(&input);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(elements_run_one_after_the_other_and_give_their_results_in_order),
-        cmocka_unit_test(elements_have_keys_of_their_own),
-        cmocka_unit_test(no_elements_are_done_at_once),
-        cmocka_unit_test(what_is_no_array_or_has_too_many_elements_fails_the_step),
-        cmocka_unit_test(so_many_elements_run_at_once_as_allowed_and_begin_in_order),
-        cmocka_unit_test(an_element_that_fails_has_those_before_it_undone),
-        cmocka_unit_test(an_element_that_may_fail_gives_null),
-        cmocka_unit_test(a_person_is_asked_about_one_element),
-        cmocka_unit_test(a_condition_is_asked_once_for_all_elements),
-        cmocka_unit_test(an_abort_in_the_middle_waits_for_what_is_in_flight_and_starts_no_element),
-        cmocka_unit_test(the_deadline_of_the_saga_stops_elements_too),
-        cmocka_unit_test(elements_can_be_undone_side_by_side_where_they_ran_so),
-        cmocka_unit_test(elements_that_ran_one_after_the_other_are_undone_so),
-        cmocka_unit_test(nothing_of_a_paused_saga_begins),
-        cmocka_unit_test(a_child_runs_as_one_step_and_gives_its_output),
-        cmocka_unit_test(a_failure_after_a_child_undoes_it_with_the_saga),
-        cmocka_unit_test(a_failure_in_a_child_undoes_the_saga),
-        cmocka_unit_test(an_input_that_a_child_does_not_take_fails_its_step),
-        cmocka_unit_test(elements_whose_steps_are_too_many_fail_before_the_first_begins),
-        cmocka_unit_test(the_deadline_of_a_child_counts_from_its_opening),
-        cmocka_unit_test(a_child_without_a_deadline_has_no_timer_when_its_work_is_done),
-        cmocka_unit_test(a_child_whose_output_cannot_be_made_has_failed),
-        cmocka_unit_test(an_output_with_a_program_is_evaluated),
-        cmocka_unit_test(behind_a_terminal_step_in_the_last_child_there_is_no_way_back),
-        cmocka_unit_test(a_terminal_step_in_a_child_that_was_on_its_way_turns_an_abort),
-        cmocka_unit_test(a_terminal_step_in_a_child_that_fails_lets_the_saga_be_undone),
-        cmocka_unit_test(a_terminal_step_that_turns_out_to_have_happened_completes_the_child_that_was_to_be_undone),
-        cmocka_unit_test(elements_whose_arguments_are_programs_wait_for_their_turn),
-        cmocka_unit_test(an_array_that_is_a_program_is_evaluated_first),
-        cmocka_unit_test(waits_are_elements_and_members_like_calls),
-        cmocka_unit_test(a_thousand_elements_are_walked_through_and_undone),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

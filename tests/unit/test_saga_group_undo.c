@@ -6,11 +6,10 @@
 
 /* --- children that are undone on their own --- */
 
-static void a_child_that_may_fail_is_undone_on_its_own_and_the_saga_goes_on(void **state)
+TEST(a_child_that_may_fail_is_undone_on_its_own_and_the_saga_goes_on)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, SAGAS(WITH_TRIP(",'on_failure':'continue'"), TRIP), "{'to':'Rome'}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_settle(&trial, "trip/flight", OUTCOME_COMPLETED);
@@ -30,11 +29,10 @@ static void a_child_that_may_fail_is_undone_on_its_own_and_the_saga_goes_on(void
     close_sound(&trial);
 }
 
-static void what_a_child_has_undone_on_its_own_is_not_undone_again(void **state)
+TEST(what_a_child_has_undone_on_its_own_is_not_undone_again)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, SAGAS(WITH_TRIP(",'on_failure':'continue'"), TRIP), "{'to':'Rome'}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_settle(&trial, "trip/flight", OUTCOME_COMPLETED);
@@ -46,11 +44,10 @@ static void what_a_child_has_undone_on_its_own_is_not_undone_again(void **state)
     close_sound(&trial);
 }
 
-static void a_person_is_asked_what_follows_from_a_child_that_failed(void **state)
+TEST(a_person_is_asked_what_follows_from_a_child_that_failed)
 {
     static const enum operator_action verbs[] = {OPERATOR_SKIP, OPERATOR_COMPENSATE, OPERATOR_ABANDON};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(verbs); i++) {
         struct trial trial;
 
@@ -82,11 +79,10 @@ static void a_person_is_asked_what_follows_from_a_child_that_failed(void **state
 
 /* --- children side by side, and in each other --- */
 
-static void two_children_side_by_side_are_undone_one_after_the_other(void **state)
+TEST(two_children_side_by_side_are_undone_one_after_the_other)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial,
               SAGAS("{'id':'c','saga':'one','after':[]},{'id':'d','saga':'one','after':[]},{'id':'z','call':'keyed','"
                     "after':['c','d']}",
@@ -103,11 +99,10 @@ static void two_children_side_by_side_are_undone_one_after_the_other(void **stat
     close_sound(&trial);
 }
 
-static void a_child_counts_as_one_when_steps_are_undone_side_by_side(void **state)
+TEST(a_child_counts_as_one_when_steps_are_undone_side_by_side)
 {
     struct trial trial;
 
-    (void)state;
     open_with(
         &trial,
         ROOT(
@@ -153,11 +148,10 @@ static void a_child_counts_as_one_when_steps_are_undone_side_by_side(void **stat
     close_sound(&trial);
 }
 
-static void the_rest_goes_on_while_a_child_is_undone_on_its_own(void **state)
+TEST(the_rest_goes_on_while_a_child_is_undone_on_its_own)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial,
               SAGAS("{'id':'c','saga':'one','after':[],'on_failure':'continue'},{'id':'d','saga':'one','after':[],'on_"
                     "failure':'continue'},"
@@ -179,11 +173,10 @@ static void the_rest_goes_on_while_a_child_is_undone_on_its_own(void **state)
     close_sound(&trial);
 }
 
-static void what_was_not_sent_in_a_child_that_fails_is_given_up(void **state)
+TEST(what_was_not_sent_in_a_child_that_fails_is_given_up)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial,
               SAGAS("{'id':'c','saga':'wide','on_failure':'continue'},{'id':'z','call':'keyed'}",
                     "{'name':'wide','steps':[{'id':'x','call':'keyed','after':[]},{'id':'y','call':'once','after':[]},"
@@ -199,11 +192,10 @@ static void what_was_not_sent_in_a_child_that_fails_is_given_up(void **state)
     close_sound(&trial);
 }
 
-static void a_saga_that_fails_takes_along_what_a_child_is_undoing(void **state)
+TEST(a_saga_that_fails_takes_along_what_a_child_is_undoing)
 {
     struct trial trial;
 
-    (void)state;
     open_with(
         &trial,
         SAGAS(
@@ -231,11 +223,10 @@ static void a_saga_that_fails_takes_along_what_a_child_is_undoing(void **state)
     close_sound(&trial);
 }
 
-static void an_undo_that_fails_in_a_child_is_a_persons(void **state)
+TEST(an_undo_that_fails_in_a_child_is_a_persons)
 {
     static const enum operator_action verbs[] = {OPERATOR_RETRY, OPERATOR_WAIVE, OPERATOR_COMPENSATE, OPERATOR_ABANDON};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(verbs); i++) {
         struct trial trial;
 
@@ -281,11 +272,10 @@ static void an_undo_that_fails_in_a_child_is_a_persons(void **state)
     }
 }
 
-static void an_unknown_outcome_in_a_child_is_settled_before_it_is_undone(void **state)
+TEST(an_unknown_outcome_in_a_child_is_settled_before_it_is_undone)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial,
               SAGAS("{'id':'c','saga':'risky','on_failure':'continue'},{'id':'z','call':'keyed'}",
                     "{'name':'risky','steps':[{'id':'x','call':'keyed'},{'id':'y','call':'once'}]}"),
@@ -304,11 +294,10 @@ static void an_unknown_outcome_in_a_child_is_settled_before_it_is_undone(void **
     close_sound(&trial);
 }
 
-static void what_may_be_undone_blindly_is_undone_with_its_child(void **state)
+TEST(what_may_be_undone_blindly_is_undone_with_its_child)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial,
               SAGAS("{'id':'c','saga':'blind','on_failure':'continue'},{'id':'z','call':'keyed'}",
                     "{'name':'blind','steps':[{'id':'x','call':'keyed'},{'id':'y','call':'voidable'}]}"),
@@ -326,11 +315,10 @@ static void what_may_be_undone_blindly_is_undone_with_its_child(void **state)
 
 #define LEGS "{'id':'legs','saga':'one','for_each':'${ .input.list }','with':'${ .item }'"
 
-static void a_child_runs_once_an_element(void **state)
+TEST(a_child_runs_once_an_element)
 {
     struct trial trial;
 
-    (void)state;
     open_with(
         &trial,
         SAGAS("{'id':'a','call':'keyed'}," LEGS "},{'id':'z','call':'keyed','with':{'all':'${ .steps.legs.result }'}}",
@@ -352,11 +340,10 @@ static void a_child_runs_once_an_element(void **state)
     close_sound(&trial);
 }
 
-static void children_of_elements_are_undone_element_by_element(void **state)
+TEST(children_of_elements_are_undone_element_by_element)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, SAGAS(LEGS ",'concurrency':2},{'id':'z','call':'keyed'}", PAIR("one")), LIST);
     assert_string_equal(trial_wants(&trial), "call legs#0/x 1, call legs#1/x 1");
     trial_settle(&trial, "legs#1/x", OUTCOME_COMPLETED);
@@ -371,11 +358,10 @@ static void children_of_elements_are_undone_element_by_element(void **state)
     close_sound(&trial);
 }
 
-static void an_element_that_is_a_child_fails_alone(void **state)
+TEST(an_element_that_is_a_child_fails_alone)
 {
     struct trial trial;
 
-    (void)state;
     open_with(
         &trial,
         SAGAS(LEGS ",'on_failure':'continue'},{'id':'z','call':'keyed','with':{'all':'${ .steps.legs.result }'}}",
@@ -401,11 +387,10 @@ static void an_element_that_is_a_child_fails_alone(void **state)
     "},{'id':'q','call':'keyed'}]},"                                                                                   \
     "{'name':'inner','steps':[{'id':'x','call':'keyed'},{'id':'y','call':'keyed'}]}"
 
-static void the_nearest_child_that_may_fail_is_undone(void **state)
+TEST(the_nearest_child_that_may_fail_is_undone)
 {
     struct trial trial;
 
-    (void)state;
 #define INNER_POLICY ""
     open_with(
         &trial,
@@ -430,11 +415,10 @@ static void the_nearest_child_that_may_fail_is_undone(void **state)
     close_sound(&trial);
 }
 
-static void a_child_in_a_child_fails_alone_and_then_the_one_around_it(void **state)
+TEST(a_child_in_a_child_fails_alone_and_then_the_one_around_it)
 {
     struct trial trial;
 
-    (void)state;
 #define INNER_POLICY ",'on_failure':'continue'"
     open_with(
         &trial,
@@ -466,11 +450,10 @@ static struct saga_input late_success(struct trial *trial, const char *step, uin
     return trial_outcome(trial, SAGA_INPUT_SETTLED, trial_step(trial, step), DIRECTION_DO, attempt, outcome);
 }
 
-static void late_success_in_a_child_that_was_undone_is_undone_too(void **state)
+TEST(late_success_in_a_child_that_was_undone_is_undone_too)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, SAGAS(WITH_TRIP(",'on_failure':'continue'"), TRIP), "{'to':'Rome'}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_settle(&trial, "trip/flight", OUTCOME_COMPLETED);
@@ -487,11 +470,10 @@ static void late_success_in_a_child_that_was_undone_is_undone_too(void **state)
     close_sound(&trial);
 }
 
-static void late_success_of_an_element_that_might_fail_is_a_persons(void **state)
+TEST(late_success_of_an_element_that_might_fail_is_a_persons)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial,
               TRIAL_SAGA("{'id':'book','call':'keyed','for_each':'${ .input.list "
                          "}','on_failure':'continue'},{'id':'z','call':'keyed'}"),
@@ -508,11 +490,10 @@ static void late_success_of_an_element_that_might_fail_is_a_persons(void **state
     close_sound(&trial);
 }
 
-static void late_success_of_what_a_child_has_undone_blindly_holds_up_the_end_of_the_saga(void **state)
+TEST(late_success_of_what_a_child_has_undone_blindly_holds_up_the_end_of_the_saga)
 {
     struct trial trial;
 
-    (void)state;
     open_with(
         &trial,
         SAGAS("{'id':'a','call':'keyed'},{'id':'c','saga':'blind','on_failure':'continue'},{'id':'z','call':'keyed'}",
@@ -536,11 +517,10 @@ static void late_success_of_what_a_child_has_undone_blindly_holds_up_the_end_of_
 
 /* --- less common --- */
 
-static void children_in_a_row_are_undone_in_a_row(void **state)
+TEST(children_in_a_row_are_undone_in_a_row)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial,
               ROOT("'compensation':{'concurrency':3}",
                    "{'id':'c','saga':'one'},{'id':'d','saga':'one'},{'id':'z','call':'keyed'}", PAIR("one")),
@@ -556,11 +536,10 @@ static void children_in_a_row_are_undone_in_a_row(void **state)
 }
 
 /* What is to be evaluated first takes the room of one child, not of two steps. */
-static void a_child_whose_undo_is_evaluated_takes_the_room_of_one(void **state)
+TEST(a_child_whose_undo_is_evaluated_takes_the_room_of_one)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial,
               ROOT("'compensation':{'concurrency':2}",
                    "{'id':'d','call':'keyed','after':[]},{'id':'c','saga':'wide','after':[]}",
@@ -583,11 +562,10 @@ static void a_child_whose_undo_is_evaluated_takes_the_room_of_one(void **state)
     close_sound(&trial);
 }
 
-static void a_question_about_a_step_is_closed_when_its_child_is_undone(void **state)
+TEST(a_question_about_a_step_is_closed_when_its_child_is_undone)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial,
               SAGAS("{'id':'c','saga':'wide','on_failure':'continue'},{'id':'z','call':'keyed'}",
                     "{'name':'wide','steps':[{'id':'x','call':'keyed','after':[],'on_failure':'escalate'},{'id':'y','"
@@ -607,11 +585,10 @@ static void a_question_about_a_step_is_closed_when_its_child_is_undone(void **st
     close_sound(&trial);
 }
 
-static void what_comes_late_in_a_child_that_failed_is_undone_behind_a_terminal_step_too(void **state)
+TEST(what_comes_late_in_a_child_that_failed_is_undone_behind_a_terminal_step_too)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial,
               ROOT("'output':'${ 1 + 1 }'",
                    "{'id':'c','saga':'one','on_failure':'continue'},{'id':'mail','call':'mail'}", PAIR("one")),
@@ -631,11 +608,10 @@ static void what_comes_late_in_a_child_that_failed_is_undone_behind_a_terminal_s
     close_sound(&trial);
 }
 
-static void what_lay_in_a_child_that_was_undone_stays_undone_when_the_saga_completes(void **state)
+TEST(what_lay_in_a_child_that_was_undone_stays_undone_when_the_saga_completes)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial,
               SAGAS("{'id':'c','saga':'c','with':'${ .input }','on_failure':'continue'},{'id':'z','call':'keyed'}",
                     "{'name':'c','steps':[{'id':'g','call':'keyed','for_each':'${ .input.list }'}]}"),
@@ -652,12 +628,11 @@ static void what_lay_in_a_child_that_was_undone_stays_undone_when_the_saga_compl
     close_sound(&trial);
 }
 
-static void results_that_are_too_large_together_undo_the_saga(void **state)
+TEST(results_that_are_too_large_together_undo_the_saga)
 {
     struct trial trial;
     struct buffer large;
 
-    (void)state;
     buffer_init(&large, (size_t)1 << 20);
     buffer_printf(&large, "{\"id\":\"");
     while (large.len < 1000000) {
@@ -686,35 +661,4 @@ static void results_that_are_too_large_together_undo_the_saga(void **state)
     buffer_fini(&large);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_child_that_may_fail_is_undone_on_its_own_and_the_saga_goes_on),
-        cmocka_unit_test(what_a_child_has_undone_on_its_own_is_not_undone_again),
-        cmocka_unit_test(a_person_is_asked_what_follows_from_a_child_that_failed),
-        cmocka_unit_test(two_children_side_by_side_are_undone_one_after_the_other),
-        cmocka_unit_test(a_child_counts_as_one_when_steps_are_undone_side_by_side),
-        cmocka_unit_test(the_rest_goes_on_while_a_child_is_undone_on_its_own),
-        cmocka_unit_test(what_was_not_sent_in_a_child_that_fails_is_given_up),
-        cmocka_unit_test(a_saga_that_fails_takes_along_what_a_child_is_undoing),
-        cmocka_unit_test(an_undo_that_fails_in_a_child_is_a_persons),
-        cmocka_unit_test(an_unknown_outcome_in_a_child_is_settled_before_it_is_undone),
-        cmocka_unit_test(what_may_be_undone_blindly_is_undone_with_its_child),
-        cmocka_unit_test(a_child_runs_once_an_element),
-        cmocka_unit_test(children_of_elements_are_undone_element_by_element),
-        cmocka_unit_test(an_element_that_is_a_child_fails_alone),
-        cmocka_unit_test(the_nearest_child_that_may_fail_is_undone),
-        cmocka_unit_test(a_child_in_a_child_fails_alone_and_then_the_one_around_it),
-        cmocka_unit_test(late_success_in_a_child_that_was_undone_is_undone_too),
-        cmocka_unit_test(late_success_of_an_element_that_might_fail_is_a_persons),
-        cmocka_unit_test(late_success_of_what_a_child_has_undone_blindly_holds_up_the_end_of_the_saga),
-        cmocka_unit_test(children_in_a_row_are_undone_in_a_row),
-        cmocka_unit_test(a_child_whose_undo_is_evaluated_takes_the_room_of_one),
-        cmocka_unit_test(a_question_about_a_step_is_closed_when_its_child_is_undone),
-        cmocka_unit_test(what_comes_late_in_a_child_that_failed_is_undone_behind_a_terminal_step_too),
-        cmocka_unit_test(what_lay_in_a_child_that_was_undone_stays_undone_when_the_saga_completes),
-        cmocka_unit_test(results_that_are_too_large_together_undo_the_saga),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,16 +1,11 @@
 /* What stands between an operation and its intent: guards, the precheck, the saga's budget, and the class that the
  * arguments decide. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/lib/call_trial.h"
 #include "tests/lib/saga_trial.h"
+#include "tests/lib/test.h"
 
 #define GUARDED_TOOLS                                                                                                  \
     "{'name':'undo','builtin':{'do':'echo'},'effect':'idempotent'},"                                                   \
@@ -54,11 +49,10 @@ static void open_guarded(struct trial *trial, const char *tool)
 
 /* --- guards --- */
 
-static void nothing_leaves_before_the_guards_have_said_so(void **state)
+TEST(nothing_leaves_before_the_guards_have_said_so)
 {
     struct trial trial;
 
-    (void)state;
     open_guarded(&trial, "guarded");
     trial_timer(&trial, "a"); /* time alone lets nothing pass */
     assert_int_equal(trial.records.count, 0);
@@ -73,11 +67,10 @@ static void nothing_leaves_before_the_guards_have_said_so(void **state)
     trial_close(&trial);
 }
 
-static void a_retry_asks_the_guards_again_when_it_is_due(void **state)
+TEST(a_retry_asks_the_guards_again_when_it_is_due)
 {
     struct trial trial;
 
-    (void)state;
     open_guarded(&trial, "guarded");
     ADMIT(&trial, "a", .admission = ADMISSION_GRANTED);
     trial_settle(&trial, "a", OUTCOME_RETRY);
@@ -92,11 +85,10 @@ static void a_retry_asks_the_guards_again_when_it_is_due(void **state)
     trial_close(&trial);
 }
 
-static void work_that_the_engine_drives_waits_however_often_it_is_refused(void **state)
+TEST(work_that_the_engine_drives_waits_however_often_it_is_refused)
 {
     struct trial trial;
 
-    (void)state;
     open_guarded(&trial, "guarded");
     for (int i = 0; i < 50; i++) {
         ADMIT(&trial, "a", .admission = ADMISSION_REFUSED, .error = SLICE("rate-limited"), .retry_after_ms = 2000);
@@ -110,11 +102,10 @@ static void work_that_the_engine_drives_waits_however_often_it_is_refused(void *
     trial_close(&trial);
 }
 
-static void an_exhausted_budget_is_a_certain_failure(void **state)
+TEST(an_exhausted_budget_is_a_certain_failure)
 {
     struct trial trial;
 
-    (void)state;
     open_guarded(&trial, "guarded");
     ADMIT(&trial, "a", .admission = ADMISSION_REFUSED, .error = SLICE("budget-exhausted"),
           .detail = SLICE("the day's"));
@@ -126,12 +117,11 @@ static void an_exhausted_budget_is_a_certain_failure(void **state)
     trial_close(&trial);
 }
 
-static void a_guard_never_calls_failed_what_may_have_happened(void **state)
+TEST(a_guard_never_calls_failed_what_may_have_happened)
 {
     static const char *const errors[] = {"rate-limited", "breaker-open", "budget-exhausted"};
     struct call_trial t;
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(errors); i++) {
         struct saga_input input = {
             .type = SAGA_INPUT_ADMITTED,
@@ -150,11 +140,10 @@ static void a_guard_never_calls_failed_what_may_have_happened(void **state)
     }
 }
 
-static void a_call_of_an_agent_is_refused_and_may_come_back(void **state)
+TEST(a_call_of_an_agent_is_refused_and_may_come_back)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, NULL);
     assert_int_equal(CALL(&t, "limited", "a"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "step.called a");
@@ -172,11 +161,10 @@ static void a_call_of_an_agent_is_refused_and_may_come_back(void **state)
 
 /* --- the precheck --- */
 
-static void what_was_there_already_completes_the_step_and_is_never_undone(void **state)
+TEST(what_was_there_already_completes_the_step_and_is_never_undone)
 {
     struct trial trial;
 
-    (void)state;
     open_guarded(&trial, "guarded_once");
     ADMIT(&trial, "a", .admission = ADMISSION_DONE, .result = SLICE("{\"id\":\"theirs\"}"));
     assert_string_equal(trial_records(&trial), "step.completed a, step.intent b");
@@ -189,11 +177,10 @@ static void what_was_there_already_completes_the_step_and_is_never_undone(void *
     trial_close(&trial);
 }
 
-static void what_must_not_be_called_fails_with_the_reason(void **state)
+TEST(what_must_not_be_called_fails_with_the_reason)
 {
     struct trial trial;
 
-    (void)state;
     open_guarded(&trial, "guarded");
     ADMIT(&trial, "a", .admission = ADMISSION_BLOCKED, .detail = SLICE("the order is closed"));
     assert_string_equal(trial_records(&trial), "step.failed a, saga.failing a, compensation.planned, saga.compensated");
@@ -202,12 +189,11 @@ static void what_must_not_be_called_fails_with_the_reason(void **state)
     trial_close(&trial);
 }
 
-static void a_precheck_that_cannot_be_asked_is_tried_so_often_and_no_more(void **state)
+TEST(a_precheck_that_cannot_be_asked_is_tried_so_often_and_no_more)
 {
     struct trial trial;
     int tries = 0;
 
-    (void)state;
     open_guarded(&trial, "guarded");
     while (forward(&trial, "a")->state != OP_FAILED) {
         trial.now_ms = forward(&trial, "a")->due_ms > trial.now_ms ? forward(&trial, "a")->due_ms : trial.now_ms;
@@ -220,11 +206,10 @@ static void a_precheck_that_cannot_be_asked_is_tried_so_often_and_no_more(void *
     trial_close(&trial);
 }
 
-static void what_the_precheck_finds_after_an_unknown_attempt_may_be_our_own_effect(void **state)
+TEST(what_the_precheck_finds_after_an_unknown_attempt_may_be_our_own_effect)
 {
     struct trial trial;
 
-    (void)state;
     open_guarded(&trial, "guarded");
     ADMIT(&trial, "a", .admission = ADMISSION_GRANTED);
     trial_settle(&trial, "a", OUTCOME_UNKNOWN);
@@ -237,11 +222,10 @@ static void what_the_precheck_finds_after_an_unknown_attempt_may_be_our_own_effe
     trial_close(&trial);
 }
 
-static void an_abort_takes_back_what_still_waits_at_the_guards(void **state)
+TEST(an_abort_takes_back_what_still_waits_at_the_guards)
 {
     struct trial trial;
 
-    (void)state;
     open_guarded(&trial, "guarded");
     assert_int_equal(trial_abort(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial), "saga.failing, step.failed a, compensation.planned, saga.compensated");
@@ -252,11 +236,10 @@ static void an_abort_takes_back_what_still_waits_at_the_guards(void **state)
 
 /* --- budgets --- */
 
-static void a_defined_saga_stops_before_it_goes_over_its_budget(void **state)
+TEST(a_defined_saga_stops_before_it_goes_over_its_budget)
 {
     struct trial trial;
 
-    (void)state;
     trial_open(&trial, GUARDED("'budget':{'micros':100},", "{'id':'a','call':'priced'},{'id':'b','call':'priced'}"));
     trial_start(&trial, "{}");
     assert_int_equal(trial.saga.used.micros, 60);
@@ -268,11 +251,10 @@ static void a_defined_saga_stops_before_it_goes_over_its_budget(void **state)
     trial_close(&trial);
 }
 
-static void money_is_given_back_when_it_certainly_was_not_spent(void **state)
+TEST(money_is_given_back_when_it_certainly_was_not_spent)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, "{'micros':150}", NULL, NULL);
     CALL(&t, "paid", "a");
     assert_int_equal(t.saga.used.micros, 100);
@@ -287,11 +269,10 @@ static void money_is_given_back_when_it_certainly_was_not_spent(void **state)
 
 /* --- the class that the arguments decide --- */
 
-static void the_class_is_decided_once_and_frozen(void **state)
+TEST(the_class_is_decided_once_and_frozen)
 {
     struct trial trial;
 
-    (void)state;
     trial_open(
         &trial,
         GUARDED("", "{'id':'a','call':'either','with':{'dry':true}},{'id':'b','call':'either','with':{'dry':false}}"));
@@ -311,11 +292,10 @@ static void the_class_is_decided_once_and_frozen(void **state)
     trial_close(&trial);
 }
 
-static void a_class_that_cannot_be_decided_is_the_stricter_one(void **state)
+TEST(a_class_that_cannot_be_decided_is_the_stricter_one)
 {
     struct trial trial;
 
-    (void)state;
     trial_open(&trial, GUARDED("", "{'id':'a','call':'either','with':[1]}")); /* .args.dry cannot be followed */
     trial_start(&trial, "{}");
     assert_string_equal(trial_records(&trial), "saga.started, step.pending a");
@@ -323,25 +303,4 @@ static void a_class_that_cannot_be_decided_is_the_stricter_one(void **state)
     trial_close(&trial);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_leaves_before_the_guards_have_said_so),
-        cmocka_unit_test(a_retry_asks_the_guards_again_when_it_is_due),
-        cmocka_unit_test(work_that_the_engine_drives_waits_however_often_it_is_refused),
-        cmocka_unit_test(an_exhausted_budget_is_a_certain_failure),
-        cmocka_unit_test(a_guard_never_calls_failed_what_may_have_happened),
-        cmocka_unit_test(a_call_of_an_agent_is_refused_and_may_come_back),
-        cmocka_unit_test(what_was_there_already_completes_the_step_and_is_never_undone),
-        cmocka_unit_test(what_must_not_be_called_fails_with_the_reason),
-        cmocka_unit_test(a_precheck_that_cannot_be_asked_is_tried_so_often_and_no_more),
-        cmocka_unit_test(what_the_precheck_finds_after_an_unknown_attempt_may_be_our_own_effect),
-        cmocka_unit_test(an_abort_takes_back_what_still_waits_at_the_guards),
-        cmocka_unit_test(a_defined_saga_stops_before_it_goes_over_its_budget),
-        cmocka_unit_test(money_is_given_back_when_it_certainly_was_not_spent),
-        cmocka_unit_test(the_class_is_decided_once_and_frozen),
-        cmocka_unit_test(a_class_that_cannot_be_decided_is_the_stricter_one),
-    };
-
-    return cmocka_run_group_tests_name("saga_guards", tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

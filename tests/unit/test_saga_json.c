@@ -1,15 +1,10 @@
 /* The shapes that the API promises, member by member, and payloads byte for byte. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/json.h"
 #include "tests/lib/saga_trial.h"
+#include "tests/lib/test.h"
 
 static struct buffer out;
 
@@ -68,12 +63,11 @@ static void close(struct trial *trial)
     trial_close(trial);
 }
 
-static void a_saga_has_the_shape_of_the_contract(void **state)
+TEST(a_saga_has_the_shape_of_the_contract)
 {
     struct trial trial;
     struct slice saga, steps, step;
 
-    (void)state;
     open_stuck_undo(&trial);
     saga_write_json(&trial.saga, &out);
     saga = text();
@@ -101,12 +95,11 @@ static struct slice view(struct trial *trial)
     return text();
 }
 
-static void who_stopped_or_paused_it_and_why_is_said(void **state)
+TEST(who_stopped_or_paused_it_and_why_is_said)
 {
     struct trial trial;
     struct slice saga, error;
 
-    (void)state;
     buffer_init(&out, 1 << 20);
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}"));
     trial_start(&trial, "{}");
@@ -127,12 +120,11 @@ static void who_stopped_or_paused_it_and_why_is_said(void **state)
     close(&trial);
 }
 
-static void one_that_completed_says_what_is_missing_of_its_output(void **state)
+TEST(one_that_completed_says_what_is_missing_of_its_output)
 {
     struct trial trial;
     struct slice saga;
 
-    (void)state;
     buffer_init(&out, 1 << 20);
     trial_open(&trial, TRIAL_SAGA_WITH("'output':'${ .input.n.x }'", "{'id':'a','call':'keyed'}"));
     trial_start(&trial, "{'n':7}");
@@ -143,11 +135,10 @@ static void one_that_completed_says_what_is_missing_of_its_output(void **state)
     close(&trial);
 }
 
-static void one_that_was_abandoned_lists_what_is_left_standing(void **state)
+TEST(one_that_was_abandoned_lists_what_is_left_standing)
 {
     struct trial trial;
 
-    (void)state;
     open_stuck_undo(&trial);
     assert_int_equal(json_type(json_member(view(&trial), "debts")), JSON_NONE);
     assert_int_equal(trial_operator(&trial, OPERATOR_ABANDON), ERR_OK);
@@ -156,11 +147,10 @@ static void one_that_was_abandoned_lists_what_is_left_standing(void **state)
     close(&trial);
 }
 
-static void an_operation_has_the_shape_of_the_contract(void **state)
+TEST(an_operation_has_the_shape_of_the_contract)
 {
     struct trial trial;
 
-    (void)state;
     open_stuck_undo(&trial);
     saga_write_operation(&trial.saga, 0, DIRECTION_DO, &out);
     has_members(text(), OPERATION_MEMBERS);
@@ -175,11 +165,10 @@ static void an_operation_has_the_shape_of_the_contract(void **state)
     close(&trial);
 }
 
-static void the_state_of_an_operation_is_in_the_words_of_the_registry(void **state)
+TEST(the_state_of_an_operation_is_in_the_words_of_the_registry)
 {
     struct trial trial;
 
-    (void)state;
     buffer_init(&out, 1 << 20);
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}"));
     trial_start(&trial, "{}");
@@ -195,7 +184,7 @@ static void the_state_of_an_operation_is_in_the_words_of_the_registry(void **sta
     close(&trial);
 }
 
-static void an_escalation_has_the_shape_of_the_contract_open_and_resolved(void **state)
+TEST(an_escalation_has_the_shape_of_the_contract_open_and_resolved)
 {
     struct trial trial;
     struct record resolved = {.type = RECORD_ESCALATION_RESOLVED,
@@ -204,7 +193,6 @@ static void an_escalation_has_the_shape_of_the_contract_open_and_resolved(void *
                               .at_ms = TRIAL_START_MS,
                               .escalation = 64};
 
-    (void)state;
     open_stuck_undo(&trial);
     saga_write_escalation(&trial.saga, &out);
     has_members(text(), ESCALATION_MEMBERS);
@@ -224,17 +212,4 @@ static void an_escalation_has_the_shape_of_the_contract_open_and_resolved(void *
     close(&trial);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_saga_has_the_shape_of_the_contract),
-        cmocka_unit_test(who_stopped_or_paused_it_and_why_is_said),
-        cmocka_unit_test(one_that_completed_says_what_is_missing_of_its_output),
-        cmocka_unit_test(one_that_was_abandoned_lists_what_is_left_standing),
-        cmocka_unit_test(an_operation_has_the_shape_of_the_contract),
-        cmocka_unit_test(the_state_of_an_operation_is_in_the_words_of_the_registry),
-        cmocka_unit_test(an_escalation_has_the_shape_of_the_contract_open_and_resolved),
-    };
-
-    return cmocka_run_group_tests_name("saga_json", tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

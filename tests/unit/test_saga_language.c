@@ -3,17 +3,12 @@
  * `compensation.concurrency` and `tags`; each with success, failure inside and after, skipping, abort and deadline.
  * Every trial ends with a replay from the log.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/json.h"
 #include "core/show/explain.h"
 #include "tests/lib/saga_trial.h"
+#include "tests/lib/test.h"
 
 static void open_with(struct trial *trial, const char *document, const char *input)
 {
@@ -49,11 +44,10 @@ static void evaluated(struct trial *trial, const char *step, bool skipped)
     "{'id':'a','call':'keyed'},{'id':'b','call':'keyed','when':'${ .input.wanted }'},"                                 \
     "{'id':'c','call':'keyed','with':{'n':'${ .steps.b.status }'}}"
 
-static void a_step_whose_condition_holds_runs_and_is_undone(void **state)
+TEST(a_step_whose_condition_holds_runs_and_is_undone)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA(WHEN), "{'wanted':true}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "step.completed a, step.intent b");
@@ -66,12 +60,11 @@ static void a_step_whose_condition_holds_runs_and_is_undone(void **state)
     close_sound(&trial);
 }
 
-static void a_step_whose_condition_does_not_hold_is_skipped_and_what_follows_starts(void **state)
+TEST(a_step_whose_condition_does_not_hold_is_skipped_and_what_follows_starts)
 {
     struct buffer out;
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA(WHEN), "{'wanted':false}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "step.completed a, step.skipped b, step.intent c");
@@ -88,11 +81,10 @@ static void a_step_whose_condition_does_not_hold_is_skipped_and_what_follows_sta
     close_sound(&trial);
 }
 
-static void what_was_skipped_is_not_undone(void **state)
+TEST(what_was_skipped_is_not_undone)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA(WHEN), "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_settle(&trial, "c", OUTCOME_FAILED);
@@ -104,11 +96,10 @@ static void what_was_skipped_is_not_undone(void **state)
     close_sound(&trial);
 }
 
-static void a_failure_inside_a_conditional_step_undoes_the_rest(void **state)
+TEST(a_failure_inside_a_conditional_step_undoes_the_rest)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA(WHEN), "{'wanted':'yes'}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_settle(&trial, "b", OUTCOME_FAILED);
@@ -118,11 +109,10 @@ static void a_failure_inside_a_conditional_step_undoes_the_rest(void **state)
     close_sound(&trial);
 }
 
-static void a_saga_may_be_skipped_as_a_whole(void **state)
+TEST(a_saga_may_be_skipped_as_a_whole)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial,
               TRIAL_SAGA_WITH(
                   "'output':{'a':'${ .steps.a.result }'}",
@@ -133,11 +123,10 @@ static void a_saga_may_be_skipped_as_a_whole(void **state)
     close_sound(&trial);
 }
 
-static void a_condition_that_cannot_be_followed_is_a_certain_failure(void **state)
+TEST(a_condition_that_cannot_be_followed_is_a_certain_failure)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'keyed','when':'${ .input.x.y }'}"),
               "{'x':1}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -149,11 +138,10 @@ static void a_condition_that_cannot_be_followed_is_a_certain_failure(void **stat
 #define PROGRAM                                                                                                        \
     "{'id':'a','call':'keyed','when':'${ .input.n > 5 }','with':{'n':'${ .input.n + 1 }'}},{'id':'b','call':'keyed'}"
 
-static void a_condition_that_is_a_program_is_evaluated_outside(void **state)
+TEST(a_condition_that_is_a_program_is_evaluated_outside)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA(PROGRAM), "{'n':1}");
     assert_string_equal(trial_wants(&trial), "evaluate a 0");
     trial_check_replay(&trial); /* a crash here: it is evaluated again */
@@ -169,12 +157,11 @@ static void a_condition_that_is_a_program_is_evaluated_outside(void **state)
     close_sound(&trial);
 }
 
-static void a_condition_that_is_a_program_may_be_all_there_is_to_evaluate(void **state)
+TEST(a_condition_that_is_a_program_may_be_all_there_is_to_evaluate)
 {
     struct saga_input input = {.type = SAGA_INPUT_EVALUATED};
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA("{'id':'a','call':'keyed','when':'${ .input.n > 1 }'}"), "{'n':2}");
     input.evaluated.what = EVALUATE_ARGS;
     assert_int_equal(trial_input(&trial, input), ERR_OK);
@@ -183,11 +170,10 @@ static void a_condition_that_is_a_program_may_be_all_there_is_to_evaluate(void *
     close_sound(&trial);
 }
 
-static void an_abort_and_the_deadline_come_before_a_condition(void **state)
+TEST(an_abort_and_the_deadline_come_before_a_condition)
 {
     struct trial trial;
 
-    (void)state;
     for (int deadline = 0; deadline < 2; deadline++) {
         open_with(&trial, TRIAL_SAGA_WITH("'deadline':'1m'", "{'id':'z','call':'keyed'}," PROGRAM), "{'n':6}");
         trial_settle(&trial, "z", OUTCOME_COMPLETED);
@@ -206,13 +192,12 @@ static void an_abort_and_the_deadline_come_before_a_condition(void **state)
     }
 }
 
-static void a_skip_that_does_not_fit_is_refused(void **state)
+TEST(a_skip_that_does_not_fit_is_refused)
 {
     struct record skip = {.type = RECORD_STEP_SKIPPED, .reason = SLICE("when")};
     struct trial trial;
     struct err err;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA(WHEN), "{'wanted':false}");
     skip.seq = trial.saga.seq + 1;
     skip.at_ms = trial.now_ms;
@@ -229,11 +214,10 @@ static void a_skip_that_does_not_fit_is_refused(void **state)
     "{'id':'a','call':'keyed'},{'id':'b','call':'once_probed','on_failure':'continue'},"                               \
     "{'id':'c','call':'keyed','with':{'n':'${ .steps.b.status }'}}"
 
-static void a_failure_that_does_not_matter_is_gone_on_without(void **state)
+TEST(a_failure_that_does_not_matter_is_gone_on_without)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA(CONTINUE), "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_timer(&trial, "b");
@@ -246,11 +230,10 @@ static void a_failure_that_does_not_matter_is_gone_on_without(void **state)
     close_sound(&trial);
 }
 
-static void what_failed_and_did_not_matter_is_not_undone(void **state)
+TEST(what_failed_and_did_not_matter_is_not_undone)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA(CONTINUE), "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_timer(&trial, "b");
@@ -262,11 +245,10 @@ static void what_failed_and_did_not_matter_is_not_undone(void **state)
     close_sound(&trial);
 }
 
-static void an_unknown_outcome_is_settled_before_it_is_gone_on_without(void **state)
+TEST(an_unknown_outcome_is_settled_before_it_is_gone_on_without)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA(CONTINUE), "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_timer(&trial, "b");
@@ -279,14 +261,13 @@ static void an_unknown_outcome_is_settled_before_it_is_gone_on_without(void **st
     close_sound(&trial);
 }
 
-static void an_unknown_outcome_for_good_is_asked_about_and_the_verdict_decides(void **state)
+TEST(an_unknown_outcome_for_good_is_asked_about_and_the_verdict_decides)
 {
     static const char steps[] =
         TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'voidable','on_failure':'continue'},"
                    "{'id':'c','call':'keyed'}");
     struct trial trial;
 
-    (void)state;
     for (int happened = 0; happened < 2; happened++) {
         open_with(&trial, steps, "{}");
         trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -302,14 +283,13 @@ static void an_unknown_outcome_for_good_is_asked_about_and_the_verdict_decides(v
     }
 }
 
-static void a_late_success_of_what_was_gone_on_without_is_asked_about(void **state)
+TEST(a_late_success_of_what_was_gone_on_without_is_asked_about)
 {
     static const char steps[] =
         TRIAL_SAGA("{'id':'a','call':'keyed','on_failure':'continue'},{'id':'z','call':'mail'}");
     struct outcome done = {.kind = OUTCOME_COMPLETED, .result = SLICE("{\"id\":\"a-1\"}")};
     struct trial trial;
 
-    (void)state;
     for (int waive = 0; waive < 2; waive++) {
         open_with(&trial, steps, "{}");
         trial_settle(&trial, "a", OUTCOME_FAILED);
@@ -344,11 +324,10 @@ static void open_escalated(struct trial *trial)
     trial_check_replay(trial);
 }
 
-static void a_failure_that_is_escalated_can_be_retried(void **state)
+TEST(a_failure_that_is_escalated_can_be_retried)
 {
     struct trial trial;
 
-    (void)state;
     open_escalated(&trial);
     assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved b, step.reopened b");
@@ -360,11 +339,10 @@ static void a_failure_that_is_escalated_can_be_retried(void **state)
     close_sound(&trial);
 }
 
-static void a_failure_that_is_escalated_can_be_skipped(void **state)
+TEST(a_failure_that_is_escalated_can_be_skipped)
 {
     struct trial trial;
 
-    (void)state;
     open_escalated(&trial);
     assert_int_equal(trial_operator(&trial, OPERATOR_SKIP), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved b, step.skipped b, step.intent c");
@@ -373,11 +351,10 @@ static void a_failure_that_is_escalated_can_be_skipped(void **state)
     close_sound(&trial);
 }
 
-static void a_failure_that_is_escalated_can_be_undone_by_a_person_an_abort_or_the_deadline(void **state)
+TEST(a_failure_that_is_escalated_can_be_undone_by_a_person_an_abort_or_the_deadline)
 {
     struct trial trial;
 
-    (void)state;
     for (int how = 0; how < 3; how++) {
         open_escalated(&trial);
         if (how == 0) {
@@ -395,12 +372,11 @@ static void a_failure_that_is_escalated_can_be_undone_by_a_person_an_abort_or_th
     }
 }
 
-static void a_late_success_of_what_a_person_skipped_is_asked_about(void **state)
+TEST(a_late_success_of_what_a_person_skipped_is_asked_about)
 {
     struct outcome done = {.kind = OUTCOME_COMPLETED, .result = SLICE("{\"id\":\"b-1\"}")};
     struct trial trial;
 
-    (void)state;
     open_escalated(&trial);
     assert_int_equal(trial_operator(&trial, OPERATOR_SKIP), ERR_OK);
     assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 1, DIRECTION_DO, 1, done)), ERR_OK);
@@ -412,11 +388,10 @@ static void a_late_success_of_what_a_person_skipped_is_asked_about(void **state)
     close_sound(&trial);
 }
 
-static void a_failed_terminal_step_can_be_escalated(void **state)
+TEST(a_failed_terminal_step_can_be_escalated)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'z','call':'mail','on_failure':'escalate'}"), "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_timer(&trial, "z");
@@ -442,11 +417,10 @@ static void open_branches(struct trial *trial, const char *document)
     assert_string_equal(trial_wants(trial), "call b1 1, call c1 1, call d 1");
 }
 
-static void a_failing_branch_starts_nothing_and_waits_for_the_others(void **state)
+TEST(a_failing_branch_starts_nothing_and_waits_for_the_others)
 {
     struct trial trial;
 
-    (void)state;
     open_branches(&trial, TRIAL_SAGA(BRANCHES));
     trial_settle(&trial, "c1", OUTCOME_COMPLETED);
     trial_settle(&trial, "b1", OUTCOME_FAILED);
@@ -466,11 +440,10 @@ static void a_failing_branch_starts_nothing_and_waits_for_the_others(void **stat
     close_sound(&trial);
 }
 
-static void what_is_in_flight_beside_a_failure_is_settled_as_unknown(void **state)
+TEST(what_is_in_flight_beside_a_failure_is_settled_as_unknown)
 {
     struct trial trial;
 
-    (void)state;
     open_branches(&trial, TRIAL_SAGA(BRANCHES));
     trial_settle(&trial, "c1", OUTCOME_COMPLETED);
     trial_settle(&trial, "b1", OUTCOME_FAILED);
@@ -491,11 +464,10 @@ static void what_is_in_flight_beside_a_failure_is_settled_as_unknown(void **stat
     close_sound(&trial);
 }
 
-static void branches_that_join_complete(void **state)
+TEST(branches_that_join_complete)
 {
     struct trial trial;
 
-    (void)state;
     open_branches(&trial, TRIAL_SAGA(BRANCHES));
     trial_settle(&trial, "d", OUTCOME_COMPLETED);
     trial_settle(&trial, "b1", OUTCOME_COMPLETED);
@@ -521,11 +493,10 @@ static void open_failing_branches(struct trial *trial, const char *document)
     trial_settle(trial, "b2", OUTCOME_FAILED);
 }
 
-static void several_are_undone_at_once_as_far_as_the_graph_allows(void **state)
+TEST(several_are_undone_at_once_as_far_as_the_graph_allows)
 {
     struct trial trial;
 
-    (void)state;
     open_failing_branches(&trial, TRIAL_SAGA_WITH("'compensation':{'concurrency':8}", BRANCHES));
     assert_string_equal(trial_wants(&trial), "call undo b1 1, call undo c2 1, call undo d 1");
     trial_check_replay(&trial);
@@ -540,11 +511,10 @@ static void several_are_undone_at_once_as_far_as_the_graph_allows(void **state)
     close_sound(&trial);
 }
 
-static void no_more_are_undone_at_once_than_allowed(void **state)
+TEST(no_more_are_undone_at_once_than_allowed)
 {
     struct trial trial;
 
-    (void)state;
     open_failing_branches(&trial, TRIAL_SAGA_WITH("'compensation':{'concurrency':2}", BRANCHES));
     assert_string_equal(trial_wants(&trial), "call undo c2 1, call undo d 1"); /* those that started last */
     trial_settle_undo(&trial, "c2", OUTCOME_COMPLETED);
@@ -554,11 +524,10 @@ static void no_more_are_undone_at_once_than_allowed(void **state)
     close_sound(&trial);
 }
 
-static void an_undo_that_is_given_up_holds_up_only_what_depends_on_it(void **state)
+TEST(an_undo_that_is_given_up_holds_up_only_what_depends_on_it)
 {
     struct trial trial;
 
-    (void)state;
     open_failing_branches(&trial, TRIAL_SAGA_WITH("'compensation':{'concurrency':8}", BRANCHES));
     trial_settle_undo(&trial, "c2", OUTCOME_FAILED);
     assert_int_equal(saga_status(&trial.saga), SAGA_ESCALATED);
@@ -577,12 +546,11 @@ static void an_undo_that_is_given_up_holds_up_only_what_depends_on_it(void **sta
     "{'id':'" id "','call':'once','after':[],'compensate':{'tool':'undo','with':{'n':'${ 1 + 1 }'},"                   \
     "'tolerates_absent':true,'voids_key':true}}"
 
-static void undo_arguments_are_evaluated_side_by_side(void **state)
+TEST(undo_arguments_are_evaluated_side_by_side)
 {
     struct saga_input input = {.type = SAGA_INPUT_EVALUATED};
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA_WITH("'compensation':{'concurrency':2}", BLIND("a") "," BLIND("b") "," BLIND("c")),
               "{}");
     trial_timer(&trial, "a");
@@ -609,12 +577,11 @@ static void undo_arguments_are_evaluated_side_by_side(void **state)
 
 /* --- tags --- */
 
-static void tags_of_the_definition_are_added_to_those_of_the_start(void **state)
+TEST(tags_of_the_definition_are_added_to_those_of_the_start)
 {
     struct saga_input start = {.type = SAGA_INPUT_START};
     struct trial trial;
 
-    (void)state;
     trial_open(&trial, TRIAL_SAGA_WITH("'tags':{'team':'shop','tier':'1'}", "{'id':'a','call':'keyed'}"));
     start.start.tags = SLICE("{\"tier\":\"2\",\"who\":\"ann\"}");
     start.start.input = SLICE("{}");
@@ -627,38 +594,4 @@ static void tags_of_the_definition_are_added_to_those_of_the_start(void **state)
     close_sound(&trial);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_step_whose_condition_holds_runs_and_is_undone),
-        cmocka_unit_test(a_step_whose_condition_does_not_hold_is_skipped_and_what_follows_starts),
-        cmocka_unit_test(what_was_skipped_is_not_undone),
-        cmocka_unit_test(a_failure_inside_a_conditional_step_undoes_the_rest),
-        cmocka_unit_test(a_saga_may_be_skipped_as_a_whole),
-        cmocka_unit_test(a_condition_that_cannot_be_followed_is_a_certain_failure),
-        cmocka_unit_test(a_condition_that_is_a_program_is_evaluated_outside),
-        cmocka_unit_test(a_condition_that_is_a_program_may_be_all_there_is_to_evaluate),
-        cmocka_unit_test(an_abort_and_the_deadline_come_before_a_condition),
-        cmocka_unit_test(a_skip_that_does_not_fit_is_refused),
-        cmocka_unit_test(a_failure_that_does_not_matter_is_gone_on_without),
-        cmocka_unit_test(what_failed_and_did_not_matter_is_not_undone),
-        cmocka_unit_test(an_unknown_outcome_is_settled_before_it_is_gone_on_without),
-        cmocka_unit_test(an_unknown_outcome_for_good_is_asked_about_and_the_verdict_decides),
-        cmocka_unit_test(a_late_success_of_what_was_gone_on_without_is_asked_about),
-        cmocka_unit_test(a_failure_that_is_escalated_can_be_retried),
-        cmocka_unit_test(a_failure_that_is_escalated_can_be_skipped),
-        cmocka_unit_test(a_failure_that_is_escalated_can_be_undone_by_a_person_an_abort_or_the_deadline),
-        cmocka_unit_test(a_late_success_of_what_a_person_skipped_is_asked_about),
-        cmocka_unit_test(a_failed_terminal_step_can_be_escalated),
-        cmocka_unit_test(a_failing_branch_starts_nothing_and_waits_for_the_others),
-        cmocka_unit_test(what_is_in_flight_beside_a_failure_is_settled_as_unknown),
-        cmocka_unit_test(branches_that_join_complete),
-        cmocka_unit_test(several_are_undone_at_once_as_far_as_the_graph_allows),
-        cmocka_unit_test(no_more_are_undone_at_once_than_allowed),
-        cmocka_unit_test(an_undo_that_is_given_up_holds_up_only_what_depends_on_it),
-        cmocka_unit_test(undo_arguments_are_evaluated_side_by_side),
-        cmocka_unit_test(tags_of_the_definition_are_added_to_those_of_the_start),
-    };
-
-    return cmocka_run_group_tests_name("saga_language", tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,15 +1,10 @@
 /* Evidence that comes when everything was settled already: it is never lost, and never
  * overturns anything in silence. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "tests/lib/call_trial.h"
 #include "tests/lib/saga_trial.h"
+#include "tests/lib/test.h"
 #include "tests/unit/group_trial.h"
 
 static void late(struct call_trial *t, const char *label, uint32_t attempt)
@@ -41,11 +36,10 @@ static enum err_code resolve(struct call_trial *t, bool happened)
     return call_trial_input(t, input);
 }
 
-static void a_late_success_of_what_had_failed_is_asked_about(void **state)
+TEST(a_late_success_of_what_had_failed_is_asked_about)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, NULL);
     CALL(&t, "strict", "a");
     call_trial_settle(&t, "a", OUTCOME_FAILED, NULL);
@@ -61,11 +55,10 @@ static void a_late_success_of_what_had_failed_is_asked_about(void **state)
     call_trial_close(&t);
 }
 
-static void a_person_says_what_stands_and_an_abort_undoes_it(void **state)
+TEST(a_person_says_what_stands_and_an_abort_undoes_it)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, NULL);
     CALL(&t, "strict", "a");
     call_trial_settle(&t, "a", OUTCOME_FAILED, NULL);
@@ -79,11 +72,10 @@ static void a_person_says_what_stands_and_an_abort_undoes_it(void **state)
     call_trial_close(&t);
 }
 
-static void while_the_saga_is_being_undone_the_effect_joins_what_is_left_to_undo(void **state)
+TEST(while_the_saga_is_being_undone_the_effect_joins_what_is_left_to_undo)
 {
     struct call_trial t;
 
-    (void)state;
     for (int happened = 0; happened <= 1; happened++) {
         call_trial_open(&t, NULL, NULL, NULL);
         CALL(&t, "strict", "a");
@@ -109,12 +101,11 @@ static void while_the_saga_is_being_undone_the_effect_joins_what_is_left_to_undo
     }
 }
 
-static void what_was_undone_blindly_and_turns_up_is_asked_about(void **state)
+TEST(what_was_undone_blindly_and_turns_up_is_asked_about)
 {
     struct trial trial;
     struct saga_input input;
 
-    (void)state;
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'voidable'}"));
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -137,12 +128,11 @@ static void what_was_undone_blindly_and_turns_up_is_asked_about(void **state)
     trial_close(&trial);
 }
 
-static void what_cannot_be_undone_and_turns_up_too_late_is_a_debt(void **state)
+TEST(what_cannot_be_undone_and_turns_up_too_late_is_a_debt)
 {
     struct trial trial;
     struct saga_input input;
 
-    (void)state;
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'mail'}"));
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -161,11 +151,10 @@ static void what_cannot_be_undone_and_turns_up_too_late_is_a_debt(void **state)
     trial_close(&trial);
 }
 
-static void a_run_that_rests_is_woken_by_it(void **state)
+TEST(a_run_that_rests_is_woken_by_it)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     CALL(&t, "strict", "a");
     call_trial_settle(&t, "a", OUTCOME_FAILED, NULL);
@@ -180,11 +169,10 @@ static void a_run_that_rests_is_woken_by_it(void **state)
 }
 
 /* It failed, was called again, and a guard kept that back: then the first call turns out to have happened. */
-static void a_late_success_under_a_key_that_was_forgotten_is_not_called_again(void **state)
+TEST(a_late_success_under_a_key_that_was_forgotten_is_not_called_again)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     CALL(&t, "limited", "a");
     call_trial_admit(&t, "a", ADMISSION_GRANTED);
@@ -200,11 +188,10 @@ static void a_late_success_under_a_key_that_was_forgotten_is_not_called_again(vo
 }
 
 /* The same, and the other call was made: the key is as old as the first call, also for the calls of another round. */
-static void a_late_success_of_an_earlier_round_makes_the_key_as_old_as_that(void **state)
+TEST(a_late_success_of_an_earlier_round_makes_the_key_as_old_as_that)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     CALL(&t, "strict", "a");
     call_trial_settle(&t, "a", OUTCOME_FAILED, NULL);
@@ -223,13 +210,12 @@ static void a_late_success_of_an_earlier_round_makes_the_key_as_old_as_that(void
     call_trial_close(&t);
 }
 
-static void what_has_completed_is_never_overturned(void **state)
+TEST(what_has_completed_is_never_overturned)
 {
     struct call_trial t;
     struct saga_input input = {.type = SAGA_INPUT_SETTLED,
                                .settled = {.attempt = 1, .outcome = {.kind = OUTCOME_FAILED, .error = SLICE("no")}}};
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, NULL);
     CALL(&t, "strict", "a");
     call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
@@ -272,12 +258,11 @@ static void hears(struct trial *trial, enum saga_input_type type, enum direction
     assert_int_equal(trial_input(trial, trial_outcome(trial, type, step, direction, op->attempts, outcome)), ERR_OK);
 }
 
-static void an_undo_that_a_person_denied_and_that_succeeds_is_asked_about_anew(void **state)
+TEST(an_undo_that_a_person_denied_and_that_succeeds_is_asked_about_anew)
 {
     struct trial trial;
     uint64_t before;
 
-    (void)state;
     open_undone_by_word(&trial, false);
     before = trial.saga.escalation.number;
     assert_int_not_equal(before, 0);
@@ -292,11 +277,10 @@ static void an_undo_that_a_person_denied_and_that_succeeds_is_asked_about_anew(v
     trial_close(&trial);
 }
 
-static void an_undo_that_a_person_vouched_for_and_that_failed_is_asked_about(void **state)
+TEST(an_undo_that_a_person_vouched_for_and_that_failed_is_asked_about)
 {
     struct trial trial;
 
-    (void)state;
     open_undone_by_word(&trial, true);
     hears(&trial, SAGA_INPUT_SETTLED, DIRECTION_UNDO, OUTCOME_FAILED);
     assert_string_equal(trial_records(&trial), "compensation.late act, escalation.opened act");
@@ -327,11 +311,10 @@ static void open_said(struct trial *trial, bool happened)
     assert_int_equal(trial_resolve(trial, happened, happened ? "{'id':'seen'}" : NULL), ERR_OK);
 }
 
-static void a_probe_that_contradicts_a_person_is_asked_about(void **state)
+TEST(a_probe_that_contradicts_a_person_is_asked_about)
 {
     struct trial trial;
 
-    (void)state;
     open_said(&trial, false);
     assert_int_equal(trial.saga.phase, PHASE_UNDO);
     hears(&trial, SAGA_INPUT_PROBED, DIRECTION_DO, OUTCOME_COMPLETED);
@@ -344,11 +327,10 @@ static void a_probe_that_contradicts_a_person_is_asked_about(void **state)
     trial_close(&trial);
 }
 
-static void what_a_person_vouched_for_and_did_not_happen_is_asked_about(void **state)
+TEST(what_a_person_vouched_for_and_did_not_happen_is_asked_about)
 {
     struct trial trial;
 
-    (void)state;
     open_said(&trial, true);
     assert_string_equal(trial_records(&trial), "escalation.resolved act, step.completed act, step.intent next");
     hears(&trial, SAGA_INPUT_SETTLED, DIRECTION_DO, OUTCOME_FAILED);
@@ -365,13 +347,12 @@ static void what_a_person_vouched_for_and_did_not_happen_is_asked_about(void **s
 }
 
 /* `next` is pending: it was not sent, and what it builds on is not there for certain any more. */
-static void what_comes_after_it_waits_until_it_is_over_again(void **state)
+TEST(what_comes_after_it_waits_until_it_is_over_again)
 {
     struct saga_input again = {.type = SAGA_INPUT_OPERATOR,
                                .verdict = {.action = OPERATOR_RETRY, .accept_double = true}};
     struct trial trial;
 
-    (void)state;
     trial_open(
         &trial,
         TRIAL_SAGA("{'id':'before','call':'keyed'},{'id':'act','call':'once_probed'},{'id':'next','call':'once'}"));
@@ -402,7 +383,7 @@ static void what_comes_after_it_waits_until_it_is_over_again(void **state)
 }
 
 /* One at a time; the second has begun, and the first is in doubt again. */
-static void an_element_that_is_in_doubt_again_does_not_break_the_count_of_its_group(void **state)
+TEST(an_element_that_is_in_doubt_again_does_not_break_the_count_of_its_group)
 {
     struct saga_input again = {
         .type = SAGA_INPUT_OPERATOR,
@@ -411,7 +392,6 @@ static void an_element_that_is_in_doubt_again_does_not_break_the_count_of_its_gr
     struct trial trial;
     uint32_t first;
 
-    (void)state;
     trial_open(&trial, TRIAL_SAGA("{'id':'each','call':'once_probed','for_each':'${ .input.list }'}"));
     trial_start(&trial, "{'list':[1,2]}");
     first = trial.saga.steps[0].first;
@@ -464,11 +444,10 @@ static void deny_in_a_child_that_is_over(struct trial *trial, const char *docume
     assert_string_equal(trial_records(trial), "step.late child/act, escalation.opened child/act");
 }
 
-static void what_did_not_happen_in_a_child_that_is_over_fails_what_is_around_it(void **state)
+TEST(what_did_not_happen_in_a_child_that_is_over_fails_what_is_around_it)
 {
     struct trial trial;
 
-    (void)state;
     deny_in_a_child_that_is_over(&trial,
                                  SAGAS("{'id':'child','saga':'c','on_failure':'continue'},{'id':'next','call':'keyed'}",
                                        "{'name':'c','steps':[{'id':'act','call':'once_probed'}]}"));
@@ -482,12 +461,11 @@ static void what_did_not_happen_in_a_child_that_is_over_fails_what_is_around_it(
 }
 
 /* Nothing is undone over the head of a person who has vouched for it, though it could be undone blindly. */
-static void what_could_be_undone_blindly_is_asked_about_first(void **state)
+TEST(what_could_be_undone_blindly_is_asked_about_first)
 {
     struct saga_input input = {.type = SAGA_INPUT_OPERATOR};
     struct trial trial;
 
-    (void)state;
     open_with(&trial,
               "{'tools':[{'name':'blind','builtin':{'do':'echo'},'effect':'once','probe':{'builtin':{'do':'echo'},"
               "'outcome':{'completed':'${ .response.ok }','absent':'${ .response.no }'},'visibility':'5s',"
@@ -514,7 +492,7 @@ static void what_could_be_undone_blindly_is_asked_about_first(void **state)
 }
 
 /* A person had it asked once more: the answer ends the asking, and what is to become of it stays for that person. */
-static void what_cannot_be_undone_and_is_found_too_late_is_not_asked_for_again(void **state)
+TEST(what_cannot_be_undone_and_is_found_too_late_is_not_asked_for_again)
 {
     struct saga_input by_hand = {.type = SAGA_INPUT_OPERATOR,
                                  .verdict = {.action = OPERATOR_RESOLVE,
@@ -523,7 +501,6 @@ static void what_cannot_be_undone_and_is_found_too_late_is_not_asked_for_again(v
                                              .note = SLICE("given back at the counter")}};
     struct trial trial;
 
-    (void)state;
     trial_open(&trial, TRIAL_SAGA("{'id':'before','call':'keyed'},{'id':'act','call':'mail_probed'}"));
     trial_start(&trial, "{}");
     trial_settle(&trial, "before", OUTCOME_COMPLETED);
@@ -547,28 +524,4 @@ static void what_cannot_be_undone_and_is_found_too_late_is_not_asked_for_again(v
     close_sound(&trial);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_late_success_of_what_had_failed_is_asked_about),
-        cmocka_unit_test(a_person_says_what_stands_and_an_abort_undoes_it),
-        cmocka_unit_test(while_the_saga_is_being_undone_the_effect_joins_what_is_left_to_undo),
-        cmocka_unit_test(what_was_undone_blindly_and_turns_up_is_asked_about),
-        cmocka_unit_test(what_cannot_be_undone_and_turns_up_too_late_is_a_debt),
-        cmocka_unit_test(a_run_that_rests_is_woken_by_it),
-        cmocka_unit_test(an_undo_that_a_person_denied_and_that_succeeds_is_asked_about_anew),
-        cmocka_unit_test(an_undo_that_a_person_vouched_for_and_that_failed_is_asked_about),
-        cmocka_unit_test(a_probe_that_contradicts_a_person_is_asked_about),
-        cmocka_unit_test(what_a_person_vouched_for_and_did_not_happen_is_asked_about),
-        cmocka_unit_test(what_comes_after_it_waits_until_it_is_over_again),
-        cmocka_unit_test(an_element_that_is_in_doubt_again_does_not_break_the_count_of_its_group),
-        cmocka_unit_test(what_did_not_happen_in_a_child_that_is_over_fails_what_is_around_it),
-        cmocka_unit_test(what_could_be_undone_blindly_is_asked_about_first),
-        cmocka_unit_test(what_cannot_be_undone_and_is_found_too_late_is_not_asked_for_again),
-        cmocka_unit_test(a_late_success_under_a_key_that_was_forgotten_is_not_called_again),
-        cmocka_unit_test(a_late_success_of_an_earlier_round_makes_the_key_as_old_as_that),
-        cmocka_unit_test(what_has_completed_is_never_overturned),
-    };
-
-    return cmocka_run_group_tests_name("saga_late", tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

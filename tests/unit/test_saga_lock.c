@@ -1,14 +1,9 @@
 /* Locks on business keys: which keys, in which order, and that nothing begins before all are held. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/json.h"
 #include "tests/lib/saga_trial.h"
+#include "tests/lib/test.h"
 
 static void open_with(struct trial *trial, const char *document, const char *input)
 {
@@ -31,11 +26,10 @@ static struct slice shown(struct trial *trial, const char *pointer)
 #define STEPS "{'id':'a','call':'keyed'},{'id':'b','call':'keyed'}"
 #define LOCKED(locks) TRIAL_SAGA_WITH("'locks':[" locks "]", STEPS)
 
-static void nothing_begins_before_all_locks_are_held_and_they_are_taken_in_the_order_of_their_keys(void **state)
+TEST(nothing_begins_before_all_locks_are_held_and_they_are_taken_in_the_order_of_their_keys)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, LOCKED("'order:${ .input.id }','customer:${ .input.c }'"), "{'id':7,'c':'ann'}");
     assert_string_equal(trial_records(&trial), "saga.started, lock.wanted");
     assert_string_equal(trial_wants(&trial), "lock - 0");
@@ -59,12 +53,11 @@ static void nothing_begins_before_all_locks_are_held_and_they_are_taken_in_the_o
     close_sound(&trial);
 }
 
-static void an_answer_that_comes_twice_means_nothing(void **state)
+TEST(an_answer_that_comes_twice_means_nothing)
 {
     struct saga_input again = {.type = SAGA_INPUT_LOCKED};
     struct trial trial;
 
-    (void)state;
     open_with(&trial, LOCKED("'one','two'"), "{}");
     trial_locked(&trial, false);
     again.locked.key = SLICE("one");
@@ -83,11 +76,10 @@ static void an_answer_that_comes_twice_means_nothing(void **state)
     close_sound(&trial);
 }
 
-static void what_is_named_twice_is_one_lock_and_the_stricter_holds(void **state)
+TEST(what_is_named_twice_is_one_lock_and_the_stricter_holds)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, LOCKED("{'key':'${ .input.k }','when_taken':'fail'},'k'"), "{'k':'k'}");
     assert_int_equal(trial.saga.lock_count, 1);
     assert_true(trial.saga.locks[0].fails);
@@ -101,11 +93,10 @@ static void what_is_named_twice_is_one_lock_and_the_stricter_holds(void **state)
     close_sound(&trial);
 }
 
-static void a_lock_that_another_saga_holds_fails_the_saga_where_it_is_not_to_wait(void **state)
+TEST(a_lock_that_another_saga_holds_fails_the_saga_where_it_is_not_to_wait)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, LOCKED("'a',{'key':'b','when_taken':'fail'}"), "{}");
     trial_locked(&trial, true); /* whoever answers is wrong: this one waits */
     assert_string_equal(trial_records(&trial), "");
@@ -117,12 +108,11 @@ static void a_lock_that_another_saga_holds_fails_the_saga_where_it_is_not_to_wai
     close_sound(&trial);
 }
 
-static void a_saga_that_waits_for_a_lock_can_be_aborted_and_has_a_deadline(void **state)
+TEST(a_saga_that_waits_for_a_lock_can_be_aborted_and_has_a_deadline)
 {
     struct saga_input late = {.type = SAGA_INPUT_LOCKED};
     struct trial trial;
 
-    (void)state;
     open_with(&trial, LOCKED("'a'"), "{}");
     assert_int_equal(trial_abort(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial), "saga.failing, compensation.planned, saga.compensated");
@@ -137,11 +127,10 @@ static void a_saga_that_waits_for_a_lock_can_be_aborted_and_has_a_deadline(void 
     close_sound(&trial);
 }
 
-static void keys_that_are_programs_are_evaluated_outside(void **state)
+TEST(keys_that_are_programs_are_evaluated_outside)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, LOCKED("'b','${ .input.id | tostring }'"), "{'id':7}");
     assert_string_equal(trial_records(&trial), "saga.started");
     assert_string_equal(trial_wants(&trial), "evaluate - 3");
@@ -157,11 +146,10 @@ static void keys_that_are_programs_are_evaluated_outside(void **state)
     close_sound(&trial);
 }
 
-static void a_key_that_is_none_ends_the_saga_before_it_begins(void **state)
+TEST(a_key_that_is_none_ends_the_saga_before_it_begins)
 {
     static const char *const inputs[] = {"{}", "{'k':''}", "{'k':null}", "{'k':{'a':1}}", "{'k':7}"};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(inputs); i++) {
         struct trial trial;
 
@@ -173,11 +161,10 @@ static void a_key_that_is_none_ends_the_saga_before_it_begins(void **state)
     }
 }
 
-static void a_key_has_512_bytes_at_most(void **state)
+TEST(a_key_has_512_bytes_at_most)
 {
     char input[600];
 
-    (void)state;
     for (int len = 512; len <= 513; len++) {
         struct trial trial;
 
@@ -190,22 +177,20 @@ static void a_key_has_512_bytes_at_most(void **state)
     }
 }
 
-static void a_key_that_the_database_cannot_keep_is_refused(void **state)
+TEST(a_key_that_the_database_cannot_keep_is_refused)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, LOCKED("'${ .input.id | tostring }'"), "{'id':7}");
     trial_evaluated(&trial, EVALUATE_LOCKS, "-", "['a\\u0000b']");
     assert_true(slice_is(trial.saga.failing_reason, "lock-key"));
     close_sound(&trial);
 }
 
-static void keys_that_need_escapes_are_kept_as_they_are(void **state)
+TEST(keys_that_need_escapes_are_kept_as_they_are)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, LOCKED("'${ .input.k }','z'"), "{'k':'a\\\"b\\\\\\u00e4'}");
     assert_true(slice_is(trial.saga.locks[0].key, "a\"b\\\xc3\xa4"));
     trial_locked(&trial, false);
@@ -213,13 +198,12 @@ static void keys_that_need_escapes_are_kept_as_they_are(void **state)
     close_sound(&trial);
 }
 
-static void a_record_of_a_lock_that_does_not_fit_is_refused(void **state)
+TEST(a_record_of_a_lock_that_does_not_fit_is_refused)
 {
     struct trial trial;
     struct record record;
     struct err err;
 
-    (void)state;
     trial_open(&trial, TRIAL_SAGA(STEPS));
     trial_start(&trial, "{}");
 #define NEXT .seq = trial.saga.seq + 1, .at_ms = trial.now_ms, .step = STEP_NONE
@@ -256,21 +240,4 @@ static void a_record_of_a_lock_that_does_not_fit_is_refused(void **state)
     close_sound(&trial);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_begins_before_all_locks_are_held_and_they_are_taken_in_the_order_of_their_keys),
-        cmocka_unit_test(an_answer_that_comes_twice_means_nothing),
-        cmocka_unit_test(what_is_named_twice_is_one_lock_and_the_stricter_holds),
-        cmocka_unit_test(a_lock_that_another_saga_holds_fails_the_saga_where_it_is_not_to_wait),
-        cmocka_unit_test(a_saga_that_waits_for_a_lock_can_be_aborted_and_has_a_deadline),
-        cmocka_unit_test(keys_that_are_programs_are_evaluated_outside),
-        cmocka_unit_test(a_key_that_is_none_ends_the_saga_before_it_begins),
-        cmocka_unit_test(a_key_has_512_bytes_at_most),
-        cmocka_unit_test(a_key_that_the_database_cannot_keep_is_refused),
-        cmocka_unit_test(keys_that_need_escapes_are_kept_as_they_are),
-        cmocka_unit_test(a_record_of_a_lock_that_does_not_fit_is_refused),
-    };
-
-    return cmocka_run_group_tests_name("saga_lock", tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

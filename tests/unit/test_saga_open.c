@@ -1,14 +1,9 @@
 /* What becomes of open sagas and runs besides their calls: the end, the deadline, bypasses, pauses and rest. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/lib/call_trial.h"
+#include "tests/lib/test.h"
 
 #define MINUTE_MS INT64_C(60000)
 #define HOUR_MS (60 * MINUTE_MS)
@@ -25,11 +20,10 @@ static void completed(struct call_trial *t, const char *tool, const char *label,
 
 /* --- completing --- */
 
-static void an_open_saga_ends_when_its_agent_says_so(void **state)
+TEST(an_open_saga_ends_when_its_agent_says_so)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, NULL);
     completed(&t, "coalesce", "a", NULL);
     assert_int_equal(saga_status(&t.saga), SAGA_RUNNING);
@@ -41,11 +35,10 @@ static void an_open_saga_ends_when_its_agent_says_so(void **state)
     call_trial_close(&t);
 }
 
-static void not_before_all_of_it_is_settled(void **state)
+TEST(not_before_all_of_it_is_settled)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, NULL);
     CALL(&t, "coalesce", "a");
     assert_int_equal(call_trial_complete(&t), ERR_UNSETTLED);
@@ -58,11 +51,10 @@ static void not_before_all_of_it_is_settled(void **state)
     call_trial_close(&t);
 }
 
-static void nor_while_the_outcome_of_something_is_unknown(void **state)
+TEST(nor_while_the_outcome_of_something_is_unknown)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, NULL);
     CALL(&t, "once", "a");
     call_trial_timer(&t, "a");
@@ -72,11 +64,10 @@ static void nor_while_the_outcome_of_something_is_unknown(void **state)
     call_trial_close(&t);
 }
 
-static void nor_while_a_person_is_asked(void **state)
+TEST(nor_while_a_person_is_asked)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, NULL);
     completed(&t, "escalate", "a", NULL);
     CALL(&t, "escalate", "a");
@@ -85,11 +76,10 @@ static void nor_while_a_person_is_asked(void **state)
     call_trial_close(&t);
 }
 
-static void what_is_sealed_can_still_be_completed(void **state)
+TEST(what_is_sealed_can_still_be_completed)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, NULL);
     completed(&t, "coalesce", "a", NULL);
     completed(&t, "mail", "m", NULL);
@@ -98,11 +88,10 @@ static void what_is_sealed_can_still_be_completed(void **state)
     call_trial_close(&t);
 }
 
-static void a_run_is_neither_completed_nor_aborted(void **state)
+TEST(a_run_is_neither_completed_nor_aborted)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     CALL(&t, "coalesce", "a");
     assert_int_equal(call_trial_complete(&t), ERR_CONFLICT);
@@ -112,11 +101,10 @@ static void a_run_is_neither_completed_nor_aborted(void **state)
 
 /* --- aborting --- */
 
-static void an_abort_undoes_in_reverse(void **state)
+TEST(an_abort_undoes_in_reverse)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, NULL);
     completed(&t, "coalesce", "a", "{'n':1}");
     completed(&t, "coalesce", "b", "{'n':2}");
@@ -130,11 +118,10 @@ static void an_abort_undoes_in_reverse(void **state)
     call_trial_close(&t);
 }
 
-static void an_abort_comes_too_late_after_what_cannot_be_undone(void **state)
+TEST(an_abort_comes_too_late_after_what_cannot_be_undone)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, NULL);
     completed(&t, "mail", "m", NULL);
     assert_int_equal(call_trial_abort(&t), ERR_PAST_RETURN);
@@ -143,11 +130,10 @@ static void an_abort_comes_too_late_after_what_cannot_be_undone(void **state)
 
 /* --- the deadline --- */
 
-static void the_deadline_undoes_what_a_vanished_agent_has_left(void **state)
+TEST(the_deadline_undoes_what_a_vanished_agent_has_left)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, NULL);
     completed(&t, "coalesce", "a", NULL);
     t.now_ms += HOUR_MS - 1;
@@ -160,11 +146,10 @@ static void the_deadline_undoes_what_a_vanished_agent_has_left(void **state)
     call_trial_close(&t);
 }
 
-static void or_asks_a_person_where_that_was_wanted(void **state)
+TEST(or_asks_a_person_where_that_was_wanted)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, "escalate");
     completed(&t, "coalesce", "a", NULL);
     t.now_ms += HOUR_MS;
@@ -181,11 +166,10 @@ static void or_asks_a_person_where_that_was_wanted(void **state)
     call_trial_close(&t);
 }
 
-static void one_question_at_a_time(void **state)
+TEST(one_question_at_a_time)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, "escalate");
     completed(&t, "escalate", "a", NULL);
     CALL(&t, "escalate", "a");
@@ -196,11 +180,10 @@ static void one_question_at_a_time(void **state)
     call_trial_close(&t);
 }
 
-static void a_deadline_after_what_cannot_be_undone_is_the_end_of_the_work(void **state)
+TEST(a_deadline_after_what_cannot_be_undone_is_the_end_of_the_work)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, NULL);
     completed(&t, "coalesce", "a", NULL);
     completed(&t, "mail", "m", NULL);
@@ -216,11 +199,10 @@ static void a_deadline_after_what_cannot_be_undone_is_the_end_of_the_work(void *
 
 /* --- one more execution --- */
 
-static void a_bypass_is_used_once_and_a_second_click_finds_the_new_operation(void **state)
+TEST(a_bypass_is_used_once_and_a_second_click_finds_the_new_operation)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     completed(&t, "coalesce", "a", "{'amount':1}");
     assert_int_equal(call_trial_bypass(&t, "a"), ERR_OK);
@@ -239,11 +221,10 @@ static void a_bypass_is_used_once_and_a_second_click_finds_the_new_operation(voi
     call_trial_close(&t);
 }
 
-static void a_bypass_is_for_these_arguments_only(void **state)
+TEST(a_bypass_is_for_these_arguments_only)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     completed(&t, "coalesce", "a", "{'amount':1,'memo':'x'}");
     assert_int_equal(call_trial_bypass(&t, "a"), ERR_OK);
@@ -255,11 +236,10 @@ static void a_bypass_is_for_these_arguments_only(void **state)
     call_trial_close(&t);
 }
 
-static void a_bypass_ends_after_a_quarter_of_an_hour(void **state)
+TEST(a_bypass_ends_after_a_quarter_of_an_hour)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     completed(&t, "coalesce", "a", NULL);
     call_trial_bypass(&t, "a");
@@ -274,11 +254,10 @@ static void a_bypass_ends_after_a_quarter_of_an_hour(void **state)
     call_trial_close(&t);
 }
 
-static void a_repeat_of_the_old_request_does_not_use_it(void **state)
+TEST(a_repeat_of_the_old_request_does_not_use_it)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     CALL(&t, "coalesce", "a", .emission = "e");
     call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
@@ -292,11 +271,10 @@ static void a_repeat_of_the_old_request_does_not_use_it(void **state)
     call_trial_close(&t);
 }
 
-static void a_signature_stands_above_a_closed_loop(void **state)
+TEST(a_signature_stands_above_a_closed_loop)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     completed(&t, "coalesce", "a", NULL);
     CALL(&t, "coalesce", "a");
@@ -307,11 +285,10 @@ static void a_signature_stands_above_a_closed_loop(void **state)
     call_trial_close(&t);
 }
 
-static void what_may_still_happen_is_not_signed_off(void **state)
+TEST(what_may_still_happen_is_not_signed_off)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     CALL(&t, "once", "a");
     assert_int_equal(call_trial_bypass(&t, "a"), ERR_CONFLICT);
@@ -324,11 +301,10 @@ static void what_may_still_happen_is_not_signed_off(void **state)
     call_trial_close(&t);
 }
 
-static void no_signature_once_a_saga_is_sealed_or_over(void **state)
+TEST(no_signature_once_a_saga_is_sealed_or_over)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, NULL);
     completed(&t, "coalesce", "a", NULL);
     assert_int_equal(call_trial_bypass(&t, "a"), ERR_OK);
@@ -343,11 +319,10 @@ static void no_signature_once_a_saga_is_sealed_or_over(void **state)
 
 /* --- pauses --- */
 
-static void only_what_is_paused_or_closed_is_resumed(void **state)
+TEST(only_what_is_paused_or_closed_is_resumed)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     completed(&t, "coalesce", "a", NULL);
     assert_int_equal(call_trial_resume(&t), ERR_CONFLICT);
@@ -359,11 +334,10 @@ static void only_what_is_paused_or_closed_is_resumed(void **state)
     call_trial_close(&t);
 }
 
-static void what_is_paused_is_not_completed_and_its_deadline_stands_still(void **state)
+TEST(what_is_paused_is_not_completed_and_its_deadline_stands_still)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, "{'repeats':2}", NULL);
     completed(&t, "coalesce", "a", NULL);
     assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP);
@@ -385,11 +359,10 @@ static void what_is_paused_is_not_completed_and_its_deadline_stands_still(void *
 
 /* --- rest --- */
 
-static void a_run_rests_when_nothing_goes_on_and_wakes_with_a_call(void **state)
+TEST(a_run_rests_when_nothing_goes_on_and_wakes_with_a_call)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     CALL(&t, "coalesce", "a", .emission = "e");
     t.now_ms += 2 * MINUTE_MS;
@@ -412,11 +385,10 @@ static void a_run_rests_when_nothing_goes_on_and_wakes_with_a_call(void **state)
     call_trial_close(&t);
 }
 
-static void a_refusal_wakes_nobody(void **state)
+TEST(a_refusal_wakes_nobody)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     completed(&t, "coalesce", "a", NULL);
     CALL(&t, "coalesce", "a");
@@ -434,11 +406,10 @@ static void a_refusal_wakes_nobody(void **state)
     call_trial_close(&t);
 }
 
-static void nothing_rests_while_a_person_is_asked(void **state)
+TEST(nothing_rests_while_a_person_is_asked)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     completed(&t, "escalate", "a", NULL);
     CALL(&t, "escalate", "a");
@@ -448,12 +419,11 @@ static void nothing_rests_while_a_person_is_asked(void **state)
     call_trial_close(&t);
 }
 
-static void each_of_several_calls_of_one_step_is_undone_under_a_key_of_its_own(void **state)
+TEST(each_of_several_calls_of_one_step_is_undone_under_a_key_of_its_own)
 {
     static const char *const labels[] = {"a~3", "a~2", "a"};
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, NULL);
     for (size_t i = COUNT_OF(labels); i-- > 0;) { /* the last one is of another tool with the same compensator */
         CALL(&t, i == 0 ? "strict" : "allow", "a");
@@ -471,12 +441,11 @@ static void each_of_several_calls_of_one_step_is_undone_under_a_key_of_its_own(v
     call_trial_close(&t);
 }
 
-static void a_retry_with_other_arguments_takes_the_key_of_no_other_execution(void **state)
+TEST(a_retry_with_other_arguments_takes_the_key_of_no_other_execution)
 {
     struct saga_input input = {.type = SAGA_INPUT_OPERATOR};
     struct call_trial t;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, NULL);
     for (int i = 0; i < 10 && !t.saga.escalation.number; i++) {
         char turn[8];
@@ -501,12 +470,11 @@ static void a_retry_with_other_arguments_takes_the_key_of_no_other_execution(voi
     call_trial_close(&t);
 }
 
-static void who_polls_makes_no_saga_grow(void **state)
+TEST(who_polls_makes_no_saga_grow)
 {
     struct call_trial t;
     size_t used = 0;
 
-    (void)state;
     call_trial_run(&t);
     for (int i = 0; i < 50; i++) {
         static char result[20001];
@@ -524,37 +492,4 @@ static void who_polls_makes_no_saga_grow(void **state)
     call_trial_close(&t);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_open_saga_ends_when_its_agent_says_so),
-        cmocka_unit_test(not_before_all_of_it_is_settled),
-        cmocka_unit_test(nor_while_the_outcome_of_something_is_unknown),
-        cmocka_unit_test(nor_while_a_person_is_asked),
-        cmocka_unit_test(what_is_sealed_can_still_be_completed),
-        cmocka_unit_test(a_run_is_neither_completed_nor_aborted),
-        cmocka_unit_test(an_abort_undoes_in_reverse),
-        cmocka_unit_test(an_abort_comes_too_late_after_what_cannot_be_undone),
-        cmocka_unit_test(the_deadline_undoes_what_a_vanished_agent_has_left),
-        cmocka_unit_test(or_asks_a_person_where_that_was_wanted),
-        cmocka_unit_test(one_question_at_a_time),
-        cmocka_unit_test(a_deadline_after_what_cannot_be_undone_is_the_end_of_the_work),
-        cmocka_unit_test(a_bypass_is_used_once_and_a_second_click_finds_the_new_operation),
-        cmocka_unit_test(a_bypass_is_for_these_arguments_only),
-        cmocka_unit_test(a_bypass_ends_after_a_quarter_of_an_hour),
-        cmocka_unit_test(a_repeat_of_the_old_request_does_not_use_it),
-        cmocka_unit_test(a_signature_stands_above_a_closed_loop),
-        cmocka_unit_test(what_may_still_happen_is_not_signed_off),
-        cmocka_unit_test(no_signature_once_a_saga_is_sealed_or_over),
-        cmocka_unit_test(only_what_is_paused_or_closed_is_resumed),
-        cmocka_unit_test(what_is_paused_is_not_completed_and_its_deadline_stands_still),
-        cmocka_unit_test(a_run_rests_when_nothing_goes_on_and_wakes_with_a_call),
-        cmocka_unit_test(a_refusal_wakes_nobody),
-        cmocka_unit_test(nothing_rests_while_a_person_is_asked),
-        cmocka_unit_test(each_of_several_calls_of_one_step_is_undone_under_a_key_of_its_own),
-        cmocka_unit_test(a_retry_with_other_arguments_takes_the_key_of_no_other_execution),
-        cmocka_unit_test(who_polls_makes_no_saga_grow),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,14 +1,9 @@
 /* What people may decide, what follows, and what they are refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/lib/saga_trial.h"
+#include "tests/lib/test.h"
 
 static void close_sound(struct trial *trial)
 {
@@ -85,9 +80,8 @@ static const struct {
     {"being undone, with somebody to ask", "checked", true, P | V | W | A},
 };
 
-static void a_person_is_offered_what_is_possible(void **state)
+TEST(a_person_is_offered_what_is_possible)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(verbs); i++) {
         struct trial trial;
 
@@ -110,12 +104,11 @@ static void a_person_is_offered_what_is_possible(void **state)
     }
 }
 
-static void a_decision_needs_a_number_an_actor_and_a_note(void **state)
+TEST(a_decision_needs_a_number_an_actor_and_a_note)
 {
     struct trial trial;
     struct saga_input input;
 
-    (void)state;
     open_stuck(&trial, "once", "");
     input = decision(&trial, OPERATOR_WAIVE);
     input.verdict.escalation = 63;
@@ -135,11 +128,10 @@ static void a_decision_needs_a_number_an_actor_and_a_note(void **state)
     close_sound(&trial);
 }
 
-static void resolved_as_happened_the_saga_goes_on(void **state)
+TEST(resolved_as_happened_the_saga_goes_on)
 {
     struct trial trial;
 
-    (void)state;
     open_stuck(&trial, "once", ",{'id':'next','call':'keyed','with':{'from':'${ .steps.act.result.id }'}}");
     assert_int_equal(trial_resolve(&trial, true, "{'id':'seen'}"), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved act, step.completed act, step.intent next");
@@ -149,7 +141,7 @@ static void resolved_as_happened_the_saga_goes_on(void **state)
     close_sound(&trial);
 }
 
-static void a_result_that_is_needed_later_must_be_given(void **state)
+TEST(a_result_that_is_needed_later_must_be_given)
 {
     static const char *const needers[] = {
         ",{'id':'next','call':'keyed','with':{'from':'${ .steps.act.result.id }'}}",
@@ -162,7 +154,6 @@ static void a_result_that_is_needed_later_must_be_given(void **state)
     };
     struct trial trial;
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(needers); i++) {
         open_stuck(&trial, "once", needers[i]);
         assert_int_equal(trial_resolve(&trial, true, NULL), ERR_INVALID);
@@ -175,7 +166,7 @@ static void a_result_that_is_needed_later_must_be_given(void **state)
     close_sound(&trial);
 }
 
-static void what_comes_after_the_saga_and_a_compensator_that_is_a_program_need_the_result_too(void **state)
+TEST(what_comes_after_the_saga_and_a_compensator_that_is_a_program_need_the_result_too)
 {
     static const char *const documents[] = {
         TRIAL_SAGA_WITH("'then':[{'saga':'trial','input':{'id':'${ .steps.act.result.id }'}}]",
@@ -186,7 +177,6 @@ static void what_comes_after_the_saga_and_a_compensator_that_is_a_program_need_t
     };
     struct trial trial;
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(documents); i++) {
         trial_open(&trial, documents[i]);
         trial_start(&trial, "{}");
@@ -215,13 +205,12 @@ static void open_failed(struct trial *trial, const char *from)
     trial_settle(trial, "act", OUTCOME_FAILED);
 }
 
-static void a_step_that_is_skipped_has_the_result_that_a_later_step_needs(void **state)
+TEST(a_step_that_is_skipped_has_the_result_that_a_later_step_needs)
 {
     static const char *const ways[] = {"${ .steps.act.result.id }", "${ [.steps.act.result.id] }"};
     struct trial trial;
     struct saga_input input;
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(ways); i++) {
         open_failed(&trial, ways[i]);
         assert_int_equal(trial_operator(&trial, OPERATOR_SKIP), ERR_INVALID);
@@ -239,7 +228,7 @@ static void a_step_that_is_skipped_has_the_result_that_a_later_step_needs(void *
 }
 
 /* It took effect, and what it answered could not be kept: null would be a guess. */
-static void a_later_step_that_uses_a_result_that_was_lost_fails_for_certain(void **state)
+TEST(a_later_step_that_uses_a_result_that_was_lost_fails_for_certain)
 {
     static const struct {
         const char *with;
@@ -255,7 +244,6 @@ static void a_later_step_that_uses_a_result_that_was_lost_fails_for_certain(void
     struct trial trial;
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(uses); i++) {
         (void)snprintf(document, sizeof(document),
@@ -289,11 +277,10 @@ static void a_later_step_that_uses_a_result_that_was_lost_fails_for_certain(void
     arena_fini(&arena);
 }
 
-static void resolved_as_not_happened_the_step_has_failed(void **state)
+TEST(resolved_as_not_happened_the_step_has_failed)
 {
     struct trial trial;
 
-    (void)state;
     open_stuck(&trial, "once", "");
     assert_int_equal(trial_resolve(&trial, false, NULL), ERR_OK);
     assert_string_equal(
@@ -303,11 +290,10 @@ static void resolved_as_not_happened_the_step_has_failed(void **state)
     close_sound(&trial);
 }
 
-static void while_undoing_the_verdict_decides_about_the_undo(void **state)
+TEST(while_undoing_the_verdict_decides_about_the_undo)
 {
     struct trial trial;
 
-    (void)state;
     open_stuck(&trial, "once", "");
     assert_int_equal(trial_abort(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial), "saga.failing, compensation.planned");
@@ -324,12 +310,11 @@ static void while_undoing_the_verdict_decides_about_the_undo(void **state)
     close_sound(&trial);
 }
 
-static void a_retry_of_once_needs_a_second_effect_to_be_accepted(void **state)
+TEST(a_retry_of_once_needs_a_second_effect_to_be_accepted)
 {
     struct trial trial;
     struct saga_input input;
 
-    (void)state;
     open_stuck(&trial, "once", "");
     input = decision(&trial, OPERATOR_RETRY);
     assert_int_equal(trial_input(&trial, input), ERR_CONFLICT);
@@ -355,12 +340,11 @@ static void a_retry_of_once_needs_a_second_effect_to_be_accepted(void **state)
     close_sound(&trial);
 }
 
-static void a_retry_gives_one_more_round_under_the_same_key(void **state)
+TEST(a_retry_gives_one_more_round_under_the_same_key)
 {
     struct trial trial;
     struct op_key key;
 
-    (void)state;
     open_stuck(&trial, "idempotent", "");
     key = trial.saga.steps[1].forward.key;
     assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
@@ -376,11 +360,10 @@ static void a_retry_gives_one_more_round_under_the_same_key(void **state)
     close_sound(&trial);
 }
 
-static void a_retry_of_checked_asks_first(void **state)
+TEST(a_retry_of_checked_asks_first)
 {
     struct trial trial;
 
-    (void)state;
     open_stuck(&trial, "checked", "");
     assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
     trial_timer(&trial, "act");
@@ -390,11 +373,10 @@ static void a_retry_of_checked_asks_first(void **state)
     close_sound(&trial);
 }
 
-static void a_probe_settles_it_or_leaves_it_with_the_person(void **state)
+TEST(a_probe_settles_it_or_leaves_it_with_the_person)
 {
     struct trial trial;
 
-    (void)state;
     open_stuck(&trial, "once_probed", "");
     assert_int_equal(trial_operator(&trial, OPERATOR_PROBE), ERR_OK);
     assert_string_equal(trial_records(&trial), "step.unknown act");
@@ -414,12 +396,11 @@ static void a_probe_settles_it_or_leaves_it_with_the_person(void **state)
 }
 
 /* Two people: one has it asked again, the other decides while the question is under way. */
-static void a_verdict_waits_for_the_probe_that_is_out(void **state)
+TEST(a_verdict_waits_for_the_probe_that_is_out)
 {
     static const enum operator_action verdicts[] = {OPERATOR_RESOLVE, OPERATOR_RETRY, OPERATOR_WAIVE, OPERATOR_PROBE};
     struct trial trial;
 
-    (void)state;
     open_stuck(&trial, "once_probed", "");
     assert_int_equal(trial_operator(&trial, OPERATOR_PROBE), ERR_OK);
     for (size_t i = 0; i < COUNT_OF(verdicts); i++) {
@@ -467,12 +448,11 @@ static void open_probing(struct trial *trial, const char *tool, const char *rest
     assert_int_equal(trial->saga.escalation.number, 0);
 }
 
-static void a_verdict_need_not_wait_until_a_person_is_asked(void **state)
+TEST(a_verdict_need_not_wait_until_a_person_is_asked)
 {
     struct trial trial;
     struct saga_input input;
 
-    (void)state;
     open_probing(&trial, "once_probed", ",{'id':'next','call':'keyed'}");
     input = verdict(&trial, 1, DIRECTION_DO);
     input.verdict.happened = true;
@@ -490,13 +470,12 @@ static void a_verdict_need_not_wait_until_a_person_is_asked(void **state)
     close_sound(&trial);
 }
 
-static void not_happened_then_retry_calls_once_more_when_the_first_call_is_over(void **state)
+TEST(not_happened_then_retry_calls_once_more_when_the_first_call_is_over)
 {
     struct trial trial;
     struct saga_input input;
     int64_t sent_ms, due_ms;
 
-    (void)state;
     open_probing(&trial, "once_probed", "");
     sent_ms = trial.saga.steps[1].forward.last_sent_ms;
     input = verdict(&trial, 1, DIRECTION_DO);
@@ -541,12 +520,11 @@ static void not_happened_then_retry_calls_once_more_when_the_first_call_is_over(
     close_sound(&trial);
 }
 
-static void what_is_being_undone_is_not_called_again(void **state)
+TEST(what_is_being_undone_is_not_called_again)
 {
     struct trial trial;
     struct saga_input input;
 
-    (void)state;
     open_probing(&trial, "once_probed", "");
     assert_int_equal(trial_abort(&trial), ERR_OK);
     input = verdict(&trial, 1, DIRECTION_DO);
@@ -559,12 +537,11 @@ static void what_is_being_undone_is_not_called_again(void **state)
     close_sound(&trial);
 }
 
-static void what_somebody_undid_by_hand_counts_as_undone(void **state)
+TEST(what_somebody_undid_by_hand_counts_as_undone)
 {
     struct trial trial;
     struct saga_input input;
 
-    (void)state;
     /* A forward step of which nobody knows: the saga cannot go on without it. */
     open_probing(&trial, "once_probed", "");
     input = verdict(&trial, 1, DIRECTION_DO);
@@ -601,12 +578,11 @@ static void what_somebody_undid_by_hand_counts_as_undone(void **state)
     close_sound(&trial);
 }
 
-static void what_a_last_step_counts_on_is_not_undone_while_that_may_have_happened(void **state)
+TEST(what_a_last_step_counts_on_is_not_undone_while_that_may_have_happened)
 {
     struct trial trial;
     struct saga_input input;
 
-    (void)state;
     for (int unknown = 0; unknown <= 1; unknown++) {
         trial_open(&trial, TRIAL_SAGA("{'id':'act','call':'keyed'},{'id':'last','call':'mail_probed'}"));
         trial_start(&trial, "{}");
@@ -628,12 +604,11 @@ static void what_a_last_step_counts_on_is_not_undone_while_that_may_have_happene
     }
 }
 
-static void no_verdict_is_taken_on_what_is_undone_blindly(void **state)
+TEST(no_verdict_is_taken_on_what_is_undone_blindly)
 {
     struct trial trial;
     struct saga_input input;
 
-    (void)state;
     trial_open(&trial, TRIAL_SAGA("{'id':'act','call':'voidable'}"));
     trial_start(&trial, "{}");
     trial_timer(&trial, "act");
@@ -649,11 +624,10 @@ static void no_verdict_is_taken_on_what_is_undone_blindly(void **state)
     close_sound(&trial);
 }
 
-static void waived_effects_are_debts(void **state)
+TEST(waived_effects_are_debts)
 {
     struct trial trial;
 
-    (void)state;
     open_stuck(&trial, "once", "");
     assert_int_equal(trial_operator(&trial, OPERATOR_WAIVE), ERR_OK);
     assert_string_equal(
@@ -671,11 +645,10 @@ static void waived_effects_are_debts(void **state)
     close_sound(&trial);
 }
 
-static void compensate_undoes_what_is_certain_and_asks_again(void **state)
+TEST(compensate_undoes_what_is_certain_and_asks_again)
 {
     struct trial trial;
 
-    (void)state;
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'act','call':'once','after':['a']},{'id':'side','"
                                   "call':'keyed','after':[]}"));
     trial_start(&trial, "{}");
@@ -692,11 +665,10 @@ static void compensate_undoes_what_is_certain_and_asks_again(void **state)
     close_sound(&trial);
 }
 
-static void abandon_ends_at_once_and_lists_everything(void **state)
+TEST(abandon_ends_at_once_and_lists_everything)
 {
     struct trial trial;
 
-    (void)state;
     open_stuck(&trial, "once", "");
     assert_int_equal(trial_operator(&trial, OPERATOR_ABANDON), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved act, saga.abandoned");
@@ -707,13 +679,12 @@ static void abandon_ends_at_once_and_lists_everything(void **state)
     close_sound(&trial);
 }
 
-static void a_failed_compensation_may_be_retried_with_other_arguments(void **state)
+TEST(a_failed_compensation_may_be_retried_with_other_arguments)
 {
     struct trial trial;
     struct saga_input input;
     struct op_key key;
 
-    (void)state;
     open_undo_failed(&trial);
     key = step_undo(&trial.saga.steps[1])->key;
     assert_int_equal(trial_resolve(&trial, false, NULL), ERR_DECIDED); /* that it did not happen is known */
@@ -734,11 +705,10 @@ static void a_failed_compensation_may_be_retried_with_other_arguments(void **sta
     close_sound(&trial);
 }
 
-static void a_compensation_that_nobody_knows_about_can_be_resolved(void **state)
+TEST(a_compensation_that_nobody_knows_about_can_be_resolved)
 {
     struct trial trial;
 
-    (void)state;
     trial_open(&trial, TRIAL_SAGA("{'id':'act','call':'by_checked'},{'id':'next','call':'keyed'}"));
     trial_start(&trial, "{}");
     trial_settle(&trial, "act", OUTCOME_COMPLETED);
@@ -762,12 +732,11 @@ static void a_compensation_that_nobody_knows_about_can_be_resolved(void **state)
     close_sound(&trial);
 }
 
-static void an_undo_that_waits_for_its_turn_has_failed_at_nothing_yet(void **state)
+TEST(an_undo_that_waits_for_its_turn_has_failed_at_nothing_yet)
 {
     struct saga_input input;
     struct trial trial;
 
-    (void)state;
     trial_open(&trial, TRIAL_SAGA("{'id':'side','call':'keyed'},{'id':'act','call':'keyed','after':[]},"
                                   "{'id':'next','call':'keyed'}"));
     trial_start(&trial, "{}");
@@ -792,11 +761,10 @@ static void an_undo_that_waits_for_its_turn_has_failed_at_nothing_yet(void **sta
     close_sound(&trial);
 }
 
-static void no_step_starts_while_a_person_is_asked_but_what_is_out_settles(void **state)
+TEST(no_step_starts_while_a_person_is_asked_but_what_is_out_settles)
 {
     struct trial trial;
 
-    (void)state;
     trial_open(&trial,
                TRIAL_SAGA("{'id':'act','call':'once'},{'id':'side','call':'keyed','after':[]},{'id':'late','call':'"
                           "keyed','after':['side']},"
@@ -816,12 +784,11 @@ static void no_step_starts_while_a_person_is_asked_but_what_is_out_settles(void 
     close_sound(&trial);
 }
 
-static void an_escalation_shows_its_evidence_and_its_verbs(void **state)
+TEST(an_escalation_shows_its_evidence_and_its_verbs)
 {
     struct trial trial;
     struct buffer out;
 
-    (void)state;
     open_stuck(&trial, "once", "");
     buffer_init(&out, 65536);
     saga_write_escalation(&trial.saga, &out);
@@ -834,38 +801,4 @@ static void an_escalation_shows_its_evidence_and_its_verbs(void **state)
     close_sound(&trial);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_person_is_offered_what_is_possible),
-        cmocka_unit_test(a_decision_needs_a_number_an_actor_and_a_note),
-        cmocka_unit_test(resolved_as_happened_the_saga_goes_on),
-        cmocka_unit_test(a_result_that_is_needed_later_must_be_given),
-        cmocka_unit_test(what_comes_after_the_saga_and_a_compensator_that_is_a_program_need_the_result_too),
-        cmocka_unit_test(a_later_step_that_uses_a_result_that_was_lost_fails_for_certain),
-        cmocka_unit_test(a_step_that_is_skipped_has_the_result_that_a_later_step_needs),
-        cmocka_unit_test(resolved_as_not_happened_the_step_has_failed),
-        cmocka_unit_test(while_undoing_the_verdict_decides_about_the_undo),
-        cmocka_unit_test(a_retry_of_once_needs_a_second_effect_to_be_accepted),
-        cmocka_unit_test(a_retry_gives_one_more_round_under_the_same_key),
-        cmocka_unit_test(a_retry_of_checked_asks_first),
-        cmocka_unit_test(a_probe_settles_it_or_leaves_it_with_the_person),
-        cmocka_unit_test(a_verdict_waits_for_the_probe_that_is_out),
-        cmocka_unit_test(a_verdict_need_not_wait_until_a_person_is_asked),
-        cmocka_unit_test(not_happened_then_retry_calls_once_more_when_the_first_call_is_over),
-        cmocka_unit_test(what_is_being_undone_is_not_called_again),
-        cmocka_unit_test(what_somebody_undid_by_hand_counts_as_undone),
-        cmocka_unit_test(what_a_last_step_counts_on_is_not_undone_while_that_may_have_happened),
-        cmocka_unit_test(no_verdict_is_taken_on_what_is_undone_blindly),
-        cmocka_unit_test(waived_effects_are_debts),
-        cmocka_unit_test(compensate_undoes_what_is_certain_and_asks_again),
-        cmocka_unit_test(abandon_ends_at_once_and_lists_everything),
-        cmocka_unit_test(a_failed_compensation_may_be_retried_with_other_arguments),
-        cmocka_unit_test(a_compensation_that_nobody_knows_about_can_be_resolved),
-        cmocka_unit_test(an_undo_that_waits_for_its_turn_has_failed_at_nothing_yet),
-        cmocka_unit_test(no_step_starts_while_a_person_is_asked_but_what_is_out_settles),
-        cmocka_unit_test(an_escalation_shows_its_evidence_and_its_verbs),
-    };
-
-    return cmocka_run_group_tests_name("saga_operator", tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,15 +1,10 @@
 /* Pausing by a person: nothing begins, no clock runs, and what comes from outside meanwhile is kept. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/json.h"
 #include "tests/lib/call_trial.h"
 #include "tests/lib/saga_trial.h"
+#include "tests/lib/test.h"
 
 #define HOUR_MS INT64_C(3600000)
 
@@ -45,11 +40,10 @@ static void pause_now(struct trial *trial)
 
 #define TWO TRIAL_SAGA_WITH("'deadline':'2h'", "{'id':'a','call':'keyed'},{'id':'b','call':'keyed'}")
 
-static void a_call_under_way_is_settled_and_nothing_follows_before_it_is_resumed(void **state)
+TEST(a_call_under_way_is_settled_and_nothing_follows_before_it_is_resumed)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TWO, "{}");
     pause_now(&trial);
     assert_true(json_string_is(shown(&trial, "/paused"), "operator"));
@@ -66,11 +60,10 @@ static void a_call_under_way_is_settled_and_nothing_follows_before_it_is_resumed
     close_sound(&trial);
 }
 
-static void a_failure_while_it_is_paused_is_followed_up_later(void **state)
+TEST(a_failure_while_it_is_paused_is_followed_up_later)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TWO, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     pause_now(&trial);
@@ -82,12 +75,11 @@ static void a_failure_while_it_is_paused_is_followed_up_later(void **state)
     close_sound(&trial);
 }
 
-static void what_comes_in_while_it_is_paused_means_nothing_unless_somebody_did_something(void **state)
+TEST(what_comes_in_while_it_is_paused_means_nothing_unless_somebody_did_something)
 {
     struct saga_input input = {.type = SAGA_INPUT_TIMER};
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TWO, "{}");
     trial_settle(&trial, "a", OUTCOME_UNKNOWN);
     assert_string_equal(trial_records(&trial), "step.retrying a");
@@ -116,12 +108,11 @@ static void what_comes_in_while_it_is_paused_means_nothing_unless_somebody_did_s
     close_sound(&trial);
 }
 
-static void every_clock_goes_on_where_it_stood(void **state)
+TEST(every_clock_goes_on_where_it_stood)
 {
     struct trial trial;
     int64_t due_ms;
 
-    (void)state;
     open_with(&trial,
               TRIAL_SAGA_WITH("'deadline':'2h'", "{'id':'r','call':'idempotent','after':[]},{'id':'p','call':'checked',"
                                                  "'after':[]},{'id':'nap','sleep':'30m','after':[]},"
@@ -148,11 +139,10 @@ static void every_clock_goes_on_where_it_stood(void **state)
     close_sound(&trial);
 }
 
-static void the_deadline_of_a_child_stands_still_too(void **state)
+TEST(the_deadline_of_a_child_stands_still_too)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial,
               "{'tools':[" TRIAL_TOOLS
               "],'sagas':[{'name':'trial','steps':[{'id':'c','saga':'inner','on_failure':'continue'}]},"
@@ -175,12 +165,11 @@ static void the_deadline_of_a_child_stands_still_too(void **state)
     close_sound(&trial);
 }
 
-static void the_receivers_clock_does_not_stop(void **state)
+TEST(the_receivers_clock_does_not_stop)
 {
     struct trial trial;
     int64_t window_ms;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}"), "{}"); /* keys are remembered for 60 s */
     trial_settle(&trial, "a", OUTCOME_UNKNOWN);
     window_ms = forward(&trial, "a")->window_from_ms;
@@ -193,12 +182,11 @@ static void the_receivers_clock_does_not_stop(void **state)
     close_sound(&trial);
 }
 
-static void what_was_set_while_it_was_paused_waits_no_longer_than_it_has_to(void **state)
+TEST(what_was_set_while_it_was_paused_waits_no_longer_than_it_has_to)
 {
     struct trial trial;
     int64_t before_ms;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA("{'id':'a','call':'idempotent'}"), "{}");
     pause_now(&trial);
     trial.now_ms += HOUR_MS;
@@ -212,13 +200,12 @@ static void what_was_set_while_it_was_paused_waits_no_longer_than_it_has_to(void
     close_sound(&trial);
 }
 
-static void undoing_is_held_up_too(void **state)
+TEST(undoing_is_held_up_too)
 {
     struct saga_input input = {.type = SAGA_INPUT_TIMER};
     struct trial trial;
     int64_t limit_ms;
 
-    (void)state;
     open_with(&trial,
               TRIAL_SAGA("{'id':'a','call':'idempotent'},{'id':'b','call':'idempotent'},{'id':'c','call':'keyed'}"),
               "{}");
@@ -254,11 +241,10 @@ static void undoing_is_held_up_too(void **state)
     close_sound(&trial);
 }
 
-static void a_probe_that_was_under_way_settles(void **state)
+TEST(a_probe_that_was_under_way_settles)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA("{'id':'a','call':'checked'},{'id':'b','call':'keyed'}"), "{}");
     trial_timer(&trial, "a");
     trial_settle(&trial, "a", OUTCOME_UNKNOWN);
@@ -271,11 +257,10 @@ static void a_probe_that_was_under_way_settles(void **state)
     close_sound(&trial);
 }
 
-static void signals_are_kept_and_taken_when_it_is_resumed(void **state)
+TEST(signals_are_kept_and_taken_when_it_is_resumed)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA("{'id':'sig','signal':{'name':'go','timeout':'1h'}},{'id':'b','call':'keyed'}"), "{}");
     pause_now(&trial);
     assert_int_equal(trial_signal(&trial, "go", "1", "s-1"), ERR_OK);
@@ -292,11 +277,10 @@ static void signals_are_kept_and_taken_when_it_is_resumed(void **state)
     close_sound(&trial);
 }
 
-static void a_person_may_decide_meanwhile(void **state)
+TEST(a_person_may_decide_meanwhile)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA("{'id':'ok','approve':{'timeout':'1h'}},{'id':'b','call':'keyed'}"), "{}");
     pause_now(&trial);
     trial.now_ms += 9 * HOUR_MS; /* the hour stands still */
@@ -307,11 +291,10 @@ static void a_person_may_decide_meanwhile(void **state)
     close_sound(&trial);
 }
 
-static void locks_are_not_asked_for_but_one_that_was_taken_is_ours(void **state)
+TEST(locks_are_not_asked_for_but_one_that_was_taken_is_ours)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA_WITH("'locks':['a',{'key':'b','when_taken':'fail'}]", "{'id':'a','call':'keyed'}"),
               "{}");
     pause_now(&trial);
@@ -327,11 +310,10 @@ static void locks_are_not_asked_for_but_one_that_was_taken_is_ours(void **state)
     close_sound(&trial);
 }
 
-static void a_paused_saga_that_is_aborted_is_undone_at_once(void **state)
+TEST(a_paused_saga_that_is_aborted_is_undone_at_once)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TWO, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_settle(&trial, "b", OUTCOME_RETRY);
@@ -345,11 +327,10 @@ static void a_paused_saga_that_is_aborted_is_undone_at_once(void **state)
     close_sound(&trial);
 }
 
-static void clocks_go_on_where_they_stood_after_an_abort_too(void **state)
+TEST(clocks_go_on_where_they_stood_after_an_abort_too)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA("{'id':'p','call':'checked'}"), "{}"); /* it is asked about for an hour */
     trial_timer(&trial, "p");
     trial_settle(&trial, "p", OUTCOME_UNKNOWN);
@@ -363,11 +344,10 @@ static void clocks_go_on_where_they_stood_after_an_abort_too(void **state)
     close_sound(&trial);
 }
 
-static void a_person_may_answer_a_question_meanwhile_and_it_is_done_later(void **state)
+TEST(a_person_may_answer_a_question_meanwhile_and_it_is_done_later)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA("{'id':'m','call':'once'},{'id':'b','call':'keyed'}"), "{}");
     trial_timer(&trial, "m");
     trial_settle(&trial, "m", OUTCOME_UNKNOWN);
@@ -380,11 +360,10 @@ static void a_person_may_answer_a_question_meanwhile_and_it_is_done_later(void *
     close_sound(&trial);
 }
 
-static void a_question_that_answers_itself_in_a_pause_is_nobodys_to_decide_any_more(void **state)
+TEST(a_question_that_answers_itself_in_a_pause_is_nobodys_to_decide_any_more)
 {
     struct trial trial;
 
-    (void)state;
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'by_keyed'},{'id':'b','call':'keyed'}"));
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -409,12 +388,11 @@ static void a_question_that_answers_itself_in_a_pause_is_nobodys_to_decide_any_m
     trial_close(&trial);
 }
 
-static void who_may_pause_what(void **state)
+TEST(who_may_pause_what)
 {
     struct saga_input nobody = {.type = SAGA_INPUT_PAUSE};
     struct trial trial;
 
-    (void)state;
     trial_open(&trial, TWO);
     assert_int_equal(trial_pause(&trial), ERR_CONFLICT); /* it has not started */
     trial_start(&trial, "{}");
@@ -445,12 +423,11 @@ static enum err_code pause_calls(struct call_trial *t)
 #define CHARGE                                                                                                         \
     "{'name':'charge','builtin':{'do':'echo'},'effect':'keyed','key':{'window':'24h'},'compensate':{'tool':'undo'}}"
 
-static void an_open_saga_is_paused_with_its_retries(void **state)
+TEST(an_open_saga_is_paused_with_its_retries)
 {
     struct call_trial t;
     int64_t deadline_ms;
 
-    (void)state;
     call_trial_open(&t, NULL, NULL, NULL);
     call_trial_register(&t, "{'name':'undo','builtin':{'do':'echo'},'effect':'idempotent'}");
     call_trial_register(&t, CHARGE);
@@ -469,11 +446,10 @@ static void an_open_saga_is_paused_with_its_retries(void **state)
     call_trial_close(&t);
 }
 
-static void a_run_is_not_paused(void **state)
+TEST(a_run_is_not_paused)
 {
     struct call_trial t;
 
-    (void)state;
     call_trial_run(&t);
     call_trial_register(&t, "{'name':'undo','builtin':{'do':'echo'},'effect':'idempotent'}");
     call_trial_register(&t, CHARGE);
@@ -484,13 +460,12 @@ static void a_run_is_not_paused(void **state)
 
 /* --- records that do not fit --- */
 
-static void a_record_that_begins_something_in_a_pause_is_refused(void **state)
+TEST(a_record_that_begins_something_in_a_pause_is_refused)
 {
     struct trial trial;
     struct record record;
     struct err err;
 
-    (void)state;
     open_with(&trial, TWO, "{}");
     trial_settle(&trial, "a", OUTCOME_RETRY);
 #define NEXT .seq = trial.saga.seq + 1, .at_ms = trial.now_ms
@@ -513,30 +488,4 @@ static void a_record_that_begins_something_in_a_pause_is_refused(void **state)
     close_sound(&trial);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_call_under_way_is_settled_and_nothing_follows_before_it_is_resumed),
-        cmocka_unit_test(a_failure_while_it_is_paused_is_followed_up_later),
-        cmocka_unit_test(what_comes_in_while_it_is_paused_means_nothing_unless_somebody_did_something),
-        cmocka_unit_test(every_clock_goes_on_where_it_stood),
-        cmocka_unit_test(the_deadline_of_a_child_stands_still_too),
-        cmocka_unit_test(the_receivers_clock_does_not_stop),
-        cmocka_unit_test(what_was_set_while_it_was_paused_waits_no_longer_than_it_has_to),
-        cmocka_unit_test(undoing_is_held_up_too),
-        cmocka_unit_test(a_probe_that_was_under_way_settles),
-        cmocka_unit_test(signals_are_kept_and_taken_when_it_is_resumed),
-        cmocka_unit_test(a_person_may_decide_meanwhile),
-        cmocka_unit_test(locks_are_not_asked_for_but_one_that_was_taken_is_ours),
-        cmocka_unit_test(a_paused_saga_that_is_aborted_is_undone_at_once),
-        cmocka_unit_test(clocks_go_on_where_they_stood_after_an_abort_too),
-        cmocka_unit_test(a_person_may_answer_a_question_meanwhile_and_it_is_done_later),
-        cmocka_unit_test(a_question_that_answers_itself_in_a_pause_is_nobodys_to_decide_any_more),
-        cmocka_unit_test(who_may_pause_what),
-        cmocka_unit_test(an_open_saga_is_paused_with_its_retries),
-        cmocka_unit_test(a_run_is_not_paused),
-        cmocka_unit_test(a_record_that_begins_something_in_a_pause_is_refused),
-    };
-
-    return cmocka_run_group_tests_name("saga_pause", tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

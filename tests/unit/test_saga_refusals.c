@@ -2,17 +2,12 @@
  * Inputs that come at the wrong time, and decisions that the machine's own check refuses: nothing of them is left. The
  * linker puts a check of this test in front of the machine's (-Wl,--wrap), which refuses the record that the test says.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/lib/call_trial.h"
 #include "tests/lib/saga_trial.h"
+#include "tests/lib/test.h"
 
 #define TWO TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'once'}")
 
@@ -29,11 +24,10 @@ bool __wrap_record_check(const struct saga *saga, const struct record *record, s
     return __real_record_check(saga, record, err);
 }
 
-static void before_the_start_nothing_is_aborted_paused_or_signalled(void **state)
+TEST(before_the_start_nothing_is_aborted_paused_or_signalled)
 {
     struct trial trial;
 
-    (void)state;
     trial_open(&trial, TRIAL_SAGA("{'id':'paid','signal':{'name':'paid'}}"));
     assert_int_equal(trial_abort(&trial), ERR_CONFLICT);
     assert_string_equal(trial.err.message, "the saga has not started");
@@ -42,14 +36,13 @@ static void before_the_start_nothing_is_aborted_paused_or_signalled(void **state
     trial_close(&trial);
 }
 
-static void what_a_loop_has_paused_is_not_paused_again_by_a_person(void **state)
+TEST(what_a_loop_has_paused_is_not_paused_again_by_a_person)
 {
     struct saga_input pause = {.type = SAGA_INPUT_PAUSE, .now_ms = CALL_TRIAL_START_MS};
     struct call_trial t;
     struct records records;
     struct err err = {0};
 
-    (void)state;
     pause.pause.actor = pause.pause.note = SLICE("ann");
     call_trial_open(&t, NULL, "{'repeats':2,'max_cycle':1}", NULL);
     CALL(&t, "coalesce", "a");
@@ -65,14 +58,13 @@ static void what_a_loop_has_paused_is_not_paused_again_by_a_person(void **state)
     call_trial_close(&t);
 }
 
-static void a_decision_that_does_not_fit_is_taken_back_whole(void **state)
+TEST(a_decision_that_does_not_fit_is_taken_back_whole)
 {
     struct saga_input start = {.type = SAGA_INPUT_START, .now_ms = TRIAL_START_MS};
     struct trial trial;
     struct records records;
     struct err err;
 
-    (void)state;
     start.start.namespace = SLICE("default");
     start.start.input = SLICE("{}");
     trial_open(&trial, TWO);
@@ -95,7 +87,7 @@ static void a_decision_that_does_not_fit_is_taken_back_whole(void **state)
     trial_close(&trial);
 }
 
-static void what_could_not_be_read_back_is_not_written(void **state)
+TEST(what_could_not_be_read_back_is_not_written)
 {
     static const char *const ids[] = {"\xff", "a\xed\xa0\x80", "\xc0\xaf", "\xc3"};
     struct saga_input input = {.type = SAGA_INPUT_SIGNAL, .signal = {.name = SLICE("paid"), .payload = SLICE("1")}};
@@ -104,7 +96,6 @@ static void what_could_not_be_read_back_is_not_written(void **state)
     struct trial trial;
     struct err err;
 
-    (void)state;
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'s','signal':{'name':'paid'}}"));
     trial_start(&trial, "{}");
     arena_init(&turn, 4096);
@@ -119,14 +110,4 @@ static void what_could_not_be_read_back_is_not_written(void **state)
     trial_close(&trial);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(before_the_start_nothing_is_aborted_paused_or_signalled),
-        cmocka_unit_test(what_a_loop_has_paused_is_not_paused_again_by_a_person),
-        cmocka_unit_test(a_decision_that_does_not_fit_is_taken_back_whole),
-        cmocka_unit_test(what_could_not_be_read_back_is_not_written),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

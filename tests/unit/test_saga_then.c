@@ -1,14 +1,9 @@
 /* `then`: the sagas that follow one that has completed, once, in the record of its end. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/json.h"
 #include "tests/lib/saga_trial.h"
+#include "tests/lib/test.h"
 
 #define TWO_SAGAS(members)                                                                                             \
     "{'tools':[" TRIAL_TOOLS "],'sagas':[{'name':'trial'," members                                                     \
@@ -35,12 +30,11 @@ static const struct record *last(const struct trial *trial)
     return &trial->records.items[trial->records.count - 1];
 }
 
-static void followers_are_named_with_their_input_in_the_record_of_the_end(void **state)
+TEST(followers_are_named_with_their_input_in_the_record_of_the_end)
 {
     struct trial trial;
     struct slice shown;
 
-    (void)state;
     open_done(&trial,
               TWO_SAGAS("'then':[{'saga':'thank','input':{'to':'${ .input.email }','charge':'${ .steps.a.result.id "
                         "}','of':'${ .saga.name }'}},"
@@ -60,11 +54,10 @@ static void followers_are_named_with_their_input_in_the_record_of_the_end(void *
     close_sound(&trial);
 }
 
-static void nothing_follows_a_saga_that_is_undone_or_abandoned(void **state)
+TEST(nothing_follows_a_saga_that_is_undone_or_abandoned)
 {
     struct trial trial;
 
-    (void)state;
     trial_open(&trial, TWO_SAGAS("'then':[{'saga':'thank'}]"));
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -76,11 +69,10 @@ static void nothing_follows_a_saga_that_is_undone_or_abandoned(void **state)
     close_sound(&trial);
 }
 
-static void one_that_cannot_be_made_is_told_of_and_the_others_follow(void **state)
+TEST(one_that_cannot_be_made_is_told_of_and_the_others_follow)
 {
     static const char *const bad[] = {"'input':'${ .input.n.x }'", "'id':'${ .input.n }'", "'id':'${ .input.empty }'"};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         struct trial trial;
         struct arena arena = {0};
@@ -103,11 +95,10 @@ static void one_that_cannot_be_made_is_told_of_and_the_others_follow(void **stat
     }
 }
 
-static void an_output_that_cannot_be_rendered_does_not_keep_back_what_follows(void **state)
+TEST(an_output_that_cannot_be_rendered_does_not_keep_back_what_follows)
 {
     struct trial trial;
 
-    (void)state;
     open_done(&trial,
               TWO_SAGAS("'output':'${ .input.n.x }','then':[{'saga':'thank'},{'saga':'thank','id':'${ .input.n }'}]"),
               "{'n':7}");
@@ -116,12 +107,11 @@ static void an_output_that_cannot_be_rendered_does_not_keep_back_what_follows(vo
     close_sound(&trial);
 }
 
-static void programs_in_what_follows_are_evaluated_outside(void **state)
+TEST(programs_in_what_follows_are_evaluated_outside)
 {
     struct saga_input input = {.type = SAGA_INPUT_EVALUATED};
     struct trial trial;
 
-    (void)state;
     open_done(
         &trial,
         TWO_SAGAS(
@@ -154,17 +144,16 @@ static void programs_in_what_follows_are_evaluated_outside(void **state)
     close_sound(&trial);
 }
 
-static void an_id_that_is_a_program_is_evaluated_too(void **state)
+TEST(an_id_that_is_a_program_is_evaluated_too)
 {
     struct trial trial;
 
-    (void)state;
     open_done(&trial, TWO_SAGAS("'then':[{'saga':'thank','id':'${ .input.n + 1 }'}]"), "{'n':7}");
     assert_string_equal(trial_wants(&trial), "evaluate - 1");
     close_sound(&trial);
 }
 
-static void an_end_with_other_followers_is_refused(void **state)
+TEST(an_end_with_other_followers_is_refused)
 {
     static const char *const bad[] = {"[]", "{}", "[1]", "[{\"saga\":\"thank\",\"input\":{}}]",
                                       "[{\"saga\":\"thank\",\"input\":{},\"business_id\":\"a\"},{\"saga\":\"thank\","
@@ -173,7 +162,6 @@ static void an_end_with_other_followers_is_refused(void **state)
     struct record record;
     struct err err;
 
-    (void)state;
     open_done(&trial, TWO_SAGAS("'then':[{'saga':'thank','input':{'n':'${ .input.n + 1 }'}}]"), "{'n':7}");
     record = (struct record){
         .type = RECORD_SAGA_COMPLETED, .step = STEP_NONE, .seq = trial.saga.seq + 1, .at_ms = trial.now_ms};
@@ -187,11 +175,10 @@ static void an_end_with_other_followers_is_refused(void **state)
     close_sound(&trial);
 }
 
-static void a_saga_starts_with_the_versions_of_its_children(void **state)
+TEST(a_saga_starts_with_the_versions_of_its_children)
 {
     struct trial trial;
 
-    (void)state;
     trial_open(&trial, "{'tools':[" TRIAL_TOOLS "],'sagas':[{'name':'trial','steps':[{'id':'c','saga':'inner'}]},{'"
                        "name':'inner','steps':[{'id':'a','call':'keyed'}]}]}");
     trial_start(&trial, "{}");
@@ -200,18 +187,4 @@ static void a_saga_starts_with_the_versions_of_its_children(void **state)
     trial_close(&trial);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(followers_are_named_with_their_input_in_the_record_of_the_end),
-        cmocka_unit_test(nothing_follows_a_saga_that_is_undone_or_abandoned),
-        cmocka_unit_test(one_that_cannot_be_made_is_told_of_and_the_others_follow),
-        cmocka_unit_test(an_output_that_cannot_be_rendered_does_not_keep_back_what_follows),
-        cmocka_unit_test(programs_in_what_follows_are_evaluated_outside),
-        cmocka_unit_test(an_id_that_is_a_program_is_evaluated_too),
-        cmocka_unit_test(an_end_with_other_followers_is_refused),
-        cmocka_unit_test(a_saga_starts_with_the_versions_of_its_children),
-    };
-
-    return cmocka_run_group_tests_name("saga_then", tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

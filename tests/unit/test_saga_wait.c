@@ -1,16 +1,11 @@
 /* Steps that wait: for a time, for a signal, for a person. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/canon.h"
 #include "base/json.h"
 #include "tests/lib/saga_trial.h"
+#include "tests/lib/test.h"
 
 #define MINUTE_MS INT64_C(60000)
 
@@ -51,12 +46,11 @@ static const struct operation *forward(const struct trial *trial, const char *st
 
 #define NAP TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'nap','sleep':'30m'},{'id':'b','call':'keyed'}")
 
-static void a_saga_sleeps_as_long_as_it_says_and_goes_on(void **state)
+TEST(a_saga_sleeps_as_long_as_it_says_and_goes_on)
 {
     struct saga_input early = {.type = SAGA_INPUT_TIMER};
     struct trial trial;
 
-    (void)state;
     open_with(&trial, NAP, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "step.completed a, step.waiting nap");
@@ -85,7 +79,7 @@ static void a_saga_sleeps_as_long_as_it_says_and_goes_on(void **state)
     close_sound(&trial);
 }
 
-static void what_a_sleep_may_be_given(void **state)
+TEST(what_a_sleep_may_be_given)
 {
     static const struct {
         const char *input;
@@ -108,7 +102,6 @@ static void what_a_sleep_may_be_given(void **state)
         {"{}", -1},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct trial trial;
 
@@ -130,11 +123,10 @@ static void what_a_sleep_may_be_given(void **state)
     }
 }
 
-static void a_sleep_that_is_a_program_is_evaluated_outside(void **state)
+TEST(a_sleep_that_is_a_program_is_evaluated_outside)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA("{'id':'nap','sleep':'${ .input.n + \\\"m\\\" }'}"), "{'n':'5'}");
     assert_string_equal(trial_wants(&trial), "evaluate nap 0");
     assert_int_equal(saga_status(&trial.saga), SAGA_RUNNING);
@@ -145,11 +137,10 @@ static void a_sleep_that_is_a_program_is_evaluated_outside(void **state)
     close_sound(&trial);
 }
 
-static void what_comes_after_a_sleep_and_fails_undoes_what_came_before_it(void **state)
+TEST(what_comes_after_a_sleep_and_fails_undoes_what_came_before_it)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, NAP, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_timer(&trial, "nap");
@@ -161,11 +152,10 @@ static void what_comes_after_a_sleep_and_fails_undoes_what_came_before_it(void *
     close_sound(&trial);
 }
 
-static void a_wait_whose_condition_does_not_hold_is_skipped(void **state)
+TEST(a_wait_whose_condition_does_not_hold_is_skipped)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial,
               TRIAL_SAGA("{'id':'nap','sleep':'1h','when':'${ .input.w "
                          "}'},{'id':'sig','signal':{'name':'go'},'when':'${ .input.w }'},"
@@ -176,11 +166,10 @@ static void a_wait_whose_condition_does_not_hold_is_skipped(void **state)
     close_sound(&trial);
 }
 
-static void an_abort_ends_every_wait(void **state)
+TEST(an_abort_ends_every_wait)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial,
               TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'nap','sleep':'1h','after':['a']},{'id':'sig','signal':{'"
                          "name':'go'},'after':['a']},"
@@ -201,11 +190,10 @@ static void an_abort_ends_every_wait(void **state)
     close_sound(&trial);
 }
 
-static void the_deadline_counts_while_a_saga_waits(void **state)
+TEST(the_deadline_counts_while_a_saga_waits)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial,
               TRIAL_SAGA_WITH("'deadline':'10m'", "{'id':'a','call':'keyed'},{'id':'sig','signal':{'name':'go'}}"),
               "{}");
@@ -223,11 +211,10 @@ static void the_deadline_counts_while_a_saga_waits(void **state)
     TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'sig','signal':{'name':'paid','timeout':'1h'}},{'id':'b','call':'"     \
                "keyed','with':{'n':'${ .steps.sig.result.n }'}}")
 
-static void the_payload_of_a_signal_is_the_result(void **state)
+TEST(the_payload_of_a_signal_is_the_result)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, SIGNAL, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     assert_string_equal(trial_wants(&trial), "timer sig 0 +3600000");
@@ -240,11 +227,10 @@ static void the_payload_of_a_signal_is_the_result(void **state)
     close_sound(&trial);
 }
 
-static void a_signal_that_comes_early_is_kept_and_shown(void **state)
+TEST(a_signal_that_comes_early_is_kept_and_shown)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, SIGNAL, "{}");
     assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "s-1"), ERR_OK);
     assert_string_equal(trial_records(&trial), "signal.received");
@@ -258,7 +244,7 @@ static void a_signal_that_comes_early_is_kept_and_shown(void **state)
     close_sound(&trial);
 }
 
-static void what_is_decided_does_not_change_the_signals_before_it_is_durable(void **state)
+TEST(what_is_decided_does_not_change_the_signals_before_it_is_durable)
 {
     struct saga_input settled;
     struct records records;
@@ -266,7 +252,6 @@ static void what_is_decided_does_not_change_the_signals_before_it_is_durable(voi
     struct trial trial;
     struct err err;
 
-    (void)state;
     open_with(&trial, SIGNAL, "{}");
     assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "s-1"), ERR_OK);
     settled = trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 1,
@@ -282,11 +267,10 @@ static void what_is_decided_does_not_change_the_signals_before_it_is_durable(voi
     close_sound(&trial);
 }
 
-static void the_same_signal_again_is_the_same_signal(void **state)
+TEST(the_same_signal_again_is_the_same_signal)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, SIGNAL, "{}");
     assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "s-1"), ERR_OK);
     assert_int_equal(trial_signal(&trial, "paid", "{ 'n' : 1.0 }", "s-1"), ERR_OK); /* the same value */
@@ -305,13 +289,12 @@ static void the_same_signal_again_is_the_same_signal(void **state)
 }
 
 /* As written by a release that took ids which are not UTF-8: two of them read alike, and both were signals. */
-static void a_log_with_two_signals_under_an_id_that_was_rewritten_is_read(void **state)
+TEST(a_log_with_two_signals_under_an_id_that_was_rewritten_is_read)
 {
     struct trial trial;
     struct record record;
     struct err err;
 
-    (void)state;
     open_with(&trial, SIGNAL, "{}");
     assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "a\xef\xbf\xbd"), ERR_OK);
     assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "a\xef\xbf\xbd"), ERR_OK);
@@ -329,11 +312,10 @@ static void a_log_with_two_signals_under_an_id_that_was_rewritten_is_read(void *
     trial_close(&trial);
 }
 
-static void the_same_id_under_another_name_is_refused(void **state)
+TEST(the_same_id_under_another_name_is_refused)
 {
     struct trial trial;
 
-    (void)state;
     open_with(
         &trial,
         TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'s','signal':{'name':'one'}},{'id':'t','signal':{'name':'two'}}"),
@@ -343,11 +325,10 @@ static void the_same_id_under_another_name_is_refused(void **state)
     close_sound(&trial);
 }
 
-static void a_signal_that_nothing_waits_for_is_refused_with_the_names_that_are_awaited(void **state)
+TEST(a_signal_that_nothing_waits_for_is_refused_with_the_names_that_are_awaited)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, SIGNAL, "{}");
     assert_int_equal(trial_signal(&trial, "payd", "{}", NULL), ERR_INVALID);
     assert_non_null(strstr(trial.err.hint, "paid"));
@@ -357,11 +338,10 @@ static void a_signal_that_nothing_waits_for_is_refused_with_the_names_that_are_a
     close_sound(&trial);
 }
 
-static void a_signal_that_does_not_come_in_time_fails_the_step(void **state)
+TEST(a_signal_that_does_not_come_in_time_fails_the_step)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, SIGNAL, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_timer(&trial, "sig");
@@ -373,11 +353,10 @@ static void a_signal_that_does_not_come_in_time_fails_the_step(void **state)
     close_sound(&trial);
 }
 
-static void a_timeout_that_does_not_matter_is_gone_on_without(void **state)
+TEST(a_timeout_that_does_not_matter_is_gone_on_without)
 {
     struct trial trial;
 
-    (void)state;
     open_with(
         &trial,
         TRIAL_SAGA(
@@ -389,11 +368,10 @@ static void a_timeout_that_does_not_matter_is_gone_on_without(void **state)
     close_sound(&trial);
 }
 
-static void a_timeout_that_is_escalated_can_be_skipped_but_not_tried_again(void **state)
+TEST(a_timeout_that_is_escalated_can_be_skipped_but_not_tried_again)
 {
     struct trial trial;
 
-    (void)state;
     open_with(
         &trial,
         TRIAL_SAGA(
@@ -409,11 +387,10 @@ static void a_timeout_that_is_escalated_can_be_skipped_but_not_tried_again(void 
     close_sound(&trial);
 }
 
-static void steps_side_by_side_take_signals_of_one_name_in_the_order_in_which_they_wait(void **state)
+TEST(steps_side_by_side_take_signals_of_one_name_in_the_order_in_which_they_wait)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial,
               TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'late','signal':{'name':'go'},'after':['a']},{'id':'early','"
                          "signal':{'name':'go'},'after':[]}"),
@@ -426,11 +403,10 @@ static void steps_side_by_side_take_signals_of_one_name_in_the_order_in_which_th
     close_sound(&trial);
 }
 
-static void an_escalated_saga_takes_signals_and_its_timers_count_but_nothing_new_starts(void **state)
+TEST(an_escalated_saga_takes_signals_and_its_timers_count_but_nothing_new_starts)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial,
               TRIAL_SAGA("{'id':'m','call':'once','after':[]},{'id':'sig','signal':{'name':'go'},'after':[]},{'id':'b',"
                          "'call':'keyed','after':['sig']},"
@@ -450,11 +426,10 @@ static void an_escalated_saga_takes_signals_and_its_timers_count_but_nothing_new
     close_sound(&trial);
 }
 
-static void no_more_signals_are_kept_than_so_many(void **state)
+TEST(no_more_signals_are_kept_than_so_many)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, SIGNAL, "{}");
     for (unsigned i = 0; i < SIGNALS_MAX; i++) {
         assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", NULL), ERR_OK);
@@ -465,14 +440,13 @@ static void no_more_signals_are_kept_than_so_many(void **state)
     close_sound(&trial);
 }
 
-static void no_more_bytes_of_signals_are_kept_than_so_many(void **state)
+TEST(no_more_bytes_of_signals_are_kept_than_so_many)
 {
     struct saga_input input = {.type = SAGA_INPUT_SIGNAL};
     size_t len = SIGNAL_BYTES_MAX / 2 + 1;
     char *payload = malloc(len);
     struct trial trial;
 
-    (void)state;
     assert_non_null(payload);
     (void)memset(payload, 'x', len);
     payload[0] = payload[len - 1] = '"';
@@ -492,11 +466,10 @@ static void no_more_bytes_of_signals_are_kept_than_so_many(void **state)
     "}]},"                                                                                                             \
     "{'name':'ask','output':'${ .steps.w.result }','steps':[" step "]}]}"
 
-static void elements_take_the_signals_of_one_name_one_after_the_other(void **state)
+TEST(elements_take_the_signals_of_one_name_one_after_the_other)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, ELEMENTS("", "{'id':'w','signal':{'name':'go','timeout':'1h'}}"), "{'list':[1,2,3]}");
     assert_int_equal(trial_signal(&trial, "go", "'first'", "s-1"), ERR_OK); /* before there are elements */
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -521,11 +494,10 @@ static void elements_take_the_signals_of_one_name_one_after_the_other(void **sta
     close_sound(&trial);
 }
 
-static void an_element_that_is_refused_undoes_the_saga_unless_it_does_not_matter(void **state)
+TEST(an_element_that_is_refused_undoes_the_saga_unless_it_does_not_matter)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, ELEMENTS("", "{'id':'w','approve':{'show':'${ .input.what }'}}"), "{'list':['x','y','z']}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     assert_int_equal(trial.saga.steps[trial_step(&trial, "each#2/w")].approval, 192);
@@ -555,11 +527,10 @@ static void an_element_that_is_refused_undoes_the_saga_unless_it_does_not_matter
     "1h'}},"                                                                                                           \
     "{'id':'nap','sleep':'3h','after':['a']}]}]}"
 
-static void waits_in_a_child_that_is_undone_on_its_own_are_stopped_and_those_outside_go_on(void **state)
+TEST(waits_in_a_child_that_is_undone_on_its_own_are_stopped_and_those_outside_go_on)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, CHILD, "{}");
     trial_settle(&trial, "c/a", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "step.completed c/a, step.waiting c/in, step.waiting c/nap");
@@ -577,11 +548,10 @@ static void waits_in_a_child_that_is_undone_on_its_own_are_stopped_and_those_out
     close_sound(&trial);
 }
 
-static void the_deadline_of_a_child_counts_while_it_waits(void **state)
+TEST(the_deadline_of_a_child_counts_while_it_waits)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, CHILD, "{}");
     assert_int_equal(trial_signal(&trial, "go", "1", NULL), ERR_OK); /* the outer one has begun to wait first */
     assert_string_equal(trial_records(&trial), "signal.received out, step.completed out");
@@ -621,14 +591,13 @@ static void open_approval(struct trial *trial)
     assert_string_equal(trial_records(trial), "step.completed a, step.waiting ok");
 }
 
-static void a_person_approves_what_was_shown(void **state)
+TEST(a_person_approves_what_was_shown)
 {
     struct digest digest;
     struct trial trial;
     struct slice text;
     char hash[65];
 
-    (void)state;
     open_approval(&trial);
     assert_string_equal(trial_wants(&trial), "timer ok 0 +86400000");
     is_shown(&trial, "/steps/1/waits_for",
@@ -656,12 +625,11 @@ static void a_person_approves_what_was_shown(void **state)
     close_sound(&trial);
 }
 
-static void a_person_refuses_and_the_saga_is_undone(void **state)
+TEST(a_person_refuses_and_the_saga_is_undone)
 {
     struct trial trial;
     struct slice text;
 
-    (void)state;
     open_approval(&trial);
     assert_int_equal(trial_decide(&trial, "ok", false, ROLE_OPERATOR), ERR_OK);
     assert_string_equal(
@@ -675,11 +643,10 @@ static void a_person_refuses_and_the_saga_is_undone(void **state)
     close_sound(&trial);
 }
 
-static void nobody_decides_in_time(void **state)
+TEST(nobody_decides_in_time)
 {
     struct trial trial;
 
-    (void)state;
     open_approval(&trial);
     trial.now_ms += 24 * 60 * MINUTE_MS;
     assert_int_equal(trial_decide(&trial, "ok", true, ROLE_OPERATOR), ERR_DECIDED); /* before the timer has said so */
@@ -691,13 +658,12 @@ static void nobody_decides_in_time(void **state)
     close_sound(&trial);
 }
 
-static void a_decision_is_bound_to_what_was_shown(void **state)
+TEST(a_decision_is_bound_to_what_was_shown)
 {
     struct saga_input input = {.type = SAGA_INPUT_DECISION};
     struct trial trial;
     char hash[65];
 
-    (void)state;
     open_approval(&trial);
     input.decision.approval = 64;
     input.decision.approve = true;
@@ -717,11 +683,10 @@ static void a_decision_is_bound_to_what_was_shown(void **state)
     close_sound(&trial);
 }
 
-static void approvals_of_one_decision_have_numbers_of_their_own(void **state)
+TEST(approvals_of_one_decision_have_numbers_of_their_own)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial,
               TRIAL_SAGA("{'id':'x','approve':{},'after':[]},{'id':'y','approve':{'show':'text'},'after':[]},{'id':'z',"
                          "'approve':{},'after':['x']}"),
@@ -738,11 +703,10 @@ static void approvals_of_one_decision_have_numbers_of_their_own(void **state)
     close_sound(&trial);
 }
 
-static void an_approval_of_an_abandoned_saga_is_cancelled(void **state)
+TEST(an_approval_of_an_abandoned_saga_is_cancelled)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA("{'id':'m','call':'once','after':[]},{'id':'ok','approve':{},'after':[]}"), "{}");
     trial_timer(&trial, "m");
     trial_settle(&trial, "m", OUTCOME_UNKNOWN);
@@ -754,13 +718,12 @@ static void an_approval_of_an_abandoned_saga_is_cancelled(void **state)
 
 /* --- records that do not fit --- */
 
-static void a_record_of_a_wait_that_does_not_fit_is_refused(void **state)
+TEST(a_record_of_a_wait_that_does_not_fit_is_refused)
 {
     struct trial trial;
     struct record record;
     struct err err;
 
-    (void)state;
     open_approval(&trial);
 #define NEXT .seq = trial.saga.seq + 1, .at_ms = trial.now_ms
     record = (struct record){NEXT, .type = RECORD_STEP_COMPLETED, .step = 1, .result = SLICE("{}")};
@@ -816,42 +779,4 @@ static void a_record_of_a_wait_that_does_not_fit_is_refused(void **state)
     close_sound(&trial);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_saga_sleeps_as_long_as_it_says_and_goes_on),
-        cmocka_unit_test(what_a_sleep_may_be_given),
-        cmocka_unit_test(a_sleep_that_is_a_program_is_evaluated_outside),
-        cmocka_unit_test(what_comes_after_a_sleep_and_fails_undoes_what_came_before_it),
-        cmocka_unit_test(a_wait_whose_condition_does_not_hold_is_skipped),
-        cmocka_unit_test(an_abort_ends_every_wait),
-        cmocka_unit_test(the_deadline_counts_while_a_saga_waits),
-        cmocka_unit_test(the_payload_of_a_signal_is_the_result),
-        cmocka_unit_test(a_signal_that_comes_early_is_kept_and_shown),
-        cmocka_unit_test(what_is_decided_does_not_change_the_signals_before_it_is_durable),
-        cmocka_unit_test(the_same_signal_again_is_the_same_signal),
-        cmocka_unit_test(a_log_with_two_signals_under_an_id_that_was_rewritten_is_read),
-        cmocka_unit_test(the_same_id_under_another_name_is_refused),
-        cmocka_unit_test(a_signal_that_nothing_waits_for_is_refused_with_the_names_that_are_awaited),
-        cmocka_unit_test(a_signal_that_does_not_come_in_time_fails_the_step),
-        cmocka_unit_test(a_timeout_that_does_not_matter_is_gone_on_without),
-        cmocka_unit_test(a_timeout_that_is_escalated_can_be_skipped_but_not_tried_again),
-        cmocka_unit_test(steps_side_by_side_take_signals_of_one_name_in_the_order_in_which_they_wait),
-        cmocka_unit_test(an_escalated_saga_takes_signals_and_its_timers_count_but_nothing_new_starts),
-        cmocka_unit_test(no_more_signals_are_kept_than_so_many),
-        cmocka_unit_test(no_more_bytes_of_signals_are_kept_than_so_many),
-        cmocka_unit_test(elements_take_the_signals_of_one_name_one_after_the_other),
-        cmocka_unit_test(an_element_that_is_refused_undoes_the_saga_unless_it_does_not_matter),
-        cmocka_unit_test(waits_in_a_child_that_is_undone_on_its_own_are_stopped_and_those_outside_go_on),
-        cmocka_unit_test(the_deadline_of_a_child_counts_while_it_waits),
-        cmocka_unit_test(a_person_approves_what_was_shown),
-        cmocka_unit_test(a_person_refuses_and_the_saga_is_undone),
-        cmocka_unit_test(nobody_decides_in_time),
-        cmocka_unit_test(a_decision_is_bound_to_what_was_shown),
-        cmocka_unit_test(approvals_of_one_decision_have_numbers_of_their_own),
-        cmocka_unit_test(an_approval_of_an_abandoned_saga_is_cancelled),
-        cmocka_unit_test(a_record_of_a_wait_that_does_not_fit_is_refused),
-    };
-
-    return cmocka_run_group_tests_name("saga_wait", tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

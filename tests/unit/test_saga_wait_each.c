@@ -11,11 +11,10 @@ static const struct operation *forward(const struct trial *trial, const char *st
 
 /* --- sleep --- */
 
-static void elements_sleep_one_after_the_other_each_as_long_as_it_says(void **state)
+TEST(elements_sleep_one_after_the_other_each_as_long_as_it_says)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial,
               TRIAL_SAGA("{'id':'a','call':'keyed'}," EACH_OF(
                   "'sleep':'${ .item.for }'") ",{'id':'z','call':'keyed','with':{'all':'${ .steps.each.result }'}}"),
@@ -39,11 +38,10 @@ static void elements_sleep_one_after_the_other_each_as_long_as_it_says(void **st
     close_sound(&trial);
 }
 
-static void elements_sleep_side_by_side_as_far_as_allowed(void **state)
+TEST(elements_sleep_side_by_side_as_far_as_allowed)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA(EACH_OF("'sleep':'${ .item }','concurrency':2")), "{'list':['1h','2h','1h']}");
     assert_string_equal(trial_wants(&trial), "timer each#0 0 +3600000, timer each#1 0 +7200000");
     trial_timer(&trial, "each#0");
@@ -54,11 +52,10 @@ static void elements_sleep_side_by_side_as_far_as_allowed(void **state)
     close_sound(&trial);
 }
 
-static void what_an_element_sleeps_may_be_a_program(void **state)
+TEST(what_an_element_sleeps_may_be_a_program)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA(EACH_OF("'sleep':'${ .item + \\\"m\\\" }'")), "{'list':['5','x']}");
     assert_string_equal(trial_wants(&trial), "evaluate each#0 0");
     trial_evaluated(&trial, EVALUATE_ARGS, "each#0", "'5m'");
@@ -72,11 +69,10 @@ static void what_an_element_sleeps_may_be_a_program(void **state)
     close_sound(&trial);
 }
 
-static void the_elements_may_come_from_a_program_that_changes_nothing(void **state)
+TEST(the_elements_may_come_from_a_program_that_changes_nothing)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA("{'id':'each','for_each':'${ .input.list | map(.) }','sleep':'${ .item }'}"),
               "{'list':['1m','1m']}");
     assert_string_equal(trial_wants(&trial), "evaluate each 0");
@@ -88,11 +84,10 @@ static void the_elements_may_come_from_a_program_that_changes_nothing(void **sta
     close_sound(&trial);
 }
 
-static void an_element_that_is_no_time_fails_as_the_step_says(void **state)
+TEST(an_element_that_is_no_time_fails_as_the_step_says)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}," EACH_OF("'sleep':'${ .item }'")),
               "{'list':['0s','soon']}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -109,11 +104,10 @@ static void an_element_that_is_no_time_fails_as_the_step_says(void **state)
     close_sound(&trial);
 }
 
-static void a_pause_stops_the_clock_of_each_element(void **state)
+TEST(a_pause_stops_the_clock_of_each_element)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA(EACH_OF("'sleep':'${ .item }','concurrency':2")), "{'list':['10m','20m','1m']}");
     trial.now_ms += 5 * MINUTE_MS;
     assert_int_equal(trial_pause(&trial), ERR_OK);
@@ -134,11 +128,10 @@ static void a_pause_stops_the_clock_of_each_element(void **state)
 
 /* --- signals --- */
 
-static void each_element_takes_one_signal_and_their_payloads_are_the_result(void **state)
+TEST(each_element_takes_one_signal_and_their_payloads_are_the_result)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA(EACH_OF("'signal':{'name':'paid','timeout':'1h'},'concurrency':2")),
               "{'list':['x','y','z']}");
     assert_string_equal(trial_wants(&trial), "timer each#0 0 +3600000, timer each#1 0 +3600000");
@@ -154,11 +147,10 @@ static void each_element_takes_one_signal_and_their_payloads_are_the_result(void
     close_sound(&trial);
 }
 
-static void signals_that_came_early_are_taken_in_order_as_elements_begin(void **state)
+TEST(signals_that_came_early_are_taken_in_order_as_elements_begin)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}," EACH_OF("'signal':{'name':'paid'}")), "{'list':[1,1,1]}");
     assert_int_equal(trial_signal(&trial, "paid", "'first'", NULL), ERR_OK);
     assert_int_equal(trial_signal(&trial, "paid", "'second'", NULL), ERR_OK);
@@ -175,11 +167,10 @@ static void signals_that_came_early_are_taken_in_order_as_elements_begin(void **
     close_sound(&trial);
 }
 
-static void an_element_whose_signal_does_not_come_gives_null_where_the_step_goes_on(void **state)
+TEST(an_element_whose_signal_does_not_come_gives_null_where_the_step_goes_on)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA(EACH_OF("'signal':{'name':'paid','timeout':'1m'},'on_failure':'continue'")),
               "{'list':[1,2]}");
     trial_timer(&trial, "each#0");
@@ -190,11 +181,10 @@ static void an_element_whose_signal_does_not_come_gives_null_where_the_step_goes
     close_sound(&trial);
 }
 
-static void a_signal_nobody_waits_for_is_refused_and_each_name_is_told_once(void **state)
+TEST(a_signal_nobody_waits_for_is_refused_and_each_name_is_told_once)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA(EACH_OF("'signal':{'name':'paid'}")), "{'list':[1,2,3]}");
     assert_int_equal(trial_signal(&trial, "payed", "1", NULL), ERR_INVALID);
     assert_string_equal(trial.err.hint, "Awaited are: paid.");
@@ -203,11 +193,10 @@ static void a_signal_nobody_waits_for_is_refused_and_each_name_is_told_once(void
 
 /* --- approvals --- */
 
-static void each_element_is_shown_and_decided_on_its_own(void **state)
+TEST(each_element_is_shown_and_decided_on_its_own)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial,
               TRIAL_SAGA(EACH_OF("'approve':{'show':{'pay':'${ .item.n }','of':'${ .input.who }'},'timeout':'1h'},"
                                  "'concurrency':2")),
@@ -228,11 +217,10 @@ static void each_element_is_shown_and_decided_on_its_own(void **state)
     close_sound(&trial);
 }
 
-static void about_an_element_that_was_refused_a_person_may_be_asked(void **state)
+TEST(about_an_element_that_was_refused_a_person_may_be_asked)
 {
     struct trial trial;
 
-    (void)state;
     open_with(&trial, TRIAL_SAGA(EACH_OF("'approve':{'show':'${ .item }'},'concurrency':2,'on_failure':'escalate'")),
               "{'list':[1,2,3]}");
     assert_int_equal(trial_decide(&trial, "each#0", false, ROLE_OPERATOR), ERR_OK);
@@ -250,12 +238,11 @@ static void about_an_element_that_was_refused_a_person_may_be_asked(void **state
     close_sound(&trial);
 }
 
-static void without_elements_nobody_waits(void **state)
+TEST(without_elements_nobody_waits)
 {
     static const char *const kinds[] = {EACH_OF("'sleep':'${ .item }'"), EACH_OF("'signal':{'name':'paid'}"),
                                         EACH_OF("'approve':{'show':'${ .item }'}")};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(kinds); i++) {
         struct trial trial;
         char document[16384];
@@ -270,23 +257,4 @@ static void without_elements_nobody_waits(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(elements_sleep_one_after_the_other_each_as_long_as_it_says),
-        cmocka_unit_test(elements_sleep_side_by_side_as_far_as_allowed),
-        cmocka_unit_test(what_an_element_sleeps_may_be_a_program),
-        cmocka_unit_test(the_elements_may_come_from_a_program_that_changes_nothing),
-        cmocka_unit_test(an_element_that_is_no_time_fails_as_the_step_says),
-        cmocka_unit_test(a_pause_stops_the_clock_of_each_element),
-        cmocka_unit_test(each_element_takes_one_signal_and_their_payloads_are_the_result),
-        cmocka_unit_test(signals_that_came_early_are_taken_in_order_as_elements_begin),
-        cmocka_unit_test(an_element_whose_signal_does_not_come_gives_null_where_the_step_goes_on),
-        cmocka_unit_test(a_signal_nobody_waits_for_is_refused_and_each_name_is_told_once),
-        cmocka_unit_test(each_element_is_shown_and_decided_on_its_own),
-        cmocka_unit_test(about_an_element_that_was_refused_a_person_may_be_asked),
-        cmocka_unit_test(without_elements_nobody_waits),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,20 +1,14 @@
 /* What should exist in each state: derived, sorted, and the same again after a crash. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/lib/saga_trial.h"
+#include "tests/lib/test.h"
 
-static void nothing_is_wanted_before_the_start_and_after_the_end(void **state)
+TEST(nothing_is_wanted_before_the_start_and_after_the_end)
 {
     struct trial trial;
 
-    (void)state;
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}"));
     assert_string_equal(trial_wants(&trial), "");
     trial_start(&trial, "{}");
@@ -23,11 +17,10 @@ static void nothing_is_wanted_before_the_start_and_after_the_end(void **state)
     trial_close(&trial);
 }
 
-static void a_call_is_wanted_only_with_its_intent(void **state)
+TEST(a_call_is_wanted_only_with_its_intent)
 {
     struct trial trial;
 
-    (void)state;
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'checked'}"));
     trial_start(&trial, "{}");
     assert_string_equal(trial_wants(&trial), "timer a 0"); /* pending: the intent is a commit of its own */
@@ -36,11 +29,10 @@ static void a_call_is_wanted_only_with_its_intent(void **state)
     trial_close(&trial);
 }
 
-static void steps_without_a_path_between_them_run_side_by_side(void **state)
+TEST(steps_without_a_path_between_them_run_side_by_side)
 {
     struct trial trial;
 
-    (void)state;
     trial_open(&trial, TRIAL_SAGA_WITH(
                            "'deadline':'1m'",
                            "{'id':'a','call':'keyed','after':[]},{'id':'b','call':'once','after':[]},"
@@ -52,12 +44,11 @@ static void steps_without_a_path_between_them_run_side_by_side(void **state)
     trial_close(&trial);
 }
 
-static void a_program_is_evaluated_outside_and_its_value_recorded(void **state)
+TEST(a_program_is_evaluated_outside_and_its_value_recorded)
 {
     struct trial trial;
     struct saga_input input = {.type = SAGA_INPUT_EVALUATED};
 
-    (void)state;
     trial_open(&trial,
                TRIAL_SAGA_WITH("'output':{'n':'${ .steps | length }'}",
                                "{'id':'a','call':'strict','with':{'n':'${ 1 + 1 }'},'scope':'${ .input | keys }'}"));
@@ -86,7 +77,7 @@ static void a_program_is_evaluated_outside_and_its_value_recorded(void **state)
     trial_close(&trial);
 }
 
-static void arguments_that_cannot_be_made_fail_the_step_without_a_call(void **state)
+TEST(arguments_that_cannot_be_made_fail_the_step_without_a_call)
 {
     static const char *const steps[] = {
         "{'id':'b','call':'strict','with':{'n':'${ .input.n.m }'}}", /* a member of a number */
@@ -96,7 +87,6 @@ static void arguments_that_cannot_be_made_fail_the_step_without_a_call(void **st
     };
     struct trial trial;
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(steps); i++) {
         char document[8192];
 
@@ -114,12 +104,11 @@ static void arguments_that_cannot_be_made_fail_the_step_without_a_call(void **st
     }
 }
 
-static void an_evaluation_that_fails_fails_the_step(void **state)
+TEST(an_evaluation_that_fails_fails_the_step)
 {
     struct trial trial;
     struct saga_input input = {.type = SAGA_INPUT_EVALUATED};
 
-    (void)state;
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed','with':{'n':'${ 1 + 1 }'}}"));
     trial_start(&trial, "{}");
     input.evaluated.failed = true;
@@ -129,12 +118,11 @@ static void an_evaluation_that_fails_fails_the_step(void **state)
     trial_close(&trial);
 }
 
-static void a_blind_undo_with_a_program_is_evaluated(void **state)
+TEST(a_blind_undo_with_a_program_is_evaluated)
 {
     struct trial trial;
     struct saga_input input = {.type = SAGA_INPUT_EVALUATED};
 
-    (void)state;
     trial_open(
         &trial,
         TRIAL_SAGA("{'id':'a','call':'voidable','compensate':{'tool':'undo','with':{'k':'${ .key | ascii_upcase }'},"
@@ -152,11 +140,10 @@ static void a_blind_undo_with_a_program_is_evaluated(void **state)
     trial_close(&trial);
 }
 
-static void an_output_that_cannot_be_made_undoes_nothing(void **state)
+TEST(an_output_that_cannot_be_made_undoes_nothing)
 {
     struct trial trial;
 
-    (void)state;
     trial_open(&trial, TRIAL_SAGA_WITH("'output':{'n':'${ .steps.a.result.id.x }'}", "{'id':'a','call':'keyed'}"));
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -166,11 +153,10 @@ static void an_output_that_cannot_be_made_undoes_nothing(void **state)
     trial_close(&trial);
 }
 
-static void an_undo_that_backs_off_is_the_only_thing_wanted(void **state)
+TEST(an_undo_that_backs_off_is_the_only_thing_wanted)
 {
     struct trial trial;
 
-    (void)state;
     trial_open(&trial, TRIAL_SAGA_WITH("'deadline':'1h'", "{'id':'a','call':'keyed'},{'id':'b','call':'keyed'}"));
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -181,19 +167,4 @@ static void an_undo_that_backs_off_is_the_only_thing_wanted(void **state)
     trial_close(&trial);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_is_wanted_before_the_start_and_after_the_end),
-        cmocka_unit_test(a_call_is_wanted_only_with_its_intent),
-        cmocka_unit_test(steps_without_a_path_between_them_run_side_by_side),
-        cmocka_unit_test(a_program_is_evaluated_outside_and_its_value_recorded),
-        cmocka_unit_test(arguments_that_cannot_be_made_fail_the_step_without_a_call),
-        cmocka_unit_test(an_evaluation_that_fails_fails_the_step),
-        cmocka_unit_test(a_blind_undo_with_a_program_is_evaluated),
-        cmocka_unit_test(an_output_that_cannot_be_made_undoes_nothing),
-        cmocka_unit_test(an_undo_that_backs_off_is_the_only_thing_wanted),
-    };
-
-    return cmocka_run_group_tests_name("saga_wants", tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,15 +1,10 @@
 /* Schedules: cron expressions, local times across changes of the clocks, and what becomes of an instant. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/instant.h"
 #include "core/schedule/schedule.h"
+#include "tests/lib/test.h"
 
 #define HOUR_MS INT64_C(3600000)
 
@@ -50,7 +45,7 @@ static struct zone zone_of(enum zone_name name, struct zone_offset offsets[3])
     return (struct zone){offsets, count, at("2036-01-01T00:00:00Z")};
 }
 
-static void the_instants_of_a_cron_expression(void **state)
+TEST(the_instants_of_a_cron_expression)
 {
     static const struct {
         const char *what, *cron;
@@ -155,7 +150,6 @@ static void the_instants_of_a_cron_expression(void **state)
          {"2011-12-29T19:00:00Z", "2011-12-30T10:00:00Z", "2011-12-30T19:00:00Z"}},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct zone_offset offsets[3];
         struct zone zone = zone_of(cases[i].zone, offsets);
@@ -175,7 +169,7 @@ static void the_instants_of_a_cron_expression(void **state)
     }
 }
 
-static void an_expression_that_nobody_can_read_is_refused(void **state)
+TEST(an_expression_that_nobody_can_read_is_refused)
 {
     static const char *const wrong[] = {
         "",
@@ -206,7 +200,6 @@ static void an_expression_that_nobody_can_read_is_refused(void **state)
         "* 9999999999 * * *",
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
         struct err err = {0};
         struct cron cron;
@@ -219,9 +212,8 @@ static void an_expression_that_nobody_can_read_is_refused(void **state)
 }
 
 /* In every zone: instants go on, and the clocks show a time that fits, unless it was skipped. */
-static void an_instant_comes_once_and_in_order(void **state)
+TEST(an_instant_comes_once_and_in_order)
 {
-    (void)state;
     for (enum zone_name name = UTC; name < ZONE_COUNT; name++) {
         struct zone_offset offsets[3];
         struct zone zone = zone_of(name, offsets);
@@ -249,26 +241,24 @@ static void an_instant_comes_once_and_in_order(void **state)
     }
 }
 
-static void beyond_what_is_known_of_a_zone_there_is_nothing(void **state)
+TEST(beyond_what_is_known_of_a_zone_there_is_nothing)
 {
     struct zone_offset offset = {0, 0};
     struct zone zone = {&offset, 1, at("2026-01-02T00:00:00Z")};
     struct timetable timetable = {.is_cron = true};
 
-    (void)state;
     assert_int_equal(cron_parse(SLICE("0 0 * * *"), &timetable.cron, NULL), ERR_OK);
     assert_int_equal(timetable_next(&timetable, &zone, at("2026-01-01T00:00:00Z")), INT64_MAX);
     assert_int_equal(timetable_next(&timetable, &zone, at("2025-12-31T00:00:00Z")), at("2026-01-01T00:00:00Z"));
 }
 
-static void offsets_are_read_as_postgres_tells_them(void **state)
+TEST(offsets_are_read_as_postgres_tells_them)
 {
     static const char *const wrong[] = {
         "", "0", "0:x", "0:0 ", "a:0", "0:3600 1:999999", "-5:0", "99999999999999999:0"};
     struct arena arena;
     struct zone zone;
 
-    (void)state;
     arena_init(&arena, 65536);
     assert_true(zone_read_offsets(SLICE("0:3600 1774746000:7200 1792890000:3600"), 5, &arena, &zone));
     assert_true(zone.count == 3 && zone.until_ms == 5 && zone.offsets[1].offset_ms == 2 * HOUR_MS);
@@ -279,11 +269,10 @@ static void offsets_are_read_as_postgres_tells_them(void **state)
     arena_fini(&arena);
 }
 
-static void every_so_often_from_an_anchor(void **state)
+TEST(every_so_often_from_an_anchor)
 {
     struct timetable timetable = {.every_ms = 15 * 60000, .anchor_ms = at("2026-01-01T00:05:00Z")};
 
-    (void)state;
     assert_int_equal(timetable_next(&timetable, NULL, at("2026-01-01T00:04:59Z")), at("2026-01-01T00:05:00Z"));
     assert_int_equal(timetable_next(&timetable, NULL, at("2026-01-01T00:05:00Z")), at("2026-01-01T00:20:00Z"));
     assert_int_equal(timetable_next(&timetable, NULL, at("2025-12-31T23:49:59Z")), at("2025-12-31T23:50:00Z"));
@@ -292,7 +281,7 @@ static void every_so_often_from_an_anchor(void **state)
 
 /* --- documents --- */
 
-static void what_is_written_is_read_again(void **state)
+TEST(what_is_written_is_read_again)
 {
     static const char *const bodies[] = {
         "{\"name\":\"nightly\",\"saga\":\"report\",\"cron\":\"30 2 * * *\",\"zone\":\"Europe/Berlin\"}",
@@ -302,7 +291,6 @@ static void what_is_written_is_read_again(void **state)
         "\"catch_up\":\"last\"}",
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(bodies); i++) {
         struct arena arena;
         struct faults faults;
@@ -326,7 +314,7 @@ static void what_is_written_is_read_again(void **state)
     }
 }
 
-static void a_wrong_document_is_told_its_place(void **state)
+TEST(a_wrong_document_is_told_its_place)
 {
     static const struct {
         const char *body, *pointer;
@@ -350,7 +338,6 @@ static void a_wrong_document_is_told_its_place(void **state)
         {"{\"name\":\"n\",\"saga\":\"s\",\"every\":\"1m\",\"zones\":\"UTC\"}", "/zones"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct arena arena;
         struct faults faults;
@@ -372,7 +359,7 @@ static void a_wrong_document_is_told_its_place(void **state)
 
 #define MINUTE_MS INT64_C(60000)
 
-static void what_becomes_of_instants(void **state)
+TEST(what_becomes_of_instants)
 {
     static const struct {
         const char *what;
@@ -401,7 +388,6 @@ static void what_becomes_of_instants(void **state)
     };
     struct schedule_state *s = calloc(1, sizeof(*s));
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         int64_t start_ms = at("2026-01-01T00:00:00Z");
         struct schedule schedule = {
@@ -427,13 +413,12 @@ static void what_becomes_of_instants(void **state)
     free(s);
 }
 
-static void a_clock_that_goes_back_brings_no_instant_twice(void **state)
+TEST(a_clock_that_goes_back_brings_no_instant_twice)
 {
     struct schedule schedule = {.timetable = {.every_ms = MINUTE_MS}, .overlap = OVERLAP_ALL, .catch_up = CATCH_UP_ALL};
     struct schedule_state *s = calloc(1, sizeof(*s));
     int64_t start_ms = at("2026-01-01T00:00:00Z");
 
-    (void)state;
     *s = (struct schedule_state){.last_ms = start_ms};
     schedule_decide(&schedule, NULL, start_ms + 5 * MINUTE_MS, MINUTE_MS, false, s);
     assert_int_equal(s->queue_count, 5);
@@ -445,14 +430,13 @@ static void a_clock_that_goes_back_brings_no_instant_twice(void **state)
     free(s);
 }
 
-static void a_year_of_minutes_is_counted(void **state)
+TEST(a_year_of_minutes_is_counted)
 {
     struct zone_offset offset = {0, 0};
     struct zone zone = {&offset, 1, at("2030-01-01T00:00:00Z")};
     struct schedule schedule = {.timetable = {.is_cron = true}, .overlap = OVERLAP_ALL, .catch_up = CATCH_UP_ALL};
     struct schedule_state *s = calloc(1, sizeof(*s));
 
-    (void)state;
     assert_int_equal(cron_parse(SLICE("* * * * *"), &schedule.timetable.cron, NULL), ERR_OK);
     *s = (struct schedule_state){.last_ms = at("2026-01-01T00:00:00Z")};
     schedule_decide(&schedule, &zone, at("2026-12-01T00:00:00Z"), MINUTE_MS, false, s);
@@ -461,13 +445,12 @@ static void a_year_of_minutes_is_counted(void **state)
     free(s);
 }
 
-static void the_state_is_read_as_it_was_written(void **state)
+TEST(the_state_is_read_as_it_was_written)
 {
     struct schedule_state *s = calloc(1, sizeof(*s)), *again = calloc(1, sizeof(*again));
     struct arena arena;
     struct buffer text;
 
-    (void)state;
     arena_init(&arena, 4096);
     buffer_init(&text, 65536);
     assert_true(schedule_state_read(SLICE("{}"), 5, &arena, again));
@@ -502,11 +485,10 @@ static void the_state_is_read_as_it_was_written(void **state)
     free(again);
 }
 
-static void the_business_id_is_the_schedule_and_the_instant(void **state)
+TEST(the_business_id_is_the_schedule_and_the_instant)
 {
     char id[SCHEDULE_ID_BYTES_MAX], longest[SCHEDULE_NAME_BYTES_MAX];
 
-    (void)state;
     schedule_business_id(SLICE("nightly"), at("2026-01-31T01:30:00Z"), id);
     assert_string_equal(id, "schedule:nightly@2026-01-31T01:30:00.000Z");
     memset(longest, 'a', sizeof(longest));
@@ -514,23 +496,4 @@ static void the_business_id_is_the_schedule_and_the_instant(void **state)
     assert_string_equal(strchr(id, '@'), "@1970-01-01T00:00:00.000Z");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_instants_of_a_cron_expression),
-        cmocka_unit_test(an_expression_that_nobody_can_read_is_refused),
-        cmocka_unit_test(an_instant_comes_once_and_in_order),
-        cmocka_unit_test(beyond_what_is_known_of_a_zone_there_is_nothing),
-        cmocka_unit_test(offsets_are_read_as_postgres_tells_them),
-        cmocka_unit_test(every_so_often_from_an_anchor),
-        cmocka_unit_test(what_is_written_is_read_again),
-        cmocka_unit_test(a_wrong_document_is_told_its_place),
-        cmocka_unit_test(what_becomes_of_instants),
-        cmocka_unit_test(a_clock_that_goes_back_brings_no_instant_twice),
-        cmocka_unit_test(a_year_of_minutes_is_counted),
-        cmocka_unit_test(the_state_is_read_as_it_was_written),
-        cmocka_unit_test(the_business_id_is_the_schedule_and_the_instant),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

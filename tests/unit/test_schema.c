@@ -1,15 +1,10 @@
 /* The subset of JSON Schema: what passes, what does not and where, and that nothing unknown is ignored. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/json.h"
 #include "core/language/schema.h"
+#include "tests/lib/test.h"
 
 /* JSON with ' for ", to be readable in C. */
 static struct slice json_of(const char *text, struct arena *arena)
@@ -131,9 +126,8 @@ static const struct {
      "1", NULL, NULL},
 };
 
-static void values_pass_or_fail_where_the_schema_says(void **state)
+TEST(values_pass_or_fail_where_the_schema_says)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct arena arena;
         struct faults faults;
@@ -204,9 +198,8 @@ static const struct {
     {"{'examples':1}", "/s/examples", "array", false},
 };
 
-static void what_is_not_in_the_subset_is_refused_and_never_ignored(void **state)
+TEST(what_is_not_in_the_subset_is_refused_and_never_ignored)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(refused); i++) {
         struct arena arena;
         struct faults faults;
@@ -225,12 +218,11 @@ static void what_is_not_in_the_subset_is_refused_and_never_ignored(void **state)
     }
 }
 
-static void all_violations_are_reported_at_once(void **state)
+TEST(all_violations_are_reported_at_once)
 {
     struct arena arena;
     struct faults faults;
 
-    (void)state;
     arena_init(&arena, 4096);
     faults_init(&faults, &arena);
     const struct schema *schema = schema_compile(
@@ -245,12 +237,11 @@ static void all_violations_are_reported_at_once(void **state)
     arena_fini(&arena);
 }
 
-static void without_a_schema_everything_passes(void **state)
+TEST(without_a_schema_everything_passes)
 {
     struct arena arena;
     struct faults faults;
 
-    (void)state;
     arena_init(&arena, 4096);
     faults_init(&faults, &arena);
     schema_check(NULL, SLICE("1"), SLICE(""), &arena, &faults);
@@ -271,12 +262,11 @@ static const struct schema *compile_doubling(size_t def_count, struct arena *are
     return schema_compile(json_of(arena_text(arena, text), arena), SLICE("/s"), arena, faults);
 }
 
-static void a_check_that_would_take_for_ever_is_given_up_and_says_so(void **state)
+TEST(a_check_that_would_take_for_ever_is_given_up_and_says_so)
 {
     struct arena arena;
     struct faults faults;
 
-    (void)state;
     arena_init(&arena, 65536);
     faults_init(&faults, &arena);
     const struct schema *schema = compile_doubling(40, &arena, &faults);
@@ -288,12 +278,11 @@ static void a_check_that_would_take_for_ever_is_given_up_and_says_so(void **stat
     arena_fini(&arena);
 }
 
-static void references_do_not_nest_without_end(void **state)
+TEST(references_do_not_nest_without_end)
 {
     struct arena arena;
     struct faults faults;
 
-    (void)state;
     arena_init(&arena, 65536);
     faults_init(&faults, &arena);
     assert_null(compile_doubling(200, &arena, &faults));
@@ -302,13 +291,12 @@ static void references_do_not_nest_without_end(void **state)
     arena_fini(&arena);
 }
 
-static void a_long_name_does_not_make_a_place_the_top(void **state)
+TEST(a_long_name_does_not_make_a_place_the_top)
 {
     struct arena arena;
     struct faults faults;
     char name[1200];
 
-    (void)state;
     memset(name, 'n', sizeof(name));
     arena_init(&arena, 65536);
     faults_init(&faults, &arena);
@@ -320,17 +308,4 @@ static void a_long_name_does_not_make_a_place_the_top(void **state)
     arena_fini(&arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_pass_or_fail_where_the_schema_says),
-        cmocka_unit_test(what_is_not_in_the_subset_is_refused_and_never_ignored),
-        cmocka_unit_test(all_violations_are_reported_at_once),
-        cmocka_unit_test(a_check_that_would_take_for_ever_is_given_up_and_says_so),
-        cmocka_unit_test(references_do_not_nest_without_end),
-        cmocka_unit_test(a_long_name_does_not_make_a_place_the_top),
-        cmocka_unit_test(without_a_schema_everything_passes),
-    };
-
-    return cmocka_run_group_tests_name("schema", tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

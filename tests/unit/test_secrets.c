@@ -1,16 +1,11 @@
 /* Secrets: where they come from, which goes first, and what a wrong file says, which is never one of them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "run/call/secrets.h"
 #include "tests/lib/scratch.h"
+#include "tests/lib/test.h"
 
 static void refuses(const char *why)
 {
@@ -24,12 +19,11 @@ static void refuses(const char *why)
     secrets_fini(&secrets);
 }
 
-static void a_wrong_file_is_refused_and_nothing_of_it_is_shown(void **state)
+TEST(a_wrong_file_is_refused_and_nothing_of_it_is_shown)
 {
     struct secrets secrets;
     struct err err = {0};
 
-    (void)state;
     scratch_write("{\"mail\": \"hush", 1);
     refuses("is not a JSON object");
     scratch_write("[\"hush\"]", 1);
@@ -57,12 +51,11 @@ static void assert_secret(const struct secrets *secrets, const char *name, const
     arena_fini(&arena);
 }
 
-static void the_file_goes_before_the_environment(void **state)
+TEST(the_file_goes_before_the_environment)
 {
     struct secrets secrets;
     struct err err = {0};
 
-    (void)state;
     scratch_write("{\"mail\": \"of the file\"}", 1);
     assert_int_equal(setenv("SAGAD_SECRET_MAIL", "of the environment", 1), 0);
     assert_int_equal(setenv("SAGAD_SECRET_DATA_BASE_2", "a \"word\"", 1), 0);
@@ -79,13 +72,12 @@ static struct slice secret_of(const struct secrets *secrets, const char *namespa
     return secrets_json(secrets, slice_of(namespace), slice_of(name), arena);
 }
 
-static void a_secret_belongs_to_one_namespace(void **state)
+TEST(a_secret_belongs_to_one_namespace)
 {
     struct secrets secrets;
     struct err err = {0};
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 1024);
     scratch_write(
         "{\"bank\": \"of default\", \"b/bank\": \"of b\", \"default/mail\": \"of default too\", \"c/own\": \"of c\"}",
@@ -106,12 +98,11 @@ static void a_secret_belongs_to_one_namespace(void **state)
     arena_fini(&arena);
 }
 
-static void without_a_file_there_is_the_environment(void **state)
+TEST(without_a_file_there_is_the_environment)
 {
     struct secrets secrets;
     struct err err = {0};
 
-    (void)state;
     assert_int_equal(setenv("SAGAD_SECRET_MAIL", "of the environment", 1), 0);
     assert_int_equal(secrets_load(&secrets, NULL, &err), ERR_OK);
     assert_secret(&secrets, "mail", "\"of the environment\"");
@@ -124,13 +115,12 @@ static void without_a_file_there_is_the_environment(void **state)
 }
 
 /* Half of a name finds nobody's secret, half of a secret opens nothing. */
-static void what_is_too_long_is_no_secret(void **state)
+TEST(what_is_too_long_is_no_secret)
 {
     char name[257], *text = malloc(100001);
     struct secrets secrets;
     struct err err = {0};
 
-    (void)state;
     assert_non_null(text);
     memset(name, 'n', 256);
     name[256] = '\0';
@@ -144,13 +134,12 @@ static void what_is_too_long_is_no_secret(void **state)
     free(text);
 }
 
-static void a_name_that_is_too_long_for_a_variable_is_not_that_of_a_shorter_one(void **state)
+TEST(a_name_that_is_too_long_for_a_variable_is_not_that_of_a_shorter_one)
 {
     char name[200], variable[200] = "SAGAD_SECRET_";
     struct secrets secrets = {0};
     struct err err;
 
-    (void)state;
     assert_int_equal(secrets_load(&secrets, NULL, &err), ERR_OK);
     memset(name, 'a', sizeof(name) - 1);
     name[sizeof(name) - 1] = '\0';
@@ -161,16 +150,4 @@ static void a_name_that_is_too_long_for_a_variable_is_not_that_of_a_shorter_one(
     secrets_fini(&secrets);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_secret_belongs_to_one_namespace),
-        cmocka_unit_test(a_name_that_is_too_long_for_a_variable_is_not_that_of_a_shorter_one),
-        cmocka_unit_test(a_wrong_file_is_refused_and_nothing_of_it_is_shown),
-        cmocka_unit_test(the_file_goes_before_the_environment),
-        cmocka_unit_test(without_a_file_there_is_the_environment),
-        cmocka_unit_test(what_is_too_long_is_no_secret),
-    };
-
-    return cmocka_run_group_tests(tests, scratch_make_file, scratch_remove_file);
-}
+TEST_PROGRAM(scratch_make_file, scratch_remove_file)

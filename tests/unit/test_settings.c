@@ -1,16 +1,12 @@
 /* A setting comes from the nearest of its sources, has its type and bounds, and a secret is never shown. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/json.h"
 #include "base/settings.h"
+#include "tests/lib/test.h"
 
 static const struct setting table[] = {
     {.name = "listen", .type = SETTING_TEXT, .value = "127.0.0.1:1", .text = "address and port"},
@@ -78,7 +74,7 @@ static enum err_code read_text(struct settings *settings, const char *text, stru
     return code;
 }
 
-static void defaults_hold_until_something_else_is_said(void **state)
+TEST(defaults_hold_until_something_else_is_said)
 {
     struct settings *settings = *state;
 
@@ -90,7 +86,7 @@ static void defaults_hold_until_something_else_is_said(void **state)
     assert_false(settings_switch(settings, "quiet"));
 }
 
-static void flags_are_read_in_every_form_up_to_the_first_word(void **state)
+TEST(flags_are_read_in_every_form_up_to_the_first_word)
 {
     struct settings *settings = *state;
     int first = -1;
@@ -114,7 +110,7 @@ static void flags_are_read_in_every_form_up_to_the_first_word(void **state)
     assert_int_equal(settings_number(settings, "lease"), 120000);
 }
 
-static void the_nearest_source_wins_in_whatever_order_they_are_read(void **state)
+TEST(the_nearest_source_wins_in_whatever_order_they_are_read)
 {
     struct settings *settings = *state;
     int first;
@@ -140,7 +136,7 @@ static void the_nearest_source_wins_in_whatever_order_they_are_read(void **state
     }
 }
 
-static void a_file_has_values_of_their_own_types(void **state)
+TEST(a_file_has_values_of_their_own_types)
 {
     struct settings *settings = *state;
 
@@ -183,7 +179,7 @@ static const struct {
     {"--body-max=", "cannot be"},
 };
 
-static void a_bad_flag_is_refused_with_what_would_be_right(void **state)
+TEST(a_bad_flag_is_refused_with_what_would_be_right)
 {
     struct settings *settings = *state;
 
@@ -220,7 +216,7 @@ static const struct {
     {"{\"in-flight\":7,}", "not the JSON"},
 };
 
-static void a_bad_file_is_refused_by_name(void **state)
+TEST(a_bad_file_is_refused_by_name)
 {
     struct settings *settings = *state;
     struct err err = {0};
@@ -246,7 +242,7 @@ static void a_bad_file_is_refused_by_name(void **state)
     defaults_hold_until_something_else_is_said(state);
 }
 
-static void a_bad_variable_is_refused_with_its_origin(void **state)
+TEST(a_bad_variable_is_refused_with_its_origin)
 {
     struct settings *settings = *state;
     struct err err = {0};
@@ -257,7 +253,7 @@ static void a_bad_variable_is_refused_with_its_origin(void **state)
     assert_string_equal(err.hint, "true or false");
 }
 
-static void a_secret_is_masked_wherever_it_is_shown(void **state)
+TEST(a_secret_is_masked_wherever_it_is_shown)
 {
     struct settings *settings = *state;
     struct buffer out;
@@ -288,18 +284,4 @@ static void a_secret_is_masked_wherever_it_is_shown(void **state)
     buffer_fini(&out);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(defaults_hold_until_something_else_is_said, start, stop),
-        cmocka_unit_test_setup_teardown(flags_are_read_in_every_form_up_to_the_first_word, start, stop),
-        cmocka_unit_test_setup_teardown(the_nearest_source_wins_in_whatever_order_they_are_read, start, stop),
-        cmocka_unit_test_setup_teardown(a_file_has_values_of_their_own_types, start, stop),
-        cmocka_unit_test_setup_teardown(a_bad_flag_is_refused_with_what_would_be_right, start, stop),
-        cmocka_unit_test_setup_teardown(a_bad_file_is_refused_by_name, start, stop),
-        cmocka_unit_test_setup_teardown(a_bad_variable_is_refused_with_its_origin, start, stop),
-        cmocka_unit_test_setup_teardown(a_secret_is_masked_wherever_it_is_shown, start, stop),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM_EACH(start, stop)

@@ -1,16 +1,11 @@
 /* The shop is the judge of the fault tests: who judges has to be right. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/json.h"
+#include "tests/lib/test.h"
 #include "tools/shop/books.h"
 #include "tools/shop/faults.h"
 #include "tools/shop/ledger.h"
@@ -52,12 +47,11 @@ static struct books_answer charge(struct fixture *f, const char *key, const char
 
 static const char bob[] = "{\"amount\": 500, \"customer\": \"bob\"}";
 
-static void the_same_key_gets_the_same_answer_and_no_second_effect(void **state)
+TEST(the_same_key_gets_the_same_answer_and_no_second_effect)
 {
     struct fixture f;
     struct books_answer first, again;
 
-    (void)state;
     begin(&f, false);
     first = charge(&f, "k", bob);
     again = charge(&f, "k", bob);
@@ -70,12 +64,11 @@ static void the_same_key_gets_the_same_answer_and_no_second_effect(void **state)
     end(&f);
 }
 
-static void with_ignore_keys_every_request_is_an_effect_and_shows_as_a_double(void **state)
+TEST(with_ignore_keys_every_request_is_an_effect_and_shows_as_a_double)
 {
     struct fixture f;
     struct books_answer probe;
 
-    (void)state;
     begin(&f, true);
     assert_true(charge(&f, "k", bob).effect);
     assert_true(charge(&f, "k", bob).effect);
@@ -85,11 +78,10 @@ static void with_ignore_keys_every_request_is_an_effect_and_shows_as_a_double(vo
     end(&f);
 }
 
-static void another_request_under_a_known_key_is_refused(void **state)
+TEST(another_request_under_a_known_key_is_refused)
 {
     struct fixture f;
 
-    (void)state;
     begin(&f, false);
     assert_true(charge(&f, "k", bob).effect);
     assert_int_equal(charge(&f, "k", "{\"amount\": 501, \"customer\": \"bob\"}").status, 422);
@@ -98,7 +90,7 @@ static void another_request_under_a_known_key_is_refused(void **state)
     end(&f);
 }
 
-static void refusals_have_no_effect(void **state)
+TEST(refusals_have_no_effect)
 {
     static const struct {
         enum route route;
@@ -117,7 +109,6 @@ static void refusals_have_no_effect(void **state)
     };
     struct fixture f;
 
-    (void)state;
     begin(&f, false);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct books_answer answer = ask(&f, cases[i].route, cases[i].kind, "k", NULL, false, cases[i].body);
@@ -129,11 +120,10 @@ static void refusals_have_no_effect(void **state)
     end(&f);
 }
 
-static void a_release_is_idempotent_and_an_unknown_one_is_not_found(void **state)
+TEST(a_release_is_idempotent_and_an_unknown_one_is_not_found)
 {
     struct fixture f;
 
-    (void)state;
     begin(&f, false);
     ask(&f, ROUTE_RESERVATIONS, ENTRY_RESERVATION, "k", NULL, false, "{\"sku\": \"cup\", \"qty\": 3}");
     assert_int_equal(f.books.sum.standing_units, 3);
@@ -145,11 +135,10 @@ static void a_release_is_idempotent_and_an_unknown_one_is_not_found(void **state
     end(&f);
 }
 
-static void a_key_that_was_called_off_is_refused_when_it_comes_late(void **state)
+TEST(a_key_that_was_called_off_is_refused_when_it_comes_late)
 {
     struct fixture f;
 
-    (void)state;
     begin(&f, false);
     assert_int_equal(ask(&f, ROUTE_RELEASES, ENTRY_RESERVATION, NULL, "late", true, NULL).status, 200);
     assert_int_equal(
@@ -159,11 +148,10 @@ static void a_key_that_was_called_off_is_refused_when_it_comes_late(void **state
     end(&f);
 }
 
-static void a_refund_pays_back_once(void **state)
+TEST(a_refund_pays_back_once)
 {
     struct fixture f;
 
-    (void)state;
     begin(&f, false);
     charge(&f, "c", bob);
     assert_int_equal(ask(&f, ROUTE_REFUNDS, ENTRY_REFUND, "r", NULL, false, "{\"charge_id\": \"ch-1\"}").status, 201);
@@ -182,12 +170,11 @@ static bool count_lines(void *context, struct slice line)
     return true;
 }
 
-static void effects_are_counted_by_request_whatever_the_key(void **state)
+TEST(effects_are_counted_by_request_whatever_the_key)
 {
     struct fixture f;
     struct books_answer answer;
 
-    (void)state;
     begin(&f, false);
     answer = charge(&f, "k", "{\"amount\": 10.0, \"customer\": \"bob\", \"request\": \"r\"}");
     assert_true(slice_is(answer.request, "r"));
@@ -203,12 +190,11 @@ static void effects_are_counted_by_request_whatever_the_key(void **state)
     end(&f);
 }
 
-static void a_tag_is_state_and_setting_it_again_is_no_effect(void **state)
+TEST(a_tag_is_state_and_setting_it_again_is_no_effect)
 {
     struct fixture f;
     const char *vip = "{\"tag\": \"vip\", \"request\": \"r\"}";
 
-    (void)state;
     begin(&f, true);
     assert_int_equal(ask(&f, ROUTE_PROBES, ENTRY_TAG, NULL, "bob", false, NULL).status, 404);
     assert_true(ask(&f, ROUTE_TAGS, ENTRY_TAG, "k", "bob", false, vip).effect);
@@ -222,11 +208,10 @@ static void a_tag_is_state_and_setting_it_again_is_no_effect(void **state)
     end(&f);
 }
 
-static void without_status_reads_nothing_is_told_of_a_key(void **state)
+TEST(without_status_reads_nothing_is_told_of_a_key)
 {
     struct fixture f;
 
-    (void)state;
     begin(&f, false);
     f.books.no_status = true;
     assert_true(charge(&f, "k", bob).effect);
@@ -236,13 +221,12 @@ static void without_status_reads_nothing_is_told_of_a_key(void **state)
     end(&f);
 }
 
-static void of_two_reads_one_changes_and_one_does_not(void **state)
+TEST(of_two_reads_one_changes_and_one_does_not)
 {
     struct books_request request = {.route = ROUTE_SHIPMENTS, .target = SLICE("s"), .number = 1};
     struct books_answer first, second;
     struct fixture f;
 
-    (void)state;
     begin(&f, false);
     for (int pass = 0; pass < 2; pass++) {
         request.number++;
@@ -256,7 +240,7 @@ static void of_two_reads_one_changes_and_one_does_not(void **state)
     end(&f);
 }
 
-static void a_torn_last_line_is_cut_off_and_the_rest_is_kept(void **state)
+TEST(a_torn_last_line_is_cut_off_and_the_rest_is_kept)
 {
     char path[] = "/tmp/sagad-test-ledger-XXXXXX";
     int fd = mkstemp(path);
@@ -264,7 +248,6 @@ static void a_torn_last_line_is_cut_off_and_the_rest_is_kept(void **state)
     struct err err;
     size_t lines = 0;
 
-    (void)state;
     assert_true(fd >= 0);
     assert_int_equal(write(fd, "{\"n\":1}\n{\"n\":2}\n{\"n\":", 21), 21);
     close(fd);
@@ -281,14 +264,13 @@ static void a_torn_last_line_is_cut_off_and_the_rest_is_kept(void **state)
 
 /* --- faults --- */
 
-static void a_rule_fires_as_often_as_it_says_and_only_where_it_matches(void **state)
+TEST(a_rule_fires_as_often_as_it_says_and_only_where_it_matches)
 {
     struct fault_plan plan;
     struct err err;
     struct slice rule =
         SLICE("{\"route\": \"charges\", \"mode\": \"reset-after-effect\", \"times\": 2, \"match\": \"bob\"}");
 
-    (void)state;
     fault_plan_init(&plan, 0, 1);
     assert_int_equal(fault_plan_add(&plan, rule, &err), ERR_OK);
     assert_int_equal(fault_plan_take(&plan, ROUTE_MAILS, SLICE("k"), slice_of(bob)).mode, FAULT_NONE);
@@ -300,7 +282,7 @@ static void a_rule_fires_as_often_as_it_says_and_only_where_it_matches(void **st
     fault_plan_fini(&plan);
 }
 
-static void a_rule_that_makes_no_sense_is_refused(void **state)
+TEST(a_rule_that_makes_no_sense_is_refused)
 {
     static const char *const rules[] = {
         "{}",
@@ -314,7 +296,6 @@ static void a_rule_that_makes_no_sense_is_refused(void **state)
     struct fault_plan plan;
     struct err err;
 
-    (void)state;
     fault_plan_init(&plan, 0, 1);
     for (size_t i = 0; i < COUNT_OF(rules); i++) {
         assert_int_equal(fault_plan_add(&plan, slice_of(rules[i]), &err), ERR_INVALID);
@@ -323,14 +304,13 @@ static void a_rule_that_makes_no_sense_is_refused(void **state)
     fault_plan_fini(&plan);
 }
 
-static void the_same_seed_makes_the_same_chaos_whatever_the_order(void **state)
+TEST(the_same_seed_makes_the_same_chaos_whatever_the_order)
 {
     struct fault_plan forth, back;
     enum fault_mode modes[100];
     int faults = 0;
     char key[16];
 
-    (void)state;
     fault_plan_init(&forth, 30, 7);
     fault_plan_init(&back, 30, 7);
     for (int i = 0; i < 100; i++) {
@@ -350,13 +330,12 @@ static void the_same_seed_makes_the_same_chaos_whatever_the_order(void **state)
     fault_plan_fini(&back);
 }
 
-static void chaos_makes_only_what_its_weights_name(void **state)
+TEST(chaos_makes_only_what_its_weights_name)
 {
     struct fault_plan plan;
     struct err err;
     char key[16];
 
-    (void)state;
     fault_plan_init(&plan, 0, 7);
     assert_int_equal(fault_plan_set_chaos(&plan, SLICE("{\"percent\": 101}"), &err), ERR_INVALID);
     assert_int_equal(fault_plan_set_chaos(&plan, SLICE("{\"percent\": 9, \"modes\": {\"none\": 1}}"), &err),
@@ -378,26 +357,4 @@ static void chaos_makes_only_what_its_weights_name(void **state)
     fault_plan_fini(&plan);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_key_gets_the_same_answer_and_no_second_effect),
-        cmocka_unit_test(with_ignore_keys_every_request_is_an_effect_and_shows_as_a_double),
-        cmocka_unit_test(another_request_under_a_known_key_is_refused),
-        cmocka_unit_test(refusals_have_no_effect),
-        cmocka_unit_test(a_release_is_idempotent_and_an_unknown_one_is_not_found),
-        cmocka_unit_test(a_key_that_was_called_off_is_refused_when_it_comes_late),
-        cmocka_unit_test(a_refund_pays_back_once),
-        cmocka_unit_test(effects_are_counted_by_request_whatever_the_key),
-        cmocka_unit_test(a_tag_is_state_and_setting_it_again_is_no_effect),
-        cmocka_unit_test(without_status_reads_nothing_is_told_of_a_key),
-        cmocka_unit_test(of_two_reads_one_changes_and_one_does_not),
-        cmocka_unit_test(chaos_makes_only_what_its_weights_name),
-        cmocka_unit_test(a_torn_last_line_is_cut_off_and_the_rest_is_kept),
-        cmocka_unit_test(a_rule_fires_as_often_as_it_says_and_only_where_it_matches),
-        cmocka_unit_test(a_rule_that_makes_no_sense_is_refused),
-        cmocka_unit_test(the_same_seed_makes_the_same_chaos_whatever_the_order),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,17 +1,12 @@
 /* Slices do not read beyond their end; a buffer never grows past its bound and never holds half of a put. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/text.h"
 #include "base/utf8.h"
+#include "tests/lib/test.h"
 
-static void a_slice_is_compared_byte_for_byte(void **state)
+TEST(a_slice_is_compared_byte_for_byte)
 {
-    (void)state;
     assert_true(slice_is(SLICE("abc"), "abc"));
     assert_false(slice_is(SLICE("abc"), "abcd"));
     assert_false(slice_is(SLICE("abc"), "ab"));
@@ -22,9 +17,8 @@ static void a_slice_is_compared_byte_for_byte(void **state)
     assert_int_equal(slice_of("abc").len, 3);
 }
 
-static void a_shorter_slice_sorts_before_its_continuation(void **state)
+TEST(a_shorter_slice_sorts_before_its_continuation)
 {
-    (void)state;
     assert_true(slice_compare(SLICE("ab"), SLICE("abc")) < 0);
     assert_true(slice_compare(SLICE("abc"), SLICE("ab")) > 0);
     assert_true(slice_compare(SLICE("b"), SLICE("abc")) > 0);
@@ -32,28 +26,25 @@ static void a_shorter_slice_sorts_before_its_continuation(void **state)
     assert_int_equal(slice_compare(SLICE_NONE, SLICE("")), 0);
 }
 
-static void a_prefix_may_be_empty_or_the_whole(void **state)
+TEST(a_prefix_may_be_empty_or_the_whole)
 {
-    (void)state;
     assert_true(slice_starts_with(SLICE("abc"), ""));
     assert_true(slice_starts_with(SLICE("abc"), "abc"));
     assert_false(slice_starts_with(SLICE("abc"), "abcd"));
     assert_true(slice_starts_with(SLICE_NONE, ""));
 }
 
-static void trimming_leaves_inner_space(void **state)
+TEST(trimming_leaves_inner_space)
 {
-    (void)state;
     assert_true(slice_is(slice_trim(SLICE(" \t\r\n a b \n")), "a b"));
     assert_int_equal(slice_trim(SLICE(" \n")).len, 0);
     assert_int_equal(slice_trim(SLICE_NONE).len, 0);
 }
 
-static void a_text_of_its_own_ends_where_its_room_does(void **state)
+TEST(a_text_of_its_own_ends_where_its_room_does)
 {
     char out[4] = "old";
 
-    (void)state;
     slice_to_text(out, sizeof(out), SLICE_NONE);
     assert_string_equal(out, "");
     slice_to_text(out, sizeof(out), SLICE("abc"));
@@ -62,11 +53,10 @@ static void a_text_of_its_own_ends_where_its_room_does(void **state)
     assert_string_equal(out, "uvw");
 }
 
-static void a_text_is_split_at_its_separators(void **state)
+TEST(a_text_is_split_at_its_separators)
 {
     struct slice parts[3];
 
-    (void)state;
     assert_int_equal(slice_split(SLICE("a bc d"), ' ', parts, 3), 3);
     assert_true(slice_is(parts[0], "a") && slice_is(parts[1], "bc") && slice_is(parts[2], "d"));
     assert_int_equal(slice_split(SLICE(" x"), ' ', parts, 3), 2);
@@ -99,9 +89,8 @@ static const struct {
     {"--1", false, 0},
 };
 
-static void a_number_is_decimal_and_in_range_or_refused(void **state)
+TEST(a_number_is_decimal_and_in_range_or_refused)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(numbers); i++) {
         int64_t value = 42;
 
@@ -113,11 +102,10 @@ static void a_number_is_decimal_and_in_range_or_refused(void **state)
     assert_false(slice_to_i64(SLICE_NONE, &(int64_t){0}));
 }
 
-static void a_buffer_takes_exactly_its_bound(void **state)
+TEST(a_buffer_takes_exactly_its_bound)
 {
     struct buffer buffer;
 
-    (void)state;
     buffer_init(&buffer, 5);
     assert_string_equal(buffer_c(&buffer), "");
     assert_non_null(buffer_slice(&buffer).ptr);
@@ -131,11 +119,10 @@ static void a_buffer_takes_exactly_its_bound(void **state)
     buffer_fini(&buffer);
 }
 
-static void what_does_not_fit_is_dropped_whole_and_overflow_stays(void **state)
+TEST(what_does_not_fit_is_dropped_whole_and_overflow_stays)
 {
     struct buffer buffer;
 
-    (void)state;
     buffer_init(&buffer, 5);
     buffer_put_text(&buffer, "abc");
     buffer_put_text(&buffer, "defg");
@@ -155,11 +142,10 @@ static void what_does_not_fit_is_dropped_whole_and_overflow_stays(void **state)
     buffer_fini(&(struct buffer){0});
 }
 
-static void a_long_text_is_printed_whole(void **state)
+TEST(a_long_text_is_printed_whole)
 {
     struct buffer buffer;
 
-    (void)state;
     buffer_init(&buffer, 100000);
     for (int width = 250; width < 262; width++) {
         buffer_reset(&buffer);
@@ -173,13 +159,12 @@ static void a_long_text_is_printed_whole(void **state)
     buffer_fini(&buffer);
 }
 
-static void a_number_is_written_as_it_is_read(void **state)
+TEST(a_number_is_written_as_it_is_read)
 {
     static const int64_t written[] = {0, 7, -7, 10, -10, 1234567890123, INT64_MAX, INT64_MIN};
     struct buffer buffer;
     int64_t read;
 
-    (void)state;
     buffer_init(&buffer, 100);
     for (size_t i = 0; i < sizeof(written) / sizeof(written[0]); i++) {
         buffer_reset(&buffer);
@@ -191,11 +176,10 @@ static void a_number_is_written_as_it_is_read(void **state)
     buffer_fini(&buffer);
 }
 
-static void bytes_of_any_value_go_in(void **state)
+TEST(bytes_of_any_value_go_in)
 {
     struct buffer buffer;
 
-    (void)state;
     buffer_init(&buffer, 100);
     buffer_put(&buffer, "a\0b", 3);
     buffer_put_slice(&buffer, SLICE_NONE);
@@ -205,7 +189,7 @@ static void bytes_of_any_value_go_in(void **state)
     buffer_fini(&buffer);
 }
 
-static void what_is_not_utf8_is_found_and_replaced(void **state)
+TEST(what_is_not_utf8_is_found_and_replaced)
 {
     static const struct {
         struct slice text;
@@ -226,7 +210,6 @@ static void what_is_not_utf8_is_found_and_replaced(void **state)
     };
     struct arena arena = {0};
 
-    (void)state;
     assert_true(text_is_utf8(SLICE_NONE));
     arena_init(&arena, 256);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
@@ -238,7 +221,7 @@ static void what_is_not_utf8_is_found_and_replaced(void **state)
     arena_fini(&arena);
 }
 
-static void what_a_terminal_obeys_is_known(void **state)
+TEST(what_a_terminal_obeys_is_known)
 {
     static const char *const obeyed[] = {"\xc2\x80",     "\xc2\x9b",     "\xc2\x9f",     "\xd8\x9c",
                                          "\xe2\x80\x8e", "\xe2\x80\x8f", "\xe2\x80\xa8", "\xe2\x80\xae",
@@ -256,7 +239,6 @@ static void what_a_terminal_obeys_is_known(void **state)
                                                "\xe2\x80",
                                                "\xc2"};
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(obeyed); i++) {
         assert_int_equal(utf8_obeyed(obeyed[i], strlen(obeyed[i])), strlen(obeyed[i]));
         assert_false(text_is_shown(slice_of(obeyed[i])));
@@ -266,24 +248,4 @@ static void what_a_terminal_obeys_is_known(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_terminal_obeys_is_known),
-        cmocka_unit_test(a_slice_is_compared_byte_for_byte),
-        cmocka_unit_test(a_shorter_slice_sorts_before_its_continuation),
-        cmocka_unit_test(a_prefix_may_be_empty_or_the_whole),
-        cmocka_unit_test(trimming_leaves_inner_space),
-        cmocka_unit_test(a_text_of_its_own_ends_where_its_room_does),
-        cmocka_unit_test(a_text_is_split_at_its_separators),
-        cmocka_unit_test(a_number_is_decimal_and_in_range_or_refused),
-        cmocka_unit_test(a_buffer_takes_exactly_its_bound),
-        cmocka_unit_test(what_does_not_fit_is_dropped_whole_and_overflow_stays),
-        cmocka_unit_test(a_long_text_is_printed_whole),
-        cmocka_unit_test(a_number_is_written_as_it_is_read),
-        cmocka_unit_test(bytes_of_any_value_go_in),
-        cmocka_unit_test(what_is_not_utf8_is_found_and_replaced),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,11 +1,10 @@
 /* What a tool says about duplicates, guards and money, and what a saga may use up. */
 #include "definition_texts.h"
 
-static void a_tool_has_no_guards_but_those_it_names(void **state)
+TEST(a_tool_has_no_guards_but_those_it_names)
 {
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     struct tool *tool = compiled("{'name':'t','builtin':{'do':'echo'},'effect':'idempotent'}", &arena);
 
@@ -26,11 +25,10 @@ static void a_tool_has_no_guards_but_those_it_names(void **state)
     arena_fini(&arena);
 }
 
-static void a_tool_keeps_what_it_says_about_the_registry(void **state)
+TEST(a_tool_keeps_what_it_says_about_the_registry)
 {
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     struct tool *tool = compiled(
         "{'name':'t','http':{'url':'x'},'effect':'idempotent','terminal':true,"
@@ -66,7 +64,7 @@ static void a_tool_keeps_what_it_says_about_the_registry(void **state)
     arena_fini(&arena);
 }
 
-static void the_class_of_a_conditional_tool_is_the_stricter_and_each_has_its_own_retries(void **state)
+TEST(the_class_of_a_conditional_tool_is_the_stricter_and_each_has_its_own_retries)
 {
     static const struct {
         const char *then, *or_else;
@@ -82,7 +80,6 @@ static void the_class_of_a_conditional_tool_is_the_stricter_and_each_has_its_own
     };
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct tool *tool = compiled(
@@ -109,7 +106,7 @@ static void the_class_of_a_conditional_tool_is_the_stricter_and_each_has_its_own
     arena_fini(&arena);
 }
 
-static void programs_and_settings_of_the_registrys_members_are_left_to_check(void **state)
+TEST(programs_and_settings_of_the_registrys_members_are_left_to_check)
 {
     static const struct {
         const char *pointer, *program, *adapter;
@@ -123,7 +120,6 @@ static void programs_and_settings_of_the_registrys_members_are_left_to_check(voi
     struct faults faults;
     struct document document;
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     faults_init(&faults, &arena);
     document_check(
@@ -148,14 +144,13 @@ static void programs_and_settings_of_the_registrys_members_are_left_to_check(voi
     arena_fini(&arena);
 }
 
-static void a_tool_with_many_conflicts_hears_of_all_of_them(void **state)
+TEST(a_tool_with_many_conflicts_hears_of_all_of_them)
 {
     static const char *const places[] = {"/key",  "",      "/terminal",         "/material/0",
                                          "/rate", "/cost", "/precheck/blocked", "/concurrency"};
     struct arena arena;
     struct faults faults;
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     faults_init(&faults, &arena);
     assert_null(tool_compile(
@@ -177,14 +172,13 @@ static void a_tool_with_many_conflicts_hears_of_all_of_them(void **state)
     arena_fini(&arena);
 }
 
-static void a_saga_has_the_budget_it_names_and_steps_are_named_by_their_ids(void **state)
+TEST(a_saga_has_the_budget_it_names_and_steps_are_named_by_their_ids)
 {
     struct arena arena;
     struct faults faults;
     struct tool_source source = {find_registered, &arena};
     struct budget budget;
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     faults_init(&faults, &arena);
     struct definition *saga = definition_compile(
@@ -206,11 +200,10 @@ static void a_saga_has_the_budget_it_names_and_steps_are_named_by_their_ids(void
 }
 
 /* Whoever puts the key into a body follows the pointer part by part. */
-static void a_pointer_to_a_key_in_a_body_is_bounded(void **state)
+TEST(a_pointer_to_a_key_in_a_body_is_bounded)
 {
     struct arena arena;
 
-    (void)state;
     arena_init(&arena, 1 << 14);
     for (int len = 512; len <= 513; len++) {
         char pointer[514] = "";
@@ -233,17 +226,4 @@ static void a_pointer_to_a_key_in_a_body_is_bounded(void **state)
     arena_fini(&arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_pointer_to_a_key_in_a_body_is_bounded),
-        cmocka_unit_test(a_tool_has_no_guards_but_those_it_names),
-        cmocka_unit_test(a_tool_keeps_what_it_says_about_the_registry),
-        cmocka_unit_test(the_class_of_a_conditional_tool_is_the_stricter_and_each_has_its_own_retries),
-        cmocka_unit_test(programs_and_settings_of_the_registrys_members_are_left_to_check),
-        cmocka_unit_test(a_tool_with_many_conflicts_hears_of_all_of_them),
-        cmocka_unit_test(a_saga_has_the_budget_it_names_and_steps_are_named_by_their_ids),
-    };
-
-    return cmocka_run_group_tests_name("tool_members", tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,12 +1,6 @@
 /* The time as a turn sees it: read once and lazily, and never back when somebody else's clock is followed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "io/loop/turn_clock.h"
+#include "tests/lib/test.h"
 
 static int64_t boot_us, wall_ms;
 static int reads;
@@ -26,11 +20,10 @@ static struct turn_clock clock_at(int64_t us, int64_t ms)
     return (struct turn_clock){.read = on_read};
 }
 
-static void the_clocks_are_read_once_a_turn_by_whoever_asks_first(void **state)
+TEST(the_clocks_are_read_once_a_turn_by_whoever_asks_first)
 {
     struct turn_clock clock = clock_at(1000, 50);
 
-    (void)state;
     assert_int_equal(reads, 0);
     assert_int_equal(turn_clock_boot_us(&clock), 1000);
     boot_us = 2000;
@@ -48,23 +41,21 @@ static void the_clocks_are_read_once_a_turn_by_whoever_asks_first(void **state)
     assert_int_equal(turn_clock_boot_us(&clock), 3000);
 }
 
-static void this_machines_time_of_day_may_go_back(void **state)
+TEST(this_machines_time_of_day_may_go_back)
 {
     struct turn_clock clock = clock_at(1000, 50000);
 
-    (void)state;
     assert_int_equal(turn_clock_wall_ms(&clock), 50000);
     wall_ms = 40000;
     turn_clock_age(&clock);
     assert_int_equal(turn_clock_wall_ms(&clock), 40000);
 }
 
-static void a_time_of_day_that_is_followed_never_goes_back_whatever_it_is_told(void **state)
+TEST(a_time_of_day_that_is_followed_never_goes_back_whatever_it_is_told)
 {
     struct turn_clock clock = clock_at(1000000, 777);
     int64_t told_ms = 0;
 
-    (void)state;
     followed_clock_set(&clock.followed, 50000, 1000);
     assert_int_equal(turn_clock_wall_ms(&clock), 50000); /* and not this machine's */
     for (int i = 0; i < 200; i++) {
@@ -82,13 +73,4 @@ static void a_time_of_day_that_is_followed_never_goes_back_whatever_it_is_told(v
     assert_true(told_ms > 50000);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_clocks_are_read_once_a_turn_by_whoever_asks_first),
-        cmocka_unit_test(this_machines_time_of_day_may_go_back),
-        cmocka_unit_test(a_time_of_day_that_is_followed_never_goes_back_whatever_it_is_told),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_PROGRAM(NULL, NULL)

@@ -1,16 +1,12 @@
 /* The table of verbs: what its columns promise, what passes between engines, and schema/openapi.json beside it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "api/routes.h"
 #include "base/json.h"
 #include "run/request/verbs.h"
+#include "tests/lib/test.h"
 
 static struct arena arena;
 static struct slice openapi;
@@ -43,9 +39,8 @@ static int teardown(void **state)
 
 /* --- the table --- */
 
-static void every_row_is_whole(void **state)
+TEST(every_row_is_whole)
 {
-    (void)state;
     for (size_t i = 0; i < VERB_COUNT; i++) {
         const struct verb *verb = &verbs[i];
         bool notes = false, target = verb->on == ON_SAGA;
@@ -67,11 +62,10 @@ static void every_row_is_whole(void **state)
     }
 }
 
-static void every_verb_has_a_route(void **state)
+TEST(every_verb_has_a_route)
 {
     size_t served[VERB_COUNT] = {0};
 
-    (void)state;
     for (size_t i = 0; i < route_count; i++) {
         if (routes[i].verb) {
             served[routes[i].verb - verbs]++;
@@ -215,9 +209,8 @@ static void check_body(const struct verb *verb, struct slice body, const char *p
     }
 }
 
-static void openapi_describes_each_verb_as_its_row_does(void **state)
+TEST(openapi_describes_each_verb_as_its_row_does)
 {
-    (void)state;
     for (size_t i = 0; i < route_count; i++) {
         const struct verb *verb = routes[i].verb;
         struct slice operation = json_member(json_member(json_member(openapi, "paths"), routes[i].pattern), "post");
@@ -281,9 +274,8 @@ static struct slice written(const struct verb *verb, struct saga_input *input)
     return text;
 }
 
-static void what_passes_between_engines_is_read_as_it_was_written(void **state)
+TEST(what_passes_between_engines_is_read_as_it_was_written)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(wire); i++) {
         struct saga_input input, copy;
         const struct verb *verb = verb_read(slice_of(wire[i].name), slice_of(wire[i].text), &arena, &input);
@@ -299,11 +291,10 @@ static void what_passes_between_engines_is_read_as_it_was_written(void **state)
 }
 
 /* Two verbs share a name: releases before the table wrote the members of both, and a key where one was meant. */
-static void a_verdict_of_an_engine_before_this_table_is_known_by_its_key(void **state)
+TEST(a_verdict_of_an_engine_before_this_table_is_known_by_its_key)
 {
     struct saga_input input;
 
-    (void)state;
     assert_ptr_equal(verb_read(SLICE("resolve"),
                                SLICE("{\"namespace\":\"n\",\"actor\":\"a\",\"note\":\"n\",\"escalation\":0,"
                                      "\"action\":\"resolve\",\"happened\":false,\"key\":\"" KEY "\",\"undone\":true,"
@@ -322,7 +313,7 @@ static void a_verdict_of_an_engine_before_this_table_is_known_by_its_key(void **
     assert_true(slice_is(input.verdict.result, "{\"a\":1}") && !input.verdict.args.ptr);
 }
 
-static void what_makes_no_sense_is_no_verb(void **state)
+TEST(what_makes_no_sense_is_no_verb)
 {
     static const struct {
         const char *name, *text;
@@ -335,18 +326,16 @@ static void what_makes_no_sense_is_no_verb(void **state)
     };
     struct saga_input input;
 
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         assert_null(verb_read(slice_of(cases[i].name), slice_of(cases[i].text), &arena, &input));
     }
 }
 
 /* A signal that nobody has named is put again under the name that it got at first. */
-static void what_has_no_id_gets_one(void **state)
+TEST(what_has_no_id_gets_one)
 {
     struct saga_input input = {.signal = {.name = SLICE("paid"), .payload = SLICE("1")}};
 
-    (void)state;
     (void)written(&verbs[VERB_SIGNAL], &input);
     struct slice made = input.signal.id;
 
@@ -355,17 +344,4 @@ static void what_has_no_id_gets_one(void **state)
     assert_true(slice_equal(input.signal.id, made));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_row_is_whole),
-        cmocka_unit_test(every_verb_has_a_route),
-        cmocka_unit_test(openapi_describes_each_verb_as_its_row_does),
-        cmocka_unit_test(what_passes_between_engines_is_read_as_it_was_written),
-        cmocka_unit_test(a_verdict_of_an_engine_before_this_table_is_known_by_its_key),
-        cmocka_unit_test(what_makes_no_sense_is_no_verb),
-        cmocka_unit_test(what_has_no_id_gets_one),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_PROGRAM(setup, teardown)

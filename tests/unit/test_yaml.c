@@ -1,11 +1,7 @@
 /* What of YAML is read as which JSON, what is refused and where, and what is written. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/lib/test.h"
 #include "tools/sagactl/yaml_text.h"
 
 static const struct {
@@ -54,9 +50,8 @@ static const struct {
 
 static struct arena arena;
 
-static void yaml_says_what_json_says(void **state)
+TEST(yaml_says_what_json_says)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(meanings); i++) {
         struct yaml_text text;
         struct yaml_fault fault = {0};
@@ -68,9 +63,8 @@ static void yaml_says_what_json_says(void **state)
     }
 }
 
-static void what_json_cannot_say_is_refused_with_its_place(void **state)
+TEST(what_json_cannot_say_is_refused_with_its_place)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(faults); i++) {
         struct yaml_text text;
         struct yaml_fault fault = {0};
@@ -82,12 +76,11 @@ static void what_json_cannot_say_is_refused_with_its_place(void **state)
     }
 }
 
-static void a_value_of_the_json_has_its_place_in_the_yaml(void **state)
+TEST(a_value_of_the_json_has_its_place_in_the_yaml)
 {
     struct yaml_text text;
     struct yaml_fault fault;
 
-    (void)state;
     assert_true(yaml_read(SLICE("# first\na: 1\nb:\n  - x\n  - \xc3\xa4: y\n"), &arena, &text, &fault));
     assert_string_equal(text.json.ptr, "{\"a\":1,\"b\":[\"x\",{\"\xc3\xa4\":\"y\"}]}");
     struct text_position position = yaml_position(&text, (size_t)(strstr(text.json.ptr, "\"y\"") - text.json.ptr));
@@ -96,11 +89,10 @@ static void a_value_of_the_json_has_its_place_in_the_yaml(void **state)
     assert_int_equal(position.column, 8);
 }
 
-static void json_is_written_as_yaml_that_reads_alike(void **state)
+TEST(json_is_written_as_yaml_that_reads_alike)
 {
     struct buffer out;
 
-    (void)state;
     buffer_init(&out, 4096);
     assert_true(yaml_write(SLICE("{\"a\":12.50,\"b\":[\"yes\",\"0123\",\"1:30\",\"\",\"plain text\",null,true],"
                                  "\"c\":{},\"d\":[],\"e\":\"one\\ntwo\\n\",\"on\":[{\"f\":1,\"g\":2}]}"),
@@ -115,15 +107,8 @@ static void json_is_written_as_yaml_that_reads_alike(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(yaml_says_what_json_says),
-        cmocka_unit_test(what_json_cannot_say_is_refused_with_its_place),
-        cmocka_unit_test(a_value_of_the_json_has_its_place_in_the_yaml),
-        cmocka_unit_test(json_is_written_as_yaml_that_reads_alike),
-    };
-
     arena_init(&arena, 65536);
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = tests_run(NULL, NULL);
 
     arena_fini(&arena);
     return failed;
