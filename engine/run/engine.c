@@ -371,7 +371,7 @@ static void on_store_closed(void *context)
 /* Calls that were cancelled still settle: their memory and sockets are ours until then. */
 static void close_when_quiet(struct engine *engine)
 {
-    if (engine->leases_released && calls_under_way(engine) == 0 && engine->evaluations_under_way == 0 &&
+    if (engine->leases_released && calls_under_way(engine) == 0 && engine->renderings_under_way == 0 &&
         list_empty(&engine->late_outcomes) && !engine->store_closing) {
         engine->store_closing = true;
         errands_stop(engine);
@@ -430,7 +430,7 @@ void engine_check_drained(struct engine *engine)
 {
     close_when_quiet(engine);
     if (!engine->leases_releasing && engine->draining && calls_under_way(engine) == 0 &&
-        engine->evaluations_under_way == 0 && turns_under_way(engine) == 0 && !lives_wait(engine) &&
+        engine->renderings_under_way == 0 && turns_under_way(engine) == 0 && !lives_wait(engine) &&
         !answers_under_way(engine)) {
         /* From the timer, never from inside a turn. */
         timer_start(engine->loop, &engine->drain_timer, 0, on_patience_over);

@@ -33,17 +33,17 @@ struct engine {
     struct cases *cases;       /* saga/cases.c */
     struct turns *turns;       /* saga/turn.c */
     struct list watches;
-    struct parker *parker;          /* park.c */
-    struct retention *retention;    /* retention.c */
-    struct scheduler *scheduler;    /* scheduler.c */
-    struct calls *calls;            /* call/call_queue.c */
-    struct list detached;           /* calls under way whose saga left memory */
-    uint32_t evaluations_under_way; /* for wants, and of the answers of calls, which are not in the log yet */
-    struct measures *measures;      /* intake/measures.c */
-    struct list works;              /* requests that are not answered */
-    uint32_t previews_under_way;    /* that share a slice (query/preview.c) */
-    struct list errands;            /* inputs on their way to other engines (inbox_post.c) */
-    struct health *health;          /* query/health.c */
+    struct parker *parker;         /* park.c */
+    struct retention *retention;   /* retention.c */
+    struct scheduler *scheduler;   /* scheduler.c */
+    struct calls *calls;           /* call/call_queue.c */
+    struct list detached;          /* calls under way whose saga left memory */
+    uint32_t renderings_under_way; /* for wants, and of the answers of calls, which are not in the log yet */
+    struct measures *measures;     /* intake/measures.c */
+    struct list works;             /* requests that are not answered */
+    uint32_t previews_under_way;   /* that share a slice (query/preview.c) */
+    struct list errands;           /* inputs on their way to other engines (inbox_post.c) */
+    struct health *health;         /* query/health.c */
     struct deferred watch_inbox;
     struct timer handover_timer;
     struct map deliveries;     /* inbox row id -> its delivery under way */

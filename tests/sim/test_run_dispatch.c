@@ -1,5 +1,5 @@
-/* From an operation to its outcome (dispatch.c, eval.c): what answers mean, what is kept of them, and calls that do not
- * leave. */
+/* From an operation to its outcome (dispatch.c, rendering.c): what answers mean, what is kept of them, and calls
+ * that do not leave. */
 #include "run/call/call_queue.h"
 #include "tests/sim/stage.h"
 

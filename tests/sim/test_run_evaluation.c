@@ -1,5 +1,5 @@
-/* Templates that hold programs (evaluation.c, eval.c): what they give a saga, and what becomes of it where they fail or
- * come too late. */
+/* Templates that hold programs (evaluation.c, rendering.c): what they give a saga, and what becomes of it where they
+ * fail or come too late. */
 #include "tests/sim/stage.h"
 
 #include <stdio.h>
@@ -281,7 +281,7 @@ TEST(followers_whose_inputs_are_too_large_are_not_begun)
 static bool is_evaluating(void *context)
 {
     (void)context;
-    return nodes[0].engine->evaluations_under_way > 0;
+    return nodes[0].engine->renderings_under_way > 0;
 }
 
 /* What is evaluated when the saga leaves memory is forgotten, whatever it is: whoever has it

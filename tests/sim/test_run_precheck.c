@@ -181,7 +181,7 @@ TEST(what_is_not_wanted_any_more_is_not_done)
         (void)stage_wait(stage_change(0, VERB_ABORT, id));
         stage_run(3000);
     }
-    assert_int_equal(nodes[0].engine->evaluations_under_way, 0);
+    assert_int_equal(nodes[0].engine->renderings_under_way, 0);
     assert_int_equal(calls_under_way(nodes[0].engine), 0);
 }
 

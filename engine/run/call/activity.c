@@ -314,7 +314,7 @@ static void cancel(struct activity *activity)
         activity->cancelled = true;
         /* An evaluation reads the saga's own memory, which goes with it. */
         if (!activity->live && activity->want.type == WANT_EVALUATE) {
-            activity->act->eval.abandoned = true;
+            activity->act->rendering.abandoned = true;
         }
         break;
     case ACTIVITY_JUDGING:

@@ -4,7 +4,7 @@
 
 #include "adapters/adapter.h"
 #include "run/call/call_queue.h"
-#include "run/call/eval.h"
+#include "run/call/rendering.h"
 #include "run/saga/live.h"
 
 enum activity_state {
@@ -36,7 +36,7 @@ struct act { /* what only an activity has whose time has come: timers that are f
     struct activity *activity;
     struct arena *arena;         /* of what dispatch.c has under way: the activity's, or that of inquiries */
     struct arena *inquiry_arena; /* they may be many, so each begins it anew; NULL: there was none */
-    struct eval eval;
+    struct rendering rendering;
     struct call *call;
     enum dispatch_stage stage;
     const struct tool *tool;               /* of a call or a probe */
@@ -95,9 +95,9 @@ void activities_detach(struct live *live);              /* the saga leaves memor
 void activities_cancel_detached(struct engine *engine); /* at the engine's end: their time is over */
 void activity_report_timer(struct activity *activity);  /* what it waited for is due */
 void activity_act(struct activity *activity);           /* from here on it has its `act` */
-static inline struct activity *activity_of(struct eval *eval)
+static inline struct activity *activity_of(struct rendering *rendering)
 {
-    return container_of(eval, struct act, eval)->activity;
+    return container_of(rendering, struct act, rendering)->activity;
 }
 void activity_report(struct activity *activity); /* act->mail.input is what its saga is told */
 void activity_return(struct activity *activity); /* a call that was never sent, and will not be by this engine */

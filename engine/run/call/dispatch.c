@@ -72,29 +72,30 @@ static const struct operation *operation_of(const struct activity *activity)
 
 /* --- what is rendered for a call --- */
 
-static void on_rendered(struct eval *eval);
+static void on_rendered(struct rendering *rendering);
 
-static struct eval *begin_render(struct activity *activity, enum dispatch_stage stage, size_t count)
+static struct rendering *begin_render(struct activity *activity, enum dispatch_stage stage, size_t count)
 {
     struct act *act = activity->act;
 
     act->stage = stage;
-    act->eval = (struct eval){.count = count, .context = act->context, .arena = act->arena, .done = on_rendered};
+    act->rendering =
+        (struct rendering){.count = count, .context = act->context, .arena = act->arena, .done = on_rendered};
     if (stage == DISPATCH_COST || stage == DISPATCH_UNDO_ARGS) {
-        act->eval.context.result = act->outcome.result.ptr ? act->outcome.result : SLICE("null");
+        act->rendering.context.result = act->outcome.result.ptr ? act->outcome.result : SLICE("null");
     } else {
-        act->eval.context.response = act->response;
+        act->rendering.context.response = act->response;
     }
-    return &act->eval;
+    return &act->rendering;
 }
 
 /* True: it is here, also where the template is not set; it has no value then. False: on_rendered() follows. */
 static bool render(struct activity *activity, enum dispatch_stage stage, const struct template *template)
 {
-    struct eval *eval = begin_render(activity, stage, 1);
+    struct rendering *rendering = begin_render(activity, stage, 1);
 
-    eval->items[0].template = template;
-    return eval_start(activity->engine->loop, eval);
+    rendering->items[0].template = template;
+    return rendering_start(activity->engine->loop, rendering);
 }
 
 static struct slice sentence(struct arena *arena, const char *about, struct slice error)
@@ -114,7 +115,7 @@ static bool not_sent(struct activity *activity, enum outcome_kind kind, struct s
  * do not go together. */
 static bool may_be_sent(struct activity *activity)
 {
-    const struct eval_item *settings = &activity->act->eval.items[0];
+    const struct rendering_item *settings = &activity->act->rendering.items[0];
 
     if (!activity->live || activity->cancelled) {
         return not_sent(activity, OUTCOME_RETRY, SLICE("cancelled"), SLICE("the call was not wanted any more"));
@@ -153,7 +154,7 @@ static void send_call(struct activity *activity)
     call->host = &engine->host;
     call->arena = act->arena;
     call->owner = activity;
-    call->settings = act->eval.items[0].value;
+    call->settings = act->rendering.items[0].value;
     call->args = act->args;
     call->key = act->key;
     call->undoes = act->undoes;
@@ -220,12 +221,12 @@ static size_t rules_of(const struct activity *activity, struct rule out[4])
 static bool ask_rules(struct activity *activity)
 {
     struct rule rules[4];
-    struct eval *eval = begin_render(activity, DISPATCH_RULES, rules_of(activity, rules));
+    struct rendering *rendering = begin_render(activity, DISPATCH_RULES, rules_of(activity, rules));
 
-    for (size_t i = 0; i < eval->count; i++) {
-        eval->items[i].template = rules[i].condition;
+    for (size_t i = 0; i < rendering->count; i++) {
+        rendering->items[i].template = rules[i].condition;
     }
-    return eval_start(activity->engine->loop, eval);
+    return rendering_start(activity->engine->loop, rendering);
 }
 
 /* By the first rule that holds: the tool's own condition where it has one, else the adapter's default. `why`: a
@@ -237,7 +238,7 @@ static enum outcome_kind outcome_by_rules(const struct activity *activity, struc
     size_t count = rules_of(activity, rules);
 
     for (size_t i = 0; i < count; i++) {
-        const struct eval_item *item = &act->eval.items[i];
+        const struct rendering_item *item = &act->rendering.items[i];
 
         if (!template_is_set(rules[i].condition)) {
             if (rules[i].kind == act->outcome.kind) {
@@ -297,7 +298,7 @@ static bool ask_undo_args(struct activity *activity)
 static void take_undo_args(struct activity *activity)
 {
     struct act *act = activity->act;
-    const struct eval_item *item = &act->eval.items[0];
+    const struct rendering_item *item = &act->rendering.items[0];
 
     if (item->code != ERR_OK) {
         act->undo_error = sentence(act->arena, "the compensator's arguments", item->error);
@@ -323,7 +324,7 @@ static bool ask_error(struct activity *activity)
 static void take_error(struct activity *activity)
 {
     struct act *act = activity->act;
-    const struct eval_item *item = &act->eval.items[0];
+    const struct rendering_item *item = &act->rendering.items[0];
     struct slice text = item->code == ERR_OK && item->value.ptr && json_type(item->value) == JSON_STRING
                             ? slice_trim(json_string(item->value, act->arena))
                             : SLICE_NONE;
@@ -370,7 +371,7 @@ static bool ask_result(struct activity *activity)
 static bool take_result(struct activity *activity)
 {
     struct act *act = activity->act;
-    const struct eval_item *item = &act->eval.items[0];
+    const struct rendering_item *item = &act->rendering.items[0];
     struct slice result = item->value.ptr ? item->value : act->outcome.result; /* else what the adapter made of it */
 
     if (item->code != ERR_OK) {
@@ -410,7 +411,7 @@ static bool ask_cost(struct activity *activity)
 static void take_cost(struct activity *activity)
 {
     struct act *act = activity->act;
-    const struct eval_item *item = &act->eval.items[0];
+    const struct rendering_item *item = &act->rendering.items[0];
 
     if (item->code != ERR_OK) {
         cost_lost(activity, item->error);
@@ -437,7 +438,7 @@ static bool ask_estimate(struct activity *activity)
 static void take_estimate(struct activity *activity)
 {
     struct act *act = activity->act;
-    const struct eval_item *item = &act->eval.items[0];
+    const struct rendering_item *item = &act->rendering.items[0];
 
     if (item->code != ERR_OK || !item->value.ptr || !cost_of(item->value, act->arena, &act->cost_micros)) {
         act->cost_micros = 0;
@@ -494,7 +495,7 @@ static void report(struct activity *activity)
 {
     struct act *act = activity->act;
 
-    activity->engine->evaluations_under_way -= activity->state == ACTIVITY_JUDGING;
+    activity->engine->renderings_under_way -= activity->state == ACTIVITY_JUDGING;
     if (!is_probe(activity)) {
         count_outcome(activity);
     }
@@ -543,7 +544,7 @@ static void dispatch_advance(struct activity *activity)
                 return;
             }
             activity->state = ACTIVITY_JUDGING;
-            activity->engine->evaluations_under_way++;
+            activity->engine->renderings_under_way++;
             if (act->response.ptr) {
                 is_here = ask_rules(activity);
             } else if (act->outcome.kind == OUTCOME_COMPLETED) {
@@ -581,9 +582,9 @@ static void dispatch_advance(struct activity *activity)
     }
 }
 
-static void on_rendered(struct eval *eval)
+static void on_rendered(struct rendering *rendering)
 {
-    struct activity *activity = activity_of(eval);
+    struct activity *activity = activity_of(rendering);
     struct engine *engine = activity->engine;
 
     dispatch_advance(activity);
@@ -678,7 +679,7 @@ void dispatch_begin(struct activity *activity)
 
     activity_act(activity);
     begin_arena(activity);
-    struct eval *eval = &activity->act->eval;
+    struct rendering *rendering = &activity->act->rendering;
     struct arena *arena = activity->act->arena;
 
     activity->act->tool = saga_tool(saga, activity->want.step, activity->want.direction);
@@ -705,16 +706,16 @@ void dispatch_begin(struct activity *activity)
         health->retries += activity->want.number > 1;
     }
     activity->state = ACTIVITY_RENDERING;
-    *eval = (struct eval){.count = 1,
-                          .context = activity->act->context,
-                          .arena = arena,
-                          .secrets = &engine->secrets,
-                          .namespace = activity->namespace,
-                          .done = on_rendered};
-    eval->items[0].template = settings_of(activity);
+    *rendering = (struct rendering){.count = 1,
+                                    .context = activity->act->context,
+                                    .arena = arena,
+                                    .secrets = &engine->secrets,
+                                    .namespace = activity->namespace,
+                                    .done = on_rendered};
+    rendering->items[0].template = settings_of(activity);
     activity->act->stage = DISPATCH_SETTINGS;
-    if (eval_start(engine->loop, eval)) {
-        on_rendered(eval);
+    if (rendering_start(engine->loop, rendering)) {
+        on_rendered(rendering);
     }
 }
 

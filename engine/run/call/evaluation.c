@@ -11,7 +11,7 @@ static const struct template no_template;
 
 /* --- arguments of a step --- */
 
-static void on_evaluated(struct eval *eval);
+static void on_evaluated(struct rendering *rendering);
 static void evaluate_args(struct activity *activity);
 
 /* The class of a step whose tool decides it from the arguments, once these are known. */
@@ -20,24 +20,24 @@ static void on_effect(struct effect_of_call *effect)
     struct activity *activity = effect->context;
 
     activity->effect = effect->effect;
-    on_evaluated(&activity->act->eval);
+    on_evaluated(&activity->act->rendering);
 }
 
-static void on_args(struct eval *eval)
+static void on_args(struct rendering *rendering)
 {
-    struct activity *activity = activity_of(eval);
+    struct activity *activity = activity_of(rendering);
     const struct saga *saga = activity->live && !activity->cancelled ? &activity->live->saga : NULL;
     const struct step_definition *step = saga ? &saga->definition->steps[activity->want.step] : NULL;
 
-    if (!step || !step_calls(step) || !step->tool->conditional || eval->items[0].code != ERR_OK) {
-        on_evaluated(eval);
+    if (!step || !step_calls(step) || !step->tool->conditional || rendering->items[0].code != ERR_OK) {
+        on_evaluated(rendering);
         return;
     }
     struct effect_of_call *effect = arena_alloc(&activity->arena, sizeof(*effect));
 
     activity->act->tool = step->tool;
     *effect = (struct effect_of_call){.tool = step->tool,
-                                      .args = eval->items[0].value.ptr ? eval->items[0].value : SLICE("{}"),
+                                      .args = rendering->items[0].value.ptr ? rendering->items[0].value : SLICE("{}"),
                                       .arena = &activity->arena,
                                       .done = on_effect,
                                       .context = activity};
@@ -45,16 +45,16 @@ static void on_args(struct eval *eval)
 }
 
 /* The condition of a step that is a program: what follows it is evaluated only where it holds. */
-static void on_when(struct eval *eval)
+static void on_when(struct rendering *rendering)
 {
-    struct activity *activity = activity_of(eval);
+    struct activity *activity = activity_of(rendering);
 
-    if (!activity->live || activity->cancelled || eval->items[0].code != ERR_OK) {
-        on_evaluated(eval);
+    if (!activity->live || activity->cancelled || rendering->items[0].code != ERR_OK) {
+        on_evaluated(rendering);
         return;
     }
-    if (!expression_true(eval->items[0].value)) {
-        on_evaluated(eval); /* which sees that nothing but the condition was evaluated */
+    if (!expression_true(rendering->items[0].value)) {
+        on_evaluated(rendering); /* which sees that nothing but the condition was evaluated */
         return;
     }
     evaluate_args(activity);
@@ -64,15 +64,15 @@ static void evaluate_args(struct activity *activity)
 {
     const struct saga *saga = &activity->live->saga;
     const struct step_definition *step = &saga->definition->steps[activity->want.step];
-    struct eval *eval = &activity->act->eval;
+    struct rendering *rendering = &activity->act->rendering;
 
-    eval->items[0].template = saga_main_template(saga, activity->want.step);
+    rendering->items[0].template = saga_main_template(saga, activity->want.step);
     /* Of a for_each the scope is each element's, and may name it. */
-    eval->items[1].template = step_calls(step) ? &step->scope : &no_template;
-    eval->count = 2;
-    eval->done = on_args;
-    if (eval_start(activity->engine->loop, eval)) {
-        on_args(eval);
+    rendering->items[1].template = step_calls(step) ? &step->scope : &no_template;
+    rendering->count = 2;
+    rendering->done = on_args;
+    if (rendering_start(activity->engine->loop, rendering)) {
+        on_args(rendering);
     }
 }
 
@@ -95,7 +95,7 @@ static void report(struct activity *activity)
 {
     struct engine *engine = activity->engine;
 
-    engine->evaluations_under_way--;
+    engine->renderings_under_way--;
     activity_report(activity);
     engine_check_drained(engine);
 }
@@ -105,22 +105,22 @@ static struct slice text_of(struct slice value, struct arena *arena)
     return json_type(value) == JSON_STRING ? json_string(value, arena) : json_trim(value);
 }
 
-static void on_evaluated(struct eval *eval)
+static void on_evaluated(struct rendering *rendering)
 {
-    struct activity *activity = activity_of(eval);
-    const struct eval_item *value = &eval->items[0], *scope = &eval->items[1];
+    struct activity *activity = activity_of(rendering);
+    const struct rendering_item *value = &rendering->items[0], *scope = &rendering->items[1];
     struct saga_input *input = &activity->act->mail.input;
 
     begin_input(activity);
-    if (value->code != ERR_OK || (eval->count > 1 && scope->code != ERR_OK)) {
+    if (value->code != ERR_OK || (rendering->count > 1 && scope->code != ERR_OK)) {
         fail_input(activity, value->code != ERR_OK ? value->error : scope->error);
-    } else if (input->evaluated.what == EVALUATE_ARGS && eval->count == 1) {
+    } else if (input->evaluated.what == EVALUATE_ARGS && rendering->count == 1) {
         input->evaluated.skipped = true;
     } else {
         input->evaluated.value = value->value;
         input->evaluated.has_effect = activity->act->tool != NULL;
         input->evaluated.effect = activity->effect;
-        if (eval->count > 1 && scope->value.ptr) {
+        if (rendering->count > 1 && scope->value.ptr) {
             input->evaluated.scope = text_of(scope->value, &activity->arena);
         }
     }
@@ -130,9 +130,9 @@ static void on_evaluated(struct eval *eval)
 /* --- the keys of locks --- */
 
 /* An array of texts; what cannot be one stays what it is, and is refused by whoever reads it. */
-static void on_locks(struct eval *eval)
+static void on_locks(struct rendering *rendering)
 {
-    struct activity *activity = activity_of(eval);
+    struct activity *activity = activity_of(rendering);
     struct buffer text;
     struct json_writer w;
 
@@ -140,8 +140,8 @@ static void on_locks(struct eval *eval)
     buffer_init(&text, activity->engine->options.payload_bytes_max);
     json_writer_init(&w, &text);
     json_array_begin(&w, NULL);
-    for (size_t i = 0; i < eval->count; i++) {
-        const struct eval_item *key = &eval->many[i];
+    for (size_t i = 0; i < rendering->count; i++) {
+        const struct rendering_item *key = &rendering->many[i];
 
         if (key->code != ERR_OK) {
             fail_input(activity, key->error);
@@ -165,14 +165,14 @@ static void on_locks(struct eval *eval)
 
 static void evaluate_locks(struct activity *activity, const struct definition *definition)
 {
-    struct eval *eval = &activity->act->eval;
+    struct rendering *rendering = &activity->act->rendering;
 
-    eval->count = definition->lock_count;
-    eval->many = arena_array(&activity->arena, eval->count + 1, sizeof(*eval->many));
-    for (size_t i = 0; i < eval->count; i++) {
-        eval->many[i].template = &definition->locks[i].key;
+    rendering->count = definition->lock_count;
+    rendering->many = arena_array(&activity->arena, rendering->count + 1, sizeof(*rendering->many));
+    for (size_t i = 0; i < rendering->count; i++) {
+        rendering->many[i].template = &definition->locks[i].key;
     }
-    eval->done = on_locks;
+    rendering->done = on_locks;
 }
 
 /* --- the output of a saga, and who follows it --- */
@@ -181,7 +181,7 @@ static void evaluate_locks(struct activity *activity, const struct definition *d
 static struct slice write_followers(struct activity *activity, size_t count, struct buffer *out)
 {
     struct slice error = SLICE_NONE;
-    const struct eval_item *item = &activity->act->eval.many[1];
+    const struct rendering_item *item = &activity->act->rendering.many[1];
     struct json_writer w;
 
     json_writer_init(&w, out);
@@ -201,21 +201,21 @@ static struct slice write_followers(struct activity *activity, size_t count, str
     return out->overflow ? SLICE("the inputs of the sagas that follow are larger than allowed") : error;
 }
 
-static void on_output(struct eval *eval)
+static void on_output(struct rendering *rendering)
 {
-    struct activity *activity = activity_of(eval);
+    struct activity *activity = activity_of(rendering);
     struct saga_input *input = &activity->act->mail.input;
     struct buffer text;
 
     begin_input(activity);
-    if (eval->many[0].code != ERR_OK) {
-        fail_input(activity, eval->many[0].error);
+    if (rendering->many[0].code != ERR_OK) {
+        fail_input(activity, rendering->many[0].error);
     } else {
-        input->evaluated.value = eval->many[0].value;
+        input->evaluated.value = rendering->many[0].value;
     }
-    if (eval->count > 1) {
+    if (rendering->count > 1) {
         buffer_init(&text, activity->engine->options.payload_bytes_max * FOLLOWERS_MAX);
-        struct slice error = write_followers(activity, (eval->count - 1) / 2, &text);
+        struct slice error = write_followers(activity, (rendering->count - 1) / 2, &text);
 
         input->evaluated.error = input->evaluated.failed ? input->evaluated.error : error;
         input->evaluated.followers = text.overflow ? SLICE_NONE : arena_slice(&activity->arena, buffer_slice(&text));
@@ -226,16 +226,16 @@ static void on_output(struct eval *eval)
 
 static void evaluate_output(struct activity *activity, const struct definition *definition)
 {
-    struct eval *eval = &activity->act->eval;
+    struct rendering *rendering = &activity->act->rendering;
 
-    eval->count = 1 + 2 * (size_t)definition->follower_count;
-    eval->many = arena_array(&activity->arena, eval->count, sizeof(*eval->many));
-    eval->many[0].template = &definition->output;
+    rendering->count = 1 + 2 * (size_t)definition->follower_count;
+    rendering->many = arena_array(&activity->arena, rendering->count, sizeof(*rendering->many));
+    rendering->many[0].template = &definition->output;
     for (uint32_t i = 0; i < definition->follower_count; i++) {
-        eval->many[1 + 2 * i].template = &definition->followers[i].input;
-        eval->many[2 + 2 * i].template = &definition->followers[i].id;
+        rendering->many[1 + 2 * i].template = &definition->followers[i].input;
+        rendering->many[2 + 2 * i].template = &definition->followers[i].id;
     }
-    eval->done = on_output;
+    rendering->done = on_output;
 }
 
 /* --- the arguments of an undo, where nobody knows whether there is anything to undo --- */
@@ -243,15 +243,15 @@ static void evaluate_output(struct activity *activity, const struct definition *
 static void evaluate_undo(struct activity *activity, const struct saga *saga)
 {
     const struct operation *forward = &saga->steps[activity->want.step].forward;
-    struct eval *eval = &activity->act->eval;
+    struct rendering *rendering = &activity->act->rendering;
     char key[UUID_TEXT_BYTES];
 
     uuid_text(&forward->key.uuid, key);
-    eval->context.key = arena_slice(&activity->arena, slice_of(key));
-    eval->context.args = arena_slice(&activity->arena, forward->args);
-    eval->context.result = arena_slice(&activity->arena, forward->result);
-    eval->items[0].template = &saga->definition->steps[activity->want.step].compensate.with;
-    eval->count = 1;
+    rendering->context.key = arena_slice(&activity->arena, slice_of(key));
+    rendering->context.args = arena_slice(&activity->arena, forward->args);
+    rendering->context.result = arena_slice(&activity->arena, forward->result);
+    rendering->items[0].template = &saga->definition->steps[activity->want.step].compensate.with;
+    rendering->count = 1;
 }
 
 void evaluation_begin(struct activity *activity)
@@ -261,30 +261,31 @@ void evaluation_begin(struct activity *activity)
     uint32_t step = activity->want.step;
 
     activity_act(activity);
-    struct eval *eval = &activity->act->eval;
+    struct rendering *rendering = &activity->act->rendering;
 
     activity->state = ACTIVITY_RENDERING;
-    activity->engine->evaluations_under_way++;
-    eval->arena = &activity->arena;
-    eval->context = activity->want.number == EVALUATE_OUTPUT ? saga_inner_context(saga, step, &activity->arena)
-                                                             : saga_expression_context(saga, step, &activity->arena);
-    eval->done = on_evaluated;
+    activity->engine->renderings_under_way++;
+    rendering->arena = &activity->arena;
+    rendering->context = activity->want.number == EVALUATE_OUTPUT
+                             ? saga_inner_context(saga, step, &activity->arena)
+                             : saga_expression_context(saga, step, &activity->arena);
+    rendering->done = on_evaluated;
     switch ((enum evaluation)activity->want.number) {
     case EVALUATE_ARGS:
         if (definition->steps[step].when.program_count == 0) {
             evaluate_args(activity);
             return;
         }
-        eval->items[0].template = &definition->steps[step].when;
-        eval->count = 1;
-        eval->done = on_when;
+        rendering->items[0].template = &definition->steps[step].when;
+        rendering->count = 1;
+        rendering->done = on_when;
         break;
     case EVALUATE_OUTPUT:
         if (step == STEP_NONE) {
             evaluate_output(activity, definition);
         } else {
-            eval->items[0].template = saga_output_template(saga, step);
-            eval->count = 1;
+            rendering->items[0].template = saga_output_template(saga, step);
+            rendering->count = 1;
         }
         break;
     case EVALUATE_LOCKS:
@@ -294,7 +295,7 @@ void evaluation_begin(struct activity *activity)
         evaluate_undo(activity, saga);
         break;
     }
-    if (eval_start(activity->engine->loop, eval)) {
-        eval->done(eval);
+    if (rendering_start(activity->engine->loop, rendering)) {
+        rendering->done(rendering);
     }
 }

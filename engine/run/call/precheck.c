@@ -11,7 +11,7 @@
 
 static void finish(struct activity *activity)
 {
-    activity->engine->evaluations_under_way--;
+    activity->engine->renderings_under_way--;
 }
 
 static bool is_over(struct activity *activity)
@@ -63,11 +63,11 @@ static void done_before(struct activity *activity, struct slice result)
     }
 }
 
-static void on_result(struct eval *eval)
+static void on_result(struct rendering *rendering)
 {
-    struct activity *activity = activity_of(eval);
+    struct activity *activity = activity_of(rendering);
     struct engine *engine = activity->engine;
-    struct eval_item *item = &eval->items[0];
+    struct rendering_item *item = &rendering->items[0];
 
     finish(activity);
     if (item->code != ERR_OK) {
@@ -82,19 +82,19 @@ static void on_result(struct eval *eval)
 
 static void render_result(struct activity *activity)
 {
-    struct eval *eval = &activity->act->eval;
+    struct rendering *rendering = &activity->act->rendering;
 
     if (!template_is_set(&activity->act->tool->precheck.result)) {
         done_before(activity, SLICE("null"));
         return;
     }
-    activity->engine->evaluations_under_way++;
-    *eval =
-        (struct eval){.count = 1, .context = activity->act->context, .arena = activity->act->arena, .done = on_result};
-    eval->items[0].template = &activity->act->tool->precheck.result;
-    eval->context.response = activity->act->response;
-    if (eval_start(activity->engine->loop, eval)) {
-        on_result(eval);
+    activity->engine->renderings_under_way++;
+    *rendering = (struct rendering){
+        .count = 1, .context = activity->act->context, .arena = activity->act->arena, .done = on_result};
+    rendering->items[0].template = &activity->act->tool->precheck.result;
+    rendering->context.response = activity->act->response;
+    if (rendering_start(activity->engine->loop, rendering)) {
+        on_result(rendering);
     }
 }
 
@@ -105,11 +105,11 @@ static bool is_http_absence(struct slice error)
     return slice_is(error, "http-404") || slice_is(error, "http-410");
 }
 
-static void on_conditions(struct eval *eval)
+static void on_conditions(struct rendering *rendering)
 {
-    struct activity *activity = activity_of(eval);
+    struct activity *activity = activity_of(rendering);
     struct engine *engine = activity->engine;
-    struct eval_item *done = &eval->items[0], *blocked = &eval->items[1];
+    struct rendering_item *done = &rendering->items[0], *blocked = &rendering->items[1];
 
     finish(activity);
     if (is_over(activity)) {
@@ -136,7 +136,7 @@ static void on_conditions(struct eval *eval)
 
 void precheck_settled(struct activity *activity)
 {
-    struct eval *eval = &activity->act->eval;
+    struct rendering *rendering = &activity->act->rendering;
 
     if (is_over(activity)) {
         return;
@@ -151,13 +151,13 @@ void precheck_settled(struct activity *activity)
         return;
     }
     activity->state = ACTIVITY_JUDGING;
-    activity->engine->evaluations_under_way++;
-    *eval = (struct eval){
+    activity->engine->renderings_under_way++;
+    *rendering = (struct rendering){
         .count = 2, .context = activity->act->context, .arena = activity->act->arena, .done = on_conditions};
-    eval->items[0].template = &activity->act->tool->precheck.done;
-    eval->items[1].template = &activity->act->tool->precheck.blocked;
-    eval->context.response = activity->act->response;
-    if (eval_start(activity->engine->loop, eval)) {
-        on_conditions(eval);
+    rendering->items[0].template = &activity->act->tool->precheck.done;
+    rendering->items[1].template = &activity->act->tool->precheck.blocked;
+    rendering->context.response = activity->act->response;
+    if (rendering_start(activity->engine->loop, rendering)) {
+        on_conditions(rendering);
     }
 }

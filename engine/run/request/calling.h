@@ -3,7 +3,7 @@
 #define SAGAD_RUN_REQUEST_CALLING_H
 
 #include "base/instant.h"
-#include "run/call/eval.h"
+#include "run/call/rendering.h"
 #include "run/request/work.h"
 
 struct calling {

@@ -103,7 +103,7 @@ static void compile_programs(struct work *work, size_t from)
                                .outputs = arena_array(&work->arena, count, sizeof(struct slice)),
                                .input_json = SLICE("null"),
                                .done = on_compiled};
-    work->engine->evaluations_under_way++; /* the engine does not end before its answer has come */
+    work->engine->renderings_under_way++; /* the engine does not end before its answer has come */
     jq_submit(work->engine->loop, &work->jq);
 }
 
@@ -139,7 +139,7 @@ static void on_compiled(struct jq_job *job)
     struct work *work = container_of(job, struct work, jq);
     struct engine *engine = work->engine;
 
-    engine->evaluations_under_way--;
+    engine->renderings_under_way--;
     compiled(work, job);
     engine_check_drained(engine);
 }

@@ -44,7 +44,7 @@ void abort_send(struct work *work)
 
 /* --- verdicts --- */
 
-static void keep_undo_args(struct work *work, const struct eval_item *item)
+static void keep_undo_args(struct work *work, const struct rendering_item *item)
 {
     struct saga_input *input = &work->mail.input;
 
@@ -55,11 +55,11 @@ static void keep_undo_args(struct work *work, const struct eval_item *item)
     }
 }
 
-static void on_undo_args(struct eval *eval)
+static void on_undo_args(struct rendering *rendering)
 {
-    struct work *work = eval->context_of_owner;
+    struct work *work = rendering->context_of_owner;
 
-    keep_undo_args(work, &eval->items[0]);
+    keep_undo_args(work, &rendering->items[0]);
     route_send(work);
 }
 
@@ -108,24 +108,24 @@ static bool render_undo_args(struct work *work, const struct saga *saga)
         input->verdict.undo_args = SLICE("{}");
         return true;
     }
-    struct eval *eval = arena_alloc(&work->arena, sizeof(*eval));
+    struct rendering *rendering = arena_alloc(&work->arena, sizeof(*rendering));
     char key[UUID_TEXT_BYTES];
 
     uuid_text(&forward->key.uuid, key);
-    eval->count = 1;
-    eval->items[0].template = arena_dup(&work->arena, &compensator->with, sizeof(compensator->with));
-    eval->arena = &work->arena;
-    eval->context = saga_expression_context(saga, step, &work->arena);
-    keep_context(&eval->context, &work->arena);
-    eval->context.args = arena_slice(&work->arena, forward->args);
-    eval->context.key = arena_slice(&work->arena, slice_of(key));
-    eval->context.result = input->verdict.result.ptr ? input->verdict.result : SLICE("null");
-    eval->context_of_owner = work;
-    eval->done = on_undo_args;
-    if (!eval_start(work->engine->loop, eval)) {
+    rendering->count = 1;
+    rendering->items[0].template = arena_dup(&work->arena, &compensator->with, sizeof(compensator->with));
+    rendering->arena = &work->arena;
+    rendering->context = saga_expression_context(saga, step, &work->arena);
+    keep_context(&rendering->context, &work->arena);
+    rendering->context.args = arena_slice(&work->arena, forward->args);
+    rendering->context.key = arena_slice(&work->arena, slice_of(key));
+    rendering->context.result = input->verdict.result.ptr ? input->verdict.result : SLICE("null");
+    rendering->context_of_owner = work;
+    rendering->done = on_undo_args;
+    if (!rendering_start(work->engine->loop, rendering)) {
         return false;
     }
-    keep_undo_args(work, &eval->items[0]);
+    keep_undo_args(work, &rendering->items[0]);
     return true;
 }
 

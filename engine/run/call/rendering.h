@@ -2,17 +2,17 @@
  * Renders templates over one context: at once where every expression is plain, on a worker thread where one is a
  * program for jq.
  */
-#ifndef SAGAD_RUN_CALL_EVAL_H
-#define SAGAD_RUN_CALL_EVAL_H
+#ifndef SAGAD_RUN_CALL_RENDERING_H
+#define SAGAD_RUN_CALL_RENDERING_H
 
 #include "core/definition/definition.h"
 #include "io/process/jq.h"
 
 struct secrets;
 
-#define EVAL_TEMPLATES_MAX 8
+#define RENDERING_TEMPLATES_MAX 8
 
-struct eval_item {
+struct rendering_item {
     const struct template *template; /* in */
     enum err_code code;              /* out */
     struct slice value;              /* out: JSON in the arena */
@@ -20,15 +20,16 @@ struct eval_item {
 };
 
 /* Lies in its owner; everything is borrowed until it is done. */
-struct eval {
-    struct eval_item items[EVAL_TEMPLATES_MAX];
-    struct eval_item *many; /* instead of `items`, where there may be more; the owner's. NULL */
+struct rendering {
+    struct rendering_item items[RENDERING_TEMPLATES_MAX];
+    struct rendering_item *many; /* instead of `items`, where there may be more; the owner's. NULL */
     size_t count;
     struct expression_context context;
     struct arena *arena;
-    struct slice namespace;          /* whose secrets */
-    const struct secrets *secrets;   /* NULL: secret() is an error here */
-    void (*done)(struct eval *eval); /* only when eval_start() returned false; exactly once, on the loop */
+    struct slice namespace;        /* whose secrets */
+    const struct secrets *secrets; /* NULL: secret() is an error here */
+    void (*done)(
+        struct rendering *rendering); /* only when rendering_start() returned false; exactly once, on the loop */
     void *context_of_owner;
     bool abandoned; /* what `context` borrows may be gone: nothing is rendered any more, every item fails */
 
@@ -37,7 +38,7 @@ struct eval {
 };
 
 /* True: finished, the items are good. False: `done` follows. */
-MUST_USE bool eval_start(struct loop *loop, struct eval *eval);
+MUST_USE bool rendering_start(struct loop *loop, struct rendering *rendering);
 
 /*
  * The class of a call of `tool` with these arguments; of a conditional one by its condition, and the stricter one where
@@ -50,7 +51,7 @@ struct effect_of_call {
     void (*done)(struct effect_of_call *effect);
     void *context;
     enum effect effect; /* out */
-    struct eval eval;
+    struct rendering rendering;
 };
 void effect_of_call(struct loop *loop, struct effect_of_call *effect);
 
