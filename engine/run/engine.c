@@ -9,7 +9,7 @@
 #include "run/call/activity.h"
 #include "run/call/call_queue.h"
 #include "run/call/limiter.h"
-#include "run/exchange/inbox.h"
+#include "run/exchange/exchange.h"
 #include "run/intake/measures.h"
 #include "run/query/health.h"
 #include "run/request/work.h"
@@ -36,7 +36,7 @@ static void engine_lags(struct engine_lags *out, void *context)
 
     *out = (struct engine_lags){.append_ms = store_append_lag_ms(engine->store),
                                 .due_ms = parker_lag_ms(engine->parker),
-                                .inbox_rows = (int64_t)engine->deliveries.count};
+                                .inbox_rows = (int64_t)deliveries_count(engine)};
 }
 
 static void start_leases(struct engine *engine)
@@ -297,11 +297,9 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
     engine->turns = turns_new();
     engine->cases = cases_new();
     engine->health = health_new();
-    map_init(&engine->deliveries);
+    engine->exchange = exchange_new(engine);
     engine->forgotten = forgotten_new();
     list_init(&engine->watches);
-    list_init(&engine->late_outcomes);
-    list_init(&engine->errands);
     list_init(&engine->works);
     engine->calls = calls_new(engine);
     engine->measures = measures_new(engine);
@@ -364,7 +362,7 @@ static void on_store_closed(void *context)
     struct engine *engine = context;
 
     engine->store = NULL;
-    loop_defer_cancel(engine->loop, &engine->watch_inbox);
+    exchange_closed(engine);
     loop_defer(engine->loop, &engine->leaver, on_left);
 }
 
@@ -372,9 +370,9 @@ static void on_store_closed(void *context)
 static void close_when_quiet(struct engine *engine)
 {
     if (engine->leases_released && calls_under_way(engine) == 0 && engine->renderings_under_way == 0 &&
-        list_empty(&engine->late_outcomes) && !engine->store_closing) {
+        !exchange_sends_late(engine) && !engine->store_closing) {
         engine->store_closing = true;
-        errands_stop(engine);
+        exchange_stop(engine);
         works_stop(engine);
         store_close(engine->store, on_store_closed, engine);
     }
@@ -463,7 +461,7 @@ void engine_free(struct engine *engine)
     parker_free(engine->parker);
     retention_free(engine->retention);
     scheduler_free(engine->scheduler);
-    inbox_free(engine);
+    exchange_free(engine->exchange);
     limiter_free(engine->limiter);
     adapter_host_close(&engine->host);
     http_client_free(engine->http);
@@ -476,7 +474,6 @@ void engine_free(struct engine *engine)
     calls_free(engine->calls);
     health_free(engine->health);
     measures_free(engine->measures);
-    map_fini(&engine->deliveries);
     forgotten_free(engine->forgotten);
     arena_fini(&engine->load_arena);
     arena_fini(&engine->arena);

@@ -42,12 +42,9 @@ struct engine {
     struct measures *measures;     /* intake/measures.c */
     struct list works;             /* requests that are not answered */
     uint32_t previews_under_way;   /* that share a slice (query/preview.c) */
-    struct list errands;           /* inputs on their way to other engines (inbox_post.c) */
     struct health *health;         /* query/health.c */
-    struct deferred watch_inbox;
     struct timer handover_timer;
-    struct map deliveries;     /* inbox row id -> its delivery under way */
-    struct list late_outcomes; /* inbox_late.c: evidence on its way to the owner of a saga */
+    struct exchange *exchange; /* exchange/ */
     struct limiter *limiter;
     bool ready_told, database_ready, definitions_loaded, draining, refused;
     struct err reason; /* for not being ready */

@@ -110,7 +110,7 @@ struct append_follower { /* an inbox row "start", in the same transaction */
     uint32_t shard;
     struct saga_id saga;  /* the id that it will have, unless its business id is taken */
     struct uuid input;    /* id of the inbox row */
-    struct slice payload; /* JSON, as inbox.c reads a start */
+    struct slice payload; /* JSON, as run/exchange/delivery.c reads a start */
 };
 
 struct append {

@@ -2,7 +2,7 @@
  * What an engine that owns a shard answers to another one, by way of the database. The other may be of another version:
  * what makes no sense is refused with a sentence. What is read, written and read again is the same.
  */
-#include "run/exchange/inbox.h"
+#include "run/exchange/exchange.h"
 #include "tests/fuzz/fuzz.h"
 
 static enum err_code read(struct slice body, struct engine_request *request, struct work *work, struct err *err)
@@ -11,7 +11,7 @@ static enum err_code read(struct slice body, struct engine_request *request, str
     work->request = request;
     buffer_reset(&work->out);
     *err = (struct err){0};
-    request->code = inbox_answer_read(body, work, err);
+    request->code = exchange_answer_read(body, work, err);
     request->err = *err;
     request->answer =
         request->code == ERR_OK && work->out.len > 0 ? arena_slice(&work->arena, buffer_slice(&work->out)) : SLICE_NONE;
@@ -38,10 +38,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     buffer_reset(&text);
-    inbox_answer_write(&first, &text);
+    exchange_answer_write(&first, &text);
     MUST(read(buffer_slice(&text), &second, &work, &err) == first.code);
     buffer_reset(&again);
-    inbox_answer_write(&second, &again);
+    exchange_answer_write(&second, &again);
     MUST(slice_equal(buffer_slice(&text), buffer_slice(&again)));
     return 0;
 }

@@ -17,7 +17,7 @@
 #define ROOM_FOR_ALL 100 /* sagas in memory */
 
 struct affair { /* an act, and what became of it */
-    struct errand errand;
+    struct inquiry inquiry;
     const struct act *act;
     bool over, known;
     uint32_t tries;
@@ -25,7 +25,7 @@ struct affair { /* an act, and what became of it */
 };
 
 struct ward { /* a saga that somebody was told of: it is looked after in the end */
-    struct errand errand;
+    struct inquiry inquiry;
     struct saga_id saga;
     bool is_open, ended, is_watched;
     uint32_t act, rounds;
@@ -135,9 +135,9 @@ static void ask_call(const struct affair *affair, struct engine_request *request
     request->in.call.wait_ms = waits_ms[variant >> 15 & 3];
 }
 
-static void affair_send(struct errand *errand, struct engine *engine, struct engine_request *request)
+static void affair_send(struct inquiry *inquiry, struct engine *engine, struct engine_request *request)
 {
-    struct affair *affair = container_of(errand, struct affair, errand);
+    struct affair *affair = container_of(inquiry, struct affair, inquiry);
     const struct act *act = affair->act;
     struct arena *arena = request->arena;
 
@@ -313,9 +313,9 @@ static bool asks_again(const struct affair *affair, const struct engine_request 
            (request->code == ERR_BUSY || request->code == ERR_STOPPING || asks_again(affair, NULL));
 }
 
-static void affair_answered(struct errand *errand, const struct engine_request *request)
+static void affair_answered(struct inquiry *inquiry, const struct engine_request *request)
 {
-    struct affair *affair = container_of(errand, struct affair, errand);
+    struct affair *affair = container_of(inquiry, struct affair, inquiry);
     const struct act *act = affair->act;
 
     world_trace("client %u %s: %s %s", (unsigned)act->id, act_names[act->kind],
@@ -334,8 +334,8 @@ static void affair_answered(struct errand *errand, const struct engine_request *
                       request->err.detail);
     }
     if (asks_again(affair, request)) {
-        errand->node = affair->tries + act->node;
-        errand_go(errand, world_between(STREAM_CLIENT, 10000, world->is_healed ? 1000000 : 400000));
+        inquiry->node = affair->tries + act->node;
+        inquiry_go(inquiry, world_between(STREAM_CLIENT, 10000, world->is_healed ? 1000000 : 400000));
         return;
     }
     if (request && request->code != ERR_OK && act->kind == ACT_CALL) {
@@ -349,7 +349,7 @@ static void affair_answered(struct errand *errand, const struct engine_request *
 /* What is about a saga that was not begun yet waits for it. */
 static void affair_due(struct event *event)
 {
-    struct affair *affair = container_of(event, struct affair, errand.timer);
+    struct affair *affair = container_of(event, struct affair, inquiry.timer);
     const struct act *act = affair->act;
 
     if (!is_start(act) && act->saga != 0) {
@@ -360,12 +360,12 @@ static void affair_due(struct event *event)
             return;
         }
         if (!first->known) {
-            world_at(&affair->errand.timer, 50000, affair_due);
+            world_at(&affair->inquiry.timer, 50000, affair_due);
             return;
         }
         affair->saga = first->saga;
     }
-    errand_go(&affair->errand, 0);
+    inquiry_go(&affair->inquiry, 0);
 }
 
 static bool may_be_called(struct slice tool)
@@ -407,22 +407,22 @@ void clients_begin(void)
     for (uint32_t i = 0; i < scenario_now->act_count; i++) {
         struct affair *affair = &clients.affairs[i];
 
-        affair->errand.node = affair->act->node;
-        affair->errand.patience_us = world_between(STREAM_CLIENT, 4000000, 8000000);
+        affair->inquiry.node = affair->act->node;
+        affair->inquiry.patience_us = world_between(STREAM_CLIENT, 4000000, 8000000);
         if (affair->act->kind == ACT_ASK) {
-            affair->errand.patience_us = curious_patience_us(affair->act, affair->errand.patience_us);
+            affair->inquiry.patience_us = curious_patience_us(affair->act, affair->inquiry.patience_us);
         }
-        affair->errand.send = affair_send;
-        affair->errand.answered = affair_answered;
-        world_at(&affair->errand.timer, affair->act->at_us, affair_due);
+        affair->inquiry.send = affair_send;
+        affair->inquiry.answered = affair_answered;
+        world_at(&affair->inquiry.timer, affair->act->at_us, affair_due);
     }
 }
 
 /* --- looking after --- */
 
-static void ward_send(struct errand *errand, struct engine *engine, struct engine_request *request)
+static void ward_send(struct inquiry *inquiry, struct engine *engine, struct engine_request *request)
 {
-    struct ward *ward = container_of(errand, struct ward, errand);
+    struct ward *ward = container_of(inquiry, struct ward, inquiry);
     struct arena *arena = request->arena;
 
     request->actor = SLICE("keeper");
@@ -505,9 +505,9 @@ static void ward_looked(struct ward *ward, struct slice answer)
     }
 }
 
-static void ward_answered(struct errand *errand, const struct engine_request *request)
+static void ward_answered(struct inquiry *inquiry, const struct engine_request *request)
 {
-    struct ward *ward = container_of(errand, struct ward, errand);
+    struct ward *ward = container_of(inquiry, struct ward, inquiry);
 
     if (request && request->code == ERR_OK && ward->verb == WARD_LOOK) {
         ward_looked(ward, request->answer);
@@ -517,16 +517,16 @@ static void ward_answered(struct errand *errand, const struct engine_request *re
         ward->verb = WARD_LOOK;
     }
     if (!ward->ended) {
-        errand->node = world_below(STREAM_CLIENT, NODES_MAX);
-        errand_go(errand, world_between(STREAM_CLIENT, 50000, 1000000));
+        inquiry->node = world_below(STREAM_CLIENT, NODES_MAX);
+        inquiry_go(inquiry, world_between(STREAM_CLIENT, 50000, 1000000));
     }
 }
 
 static void watch(struct ward *ward)
 {
     ward->is_watched = true;
-    ward->errand = (struct errand){.patience_us = 5000000, .send = ward_send, .answered = ward_answered};
-    errand_go(&ward->errand, world_between(STREAM_CLIENT, 1000, 500000));
+    ward->inquiry = (struct inquiry){.patience_us = 5000000, .send = ward_send, .answered = ward_answered};
+    inquiry_go(&ward->inquiry, world_between(STREAM_CLIENT, 1000, 500000));
 }
 
 void clients_heal(void)

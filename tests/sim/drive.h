@@ -1,5 +1,5 @@
 /*
- * Those who are outside of the engines: clients, people, and what goes wrong. Private to run.c, errand.c, client.c,
+ * Those who are outside of the engines: clients, people, and what goes wrong. Private to run.c, inquiry.c, client.c,
  * curious.c, person.c and mishap.c.
  */
 #ifndef SAGAD_TESTS_SIM_DRIVE_H
@@ -14,7 +14,7 @@
  * One request to whichever engine can be reached. The answer may get lost, on the way or with the engine; whoever asked
  * repeats it, then, as a client over HTTP does.
  */
-struct errand {
+struct inquiry {
     struct event timer; /* when it is sent, then when its patience is over */
     uint32_t node;      /* whom it asks first; then the one it was sent to */
     uint32_t life;
@@ -23,13 +23,13 @@ struct errand {
     struct engine_request *request; /* in the memory of the node */
     int64_t patience_us;
     /* Fills it in and hands it to the engine. Inside of the node; texts into request->arena. */
-    void (*send)(struct errand *errand, struct engine *engine, struct engine_request *request);
-    /* `request` NULL: no answer came. Outside of the node; texts are gone afterwards. May call errand_go(). */
-    void (*answered)(struct errand *errand, const struct engine_request *request);
+    void (*send)(struct inquiry *inquiry, struct engine *engine, struct engine_request *request);
+    /* `request` NULL: no answer came. Outside of the node; texts are gone afterwards. May call inquiry_go(). */
+    void (*answered)(struct inquiry *inquiry, const struct engine_request *request);
 };
 
-void errand_go(struct errand *errand,
-               int64_t delay_us);      /* sends it then, to `node`, or to another one if that is away */
+void inquiry_go(struct inquiry *inquiry,
+                int64_t delay_us);     /* sends it then, to `node`, or to another one if that is away */
 bool err_may_pass(enum err_code code); /* the engine or the database is in trouble: ask again */
 
 /* --- run.c --- */

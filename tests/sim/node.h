@@ -40,7 +40,7 @@ struct node {
     struct loop *loop; /* its memory */
     struct engine *engine;
     bool ready, refused;
-    uint32_t unanswered; /* requests of outside that it has and has not answered: counted by errand.c */
+    uint32_t unanswered; /* requests of outside that it has and has not answered: counted by inquiry.c */
     struct event turn;   /* its next loop turn */
     struct event thaw, later;
 };

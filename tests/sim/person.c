@@ -27,7 +27,7 @@ struct question { /* an open escalation as a person knows it */
 
 struct person {
     uint32_t index;
-    struct errand errand;
+    struct inquiry inquiry;
     struct event look;
     enum person_state { PERSON_READS_QUESTIONS, PERSON_RESOLVES, PERSON_READS_APPROVALS, PERSON_DECIDES } state;
     bool found;    /* something to decide, in this round */
@@ -61,9 +61,9 @@ static int64_t pause_us(void)
 
 /* --- what is asked --- */
 
-static void person_send(struct errand *errand, struct engine *engine, struct engine_request *request)
+static void person_send(struct inquiry *inquiry, struct engine *engine, struct engine_request *request)
 {
-    struct person *person = container_of(errand, struct person, errand);
+    struct person *person = container_of(inquiry, struct person, inquiry);
     struct arena *arena = request->arena;
 
     request->actor = person->index ? SLICE("bob") : SLICE("ada");
@@ -103,8 +103,8 @@ static void person_send(struct errand *errand, struct engine *engine, struct eng
 static void person_asks(struct person *person, enum person_state what, int64_t delay_us)
 {
     person->state = what;
-    person->errand.node = world_below(STREAM_PERSON, NODES_MAX);
-    errand_go(&person->errand, delay_us);
+    person->inquiry.node = world_below(STREAM_PERSON, NODES_MAX);
+    inquiry_go(&person->inquiry, delay_us);
 }
 
 /* --- escalations --- */
@@ -307,9 +307,9 @@ static void on_decided(struct person *person, const struct engine_request *reque
 
 /* --- in time --- */
 
-static void person_answered(struct errand *errand, const struct engine_request *request)
+static void person_answered(struct inquiry *inquiry, const struct engine_request *request)
 {
-    struct person *person = container_of(errand, struct person, errand);
+    struct person *person = container_of(inquiry, struct person, inquiry);
     bool read = request && request->code == ERR_OK;
 
     switch (person->state) {
@@ -354,8 +354,8 @@ void people_begin(void)
     for (uint32_t i = 0; i < people.count; i++) {
         struct person *person = &people.persons[i];
 
-        *person = (struct person){.index = i,
-                                  .errand = {.patience_us = 5000000, .send = person_send, .answered = person_answered}};
+        *person = (struct person){
+            .index = i, .inquiry = {.patience_us = 5000000, .send = person_send, .answered = person_answered}};
         world_at(&person->look, pause_us(), on_look);
     }
 }

@@ -33,7 +33,7 @@ static struct {
     int64_t begun_us, healed_us, quiet_us;
     struct event tick;
     struct event starts[NODES_MAX];
-    struct errand define;
+    struct inquiry define;
     int64_t epochs[SHARDS]; /* of the newest turn of each shard */
 } run;
 
@@ -65,15 +65,15 @@ static void begin(void)
     mishaps_begin();
 }
 
-static void define_send(struct errand *errand, struct engine *engine, struct engine_request *request)
+static void define_send(struct inquiry *inquiry, struct engine *engine, struct engine_request *request)
 {
-    (void)errand;
+    (void)inquiry;
     request->actor = SLICE("admin");
     request->in.define.document = arena_slice(request->arena, scenario_now->definitions);
     engine_define(engine, request);
 }
 
-static void define_answered(struct errand *errand, const struct engine_request *request)
+static void define_answered(struct inquiry *inquiry, const struct engine_request *request)
 {
     if (request && request->code == ERR_OK) {
         begin();
@@ -86,7 +86,7 @@ static void define_answered(struct errand *errand, const struct engine_request *
         world_violate("SIM", "the definitions are refused: %s: %.*s: %.*s", request->err.message,
                       SLICE_ARG(first.pointer), SLICE_ARG(first.detail));
     }
-    errand_go(errand, 50000);
+    inquiry_go(inquiry, 50000);
 }
 
 static bool some_are_ready(void)
@@ -128,7 +128,7 @@ static void on_tick(struct event *event)
     case PHASE_STARTING:
         if (some_are_ready()) {
             run.phase = PHASE_DEFINING;
-            errand_go(&run.define, 0);
+            inquiry_go(&run.define, 0);
         }
         break;
     case PHASE_DEFINING:
@@ -229,7 +229,7 @@ static void live_through(void)
     for (uint32_t i = 0; i < scenario_now->node_count; i++) {
         world_at(&run.starts[i], i * 20000, on_start);
     }
-    run.define = (struct errand){.patience_us = 10000000, .send = define_send, .answered = define_answered};
+    run.define = (struct inquiry){.patience_us = 10000000, .send = define_send, .answered = define_answered};
     world_at(&run.tick, TICK_US, on_tick);
     while (run.phase != PHASE_OVER) {
         if (run_until && world->event_count >= run_until) {

@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "run/call/call_queue.h"
 #include "run/call/limiter.h"
-#include "run/exchange/inbox.h"
+#include "run/exchange/exchange.h"
 #include "run/query/health.h"
 #include "run/saga/forgotten.h"
 #include "run/saga/live.h"
@@ -65,7 +65,7 @@ static void hand_over(struct activity *activity)
                                 .cost_unknown = input->settled.cost_unknown,
                                 .result_error = input->settled.result_error};
 
-    inbox_settled(activity->engine, &late);
+    late_send(activity->engine, &late);
 }
 
 static void on_mail_done(struct mail *mail, enum err_code code, const struct err *err)

@@ -7,7 +7,7 @@
 #include "base/metric.h"
 #include "run/call/activity.h"
 #include "run/call/limiter.h"
-#include "run/exchange/inbox.h"
+#include "run/exchange/exchange.h"
 #include "run/intake/measures.h"
 #include "run/query/health.h"
 #include "run/saga/live.h"

@@ -7,6 +7,7 @@
 #include "base/metric.h"
 #include "base/resident.h"
 #include "run/call/call_queue.h"
+#include "run/exchange/exchange.h"
 #include "run/intake/intake.h"
 #include "run/request/work.h"
 #include "run/saga/live.h"
@@ -214,8 +215,8 @@ static void look(struct engine *engine)
                    [INTAKE_MEMORY] = {held_bytes(engine), options->memory_bytes_max},
                    [INTAKE_APPENDS] = {engine->store ? store_appends_waiting(engine->store) : 0, APPENDS_MAX},
                    [INTAKE_CALLS] = {call_queue_waiting(engine), (size_t)options->calls_max * QUEUED_PER_CALL},
-                   [INTAKE_DELIVERIES] = {engine->deliveries.count, BETWEEN_MAX},
-                   [INTAKE_ERRANDS] = {engine->errands.count, BETWEEN_MAX}},
+                   [INTAKE_DELIVERIES] = {deliveries_count(engine), BETWEEN_MAX},
+                   [INTAKE_ERRANDS] = {errands_count(engine), BETWEEN_MAX}},
         .delays = {[INTAKE_COMMIT_DELAY] = {commit_delay_ms(engine, passed_ms), options->commit_delay_ms},
                    [INTAKE_CALL_DELAY] = {call_delay_ms(engine, passed_ms), options->call_delay_ms}}};
 
@@ -320,7 +321,7 @@ bool work_is_not_sent_on(struct work *work, uint32_t number)
     int64_t left_ms = engine->shards[number].busy_until_ms - loop_boot_ms(engine->loop);
     struct err err = {0};
 
-    if (left_ms <= 0 && engine->errands.count < BETWEEN_MAX) {
+    if (left_ms <= 0 && errands_count(engine) < BETWEEN_MAX) {
         return false;
     }
     metric_add(METRIC_INTAKE_FULL, 1);

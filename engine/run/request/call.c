@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/metric.h"
+#include "run/exchange/exchange.h"
 #include "run/saga/live.h"
 #include "run/saga/summon.h"
 #include "run/shard/shard.h"
@@ -166,7 +167,7 @@ static void send_call(struct work *work)
     bool of_run = uuid_is_nil(&work->calling->saga.uuid);
     uint32_t shard = of_run ? run_shard(work->namespace, input->call.run) : saga_id_shard(work->calling->saga);
 
-    if (route_elsewhere(work, shard, inbox_call) || is_not_looked_for(work, of_run)) {
+    if (route_elsewhere(work, shard, errand_call) || is_not_looked_for(work, of_run)) {
         return;
     }
     work->mail.done = on_decided;

@@ -3,6 +3,7 @@
 #include "run/saga/cases.h"
 
 #include "base/json.h"
+#include "run/exchange/exchange.h"
 #include "run/saga/fold.h"
 #include "run/saga/live.h"
 #include "run/saga/summon.h"
@@ -189,7 +190,7 @@ bool case_takes(struct work *work, const struct question_row *row)
     } else if (work->engine->draining || !work->request) {
         work_fail(work, ERR_STOPPING, "this engine is stopping", "ask another engine, or again in a moment");
     } else {
-        inbox_change(work, shard);
+        errand_change(work, shard);
     }
     return true;
 }

@@ -1,4 +1,5 @@
 /* The way of an input to the saga it is for: into its mailbox here, or through the inbox to the engine that owns it. */
+#include "run/exchange/exchange.h"
 #include "run/request/calling.h"
 #include "run/saga/summon.h"
 #include "run/shard/shard.h"
@@ -28,7 +29,7 @@ void route_send(struct work *work)
 {
     if (work->engine->draining && !work->mail.from_inbox) {
         work_fail(work, ERR_STOPPING, "this engine is stopping", "ask another engine, or again in a moment");
-    } else if (!route_elsewhere(work, saga_id_shard(work->saga), inbox_change)) {
+    } else if (!route_elsewhere(work, saga_id_shard(work->saga), errand_change)) {
         live_deliver(work->engine, work->saga, work->namespace, &work->mail);
     }
 }

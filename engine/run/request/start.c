@@ -4,6 +4,7 @@
 #include "base/canon.h"
 #include "base/json.h"
 #include "base/metric.h"
+#include "run/exchange/exchange.h"
 #include "run/request/start.h"
 #include "run/saga/live.h"
 #include "run/saga/turn.h"
@@ -142,7 +143,7 @@ static void send_start(struct work *work)
     uint32_t shard = choose_shard(engine, work);
 
     work->saga = saga_id_new(loop_wall_ms(engine->loop), shard);
-    if (route_elsewhere(work, shard, inbox_start)) {
+    if (route_elsewhere(work, shard, errand_start)) {
         return;
     }
     struct live *live = live_new(engine, &engine->shards[shard], work->saga, work->definition);

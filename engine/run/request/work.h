@@ -87,13 +87,4 @@ void call_deliver(struct engine *engine, struct engine_request *request, const s
 /* change.c: for work->saga, from memory or from its log */
 void answer_saga(struct work *work);
 
-/*
- * inbox_post.c: a request (its work->mail.input, checked) for a shard that this engine does not own. Durable there,
- * then answered when its owner has applied it. work->until_boot_ms is when the caller's patience ends. Ends the work;
- * fills request->call and the rest like the owner would.
- */
-void inbox_start(struct work *work, uint32_t shard);
-void inbox_call(struct work *work, uint32_t shard);
-void inbox_change(struct work *work, uint32_t shard);
-
 #endif

@@ -228,7 +228,7 @@ static void describe_approvals(struct turn *turn, const struct saga *after)
 
 /* --- who follows --- */
 
-/* A start in the inbox, as any engine puts it that owns another shard (inbox_post.c), under an id of ours. */
+/* A start in the inbox, as any engine puts it that owns another shard (exchange/errand.c), under an id of ours. */
 static struct append_follower describe_follower(struct turn *turn, const struct saga *saga, struct slice follower)
 {
     struct arena *arena = &turn->arena;

@@ -19,6 +19,7 @@
 #include "run/call/activity.h"
 #include "run/call/call_queue.h"
 #include "run/call/limiter.h"
+#include "run/exchange/exchange.h"
 #include "run/saga/live.h"
 #include "run/saga/park.h"
 #include "run/saga/retention.h"
@@ -117,7 +118,7 @@ static void shard_keep(struct shard *shard)
     shard->state = SHARD_OWNED;
     shard->keep_until_boot_ms =
         loop_boot_ms(engine->loop) + (again_ms < AGAIN_AFTER_MS_MAX ? again_ms : AGAIN_AFTER_MS_MAX);
-    shard_watch(engine);
+    deliveries_watch(engine);
     parker_look(engine->parker);
     retention_look(engine->retention);
     activities_resume(shard);

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/metric.h"
 #include "run/call/activity.h"
-#include "run/exchange/inbox.h"
+#include "run/exchange/exchange.h"
 #include "run/query/health.h"
 #include "run/saga/cases.h"
 #include "run/saga/forgotten.h"
@@ -54,21 +54,6 @@ static void on_loaded_saga(struct shard_load *load, struct saga_id id, struct sl
     }
 }
 
-/* The inbox is watched for the shards that are owned; asked once for all that changed in this turn of the loop. */
-static void on_watch(struct deferred *deferred)
-{
-    struct engine *engine = container_of(deferred, struct engine, watch_inbox);
-
-    if (!engine->store_closing) { /* and when it is closed this is not called any more */
-        store_inbox_watch(engine->store, shards_owned_set(engine), inbox_rows, engine);
-    }
-}
-
-void shard_watch(struct engine *engine)
-{
-    loop_defer(engine->loop, &engine->watch_inbox, on_watch);
-}
-
 static void shard_begin_load(struct shard *shard);
 
 static void on_loaded(struct shard_load *load)
@@ -103,7 +88,7 @@ static void on_loaded(struct shard_load *load)
     parker_look(engine->parker);
     retention_look(engine->retention);
     scheduler_look(engine->scheduler);
-    shard_watch(engine);
+    deliveries_watch(engine);
     gauge_set(GAUGE_SHARDS_OWNED, shards_owned(engine));
     /* All are known before the first goes on. */
     for (struct list_link *link = list_first(&shard->sagas); link; link = list_after(&shard->sagas, link)) {
@@ -176,7 +161,7 @@ void shard_leave(struct shard *shard)
     gauge_add(GAUGE_ESCALATIONS_OPEN, -shard->escalations_open);
     shard->escalations_open = 0;
     cases_leave(shard);
-    shard_watch(engine);
+    deliveries_watch(engine);
     shard->load_stale = shard->load_running;
     gauge_set(GAUGE_SHARDS_OWNED, shards_owned(engine));
     health_leaves(engine, shard->number);

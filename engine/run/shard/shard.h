@@ -27,11 +27,10 @@ struct shard {
     int64_t give_until_boot_ms;    /* handover.c: then it is kept */
     int64_t keep_until_boot_ms;    /* and not tried again before this */
     uint32_t keeps;                /* how often it was kept */
-    uint32_t answers;              /* to inputs of its inbox, on their way into the database (inbox.c) */
+    uint32_t answers;              /* to inputs of its inbox, on their way into the database (exchange/delivery.c) */
 };
 
-void shard_leave(struct shard *shard);   /* its sagas leave memory; it is ours no more */
-void shard_watch(struct engine *engine); /* which shards' inbox is ours has changed */
+void shard_leave(struct shard *shard); /* its sagas leave memory; it is ours no more */
 /* By the lease, as far as can be known here: another engine may have taken the shard, and we have not heard of it. */
 bool shard_is_surely_ours(const struct engine *engine, uint32_t shard);
 void shard_gained(uint32_t shard, int64_t epoch, void *engine);

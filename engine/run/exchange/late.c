@@ -2,7 +2,7 @@
  * Late evidence: a call was sent while its saga was ours, and its answer comes when another engine has it. What really
  * happened is worth more than a guess, so it goes to the owner through the inbox, where it settles what is unknown.
  */
-#include "run/exchange/inbox.h"
+#include "run/exchange/exchange_state.h"
 
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@
 #define PAYLOAD_BYTES_MAX (64u << 20)
 
 struct late {
-    struct list_link link; /* in engine->late_outcomes */
+    struct list_link link; /* in exchange->late_outcomes */
     struct engine *engine;
     struct arena arena;
     struct inbox_put put;
@@ -24,7 +24,7 @@ static void late_end(struct late *late)
     struct engine *engine = late->engine;
 
     timer_stop(engine->loop, &late->timer);
-    list_remove(&engine->late_outcomes, &late->link);
+    list_remove(&engine->exchange->late_outcomes, &late->link);
     arena_fini(&late->arena);
     free(late);
 }
@@ -86,7 +86,7 @@ static void write_late(const struct late_outcome *evidence, struct buffer *out)
     json_object_end(&w);
 }
 
-void inbox_settled(struct engine *engine, const struct late_outcome *evidence)
+void late_send(struct engine *engine, const struct late_outcome *evidence)
 {
     struct late *late;
     struct buffer payload;
@@ -102,6 +102,6 @@ void inbox_settled(struct engine *engine, const struct late_outcome *evidence)
                                        .kind = SLICE("settled"),
                                        .payload = arena_slice(&late->arena, buffer_slice(&payload))};
     buffer_fini(&payload);
-    list_push(&engine->late_outcomes, &late->link);
+    list_push(&engine->exchange->late_outcomes, &late->link);
     send_late(late);
 }

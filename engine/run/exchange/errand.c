@@ -9,7 +9,7 @@
  *             |   recognised. A start is looked for by its id first. What a second one would do again is not put again.
  *             +-- its time is over: the log says whether it was taken up
  */
-#include "run/exchange/inbox.h"
+#include "run/exchange/exchange_state.h"
 #include "run/intake/measures.h"
 #include "run/request/calling.h"
 #include "run/saga/fold.h"
@@ -25,7 +25,7 @@
 #define PAYLOAD_BYTES_MAX (64u << 20)
 
 struct errand {            /* lies in the arena of its work */
-    struct list_link link; /* among the engine's errands */
+    struct list_link link; /* in exchange->errands */
     struct work *work;
     struct answer_wait wait;
     struct timer timer;
@@ -71,7 +71,7 @@ static void errand_stop(struct errand *errand)
     struct engine *engine = errand->work->engine;
 
     timer_stop(engine->loop, &errand->timer);
-    list_remove(&engine->errands, &errand->link);
+    list_remove(&engine->exchange->errands, &errand->link);
     store_answer_stop(engine->store, &errand->wait);
 }
 
@@ -87,7 +87,7 @@ static void errand_answer(struct errand *errand, struct slice body)
     struct err err = {0};
 
     errand_stop(errand);
-    enum err_code code = inbox_answer_read(body, work, &err);
+    enum err_code code = exchange_answer_read(body, work, &err);
 
     if (code == ERR_BUSY && (is_start(errand) || is_call(errand)) && work->request) {
         intake_elsewhere(&work->engine->shards[errand->shard], work->request->call.retry_after_ms);
@@ -343,7 +343,7 @@ static void on_look(struct timer *timer)
     struct errand *errand = container_of(timer, struct errand, timer);
     struct work *work = errand->work;
 
-    CHECK(!is_stopping(errand)); /* errands_stop() has ended those that wait */
+    CHECK(!is_stopping(errand)); /* exchange_stop() has ended those that wait */
     if (!work->request) {
         errand_fail(errand, ERR_TIMEOUT, "nobody waits for it any more", NULL);
     } else if (loop_boot_ms(work->engine->loop) >= errand->until_boot_ms) {
@@ -392,24 +392,29 @@ static void errand_send(struct errand *errand, bool waits)
     if (overflow) {
         work_fail(work, ERR_TOO_LARGE, "the request is larger than what passes between engines", NULL);
     } else {
-        list_push(&work->engine->errands, &errand->link);
+        list_push(&work->engine->exchange->errands, &errand->link);
         errand_put(errand);
     }
 }
 
 /* Those that the store has something of end when that comes back. */
-void errands_stop(struct engine *engine)
+void exchange_stop(struct engine *engine)
 {
     struct list_link *next;
 
-    for (struct list_link *link = list_first(&engine->errands); link; link = next) {
+    for (struct list_link *link = list_first(&engine->exchange->errands); link; link = next) {
         struct errand *errand = container_of(link, struct errand, link);
 
-        next = list_after(&engine->errands, link);
+        next = list_after(&engine->exchange->errands, link);
         if (!errand->busy) {
             errand_fail(errand, ERR_STOPPING, "this engine is stopping; what was begun goes on", repeat_it);
         }
     }
+}
+
+size_t errands_count(const struct engine *engine)
+{
+    return engine->exchange->errands.count;
 }
 
 static int64_t wait_of(const struct work *work)
@@ -419,7 +424,7 @@ static int64_t wait_of(const struct work *work)
     return left > 0 ? left : 0;
 }
 
-void inbox_start(struct work *work, uint32_t shard)
+void errand_start(struct work *work, uint32_t shard)
 {
     const struct saga_input *input = &work->mail.input;
     struct errand *errand = errand_new(work, "start", shard);
@@ -441,7 +446,7 @@ void inbox_start(struct work *work, uint32_t shard)
     errand_send(errand, false);
 }
 
-void inbox_call(struct work *work, uint32_t shard)
+void errand_call(struct work *work, uint32_t shard)
 {
     const struct saga_input *input = &work->mail.input;
     struct errand *errand = errand_new(work, "call", shard);
@@ -467,7 +472,7 @@ void inbox_call(struct work *work, uint32_t shard)
 }
 
 /* A verb of the table, as the engines before this release wrote it. */
-void inbox_change(struct work *work, uint32_t shard)
+void errand_change(struct work *work, uint32_t shard)
 {
     const struct verb *verb = work->verb;
     struct errand *errand = errand_new(work, verb->name, shard);

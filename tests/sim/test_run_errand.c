@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/json.h"
+#include "run/exchange/exchange.h"
 
 #define LEASE_MS 60000
 #define FROZEN_US INT64_C(86400000000)
@@ -292,7 +293,7 @@ TEST(who_has_gone_is_not_waited_for)
     ask_pause(some_saga());
     stage_hang_up(asked);
     stage_run(3000);
-    assert_true(list_empty(&nodes[1].engine->errands));
+    assert_true(errands_count(nodes[1].engine) == 0);
     end(ERR_TIMEOUT);
 }
 

@@ -6,7 +6,7 @@
 struct ticket { /* in the memory of the node: dies with it */
     struct engine_request request;
     struct arena arena;
-    struct errand *errand;
+    struct inquiry *inquiry;
     uint64_t serial;
 };
 
@@ -38,23 +38,23 @@ static void ticket_free(struct ticket *ticket)
 static void on_done(struct engine_request *request)
 {
     struct ticket *ticket = request->context;
-    struct errand *errand = ticket->errand;
+    struct inquiry *inquiry = ticket->inquiry;
     struct node *before = node_enter(NULL);
 
     before->unanswered--;
-    if (errand->is_under_way && errand->serial == ticket->serial) {
+    if (inquiry->is_under_way && inquiry->serial == ticket->serial) {
         bool lost =
             !world->is_healed && (scenario_now->swarm >> SWARM_LOST_ANSWERS & 1) && world_percent(STREAM_CLIENT, 10);
 
-        errand->is_under_way = false;
-        world_cancel(&errand->timer);
+        inquiry->is_under_way = false;
+        world_cancel(&inquiry->timer);
         if (lost) {
             see(SEEN_ANSWER_LOST);
         }
         if (request->code == ERR_BUSY) {
             see(SEEN_BUSY);
         }
-        errand->answered(errand, lost ? NULL : request);
+        inquiry->answered(inquiry, lost ? NULL : request);
     }
     node_leave(before);
     ticket_free(ticket);
@@ -62,51 +62,51 @@ static void on_done(struct engine_request *request)
 
 static void on_patience_over(struct event *event)
 {
-    struct errand *errand = container_of(event, struct errand, timer);
-    struct node *node = &nodes[errand->node];
+    struct inquiry *inquiry = container_of(event, struct inquiry, timer);
+    struct node *node = &nodes[inquiry->node];
 
-    errand->is_under_way = false;
+    inquiry->is_under_way = false;
     if (node_is_running(node) &&
-        node->life == errand->life) { /* the client hangs up; the request is freed when it is done */
+        node->life == inquiry->life) { /* the client hangs up; the request is freed when it is done */
         struct node *before = node_enter(node);
 
-        engine_cancel(node->engine, errand->request);
+        engine_cancel(node->engine, inquiry->request);
         node_leave(before);
     }
-    errand->answered(errand, NULL);
+    inquiry->answered(inquiry, NULL);
 }
 
 static void on_send(struct event *event)
 {
-    struct errand *errand = container_of(event, struct errand, timer);
-    struct node *node = find_node(errand->node);
+    struct inquiry *inquiry = container_of(event, struct inquiry, timer);
+    struct node *node = find_node(inquiry->node);
 
     if (!node) {
         see(SEEN_REFUSED_ENGINE);
-        world_at(&errand->timer, world_between(STREAM_CLIENT, 20000, 200000), on_send);
+        world_at(&inquiry->timer, world_between(STREAM_CLIENT, 20000, 200000), on_send);
         return;
     }
     struct node *before = node_enter(node);
     struct ticket *ticket = memory_alloc(sizeof(*ticket));
 
     arena_init(&ticket->arena, 2048);
-    errand->serial++;
-    ticket->errand = errand;
-    ticket->serial = errand->serial;
+    inquiry->serial++;
+    ticket->inquiry = inquiry;
+    ticket->serial = inquiry->serial;
     ticket->request =
         (struct engine_request){.arena = &ticket->arena, .namespace = NAMESPACE, .done = on_done, .context = ticket};
-    errand->node = node->index;
-    errand->life = node->life;
-    errand->request = &ticket->request;
-    errand->is_under_way = true;
+    inquiry->node = node->index;
+    inquiry->life = node->life;
+    inquiry->request = &ticket->request;
+    inquiry->is_under_way = true;
     node->unanswered++;
-    errand->send(errand, node->engine, &ticket->request);
+    inquiry->send(inquiry, node->engine, &ticket->request);
     node_leave(before);
-    world_at(&errand->timer, errand->patience_us, on_patience_over);
+    world_at(&inquiry->timer, inquiry->patience_us, on_patience_over);
 }
 
-void errand_go(struct errand *errand, int64_t delay_us)
+void inquiry_go(struct inquiry *inquiry, int64_t delay_us)
 {
-    CHECK(!errand->is_under_way);
-    world_at(&errand->timer, delay_us + world_between(STREAM_CLIENT, 50, 500), on_send);
+    CHECK(!inquiry->is_under_way);
+    world_at(&inquiry->timer, delay_us + world_between(STREAM_CLIENT, 50, 500), on_send);
 }

@@ -1,26 +1,26 @@
 /* What a request came to, as text that another engine reads: everything that the API needs to answer as if it had
  * happened there. */
-#include "run/exchange/inbox.h"
+#include "run/exchange/exchange.h"
 #include "run/saga/live.h"
 
 static const struct json_limits limits = {
     .bytes_max = 64u << 20, .depth_max = 96, .number_bytes_max = 1024, .exponent_max = 400};
 
-bool inbox_is_json(struct slice text)
+bool exchange_is_json(struct slice text)
 {
     struct err err = {0};
 
     return json_check(text, &limits, &err) == ERR_OK;
 }
 
-struct slice inbox_text(struct slice object, const char *name, struct arena *arena)
+struct slice exchange_text(struct slice object, const char *name, struct arena *arena)
 {
     struct slice text = json_string(json_member(object, name), arena);
 
     return text.ptr ? arena_slice(arena, text) : SLICE_NONE;
 }
 
-struct slice inbox_raw(struct slice object, const char *name)
+struct slice exchange_raw(struct slice object, const char *name)
 {
     struct slice value = json_member(object, name);
 
@@ -59,7 +59,7 @@ static void write_call(struct json_writer *w, const struct call_result *call)
     json_object_end(w);
 }
 
-void inbox_answer_write(const struct engine_request *request, struct buffer *out)
+void exchange_answer_write(const struct engine_request *request, struct buffer *out)
 {
     char saga[UUID_TEXT_BYTES];
     struct json_writer w;
@@ -102,8 +102,8 @@ static void read_faults(struct slice errors, struct engine_request *request)
 
     faults_init(&request->faults, request->arena);
     while (json_type(errors) == JSON_ARRAY && json_next_element(&walk, &item)) {
-        struct slice pointer = inbox_text(item, "pointer", request->arena),
-                     detail = inbox_text(item, "detail", request->arena);
+        struct slice pointer = exchange_text(item, "pointer", request->arena),
+                     detail = exchange_text(item, "detail", request->arena);
 
         faults_add(&request->faults, pointer.ptr ? pointer : SLICE(""), "%.*s",
                    SLICE_ARG(detail.ptr ? detail : SLICE("")));
@@ -116,41 +116,41 @@ static void read_call(struct slice call, struct engine_request *request)
 {
     struct arena *arena = request->arena;
 
-    request->call = (struct call_result){.key = inbox_text(call, "key", arena),
-                                         .operation = arena_slice(arena, inbox_raw(call, "operation")),
-                                         .pointers = arena_slice(arena, inbox_raw(call, "pointers")),
-                                         .pattern = arena_slice(arena, inbox_raw(call, "pattern"))};
+    request->call = (struct call_result){.key = exchange_text(call, "key", arena),
+                                         .operation = arena_slice(arena, exchange_raw(call, "operation")),
+                                         .pointers = arena_slice(arena, exchange_raw(call, "pointers")),
+                                         .pattern = arena_slice(arena, exchange_raw(call, "pattern"))};
     (void)json_bool(json_member(call, "going_on"), &request->call.going_on);
     (void)json_bool(json_member(call, "replayed"), &request->call.replayed);
     (void)json_i64(json_member(call, "first_ms"), &request->call.first_ms);
     (void)json_i64(json_member(call, "retry_after_ms"), &request->call.retry_after_ms);
 }
 
-enum err_code inbox_answer_read(struct slice body, struct work *work, struct err *err)
+enum err_code exchange_answer_read(struct slice body, struct work *work, struct err *err)
 {
     struct engine_request *request = work->request;
     struct arena *arena = &work->arena;
     enum err_code code = ERR_OK;
 
-    if (!inbox_is_json(body) || !read_code(json_string(json_member(body, "code"), arena), &code)) {
+    if (!exchange_is_json(body) || !read_code(json_string(json_member(body, "code"), arena), &code)) {
         (void)err_set(err, ERR_CORRUPT, "the answer of the engine that owns the shard makes no sense");
         err_hint(err, "repeat the request: it is carried out once; are all engines of the same version?");
         return ERR_CORRUPT;
     }
     if (code != ERR_OK) {
-        (void)err_set(err, code, "%.*s", SLICE_ARG(inbox_text(body, "message", arena)));
-        err_detail(err, "%.*s", SLICE_ARG(inbox_text(body, "detail", arena)));
-        err_hint(err, "%.*s", SLICE_ARG(inbox_text(body, "hint", arena)));
-    } else if (inbox_raw(body, "answer").ptr) {
+        (void)err_set(err, code, "%.*s", SLICE_ARG(exchange_text(body, "message", arena)));
+        err_detail(err, "%.*s", SLICE_ARG(exchange_text(body, "detail", arena)));
+        err_hint(err, "%.*s", SLICE_ARG(exchange_text(body, "hint", arena)));
+    } else if (exchange_raw(body, "answer").ptr) {
         buffer_reset(&work->out);
-        buffer_put_slice(&work->out, inbox_raw(body, "answer"));
+        buffer_put_slice(&work->out, exchange_raw(body, "answer"));
     }
     if (request) {
         (void)uuid_parse(json_string(json_member(body, "saga"), arena), &request->saga.uuid);
         (void)json_bool(json_member(body, "created"), &request->created);
         read_call(json_member(body, "call"), request);
-        if (code != ERR_OK && inbox_raw(body, "errors").ptr) {
-            read_faults(inbox_raw(body, "errors"), request);
+        if (code != ERR_OK && exchange_raw(body, "errors").ptr) {
+            read_faults(exchange_raw(body, "errors"), request);
         }
     }
     return code;

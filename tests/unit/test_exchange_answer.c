@@ -1,7 +1,7 @@
 /* The answer of an owner reads the same on the engine whose client waits for it. */
 #include <string.h>
 
-#include "run/exchange/inbox.h"
+#include "run/exchange/exchange.h"
 #include "tests/lib/test.h"
 
 static struct arena arena;
@@ -13,9 +13,9 @@ static struct err err;
 static enum err_code pass_on(void)
 {
     buffer_reset(&body);
-    inbox_answer_write(&told, &body);
+    exchange_answer_write(&told, &body);
     assert_false(body.overflow);
-    return inbox_answer_read(buffer_slice(&body), &work, &err);
+    return exchange_answer_read(buffer_slice(&body), &work, &err);
 }
 
 static int setup(void **state)
@@ -98,7 +98,7 @@ TEST(places_of_another_version_are_read_as_far_as_they_make_sense)
     };
 
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        assert_int_equal(inbox_answer_read(slice_of(cases[i].body), &work, &err), ERR_INVALID);
+        assert_int_equal(exchange_answer_read(slice_of(cases[i].body), &work, &err), ERR_INVALID);
         assert_int_equal(heard.faults.count, cases[i].faults);
     }
     assert_true(slice_is(heard.faults.items[1].pointer, "/a") && slice_is(heard.faults.items[1].detail, ""));
@@ -134,7 +134,7 @@ TEST(what_makes_no_sense_is_told_so)
                                          "{\"code\":\"\xff\"}"};
 
     for (size_t i = 0; i < COUNT_OF(bodies); i++) {
-        assert_int_equal(inbox_answer_read(slice_of(bodies[i]), &work, &err), ERR_CORRUPT);
+        assert_int_equal(exchange_answer_read(slice_of(bodies[i]), &work, &err), ERR_CORRUPT);
         assert_true(err.hint[0] != '\0');
     }
 }

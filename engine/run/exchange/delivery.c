@@ -4,7 +4,7 @@
  * is consumed once; what led to no turn (refused, or it meant nothing) is removed together with its answer. A row that
  * cannot be taken now stays, for us or the next owner.
  */
-#include "run/exchange/inbox.h"
+#include "run/exchange/exchange_state.h"
 #include "run/intake/measures.h"
 #include "run/saga/cases.h"
 
@@ -46,7 +46,7 @@ struct delivery { /* a row on its way */
 static void delivery_end(struct delivery *delivery)
 {
     timer_stop(delivery->engine->loop, &delivery->timer);
-    (void)map_remove(&delivery->engine->deliveries, &delivery->id, sizeof(delivery->id));
+    (void)map_remove(&delivery->engine->exchange->deliveries, &delivery->id, sizeof(delivery->id));
     buffer_fini(&delivery->body);
     arena_fini(&delivery->arena);
     free(delivery);
@@ -104,7 +104,7 @@ static void delivery_answer(struct delivery *delivery)
     }
     /* A program that can read the saga will find the input; a call of an agent is not made after such a time. */
     delivery->keep = request->code == ERR_CORRUPT && !delivery->is_call;
-    inbox_answer_write(request, &delivery->body);
+    exchange_answer_write(request, &delivery->body);
     if (delivery->body.overflow) {
         delivery_drop(delivery);
         return;
@@ -263,18 +263,18 @@ static void deliver_start(struct delivery *delivery, const struct inbox_row *row
     }
     *input = (struct saga_input){.type = SAGA_INPUT_START,
                                  .start = {.namespace = request->namespace,
-                                           .business_id = inbox_text(payload, "business_id", arena),
-                                           .key = inbox_text(payload, "key", arena),
-                                           .tags = inbox_raw(payload, "tags"),
-                                           .input = inbox_raw(payload, "input"),
-                                           .budget = inbox_raw(payload, "budget"),
-                                           .loop = inbox_raw(payload, "loop"),
-                                           .on_timeout = inbox_text(payload, "on_timeout", arena)}};
+                                           .business_id = exchange_text(payload, "business_id", arena),
+                                           .key = exchange_text(payload, "key", arena),
+                                           .tags = exchange_raw(payload, "tags"),
+                                           .input = exchange_raw(payload, "input"),
+                                           .budget = exchange_raw(payload, "budget"),
+                                           .loop = exchange_raw(payload, "loop"),
+                                           .on_timeout = exchange_text(payload, "on_timeout", arena)}};
     (void)json_i64(json_member(payload, "deadline_ms"), &input->start.deadline_ms);
-    delivery->mail.asked = inbox_raw(payload, "asked");
+    delivery->mail.asked = exchange_raw(payload, "asked");
     (void)json_i64(json_member(payload, "version"), &version); /* 0 is the newest */
-    delivery->name = inbox_text(payload, "saga", arena);
-    delivery->follows = inbox_text(payload, "follows", arena);
+    delivery->name = exchange_text(payload, "saga", arena);
+    delivery->follows = exchange_text(payload, "follows", arena);
     delivery->mail.started_by = delivery->follows.ptr ? SLICE_NONE : request->actor; /* no person starts a follower */
     const struct definition *definition =
         definitions_newest(engine->definitions, request->namespace, delivery->name, (uint32_t)version, &request->err);
@@ -353,15 +353,15 @@ static void deliver_call(struct delivery *delivery, const struct inbox_row *row,
 
     (void)row; /* of a run nobody knew the saga */
     delivery->is_call = true;
-    request->in.call.run = inbox_text(payload, "run", arena);
-    request->in.call.tool = inbox_text(payload, "tool", arena);
-    request->in.call.step = inbox_text(payload, "step", arena);
-    request->in.call.scope = inbox_text(payload, "scope", arena);
-    request->in.call.args = inbox_raw(payload, "args");
-    request->in.call.emission = inbox_text(payload, "emission", arena);
-    request->in.call.conversation_turn = inbox_text(payload, "turn", arena);
+    request->in.call.run = exchange_text(payload, "run", arena);
+    request->in.call.tool = exchange_text(payload, "tool", arena);
+    request->in.call.step = exchange_text(payload, "step", arena);
+    request->in.call.scope = exchange_text(payload, "scope", arena);
+    request->in.call.args = exchange_raw(payload, "args");
+    request->in.call.emission = exchange_text(payload, "emission", arena);
+    request->in.call.conversation_turn = exchange_text(payload, "turn", arena);
     request->in.call.wait_ms = wait_left(delivery, payload);
-    (void)uuid_parse(inbox_text(payload, "saga", arena), &request->in.call.saga.uuid);
+    (void)uuid_parse(exchange_text(payload, "saga", arena), &request->in.call.saga.uuid);
     call_now(delivery);
 }
 
@@ -416,22 +416,22 @@ static void deliver_settled(struct delivery *delivery, const struct inbox_row *r
         .settled = {.direction = json_string_is(json_member(payload, "direction"), direction_name(DIRECTION_UNDO))
                                      ? DIRECTION_UNDO
                                      : DIRECTION_DO,
-                    .undo_args = inbox_raw(payload, "undo_args"),
-                    .undo_error = inbox_text(payload, "undo_error", arena)}};
+                    .undo_args = exchange_raw(payload, "undo_args"),
+                    .undo_error = exchange_text(payload, "undo_error", arena)}};
     outcome = &input->settled.outcome;
     (void)json_i64(json_member(payload, "step"), &step);
     (void)json_i64(json_member(payload, "attempt"), &attempt);
     (void)json_i64(json_member(payload, "cost_micros"), &input->settled.cost_micros);
-    input->settled.cost_unknown = inbox_text(payload, "cost_unknown", arena);
-    input->settled.result_error = inbox_text(payload, "result_error", arena);
+    input->settled.cost_unknown = exchange_text(payload, "cost_unknown", arena);
+    input->settled.result_error = exchange_text(payload, "result_error", arena);
     (void)json_bool(json_member(payload, "unsent"), &outcome->unsent);
     (void)json_i64(json_member(payload, "retry_after_ms"), &outcome->retry_after_ms);
-    outcome->result = inbox_raw(payload, "result");
-    outcome->error = inbox_text(payload, "error", arena);
-    outcome->detail = inbox_text(payload, "detail", arena);
-    outcome->answer = inbox_raw(payload, "answer");
+    outcome->result = exchange_raw(payload, "result");
+    outcome->error = exchange_text(payload, "error", arena);
+    outcome->detail = exchange_text(payload, "detail", arena);
+    outcome->answer = exchange_raw(payload, "answer");
     if (step < 0 || step >= STEP_NONE || attempt <= 0 ||
-        !outcome_parse(inbox_text(payload, "outcome", arena), &outcome->kind) || outcome->kind == OUTCOME_ABSENT) {
+        !outcome_parse(exchange_text(payload, "outcome", arena), &outcome->kind) || outcome->kind == OUTCOME_ABSENT) {
         log_warn("inbox_input_unknown", LOG_UUID("input", &delivery->id));
         delivery_drop(delivery);
         return;
@@ -462,8 +462,8 @@ static void on_locked(struct mail *mail, enum err_code code, const struct err *e
 
 static void deliver_locked(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
 {
-    delivery->mail.input =
-        (struct saga_input){.type = SAGA_INPUT_LOCKED, .locked = {.key = inbox_text(payload, "key", &delivery->arena)}};
+    delivery->mail.input = (struct saga_input){.type = SAGA_INPUT_LOCKED,
+                                               .locked = {.key = exchange_text(payload, "key", &delivery->arena)}};
     delivery->mail.done = on_locked;
     live_deliver(delivery->engine, row->saga, delivery->request.namespace, &delivery->mail);
 }
@@ -489,16 +489,16 @@ static void deliver(struct engine *engine, const struct inbox_row *row)
     delivery->shard = row->shard;
     delivery->epoch = engine->shards[row->shard].epoch;
     delivery->id = row->id;
-    map_put(&engine->deliveries, &delivery->id, sizeof(delivery->id), delivery);
+    map_put(&engine->exchange->deliveries, &delivery->id, sizeof(delivery->id), delivery);
     arena_init(&delivery->arena, 2048);
     buffer_init(&delivery->body, ANSWER_BYTES_MAX);
     delivery->mail.from_inbox = true;
     delivery->mail.inbox_id = row->id;
     payload = arena_slice(&delivery->arena, row->payload);
-    if (inbox_is_json(payload)) {
+    if (exchange_is_json(payload)) {
         delivery->request = (struct engine_request){.arena = &delivery->arena,
-                                                    .namespace = inbox_text(payload, "namespace", &delivery->arena),
-                                                    .actor = inbox_text(payload, "actor", &delivery->arena),
+                                                    .namespace = exchange_text(payload, "namespace", &delivery->arena),
+                                                    .actor = exchange_text(payload, "actor", &delivery->arena),
                                                     .done = on_request_done};
         for (size_t i = 0; i < COUNT_OF(kinds); i++) {
             if (slice_is(row->kind, kinds[i].kind)) {
@@ -514,7 +514,7 @@ static void deliver(struct engine *engine, const struct inbox_row *row)
     delivery_drop(delivery);
 }
 
-void inbox_rows(const struct inbox_row *rows, size_t count, void *context)
+static void on_rows(const struct inbox_row *rows, size_t count, void *context)
 {
     struct engine *engine = context;
 
@@ -522,24 +522,68 @@ void inbox_rows(const struct inbox_row *rows, size_t count, void *context)
         const struct inbox_row *row = &rows[i];
 
         if (row->shard < SHARD_COUNT && engine->shards[row->shard].state == SHARD_OWNED &&
-            !map_find(&engine->deliveries, &row->id,
+            !map_find(&engine->exchange->deliveries, &row->id,
                       sizeof(row->id))) { /* else it is on its way: its append removes the row */
             deliver(engine, row);
         }
     }
 }
 
-void inbox_free(struct engine *engine)
+static void on_watch(struct deferred *deferred)
+{
+    struct engine *engine = container_of(deferred, struct exchange, watch)->engine;
+
+    if (!engine->store_closing) { /* and when it is closed this is not called any more */
+        store_inbox_watch(engine->store, shards_owned_set(engine), on_rows, engine);
+    }
+}
+
+void deliveries_watch(struct engine *engine)
+{
+    loop_defer(engine->loop, &engine->exchange->watch, on_watch);
+}
+
+size_t deliveries_count(const struct engine *engine)
+{
+    return engine->exchange->deliveries.count;
+}
+
+/* --- the whole --- */
+
+struct exchange *exchange_new(struct engine *engine)
+{
+    struct exchange *exchange = memory_alloc(sizeof(*exchange));
+
+    exchange->engine = engine;
+    list_init(&exchange->errands);
+    list_init(&exchange->late_outcomes);
+    map_init(&exchange->deliveries);
+    return exchange;
+}
+
+bool exchange_sends_late(const struct engine *engine)
+{
+    return !list_empty(&engine->exchange->late_outcomes);
+}
+
+void exchange_closed(struct engine *engine)
+{
+    loop_defer_cancel(engine->loop, &engine->exchange->watch);
+}
+
+void exchange_free(struct exchange *exchange)
 {
     size_t position = 0;
     void *value;
 
-    CHECK(list_empty(&engine->late_outcomes)); /* the store has closed */
-    while (map_next(&engine->deliveries, &position, &value)) {
+    CHECK(list_empty(&exchange->late_outcomes)); /* the store has closed */
+    while (map_next(&exchange->deliveries, &position, &value)) {
         struct delivery *delivery = value;
 
         if (timer_running(&delivery->timer)) { /* held; the others end with their work, or with the process */
             delivery_end(delivery);
         }
     }
+    map_fini(&exchange->deliveries);
+    free(exchange);
 }
