@@ -28,7 +28,8 @@ struct ward { /* a saga that somebody was told of: it is looked after in the end
     struct inquiry inquiry;
     struct saga_id saga;
     bool is_open, ended, is_watched;
-    uint32_t act, rounds;
+    uint32_t act; /* NOT_TOLD: an engine that does not know yet whether its start was committed does not find it */
+    uint32_t rounds;
     enum ward_verb { WARD_LOOK, WARD_RESUME, WARD_SIGNAL, WARD_COMPLETE, WARD_ABORT } verb;
     char signal[8];
 };
@@ -210,7 +211,10 @@ static void affair_send(struct inquiry *inquiry, struct engine *engine, struct e
 void drive_follow(struct saga_id saga, bool is_open, uint32_t act)
 {
     for (uint32_t i = 0; i < clients.ward_count; i++) {
-        if (uuid_equal(&clients.wards[i].saga.uuid, &saga.uuid)) {
+        struct ward *ward = &clients.wards[i];
+
+        if (uuid_equal(&ward->saga.uuid, &saga.uuid)) {
+            ward->act = ward->act == NOT_TOLD ? act : ward->act;
             return;
         }
     }
@@ -511,7 +515,7 @@ static void ward_answered(struct inquiry *inquiry, const struct engine_request *
 
     if (request && request->code == ERR_OK && ward->verb == WARD_LOOK) {
         ward_looked(ward, request->answer);
-    } else if (request && request->code == ERR_NOT_FOUND && ward->verb == WARD_LOOK) {
+    } else if (request && request->code == ERR_NOT_FOUND && ward->verb == WARD_LOOK && ward->act != NOT_TOLD) {
         world_violate("I7", "a saga of act %u that was acknowledged is not to be found", (unsigned)ward->act);
     } else {
         ward->verb = WARD_LOOK;

@@ -34,6 +34,8 @@ bool err_may_pass(enum err_code code); /* the engine or the database is in troub
 
 /* --- run.c --- */
 
+#define NOT_TOLD UINT32_MAX /* instead of the act: nobody was told of the saga yet */
+
 /* The definitions are there: times of acts and faults count from here. */
 int64_t drive_begun_us(void);
 void drive_follow(struct saga_id saga, bool is_open, uint32_t act); /* client.c: somebody was told of this saga */

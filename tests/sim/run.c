@@ -171,7 +171,7 @@ static void notice_start(const struct committed_turn *turn)
     static const char start[] = "[{\"type\":\"saga.started\",\"data\":{\"saga\":\"";
 
     if (turn->seq == 1 && slice_starts_with(turn->payload, start) && turn->payload.ptr[sizeof(start) - 1] != '~') {
-        drive_follow(turn->saga, false, 0);
+        drive_follow(turn->saga, false, NOT_TOLD);
     }
 }
 
