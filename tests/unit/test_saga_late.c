@@ -210,6 +210,26 @@ TEST(a_late_success_of_an_earlier_round_makes_the_key_as_old_as_that)
     call_trial_close(&t);
 }
 
+/* Its record had expired as one of a failure. What the person says of it now answers its repeats. */
+TEST(a_late_success_of_what_has_expired_is_not_made_again)
+{
+    struct call_trial t;
+
+    call_trial_run(&t);
+    CALL(&t, "again", "a", "{'n':1}", .emission = "e1");
+    call_trial_settle(&t, "a", OUTCOME_FAILED, NULL);
+    t.now_ms += 2 * 3600 * 1000;
+    CALL(&t, "again", "a", "{'n':1}", .emission = "e1");
+    assert_string_equal(call_trial_records(&t), "operation.expired a, operation.duplicate a (expired)");
+    late(&t, "a", 1);
+    assert_int_equal(resolve(&t, true), ERR_OK);
+    assert_false(operation_has_expired(&t.saga, 0, t.now_ms + 60000));
+    CALL(&t, "again", "a", "{'n':1}", .emission = "e2");
+    assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
+    assert_true(operation_has_expired(&t.saga, 0, t.now_ms + 2 * 3600 * 1000));
+    call_trial_close(&t);
+}
+
 TEST(what_has_completed_is_never_overturned)
 {
     struct call_trial t;

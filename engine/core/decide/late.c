@@ -160,6 +160,7 @@ static void doubt(struct operation *op, bool denied)
     op->state = OP_UNKNOWN;
     op->took_effect = TOOK_EFFECT_MAYBE;
     op->late = op->known_before = true;
+    op->expired = false; /* its record answers again, for as long as one that ends only now */
     op->denied = denied;
 }
 
