@@ -318,6 +318,14 @@ async function walkWaits() {
   await ask('POST', `${path}/pause`, { body: {}, status: 422 })
   await ask('POST', `${path}/pause`, { body: { note: ' ' }, status: 422 })
   await ask('POST', `${path}/resume`, { body: { note: 'walk' }, status: 200 })
+  const mend = { tool: 'quick', version: 1, note: 'walk' }
+  await ask('POST', `${path}/tools`, { body: mend, status: 200 })
+  await ask('POST', `${path}/tools`, { body: { ...mend, version: 2 }, status: 409 })
+  await ask('POST', `${path}/tools`, { body: { ...mend, version: 2, accept_double: true }, status: 200 })
+  await ask('POST', `${path}/tools`, { body: { ...mend, tool: 'other' }, status: 422 })
+  await ask('POST', `${path}/tools`, { body: { ...mend, version: 0 }, status: 422 })
+  await ask('POST', `${path}/tools`, { body: { tool: 'quick', version: 1 }, status: 422 })
+  await ask('POST', '/v1/sagas/019b3c52-0000-7000-8000-00000000ffff/tools', { body: mend, status: 404 })
   await ask('POST', '/v1/sagas/019b3c52-0000-7000-8000-00000000ffff/pause', { body: { note: 'walk' }, status: 404 })
   const key = { 'idempotency-key': `walk-${id}` }
   const first = await ask('POST', `${path}/signals/paid`, { body: 250, headers: { ...key }, status: 201 })
@@ -476,6 +484,7 @@ async function walkNames() {
   await ask('GET', `${waiting}/preview`, { status: 200 })
   await ask('POST', `${waiting}/pause`, { body: { note: 'walk' }, status: 200 })
   await ask('POST', `${waiting}/resume`, { body: { note: 'walk' }, status: 200 })
+  await ask('POST', `${waiting}/tools`, { body: { tool: 'quick', version: 1, note: 'walk' }, status: 200 })
   await ask('POST', `${waiting}/signals/paid`, { body: 250, status: 201 })
   await ask('POST', `${waiting}/abort`, { body: { note: 'walk' }, status: 200 })
   await ask('GET', '/v1/sagas/by-business-id/tree/none', { status: 404 })

@@ -125,6 +125,9 @@ static void must_be_member(const struct verb_member *member, const struct saga_i
     case MEMBER_NUMBER:
         MUST(*(const uint64_t *)at > 0);
         return;
+    case MEMBER_VERSION:
+        MUST(*(const uint32_t *)at >= 1 && *(const uint32_t *)at <= INT32_MAX);
+        return;
     case MEMBER_MICROS:
         MUST(*(const int64_t *)at >= 0 && *(const int64_t *)at <= COST_MICROS_MAX);
         return;

@@ -36,6 +36,19 @@ static const struct tool *shelf_find(const struct tool_shelf *shelf, struct slic
     return NULL;
 }
 
+/* Whatever version a log names, the text of the tool is the same. */
+static const struct definition *shelf_mend(const struct tool_shelf *shelf, struct slice namespace,
+                                           const struct definition *definition, struct slice tool, uint32_t version,
+                                           struct err *err)
+{
+    (void)namespace;
+    (void)definition;
+    (void)tool;
+    (void)version;
+    (void)err;
+    return ((const struct subject *)(const void *)shelf)->definition;
+}
+
 static const struct definition *compile_open(struct subject *self, struct faults *faults)
 {
     struct json_walk walk = json_walk(json_member(self->text, "tools"));
@@ -64,9 +77,15 @@ static void compile(struct subject *self)
     if (json_member(self->text, "open").ptr) {
         self->definition = compile_open(self, &faults);
     } else if (json_type(sagas) == JSON_ARRAY && json_count(sagas) > 0) {
-        self->definition = definition_compile(
+        struct definition *definition = definition_compile(
             json_element(sagas, json_count(sagas) - 1), 1, definition_source_init(&source, self->text, &self->arena),
             SLICE(""), &self->arena, &faults); /* the last one: those before it may be its children */
+
+        if (definition) {
+            self->shelf.mend = shelf_mend;
+            definition->shelf = &self->shelf;
+            self->definition = definition;
+        }
     }
 }
 

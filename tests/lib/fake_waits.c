@@ -20,6 +20,25 @@ void fake_pause(struct engine *engine, struct engine_request *request)
     }
 }
 
+/* The tool quick is called by every saga, and has two versions; a call of version 2 is always under way. */
+void fake_mend(struct engine *engine, struct engine_request *request)
+{
+    const struct saga_input *input = &request->in.change.input;
+    struct fake_saga *saga = fake_saga_find(engine, request->namespace, request->in.change.saga);
+
+    if (!saga) {
+        fake_finish(engine, request, fake_not_found(request));
+    } else if (saga->ended_ms) {
+        fake_finish(engine, request, err_set(&request->err, ERR_ENDED, "the saga has ended %s", saga->status));
+    } else if (!slice_is(input->mend.tool, "quick")) {
+        fake_finish(engine, request, err_set(&request->err, ERR_INVALID, "this saga calls no such tool"));
+    } else if (input->mend.version == 2 && !input->mend.accept_double) {
+        fake_finish(engine, request, err_set(&request->err, ERR_CALL_OUT, "a call of this tool is under way"));
+    } else {
+        fake_finish_text(engine, request, fake_saga_json(saga, request->arena));
+    }
+}
+
 void fake_resume(struct engine *engine, struct engine_request *request)
 {
     struct fake_saga *saga = fake_saga_find(engine, request->namespace, request->in.change.saga);

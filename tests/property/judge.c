@@ -343,6 +343,8 @@ void judge_record(struct run *run, const struct record *record)
     case RECORD_RUN_WOKEN:
         judge_woken(run);
         return;
+    case RECORD_TOOL_MENDED: /* nothing that the judge knows of a tool has changed */
+        return;
     case RECORD_OPERATION_PRICED: /* by nobody here */
     case RECORD_TYPE_COUNT:
         break;

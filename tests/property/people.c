@@ -196,6 +196,58 @@ void person_approves(struct run *run, uint32_t at, struct chance *chance)
     }
 }
 
+static bool has_begun(const struct run *run, struct slice tool)
+{
+    for (uint32_t i = 0; i < run->judge.count; i++) {
+        const struct node *node = &run->judge.nodes[i];
+
+        if (node_is_call(node) && slice_is(tool, node->kit->name) && node->state != IS_NOTHING) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_under_way(const struct run *run, struct slice tool)
+{
+    for (uint32_t i = 0; i < run->judge.count; i++) {
+        const struct node *node = &run->judge.nodes[i];
+        const struct tool *undo = run->live.definition->steps[i].compensate.tool;
+
+        if ((node->flies[DIRECTION_DO] && slice_is(tool, node->kit->name)) ||
+            (node->flies[DIRECTION_UNDO] && slice_equal(tool, undo->name))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* One of another class is tried only where a call has begun: then it must be refused. */
+void person_mends(struct run *run, struct chance *chance)
+{
+    struct saga_input input = {.type = SAGA_INPUT_MEND};
+    const struct definition *definition = run->live.definition;
+    bool bad = chance_percent(chance, 30), was_out;
+    uint64_t seq = run->judge.seq;
+
+    if (definition->tool_count == 0) {
+        return;
+    }
+    input.mend.tool = definition->tools[chance_below(chance, definition->tool_count)]->name;
+    input.mend.version = bad ? SKETCH_VERSION_BAD : 1 + chance_below(chance, 3);
+    input.mend.accept_double = chance_percent(chance, 30);
+    input.mend.actor = SLICE("ann");
+    input.mend.note = SLICE("it asked with POST");
+    if (bad && !has_begun(run, input.mend.tool)) {
+        return;
+    }
+    was_out = is_under_way(run, input.mend.tool);
+    if (run_feed(run, input) == ERR_OK && run->judge.seq > seq && (bad || was_out)) {
+        run_violate(run, "the tool %.*s is mended %s", SLICE_ARG(input.mend.tool),
+                    bad ? "into another class" : "while a call of it is under way");
+    }
+}
+
 void person_says(struct run *run, enum saga_input_type type)
 {
     struct saga_input input = {.type = type};

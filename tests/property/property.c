@@ -35,10 +35,35 @@ static struct tally tally;
 static struct run run;
 static struct arena definitions; /* of the sketch in hand */
 
+static const struct definition *mend(const struct tool_shelf *self, struct slice namespace,
+                                     const struct definition *definition, struct slice tool, uint32_t version,
+                                     struct err *err)
+{
+    const struct mend_shelf *shelf = (const struct mend_shelf *)self;
+    struct definition *mended = sketch_mend(shelf->sketch, definition, tool, version, shelf->arena);
+
+    (void)namespace;
+    if (mended) {
+        mended->shelf = self;
+    } else {
+        (void)err_set(err, ERR_CONFLICT, "it does not compile");
+    }
+    return mended;
+}
+
 static const struct definition *compile(struct run *of, const struct sketch *sketch, struct slice *why)
 {
-    return sketch->kind == SAGA_DEFINED ? sketch_compile(sketch, &definitions, why)
-                                        : agent_definition(of, sketch->kind, &definitions);
+    struct definition *definition;
+
+    if (sketch->kind != SAGA_DEFINED) {
+        return agent_definition(of, sketch->kind, &definitions);
+    }
+    definition = sketch_compile(sketch, &definitions, why);
+    of->mend_shelf = (struct mend_shelf){.shelf = {.mend = mend}, .sketch = sketch, .arena = &of->kept};
+    if (definition) {
+        definition->shelf = &of->mend_shelf.shelf;
+    }
+    return definition;
 }
 
 /* Compiled again where the sketch is another. */

@@ -191,6 +191,7 @@ enum event_kind {
     EVENT_BYPASS,
     EVENT_REGISTER,
     EVENT_DAY,
+    EVENT_MEND,
     EVENT_KIND_COUNT
 };
 
@@ -221,8 +222,15 @@ struct tally {
     uint64_t scoped_undos, element_undos, child_undos, kept_signals_taken, undos_at_once, doubles, volunteered;
 };
 
+struct mend_shelf {          /* of a saga that was written down: its tools have versions, see sketch.h */
+    struct tool_shelf shelf; /* first, so that mend() gets back here */
+    const struct sketch *sketch;
+    struct arena *arena;
+};
+
 struct run {
     struct script *script;
+    struct mend_shelf mend_shelf;
     const struct definition *definition;
     struct arena kept; /* what lasts as long as the run */
     struct arena live_arena, shadow_arena, again_arena, turn, scratch;
@@ -288,6 +296,7 @@ void person_decides(struct run *run, struct chance *chance);
 void person_volunteers(struct run *run, uint32_t step, enum direction direction, struct chance *chance);
 void person_signals(struct run *run, uint32_t name, struct chance *chance);
 void person_approves(struct run *run, uint32_t at, struct chance *chance);
+void person_mends(struct run *run, struct chance *chance);    /* has it go on with another version of a tool */
 void person_says(struct run *run, enum saga_input_type type); /* abort, pause, resume */
 
 /* --- agent.c --- */

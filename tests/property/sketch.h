@@ -94,7 +94,12 @@ bool sketch_simplify(struct sketch *sketch, uint32_t n);
 /* {"tools": [...], "sagas": [...]}: the outermost saga last. */
 void sketch_write(const struct sketch *sketch, struct buffer *out);
 /* NULL: the compiler refuses it; `why` says why. */
-const struct definition *sketch_compile(const struct sketch *sketch, struct arena *arena, struct slice *why);
+struct definition *sketch_compile(const struct sketch *sketch, struct arena *arena, struct slice *why);
+/* Each version of a tool is the first one with another timeout, but for this one, which is of another class. */
+#define SKETCH_VERSION_BAD 9
+/* `definition` of the sketch with that version of a tool; NULL: it does not compile. */
+struct definition *sketch_mend(const struct sketch *sketch, const struct definition *definition, struct slice tool,
+                               uint32_t version, struct arena *arena);
 
 /* What every saga and child is started with. */
 #define SKETCH_INPUT                                                                                                   \

@@ -331,41 +331,109 @@ static bool find_in(struct slice list, struct slice name, struct slice *body, ui
     return false;
 }
 
+struct sketch_source {
+    struct slice document;
+    const struct definition *pinned; /* NULL: all tools are of version 1 */
+    struct slice mended;             /* but for this one, */
+    uint32_t version;                /* which is of that one */
+    struct arena *arena;
+};
+
+static uint32_t version_of(const struct sketch_source *source, struct slice name)
+{
+    uint32_t pinned = source->pinned ? definition_tool_version(source->pinned, name) : 0;
+
+    return slice_equal(name, source->mended) ? source->version : pinned ? pinned : 1;
+}
+
+/* What may be called again without a thought in place of what may not, or the other way round. */
+static struct slice in_another_class(struct slice name, struct arena *arena)
+{
+    struct slice body = SLICE_NONE;
+    struct buffer text;
+
+    buffer_init(&text, 4096);
+    for (uint32_t i = 0; i < kit_count; i++) {
+        struct kit kit = kits[i];
+
+        if (slice_is(name, kit.name)) {
+            kit.effect = kit.effect == EFFECT_ONCE || kit.conditional ? EFFECT_KEYED : EFFECT_ONCE;
+            kit.conditional = false;
+            put_kit(&text, &kit);
+            body = arena_slice(arena, (struct slice){text.ptr, text.len - 1}); /* without its comma */
+        }
+    }
+    buffer_fini(&text);
+    return body;
+}
+
+static struct slice in_version(struct slice body, uint32_t version, struct arena *arena)
+{
+    return version == 1 ? body
+                        : arena_printf(arena, "%.*s,\"timeout\":\"%us\"}", (int)body.len - 1, body.ptr,
+                                       (unsigned)(30 + version));
+}
+
 static bool find_tool(void *context, struct slice name, uint32_t version, struct slice *body, uint32_t *version_found)
 {
+    const struct sketch_source *source = context;
+
     (void)version;
-    return find_in(json_member(*(struct slice *)context, "tools"), name, body, version_found);
+    if (!find_in(json_member(source->document, "tools"), name, body, version_found)) {
+        return false;
+    }
+    *version_found = version_of(source, name);
+    *body = *version_found == SKETCH_VERSION_BAD ? in_another_class(name, source->arena)
+                                                 : in_version(*body, *version_found, source->arena);
+    return body->ptr != NULL;
 }
 
 static bool find_saga(void *context, struct slice name, uint32_t version, struct slice *body, uint32_t *version_found)
 {
     (void)version;
-    return find_in(json_member(*(struct slice *)context, "sagas"), name, body, version_found);
+    return find_in(json_member(((const struct sketch_source *)context)->document, "sagas"), name, body, version_found);
 }
 
-const struct definition *sketch_compile(const struct sketch *sketch, struct arena *arena, struct slice *why)
+static struct definition *compile(const struct sketch *sketch, struct sketch_source *from, struct slice *why)
 {
-    struct buffer text;
-    struct slice document, body;
-    struct tool_source source = {find_tool, &document, find_saga};
+    struct tool_source source = {find_tool, from, find_saga};
     struct definition *definition;
+    struct buffer text;
+    struct slice body;
     struct faults faults;
     struct err err;
     uint32_t version;
 
     buffer_init(&text, 65536);
     sketch_write(sketch, &text);
-    document = arena_slice(arena, buffer_slice(&text));
+    from->document = arena_slice(from->arena, buffer_slice(&text));
     buffer_fini(&text);
-    if (json_check(document, &json_limits_default, &err) != ERR_OK) {
-        check_failed(__FILE__, __LINE__, document.ptr);
+    if (json_check(from->document, &json_limits_default, &err) != ERR_OK) {
+        check_failed(__FILE__, __LINE__, from->document.ptr);
     }
-    CHECK(find_in(json_member(document, "sagas"), SLICE("c0"), &body, &version));
-    faults_init(&faults, arena);
-    definition = definition_compile(body, 1, &source, SLICE("/sagas/0"), arena, &faults);
+    CHECK(find_in(json_member(from->document, "sagas"), SLICE("c0"), &body, &version));
+    faults_init(&faults, from->arena);
+    definition = definition_compile(body, 1, &source, SLICE("/sagas/0"), from->arena, &faults);
     if (faults.count > 0) {
-        *why = arena_printf(arena, "%.*s: %.*s", SLICE_ARG(faults.items[0].pointer), SLICE_ARG(faults.items[0].detail));
+        *why = arena_printf(from->arena, "%.*s: %.*s", SLICE_ARG(faults.items[0].pointer),
+                            SLICE_ARG(faults.items[0].detail));
         return NULL;
     }
     return definition;
+}
+
+struct definition *sketch_compile(const struct sketch *sketch, struct arena *arena, struct slice *why)
+{
+    struct sketch_source from = {.arena = arena};
+
+    return compile(sketch, &from, why);
+}
+
+struct definition *sketch_mend(const struct sketch *sketch, const struct definition *definition, struct slice tool,
+                               uint32_t version, struct arena *arena)
+{
+    struct sketch_source from = {.pinned = definition, .mended = tool, .version = version, .arena = arena};
+    struct slice why;
+
+    return compile(sketch, &from, &why);
 }

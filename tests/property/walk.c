@@ -359,7 +359,8 @@ void event_tell(const struct run *run, const struct event *event)
                                                         "an agent ends the work",
                                                         "a person signs one more off",
                                                         "a tool is registered anew",
-                                                        "a day goes by"};
+                                                        "a day goes by",
+                                                        "a tool is mended"};
     static const char *const wants[] = {"admit", "call answered", "probe", "timer", "evaluate", "lock"};
     uint32_t node = event->name ? find_node(run, event->name) : NODE_NONE;
 
@@ -405,6 +406,9 @@ static void perform(struct run *run, const struct event *event)
         return;
     case EVENT_PAUSE:
         person_says(run, SAGA_INPUT_PAUSE);
+        return;
+    case EVENT_MEND:
+        person_mends(run, &chance);
         return;
     case EVENT_RESUME:
         run->now_ms += chance_below(&chance, 50000);
@@ -632,8 +636,10 @@ static struct event draw_event(struct run *run, struct chance *chance)
         event.kind = EVENT_LATE;
     } else if (luck < (run->judge.is_paused ? 400 : 113)) {
         event.kind = EVENT_RESUME;
-    } else if (luck < 122) {
+    } else if (luck < 120) {
         event.kind = EVENT_PAUSE;
+    } else if (luck < 128) {
+        event.kind = EVENT_MEND;
     } else if (luck < 140) {
         event.kind = EVENT_STALE;
     } else if (luck < 300 && run->judge.is_planned && has_late_answers(run)) {

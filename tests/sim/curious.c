@@ -194,6 +194,33 @@ static void ask_definitions(struct engine *engine, struct engine_request *reques
     engine_get_definitions(engine, request);
 }
 
+/* --- tools that become others --- */
+
+/* The first of the scenario, in words that change nothing: it is another version all the same. */
+static struct slice first_tool(void)
+{
+    return json_element(json_member(scenario_now->definitions, "tools"), 0);
+}
+
+static void ask_for_another_version(struct engine *engine, struct engine_request *request, uint32_t manner)
+{
+    struct slice tool = first_tool();
+
+    request->in.define.document = arena_printf(request->arena, "{\"tools\":[%.*s,\"description\":\"%u\"}]}",
+                                               (int)tool.len - 1, tool.ptr, (unsigned)(manner >> 12 & 1));
+    engine_define(engine, request);
+}
+
+static void ask_to_mend(struct engine *engine, struct engine_request *request, uint32_t manner, struct saga_id known)
+{
+    request->in.change.verb = VERB_MEND;
+    request->in.change.saga = some_saga(manner, known);
+    request->in.change.input.mend.tool = json_string(json_member(first_tool(), "name"), request->arena);
+    request->in.change.input.mend.version = 1 + (manner >> 12 & 3);
+    request->in.change.input.mend.note = SLICE("it asked with POST");
+    engine_change(engine, request);
+}
+
 /* --- definitions that others do not use --- */
 
 static void ask_to_define(struct engine *engine, struct engine_request *request, uint32_t manner)
@@ -517,7 +544,15 @@ void curious_send(const struct act *act, struct saga_id known, struct engine *en
         engine_get_stats(engine, request);
         return;
     case ASKS_TO_DEFINE:
-        ask_to_define(engine, request, manner);
+        if ((manner & 72) == 72) {
+            if (manner & 128) {
+                ask_for_another_version(engine, request, manner);
+            } else {
+                ask_to_mend(engine, request, manner, known);
+            }
+        } else {
+            ask_to_define(engine, request, manner);
+        }
         return;
     case ASKS_TO_DEFINE_WRONGLY:
         ask_to_define_wrongly(engine, request, manner);

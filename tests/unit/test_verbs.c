@@ -172,6 +172,9 @@ static bool is_described(const struct verb_member *member, struct slice schema)
     case MEMBER_ACTION:
         return has_actions(json_member(schema, "enum"));
     case MEMBER_TEXT:
+        return json_string_is(type, "string");
+    case MEMBER_VERSION:
+        return json_string_is(type, "integer") && number_of(schema, "minimum") == 1;
     case MEMBER_ID:
     case MEMBER_NUMBER:
     case MEMBER_OPKEY:
@@ -243,6 +246,7 @@ static const struct {
 } wire[] = {
     {"pause", VERB_PAUSE, "{\"note\":\"n\"}"},
     {"resume", VERB_RESUME, "{\"note\":\"n\"}"},
+    {"tools", VERB_MEND, "{\"tool\":\"t\",\"version\":2,\"accept_double\":true,\"note\":\"n\"}"},
     {"abort", VERB_ABORT, "{\"note\":\"\"}"},
     {"complete", VERB_COMPLETE, "{\"output\":{\"a\":1}}"},
     {"complete", VERB_COMPLETE, "{\"output\":null}"},

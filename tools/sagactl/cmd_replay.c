@@ -112,6 +112,40 @@ static const struct tool *shelf_find(const struct tool_shelf *shelf, struct slic
     return tool;
 }
 
+/* `sagas` is {} where it has no children. */
+static const struct definition *written_definition(struct replay *replay, struct slice name, uint32_t version,
+                                                   struct slice tools, struct slice sagas)
+{
+    struct arena *arena = &replay->ctl->arena;
+    struct slice key = arena_printf(arena, "%.*s@%u%.*s%.*s", SLICE_ARG(name), version, SLICE_ARG(tools),
+                                    SLICE_ARG(sagas)),
+                 body;
+    struct definition *definition = map_find(&replay->definitions, key.ptr, key.len);
+    struct tool_source source = {find_tool, replay, find_saga};
+    struct faults faults;
+
+    if (definition) {
+        return definition;
+    }
+    if (!body_of(replay,
+                 arena_printf(arena, "/v1/definitions/%.*s?version=%u", SLICE_ARG(url_escape(name, arena)), version),
+                 &body)) {
+        return NULL;
+    }
+    faults_init(&faults, arena);
+    replay->tools = arena_slice(arena, tools);
+    replay->sagas = arena_slice(arena, sagas);
+    definition = definition_compile(body, version, &source, SLICE(""), arena, &faults);
+    if (!definition) {
+        (void)fprintf(stderr, "sagactl: the definition %.*s version %u does not compile: %.*s\n", SLICE_ARG(name),
+                      version, SLICE_ARG(faults.count ? faults.items[0].detail : SLICE("")));
+        return NULL;
+    }
+    definition->shelf = &replay->shelf;
+    map_put(&replay->definitions, key.ptr, key.len, definition);
+    return definition;
+}
+
 static const struct definition *definition_of(struct replay *replay, const struct record *start)
 {
     if (slice_is(start->saga_name, OPEN_SAGA_NAME)) {
@@ -120,35 +154,49 @@ static const struct definition *definition_of(struct replay *replay, const struc
     if (slice_is(start->saga_name, RUN_SAGA_NAME)) {
         return replay->run;
     }
-    struct arena *arena = &replay->ctl->arena;
-    struct slice key = arena_printf(arena, "%.*s@%u%.*s%.*s", SLICE_ARG(start->saga_name), start->version,
-                                    SLICE_ARG(start->tools), SLICE_ARG(start->sagas.ptr ? start->sagas : SLICE("{}"))),
-                 body;
-    const struct definition *definition = map_find(&replay->definitions, key.ptr, key.len);
-    struct tool_source source = {find_tool, replay, find_saga};
-    struct faults faults;
+    return written_definition(replay, start->saga_name, start->version, start->tools,
+                              start->sagas.ptr ? start->sagas : SLICE("{}"));
+}
 
-    if (definition) {
-        return definition;
+/* {name: version} of its tools, one of them in another version; or of its children. */
+static struct slice pins_text(const struct definition *definition, bool sagas, struct slice mended, uint32_t version,
+                              struct arena *arena)
+{
+    uint32_t count = sagas ? definition->child_count : definition->tool_count;
+    struct buffer text;
+    struct json_writer w;
+
+    buffer_init(&text, 1 << 20);
+    json_writer_init(&w, &text);
+    json_object_begin(&w, NULL);
+    for (uint32_t i = 0; i < count; i++) {
+        struct slice name = sagas ? definition->children[i]->name : definition->tools[i]->name;
+        uint32_t pinned = sagas ? definition->children[i]->version : definition->tools[i]->version;
+
+        json_write_i64(&w, arena_text(arena, name), !sagas && slice_equal(name, mended) ? version : pinned);
     }
-    if (!body_of(replay,
-                 arena_printf(arena, "/v1/definitions/%.*s?version=%u", SLICE_ARG(url_escape(start->saga_name, arena)),
-                              start->version),
-                 &body)) {
-        return NULL;
+    json_object_end(&w);
+    struct slice kept = arena_slice(arena, buffer_slice(&text));
+
+    buffer_fini(&text);
+    return kept;
+}
+
+static const struct definition *shelf_mend(const struct tool_shelf *shelf, struct slice namespace,
+                                           const struct definition *definition, struct slice tool, uint32_t version,
+                                           struct err *err)
+{
+    struct replay *replay = container_of((struct tool_shelf *)(uintptr_t)shelf, struct replay, shelf);
+    struct arena *arena = &replay->ctl->arena;
+    const struct definition *mended = written_definition(replay, definition->name, definition->version,
+                                                         pins_text(definition, false, tool, version, arena),
+                                                         pins_text(definition, true, SLICE_NONE, 0, arena));
+
+    (void)namespace;
+    if (!mended) {
+        (void)err_set(err, ERR_CONFLICT, "version %u of the tool %.*s cannot be used", version, SLICE_ARG(tool));
     }
-    faults_init(&faults, arena);
-    replay->tools = arena_slice(arena, start->tools);
-    replay->sagas = start->sagas.ptr ? arena_slice(arena, start->sagas) : SLICE_NONE;
-    definition = definition_compile(body, start->version, &source, SLICE(""), arena, &faults);
-    if (!definition) {
-        (void)fprintf(stderr, "sagactl: the definition %.*s version %u does not compile: %.*s\n",
-                      SLICE_ARG(start->saga_name), start->version,
-                      SLICE_ARG(faults.count ? faults.items[0].detail : SLICE("")));
-        return NULL;
-    }
-    map_put(&replay->definitions, key.ptr, key.len, (void *)(uintptr_t)definition);
-    return definition;
+    return mended;
 }
 
 /* --- one saga --- */
@@ -412,7 +460,7 @@ int cmd_replay(struct ctl *ctl, int argc, char **argv)
     map_init(&replay.definitions);
     map_init(&replay.bodies);
     map_init(&replay.compiled);
-    replay.shelf.find = shelf_find;
+    replay.shelf = (struct tool_shelf){.find = shelf_find, .mend = shelf_mend};
     replay.open = definition_open(SAGA_OPEN, &replay.shelf, &ctl->arena);
     replay.run = definition_open(SAGA_RUN, &replay.shelf, &ctl->arena);
     if (all) {

@@ -1,4 +1,4 @@
-/* abort, pause, resume, wait: what is done to one saga or to several by name. */
+/* abort, pause, resume, mend, wait: what is done to one saga or to several by name. */
 #include <stdio.h>
 
 #include "base/instant.h"
@@ -38,6 +38,20 @@ const char help_resume[] = "sagactl resume SAGA... --note TEXT\n"
                            "\n"
                            "  sagactl resume 019b3c52-... --note \"told the agent to stop polling\"\n"
                            "  sagactl list --status paused -o name | xargs sagactl resume --note \"bank is back\"\n";
+
+const char help_mend[] = "sagactl mend SAGA... --tool NAME --version N --note TEXT [--accept-double]\n"
+                         "\n"
+                         "Has sagas that go on use version N of a registered tool from its next attempt or\n"
+                         "probe on (role operator). Keys stay as they are. Once a call of the tool has\n"
+                         "begun, version N must have the same class, rule for the key, compensator and\n"
+                         "`terminal`. While the outcome of a call is open it must have the same receiver,\n"
+                         "too: add --accept-double if a second effect is acceptable. A call that is under\n"
+                         "way is not cut off: say it again when the call has ended (exit 7).\n"
+                         "\n"
+                         "  sagactl apply hotel.json\n"
+                         "  sagactl mend trip/t-17 --tool hotel.book --version 2 --note \"its probe used POST\"\n"
+                         "  sagactl list --saga trip --status running -o name |\n"
+                         "    xargs sagactl mend --tool hotel.book --version 2 --note \"its probe used POST\"\n";
 
 const char help_wait[] = "sagactl wait SAGA... [--for STATUS,...] [--timeout 5m]\n"
                          "\n"
@@ -149,6 +163,56 @@ int cmd_pause(struct ctl *ctl, int argc, char **argv)
 int cmd_resume(struct ctl *ctl, int argc, char **argv)
 {
     return with_note(ctl, argc, argv, "resume");
+}
+
+/* --- mend --- */
+
+static struct slice mend_body(struct ctl *ctl, const char *tool, int64_t version, bool accept_double, const char *note)
+{
+    struct buffer body;
+    struct json_writer w;
+
+    buffer_init(&body, 65536);
+    json_writer_init(&w, &body);
+    json_object_begin(&w, NULL);
+    json_write_text(&w, "tool", tool);
+    json_write_i64(&w, "version", version);
+    if (accept_double) {
+        json_write_bool(&w, "accept_double", true);
+    }
+    json_write_text(&w, "note", note);
+    json_object_end(&w);
+    struct slice text = arena_slice(&ctl->arena, buffer_slice(&body));
+
+    buffer_fini(&body);
+    return text;
+}
+
+int cmd_mend(struct ctl *ctl, int argc, char **argv)
+{
+    const char *tool = NULL, *version = NULL, *note = NULL;
+    bool accept_double = false, helped = false;
+    const struct option options[] = {{"--tool", &tool, NULL, NULL},
+                                     {"--version", &version, NULL, NULL},
+                                     {"--accept-double", NULL, NULL, &accept_double},
+                                     {"--note", &note, NULL, NULL},
+                                     {NULL, NULL, NULL, NULL}};
+    struct arguments ids;
+    int64_t number = 0;
+
+    if (!options_read(ctl, argc, argv, options, &ids, &helped) || helped) {
+        return helped ? EXIT_OK : EXIT_USAGE;
+    }
+    if (ids.count == 0) {
+        return usage_error(ctl, "which saga? its id, or NAME/BUSINESS_ID");
+    }
+    if (!tool || !version || !slice_to_i64(slice_of(version), &number) || number < 1) {
+        return usage_error(ctl, "which version of which tool? --tool NAME --version N");
+    }
+    if (!has_note(note)) {
+        return usage_error(ctl, "say why with --note TEXT: it stands in the log for ever");
+    }
+    return post_each(ctl, &ids, "tools", mend_body(ctl, tool, number, accept_double, note));
 }
 
 /* --- wait --- */

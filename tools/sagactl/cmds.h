@@ -21,6 +21,7 @@
     X(signal)                                                                                                          \
     X(pause)                                                                                                           \
     X(resume)                                                                                                          \
+    X(mend)                                                                                                            \
     X(approvals)                                                                                                       \
     X(approve)                                                                                                         \
     X(abort)                                                                                                           \

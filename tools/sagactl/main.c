@@ -31,6 +31,7 @@ const struct command commands[] = {
     {"signal", "give a saga what a step of it waits for", help_signal, cmd_signal},
     {"pause", "let sagas begin nothing more, and stop their clocks", help_pause, cmd_pause},
     {"resume", "let sagas or runs go on that were paused", help_resume, cmd_resume},
+    {"mend", "let running sagas go on with another version of a tool", help_mend, cmd_mend},
     {"approvals", "list what waits for a yes or no, or show one", help_approvals, cmd_approvals, .can_watch = true},
     {"approve", "approve, or refuse, what a saga asks for", help_approve, cmd_approve},
     {"cases", "list or count what waits for a person, or show one", help_escalations, cmd_escalations,

@@ -292,6 +292,8 @@ static enum err_code decide_by_type(struct machine *m)
         return open_bypass(m);
     case SAGA_INPUT_COST:
         return cost_decide(m);
+    case SAGA_INPUT_MEND:
+        return mend_decide(m);
     case SAGA_INPUT_RESUME:
         return open_resume(m);
     case SAGA_INPUT_PAUSE:
@@ -317,6 +319,7 @@ static bool is_from_outside(enum saga_input_type type)
     case SAGA_INPUT_COMPLETE:
     case SAGA_INPUT_BYPASS:
     case SAGA_INPUT_COST:
+    case SAGA_INPUT_MEND:
     case SAGA_INPUT_RESUME:
     case SAGA_INPUT_PAUSE:
     case SAGA_INPUT_SIGNAL:

@@ -144,6 +144,7 @@ bool pause_forbids(const struct record *record)
     case RECORD_STEP_LATE:
     case RECORD_OPERATION_DUPLICATE:
     case RECORD_OPERATION_PRICED:
+    case RECORD_TOOL_MENDED:
     case RECORD_OPERATION_EXPIRED:
     case RECORD_BYPASS_SIGNED:
     case RECORD_SAGA_RESUMED:

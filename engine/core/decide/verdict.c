@@ -166,11 +166,10 @@ static int64_t quiet_from(const struct saga *saga, uint32_t step, enum direction
 {
     const struct operation *op = operation_of(saga, step, direction);
     const struct tool *tool = saga_tool(saga, step, direction);
-    int64_t timeout_ms = direction == DIRECTION_UNDO ? tool->timeout_ms : saga->definition->steps[step].timeout_ms;
     int64_t sent_ms = later_of(op->last_sent_ms, saga->alone_from_ms);
 
     return op->last_sent_ms == 0 ? 0
-                                 : later_of(sent_ms + timeout_ms, op->settled_ms) +
+                                 : later_of(sent_ms + op->call_timeout_ms, op->settled_ms) +
                                        (tool->has_probe ? tool->probe.visibility_ms : PROBE_VISIBILITY_DEFAULT_MS);
 }
 

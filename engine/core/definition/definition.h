@@ -209,11 +209,19 @@ enum saga_kind {
     SAGA_RUN   /* the calls that name one run outside any saga: independent of each other */
 };
 
-/* Where open sagas find the tools that their log names. What it gives lives as long as the engine, its compensator is
+/* Where sagas find the tools that their log names. What it gives lives as long as the engine, its compensator is
  * resolved by the caller. */
 struct tool_shelf {
     const struct tool *(*find)(const struct tool_shelf *shelf, struct slice namespace, struct slice name,
                                uint32_t version); /* 0: the newest; NULL: none */
+    /*
+     * A saga that was written down, compiled with this version of one of its tools and all else as it is pinned.
+     * The same pins give the same definition. NULL with a sentence: there is no such version, or the saga does not
+     * compile with it.
+     */
+    const struct definition *(*mend)(const struct tool_shelf *shelf, struct slice namespace,
+                                     const struct definition *definition, struct slice tool, uint32_t version,
+                                     struct err *err);
 };
 
 #define OPEN_SAGA_NAME "~open"
@@ -221,7 +229,7 @@ struct tool_shelf {
 
 struct definition { /* a saga with the tools it was pinned to */
     enum saga_kind kind;
-    const struct tool_shelf *shelf; /* SAGA_OPEN, SAGA_RUN */
+    const struct tool_shelf *shelf; /* of SAGA_DEFINED it may be NULL: then no tool of it is mended */
     struct budget budget;
     struct slice name;
     uint32_t version;
@@ -300,6 +308,18 @@ struct definition *definition_with_step(const struct definition *definition, con
  */
 struct definition *definition_with_members(const struct definition *definition, uint32_t step, uint32_t count,
                                            struct arena *arena, uint32_t *first);
+/*
+ * A saga goes on with another version of a tool: its definition with that version wherever the tool is called, forward
+ * or to undo. Steps keep their places, names and members. definition_mendable() says beforehand whether there is one:
+ * false with a sentence, ERR_NOT_FOUND where the version is not known here.
+ */
+MUST_USE bool definition_mendable(const struct definition *definition, struct slice namespace, struct slice tool,
+                                  uint32_t version, struct err *err);
+const struct definition *definition_mend(const struct definition *definition, struct slice namespace, struct slice tool,
+                                         uint32_t version, struct arena *arena);
+/* The version of this tool that the definition calls; 0: it calls none of this name. In open sagas each step has its
+ * own: the oldest of them. */
+uint32_t definition_tool_version(const struct definition *definition, struct slice tool);
 /* Does a step of it, or of its children, wait for this signal? */
 bool definition_awaits(const struct definition *definition, struct slice signal);
 

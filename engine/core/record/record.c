@@ -72,6 +72,7 @@ static const struct record_shape shapes[RECORD_TYPE_COUNT] = {
     [RECORD_OPERATION_DUPLICATE] = {F(STEP) | F(KEY) | F(FINGERPRINT) | F(DECISION) | F(POINTERS) | WHY | EMISSION,
                                     F(STEP) | F(KEY) | F(DECISION)},
     [RECORD_OPERATION_PRICED] = {F(STEP) | F(KEY) | F(COST) | PERSON, F(STEP) | F(KEY) | PERSON},
+    [RECORD_TOOL_MENDED] = {F(TOOL) | F(TOOL_VERSION) | F(DOUBLE) | PERSON, F(TOOL) | F(TOOL_VERSION) | PERSON},
     [RECORD_OPERATION_EXPIRED] = {F(STEP) | F(KEY), F(STEP) | F(KEY)},
     [RECORD_BYPASS_SIGNED] = {F(STEP) | F(KEY) | F(FINGERPRINT) | F(DUE) | PERSON,
                               F(STEP) | F(KEY) | F(FINGERPRINT) | F(DUE) | PERSON},
@@ -146,6 +147,8 @@ static bool has_field(const struct record *record, enum record_field field)
         return record->call_step.len && record->label.len && record->tool_version;
     case FIELD_TOOL:
         return record->tool_name.len != 0;
+    case FIELD_TOOL_VERSION:
+        return record->tool_version != 0;
     case FIELD_DECISION:
         return record->decision.len != 0;
     case FIELD_PATTERN:
@@ -204,6 +207,7 @@ bool record_is_complete(const struct record *record, const char **missing)
         [FIELD_ACTION] = "action",
         [FIELD_CALLED] = "name, label or tool_version",
         [FIELD_TOOL] = "tool",
+        [FIELD_TOOL_VERSION] = "tool_version",
         [FIELD_DECISION] = "decision",
         [FIELD_PATTERN] = "pattern or repeats",
         [FIELD_SIGNAL] = "signal",

@@ -47,6 +47,7 @@
       "operation.duplicate") /* a call that began nothing: what it was a duplicate of, and what it got */              \
     X(RECORD_OPERATION_PRICED,                                                                                         \
       "operation.priced") /* by an operator: what an operation cost, where that could not be computed */               \
+    X(RECORD_TOOL_MENDED, "tool.mended") /* by an operator: from here on this saga calls that version of the tool */   \
     X(RECORD_OPERATION_EXPIRED, "operation.expired") /* its record answers no more duplicates: a tombstone is left */  \
     X(RECORD_BYPASS_SIGNED, "bypass.signed")         /* an operator signs one more execution off */                    \
     X(RECORD_LOOP_TRIPPED, "loop.tripped")           /* the same calls went round: which, how often */                 \

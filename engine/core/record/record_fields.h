@@ -48,8 +48,9 @@ enum record_field {
     FIELD_LOCK,
     FIELD_FOLLOWERS,
     FIELD_ANSWER,
-    FIELD_VERDICT, /* without an action */
-    FIELD_LOST     /* what an expression over the result should have given */
+    FIELD_VERDICT,      /* without an action */
+    FIELD_TOOL_VERSION, /* beside FIELD_TOOL, without the rest of FIELD_CALLED */
+    FIELD_LOST          /* what an expression over the result should have given */
 };
 
 #define FIELD_BIT(field) (UINT64_C(1) << (field))

@@ -61,6 +61,7 @@ static const struct member members[] = {
     M("name", CALLED, TEXT, call_step),
     M("tool", TOOL, TEXT, tool_name),
     M("tool_version", CALLED, U32, tool_version),
+    M("tool_version", TOOL_VERSION, U32, tool_version),
     M("undo_tool", CALLED, TEXT, undo_name),
     M("undo_version", CALLED, U32, undo_version),
     M("generation", GENERATION, U32, generation),

@@ -138,9 +138,22 @@ static void create(struct saga *saga, struct operation *op, const struct record 
     }
 }
 
+static int64_t longer_of(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t timeout_of(const struct saga *saga, uint32_t step, enum direction direction)
+{
+    return direction == DIRECTION_UNDO ? saga_tool(saga, step, direction)->timeout_ms
+                                       : saga->definition->steps[step].timeout_ms;
+}
+
 static void begin_attempt(const struct saga *saga, struct operation *op, const struct record *record,
                           enum direction direction)
 {
+    op->tool_version = saga_tool(saga, record->step, direction)->version;
+    op->call_timeout_ms = longer_of(op->call_timeout_ms, timeout_of(saga, record->step, direction));
     op->attempts++;
     op->counted++; /* unless it turns out that it never left */
     op->earlier_maybe = op->took_effect == TOOK_EFFECT_MAYBE;
@@ -632,6 +645,9 @@ static void apply_by_type(struct saga *saga, const struct record *record)
         return;
     case RECORD_OPERATION_PRICED:
         apply_priced(saga, record);
+        return;
+    case RECORD_TOOL_MENDED:
+        apply_mended(saga, record);
         return;
     case RECORD_OPERATION_EXPIRED:
         apply_expired(saga, record);

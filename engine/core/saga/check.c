@@ -57,6 +57,7 @@ static const uint32_t phases[RECORD_TYPE_COUNT] = {
     [RECORD_STEP_LATE] = FORWARD | FAILING | UNDO,
     [RECORD_OPERATION_DUPLICATE] = FORWARD | FAILING | UNDO | ENDED,
     [RECORD_OPERATION_PRICED] = FORWARD | FAILING | UNDO,
+    [RECORD_TOOL_MENDED] = FORWARD | FAILING | UNDO,
     [RECORD_OPERATION_EXPIRED] = FORWARD | FAILING | UNDO | ENDED,
     [RECORD_BYPASS_SIGNED] = FORWARD,
     [RECORD_LOOP_TRIPPED] = FORWARD,
@@ -142,6 +143,7 @@ enum op_state record_leads_to(const struct record *record)
     case RECORD_COMPENSATION_LATE:
     case RECORD_OPERATION_DUPLICATE:
     case RECORD_OPERATION_PRICED:
+    case RECORD_TOOL_MENDED:
     case RECORD_OPERATION_EXPIRED:
     case RECORD_BYPASS_SIGNED:
     case RECORD_LOOP_TRIPPED:
@@ -473,6 +475,8 @@ static bool check_by_type(const struct saga *saga, const struct record *record, 
         return check_late(saga, record, err);
     case RECORD_OPERATION_PRICED:
         return check_priced(saga, record, err);
+    case RECORD_TOOL_MENDED:
+        return check_mended(saga, record, err);
     case RECORD_OPERATION_DUPLICATE:
     case RECORD_OPERATION_EXPIRED:
     case RECORD_BYPASS_SIGNED:

@@ -173,6 +173,10 @@ void apply_resumed(struct saga *saga, const struct record *record);
 void apply_rested(struct saga *saga, const struct record *record);
 void apply_woken(struct saga *saga);
 
+/* decide/mend.c: parts of record_check() and saga_apply() */
+bool check_mended(const struct saga *saga, const struct record *record, struct err *err);
+void apply_mended(struct saga *saga, const struct record *record);
+
 /* --- deciding: one decision at a time, on a copy of the state --- */
 
 struct machine {
@@ -327,6 +331,7 @@ void apply_undone(struct saga *saga, const struct record *record);
 
 /* decide/cost.c: a person says what an operation cost */
 bool saga_has_unknown_cost(const struct saga *saga);
+enum err_code mend_decide(struct machine *m);
 enum err_code cost_decide(struct machine *m);
 bool check_priced(const struct saga *saga, const struct record *record, struct err *err);
 void apply_priced(struct saga *saga, const struct record *record);

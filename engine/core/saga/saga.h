@@ -126,6 +126,8 @@ struct operation { /* one intended effect: the forward or the undo operation of 
     int64_t round_ms;          /* when this round of attempts began */
     int64_t changed_ms;        /* when the last record about it was made, and with it due_ms */
     enum effect effect;        /* the class it is under, frozen when it began */
+    uint32_t tool_version;     /* of the last attempt; 0: there was none, or its tool is written in its step */
+    int64_t call_timeout_ms;   /* the longest of its attempts: a call may be out for so long after last_sent_ms */
     uint32_t duplicates;       /* emissions that began nothing, in all */
     int64_t cost_micros;       /* booked; reserved while it is open */
     struct slice result_error; /* completed, and its result could not be made: what uses it fails */
@@ -321,6 +323,7 @@ enum saga_input_type {
     SAGA_INPUT_CALL,     /* an agent calls a tool, in an open saga or a run */
     SAGA_INPUT_COMPLETE, /* an open saga ends well */
     SAGA_INPUT_BYPASS,
+    SAGA_INPUT_MEND, /* a person has it go on with another version of a tool */
     SAGA_INPUT_COST, /* a person says what an operation cost */
     SAGA_INPUT_RESUME,
     SAGA_INPUT_PAUSE,
@@ -458,6 +461,12 @@ struct saga_input { /* borrowed during saga_decide() */
             int64_t micros; /* 0 to COST_MICROS_MAX */
             struct slice actor, note;
         } cost;
+        struct {
+            struct slice tool;
+            uint32_t version;
+            bool accept_double; /* another receiver may be told what the one before may have done */
+            struct slice actor, note;
+        } mend;
         struct {
             struct slice actor, note;
         } resume;

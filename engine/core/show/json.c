@@ -435,7 +435,7 @@ static void write_whole(const struct saga *saga, uint32_t step, enum direction d
     write_uuid(&w, "saga", &saga->id.uuid);
     json_write_slice(&w, "step", step_key_name(saga, step));
     json_write_slice(&w, "tool", tool->name);
-    json_write_i64(&w, "tool_version", tool->version);
+    json_write_i64(&w, "tool_version", op->tool_version ? op->tool_version : tool->version);
     json_write_slice(&w, "scope", op->scope.ptr ? op->scope : SLICE(""));
     json_write_i64(&w, "generation", op->generation);
     json_write_text(&w, "class", effect_name(operation_effect(saga, step, direction)));

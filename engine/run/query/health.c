@@ -161,6 +161,7 @@ static void count_record(struct live *live, const struct record *record)
     case RECORD_STEP_LATE:
     case RECORD_COMPENSATION_LATE:
     case RECORD_OPERATION_PRICED:
+    case RECORD_TOOL_MENDED:
     case RECORD_OPERATION_EXPIRED:
     case RECORD_BYPASS_SIGNED:
     case RECORD_SAGA_PAUSED:

@@ -63,6 +63,8 @@ void bypass_answer(struct work *work);
 /* signal.c */
 bool signal_ended(struct work *work);
 void signal_answer(struct work *work);
+/* mend.c */
+void mend_send(struct work *work);
 /* cost.c */
 bool cost_ended(struct work *work);
 void cost_answer(struct work *work);

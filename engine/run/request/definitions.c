@@ -45,6 +45,10 @@ static const struct tool *shelf_find(const struct tool_shelf *shelf, struct slic
     return definitions_tool(definitions, namespace, name, version, NULL);
 }
 
+static const struct definition *shelf_mend(const struct tool_shelf *shelf, struct slice namespace,
+                                           const struct definition *definition, struct slice tool, uint32_t version,
+                                           struct err *err);
+
 struct definitions *definitions_new(void)
 {
     struct definitions *definitions = memory_alloc(sizeof(*definitions));
@@ -56,6 +60,7 @@ struct definitions *definitions_new(void)
     map_init(&definitions->tools);
     buffer_init(&definitions->key, 65536);
     definitions->shelf.find = shelf_find;
+    definitions->shelf.mend = shelf_mend;
     return definitions;
 }
 
@@ -265,16 +270,24 @@ static void write_pin(struct json_writer *w, struct slice name, uint32_t version
     json_write_i64(w, text, version);
 }
 
-void definition_write_tools(const struct definition *definition, struct buffer *out)
+/* With `version` in place of that of this tool. */
+static void write_tools(const struct definition *definition, struct slice tool, uint32_t version, struct buffer *out)
 {
     struct json_writer w;
 
     json_writer_init(&w, out);
     json_object_begin(&w, NULL);
     for (uint32_t i = 0; i < definition->tool_count; i++) {
-        write_pin(&w, definition->tools[i]->name, definition->tools[i]->version);
+        const struct tool *pinned = definition->tools[i];
+
+        write_pin(&w, pinned->name, slice_equal(pinned->name, tool) ? version : pinned->version);
     }
     json_object_end(&w);
+}
+
+void definition_write_tools(const struct definition *definition, struct buffer *out)
+{
+    write_tools(definition, SLICE_NONE, 0, out);
 }
 
 void definition_write_children(const struct definition *definition, struct buffer *out)
@@ -316,8 +329,11 @@ static const struct definition *compile(struct definitions *definitions, struct 
 
     if (definition) {
         faults_init(&faults, &definitions->arena);
-        definition = definition_compile_as(row->reading, row->body, row->version, &source.source, SLICE(""),
-                                           &definitions->arena, &faults);
+        struct definition *kept = definition_compile_as(row->reading, row->body, row->version, &source.source,
+                                                        SLICE(""), &definitions->arena, &faults);
+
+        kept->shelf = &definitions->shelf; /* it compiled a moment ago */
+        definition = kept;
         for (uint32_t i = 0; definition && i < definition->tool_count; i++) {
             guard_tool(definitions, namespace, (struct tool *)definition->tools[i]); /* ours, made a moment ago */
         }
@@ -496,4 +512,32 @@ const struct definition *definitions_newest(struct definitions *definitions, str
     definition = known_or_remember(definitions, namespace, name, definition);
     key = compiled_key(definitions, namespace, name, version, SLICE_NONE, SLICE_NONE);
     return remember(definitions, &definitions->current, arena_slice(&definitions->arena, key), definition);
+}
+
+static const struct definition *shelf_mend(const struct tool_shelf *shelf, struct slice namespace,
+                                           const struct definition *definition, struct slice tool, uint32_t version,
+                                           struct err *err)
+{
+    struct definitions *definitions = container_of((struct tool_shelf *)shelf, struct definitions, shelf);
+    struct buffer tools, sagas;
+    const struct definition *mended;
+
+    if (!definitions_row(definitions, DEFINITION_TOOL, namespace, tool, version)) {
+        (void)err_set(err, ERR_NOT_FOUND, "version %u of the tool %.*s is not registered", version, SLICE_ARG(tool));
+        err_hint(err, "`sagactl tools` lists what is registered; `sagactl apply FILE` registers more");
+        return NULL;
+    }
+    buffer_init(&tools, 1 << 20);
+    buffer_init(&sagas, 1 << 20);
+    write_tools(definition, tool, version, &tools);
+    definition_write_children(definition, &sagas);
+    mended = definitions_pinned(definitions, namespace, definition->name, definition->version, buffer_slice(&tools),
+                                buffer_slice(&sagas), err);
+    buffer_fini(&tools);
+    buffer_fini(&sagas);
+    if (!mended && err) {
+        (void)err_context(err, "version %u of the tool %.*s", version, SLICE_ARG(tool));
+        err->code = ERR_CONFLICT; /* the version is there, and cannot take the place of the one before */
+    }
+    return mended;
 }

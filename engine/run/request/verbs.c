@@ -16,6 +16,10 @@
 
 static const struct verb_member pause_members[] = {NOTE("note", pause.note)};
 static const struct verb_member resume_members[] = {NOTE("note", resume.note)};
+static const struct verb_member mend_members[] = {{"tool", FROM_BODY, MEMBER_TEXT, AT(mend.tool), true},
+                                                  {"version", FROM_BODY, MEMBER_VERSION, AT(mend.version), true},
+                                                  {"accept_double", FROM_BODY, MEMBER_FLAG, AT(mend.accept_double)},
+                                                  NOTE("note", mend.note)};
 static const struct verb_member abort_members[] = {NOTE("note", abort.note)};
 static const struct verb_member complete_members[] = {{"output", FROM_BODY, MEMBER_JSON, AT(complete.output)}};
 
@@ -104,6 +108,8 @@ const struct verb verbs[VERB_COUNT] = {
                     .answer = ANSWER_SAGA, MEMBERS(pause_members)},
     [VERB_RESUME] = {"resume", ON_SAGA, ROLE_OPERATOR, NOTE_NEEDED, SAGA_INPUT_RESUME, .actor = AT(resume.actor),
                      .answer = ANSWER_SAGA, MEMBERS(resume_members)},
+    [VERB_MEND] = {"tools", ON_SAGA, ROLE_OPERATOR, NOTE_NEEDED, SAGA_INPUT_MEND, .actor = AT(mend.actor),
+                   .answer = ANSWER_SAGA, .repeatable = true, MEMBERS(mend_members)},
     [VERB_ABORT] = {"abort", ON_SAGA, ROLE_AGENT, NOTE_OF_OPERATORS, SAGA_INPUT_ABORT, .actor = AT(abort.actor),
                     .answer = ANSWER_SAGA, MEMBERS(abort_members)},
     [VERB_COMPLETE] = {"complete", ON_SAGA, ROLE_AGENT, NOTE_NONE, SAGA_INPUT_COMPLETE, .actor = AT(complete.actor),
@@ -173,6 +179,7 @@ enum json_type verb_member_type(const struct verb_member *member)
         return JSON_BOOL;
     case MEMBER_NUMBER:
     case MEMBER_MICROS:
+    case MEMBER_VERSION:
         return JSON_NUMBER;
     case MEMBER_JSON:
         return JSON_NONE;
@@ -241,6 +248,17 @@ static void read_words(const struct verb_member *member, struct slice value, str
     faults_add(faults, pointer, "\"%s\" is %.*s", member->name, SLICE_ARG(list_words(member->words, arena)));
 }
 
+static bool read_version(struct slice value, uint32_t *out)
+{
+    int64_t number = 0;
+
+    if (!json_i64(value, &number) || number < 1 || number > INT32_MAX) {
+        return false;
+    }
+    *out = (uint32_t)number;
+    return true;
+}
+
 static void read_member(const struct verb_member *member, struct slice value, struct arena *arena,
                         struct saga_input *input, struct faults *faults)
 {
@@ -272,6 +290,11 @@ static void read_member(const struct verb_member *member, struct slice value, st
         if (!json_i64(value, to) || *(int64_t *)to < 0 || *(int64_t *)to > COST_MICROS_MAX) {
             faults_add(faults, pointer, "a cost is a whole number of millionths of your currency, from 0 to %lld",
                        (long long)COST_MICROS_MAX);
+        }
+        return;
+    case MEMBER_VERSION:
+        if (!read_version(value, to)) {
+            faults_add(faults, pointer, "a version is a whole number from 1 to %d", INT32_MAX);
         }
         return;
     case MEMBER_ACTION:
@@ -322,6 +345,7 @@ static const size_t sizes[] = {
     [MEMBER_FLAG] = sizeof(bool),
     [MEMBER_NUMBER] = sizeof(uint64_t),
     [MEMBER_MICROS] = sizeof(int64_t),
+    [MEMBER_VERSION] = sizeof(uint32_t),
     [MEMBER_OPKEY] = sizeof(struct op_key),
     [MEMBER_ROLE] = sizeof(enum role),
     [MEMBER_ACTION] = sizeof(enum operator_action),
@@ -396,6 +420,9 @@ static void write_member(const struct verb_member *member, const struct saga_inp
     case MEMBER_MICROS:
         json_write_i64(w, member->name, *(const int64_t *)from);
         return;
+    case MEMBER_VERSION:
+        json_write_i64(w, member->name, *(const uint32_t *)from);
+        return;
     case MEMBER_OPKEY:
         json_write_slice(w, member->name, id_text(&((const struct op_key *)from)->uuid, arena));
         return;
@@ -455,6 +482,8 @@ static bool take_member(const struct verb_member *member, struct slice value, st
         return true;
     case MEMBER_MICROS:
         return json_i64(value, to) && *(int64_t *)to >= 0;
+    case MEMBER_VERSION:
+        return read_version(value, to);
     case MEMBER_OPKEY:
         (void)uuid_parse(text, &((struct op_key *)to)->uuid);
         return true;

@@ -15,6 +15,7 @@
 enum verb_id {
     VERB_PAUSE,
     VERB_RESUME,
+    VERB_MEND,
     VERB_ABORT,
     VERB_COMPLETE,
     VERB_SIGNAL,
@@ -59,12 +60,13 @@ enum member_kind {              /* what lies in the input: */
                    MEMBER_ID,   /* slice; an engine that passes it on makes one up, so that a repeat is known for one */
                    MEMBER_JSON, /* slice: JSON of at most so many bytes as payloads may have */
                    MEMBER_FLAG, /* bool */
-                   MEMBER_NUMBER, /* uint64_t */
-                   MEMBER_MICROS, /* int64_t, 0 to COST_MICROS_MAX */
-                   MEMBER_OPKEY,  /* struct op_key */
-                   MEMBER_ROLE,   /* enum role */
-                   MEMBER_ACTION, /* enum operator_action */
-                   MEMBER_WORDS   /* nothing of its own: each word sets a flag */
+                   MEMBER_NUMBER,  /* uint64_t */
+                   MEMBER_VERSION, /* uint32_t, from 1 */
+                   MEMBER_MICROS,  /* int64_t, 0 to COST_MICROS_MAX */
+                   MEMBER_OPKEY,   /* struct op_key */
+                   MEMBER_ROLE,    /* enum role */
+                   MEMBER_ACTION,  /* enum operator_action */
+                   MEMBER_WORDS    /* nothing of its own: each word sets a flag */
 };
 
 struct verb_word {

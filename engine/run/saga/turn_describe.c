@@ -43,6 +43,7 @@ static bool makes_key_known(const struct record *record)
     case RECORD_COMPENSATION_LATE:
     case RECORD_OPERATION_DUPLICATE:
     case RECORD_OPERATION_PRICED:
+    case RECORD_TOOL_MENDED:
     case RECORD_OPERATION_EXPIRED:
     case RECORD_BYPASS_SIGNED:
     case RECORD_LOOP_TRIPPED:
