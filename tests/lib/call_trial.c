@@ -176,6 +176,9 @@ void call_trial_close(struct call_trial *t)
     struct saga again;
     struct slice line;
 
+    if (!t->saga.definition) {
+        return; /* it is closed */
+    }
     arena_init(&arena, 16384);
     arena_init(&scratch, 16384);
     saga_init(&again, &arena, id, definition_of(t, &arena));
@@ -204,6 +207,7 @@ void call_trial_close(struct call_trial *t)
     arena_fini(&t->turn);
     arena_fini(&t->saga_arena);
     arena_fini(&t->arena);
+    *t = (struct call_trial){0};
 }
 
 /* --- inputs --- */

@@ -131,6 +131,16 @@ void trial_close(struct trial *trial)
     arena_fini(&trial->turn);
     arena_fini(&trial->saga_arena);
     arena_fini(&trial->arena);
+    *trial = (struct trial){0};
+}
+
+void trial_close_sound(struct trial *trial)
+{
+    if (trial->definition) {
+        assert_true(saga_is_sound(&trial->saga));
+        trial_check_replay(trial);
+    }
+    trial_close(trial);
 }
 
 /* --- one turn --- */

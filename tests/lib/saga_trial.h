@@ -34,6 +34,7 @@ void trial_open_text(struct trial *trial, struct slice document); /* plain JSON 
 void trial_open_compiled(struct trial *trial, const struct definition *definition,
                          uint32_t number); /* which gives the saga its id */
 void trial_close(struct trial *trial);
+void trial_close_sound(struct trial *trial); /* checks first that the saga is sound, and that its log folds to it */
 
 enum err_code trial_input(struct trial *trial, struct saga_input input); /* now_ms and the numbers are filled in */
 uint32_t trial_step(const struct trial *trial, const char *id);          /* "-" is STEP_NONE */

@@ -83,4 +83,13 @@ static inline int tests_run(CMFixtureFunction set_up, CMFixtureFunction tear_dow
         return tests_run(NULL, NULL);                                                                                  \
     }
 
+/* Tests that share one static object, which may be closed twice: close(&object) runs after each of them. */
+#define TEST_PROGRAM_CLOSING(object, close)                                                                            \
+    static int close_after_each(void **state __attribute__((unused)))                                                  \
+    {                                                                                                                  \
+        close(&(object));                                                                                              \
+        return 0;                                                                                                      \
+    }                                                                                                                  \
+    TEST_PROGRAM_EACH(NULL, close_after_each)
+
 #endif

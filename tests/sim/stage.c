@@ -840,3 +840,12 @@ void stage_end(void)
     world_fini(world);
     world = NULL;
 }
+
+int stage_teardown(void **state)
+{
+    (void)state;
+    if (world) {
+        stage_end();
+    }
+    return 0;
+}

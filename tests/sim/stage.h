@@ -8,10 +8,10 @@
  *     struct saga_id id = stage_start(0, "pays", "{}")->saga;    // an engine is asked, and answers
  *     stage_complete(stage_until_call("pay"), "{'id':7}");       // the tool is asked, and answers
  *     stage_until_saga(0, id, "completed");
- *     stage_end();
  *
- * stage_end() drains the engines: the test fails when one of them has not freed or not answered something by then.
- * A broken CHECK of an engine fails the test too. With STAGE_TRACE in the environment the world tells what happens.
+ * The end of a test, stage_end(), drains the engines: the test fails when one of them has not freed or not answered
+ * something by then. A broken CHECK of an engine fails the test too. With STAGE_TRACE in the environment the world
+ * tells what happens.
  */
 #ifndef SAGAD_TESTS_SIM_STAGE_H
 #define SAGAD_TESTS_SIM_STAGE_H
@@ -36,6 +36,7 @@ struct stage_plan {
 /* Engines are ready, share the shards, and know the definitions. */
 void stage_begin(const struct stage_plan *plan);
 void stage_end(void);
+int stage_teardown(void **state); /* ends the stage that a test has left: TEST_PROGRAM_EACH(NULL, stage_teardown) */
 /* Starts a node that was not there or has gone, and waits until it is ready. node_start() alone does not wait. */
 void stage_again(uint32_t node);
 extern struct node_options stage_options; /* of the nodes that start from now on; stage_begin() sets them */

@@ -86,7 +86,6 @@ TEST(what_may_be_sent_once_only_is_not_sent_by_who_gives_its_shard)
     saga = start("ask");
     stage_until_saga(0, saga, "completed");
     assert_int_equal(stage_calls("ask"), 1);
-    stage_end();
 }
 
 static bool is_giving(void *context)
@@ -139,7 +138,6 @@ TEST(a_timer_that_is_due_while_its_shard_is_given_goes_on_when_it_is_kept)
     stage_run(6000);
     assert_int_equal(stage_calls("pay"), SHARD_COUNT);
     complete_everywhere(ids);
-    stage_end();
 }
 
 /* What a result leads to does not begin either. */
@@ -154,7 +152,6 @@ TEST(what_comes_next_waits_while_its_shard_is_given)
     stage_run(6000);
     assert_int_equal(stage_calls("pay"), SHARD_COUNT);
     complete_everywhere(ids);
-    stage_end();
 }
 
 /* A call in the queue of a shard that is given waits, and does not hold up those behind it. */
@@ -184,7 +181,6 @@ TEST(a_call_that_waits_for_a_place_stays_while_its_shard_is_given)
         stage_until_saga(0, ids[i], "completed");
     }
     assert_int_equal(stage_calls("pay"), SHARD_COUNT);
-    stage_end();
 }
 
 /* Calls, compensations and probes that wait for a place, each in a shard of its own that is given: none is made twice,
@@ -241,7 +237,6 @@ TEST(what_waits_in_shards_that_go_is_done_by_their_next_owner)
     stage_until_saga(0, hung, "completed");
     assert_int_equal(stage_calls("ask"), 1);
     assert_int_equal(stage_calls("undo"), 1);
-    stage_end();
 }
 
 /* --- an engine that leaves --- */
@@ -281,7 +276,6 @@ TEST(what_waits_for_a_place_when_the_engine_leaves_was_never_sent)
     assert_int_equal(stage_calls("one_once"), 1);
     assert_int_equal(stage_calls("pay"), 2);
     assert_int_equal(stage_calls("undo"), 1);
-    stage_end();
 }
 
 /* A timer that comes due while the engine leaves is the next owner's. */
@@ -305,7 +299,6 @@ TEST(a_timer_that_is_due_while_the_engine_leaves_goes_off_elsewhere)
     stage_until_saga(0, saga, "completed");
     assert_int_equal(stage_calls("pay"), 1);
     assert_int_equal(stage_calls("look"), 1);
-    stage_end();
 }
 
 /* The permission of a guard arrives when the engine is leaving already: it is given back, and the next owner asks for
@@ -330,7 +323,6 @@ TEST(a_permission_that_comes_while_the_engine_leaves_is_not_used)
     stage_again(0);
     stage_until_saga(0, saga, "completed");
     assert_int_equal(stage_calls("one_once"), 1);
-    stage_end();
 }
 
 /* Calls whose shard was lost run on as evidence for the new owner; when the engine ends, they are ended too, or judged
@@ -407,7 +399,6 @@ TEST(the_calls_of_one_tool_hold_up_another_tool_for_one_turn_only)
         stage_complete(stage_until_call("look"), "{'ok':true}");
         stage_until_saga(0, looks[i], "completed");
     }
-    stage_end();
 }
 
 TEST(child_processes_have_places_of_their_own)
@@ -430,7 +421,6 @@ TEST(child_processes_have_places_of_their_own)
     stage_complete(stage_until_call("child"), "{}");
     stage_until_saga(0, first, "completed");
     stage_until_saga(0, second, "completed");
-    stage_end();
 }
 
 static void two_places_one_child(struct engine_options *options)
@@ -461,7 +451,6 @@ TEST(who_waits_for_a_child_process_is_no_sign_of_too_much_work)
     stage_until_saga(0, first, "completed");
     stage_until_saga(0, second, "completed");
     stage_until_saga(0, other, "completed");
-    stage_end();
 }
 
 /* Of a shard that goes, what waits with its intent in the log is told unsent; what has none yet is simply forgotten
@@ -485,7 +474,6 @@ TEST(an_intent_that_is_not_made_yet_goes_with_its_shard)
     stage_until_saga(0, saga, "completed");
     assert_int_equal(stage_calls("pay"), 1);
     assert_int_equal(stage_calls("ask"), 1);
-    stage_end();
 }
 
 /* A service that said when to come again is left alone until then, by all; others are called meanwhile. */
@@ -520,7 +508,6 @@ TEST(a_service_that_asks_for_a_pause_gets_it)
     stage_until_saga(0, second, "completed");
     stage_until_saga(0, other, "completed");
     answer_all("look");
-    stage_end();
 }
 
 /* Guards are asked shortly before a call leaves: a permission that is old when a place comes free
@@ -544,7 +531,6 @@ TEST(a_permission_that_waited_for_too_long_is_asked_for_again)
     stage_until_saga(0, once, "completed");
     assert_int_equal(stage_calls("one"), 1);
     assert_int_equal(stage_calls("one_once"), 1);
-    stage_end();
 }
 
 /* Compensations keep to the places of their tool, too. */
@@ -566,7 +552,6 @@ TEST(compensations_keep_to_the_places_of_their_tool)
     stage_complete(stage_until_call("slow_undo"), "{}");
     stage_until_saga(0, first, "compensated");
     stage_until_saga(0, second, "compensated");
-    stage_end();
 }
 
 /* Its settings could not be rendered, so that not a byte left: whoever waits gets its place. */
@@ -587,7 +572,6 @@ TEST(a_call_that_was_never_sent_leaves_its_place_to_who_waits)
     stage_until_saga(0, looks, "completed");
     stage_until_saga(0, bent, "compensated");
     assert_int_equal(stage_calls("bent"), 0);
-    stage_end();
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_EACH(NULL, stage_teardown)

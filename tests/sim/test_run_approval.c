@@ -60,7 +60,6 @@ TEST(of_two_decisions_at_once_the_first_holds)
     assert_int_equal(yes->code == ERR_OK ? no->code : yes->code, ERR_DECIDED);
     stage_until_saga(0, saga, yes->code == ERR_OK ? "completed" : "compensated");
     (void)stage_expect(decide(number, true, NULL), ERR_DECIDED);
-    stage_end();
 }
 
 /* Who started the saga is read with the approval, so that it holds on whichever engine the decision is taken. */
@@ -81,7 +80,6 @@ TEST(whoever_started_the_saga_does_not_approve_it)
                                     .input.decision = {.approval = number, .approve = true, .role = ROLE_OPERATOR}}});
     (void)stage_expect(another, ERR_OK);
     stage_until_saga(0, saga, "completed");
-    stage_end();
 }
 
 /* Its saga has ended before the decision got to it: nothing is wanted any more. */
@@ -98,7 +96,6 @@ TEST(a_decision_that_comes_after_the_end_is_too_late)
     (void)stage_expect(abort, ERR_OK);
     (void)stage_expect(decision, ERR_DECIDED);
     assert_int_equal(stage_calls("look"), 0);
-    stage_end();
 }
 
 /* What is refused by what this engine remembers, after it stood still for longer than its lease, another engine may
@@ -120,7 +117,6 @@ TEST(a_decision_is_not_refused_by_who_may_have_lost_the_shard)
     stage_run(21000);
     (void)stage_expect(reply, ERR_FENCED);
     assert_false(err_retryable(stage_wait(decide(number, true, "another"))->code)); /* now it is sure */
-    stage_end();
 }
 
 /* Page after page, the newest first, until there are no more. */
@@ -149,7 +145,6 @@ TEST(approvals_are_listed_page_after_page)
         cursor = page->next_cursor;
     } while (cursor.ptr);
     assert_int_equal(count, 3);
-    stage_end();
 }
 
 TEST(what_is_no_approval_is_not_found)
@@ -164,7 +159,6 @@ TEST(what_is_no_approval_is_not_found)
         ERR_NOT_FOUND);
     (void)stage_expect(stage_ask(0, engine_get_approvals, &(struct engine_request){.in.approvals = {.number = number}}),
                        ERR_OK);
-    stage_end();
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_EACH(NULL, stage_teardown)

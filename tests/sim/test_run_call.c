@@ -37,7 +37,6 @@ TEST(a_call_is_answered_and_its_repeat_gets_the_record)
     assert_true(again->call.replayed);
     assert_true(slice_is(json_trim(json_member(again->answer, "duplicate")), "true"));
     assert_int_equal(stage_calls("pay"), 1);
-    stage_end();
 }
 
 TEST(a_repeat_in_an_open_saga_gets_the_record_too)
@@ -53,7 +52,6 @@ TEST(a_repeat_in_an_open_saga_gets_the_record_too)
     assert_int_equal(again->code, ERR_OK);
     assert_true(again->call.replayed);
     assert_int_equal(stage_calls("pay"), 1);
-    stage_end();
 }
 
 /* The same call under one name after another: only the first rounds are made, and what is refused says that it is a
@@ -80,7 +78,6 @@ TEST(calls_that_go_round_are_stopped_whatever_their_steps_are_called)
     }
     assert_in_range(refused, 1, 3);
     assert_int_equal(stage_calls("look"), 5 - refused);
-    stage_end();
 }
 
 /* The same for one step that is asked for again and again. */
@@ -95,7 +92,6 @@ TEST(a_step_that_is_repeated_for_ever_is_refused_as_a_loop)
     }
     assert_int_equal(last, ERR_LOOP);
     assert_int_equal(stage_calls("pay"), 1);
-    stage_end();
 }
 
 /* --- what comes of it --- */
@@ -117,7 +113,6 @@ TEST(a_tool_that_fails_says_why_with_and_without_detail)
                  NULL);
     stage_wait(reply);
     assert_string_equal(reply->err.detail, "no-money: none at all");
-    stage_end();
 }
 
 /* Who left is told nothing; the operation is carried out, and whoever repeats the call gets its record. */
@@ -136,7 +131,6 @@ TEST(a_caller_who_leaves_takes_nothing_along)
     assert_false(again->done);
     stage_complete(stage_call("pay"), "{'id':7}");
     (void)stage_expect(again, ERR_OK);
-    stage_end();
 }
 
 static bool is_committing(void *context)
@@ -167,7 +161,6 @@ TEST(a_caller_may_leave_while_the_call_becomes_durable)
     again = stage_wait(stage_ask(0, engine_call, stage_call_of("r1", "pay", "{'a':1}", 10000)));
     assert_true(again->call.replayed);
     assert_int_equal(stage_calls("pay"), 1);
-    stage_end();
 }
 
 /* --- a shard that changes hands --- */
@@ -211,7 +204,6 @@ TEST(a_call_whose_owner_was_superseded_is_asked_of_the_next_owner)
     reply = stage_wait_for_call(reply, run, "pay");
     assert_int_equal(reply->code, ERR_OK);
     assert_int_equal(stage_calls("pay"), 1);
-    stage_end();
 }
 
 /* It is durable, and the owner slept before it heard so: when it does, the shard is another's, and the log has the
@@ -231,7 +223,6 @@ TEST(a_call_that_became_durable_with_its_shard_lost_is_answered_from_the_log)
     reply = stage_wait_for_call(reply, run, "pay");
     assert_int_equal(reply->code, ERR_OK);
     assert_int_equal(stage_calls("pay"), 1);
-    stage_end();
 }
 
 /* Whoever waits at an engine that loses the shard goes on waiting, for the log. */
@@ -259,7 +250,6 @@ TEST(who_waits_for_a_saga_that_moves_gets_its_answer_from_the_log)
     }
     (void)stage_expect(reply, ERR_OK);
     (void)stage_expect(known, ERR_OK);
-    stage_end();
 }
 
 /* Its patience ends while another engine has the saga: it goes on there, and so it is told. */
@@ -278,7 +268,6 @@ TEST(a_wait_that_ends_after_the_shard_was_lost_is_told_that_it_goes_on)
     stage_wait(reply);
     assert_int_equal(reply->code, ERR_OK);
     assert_true(reply->call.going_on);
-    stage_end();
 }
 
 /* The owner hears nothing of the database for a lease, and others go on without it: who waits is told that by then, and
@@ -304,7 +293,6 @@ TEST(who_waits_at_an_engine_that_is_cut_off_is_told_within_two_leases)
     reply = stage_wait(stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000)));
     assert_int_equal(reply->code, ERR_OK);
     assert_true(reply->call.replayed);
-    stage_end();
 }
 
 /* With the database away, too, nobody waits for ever. */
@@ -325,7 +313,6 @@ TEST(a_wait_whose_log_cannot_be_read_ends_with_that)
     pg_restart(world->pg, 3000000);
     stage_wait(reply);
     assert_int_equal(reply->code, ERR_STORE);
-    stage_end();
 }
 
 /* A call that is still being classified when its client leaves, for a shard of another engine: it is not even sent
@@ -341,7 +328,6 @@ TEST(a_call_that_nobody_waits_for_any_more_is_not_sent_to_another_engine)
     (void)stage_expect(left, ERR_TIMEOUT);
     stage_run(5000);
     assert_int_equal(stage_calls("either"), 0);
-    stage_end();
 }
 
 /* --- too much --- */
@@ -399,7 +385,6 @@ TEST(while_it_is_busy_repeats_are_answered_and_only_so_many_logs_read)
     }
     (void)stage_wait(more);
     assert_int_equal(stage_calls("pay"), 1);
-    stage_end();
 }
 
 /* --- what a call may be --- */
@@ -437,7 +422,6 @@ TEST(what_cannot_be_a_call_is_refused_with_a_sentence)
     (void)stage_expect(stage_ask(0, engine_call, request), ERR_INVALID);
     (void)stage_expect(stage_ask(0, engine_call, stage_call_of("r", "nobody", "{}", 0)), ERR_NOT_FOUND);
     assert_int_equal(stage_calls("pay"), 0);
-    stage_end();
 }
 
 TEST(arguments_that_do_not_fit_are_told_place_by_place_and_change_nothing)
@@ -451,7 +435,6 @@ TEST(arguments_that_do_not_fit_are_told_place_by_place_and_change_nothing)
     assert_int_equal(stage_calls("shaped"), 0);
     stage_is_automatic = true;
     (void)stage_expect(stage_ask(0, engine_call, stage_call_of("r", "shaped", "{'a':1}", 1000)), ERR_OK);
-    stage_end();
 }
 
 TEST(a_budget_that_is_used_up_refuses_and_is_counted)
@@ -473,7 +456,6 @@ TEST(a_budget_that_is_used_up_refuses_and_is_counted)
     health = tool_health_of(nodes[0].engine, SLICE("default"), SLICE("look"));
     node_leave(before);
     assert_int_equal(health->budget_refusals, 1);
-    stage_end();
 }
 
 /* As a newer release may have registered it: this one cannot use the compensator, so it begins nothing that it could
@@ -495,7 +477,6 @@ TEST(a_tool_whose_compensator_cannot_be_used_here_is_not_called)
     assert_int_equal(reply->code, ERR_NOT_FOUND);
     assert_non_null(strstr(reply->err.message, "the compensator of \"newer\""));
     assert_int_equal(stage_calls("newer"), 0);
-    stage_end();
 }
 
 /* The last two bytes of an id are its shard: one of no shard is no saga's. */
@@ -506,7 +487,6 @@ TEST(a_call_in_a_saga_that_cannot_be_is_refused)
     stage_begin(&(struct stage_plan){.definitions = TOOLS});
     memset(&none, 0xff, sizeof(none));
     (void)stage_expect(stage_ask(0, engine_call, stage_call_in(none, "look", "{}", 0)), ERR_NOT_FOUND);
-    stage_end();
 }
 
 /* Paused, and asked for without a wait: told who lets it go on. */
@@ -520,7 +500,6 @@ TEST(a_call_in_a_paused_saga_is_refused_and_says_how_it_goes_on)
     reply = stage_wait(stage_ask(0, engine_call, stage_call_in(opened->saga, "look", "{}", 0)));
     assert_int_equal(reply->code, ERR_PAUSED);
     assert_non_null(strstr(reply->err.hint, "sagactl resume"));
-    stage_end();
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_EACH(NULL, stage_teardown)

@@ -54,7 +54,6 @@ TEST(who_waits_for_what_a_person_has_to_decide_is_told_so)
     assert_int_equal(first->code, ERR_AWAITING);
     assert_true(first->call.retry_after_ms > 0);
     stage_complete(stage_call("twice"), "{}");
-    stage_end();
 }
 
 /* Two of one saga: a person is asked about one at a time. The other is unknown meanwhile, and nobody waits for it in
@@ -78,7 +77,6 @@ TEST(what_nobody_knows_is_unknown_until_a_person_is_asked)
     again = stage_wait(stage_ask(0, engine_call, stage_call_in(saga, "ask", "{'a':1}", 0)));
     assert_int_equal(again->code, ERR_AWAITING);
     assert_int_equal(stage_calls("ask"), 2);
-    stage_end();
 }
 
 /* Accepted by the service, which is still at it: it goes on, and the wait with it. */
@@ -95,7 +93,6 @@ TEST(what_the_service_has_accepted_goes_on_until_a_probe_sees_it)
     assert_int_equal(brief->code, ERR_IN_FLIGHT);
     stage_complete(stage_until_call("probe"), "{'done':true}");
     (void)stage_expect(reply, ERR_OK);
-    stage_end();
 }
 
 /* Its answer was lost: while probes ask, its caller waits; when the wait is over it is told that nobody can say. */
@@ -112,7 +109,6 @@ TEST(what_is_being_found_out_is_unknown_when_the_wait_is_over)
     stage_complete(stage_until_call("probe"), "{'done':true}");
     stage_run(1000);
     (void)stage_expect(stage_ask(0, engine_call, stage_call_of("r", "seen", "{}", 0)), ERR_OK);
-    stage_end();
 }
 
 /* --- where they wait --- */
@@ -219,7 +215,6 @@ TEST(a_log_that_makes_no_sense_is_told_as_that)
     stage_logs_are_corrupt = true;
     take_away(run);
     (void)stage_expect(reply, ERR_CORRUPT);
-    stage_end();
 }
 
 /* The next owner is gone soon, and the shard comes back: who waited waits for the saga in memory again. */
@@ -243,7 +238,6 @@ TEST(who_waits_comes_back_to_a_saga_whose_shard_comes_back)
         stage_complete(stage_call("pay"), "{'id':7}");
     }
     (void)stage_expect(reply, ERR_OK);
-    stage_end();
 }
 
 /* Its caller is at another engine, which asks the next owner when this one has lost the shard. */
@@ -264,7 +258,6 @@ TEST(a_call_through_another_engine_outlives_the_owner_it_was_sent_to)
         stage_complete(stage_call("pay"), "{'id':7}");
     }
     (void)stage_expect(reply, ERR_OK);
-    stage_end();
 }
 
 /* Who waits at an engine that leaves is told how it stands; one that wants to complete the saga, that something is not
@@ -287,7 +280,6 @@ TEST(who_waits_at_an_engine_that_leaves_is_answered_before_it_goes)
     assert_true(call->call.going_on);
     stage_wait(complete);
     assert_true(err_retryable(complete->code));
-    stage_end();
 }
 
 static void leave(void)
@@ -311,7 +303,6 @@ TEST(a_call_that_becomes_durable_while_its_engine_goes_is_not_lost)
     stage_wait(reply);
     assert_true(reply->code == ERR_OK || err_retryable(reply->code));
     (void)stage_expect(stage_ask(1, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000)), ERR_OK);
-    stage_end();
 }
 
 /* The standby that took over did not have it: an asynchronous one may lose what was acknowledged to the engine. Its
@@ -342,7 +333,6 @@ TEST(a_call_that_a_fail_over_took_back_is_told_to_be_repeated)
         again = stage_wait(stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000)));
     }
     assert_int_equal(again->code, ERR_OK);
-    stage_end();
 }
 
 static void leave_slowly(void)
@@ -370,7 +360,6 @@ TEST(a_call_from_another_engine_is_answered_while_its_owner_leaves)
         stage_run(100);
     }
     assert_int_equal(reply->code, ERR_OK);
-    stage_end();
 }
 
 /* --- guards --- */
@@ -408,7 +397,6 @@ TEST(a_call_that_a_guard_refuses_says_when_to_come_again)
         assert_true(reply->call.retry_after_ms > 0);
         assert_true(stage_calls(calls[i].tool) < 4);
     }
-    stage_end();
 }
 
 /* A person gives a saga up while one of its calls is under way: nobody waits for that one any more. */
@@ -435,7 +423,6 @@ TEST(who_waits_for_a_saga_that_is_given_up_is_told_that_it_ended)
     assert_true(second->done);
     assert_int_equal(second->code, ERR_CLOSED);
     stage_complete(stage_call("pay"), "{}");
-    stage_end();
 }
 
 /* What was called before its saga ended, or is being undone and stuck, is still answered from its record. */
@@ -462,7 +449,6 @@ TEST(a_repeat_is_answered_after_the_end_and_while_its_undo_is_a_persons)
         assert_true(reply->call.replayed);
     }
     assert_int_equal(stage_calls("pay"), 2);
-    stage_end();
 }
 
 /* The refusal is in the log, and its engine has lost the shard before it heard so: its caller is refused, or told to
@@ -484,7 +470,6 @@ TEST(a_refusal_that_became_durable_with_its_shard_lost_begins_nothing)
     stage_wait(reply);
     assert_true(reply->code == ERR_DUPLICATE || reply->code == ERR_FENCED);
     assert_int_equal(stage_calls("strict"), 1);
-    stage_end();
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_EACH(NULL, stage_teardown)

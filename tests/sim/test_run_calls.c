@@ -47,7 +47,6 @@ TEST(a_run_that_has_begun_elsewhere_takes_the_call_that_would_have_begun_it)
     stage_answer_first(OUTCOME_COMPLETED, NULL, "{}");
     stage_answer_all();
     (void)stage_expect(asked, ERR_OK);
-    stage_end();
 }
 
 /* The owner was superseded, twice, or there is no time left: whoever asked is told to come again, and nothing has
@@ -109,7 +108,6 @@ TEST(a_refusal_that_is_durable_holds_also_where_its_shard_was_lost)
     stage_release(STORE_APPEND);
     (void)stage_expect(again, ERR_DUPLICATE);
     assert_int_equal(stage_calls(NULL), 1);
-    stage_end();
 }
 
 /* --- through the inbox --- */
@@ -130,7 +128,6 @@ TEST(a_call_of_the_inbox_waits_while_the_database_is_away)
     nodes[0].engine->database_ready = true; /* and the row is read again */
     stage_run(1000);
     assert_int_equal(stage_calls(NULL), 1);
-    stage_end();
 }
 
 /* Its turn is fenced: that owner does nothing more about it. */
@@ -149,7 +146,6 @@ TEST(a_call_of_the_inbox_whose_owner_was_superseded_is_left_for_the_next)
     stage_run(10000); /* the next owner is this engine: its lease was good */
     assert_int_equal(pg_inbox_rows(world->pg), 0);
     assert_int_equal(stage_calls(NULL), 1);
-    stage_end();
 }
 
 /* --- decisions --- */
@@ -202,7 +198,6 @@ TEST(approvals_that_cannot_be_read_say_why)
         (void)stage_expect(asked, ERR_MALFORMED);
     }
     stage_release(STORE_LIST_QUESTIONS);
-    stage_end();
 }
 
 TEST(a_decision_of_the_inbox_waits_while_the_database_is_away)
@@ -215,7 +210,6 @@ TEST(a_decision_of_the_inbox_waits_while_the_database_is_away)
     nodes[0].engine->database_ready = true; /* and the row is read again */
     stage_run(1000);
     assert_int_equal(pg_inbox_rows(world->pg), 0); /* there is no such approval, and that is the answer */
-    stage_end();
 }
 
 TEST(nobody_decides_or_lists_while_the_database_is_away)
@@ -226,7 +220,6 @@ TEST(nobody_decides_or_lists_while_the_database_is_away)
     (void)stage_expect(decide(64), ERR_STORE);
     (void)stage_expect(stage_ask(0, engine_get_approvals, &(struct engine_request){0}), ERR_STORE);
     stage_run(10000);
-    stage_end();
 }
 
 /* --- definitions --- */
@@ -245,7 +238,6 @@ TEST(definitions_that_could_not_be_written_are_not_known)
     (void)stage_expect(asked, ERR_STORE);
     assert_null(definitions_tool(nodes[0].engine->definitions, SLICE("default"), SLICE("new"), 0, &err));
     assert_int_equal(err.code, ERR_NOT_FOUND);
-    stage_end();
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_EACH(NULL, stage_teardown)

@@ -221,7 +221,6 @@ TEST(a_row_that_makes_no_sense_is_dropped)
         assert_int_equal(rows(), 0);
         assert_false(is_answered());
     }
-    stage_end();
 }
 
 TEST(a_row_of_a_shard_that_is_not_ours_is_left_alone)
@@ -236,7 +235,6 @@ TEST(a_row_of_a_shard_that_is_not_ours_is_left_alone)
     node_drain(&nodes[0], 1000); /* and an engine that leaves takes none up */
     hand_over(10);
     assert_false(is_answered());
-    stage_end();
 }
 
 TEST(a_row_that_comes_again_while_it_is_carried_out_is_carried_out_once)
@@ -254,7 +252,6 @@ TEST(a_row_that_comes_again_while_it_is_carried_out_is_carried_out_once)
     assert_string_equal(answered(), "ok");
     deliver("start", id, "{" WHO ",'saga':'s','input':{}}"); /* put twice, as its answer was lost */
     assert_int_equal(rows(), 0);
-    stage_end();
 }
 
 /* --- starts --- */
@@ -275,7 +272,6 @@ TEST(a_start_that_is_there_is_found_and_one_with_other_input_refused)
         assert_string_equal(answered(), cases[i].code);
         assert_int_equal(rows(), 0);
     }
-    stage_end();
 }
 
 TEST(a_start_of_what_was_registered_elsewhere_waits_for_the_news)
@@ -287,7 +283,6 @@ TEST(a_start_of_what_was_registered_elsewhere_waits_for_the_news)
     assert_int_equal(rows(), 1);
     assert_false(is_answered());
     assert_true(stage_asked(STORE_LOAD_DEFINITIONS) > loads);
-    stage_end();
 }
 
 TEST(a_start_whose_definition_does_not_compile_is_refused)
@@ -299,7 +294,6 @@ TEST(a_start_whose_definition_does_not_compile_is_refused)
     assert_int_equal(rows(), 0);
     assert_true(is_answered());
     assert_string_not_equal(answered(), "ok");
-    stage_end();
 }
 
 TEST(a_start_is_not_taken_in_where_there_is_too_much_work)
@@ -315,7 +309,6 @@ TEST(a_start_is_not_taken_in_where_there_is_too_much_work)
 
     deliver("start", id, "{" WHO ",'saga':'s','input':{},'follows':'x'}");
     assert_true(log_has(id, "saga.started"));
-    stage_end();
 }
 
 /* --- followers: nobody waits for an answer --- */
@@ -331,7 +324,6 @@ TEST(a_follower_that_can_never_be_started_is_told_of_and_dropped)
     deliver_again();
     assert_int_equal(rows(), 0);
     assert_false(is_answered());
-    stage_end();
 }
 
 TEST(a_follower_that_is_there_already_is_found)
@@ -344,7 +336,6 @@ TEST(a_follower_that_is_there_already_is_found)
     deliver("start", second, "{" WHO ",'saga':'free','business_id':'b','input':{},'follows':'x'}");
     assert_int_equal(rows(), 0);
     assert_string_equal(stage_log(second), "");
-    stage_end();
 }
 
 TEST(a_follower_that_the_database_refuses_is_told_of_and_one_whose_shard_goes_stays)
@@ -376,7 +367,6 @@ TEST(what_was_consumed_before_is_not_answered_again)
     (void)stage_deliver(0, "pause", saga_id_shard(id), id, "{" WHO "}");
     stage_fail(STORE_APPEND, ERR_DECIDED); /* by whoever owned the shard then, who has answered */
     assert_false(is_answered());
-    stage_end();
 }
 
 TEST(what_cannot_be_done_now_is_left_for_whoever_can)
@@ -437,7 +427,6 @@ TEST(a_refusal_of_an_engine_that_has_left_is_not_told)
     assert_false(nodes[0].up);
     assert_false(is_answered());
     assert_int_equal(rows(), 1);
-    stage_end();
 }
 
 TEST(an_answer_that_is_not_written_is_given_again_for_the_row_that_is_left)
@@ -451,7 +440,6 @@ TEST(an_answer_that_is_not_written_is_given_again_for_the_row_that_is_left)
     stage_let(STORE_ANSWER_PUT);
     assert_string_equal(answered(), "not-found");
     assert_int_equal(rows(), 0);
-    stage_end();
 }
 
 TEST(a_refusal_while_its_shard_is_given_away_is_still_ours)
@@ -472,7 +460,6 @@ TEST(a_refusal_while_its_shard_is_given_away_is_still_ours)
     stage_let(STORE_LIST_QUESTIONS);
     assert_string_equal(answered(), "not-found");
     assert_int_equal(rows(), 0);
-    stage_end();
 }
 
 /* A program that can read the saga will find the input. */
@@ -519,7 +506,6 @@ TEST(the_answer_about_it_is_given_again_where_it_was_not_written)
     stage_let(STORE_ANSWER_PUT);
     assert_string_equal(answered(), "corrupt");
     assert_int_equal(rows(), 1);
-    stage_end();
 }
 
 /* --- evidence and locks: nobody waits for an answer --- */
@@ -581,7 +567,6 @@ TEST(evidence_that_changes_nothing_is_dropped)
                         "{" WHO ",'step':0,'direction':'do','attempt':7,'outcome':'completed'}");
     assert_int_equal(rows(), 0);
     assert_false(log_has(id, "step.completed"));
-    stage_end();
 }
 
 TEST(evidence_settles_what_is_unknown)
@@ -593,7 +578,6 @@ TEST(evidence_settles_what_is_unknown)
     (void)stage_deliver(0, "settled", saga_id_shard(id), id,
                         "{" WHO ",'step':0,'direction':'do','attempt':1,'outcome':'completed','result':{}}");
     assert_int_equal(rows(), 0);
-    stage_end();
 }
 
 /* --- calls --- */
@@ -609,7 +593,6 @@ TEST(a_call_of_a_tool_that_was_registered_elsewhere_waits_for_the_news)
     stage_run(10000); /* there is none */
     assert_string_equal(answered(), "not-found");
     assert_int_equal(rows(), 0);
-    stage_end();
 }
 
 static void reload(struct engine *engine, void *context)
@@ -628,7 +611,6 @@ TEST(a_call_of_a_tool_that_does_not_compile_is_answered_at_once)
     assert_true(is_answered());
     assert_string_not_equal(answered(), "ok");
     assert_int_equal(rows(), 0);
-    stage_end();
 }
 
 TEST(a_call_that_waits_for_news_when_the_engine_ends_is_left_for_the_next)
@@ -639,7 +621,6 @@ TEST(a_call_that_waits_for_news_when_the_engine_ends_is_left_for_the_next)
     stage_run(1);
     assert_int_equal(rows(), 1);
     assert_false(is_answered());
-    stage_end();
 }
 
 TEST(a_call_whose_shard_went_while_it_waited_is_left_to_the_next_owner)
@@ -654,7 +635,6 @@ TEST(a_call_whose_shard_went_while_it_waited_is_left_to_the_next_owner)
     stage_run(1000);
     assert_int_equal(stage_calls(NULL), 0);
     assert_int_equal(rows(), 1);
-    stage_end();
 }
 
 /* --- clocks that are ahead: from here on this process makes ids of later --- */
@@ -666,7 +646,6 @@ TEST(a_follower_whose_clock_is_far_ahead_is_old_too)
     deliver("start", fresh(), "{" WHO ",'saga':'never','input':{},'follows':'x'}");
     assert_int_equal(rows(), 0);
     assert_int_equal(dropped, 1);
-    stage_end();
 }
 
 TEST(a_caller_whose_clock_is_ahead_waits_no_longer_than_it_wanted)
@@ -682,7 +661,6 @@ TEST(a_caller_whose_clock_is_ahead_waits_no_longer_than_it_wanted)
     assert_string_equal(answered(), "not-found"); /* of the pause */
     stage_run(200);
     assert_string_equal(answered(), "ok"); /* it goes on */
-    stage_end();
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_EACH(NULL, stage_teardown)

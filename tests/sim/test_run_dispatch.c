@@ -59,7 +59,6 @@ TEST(a_rule_of_the_tool_makes_a_failure_of_a_good_answer)
     stage_complete(stage_until_call("t"), "{'done':false,'no':true}");
     stage_until_saga(0, saga, "compensated");
     assert_int_equal(stage_calls("t"), 1);
-    stage_end();
 }
 
 /* None of the rules holds: nobody knows. */
@@ -71,7 +70,6 @@ TEST(an_answer_that_no_rule_knows_is_unknown)
     reply = stage_ask(0, engine_call, stage_call_of("r", "t", "{}", 10000));
     stage_complete(stage_until_call("t"), "{'done':false}");
     (void)stage_expect(reply, ERR_AWAITING);
-    stage_end();
 }
 
 /* Which of the rules would have held cannot be told any more: that is no failure, and it is not sent again. */
@@ -84,7 +82,6 @@ TEST(a_rule_that_cannot_be_evaluated_leaves_it_unknown)
     stage_complete(stage_until_call("t"), "{'done':true}");
     (void)stage_expect(reply, ERR_AWAITING);
     assert_int_equal(stage_calls("t"), 1);
-    stage_end();
 }
 
 /* The adapter's own error stays beside what the rule makes of it. */
@@ -98,7 +95,6 @@ TEST(a_rule_that_agrees_with_a_failure_keeps_its_reason)
                  "{'no':true}");
     (void)stage_expect(reply, ERR_TOOL_FAILED);
     assert_string_equal(reply->err.detail, "http-500");
-    stage_end();
 }
 
 /* "Accepted" of a service that cannot be asked later is all that will ever be heard. */
@@ -110,7 +106,6 @@ TEST(accepted_without_a_probe_is_done)
     saga = start();
     stage_answer(stage_until_call("t"), (struct outcome){.kind = OUTCOME_RUNNING, .error = SLICE("http-202")}, "{}");
     stage_until_saga(0, saga, "completed");
-    stage_end();
 }
 
 /* --- what is kept of it --- */
@@ -124,7 +119,6 @@ TEST(an_answer_without_a_body_completes_without_a_result)
     stage_complete(stage_until_call("t"), NULL);
     stage_until_saga(0, saga, "completed");
     assert_true(result_is(saga, "null"));
-    stage_end();
 }
 
 TEST(a_result_that_is_too_large_is_not_kept_and_the_step_is_done)
@@ -139,7 +133,6 @@ TEST(a_result_that_is_too_large_is_not_kept_and_the_step_is_done)
         "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789'}");
     stage_until_saga(0, saga, "completed");
     assert_true(result_is(saga, "null"));
-    stage_end();
 }
 
 TEST(what_is_kept_is_what_the_tool_says_unless_that_is_too_large)
@@ -160,7 +153,6 @@ TEST(what_is_kept_is_what_the_tool_says_unless_that_is_too_large)
     stage_until_saga(0, saga, "completed");
     assert_false(json_type(of_step(saga, "result")) == JSON_OBJECT);
     assert_true(json_string_is(of_step(saga, "result_error"), "the result is larger than allowed"));
-    stage_end();
 }
 
 /* An inquiry before a call that may be made once only: what it finds done is not done again. */
@@ -174,7 +166,6 @@ TEST(what_a_precheck_finds_done_is_not_called)
     stage_complete(stage_until_call("pre"), "{'done':true,'no':false}");
     stage_until_saga(0, saga, "completed");
     assert_int_equal(stage_calls("t"), 0);
-    stage_end();
 }
 
 /* It has happened, and what would be kept of it cannot be had: an undo may not guess. */
@@ -192,7 +183,6 @@ TEST(a_result_that_cannot_be_rendered_is_lost_and_its_undo_is_a_persons)
     stage_run(5000);
     assert_int_equal(stage_calls("undo"), 0);
     assert_int_equal(json_type(json_member(stage_saga(0, saga), "escalation")), JSON_NUMBER);
-    stage_end();
 }
 
 /* The same of a read and of an undo: there is nothing to undo after them, and the saga goes on. */
@@ -212,7 +202,6 @@ TEST(a_lost_result_of_a_read_or_an_undo_stops_nothing)
     stage_answer(stage_until_call("no"), (struct outcome){.kind = OUTCOME_FAILED, .error = SLICE("http-422")}, NULL);
     stage_complete(stage_until_call("undo"), "{'x':1}");
     stage_until_saga(0, saga, "compensated");
-    stage_end();
 }
 
 TEST(the_arguments_of_an_undo_that_cannot_be_had_are_a_persons)
@@ -229,7 +218,6 @@ TEST(the_arguments_of_an_undo_that_cannot_be_had_are_a_persons)
     stage_run(5000);
     assert_int_equal(stage_calls("undo"), 0);
     assert_int_equal(json_type(json_member(stage_saga(0, saga), "escalation")), JSON_NUMBER);
-    stage_end();
 }
 
 /* --- what it cost --- */
@@ -267,7 +255,6 @@ TEST(a_cost_is_rounded_up_and_one_that_is_none_is_told_as_unknown)
     stage_end();
     begin(ONE("'effect':'read','cost':'${ .result.fee | error }'"));
     stage_until_saga(0, (stage_is_automatic = true, start()), "completed");
-    stage_end();
 }
 
 TEST(while_a_cost_is_unknown_the_budget_takes_no_call_that_costs)
@@ -280,7 +267,6 @@ TEST(while_a_cost_is_unknown_the_budget_takes_no_call_that_costs)
     stage_complete(stage_until_call("t"), "{'fee':'x'}");
     stage_until_saga(0, saga, "compensated");
     assert_int_equal(stage_calls("t"), 1);
-    stage_end();
 }
 
 /* --- what does not leave --- */
@@ -297,7 +283,6 @@ TEST(a_call_without_its_secret_is_not_sent_and_fails)
     stage_until_saga(0, saga, "compensated");
     assert_int_equal(stage_calls("t"), 0);
     assert_true(json_string_is(json_member(of_step(saga, "error"), "code"), "settings"));
-    stage_end();
 }
 
 TEST(a_secret_is_rendered_into_what_is_sent)
@@ -314,7 +299,6 @@ TEST(a_secret_is_rendered_into_what_is_sent)
     assert_true(json_string_is(json_member(call->call->settings, "token"), "s3cret"));
     stage_complete(call, "{}");
     stage_until_saga(0, saga, "completed");
-    stage_end();
 }
 
 /* The engine stands still between the rendering of a call and its sending for longer than its lease: the call is
@@ -333,7 +317,6 @@ TEST(a_call_whose_lease_ends_while_it_is_rendered_does_not_leave)
     stage_run(20500);
     stage_until_saga(0, saga, "completed");
     assert_int_equal(stage_calls("t"), 1);
-    stage_end();
 }
 
 TEST(a_call_whose_shard_is_lost_while_it_is_rendered_is_the_next_owners)
@@ -353,7 +336,6 @@ TEST(a_call_whose_shard_is_lost_while_it_is_rendered_is_the_next_owners)
     stage_is_automatic = true;
     (void)stage_expect(reply, ERR_OK);
     assert_int_equal(stage_calls("t"), 1);
-    stage_end();
 }
 
 /* The saga is paused while a probe is being rendered: it is not asked, and asked after the pause. */
@@ -375,7 +357,6 @@ TEST(a_probe_that_is_not_wanted_any_more_while_it_is_rendered_does_not_leave)
     (void)stage_expect(stage_change(0, VERB_RESUME, saga), ERR_OK);
     stage_complete(stage_until_call("probe"), "{'done':true}");
     stage_until_saga(0, saga, "completed");
-    stage_end();
 }
 
 /* A probe whose settings cannot be rendered says nothing: it stays unknown, until a person is asked. */
@@ -392,7 +373,6 @@ TEST(a_probe_that_cannot_be_asked_leaves_it_unknown)
     (void)stage_expect(reply, ERR_AWAITING);
     assert_int_equal(stage_calls("probe"), 0);
     assert_int_equal(stage_calls("t"), 1);
-    stage_end();
 }
 
 /* What the engine gives up is asked to settle, once; an adapter that cannot hear of it settles in its own time. */
@@ -436,7 +416,6 @@ TEST(a_precheck_that_cannot_be_asked_holds_the_call_up)
     assert_int_equal(stage_calls("pre"), 0);
     assert_int_equal(stage_calls("t"), 0);
     assert_false(json_string_is(json_member(stage_saga(0, saga), "status"), "completed"));
-    stage_end();
 }
 
 /* --- what a compensator is told --- */
@@ -477,4 +456,4 @@ TEST(a_compensator_learns_what_it_undoes_where_both_have_one_memory_of_keys)
     }
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_EACH(NULL, stage_teardown)

@@ -45,7 +45,6 @@ TEST(an_engine_starts_with_defaults)
     assert_int_equal(options->payload_bytes_max, 262144);
     assert_string_equal(options->engine_name, "sagad");
     assert_true(options->memory_bytes_max > 0);
-    stage_end();
 }
 
 static void all_given(struct engine_options *options)
@@ -68,7 +67,6 @@ TEST(an_engine_starts_with_what_it_is_given)
     assert_int_equal(options->commit_delay_ms, 100);
     assert_int_equal(options->call_delay_ms, 500);
     assert_int_equal(nodes[0].engine->host.response_bytes_max, 4096);
-    stage_end();
 }
 
 /* A server that acknowledges nothing safely, or is too old: told once, whether it was so from the beginning or has
@@ -92,7 +90,6 @@ TEST(an_engine_refuses_a_database_that_it_cannot_use)
     stage_server_version = 140011;
     stage_run(5000);
     assert_false(health().schema); /* where nobody wants to be told it is no ready engine either */
-    stage_end();
 }
 
 /* Settings that cannot be read are told before anything has begun; nothing of the engine is left. */
@@ -112,7 +109,6 @@ TEST(an_engine_with_settings_that_cannot_be_read_does_not_start)
         assert_int_equal(owner.count, 0);
     }
     engine_free(NULL);
-    stage_end();
 }
 
 /* A database that comes late: not ready until then, and a sentence says why. */
@@ -127,7 +123,6 @@ TEST(an_engine_waits_for_its_database)
     assert_int_equal(health().err.code, ERR_STORE);
     stage_until(is_loaded, NULL, "an engine that is ready");
     assert_int_equal(health().err.code, ERR_OK);
-    stage_end();
 }
 
 TEST(an_engine_that_leaves_before_it_is_ready_has_nothing_to_give_back)
@@ -174,7 +169,6 @@ TEST(an_engine_without_its_database_is_not_ready_and_comes_back)
     assert_true(health().database);
     stage_is_automatic = true;
     stage_until_saga(0, stage_start(0, "s", "{}"), "completed");
-    stage_end();
 }
 
 /* What another engine registers is known here soon, however many come at once. */
@@ -192,7 +186,6 @@ TEST(definitions_of_another_engine_are_known_soon)
     stage_run(1000);
     stage_is_automatic = true;
     (void)stage_expect(stage_ask(1, engine_call, stage_call_of("r", "t4", "{}", 10000)), ERR_OK);
-    stage_end();
 }
 
 /* All programs of a document that do not compile are told at once, and nothing of it is registered. */
@@ -210,7 +203,6 @@ TEST(programs_that_do_not_compile_are_told_all_at_once)
     assert_int_equal(reply->faults, 2);
     assert_true(slice_starts_with(reply->fault, "/tools/0/"));
     (void)stage_expect(stage_ask(0, engine_call, stage_call_of("r", "b", "{}", 0)), ERR_NOT_FOUND);
-    stage_end();
 }
 
 /* The engine begins to leave while programs are compiled: nothing is registered, and its client is told to ask
@@ -232,7 +224,6 @@ TEST(definitions_that_were_being_checked_when_the_engine_leaves_are_not_register
     node_drain(&nodes[0], 5000);
     (void)stage_expect(reply, ERR_STOPPING);
     (void)stage_expect(gone, ERR_TIMEOUT);
-    stage_end();
 }
 
 /* Who has gone is not told of faults. */
@@ -249,7 +240,6 @@ TEST(a_client_who_left_is_not_told_of_faults)
     stage_hang_up(gone);
     (void)stage_expect(gone, ERR_TIMEOUT);
     stage_run(2000);
-    stage_end();
 }
 
 /* --- watching --- */
@@ -293,7 +283,6 @@ TEST(who_watches_a_saga_hears_of_each_turn_until_its_end)
     assert_int_equal(watcher.times, times);
     engine_watch_remove(nodes[0].engine, &watcher.watch);
     engine_watch_remove(nodes[0].engine, &watcher.watch); /* a second time changes nothing */
-    stage_end();
 }
 
 /* --- leaving --- */
@@ -322,7 +311,6 @@ TEST(an_engine_that_leaves_may_be_told_to_hurry)
     stage_complete(call, "{}");
     stage_run(5000);
     assert_false(nodes[0].up);
-    stage_end();
 }
 
 /* Evaluations and evidence under way are waited for: their answers come into memory that is still there. */
@@ -373,7 +361,6 @@ TEST(an_engine_does_not_end_before_what_it_has_asked_is_answered)
         stage_complete(stage_call("pay"), "{}");
     }
     stage_until_saga(1, saga, "completed");
-    stage_end();
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_EACH(NULL, stage_teardown)

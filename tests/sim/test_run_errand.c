@@ -593,4 +593,4 @@ TEST(who_waits_elsewhere_waits_on_while_the_engine_leaves)
     end(ERR_OK);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_EACH(NULL, stage_teardown)

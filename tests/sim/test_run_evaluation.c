@@ -64,7 +64,6 @@ TEST(arguments_that_are_programs_are_rendered_before_the_call)
     assert_true(slice_equal(call->args, stage_json("{'n':7}")));
     stage_complete(call, "{}");
     stage_until_saga(0, saga, "completed");
-    stage_end();
 }
 
 TEST(arguments_or_a_scope_that_cannot_be_had_stop_the_saga)
@@ -85,7 +84,6 @@ TEST(a_step_whose_condition_does_not_hold_is_skipped)
     stage_until_saga(0, saga, "completed");
     assert_int_equal(stage_calls("look"), 1);
     assert_true(slice_is(step_member(saga, 1, "status"), "\"skipped\""));
-    stage_end();
 }
 
 /* --- the class of a call --- */
@@ -105,7 +103,6 @@ TEST(a_tool_of_two_classes_gets_the_one_that_its_arguments_say)
     saga = start("{'safe':true}");
     stage_until_saga(0, saga, "completed");
     assert_int_equal(stage_calls("either"), 1);
-    stage_end();
 }
 
 /* Where the condition fails, it is the stricter class: a call whose answer is lost is not made again. */
@@ -127,7 +124,6 @@ TEST(a_class_that_cannot_be_told_is_the_stricter_one)
     stage_answer(stage_until_call("broken"), (struct outcome){.kind = OUTCOME_UNKNOWN, .error = SLICE("reset")}, NULL);
     stage_run(60000);
     assert_int_equal(stage_calls("broken"), 1);
-    stage_end();
 }
 
 /* --- locks --- */
@@ -147,7 +143,6 @@ TEST(the_keys_of_locks_may_be_numbers_and_texts)
     stage_complete(stage_until_call("look"), "{}");
     stage_until_saga(0, first, "completed");
     stage_until_saga(0, second, "completed");
-    stage_end();
 }
 
 TEST(keys_of_locks_that_cannot_be_had_stop_the_saga)
@@ -170,7 +165,6 @@ TEST(keys_of_locks_that_cannot_be_had_stop_the_saga)
         assert_int_equal(stage_calls("look"), 0);
         assert_false(json_string_is(json_member(stage_saga(0, saga), "status"), "completed"));
     }
-    stage_end();
 }
 
 TEST(arguments_larger_than_allowed_are_not_sent)
@@ -220,7 +214,6 @@ TEST(an_output_that_cannot_be_had_does_not_undo_what_is_done)
     (void)start("{'n':1}");
     stage_run(5000);
     assert_true(stage_calls("look") >= 1);
-    stage_end();
 }
 
 /* One of several that cannot be begun is left out, and said; the others are begun. */
@@ -273,7 +266,6 @@ TEST(followers_whose_inputs_are_too_large_are_not_begun)
     stage_until_saga(0, saga, "completed");
     stage_run(2000);
     assert_int_equal(stage_calls("look"), 1);
-    stage_end();
 }
 
 /* --- too late --- */
@@ -342,4 +334,4 @@ TEST(what_is_evaluated_in_a_pause_is_evaluated_again_after_it)
     }
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_EACH(NULL, stage_teardown)

@@ -94,7 +94,6 @@ TEST(a_shard_is_kept_when_what_is_under_way_does_not_end)
     stage_answer_first(OUTCOME_COMPLETED, NULL, "{'status':200}");
     stage_run(100);
     assert_true(is_given(0));
-    stage_end();
 }
 
 TEST(a_shard_is_kept_when_whoever_it_was_for_has_gone_again)
@@ -110,7 +109,6 @@ TEST(a_shard_is_kept_when_whoever_it_was_for_has_gone_again)
     assert_int_equal((shard_of(0)->state == SHARD_OWNED) + (shard_of(1)->state == SHARD_OWNED), 1);
     surplus(0);
     assert_int_equal((shard_of(0)->state == SHARD_OWNED) + (shard_of(1)->state == SHARD_OWNED), 2);
-    stage_end();
 }
 
 TEST(the_shard_goes_of_which_the_least_is_under_way)
@@ -122,7 +120,6 @@ TEST(the_shard_goes_of_which_the_least_is_under_way)
     stage_settle();
     assert_false(is_given(0));
     assert_true(is_given(1));
-    stage_end();
 }
 
 TEST(nothing_begins_in_a_shard_that_is_being_given)
@@ -138,7 +135,6 @@ TEST(nothing_begins_in_a_shard_that_is_being_given)
     stage_run(1500); /* the shard is kept: it goes on */
     assert_int_equal(shard_of(0)->state, SHARD_OWNED);
     assert_int_equal(stage_calls(NULL), 2);
-    stage_end();
 }
 
 TEST(an_answer_that_is_on_its_way_holds_the_shard)
@@ -153,7 +149,6 @@ TEST(an_answer_that_is_on_its_way_holds_the_shard)
     stage_let(STORE_ANSWER_PUT);
     stage_run(100);
     assert_true(is_given(0));
-    stage_end();
 }
 
 TEST(what_is_asked_of_the_database_for_a_saga_holds_its_shard)
@@ -197,7 +192,6 @@ TEST(a_shard_that_is_still_being_loaded_is_given_at_once_by_an_engine_that_leave
     stage_answer_first(OUTCOME_COMPLETED, NULL, "{'status':200}");
     stage_run(100);
     assert_false(nodes[0].up);
-    stage_end();
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_EACH(NULL, stage_teardown)

@@ -73,13 +73,6 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
-{
-    (void)state;
-    stage_end();
-    return 0;
-}
-
 TEST(beyond_some_hundred_tools_the_rest_is_one_line)
 {
     assert_null(strstr(metrics(), "~other"));
@@ -227,4 +220,4 @@ TEST(figures_are_shown_while_the_engine_leaves_and_when_it_has_left)
     node_kill(&nodes[0]); /* it cannot leave again */
 }
 
-TEST_PROGRAM_EACH(setup, teardown)
+TEST_PROGRAM_EACH(setup, stage_teardown)

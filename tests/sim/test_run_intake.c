@@ -99,7 +99,6 @@ TEST(where_commits_take_long_new_work_is_told_so)
     assert_int_equal(asked[999]->code, ERR_BUSY);
     assert_non_null(strstr(asked[999]->err.detail, "commits take too long"));
     assert_int_equal(shown_shut(), 1);
-    stage_end();
 }
 
 TEST(where_the_oldest_turn_waits_long_it_speaks_for_all)
@@ -110,7 +109,6 @@ TEST(where_the_oldest_turn_waits_long_it_speaks_for_all)
     look_for_a_while(3000);
     assert_int_equal(shown_shut(), 1);
     assert_true(gauge_value(GAUGE_INTAKE_PERCENT) > 1000);
-    stage_end();
 }
 
 TEST(where_calls_wait_long_for_a_place_new_work_is_told_so)
@@ -122,7 +120,6 @@ TEST(where_calls_wait_long_for_a_place_new_work_is_told_so)
 
     assert_true(refused > 40);
     assert_non_null(strstr(asked[149]->err.detail, "calls wait too long"));
-    stage_end();
 }
 
 static void calls_may_wait_for_an_hour(struct engine_options *options)
@@ -139,7 +136,6 @@ TEST(a_queue_of_calls_that_is_full_is_named)
     stage_answer_all();
     stage_run(1000);
     assert_false(refuses(NULL));
-    stage_end();
 }
 
 static size_t more_appends; /* that wait, beside those of the engine */
@@ -163,7 +159,6 @@ TEST(what_waits_for_the_database_is_bounded)
     stage_run(100);
     assert_false(refuses(NULL));
     assert_int_equal(shown_shut(), 0);
-    stage_end();
 }
 
 static void little_memory(struct engine_options *options)
@@ -188,7 +183,6 @@ TEST(memory_stands_against_new_work_only_while_something_could_leave_it)
     stage_run(6000);
     assert_true(refuses("memory"));
     assert_int_equal(memory_given_back, before + 1);
-    stage_end();
 }
 
 TEST(so_many_requests_wait_for_other_engines_and_no_more)
@@ -200,7 +194,6 @@ TEST(so_many_requests_wait_for_other_engines_and_no_more)
     assert_non_null(strstr(asked[4099]->err.message, "wait for other engines"));
     assert_int_equal(asked[4099]->call.retry_after_ms, 1000);
     node_kill(&nodes[1]);
-    stage_end();
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_EACH(NULL, stage_teardown)

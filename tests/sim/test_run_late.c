@@ -38,7 +38,6 @@ TEST(the_owner_is_told_how_the_call_ended)
     assert_true(json_string_is(json_member(put->row.payload, "outcome"), "completed"));
     stage_let(STORE_INBOX_PUT);
     stage_until_saga(1, id, "completed");
-    stage_end();
 }
 
 TEST(it_is_told_again_until_the_database_has_it)
@@ -56,7 +55,6 @@ TEST(it_is_told_again_until_the_database_has_it)
     stage_run(10000);
     assert_int_equal(stage_asked(STORE_INBOX_PUT), 4);
     stage_until_saga(1, id, "compensated");
-    stage_end();
 }
 
 /* The next owner counts the call as unknown, and settles that by what its tool allows. */
@@ -72,7 +70,6 @@ TEST(an_engine_that_leaves_does_not_wait_for_the_database)
     stage_fail(STORE_INBOX_PUT, ERR_STORE);
     stage_run(10000);
     assert_int_equal(stage_asked(STORE_INBOX_PUT), 2);
-    stage_end();
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_EACH(NULL, stage_teardown)

@@ -63,7 +63,6 @@ TEST(while_the_database_is_away_nobody_is_let_through_and_nobody_refused)
     stage_run(2000);
     assert_int_equal(asked->code, ERR_OK);
     assert_int_equal(second->code, ERR_OK);
-    stage_end();
 }
 
 TEST(who_waits_asks_later_when_somebody_else_is_told_of_a_longer_wait)
@@ -81,7 +80,6 @@ TEST(who_waits_asks_later_when_somebody_else_is_told_of_a_longer_wait)
     assert_int_equal(stage_asked(STORE_GUARD_ASK), 2);
     stage_run(2000);
     assert_int_equal(stage_asked(STORE_GUARD_ASK), 3);
-    stage_end();
 }
 
 TEST(a_group_that_is_refused_waits_again_together)
@@ -104,7 +102,6 @@ TEST(a_group_that_is_refused_waits_again_together)
     say(GUARD_RATE, 500);
     stage_run(1000);
     assert_int_equal(stage_held(STORE_GUARD_ASK), 1);
-    stage_end();
 }
 
 TEST(who_comes_stands_behind_those_who_wait)
@@ -122,7 +119,6 @@ TEST(who_comes_stands_behind_those_who_wait)
     }
     stage_run(5000);
     assert_int_equal(stage_asked(STORE_GUARD_ASK), 1);
-    stage_end();
 }
 
 /* --- who is refused --- */
@@ -176,7 +172,6 @@ TEST(what_the_engine_tries_again_for_an_agent_is_not_refused)
     say(GUARD_GRANTED, 0);
     stage_answer_first(OUTCOME_COMPLETED, NULL, "{'status':200}");
     assert_int_equal(asked->code, ERR_OK);
-    stage_end();
 }
 
 TEST(an_exhausted_budget_fails_work_of_the_engine_too)
@@ -187,7 +182,6 @@ TEST(an_exhausted_budget_fails_work_of_the_engine_too)
     say(GUARD_BUDGET, 0);
     assert_true(log_has(id, "budget-exhausted"));
     assert_int_equal(stage_calls(NULL), 0);
-    stage_end();
 }
 
 /* --- breakers --- */
@@ -214,7 +208,6 @@ TEST(a_half_open_breaker_is_tried_by_a_status_read_where_a_call_may_not_be_repea
     assert_int_equal(stage_open_calls(), 1); /* the call */
     stage_answer_first(OUTCOME_COMPLETED, NULL, "{'status':200}");
     assert_true(log_has(id, "saga.completed"));
-    stage_end();
 }
 
 TEST(an_agent_whose_status_read_fails_is_refused)
@@ -228,7 +221,6 @@ TEST(an_agent_whose_status_read_fails_is_refused)
     say(GUARD_GRANTED, 0);
     stage_answer_first(OUTCOME_UNKNOWN, "timeout", NULL);
     assert_int_equal(asked->code, ERR_BREAKER);
-    stage_end();
 }
 
 TEST(what_may_not_be_repeated_and_cannot_be_read_is_no_trial_of_a_breaker)
@@ -240,7 +232,6 @@ TEST(what_may_not_be_repeated_and_cannot_be_read_is_no_trial_of_a_breaker)
     asked_now()->is_breaker_probe = true; /* whatever the database says: there is nothing that could be read */
     say(GUARD_GRANTED, 0);
     assert_int_equal(stage_calls(NULL), 1);
-    stage_end();
 }
 
 TEST(the_breaker_that_others_see_is_shown)
@@ -258,7 +249,6 @@ TEST(the_breaker_that_others_see_is_shown)
     stage_run(1000);
     say(GUARD_GRANTED, 0);
     assert_int_equal(health("broken")->breaker_state, BREAKER_CLOSED);
-    stage_end();
 }
 
 /* --- what is wanted no more before the answer comes --- */
@@ -276,7 +266,6 @@ TEST(who_is_aborted_while_it_asks_gives_back_what_it_gets)
     assert_int_equal(stage_held(STORE_GUARD_TELL), 1);
     assert_true(told_now()->never_called);
     stage_answer_all();
-    stage_end();
 }
 
 TEST(a_grant_for_a_saga_whose_shard_has_gone_is_left_to_the_next_owner)
@@ -288,7 +277,6 @@ TEST(a_grant_for_a_saga_whose_shard_has_gone_is_left_to_the_next_owner)
     say(GUARD_GRANTED, 0);
     assert_int_equal(stage_calls(NULL), 0);
     assert_int_equal(stage_asked(STORE_GUARD_TELL), 0); /* the same attempt finds it granted */
-    stage_end();
 }
 
 TEST(a_grant_whose_turn_is_written_by_nobody_any_more_is_left_too)
@@ -303,7 +291,6 @@ TEST(a_grant_whose_turn_is_written_by_nobody_any_more_is_left_too)
     stage_let(STORE_APPEND);
     assert_int_equal(stage_asked(STORE_GUARD_TELL), 0);
     assert_int_equal(stage_calls(NULL), 0);
-    stage_end();
 }
 
 TEST(an_engine_that_leaves_gives_back_what_it_is_granted_then)
@@ -318,7 +305,6 @@ TEST(an_engine_that_leaves_gives_back_what_it_is_granted_then)
     say(GUARD_GRANTED, 0);
     assert_int_equal(stage_calls(NULL), 1);
     assert_int_equal(stage_held(STORE_GUARD_TELL), 1);
-    stage_end();
 }
 
 TEST(one_that_is_refused_while_the_engine_leaves_has_nothing_to_give_back)
@@ -331,7 +317,6 @@ TEST(one_that_is_refused_while_the_engine_leaves_has_nothing_to_give_back)
     stage_settle();
     say(GUARD_RATE, 100);
     assert_int_equal(stage_asked(STORE_GUARD_TELL), 0);
-    stage_end();
 }
 
 /* A compensation has its intent in the log before it asks. */
@@ -357,7 +342,6 @@ TEST(a_compensation_that_waits_when_its_engine_leaves_was_not_sent)
     node_drain(&nodes[0], 5000);
     stage_settle();
     assert_true(log_has(id, "the engine stopped before this call was sent"));
-    stage_end();
 }
 
 TEST(a_compensation_that_asks_when_its_engine_leaves_was_not_sent)
@@ -371,7 +355,6 @@ TEST(a_compensation_that_asks_when_its_engine_leaves_was_not_sent)
     say(GUARD_GRANTED, 0);
     assert_true(log_has(id, "the engine stopped before this call was sent"));
     assert_int_equal(stage_held(STORE_GUARD_TELL), 1); /* its place is given back */
-    stage_end();
 }
 
 static bool has_left(void *context)
@@ -395,7 +378,6 @@ TEST(a_compensation_that_waits_when_its_shard_goes_was_not_sent)
     stage_until(has_left, &nodes[0].engine->shards[saga_id_shard(id)], "a shard that is given");
     stage_settle();
     assert_true(log_has(id, "the shard went to another engine before this call was sent"));
-    stage_end();
 }
 
 /* --- waiting for a place --- */
@@ -418,7 +400,6 @@ TEST(who_waited_too_long_for_a_place_asks_the_guards_again)
     assert_int_equal(stage_asked(STORE_GUARD_ASK), asks + 2); /* it has not waited long since */
     assert_int_equal(stage_open_calls(), 1);
     stage_answer_all();
-    stage_end();
 }
 
 TEST(who_reads_what_became_of_a_call_asks_no_guard_however_long_it_waited)
@@ -436,7 +417,6 @@ TEST(who_reads_what_became_of_a_call_asks_no_guard_however_long_it_waited)
     assert_int_equal(stage_open_calls(), 1);
     assert_false(stage_call(NULL)->call->send_key);
     assert_int_equal(stage_asked(STORE_GUARD_ASK), asks);
-    stage_end();
 }
 
 TEST(a_tool_that_asks_to_be_left_alone_is_not_called_by_anybody)
@@ -456,7 +436,6 @@ TEST(a_tool_that_asks_to_be_left_alone_is_not_called_by_anybody)
     stage_run(3000);
     assert_true(stage_calls(NULL) > calls + 1);
     stage_answer_all();
-    stage_end();
 }
 
 /* --- prechecks --- */
@@ -486,4 +465,4 @@ TEST(what_a_precheck_finds_done_or_blocked_gives_its_grant_back)
     }
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_EACH(NULL, stage_teardown)

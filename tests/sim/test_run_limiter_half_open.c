@@ -60,7 +60,6 @@ TEST(a_call_behind_a_half_open_breaker_holds_no_more_memory_the_longer_it_waits)
     fail_thousands_of_status_reads(id);
     stage_answer_first(OUTCOME_COMPLETED, NULL, "{'status':200}");
     assert_true(strstr(stage_log(id), "saga.completed"));
-    stage_end();
 }
 
 TEST(nor_does_a_compensation_and_it_is_made_as_it_was_meant)
@@ -83,7 +82,6 @@ TEST(nor_does_a_compensation_and_it_is_made_as_it_was_meant)
     assert_string_equal(after, before);
     stage_answer_first(OUTCOME_COMPLETED, NULL, "{'status':200}");
     assert_true(strstr(stage_log(id), "saga.compensated"));
-    stage_end();
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_EACH(NULL, stage_teardown)

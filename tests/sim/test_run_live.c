@@ -40,7 +40,6 @@ TEST(a_turn_that_is_refused_again_and_again_waits_for_somebody)
     assert_int_equal(paused->code, ERR_OK);
     assert_non_null(strstr(stage_log(id), "saga.paused"));
     stage_release(STORE_APPEND);
-    stage_end();
 }
 
 static struct saga_id early_id;
@@ -87,7 +86,6 @@ TEST(what_comes_while_its_shard_is_being_loaded_waits)
     stage_release(STORE_LOAD_SHARD);
     assert_true(early_done);
     assert_non_null(strstr(stage_log(early_id), "saga.paused"));
-    stage_end();
 }
 
 /* Two engines took it for new. Whoever comes second goes to the first one's, which may be here by then. */
@@ -133,7 +131,6 @@ TEST(a_run_that_has_begun_elsewhere_is_the_one_that_is_called)
     stage_answer_all();
     (void)stage_expect(called, ERR_OK);
     assert_non_null(strstr(stage_log(id), "operation.duplicate"));
-    stage_end();
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_EACH(NULL, stage_teardown)

@@ -155,7 +155,6 @@ TEST(who_asks_is_told_why_the_saga_cannot_be_had)
     stage_release(STORE_APPEND);
     (void)stage_expect(started, ERR_OK);
     assert_int_equal(asker.code, ERR_OK);
-    stage_end();
 }
 
 static void gain_anew(struct engine *engine, void *context)
@@ -224,7 +223,6 @@ TEST(what_comes_for_a_saga_that_begins_meanwhile_reaches_it)
     stage_let(STORE_READ_SAGA);
     assert_int_equal(sent.code, ERR_OK);
     assert_non_null(strstr(stage_log(id), "saga.paused"));
-    stage_end();
 }
 
 TEST(memory_that_is_full_has_room_left_for_what_presses)
@@ -255,7 +253,6 @@ TEST(memory_that_is_full_has_room_left_for_what_presses)
     }
     assert_in_range(refused, 30, 40);
     stage_release(STORE_READ_SAGA);
-    stage_end();
 }
 
 /* --- logs that make no sense --- */
@@ -343,7 +340,6 @@ TEST(a_log_that_cannot_be_read_is_told_apart_from_a_saga_that_is_not_there)
         }
         assert_true(metric_value(METRIC_SAGAS_UNREADABLE) > unreadable);
     }
-    stage_end();
 }
 
 /* --- runs --- */
@@ -389,7 +385,6 @@ TEST(a_run_is_called_by_its_name_and_not_by_its_id)
     assert_int_equal(call_it(there, NULL), ERR_CONFLICT);
     stage_answer_all();
     (void)stage_expect(called, ERR_OK);
-    stage_end();
 }
 
 TEST(a_run_has_not_the_name_of_a_saga)
@@ -405,7 +400,6 @@ TEST(a_run_has_not_the_name_of_a_saga)
     assert_int_equal(call_it((struct saga_id){0}, name), ERR_OK); /* there is none */
     uuid_text(&other.uuid, name);
     assert_int_equal(call_it((struct saga_id){0}, name), ERR_OK); /* and there can be none */
-    stage_end();
 }
 
 TEST(whether_a_run_has_the_name_of_a_saga_must_be_known)
@@ -460,7 +454,6 @@ TEST(a_run_that_rests_is_found_and_goes_on)
 
     assert_int_equal(call_it((struct saga_id){0}, "r"), ERR_OK);
     assert_non_null(strstr(stage_log(id), "run.woken"));
-    stage_end();
 }
 
 TEST(two_calls_of_a_run_share_a_look_for_it)
@@ -476,7 +469,6 @@ TEST(two_calls_of_a_run_share_a_look_for_it)
     stage_let(STORE_FIND_SAGA);
     assert_int_equal(first->code, ERR_OK);
     assert_int_equal(second->code, ERR_OK);
-    stage_end();
 }
 
 TEST(a_run_that_comes_back_by_its_id_meanwhile_is_the_same)
@@ -499,7 +491,6 @@ TEST(a_run_that_comes_back_by_its_id_meanwhile_is_the_same)
     stage_settle();
     assert_true(strlen(stage_log(id)) > turns);
     assert_true(called->done);
-    stage_end();
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_EACH(NULL, stage_teardown)

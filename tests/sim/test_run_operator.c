@@ -48,13 +48,6 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
-{
-    (void)state;
-    stage_end();
-    return 0;
-}
-
 /* --- who asks --- */
 
 static struct op_key key_now; /* of the operation that a bypass is for */
@@ -204,7 +197,7 @@ TEST(what_is_fenced_goes_to_the_next_owner_of_the_shard)
 
         stage_refuse(STORE_APPEND, ERR_FENCED, 1);
         assert_does(intents[i].intent, id, ERR_OK);
-        teardown(state);
+        stage_teardown(state);
         setup(state);
     }
 }
@@ -237,7 +230,7 @@ TEST(what_is_durable_is_told_as_done_though_the_shard_is_lost_in_that_moment)
             assert_true(slice_is(json_trim(json_member(a->answer, "taken")), "null")); /* nobody can say here */
         }
         node_kill(&nodes[0]); /* it believes to have lost what it holds */
-        teardown(state);
+        stage_teardown(state);
         setup(state);
     }
 }
@@ -443,4 +436,4 @@ TEST(what_comes_through_the_inbox_while_an_engine_leaves_is_for_the_next_owner)
     assert_true(json_string_is(json_member(stage_saga(0, id), "status"), "waiting"));
 }
 
-TEST_PROGRAM_EACH(setup, teardown)
+TEST_PROGRAM_EACH(setup, stage_teardown)

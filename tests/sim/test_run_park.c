@@ -35,13 +35,6 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
-{
-    (void)state;
-    stage_end();
-    return 0;
-}
-
 static struct engine *engine_now(void)
 {
     return nodes[0].engine;
@@ -744,4 +737,4 @@ TEST(what_leaves_with_a_call_that_hangs_leaves_in_time)
     stage_until_saga(0, id, "completed");
 }
 
-TEST_PROGRAM_EACH(setup, teardown)
+TEST_PROGRAM_EACH(setup, stage_teardown)

@@ -60,13 +60,6 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
-{
-    (void)state;
-    stage_end();
-    return 0;
-}
-
 static struct slice step_of(struct saga_id id)
 {
     return json_element(json_member(stage_saga(0, id), "steps"), 0);
@@ -227,4 +220,4 @@ TEST(a_tool_whose_calls_are_not_harmless_is_tried_by_a_read)
     assert_true(stage_calls("probe") > 0);
 }
 
-TEST_PROGRAM_EACH(setup, teardown)
+TEST_PROGRAM_EACH(setup, stage_teardown)

@@ -35,13 +35,6 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
-{
-    (void)state;
-    stage_end();
-    return 0;
-}
-
 static struct engine *engine_now(void)
 {
     return nodes[0].engine;
@@ -648,4 +641,4 @@ TEST(a_large_way_to_ask_for_an_open_saga_is_told_apart_too)
     }
 }
 
-TEST_PROGRAM_EACH(setup, teardown)
+TEST_PROGRAM_EACH(setup, stage_teardown)

@@ -32,13 +32,6 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
-{
-    (void)state;
-    stage_end();
-    return 0;
-}
-
 static struct engine *engine_now(void)
 {
     return nodes[0].engine;
@@ -506,4 +499,4 @@ TEST(what_is_over_cannot_be_aborted_and_what_rests_can)
     stage_until_saga(0, id, "compensated");
 }
 
-TEST_PROGRAM_EACH(setup, teardown)
+TEST_PROGRAM_EACH(setup, stage_teardown)

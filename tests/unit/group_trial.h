@@ -21,12 +21,6 @@ static inline void open_with(struct trial *trial, const char *document, const ch
     trial_start(trial, input);
 }
 
-static inline void close_sound(struct trial *trial)
-{
-    trial_check_replay(trial);
-    trial_close(trial);
-}
-
 static inline const char *status_of(const struct trial *trial, const char *step)
 {
     return step_status_name(saga_step_status(&trial->saga, trial_step(trial, step)));

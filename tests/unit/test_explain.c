@@ -18,10 +18,10 @@ static const char *explained(struct trial *trial)
     return text;
 }
 
+static struct trial trial;
+
 TEST(it_says_where_a_saga_stands_and_what_comes_next)
 {
-    struct trial trial;
-
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'once'}"));
     assert_string_equal(explained(&trial), "Saga trial has not started.");
     trial_start(&trial, "{}");
@@ -45,13 +45,10 @@ TEST(it_says_where_a_saga_stands_and_what_comes_next)
         explained(&trial),
         "Saga trial was undone: none of its effects is left. Why: step-failed (b), not-happened: a person has stated "
         "that it did not happen. Undone: a.");
-    trial_close(&trial);
 }
 
 TEST(it_says_what_a_saga_waits_for)
 {
-    struct trial trial;
-
     trial_open(&trial,
                TRIAL_SAGA_WITH("'locks':['order:7'],'deadline':'2h'",
                                "{'id':'nap','sleep':'30m','after':[]},{'id':'sig','signal':{'name':'paid'},'after':[]},"
@@ -72,12 +69,10 @@ TEST(it_says_what_a_saga_waits_for)
         "Saga trial is paused. A person has paused it: nothing begins and no clock runs until somebody resumes it. "
         "Step nap sleeps, for 30m 0s more. Step sig waits for the signal paid. Step ok "
         "waits until a person decides on approval 64, for 1h 0m more. The deadline is in 2h 0m.");
-    trial_close(&trial);
 }
 
 TEST(it_names_no_more_steps_than_somebody_reads)
 {
-    struct trial trial;
     struct buffer document;
 
     buffer_init(&document, 1 << 20);
@@ -97,7 +92,6 @@ TEST(it_names_no_more_steps_than_somebody_reads)
         trial_settle(&trial, id, OUTCOME_COMPLETED);
     }
     assert_non_null(strstr(explained(&trial), "s39 and 10 more."));
-    trial_close(&trial);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(trial, trial_close_sound)

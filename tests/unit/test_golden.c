@@ -372,6 +372,8 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+static struct trial trial;
+
 TEST(every_history_is_as_it_was)
 {
     const char *dir_name = getenv("GOLDEN_DIR");
@@ -419,4 +421,4 @@ TEST(every_history_is_as_it_was)
     }
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(trial, trial_close_sound)

@@ -163,6 +163,8 @@ static void check(const char *name, enum saga_kind kind, void (*happen)(struct c
     arena_fini(&arena);
 }
 
+static struct call_trial t;
+
 TEST(an_open_saga_is_written_and_read_as_ever)
 {
     check("open_saga", SAGA_OPEN, open_saga);
@@ -173,4 +175,4 @@ TEST(a_run_is_written_and_read_as_ever)
     check("run", SAGA_RUN, run);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(t, call_trial_close)

@@ -37,10 +37,11 @@ static int settle_in_a_child(struct trial *trial, bool bent, char *said)
     return status;
 }
 
+static struct trial trial;
+
 TEST(a_fold_that_leaves_an_unsound_saga_ends_the_process)
 {
     char said[SAID_BYTES_MAX];
-    struct trial trial;
     int status;
 
 #ifndef SAGAD_INVARIANTS
@@ -54,7 +55,6 @@ TEST(a_fold_that_leaves_an_unsound_saga_ends_the_process)
     status = settle_in_a_child(&trial, true, said);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
     assert_non_null(strstr(said, "saga_is_sound"));
-    trial_close(&trial);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(trial, trial_close_sound)

@@ -117,10 +117,10 @@ static void open_stuck(struct trial *trial)
     trial_settle(trial, "pay", OUTCOME_UNKNOWN);
 }
 
+static struct trial trial;
+
 TEST(a_verdict_on_a_case_leads_on_or_back)
 {
-    struct trial trial;
-
     open_stuck(&trial);
     struct preview_question question = about_case(&trial);
 
@@ -132,12 +132,10 @@ TEST(a_verdict_on_a_case_leads_on_or_back)
     ASSERT_PREVIEW(&trial, question, "retry", NULL, NULL, "double -> completed calls pay,c leaves a,pay,c");
     ASSERT_PREVIEW(&trial, question, "abandon", NULL, NULL, " -> abandoned leaves a,pay");
     ASSERT_PREVIEW(&trial, question, "probe", NULL, NULL, "refused conflict");
-    trial_close(&trial);
 }
 
 TEST(nothing_of_the_saga_changes)
 {
-    struct trial trial;
     struct arena arena;
 
     open_stuck(&trial);
@@ -155,13 +153,10 @@ TEST(nothing_of_the_saga_changes)
     trial_settle(&trial, "c", OUTCOME_COMPLETED);
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
     arena_fini(&arena);
-    trial_close(&trial);
 }
 
 TEST(an_operation_has_a_preview_before_anybody_is_asked)
 {
-    struct trial trial;
-
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'pay','call':'once_probed'}"));
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -175,13 +170,10 @@ TEST(an_operation_has_a_preview_before_anybody_is_asked)
     ASSERT_PREVIEW(&trial, question, "resolve", "not_happened", NULL, " -> compensated calls a! undoes a");
     ASSERT_PREVIEW(&trial, question, "resolve", "undone", NULL, " -> compensated calls a! undoes a,pay");
     ASSERT_PREVIEW(&trial, other, "resolve", "not_happened", NULL, "refused already-decided");
-    trial_close(&trial);
 }
 
 TEST(an_open_condition_has_both_ends)
 {
-    struct trial trial;
-
     trial_open(&trial, TRIAL_SAGA("{'id':'pay','call':'once'},"
                                   "{'id':'gift','call':'keyed','when':'${ .input.gift }'},{'id':'c','call':'keyed'}"));
     trial_start(&trial, "{}");
@@ -192,13 +184,10 @@ TEST(an_open_condition_has_both_ends)
     ASSERT_PREVIEW(&trial, question, "resolve", "happened", NULL,
                    " -> completed calls gift,c leaves pay,gift,c"
                    " -> completed calls c leaves pay,c (unless gift)");
-    trial_close(&trial);
 }
 
 TEST(a_compensation_that_failed_can_be_retried_or_left)
 {
-    struct trial trial;
-
     trial_open(&trial,
                TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'by_checked'},{'id':'c','call':'keyed'}"));
     trial_start(&trial, "{}");
@@ -218,13 +207,11 @@ TEST(a_compensation_that_failed_can_be_retried_or_left)
     ASSERT_PREVIEW(&trial, question, "retry", NULL, NULL, " -> compensated calls b!,a! undoes b,a");
     ASSERT_PREVIEW(&trial, question, "waive", NULL, NULL, " -> abandoned calls a! undoes a leaves b");
     ASSERT_PREVIEW(&trial, question, "skip", NULL, NULL, "refused conflict");
-    trial_close(&trial);
 }
 
 TEST(an_abort_undoes_what_stands)
 {
     static const struct preview_question saga = {.steps_max = PREVIEW_STEPS_MAX};
-    struct trial trial;
 
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'s','sleep':'1h'},{'id':'m','call':'mail'}"));
     trial_start(&trial, "{}");
@@ -234,7 +221,6 @@ TEST(an_abort_undoes_what_stands)
     trial_timer(&trial, "m");
     trial_settle(&trial, "m", OUTCOME_COMPLETED);
     ASSERT_PREVIEW(&trial, saga, "abort", NULL, NULL, "refused past-point-of-no-return");
-    trial_close(&trial);
 }
 
 /* A turn of a large saga takes long: whoever plays must be able to do something else between any two of them. */
@@ -242,7 +228,6 @@ TEST(a_long_play_is_played_in_slices_and_has_a_bound)
 {
     static const struct preview_question whole = {.steps_max = PREVIEW_STEPS_MAX}, bounded = {.steps_max = 100};
     struct buffer steps;
-    struct trial trial;
 
     buffer_init(&steps, SIZE_MAX / 2);
     buffer_put_text(&steps, "{'tools':[" TRIAL_TOOLS "],'sagas':[{'name':'trial','steps':[");
@@ -268,4 +253,4 @@ TEST(a_long_play_is_played_in_slices_and_has_a_bound)
     buffer_fini(&steps);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(trial, trial_close_sound)

@@ -35,9 +35,10 @@ static bool fits(const struct trial *trial, struct record record)
     return ok;
 }
 
+static struct trial trial;
+
 TEST(a_record_that_does_not_fit_is_refused)
 {
-    struct trial trial;
     struct record record;
 
     trial_open(&trial, TWO);
@@ -77,13 +78,10 @@ TEST(a_record_that_does_not_fit_is_refused)
     assert_false(fits(&trial, record));
     record.type = (enum record_type) - 1;
     assert_false(fits(&trial, record));
-    trial_close(&trial);
 }
 
 TEST(completed_is_never_overturned)
 {
-    struct trial trial;
-
     trial_open(&trial, TWO);
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -91,14 +89,12 @@ TEST(completed_is_never_overturned)
     assert_false(fits(&trial, next(&trial, RECORD_STEP_COMPLETED, 0, DIRECTION_DO)));
     assert_false(fits(&trial, next(&trial, RECORD_STEP_UNKNOWN, 0, DIRECTION_DO)));
     assert_false(fits(&trial, next(&trial, RECORD_STEP_SKIPPED, 0, DIRECTION_DO)));
-    trial_close(&trial);
 }
 
 TEST(the_plan_must_be_the_right_one)
 {
     static const uint32_t right[] = {1, 0}, forward_order[] = {0, 1}, short_one[] = {1}, twice[] = {1, 1},
                           out[] = {1, 7};
-    struct trial trial;
     struct record record;
     const struct {
         const uint32_t *plan;
@@ -124,12 +120,11 @@ TEST(the_plan_must_be_the_right_one)
             fail_msg("plan %zu", i);
         }
     }
-    trial_close(&trial);
+    trial_close(&trial); /* bent on purpose */
 }
 
 TEST(an_undo_out_of_turn_is_refused)
 {
-    struct trial trial;
     struct record record;
 
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'keyed'},{'id':'c','call':'keyed'}"));
@@ -148,13 +143,10 @@ TEST(an_undo_out_of_turn_is_refused)
     record = next(&trial, RECORD_STEP_INTENT, 2, DIRECTION_DO);
     record.attempt = 2;
     assert_false(fits(&trial, record)); /* forward work is over */
-    trial_close(&trial);
 }
 
 TEST(nothing_follows_the_end)
 {
-    struct trial trial;
-
     trial_open(&trial, TWO);
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_FAILED);
@@ -166,12 +158,10 @@ TEST(nothing_follows_the_end)
         }
         assert_false(fits(&trial, next(&trial, (enum record_type)type, STEP_NONE, DIRECTION_DO)));
     }
-    trial_close(&trial);
 }
 
 TEST(an_escalation_is_opened_once_and_closed_by_its_number)
 {
-    struct trial trial;
     struct record record;
 
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'once'}"));
@@ -190,12 +180,10 @@ TEST(an_escalation_is_opened_once_and_closed_by_its_number)
     assert_true(fits(&trial, record));
     record = next(&trial, RECORD_SAGA_ABANDONED, STEP_NONE, DIRECTION_DO);
     assert_false(fits(&trial, record)); /* with a question open */
-    trial_close(&trial);
 }
 
 TEST(the_state_is_the_same_whoever_folds_it)
 {
-    struct trial trial;
     struct saga *copy;
     struct record failing;
 
@@ -208,12 +196,10 @@ TEST(the_state_is_the_same_whoever_folds_it)
     assert_int_equal(copy->phase, PHASE_FAILING);
     assert_int_equal(trial.saga.phase, PHASE_FORWARD); /* trying it on a copy leaves the state alone */
     trial_check_replay(&trial);
-    trial_close(&trial);
 }
 
 TEST(what_the_state_keeps_is_its_own)
 {
-    struct trial trial;
     char input[] = "{\"n\":1}";
     struct saga_input start = {.type = SAGA_INPUT_START};
 
@@ -225,12 +211,10 @@ TEST(what_the_state_keeps_is_its_own)
     arena_reset(&trial.turn);
     assert_true(slice_is(trial.saga.input, "{\"n\":1}"));
     assert_true(slice_is(trial.saga.steps[0].forward.args, "{}"));
-    trial_close(&trial);
 }
 
 TEST(a_send_that_never_left_leaves_no_trace_of_a_send)
 {
-    struct trial trial;
     struct outcome unsent = {.kind = OUTCOME_RETRY, .unsent = true, .error = SLICE("refused")};
 
     trial_open(&trial, TWO);
@@ -255,7 +239,6 @@ TEST(a_send_that_never_left_leaves_no_trace_of_a_send)
         assert_string_equal(trial_records(&trial), "step.retrying a");
     }
     trial_check_replay(&trial);
-    trial_close(&trial);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(trial, trial_close_sound)

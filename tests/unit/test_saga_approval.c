@@ -12,12 +12,7 @@ static void open_with(struct trial *trial, const char *document, const char *inp
     trial_start(trial, input);
 }
 
-static void close_sound(struct trial *trial)
-{
-    assert_true(saga_is_sound(&trial->saga));
-    trial_check_replay(trial);
-    trial_close(trial);
-}
+static struct trial trial;
 
 TEST(who_may_decide)
 {
@@ -34,7 +29,6 @@ TEST(who_may_decide)
     };
 
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct trial trial;
         struct arena arena = {0};
 
         arena_init(&arena, 4096);
@@ -45,7 +39,7 @@ TEST(who_may_decide)
                                          cases[i].roles, "}}]}]}")),
                   "{}");
         assert_int_equal(trial_decide(&trial, "ok", true, cases[i].role), cases[i].code);
-        close_sound(&trial);
+        trial_close_sound(&trial);
         arena_fini(&arena);
     }
 }
@@ -71,7 +65,6 @@ TEST(whoever_started_it_may_not_approve_it)
 
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct slice waits_for;
-        struct trial trial;
 
         open_with(&trial, TRIAL_SAGA("{'id':'ok','approve':{'not_by':'starter'}}"), "{}");
         waits_for = json_at(trial_view(&trial, &trial.arena), SLICE("/steps/0/waits_for"));
@@ -90,8 +83,8 @@ TEST(whoever_started_it_may_not_approve_it)
         assert_int_equal(trial.saga.steps[0].forward.state, cases[i].code != ERR_OK ? OP_WAITING
                                                             : cases[i].approve      ? OP_COMPLETED
                                                                                     : OP_FAILED);
-        close_sound(&trial);
+        trial_close_sound(&trial);
     }
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(trial, trial_close_sound)

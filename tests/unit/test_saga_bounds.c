@@ -149,7 +149,7 @@ TEST(what_is_put_together_is_not_deeper_than_what_can_be_read_back)
         if (!cases[i].fits) {
             same(trial.saga.steps[0].forward.error, "arguments");
         }
-        close_sound(&trial);
+        trial_close_sound(&trial);
         arena_fini(&arena);
     }
 }
@@ -178,7 +178,7 @@ TEST(arguments_beyond_the_bound_are_not_sent)
     same(trial.saga.steps[0].forward.error, "arguments");
     same(trial.saga.steps[0].forward.detail,
          "the arguments have 99 bytes, and at most 60 are allowed: pass references instead of large values");
-    close_sound(&trial);
+    trial_close_sound(&trial);
 
     open_bounded(&trial, TRIAL_SAGA("{'id':'a','call':'keyed','with':{'n':'${ 1 + 1 }'}}"));
     evaluated.evaluated.what = EVALUATE_ARGS;
@@ -186,7 +186,7 @@ TEST(arguments_beyond_the_bound_are_not_sent)
     assert_int_equal(trial_input(&trial, evaluated), ERR_OK);
     same(trial.saga.steps[0].forward.error, "arguments");
     is(&trial, SAGA_COMPENSATED);
-    close_sound(&trial);
+    trial_close_sound(&trial);
 }
 
 TEST(arguments_of_just_the_bound_are_sent)
@@ -197,7 +197,7 @@ TEST(arguments_of_just_the_bound_are_sent)
     trial.payload_bytes_max = 99;
     trial_start(&trial, LONG_INPUT);
     assert_string_equal(trial_records(&trial), "saga.started, step.intent a");
-    close_sound(&trial);
+    trial_close_sound(&trial);
 }
 
 TEST(an_undo_with_arguments_beyond_the_bound_is_asked_about)
@@ -220,7 +220,7 @@ TEST(an_undo_with_arguments_beyond_the_bound_is_asked_about)
          "the arguments have 99 bytes, and at most 60 are allowed: pass references instead of large values");
     assert_int_equal(trial_operator(&trial, OPERATOR_WAIVE), ERR_OK);
     is(&trial, SAGA_ABANDONED);
-    close_sound(&trial);
+    trial_close_sound(&trial);
 
     open_bounded(&trial, evaluated);
     for (int i = 0; i < 3; i++) {
@@ -233,7 +233,7 @@ TEST(an_undo_with_arguments_beyond_the_bound_is_asked_about)
     answer.evaluated.value = SLICE("{\"n\":\"" LONG_VALUE LONG_VALUE "\"}");
     assert_int_equal(trial_input(&trial, answer), ERR_OK);
     assert_string_equal(trial_records(&trial), "compensation.failed a, escalation.opened a");
-    close_sound(&trial);
+    trial_close_sound(&trial);
 }
 
 TEST(a_child_with_an_input_beyond_the_bound_does_not_begin)
@@ -246,7 +246,7 @@ TEST(a_child_with_an_input_beyond_the_bound_does_not_begin)
                                                "saga.compensated");
     same(trial.saga.steps[0].forward.detail,
          "the input of the child has 99 bytes, and at most 60 are allowed: pass references instead of large values");
-    close_sound(&trial);
+    trial_close_sound(&trial);
 }
 
 TEST(a_follower_with_an_input_beyond_the_bound_is_told_of)
@@ -261,7 +261,7 @@ TEST(a_follower_with_an_input_beyond_the_bound_is_told_of)
     same(trial.saga.failing_detail, "f does not follow: its input has 99 bytes, and at most 60 are allowed: pass "
                                     "references instead of large values");
     assert_int_equal(json_count(trial.saga.followers), 1);
-    close_sound(&trial);
+    trial_close_sound(&trial);
 }
 
 /* --- turns --- */

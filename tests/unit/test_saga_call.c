@@ -114,10 +114,10 @@ static void check_cell(struct call_trial *t, enum found found, enum policy polic
     }
 }
 
+static struct call_trial t;
+
 TEST(a_duplicate_gets_what_the_table_says)
 {
-    struct call_trial t;
-
     for (unsigned found = 0; found < FOUND_COUNT; found++) {
         for (unsigned policy = 0; policy < POLICY_COUNT; policy++) {
             call_trial_run(&t);
@@ -143,7 +143,6 @@ TEST(the_same_emission_is_coalesced_whatever_the_policy)
         [FAILED_FOR_GOOD] = {ERR_OK, "operation.duplicate a (failed)"},
         [UNKNOWN] = {ERR_AWAITING, "operation.duplicate a (awaiting-operator)"},
     };
-    struct call_trial t;
 
     for (unsigned found = 0; found < FOUND_COUNT; found++) {
         for (unsigned policy = 0; policy < POLICY_COUNT; policy++) {
@@ -162,19 +161,14 @@ TEST(the_same_emission_is_coalesced_whatever_the_policy)
 
 TEST(an_emission_that_was_answered_is_known_from_then_on)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     make(&t, "coalesce", IN_FLIGHT);
     CALL(&t, "coalesce", "a", .emission = "second");
     assert_int_equal(CALL(&t, "coalesce", "b", .emission = "second"), ERR_OTHER_INPUT);
-    call_trial_close(&t);
 }
 
 TEST(another_call_under_the_same_emission_is_refused)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':1,'memo':'x'}", .scope = "s", .emission = "e"), ERR_OK);
     assert_int_equal(CALL(&t, "coalesce", "b", "{'amount':1,'memo':'x'}", .scope = "s", .emission = "e"),
@@ -188,13 +182,10 @@ TEST(another_call_under_the_same_emission_is_refused)
     assert_int_equal(t.records.count, 0);
     assert_int_equal(CALL(&t, "coalesce", "a", "{'memo':'x', 'amount':1.0}", .scope = "s", .emission = "e"), ERR_OK);
     assert_int_equal(t.saga.definition->step_count, 1);
-    call_trial_close(&t);
 }
 
 TEST(allow_begins_one_operation_for_each_emission_and_no_more)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     make(&t, "allow", COMPLETED);
     assert_int_equal(CALL(&t, "allow", "a", .emission = "second"), ERR_OK);
@@ -207,25 +198,19 @@ TEST(allow_begins_one_operation_for_each_emission_and_no_more)
     assert_int_equal(call_trial_step(&t, "a~3")->forward.generation, 2);
     assert_true(
         uuid_equal(&call_trial_step(&t, "a~3")->earlier_key.uuid, &call_trial_step(&t, "a~2")->forward.key.uuid));
-    call_trial_close(&t);
 }
 
 TEST(what_was_refused_is_decided_anew_when_it_comes_again)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     make(&t, "refuse", COMPLETED);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(CALL(&t, "refuse", "a", .emission = "second"), ERR_DUPLICATE);
     }
-    call_trial_close(&t);
 }
 
 TEST(while_a_probe_is_asked_nobody_calls_again)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     assert_int_equal(CALL(&t, "checked", "a"), ERR_OK);
     assert_string_equal(call_trial_records(&t),
@@ -240,26 +225,20 @@ TEST(while_a_probe_is_asked_nobody_calls_again)
     call_trial_probe(&t, "a", OUTCOME_COMPLETED);
     assert_int_equal(CALL(&t, "checked", "a"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
-    call_trial_close(&t);
 }
 
 TEST(what_the_receiver_works_on_is_in_flight)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     CALL(&t, "checked", "a");
     call_trial_timer(&t, "a");
     call_trial_settle(&t, "a", OUTCOME_RUNNING, NULL);
     assert_int_equal(CALL(&t, "checked", "a"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "operation.duplicate a (waited)");
-    call_trial_close(&t);
 }
 
 TEST(a_call_that_a_guard_refused_may_come_back)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     assert_int_equal(CALL(&t, "limited", "a", .emission = "first"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "saga.started, step.called a");
@@ -272,26 +251,21 @@ TEST(a_call_that_a_guard_refused_may_come_back)
     }
     call_trial_admit(&t, "a", ADMISSION_GRANTED);
     assert_string_equal(call_trial_records(&t), "step.intent a");
-    call_trial_close(&t);
 }
 
 /* --- identity --- */
 
 TEST(a_run_begins_with_its_first_call)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "saga.started, step.called a, step.intent a");
     assert_int_equal(t.records.answer.step, 0);
     assert_true(slice_is(t.saga.run, "run-1"));
-    call_trial_close(&t);
 }
 
 TEST(the_key_is_made_of_run_step_tool_and_scope)
 {
-    struct call_trial t;
     struct op_identity identity = {SLICE("default"), SLICE("run-1"), SLICE("a"), SLICE("coalesce"),
                                    SLICE("s"),       DIRECTION_DO,   0};
     struct op_key key = op_key_make(&identity);
@@ -299,12 +273,10 @@ TEST(the_key_is_made_of_run_step_tool_and_scope)
     call_trial_run(&t);
     CALL(&t, "coalesce", "a", "{'amount':1}", .scope = "s", .emission = "e", .turn = "1");
     assert_true(uuid_equal(&key.uuid, &call_trial_step(&t, "a")->forward.key.uuid));
-    call_trial_close(&t);
 }
 
 TEST(the_run_of_an_open_saga_is_its_id)
 {
-    struct call_trial t;
     char run[UUID_TEXT_BYTES];
     struct op_identity identity = {
         .namespace = SLICE("default"), .step = SLICE("a"), .tool = SLICE("coalesce"), .direction = DIRECTION_DO};
@@ -316,13 +288,10 @@ TEST(the_run_of_an_open_saga_is_its_id)
     identity.run = slice_of(run);
     key = op_key_make(&identity);
     assert_true(uuid_equal(&key.uuid, &call_trial_step(&t, "a")->forward.key.uuid));
-    call_trial_close(&t);
 }
 
 TEST(other_scopes_steps_and_tools_are_other_operations)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     CALL(&t, "coalesce", "a", .scope = "order-1");
     assert_int_equal(CALL(&t, "coalesce", "a", .scope = "order-2"), ERR_OK);
@@ -334,13 +303,10 @@ TEST(other_scopes_steps_and_tools_are_other_operations)
     assert_int_equal(CALL(&t, "coalesce", "a", .scope = "order-2"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "operation.duplicate a~2 (waited)");
     assert_int_equal(call_trial_step(&t, "a~3")->forward.generation, 0);
-    call_trial_close(&t);
 }
 
 TEST(without_a_name_there_is_one_step_a_tool_and_scope)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     CALL(&t, "coalesce", .args = "{'amount':1}");
     assert_true(slice_is(t.saga.definition->steps[0].id, "~coalesce"));
@@ -350,23 +316,18 @@ TEST(without_a_name_there_is_one_step_a_tool_and_scope)
     assert_string_equal(call_trial_records(&t), "step.called ~coalesce~2, step.intent ~coalesce~2");
     assert_int_equal(CALL(&t, "strict"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "step.called ~strict, step.intent ~strict");
-    call_trial_close(&t);
 }
 
 TEST(a_tool_that_can_only_undo_is_not_called_forward)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     assert_int_equal(CALL(&t, "undo", "a"), ERR_INVALID);
     assert_int_equal(t.records.count, 0);
     assert_int_equal(t.saga.seq, 0);
-    call_trial_close(&t);
 }
 
 TEST(only_so_many_operations_fit_into_a_run)
 {
-    struct call_trial t;
     char name[16];
 
     call_trial_run(&t);
@@ -378,15 +339,12 @@ TEST(only_so_many_operations_fit_into_a_run)
     assert_int_equal(CALL(&t, "mail", "one-more"), ERR_CONFLICT);
     assert_int_equal(CALL(&t, "mail", "s7"), ERR_OK); /* what is there is still found */
     assert_string_equal(call_trial_records(&t), "operation.duplicate s7 (waited)");
-    call_trial_close(&t);
 }
 
 /* --- reads --- */
 
 TEST(a_read_is_called_again_each_time)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     CALL(&t, "look", .args = "{'at':1}");
     for (uint32_t i = 1; i < 20; i++) {
@@ -400,13 +358,10 @@ TEST(a_read_is_called_again_each_time)
     }
     assert_int_equal(t.saga.definition->step_count, 1);
     assert_int_equal(t.saga.used.calls, 20);
-    call_trial_close(&t);
 }
 
 TEST(two_reads_at_once_get_one_answer_only_if_they_ask_the_same)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     CALL(&t, "look", .args = "{'city':'Paris'}");
     assert_int_equal(CALL(&t, "look", .args = "{'city':'Paris'}"), ERR_OK);
@@ -418,25 +373,19 @@ TEST(two_reads_at_once_get_one_answer_only_if_they_ask_the_same)
     assert_int_equal(CALL(&t, "look", .args = "{'city':'Paris'}"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "step.repeated ~look, step.intent ~look");
     assert_true(slice_is(call_trial_step(&t, "~look")->forward.args, "{\"city\":\"Paris\"}"));
-    call_trial_close(&t);
 }
 
 TEST(a_repeated_request_for_a_read_gets_the_answer_it_had)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     CALL(&t, "look", .emission = "e");
     call_trial_settle(&t, "~look", OUTCOME_COMPLETED, NULL);
     assert_int_equal(CALL(&t, "look", .emission = "e"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "operation.duplicate ~look (replayed)");
-    call_trial_close(&t);
 }
 
 TEST(a_read_whose_record_has_expired_is_begun_anew)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     CALL(&t, "look", "l", "{'city':'Rome'}", .emission = "e");
     call_trial_settle(&t, "l", OUTCOME_COMPLETED, NULL);
@@ -445,15 +394,12 @@ TEST(a_read_whose_record_has_expired_is_begun_anew)
     assert_int_equal(CALL(&t, "look", "l", "{'city':'Rome'}"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "step.called l~2 (allow), step.intent l~2");
     assert_true(slice_is(call_trial_step(&t, "l~2")->forward.args, "{\"city\":\"Rome\"}"));
-    call_trial_close(&t);
 }
 
 /* --- drift --- */
 
 TEST(arguments_that_differ_where_it_matters_are_refused)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     CALL(&t, "coalesce", "a", "{'amount':10,'memo':'x'}");
     call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
@@ -461,13 +407,10 @@ TEST(arguments_that_differ_where_it_matters_are_refused)
     assert_string_equal(call_trial_records(&t), "operation.duplicate a (drift-refused)");
     assert_true(slice_is(t.records.answer.pointers, "[\"/amount\"]"));
     assert_int_equal(t.saga.definition->step_count, 1);
-    call_trial_close(&t);
 }
 
 TEST(arguments_that_differ_where_it_does_not_matter_are_coalesced_and_marked)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     CALL(&t, "coalesce", "a", "{'amount':10,'memo':'x'}");
     call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
@@ -477,35 +420,27 @@ TEST(arguments_that_differ_where_it_does_not_matter_are_coalesced_and_marked)
     assert_true(slice_is(t.records.answer.pointers, "[\"/memo\"]"));
     assert_int_equal(CALL(&t, "coalesce", "a", "{'memo':'x','amount':10.0,'request_id':'r'}"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
-    call_trial_close(&t);
 }
 
 TEST(without_material_everything_matters)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     CALL(&t, "strict", "a", "{'amount':10,'memo':'x'}");
     call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
     assert_int_equal(CALL(&t, "strict", "a", "{'amount':10,'memo':'y'}"), ERR_DRIFT);
     assert_int_equal(CALL(&t, "strict", "a", "{'amount':10,'memo':'x','trace_id':1}"), ERR_OK);
-    call_trial_close(&t);
 }
 
 TEST(while_it_is_unsettled_arguments_that_do_not_matter_wait_like_all_others)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     CALL(&t, "coalesce", "a", "{'amount':10,'memo':'x'}");
     assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':10,'memo':'y'}"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "operation.duplicate a (waited)");
-    call_trial_close(&t);
 }
 
 TEST(a_retry_sends_the_first_arguments)
 {
-    struct call_trial t;
     struct digest fingerprint;
 
     call_trial_run(&t);
@@ -518,15 +453,12 @@ TEST(a_retry_sends_the_first_arguments)
     assert_true(digest_equal(&fingerprint, &call_trial_step(&t, "a")->forward.fingerprint));
     call_trial_settle(&t, "a", OUTCOME_FAILED, NULL);
     assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':11,'memo':'x'}"), ERR_DRIFT);
-    call_trial_close(&t);
 }
 
 /* --- the rules of open sagas --- */
 
 TEST(a_terminal_call_comes_last_and_seals)
 {
-    struct call_trial t;
-
     call_trial_open(&t, NULL, NULL, NULL);
     make(&t, "coalesce", IN_FLIGHT);
     assert_int_equal(CALL(&t, "mail", "m"), ERR_UNSETTLED);
@@ -540,13 +472,10 @@ TEST(a_terminal_call_comes_last_and_seals)
     assert_int_equal(CALL(&t, "look", "l"), ERR_OK);     /* reads pass */
     assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK); /* and what was called before is still answered */
     assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
-    call_trial_close(&t);
 }
 
 TEST(what_only_reads_with_these_arguments_neither_comes_last_nor_seals)
 {
-    struct call_trial t;
-
     call_trial_open(&t, NULL, NULL, NULL);
     make(&t, "coalesce", IN_FLIGHT);
     assert_int_equal(CALL(&t, "announce", "m", "{'send':false}"), ERR_OK);
@@ -562,13 +491,10 @@ TEST(what_only_reads_with_these_arguments_neither_comes_last_nor_seals)
     assert_int_equal(CALL(&t, "coalesce", "c", "{'amount':3}"), ERR_SEALED);
     assert_int_equal(CALL(&t, "announce", "m", "{'send':false}"), ERR_OK); /* it reads once more */
     assert_string_equal(call_trial_records(&t), "step.repeated m, step.intent m");
-    call_trial_close(&t);
 }
 
 TEST(only_what_had_an_effect_is_undone)
 {
-    struct call_trial t;
-
     call_trial_open(&t, NULL, NULL, NULL);
     CALL(&t, "fetch", "f", "{'send':false}");
     call_trial_settle(&t, "f", OUTCOME_COMPLETED, NULL);
@@ -580,13 +506,10 @@ TEST(only_what_had_an_effect_is_undone)
     assert_string_equal(call_trial_records(&t), "saga.failing, compensation.planned, compensation.intent f~2");
     call_trial_settle_undo(&t, "f~2");
     assert_int_equal(t.saga.end, SAGA_COMPENSATED);
-    call_trial_close(&t);
 }
 
 TEST(only_a_certain_failure_unseals)
 {
-    struct call_trial t;
-
     call_trial_open(&t, NULL, NULL, NULL);
     CALL(&t, "mail", "m");
     call_trial_timer(&t, "m");
@@ -599,13 +522,10 @@ TEST(only_a_certain_failure_unseals)
     call_trial_settle(&t, "n", OUTCOME_UNKNOWN, NULL);
     assert_int_equal(CALL(&t, "coalesce", "c", "{'amount':3}"), ERR_SEALED);
     assert_int_equal(CALL(&t, "mail", "n", "{'n':1}"), ERR_AWAITING);
-    call_trial_close(&t);
 }
 
 TEST(a_question_to_a_person_holds_up_only_what_cannot_be_undone)
 {
-    struct call_trial t;
-
     call_trial_open(&t, NULL, NULL, NULL);
     make(&t, "escalate", COMPLETED);
     assert_int_equal(CALL(&t, "escalate", "a"), ERR_AWAITING);
@@ -615,25 +535,19 @@ TEST(a_question_to_a_person_holds_up_only_what_cannot_be_undone)
     call_trial_settle(&t, "b", OUTCOME_COMPLETED, NULL);
     assert_int_equal(t.saga.escalation.step, 0);
     assert_int_equal(CALL(&t, "mail", "m"), ERR_UNSETTLED);
-    call_trial_close(&t);
 }
 
 TEST(in_a_run_nothing_seals_and_nothing_comes_last)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     CALL(&t, "coalesce", "a");
     assert_int_equal(CALL(&t, "mail", "m"), ERR_OK);
     assert_int_equal(CALL(&t, "mail", "n"), ERR_OK);
     assert_int_equal(CALL(&t, "coalesce", "b", "{'amount':2}"), ERR_OK);
-    call_trial_close(&t);
 }
 
 TEST(a_saga_that_has_ended_answers_what_it_knows_and_takes_nothing_new)
 {
-    struct call_trial t;
-
     call_trial_open(&t, NULL, NULL, NULL);
     make(&t, "coalesce", COMPLETED);
     CALL(&t, "look", "l");
@@ -649,13 +563,10 @@ TEST(a_saga_that_has_ended_answers_what_it_knows_and_takes_nothing_new)
     t.now_ms += 24 * HOUR_MS;
     assert_int_equal(CALL(&t, "coalesce", "a"), ERR_EXPIRED);
     assert_int_equal(saga_status(&t.saga), SAGA_COMPLETED);
-    call_trial_close(&t);
 }
 
 TEST(a_saga_that_is_being_undone_takes_nothing_new)
 {
-    struct call_trial t;
-
     call_trial_open(&t, NULL, NULL, NULL);
     make(&t, "escalate", COMPLETED);
     assert_int_equal(call_trial_abort(&t), ERR_OK);
@@ -669,15 +580,12 @@ TEST(a_saga_that_is_being_undone_takes_nothing_new)
     call_trial_settle_undo(&t, "a");
     assert_int_equal(saga_status(&t.saga), SAGA_COMPENSATED);
     assert_int_equal(CALL(&t, "escalate", "a", .turn = "2"), ERR_DUPLICATE);
-    call_trial_close(&t);
 }
 
 /* --- budgets --- */
 
 TEST(a_budget_is_never_overdrawn)
 {
-    struct call_trial t;
-
     call_trial_open(&t, "{'calls':2}", NULL, NULL);
     assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':1}"), ERR_OK);
     assert_int_equal(CALL(&t, "coalesce", "b", "{'amount':2}"), ERR_OK);
@@ -705,25 +613,19 @@ TEST(a_budget_is_never_overdrawn)
     CALL(&t, "coalesce", "a", "{'amount':1}");
     assert_int_equal(CALL(&t, "coalesce", "b", "{'amount':2}"), ERR_BUDGET);
     assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':1}"), ERR_OK); /* duplicates come before the budget */
-    call_trial_close(&t);
 }
 
 TEST(an_attempt_more_is_a_call_more)
 {
-    struct call_trial t;
-
     call_trial_open(&t, "{'calls':2}", NULL, NULL);
     make(&t, "coalesce", FAILED_WITH_ATTEMPTS_LEFT);
     assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK);
     call_trial_settle(&t, "a", OUTCOME_FAILED, NULL);
     assert_int_equal(CALL(&t, "coalesce", "a", .turn = "2"), ERR_BUDGET);
-    call_trial_close(&t);
 }
 
 TEST(what_is_tried_again_is_paid_once)
 {
-    struct call_trial t;
-
     call_trial_open(&t, "{'micros':100}", NULL, NULL);
     assert_int_equal(CALL(&t, "paid", "a"), ERR_OK);
     call_trial_settle(&t, "a", OUTCOME_FAILED, NULL);
@@ -732,15 +634,12 @@ TEST(what_is_tried_again_is_paid_once)
     assert_int_equal(t.saga.used.micros, 100);
     call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
     assert_int_equal(t.saga.used.micros, 100);
-    call_trial_close(&t);
 }
 
 /* --- expiry --- */
 
 TEST(a_record_that_has_expired_answers_no_more)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     make(&t, "coalesce", COMPLETED);
     t.now_ms += 24 * HOUR_MS - 1;
@@ -751,13 +650,10 @@ TEST(a_record_that_has_expired_answers_no_more)
     assert_int_equal(CALL(&t, "coalesce", "a", .emission = "first"), ERR_EXPIRED);
     assert_string_equal(call_trial_records(&t), "operation.duplicate a (expired)");
     assert_null(call_trial_step(&t, "a")->forward.result.ptr);
-    call_trial_close(&t);
 }
 
 TEST(a_tool_may_begin_again_after_that)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     make(&t, "again", COMPLETED);
     t.now_ms += HOUR_MS;
@@ -767,13 +663,10 @@ TEST(a_tool_may_begin_again_after_that)
     assert_int_equal(call_trial_step(&t, "a~2")->forward.generation, 1);
     assert_int_equal(CALL(&t, "again", "a", .emission = "second"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "operation.duplicate a~2 (waited)");
-    call_trial_close(&t);
 }
 
 TEST(what_is_not_settled_never_expires)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     make(&t, "again", UNKNOWN);
     t.now_ms += 1000 * HOUR_MS;
@@ -784,19 +677,15 @@ TEST(what_is_not_settled_never_expires)
     assert_int_equal(call_trial_operator(&t, OPERATOR_ABANDON), ERR_OK);
     t.now_ms += 1000 * HOUR_MS;
     assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OUTCOME_UNKNOWN);
-    call_trial_close(&t);
 }
 
 TEST(while_the_saga_is_open_nothing_expires)
 {
-    struct call_trial t;
-
     call_trial_open(&t, NULL, NULL, NULL);
     make(&t, "again", COMPLETED);
     t.now_ms += 1000 * HOUR_MS;
     assert_int_equal(CALL(&t, "again", "a"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
-    call_trial_close(&t);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(t, call_trial_close)

@@ -14,10 +14,10 @@ static void settled_once(struct call_trial *t)
     call_trial_settle(t, "a", OUTCOME_COMPLETED, NULL);
 }
 
+static struct call_trial t;
+
 TEST(equal_calls_with_equal_answers_are_a_loop_cache_hits_included)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     settled_once(&t);
     assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK);
@@ -27,13 +27,10 @@ TEST(equal_calls_with_equal_answers_are_a_loop_cache_hits_included)
     assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP);
     assert_int_equal(t.records.count, 0);
     assert_int_equal(CALL(&t, "coalesce", "b", "{'amount':1}"), ERR_OK); /* everything else passes */
-    call_trial_close(&t);
 }
 
 TEST(a_new_turn_lets_them_pass_again)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     settled_once(&t);
     CALL(&t, "coalesce", "a", .turn = "1");
@@ -42,13 +39,10 @@ TEST(a_new_turn_lets_them_pass_again)
     assert_int_equal(CALL(&t, "coalesce", "a", .turn = "2"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
     assert_int_equal(t.saga.loop->trips, 1);
-    call_trial_close(&t);
 }
 
 TEST(reads_in_turns_are_a_loop_of_two_and_both_are_closed)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(CALL(&t, "look", "a"), ERR_OK);
@@ -63,13 +57,10 @@ TEST(reads_in_turns_are_a_loop_of_two_and_both_are_closed)
     assert_int_equal(json_count(t.records.answer.pattern), 2);
     assert_int_equal(CALL(&t, "look", "a"), ERR_LOOP);
     assert_int_equal(CALL(&t, "look", "b", "{'b':1}"), ERR_LOOP);
-    call_trial_close(&t);
 }
 
 TEST(other_names_for_the_same_call_go_round_too)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     CALL(&t, "look", "a");
     call_trial_settle(&t, "a", OUTCOME_COMPLETED, "{'same':1}");
@@ -78,13 +69,10 @@ TEST(other_names_for_the_same_call_go_round_too)
     assert_int_equal(CALL(&t, "look", "c"), ERR_LOOP); /* an operation of which nothing is known */
     assert_string_equal(call_trial_records(&t), "loop.tripped");
     assert_int_equal(t.saga.definition->step_count, 2);
-    call_trial_close(&t);
 }
 
 TEST(a_second_loop_pauses_until_an_operator_resumes)
 {
-    struct call_trial t;
-
     call_trial_open(&t, NULL, "{'repeats':2,'max_cycle':1}", NULL);
     settled_once(&t);
     assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP); /* the second of two already */
@@ -100,13 +88,10 @@ TEST(a_second_loop_pauses_until_an_operator_resumes)
     assert_int_equal(call_trial_resume(&t), ERR_OK);
     assert_string_equal(call_trial_records(&t), "saga.resumed");
     assert_int_equal(CALL(&t, "look", "b"), ERR_OK);
-    call_trial_close(&t);
 }
 
 TEST(while_it_is_paused_not_even_the_same_request_is_tried_again)
 {
-    struct call_trial t;
-
     call_trial_open(&t, NULL, "{'repeats':2,'max_cycle':1}", NULL);
     CALL(&t, "limited", "g", .emission = "e");
     call_trial_admit(&t, "g", ADMISSION_REFUSED);
@@ -117,13 +102,10 @@ TEST(while_it_is_paused_not_even_the_same_request_is_tried_again)
     assert_int_equal(CALL(&t, "look", "b"), ERR_LOOP);
     assert_int_equal(CALL(&t, "limited", "g", .emission = "e"), ERR_PAUSED);
     assert_int_equal(t.records.count, 0);
-    call_trial_close(&t);
 }
 
 TEST(whoever_waits_for_an_answer_makes_no_loop)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     for (int i = 0; i < 10; i++) {
         assert_int_equal(CALL(&t, "coalesce", "b"), ERR_OK);
@@ -131,13 +113,10 @@ TEST(whoever_waits_for_an_answer_makes_no_loop)
     call_trial_settle(&t, "b", OUTCOME_COMPLETED, NULL);
     assert_int_equal(CALL(&t, "coalesce", "b"), ERR_OK);
     assert_int_equal(t.saga.loop->trips, 0);
-    call_trial_close(&t);
 }
 
 TEST(nor_whoever_was_told_to_come_back)
 {
-    struct call_trial t;
-
     call_trial_open(&t, NULL, "{'repeats':2}", NULL);
     CALL(&t, "checked", "c");
     call_trial_timer(&t, "c");
@@ -155,13 +134,10 @@ TEST(nor_whoever_was_told_to_come_back)
         assert_int_equal(CALL(&t, "escalate", "a"), ERR_AWAITING);
     }
     assert_int_equal(t.saga.loop->trips, 0);
-    call_trial_close(&t);
 }
 
 TEST(an_answer_that_comes_at_last_is_no_loop_with_those_before)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     CALL(&t, "checked", "c");
     call_trial_timer(&t, "c");
@@ -180,13 +156,10 @@ TEST(an_answer_that_comes_at_last_is_no_loop_with_those_before)
     assert_int_equal(call_trial_operator(&t, OPERATOR_RESOLVE), ERR_OK);
     assert_int_equal(CALL(&t, "escalate", "a"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
-    call_trial_close(&t);
 }
 
 TEST(calls_that_race_count_once)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     CALL(&t, "allow", "a");
     CALL(&t, "allow", "a");
@@ -195,13 +168,10 @@ TEST(calls_that_race_count_once)
     call_trial_settle(&t, "a~2", OUTCOME_COMPLETED, "{'same':1}");
     call_trial_settle(&t, "a~3", OUTCOME_COMPLETED, "{'same':1}");
     assert_int_equal(CALL(&t, "allow", "a"), ERR_OK);
-    call_trial_close(&t);
 }
 
 TEST(whoever_waits_is_not_stopped_for_what_others_were_answered)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     CALL(&t, "coalesce", "a");
     CALL(&t, "coalesce", "b"); /* the same call under another name, still in flight when the first goes round */
@@ -210,13 +180,10 @@ TEST(whoever_waits_is_not_stopped_for_what_others_were_answered)
     assert_int_equal(CALL(&t, "coalesce", "b"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "operation.duplicate b (waited)");
     assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP);
-    call_trial_close(&t);
 }
 
 TEST(polling_that_sees_something_new_is_no_loop_and_polling_that_does_not_is)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     for (int i = 0; i < 10; i++) {
         char result[32];
@@ -226,7 +193,6 @@ TEST(polling_that_sees_something_new_is_no_loop_and_polling_that_does_not_is)
         call_trial_settle(&t, "a", OUTCOME_COMPLETED, result);
     }
     assert_int_equal(CALL(&t, "look", "a"), ERR_LOOP);
-    call_trial_close(&t);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(t, call_trial_close)

@@ -21,12 +21,12 @@ static void completed(struct call_trial *t, const char *tool, const char *args)
     call_trial_settle(t, "a", OUTCOME_COMPLETED, NULL);
 }
 
+static struct call_trial t;
+
 /* --- other arguments --- */
 
 TEST(what_differs_in_something_material_does_not_wait_for_another_result)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':5,'memo':'x'}"), ERR_OK);
     assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':50,'memo':'x'}"), ERR_DRIFT);
@@ -35,28 +35,22 @@ TEST(what_differs_in_something_material_does_not_wait_for_another_result)
     assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':5,'memo':'y'}"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "operation.duplicate a (waited)");
     assert_int_equal(t.saga.definition->step_count, 1);
-    call_trial_close(&t);
 }
 
 TEST(nor_is_it_told_that_nobody_knows)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     assert_int_equal(CALL(&t, "once", "a", "{'amount':5}"), ERR_OK);
     call_trial_timer(&t, "a");
     call_trial_settle(&t, "a", OUTCOME_UNKNOWN, NULL);
     assert_int_equal(CALL(&t, "once", "a", "{'amount':5}"), ERR_AWAITING);
     assert_int_equal(CALL(&t, "once", "a", "{'amount':50}"), ERR_DRIFT);
-    call_trial_close(&t);
 }
 
 /* --- a person is asked once --- */
 
 TEST(after_the_answer_of_a_person_a_repeat_gets_the_stored_result)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     completed(&t, "escalate", NULL);
     assert_int_equal(CALL(&t, "escalate", "a"), ERR_AWAITING);
@@ -71,13 +65,10 @@ TEST(after_the_answer_of_a_person_a_repeat_gets_the_stored_result)
     assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
     assert_true(t.records.answer.replay);
     assert_int_equal(t.saga.escalation_count, 1);
-    call_trial_close(&t);
 }
 
 TEST(after_it_a_repeat_waits_for_what_is_under_way)
 {
-    struct call_trial t;
-
     call_trial_open(&t, NULL, NULL, NULL);
     CALL(&t, "escalate", "a");
     assert_int_equal(CALL(&t, "escalate", "a"), ERR_AWAITING);
@@ -85,15 +76,12 @@ TEST(after_it_a_repeat_waits_for_what_is_under_way)
     assert_int_equal(CALL(&t, "escalate", "a"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "operation.duplicate a (waited)");
     assert_int_equal(t.saga.escalation_count, 1);
-    call_trial_close(&t);
 }
 
 /* --- the tool was registered anew --- */
 
 TEST(a_repeat_finds_its_operation_though_its_tool_only_reads_now)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     completed(&t, "coalesce", "{'amount':5}");
     call_trial_register(&t, "{'name':'coalesce','builtin':{'do':'echo'},'effect':'read'}");
@@ -103,13 +91,10 @@ TEST(a_repeat_finds_its_operation_though_its_tool_only_reads_now)
     assert_int_equal(CALL(&t, "coalesce", "b", "{'amount':5}"), ERR_OK);
     assert_int_equal(call_trial_step(&t, "b")->forward.effect, EFFECT_READ);
     assert_int_equal(t.saga.definition->step_count, 2);
-    call_trial_close(&t);
 }
 
 TEST(a_repeat_finds_its_operation_though_its_arguments_would_only_read_now)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     completed(&t, "fetch", "{'send':true}");
     call_trial_register(
@@ -117,13 +102,10 @@ TEST(a_repeat_finds_its_operation_though_its_arguments_would_only_read_now)
             "'key':{'window':'60s'}" UNDONE "}");
     assert_int_equal(CALL(&t, "fetch", "a", "{'send':true}"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
-    call_trial_close(&t);
 }
 
 TEST(a_repeat_is_answered_though_its_tool_could_not_be_called_any_more)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     completed(&t, "coalesce", "{'amount':5}");
     call_trial_register(&t, "{'name':'coalesce'," KEYED_THAT "}");
@@ -131,13 +113,10 @@ TEST(a_repeat_is_answered_though_its_tool_could_not_be_called_any_more)
     assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
     assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':5}", .unfit = ERR_INVALID, .emission = "first"), ERR_OK);
     assert_int_equal(CALL(&t, "coalesce", "b", "{'amount':6}"), ERR_INVALID);
-    call_trial_close(&t);
 }
 
 TEST(what_does_not_fit_begins_nothing)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     assert_int_equal(CALL(&t, "coalesce", "a", .unfit = ERR_INVALID), ERR_INVALID);
     assert_int_equal(t.records.count, 0);
@@ -150,26 +129,20 @@ TEST(what_does_not_fit_begins_nothing)
     assert_int_equal(t.records.count, 0);
     assert_int_equal(CALL(&t, "look", "l"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "step.repeated l, step.intent l");
-    call_trial_close(&t);
 }
 
 /* What is sent then are the first arguments, to the version that they were given for. */
 TEST(what_does_not_fit_any_more_is_tried_again_as_it_was_begun)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     CALL(&t, "coalesce", "a", "{'amount':5}");
     call_trial_settle(&t, "a", OUTCOME_FAILED, NULL);
     assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':5}", .unfit = ERR_INVALID), ERR_OK);
     assert_string_equal(call_trial_records(&t), "step.repeated a, step.intent a");
-    call_trial_close(&t);
 }
 
 TEST(what_was_signed_off_is_known_again_though_other_members_count_now)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     completed(&t, "coalesce", "{'amount':5,'memo':'x'}");
     call_trial_register(&t, "{'name':'coalesce'," KEYED_THAT UNDONE ",'volatile':['/memo']}");
@@ -179,26 +152,24 @@ TEST(what_was_signed_off_is_known_again_though_other_members_count_now)
     assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':5,'memo':'x'}", .emission = "signed"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "operation.duplicate a~2 (waited)");
     assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':6,'memo':'x'}", .emission = "signed"), ERR_OTHER_INPUT);
-    call_trial_close(&t);
 }
 
 /* --- what nobody can say --- */
 
-static void give_up(struct call_trial *t)
+static void give_up(struct call_trial *on)
 {
-    assert_int_equal(CALL(t, "checked", "a"), ERR_OK);
-    call_trial_timer(t, "a");
-    call_trial_settle(t, "a", OUTCOME_UNKNOWN, NULL);
-    while (call_trial_step(t, "a")->forward.state == OP_PROBING) {
-        call_trial_probe(t, "a", OUTCOME_UNKNOWN);
+    assert_int_equal(CALL(on, "checked", "a"), ERR_OK);
+    call_trial_timer(on, "a");
+    call_trial_settle(on, "a", OUTCOME_UNKNOWN, NULL);
+    while (call_trial_step(on, "a")->forward.state == OP_PROBING) {
+        call_trial_probe(on, "a", OUTCOME_UNKNOWN);
     }
-    assert_int_equal(call_trial_step(t, "a")->forward.state, OP_UNKNOWN);
-    assert_int_not_equal(t->saga.escalation.number, 0);
+    assert_int_equal(call_trial_step(on, "a")->forward.state, OP_UNKNOWN);
+    assert_int_not_equal(on->saga.escalation.number, 0);
 }
 
 TEST(a_repeat_has_what_probes_gave_up_on_asked_about_once_more)
 {
-    struct call_trial t;
     uint64_t number;
 
     call_trial_open(&t, NULL, NULL, NULL);
@@ -227,13 +198,10 @@ TEST(a_repeat_has_what_probes_gave_up_on_asked_about_once_more)
     assert_string_equal(call_trial_records(&t), "step.completed a, escalation.resolved a");
     assert_int_equal(CALL(&t, "checked", "a"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
-    call_trial_close(&t);
 }
 
 TEST(also_while_a_person_is_asked_about_something_else)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     assert_int_equal(CALL(&t, "escalate", "e"), ERR_OK);
     call_trial_settle(&t, "e", OUTCOME_COMPLETED, NULL);
@@ -246,13 +214,10 @@ TEST(also_while_a_person_is_asked_about_something_else)
     assert_int_equal(call_trial_step(&t, "a")->forward.state, OP_UNKNOWN);
     assert_int_equal(call_trial_operator(&t, OPERATOR_RESOLVE), ERR_OK);
     assert_true(slice_is(t.saga.escalation.reason, "unknown"));
-    call_trial_close(&t);
 }
 
 TEST(what_a_person_has_to_weigh_is_not_probed_by_repeats)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     assert_int_equal(CALL(&t, "once", "a"), ERR_OK);
     call_trial_timer(&t, "a");
@@ -260,14 +225,12 @@ TEST(what_a_person_has_to_weigh_is_not_probed_by_repeats)
     t.now_ms += CALL_PROBE_MS;
     assert_int_equal(CALL(&t, "once", "a"), ERR_AWAITING); /* nobody could be asked */
     assert_string_equal(call_trial_records(&t), "operation.duplicate a (awaiting-operator)");
-    call_trial_close(&t);
 }
 
 /* --- bounds --- */
 
 TEST(a_log_that_is_full_takes_no_more_calls_and_still_answers_the_same_request)
 {
-    struct call_trial t;
     uint64_t seq;
 
     call_trial_run(&t);
@@ -283,17 +246,16 @@ TEST(a_log_that_is_full_takes_no_more_calls_and_still_answers_the_same_request)
     assert_true(t.records.answer.replay);
     assert_int_equal(t.records.count, 0);
     t.saga.seq = seq; /* the log that it was pretended to have is not there to be folded */
-    call_trial_close(&t);
 }
 
-static bool shows_what_it_knew(const struct call_trial *t)
+static bool shows_what_it_knew(const struct call_trial *on)
 {
     struct buffer out;
     struct slice text;
     bool shown;
 
     buffer_init(&out, 65536);
-    saga_write_operation_at(&t->saga, 0, DIRECTION_DO, t->now_ms, &out);
+    saga_write_operation_at(&on->saga, 0, DIRECTION_DO, on->now_ms, &out);
     text = buffer_slice(&out);
     shown = json_type(json_member(text, "result")) == JSON_OBJECT;
     assert_int_equal(json_type(json_member(text, "args")), shown ? JSON_OBJECT : JSON_NULL);
@@ -304,8 +266,6 @@ static bool shows_what_it_knew(const struct call_trial *t)
 
 TEST(what_has_expired_is_not_shown_any_more)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     completed(&t, "again", NULL);
     t.now_ms += HOUR_MS - 1;
@@ -323,17 +283,13 @@ TEST(what_has_expired_is_not_shown_any_more)
     assert_true(shows_what_it_knew(&t));
     t.now_ms += HOUR_MS;
     assert_false(shows_what_it_knew(&t));
-    call_trial_close(&t);
 }
 
 TEST(what_is_not_settled_is_shown_as_long_as_it_takes)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     CALL(&t, "again", "a");
     assert_false(operation_has_expired(&t.saga, 0, t.now_ms + 1000 * HOUR_MS));
-    call_trial_close(&t);
 }
 
 TEST(the_name_of_a_step_is_plain)
@@ -350,4 +306,4 @@ TEST(the_name_of_a_step_is_plain)
     assert_false(call_step_is_good((struct slice){"a\0b", 3}));
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(t, call_trial_close)

@@ -62,9 +62,10 @@ static void refused(const struct call_trial *t, struct record record, const char
     }
 }
 
+static struct call_trial t;
+
 TEST(a_call_names_a_tool_that_is_there_a_new_step_and_a_new_key)
 {
-    struct call_trial t;
     struct record record;
 
     call_trial_open(&t, NULL, NULL, NULL);
@@ -85,13 +86,10 @@ TEST(a_call_names_a_tool_that_is_there_a_new_step_and_a_new_key)
     record = called(&t, "strict", EFFECT_KEYED);
     record.args = SLICE_NONE;
     refused(&t, record, "lacks args");
-    call_trial_close(&t);
 }
 
 TEST(nothing_terminal_while_something_is_not_settled_and_only_reads_after_it)
 {
-    struct call_trial t;
-
     call_trial_open(&t, NULL, NULL, NULL);
     CALL(&t, "strict", "a");
     refused(&t, called(&t, "mail", EFFECT_ONCE), "while something is unsettled");
@@ -100,13 +98,10 @@ TEST(nothing_terminal_while_something_is_not_settled_and_only_reads_after_it)
     CALL(&t, "mail", "b");
     refused(&t, called(&t, "strict", EFFECT_KEYED), "sealed");
     fits(&t, called(&t, "look", EFFECT_READ));
-    call_trial_close(&t);
 }
 
 TEST(only_what_may_be_called_again_is)
 {
-    struct call_trial t;
-
     call_trial_open(&t, NULL, NULL, NULL);
     CALL(&t, "strict", "a");
     refused(&t, about(&t, RECORD_STEP_REPEATED, 0), "cannot go from");
@@ -115,12 +110,10 @@ TEST(only_what_may_be_called_again_is)
     CALL(&t, "look", "b");
     call_trial_settle(&t, "b", OUTCOME_COMPLETED, NULL);
     fits(&t, about(&t, RECORD_STEP_REPEATED, 1));
-    call_trial_close(&t);
 }
 
 TEST(a_signature_is_for_the_same_arguments_and_is_used_once)
 {
-    struct call_trial t;
     struct record record;
 
     call_trial_run(&t);
@@ -144,13 +137,10 @@ TEST(a_signature_is_for_the_same_arguments_and_is_used_once)
     record.earlier_key = t.saga.steps[0].forward.key;
     record.fingerprint = t.saga.steps[0].forward.fingerprint;
     refused(&t, record, "was used");
-    call_trial_close(&t);
 }
 
 TEST(after_the_end_only_what_is_no_effect)
 {
-    struct call_trial t;
-
     call_trial_open(&t, NULL, NULL, NULL);
     CALL(&t, "strict", "a");
     call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
@@ -163,13 +153,11 @@ TEST(after_the_end_only_what_is_no_effect)
     refused(&t, called(&t, "look", EFFECT_READ), "has ended");
     refused(&t, (struct record){.type = RECORD_RUN_WOKEN, .seq = t.saga.seq + 1, .at_ms = t.now_ms, .step = STEP_NONE},
             "only runs rest");
-    call_trial_close(&t);
 }
 
 TEST(a_run_is_no_whole)
 {
     static const enum record_type of_a_whole[] = {RECORD_SAGA_FAILING, RECORD_SAGA_COMPLETED, RECORD_SAGA_ABANDONED};
-    struct call_trial t;
 
     call_trial_run(&t);
     CALL(&t, "strict", "a");
@@ -190,12 +178,10 @@ TEST(a_run_is_no_whole)
     refused(&t, about(&t, RECORD_OPERATION_DUPLICATE, 0), "rests");
     refused(&t, called(&t, "strict", EFFECT_KEYED), "has ended");
     fits(&t, (struct record){.type = RECORD_RUN_WOKEN, .seq = t.saga.seq + 1, .at_ms = t.now_ms, .step = STEP_NONE});
-    call_trial_close(&t);
 }
 
 TEST(late_evidence_has_to_contradict_something)
 {
-    struct call_trial t;
     struct record record;
 
     call_trial_open(&t, NULL, NULL, NULL);
@@ -208,48 +194,45 @@ TEST(late_evidence_has_to_contradict_something)
     fits(&t, record);
     record.attempt = 2;
     refused(&t, record, "was not made");
-    call_trial_close(&t);
 }
 
 /* --- what the API shows --- */
 
 static struct slice shown;
 
-static void show(struct call_trial *t, void (*write)(struct call_trial *t, struct buffer *out))
+static void show(struct call_trial *on, void (*write)(struct call_trial *on, struct buffer *out))
 {
     struct buffer out;
     struct err err;
 
     buffer_init(&out, (size_t)1 << 20);
-    write(t, &out);
-    shown = arena_slice(&t->arena, buffer_slice(&out));
+    write(on, &out);
+    shown = arena_slice(&on->arena, buffer_slice(&out));
     buffer_fini(&out);
     if (json_check(shown, &json_limits_default, &err) != ERR_OK) {
         fail_msg("no JSON: %.*s", SLICE_ARG(shown));
     }
 }
 
-static void write_saga(struct call_trial *t, struct buffer *out)
+static void write_saga(struct call_trial *on, struct buffer *out)
 {
-    saga_write_json(&t->saga, out);
+    saga_write_json(&on->saga, out);
 }
 
-static void write_last(struct call_trial *t, struct buffer *out)
+static void write_last(struct call_trial *on, struct buffer *out)
 {
-    saga_write_operation(&t->saga, t->saga.definition->step_count - 1, DIRECTION_DO, out);
+    saga_write_operation(&on->saga, on->saga.definition->step_count - 1, DIRECTION_DO, out);
 }
 
-static void write_question(struct call_trial *t, struct buffer *out)
+static void write_question(struct call_trial *on, struct buffer *out)
 {
-    saga_write_escalation(&t->saga, out);
+    saga_write_escalation(&on->saga, out);
 }
 
 #define SHOWS(name, json) assert_true(slice_is(json_trim(json_member(shown, name)), json))
 
 TEST(an_open_saga_says_what_an_agent_has_to_know)
 {
-    struct call_trial t;
-
     call_trial_open(&t, "{'calls':5,'micros':500}", NULL, "escalate");
     CALL(&t, "paid", "a", .emission = "e");
     call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
@@ -268,13 +251,10 @@ TEST(an_open_saga_says_what_an_agent_has_to_know)
     call_trial_timer(&t, "send");
     call_trial_settle(&t, "send", OUTCOME_UNKNOWN, NULL);
     assert_true(slice_is(t.saga.escalation.reason, "unknown"));
-    call_trial_close(&t);
 }
 
 TEST(an_operation_shows_its_run_class_cost_duplicates_and_what_it_is_another_execution_of)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     CALL(&t, "paid", "a", .scope = "order-7");
     call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
@@ -293,13 +273,10 @@ TEST(an_operation_shows_its_run_class_cost_duplicates_and_what_it_is_another_exe
     SHOWS("step", "\"a\""); /* as in the key, although the saga calls it a~2 */
     SHOWS("generation", "1");
     assert_non_null(json_member(shown, "earlier_key").ptr);
-    call_trial_close(&t);
 }
 
 TEST(what_has_expired_shows_neither_arguments_nor_result)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     CALL(&t, "strict", "a", "{'amount':1}");
     call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
@@ -309,13 +286,10 @@ TEST(what_has_expired_shows_neither_arguments_nor_result)
     SHOWS("state", "\"completed\"");
     SHOWS("args", "null");
     SHOWS("result", "null");
-    call_trial_close(&t);
 }
 
 TEST(a_question_about_the_saga_as_a_whole_names_no_step)
 {
-    struct call_trial t;
-
     call_trial_open(&t, NULL, NULL, "escalate");
     t.now_ms += 3600 * 1000;
     call_trial_due(&t, SAGA_TIMER_DEADLINE);
@@ -329,7 +303,6 @@ TEST(a_question_about_the_saga_as_a_whole_names_no_step)
     assert_int_equal(call_trial_operator(&t, OPERATOR_COMPENSATE), ERR_OK);
     assert_string_equal(call_trial_records(&t),
                         "escalation.resolved, saga.failing, compensation.planned, saga.compensated");
-    call_trial_close(&t);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(t, call_trial_close)

@@ -27,16 +27,10 @@ static void open_until(struct trial *trial, const char *document, const char *st
     }
 }
 
-static void close_sound(struct trial *trial)
-{
-    trial_check_replay(trial);
-    trial_close(trial);
-}
+static struct trial trial;
 
 TEST(n_effects_take_n_plus_one_turns)
 {
-    struct trial trial;
-
     trial_open(&trial, THREE);
     trial_start(&trial, "{}");
     assert_string_equal(trial_records(&trial), "saga.started, step.intent a");
@@ -47,13 +41,10 @@ TEST(n_effects_take_n_plus_one_turns)
     trial_settle(&trial, "c", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "step.completed c, saga.completed");
     assert_string_equal(trial_wants(&trial), "");
-    close_sound(&trial);
 }
 
 TEST(what_took_effect_is_undone_in_reverse)
 {
-    struct trial trial;
-
     open_until(&trial, THREE, "c");
     trial_settle(&trial, "c", OUTCOME_FAILED);
     assert_string_equal(trial_records(&trial),
@@ -66,23 +57,17 @@ TEST(what_took_effect_is_undone_in_reverse)
     assert_int_equal(saga_took_effect(&trial.saga, 0), TOOK_EFFECT_UNDONE);
     assert_int_equal(saga_took_effect(&trial.saga, 2), TOOK_EFFECT_NO);
     assert_string_equal(step_status_name(saga_step_status(&trial.saga, 0)), "compensated");
-    close_sound(&trial);
 }
 
 TEST(a_failure_with_nothing_done_ends_compensated)
 {
-    struct trial trial;
-
     open_until(&trial, THREE, "a");
     trial_settle(&trial, "a", OUTCOME_FAILED);
     assert_string_equal(trial_records(&trial), "step.failed a, saga.failing a, compensation.planned, saga.compensated");
-    close_sound(&trial);
 }
 
 TEST(side_by_side_the_one_that_began_last_is_undone_first)
 {
-    struct trial trial;
-
     trial_open(&trial, DIAMOND);
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -98,13 +83,10 @@ TEST(side_by_side_the_one_that_began_last_is_undone_first)
     assert_string_equal(trial_records(&trial), "compensation.completed c, compensation.intent b");
     trial_settle_undo(&trial, "b", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "compensation.completed b, compensation.intent a");
-    close_sound(&trial);
 }
 
 TEST(what_is_in_flight_is_waited_for)
 {
-    struct trial trial;
-
     trial_open(&trial, DIAMOND);
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -116,13 +98,10 @@ TEST(what_is_in_flight_is_waited_for)
     trial_timer(&trial, "c");
     trial_settle(&trial, "c", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "step.completed c, compensation.planned, compensation.intent c");
-    close_sound(&trial);
 }
 
 TEST(what_surely_did_not_happen_is_stopped)
 {
-    struct trial trial;
-
     trial_open(&trial, DIAMOND);
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -131,7 +110,7 @@ TEST(what_surely_did_not_happen_is_stopped)
     assert_string_equal(trial_records(&trial),
                         "step.failed b, saga.failing b, step.failed c, compensation.planned, compensation.intent a");
     assert_true(slice_is(trial.records.items[2].error, "stopped"));
-    close_sound(&trial);
+    trial_close_sound(&trial);
 
     trial_open(&trial, DIAMOND); /* and in flight: not tried again once it is certain */
     trial_start(&trial, "{}");
@@ -139,13 +118,10 @@ TEST(what_surely_did_not_happen_is_stopped)
     trial_settle(&trial, "b", OUTCOME_FAILED);
     trial_settle(&trial, "c", OUTCOME_RETRY);
     assert_string_equal(trial_records(&trial), "step.failed c, compensation.planned, compensation.intent a");
-    close_sound(&trial);
 }
 
 TEST(a_failed_compensation_holds_up_only_what_it_depends_on)
 {
-    struct trial trial;
-
     trial_open(&trial, DIAMOND);
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -162,13 +138,10 @@ TEST(a_failed_compensation_holds_up_only_what_it_depends_on)
     assert_string_equal(trial_records(&trial), "escalation.resolved c, compensation.reopened c, compensation.intent c");
     trial_settle_undo(&trial, "c", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "compensation.completed c, compensation.intent a");
-    close_sound(&trial);
 }
 
 TEST(one_question_at_a_time)
 {
-    struct trial trial;
-
     trial_open(&trial, DIAMOND);
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -186,7 +159,6 @@ TEST(one_question_at_a_time)
     trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "compensation.completed a, saga.abandoned");
     assert_int_equal(trial.records.items[1].debt_count, 2);
-    close_sound(&trial);
 }
 
 /* --- classes of compensators --- */
@@ -205,34 +177,31 @@ static const struct {
     {"checked: a certain nothing needs no probe", "by_checked", OUTCOME_RETRY, "compensation.retrying act"},
 };
 
-static void open_undo(struct trial *trial, const char *tool)
+static void open_undo(struct trial *on, const char *tool)
 {
     char document[8192];
 
     (void)snprintf(document, sizeof(document), TRIAL_SAGA("{'id':'act','call':'%s'},{'id':'next','call':'idempotent'}"),
                    tool);
-    open_until(trial, document, "next");
-    trial_settle(trial, "next", OUTCOME_FAILED);
-    assert_string_equal(trial_wants(trial), "call undo act 1");
+    open_until(on, document, "next");
+    trial_settle(on, "next", OUTCOME_FAILED);
+    assert_string_equal(trial_wants(on), "call undo act 1");
 }
 
 TEST(a_compensation_goes_by_its_own_class)
 {
     for (size_t i = 0; i < COUNT_OF(undos); i++) {
-        struct trial trial;
-
         open_undo(&trial, undos[i].tool);
         trial_settle_undo(&trial, "act", undos[i].outcome);
         if (strcmp(trial_records(&trial), undos[i].records) != 0) {
             fail_msg("%s: %s", undos[i].name, trial_records(&trial));
         }
-        close_sound(&trial);
+        trial_close_sound(&trial);
     }
 }
 
 TEST(a_compensation_is_not_bounded_by_attempts_but_gives_up_in_time)
 {
-    struct trial trial;
     int rounds = 0;
 
     open_undo(&trial, "by_checked"); /* gives up after ten minutes */
@@ -250,15 +219,14 @@ TEST(a_compensation_is_not_bounded_by_attempts_but_gives_up_in_time)
     assert_true(slice_is(trial.records.items[0].error, "gave-up")); /* without another call at the last moment */
     assert_true(slice_is(trial.saga.escalation.reason, "compensation-failed"));
     assert_int_equal(saga_took_effect(&trial.saga, 0), TOOK_EFFECT_YES);
-    close_sound(&trial);
 }
 
-static void settle_undo_unsent(struct trial *trial)
+static void settle_undo_unsent(struct trial *on)
 {
     struct outcome outcome = {.kind = OUTCOME_RETRY, .unsent = true, .error = SLICE("refused")};
 
-    assert_int_equal(trial_input(trial, trial_outcome(trial, SAGA_INPUT_SETTLED, 0, DIRECTION_UNDO,
-                                                      step_undo(&trial->saga.steps[0])->attempts, outcome)),
+    assert_int_equal(trial_input(on, trial_outcome(on, SAGA_INPUT_SETTLED, 0, DIRECTION_UNDO,
+                                                   step_undo(&on->saga.steps[0])->attempts, outcome)),
                      ERR_OK);
 }
 
@@ -278,7 +246,6 @@ TEST(a_compensation_ends_after_the_tries_it_was_given)
     };
 
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct trial trial;
         char document[8192];
 
         (void)snprintf(document, sizeof(document),
@@ -309,14 +276,12 @@ TEST(a_compensation_ends_after_the_tries_it_was_given)
         }
         trial_settle_undo(&trial, "act", OUTCOME_COMPLETED);
         assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
-        close_sound(&trial);
+        trial_close_sound(&trial);
     }
 }
 
 TEST(a_keyed_compensation_does_not_leave_after_its_window)
 {
-    struct trial trial;
-
     open_undo(&trial, "by_keyed");
     trial_settle_undo(&trial, "act", OUTCOME_UNKNOWN);
     trial.now_ms = TRIAL_START_MS + 60000;
@@ -327,13 +292,10 @@ TEST(a_keyed_compensation_does_not_leave_after_its_window)
     assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_CONFLICT); /* it may be a second refund */
     assert_int_equal(trial_resolve(&trial, true, NULL), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved act, compensation.completed act, saga.compensated");
-    close_sound(&trial);
 }
 
 TEST(a_checked_compensation_is_called_again_only_after_absent)
 {
-    struct trial trial;
-
     open_undo(&trial, "by_checked");
     trial_settle_undo(&trial, "act", OUTCOME_UNKNOWN);
     trial_probe_undo(&trial, "act", OUTCOME_ABSENT);
@@ -345,13 +307,10 @@ TEST(a_checked_compensation_is_called_again_only_after_absent)
     trial_settle_undo(&trial, "act", OUTCOME_UNKNOWN);
     trial_probe_undo(&trial, "act", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "compensation.completed act, saga.compensated");
-    close_sound(&trial);
 }
 
 TEST(a_refusal_after_a_maybe_is_no_proof_that_the_undo_did_not_happen)
 {
-    struct trial trial;
-
     open_undo(&trial, "by_keyed");
     trial_settle_undo(&trial, "act", OUTCOME_UNKNOWN);
     trial_timer_undo(&trial, "act");
@@ -359,24 +318,19 @@ TEST(a_refusal_after_a_maybe_is_no_proof_that_the_undo_did_not_happen)
     assert_string_equal(trial_records(&trial), "compensation.failed act, escalation.opened act");
     assert_true(trial.records.items[0].maybe);
     assert_true(saga_escalation_actions(&trial.saga) & BIT(OPERATOR_RESOLVE));
-    close_sound(&trial);
 }
 
 /* --- arguments --- */
 
 TEST(the_arguments_of_an_undo_are_frozen_with_the_success)
 {
-    struct trial trial;
-
     open_undo(&trial, "keyed");
     assert_true(slice_is(step_undo(&trial.saga.steps[0])->args, "{\"id\":\"act-1\"}"));
     assert_false(uuid_equal(&step_undo(&trial.saga.steps[0])->key.uuid, &trial.saga.steps[0].forward.key.uuid));
-    close_sound(&trial);
 }
 
 TEST(an_undo_whose_arguments_cannot_be_made_is_a_question)
 {
-    struct trial trial;
     struct saga_input input;
     struct outcome odd = {.kind = OUTCOME_COMPLETED,
                           .result = SLICE("{\"id\":7}")}; /* the compensator wants a string */
@@ -405,12 +359,10 @@ TEST(an_undo_whose_arguments_cannot_be_made_is_a_question)
     assert_int_equal(step_undo(&trial.saga.steps[0])->generation, 0);
     trial_settle_undo(&trial, "act", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "compensation.completed act, saga.compensated");
-    close_sound(&trial);
 }
 
 TEST(a_maybe_is_undone_blind_with_what_there_is)
 {
-    struct trial trial;
     char key[UUID_TEXT_BYTES];
 
     open_until(&trial, TRIAL_SAGA("{'id':'first','call':'keyed'},{'id':'act','call':'voidable'}"), "act");
@@ -424,15 +376,12 @@ TEST(a_maybe_is_undone_blind_with_what_there_is)
     trial_settle_undo(&trial, "act", OUTCOME_COMPLETED);
     trial_settle_undo(&trial, "first", OUTCOME_COMPLETED);
     assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
-    close_sound(&trial);
 }
 
 /* --- deadline, abort, and the point of no return --- */
 
 TEST(the_deadline_ends_forward_work_only)
 {
-    struct trial trial;
-
     open_until(&trial, TRIAL_SAGA_WITH("'deadline':'5s'", "{'id':'a','call':'keyed'},{'id':'b','call':'keyed'}"), "b");
     assert_string_equal(trial_wants(&trial), "call b 1, timer - 0 +5000");
     trial.now_ms += 4999;
@@ -447,13 +396,10 @@ TEST(the_deadline_ends_forward_work_only)
     assert_string_equal(trial_wants(&trial), "call b 1");
     trial_settle(&trial, "b", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "step.completed b, compensation.planned, compensation.intent b");
-    close_sound(&trial);
 }
 
 TEST(a_terminal_step_in_flight_decides_what_an_abort_means)
 {
-    struct trial trial;
-
     open_until(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'end','call':'mail'}"), "end");
     trial_timer(&trial, "end");
     assert_int_equal(trial_abort(&trial), ERR_OK);
@@ -463,7 +409,7 @@ TEST(a_terminal_step_in_flight_decides_what_an_abort_means)
     trial_settle(&trial, "end", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "step.completed end, saga.completed");
     assert_int_equal(trial_abort(&trial), ERR_PAST_RETURN);
-    close_sound(&trial);
+    trial_close_sound(&trial);
 
     open_until(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'end','call':'mail'}"), "end");
     trial_timer(&trial, "end");
@@ -472,13 +418,10 @@ TEST(a_terminal_step_in_flight_decides_what_an_abort_means)
     assert_string_equal(trial_records(&trial), "step.failed end, compensation.planned, compensation.intent a");
     trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
     assert_int_equal(trial_abort(&trial), ERR_ENDED);
-    close_sound(&trial);
 }
 
 TEST(the_verdict_on_a_terminal_step_holds_up_everything)
 {
-    struct trial trial;
-
     open_until(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'end','call':'mail'}"), "end");
     trial_timer(&trial, "end");
     trial_settle(&trial, "end", OUTCOME_UNKNOWN);
@@ -488,7 +431,7 @@ TEST(the_verdict_on_a_terminal_step_holds_up_everything)
     assert_string_equal(trial_wants(&trial), ""); /* a stays until it is known whether the mail went out */
     assert_int_equal(trial_resolve(&trial, true, NULL), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved end, step.completed end, saga.completed");
-    close_sound(&trial);
+    trial_close_sound(&trial);
 
     open_until(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'end','call':'mail'}"), "end");
     trial_timer(&trial, "end");
@@ -496,13 +439,10 @@ TEST(the_verdict_on_a_terminal_step_holds_up_everything)
     assert_int_equal(trial_abort(&trial), ERR_OK);
     assert_int_equal(trial_resolve(&trial, false, NULL), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved end, step.failed end, compensation.intent a");
-    close_sound(&trial);
 }
 
 TEST(an_abort_before_anything_was_sent_sends_nothing)
 {
-    struct trial trial;
-
     trial_open(&trial, TRIAL_SAGA("{'id':'act','call':'once'}"));
     trial_start(&trial, "{}");
     assert_string_equal(trial_wants(&trial), "timer act 0"); /* pending: its key is durable, its intent is not */
@@ -510,7 +450,6 @@ TEST(an_abort_before_anything_was_sent_sends_nothing)
     assert_string_equal(trial_records(&trial), "saga.failing, step.failed act, compensation.planned, saga.compensated");
     trial_timer(&trial, "act");
     assert_string_equal(trial_records(&trial), "");
-    close_sound(&trial);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(trial, trial_close_sound)

@@ -30,9 +30,10 @@ static enum err_code say_cost(struct call_trial *t, const struct operation *op, 
     return call_trial_input(t, input);
 }
 
+static struct call_trial t;
+
 TEST(a_person_says_what_it_cost_and_the_budget_goes_on_with_that)
 {
-    struct call_trial t;
     const struct operation *a;
 
     call_trial_open(&t, "{'micros':250}", NULL, NULL);
@@ -56,13 +57,10 @@ TEST(a_person_says_what_it_cost_and_the_budget_goes_on_with_that)
     assert_int_equal(say_cost(&t, a, 121), ERR_DECIDED);
     assert_int_equal(CALL(&t, "paid", "b", "{'n':2}"), ERR_OK);
     assert_int_equal(CALL(&t, "paid", "c", "{'n':3}"), ERR_BUDGET);
-    call_trial_close(&t);
 }
 
 TEST(what_a_call_of_a_run_that_rests_cost_is_said_too_and_nothing_after_the_end_of_a_saga)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     assert_int_equal(CALL(&t, "paid", "a"), ERR_OK);
     settle_unpriced(&t, 0);
@@ -77,11 +75,10 @@ TEST(what_a_call_of_a_run_that_rests_cost_is_said_too_and_nothing_after_the_end_
     settle_unpriced(&t, 0);
     assert_int_equal(call_trial_complete(&t), ERR_OK);
     assert_int_equal(say_cost(&t, &call_trial_step(&t, "a")->forward, 7), ERR_ENDED);
-    call_trial_close(&t);
 }
 
 /* Nobody knows whether the call was made, but its arguments say what it costs if it was. */
-static void settle_estimated(struct call_trial *t, int64_t micros)
+static void settle_estimated(struct call_trial *on, int64_t micros)
 {
     struct saga_input input = {.type = SAGA_INPUT_SETTLED};
 
@@ -89,26 +86,24 @@ static void settle_estimated(struct call_trial *t, int64_t micros)
     input.settled.attempt = 1;
     input.settled.outcome = (struct outcome){.kind = OUTCOME_UNKNOWN, .error = SLICE("timeout")};
     input.settled.cost_micros = micros;
-    assert_int_equal(call_trial_input(t, input), ERR_OK);
+    assert_int_equal(call_trial_input(on, input), ERR_OK);
 }
 
-static void begin_estimated(struct call_trial *t, const char *cost, int64_t micros)
+static void begin_estimated(struct call_trial *on, const char *cost, int64_t micros)
 {
     char text[256];
 
-    call_trial_open(t, "{'micros':250}", NULL, NULL);
+    call_trial_open(on, "{'micros':250}", NULL, NULL);
     (void)snprintf(text, sizeof(text),
                    "{'name':'meter','builtin':{'do':'echo'},'effect':'once','terminal':true,'cost':'%s'}", cost);
-    call_trial_register(t, text);
-    assert_int_equal(CALL(t, "meter", "a", "{'n':12}"), ERR_OK);
-    call_trial_timer(t, "a");
-    settle_estimated(t, micros);
+    call_trial_register(on, text);
+    assert_int_equal(CALL(on, "meter", "a", "{'n':12}"), ERR_OK);
+    call_trial_timer(on, "a");
+    settle_estimated(on, micros);
 }
 
 TEST(an_estimate_is_held_back_until_a_person_says_whether_it_happened)
 {
-    struct call_trial t;
-
     begin_estimated(&t, "${ .args.n * 10 }", 120);
     assert_string_equal(call_trial_records(&t), "step.unknown a, escalation.opened a");
     assert_int_equal(t.saga.used.micros, 120);
@@ -117,18 +112,14 @@ TEST(an_estimate_is_held_back_until_a_person_says_whether_it_happened)
     assert_null(call_trial_step(&t, "a")->forward.cost_unknown.ptr);
     assert_false(operation_cost_is_estimated(&t.saga, 0, DIRECTION_DO));
     assert_int_equal(t.saga.used.micros, 120);
-    call_trial_close(&t);
 }
 
 TEST(what_depends_on_the_result_stays_unknown_when_a_person_says_that_it_happened)
 {
-    struct call_trial t;
-
     begin_estimated(&t, "${ .result.fee }", 0);
     assert_false(operation_cost_is_estimated(&t.saga, 0, DIRECTION_DO));
     assert_int_equal(call_trial_operator(&t, OPERATOR_RESOLVE), ERR_OK);
     assert_non_null(call_trial_step(&t, "a")->forward.cost_unknown.ptr);
-    call_trial_close(&t);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(t, call_trial_close)

@@ -96,11 +96,11 @@ static const char *wants_without_times(struct trial *trial)
     return wants;
 }
 
+static struct trial trial;
+
 TEST(an_outcome_leads_to_what_its_class_allows)
 {
     for (size_t i = 0; i < COUNT_OF(firsts); i++) {
-        struct trial trial;
-
         open_act(&trial, firsts[i].tool);
         trial_settle(&trial, "act", firsts[i].outcome);
         if (strcmp(trial_records(&trial), firsts[i].records) != 0 ||
@@ -221,41 +221,41 @@ static const struct {
      2},
 };
 
-static void unsent(struct trial *trial, const char *step)
+static void unsent(struct trial *on, const char *step)
 {
     struct outcome outcome = {.kind = OUTCOME_RETRY, .unsent = true, .error = SLICE("refused")};
-    uint32_t i = trial_step(trial, step);
+    uint32_t i = trial_step(on, step);
 
-    assert_int_equal(trial_input(trial, trial_outcome(trial, SAGA_INPUT_SETTLED, i, DIRECTION_DO,
-                                                      trial->saga.steps[i].forward.attempts, outcome)),
+    assert_int_equal(trial_input(on, trial_outcome(on, SAGA_INPUT_SETTLED, i, DIRECTION_DO,
+                                                   on->saga.steps[i].forward.attempts, outcome)),
                      ERR_OK);
 }
 
-static void tell(struct trial *trial, int what)
+static void tell(struct trial *on, int what)
 {
     switch (what) {
     case UNSENT:
-        unsent(trial, "act");
+        unsent(on, "act");
         return;
     case DUE:
-        trial_timer(trial, "act");
+        trial_timer(on, "act");
         return;
     case ABSENT_EARLY:
-        trial_probe(trial, "act", OUTCOME_ABSENT);
-        assert_string_equal(trial_records(trial), "step.probed act");
+        trial_probe(on, "act", OUTCOME_ABSENT);
+        assert_string_equal(trial_records(on), "step.probed act");
         return;
     case ABSENT:
-        trial_probe(trial, "act", OUTCOME_ABSENT);
+        trial_probe(on, "act", OUTCOME_ABSENT);
         return;
     case PROBE_UNKNOWN:
-        trial_probe(trial, "act", OUTCOME_UNKNOWN);
-        assert_string_equal(trial_records(trial), "step.probed act");
+        trial_probe(on, "act", OUTCOME_UNKNOWN);
+        assert_string_equal(trial_records(on), "step.probed act");
         return;
     case PROBE_COMPLETED:
-        trial_probe(trial, "act", OUTCOME_COMPLETED);
+        trial_probe(on, "act", OUTCOME_COMPLETED);
         return;
     default:
-        trial_settle(trial, "act", (enum outcome_kind)what);
+        trial_settle(on, "act", (enum outcome_kind)what);
         return;
     }
 }
@@ -263,7 +263,6 @@ static void tell(struct trial *trial, int what)
 TEST(an_operation_ends_as_its_class_allows)
 {
     for (size_t i = 0; i < COUNT_OF(stories); i++) {
-        struct trial trial;
         const char *status, *took_effect;
         uint32_t attempts;
 
@@ -287,8 +286,6 @@ TEST(an_operation_ends_as_its_class_allows)
 
 TEST(tries_that_never_left_are_bounded_and_not_attempts)
 {
-    struct trial trial;
-
     open_act(&trial, "once");
     for (int i = 0; i < 9; i++) {
         unsent(&trial, "act");
@@ -305,13 +302,10 @@ TEST(tries_that_never_left_are_bounded_and_not_attempts)
     assert_true(slice_is(json_member(act, "attempts"), "0")); /* nobody reads ten calls of a once */
     assert_true(slice_is(json_member(act, "unsent"), "10"));
     trial_check_replay(&trial);
-    trial_close(&trial);
 }
 
 TEST(an_attempt_that_left_ends_the_row_of_those_that_did_not)
 {
-    struct trial trial;
-
     open_act(&trial, "keyed");
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < 9; i++) {
@@ -328,7 +322,7 @@ TEST(an_attempt_that_left_ends_the_row_of_those_that_did_not)
             trial_timer(&trial, "act");
         }
     }
-    trial_close(&trial);
+    trial_close(&trial); /* bent on purpose */
 }
 
 TEST(a_refusal_under_the_same_key_settles_the_attempts_before_it)
@@ -351,7 +345,6 @@ TEST(a_refusal_under_the_same_key_settles_the_attempts_before_it)
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         const struct outcome refusal = {
             .kind = OUTCOME_FAILED, .error = SLICE("http-422"), .settles = table[i].settles};
-        struct trial trial;
 
         open_act(&trial, table[i].tool);
         trial_settle(&trial, "act", OUTCOME_UNKNOWN);
@@ -371,7 +364,6 @@ TEST(a_refusal_under_the_same_key_settles_the_attempts_before_it)
 
 TEST(a_retry_never_leaves_after_the_window)
 {
-    struct trial trial;
     struct outcome outcome = {.kind = OUTCOME_UNKNOWN, .error = SLICE("http-503"), .retry_after_ms = 60000};
 
     open_act(&trial, "keyed"); /* a Retry-After that ends with the window */
@@ -401,25 +393,20 @@ TEST(a_retry_never_leaves_after_the_window)
     trial_timer(&trial, "act");
     assert_string_equal(trial_records(&trial),
                         "step.failed act, saga.failing act, compensation.planned, saga.compensated");
-    trial_close(&trial);
 }
 
 TEST(retry_after_is_honoured)
 {
-    struct trial trial;
     struct outcome outcome = {.kind = OUTCOME_RETRY, .error = SLICE("http-429"), .retry_after_ms = 20000};
 
     open_act(&trial, "keyed");
     assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 1, outcome)),
                      ERR_OK);
     assert_true(trial.saga.steps[0].forward.due_ms >= TRIAL_START_MS + 20000);
-    trial_close(&trial);
 }
 
 TEST(absent_counts_only_when_asked_late_enough)
 {
-    struct trial trial;
-
     open_act(&trial, "checked");
     trial.now_ms += 3000; /* the call was out for three seconds: it may have left at their end */
     trial_settle(&trial, "act", OUTCOME_UNKNOWN);
@@ -435,14 +422,11 @@ TEST(absent_counts_only_when_asked_late_enough)
     trial_settle(&trial, "act", OUTCOME_UNKNOWN);
     trial_probe(&trial, "act", OUTCOME_ABSENT);
     assert_string_equal(trial_wants(&trial), "probe act 2 +5000");
-    trial_close(&trial);
 }
 
 /* What the log says of when it was sent is of another engine's clock, which may have been behind by more than that. */
 TEST(absent_counts_only_after_its_time_has_passed_here)
 {
-    struct trial trial;
-
     open_act(&trial, "checked");
     trial_settle(&trial, "act", OUTCOME_UNKNOWN);
     trial_probe(&trial, "act", OUTCOME_ABSENT);
@@ -454,14 +438,11 @@ TEST(absent_counts_only_after_its_time_has_passed_here)
     assert_string_equal(trial_wants(&trial), "probe act 3 +5000");
     trial_probe(&trial, "act", OUTCOME_ABSENT);
     assert_string_equal(trial_records(&trial), "step.retrying act");
-    trial_close(&trial);
 }
 
 /* Else each of many takeovers makes the next question wait longer, for minutes in the end. */
 TEST(who_takes_over_asks_as_if_nobody_had_asked_before)
 {
-    struct trial trial;
-
     open_act(&trial, "checked");
     trial_settle(&trial, "act", OUTCOME_UNKNOWN);
     for (int i = 0; i < 12; i++) {
@@ -469,12 +450,10 @@ TEST(who_takes_over_asks_as_if_nobody_had_asked_before)
         trial_probe(&trial, "act", OUTCOME_UNKNOWN);
         assert_true(trial.saga.steps[0].forward.due_ms <= trial.now_ms + 2000);
     }
-    trial_close(&trial);
 }
 
 TEST(probes_give_up_after_their_time)
 {
-    struct trial trial;
     int probes = 0;
 
     open_act(&trial, "checked");
@@ -488,24 +467,20 @@ TEST(probes_give_up_after_their_time)
     assert_int_equal(trial.now_ms, TRIAL_START_MS + 3600000);
     assert_string_equal(trial_records(&trial), "step.unknown act, escalation.opened act");
     trial_check_replay(&trial);
-    trial_close(&trial);
 }
 
 /* --- late and wrong answers --- */
 
-static void answer(struct trial *trial, uint32_t attempt, enum outcome_kind kind)
+static void answer(struct trial *on, uint32_t attempt, enum outcome_kind kind)
 {
     struct outcome outcome = {
         .kind = kind, .error = SLICE("late"), .result = kind == OUTCOME_COMPLETED ? SLICE("1") : SLICE_NONE};
 
-    assert_int_equal(trial_input(trial, trial_outcome(trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, attempt, outcome)),
-                     ERR_OK);
+    assert_int_equal(trial_input(on, trial_outcome(on, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, attempt, outcome)), ERR_OK);
 }
 
 TEST(an_answer_settles_once)
 {
-    struct trial trial;
-
     open_act(&trial, "keyed");
     answer(&trial, 0, OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "");
@@ -524,13 +499,10 @@ TEST(an_answer_settles_once)
     answer(&trial, 2, OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "");
     trial_check_replay(&trial);
-    trial_close(&trial);
 }
 
 TEST(late_evidence_settles_what_a_person_was_asked)
 {
-    struct trial trial;
-
     open_act(&trial, "once");
     trial_settle(&trial, "act", OUTCOME_UNKNOWN);
     answer(&trial, 1, OUTCOME_COMPLETED);
@@ -558,12 +530,10 @@ TEST(late_evidence_settles_what_a_person_was_asked)
     answer(&trial, 3, OUTCOME_FAILED);
     assert_string_equal(trial_records(&trial), "");
     trial_check_replay(&trial);
-    trial_close(&trial);
 }
 
 TEST(a_probe_answers_for_its_own_number_only)
 {
-    struct trial trial;
     struct outcome absent = {.kind = OUTCOME_ABSENT};
 
     open_act(&trial, "checked");
@@ -573,12 +543,10 @@ TEST(a_probe_answers_for_its_own_number_only)
     trial.now_ms += 10000;
     assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_PROBED, 0, DIRECTION_DO, 1, absent)), ERR_OK);
     assert_string_equal(trial_records(&trial), "");
-    trial_close(&trial);
 }
 
 TEST(a_timer_that_comes_early_means_nothing)
 {
-    struct trial trial;
     struct saga_input input = {.type = SAGA_INPUT_TIMER};
 
     open_act(&trial, "keyed");
@@ -591,7 +559,6 @@ TEST(a_timer_that_comes_early_means_nothing)
     input.timer.step = 77;
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     assert_string_equal(trial_records(&trial), "");
-    trial_close(&trial);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(trial, trial_close_sound)

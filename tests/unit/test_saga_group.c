@@ -6,12 +6,12 @@
 
 #include "tests/unit/group_trial.h"
 
+static struct trial trial;
+
 /* --- for_each --- */
 
 TEST(elements_run_one_after_the_other_and_give_their_results_in_order)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA(EACH_AND_AFTER), LIST);
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "step.completed a, step.opened book, step.intent book#0");
@@ -29,12 +29,10 @@ TEST(elements_run_one_after_the_other_and_give_their_results_in_order)
     same(args_of(&trial, "z"), "{\"all\":[{\"id\":\"book#0-1\"},{\"id\":\"book#1-1\"},{\"id\":\"book#2-1\"}]}");
     trial_settle(&trial, "z", OUTCOME_COMPLETED);
     is(&trial, SAGA_COMPLETED);
-    close_sound(&trial);
 }
 
 TEST(elements_have_keys_of_their_own)
 {
-    struct trial trial;
     struct op_identity identity;
     struct op_key key;
 
@@ -46,13 +44,10 @@ TEST(elements_have_keys_of_their_own)
                                     .direction = DIRECTION_DO};
     key = op_key_make(&identity);
     assert_true(uuid_equal(&key.uuid, &trial.saga.steps[trial_step(&trial, "book#0")].forward.key.uuid));
-    close_sound(&trial);
 }
 
 TEST(no_elements_are_done_at_once)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA(EACH_AND_AFTER), "{'list':[]}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial),
@@ -61,12 +56,10 @@ TEST(no_elements_are_done_at_once)
     trial_settle(&trial, "z", OUTCOME_FAILED);
     assert_string_equal(run_all(&trial, DIRECTION_UNDO), "a");
     is(&trial, SAGA_COMPENSATED);
-    close_sound(&trial);
 }
 
 TEST(what_is_no_array_or_has_too_many_elements_fails_the_step)
 {
-    struct trial trial;
     struct buffer input;
 
     open_with(&trial, TRIAL_SAGA(EACH), "{'list':{'n':1}}");
@@ -74,7 +67,7 @@ TEST(what_is_no_array_or_has_too_many_elements_fails_the_step)
                         "saga.started, step.failed book, saga.failing book, compensation.planned, "
                         "saga.compensated");
     same(trial.saga.steps[0].forward.error, "arguments");
-    close_sound(&trial);
+    trial_close_sound(&trial);
 
     buffer_init(&input, 65536);
     buffer_printf(&input, "{'list':[0");
@@ -84,7 +77,7 @@ TEST(what_is_no_array_or_has_too_many_elements_fails_the_step)
     buffer_printf(&input, "]}%c", 0);
     open_with(&trial, TRIAL_SAGA("{'id':'book','call':'keyed','for_each':'${ .input.list }'}"), input.ptr);
     is(&trial, SAGA_COMPENSATED);
-    close_sound(&trial);
+    trial_close_sound(&trial);
     buffer_fini(&input);
 }
 
@@ -94,8 +87,6 @@ TEST(what_is_no_array_or_has_too_many_elements_fails_the_step)
 
 TEST(so_many_elements_run_at_once_as_allowed_and_begin_in_order)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA(CONCURRENT), "{'list':[1,2,3,4]}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     assert_string_equal(trial_wants(&trial), "call book#0 1, call book#1 1");
@@ -111,13 +102,10 @@ TEST(so_many_elements_run_at_once_as_allowed_and_begin_in_order)
     assert_string_equal(run_all(&trial, DIRECTION_UNDO), "book#3 book#2 book#1 book#0 a");
     is(&trial, SAGA_COMPENSATED);
     assert_string_equal(status_of(&trial, "book"), "compensated");
-    close_sound(&trial);
 }
 
 TEST(an_element_that_fails_has_those_before_it_undone)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA(EACH_AND_AFTER), LIST);
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_settle(&trial, "book#0", OUTCOME_COMPLETED);
@@ -131,13 +119,10 @@ TEST(an_element_that_fails_has_those_before_it_undone)
     is(&trial, SAGA_COMPENSATED);
     assert_string_equal(status_of(&trial, "book"), "compensated");
     assert_string_equal(status_of(&trial, "book#2"), "failed");
-    close_sound(&trial);
 }
 
 TEST(an_element_that_may_fail_gives_null)
 {
-    struct trial trial;
-
     open_with(&trial,
               TRIAL_SAGA("{'id':'book','call':'keyed','for_each':'${ .input.list }','on_failure':'continue'},"
                          "{'id':'z','call':'keyed','with':{'all':'${ .steps.book.result }'}}"),
@@ -150,13 +135,10 @@ TEST(an_element_that_may_fail_gives_null)
     trial_settle(&trial, "z", OUTCOME_FAILED);
     assert_string_equal(run_all(&trial, DIRECTION_UNDO), "book#2 book#0");
     is(&trial, SAGA_COMPENSATED);
-    close_sound(&trial);
 }
 
 TEST(a_person_is_asked_about_one_element)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA("{'id':'book','call':'keyed','for_each':'${ .input.list }','on_failure':'escalate'}"),
               LIST);
     trial_settle(&trial, "book#0", OUTCOME_FAILED);
@@ -169,13 +151,10 @@ TEST(a_person_is_asked_about_one_element)
     assert_string_equal(run_all(&trial, DIRECTION_DO), "book#1 book#2");
     same(result_of(&trial, "book"), "[null,{\"id\":\"book#1-1\"},{\"id\":\"book#2-1\"}]");
     is(&trial, SAGA_COMPLETED);
-    close_sound(&trial);
 }
 
 TEST(a_condition_is_asked_once_for_all_elements)
 {
-    struct trial trial;
-
     open_with(&trial,
               TRIAL_SAGA("{'id':'book','call':'keyed','for_each':'${ .input.list }','when':'${ .input.wanted }'},"
                          "{'id':'z','call':'keyed','with':{'book':'${ .steps.book.status }'}}"),
@@ -184,13 +163,10 @@ TEST(a_condition_is_asked_once_for_all_elements)
     same(args_of(&trial, "z"), "{\"book\":\"skipped\"}");
     trial_settle(&trial, "z", OUTCOME_COMPLETED);
     is(&trial, SAGA_COMPLETED);
-    close_sound(&trial);
 }
 
 TEST(an_abort_in_the_middle_waits_for_what_is_in_flight_and_starts_no_element)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA(CONCURRENT), "{'list':[1,2,3,4]}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_settle(&trial, "book#0", OUTCOME_COMPLETED);
@@ -201,26 +177,20 @@ TEST(an_abort_in_the_middle_waits_for_what_is_in_flight_and_starts_no_element)
     trial_settle(&trial, "book#1", OUTCOME_FAILED);
     assert_string_equal(run_all(&trial, DIRECTION_UNDO), "book#2 book#0 a");
     is(&trial, SAGA_COMPENSATED);
-    close_sound(&trial);
 }
 
 TEST(the_deadline_of_the_saga_stops_elements_too)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA_WITH("'deadline':'1m'", EACH), LIST);
     trial_settle(&trial, "book#0", OUTCOME_COMPLETED);
     trial_timer(&trial, "-");
     trial_settle(&trial, "book#1", OUTCOME_COMPLETED);
     assert_string_equal(run_all(&trial, DIRECTION_UNDO), "book#1 book#0");
     is(&trial, SAGA_COMPENSATED);
-    close_sound(&trial);
 }
 
 TEST(elements_can_be_undone_side_by_side_where_they_ran_so)
 {
-    struct trial trial;
-
     open_with(
         &trial,
         TRIAL_SAGA_WITH(
@@ -236,13 +206,10 @@ TEST(elements_can_be_undone_side_by_side_where_they_ran_so)
     assert_string_equal(trial_wants(&trial), "call undo book#0 1, call undo book#2 1");
     (void)run_all(&trial, DIRECTION_UNDO);
     is(&trial, SAGA_COMPENSATED);
-    close_sound(&trial);
 }
 
 TEST(elements_that_ran_one_after_the_other_are_undone_so)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA_WITH("'compensation':{'concurrency':2}", EACH ",{'id':'z','call':'keyed'}"), LIST);
     (void)trial;
     trial_settle(&trial, "book#0", OUTCOME_COMPLETED);
@@ -251,13 +218,10 @@ TEST(elements_that_ran_one_after_the_other_are_undone_so)
     trial_settle(&trial, "z", OUTCOME_FAILED);
     assert_string_equal(trial_wants(&trial), "call undo book#2 1");
     assert_string_equal(run_all(&trial, DIRECTION_UNDO), "book#2 book#1 book#0");
-    close_sound(&trial);
 }
 
 TEST(nothing_of_a_paused_saga_begins)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA(EACH), LIST);
     assert_int_equal(trial_pause(&trial), ERR_OK);
     trial_settle(&trial, "book#0", OUTCOME_COMPLETED);
@@ -265,15 +229,12 @@ TEST(nothing_of_a_paused_saga_begins)
     assert_string_equal(trial_wants(&trial), "");
     assert_int_equal(trial_resume(&trial), ERR_OK);
     assert_string_equal(trial_wants(&trial), "call book#1 1");
-    close_sound(&trial);
 }
 
 /* --- child sagas --- */
 
 TEST(a_child_runs_as_one_step_and_gives_its_output)
 {
-    struct trial trial;
-
     open_with(&trial, SAGAS(WITH_TRIP(""), TRIP), "{'to':'Rome'}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "step.completed a, step.opened trip, step.intent trip/flight");
@@ -287,13 +248,10 @@ TEST(a_child_runs_as_one_step_and_gives_its_output)
     same(args_of(&trial, "z"), "{\"trip\":\"completed\"}");
     trial_settle(&trial, "z", OUTCOME_COMPLETED);
     is(&trial, SAGA_COMPLETED);
-    close_sound(&trial);
 }
 
 TEST(a_failure_after_a_child_undoes_it_with_the_saga)
 {
-    struct trial trial;
-
     open_with(&trial, SAGAS(WITH_TRIP(""), TRIP), "{'to':'Rome'}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_settle(&trial, "trip/flight", OUTCOME_COMPLETED);
@@ -303,13 +261,10 @@ TEST(a_failure_after_a_child_undoes_it_with_the_saga)
     assert_string_equal(run_all(&trial, DIRECTION_UNDO), "trip/hotel trip/flight a");
     is(&trial, SAGA_COMPENSATED);
     assert_string_equal(status_of(&trial, "trip"), "compensated");
-    close_sound(&trial);
 }
 
 TEST(a_failure_in_a_child_undoes_the_saga)
 {
-    struct trial trial;
-
     open_with(&trial, SAGAS(WITH_TRIP(""), TRIP), "{'to':'Rome'}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_settle(&trial, "trip/flight", OUTCOME_COMPLETED);
@@ -318,13 +273,10 @@ TEST(a_failure_in_a_child_undoes_the_saga)
                                                "compensation.intent trip/flight");
     assert_string_equal(run_all(&trial, DIRECTION_UNDO), "trip/flight a");
     is(&trial, SAGA_COMPENSATED);
-    close_sound(&trial);
 }
 
 TEST(an_input_that_a_child_does_not_take_fails_its_step)
 {
-    struct trial trial;
-
     open_with(&trial,
               SAGAS("{'id':'c','saga':'child','with':{'n':'${ .input.n }'}}",
                     "{'name':'child','input':{'type':'object','required':['n'],'properties':{'n':{'type':'integer'}}},"
@@ -332,7 +284,6 @@ TEST(an_input_that_a_child_does_not_take_fails_its_step)
               "{'n':'one'}");
     same(trial.saga.steps[0].forward.error, "arguments");
     is(&trial, SAGA_COMPENSATED);
-    close_sound(&trial);
 }
 
 #define TEN                                                                                                            \
@@ -344,7 +295,6 @@ TEST(an_input_that_a_child_does_not_take_fails_its_step)
  * be undone. */
 TEST(elements_whose_steps_are_too_many_fail_before_the_first_begins)
 {
-    struct trial trial;
     struct buffer input;
 
     buffer_init(&input, 65536);
@@ -359,7 +309,7 @@ TEST(elements_whose_steps_are_too_many_fail_before_the_first_begins)
                         "saga.compensated");
     same(trial.saga.steps[0].forward.detail,
          "the saga has 1 steps by now and would have 11000 more; 10000 are allowed");
-    close_sound(&trial);
+    trial_close_sound(&trial);
     buffer_fini(&input);
 }
 
@@ -367,8 +317,6 @@ TEST(elements_whose_steps_are_too_many_fail_before_the_first_begins)
 
 TEST(the_deadline_of_a_child_counts_from_its_opening)
 {
-    struct trial trial;
-
     open_with(&trial, SAGAS("{'id':'a','call':'keyed'},{'id':'c','saga':'due','on_failure':'continue'}", DUE), "{}");
     trial.now_ms += 30000;
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -381,7 +329,7 @@ TEST(the_deadline_of_a_child_counts_from_its_opening)
     assert_string_equal(run_all(&trial, DIRECTION_UNDO), "c/y c/x");
     assert_string_equal(status_of(&trial, "c"), "failed");
     is(&trial, SAGA_COMPLETED);
-    close_sound(&trial);
+    trial_close_sound(&trial);
 
     open_with(&trial, SAGAS("{'id':'c','saga':'due'}", DUE), "{}");
     trial_settle(&trial, "c/x", OUTCOME_COMPLETED);
@@ -391,25 +339,19 @@ TEST(the_deadline_of_a_child_counts_from_its_opening)
     trial_settle(&trial, "c/y", OUTCOME_FAILED);
     assert_string_equal(run_all(&trial, DIRECTION_UNDO), "c/x");
     is(&trial, SAGA_COMPENSATED);
-    close_sound(&trial);
 }
 
 TEST(a_child_without_a_deadline_has_no_timer_when_its_work_is_done)
 {
-    struct trial trial;
-
     open_with(&trial, SAGAS("{'id':'c','saga':'due'},{'id':'z','call':'keyed'}", DUE), "{}");
     assert_string_equal(run_all(&trial, DIRECTION_DO), "c/x c/y z");
     is(&trial, SAGA_COMPLETED);
-    close_sound(&trial);
 }
 
 #define BAD_OUTPUT "{'name':'bad','output':{'n':'${ .steps.x.result.id.n }'},'steps':[{'id':'x','call':'keyed'}]}"
 
 TEST(a_child_whose_output_cannot_be_made_has_failed)
 {
-    struct trial trial;
-
     open_with(&trial, SAGAS("{'id':'c','saga':'bad','on_failure':'continue'},{'id':'z','call':'keyed'}", BAD_OUTPUT),
               "{}");
     trial_settle(&trial, "c/x", OUTCOME_COMPLETED);
@@ -418,20 +360,17 @@ TEST(a_child_whose_output_cannot_be_made_has_failed)
     trial_settle_undo(&trial, "c/x", OUTCOME_COMPLETED);
     trial_settle(&trial, "z", OUTCOME_COMPLETED);
     is(&trial, SAGA_COMPLETED);
-    close_sound(&trial);
+    trial_close_sound(&trial);
 
     open_with(&trial, SAGAS("{'id':'c','saga':'bad'},{'id':'z','call':'keyed'}", BAD_OUTPUT), "{}");
     trial_settle(&trial, "c/x", OUTCOME_COMPLETED);
     same(trial.saga.failing_reason, "output");
     assert_string_equal(run_all(&trial, DIRECTION_UNDO), "c/x");
     is(&trial, SAGA_COMPENSATED);
-    close_sound(&trial);
 }
 
 TEST(an_output_with_a_program_is_evaluated)
 {
-    struct trial trial;
-
     open_with(&trial,
               SAGAS("{'id':'c','saga':'sum'},{'id':'z','call':'keyed','with':{'n':'${ .steps.c.result }'}}",
                     "{'name':'sum','deadline':'1m','output':'${ [.steps.x.result.id] | length "
@@ -443,7 +382,6 @@ TEST(an_output_with_a_program_is_evaluated)
     same(args_of(&trial, "z"), "{\"n\":1}");
     trial_settle(&trial, "z", OUTCOME_COMPLETED);
     is(&trial, SAGA_COMPLETED);
-    close_sound(&trial);
 }
 
 #define LAST                                                                                                           \
@@ -452,8 +390,6 @@ TEST(an_output_with_a_program_is_evaluated)
 
 TEST(behind_a_terminal_step_in_the_last_child_there_is_no_way_back)
 {
-    struct trial trial;
-
     open_with(&trial, SAGAS("{'id':'a','call':'keyed'},{'id':'c','saga':'last'}", LAST), "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_settle(&trial, "c/x", OUTCOME_COMPLETED);
@@ -463,13 +399,10 @@ TEST(behind_a_terminal_step_in_the_last_child_there_is_no_way_back)
     assert_string_equal(trial_records(&trial), "step.completed c/mail, step.completed c, saga.completed");
     same(result_of(&trial, "c"), "null");
     assert_int_equal(trial_abort(&trial), ERR_PAST_RETURN);
-    close_sound(&trial);
 }
 
 TEST(a_terminal_step_in_a_child_that_was_on_its_way_turns_an_abort)
 {
-    struct trial trial;
-
     open_with(&trial, SAGAS("{'id':'a','call':'keyed'},{'id':'c','saga':'last'}", LAST), "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_settle(&trial, "c/x", OUTCOME_COMPLETED);
@@ -477,13 +410,10 @@ TEST(a_terminal_step_in_a_child_that_was_on_its_way_turns_an_abort)
     assert_int_equal(trial_abort(&trial), ERR_OK);
     trial_settle(&trial, "c/mail", OUTCOME_COMPLETED);
     is(&trial, SAGA_COMPLETED);
-    close_sound(&trial);
 }
 
 TEST(a_terminal_step_in_a_child_that_fails_lets_the_saga_be_undone)
 {
-    struct trial trial;
-
     open_with(&trial, SAGAS("{'id':'a','call':'keyed'},{'id':'c','saga':'last'}", LAST), "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_settle(&trial, "c/x", OUTCOME_COMPLETED);
@@ -491,13 +421,10 @@ TEST(a_terminal_step_in_a_child_that_fails_lets_the_saga_be_undone)
     trial_settle(&trial, "c/mail", OUTCOME_FAILED);
     assert_string_equal(run_all(&trial, DIRECTION_UNDO), "c/x a");
     is(&trial, SAGA_COMPENSATED);
-    close_sound(&trial);
 }
 
 TEST(a_terminal_step_that_turns_out_to_have_happened_completes_the_child_that_was_to_be_undone)
 {
-    struct trial trial;
-
     open_with(&trial,
               SAGAS("{'id':'a','call':'keyed'},{'id':'c','saga':'late','on_failure':'escalate'}",
                     "{'name':'late','deadline':'1m','steps':[{'id':'x','call':'keyed'},{'id':'mail','call':'mail'}]}"),
@@ -515,15 +442,12 @@ TEST(a_terminal_step_that_turns_out_to_have_happened_completes_the_child_that_wa
                         "escalation.resolved c/mail, step.completed c/mail, step.completed c, saga.completed");
     assert_int_equal(trial.saga.plan_count, 0);
     is(&trial, SAGA_COMPLETED);
-    close_sound(&trial);
 }
 
 /* --- what is evaluated, and waits --- */
 
 TEST(elements_whose_arguments_are_programs_wait_for_their_turn)
 {
-    struct trial trial;
-
     open_with(&trial,
               TRIAL_SAGA("{'id':'book','call':'keyed','for_each':'${ .input.list }','with':{'n':'${ .item.n + 1 }'}}"),
               LIST);
@@ -532,13 +456,10 @@ TEST(elements_whose_arguments_are_programs_wait_for_their_turn)
     assert_string_equal(trial_wants(&trial), "call book#0 1");
     trial_settle(&trial, "book#0", OUTCOME_COMPLETED);
     assert_string_equal(trial_wants(&trial), "evaluate book#1 0");
-    close_sound(&trial);
 }
 
 TEST(an_array_that_is_a_program_is_evaluated_first)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA("{'id':'book','call':'keyed','for_each':'${ .input.list[:2] }','with':'${ .item }'}"),
               LIST);
     assert_string_equal(trial_wants(&trial), "evaluate book 0");
@@ -546,13 +467,10 @@ TEST(an_array_that_is_a_program_is_evaluated_first)
     assert_string_equal(trial_records(&trial), "step.opened book, step.intent book#0");
     assert_string_equal(run_all(&trial, DIRECTION_DO), "book#0");
     is(&trial, SAGA_COMPLETED);
-    close_sound(&trial);
 }
 
 TEST(waits_are_elements_and_members_like_calls)
 {
-    struct trial trial;
-
     open_with(&trial,
               SAGAS("{'id':'c','saga':'nap','for_each':'${ .input.list }','concurrency':3}",
                     "{'name':'nap','steps':[{'id':'s','sleep':'1m'},{'id':'go','signal':{'name':'go'}}]}"),
@@ -566,14 +484,12 @@ TEST(waits_are_elements_and_members_like_calls)
     is(&trial, SAGA_WAITING);
     assert_int_equal(trial_signal(&trial, "go", "3", NULL), ERR_OK);
     is(&trial, SAGA_COMPLETED);
-    close_sound(&trial);
 }
 
 /* --- many --- */
 
 TEST(a_thousand_elements_are_walked_through_and_undone)
 {
-    struct trial trial;
     struct buffer input;
     clock_t began;
 
@@ -607,4 +523,4 @@ TEST(a_thousand_elements_are_walked_through_and_undone)
     buffer_fini(&input);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(trial, trial_close_sound)

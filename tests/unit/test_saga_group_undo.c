@@ -4,12 +4,12 @@
  */
 #include "tests/unit/group_trial.h"
 
+static struct trial trial;
+
 /* --- children that are undone on their own --- */
 
 TEST(a_child_that_may_fail_is_undone_on_its_own_and_the_saga_goes_on)
 {
-    struct trial trial;
-
     open_with(&trial, SAGAS(WITH_TRIP(",'on_failure':'continue'"), TRIP), "{'to':'Rome'}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_settle(&trial, "trip/flight", OUTCOME_COMPLETED);
@@ -26,13 +26,10 @@ TEST(a_child_that_may_fail_is_undone_on_its_own_and_the_saga_goes_on)
     same(args_of(&trial, "z"), "{\"trip\":\"failed\"}");
     trial_settle(&trial, "z", OUTCOME_COMPLETED);
     is(&trial, SAGA_COMPLETED);
-    close_sound(&trial);
 }
 
 TEST(what_a_child_has_undone_on_its_own_is_not_undone_again)
 {
-    struct trial trial;
-
     open_with(&trial, SAGAS(WITH_TRIP(",'on_failure':'continue'"), TRIP), "{'to':'Rome'}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_settle(&trial, "trip/flight", OUTCOME_COMPLETED);
@@ -41,7 +38,6 @@ TEST(what_a_child_has_undone_on_its_own_is_not_undone_again)
     trial_settle(&trial, "z", OUTCOME_FAILED);
     assert_string_equal(run_all(&trial, DIRECTION_UNDO), "a");
     is(&trial, SAGA_COMPENSATED);
-    close_sound(&trial);
 }
 
 TEST(a_person_is_asked_what_follows_from_a_child_that_failed)
@@ -49,8 +45,6 @@ TEST(a_person_is_asked_what_follows_from_a_child_that_failed)
     static const enum operator_action verbs[] = {OPERATOR_SKIP, OPERATOR_COMPENSATE, OPERATOR_ABANDON};
 
     for (size_t i = 0; i < COUNT_OF(verbs); i++) {
-        struct trial trial;
-
         open_with(&trial, SAGAS(WITH_TRIP(",'on_failure':'escalate'"), TRIP), "{'to':'Rome'}");
         trial_settle(&trial, "a", OUTCOME_COMPLETED);
         trial_settle(&trial, "trip/flight", OUTCOME_COMPLETED);
@@ -73,7 +67,7 @@ TEST(a_person_is_asked_what_follows_from_a_child_that_failed)
             is(&trial, SAGA_ABANDONED);
             assert_int_equal(trial.records.items[trial.records.count - 1].debt_count, 1);
         }
-        close_sound(&trial);
+        trial_close_sound(&trial);
     }
 }
 
@@ -81,8 +75,6 @@ TEST(a_person_is_asked_what_follows_from_a_child_that_failed)
 
 TEST(two_children_side_by_side_are_undone_one_after_the_other)
 {
-    struct trial trial;
-
     open_with(&trial,
               SAGAS("{'id':'c','saga':'one','after':[]},{'id':'d','saga':'one','after':[]},{'id':'z','call':'keyed','"
                     "after':['c','d']}",
@@ -96,13 +88,10 @@ TEST(two_children_side_by_side_are_undone_one_after_the_other)
     trial_settle(&trial, "z", OUTCOME_FAILED);
     assert_string_equal(run_all(&trial, DIRECTION_UNDO), "d/y d/x c/y c/x");
     is(&trial, SAGA_COMPENSATED);
-    close_sound(&trial);
 }
 
 TEST(a_child_counts_as_one_when_steps_are_undone_side_by_side)
 {
-    struct trial trial;
-
     open_with(
         &trial,
         ROOT(
@@ -145,13 +134,10 @@ TEST(a_child_counts_as_one_when_steps_are_undone_side_by_side)
     assert_string_equal(trial_wants(&trial), "call undo b 1, call undo c/x 1");
     (void)run_all(&trial, DIRECTION_UNDO);
     is(&trial, SAGA_COMPENSATED);
-    close_sound(&trial);
 }
 
 TEST(the_rest_goes_on_while_a_child_is_undone_on_its_own)
 {
-    struct trial trial;
-
     open_with(&trial,
               SAGAS("{'id':'c','saga':'one','after':[],'on_failure':'continue'},{'id':'d','saga':'one','after':[],'on_"
                     "failure':'continue'},"
@@ -170,13 +156,10 @@ TEST(the_rest_goes_on_while_a_child_is_undone_on_its_own)
     trial_settle_undo(&trial, "c/x", OUTCOME_COMPLETED);
     trial_settle(&trial, "z", OUTCOME_COMPLETED);
     is(&trial, SAGA_COMPLETED);
-    close_sound(&trial);
 }
 
 TEST(what_was_not_sent_in_a_child_that_fails_is_given_up)
 {
-    struct trial trial;
-
     open_with(&trial,
               SAGAS("{'id':'c','saga':'wide','on_failure':'continue'},{'id':'z','call':'keyed'}",
                     "{'name':'wide','steps':[{'id':'x','call':'keyed','after':[]},{'id':'y','call':'once','after':[]},"
@@ -189,13 +172,10 @@ TEST(what_was_not_sent_in_a_child_that_fails_is_given_up)
     assert_string_equal(run_all(&trial, DIRECTION_UNDO), "c/v");
     trial_settle(&trial, "z", OUTCOME_COMPLETED);
     is(&trial, SAGA_COMPLETED);
-    close_sound(&trial);
 }
 
 TEST(a_saga_that_fails_takes_along_what_a_child_is_undoing)
 {
-    struct trial trial;
-
     open_with(
         &trial,
         SAGAS(
@@ -220,7 +200,6 @@ TEST(a_saga_that_fails_takes_along_what_a_child_is_undoing)
     assert_string_equal(run_all(&trial, DIRECTION_UNDO), "c/x a");
     is(&trial, SAGA_COMPENSATED);
     assert_string_equal(status_of(&trial, "c"), "compensated");
-    close_sound(&trial);
 }
 
 TEST(an_undo_that_fails_in_a_child_is_a_persons)
@@ -228,8 +207,6 @@ TEST(an_undo_that_fails_in_a_child_is_a_persons)
     static const enum operator_action verbs[] = {OPERATOR_RETRY, OPERATOR_WAIVE, OPERATOR_COMPENSATE, OPERATOR_ABANDON};
 
     for (size_t i = 0; i < COUNT_OF(verbs); i++) {
-        struct trial trial;
-
         open_with(&trial, SAGAS(WITH_TRIP(",'on_failure':'continue'"), TRIP), "{'to':'Rome'}");
         trial_settle(&trial, "a", OUTCOME_COMPLETED);
         trial_settle(&trial, "trip/flight", OUTCOME_COMPLETED);
@@ -268,14 +245,12 @@ TEST(an_undo_that_fails_in_a_child_is_a_persons)
             assert_int_equal(trial.records.items[trial.records.count - 1].debt_count, 2);
             break;
         }
-        close_sound(&trial);
+        trial_close_sound(&trial);
     }
 }
 
 TEST(an_unknown_outcome_in_a_child_is_settled_before_it_is_undone)
 {
-    struct trial trial;
-
     open_with(&trial,
               SAGAS("{'id':'c','saga':'risky','on_failure':'continue'},{'id':'z','call':'keyed'}",
                     "{'name':'risky','steps':[{'id':'x','call':'keyed'},{'id':'y','call':'once'}]}"),
@@ -291,13 +266,10 @@ TEST(an_unknown_outcome_in_a_child_is_settled_before_it_is_undone)
     trial_settle_undo(&trial, "c/x", OUTCOME_COMPLETED);
     trial_settle(&trial, "z", OUTCOME_COMPLETED);
     is(&trial, SAGA_COMPLETED);
-    close_sound(&trial);
 }
 
 TEST(what_may_be_undone_blindly_is_undone_with_its_child)
 {
-    struct trial trial;
-
     open_with(&trial,
               SAGAS("{'id':'c','saga':'blind','on_failure':'continue'},{'id':'z','call':'keyed'}",
                     "{'name':'blind','steps':[{'id':'x','call':'keyed'},{'id':'y','call':'voidable'}]}"),
@@ -310,15 +282,12 @@ TEST(what_may_be_undone_blindly_is_undone_with_its_child)
     assert_string_equal(run_all(&trial, DIRECTION_UNDO), "c/y c/x");
     trial_settle(&trial, "z", OUTCOME_COMPLETED);
     is(&trial, SAGA_COMPLETED);
-    close_sound(&trial);
 }
 
 #define LEGS "{'id':'legs','saga':'one','for_each':'${ .input.list }','with':'${ .item }'"
 
 TEST(a_child_runs_once_an_element)
 {
-    struct trial trial;
-
     open_with(
         &trial,
         SAGAS("{'id':'a','call':'keyed'}," LEGS "},{'id':'z','call':'keyed','with':{'all':'${ .steps.legs.result }'}}",
@@ -337,13 +306,10 @@ TEST(a_child_runs_once_an_element)
     assert_string_equal(run_all(&trial, DIRECTION_DO), "legs#1/x legs#1/y legs#2/x legs#2/y z");
     same(args_of(&trial, "z"), "{\"all\":[7,8,9]}");
     is(&trial, SAGA_COMPLETED);
-    close_sound(&trial);
 }
 
 TEST(children_of_elements_are_undone_element_by_element)
 {
-    struct trial trial;
-
     open_with(&trial, SAGAS(LEGS ",'concurrency':2},{'id':'z','call':'keyed'}", PAIR("one")), LIST);
     assert_string_equal(trial_wants(&trial), "call legs#0/x 1, call legs#1/x 1");
     trial_settle(&trial, "legs#1/x", OUTCOME_COMPLETED);
@@ -355,13 +321,10 @@ TEST(children_of_elements_are_undone_element_by_element)
     trial_settle(&trial, "z", OUTCOME_FAILED);
     assert_string_equal(run_all(&trial, DIRECTION_UNDO), "legs#2/y legs#2/x legs#1/y legs#1/x legs#0/y legs#0/x");
     is(&trial, SAGA_COMPENSATED);
-    close_sound(&trial);
 }
 
 TEST(an_element_that_is_a_child_fails_alone)
 {
-    struct trial trial;
-
     open_with(
         &trial,
         SAGAS(LEGS ",'on_failure':'continue'},{'id':'z','call':'keyed','with':{'all':'${ .steps.legs.result }'}}",
@@ -379,7 +342,6 @@ TEST(an_element_that_is_a_child_fails_alone)
     assert_string_equal(run_all(&trial, DIRECTION_DO), "legs#2/x legs#2/y z");
     same(args_of(&trial, "z"), "{\"all\":[7,null,9]}");
     is(&trial, SAGA_COMPLETED);
-    close_sound(&trial);
 }
 
 #define DEEP                                                                                                           \
@@ -389,8 +351,6 @@ TEST(an_element_that_is_a_child_fails_alone)
 
 TEST(the_nearest_child_that_may_fail_is_undone)
 {
-    struct trial trial;
-
 #define INNER_POLICY ""
     open_with(
         &trial,
@@ -412,13 +372,10 @@ TEST(the_nearest_child_that_may_fail_is_undone)
     assert_string_equal(run_all(&trial, DIRECTION_UNDO), "a");
     assert_string_equal(status_of(&trial, "out/in"), "compensated"); /* and after the end */
     assert_string_equal(status_of(&trial, "out"), "failed");
-    close_sound(&trial);
 }
 
 TEST(a_child_in_a_child_fails_alone_and_then_the_one_around_it)
 {
-    struct trial trial;
-
 #define INNER_POLICY ",'on_failure':'continue'"
     open_with(
         &trial,
@@ -438,22 +395,19 @@ TEST(a_child_in_a_child_fails_alone_and_then_the_one_around_it)
     assert_string_equal(trial_wants(&trial), "call z 1");
     trial_settle(&trial, "z", OUTCOME_COMPLETED);
     is(&trial, SAGA_COMPLETED);
-    close_sound(&trial);
 }
 
 /* --- late evidence --- */
 
-static struct saga_input late_success(struct trial *trial, const char *step, uint32_t attempt)
+static struct saga_input late_success(struct trial *on, const char *step, uint32_t attempt)
 {
     struct outcome outcome = {.kind = OUTCOME_COMPLETED, .result = SLICE("{\"id\":\"late\"}")};
 
-    return trial_outcome(trial, SAGA_INPUT_SETTLED, trial_step(trial, step), DIRECTION_DO, attempt, outcome);
+    return trial_outcome(on, SAGA_INPUT_SETTLED, trial_step(on, step), DIRECTION_DO, attempt, outcome);
 }
 
 TEST(late_success_in_a_child_that_was_undone_is_undone_too)
 {
-    struct trial trial;
-
     open_with(&trial, SAGAS(WITH_TRIP(",'on_failure':'continue'"), TRIP), "{'to':'Rome'}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_settle(&trial, "trip/flight", OUTCOME_COMPLETED);
@@ -467,13 +421,10 @@ TEST(late_success_in_a_child_that_was_undone_is_undone_too)
     assert_int_equal(trial_resolve(&trial, true, "{'id':'late'}"), ERR_OK);
     assert_string_equal(run_all(&trial, DIRECTION_UNDO), "trip/hotel");
     is(&trial, SAGA_COMPLETED);
-    close_sound(&trial);
 }
 
 TEST(late_success_of_an_element_that_might_fail_is_a_persons)
 {
-    struct trial trial;
-
     open_with(&trial,
               TRIAL_SAGA("{'id':'book','call':'keyed','for_each':'${ .input.list "
                          "}','on_failure':'continue'},{'id':'z','call':'keyed'}"),
@@ -487,13 +438,10 @@ TEST(late_success_of_an_element_that_might_fail_is_a_persons)
     is(&trial, SAGA_ESCALATED);
     assert_int_equal(trial_resolve(&trial, true, "{'id':'late'}"), ERR_OK);
     is(&trial, SAGA_COMPLETED);
-    close_sound(&trial);
 }
 
 TEST(late_success_of_what_a_child_has_undone_blindly_holds_up_the_end_of_the_saga)
 {
-    struct trial trial;
-
     open_with(
         &trial,
         SAGAS("{'id':'a','call':'keyed'},{'id':'c','saga':'blind','on_failure':'continue'},{'id':'z','call':'keyed'}",
@@ -512,15 +460,12 @@ TEST(late_success_of_what_a_child_has_undone_blindly_holds_up_the_end_of_the_sag
     assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
     assert_string_equal(run_all(&trial, DIRECTION_UNDO), "c/y");
     is(&trial, SAGA_COMPENSATED);
-    close_sound(&trial);
 }
 
 /* --- less common --- */
 
 TEST(children_in_a_row_are_undone_in_a_row)
 {
-    struct trial trial;
-
     open_with(&trial,
               ROOT("'compensation':{'concurrency':3}",
                    "{'id':'c','saga':'one'},{'id':'d','saga':'one'},{'id':'z','call':'keyed'}", PAIR("one")),
@@ -532,14 +477,11 @@ TEST(children_in_a_row_are_undone_in_a_row)
     trial_settle(&trial, "z", OUTCOME_FAILED);
     assert_string_equal(trial_wants(&trial), "call undo d/y 1");
     assert_string_equal(run_all(&trial, DIRECTION_UNDO), "d/y d/x c/y c/x");
-    close_sound(&trial);
 }
 
 /* What is to be evaluated first takes the room of one child, not of two steps. */
 TEST(a_child_whose_undo_is_evaluated_takes_the_room_of_one)
 {
-    struct trial trial;
-
     open_with(&trial,
               ROOT("'compensation':{'concurrency':2}",
                    "{'id':'d','call':'keyed','after':[]},{'id':'c','saga':'wide','after':[]}",
@@ -559,13 +501,10 @@ TEST(a_child_whose_undo_is_evaluated_takes_the_room_of_one)
     trial_evaluated(&trial, EVALUATE_UNDO, "c/x", "{'n':2}");
     (void)run_all(&trial, DIRECTION_UNDO);
     is(&trial, SAGA_COMPENSATED);
-    close_sound(&trial);
 }
 
 TEST(a_question_about_a_step_is_closed_when_its_child_is_undone)
 {
-    struct trial trial;
-
     open_with(&trial,
               SAGAS("{'id':'c','saga':'wide','on_failure':'continue'},{'id':'z','call':'keyed'}",
                     "{'name':'wide','steps':[{'id':'x','call':'keyed','after':[],'on_failure':'escalate'},{'id':'y','"
@@ -582,13 +521,10 @@ TEST(a_question_about_a_step_is_closed_when_its_child_is_undone)
     trial_settle_undo(&trial, "c/w", OUTCOME_COMPLETED);
     trial_settle(&trial, "z", OUTCOME_COMPLETED);
     is(&trial, SAGA_COMPLETED);
-    close_sound(&trial);
 }
 
 TEST(what_comes_late_in_a_child_that_failed_is_undone_behind_a_terminal_step_too)
 {
-    struct trial trial;
-
     open_with(&trial,
               ROOT("'output':'${ 1 + 1 }'",
                    "{'id':'c','saga':'one','on_failure':'continue'},{'id':'mail','call':'mail'}", PAIR("one")),
@@ -605,13 +541,10 @@ TEST(what_comes_late_in_a_child_that_failed_is_undone_behind_a_terminal_step_too
     assert_string_equal(trial_wants(&trial), "evaluate - 1");
     trial_evaluated(&trial, EVALUATE_OUTPUT, "-", "2");
     is(&trial, SAGA_COMPLETED);
-    close_sound(&trial);
 }
 
 TEST(what_lay_in_a_child_that_was_undone_stays_undone_when_the_saga_completes)
 {
-    struct trial trial;
-
     open_with(&trial,
               SAGAS("{'id':'c','saga':'c','with':'${ .input }','on_failure':'continue'},{'id':'z','call':'keyed'}",
                     "{'name':'c','steps':[{'id':'g','call':'keyed','for_each':'${ .input.list }'}]}"),
@@ -625,12 +558,10 @@ TEST(what_lay_in_a_child_that_was_undone_stays_undone_when_the_saga_completes)
     is(&trial, SAGA_COMPLETED);
     assert_string_equal(status_of(&trial, "c"), "failed");
     assert_string_equal(status_of(&trial, "c/g"), "compensated"); /* and not running */
-    close_sound(&trial);
 }
 
 TEST(results_that_are_too_large_together_undo_the_saga)
 {
-    struct trial trial;
     struct buffer large;
 
     buffer_init(&large, (size_t)1 << 20);
@@ -661,4 +592,4 @@ TEST(results_that_are_too_large_together_undo_the_saga)
     buffer_fini(&large);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(trial, trial_close_sound)

@@ -63,9 +63,10 @@ static void close(struct trial *trial)
     trial_close(trial);
 }
 
+static struct trial trial;
+
 TEST(a_saga_has_the_shape_of_the_contract)
 {
-    struct trial trial;
     struct slice saga, steps, step;
 
     open_stuck_undo(&trial);
@@ -88,16 +89,15 @@ TEST(a_saga_has_the_shape_of_the_contract)
     close(&trial);
 }
 
-static struct slice view(struct trial *trial)
+static struct slice view(struct trial *on)
 {
     buffer_reset(&out);
-    saga_write_json(&trial->saga, &out);
+    saga_write_json(&on->saga, &out);
     return text();
 }
 
 TEST(who_stopped_or_paused_it_and_why_is_said)
 {
-    struct trial trial;
     struct slice saga, error;
 
     buffer_init(&out, 1 << 20);
@@ -122,7 +122,6 @@ TEST(who_stopped_or_paused_it_and_why_is_said)
 
 TEST(one_that_completed_says_what_is_missing_of_its_output)
 {
-    struct trial trial;
     struct slice saga;
 
     buffer_init(&out, 1 << 20);
@@ -137,8 +136,6 @@ TEST(one_that_completed_says_what_is_missing_of_its_output)
 
 TEST(one_that_was_abandoned_lists_what_is_left_standing)
 {
-    struct trial trial;
-
     open_stuck_undo(&trial);
     assert_int_equal(json_type(json_member(view(&trial), "debts")), JSON_NONE);
     assert_int_equal(trial_operator(&trial, OPERATOR_ABANDON), ERR_OK);
@@ -149,8 +146,6 @@ TEST(one_that_was_abandoned_lists_what_is_left_standing)
 
 TEST(an_operation_has_the_shape_of_the_contract)
 {
-    struct trial trial;
-
     open_stuck_undo(&trial);
     saga_write_operation(&trial.saga, 0, DIRECTION_DO, &out);
     has_members(text(), OPERATION_MEMBERS);
@@ -167,8 +162,6 @@ TEST(an_operation_has_the_shape_of_the_contract)
 
 TEST(the_state_of_an_operation_is_in_the_words_of_the_registry)
 {
-    struct trial trial;
-
     buffer_init(&out, 1 << 20);
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}"));
     trial_start(&trial, "{}");
@@ -186,7 +179,6 @@ TEST(the_state_of_an_operation_is_in_the_words_of_the_registry)
 
 TEST(an_escalation_has_the_shape_of_the_contract_open_and_resolved)
 {
-    struct trial trial;
     struct record resolved = {.type = RECORD_ESCALATION_RESOLVED,
                               .step = 0,
                               .direction = DIRECTION_UNDO,
@@ -212,4 +204,4 @@ TEST(an_escalation_has_the_shape_of_the_contract_open_and_resolved)
     close(&trial);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(trial, trial_close_sound)

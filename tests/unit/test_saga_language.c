@@ -16,12 +16,6 @@ static void open_with(struct trial *trial, const char *document, const char *inp
     trial_start(trial, input);
 }
 
-static void close_sound(struct trial *trial)
-{
-    trial_check_replay(trial);
-    trial_close(trial);
-}
-
 static const char *status_of(const struct trial *trial, const char *step)
 {
     return step_status_name(saga_step_status(&trial->saga, trial_step(trial, step)));
@@ -44,10 +38,10 @@ static void evaluated(struct trial *trial, const char *step, bool skipped)
     "{'id':'a','call':'keyed'},{'id':'b','call':'keyed','when':'${ .input.wanted }'},"                                 \
     "{'id':'c','call':'keyed','with':{'n':'${ .steps.b.status }'}}"
 
+static struct trial trial;
+
 TEST(a_step_whose_condition_holds_runs_and_is_undone)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA(WHEN), "{'wanted':true}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "step.completed a, step.intent b");
@@ -57,13 +51,11 @@ TEST(a_step_whose_condition_holds_runs_and_is_undone)
     trial_settle_undo(&trial, "b", OUTCOME_COMPLETED);
     trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
-    close_sound(&trial);
 }
 
 TEST(a_step_whose_condition_does_not_hold_is_skipped_and_what_follows_starts)
 {
     struct buffer out;
-    struct trial trial;
 
     open_with(&trial, TRIAL_SAGA(WHEN), "{'wanted':false}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -78,13 +70,10 @@ TEST(a_step_whose_condition_does_not_hold_is_skipped_and_what_follows_starts)
     explain(&trial.saga, trial.now_ms, &out);
     assert_non_null(strstr(buffer_c(&out), "Skipped: b."));
     buffer_fini(&out);
-    close_sound(&trial);
 }
 
 TEST(what_was_skipped_is_not_undone)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA(WHEN), "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_settle(&trial, "c", OUTCOME_FAILED);
@@ -93,26 +82,20 @@ TEST(what_was_skipped_is_not_undone)
     trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "compensation.completed a, saga.compensated");
     assert_string_equal(status_of(&trial, "b"), "skipped");
-    close_sound(&trial);
 }
 
 TEST(a_failure_inside_a_conditional_step_undoes_the_rest)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA(WHEN), "{'wanted':'yes'}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_settle(&trial, "b", OUTCOME_FAILED);
     assert_string_equal(trial_wants(&trial), "call undo a 1");
     trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
-    close_sound(&trial);
 }
 
 TEST(a_saga_may_be_skipped_as_a_whole)
 {
-    struct trial trial;
-
     open_with(&trial,
               TRIAL_SAGA_WITH(
                   "'output':{'a':'${ .steps.a.result }'}",
@@ -120,19 +103,15 @@ TEST(a_saga_may_be_skipped_as_a_whole)
               "{}");
     assert_string_equal(trial_records(&trial), "saga.started, step.skipped a, step.skipped z, saga.completed");
     assert_true(slice_is(trial.saga.output, "{\"a\":null}"));
-    close_sound(&trial);
 }
 
 TEST(a_condition_that_cannot_be_followed_is_a_certain_failure)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'keyed','when':'${ .input.x.y }'}"),
               "{'x':1}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "step.completed a, step.failed b, saga.failing b, compensation.planned, "
                                                "compensation.intent a");
-    close_sound(&trial);
 }
 
 #define PROGRAM                                                                                                        \
@@ -140,8 +119,6 @@ TEST(a_condition_that_cannot_be_followed_is_a_certain_failure)
 
 TEST(a_condition_that_is_a_program_is_evaluated_outside)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA(PROGRAM), "{'n':1}");
     assert_string_equal(trial_wants(&trial), "evaluate a 0");
     trial_check_replay(&trial); /* a crash here: it is evaluated again */
@@ -149,31 +126,26 @@ TEST(a_condition_that_is_a_program_is_evaluated_outside)
     assert_string_equal(trial_records(&trial), "step.skipped a, step.intent b");
     evaluated(&trial, "a", false); /* the same again, too late */
     assert_string_equal(trial_records(&trial), "");
-    close_sound(&trial);
+    trial_close_sound(&trial);
 
     open_with(&trial, TRIAL_SAGA(PROGRAM), "{'n':6}");
     evaluated(&trial, "a", false);
     assert_string_equal(trial_records(&trial), "step.intent a");
-    close_sound(&trial);
 }
 
 TEST(a_condition_that_is_a_program_may_be_all_there_is_to_evaluate)
 {
     struct saga_input input = {.type = SAGA_INPUT_EVALUATED};
-    struct trial trial;
 
     open_with(&trial, TRIAL_SAGA("{'id':'a','call':'keyed','when':'${ .input.n > 1 }'}"), "{'n':2}");
     input.evaluated.what = EVALUATE_ARGS;
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     assert_string_equal(trial_records(&trial), "step.intent a");
     assert_true(slice_is(trial.saga.steps[0].forward.args, "{}"));
-    close_sound(&trial);
 }
 
 TEST(an_abort_and_the_deadline_come_before_a_condition)
 {
-    struct trial trial;
-
     for (int deadline = 0; deadline < 2; deadline++) {
         open_with(&trial, TRIAL_SAGA_WITH("'deadline':'1m'", "{'id':'z','call':'keyed'}," PROGRAM), "{'n':6}");
         trial_settle(&trial, "z", OUTCOME_COMPLETED);
@@ -188,14 +160,13 @@ TEST(an_abort_and_the_deadline_come_before_a_condition)
         assert_string_equal(status_of(&trial, "a"), "pending");
         trial_settle_undo(&trial, "z", OUTCOME_COMPLETED);
         assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
-        close_sound(&trial);
+        trial_close_sound(&trial);
     }
 }
 
 TEST(a_skip_that_does_not_fit_is_refused)
 {
     struct record skip = {.type = RECORD_STEP_SKIPPED, .reason = SLICE("when")};
-    struct trial trial;
     struct err err;
 
     open_with(&trial, TRIAL_SAGA(WHEN), "{'wanted':false}");
@@ -205,7 +176,6 @@ TEST(a_skip_that_does_not_fit_is_refused)
     assert_false(record_check(&trial.saga, &skip, &err));
     skip.step = 0; /* it has no condition */
     assert_false(record_check(&trial.saga, &skip, &err));
-    close_sound(&trial);
 }
 
 /* --- on_failure --- */
@@ -216,8 +186,6 @@ TEST(a_skip_that_does_not_fit_is_refused)
 
 TEST(a_failure_that_does_not_matter_is_gone_on_without)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA(CONTINUE), "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_timer(&trial, "b");
@@ -227,13 +195,10 @@ TEST(a_failure_that_does_not_matter_is_gone_on_without)
     assert_true(slice_is(trial.saga.steps[2].forward.args, "{\"n\":\"failed\"}"));
     trial_settle(&trial, "c", OUTCOME_COMPLETED);
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
-    close_sound(&trial);
 }
 
 TEST(what_failed_and_did_not_matter_is_not_undone)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA(CONTINUE), "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_timer(&trial, "b");
@@ -242,13 +207,10 @@ TEST(what_failed_and_did_not_matter_is_not_undone)
     assert_string_equal(trial_wants(&trial), "call undo a 1");
     trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
-    close_sound(&trial);
 }
 
 TEST(an_unknown_outcome_is_settled_before_it_is_gone_on_without)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA(CONTINUE), "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_timer(&trial, "b");
@@ -258,7 +220,6 @@ TEST(an_unknown_outcome_is_settled_before_it_is_gone_on_without)
         trial_probe(&trial, "b", OUTCOME_ABSENT);
     }
     assert_string_equal(trial_records(&trial), "step.failed b, step.intent c");
-    close_sound(&trial);
 }
 
 TEST(an_unknown_outcome_for_good_is_asked_about_and_the_verdict_decides)
@@ -266,7 +227,6 @@ TEST(an_unknown_outcome_for_good_is_asked_about_and_the_verdict_decides)
     static const char steps[] =
         TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'voidable','on_failure':'continue'},"
                    "{'id':'c','call':'keyed'}");
-    struct trial trial;
 
     for (int happened = 0; happened < 2; happened++) {
         open_with(&trial, steps, "{}");
@@ -279,7 +239,7 @@ TEST(an_unknown_outcome_for_good_is_asked_about_and_the_verdict_decides)
         assert_string_equal(trial_wants(&trial), "call c 1");
         trial_settle(&trial, "c", OUTCOME_FAILED);
         assert_string_equal(trial_wants(&trial), happened ? "call undo b 1" : "call undo a 1");
-        close_sound(&trial);
+        trial_close_sound(&trial);
     }
 }
 
@@ -288,7 +248,6 @@ TEST(a_late_success_of_what_was_gone_on_without_is_asked_about)
     static const char steps[] =
         TRIAL_SAGA("{'id':'a','call':'keyed','on_failure':'continue'},{'id':'z','call':'mail'}");
     struct outcome done = {.kind = OUTCOME_COMPLETED, .result = SLICE("{\"id\":\"a-1\"}")};
-    struct trial trial;
 
     for (int waive = 0; waive < 2; waive++) {
         open_with(&trial, steps, "{}");
@@ -307,27 +266,25 @@ TEST(a_late_success_of_what_was_gone_on_without_is_asked_about)
             assert_int_equal(trial_resolve(&trial, true, "{'id':'a-1'}"), ERR_OK);
             assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
         }
-        close_sound(&trial);
+        trial_close_sound(&trial);
     }
 }
 
 #define ESCALATE "{'id':'a','call':'keyed'},{'id':'b','call':'keyed','on_failure':'escalate'},{'id':'c','call':'keyed'}"
 
-static void open_escalated(struct trial *trial)
+static void open_escalated(struct trial *on)
 {
-    open_with(trial, TRIAL_SAGA_WITH("'deadline':'1h'", ESCALATE), "{}");
-    trial_settle(trial, "a", OUTCOME_COMPLETED);
-    trial_settle(trial, "b", OUTCOME_FAILED);
-    assert_string_equal(trial_records(trial), "step.failed b, escalation.opened b");
-    assert_true(slice_is(trial->saga.escalation.reason, "step-failed"));
-    assert_int_equal(saga_status(&trial->saga), SAGA_ESCALATED);
-    trial_check_replay(trial);
+    open_with(on, TRIAL_SAGA_WITH("'deadline':'1h'", ESCALATE), "{}");
+    trial_settle(on, "a", OUTCOME_COMPLETED);
+    trial_settle(on, "b", OUTCOME_FAILED);
+    assert_string_equal(trial_records(on), "step.failed b, escalation.opened b");
+    assert_true(slice_is(on->saga.escalation.reason, "step-failed"));
+    assert_int_equal(saga_status(&on->saga), SAGA_ESCALATED);
+    trial_check_replay(on);
 }
 
 TEST(a_failure_that_is_escalated_can_be_retried)
 {
-    struct trial trial;
-
     open_escalated(&trial);
     assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved b, step.reopened b");
@@ -336,25 +293,19 @@ TEST(a_failure_that_is_escalated_can_be_retried)
     assert_string_equal(trial_records(&trial), "step.completed b, step.intent c");
     trial_settle(&trial, "c", OUTCOME_FAILED);
     assert_string_equal(trial_wants(&trial), "call undo b 1");
-    close_sound(&trial);
 }
 
 TEST(a_failure_that_is_escalated_can_be_skipped)
 {
-    struct trial trial;
-
     open_escalated(&trial);
     assert_int_equal(trial_operator(&trial, OPERATOR_SKIP), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved b, step.skipped b, step.intent c");
     trial_settle(&trial, "c", OUTCOME_FAILED);
     assert_string_equal(trial_wants(&trial), "call undo a 1");
-    close_sound(&trial);
 }
 
 TEST(a_failure_that_is_escalated_can_be_undone_by_a_person_an_abort_or_the_deadline)
 {
-    struct trial trial;
-
     for (int how = 0; how < 3; how++) {
         open_escalated(&trial);
         if (how == 0) {
@@ -368,14 +319,13 @@ TEST(a_failure_that_is_escalated_can_be_undone_by_a_person_an_abort_or_the_deadl
         assert_string_equal(trial_wants(&trial), "call undo a 1");
         trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
         assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
-        close_sound(&trial);
+        trial_close_sound(&trial);
     }
 }
 
 TEST(a_late_success_of_what_a_person_skipped_is_asked_about)
 {
     struct outcome done = {.kind = OUTCOME_COMPLETED, .result = SLICE("{\"id\":\"b-1\"}")};
-    struct trial trial;
 
     open_escalated(&trial);
     assert_int_equal(trial_operator(&trial, OPERATOR_SKIP), ERR_OK);
@@ -385,20 +335,16 @@ TEST(a_late_success_of_what_a_person_skipped_is_asked_about)
     assert_int_equal(trial_resolve(&trial, true, "{'id':'b-1'}"), ERR_OK);
     trial_settle(&trial, "c", OUTCOME_FAILED);
     assert_string_equal(trial_wants(&trial), "call undo b 1");
-    close_sound(&trial);
 }
 
 TEST(a_failed_terminal_step_can_be_escalated)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'z','call':'mail','on_failure':'escalate'}"), "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_timer(&trial, "z");
     trial_settle(&trial, "z", OUTCOME_FAILED);
     assert_int_equal(trial_operator(&trial, OPERATOR_SKIP), ERR_OK);
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
-    close_sound(&trial);
 }
 
 /* --- branches --- */
@@ -409,18 +355,16 @@ TEST(a_failed_terminal_step_can_be_escalated)
     "{'id':'c1','call':'keyed','after':['a']},{'id':'c2','call':'keyed_probed','after':['c1']},"                       \
     "{'id':'d','call':'once','after':['a']},{'id':'e','call':'mail','after':['b2','c2','d']}"
 
-static void open_branches(struct trial *trial, const char *document)
+static void open_branches(struct trial *on, const char *document)
 {
-    open_with(trial, document, "{}");
-    trial_settle(trial, "a", OUTCOME_COMPLETED);
-    trial_timer(trial, "d");
-    assert_string_equal(trial_wants(trial), "call b1 1, call c1 1, call d 1");
+    open_with(on, document, "{}");
+    trial_settle(on, "a", OUTCOME_COMPLETED);
+    trial_timer(on, "d");
+    assert_string_equal(trial_wants(on), "call b1 1, call c1 1, call d 1");
 }
 
 TEST(a_failing_branch_starts_nothing_and_waits_for_the_others)
 {
-    struct trial trial;
-
     open_branches(&trial, TRIAL_SAGA(BRANCHES));
     trial_settle(&trial, "c1", OUTCOME_COMPLETED);
     trial_settle(&trial, "b1", OUTCOME_FAILED);
@@ -437,13 +381,10 @@ TEST(a_failing_branch_starts_nothing_and_waits_for_the_others)
     trial_settle_undo(&trial, "c1", OUTCOME_COMPLETED);
     trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
-    close_sound(&trial);
 }
 
 TEST(what_is_in_flight_beside_a_failure_is_settled_as_unknown)
 {
-    struct trial trial;
-
     open_branches(&trial, TRIAL_SAGA(BRANCHES));
     trial_settle(&trial, "c1", OUTCOME_COMPLETED);
     trial_settle(&trial, "b1", OUTCOME_FAILED);
@@ -461,13 +402,10 @@ TEST(what_is_in_flight_beside_a_failure_is_settled_as_unknown)
     trial_settle_undo(&trial, "d", OUTCOME_COMPLETED);
     trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
-    close_sound(&trial);
 }
 
 TEST(branches_that_join_complete)
 {
-    struct trial trial;
-
     open_branches(&trial, TRIAL_SAGA(BRANCHES));
     trial_settle(&trial, "d", OUTCOME_COMPLETED);
     trial_settle(&trial, "b1", OUTCOME_COMPLETED);
@@ -478,25 +416,22 @@ TEST(branches_that_join_complete)
     trial_timer(&trial, "e");
     trial_settle(&trial, "e", OUTCOME_COMPLETED);
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
-    close_sound(&trial);
 }
 
 /* --- compensation.concurrency --- */
 
-static void open_failing_branches(struct trial *trial, const char *document)
+static void open_failing_branches(struct trial *on, const char *document)
 {
-    open_branches(trial, document);
-    trial_settle(trial, "d", OUTCOME_COMPLETED);
-    trial_settle(trial, "b1", OUTCOME_COMPLETED);
-    trial_settle(trial, "c1", OUTCOME_COMPLETED);
-    trial_settle(trial, "c2", OUTCOME_COMPLETED);
-    trial_settle(trial, "b2", OUTCOME_FAILED);
+    open_branches(on, document);
+    trial_settle(on, "d", OUTCOME_COMPLETED);
+    trial_settle(on, "b1", OUTCOME_COMPLETED);
+    trial_settle(on, "c1", OUTCOME_COMPLETED);
+    trial_settle(on, "c2", OUTCOME_COMPLETED);
+    trial_settle(on, "b2", OUTCOME_FAILED);
 }
 
 TEST(several_are_undone_at_once_as_far_as_the_graph_allows)
 {
-    struct trial trial;
-
     open_failing_branches(&trial, TRIAL_SAGA_WITH("'compensation':{'concurrency':8}", BRANCHES));
     assert_string_equal(trial_wants(&trial), "call undo b1 1, call undo c2 1, call undo d 1");
     trial_check_replay(&trial);
@@ -508,26 +443,20 @@ TEST(several_are_undone_at_once_as_far_as_the_graph_allows)
     trial_settle_undo(&trial, "b1", OUTCOME_COMPLETED);
     trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
-    close_sound(&trial);
 }
 
 TEST(no_more_are_undone_at_once_than_allowed)
 {
-    struct trial trial;
-
     open_failing_branches(&trial, TRIAL_SAGA_WITH("'compensation':{'concurrency':2}", BRANCHES));
     assert_string_equal(trial_wants(&trial), "call undo c2 1, call undo d 1"); /* those that started last */
     trial_settle_undo(&trial, "c2", OUTCOME_COMPLETED);
     assert_string_equal(trial_wants(&trial), "call undo c1 1, call undo d 1");
     trial_settle_undo(&trial, "d", OUTCOME_COMPLETED);
     assert_string_equal(trial_wants(&trial), "call undo b1 1, call undo c1 1");
-    close_sound(&trial);
 }
 
 TEST(an_undo_that_is_given_up_holds_up_only_what_depends_on_it)
 {
-    struct trial trial;
-
     open_failing_branches(&trial, TRIAL_SAGA_WITH("'compensation':{'concurrency':8}", BRANCHES));
     trial_settle_undo(&trial, "c2", OUTCOME_FAILED);
     assert_int_equal(saga_status(&trial.saga), SAGA_ESCALATED);
@@ -539,7 +468,6 @@ TEST(an_undo_that_is_given_up_holds_up_only_what_depends_on_it)
     trial_settle_undo(&trial, "c1", OUTCOME_COMPLETED);
     trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
     assert_int_equal(saga_status(&trial.saga), SAGA_ABANDONED);
-    close_sound(&trial);
 }
 
 #define BLIND(id)                                                                                                      \
@@ -549,7 +477,6 @@ TEST(an_undo_that_is_given_up_holds_up_only_what_depends_on_it)
 TEST(undo_arguments_are_evaluated_side_by_side)
 {
     struct saga_input input = {.type = SAGA_INPUT_EVALUATED};
-    struct trial trial;
 
     open_with(&trial, TRIAL_SAGA_WITH("'compensation':{'concurrency':2}", BLIND("a") "," BLIND("b") "," BLIND("c")),
               "{}");
@@ -572,7 +499,6 @@ TEST(undo_arguments_are_evaluated_side_by_side)
     assert_string_equal(trial_wants(&trial), "call undo b 1, evaluate undo c 2");
     trial_settle_undo(&trial, "b", OUTCOME_COMPLETED);
     assert_string_equal(trial_wants(&trial), "evaluate undo a 2, evaluate undo c 2");
-    close_sound(&trial);
 }
 
 /* --- tags --- */
@@ -580,18 +506,16 @@ TEST(undo_arguments_are_evaluated_side_by_side)
 TEST(tags_of_the_definition_are_added_to_those_of_the_start)
 {
     struct saga_input start = {.type = SAGA_INPUT_START};
-    struct trial trial;
 
     trial_open(&trial, TRIAL_SAGA_WITH("'tags':{'team':'shop','tier':'1'}", "{'id':'a','call':'keyed'}"));
     start.start.tags = SLICE("{\"tier\":\"2\",\"who\":\"ann\"}");
     start.start.input = SLICE("{}");
     assert_int_equal(trial_input(&trial, start), ERR_OK);
     assert_true(slice_is(trial.saga.tags, "{\"team\":\"shop\",\"tier\":\"2\",\"who\":\"ann\"}"));
-    close_sound(&trial);
+    trial_close_sound(&trial);
 
     open_with(&trial, TRIAL_SAGA_WITH("'tags':{'team':'shop'}", "{'id':'a','call':'keyed'}"), "{}");
     assert_true(slice_is(trial.saga.tags, "{\"team\":\"shop\"}"));
-    close_sound(&trial);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(trial, trial_close_sound)

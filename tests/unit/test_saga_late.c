@@ -477,7 +477,7 @@ TEST(what_did_not_happen_in_a_child_that_is_over_fails_what_is_around_it)
     trial_settle(&trial, "next", OUTCOME_COMPLETED);
     trial_settle_undo(&trial, "next", OUTCOME_COMPLETED);
     assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
-    close_sound(&trial);
+    trial_close_sound(&trial);
 }
 
 /* Nothing is undone over the head of a person who has vouched for it, though it could be undone blindly. */
@@ -508,7 +508,7 @@ TEST(what_could_be_undone_blindly_is_asked_about_first)
     trial_timer(&trial, "next");
     trial_settle(&trial, "next", OUTCOME_COMPLETED);
     assert_int_equal(trial.saga.end, SAGA_COMPLETED);
-    close_sound(&trial);
+    trial_close_sound(&trial);
 }
 
 /* A person had it asked once more: the answer ends the asking, and what is to become of it stays for that person. */
@@ -541,7 +541,7 @@ TEST(what_cannot_be_undone_and_is_found_too_late_is_not_asked_for_again)
     assert_int_equal(trial_resolve(&trial, true, NULL), ERR_CONFLICT);
     assert_int_equal(trial_operator(&trial, OPERATOR_WAIVE), ERR_OK);
     assert_int_equal(trial.saga.end, SAGA_ABANDONED);
-    close_sound(&trial);
+    trial_close_sound(&trial);
 }
 
 TEST_PROGRAM(NULL, NULL)

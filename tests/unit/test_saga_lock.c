@@ -11,13 +11,6 @@ static void open_with(struct trial *trial, const char *document, const char *inp
     trial_start(trial, input);
 }
 
-static void close_sound(struct trial *trial)
-{
-    assert_true(saga_is_sound(&trial->saga));
-    trial_check_replay(trial);
-    trial_close(trial);
-}
-
 static struct slice shown(struct trial *trial, const char *pointer)
 {
     return json_at(trial_view(trial, &trial->arena), slice_of(pointer));
@@ -26,10 +19,10 @@ static struct slice shown(struct trial *trial, const char *pointer)
 #define STEPS "{'id':'a','call':'keyed'},{'id':'b','call':'keyed'}"
 #define LOCKED(locks) TRIAL_SAGA_WITH("'locks':[" locks "]", STEPS)
 
+static struct trial trial;
+
 TEST(nothing_begins_before_all_locks_are_held_and_they_are_taken_in_the_order_of_their_keys)
 {
-    struct trial trial;
-
     open_with(&trial, LOCKED("'order:${ .input.id }','customer:${ .input.c }'"), "{'id':7,'c':'ann'}");
     assert_string_equal(trial_records(&trial), "saga.started, lock.wanted");
     assert_string_equal(trial_wants(&trial), "lock - 0");
@@ -50,13 +43,11 @@ TEST(nothing_begins_before_all_locks_are_held_and_they_are_taken_in_the_order_of
     trial_settle(&trial, "b", OUTCOME_COMPLETED);
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
     assert_int_equal(json_type(shown(&trial, "/locks")), JSON_NONE);
-    close_sound(&trial);
 }
 
 TEST(an_answer_that_comes_twice_means_nothing)
 {
     struct saga_input again = {.type = SAGA_INPUT_LOCKED};
-    struct trial trial;
 
     open_with(&trial, LOCKED("'one','two'"), "{}");
     trial_locked(&trial, false);
@@ -73,30 +64,24 @@ TEST(an_answer_that_comes_twice_means_nothing)
     again.locked.key = SLICE("two");
     assert_int_equal(trial_input(&trial, again), ERR_OK);
     assert_string_equal(trial_records(&trial), "");
-    close_sound(&trial);
 }
 
 TEST(what_is_named_twice_is_one_lock_and_the_stricter_holds)
 {
-    struct trial trial;
-
     open_with(&trial, LOCKED("{'key':'${ .input.k }','when_taken':'fail'},'k'"), "{'k':'k'}");
     assert_int_equal(trial.saga.lock_count, 1);
     assert_true(trial.saga.locks[0].fails);
-    close_sound(&trial);
+    trial_close_sound(&trial);
     open_with(&trial, LOCKED("'k',{'key':'${ .input.k }','when_taken':'fail'},'a'"), "{'k':'k'}");
     assert_int_equal(trial.saga.lock_count, 2);
     assert_true(slice_is(trial.saga.locks[0].key, "a"));
     assert_false(trial.saga.locks[0].fails);
     assert_true(slice_is(trial.saga.locks[1].key, "k"));
     assert_true(trial.saga.locks[1].fails);
-    close_sound(&trial);
 }
 
 TEST(a_lock_that_another_saga_holds_fails_the_saga_where_it_is_not_to_wait)
 {
-    struct trial trial;
-
     open_with(&trial, LOCKED("'a',{'key':'b','when_taken':'fail'}"), "{}");
     trial_locked(&trial, true); /* whoever answers is wrong: this one waits */
     assert_string_equal(trial_records(&trial), "");
@@ -105,13 +90,11 @@ TEST(a_lock_that_another_saga_holds_fails_the_saga_where_it_is_not_to_wait)
     assert_string_equal(trial_records(&trial), "saga.failing, compensation.planned, saga.compensated");
     assert_true(slice_is(trial.saga.failing_reason, "locked"));
     assert_string_equal(trial_wants(&trial), "");
-    close_sound(&trial);
 }
 
 TEST(a_saga_that_waits_for_a_lock_can_be_aborted_and_has_a_deadline)
 {
     struct saga_input late = {.type = SAGA_INPUT_LOCKED};
-    struct trial trial;
 
     open_with(&trial, LOCKED("'a'"), "{}");
     assert_int_equal(trial_abort(&trial), ERR_OK);
@@ -119,18 +102,15 @@ TEST(a_saga_that_waits_for_a_lock_can_be_aborted_and_has_a_deadline)
     late.locked.key = SLICE("a");
     assert_int_equal(trial_input(&trial, late), ERR_OK);
     assert_string_equal(trial_records(&trial), "");
-    close_sound(&trial);
+    trial_close_sound(&trial);
     open_with(&trial, TRIAL_SAGA_WITH("'deadline':'1m','locks':['a']", STEPS), "{}");
     assert_string_equal(trial_wants(&trial), "timer - 0 +60000, lock - 0");
     trial_timer(&trial, "-");
     assert_string_equal(trial_records(&trial), "saga.failing, compensation.planned, saga.compensated");
-    close_sound(&trial);
 }
 
 TEST(keys_that_are_programs_are_evaluated_outside)
 {
-    struct trial trial;
-
     open_with(&trial, LOCKED("'b','${ .input.id | tostring }'"), "{'id':7}");
     assert_string_equal(trial_records(&trial), "saga.started");
     assert_string_equal(trial_wants(&trial), "evaluate - 3");
@@ -139,11 +119,10 @@ TEST(keys_that_are_programs_are_evaluated_outside)
     assert_true(slice_is(trial.saga.locks[0].key, "7"));
     trial_evaluated(&trial, EVALUATE_LOCKS, "-", "['b','8']"); /* once */
     assert_string_equal(trial_records(&trial), "");
-    close_sound(&trial);
+    trial_close_sound(&trial);
     open_with(&trial, LOCKED("'${ .input.id | tostring }'"), "{'id':7}");
     trial_evaluated(&trial, EVALUATE_LOCKS, "-", NULL);
     assert_string_equal(trial_records(&trial), "saga.failing, compensation.planned, saga.compensated");
-    close_sound(&trial);
 }
 
 TEST(a_key_that_is_none_ends_the_saga_before_it_begins)
@@ -151,13 +130,11 @@ TEST(a_key_that_is_none_ends_the_saga_before_it_begins)
     static const char *const inputs[] = {"{}", "{'k':''}", "{'k':null}", "{'k':{'a':1}}", "{'k':7}"};
 
     for (size_t i = 0; i < COUNT_OF(inputs); i++) {
-        struct trial trial;
-
         open_with(&trial, LOCKED("'${ .input.k }'"), inputs[i]);
         assert_string_equal(trial_records(&trial),
                             "saga.started, saga.failing, compensation.planned, saga.compensated");
         assert_true(slice_is(trial.saga.failing_reason, "lock-key"));
-        close_sound(&trial);
+        trial_close_sound(&trial);
     }
 }
 
@@ -166,41 +143,32 @@ TEST(a_key_has_512_bytes_at_most)
     char input[600];
 
     for (int len = 512; len <= 513; len++) {
-        struct trial trial;
-
         (void)memset(input, 'x', sizeof(input));
         (void)memcpy(input, "{'k':'", 6);
         (void)memcpy(input + 6 + len, "'}", 3);
         open_with(&trial, LOCKED("'${ .input.k }'"), input);
         assert_int_equal(trial.saga.locks_wanted, len == 512);
-        close_sound(&trial);
+        trial_close_sound(&trial);
     }
 }
 
 TEST(a_key_that_the_database_cannot_keep_is_refused)
 {
-    struct trial trial;
-
     open_with(&trial, LOCKED("'${ .input.id | tostring }'"), "{'id':7}");
     trial_evaluated(&trial, EVALUATE_LOCKS, "-", "['a\\u0000b']");
     assert_true(slice_is(trial.saga.failing_reason, "lock-key"));
-    close_sound(&trial);
 }
 
 TEST(keys_that_need_escapes_are_kept_as_they_are)
 {
-    struct trial trial;
-
     open_with(&trial, LOCKED("'${ .input.k }','z'"), "{'k':'a\\\"b\\\\\\u00e4'}");
     assert_true(slice_is(trial.saga.locks[0].key, "a\"b\\\xc3\xa4"));
     trial_locked(&trial, false);
     assert_string_equal(trial_records(&trial), "lock.taken");
-    close_sound(&trial);
 }
 
 TEST(a_record_of_a_lock_that_does_not_fit_is_refused)
 {
-    struct trial trial;
     struct record record;
     struct err err;
 
@@ -210,7 +178,7 @@ TEST(a_record_of_a_lock_that_does_not_fit_is_refused)
     record =
         (struct record){NEXT, .type = RECORD_LOCK_WANTED, .args = SLICE("[{\"key\":\"a\",\"when_taken\":\"wait\"}]")};
     assert_false(record_check(&trial.saga, &record, &err)); /* it has none */
-    close_sound(&trial);
+    trial_close_sound(&trial);
     open_with(&trial, LOCKED("'${ .input.id | tostring }','b'"), "{'id':7}");
     static const char *const bad[] = {
         "[]",
@@ -237,7 +205,6 @@ TEST(a_record_of_a_lock_that_does_not_fit_is_refused)
     record.step = 0;
     record.key.uuid.bytes[0] = 1;
     assert_false(record_check(&trial.saga, &record, &err)); /* no step begins before */
-    close_sound(&trial);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(trial, trial_close_sound)

@@ -18,12 +18,12 @@ static void completed(struct call_trial *t, const char *tool, const char *label,
     call_trial_settle(t, label, OUTCOME_COMPLETED, NULL);
 }
 
+static struct call_trial t;
+
 /* --- completing --- */
 
 TEST(an_open_saga_ends_when_its_agent_says_so)
 {
-    struct call_trial t;
-
     call_trial_open(&t, NULL, NULL, NULL);
     completed(&t, "coalesce", "a", NULL);
     assert_int_equal(saga_status(&t.saga), SAGA_RUNNING);
@@ -32,13 +32,10 @@ TEST(an_open_saga_ends_when_its_agent_says_so)
     assert_int_equal(call_trial_complete(&t), ERR_OK); /* a repeat of it */
     assert_int_equal(t.records.count, 0);
     assert_int_equal(saga_status(&t.saga), SAGA_COMPLETED);
-    call_trial_close(&t);
 }
 
 TEST(not_before_all_of_it_is_settled)
 {
-    struct call_trial t;
-
     call_trial_open(&t, NULL, NULL, NULL);
     CALL(&t, "coalesce", "a");
     assert_int_equal(call_trial_complete(&t), ERR_UNSETTLED);
@@ -48,63 +45,48 @@ TEST(not_before_all_of_it_is_settled)
     call_trial_timer(&t, "a");
     call_trial_settle(&t, "a", OUTCOME_FAILED, NULL);
     assert_int_equal(call_trial_complete(&t), ERR_OK); /* a failure is the agent's to judge */
-    call_trial_close(&t);
 }
 
 TEST(nor_while_the_outcome_of_something_is_unknown)
 {
-    struct call_trial t;
-
     call_trial_open(&t, NULL, NULL, NULL);
     CALL(&t, "once", "a");
     call_trial_timer(&t, "a");
     call_trial_settle(&t, "a", OUTCOME_UNKNOWN, NULL);
     assert_int_equal(saga_status(&t.saga), SAGA_ESCALATED);
     assert_int_equal(call_trial_complete(&t), ERR_UNSETTLED);
-    call_trial_close(&t);
 }
 
 TEST(nor_while_a_person_is_asked)
 {
-    struct call_trial t;
-
     call_trial_open(&t, NULL, NULL, NULL);
     completed(&t, "escalate", "a", NULL);
     CALL(&t, "escalate", "a");
     assert_int_equal(call_trial_complete(&t), ERR_UNSETTLED);
     assert_non_null(strstr(t.err.detail, "duplicate"));
-    call_trial_close(&t);
 }
 
 TEST(what_is_sealed_can_still_be_completed)
 {
-    struct call_trial t;
-
     call_trial_open(&t, NULL, NULL, NULL);
     completed(&t, "coalesce", "a", NULL);
     completed(&t, "mail", "m", NULL);
     assert_int_equal(saga_status(&t.saga), SAGA_RUNNING);
     assert_int_equal(call_trial_complete(&t), ERR_OK);
-    call_trial_close(&t);
 }
 
 TEST(a_run_is_neither_completed_nor_aborted)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     CALL(&t, "coalesce", "a");
     assert_int_equal(call_trial_complete(&t), ERR_CONFLICT);
     assert_int_equal(call_trial_abort(&t), ERR_CONFLICT);
-    call_trial_close(&t);
 }
 
 /* --- aborting --- */
 
 TEST(an_abort_undoes_in_reverse)
 {
-    struct call_trial t;
-
     call_trial_open(&t, NULL, NULL, NULL);
     completed(&t, "coalesce", "a", "{'n':1}");
     completed(&t, "coalesce", "b", "{'n':2}");
@@ -115,25 +97,19 @@ TEST(an_abort_undoes_in_reverse)
     call_trial_settle_undo(&t, "a");
     assert_int_equal(saga_status(&t.saga), SAGA_COMPENSATED);
     assert_int_equal(call_trial_complete(&t), ERR_ENDED);
-    call_trial_close(&t);
 }
 
 TEST(an_abort_comes_too_late_after_what_cannot_be_undone)
 {
-    struct call_trial t;
-
     call_trial_open(&t, NULL, NULL, NULL);
     completed(&t, "mail", "m", NULL);
     assert_int_equal(call_trial_abort(&t), ERR_PAST_RETURN);
-    call_trial_close(&t);
 }
 
 /* --- the deadline --- */
 
 TEST(the_deadline_undoes_what_a_vanished_agent_has_left)
 {
-    struct call_trial t;
-
     call_trial_open(&t, NULL, NULL, NULL);
     completed(&t, "coalesce", "a", NULL);
     t.now_ms += HOUR_MS - 1;
@@ -143,13 +119,10 @@ TEST(the_deadline_undoes_what_a_vanished_agent_has_left)
     call_trial_due(&t, SAGA_TIMER_DEADLINE);
     assert_string_equal(call_trial_records(&t), "saga.failing, compensation.planned, compensation.intent a");
     assert_true(slice_is(t.saga.failing_reason, "deadline"));
-    call_trial_close(&t);
 }
 
 TEST(or_asks_a_person_where_that_was_wanted)
 {
-    struct call_trial t;
-
     call_trial_open(&t, NULL, NULL, "escalate");
     completed(&t, "coalesce", "a", NULL);
     t.now_ms += HOUR_MS;
@@ -163,13 +136,10 @@ TEST(or_asks_a_person_where_that_was_wanted)
     assert_int_equal(call_trial_operator(&t, OPERATOR_COMPENSATE), ERR_OK);
     call_trial_settle_undo(&t, "a");
     assert_int_equal(saga_status(&t.saga), SAGA_COMPENSATED);
-    call_trial_close(&t);
 }
 
 TEST(one_question_at_a_time)
 {
-    struct call_trial t;
-
     call_trial_open(&t, NULL, NULL, "escalate");
     completed(&t, "escalate", "a", NULL);
     CALL(&t, "escalate", "a");
@@ -177,13 +147,10 @@ TEST(one_question_at_a_time)
     call_trial_due(&t, SAGA_TIMER_DEADLINE);
     assert_int_equal(t.records.count, 0);
     assert_true(slice_is(t.saga.escalation.reason, "duplicate"));
-    call_trial_close(&t);
 }
 
 TEST(a_deadline_after_what_cannot_be_undone_is_the_end_of_the_work)
 {
-    struct call_trial t;
-
     call_trial_open(&t, NULL, NULL, NULL);
     completed(&t, "coalesce", "a", NULL);
     completed(&t, "mail", "m", NULL);
@@ -194,15 +161,12 @@ TEST(a_deadline_after_what_cannot_be_undone_is_the_end_of_the_work)
     call_trial_settle(&t, "l", OUTCOME_COMPLETED, NULL);
     call_trial_due(&t, SAGA_TIMER_DEADLINE);
     assert_string_equal(call_trial_records(&t), "saga.completed");
-    call_trial_close(&t);
 }
 
 /* --- one more execution --- */
 
 TEST(a_bypass_is_used_once_and_a_second_click_finds_the_new_operation)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     completed(&t, "coalesce", "a", "{'amount':1}");
     assert_int_equal(call_trial_bypass(&t, "a"), ERR_OK);
@@ -218,13 +182,10 @@ TEST(a_bypass_is_used_once_and_a_second_click_finds_the_new_operation)
     assert_string_equal(call_trial_records(&t), "operation.duplicate a~2 (replayed)");
     assert_int_equal(call_trial_bypass(&t, "a"), ERR_CONFLICT); /* it has a younger one now */
     assert_int_equal(call_trial_bypass(&t, "a~2"), ERR_OK);
-    call_trial_close(&t);
 }
 
 TEST(a_bypass_is_for_these_arguments_only)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     completed(&t, "coalesce", "a", "{'amount':1,'memo':'x'}");
     assert_int_equal(call_trial_bypass(&t, "a"), ERR_OK);
@@ -233,13 +194,10 @@ TEST(a_bypass_is_for_these_arguments_only)
     assert_string_equal(call_trial_records(&t), "operation.duplicate a (drift)");
     assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':1.0,'memo':'x','timestamp':7}"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "step.called a~2 (bypass), step.intent a~2");
-    call_trial_close(&t);
 }
 
 TEST(a_bypass_ends_after_a_quarter_of_an_hour)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     completed(&t, "coalesce", "a", NULL);
     call_trial_bypass(&t, "a");
@@ -251,13 +209,10 @@ TEST(a_bypass_ends_after_a_quarter_of_an_hour)
     t.now_ms += 15 * MINUTE_MS - 1;
     assert_int_equal(CALL(&t, "coalesce", "a", .turn = "2"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "step.called a~2 (bypass), step.intent a~2");
-    call_trial_close(&t);
 }
 
 TEST(a_repeat_of_the_old_request_does_not_use_it)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     CALL(&t, "coalesce", "a", .emission = "e");
     call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
@@ -268,13 +223,10 @@ TEST(a_repeat_of_the_old_request_does_not_use_it)
     assert_string_equal(call_trial_records(&t), "step.called a~2 (bypass), step.intent a~2");
     assert_int_equal(CALL(&t, "coalesce", "a", .emission = "f"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "operation.duplicate a~2 (waited)");
-    call_trial_close(&t);
 }
 
 TEST(a_signature_stands_above_a_closed_loop)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     completed(&t, "coalesce", "a", NULL);
     CALL(&t, "coalesce", "a");
@@ -282,13 +234,10 @@ TEST(a_signature_stands_above_a_closed_loop)
     assert_int_equal(call_trial_bypass(&t, "a"), ERR_OK);
     assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "step.called a~2 (bypass), step.intent a~2");
-    call_trial_close(&t);
 }
 
 TEST(what_may_still_happen_is_not_signed_off)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     CALL(&t, "once", "a");
     assert_int_equal(call_trial_bypass(&t, "a"), ERR_CONFLICT);
@@ -298,13 +247,10 @@ TEST(what_may_still_happen_is_not_signed_off)
     assert_int_equal(call_trial_bypass(&t, "a"), ERR_CONFLICT);
     completed(&t, "look", "l", NULL);
     assert_int_equal(call_trial_bypass(&t, "l"), ERR_INVALID);
-    call_trial_close(&t);
 }
 
 TEST(no_signature_once_a_saga_is_sealed_or_over)
 {
-    struct call_trial t;
-
     call_trial_open(&t, NULL, NULL, NULL);
     completed(&t, "coalesce", "a", NULL);
     assert_int_equal(call_trial_bypass(&t, "a"), ERR_OK);
@@ -314,15 +260,12 @@ TEST(no_signature_once_a_saga_is_sealed_or_over)
     assert_int_equal(call_trial_bypass(&t, "a"), ERR_SEALED);
     assert_int_equal(call_trial_complete(&t), ERR_OK);
     assert_int_equal(call_trial_bypass(&t, "a"), ERR_ENDED);
-    call_trial_close(&t);
 }
 
 /* --- pauses --- */
 
 TEST(only_what_is_paused_or_closed_is_resumed)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     completed(&t, "coalesce", "a", NULL);
     assert_int_equal(call_trial_resume(&t), ERR_CONFLICT);
@@ -331,13 +274,10 @@ TEST(only_what_is_paused_or_closed_is_resumed)
     assert_int_equal(call_trial_resume(&t), ERR_OK);
     assert_string_equal(call_trial_records(&t), "saga.resumed");
     assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK);
-    call_trial_close(&t);
 }
 
 TEST(what_is_paused_is_not_completed_and_its_deadline_stands_still)
 {
-    struct call_trial t;
-
     call_trial_open(&t, NULL, "{'repeats':2}", NULL);
     completed(&t, "coalesce", "a", NULL);
     assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP);
@@ -354,15 +294,12 @@ TEST(what_is_paused_is_not_completed_and_its_deadline_stands_still)
     t.now_ms += HOUR_MS;
     call_trial_due(&t, SAGA_TIMER_DEADLINE);
     assert_true(slice_is(t.saga.failing_reason, "deadline"));
-    call_trial_close(&t);
 }
 
 /* --- rest --- */
 
 TEST(a_run_rests_when_nothing_goes_on_and_wakes_with_a_call)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     CALL(&t, "coalesce", "a", .emission = "e");
     t.now_ms += 2 * MINUTE_MS;
@@ -382,13 +319,10 @@ TEST(a_run_rests_when_nothing_goes_on_and_wakes_with_a_call)
     assert_string_equal(call_trial_records(&t), "run.rested");
     assert_int_equal(CALL(&t, "strict", "b"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "run.woken, step.called b, step.intent b");
-    call_trial_close(&t);
 }
 
 TEST(a_refusal_wakes_nobody)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     completed(&t, "coalesce", "a", NULL);
     CALL(&t, "coalesce", "a");
@@ -403,26 +337,21 @@ TEST(a_refusal_wakes_nobody)
     call_trial_due(&t, SAGA_TIMER_REST);
     assert_int_equal(call_trial_bypass(&t, "a"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "run.woken, bypass.signed a");
-    call_trial_close(&t);
 }
 
 TEST(nothing_rests_while_a_person_is_asked)
 {
-    struct call_trial t;
-
     call_trial_run(&t);
     completed(&t, "escalate", "a", NULL);
     CALL(&t, "escalate", "a");
     t.now_ms += HOUR_MS;
     call_trial_due(&t, SAGA_TIMER_REST);
     assert_int_equal(t.records.count, 0);
-    call_trial_close(&t);
 }
 
 TEST(each_of_several_calls_of_one_step_is_undone_under_a_key_of_its_own)
 {
     static const char *const labels[] = {"a~3", "a~2", "a"};
-    struct call_trial t;
 
     call_trial_open(&t, NULL, NULL, NULL);
     for (size_t i = COUNT_OF(labels); i-- > 0;) { /* the last one is of another tool with the same compensator */
@@ -438,13 +367,11 @@ TEST(each_of_several_calls_of_one_step_is_undone_under_a_key_of_its_own)
         }
     }
     assert_int_equal(t.saga.end, SAGA_COMPENSATED);
-    call_trial_close(&t);
 }
 
 TEST(a_retry_with_other_arguments_takes_the_key_of_no_other_execution)
 {
     struct saga_input input = {.type = SAGA_INPUT_OPERATOR};
-    struct call_trial t;
 
     call_trial_open(&t, NULL, NULL, NULL);
     for (int i = 0; i < 10 && !t.saga.escalation.number; i++) {
@@ -467,12 +394,10 @@ TEST(a_retry_with_other_arguments_takes_the_key_of_no_other_execution)
     assert_int_equal(call_trial_input(&t, input), ERR_OK);
     assert_int_equal(call_trial_step(&t, "a~2")->forward.generation, 1);
     assert_int_equal(call_trial_step(&t, "a")->forward.generation, 2);
-    call_trial_close(&t);
 }
 
 TEST(who_polls_makes_no_saga_grow)
 {
-    struct call_trial t;
     size_t used = 0;
 
     call_trial_run(&t);
@@ -489,7 +414,6 @@ TEST(who_polls_makes_no_saga_grow)
         used = used ? used : t.saga_arena.used_bytes;
     }
     assert_true(t.saga_arena.used_bytes < used + 2 * 20000);
-    call_trial_close(&t);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(t, call_trial_close)

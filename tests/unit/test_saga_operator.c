@@ -5,12 +5,6 @@
 #include "tests/lib/saga_trial.h"
 #include "tests/lib/test.h"
 
-static void close_sound(struct trial *trial)
-{
-    trial_check_replay(trial);
-    trial_close(trial);
-}
-
 /* `before` is completed; `act` is unknown for good, and a person is asked. */
 static void open_stuck(struct trial *trial, const char *tool, const char *rest)
 {
@@ -80,11 +74,11 @@ static const struct {
     {"being undone, with somebody to ask", "checked", true, P | V | W | A},
 };
 
+static struct trial trial;
+
 TEST(a_person_is_offered_what_is_possible)
 {
     for (size_t i = 0; i < COUNT_OF(verbs); i++) {
-        struct trial trial;
-
         open_stuck(&trial, verbs[i].tool, "");
         if (verbs[i].aborted) {
             assert_int_equal(trial_abort(&trial), ERR_OK);
@@ -100,13 +94,12 @@ TEST(a_person_is_offered_what_is_possible)
                 assert_true(strlen(operator_action_does(&trial.saga, (enum operator_action)a)) > 20);
             }
         }
-        close_sound(&trial);
+        trial_close_sound(&trial);
     }
 }
 
 TEST(a_decision_needs_a_number_an_actor_and_a_note)
 {
-    struct trial trial;
     struct saga_input input;
 
     open_stuck(&trial, "once", "");
@@ -125,20 +118,16 @@ TEST(a_decision_needs_a_number_an_actor_and_a_note)
     input = decision(&trial, OPERATOR_WAIVE);
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     assert_int_equal(trial_input(&trial, input), ERR_DECIDED); /* the first one wins */
-    close_sound(&trial);
 }
 
 TEST(resolved_as_happened_the_saga_goes_on)
 {
-    struct trial trial;
-
     open_stuck(&trial, "once", ",{'id':'next','call':'keyed','with':{'from':'${ .steps.act.result.id }'}}");
     assert_int_equal(trial_resolve(&trial, true, "{'id':'seen'}"), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved act, step.completed act, step.intent next");
     assert_int_equal(trial.records.items[1].source, SOURCE_OPERATOR);
     assert_true(slice_is(trial.saga.steps[2].forward.args, "{\"from\":\"seen\"}"));
     assert_true(slice_is(trial.saga.steps[1].undo_args, "{\"id\":\"seen\"}"));
-    close_sound(&trial);
 }
 
 TEST(a_result_that_is_needed_later_must_be_given)
@@ -152,18 +141,16 @@ TEST(a_result_that_is_needed_later_must_be_given)
         ",{'id':'next','call':'keyed','when':'${ .steps.act.result.paid > 3 }'}",
         "", /* its own compensator wants .result.id */
     };
-    struct trial trial;
 
     for (size_t i = 0; i < COUNT_OF(needers); i++) {
         open_stuck(&trial, "once", needers[i]);
         assert_int_equal(trial_resolve(&trial, true, NULL), ERR_INVALID);
         assert_int_equal(trial_resolve(&trial, true, "null"), ERR_OK); /* that there is none is an answer */
-        close_sound(&trial);
+        trial_close_sound(&trial);
     }
     open_stuck(&trial, "mail", ""); /* nobody asks for it */
     assert_int_equal(trial_resolve(&trial, true, NULL), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved act, step.completed act, saga.completed");
-    close_sound(&trial);
 }
 
 TEST(what_comes_after_the_saga_and_a_compensator_that_is_a_program_need_the_result_too)
@@ -175,7 +162,6 @@ TEST(what_comes_after_the_saga_and_a_compensator_that_is_a_program_need_the_resu
         TRIAL_SAGA_WITH("'output':'${ {id: .steps.act.result.id} }'", "{'id':'act','call':'mail'}"),
         TRIAL_SAGA("{'id':'act','call':'once','compensate':{'tool':'undo','with':'${ {id: .result.id} }'}}"),
     };
-    struct trial trial;
 
     for (size_t i = 0; i < COUNT_OF(documents); i++) {
         trial_open(&trial, documents[i]);
@@ -191,7 +177,7 @@ TEST(what_comes_after_the_saga_and_a_compensator_that_is_a_program_need_the_resu
 }
 
 /* `act` failed for certain, and a person is asked; `next` is called with `from`. */
-static void open_failed(struct trial *trial, const char *from)
+static void open_failed(struct trial *on, const char *from)
 {
     char document[8192];
 
@@ -200,15 +186,14 @@ static void open_failed(struct trial *trial, const char *from)
         TRIAL_SAGA(
             "{'id':'act','call':'keyed','on_failure':'escalate'},{'id':'next','call':'keyed','with':{'from':'%s'}}"),
         from);
-    trial_open(trial, document);
-    trial_start(trial, "{}");
-    trial_settle(trial, "act", OUTCOME_FAILED);
+    trial_open(on, document);
+    trial_start(on, "{}");
+    trial_settle(on, "act", OUTCOME_FAILED);
 }
 
 TEST(a_step_that_is_skipped_has_the_result_that_a_later_step_needs)
 {
     static const char *const ways[] = {"${ .steps.act.result.id }", "${ [.steps.act.result.id] }"};
-    struct trial trial;
     struct saga_input input;
 
     for (size_t i = 0; i < COUNT_OF(ways); i++) {
@@ -220,11 +205,10 @@ TEST(a_step_that_is_skipped_has_the_result_that_a_later_step_needs)
         assert_int_equal(trial_input(&trial, input), ERR_OK);
         assert_true(slice_is(trial.saga.steps[0].forward.result, "{\"id\":9007199254740993}"));
         assert_true(i > 0 || slice_is(trial.saga.steps[1].forward.args, "{\"from\":9007199254740993}"));
-        close_sound(&trial);
+        trial_close_sound(&trial);
     }
     open_failed(&trial, "${ .steps.act.result.id // null }"); /* it says itself what holds then */
     assert_int_equal(trial_operator(&trial, OPERATOR_SKIP), ERR_OK);
-    close_sound(&trial);
 }
 
 /* It took effect, and what it answered could not be kept: null would be a guess. */
@@ -241,7 +225,6 @@ TEST(a_later_step_that_uses_a_result_that_was_lost_fails_for_certain)
         {"${ .input.n }", false},
     };
     char document[8192];
-    struct trial trial;
     struct arena arena;
 
     arena_init(&arena, 4096);
@@ -272,28 +255,23 @@ TEST(a_later_step_that_uses_a_result_that_was_lost_fails_for_certain)
         } else {
             assert_int_equal(trial.saga.steps[1].forward.state == OP_FAILED, uses[i].fails);
         }
-        close_sound(&trial);
+        trial_close_sound(&trial);
     }
     arena_fini(&arena);
 }
 
 TEST(resolved_as_not_happened_the_step_has_failed)
 {
-    struct trial trial;
-
     open_stuck(&trial, "once", "");
     assert_int_equal(trial_resolve(&trial, false, NULL), ERR_OK);
     assert_string_equal(
         trial_records(&trial),
         "escalation.resolved act, step.failed act, saga.failing act, compensation.planned, compensation.intent before");
     assert_true(slice_is(trial.records.items[0].verdict, "not_happened"));
-    close_sound(&trial);
 }
 
 TEST(while_undoing_the_verdict_decides_about_the_undo)
 {
-    struct trial trial;
-
     open_stuck(&trial, "once", "");
     assert_int_equal(trial_abort(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial), "saga.failing, compensation.planned");
@@ -301,18 +279,16 @@ TEST(while_undoing_the_verdict_decides_about_the_undo)
     assert_int_equal(trial_resolve(&trial, true, "{'id':'seen'}"), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved act, step.completed act, compensation.intent act");
     assert_true(slice_is(step_undo(&trial.saga.steps[1])->args, "{\"id\":\"seen\"}"));
-    close_sound(&trial);
+    trial_close_sound(&trial);
 
     open_stuck(&trial, "once", "");
     assert_int_equal(trial_abort(&trial), ERR_OK);
     assert_int_equal(trial_resolve(&trial, false, NULL), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved act, step.failed act, compensation.intent before");
-    close_sound(&trial);
 }
 
 TEST(a_retry_of_once_needs_a_second_effect_to_be_accepted)
 {
-    struct trial trial;
     struct saga_input input;
 
     open_stuck(&trial, "once", "");
@@ -337,12 +313,10 @@ TEST(a_retry_of_once_needs_a_second_effect_to_be_accepted)
     assert_string_equal(trial_records(&trial),
                         "step.unknown act, escalation.opened act"); /* accepted once, not for ever */
     assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_CONFLICT);
-    close_sound(&trial);
 }
 
 TEST(a_retry_gives_one_more_round_under_the_same_key)
 {
-    struct trial trial;
     struct op_key key;
 
     open_stuck(&trial, "idempotent", "");
@@ -357,26 +331,20 @@ TEST(a_retry_gives_one_more_round_under_the_same_key)
     assert_int_equal(trial.saga.steps[1].forward.attempts, 6);
     assert_string_equal(trial_records(&trial), "step.unknown act, escalation.opened act");
     assert_int_equal(trial.saga.escalation.number, 128);
-    close_sound(&trial);
 }
 
 TEST(a_retry_of_checked_asks_first)
 {
-    struct trial trial;
-
     open_stuck(&trial, "checked", "");
     assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
     trial_timer(&trial, "act");
     assert_string_equal(trial_records(&trial), "step.unknown act");
     trial_probe(&trial, "act", OUTCOME_ABSENT);
     assert_string_equal(trial_records(&trial), "step.retrying act");
-    close_sound(&trial);
 }
 
 TEST(a_probe_settles_it_or_leaves_it_with_the_person)
 {
-    struct trial trial;
-
     open_stuck(&trial, "once_probed", "");
     assert_int_equal(trial_operator(&trial, OPERATOR_PROBE), ERR_OK);
     assert_string_equal(trial_records(&trial), "step.unknown act");
@@ -392,14 +360,12 @@ TEST(a_probe_settles_it_or_leaves_it_with_the_person)
     assert_string_equal(trial_records(&trial), "step.completed act, escalation.resolved act, saga.completed");
     assert_true(slice_is(trial.records.items[1].action, "probe"));
     assert_true(slice_is(trial.records.items[1].actor, "ann"));
-    close_sound(&trial);
 }
 
 /* Two people: one has it asked again, the other decides while the question is under way. */
 TEST(a_verdict_waits_for_the_probe_that_is_out)
 {
     static const enum operator_action verdicts[] = {OPERATOR_RESOLVE, OPERATOR_RETRY, OPERATOR_WAIVE, OPERATOR_PROBE};
-    struct trial trial;
 
     open_stuck(&trial, "once_probed", "");
     assert_int_equal(trial_operator(&trial, OPERATOR_PROBE), ERR_OK);
@@ -409,48 +375,46 @@ TEST(a_verdict_waits_for_the_probe_that_is_out)
     }
     trial_probe(&trial, "act", OUTCOME_COMPLETED); /* so it happened after all */
     assert_int_equal(trial.saga.steps[1].forward.took_effect, TOOK_EFFECT_YES);
-    close_sound(&trial);
+    trial_close_sound(&trial);
 
     open_stuck(&trial, "once_probed", "");
     assert_int_equal(trial_operator(&trial, OPERATOR_PROBE), ERR_OK);
     trial_probe(&trial, "act", OUTCOME_UNKNOWN);
     assert_int_equal(trial_resolve(&trial, false, NULL), ERR_OK);
-    close_sound(&trial);
 }
 
 /* Of `act`, whether or not a person is asked about it. */
-static struct saga_input verdict(const struct trial *trial, uint32_t step, enum direction direction)
+static struct saga_input verdict(const struct trial *on, uint32_t step, enum direction direction)
 {
     struct saga_input input = {.type = SAGA_INPUT_OPERATOR};
 
     input.verdict.action = OPERATOR_RESOLVE;
     input.verdict.key =
-        direction == DIRECTION_UNDO ? step_undo(&trial->saga.steps[step])->key : trial->saga.steps[step].forward.key;
+        direction == DIRECTION_UNDO ? step_undo(&on->saga.steps[step])->key : on->saga.steps[step].forward.key;
     input.verdict.actor = SLICE("ann");
     input.verdict.note = SLICE("because");
     return input;
 }
 
 /* `act` is probed in vain: nobody is asked yet. */
-static void open_probing(struct trial *trial, const char *tool, const char *rest)
+static void open_probing(struct trial *on, const char *tool, const char *rest)
 {
     char document[8192];
 
     (void)snprintf(document, sizeof(document),
                    TRIAL_SAGA("{'id':'before','call':'idempotent'},{'id':'act','call':'%s'}%s"), tool, rest);
-    trial_open(trial, document);
-    trial_start(trial, "{}");
-    trial_settle(trial, "before", OUTCOME_COMPLETED);
-    trial_timer(trial, "act");
-    trial_settle(trial, "act", OUTCOME_UNKNOWN);
-    trial_probe(trial, "act", OUTCOME_UNKNOWN);
-    assert_int_equal(trial->saga.steps[1].forward.state, OP_PROBING);
-    assert_int_equal(trial->saga.escalation.number, 0);
+    trial_open(on, document);
+    trial_start(on, "{}");
+    trial_settle(on, "before", OUTCOME_COMPLETED);
+    trial_timer(on, "act");
+    trial_settle(on, "act", OUTCOME_UNKNOWN);
+    trial_probe(on, "act", OUTCOME_UNKNOWN);
+    assert_int_equal(on->saga.steps[1].forward.state, OP_PROBING);
+    assert_int_equal(on->saga.escalation.number, 0);
 }
 
 TEST(a_verdict_need_not_wait_until_a_person_is_asked)
 {
-    struct trial trial;
     struct saga_input input;
 
     open_probing(&trial, "once_probed", ",{'id':'next','call':'keyed'}");
@@ -462,17 +426,15 @@ TEST(a_verdict_need_not_wait_until_a_person_is_asked)
     assert_true(slice_is(trial.records.items[0].actor, "ann"));
     assert_int_equal(trial_input(&trial, input), ERR_DECIDED); /* it is settled */
     assert_int_equal(trial_input(&trial, verdict(&trial, 2, DIRECTION_DO)), ERR_CALL_OUT);
-    close_sound(&trial);
+    trial_close_sound(&trial);
 
     open_probing(&trial, "once_probed", "");
     trial.now_ms = trial.saga.steps[1].forward.due_ms;
     assert_int_equal(trial_input(&trial, verdict(&trial, 1, DIRECTION_DO)), ERR_PROBE_OUT);
-    close_sound(&trial);
 }
 
 TEST(not_happened_then_retry_calls_once_more_when_the_first_call_is_over)
 {
-    struct trial trial;
     struct saga_input input;
     int64_t sent_ms, due_ms;
 
@@ -491,7 +453,7 @@ TEST(not_happened_then_retry_calls_once_more_when_the_first_call_is_over)
     assert_int_equal(trial.records.items[0].attempt, 2);
     trial_settle(&trial, "act", OUTCOME_COMPLETED);
     assert_int_equal(trial.saga.end, SAGA_COMPLETED);
-    close_sound(&trial);
+    trial_close_sound(&trial);
 
     /* What the first call says after all before the second leaves: there is no second. */
     open_probing(&trial, "once_probed", "");
@@ -502,7 +464,7 @@ TEST(not_happened_then_retry_calls_once_more_when_the_first_call_is_over)
                                                        (struct outcome){.kind = OUTCOME_COMPLETED})),
                      ERR_OK);
     assert_string_equal(trial_records(&trial), "step.completed act, saga.completed");
-    close_sound(&trial);
+    trial_close_sound(&trial);
 
     /* And when that is out: there may be two effects, which a person has to know. */
     open_probing(&trial, "once_probed", "");
@@ -517,12 +479,10 @@ TEST(not_happened_then_retry_calls_once_more_when_the_first_call_is_over)
     assert_true(slice_is(trial.saga.escalation.reason, "late-duplicate"));
     assert_int_equal(trial_resolve(&trial, true, NULL), ERR_OK);
     assert_int_equal(trial.saga.end, SAGA_COMPLETED);
-    close_sound(&trial);
 }
 
 TEST(what_is_being_undone_is_not_called_again)
 {
-    struct trial trial;
     struct saga_input input;
 
     open_probing(&trial, "once_probed", "");
@@ -534,12 +494,10 @@ TEST(what_is_being_undone_is_not_called_again)
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     trial_settle_undo(&trial, "before", OUTCOME_COMPLETED);
     assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
-    close_sound(&trial);
 }
 
 TEST(what_somebody_undid_by_hand_counts_as_undone)
 {
-    struct trial trial;
     struct saga_input input;
 
     /* A forward step of which nobody knows: the saga cannot go on without it. */
@@ -553,7 +511,7 @@ TEST(what_somebody_undid_by_hand_counts_as_undone)
     assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
     assert_int_equal(trial.saga.steps[1].forward.took_effect, TOOK_EFFECT_UNDONE);
     assert_true(slice_is(trial.saga.steps[1].undone_by, "ann"));
-    close_sound(&trial);
+    trial_close_sound(&trial);
 
     /* A compensator that was refused: said of the undo operation, and of the step. */
     for (int of_undo = 0; of_undo <= 1; of_undo++) {
@@ -566,7 +524,7 @@ TEST(what_somebody_undid_by_hand_counts_as_undone)
                             "escalation.resolved act, step.undone act, compensation.intent before");
         trial_settle_undo(&trial, "before", OUTCOME_COMPLETED);
         assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
-        close_sound(&trial);
+        trial_close_sound(&trial);
     }
 
     /* What was not called, and what left nothing, cannot have been undone. */
@@ -575,12 +533,10 @@ TEST(what_somebody_undid_by_hand_counts_as_undone)
     assert_int_equal(trial_input(&trial, input), ERR_OK); /* it did not happen */
     input.verdict.undone = true;
     assert_int_equal(trial_input(&trial, input), ERR_CONFLICT);
-    close_sound(&trial);
 }
 
 TEST(what_a_last_step_counts_on_is_not_undone_while_that_may_have_happened)
 {
-    struct trial trial;
     struct saga_input input;
 
     for (int unknown = 0; unknown <= 1; unknown++) {
@@ -600,13 +556,12 @@ TEST(what_a_last_step_counts_on_is_not_undone_while_that_may_have_happened)
             trial_settle(&trial, "last", OUTCOME_COMPLETED);
         }
         assert_int_equal(trial.saga.end, SAGA_COMPLETED);
-        close_sound(&trial);
+        trial_close_sound(&trial);
     }
 }
 
 TEST(no_verdict_is_taken_on_what_is_undone_blindly)
 {
-    struct trial trial;
     struct saga_input input;
 
     trial_open(&trial, TRIAL_SAGA("{'id':'act','call':'voidable'}"));
@@ -621,13 +576,10 @@ TEST(no_verdict_is_taken_on_what_is_undone_blindly)
     }
     trial_settle_undo(&trial, "act", OUTCOME_COMPLETED);
     assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
-    close_sound(&trial);
 }
 
 TEST(waived_effects_are_debts)
 {
-    struct trial trial;
-
     open_stuck(&trial, "once", "");
     assert_int_equal(trial_operator(&trial, OPERATOR_WAIVE), ERR_OK);
     assert_string_equal(
@@ -637,18 +589,15 @@ TEST(waived_effects_are_debts)
     assert_string_equal(trial_records(&trial), "compensation.completed before, saga.abandoned");
     assert_int_equal(trial.records.items[1].debt_count, 1);
     assert_int_equal(trial.records.items[1].debts[0], 1);
-    close_sound(&trial);
+    trial_close_sound(&trial);
 
     open_undo_failed(&trial);
     assert_int_equal(trial_operator(&trial, OPERATOR_WAIVE), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved act, step.waived act, compensation.intent before");
-    close_sound(&trial);
 }
 
 TEST(compensate_undoes_what_is_certain_and_asks_again)
 {
-    struct trial trial;
-
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'act','call':'once','after':['a']},{'id':'side','"
                                   "call':'keyed','after':[]}"));
     trial_start(&trial, "{}");
@@ -662,13 +611,10 @@ TEST(compensate_undoes_what_is_certain_and_asks_again)
         "escalation.resolved act, saga.failing, escalation.opened act, compensation.planned, compensation.intent side");
     trial_settle_undo(&trial, "side", OUTCOME_COMPLETED);
     assert_string_equal(trial_wants(&trial), ""); /* a comes before act: it waits */
-    close_sound(&trial);
 }
 
 TEST(abandon_ends_at_once_and_lists_everything)
 {
-    struct trial trial;
-
     open_stuck(&trial, "once", "");
     assert_int_equal(trial_operator(&trial, OPERATOR_ABANDON), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved act, saga.abandoned");
@@ -676,12 +622,10 @@ TEST(abandon_ends_at_once_and_lists_everything)
     assert_int_equal(saga_status(&trial.saga), SAGA_ABANDONED);
     assert_int_equal(trial_operator(&trial, OPERATOR_ABANDON), ERR_DECIDED);
     assert_int_equal(trial_abort(&trial), ERR_ENDED);
-    close_sound(&trial);
 }
 
 TEST(a_failed_compensation_may_be_retried_with_other_arguments)
 {
-    struct trial trial;
     struct saga_input input;
     struct op_key key;
 
@@ -702,13 +646,10 @@ TEST(a_failed_compensation_may_be_retried_with_other_arguments)
     assert_string_equal(trial_records(&trial), "");
     trial_settle_undo(&trial, "act", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "compensation.completed act, compensation.intent before");
-    close_sound(&trial);
 }
 
 TEST(a_compensation_that_nobody_knows_about_can_be_resolved)
 {
-    struct trial trial;
-
     trial_open(&trial, TRIAL_SAGA("{'id':'act','call':'by_checked'},{'id':'next','call':'keyed'}"));
     trial_start(&trial, "{}");
     trial_settle(&trial, "act", OUTCOME_COMPLETED);
@@ -729,13 +670,11 @@ TEST(a_compensation_that_nobody_knows_about_can_be_resolved)
     assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
     trial_settle_undo(&trial, "act", OUTCOME_COMPLETED);
     assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
-    close_sound(&trial);
 }
 
 TEST(an_undo_that_waits_for_its_turn_has_failed_at_nothing_yet)
 {
     struct saga_input input;
-    struct trial trial;
 
     trial_open(&trial, TRIAL_SAGA("{'id':'side','call':'keyed'},{'id':'act','call':'keyed','after':[]},"
                                   "{'id':'next','call':'keyed'}"));
@@ -758,13 +697,10 @@ TEST(an_undo_that_waits_for_its_turn_has_failed_at_nothing_yet)
     assert_string_equal(trial_records(&trial), "compensation.completed act");
     trial_settle_undo(&trial, "side", OUTCOME_COMPLETED);
     assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
-    close_sound(&trial);
 }
 
 TEST(no_step_starts_while_a_person_is_asked_but_what_is_out_settles)
 {
-    struct trial trial;
-
     trial_open(&trial,
                TRIAL_SAGA("{'id':'act','call':'once'},{'id':'side','call':'keyed','after':[]},{'id':'late','call':'"
                           "keyed','after':['side']},"
@@ -781,12 +717,10 @@ TEST(no_step_starts_while_a_person_is_asked_but_what_is_out_settles)
     assert_string_equal(trial_records(&trial),
                         "escalation.resolved act, step.completed act, step.intent late, step.pending wait");
     assert_string_equal(trial_wants(&trial), "call late 1, timer wait 0, timer begun 0");
-    close_sound(&trial);
 }
 
 TEST(an_escalation_shows_its_evidence_and_its_verbs)
 {
-    struct trial trial;
     struct buffer out;
 
     open_stuck(&trial, "once", "");
@@ -798,7 +732,6 @@ TEST(an_escalation_shows_its_evidence_and_its_verbs)
     assert_non_null(strstr(buffer_c(&out), "{\"action\":\"resolve\",\"does\":\"you say whether it happened"));
     assert_null(strstr(buffer_c(&out), "\"action\":\"skip\""));
     buffer_fini(&out);
-    close_sound(&trial);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(trial, trial_close_sound)

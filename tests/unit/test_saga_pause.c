@@ -14,13 +14,6 @@ static void open_with(struct trial *trial, const char *document, const char *inp
     trial_start(trial, input);
 }
 
-static void close_sound(struct trial *trial)
-{
-    assert_true(saga_is_sound(&trial->saga));
-    trial_check_replay(trial);
-    trial_close(trial);
-}
-
 static struct slice shown(struct trial *trial, const char *pointer)
 {
     return json_at(trial_view(trial, &trial->arena), slice_of(pointer));
@@ -57,7 +50,7 @@ TEST(a_call_under_way_is_settled_and_nothing_follows_before_it_is_resumed)
     assert_string_equal(trial_records(&trial), "saga.resumed, step.intent b");
     assert_string_equal(trial_wants(&trial), "call b 1, timer - 0 +7200000"); /* the deadline stood still */
     assert_int_equal(json_type(shown(&trial, "/paused")), JSON_NULL);
-    close_sound(&trial);
+    trial_close_sound(&trial);
 }
 
 TEST(a_failure_while_it_is_paused_is_followed_up_later)
@@ -72,7 +65,7 @@ TEST(a_failure_while_it_is_paused_is_followed_up_later)
     assert_int_equal(trial_resume(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial),
                         "saga.resumed, saga.failing b, compensation.planned, compensation.intent a");
-    close_sound(&trial);
+    trial_close_sound(&trial);
 }
 
 TEST(what_comes_in_while_it_is_paused_means_nothing_unless_somebody_did_something)
@@ -90,14 +83,14 @@ TEST(what_comes_in_while_it_is_paused_means_nothing_unless_somebody_did_somethin
     input.timer.step = STEP_NONE;
     assert_int_equal(trial_input(&trial, input), ERR_OK); /* the deadline */
     assert_string_equal(trial_records(&trial), "");
-    close_sound(&trial);
+    trial_close_sound(&trial);
     open_with(&trial, TRIAL_SAGA("{'id':'a','call':'keyed','with':{'n':'${ 1 + 1 }'}}"), "{}");
     pause_now(&trial);
     trial_evaluated(&trial, EVALUATE_ARGS, "a", "{'n':2}");
     assert_string_equal(trial_records(&trial), "");
     assert_int_equal(trial_resume(&trial), ERR_OK);
     assert_string_equal(trial_wants(&trial), "evaluate a 0");
-    close_sound(&trial);
+    trial_close_sound(&trial);
     open_with(&trial, TRIAL_SAGA("{'id':'a','call':'limited'}"), "{}");
     assert_string_equal(trial_wants(&trial), "admit a 1");
     pause_now(&trial);
@@ -105,7 +98,7 @@ TEST(what_comes_in_while_it_is_paused_means_nothing_unless_somebody_did_somethin
     input.admitted.admission = ADMISSION_GRANTED;
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     assert_string_equal(trial_records(&trial), "");
-    close_sound(&trial);
+    trial_close_sound(&trial);
 }
 
 TEST(every_clock_goes_on_where_it_stood)
@@ -136,7 +129,7 @@ TEST(every_clock_goes_on_where_it_stood)
     assert_int_equal(forward(&trial, "nap")->due_ms, TRIAL_START_MS + 5 * HOUR_MS + HOUR_MS / 2);
     assert_int_equal(forward(&trial, "sig")->due_ms, TRIAL_START_MS + 6 * HOUR_MS);
     assert_int_equal(forward(&trial, "ok")->due_ms, TRIAL_START_MS + 6 * HOUR_MS + HOUR_MS / 2);
-    close_sound(&trial);
+    trial_close_sound(&trial);
 }
 
 TEST(the_deadline_of_a_child_stands_still_too)
@@ -162,7 +155,7 @@ TEST(the_deadline_of_a_child_stands_still_too)
     assert_string_equal(trial_records(&trial), "compensation.completed c/a");
     assert_int_equal(trial_resume(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial), "saga.resumed, step.failed c, saga.completed");
-    close_sound(&trial);
+    trial_close_sound(&trial);
 }
 
 TEST(the_receivers_clock_does_not_stop)
@@ -179,7 +172,7 @@ TEST(the_receivers_clock_does_not_stop)
     assert_int_equal(forward(&trial, "a")->window_from_ms, window_ms);
     trial_timer(&trial, "a");
     assert_string_equal(trial_records(&trial), "step.unknown a, escalation.opened a"); /* not called again */
-    close_sound(&trial);
+    trial_close_sound(&trial);
 }
 
 TEST(what_was_set_while_it_was_paused_waits_no_longer_than_it_has_to)
@@ -197,7 +190,7 @@ TEST(what_was_set_while_it_was_paused_waits_no_longer_than_it_has_to)
     trial.now_ms += HOUR_MS;
     assert_int_equal(trial_resume(&trial), ERR_OK);
     assert_int_equal(forward(&trial, "a")->due_ms - trial.now_ms, before_ms);
-    close_sound(&trial);
+    trial_close_sound(&trial);
 }
 
 TEST(undoing_is_held_up_too)
@@ -238,7 +231,7 @@ TEST(undoing_is_held_up_too)
     assert_string_equal(trial_records(&trial), "saga.resumed, compensation.intent a");
     trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
-    close_sound(&trial);
+    trial_close_sound(&trial);
 }
 
 TEST(a_probe_that_was_under_way_settles)
@@ -254,7 +247,7 @@ TEST(a_probe_that_was_under_way_settles)
     assert_string_equal(trial_records(&trial), "step.completed a");
     assert_int_equal(trial_resume(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial), "saga.resumed, step.intent b");
-    close_sound(&trial);
+    trial_close_sound(&trial);
 }
 
 TEST(signals_are_kept_and_taken_when_it_is_resumed)
@@ -274,7 +267,7 @@ TEST(signals_are_kept_and_taken_when_it_is_resumed)
     assert_string_equal(trial_records(&trial), "saga.resumed, step.completed sig, step.intent b");
     assert_true(slice_is(forward(&trial, "sig")->result, "1"));
     assert_int_equal(trial.saga.signal_kept, 1);
-    close_sound(&trial);
+    trial_close_sound(&trial);
 }
 
 TEST(a_person_may_decide_meanwhile)
@@ -288,7 +281,7 @@ TEST(a_person_may_decide_meanwhile)
     assert_string_equal(trial_records(&trial), "approval.decided ok, step.completed ok");
     assert_int_equal(trial_resume(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial), "saga.resumed, step.intent b");
-    close_sound(&trial);
+    trial_close_sound(&trial);
 }
 
 TEST(locks_are_not_asked_for_but_one_that_was_taken_is_ours)
@@ -307,7 +300,7 @@ TEST(locks_are_not_asked_for_but_one_that_was_taken_is_ours)
     assert_string_equal(trial_wants(&trial), "lock - 1");
     trial_locked(&trial, false);
     assert_string_equal(trial_records(&trial), "lock.taken, step.intent a");
-    close_sound(&trial);
+    trial_close_sound(&trial);
 }
 
 TEST(a_paused_saga_that_is_aborted_is_undone_at_once)
@@ -324,7 +317,7 @@ TEST(a_paused_saga_that_is_aborted_is_undone_at_once)
                         "saga.failing, step.failed b, compensation.planned, compensation.intent a");
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATING);
     assert_int_equal(trial_resume(&trial), ERR_CLOSED);
-    close_sound(&trial);
+    trial_close_sound(&trial);
 }
 
 TEST(clocks_go_on_where_they_stood_after_an_abort_too)
@@ -341,7 +334,7 @@ TEST(clocks_go_on_where_they_stood_after_an_abort_too)
     assert_string_equal(trial_wants(&trial), "probe p 1 +0");
     trial_probe(&trial, "p", OUTCOME_UNKNOWN);
     assert_string_equal(trial_records(&trial), "step.probed p"); /* and is asked again */
-    close_sound(&trial);
+    trial_close_sound(&trial);
 }
 
 TEST(a_person_may_answer_a_question_meanwhile_and_it_is_done_later)
@@ -357,7 +350,7 @@ TEST(a_person_may_answer_a_question_meanwhile_and_it_is_done_later)
     assert_string_equal(trial_records(&trial), "escalation.resolved m, step.completed m");
     assert_int_equal(trial_resume(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial), "saga.resumed, step.intent b");
-    close_sound(&trial);
+    trial_close_sound(&trial);
 }
 
 TEST(a_question_that_answers_itself_in_a_pause_is_nobodys_to_decide_any_more)
@@ -406,7 +399,7 @@ TEST(who_may_pause_what)
     trial_settle(&trial, "b", OUTCOME_COMPLETED);
     assert_int_equal(trial_pause(&trial), ERR_ENDED);
     assert_int_equal(trial_resume(&trial), ERR_ENDED);
-    close_sound(&trial);
+    trial_close_sound(&trial);
 }
 
 /* --- open sagas and runs --- */
@@ -485,7 +478,7 @@ TEST(a_record_that_begins_something_in_a_pause_is_refused)
     record = (struct record){NEXT, .type = RECORD_SAGA_PAUSED, .step = STEP_NONE, .reason = SLICE("operator"),
                              .actor = SLICE("ann")};
     assert_false(record_check(&trial.saga, &record, &err));
-    close_sound(&trial);
+    trial_close_sound(&trial);
 }
 
 TEST_PROGRAM(NULL, NULL)

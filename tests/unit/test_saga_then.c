@@ -18,21 +18,15 @@ static void open_done(struct trial *trial, const char *document, const char *inp
     trial_settle(trial, "b", OUTCOME_COMPLETED);
 }
 
-static void close_sound(struct trial *trial)
-{
-    assert_true(saga_is_sound(&trial->saga));
-    trial_check_replay(trial);
-    trial_close(trial);
-}
-
 static const struct record *last(const struct trial *trial)
 {
     return &trial->records.items[trial->records.count - 1];
 }
 
+static struct trial trial;
+
 TEST(followers_are_named_with_their_input_in_the_record_of_the_end)
 {
-    struct trial trial;
     struct slice shown;
 
     open_done(&trial,
@@ -51,13 +45,10 @@ TEST(followers_are_named_with_their_input_in_the_record_of_the_end)
     shown = json_member(trial_view(&trial, &trial.arena), "followers");
     assert_int_equal(json_count(shown), 3);
     assert_true(json_string_is(json_at(shown, SLICE("/1/business_id")), "thank-7"));
-    close_sound(&trial);
 }
 
 TEST(nothing_follows_a_saga_that_is_undone_or_abandoned)
 {
-    struct trial trial;
-
     trial_open(&trial, TWO_SAGAS("'then':[{'saga':'thank'}]"));
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -66,7 +57,6 @@ TEST(nothing_follows_a_saga_that_is_undone_or_abandoned)
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
     assert_false(trial.saga.followers.ptr);
     assert_int_equal(json_type(json_member(trial_view(&trial, &trial.arena), "followers")), JSON_NONE);
-    close_sound(&trial);
 }
 
 TEST(one_that_cannot_be_made_is_told_of_and_the_others_follow)
@@ -74,7 +64,6 @@ TEST(one_that_cannot_be_made_is_told_of_and_the_others_follow)
     static const char *const bad[] = {"'input':'${ .input.n.x }'", "'id':'${ .input.n }'", "'id':'${ .input.empty }'"};
 
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
-        struct trial trial;
         struct arena arena = {0};
 
         arena_init(&arena, 4096);
@@ -90,27 +79,23 @@ TEST(one_that_cannot_be_made_is_told_of_and_the_others_follow)
         assert_true(slice_is(last(&trial)->error, "then"));
         assert_non_null(strstr(arena_text(&arena, last(&trial)->detail), "thank does not follow"));
         assert_int_equal(json_count(last(&trial)->followers), 1);
-        close_sound(&trial);
+        trial_close_sound(&trial);
         arena_fini(&arena);
     }
 }
 
 TEST(an_output_that_cannot_be_rendered_does_not_keep_back_what_follows)
 {
-    struct trial trial;
-
     open_done(&trial,
               TWO_SAGAS("'output':'${ .input.n.x }','then':[{'saga':'thank'},{'saga':'thank','id':'${ .input.n }'}]"),
               "{'n':7}");
     assert_true(slice_is(last(&trial)->error, "output"));
     assert_int_equal(json_count(trial.saga.followers), 1);
-    close_sound(&trial);
 }
 
 TEST(programs_in_what_follows_are_evaluated_outside)
 {
     struct saga_input input = {.type = SAGA_INPUT_EVALUATED};
-    struct trial trial;
 
     open_done(
         &trial,
@@ -131,7 +116,7 @@ TEST(programs_in_what_follows_are_evaluated_outside)
         trial.saga.followers,
         "[{\"saga\":\"thank\",\"input\":{\"n\":8},\"business_id\":\"then:018bcfe5-6800-7000-8000-000000000007:0\"},"
         "{\"saga\":\"thank\",\"input\":{},\"business_id\":\"x\"}]"));
-    close_sound(&trial);
+    trial_close_sound(&trial);
     open_done(&trial, TWO_SAGAS("'then':[{'saga':'thank','input':{'n':'${ .input.n + 1 }'}},{'saga':'thank'}]"),
               "{'n':7}");
     input.evaluated.value = SLICE_NONE;
@@ -141,16 +126,12 @@ TEST(programs_in_what_follows_are_evaluated_outside)
     assert_true(slice_is(last(&trial)->error, "then"));
     assert_true(slice_is(last(&trial)->detail, "thank does not follow: no number"));
     assert_int_equal(json_count(trial.saga.followers), 1);
-    close_sound(&trial);
 }
 
 TEST(an_id_that_is_a_program_is_evaluated_too)
 {
-    struct trial trial;
-
     open_done(&trial, TWO_SAGAS("'then':[{'saga':'thank','id':'${ .input.n + 1 }'}]"), "{'n':7}");
     assert_string_equal(trial_wants(&trial), "evaluate - 1");
-    close_sound(&trial);
 }
 
 TEST(an_end_with_other_followers_is_refused)
@@ -158,7 +139,6 @@ TEST(an_end_with_other_followers_is_refused)
     static const char *const bad[] = {"[]", "{}", "[1]", "[{\"saga\":\"thank\",\"input\":{}}]",
                                       "[{\"saga\":\"thank\",\"input\":{},\"business_id\":\"a\"},{\"saga\":\"thank\","
                                       "\"input\":{},\"business_id\":\"b\"}]"};
-    struct trial trial;
     struct record record;
     struct err err;
 
@@ -172,19 +152,15 @@ TEST(an_end_with_other_followers_is_refused)
     }
     record.followers = SLICE("[{\"saga\":\"thank\",\"input\":{},\"business_id\":\"a\"}]");
     assert_true(record_check(&trial.saga, &record, &err));
-    close_sound(&trial);
 }
 
 TEST(a_saga_starts_with_the_versions_of_its_children)
 {
-    struct trial trial;
-
     trial_open(&trial, "{'tools':[" TRIAL_TOOLS "],'sagas':[{'name':'trial','steps':[{'id':'c','saga':'inner'}]},{'"
                        "name':'inner','steps':[{'id':'a','call':'keyed'}]}]}");
     trial_start(&trial, "{}");
     assert_true(slice_is(trial.records.items[0].sagas, "{\"inner\":1}"));
     assert_true(slice_is(json_member(trial.records.items[0].tools, "keyed"), "1"));
-    trial_close(&trial);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(trial, trial_close_sound)

@@ -9,12 +9,12 @@ static const struct operation *forward(const struct trial *trial, const char *st
     return &trial->saga.steps[trial_step(trial, step)].forward;
 }
 
+static struct trial trial;
+
 /* --- sleep --- */
 
 TEST(elements_sleep_one_after_the_other_each_as_long_as_it_says)
 {
-    struct trial trial;
-
     open_with(&trial,
               TRIAL_SAGA("{'id':'a','call':'keyed'}," EACH_OF(
                   "'sleep':'${ .item.for }'") ",{'id':'z','call':'keyed','with':{'all':'${ .steps.each.result }'}}"),
@@ -35,13 +35,10 @@ TEST(elements_sleep_one_after_the_other_each_as_long_as_it_says)
     trial_settle(&trial, "z", OUTCOME_FAILED);
     assert_string_equal(run_all(&trial, DIRECTION_UNDO), "a"); /* there is nothing to undo of a sleep */
     is(&trial, SAGA_COMPENSATED);
-    close_sound(&trial);
 }
 
 TEST(elements_sleep_side_by_side_as_far_as_allowed)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA(EACH_OF("'sleep':'${ .item }','concurrency':2")), "{'list':['1h','2h','1h']}");
     assert_string_equal(trial_wants(&trial), "timer each#0 0 +3600000, timer each#1 0 +7200000");
     trial_timer(&trial, "each#0");
@@ -49,13 +46,10 @@ TEST(elements_sleep_side_by_side_as_far_as_allowed)
     trial_timer(&trial, "each#2"); /* both are over: each has a timer of its own */
     assert_string_equal(trial_records(&trial), "step.completed each#2, step.completed each#1, step.completed each, "
                                                "saga.completed");
-    close_sound(&trial);
 }
 
 TEST(what_an_element_sleeps_may_be_a_program)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA(EACH_OF("'sleep':'${ .item + \\\"m\\\" }'")), "{'list':['5','x']}");
     assert_string_equal(trial_wants(&trial), "evaluate each#0 0");
     trial_evaluated(&trial, EVALUATE_ARGS, "each#0", "'5m'");
@@ -66,13 +60,10 @@ TEST(what_an_element_sleeps_may_be_a_program)
     assert_string_equal(trial_records(&trial),
                         "step.failed each#1, saga.failing each#1, compensation.planned, saga.compensated");
     same(forward(&trial, "each#1")->error, "arguments");
-    close_sound(&trial);
 }
 
 TEST(the_elements_may_come_from_a_program_that_changes_nothing)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA("{'id':'each','for_each':'${ .input.list | map(.) }','sleep':'${ .item }'}"),
               "{'list':['1m','1m']}");
     assert_string_equal(trial_wants(&trial), "evaluate each 0");
@@ -81,13 +72,10 @@ TEST(the_elements_may_come_from_a_program_that_changes_nothing)
     trial_timer(&trial, "each#0");
     trial_timer(&trial, "each#1");
     is(&trial, SAGA_COMPLETED);
-    close_sound(&trial);
 }
 
 TEST(an_element_that_is_no_time_fails_as_the_step_says)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}," EACH_OF("'sleep':'${ .item }'")),
               "{'list':['0s','soon']}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -95,19 +83,16 @@ TEST(an_element_that_is_no_time_fails_as_the_step_says)
                         "step.completed a, step.opened each, step.waiting each#0, step.completed each#0, "
                         "step.failed each#1, saga.failing each#1, compensation.planned, compensation.intent a");
     trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
-    close_sound(&trial);
+    trial_close_sound(&trial);
 
     open_with(&trial, TRIAL_SAGA(EACH_OF("'sleep':'${ .item }','on_failure':'continue'")),
               "{'list':['soon',null,'0s']}");
     is(&trial, SAGA_COMPLETED);
     same(result_of(&trial, "each"), "[null,null,null]");
-    close_sound(&trial);
 }
 
 TEST(a_pause_stops_the_clock_of_each_element)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA(EACH_OF("'sleep':'${ .item }','concurrency':2")), "{'list':['10m','20m','1m']}");
     trial.now_ms += 5 * MINUTE_MS;
     assert_int_equal(trial_pause(&trial), ERR_OK);
@@ -123,15 +108,12 @@ TEST(a_pause_stops_the_clock_of_each_element)
     assert_string_equal(trial_records(&trial), "saga.failing, step.failed each#1, step.failed each#2, "
                                                "compensation.planned, saga.compensated");
     same(forward(&trial, "each#1")->error, "stopped");
-    close_sound(&trial);
 }
 
 /* --- signals --- */
 
 TEST(each_element_takes_one_signal_and_their_payloads_are_the_result)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA(EACH_OF("'signal':{'name':'paid','timeout':'1h'},'concurrency':2")),
               "{'list':['x','y','z']}");
     assert_string_equal(trial_wants(&trial), "timer each#0 0 +3600000, timer each#1 0 +3600000");
@@ -144,13 +126,10 @@ TEST(each_element_takes_one_signal_and_their_payloads_are_the_result)
     assert_string_equal(trial_records(&trial),
                         "signal.received each#2, step.completed each#2, step.completed each, saga.completed");
     same(result_of(&trial, "each"), "[{\"n\":1},{\"n\":2},{\"n\":3}]");
-    close_sound(&trial);
 }
 
 TEST(signals_that_came_early_are_taken_in_order_as_elements_begin)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}," EACH_OF("'signal':{'name':'paid'}")), "{'list':[1,1,1]}");
     assert_int_equal(trial_signal(&trial, "paid", "'first'", NULL), ERR_OK);
     assert_int_equal(trial_signal(&trial, "paid", "'second'", NULL), ERR_OK);
@@ -164,13 +143,10 @@ TEST(signals_that_came_early_are_taken_in_order_as_elements_begin)
     assert_int_equal(trial_signal(&trial, "paid", "'third'", NULL), ERR_OK);
     same(result_of(&trial, "each"), "[\"first\",\"second\",\"third\"]");
     is(&trial, SAGA_COMPLETED);
-    close_sound(&trial);
 }
 
 TEST(an_element_whose_signal_does_not_come_gives_null_where_the_step_goes_on)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA(EACH_OF("'signal':{'name':'paid','timeout':'1m'},'on_failure':'continue'")),
               "{'list':[1,2]}");
     trial_timer(&trial, "each#0");
@@ -178,25 +154,19 @@ TEST(an_element_whose_signal_does_not_come_gives_null_where_the_step_goes_on)
     assert_int_equal(trial_signal(&trial, "paid", "true", NULL), ERR_OK);
     same(result_of(&trial, "each"), "[null,true]");
     is(&trial, SAGA_COMPLETED);
-    close_sound(&trial);
 }
 
 TEST(a_signal_nobody_waits_for_is_refused_and_each_name_is_told_once)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA(EACH_OF("'signal':{'name':'paid'}")), "{'list':[1,2,3]}");
     assert_int_equal(trial_signal(&trial, "payed", "1", NULL), ERR_INVALID);
     assert_string_equal(trial.err.hint, "Awaited are: paid.");
-    close_sound(&trial);
 }
 
 /* --- approvals --- */
 
 TEST(each_element_is_shown_and_decided_on_its_own)
 {
-    struct trial trial;
-
     open_with(&trial,
               TRIAL_SAGA(EACH_OF("'approve':{'show':{'pay':'${ .item.n }','of':'${ .input.who }'},'timeout':'1h'},"
                                  "'concurrency':2")),
@@ -214,13 +184,10 @@ TEST(each_element_is_shown_and_decided_on_its_own)
     assert_string_equal(trial_records(&trial), "approval.decided each#2, step.failed each#2, saga.failing each#2, "
                                                "compensation.planned, saga.compensated");
     same(forward(&trial, "each#2")->error, "refused");
-    close_sound(&trial);
 }
 
 TEST(about_an_element_that_was_refused_a_person_may_be_asked)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA(EACH_OF("'approve':{'show':'${ .item }'},'concurrency':2,'on_failure':'escalate'")),
               "{'list':[1,2,3]}");
     assert_int_equal(trial_decide(&trial, "each#0", false, ROLE_OPERATOR), ERR_OK);
@@ -235,7 +202,6 @@ TEST(about_an_element_that_was_refused_a_person_may_be_asked)
     is(&trial, SAGA_COMPLETED);
     assert_true(json_type(json_element(result_of(&trial, "each"), 0)) == JSON_NULL);
     assert_true(json_type(json_element(result_of(&trial, "each"), 1)) == JSON_OBJECT);
-    close_sound(&trial);
 }
 
 TEST(without_elements_nobody_waits)
@@ -244,7 +210,6 @@ TEST(without_elements_nobody_waits)
                                         EACH_OF("'approve':{'show':'${ .item }'}")};
 
     for (size_t i = 0; i < COUNT_OF(kinds); i++) {
-        struct trial trial;
         char document[16384];
 
         (void)snprintf(document, sizeof(document),
@@ -253,8 +218,8 @@ TEST(without_elements_nobody_waits)
         assert_string_equal(trial_records(&trial),
                             "saga.started, step.opened each, step.completed each, saga.completed");
         same(result_of(&trial, "each"), "[]");
-        close_sound(&trial);
+        trial_close_sound(&trial);
     }
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(trial, trial_close_sound)

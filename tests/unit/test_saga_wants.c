@@ -5,34 +5,28 @@
 #include "tests/lib/saga_trial.h"
 #include "tests/lib/test.h"
 
+static struct trial trial;
+
 TEST(nothing_is_wanted_before_the_start_and_after_the_end)
 {
-    struct trial trial;
-
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}"));
     assert_string_equal(trial_wants(&trial), "");
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     assert_string_equal(trial_wants(&trial), "");
-    trial_close(&trial);
 }
 
 TEST(a_call_is_wanted_only_with_its_intent)
 {
-    struct trial trial;
-
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'checked'}"));
     trial_start(&trial, "{}");
     assert_string_equal(trial_wants(&trial), "timer a 0"); /* pending: the intent is a commit of its own */
     trial_timer(&trial, "a");
     assert_string_equal(trial_wants(&trial), "call a 1");
-    trial_close(&trial);
 }
 
 TEST(steps_without_a_path_between_them_run_side_by_side)
 {
-    struct trial trial;
-
     trial_open(&trial, TRIAL_SAGA_WITH(
                            "'deadline':'1m'",
                            "{'id':'a','call':'keyed','after':[]},{'id':'b','call':'once','after':[]},"
@@ -41,12 +35,10 @@ TEST(steps_without_a_path_between_them_run_side_by_side)
     assert_string_equal(trial_wants(&trial), "call a 1, timer b 0, timer - 0 +60000, evaluate c 0");
     trial_settle(&trial, "a", OUTCOME_UNKNOWN);
     assert_int_equal(strncmp(trial_wants(&trial), "timer a 1 +", 11), 0);
-    trial_close(&trial);
 }
 
 TEST(a_program_is_evaluated_outside_and_its_value_recorded)
 {
-    struct trial trial;
     struct saga_input input = {.type = SAGA_INPUT_EVALUATED};
 
     trial_open(&trial,
@@ -74,7 +66,6 @@ TEST(a_program_is_evaluated_outside_and_its_value_recorded)
     assert_string_equal(trial_records(&trial), "saga.completed");
     assert_true(slice_is(trial.saga.output, "{\"n\":1}"));
     trial_check_replay(&trial);
-    trial_close(&trial);
 }
 
 TEST(arguments_that_cannot_be_made_fail_the_step_without_a_call)
@@ -85,7 +76,6 @@ TEST(arguments_that_cannot_be_made_fail_the_step_without_a_call)
         "{'id':'b','call':'strict','with':{'n':1},'scope':'${ .input.n.m }'}",
         "{'id':'b','call':'strict'}",
     };
-    struct trial trial;
 
     for (size_t i = 0; i < COUNT_OF(steps); i++) {
         char document[8192];
@@ -106,7 +96,6 @@ TEST(arguments_that_cannot_be_made_fail_the_step_without_a_call)
 
 TEST(an_evaluation_that_fails_fails_the_step)
 {
-    struct trial trial;
     struct saga_input input = {.type = SAGA_INPUT_EVALUATED};
 
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed','with':{'n':'${ 1 + 1 }'}}"));
@@ -115,12 +104,10 @@ TEST(an_evaluation_that_fails_fails_the_step)
     input.evaluated.error = SLICE("no number");
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     assert_string_equal(trial_records(&trial), "step.failed a, saga.failing a, compensation.planned, saga.compensated");
-    trial_close(&trial);
 }
 
 TEST(a_blind_undo_with_a_program_is_evaluated)
 {
-    struct trial trial;
     struct saga_input input = {.type = SAGA_INPUT_EVALUATED};
 
     trial_open(
@@ -137,26 +124,20 @@ TEST(a_blind_undo_with_a_program_is_evaluated)
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     assert_string_equal(trial_records(&trial), "compensation.intent a");
     trial_check_replay(&trial);
-    trial_close(&trial);
 }
 
 TEST(an_output_that_cannot_be_made_undoes_nothing)
 {
-    struct trial trial;
-
     trial_open(&trial, TRIAL_SAGA_WITH("'output':{'n':'${ .steps.a.result.id.x }'}", "{'id':'a','call':'keyed'}"));
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "step.completed a, saga.completed");
     assert_true(slice_is(trial.saga.output, "null"));
     assert_true(slice_is(trial.records.items[1].error, "output"));
-    trial_close(&trial);
 }
 
 TEST(an_undo_that_backs_off_is_the_only_thing_wanted)
 {
-    struct trial trial;
-
     trial_open(&trial, TRIAL_SAGA_WITH("'deadline':'1h'", "{'id':'a','call':'keyed'},{'id':'b','call':'keyed'}"));
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -164,7 +145,6 @@ TEST(an_undo_that_backs_off_is_the_only_thing_wanted)
     assert_string_equal(trial_wants(&trial), "call undo a 1"); /* no deadline: it was for forward work */
     trial_settle_undo(&trial, "a", OUTCOME_RETRY);
     assert_int_equal(strncmp(trial_wants(&trial), "timer undo a 1 +", 16), 0);
-    trial_close(&trial);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(trial, trial_close_sound)
