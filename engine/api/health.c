@@ -4,6 +4,7 @@
 #include "base/metric.h"
 
 #define METRICS_BYTES_MAX (8 << 20) /* a few lines for each tool */
+#define NAME_BYTES_MAX 128
 
 void handle_livez(struct api_request *request)
 {
@@ -82,6 +83,29 @@ void handle_get_stats(struct api_request *request)
 {
     request->asked.in.stats.engines = request_sees_all(request);
     request_ask(request, engine_get_stats, request_on_answer);
+}
+
+void handle_get_series(struct api_request *request)
+{
+    struct engine_request *asked = &request->asked;
+    struct slice by = request_query(request, "by");
+
+    if (!request_read_instant(request, "from", &asked->in.series.from_ms) ||
+        !request_read_instant(request, "to", &asked->in.series.until_ms)) {
+        return;
+    }
+    if (by.ptr && !slice_is(by, "saga") && !slice_is(by, "tool")) {
+        request_problem(request, ERR_MALFORMED, "the query parameter \"by\" is saga or tool");
+        return;
+    }
+    asked->in.series.by = !by.ptr ? SERIES_BY_ALL : slice_is(by, "saga") ? SERIES_BY_SAGA : SERIES_BY_TOOL;
+    asked->in.series.name = request_query(request, "name");
+    if (asked->in.series.name.ptr && (!by.ptr || !text_is_plain(asked->in.series.name, NAME_BYTES_MAX))) {
+        request_problem(request, ERR_MALFORMED,
+                        "the query parameter \"name\" is the name of one saga or tool, beside \"by\"");
+        return;
+    }
+    request_ask(request, engine_get_series, request_on_answer);
 }
 
 void handle_get_engines(struct api_request *request)

@@ -170,6 +170,7 @@ void handle_hold_schedule(struct api_request *request);
 void handle_release_schedule(struct api_request *request);
 void handle_delete_schedule(struct api_request *request);
 void handle_get_stats(struct api_request *request);
+void handle_get_series(struct api_request *request);
 void handle_get_engines(struct api_request *request);
 void handle_livez(struct api_request *request);
 void handle_readyz(struct api_request *request);

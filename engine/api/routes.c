@@ -67,6 +67,7 @@ const struct route routes[] = {
     {"POST", "/v1/schedules/{name}/hold", ROLE_OPERATOR, "", handle_hold_schedule},
     {"POST", "/v1/schedules/{name}/release", ROLE_OPERATOR, "", handle_release_schedule},
     {"GET", "/v1/stats", ROLE_READER, "", handle_get_stats},
+    {"GET", "/v1/stats/series", ROLE_READER, "from to by name", handle_get_series},
     {"GET", "/v1/engines", ROLE_READER, "", handle_get_engines},
     {"GET", "/metrics", ROLE_READER, "", handle_metrics},
     {"GET", "/livez", ROLE_NONE, "", handle_livez},

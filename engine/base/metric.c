@@ -67,27 +67,46 @@ void histogram_observe_us(enum metric_histogram histogram, int64_t us)
     metrics.histograms[histogram].sum_us += us;
 }
 
-static void render_head(struct buffer *out, const char *name, const char *help, const char *type)
+void metric_put_head(struct buffer *out, const char *name, const char *help, const char *type)
 {
     buffer_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
+void metric_put_label(struct buffer *out, struct slice text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        switch (text.ptr[i]) {
+        case '\\':
+            buffer_put_text(out, "\\\\");
+            break;
+        case '"':
+            buffer_put_text(out, "\\\"");
+            break;
+        case '\n':
+            buffer_put_text(out, "\\n");
+            break;
+        default: /* every other byte stands for itself */
+            buffer_put_char(out, text.ptr[i]);
+        }
+    }
+}
+
 void metric_render(struct buffer *out)
 {
-    render_head(out, "sagad_info", "The version that runs", "gauge");
+    metric_put_head(out, "sagad_info", "The version that runs", "gauge");
     buffer_printf(out, "sagad_info{version=\"%s\"} 1\n", SAGAD_VERSION);
     for (int i = 0; i < METRIC_COUNTER_COUNT; i++) {
-        render_head(out, counter_table[i].name, counter_table[i].help, "counter");
+        metric_put_head(out, counter_table[i].name, counter_table[i].help, "counter");
         buffer_printf(out, "%s %llu\n", counter_table[i].name, (unsigned long long)metrics.counters[i]);
     }
     for (int i = 0; i < METRIC_GAUGE_COUNT; i++) {
-        render_head(out, gauge_table[i].name, gauge_table[i].help, "gauge");
+        metric_put_head(out, gauge_table[i].name, gauge_table[i].help, "gauge");
         buffer_printf(out, "%s %lld\n", gauge_table[i].name, (long long)metrics.gauges[i]);
     }
     for (int i = 0; i < METRIC_HISTOGRAM_COUNT; i++) {
         uint64_t below = 0;
 
-        render_head(out, histogram_table[i].name, histogram_table[i].help, "histogram");
+        metric_put_head(out, histogram_table[i].name, histogram_table[i].help, "histogram");
         for (size_t b = 0; b < COUNT_OF(bounds_us); b++) {
             below += metrics.histograms[i].buckets[b];
             buffer_printf(out, "%s_bucket{le=\"%g\"} %llu\n", histogram_table[i].name, (double)bounds_us[b] / 1e6,

@@ -82,4 +82,8 @@ int64_t gauge_value(enum metric_gauge gauge);
 void histogram_observe_us(enum metric_histogram histogram, int64_t us);
 void metric_render(struct buffer *out); /* loop thread only, like all functions here */
 
+/* For figures that have labels: the two lines in front of them, and a label's text. */
+void metric_put_head(struct buffer *out, const char *name, const char *help, const char *type);
+void metric_put_label(struct buffer *out, struct slice text);
+
 #endif

@@ -12,6 +12,8 @@
 #include "run/exchange/exchange.h"
 #include "run/intake/measures.h"
 #include "run/query/health.h"
+#include "run/query/saga_health.h"
+#include "run/query/series.h"
 #include "run/request/work.h"
 #include "run/saga/cases.h"
 #include "run/saga/forgotten.h"
@@ -119,6 +121,7 @@ static void on_store_ready(struct store *store, void *context)
         store_watch_definitions(store, on_definitions_changed, engine);
         scheduler_watch(engine->scheduler);
     }
+    series_begin(engine->series);
     load_definitions(engine);
     call_queue_run(engine);
 }
@@ -298,6 +301,8 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *give
     engine->cases = cases_new();
     engine->health = health_new();
     engine->exchange = exchange_new(engine);
+    engine->saga_healths = saga_healths_new();
+    engine->series = series_new(engine);
     engine->forgotten = forgotten_new();
     list_init(&engine->watches);
     list_init(&engine->works);
@@ -444,6 +449,7 @@ void engine_drain(struct engine *engine, int64_t patience_ms, void (*done)(void 
     parker_stop(engine->parker);
     retention_stop(engine->retention);
     scheduler_stop(engine->scheduler);
+    series_stop(engine->series);
     call_queue_return(engine);
     if (engine->leases) {
         leases_leave(engine->leases);
@@ -473,6 +479,8 @@ void engine_free(struct engine *engine)
     cases_free(engine);
     calls_free(engine->calls);
     health_free(engine->health);
+    saga_healths_free(engine->saga_healths);
+    series_free(engine->series);
     measures_free(engine->measures);
     forgotten_free(engine->forgotten);
     arena_fini(&engine->load_arena);

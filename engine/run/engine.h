@@ -185,6 +185,11 @@ struct engine_request {
         } operation;
         struct engine_questions escalations;
         struct {
+            int64_t from_ms, until_ms; /* 0: an hour ago, now */
+            enum series_by { SERIES_BY_ALL, SERIES_BY_SAGA, SERIES_BY_TOOL } by;
+            struct slice name; /* SLICE_NONE: any */
+        } series;
+        struct {
             struct slice name; /* of the path; SLICE_NONE: all, or the one that `body` makes */
             struct slice body; /* JSON: what it is to be */
             struct slice note; /* of a hold or its end */
@@ -235,9 +240,11 @@ void engine_get_schedule_next(struct engine *engine, struct engine_request *requ
 /* hold, release: answer: the schedule; delete: none */
 void engine_change_schedule(struct engine *engine, struct engine_request *request);
 void engine_get_stats(struct engine *engine, struct engine_request *request);
+/* answer: {step, from, to, items, next_from}: what happened in each minute or hour */
+void engine_get_series(struct engine *engine, struct engine_request *request);
 void engine_get_engines(struct engine *engine, struct engine_request *request);
 /* Prometheus text, labelled by namespace and tool */
-/* Of the tools of one namespace; SLICE_NONE: of all. */
+/* Of the tools and definitions of one namespace; SLICE_NONE: of all. */
 void engine_write_tool_metrics(const struct engine *engine, struct slice namespace, struct buffer *out);
 
 /*

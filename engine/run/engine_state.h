@@ -33,16 +33,18 @@ struct engine {
     struct cases *cases;       /* saga/cases.c */
     struct turns *turns;       /* saga/turn.c */
     struct list watches;
-    struct parker *parker;         /* park.c */
-    struct retention *retention;   /* retention.c */
-    struct scheduler *scheduler;   /* scheduler.c */
-    struct calls *calls;           /* call/call_queue.c */
-    struct list detached;          /* calls under way whose saga left memory */
-    uint32_t renderings_under_way; /* for wants, and of the answers of calls, which are not in the log yet */
-    struct measures *measures;     /* intake/measures.c */
-    struct list works;             /* requests that are not answered */
-    uint32_t previews_under_way;   /* that share a slice (query/preview.c) */
-    struct health *health;         /* query/health.c */
+    struct parker *parker;             /* park.c */
+    struct retention *retention;       /* retention.c */
+    struct scheduler *scheduler;       /* scheduler.c */
+    struct calls *calls;               /* call/call_queue.c */
+    struct list detached;              /* calls under way whose saga left memory */
+    uint32_t renderings_under_way;     /* for wants, and of the answers of calls, which are not in the log yet */
+    struct measures *measures;         /* intake/measures.c */
+    struct list works;                 /* requests that are not answered */
+    uint32_t previews_under_way;       /* that share a slice (query/preview.c) */
+    struct health *health;             /* query/health.c */
+    struct saga_healths *saga_healths; /* query/saga_health.c */
+    struct series *series;             /* query/series.c */
     struct timer handover_timer;
     struct exchange *exchange; /* exchange/ */
     struct limiter *limiter;

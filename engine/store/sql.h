@@ -107,6 +107,12 @@ extern const struct db_statement sql_schedule_due;
 extern const struct db_statement sql_schedule_next;
 extern const struct db_statement sql_schedule_move;
 
+/* figures over time */
+extern const struct db_statement sql_series_add;
+extern const struct db_statement sql_series_roll; /* how many rows of minutes became rows of hours */
+extern const struct db_statement sql_series_drop; /* how many rows of hours are gone */
+extern const struct db_statement sql_series_list;
+
 /* locks on business keys */
 extern const struct db_statement sql_lock_take;
 

@@ -660,6 +660,68 @@ void store_schedule_move(struct store *store, struct schedule_move *move);
 void store_watch_schedules(struct store *store, void (*changed)(void *context), void *context);
 
 /*
+ * --- figures over time ---
+ *
+ * Every engine adds what it has counted; the parts of all engines add up.
+ */
+enum series_kind { SERIES_SAGA, SERIES_TOOL, SERIES_KIND_COUNT };
+
+/* The columns of the table, and the members of the API. */
+#define SERIES_FIGURES(X)                                                                                              \
+    X(STARTED, "started")                                                                                              \
+    X(COMPLETED, "completed")                                                                                          \
+    X(COMPENSATED, "compensated")                                                                                      \
+    X(ABANDONED, "abandoned")                                                                                          \
+    X(ESCALATED, "escalated") /* the last one of a saga; those of a tool follow */                                     \
+    X(OPERATIONS, "operations")                                                                                        \
+    X(CALLS, "calls")                                                                                                  \
+    X(RETRIES, "retries")                                                                                              \
+    X(CALLS_COMPLETED, "calls_completed")                                                                              \
+    X(CALLS_FAILED, "calls_failed")                                                                                    \
+    X(CALLS_UNKNOWN, "calls_unknown")                                                                                  \
+    X(DUPLICATES, "duplicates")
+#define X(id, name) SERIES_##id,
+enum series_figure { SERIES_FIGURES(X) SERIES_FIGURE_COUNT };
+#undef X
+
+struct series_row {
+    struct slice namespace, name;
+    enum series_kind kind;
+    int64_t at_ms;
+    int64_t figures[SERIES_FIGURE_COUNT];
+};
+
+struct series_add {
+    struct store_read read;
+    struct uuid part;              /* in: a part that was added before is not added again */
+    int64_t at_ms;                 /* in: the minute of all rows */
+    const struct series_row *rows; /* in: a saga or a tool stands there once */
+    size_t count;                  /* in */
+};
+void store_series_add(struct store *store, struct series_add *add);
+
+struct series_roll { /* minutes become hours, and old hours are deleted; by two engines at once does no harm */
+    struct store_read read;
+    int64_t minutes_before_ms, hours_before_ms; /* in */
+    size_t limit;                               /* in: rows of each */
+    int64_t rolled, dropped;                    /* out: rows; as many as `limit`: there may be more */
+};
+void store_series_roll(struct store *store, struct series_roll *roll);
+
+struct series_list { /* in order of time and name */
+    struct store_read read;
+    struct slice namespace;    /* in */
+    bool by_hour;              /* in; else by the minute */
+    int64_t from_ms, until_ms; /* in */
+    enum series_kind kind;     /* in; SERIES_KIND_COUNT: all of the namespace put together, without names */
+    struct slice name;         /* in; SLICE_NONE: any */
+    size_t limit;              /* in */
+    struct series_row *rows;   /* out */
+    size_t count;              /* out */
+};
+void store_series_list(struct store *store, struct series_list *list);
+
+/*
  * --- locks on business keys ---
  *
  * Who came first holds it. Asking again for a key that the saga is in line for already takes nothing twice, so that a

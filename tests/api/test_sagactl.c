@@ -221,6 +221,13 @@ static const struct program_case cases[] = {
      "  TOOL   UNKNOWN NOW  UNKNOWN  FAILED  COMPLETED  RETRIES  CALLS  BREAKER\n  t.one  2            3        1      "
      " 6          3        10     open\n"},
     {"stats -o json", 0, "{\"sagas\""},
+    {"stats --since 2026-01-02T03:00:00Z", 0,
+     "2026-01-02 03:14  3        2          1            4      9      2        2"},
+    {"stats --since 20m --by saga", 0, "order  6        4          2            0          8\n"},
+    {"stats --by tool", 0, "card.pay  18     4        12         2       4        10   0\n"},
+    {"stats --since 20m -o json", 0, "\"next_from\":null"},
+    {"stats --since yesterday", 2, "an instant such as"},
+    {"stats --since 1h --by colour", 2, "saga or tool"},
     {"engines", 0, "0-2 5 7-8"},
     {"engines", 0, "nobody holds the shards 63"},
     {"engines -o name", 0, "host:1"},

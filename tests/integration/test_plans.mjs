@@ -76,6 +76,10 @@ insert into sagad.guard_reservation (shard, namespace, tool, operation, budget_s
 insert into sagad.schedule (shard, namespace, name, id, zone, body, created_at, actor, last_at, look_at)
   select i % 64, 'default', 's' || i, md5(i::text)::uuid, 'UTC', '{}', now(), 'x', now(), 
   now() + i * interval '1 minute' from generate_series(1, 20000) as i;
+insert into sagad.series (namespace, span, at, kind, name, part, calls)
+  select case when i % 5 = 0 then 'default' else 'n' || i % 7 end, case when i % 3 = 0 then 60 else 1 end,
+    date_trunc('hour', now()) - (i % 1440) * interval '1 minute', 'tool', 't' || i % 70, md5(i::text)::uuid, 1
+  from generate_series(1, 100000) as i;
 update sagad.shard set low = now() - interval '1 hour';
 set default_statistics_target = 1000; -- all rows, so that no plan is drawn by lot
 analyze;
@@ -208,7 +212,7 @@ const used = (plans) =>
     .join(' ') || '-'
 
 // Unique over all shards: for its key there is one row at most. And in order of time over all shards, for lists that
-// look at so many at most.
+// look at so many at most. (Figures over time, in the table series, belong to no shard.)
 const single = new Set([
   'saga_key_digest',
   ...['escalation_time', 'escalation_time_open', 'approval_time', 'approval_time_open']
@@ -219,7 +223,7 @@ function faultsOf(name, plans, filled) {
   for (const { table, index, bounds } of reads(plans)) {
     if (small.has(table) || exceptions[name]?.of === table) continue
     if (!bounds) faults.push(`reads ${table} as a whole${index ? ` by ${index}` : ''}`)
-    else if (!/shard/.test(bounds) && !single.has(index))
+    else if (!/shard/.test(bounds) && !single.has(index) && table !== 'series')
       faults.push(`reads ${table} by ${index} for all shards: ${bounds}`)
   }
   for (const node of plans.flatMap((plan) => [...nodes(plan)])) {

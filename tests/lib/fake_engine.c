@@ -666,6 +666,25 @@ void engine_get_stats(struct engine *engine, struct engine_request *request)
               "x\",\"breaker\":\"open\",\"places_taken\":1}],\"engines\":[]}"));
 }
 
+void engine_get_series(struct engine *engine, struct engine_request *request)
+{
+    static const char *const rows[] = {
+        [SERIES_BY_ALL] = "\"started\":3,\"completed\":2,\"compensated\":1,\"abandoned\":0,\"escalated\":4,"
+                          "\"operations\":5,\"calls\":9,\"retries\":2,\"calls_completed\":6,\"calls_failed\":1,"
+                          "\"calls_unknown\":2,\"duplicates\":0",
+        [SERIES_BY_SAGA] = "\"saga\":\"order\",\"started\":3,\"completed\":2,\"compensated\":1,\"abandoned\":0,"
+                           "\"escalated\":4",
+        [SERIES_BY_TOOL] = "\"tool\":\"card.pay\",\"operations\":5,\"calls\":9,\"retries\":2,\"calls_completed\":6,"
+                           "\"calls_failed\":1,\"calls_unknown\":2,\"duplicates\":0"};
+
+    fake_finish_text(engine, request,
+                     arena_printf(request->arena,
+                                  "{\"step\":\"minute\",\"from\":\"2026-01-02T03:00:00.000Z\",\"to\":"
+                                  "\"2026-01-02T03:20:00.000Z\",\"items\":[{\"at\":\"2026-01-02T03:14:00.000Z\",%s},"
+                                  "{\"at\":\"2026-01-02T03:15:00.000Z\",%s}],\"next_from\":null}",
+                                  rows[request->in.series.by], rows[request->in.series.by]));
+}
+
 void engine_get_engines(struct engine *engine, struct engine_request *request)
 {
     fake_finish_text(

@@ -8,7 +8,7 @@
 /* --- all of them, those of the append in its order --- */
 
 #define THEMES                                                                                                         \
-    "aldkgpiebs"                                                                                                       \
+    "aldkgpiebsf"                                                                                                      \
     "\0\0"                                                                                                             \
     "alkdg" /* what most statements of a script are about; the last place: of all */
 
@@ -95,6 +95,10 @@ const struct kind kinds[] = {
     {&sql_schedule_due, "ibbuibbbmmbb", draw_schedule_due, .unordered = true, .themes = "s", .weight = 2},
     {&sql_schedule_next, "m", draw_schedule_next, .themes = "s", .weight = 1},
     {&sql_schedule_move, "i", draw_schedule_move, .themes = "s", .weight = 6},
+    {&sql_series_add, "", draw_series_add, .affects = true, .themes = "f", .weight = 4},
+    {&sql_series_roll, "i", draw_series_roll, .themes = "f", .weight = 3},
+    {&sql_series_drop, "i", draw_series_drop, .themes = "f", .weight = 1},
+    {&sql_series_list, "tbiiiiiiiiiiii", draw_series_list, .themes = "f", .weight = 3},
     {&sql_inbox_put, "v", draw_inbox, .themes = "i", .weight = 10},
     {&sql_inbox_read, "ixubb", draw_inbox_read, .themes = "ik", .weight = 4},
     {&sql_inbox_drop, "", draw_input, .affects = true, .themes = "i", .weight = 2},

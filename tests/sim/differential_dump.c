@@ -43,6 +43,10 @@ DUMP(guard_reservation, "select r.shard, r.namespace, r.tool, r.operation, r.sta
 DUMP(schedule,
      "select s.shard, s.namespace, s.name, s.id, s.revision, s.zone, s.body, s.state, s.hold, s.actor, s.created_at,"
      " s.last_at, s.look_at from sagad.schedule s order by s.shard, s.namespace, s.name")
+DUMP(series,
+     "select s.namespace, s.span, s.at, s.kind, s.name, s.part, s.started, s.completed, s.compensated, s.abandoned,"
+     " s.escalated, s.operations, s.calls, s.retries, s.calls_completed, s.calls_failed, s.calls_unknown, s.duplicates"
+     " from sagad.series s order by s.namespace, s.span, s.at, s.kind, s.name, s.part")
 
 const struct db_statement old_key = {
     "old_key",
@@ -73,5 +77,6 @@ const struct kind dumps[] = {
     {&dump_guard_budget, "ibtiiii"},
     {&dump_guard_reservation, "ibbubii"},
     {&dump_schedule, "ibbuibbbbbmmm"},
+    {&dump_series, "bitbbuiiiiiiiiiiii"},
 };
 const size_t dump_count = sizeof(dumps) / sizeof(dumps[0]);

@@ -487,6 +487,26 @@ static enum pg_progress dump_schedule_rows(struct pg_call *call)
     return PG_DONE;
 }
 
+static enum pg_progress dump_series_rows(struct pg_call *call)
+{
+    FOR_ROWS(PG_SERIES, row_series,
+             (&(struct row_series){
+                 .namespace = SLICE(""), .span = INT16_MIN, .at_ms = INT64_MIN, .kind = SLICE(""), .name = SLICE("")}))
+    {
+        put_bytes(call, row->namespace);
+        put_int(call, row->span);
+        put_time_ms(call, row->at_ms);
+        put_bytes(call, row->kind);
+        put_bytes(call, row->name);
+        put_uuid(call, &row->part);
+        for (size_t i = 0; i < ROW_FIGURES; i++) {
+            put_int(call, row->figures[i]);
+        }
+        put_row_end(call);
+    }
+    return PG_DONE;
+}
+
 static void add_dumps(void)
 {
     const struct {
@@ -510,7 +530,8 @@ static void add_dumps(void)
                  {&dump_guard_breaker, dump_guard_breaker_rows},
                  {&dump_guard_budget, dump_guard_budget_rows},
                  {&dump_guard_reservation, dump_guard_reservation_rows},
-                 {&dump_schedule, dump_schedule_rows}};
+                 {&dump_schedule, dump_schedule_rows},
+                 {&dump_series, dump_series_rows}};
 
     for (size_t i = 0; i < sizeof(added) / sizeof(added[0]); i++) {
         pg_statement_add(added[i].statement, added[i].function);

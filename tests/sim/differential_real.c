@@ -273,7 +273,7 @@ void side_begin(void)
                                          "escalation",  "approval",      "number_gone",   "lock",
                                          "engine",      "definition",    "tool",          "guard",
                                          "guard_place", "guard_breaker", "guard_budget",  "guard_reservation",
-                                         "schedule"};
+                                         "schedule",    "series"};
     static unsigned scripts = 0;
     char text[SQL_BYTES];
     int len = 0;

@@ -146,6 +146,16 @@ int rows_compare(enum pg_table table, const void *left, const void *right)
         COMPARE(slice_compare(a->namespace, b->namespace));
         return slice_compare(a->name, b->name);
     }
+    case PG_SERIES: {
+        const struct row_series *a = left, *b = right;
+
+        COMPARE(slice_compare(a->namespace, b->namespace));
+        COMPARE(compare_int(a->span, b->span));
+        COMPARE(compare_int(a->at_ms, b->at_ms));
+        COMPARE(slice_compare(a->kind, b->kind));
+        COMPARE(slice_compare(a->name, b->name));
+        return uuid_compare(&a->part, &b->part);
+    }
     case PG_TABLE_COUNT:
         break;
     }
@@ -175,4 +185,5 @@ const size_t rows_bytes[PG_TABLE_COUNT] = {
     [PG_GUARD_BUDGET] = sizeof(struct row_guard_budget),
     [PG_GUARD_RESERVATION] = sizeof(struct row_guard_reservation),
     [PG_SCHEDULE] = sizeof(struct row_schedule),
+    [PG_SERIES] = sizeof(struct row_series),
 };

@@ -29,6 +29,7 @@ enum pg_table {
     PG_GUARD_BUDGET,
     PG_GUARD_RESERVATION,
     PG_SCHEDULE,
+    PG_SERIES,
     PG_TABLE_COUNT
 };
 
@@ -195,6 +196,16 @@ struct row_schedule { /* migration 0020 */
     int64_t revision;
     struct slice zone, body, state, hold, actor; /* zone, hold: SLICE_NONE: null */
     int64_t created_ms, last_ms, look_ms;
+};
+
+#define ROW_FIGURES 12
+
+struct row_series { /* migration 0021 */
+    struct slice namespace;
+    int64_t span, at_ms;
+    struct slice kind, name;
+    struct uuid part; /* key */
+    int64_t figures[ROW_FIGURES];
 };
 
 #endif

@@ -82,6 +82,11 @@
     X(schedule_due)                                                                                                    \
     X(schedule_next)                                                                                                   \
     X(schedule_move)                                                                                                   \
+    /* pg_series.c */                                                                                                  \
+    X(series_add)                                                                                                      \
+    X(series_roll)                                                                                                     \
+    X(series_drop)                                                                                                     \
+    X(series_list)                                                                                                     \
     /* pg_lock_key.c */                                                                                                \
     X(lock_take)                                                                                                       \
     X(lock_release)                                                                                                    \

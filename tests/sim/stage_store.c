@@ -397,6 +397,7 @@ READS(guard_list, store_guard_list, STORE_GUARD_LIST)
 READS(guard_ask, store_guard_ask, STORE_GUARD_ASK)
 READS(guard_tell, store_guard_tell, STORE_GUARD_TELL)
 READS(guard_count, store_guard_count, STORE_GUARD_COUNT)
+READS(series_add, store_series_add, STORE_SERIES_ADD)
 
 /* --- the inbox --- */
 

@@ -35,6 +35,7 @@ enum store_call {
     STORE_GUARD_ASK,
     STORE_GUARD_TELL,
     STORE_GUARD_COUNT,
+    STORE_SERIES_ADD,
     STORE_CALL_COUNT
 };
 /* The next so many of these are not done and end with this code. */

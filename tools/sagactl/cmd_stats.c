@@ -7,14 +7,19 @@
 #include "tools/sagactl/output.h"
 #include "tools/sagactl/stats.h"
 
-const char help_stats[] = "sagactl stats\n"
+const char help_stats[] = "sagactl stats [--since AGE [--by saga|tool]]\n"
                           "\n"
                           "Counts sagas by status, those that need a person first; the figures of each tool,\n"
                           "those with most that nobody knows first; and the engines. Unfinished sagas are\n"
                           "all counted, ended ones if they started since ended_since: a day ago, or later\n"
                           "where more than about 250,000 have started since.\n"
                           "\n"
+                          "--since shows what happened since then, up to 90 days ago: over time, or with\n"
+                          "--by added up for each saga or tool.\n"
+                          "\n"
                           "  sagactl stats\n"
+                          "  sagactl stats --since 24h\n"
+                          "  sagactl stats --since 7d --by tool\n"
                           "  sagactl stats -o json | jq .sagas.escalated\n";
 
 /* One row of guards or engines; of an array (its shards) the count is enough. */
@@ -127,13 +132,19 @@ int cmd_stats(struct ctl *ctl, int argc, char **argv)
     struct arguments none;
     struct answer answer;
     struct slice name, value, element;
+    const char *since = NULL, *by = NULL;
+    const struct option options[] = {
+        {"--since", &since, NULL, NULL}, {"--by", &by, NULL, NULL}, {NULL, NULL, NULL, NULL}};
     bool helped = false;
 
-    if (!options_read(ctl, argc, argv, NULL, &none, &helped) || helped) {
+    if (!options_read(ctl, argc, argv, options, &none, &helped) || helped) {
         return helped ? EXIT_OK : EXIT_USAGE;
     }
     if (none.count > 0) {
         return usage_error(ctl, "stats takes no arguments");
+    }
+    if (since || by) {
+        return stats_series(ctl, since, by);
     }
     int code = client_get(ctl, SLICE("/v1/stats"), &ctl->arena, &answer);
 

@@ -10,9 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/metric.h"
 #include "run/call/call_queue.h"
 #include "run/call/limiter.h"
 #include "run/intake/measures.h"
+#include "run/query/saga_health.h"
 #include "run/saga/live.h"
 
 #define HEALTH_NAME_BYTES 128 /* no namespace and no tool has a longer name */
@@ -51,6 +53,13 @@ struct tool_health *tool_health_of(struct engine *engine, struct slice namespace
         map_put(&engine->health->tools, kept.ptr, kept.len, health);
     }
     return health;
+}
+
+struct tool_health *tool_health_next(struct health *health, size_t *position)
+{
+    void *value;
+
+    return map_next(&health->tools, position, &value) ? value : NULL;
 }
 
 /* --- counting --- */
@@ -142,6 +151,12 @@ static void count_record(struct live *live, const struct record *record)
         }
         break;
     case RECORD_SAGA_STARTED:
+    case RECORD_ESCALATION_OPENED:
+    case RECORD_SAGA_COMPLETED:
+    case RECORD_SAGA_COMPENSATED:
+    case RECORD_SAGA_ABANDONED:
+        saga_health_count(live, record->type);
+        break;
     case RECORD_STEP_RETRYING:
     case RECORD_STEP_RUNNING:
     case RECORD_STEP_UNKNOWN:
@@ -177,11 +192,7 @@ static void count_record(struct live *live, const struct record *record)
     case RECORD_COMPENSATION_COMPLETED:
     case RECORD_COMPENSATION_FAILED:
     case RECORD_COMPENSATION_REOPENED:
-    case RECORD_ESCALATION_OPENED:
     case RECORD_ESCALATION_RESOLVED:
-    case RECORD_SAGA_COMPLETED:
-    case RECORD_SAGA_COMPENSATED:
-    case RECORD_SAGA_ABANDONED:
     case RECORD_TYPE_COUNT:
         break;
     }
@@ -538,37 +549,13 @@ static const struct series all_series[] = {
     {"sagad_tool_breaker_state", "Circuit breaker: 0 closed, 1 open, 2 half open", true, get_breaker},
 };
 
-static void put_label(struct buffer *out, struct slice text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        switch (text.ptr[i]) {
-        case '\\':
-            buffer_put_text(out, "\\\\");
-            break;
-        case '"':
-            buffer_put_text(out, "\\\"");
-            break;
-        case '\n':
-            buffer_put_text(out, "\\n");
-            break;
-        default: /* every other byte stands for itself */
-            buffer_put_char(out, text.ptr[i]);
-        }
-    }
-}
-
-static void put_head(struct buffer *out, const char *name, const char *help, bool gauge)
-{
-    buffer_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, gauge ? "gauge" : "counter");
-}
-
 static void put_value(struct buffer *out, const char *name, const struct tool_health *health, const char *decision,
                       uint64_t value)
 {
     buffer_printf(out, "%s{namespace=\"", name);
-    put_label(out, health->namespace);
+    metric_put_label(out, health->namespace);
     buffer_put_text(out, "\",tool=\"");
-    put_label(out, health->name);
+    metric_put_label(out, health->name);
     buffer_put_char(out, '"');
     if (decision) {
         buffer_printf(out, ",decision=\"%s\"", decision);
@@ -582,7 +569,7 @@ static void put_series(const struct engine *engine, const struct series *series,
     static const struct tool_health other = {.namespace = {"~other", 6}, .name = {"~other", 6}};
     uint64_t rest = 0;
 
-    put_head(out, series->name, series->help, series->gauge);
+    metric_put_head(out, series->name, series->help, series->gauge ? "gauge" : "counter");
     for (size_t i = 0; i < count; i++) {
         uint64_t value = series->value(engine, tools[i]);
 
@@ -601,7 +588,7 @@ static void put_duplicates(const struct tool_health *const *tools, size_t count,
 {
     static const char name[] = "sagad_tool_duplicates_total";
 
-    put_head(out, name, "Emissions of calls that began nothing, by what they got", false);
+    metric_put_head(out, name, "Emissions of calls that began nothing, by what they got", "counter");
     for (size_t i = 0; i < count && i < TOOLS_SHOWN_MAX; i++) {
         for (size_t k = 0; k < DUPLICATE_DECISIONS; k++) {
             if (tools[i]->duplicates[k] > 0) { /* most tools see two or three of them */
@@ -626,6 +613,7 @@ void engine_write_tool_metrics(const struct engine *engine, struct slice namespa
     }
     put_duplicates((const struct tool_health *const *)tools, count, out);
     arena_fini(&arena);
+    saga_health_write_metrics(engine, namespace, out);
 }
 
 /* --- its own life --- */

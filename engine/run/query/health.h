@@ -23,6 +23,7 @@ struct tool_health {
     /* of its worst endpoint, as last told by the store: 0 closed, 1 open, 2 half open; set by limiter.c */
     int breaker_state;
     int64_t unknown_open, unknown_oldest_ms; /* scratch of a walk over the sagas in memory */
+    uint64_t told[SERIES_FIGURE_COUNT];      /* series.c: of these, what stands in the table */
 };
 
 struct health *health_new(void);
@@ -30,6 +31,8 @@ void health_free(struct health *health);
 
 /* Of this tool; made at its first use, and kept as long as the engine. */
 struct tool_health *tool_health_of(struct engine *engine, struct slice namespace, struct slice name);
+/* The next one in no particular order, from `*position`, which begins at 0; NULL: no more. */
+struct tool_health *tool_health_next(struct health *health, size_t *position);
 /* What the records of a durable turn mean for the figures. */
 void health_count(struct live *live, const struct records *records);
 void health_doubts(struct live *live);  /* something of it may be unknown: it is looked at when somebody asks */
