@@ -26,9 +26,10 @@ static void assert_same(const struct scenario *a, const struct scenario *b)
     buffer_fini(&right);
 }
 
+static struct arena arena;
+
 TEST(a_scenario_that_is_written_and_read_back_is_the_same)
 {
-    struct arena arena;
     struct buffer text;
     struct err err;
 
@@ -43,13 +44,10 @@ TEST(a_scenario_that_is_written_and_read_back_is_the_same)
         assert_same(&drawn, &other);
         arena_reset(&arena);
     }
-    arena_fini(&arena);
 }
 
 TEST(a_seed_always_draws_the_same)
 {
-    struct arena arena;
-
     arena_init(&arena, 65536);
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         scenario_draw(&drawn, seed, &arena);
@@ -57,7 +55,6 @@ TEST(a_seed_always_draws_the_same)
         assert_same(&drawn, &other);
         arena_reset(&arena);
     }
-    arena_fini(&arena);
 }
 
 static bool ends_with(struct slice text, const char *end)
@@ -69,8 +66,6 @@ static bool ends_with(struct slice text, const char *end)
 
 TEST(what_is_drawn_is_valid_and_needs_only_programs_that_are_simulated)
 {
-    struct arena arena;
-
     arena_init(&arena, 65536);
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct document document = {0};
@@ -90,7 +85,6 @@ TEST(what_is_drawn_is_valid_and_needs_only_programs_that_are_simulated)
         }
         arena_reset(&arena);
     }
-    arena_fini(&arena);
 }
 
 TEST(what_cannot_be_read_is_refused_with_its_line)
@@ -105,7 +99,6 @@ TEST(what_cannot_be_read_is_refused_with_its_line)
         {"nodes 9\ndefinitions\n{}", "a scenario has 1 to 4 nodes"},
         {"nodes 1\n", "the definitions of the scenario, behind the line \"definitions\", are not JSON"},
     };
-    struct arena arena;
     struct err err;
 
     arena_init(&arena, 65536);
@@ -113,7 +106,6 @@ TEST(what_cannot_be_read_is_refused_with_its_line)
         assert_int_equal(scenario_read(&other, slice_of(cases[i].text), &arena, &err), ERR_MALFORMED);
         assert_string_equal(err.message, cases[i].message);
     }
-    arena_fini(&arena);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(arena, arena_fini)

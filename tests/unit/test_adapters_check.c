@@ -148,11 +148,12 @@ static const struct expectation table[] = {
     {"builtin", "{\"do\":\"echo\"}", KEY_PLACE_HEADER, "/t "},
 };
 
+static struct arena arena;
+
 TEST(every_fault_of_the_settings_is_found_at_its_place)
 {
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         const struct adapter *adapter = adapter_find(slice_of(table[i].adapter));
-        struct arena arena;
         struct faults faults;
         struct buffer found;
 
@@ -201,7 +202,6 @@ TEST(a_key_is_set_in_a_body_and_the_rest_stays_byte_for_byte)
         {"7", "/key", NULL},
         {"{}", "key", NULL},
     };
-    struct arena arena;
 
     arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(bodies); i++) {
@@ -211,7 +211,6 @@ TEST(a_key_is_set_in_a_body_and_the_rest_stays_byte_for_byte)
             fail_msg("%s at %s gave %.*s", bodies[i][0], bodies[i][1], SLICE_ARG(got));
         }
     }
-    arena_fini(&arena);
 }
 
 TEST(a_query_is_escaped_and_joined)
@@ -224,7 +223,6 @@ TEST(a_query_is_escaped_and_joined)
         {"http://a/b", "{\"q\":{}}", NULL},
         {"http://a/b", "{\"q\":[[]]}", NULL},
     };
-    struct arena arena;
 
     arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(queries); i++) {
@@ -234,7 +232,6 @@ TEST(a_query_is_escaped_and_joined)
             fail_msg("%s with %s gave %.*s", queries[i][0], queries[i][1], SLICE_ARG(got));
         }
     }
-    arena_fini(&arena);
 }
 
 TEST(bytes_of_an_answer_become_json)
@@ -257,7 +254,6 @@ TEST(bytes_of_an_answer_become_json)
         {SLICE("\xe2\x82"), ANSWER_BINARY, "null"},
         {SLICE("\xe2\x82\xac"), ANSWER_TEXT, "\"\xe2\x82\xac\""},
     };
-    struct arena arena;
 
     arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(answers); i++) {
@@ -266,7 +262,6 @@ TEST(bytes_of_an_answer_become_json)
         assert_int_equal(answer_json(answers[i].bytes, 1000, &arena, &json), answers[i].kind);
         assert_true(slice_is(json, answers[i].json));
     }
-    arena_fini(&arena);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(arena, arena_fini)

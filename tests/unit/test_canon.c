@@ -69,10 +69,10 @@ static const struct {
     {"{\"\\u0062\":1,\"a\":2}", "{\"a\":2,\"b\":1}"},
 };
 
+static struct arena arena;
+
 TEST(each_text_has_its_canonical_form_and_that_is_its_own)
 {
-    struct arena arena;
-
     arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         struct slice canonical = canon_of(texts[i].json, &arena);
@@ -82,7 +82,6 @@ TEST(each_text_has_its_canonical_form_and_that_is_its_own)
             fail_msg("%s: %.*s", texts[i].json, SLICE_ARG(canonical));
         }
     }
-    arena_fini(&arena);
 }
 
 static const struct {
@@ -123,8 +122,6 @@ static const struct {
 
 TEST(equal_values_and_only_those_are_equal)
 {
-    struct arena arena;
-
     arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(pairs); i++) {
         struct slice a = canon_of(pairs[i].a, &arena), b = canon_of(pairs[i].b, &arena);
@@ -134,14 +131,11 @@ TEST(equal_values_and_only_those_are_equal)
             fail_msg("%.*s and %.*s", SLICE_ARG(a), SLICE_ARG(b));
         }
     }
-    arena_fini(&arena);
 }
 
 /* The same digits with the point and the exponent moved against each other. */
 TEST(numbers_agree_whatever_their_notation)
 {
-    struct arena arena;
-
     arena_init(&arena, 4096);
     for (int exponent = -60; exponent <= 60; exponent++) {
         struct slice plain = canon_of(arena_text(&arena, arena_printf(&arena, "1203e%d", exponent)), &arena);
@@ -162,14 +156,12 @@ TEST(numbers_agree_whatever_their_notation)
         assert_false(slice_equal(plain, other));
         arena_reset(&arena);
     }
-    arena_fini(&arena);
 }
 
 TEST(members_left_out_are_gone_at_their_place_only)
 {
     static const struct slice leave_out[] = {{"/a", 2},    {"/b/c", 4},    {"/d/1/e", 6},
                                              {"/x~1y", 5}, {"/absent", 7}, {"/f/0", 4}};
-    struct arena arena;
 
     arena_init(&arena, 4096);
     struct slice left = canon(
@@ -179,7 +171,6 @@ TEST(members_left_out_are_gone_at_their_place_only)
     assert_true(slice_is(left, "{\"b\":{\"a\":2},\"c\":4,\"d\":[{\"e\":5},{}],\"f\":[8,9]}"));
     assert_true(slice_is(canon(SLICE("{\"a\":1}"), leave_out, COUNT_OF(leave_out), &arena), "{}"));
     assert_true(slice_is(canon(SLICE("[1]"), leave_out, COUNT_OF(leave_out), &arena), "[1]"));
-    arena_fini(&arena);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(arena, arena_fini)

@@ -2,12 +2,13 @@
 #include "definition_faults.h"
 #include "definition_texts.h"
 
+static struct arena arena;
+
 TEST(each_fault_is_found_at_its_place_and_says_what_would_be_right)
 {
     int wrong = 0;
 
     for (size_t i = 0; i < COUNT_OF(definition_faults); i++) {
-        struct arena arena;
         struct faults faults;
         struct document document;
 
@@ -40,7 +41,6 @@ TEST(each_fault_is_found_at_its_place_and_says_what_would_be_right)
 
 TEST(a_document_with_fifty_faults_reports_fifty)
 {
-    struct arena arena;
     struct faults faults;
     struct document document;
     struct buffer text;
@@ -63,12 +63,10 @@ TEST(a_document_with_fifty_faults_reports_fifty)
         assert_true(faults.items[i].detail.len > 0);
     }
     buffer_fini(&text);
-    arena_fini(&arena);
 }
 
 TEST(faults_of_one_tool_are_not_repeated_by_the_sagas_that_use_it)
 {
-    struct arena arena;
     struct faults faults;
     struct document document;
 
@@ -80,12 +78,10 @@ TEST(faults_of_one_tool_are_not_repeated_by_the_sagas_that_use_it)
                            &arena),
                    NULL, &arena, &faults, &document);
     assert_int_equal(faults.count, 2);
-    arena_fini(&arena);
 }
 
 TEST(a_hostile_document_is_refused_in_bounded_memory)
 {
-    struct arena arena;
     struct faults faults;
     struct document document;
     struct buffer text;
@@ -107,17 +103,16 @@ TEST(a_hostile_document_is_refused_in_bounded_memory)
     assert_int_equal(faults.count + faults.dropped, 40000);
     assert_true(arena.used_bytes < 32u << 20);
     buffer_fini(&text);
-    arena_fini(&arena);
 }
 
 /* --- documents without a fault --- */
 
-static struct slice read_example(const char *name, struct arena *arena)
+static struct slice read_example(const char *name, struct arena *in)
 {
     const char *dir = getenv("SCHEMA_DIR");
-    struct slice path = arena_printf(arena, "%s/examples/%s", dir ? dir : "schema", name);
+    struct slice path = arena_printf(in, "%s/examples/%s", dir ? dir : "schema", name);
     FILE *file = fopen(path.ptr, "rb");
-    char *text = arena_alloc(arena, 1 << 16);
+    char *text = arena_alloc(in, 1 << 16);
 
     assert_non_null(file);
     size_t len = fread(text, 1, 1 << 16, file);
@@ -132,7 +127,6 @@ TEST(the_examples_have_no_fault)
                                         "transfer.json", "trip.json",  "onboarding.json", "language.json"};
 
     for (size_t i = 0; i < COUNT_OF(names); i++) {
-        struct arena arena;
         struct faults faults;
         struct document document;
 
@@ -168,7 +162,6 @@ TEST(a_document_lists_items_and_what_is_left_to_check)
         {"/sagas/0/steps/0/call/builtin", NULL, "builtin", KEY_PLACE_DEFAULT},
         {"/sagas/0/steps/1/with/v", "[.steps.x.result]", NULL, KEY_PLACE_DEFAULT},
     };
-    struct arena arena;
     struct faults faults;
     struct document document;
 
@@ -200,7 +193,6 @@ TEST(a_document_lists_items_and_what_is_left_to_check)
             assert_int_equal(check->key_place, expected[i].place);
         }
     }
-    arena_fini(&arena);
 }
 
 TEST(identity_depends_on_meaning_and_not_on_notation)
@@ -211,7 +203,6 @@ TEST(identity_depends_on_meaning_and_not_on_notation)
         "{'tools':[{'name':'t','builtin':{'do':'echo'},'effect':'read','retry':{'factor':3}}]}",
     };
     struct digest identity[COUNT_OF(texts)];
-    struct arena arena;
 
     arena_init(&arena, 1 << 14);
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
@@ -225,14 +216,12 @@ TEST(identity_depends_on_meaning_and_not_on_notation)
     }
     assert_true(digest_equal(&identity[0], &identity[1]));
     assert_false(digest_equal(&identity[0], &identity[2]));
-    arena_fini(&arena);
 }
 
 /* --- compiling --- */
 
 TEST(a_tool_has_the_defaults_of_the_contract)
 {
-    struct arena arena;
     struct faults faults;
 
     arena_init(&arena, 1 << 14);
@@ -254,12 +243,10 @@ TEST(a_tool_has_the_defaults_of_the_contract)
     assert_null(tool->compensate.tool);
     assert_false(template_is_set(&tool->result) || template_is_set(&tool->compensate.with));
     assert_int_equal(tool->retry.max_attempts, 5);
-    arena_fini(&arena);
 }
 
 TEST(a_tool_keeps_all_it_was_given)
 {
-    struct arena arena;
     struct faults faults;
 
     arena_init(&arena, 1 << 14);
@@ -292,12 +279,11 @@ TEST(a_tool_keeps_all_it_was_given)
     assert_int_equal(tool->retry.max_ms,
                      600000); /* a delay that was asked for is not cut by the default of 5 minutes */
     assert_int_equal(tool->timeout_ms, 3600000);
-    arena_fini(&arena);
 }
 
 TEST(a_saga_is_compiled_against_registered_tools_and_borrows_nothing)
 {
-    struct arena arena, borrowed;
+    struct arena borrowed;
     struct faults faults;
     struct tool_source source = {find_registered, &borrowed};
 
@@ -356,12 +342,10 @@ TEST(a_saga_is_compiled_against_registered_tools_and_borrows_nothing)
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         assert_true(slice_is(trip->tools[i]->name, names[i]));
     }
-    arena_fini(&arena);
 }
 
 TEST(a_document_may_use_registered_tools)
 {
-    struct arena arena;
     struct faults faults;
     struct document document;
     struct tool_source source = {find_registered, &arena};
@@ -376,12 +360,10 @@ TEST(a_document_may_use_registered_tools)
     no_faults(&faults);
     assert_int_equal(document.check_count, 1); /* those that are registered were checked then */
     assert_int_equal(document.items[1].saga->tool_count, 3);
-    arena_fini(&arena);
 }
 
 TEST(a_saga_with_a_fault_is_not_compiled)
 {
-    struct arena arena;
     struct faults faults;
     struct tool_source source = {find_registered, &arena};
 
@@ -392,13 +374,11 @@ TEST(a_saga_with_a_fault_is_not_compiled)
     assert_int_equal(faults.count, 1);
     assert_true(slice_is(faults.items[0].pointer, "/body/steps/0/call"));
     assert_null(tool_compile(json_of("{'name':'s'}", &arena), 1, SLICE(""), &arena, &faults));
-    arena_fini(&arena);
 }
 
 TEST(the_largest_saga_compiles_and_one_step_more_does_not)
 {
     for (int extra = 0; extra < 2; extra++) {
-        struct arena arena;
         struct faults faults;
         struct buffer text;
         struct tool_source source = {find_registered, &arena};
@@ -421,4 +401,4 @@ TEST(the_largest_saga_compiles_and_one_step_more_does_not)
     }
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(arena, arena_fini)

@@ -51,12 +51,12 @@ static struct fault fault_of(const char *text, struct arena *arena)
     return faults.items[0];
 }
 
+static struct arena arena;
+
 /* --- what is kept --- */
 
 TEST(waits_locks_and_followers_are_kept_as_written)
 {
-    struct arena arena;
-
     arena_init(&arena, 1 << 14);
     struct definition *saga = saga_of(
         "{'name':'s','retention':'30d','locks':['order:${ .input.id }',{'key':'till','when_taken':'fail'},"
@@ -100,13 +100,10 @@ TEST(waits_locks_and_followers_are_kept_as_written)
         assert_true(steps[i].group == UINT32_MAX && steps[i].element == ELEMENT_NONE && steps[i].member == i);
     }
     assert_int_equal(saga->tool_count + saga->child_count, 0);
-    arena_fini(&arena);
 }
 
 TEST(an_element_is_seen_by_arguments_scope_and_the_steps_own_compensator)
 {
-    struct arena arena;
-
     arena_init(&arena, 1 << 14);
     struct definition *saga = saga_of(
         "{'name':'s','steps':[{'id':'each','call':'book','for_each':'${ .input.list | map(select(.item)) "
@@ -122,14 +119,13 @@ TEST(an_element_is_seen_by_arguments_scope_and_the_steps_own_compensator)
     assert_int_equal(saga->steps[2].concurrency, 0);
     assert_int_equal(saga->steps[0].kind, STEP_CALL);
     assert_int_equal(saga->steps[2].kind, STEP_SAGA);
-    arena_fini(&arena);
 }
 
 /* --- children --- */
 
 TEST(children_are_found_at_every_depth_with_all_their_tools)
 {
-    struct arena arena, borrowed;
+    struct arena borrowed;
     struct faults faults;
     struct tool_source source = {find_registered, &borrowed, find_child};
 
@@ -159,12 +155,10 @@ TEST(children_are_found_at_every_depth_with_all_their_tools)
     assert_true(saga->steps[2].terminal && !saga->steps[0].terminal);
     assert_int_equal(saga->height, 2);
     assert_int_equal(saga->step_total, 3 + 3 + 3 + 3);
-    arena_fini(&arena);
 }
 
 TEST(sagas_of_a_document_find_each_other_whatever_their_order)
 {
-    struct arena arena;
     struct faults faults;
     struct document document;
 
@@ -185,12 +179,10 @@ TEST(sagas_of_a_document_find_each_other_whatever_their_order)
     assert_ptr_equal(document.items[1].saga->steps[1].child, document.items[3].saga);
     assert_int_equal(document.items[1].saga->child_count, 2);
     assert_int_equal(document.check_count, 2); /* the tool's settings and the one program, once */
-    arena_fini(&arena);
 }
 
 TEST(eight_deep_is_allowed)
 {
-    struct arena arena;
     struct faults faults;
     struct document document;
     struct buffer text;
@@ -208,13 +200,11 @@ TEST(eight_deep_is_allowed)
     assert_int_equal(document.items[1].saga->height, CHILD_DEPTH_MAX);
     assert_int_equal(document.items[1].saga->child_count, CHILD_DEPTH_MAX);
     buffer_fini(&text);
-    arena_fini(&arena);
 }
 
 /* 100 x 100 x 100 steps. */
 TEST(a_saga_with_too_many_steps_in_its_children_is_refused)
 {
-    struct arena arena;
     struct faults faults;
     struct document document;
     struct buffer text;
@@ -240,13 +230,10 @@ TEST(a_saga_with_too_many_steps_in_its_children_is_refused)
     assert_int_equal(faults.count, 1); /* of the middle one, which has 10,100 steps; the outermost was never counted */
     assert_true(slice_is(faults.items[0].pointer, "/sagas/1/steps"));
     buffer_fini(&text);
-    arena_fini(&arena);
 }
 
 TEST(what_a_document_breaks_in_a_registered_child_is_said_at_the_step_that_has_it)
 {
-    struct arena arena;
-
     arena_init(&arena, 1 << 14);
     struct fault fault = fault_of("{'tools':[{'name':'book','builtin':{'do':'echo'},'effect':'once','terminal':true}],"
                                   "'sagas':[{'name':'s','steps':[{'id':'a','saga':'ship'}]}]}",
@@ -256,13 +243,10 @@ TEST(what_a_document_breaks_in_a_registered_child_is_said_at_the_step_that_has_i
     assert_non_null(
         strstr(arena_text(&arena, fault.detail),
                "at /steps/0/saga: the saga `pack` cannot be a child: its version 20 does not compile here"));
-    arena_fini(&arena);
 }
 
 TEST(the_terminal_rule_of_a_registered_child_is_told_from_its_parents)
 {
-    struct arena arena;
-
     arena_init(&arena, 1 << 14);
     struct fault fault =
         fault_of("{'sagas':[{'name':'s','steps':[{'id':'a','saga':'ship'},{'id':'b','call':'book'}]}]}", &arena);
@@ -275,7 +259,6 @@ TEST(the_terminal_rule_of_a_registered_child_is_told_from_its_parents)
     assert_true(slice_is(fault.pointer, "/sagas/1/steps/0/saga"));
     assert_non_null(
         strstr(arena_text(&arena, fault.detail), "the saga `ship` cannot be a child: its version 21 does not"));
-    arena_fini(&arena);
 }
 
 /* --- groups that begin --- */
@@ -295,7 +278,6 @@ static void same_step(const struct definition *saga, uint32_t at, const char *id
 
 TEST(groups_bring_their_members_under_their_own_names)
 {
-    struct arena arena;
     uint32_t first;
 
     arena_init(&arena, 1 << 14);
@@ -336,12 +318,10 @@ TEST(groups_bring_their_members_under_their_own_names)
     assert_true(graph_before(saga, 0, 1)); /* of the steps as written the order is what it was */
     assert_false(graph_before(saga, 0, 9) || graph_before(saga, 8, 9));
     assert_true(graph_before(pack, 1, 2));
-    arena_fini(&arena);
 }
 
 TEST(an_empty_group_brings_nothing)
 {
-    struct arena arena;
     uint32_t first;
 
     arena_init(&arena, 1 << 14);
@@ -350,12 +330,11 @@ TEST(an_empty_group_brings_nothing)
     const struct definition *saga = definition_with_members(written, 0, 0, &arena, &first);
 
     assert_true(first == 1 && saga->step_count == 1);
-    arena_fini(&arena);
 }
 
 TEST(members_are_added_in_shared_room_and_trying_disturbs_nobody)
 {
-    struct arena arena, trial;
+    struct arena trial;
     uint32_t first, count = 1;
 
     arena_init(&arena, 1 << 14);
@@ -385,12 +364,10 @@ TEST(members_are_added_in_shared_room_and_trying_disturbs_nobody)
     assert_ptr_equal(written->steps, steps);
     assert_true(template_is_set(&written->steps[0].for_each) && written->step_count == 1);
     arena_fini(&trial);
-    arena_fini(&arena);
 }
 
 TEST(no_saga_has_more_than_ten_thousand_steps)
 {
-    struct arena arena;
     uint32_t first;
 
     arena_init(&arena, 1 << 16);
@@ -405,20 +382,16 @@ TEST(no_saga_has_more_than_ten_thousand_steps)
     assert_int_equal(saga->step_count, SAGA_STEPS_MAX);
     assert_null(definition_with_members(saga, 0, 1, &arena, &first));
     assert_non_null(definition_with_members(saga, 0, 0, &arena, &first));
-    arena_fini(&arena);
 }
 
 TEST(a_saga_awaits_the_signals_of_its_children_too)
 {
-    struct arena arena;
-
     arena_init(&arena, 1 << 14);
     const struct definition *saga =
         saga_of("{'name':'s','steps':[{'id':'w','signal':{'name':'own'}},{'id':'ship','saga':'ship'}]}", &arena);
 
     assert_true(definition_awaits(saga, SLICE("own")) && definition_awaits(saga, SLICE("truck.there")));
     assert_false(definition_awaits(saga, SLICE("w")) || definition_awaits(saga, SLICE("truck")));
-    arena_fini(&arena);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(arena, arena_fini)

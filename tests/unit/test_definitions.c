@@ -42,13 +42,14 @@ static struct slice children_text(const struct definition *definition, struct ar
     return text;
 }
 
+static struct arena arena;
+
 TEST(a_definition_is_read_as_it_was_registered_for_ever)
 {
     static const char body[] = "{'name':'pay','http':{'url':'http://a/${ .args.id }'},'effect':'once','terminal':true}";
     static const char saga[] =
         "{'name':'s','steps':[{'id':'a','call':{'http':{'url':'http://a/${ .args.id }'},'effect':'read'}},"
         "{'id':'b','call':'pay'}]}";
-    struct arena arena;
     struct err err = {0};
 
     arena_init(&arena, 1 << 14);
@@ -85,12 +86,10 @@ TEST(a_definition_is_read_as_it_was_registered_for_ever)
     assert_int_equal(mixed->steps[1].tool->reading, READING_SECOND);
     assert_int_equal(mixed->steps[0].tool->reading, READING_FIRST); /* an inline tool has that of its saga */
     definitions_free(definitions);
-    arena_fini(&arena);
 }
 
 TEST(a_new_version_of_a_child_makes_the_parent_anew_and_running_sagas_keep_theirs)
 {
-    struct arena arena;
     struct err err = {0};
 
     arena_init(&arena, 1 << 14);
@@ -125,12 +124,10 @@ TEST(a_new_version_of_a_child_makes_the_parent_anew_and_running_sagas_keep_their
     assert_null(definitions_pinned(definitions, SLICE("default"), SLICE("parent"), 1, tools, SLICE("{}"), &err));
     assert_int_equal(err.code, ERR_INVALID);
     definitions_free(definitions);
-    arena_fini(&arena);
 }
 
 TEST(a_parent_that_its_childs_new_version_breaks_is_not_started_but_goes_on)
 {
-    struct arena arena;
     struct err err = {0};
 
     arena_init(&arena, 1 << 14);
@@ -142,12 +139,10 @@ TEST(a_parent_that_its_childs_new_version_breaks_is_not_started_but_goes_on)
     assert_non_null(definitions_pinned(definitions, SLICE("default"), SLICE("parent"), 1, SLICE("{\"look\":1}"),
                                        SLICE("{\"child\":1}"), &err));
     definitions_free(definitions);
-    arena_fini(&arena);
 }
 
 TEST(a_saga_without_children_is_the_same_whether_none_are_pinned_or_nothing_is)
 {
-    struct arena arena;
     struct err err = {0};
     struct slice tools = SLICE("{\"look\":1}");
 
@@ -161,12 +156,10 @@ TEST(a_saga_without_children_is_the_same_whether_none_are_pinned_or_nothing_is)
     assert_ptr_equal(definitions_pinned(definitions, SLICE("default"), SLICE("child"), 1, tools, SLICE("{}"), &err),
                      child);
     definitions_free(definitions);
-    arena_fini(&arena);
 }
 
 TEST(a_document_may_bring_a_new_child_of_what_is_registered)
 {
-    struct arena arena;
     struct faults faults;
     struct document document;
     struct definitions_source source;
@@ -191,14 +184,12 @@ TEST(a_document_may_bring_a_new_child_of_what_is_registered)
         &source.source, &arena, &faults, &document);
     assert_true(faults.count > 0); /* round in a circle, through what is registered */
     definitions_free(definitions);
-    arena_fini(&arena);
 }
 
 /* Rows come in any order, and again and again: of each version there is one, and the newest is the newest. */
 TEST(versions_may_come_in_any_order_and_twice)
 {
     static const uint32_t order[] = {5, 2, 9, 1, 3, 2, 9, 4};
-    struct arena arena;
     size_t count;
 
     arena_init(&arena, 1 << 14);
@@ -224,12 +215,10 @@ TEST(versions_may_come_in_any_order_and_twice)
     assert_int_equal(count, 0);
     definitions_free(definitions);
     definitions_free(NULL);
-    arena_fini(&arena);
 }
 
 TEST(what_is_not_registered_is_told_with_its_name_and_version)
 {
-    struct arena arena;
     struct err err = {0};
 
     arena_init(&arena, 1 << 14);
@@ -248,13 +237,11 @@ TEST(what_is_not_registered_is_told_with_its_name_and_version)
     assert_int_equal(err.code, ERR_NOT_FOUND);
     assert_string_equal(err.detail, "version 7 is not registered");
     definitions_free(definitions);
-    arena_fini(&arena);
 }
 
 /* As a newer release may have registered it. */
 TEST(a_tool_that_this_release_cannot_use_is_told_with_the_reason)
 {
-    struct arena arena;
     struct err err = {0};
 
     arena_init(&arena, 1 << 14);
@@ -270,7 +257,6 @@ TEST(a_tool_that_this_release_cannot_use_is_told_with_the_reason)
     add(definitions, DEFINITION_TOOL, "look", 3, "7", &arena);
     assert_null(definitions_tool(definitions, SLICE("default"), SLICE("look"), 0, &err));
     definitions_free(definitions);
-    arena_fini(&arena);
 }
 
 /* A log may name anything as what its saga was begun with: only what is registered under it is used. */
@@ -281,7 +267,6 @@ TEST(pins_that_make_no_sense_do_not_compile)
         "{'name':'long','steps':[{'id':'a','call':'"
         "x01234567890123456789012345678901234567890123456789012345678901234567890123456789"
         "01234567890123456789012345678901234567890123456789012345678901234567890123456789'}]}";
-    struct arena arena;
     struct err err = {0};
 
     arena_init(&arena, 1 << 14);
@@ -298,7 +283,6 @@ TEST(pins_that_make_no_sense_do_not_compile)
     assert_non_null(
         definitions_pinned(definitions, SLICE("default"), SLICE("child"), 1, SLICE("{\"look\":1}"), SLICE_NONE, &err));
     definitions_free(definitions);
-    arena_fini(&arena);
 }
 
 /* Open sagas and runs have definitions of their own, the same for everybody. */
@@ -327,7 +311,6 @@ static bool guards_look(void *context, struct slice namespace, struct slice tool
 /* A budget of the settings makes a tool one that is asked about before it is called, wherever it is compiled. */
 TEST(a_tool_with_a_budget_is_guarded)
 {
-    struct arena arena;
     struct err err = {0};
 
     arena_init(&arena, 1 << 14);
@@ -339,7 +322,6 @@ TEST(a_tool_with_a_budget_is_guarded)
     assert_false(definitions_tool(definitions, SLICE("default"), SLICE("free"), 0, &err)->guarded);
     assert_true(definitions_newest(definitions, SLICE("default"), SLICE("child"), 0, &err)->steps[0].tool->guarded);
     definitions_free(definitions);
-    arena_fini(&arena);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(arena, arena_fini)

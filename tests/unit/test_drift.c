@@ -72,10 +72,10 @@ static const struct {
     {"all of it", false, "[1]", "{'a':1}", "['']", true},
 };
 
+static struct arena arena;
+
 TEST(differences_are_found_as_the_fingerprint_sees_them)
 {
-    struct arena arena;
-
     arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct tool tool = tool_with(cases[i].has_material);
@@ -93,12 +93,10 @@ TEST(differences_are_found_as_the_fingerprint_sees_them)
                         canon(plain(&arena, cases[i].second), volatile_items, COUNT_OF(volatile_items), &arena)));
         assert_true(slice_equal(drift.pointers, back.pointers));
     }
-    arena_fini(&arena);
 }
 
 TEST(a_long_list_is_cut_off_but_a_material_place_behind_the_cut_counts)
 {
-    struct arena arena;
     struct buffer first, second;
     struct tool tool = tool_with(true);
     struct drift drift;
@@ -124,19 +122,16 @@ TEST(a_long_list_is_cut_off_but_a_material_place_behind_the_cut_counts)
     assert_int_equal(json_count(drift.pointers), DRIFT_POINTERS_MAX);
     buffer_fini(&first);
     buffer_fini(&second);
-    arena_fini(&arena);
 }
 
 TEST(values_are_never_named)
 {
-    struct arena arena;
     struct tool tool = tool_with(false);
     struct drift drift;
 
     arena_init(&arena, 4096);
     drift = drift_find(&tool, plain(&arena, "{'card':'4111'}"), plain(&arena, "{'card':'4222'}"), &arena);
     assert_true(slice_is(drift.pointers, "[\"/card\"]"));
-    arena_fini(&arena);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(arena, arena_fini)

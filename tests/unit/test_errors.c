@@ -6,6 +6,8 @@
 #include "base/errors.h"
 #include "tests/lib/test.h"
 
+static struct arena arena;
+
 TEST(every_code_has_a_name_a_title_and_sound_numbers)
 {
     for (int code = 0; code < ERR_COUNT; code++) {
@@ -160,7 +162,6 @@ TEST(it_is_printed_with_its_detail_and_hint_below)
 
 TEST(faults_keep_place_and_sentence)
 {
-    struct arena arena;
     struct faults faults;
     char pointer[] = "/sagas/0";
 
@@ -177,12 +178,10 @@ TEST(faults_keep_place_and_sentence)
     assert_int_equal(faults.items[1].pointer.len, 0);
     assert_true(faults.items[1].not_supported);
     assert_non_null(strstr(faults.items[1].detail.ptr, "\"for_each\""));
-    arena_fini(&arena);
 }
 
 TEST(faults_beyond_the_bound_are_counted_and_cost_nothing)
 {
-    struct arena arena;
     struct faults faults;
 
     arena_init(&arena, 4096);
@@ -201,7 +200,6 @@ TEST(faults_beyond_the_bound_are_counted_and_cost_nothing)
     assert_int_equal(faults.dropped, 2000);
     assert_int_equal(arena.used_bytes, used);
     assert_true(slice_is(faults.items[199].detail, "fault 199"));
-    arena_fini(&arena);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(arena, arena_fini)

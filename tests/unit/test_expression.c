@@ -97,6 +97,8 @@ static const struct {
     {"\"tab\\t\\u0001\\\\ ${ .attempt }\"", "\"tab\\t\\u0001\\\\ 2\""},
 };
 
+static struct arena arena;
+
 TEST(what_is_put_into_a_url_is_no_part_of_it)
 {
     static const struct {
@@ -124,7 +126,6 @@ TEST(what_is_put_into_a_url_is_no_part_of_it)
     const struct slice values[] = {SLICE("\"https://x:1/y\""), SLICE("\"https://x:1/y\"")};
 
     for (size_t i = 0; i < COUNT_OF(urls); i++) {
-        struct arena arena;
         struct faults faults;
         struct slice out;
         struct err err = {0};
@@ -147,7 +148,6 @@ TEST(values_are_put_in_as_the_bytes_they_are)
     struct expression_context context = context_of_test();
 
     for (size_t i = 0; i < COUNT_OF(renderings); i++) {
-        struct arena arena;
         struct faults faults;
         struct slice out;
         struct err err;
@@ -184,7 +184,6 @@ TEST(a_path_that_jq_could_not_follow_says_why_and_where)
     struct expression_context context = context_of_test();
 
     for (size_t i = 0; i < COUNT_OF(unfollowed); i++) {
-        struct arena arena;
         struct faults faults;
         struct slice out;
         struct err err = {0};
@@ -203,7 +202,6 @@ TEST(programs_and_secrets_get_their_values_from_outside)
 {
     struct expression_context context = context_of_test();
     struct slice values[] = {SLICE_NONE, SLICE("\"s3\\\"cret\""), SLICE(" 42 ")};
-    struct arena arena;
     struct faults faults;
     struct slice out;
     struct err err;
@@ -223,14 +221,12 @@ TEST(programs_and_secrets_get_their_values_from_outside)
     assert_string_equal(arena_text(&arena, template.expressions[2].source), ".args | add * 7");
     assert_int_equal(template_render(&template, &context, values, &arena, &out, &err), ERR_OK);
     assert_string_equal(arena_text(&arena, out), "{\"a\":2,\"h\":\"Bearer s3\\\"cret\",\"n\":42}");
-    arena_fini(&arena);
 }
 
 TEST(the_template_outlives_its_text)
 {
     struct expression_context context = context_of_test();
     char text[] = "{\"a\":\"x ${ .attempt } y\",\"b\":\"${ .args[0] }\"}";
-    struct arena arena;
     struct faults faults;
     struct slice out;
     struct err err;
@@ -241,7 +237,6 @@ TEST(the_template_outlives_its_text)
     memset(text, '!', sizeof(text) - 1);
     assert_int_equal(template_render(&template, &context, NULL, &arena, &out, &err), ERR_OK);
     assert_string_equal(arena_text(&arena, out), "{\"a\":\"x 2 y\",\"b\":1}");
-    arena_fini(&arena);
 }
 
 /* --- kinds --- */
@@ -278,7 +273,6 @@ static const struct {
 TEST(plain_paths_are_told_from_programs)
 {
     for (size_t i = 0; i < COUNT_OF(kinds); i++) {
-        struct arena arena;
         struct faults faults;
 
         arena_init(&arena, 4096);
@@ -324,7 +318,6 @@ static const struct {
 TEST(what_cannot_be_meant_is_a_fault_at_its_place)
 {
     for (size_t i = 0; i < COUNT_OF(faulty); i++) {
-        struct arena arena;
         struct faults faults;
 
         arena_init(&arena, 4096);
@@ -343,7 +336,6 @@ TEST(what_cannot_be_meant_is_a_fault_at_its_place)
 TEST(hostile_nesting_is_a_fault_and_no_crash)
 {
     enum { DEEP = 20000 };
-    struct arena arena;
     struct faults faults;
     struct template template;
 
@@ -361,14 +353,12 @@ TEST(hostile_nesting_is_a_fault_and_no_crash)
     faults_init(&faults, &arena);
     template_compile((struct slice){json, len}, SLICE(""), ROOTS_ALL, &arena, &faults, &template);
     assert_int_equal(faults.count, 1);
-    arena_fini(&arena);
 }
 
 TEST(a_condition_is_one_whole_expression)
 {
     static const char *const wrong[] = {"true",        "\"true\"", "\"a ${ .input }\"", "{}", "\"${ .input\"",
                                         "\"$${ x }\"", "null"};
-    struct arena arena;
     struct faults faults;
     struct template template;
 
@@ -385,7 +375,6 @@ TEST(a_condition_is_one_whole_expression)
     assert_int_equal(faults.count, 0);
     assert_true(template_is_set(&template));
     assert_int_equal(template.program_count, 1);
-    arena_fini(&arena);
 }
 
 TEST(truth_is_that_of_jq)
@@ -427,7 +416,6 @@ TEST(steps_are_found_in_paths_and_in_programs)
     };
 
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct arena arena;
         struct faults faults;
         struct buffer found;
 
@@ -448,7 +436,6 @@ TEST(steps_are_found_in_paths_and_in_programs)
 TEST(programs_see_the_context_as_one_object)
 {
     struct expression_context context = context_of_test(), empty = {0};
-    struct arena arena;
     struct err err;
 
     arena_init(&arena, 4096);
@@ -462,7 +449,6 @@ TEST(programs_see_the_context_as_one_object)
     assert_true(slice_is(json_at(json, SLICE("/item/n")), "1.0"));
     assert_int_equal(json_type(json_member(json, "result")), JSON_NONE);
     assert_string_equal(arena_text(&arena, expression_context_json(&empty, &arena)), "{}");
-    arena_fini(&arena);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(arena, arena_fini)

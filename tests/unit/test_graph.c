@@ -27,10 +27,11 @@ static struct definition close_graph(struct drawn *drawn, struct arena *arena)
     return definition;
 }
 
+static struct arena arena;
+
 TEST(paths_are_found_through_all_steps_between)
 {
     static struct drawn diamond = {.count = 5}; /* 0 -> 1, 2 -> 3; 4 stands alone */
-    struct arena arena;
 
     arena_init(&arena, 4096);
     wait_for(&diamond, 1, 0);
@@ -46,13 +47,11 @@ TEST(paths_are_found_through_all_steps_between)
     assert_false(graph_before(&definition, 3, 3));
     assert_false(graph_before(&definition, 4, 3));
     assert_false(graph_before(&definition, 3, 4));
-    arena_fini(&arena);
 }
 
 TEST(steps_may_wait_for_steps_written_below)
 {
     static struct drawn backwards = {.count = 3};
-    struct arena arena;
 
     arena_init(&arena, 4096);
     wait_for(&backwards, 0, 1);
@@ -61,13 +60,11 @@ TEST(steps_may_wait_for_steps_written_below)
 
     assert_true(graph_before(&definition, 2, 0));
     assert_false(graph_before(&definition, 0, 2));
-    arena_fini(&arena);
 }
 
 TEST(the_longest_chain_of_all_is_closed)
 {
     static struct drawn chain = {.count = DEFINITION_STEPS_MAX};
-    struct arena arena;
 
     arena_init(&arena, 4096);
     for (uint32_t i = 0; i + 1 < chain.count; i++) { /* every step waits for the one below: the deepest search */
@@ -79,7 +76,6 @@ TEST(the_longest_chain_of_all_is_closed)
         assert_true(graph_before(&definition, chain.count - 1, i));
         assert_false(graph_before(&definition, i, chain.count - 1));
     }
-    arena_fini(&arena);
 }
 
 TEST(a_circle_is_refused_and_a_step_on_it_is_named)
@@ -87,7 +83,6 @@ TEST(a_circle_is_refused_and_a_step_on_it_is_named)
     static struct drawn circle = {.count = 4}; /* 0 waits for 1, and 1, 2, 3 for each other */
     const uint64_t *ancestors = NULL;
     uint32_t cycle_step = UINT32_MAX;
-    struct arena arena;
 
     arena_init(&arena, 4096);
     wait_for(&circle, 0, 1);
@@ -96,7 +91,6 @@ TEST(a_circle_is_refused_and_a_step_on_it_is_named)
     wait_for(&circle, 3, 1);
     assert_false(graph_close(circle.steps, circle.count, &arena, &ancestors, &cycle_step));
     assert_in_range(cycle_step, 1, 3);
-    arena_fini(&arena);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(arena, arena_fini)

@@ -16,6 +16,8 @@ static struct slice good(const char *text)
     return slice_of(text);
 }
 
+static struct arena arena;
+
 TEST(a_value_knows_its_type)
 {
     static const struct {
@@ -159,7 +161,6 @@ TEST(a_pointer_leads_to_its_place)
 TEST(a_pointer_made_of_parts_leads_back)
 {
     static const char *const parts[] = {"", "a", "~", "/", "~1", "a~/b", "\xc3\xa9"};
-    struct arena arena;
 
     arena_init(&arena, 1024);
     assert_true(slice_is(json_pointer_join(&arena, SLICE("/x"), SLICE("a~/b")), "/x/a~0~1b"));
@@ -176,7 +177,6 @@ TEST(a_pointer_made_of_parts_leads_back)
         assert_true(slice_is(json_at(good(buffer_c(&text)), pointer), "7"));
         buffer_fini(&text);
     }
-    arena_fini(&arena);
 }
 
 static const struct {
@@ -195,8 +195,6 @@ static const struct {
 
 TEST(a_string_is_what_its_escapes_mean)
 {
-    struct arena arena;
-
     arena_init(&arena, 1024);
     for (size_t i = 0; i < COUNT_OF(strings); i++) {
         struct slice text = json_string(good(strings[i].json), &arena);
@@ -213,7 +211,6 @@ TEST(a_string_is_what_its_escapes_mean)
     assert_null(json_string(SLICE_NONE, &arena).ptr);
     assert_non_null(json_string(SLICE("\"\""), &arena).ptr);
     assert_false(json_string_is(SLICE("null"), "null"));
-    arena_fini(&arena);
 }
 
 static const struct {
@@ -286,8 +283,6 @@ TEST(a_boolean_is_one_of_two_words)
 
 TEST(a_tree_ends_with_its_arena)
 {
-    struct arena arena;
-
     arena_init(&arena, 1024);
     struct cJSON *tree = json_tree(good(" {\"a\":[1,\"x\"]} "), &arena);
 
@@ -297,4 +292,4 @@ TEST(a_tree_ends_with_its_arena)
     arena_fini(&arena); /* the leak checker is the judge */
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(arena, arena_fini)

@@ -28,9 +28,10 @@ static struct slice member(struct slice vector, const char *name, struct arena *
     return json_string(json_member(vector, name), arena);
 }
 
+static struct arena arena;
+
 TEST(keys_are_those_of_the_published_vectors)
 {
-    struct arena arena;
     struct err err;
     struct slice vector;
     int count = 0;
@@ -63,7 +64,6 @@ TEST(keys_are_those_of_the_published_vectors)
         count++;
     }
     assert_true(count >= 12);
-    arena_fini(&arena);
 }
 
 TEST(no_scope_and_an_empty_scope_make_the_same_key)
@@ -90,7 +90,6 @@ TEST(fingerprints_see_through_notation_and_volatile_members_only)
         {"{\"a\":{\"request_id\":1}}", "{\"a\":{\"request_id\":2}}", false},
         {"[1,2]", "[2,1]", false},
     };
-    struct arena arena;
 
     arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
@@ -105,7 +104,6 @@ TEST(fingerprints_see_through_notation_and_volatile_members_only)
 
     assert_true(digest_equal(&none, &null));
     assert_false(digest_equal(&null, &other));
-    arena_fini(&arena);
 }
 
 TEST(a_tool_says_what_else_is_volatile_and_stars_stand_for_every_element)
@@ -127,7 +125,6 @@ TEST(a_tool_says_what_else_is_volatile_and_stars_stand_for_every_element)
         {"{\"a/b\":1}", "{\"a/b\":2}", true},
         {"{\"id\":1}", "{\"id\":2}", false},
     };
-    struct arena arena;
 
     arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
@@ -140,7 +137,6 @@ TEST(a_tool_says_what_else_is_volatile_and_stars_stand_for_every_element)
                   none = op_fingerprint(SLICE("t"), SLICE("{}"), NULL, &arena);
 
     assert_true(digest_equal(&always, &none));
-    arena_fini(&arena);
 }
 
 TEST(pointers_overlap_where_one_may_lie_within_the_other)
@@ -169,4 +165,4 @@ TEST(pointers_overlap_where_one_may_lie_within_the_other)
     assert_false(canon_pointer_matches(SLICE("/a/0/b"), SLICE("/a/*/b")));
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(arena, arena_fini)

@@ -19,9 +19,10 @@ static size_t faults_of(const char *text, struct arena *arena, char *first, size
     return faults.count;
 }
 
+static struct arena arena;
+
 TEST(programs_and_settings_are_looked_at_without_a_service)
 {
-    struct arena arena;
     char first[512] = "";
 
     arena_init(&arena, 4096);
@@ -36,7 +37,6 @@ TEST(programs_and_settings_are_looked_at_without_a_service)
     assert_non_null(strstr(first, "no_such_function"));
     assert_true(faults_of("{\"tools\":[{\"name\":\"t\",\"builtin\":{\"do\":\"juggle\"},\"effect\":\"read\"}]}", &arena,
                           first, sizeof(first)) > 0);
-    arena_fini(&arena);
 }
 
 static const struct {
@@ -93,7 +93,6 @@ TEST(what_is_seldom_meant_is_warned_of_and_what_a_reading_changed_is_listed)
         struct tool_source none = {0};
         struct document document;
         struct faults faults, warnings, differences;
-        struct arena arena;
 
         arena_init(&arena, 4096);
         char *text = (char *)arena_printf(&arena, "{\"tools\":[%s]}", advised[i].tools).ptr;
@@ -127,7 +126,6 @@ TEST(a_tool_that_is_written_in_its_step_is_looked_at_too)
     struct tool_source none = {0};
     struct document document;
     struct faults faults, warnings;
-    struct arena arena;
 
     arena_init(&arena, 4096);
     faults_init(&faults, &arena);
@@ -141,7 +139,6 @@ TEST(a_tool_that_is_written_in_its_step_is_looked_at_too)
     advice_warn(&document, &warnings);
     assert_int_equal(warnings.count, 1);
     assert_true(slice_is(warnings.items[0].pointer, "/sagas/0/steps/1/call/http/method"));
-    arena_fini(&arena);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(arena, arena_fini)

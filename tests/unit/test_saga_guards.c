@@ -47,12 +47,12 @@ static void open_guarded(struct trial *trial, const char *tool)
     assert_string_equal(trial_wants(trial), "admit a 1");
 }
 
+static struct trial trial;
+
 /* --- guards --- */
 
 TEST(nothing_leaves_before_the_guards_have_said_so)
 {
-    struct trial trial;
-
     open_guarded(&trial, "guarded");
     trial_timer(&trial, "a"); /* time alone lets nothing pass */
     assert_int_equal(trial.records.count, 0);
@@ -64,13 +64,10 @@ TEST(nothing_leaves_before_the_guards_have_said_so)
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "step.completed a, step.intent b");
     trial_check_replay(&trial);
-    trial_close(&trial);
 }
 
 TEST(a_retry_asks_the_guards_again_when_it_is_due)
 {
-    struct trial trial;
-
     open_guarded(&trial, "guarded");
     ADMIT(&trial, "a", .admission = ADMISSION_GRANTED);
     trial_settle(&trial, "a", OUTCOME_RETRY);
@@ -82,13 +79,10 @@ TEST(a_retry_asks_the_guards_again_when_it_is_due)
     assert_string_equal(trial_records(&trial), "step.intent a");
     assert_int_equal(forward(&trial, "a")->attempts, 2);
     trial_check_replay(&trial);
-    trial_close(&trial);
 }
 
 TEST(work_that_the_engine_drives_waits_however_often_it_is_refused)
 {
-    struct trial trial;
-
     open_guarded(&trial, "guarded");
     for (int i = 0; i < 50; i++) {
         ADMIT(&trial, "a", .admission = ADMISSION_REFUSED, .error = SLICE("rate-limited"), .retry_after_ms = 2000);
@@ -99,13 +93,10 @@ TEST(work_that_the_engine_drives_waits_however_often_it_is_refused)
     ADMIT(&trial, "a", .admission = ADMISSION_GRANTED);
     assert_string_equal(trial_records(&trial), "step.intent a");
     trial_check_replay(&trial);
-    trial_close(&trial);
 }
 
 TEST(an_exhausted_budget_is_a_certain_failure)
 {
-    struct trial trial;
-
     open_guarded(&trial, "guarded");
     ADMIT(&trial, "a", .admission = ADMISSION_REFUSED, .error = SLICE("budget-exhausted"),
           .detail = SLICE("the day's"));
@@ -114,7 +105,6 @@ TEST(an_exhausted_budget_is_a_certain_failure)
     assert_int_equal(trial.records.items[0].source, SOURCE_GUARD);
     assert_int_equal(trial.saga.used.calls, 0);
     trial_check_replay(&trial);
-    trial_close(&trial);
 }
 
 TEST(a_guard_never_calls_failed_what_may_have_happened)
@@ -163,8 +153,6 @@ TEST(a_call_of_an_agent_is_refused_and_may_come_back)
 
 TEST(what_was_there_already_completes_the_step_and_is_never_undone)
 {
-    struct trial trial;
-
     open_guarded(&trial, "guarded_once");
     ADMIT(&trial, "a", .admission = ADMISSION_DONE, .result = SLICE("{\"id\":\"theirs\"}"));
     assert_string_equal(trial_records(&trial), "step.completed a, step.intent b");
@@ -174,24 +162,19 @@ TEST(what_was_there_already_completes_the_step_and_is_never_undone)
     assert_string_equal(trial_records(&trial), "step.failed b, saga.failing b, compensation.planned, saga.compensated");
     assert_int_equal(forward(&trial, "a")->took_effect, TOOK_EFFECT_BEFORE);
     trial_check_replay(&trial);
-    trial_close(&trial);
 }
 
 TEST(what_must_not_be_called_fails_with_the_reason)
 {
-    struct trial trial;
-
     open_guarded(&trial, "guarded");
     ADMIT(&trial, "a", .admission = ADMISSION_BLOCKED, .detail = SLICE("the order is closed"));
     assert_string_equal(trial_records(&trial), "step.failed a, saga.failing a, compensation.planned, saga.compensated");
     assert_true(slice_is(trial.records.items[0].error, "blocked"));
     assert_true(slice_is(trial.records.items[0].detail, "the order is closed"));
-    trial_close(&trial);
 }
 
 TEST(a_precheck_that_cannot_be_asked_is_tried_so_often_and_no_more)
 {
-    struct trial trial;
     int tries = 0;
 
     open_guarded(&trial, "guarded");
@@ -203,13 +186,10 @@ TEST(a_precheck_that_cannot_be_asked_is_tried_so_often_and_no_more)
     assert_int_equal(tries, 10);
     assert_int_equal(trial.saga.phase, PHASE_ENDED);
     trial_check_replay(&trial);
-    trial_close(&trial);
 }
 
 TEST(what_the_precheck_finds_after_an_unknown_attempt_may_be_our_own_effect)
 {
-    struct trial trial;
-
     open_guarded(&trial, "guarded");
     ADMIT(&trial, "a", .admission = ADMISSION_GRANTED);
     trial_settle(&trial, "a", OUTCOME_UNKNOWN);
@@ -219,27 +199,21 @@ TEST(what_the_precheck_finds_after_an_unknown_attempt_may_be_our_own_effect)
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     assert_int_equal(forward(&trial, "a")->took_effect, TOOK_EFFECT_YES);
     trial_check_replay(&trial);
-    trial_close(&trial);
 }
 
 TEST(an_abort_takes_back_what_still_waits_at_the_guards)
 {
-    struct trial trial;
-
     open_guarded(&trial, "guarded");
     assert_int_equal(trial_abort(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial), "saga.failing, step.failed a, compensation.planned, saga.compensated");
     ADMIT(&trial, "a", .admission = ADMISSION_GRANTED);
     assert_int_equal(trial.records.count, 0);
-    trial_close(&trial);
 }
 
 /* --- budgets --- */
 
 TEST(a_defined_saga_stops_before_it_goes_over_its_budget)
 {
-    struct trial trial;
-
     trial_open(&trial, GUARDED("'budget':{'micros':100},", "{'id':'a','call':'priced'},{'id':'b','call':'priced'}"));
     trial_start(&trial, "{}");
     assert_int_equal(trial.saga.used.micros, 60);
@@ -248,7 +222,6 @@ TEST(a_defined_saga_stops_before_it_goes_over_its_budget)
                         "step.completed a, step.failed b, saga.failing b, compensation.planned, compensation.intent a");
     assert_true(slice_is(trial.records.items[1].error, "budget-exhausted"));
     trial_check_replay(&trial);
-    trial_close(&trial);
 }
 
 TEST(money_is_given_back_when_it_certainly_was_not_spent)
@@ -271,8 +244,6 @@ TEST(money_is_given_back_when_it_certainly_was_not_spent)
 
 TEST(the_class_is_decided_once_and_frozen)
 {
-    struct trial trial;
-
     trial_open(
         &trial,
         GUARDED("", "{'id':'a','call':'either','with':{'dry':true}},{'id':'b','call':'either','with':{'dry':false}}"));
@@ -289,18 +260,14 @@ TEST(the_class_is_decided_once_and_frozen)
     trial_settle(&trial, "b", OUTCOME_UNKNOWN);
     assert_string_equal(trial_records(&trial), "step.unknown b, escalation.opened b");
     trial_check_replay(&trial);
-    trial_close(&trial);
 }
 
 TEST(a_class_that_cannot_be_decided_is_the_stricter_one)
 {
-    struct trial trial;
-
     trial_open(&trial, GUARDED("", "{'id':'a','call':'either','with':[1]}")); /* .args.dry cannot be followed */
     trial_start(&trial, "{}");
     assert_string_equal(trial_records(&trial), "saga.started, step.pending a");
     assert_int_equal(forward(&trial, "a")->effect, EFFECT_ONCE);
-    trial_close(&trial);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(trial, trial_close_sound)

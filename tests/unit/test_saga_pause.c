@@ -33,10 +33,10 @@ static void pause_now(struct trial *trial)
 
 #define TWO TRIAL_SAGA_WITH("'deadline':'2h'", "{'id':'a','call':'keyed'},{'id':'b','call':'keyed'}")
 
+static struct trial trial;
+
 TEST(a_call_under_way_is_settled_and_nothing_follows_before_it_is_resumed)
 {
-    struct trial trial;
-
     open_with(&trial, TWO, "{}");
     pause_now(&trial);
     assert_true(json_string_is(shown(&trial, "/paused"), "operator"));
@@ -50,13 +50,10 @@ TEST(a_call_under_way_is_settled_and_nothing_follows_before_it_is_resumed)
     assert_string_equal(trial_records(&trial), "saga.resumed, step.intent b");
     assert_string_equal(trial_wants(&trial), "call b 1, timer - 0 +7200000"); /* the deadline stood still */
     assert_int_equal(json_type(shown(&trial, "/paused")), JSON_NULL);
-    trial_close_sound(&trial);
 }
 
 TEST(a_failure_while_it_is_paused_is_followed_up_later)
 {
-    struct trial trial;
-
     open_with(&trial, TWO, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     pause_now(&trial);
@@ -65,13 +62,11 @@ TEST(a_failure_while_it_is_paused_is_followed_up_later)
     assert_int_equal(trial_resume(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial),
                         "saga.resumed, saga.failing b, compensation.planned, compensation.intent a");
-    trial_close_sound(&trial);
 }
 
 TEST(what_comes_in_while_it_is_paused_means_nothing_unless_somebody_did_something)
 {
     struct saga_input input = {.type = SAGA_INPUT_TIMER};
-    struct trial trial;
 
     open_with(&trial, TWO, "{}");
     trial_settle(&trial, "a", OUTCOME_UNKNOWN);
@@ -98,12 +93,10 @@ TEST(what_comes_in_while_it_is_paused_means_nothing_unless_somebody_did_somethin
     input.admitted.admission = ADMISSION_GRANTED;
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     assert_string_equal(trial_records(&trial), "");
-    trial_close_sound(&trial);
 }
 
 TEST(every_clock_goes_on_where_it_stood)
 {
-    struct trial trial;
     int64_t due_ms;
 
     open_with(&trial,
@@ -129,13 +122,10 @@ TEST(every_clock_goes_on_where_it_stood)
     assert_int_equal(forward(&trial, "nap")->due_ms, TRIAL_START_MS + 5 * HOUR_MS + HOUR_MS / 2);
     assert_int_equal(forward(&trial, "sig")->due_ms, TRIAL_START_MS + 6 * HOUR_MS);
     assert_int_equal(forward(&trial, "ok")->due_ms, TRIAL_START_MS + 6 * HOUR_MS + HOUR_MS / 2);
-    trial_close_sound(&trial);
 }
 
 TEST(the_deadline_of_a_child_stands_still_too)
 {
-    struct trial trial;
-
     open_with(&trial,
               "{'tools':[" TRIAL_TOOLS
               "],'sagas':[{'name':'trial','steps':[{'id':'c','saga':'inner','on_failure':'continue'}]},"
@@ -155,12 +145,10 @@ TEST(the_deadline_of_a_child_stands_still_too)
     assert_string_equal(trial_records(&trial), "compensation.completed c/a");
     assert_int_equal(trial_resume(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial), "saga.resumed, step.failed c, saga.completed");
-    trial_close_sound(&trial);
 }
 
 TEST(the_receivers_clock_does_not_stop)
 {
-    struct trial trial;
     int64_t window_ms;
 
     open_with(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}"), "{}"); /* keys are remembered for 60 s */
@@ -172,12 +160,10 @@ TEST(the_receivers_clock_does_not_stop)
     assert_int_equal(forward(&trial, "a")->window_from_ms, window_ms);
     trial_timer(&trial, "a");
     assert_string_equal(trial_records(&trial), "step.unknown a, escalation.opened a"); /* not called again */
-    trial_close_sound(&trial);
 }
 
 TEST(what_was_set_while_it_was_paused_waits_no_longer_than_it_has_to)
 {
-    struct trial trial;
     int64_t before_ms;
 
     open_with(&trial, TRIAL_SAGA("{'id':'a','call':'idempotent'}"), "{}");
@@ -190,13 +176,11 @@ TEST(what_was_set_while_it_was_paused_waits_no_longer_than_it_has_to)
     trial.now_ms += HOUR_MS;
     assert_int_equal(trial_resume(&trial), ERR_OK);
     assert_int_equal(forward(&trial, "a")->due_ms - trial.now_ms, before_ms);
-    trial_close_sound(&trial);
 }
 
 TEST(undoing_is_held_up_too)
 {
     struct saga_input input = {.type = SAGA_INPUT_TIMER};
-    struct trial trial;
     int64_t limit_ms;
 
     open_with(&trial,
@@ -231,13 +215,10 @@ TEST(undoing_is_held_up_too)
     assert_string_equal(trial_records(&trial), "saga.resumed, compensation.intent a");
     trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
-    trial_close_sound(&trial);
 }
 
 TEST(a_probe_that_was_under_way_settles)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA("{'id':'a','call':'checked'},{'id':'b','call':'keyed'}"), "{}");
     trial_timer(&trial, "a");
     trial_settle(&trial, "a", OUTCOME_UNKNOWN);
@@ -247,13 +228,10 @@ TEST(a_probe_that_was_under_way_settles)
     assert_string_equal(trial_records(&trial), "step.completed a");
     assert_int_equal(trial_resume(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial), "saga.resumed, step.intent b");
-    trial_close_sound(&trial);
 }
 
 TEST(signals_are_kept_and_taken_when_it_is_resumed)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA("{'id':'sig','signal':{'name':'go','timeout':'1h'}},{'id':'b','call':'keyed'}"), "{}");
     pause_now(&trial);
     assert_int_equal(trial_signal(&trial, "go", "1", "s-1"), ERR_OK);
@@ -267,13 +245,10 @@ TEST(signals_are_kept_and_taken_when_it_is_resumed)
     assert_string_equal(trial_records(&trial), "saga.resumed, step.completed sig, step.intent b");
     assert_true(slice_is(forward(&trial, "sig")->result, "1"));
     assert_int_equal(trial.saga.signal_kept, 1);
-    trial_close_sound(&trial);
 }
 
 TEST(a_person_may_decide_meanwhile)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA("{'id':'ok','approve':{'timeout':'1h'}},{'id':'b','call':'keyed'}"), "{}");
     pause_now(&trial);
     trial.now_ms += 9 * HOUR_MS; /* the hour stands still */
@@ -281,13 +256,10 @@ TEST(a_person_may_decide_meanwhile)
     assert_string_equal(trial_records(&trial), "approval.decided ok, step.completed ok");
     assert_int_equal(trial_resume(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial), "saga.resumed, step.intent b");
-    trial_close_sound(&trial);
 }
 
 TEST(locks_are_not_asked_for_but_one_that_was_taken_is_ours)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA_WITH("'locks':['a',{'key':'b','when_taken':'fail'}]", "{'id':'a','call':'keyed'}"),
               "{}");
     pause_now(&trial);
@@ -300,13 +272,10 @@ TEST(locks_are_not_asked_for_but_one_that_was_taken_is_ours)
     assert_string_equal(trial_wants(&trial), "lock - 1");
     trial_locked(&trial, false);
     assert_string_equal(trial_records(&trial), "lock.taken, step.intent a");
-    trial_close_sound(&trial);
 }
 
 TEST(a_paused_saga_that_is_aborted_is_undone_at_once)
 {
-    struct trial trial;
-
     open_with(&trial, TWO, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_settle(&trial, "b", OUTCOME_RETRY);
@@ -317,13 +286,10 @@ TEST(a_paused_saga_that_is_aborted_is_undone_at_once)
                         "saga.failing, step.failed b, compensation.planned, compensation.intent a");
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATING);
     assert_int_equal(trial_resume(&trial), ERR_CLOSED);
-    trial_close_sound(&trial);
 }
 
 TEST(clocks_go_on_where_they_stood_after_an_abort_too)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA("{'id':'p','call':'checked'}"), "{}"); /* it is asked about for an hour */
     trial_timer(&trial, "p");
     trial_settle(&trial, "p", OUTCOME_UNKNOWN);
@@ -334,13 +300,10 @@ TEST(clocks_go_on_where_they_stood_after_an_abort_too)
     assert_string_equal(trial_wants(&trial), "probe p 1 +0");
     trial_probe(&trial, "p", OUTCOME_UNKNOWN);
     assert_string_equal(trial_records(&trial), "step.probed p"); /* and is asked again */
-    trial_close_sound(&trial);
 }
 
 TEST(a_person_may_answer_a_question_meanwhile_and_it_is_done_later)
 {
-    struct trial trial;
-
     open_with(&trial, TRIAL_SAGA("{'id':'m','call':'once'},{'id':'b','call':'keyed'}"), "{}");
     trial_timer(&trial, "m");
     trial_settle(&trial, "m", OUTCOME_UNKNOWN);
@@ -350,13 +313,10 @@ TEST(a_person_may_answer_a_question_meanwhile_and_it_is_done_later)
     assert_string_equal(trial_records(&trial), "escalation.resolved m, step.completed m");
     assert_int_equal(trial_resume(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial), "saga.resumed, step.intent b");
-    trial_close_sound(&trial);
 }
 
 TEST(a_question_that_answers_itself_in_a_pause_is_nobodys_to_decide_any_more)
 {
-    struct trial trial;
-
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'by_keyed'},{'id':'b','call':'keyed'}"));
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -378,13 +338,11 @@ TEST(a_question_that_answers_itself_in_a_pause_is_nobodys_to_decide_any_more)
     assert_int_equal(trial_resume(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial), "saga.resumed, escalation.resolved a, saga.compensated");
     trial_check_replay(&trial);
-    trial_close(&trial);
 }
 
 TEST(who_may_pause_what)
 {
     struct saga_input nobody = {.type = SAGA_INPUT_PAUSE};
-    struct trial trial;
 
     trial_open(&trial, TWO);
     assert_int_equal(trial_pause(&trial), ERR_CONFLICT); /* it has not started */
@@ -399,7 +357,6 @@ TEST(who_may_pause_what)
     trial_settle(&trial, "b", OUTCOME_COMPLETED);
     assert_int_equal(trial_pause(&trial), ERR_ENDED);
     assert_int_equal(trial_resume(&trial), ERR_ENDED);
-    trial_close_sound(&trial);
 }
 
 /* --- open sagas and runs --- */
@@ -455,7 +412,6 @@ TEST(a_run_is_not_paused)
 
 TEST(a_record_that_begins_something_in_a_pause_is_refused)
 {
-    struct trial trial;
     struct record record;
     struct err err;
 
@@ -478,7 +434,6 @@ TEST(a_record_that_begins_something_in_a_pause_is_refused)
     record = (struct record){NEXT, .type = RECORD_SAGA_PAUSED, .step = STEP_NONE, .reason = SLICE("operator"),
                              .actor = SLICE("ann")};
     assert_false(record_check(&trial.saga, &record, &err));
-    trial_close_sound(&trial);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(trial, trial_close_sound)

@@ -126,10 +126,11 @@ static const struct {
      "1", NULL, NULL},
 };
 
+static struct arena arena;
+
 TEST(values_pass_or_fail_where_the_schema_says)
 {
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct arena arena;
         struct faults faults;
 
         arena_init(&arena, 4096);
@@ -201,7 +202,6 @@ static const struct {
 TEST(what_is_not_in_the_subset_is_refused_and_never_ignored)
 {
     for (size_t i = 0; i < COUNT_OF(refused); i++) {
-        struct arena arena;
         struct faults faults;
 
         arena_init(&arena, 4096);
@@ -220,7 +220,6 @@ TEST(what_is_not_in_the_subset_is_refused_and_never_ignored)
 
 TEST(all_violations_are_reported_at_once)
 {
-    struct arena arena;
     struct faults faults;
 
     arena_init(&arena, 4096);
@@ -234,37 +233,33 @@ TEST(all_violations_are_reported_at_once)
     schema_check(schema, json_of("{'c':'x','d':[null,1,2]}", &arena), SLICE("/input"), &arena, &faults);
     assert_int_equal(faults.count, 5);
     assert_string_equal(arena_text(&arena, faults.items[2].pointer), "/input/d/2");
-    arena_fini(&arena);
 }
 
 TEST(without_a_schema_everything_passes)
 {
-    struct arena arena;
     struct faults faults;
 
     arena_init(&arena, 4096);
     faults_init(&faults, &arena);
     schema_check(NULL, SLICE("1"), SLICE(""), &arena, &faults);
     assert_int_equal(faults.count, 0);
-    arena_fini(&arena);
 }
 
 /* `def_count` definitions, each of which refers to the next one twice. */
-static const struct schema *compile_doubling(size_t def_count, struct arena *arena, struct faults *faults)
+static const struct schema *compile_doubling(size_t def_count, struct arena *in, struct faults *faults)
 {
     struct slice text = SLICE("{'$ref':'#/$defs/d0','$defs':{");
 
     for (size_t i = 0; i < def_count; i++) {
-        text = arena_printf(arena, "%.*s'd%zu':{'allOf':[{'$ref':'#/$defs/d%zu'},{'$ref':'#/$defs/d%zu'}]},",
+        text = arena_printf(in, "%.*s'd%zu':{'allOf':[{'$ref':'#/$defs/d%zu'},{'$ref':'#/$defs/d%zu'}]},",
                             SLICE_ARG(text), i, i + 1, i + 1);
     }
-    text = arena_printf(arena, "%.*s'd%zu':{'type':'object'}}}", SLICE_ARG(text), def_count);
-    return schema_compile(json_of(arena_text(arena, text), arena), SLICE("/s"), arena, faults);
+    text = arena_printf(in, "%.*s'd%zu':{'type':'object'}}}", SLICE_ARG(text), def_count);
+    return schema_compile(json_of(arena_text(in, text), in), SLICE("/s"), in, faults);
 }
 
 TEST(a_check_that_would_take_for_ever_is_given_up_and_says_so)
 {
-    struct arena arena;
     struct faults faults;
 
     arena_init(&arena, 65536);
@@ -275,12 +270,10 @@ TEST(a_check_that_would_take_for_ever_is_given_up_and_says_so)
     schema_check(schema, SLICE("{}"), SLICE("/input"), &arena, &faults);
     assert_int_equal(faults.count, 1);
     assert_non_null(strstr(arena_text(&arena, faults.items[0].detail), "too much work"));
-    arena_fini(&arena);
 }
 
 TEST(references_do_not_nest_without_end)
 {
-    struct arena arena;
     struct faults faults;
 
     arena_init(&arena, 65536);
@@ -288,12 +281,10 @@ TEST(references_do_not_nest_without_end)
     assert_null(compile_doubling(200, &arena, &faults));
     assert_int_equal(faults.count, 1);
     assert_non_null(strstr(arena_text(&arena, faults.items[0].detail), "128 levels"));
-    arena_fini(&arena);
 }
 
 TEST(a_long_name_does_not_make_a_place_the_top)
 {
-    struct arena arena;
     struct faults faults;
     char name[1200];
 
@@ -305,7 +296,6 @@ TEST(a_long_name_does_not_make_a_place_the_top)
     assert_null(schema_compile(text, SLICE(""), &arena, &faults));
     assert_int_equal(faults.count, 1);
     assert_non_null(strstr(arena_text(&arena, faults.items[0].detail), "at the top"));
-    arena_fini(&arena);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(arena, arena_fini)

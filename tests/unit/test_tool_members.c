@@ -1,10 +1,10 @@
 /* What a tool says about duplicates, guards and money, and what a saga may use up. */
 #include "definition_texts.h"
 
+static struct arena arena;
+
 TEST(a_tool_has_no_guards_but_those_it_names)
 {
-    struct arena arena;
-
     arena_init(&arena, 1 << 14);
     struct tool *tool = compiled("{'name':'t','builtin':{'do':'echo'},'effect':'idempotent'}", &arena);
 
@@ -22,13 +22,10 @@ TEST(a_tool_has_no_guards_but_those_it_names)
     assert_int_equal(tool->breaker.failures, 5);
     assert_int_equal(tool->breaker.window_ms, 60000);
     assert_int_equal(tool->breaker.cooldown_ms, 30000);
-    arena_fini(&arena);
 }
 
 TEST(a_tool_keeps_what_it_says_about_the_registry)
 {
-    struct arena arena;
-
     arena_init(&arena, 1 << 14);
     struct tool *tool = compiled(
         "{'name':'t','http':{'url':'x'},'effect':'idempotent','terminal':true,"
@@ -61,7 +58,6 @@ TEST(a_tool_keeps_what_it_says_about_the_registry)
     assert_true(template_is_set(&tool->cost));
     assert_int_equal(tool->cost_fixed_micros, 0);
     assert_false(tool->guarded);
-    arena_fini(&arena);
 }
 
 TEST(the_class_of_a_conditional_tool_is_the_stricter_and_each_has_its_own_retries)
@@ -78,7 +74,6 @@ TEST(the_class_of_a_conditional_tool_is_the_stricter_and_each_has_its_own_retrie
         {"read", "idempotent", EFFECT_IDEMPOTENT, "'key':{'header':'K'}"},
         {"read", "read", EFFECT_READ, "'timeout':'1s'"},
     };
-    struct arena arena;
 
     arena_init(&arena, 1 << 14);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
@@ -103,7 +98,6 @@ TEST(the_class_of_a_conditional_tool_is_the_stricter_and_each_has_its_own_retrie
     assert_int_equal(retry_policy_of(tool, EFFECT_ONCE).max_attempts, 1);
     assert_int_equal(retry_policy_of(tool, EFFECT_KEYED).max_attempts, 7);
     assert_int_equal(retry_policy_of(tool, EFFECT_KEYED).initial_ms, 2000);
-    arena_fini(&arena);
 }
 
 TEST(programs_and_settings_of_the_registrys_members_are_left_to_check)
@@ -116,7 +110,6 @@ TEST(programs_and_settings_of_the_registrys_members_are_left_to_check)
         {"/tools/0/precheck/done", ".response.x == 3", NULL},  {"/tools/0/precheck/blocked", ".response.x + 4", NULL},
         {"/tools/0/precheck/result", ".response.x + 5", NULL}, {"/tools/0/cost", ".result.x * 6", NULL},
     };
-    struct arena arena;
     struct faults faults;
     struct document document;
 
@@ -141,14 +134,12 @@ TEST(programs_and_settings_of_the_registrys_members_are_left_to_check)
             assert_string_equal(arena_text(&arena, check->adapter), expected[i].adapter);
         }
     }
-    arena_fini(&arena);
 }
 
 TEST(a_tool_with_many_conflicts_hears_of_all_of_them)
 {
     static const char *const places[] = {"/key",  "",      "/terminal",         "/material/0",
                                          "/rate", "/cost", "/precheck/blocked", "/concurrency"};
-    struct arena arena;
     struct faults faults;
 
     arena_init(&arena, 1 << 14);
@@ -169,12 +160,10 @@ TEST(a_tool_with_many_conflicts_hears_of_all_of_them)
         }
         assert_true(k < faults.count);
     }
-    arena_fini(&arena);
 }
 
 TEST(a_saga_has_the_budget_it_names_and_steps_are_named_by_their_ids)
 {
-    struct arena arena;
     struct faults faults;
     struct tool_source source = {find_registered, &arena};
     struct budget budget;
@@ -196,14 +185,11 @@ TEST(a_saga_has_the_budget_it_names_and_steps_are_named_by_their_ids)
     assert_int_equal(saga->budget.calls, -1);
     assert_false(budget_read(SLICE("{}"), SLICE("/budget"), &arena, &faults, &budget));
     assert_true(slice_is(faults.items[0].pointer, "/budget"));
-    arena_fini(&arena);
 }
 
 /* Whoever puts the key into a body follows the pointer part by part. */
 TEST(a_pointer_to_a_key_in_a_body_is_bounded)
 {
-    struct arena arena;
-
     arena_init(&arena, 1 << 14);
     for (int len = 512; len <= 513; len++) {
         char pointer[514] = "";
@@ -223,7 +209,6 @@ TEST(a_pointer_to_a_key_in_a_body_is_bounded)
             assert_true(slice_is(faults.items[0].pointer, "/key/body"));
         }
     }
-    arena_fini(&arena);
 }
 
-TEST_PROGRAM(NULL, NULL)
+TEST_PROGRAM_CLOSING(arena, arena_fini)
