@@ -1,4 +1,4 @@
-/* The table of the adapters that are compiled in, and the one way in which a call ends. */
+/* The table of the adapters that are compiled in, and call_settle(), the only way in which a call ends. */
 #include "adapters/adapters.h"
 #include "adapters/adapter.h"
 
@@ -40,13 +40,13 @@ static bool json_is_sound(struct slice json)
     return json_check(json, &limits, NULL) == ERR_OK;
 }
 
-/* A broken promise of an adapter is a bug of ours and is caught here, before it becomes somebody's second payment. */
+/* An adapter that breaks its promise has a bug. This check stops the engine before the bug becomes a second payment. */
 static void outcome_verify(const struct call *call)
 {
     const struct outcome *outcome = &call->outcome;
 
     CHECK((unsigned)outcome->kind < OUTCOME_KIND_COUNT);
-    CHECK(outcome->kind != OUTCOME_ABSENT); /* only a probe's conditions can say that */
+    CHECK(outcome->kind != OUTCOME_ABSENT); /* only the conditions of a probe can find that */
     CHECK(!outcome->unsent || outcome->kind == OUTCOME_RETRY || outcome->kind == OUTCOME_FAILED);
     CHECK(outcome->kind == OUTCOME_COMPLETED || outcome->error.len > 0);
     INVARIANT(!outcome->result.ptr || json_is_sound(outcome->result));
@@ -56,7 +56,7 @@ void call_settle(struct call *call)
 {
     void (*settled)(struct call * call) = call->settled;
 
-    CHECK(settled); /* NULL: this call was settled before */
+    CHECK(settled); /* NULL: the call was settled before */
     outcome_verify(call);
     call->settled = NULL;
     settled(call);

@@ -1,4 +1,5 @@
-/* What every adapter does with bytes from outside: JSON stays as it is, text becomes a string, the rest is nothing. */
+/* Every adapter reads the bytes of an answer alike: JSON stays as it is, text becomes a string, anything else is null.
+ * */
 #include "adapters/answer.h"
 
 #include "adapters/adapter.h"

@@ -1,6 +1,6 @@
 /*
- * A tool without a receiver: "echo" gives its arguments back, "fail" fails as told, "sleep" takes its time. For trying
- * definitions out, for tests, and for steps that only wait.
+ * A tool without a receiver: "echo" returns its arguments, "fail" fails as its settings say, "sleep" waits. It serves
+ * trials of definitions, tests, and steps that only wait.
  */
 #include "adapters/adapters.h"
 #include "adapters/answer.h"

@@ -1,6 +1,6 @@
 /*
- * A tool that is a program: an argv and never a shell, arguments as JSON on standard input, the result as JSON on
- * standard output. The exit codes that promise "nothing took effect" are those of sysexits.h.
+ * A tool that is a program. It is run by its argv, never by a shell. It reads its arguments as JSON from standard input
+ * and writes its result as JSON to standard output. Exit codes of sysexits.h promise that nothing took effect.
  */
 #include "adapters/adapters.h"
 #include "adapters/answer.h"
@@ -26,7 +26,7 @@ static const struct setting settings_table[] = {
 static void exec_check(struct slice settings, struct slice pointer, enum key_place place, struct faults *faults)
 {
     (void)settings_check(settings, pointer, settings_table, COUNT_OF(settings_table),
-                         faults); /* there is nothing to check behind it */
+                         faults); /* its value needs no further check */
     if (place != KEY_PLACE_DEFAULT && place != KEY_PLACE_ENV) {
         faults_add(faults, pointer, "A program gets its key in the environment: {\"env\": NAME}");
     }
@@ -51,7 +51,7 @@ static struct slice response_json(const struct process_run *run, struct slice ou
     struct json_writer w;
     struct slice result;
 
-    buffer_init(&text, SIZE_MAX / 2); /* its parts are bounded already */
+    buffer_init(&text, SIZE_MAX / 2); /* each part is bounded already */
     json_writer_init(&w, &text);
     json_object_begin(&w, NULL);
     if (run->signal_number) {

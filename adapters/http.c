@@ -1,8 +1,8 @@
 /*
  * A tool that is an HTTP request.
  *
- * The settings become one request; the answer becomes `.response` = {status, headers, body}, and an outcome by the
- * table in definitions: which status codes promise that nothing took effect, and which leave it open.
+ * The settings become one request. The answer becomes `.response` = {status, headers, body} and an outcome.
+ * http_status_outcome() knows which status codes promise that nothing took effect, and which leave that open.
  */
 #include <string.h>
 #include <strings.h>
@@ -76,7 +76,7 @@ static const struct setting settings_table[] = {
 static void http_check(struct slice settings, struct slice pointer, enum key_place place, struct faults *faults)
 {
     (void)settings_check(settings, pointer, settings_table, COUNT_OF(settings_table),
-                         faults); /* there is nothing to check behind it */
+                         faults); /* its value needs no further check */
     switch (place) {
     case KEY_PLACE_DEFAULT:
     case KEY_PLACE_HEADER:
@@ -115,7 +115,7 @@ static bool type_is_json(struct slice type)
            (type.len > 5 && strncasecmp(type.ptr + type.len - 5, "+json", 5) == 0);
 }
 
-/* `.response`. A header that came several times is joined by ", ". */
+/* Writes `.response`. The values of a header that came several times are joined by ", ". */
 static struct slice response_json(struct http_call *h, struct slice body)
 {
     const struct http_request *request = &h->request;
@@ -123,7 +123,7 @@ static struct slice response_json(struct http_call *h, struct slice body)
     struct json_writer w;
     struct slice result;
 
-    buffer_init(&text, SIZE_MAX / 2); /* its parts are bounded already */
+    buffer_init(&text, SIZE_MAX / 2); /* each part is bounded already */
     json_writer_init(&w, &text);
     json_object_begin(&w, NULL);
     json_write_i64(&w, "status", request->status);
@@ -144,7 +144,7 @@ static struct slice response_json(struct http_call *h, struct slice body)
                                      SLICE_ARG(request->response_headers[j].value));
             }
         }
-        json_write_slice(&w, name.ptr, value); /* the client ends names with NUL */
+        json_write_slice(&w, name.ptr, value); /* the client ends each name with NUL */
     }
     json_object_end(&w);
     json_write_raw(&w, "body", body);
@@ -191,7 +191,8 @@ static void on_done(struct http_request *request)
     } else if (request->sent) {
         answer_unknown(&h->call, request->error, request->detail);
     } else {
-        /* "protocol" before anything left: a URL or a header that can never be sent. Another try cannot help. */
+        /* The error "protocol" before anything left means that the URL or a header can never be sent. Another try
+         * cannot help. */
         answer_unsent(&h->call, strcmp(request->error, "protocol") != 0, request->error, request->detail);
     }
     call_settle(&h->call);
@@ -209,7 +210,7 @@ static void on_refuse(struct deferred *deferred)
     call_settle(&container_of(deferred, struct http_call, refuse)->call);
 }
 
-/* Each of these gives NULL, or a sentence on what the rendered settings lack. */
+/* Each of these functions returns NULL, or a sentence that says what is wrong with the rendered settings. */
 static const char *headers_take(struct http_call *h)
 {
     struct call *call = &h->call;
@@ -229,7 +230,7 @@ static const char *headers_take(struct http_call *h)
 
         if (json_type(value) == JSON_NULL ||
             (key_in_header && name.len == key_name.len && strncasecmp(name.ptr, key_name.ptr, name.len) == 0)) {
-            continue; /* our key goes before one that was written by hand */
+            continue; /* our key replaces a header that was written by hand */
         }
         *header = (struct http_header){name, setting_text(value, call->arena)};
         if (!header->value.ptr) {
@@ -254,7 +255,7 @@ static struct slice header_given(const struct http_call *h, const char *name)
     return SLICE_NONE;
 }
 
-/* What a tool without "body" sends. A question is asked about the arguments, and sends what it says itself. */
+/* Does a tool without "body" send its arguments? A question does not: it sends only what its own settings say. */
 static bool sends_arguments(const struct http_call *h)
 {
     struct slice method = h->request.method;

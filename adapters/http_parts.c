@@ -1,4 +1,4 @@
-/* Text in, text out: what an HTTP request is put together from. */
+/* Builds the parts of an HTTP request. These functions take text and return text. */
 #include "adapters/http_parts.h"
 
 #include <string.h>
@@ -61,7 +61,7 @@ static struct slice add_value(struct slice url, struct slice name, struct slice 
     return text.ptr ? url_add_parameter(url, name, text, arena) : SLICE_NONE;
 }
 
-/* The name of a member as it was meant, without its escapes. */
+/* Returns the name of a member with its escapes resolved. */
 static struct slice member_name(struct slice raw, struct arena *arena)
 {
     return json_string(arena_printf(arena, "\"%.*s\"", SLICE_ARG(raw)), arena);
@@ -88,7 +88,7 @@ struct slice url_add_query(struct slice url, struct slice query, struct arena *a
     return url;
 }
 
-/* The first part of a pointer, ~1 and ~0 undone, and what is behind it. */
+/* Splits a JSON Pointer into its first part, with ~1 and ~0 resolved, and the rest. */
 static struct slice pointer_split(struct slice pointer, struct slice *rest, struct arena *arena)
 {
     const char *slash = memchr(pointer.ptr + 1, '/', pointer.len - 1);
@@ -171,7 +171,7 @@ static bool put_in_array(struct buffer *out, struct slice body, struct slice par
     return ok;
 }
 
-/* Recursion ends with the pointer, which a definition's check has bounded. */
+/* The recursion is as deep as the pointer is long, and the check of definitions bounds that. */
 static bool put_at(struct buffer *out, struct slice body, struct slice pointer, struct slice value, struct arena *arena)
 {
     struct slice part, rest;
@@ -203,7 +203,7 @@ struct slice body_set(struct slice body, struct slice pointer, struct slice valu
     return result;
 }
 
-/* --- what is checked and read alike wherever HTTP is spoken ---------------------------------------------------- */
+/* --- checks and texts for every adapter that speaks HTTP ---------------------------------------------------- */
 
 bool http_text_is_token(struct slice text)
 {
@@ -265,7 +265,7 @@ bool url_has_dot_segment(struct slice url)
     return false;
 }
 
-/* Of "${ secret(\"name\") }" at the beginning: what follows it; SLICE_NONE when the text begins with anything else. */
+/* Returns the text behind a leading "${ secret(\"name\") }", or SLICE_NONE when the text begins with anything else. */
 static struct slice behind_secret(struct slice text)
 {
     static const char *const words[] = {"${", "secret", "(", "\"", NULL, "\"", ")", "}"}; /* NULL: the name */
@@ -289,7 +289,7 @@ static struct slice behind_secret(struct slice text)
     return (struct slice){at, (size_t)(end - at)};
 }
 
-/* Who could put a text in front of the first slash would choose who gets the request, and the secrets in it. */
+/* Anyone who can put text in front of the first slash chooses who receives the request and the secrets in it. */
 void http_check_url_template(struct slice value, struct slice pointer, struct faults *faults)
 {
     struct slice url = json_string(value, faults->arena);
@@ -320,8 +320,7 @@ static bool header_is(struct slice name, const char *wanted)
     return name.len == strlen(wanted) && strncasecmp(name.ptr, wanted, name.len) == 0;
 }
 
-/* What frames the message, and what is about the connection, is not a tool's to say: it is never sent, see
- * http/transfer.c. */
+/* A tool cannot set the headers that frame the message or manage the connection: http/transfer.c never sends them. */
 static void check_header_name(struct slice name, struct slice pointer, struct faults *faults)
 {
     static const char *const ours[] = {"content-length",
@@ -370,7 +369,7 @@ void http_check_headers(struct slice value, struct slice pointer, struct faults 
     }
 }
 
-/* Retry-After: seconds, or an HTTP date. */
+/* Reads a Retry-After: a number of seconds, or an HTTP date. */
 int64_t http_retry_after_ms(struct slice value, int64_t now_ms, struct arena *arena)
 {
     struct tm tm = {0};
@@ -389,7 +388,7 @@ int64_t http_retry_after_ms(struct slice value, int64_t now_ms, struct arena *ar
     return ms < 0 ? 0 : ms > RETRY_AFTER_MS_MAX ? RETRY_AFTER_MS_MAX : ms;
 }
 
-/* The table of definitions: what an answer means when the tool does not say otherwise. */
+/* The outcome of a status code when the definition of the tool does not say otherwise. */
 enum outcome_kind http_status_outcome(int status)
 {
     if (status == 202) {

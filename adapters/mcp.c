@@ -1,9 +1,9 @@
 /*
  * A tool of a Model Context Protocol server.
  *
- * The protocol offers no idempotency key, and its newest revision makes a broken answer a reason to ask again under a
- * new id. So the key goes into `_meta`, where a server that knows it finds it, and what the answer means is judged here
- * more carefully than its words suggest.
+ * The protocol has no idempotency key, and its newest revision lets a client that got a broken answer ask again under a
+ * new id. So the key goes into `_meta`, where a server that knows it finds it. This file also trusts answers less than
+ * their words suggest.
  */
 #include "adapters/mcp.h"
 
@@ -100,7 +100,7 @@ static void check_server(struct slice value, struct slice pointer, struct faults
     }
     (void)settings_check(value, pointer, url ? server_http : server_stdio,
                          url ? COUNT_OF(server_http) : COUNT_OF(server_stdio),
-                         faults); /* an object it is, for it has a member */
+                         faults); /* the value is an object, because it has a member */
     if (json_member(value, "bearer").ptr && header_is_given(json_member(value, "headers"), "authorization")) {
         faults_add(faults, json_pointer_join(faults->arena, pointer, SLICE("bearer")),
                    "\"bearer\" and the header Authorization are the same; keep one");
@@ -109,7 +109,7 @@ static void check_server(struct slice value, struct slice pointer, struct faults
 
 static void refuse_server_template(struct slice value, struct slice pointer, struct faults *faults)
 {
-    (void)value; /* whatever it is made of */
+    (void)value; /* a template may become anything */
     faults_add(faults, pointer,
                "Which server is called may not come out of a template; write the object with \"url\" or \"argv\"");
 }
@@ -123,13 +123,14 @@ static const struct setting settings_table[] = {
 static void mcp_check(struct slice settings, struct slice pointer, enum key_place place, struct faults *faults)
 {
     (void)settings_check(settings, pointer, settings_table, COUNT_OF(settings_table),
-                         faults); /* there is nothing to check behind it */
+                         faults); /* its value needs no further check */
     if (place != KEY_PLACE_DEFAULT && place != KEY_PLACE_META) {
         faults_add(faults, pointer, "A tool of an MCP server gets its key in _meta: {\"meta\": NAME}");
     }
 }
 
-/* --- what an answer means -------------------------------------------------------------------------------------- */
+/* --- the meaning of an answer --------------------------------------------------------------------------------------
+ * */
 
 static struct slice response_json(struct mcp_call *m, struct slice result, struct slice error, bool is_error,
                                   int status)
@@ -138,7 +139,7 @@ static struct slice response_json(struct mcp_call *m, struct slice result, struc
     struct json_writer w;
     struct slice response;
 
-    buffer_init(&text, SIZE_MAX / 2); /* its parts are bounded already */
+    buffer_init(&text, SIZE_MAX / 2); /* each part is bounded already */
     json_writer_init(&w, &text);
     json_object_begin(&w, NULL);
     json_write_raw(&w, "result", result);
@@ -162,24 +163,25 @@ static void outcome_set(struct mcp_call *m, enum outcome_kind kind, struct slice
     m->call.outcome = (struct outcome){.kind = kind, .error = error, .detail = slice_of(detail)};
 }
 
-/* The result of a tool may break its own schema: the request was fine then, and the tool has run. */
+/* Does the message say that the result breaks the tool's own schema? Then the request was fine, and the tool has run.
+ * */
 static bool message_blames_the_result(struct slice message)
 {
     return memmem(message.ptr ? message.ptr : "", message.len, "utput", 5) ||
            memmem(message.ptr ? message.ptr : "", message.len, "tructured", 9);
 }
 
-/* JSON-RPC: not read, not a request, no such method, wrong parameters. And those of the protocol for wrong headers and
- * versions. */
+/* Codes of JSON-RPC for a request that was not read, is not valid, or has no such method or wrong parameters, and codes
+ * of the protocol for wrong headers and versions. */
 static bool code_is_refusal(int64_t code)
 {
     return code == -32700 || (code <= -32600 && code >= -32602) || (code <= -32020 && code >= -32022);
 }
 
 /*
- * Servers of the common libraries put a refusal of their own into a result: isError, and one text, which may begin
- * with "MCP error -32602". A tool that calls another server may hand on such a text when half its work is done; so only
- * those texts count that name this tool, and that its own server writes before it runs.
+ * The common server libraries put their own refusal into a result: isError, and one text, which may begin with "MCP
+ * error -32602". A tool that calls another server may pass on such a text when half its work is done. So a text counts
+ * only when it names this tool and is one that a server writes before the tool runs.
  */
 static bool result_is_refusal(struct mcp_call *m, struct slice result)
 {
@@ -213,7 +215,8 @@ static void error_take(struct mcp_call *m, const struct mcp_message *message, in
     } else if (code_is_refusal(message->code)) {
         outcome_set(m, OUTCOME_FAILED, error, "The server refused the request.");
     } else {
-        /* An error from within: 4xx promise that nothing happened, 429 that it may be tried again. */
+        /* The server reports an error. A status 4xx promises that nothing happened, and 429 that another try may help.
+         * */
         outcome_set(m, by_status == OUTCOME_FAILED || by_status == OUTCOME_RETRY ? by_status : OUTCOME_UNKNOWN, error,
                     "The server answered with an error that does not say whether the tool has run.");
     }
@@ -240,7 +243,7 @@ void mcp_answer_take(struct mcp_call *m, const struct mcp_message *message, int 
         answer_unknown(&m->call, "unreadable", "\"isError\" of the result is no boolean.");
         return;
     }
-    result = arena_slice(m->call.arena, result); /* the line it stands in does not last */
+    result = arena_slice(m->call.arena, result); /* the line that holds it is overwritten by the next one */
     m->call.response = response_json(m, result, SLICE_NONE, is_error, status);
     if (!is_error) {
         struct slice structured = json_member(result, "structuredContent");
@@ -305,7 +308,7 @@ struct slice mcp_request_write(struct mcp_call *m, bool modern)
                           call->arena);
 }
 
-/* NULL, or a sentence on what the rendered settings lack. */
+/* Returns NULL, or a sentence that says what is wrong with the rendered settings. */
 static const char *settings_take(struct mcp_call *m)
 {
     struct slice settings = m->call.settings, arguments = json_trim(json_member(settings, "arguments"));

@@ -1,9 +1,9 @@
 /*
  * MCP over streamable HTTP: each message is a POST, its answer a JSON body or a stream of events.
  *
- * A server of the revisions with a handshake gives a session, which calls share. The first call opens it, on its own
- * time and in its own memory, and the others wait: so nothing is under way that no call watches. A server that has no
- * handshake any more says so, and from then on is spoken to without.
+ * A server whose revision has a handshake gives a session, which calls share. The first call opens the session within
+ * its own time and memory, and the others wait. So nothing is under way that no call watches. A newer server answers
+ * that it has no handshake, and from then on we speak to it without one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,21 +16,21 @@
 
 #define CONNECT_TIMEOUT_MS 10000
 #define SESSION_ID_BYTES_MAX 512
-#define STREAM_GRACE_MS 100 /* a server may hold the stream open behind the answer; we do not */
+#define STREAM_GRACE_MS 100 /* how long a server may hold the stream open behind the answer */
 #define OWN_HEADERS 8
 
 enum session_state { SESSION_NONE, SESSION_OPENING, SESSION_READY };
 
 struct mcp_session {
     struct list_link link;
-    struct digest server; /* of the rendered settings: another token is another session */
+    struct digest server; /* the digest of the rendered settings: another token means another session */
     enum session_state state;
     bool modern;
     struct slice version;
     char id[SESSION_ID_BYTES_MAX + 1];
-    uint64_t generation; /* grows with each opening */
-    struct list waiting; /* of mcp_call.link */
-    size_t users;        /* calls that point here */
+    uint64_t generation; /* counts how often the session was opened */
+    struct list waiting; /* links mcp_call.link: the calls that wait for the handshake */
+    size_t users;        /* the number of calls that point to this session */
 };
 
 static void call_send(struct mcp_call *m);
@@ -46,7 +46,7 @@ static void session_free(struct mcp_state *state, struct mcp_session *session)
     free(session);
 }
 
-/* NULL: as many as are kept are all in use. */
+/* Returns NULL when all sessions that may be kept are in use. */
 static struct mcp_session *session_of(struct mcp_state *state, const struct digest *server)
 {
     struct mcp_session *session, *idle = NULL;
@@ -85,7 +85,7 @@ static void call_end(struct mcp_call *m)
     buffer_fini(&m->body);
     m->session->users--;
     if (m->reopened) {
-        m->call.outcome.unsent = false; /* it was refused before the handshake that failed */
+        m->call.outcome.unsent = false; /* the server refused the call before the handshake that failed */
     }
     mcp_end(m);
 }
@@ -97,7 +97,8 @@ static int64_t time_left_ms(const struct mcp_call *m)
     return left > 1 ? left : 1;
 }
 
-/* The opener did not get through for a reason that holds for all, or was only told to stop: then the next one tries. */
+/* Ends the call that could not open the session. With `for_all`, the calls that wait fail for the same reason; without
+ * it, the next of them tries. */
 static void session_failed(struct mcp_call *opener, bool for_all)
 {
     struct mcp_session *session = opener->session;
@@ -158,7 +159,7 @@ static void message_take(struct mcp_call *m, struct slice text)
 
     if (m->answer.ptr || !mcp_message_read(text, m->call.host->response_bytes_max, &message) ||
         !mcp_message_answers(&message, m->id)) {
-        return; /* progress, log lines, questions to a model that we do not have */
+        return; /* the server sends progress, log lines, or questions to a model, which we do not have */
     }
     m->answer = arena_slice(m->call.arena, text);
     timer_start(m->state->host->loop, &m->timer, STREAM_GRACE_MS, on_grace_over);
@@ -273,12 +274,12 @@ static void handshake_failed(struct mcp_call *m, const char *error, const char *
     session_failed(m, true);
 }
 
-/* Nothing of the call itself has left yet, whatever went wrong here. */
+/* The handshake failed. Nothing of the call itself has left yet. */
 static void handshake_broke(struct mcp_call *m)
 {
     const struct http_request *request = &m->request;
     bool is_withheld = request->error && strcmp(request->error, "withheld") == 0;
-    bool own = m->cancelled || request->timed_out || is_withheld; /* says nothing about those who wait too */
+    bool own = m->cancelled || request->timed_out || is_withheld; /* the reason does not concern the calls that wait */
 
     if (m->too_large) {
         handshake_failed(m, "too-large", "The answer to the handshake is larger than allowed.");
@@ -341,7 +342,8 @@ static void initialized_done(struct mcp_call *m)
 
 /* --- the call --------------------------------------------------------------------------------------------------- */
 
-/* The server has forgotten the session, so it has not looked at the call: it may have another, once. */
+/* The server has forgotten the session, so it has not looked at the call. The call opens another session, but only
+ * once. */
 static bool call_reopens(struct mcp_call *m, const struct mcp_message *message)
 {
     struct mcp_session *session = m->session;
@@ -410,7 +412,7 @@ static void call_broke(struct mcp_call *m)
 static void on_done(struct http_request *request)
 {
     struct mcp_call *m = container_of(request, struct mcp_call, request);
-    bool whole = request->complete || m->answer.ptr; /* behind the answer a stream may end as it likes */
+    bool whole = request->complete || m->answer.ptr; /* after the answer, the end of the stream does not matter */
 
     timer_stop(m->state->host->loop, &m->timer);
     switch (m->phase) {

@@ -1,6 +1,6 @@
 /*
- * Messages of the Model Context Protocol, written and read. What comes from a server is hostile until read: every
- * length is bounded, and what is no JSON-RPC 2.0 is not guessed at.
+ * Writes and reads messages of the Model Context Protocol. Messages of a server are hostile until they are read: every
+ * length is bounded, and nothing is guessed about a message that is not JSON-RPC 2.0.
  */
 #include "adapters/mcp_message.h"
 
@@ -22,7 +22,7 @@ static void client_write(struct json_writer *w, const char *name)
 
 static void request_begin(struct json_writer *w, struct buffer *text, int64_t id, const char *method)
 {
-    buffer_init(text, SIZE_MAX / 2); /* what goes in is bounded already */
+    buffer_init(text, SIZE_MAX / 2); /* all parts are bounded already */
     json_writer_init(w, text);
     json_object_begin(w, NULL);
     json_write_text(w, "jsonrpc", "2.0");
@@ -51,7 +51,7 @@ struct slice mcp_write_initialize(int64_t id, struct arena *arena)
 
     request_begin(&w, &text, id, "initialize");
     json_write_text(&w, "protocolVersion", MCP_VERSION_LEGACY);
-    json_object_begin(&w, "capabilities"); /* none: nobody here answers a model's or a person's questions */
+    json_object_begin(&w, "capabilities"); /* empty: nobody here answers questions to a model or a person */
     json_object_end(&w);
     client_write(&w, "clientInfo");
     return request_end(&w, &text, arena);
@@ -73,7 +73,7 @@ struct slice mcp_write_cancelled(int64_t id, struct arena *arena)
     return request_end(&w, &text, arena);
 }
 
-/* Line ends are legal white space in arguments, but end a message on standard input: they become spaces. */
+/* Replaces line ends by spaces. They are legal white space in arguments, but would end a message on standard input. */
 static struct slice one_line(struct slice json, struct arena *arena)
 {
     char *copy;
@@ -84,7 +84,7 @@ static struct slice one_line(struct slice json, struct arena *arena)
     copy = arena_dup(arena, json.ptr, json.len);
     for (size_t i = 0; i < json.len; i++) {
         if (copy[i] == '\n' || copy[i] == '\r') {
-            copy[i] = ' '; /* never inside a string: there they stand escaped */
+            copy[i] = ' '; /* inside strings line ends are escaped */
         }
     }
     return (struct slice){copy, json.len};
@@ -165,7 +165,7 @@ bool mcp_message_read(struct slice text, size_t bytes_max, struct mcp_message *o
     if (!result.ptr && json_type(error) == JSON_OBJECT && json_type(json_member(error, "code")) == JSON_NUMBER &&
         json_i64(json_member(error, "code"), &out->code)) {
         out->error = error;
-        return true; /* a server that could not read the id leaves it out */
+        return true; /* a server that could not read the id omits it */
     }
     return false;
 }
@@ -193,8 +193,8 @@ struct slice mcp_handshake_version(const struct mcp_message *message)
 
 bool mcp_handshake_is_gone(const struct mcp_message *message)
 {
-    /* Unknown method; and of the revision without a handshake: headers missing,
-     * capabilities missing, another version. */
+    /* The codes mean: unknown method, and in the revision without a handshake missing headers, missing capabilities, or
+     * another version. */
     return message->error.ptr && (message->code == -32601 || (message->code <= -32020 && message->code >= -32022));
 }
 
@@ -203,7 +203,7 @@ bool mcp_handshake_is_gone(const struct mcp_message *message)
 void mcp_sse_init(struct mcp_sse *sse, size_t bytes_max)
 {
     *sse = (struct mcp_sse){0};
-    buffer_init(&sse->line, bytes_max + 64); /* with the name of the field */
+    buffer_init(&sse->line, bytes_max + 64); /* room for the name of the field */
     buffer_init(&sse->data, bytes_max);
 }
 
@@ -213,7 +213,7 @@ void mcp_sse_fini(struct mcp_sse *sse)
     buffer_fini(&sse->data);
 }
 
-/* True: the event is complete and has data. */
+/* Takes one line. Returns true when the event is complete and has data. */
 static bool sse_line(struct mcp_sse *sse)
 {
     struct slice line = buffer_slice(&sse->line);
@@ -231,10 +231,10 @@ static bool sse_line(struct mcp_sse *sse)
             line = (struct slice){line.ptr + 1, line.len - 1};
         }
         buffer_put_slice(&sse->data, line);
-        buffer_put_char(&sse->data, '\n'); /* white space to JSON, if it is the last */
+        buffer_put_char(&sse->data, '\n'); /* a trailing one is white space to JSON */
         sse->too_large = sse->too_large || sse->data.overflow;
     }
-    return false; /* event, id, retry and comments say nothing to us */
+    return false; /* we need neither event, id, retry nor comments */
 }
 
 bool mcp_sse_next(struct mcp_sse *sse, struct slice *rest, struct slice *data)
@@ -261,7 +261,7 @@ bool mcp_sse_next(struct mcp_sse *sse, struct slice *rest, struct slice *data)
         }
         complete = sse_line(sse);
         if (sse->line.len == 0 && !complete) {
-            buffer_reset(&sse->data); /* an event without data */
+            buffer_reset(&sse->data); /* the event has no data */
         }
         buffer_reset(&sse->line);
         if (complete) {

@@ -1,9 +1,9 @@
 /*
- * MCP over standard input and output: one process for each rendered "server", messages as lines, many calls at once,
- * told apart by their ids.
+ * MCP over standard input and output. Each rendered "server" has one process. Messages are lines, and many calls may be
+ * under way at once: their ids tell them apart.
  *
- * The process starts with the first call and stays. When it ends, what was written to it is unknown, and what still
- * waited for the handshake was never sent.
+ * The process starts with the first call and stays. When it ends, the outcome of calls that were written to it is
+ * unknown, and calls that still waited for the handshake were never sent.
  */
 #include <stdlib.h>
 
@@ -14,19 +14,19 @@
 #include "io/process/programs.h"
 
 #define UNREAD_BYTES_MAX ((size_t)8 * 1024 * 1024)
-#define LINE_BYTES_EXTRA ((size_t)64 * 1024) /* of a message around the answer */
+#define LINE_BYTES_EXTRA ((size_t)64 * 1024) /* room for the message around an answer */
 
 struct mcp_server {
     struct list_link link;
     struct mcp_state *state;
     struct digest settings;
     struct child child;
-    struct timer timer; /* of the handshake */
+    struct timer timer; /* limits the handshake */
     struct arena arena;
-    int64_t initialize_id; /* 0: the handshake is over */
+    int64_t initialize_id; /* 0 once the handshake is over */
     bool modern;
-    struct list waiting; /* of mcp_call.link: for the handshake */
-    struct map pending;  /* id to mcp_call: written, not answered */
+    struct list waiting; /* links mcp_call.link: the calls that wait for the handshake */
+    struct map pending;  /* maps an id to its mcp_call: calls that were written and not answered */
 };
 
 static void call_end(struct mcp_call *m)
@@ -37,7 +37,7 @@ static void call_end(struct mcp_call *m)
 
 /* --- the end of a server -------------------------------------------------------------------------------------- */
 
-/* Calls end later in this turn, so that no new one comes in between. */
+/* Ends a server. Its calls are settled later in this turn of the loop, so that no new call comes in between. */
 static void server_end(struct mcp_server *server, const char *error, const char *detail)
 {
     struct list_link *link;
@@ -103,7 +103,7 @@ static void call_write(struct mcp_call *m)
     map_put(&m->process->pending, &m->id, sizeof(m->id), m);
 }
 
-/* Somebody gave up waiting. A server that was told may stop; it may as well not, so nothing is known. */
+/* Nobody waits for the call any more. The server is told, but it may stop or not, so the outcome is unknown. */
 static void call_give_up(struct mcp_call *m, const char *error, const char *detail)
 {
     if (m->phase == MCP_WAITING) {
@@ -111,7 +111,8 @@ static void call_give_up(struct mcp_call *m, const char *error, const char *deta
         answer_unsent(&m->call, true, error, detail);
     } else {
         pending_remove(m);
-        (void)child_write(&m->process->child, mcp_write_cancelled(m->id, m->call.arena)); /* a courtesy */
+        (void)child_write(&m->process->child,
+                          mcp_write_cancelled(m->id, m->call.arena)); /* the server need not heed this */
         answer_unknown(&m->call, error, detail);
     }
     call_end(m);
@@ -122,7 +123,7 @@ static void on_time_over(struct timer *timer)
     call_give_up(container_of(timer, struct mcp_call, timer), "timeout", "The server did not answer in time.");
 }
 
-/* --- what the server says --------------------------------------------------------------------------------------- */
+/* --- messages of the server --------------------------------------------------------------------------------------- */
 
 static void handshake_take(struct mcp_server *server, const struct mcp_message *message)
 {
@@ -137,8 +138,9 @@ static void handshake_take(struct mcp_server *server, const struct mcp_message *
         server_end(server, "version", "The server speaks no revision of the protocol that is known here.");
         return;
     } else {
-        (void)child_write(&server->child,
-                          mcp_write_initialized()); /* if it does not read this, it does not read the calls */
+        (void)child_write(
+            &server->child,
+            mcp_write_initialized()); /* a server that does not read this does not read the calls either */
     }
     server->initialize_id = 0;
     timer_stop(server->state->host->loop, &server->timer);
@@ -147,7 +149,7 @@ static void handshake_take(struct mcp_server *server, const struct mcp_message *
     }
 }
 
-/* A server may ask whether we live. Everything else it may ask needs a capability that we did not declare. */
+/* Answers a question of the server. It may ping us. Every other question needs a capability that we did not declare. */
 static void question_answer(struct mcp_server *server, const struct mcp_message *question)
 {
     struct buffer text;
@@ -160,7 +162,7 @@ static void question_answer(struct mcp_server *server, const struct mcp_message 
                       "{\"jsonrpc\":\"2.0\",\"id\":%.*s,\"error\":{\"code\":-32601,\"message\":\"Not offered here\"}}",
                       SLICE_ARG(question->id));
     }
-    (void)child_write(&server->child, buffer_slice(&text)); /* who does not read gets no answers */
+    (void)child_write(&server->child, buffer_slice(&text)); /* a server that does not read gets no answers */
     buffer_fini(&text);
 }
 
@@ -172,7 +174,7 @@ static void on_line(struct child *child, struct slice line)
     int64_t id;
 
     if (!mcp_message_read(line, server->child.line_bytes_max, &message)) {
-        return; /* some print to standard output what is no message */
+        return; /* some servers print other lines to standard output */
     }
     if (message.kind == MCP_REQUEST) {
         question_answer(server, &message);
@@ -194,7 +196,8 @@ static void on_line(struct child *child, struct slice line)
     }
 }
 
-/* Whose answer it was cannot be said, unless there is only one it can be. The others keep their time. */
+/* A line was too long. It is the answer to an unknown call, unless only one call waits. Otherwise all calls keep
+ * waiting. */
 static void on_long(struct child *child)
 {
     struct mcp_server *server = container_of(child, struct mcp_server, child);
@@ -230,7 +233,7 @@ static struct mcp_server *server_find(struct mcp_state *state, const struct dige
     return NULL;
 }
 
-/* NULL when it did not start; `why` says it. */
+/* Returns NULL when the process did not start, and says why in `why`. */
 static struct mcp_server *server_start(struct mcp_call *m, const struct digest *settings, char **argv, char **env,
                                        const char *cwd, const char **why)
 {
@@ -243,7 +246,7 @@ static struct mcp_server *server_start(struct mcp_call *m, const struct digest *
         .line_bytes_max = state->host->response_bytes_max + LINE_BYTES_EXTRA,
         .unread_bytes_max = UNREAD_BYTES_MAX,
         .idle_bytes_max =
-            HTTP_STREAM_FACTOR * state->host->response_bytes_max, /* the same bound as for a stream over HTTP */
+            HTTP_STREAM_FACTOR * state->host->response_bytes_max, /* a stream over HTTP has the same bound */
         .on_line = on_line,
         .on_long = on_long,
         .on_end = on_end,
@@ -258,8 +261,8 @@ static struct mcp_server *server_start(struct mcp_call *m, const struct digest *
     map_init(&server->pending);
     list_push(&state->servers, &server->link);
     server->initialize_id = ++state->id_last;
-    (void)child_write(&server->child,
-                      mcp_write_initialize(server->initialize_id, &server->arena)); /* fails: on_end follows */
+    (void)child_write(&server->child, mcp_write_initialize(server->initialize_id,
+                                                           &server->arena)); /* if this fails, on_end() follows */
     timer_start(state->host->loop, &server->timer, MCP_HANDSHAKE_MS, on_handshake_over);
     return server;
 }
@@ -313,7 +316,7 @@ const char *mcp_stdio_begin(struct mcp_call *m)
 
 void mcp_stdio_cancel(struct mcp_call *m)
 {
-    if (timer_running(&m->timer)) { /* else it has ended */
+    if (timer_running(&m->timer)) { /* otherwise the call has ended */
         call_give_up(m, "cancelled", "The answer is not awaited any more.");
     }
 }

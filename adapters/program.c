@@ -1,4 +1,4 @@
-/* What the adapters that run a program share: its argv, its environment, its directory. */
+/* Reads the settings that every adapter of programs has: argv, environment, directory. */
 #include "adapters/program.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "io/process/programs.h"
 
-/* What a program gets of our own environment: enough to run, none of our secrets. */
+/* The variables that a program inherits from us: enough to run, none of our secrets. */
 static const char *const inherited[] = {"PATH", "HOME", "LANG"};
 
 static bool name_is_variable(struct slice name)
@@ -54,7 +54,7 @@ void program_check_argv(struct slice value, struct slice pointer, struct faults 
 
 void program_refuse_template(struct slice value, struct slice pointer, struct faults *faults)
 {
-    (void)value; /* whatever it is made of */
+    (void)value; /* a template may become anything */
     faults_add(faults, pointer,
                "Which program runs may not come out of a template; write the array, with a template for each argument "
                "that changes");
@@ -89,7 +89,7 @@ const char *program_argv(struct slice given, struct arena *arena, char ***out)
     return NULL;
 }
 
-/* Later wins, as for a reader of the definition: ours, then `env`, then the key, each name once. */
+/* Adds a variable, or replaces the one of the same name. Our own come first, then `env`, then the key. */
 static void env_put(char **env, size_t *count, struct slice name, struct slice value, struct arena *arena)
 {
     char *entry = arena_text(arena, arena_printf(arena, "%.*s=%.*s", SLICE_ARG(name), SLICE_ARG(value)));

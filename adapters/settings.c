@@ -1,4 +1,4 @@
-/* One way to say what is wrong with the settings of a tool, so that all adapters say it alike. */
+/* Checks the settings of tools by tables, so that all adapters report faults alike. */
 #include "adapters/settings.h"
 
 #include <stdio.h>

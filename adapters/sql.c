@@ -1,13 +1,15 @@
 /*
  * A tool that is one SQL statement, in a transaction of its own.
  *
- * connect, BEGIN, [the key into the barrier], [the key it undoes], the statement, [its answer into the barrier],
- * COMMIT. Each is answered before the next is sent. So until COMMIT leaves, whatever goes wrong has had no effect: a
- * transaction whose connection is gone cannot commit. Only the answer to COMMIT itself can be lost.
+ * The stages are: connect, BEGIN, [insert the key into the barrier], [insert the key of the undone operation], the
+ * statement, [store its answer in the barrier], COMMIT. Each stage is answered before the next is sent. A transaction
+ * whose connection is gone cannot commit, so nothing has an effect until COMMIT leaves. Only the answer to COMMIT
+ * itself can be lost.
  *
- * The barrier (schema/barrier.sql) settles that: the key is there if and only if the effect is. To look is to insert
- * the key again and roll back; while the first transaction still runs, the unique index makes us wait for its end. The
- * same insert, left in the table by an undo, keeps the operation from taking effect when it comes later.
+ * The barrier (schema/barrier.sql) settles that case: the key is in the table if and only if the effect took place. We
+ * look by inserting the key again and rolling back. While the first transaction still runs, the unique index makes us
+ * wait for its end. An undo leaves the same insert in the table, so that an operation which arrives later has no
+ * effect.
  */
 #include <stdio.h>
 #include <string.h>
@@ -38,17 +40,17 @@ struct sql_call {
     enum sql_stage stage;
     int64_t due_boot_ms;
     bool barrier, looking, cancelled;
-    int losses; /* connections that were dead when they came out of the pool */
+    int losses; /* connections of this call that were dead when they came out of the pool */
     const char *key, *undoes;
     struct sql_text text;
     const char **params;
     int param_count;
     char begin[640];
     struct sql_rows rows;
-    struct slice answer; /* of the statement, now or the first time */
+    struct slice answer; /* the answer of the statement, from this call or the first one */
 
-    bool repeated; /* by the barrier: the key was there before */
-    bool undo_due; /* by the barrier: what is to be undone has happened, and nobody has undone it */
+    bool repeated; /* the barrier had the key before */
+    bool undo_due; /* the barrier says that the operation took effect and nobody has undone it */
     enum barrier_verdict verdict;
 };
 
@@ -75,7 +77,7 @@ static void drop(struct sql_call *s)
     }
 }
 
-/* Nothing has happened: of this attempt no COMMIT has left, or the server has refused it. */
+/* Nothing took effect: this attempt sent no COMMIT, or the server refused it. */
 static void settle_without_effect(struct sql_call *s, bool retry, const char *error, const char *detail)
 {
     answer_unsent(&s->call, retry, error, detail);
@@ -102,7 +104,7 @@ static void settle_answer(struct sql_call *s)
     sql_settle(s);
 }
 
-/* SQLSTATEs after which the same statement may well succeed; each of them has rolled its transaction back. */
+/* Is this an SQLSTATE after which the same statement may succeed? Each of them has rolled its transaction back. */
 static bool state_passes(const char *state)
 {
     static const char *const whole_classes[] = {"08", "53", "58"}; /* connection, resources, the server's system */
@@ -126,8 +128,8 @@ static bool state_passes(const char *state)
     return false;
 }
 
-/* Of a value that was refused (class 22) the server's words quote the value, and other words may quote a parameter: it
- * may be a secret. */
+/* The server's message about a refused value (class 22) quotes the value, and other messages may quote a parameter.
+ * Either may be a secret. */
 static const char *words_of(const struct sql_call *s)
 {
     if (strncmp(s->ask.sqlstate, "22", 2) == 0) {
@@ -147,7 +149,7 @@ static void settle_refused(struct sql_call *s)
     bool retry = state_passes(ask->sqlstate);
     char error[32];
 
-    /* The other server of a pair was promoted while we kept the connection to the former one. */
+    /* The other server of a pair was promoted while we kept the connection to the former primary. */
     bool standby = strcmp(ask->sqlstate, "25006") == 0 && s->call.send_key;
 
     if (standby) {
@@ -164,7 +166,7 @@ static void settle_refused(struct sql_call *s)
 
 static void stage_next(struct sql_call *s, enum sql_stage stage);
 
-/* Nobody knows whether COMMIT arrived. */
+/* The answer to COMMIT was lost: nobody knows whether COMMIT arrived. */
 static void commit_lost(struct sql_call *s, const char *detail)
 {
     if (!s->call.send_key) {
@@ -177,7 +179,7 @@ static void commit_lost(struct sql_call *s, const char *detail)
     }
 }
 
-/* The end of the call's time, or of its being wanted. */
+/* The call's time is over, or nobody wants its answer any more. */
 static void give_up(struct sql_call *s, const char *error, const char *detail)
 {
     bool unsent = s->stage == STAGE_CONNECT, committing = s->stage == STAGE_COMMIT;
@@ -219,7 +221,8 @@ static const char key_sql[] =
     "INSERT INTO " BARRIER " AS o (key) VALUES ($1::uuid) ON CONFLICT (key) DO UPDATE SET asked = o.asked + 1 "
     "RETURNING asked, verdict, response::text";
 
-/* What it undoes: unseen until now, it is void from now on; seen and not undone, it is ours to undo. */
+/* Marks the operation that this call undoes. When the barrier does not know its key, the key is void from now on. When
+ * the operation took effect and is not undone, this call undoes it. */
 static const char undo_sql[] =
     "INSERT INTO " BARRIER " AS o (key, verdict, undone_by) VALUES ($1::uuid, 'void', $2::uuid) "
     "ON CONFLICT (key) DO UPDATE SET undone_by = coalesce(o.undone_by, excluded.undone_by) "
@@ -262,7 +265,7 @@ static bool answer_is_readable(const struct sql_call *s)
 static void after_key(struct sql_call *s)
 {
     if (s->looking && !s->repeated) {
-        drop(s); /* our insert must not stay */
+        drop(s); /* the insert of our look must not stay */
         settle_without_effect(s, true, "commit-failed",
                               "The connection was lost at the COMMIT; the barrier says that it did not happen.");
     } else if (!s->repeated) {
@@ -272,11 +275,12 @@ static void after_key(struct sql_call *s)
     } else if (!answer_is_readable(s)) {
         settle_unknown(s, "unreadable", "The barrier knows this key, but not what its statement gave.");
     } else {
-        stage_next(s, STAGE_COMMIT); /* of a write: it waits for the standby that the first one may have missed */
+        stage_next(s, STAGE_COMMIT); /* this COMMIT has a write, so it waits for the standby; the first COMMIT may not
+                                        have waited */
     }
 }
 
-/* UPDATE, INSERT, DELETE and MERGE say by their count that nothing changed; what else a statement did is not known. */
+/* Did the statement change no row? UPDATE, INSERT, DELETE and MERGE say so by their count; other statements do not. */
 static bool changed_nothing(const struct sql_call *s)
 {
     static const char *const writes[] = {"UPDATE", "INSERT", "DELETE", "MERGE"};
@@ -341,7 +345,7 @@ static void on_answer(struct db_ask *ask)
         if (s->stage == STAGE_COMMIT) {
             commit_lost(s, "The connection was lost at the COMMIT.");
         } else if (s->stage == STAGE_BEGIN && s->losses < LOSSES_MAX) {
-            s->losses++; /* it died in the pool */
+            s->losses++; /* the connection died in the pool */
             stage_next(s, STAGE_CONNECT);
         } else if (s->looking) {
             settle_unknown(s, "commit-lost",
@@ -357,7 +361,7 @@ static void on_answer(struct db_ask *ask)
     }
     switch (s->stage) {
     case STAGE_CONNECT:
-        break; /* it asks nothing */
+        break; /* this stage sends no statement */
     case STAGE_BEGIN:
         stage_next(s, s->barrier ? STAGE_KEY : STAGE_STATEMENT);
         return;
@@ -401,7 +405,7 @@ static void on_connected(struct db_wish *wish)
         return;
     }
     (void)snprintf(detail, sizeof(detail), "%s; %s.", wish->err.message,
-                   wish->err.hint); /* without libpq's words: they may quote */
+                   wish->err.hint); /* the words of libpq are left out, because they may quote secrets */
     if (s->looking) {
         settle_unknown(s, "commit-lost",
                        "The connection was lost at the COMMIT, and no other one came about to ask the barrier.");
@@ -419,8 +423,8 @@ static void ask(struct sql_call *s, const char *sql, const char *const *params, 
 }
 
 /*
- * LOCAL settings, so that a pooler in between that changes sessions does no harm. Text formats do not depend on the
- * server's settings, and the server ends by itself what we have given up.
+ * The settings are LOCAL, so that a pooler which changes sessions does no harm. They fix the text formats, and they
+ * make the server end a statement that we gave up.
  */
 static const char *begin_text(struct sql_call *s)
 {
@@ -437,7 +441,7 @@ static const char *begin_text(struct sql_call *s)
     return s->begin;
 }
 
-/* The parameters of the barrier's statements live as long as the call. */
+/* Keeps parameters of the barrier's statements as long as the call. */
 static const char *const *keep_params(struct sql_call *s, const char *first, const char *second, const char *third)
 {
     const char **params = arena_array(s->call.arena, 3, sizeof(*params));
@@ -486,7 +490,7 @@ static void on_refuse(struct deferred *deferred)
     sql_settle(container_of(deferred, struct sql_call, refuse));
 }
 
-/* Arrays and objects are one parameter, as JSON. */
+/* Returns the text of a parameter. Arrays and objects are one parameter, as JSON. */
 static const char *param_text(struct slice value, struct arena *arena)
 {
     switch (json_type(value)) {
@@ -504,7 +508,7 @@ static const char *param_text(struct slice value, struct arena *arena)
     UNREACHABLE();
 }
 
-/* NULL, or a sentence on what the rendered settings lack. */
+/* Returns NULL, or a sentence that says what is wrong with the rendered settings. */
 static const char *statement_take(struct sql_call *s)
 {
     struct call *call = &s->call;
@@ -568,8 +572,8 @@ static void sql_cancel(struct call *call)
         int64_t left_ms = s->due_boot_ms - loop_boot_ms(call->host->loop);
 
         s->cancelled = true;
-        /* By the timer: nothing is settled inside the cancelling. A COMMIT may still be answered, which is worth a
-         * moment. */
+        /* The timer gives up, because nothing may be settled inside cancel(). A COMMIT may still be answered within
+         * that moment. */
         timer_start(call->host->loop, &s->timer,
                     s->stage != STAGE_COMMIT || left_ms <= 0 ? 0
                     : left_ms < PATIENCE_MS                  ? left_ms

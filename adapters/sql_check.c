@@ -1,4 +1,4 @@
-/* What the settings of a statement may be, as far as it can be known at registration. */
+/* Checks the settings of the adapter sql at registration. */
 #include "adapters/sql_check.h"
 
 #include "adapters/settings.h"
@@ -29,7 +29,8 @@ static void check_database(struct slice value, struct slice pointer, struct faul
 
 static const struct setting settings_table[] = {
     {"database", BIT(JSON_STRING), true, check_database},
-    {"statement", BIT(JSON_STRING), true, NULL}, /* below: it depends on the parameters, and is no template */
+    {"statement", BIT(JSON_STRING), true,
+     NULL}, /* checked below, because it depends on the parameters; it is not a template */
     {"params", BIT(JSON_ARRAY), false, NULL},
     {"barrier", BIT(JSON_BOOL), false, NULL},
 };
@@ -47,7 +48,7 @@ static void check_fixed(struct slice settings, const char *member, struct slice 
     }
 }
 
-/* What would end the transaction, outlive it, or cannot run in one. */
+/* Is this a command that would end the transaction, outlive it, or cannot run in one? */
 static bool command_is_refused(struct slice command)
 {
     static const char *const refused[] = {"BEGIN",     "START",   "COMMIT",  "END",      "ROLLBACK",   "ABORT",
@@ -129,7 +130,7 @@ bool sql_has_barrier(struct slice settings)
     return json_bool(json_member(settings, "barrier"), &barrier) && barrier;
 }
 
-/* The table with the key must be the one that we ask: the same text is the same database. */
+/* The compensator must look into the table that has the key. The same text of "database" means the same database. */
 bool sql_shares_keys(struct slice undone, struct slice settings)
 {
     return sql_has_barrier(undone) && sql_has_barrier(settings) &&

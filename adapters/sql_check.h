@@ -1,4 +1,4 @@
-/* The settings of the adapter sql: judged at registration, compared, and asked for the barrier. */
+/* Checks the settings of the adapter sql at registration, compares them, and looks for the barrier in them. */
 #ifndef SAGAD_ADAPTERS_SQL_CHECK_H
 #define SAGAD_ADAPTERS_SQL_CHECK_H
 

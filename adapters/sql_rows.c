@@ -1,9 +1,10 @@
-/* See sql_rows.h. Numbers are kept digit for digit; what JSON has no form for is the text that PostgreSQL writes. */
+/* See sql_rows.h. Numbers keep all their digits. A value that JSON cannot express becomes the text that PostgreSQL
+ * writes. */
 #include "adapters/sql_rows.h"
 
 #include <string.h>
 
-enum { JSON_DEPTH_MAX = 56 /* of a column: with what stands around it, it can be read back */ };
+enum { JSON_DEPTH_MAX = 56 /* depth of the JSON in a column; with the levels around it, our reader still takes it */ };
 
 void sql_rows_init(struct sql_rows *rows, size_t bytes_max)
 {
@@ -41,8 +42,8 @@ static bool names_differ(const struct db_row *row)
     return true;
 }
 
-/* NaN and Infinity are numbers of PostgreSQL and none of JSON; json may hold members twice. Both stay what they are:
- * text. */
+/* Is the value JSON as we read it? NaN and Infinity are numbers in PostgreSQL but not in JSON, and the type json allows
+ * the same member twice. Such values become text. */
 static bool is_json(struct slice value, enum db_column_kind kind)
 {
     struct json_limits limits = json_limits_default;

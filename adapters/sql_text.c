@@ -1,8 +1,8 @@
 /*
- * Finds the parameters of an SQL statement, as PostgreSQL's scan.l does it (standard_conforming_strings on).
+ * Finds the parameters of an SQL statement as PostgreSQL's scan.l does (with standard_conforming_strings on).
  *
- * $key is no name that PostgreSQL knows: it is replaced by the number of one more parameter. Nothing else of the text
- * is changed, and no value ever gets into it.
+ * PostgreSQL does not know $key: it is replaced by the number of one more parameter. Nothing else in the text changes,
+ * and no value ever gets into it.
  */
 #include "adapters/sql_text.h"
 
@@ -35,7 +35,7 @@ static bool scan_sees(const struct scan *s, const char *text)
     return (size_t)(s->end - s->at) >= len && memcmp(s->at, text, len) == 0;
 }
 
-/* Behind a quote; `backslash`: E'...' */
+/* Skips the rest of a quoted text. With `backslash` it is E'...', where a backslash escapes. */
 static void skip_quoted(struct scan *s, char quote, bool backslash)
 {
     for (s->at++; s->at < s->end; s->at++) {
@@ -80,7 +80,7 @@ static void skip_line(struct scan *s)
     }
 }
 
-/* At a $ that begins neither a parameter nor $key: $tag$ ... $tag$, or a lone one. */
+/* Skips a $ that begins neither a parameter nor $key: it begins $tag$ ... $tag$ or stands alone. */
 static void skip_dollar(struct scan *s)
 {
     const char *close = s->at + 1;
@@ -106,7 +106,7 @@ static void skip_dollar(struct scan *s)
     s->at = found + tag_len;
 }
 
-/* Names swallow what could be a parameter: a$1 is one name. */
+/* Skips a name. A name may contain what looks like a parameter: a$1 is one name. */
 static void skip_name(struct scan *s, struct sql_text *out)
 {
     const char *start = s->at;
