@@ -29,6 +29,7 @@
 #define MS_DAY (INT64_C(24) * 3600 * 1000)
 #define DESCRIPTORS_SPARE 64
 #define CONNECTIONS_LEAST 32
+#define PARK_AHEAD_MS 10000 /* a saga that goes on sooner stays in memory */
 
 static const struct setting setting_table[] = {
     {"listen", SETTING_TEXT, NULL, API_LISTEN_DEFAULT, 0, 0,
@@ -410,6 +411,7 @@ static int serve(struct service *service)
                                      .readers = (int)settings_number(settings, "readers"),
                                      .sagas_max = (size_t)settings_number(settings, "sagas-max"),
                                      .park_after_ms = settings_number(settings, "park-after"),
+                                     .park_ahead_ms = PARK_AHEAD_MS,
                                      .forget_share = settings_number(settings, "forget-share"),
                                      .memory_bytes_max = (size_t)settings_number(settings, "memory-max"),
                                      .commit_delay_ms = settings_number(settings, "commit-delay"),

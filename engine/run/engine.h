@@ -16,28 +16,28 @@
 struct engine;
 struct store_options;
 
+/* Every text is given, and every number: the settings of the program have the defaults. */
 struct engine_options {
     const char *dsn;
-    const char *engine_name; /* shown to people; default host:pid */
+    const char *engine_name; /* shown to people */
     const char *version;     /* of the program, shown to people */
     bool standby;            /* owns shards only while no engine lives that is no standby */
-    int64_t lease_ms;        /* default 10000 */
+    int64_t lease_ms;
     int writers, readers;
-    size_t sagas_max; /* unfinished ones in memory; more are refused with ERR_BUSY. default 100000 */
-    /* of the process; new work is refused with ERR_BUSY when it has more. default half of what there is */
+    size_t sagas_max; /* unfinished ones in memory; more are refused with ERR_BUSY */
+    /* of the process; new work is refused with ERR_BUSY when it has more. 0: half of what there is */
     size_t memory_bytes_max;
-    int64_t commit_delay_ms;   /* new work is taken in more slowly while commits take longer; default 250 */
-    int64_t call_delay_ms;     /* the same while calls wait longer for a place; default 2000 */
-    size_t payload_bytes_max;  /* of an input, arguments or a result; default 262144 */
-    size_t response_bytes_max; /* of a tool's answer; default 1 MiB */
-    uint32_t calls_max;        /* under way at once; further ones queue. default 256 */
-    uint32_t exec_max;         /* child processes at once; default 16 */
-    int64_t park_after_ms;     /* a saga at rest leaves memory after so long; default 2000 */
-    int64_t park_ahead_ms;     /* and stays when it goes on sooner than that; default 10000 */
+    int64_t commit_delay_ms;   /* new work is taken in more slowly while commits take longer */
+    int64_t call_delay_ms;     /* the same while calls wait longer for a place */
+    size_t payload_bytes_max;  /* of an input, arguments or a result */
+    size_t response_bytes_max; /* of a tool's answer */
+    uint32_t calls_max;        /* under way at once; further ones queue */
+    uint32_t exec_max;         /* child processes at once */
+    int64_t park_after_ms;     /* a saga at rest leaves memory after so long */
+    int64_t park_ahead_ms;     /* and stays when it goes on sooner than that */
     int64_t key_look_ms;  /* small bundles of keys are put together after so long (store/batch/keys.c); 0: the store's
                              default */
-    int64_t forget_share; /* percent of the time for removing ended sagas while turns wait, 1 to 100; default 10; see
-                             retention.c */
+    int64_t forget_share; /* percent of the time for removing ended sagas while turns wait, 1 to 100; see retention.c */
     const char *budgets_file; /* JSON: budgets of tools, namespaces and days (limiter.h); NULL: none */
     const struct egress
         *egress; /* which addresses tools may call; copied. NULL: only what is denied always is denied */

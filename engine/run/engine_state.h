@@ -15,60 +15,55 @@
 #include "run/shard/shard.h"
 #include "store/store.h"
 
+enum engine_phase { /* leaving.c moves it, one after the other */
+                    ENGINE_RUNNING,
+                    ENGINE_DRAINING,  /* nothing new is taken */
+                    ENGINE_RELEASING, /* the leases are being given up */
+                    ENGINE_RELEASED,
+                    ENGINE_CLOSING /* the store closes: nothing is asked of it any more */
+};
+
 struct engine {
     struct loop *loop;
     struct engine_options options;
+    enum engine_phase phase;
     struct store *store;
-    struct leases *leases;
-    struct http_client *http;
-    struct db_pool *databases; /* of the adapter sql; the store has its own */
-    struct adapter_host host;
-    struct definitions *definitions;
+    struct leases *leases;    /* NULL before the database is there, and after they are released */
+    struct adapter_host host; /* its connections are the engine's, too; the store has its own */
     struct secrets secrets;
     struct arena arena; /* names and options */
     struct shard shards[SHARD_COUNT];
-    uint32_t next_shard;       /* round robin for sagas without a business id */
-    struct lives *lives;       /* saga/live.c */
-    struct summoner *summoner; /* saga/summon.c */
-    struct cases *cases;       /* saga/cases.c */
-    struct turns *turns;       /* saga/turn.c */
-    struct list watches;
-    struct parker *parker;             /* park.c */
-    struct retention *retention;       /* retention.c */
-    struct scheduler *scheduler;       /* scheduler.c */
+    struct definitions *definitions;   /* request/definitions.c */
+    struct lives *lives;               /* saga/live.c */
+    struct summoner *summoner;         /* saga/summon.c */
+    struct cases *cases;               /* saga/cases.c */
+    struct turns *turns;               /* saga/turn.c */
+    struct forgotten *forgotten;       /* saga/forgotten.c */
+    struct parker *parker;             /* saga/park.c */
+    struct retention *retention;       /* saga/retention.c */
+    struct scheduler *scheduler;       /* saga/scheduler.c */
     struct calls *calls;               /* call/call_queue.c */
-    struct list detached;              /* calls under way whose saga left memory */
-    uint32_t renderings_under_way;     /* for wants, and of the answers of calls, which are not in the log yet */
+    struct activities *activities;     /* call/activity.c */
+    struct limiter *limiter;           /* call/limiter.c */
+    struct works *works;               /* request/work.c */
+    struct exchange *exchange;         /* exchange/ */
     struct measures *measures;         /* intake/measures.c */
-    struct list works;                 /* requests that are not answered */
-    uint32_t previews_under_way;       /* that share a slice (query/preview.c) */
     struct health *health;             /* query/health.c */
     struct saga_healths *saga_healths; /* query/saga_health.c */
     struct series *series;             /* query/series.c */
-    struct timer handover_timer;
-    struct exchange *exchange; /* exchange/ */
-    struct limiter *limiter;
-    bool ready_told, database_ready, definitions_loaded, draining, refused;
-    struct err reason; /* for not being ready */
-    struct timer drain_timer;
-    struct forgotten *forgotten; /* saga/forgotten.c */
-    struct timer away_timer;     /* the database is away: when it runs out, who waits is told */
-    struct load_definitions load_definitions;
-    struct arena load_arena;
-    bool definitions_loading, definitions_stale;
-    void (*drained)(void *context);
-    void *drained_context;
-    struct deferred leaver; /* tells `drained` when the last requests are answered */
-    bool leases_releasing, leases_released, store_closing;
+    struct handover *handover;         /* shard/handover.c */
+    struct readiness *readiness;       /* readiness.c */
+    struct leaving *leaving;           /* leaving.c */
 };
 
-/* engine.c */
-void engine_reload_definitions(struct engine *engine);
-void engine_check_ready(struct engine *engine);
-void engine_check_drained(struct engine *engine);
-/* The database has answered within a lease: what is here may be shown, and new work be taken. */
-bool engine_is_current(const struct engine *engine);
-/* Why this engine takes no work now: of what keeps it from being ready. */
-void engine_reason(const struct engine *engine, struct err *err);
+static inline bool engine_is_draining(const struct engine *engine)
+{
+    return engine->phase >= ENGINE_DRAINING;
+}
+
+static inline bool engine_is_closing(const struct engine *engine)
+{
+    return engine->phase >= ENGINE_CLOSING;
+}
 
 #endif

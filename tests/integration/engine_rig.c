@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "tests/lib/test.h"
+#include "tests/lib/usual_options.h"
 
 struct host host;
 struct engine *engine;
@@ -46,15 +47,23 @@ bool is_so(void *context)
     return *(bool *)context;
 }
 
+static struct engine_options options_of(const char *name)
+{
+    struct engine_options options = usual_options;
+
+    options.dsn = cluster_dsn(&host.cluster);
+    options.engine_name = name;
+    options.lease_ms = 3000;
+    options.park_after_ms = park_after_ms ? park_after_ms : usual_options.park_after_ms;
+    options.park_ahead_ms = park_ahead_ms ? park_ahead_ms : usual_options.park_ahead_ms;
+    return options;
+}
+
 void engine_rig_begin(void)
 {
-    struct engine_options options = {.dsn = cluster_dsn(&host.cluster),
-                                     .engine_name = "one",
-                                     .lease_ms = 3000,
-                                     .park_after_ms = park_after_ms,
-                                     .park_ahead_ms = park_ahead_ms,
-                                     .on_ready = on_ready};
+    struct engine_options options = options_of("one");
 
+    options.on_ready = on_ready;
     is_ready = false;
     engine = engine_start(host.loop, &options);
     host_run_until(&host, is_so, &is_ready);
@@ -83,11 +92,7 @@ static bool has_database(void *context)
 
 void engine_rig_begin_other(void)
 {
-    struct engine_options options = {.dsn = cluster_dsn(&host.cluster),
-                                     .engine_name = "two",
-                                     .lease_ms = 3000,
-                                     .park_after_ms = park_after_ms,
-                                     .park_ahead_ms = park_ahead_ms};
+    struct engine_options options = options_of("two");
 
     other = engine_start(host.loop, &options);
     host_run_until(&host, has_database, other);

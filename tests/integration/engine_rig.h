@@ -12,7 +12,7 @@ extern struct host host;
 extern struct engine *engine; /* the one that owns all shards */
 extern struct engine *other;  /* another, which owns nothing as long as the first is there; NULL: there is none */
 extern int64_t ahead_ms;      /* how far the wall clock is set on */
-extern int64_t park_after_ms; /* of engines begun from now on; 0: the default */
+extern int64_t park_after_ms; /* of engines begun from now on; 0: the usual time */
 extern int64_t park_ahead_ms; /* the same: what goes on sooner is not parked */
 extern bool is_drained;       /* set by on_drained() */
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/lib/usual_options.h"
 #include "tests/sim/network.h"
 #include "tests/sim/stand_ins.h"
 
@@ -262,6 +263,7 @@ static void on_refused(struct engine *engine, const struct err *err, void *conte
 void node_start(struct node *node, const struct node_options *options)
 {
     char name[32];
+    struct engine_options settings;
     struct node *before;
 
     CHECK(!node->up && node >= nodes && node < nodes + NODES_MAX);
@@ -280,22 +282,22 @@ void node_start(struct node *node, const struct node_options *options)
     stand_ins_begin(node);
     before = node_enter(node);
     node->loop = loop_new();
-    node->engine = engine_start(
-        node->loop, &(struct engine_options){.dsn = "",
-                                             .engine_name = name,
-                                             .lease_ms = options->lease_ms,
-                                             .standby = options->standbys >> node->index & 1,
-                                             .writers = options->writers,
-                                             .readers = options->readers,
-                                             .sagas_max = options->sagas_max,
-                                             .payload_bytes_max = options->payload_bytes_max,
-                                             .memory_bytes_max = SIZE_MAX / 2, /* not what this machine has */
-                                             .calls_max = options->calls_max,
-                                             .park_after_ms = options->park_after_ms,
-                                             .key_look_ms = options->key_look_ms,
-                                             .on_ready = on_ready,
-                                             .on_refused = on_refused,
-                                             .context = node});
+    settings = usual_options;
+    settings.engine_name = name;
+    settings.lease_ms = options->lease_ms;
+    settings.standby = options->standbys >> node->index & 1;
+    settings.writers = options->writers;
+    settings.readers = options->readers;
+    settings.sagas_max = options->sagas_max;
+    settings.payload_bytes_max = options->payload_bytes_max;
+    settings.memory_bytes_max = SIZE_MAX / 2; /* not what this machine has */
+    settings.calls_max = options->calls_max;
+    settings.park_after_ms = options->park_after_ms;
+    settings.key_look_ms = options->key_look_ms;
+    settings.on_ready = on_ready;
+    settings.on_refused = on_refused;
+    settings.context = node;
+    node->engine = engine_start(node->loop, &settings);
     CHECK(node->engine);
     node_leave(before);
     node_wake(node, 0);
@@ -321,19 +323,29 @@ static void on_drained(void *context)
     processes[node->index].left = true;
 }
 
+static void drain(struct node *node, int64_t patience_ms)
+{
+    struct node *before = node_enter(node);
+
+    engine_drain(node->engine, patience_ms, on_drained, node);
+    node_leave(before);
+    node_wake(node, 0);
+}
+
 void node_drain(struct node *node, int64_t patience_ms)
 {
-    struct node *before;
-
     if (!node_is_running(node) || node->draining) {
         return;
     }
     node->draining = true;
     world_trace("node %u leaves", node->index);
-    before = node_enter(node);
-    engine_drain(node->engine, patience_ms, on_drained, node);
-    node_leave(before);
-    node_wake(node, 0);
+    drain(node, patience_ms);
+}
+
+void node_hurry(struct node *node)
+{
+    CHECK(node->draining);
+    drain(node, 0);
 }
 
 void node_freeze_now(struct node *node, int64_t for_us)

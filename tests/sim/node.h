@@ -50,6 +50,7 @@ extern struct node nodes[NODES_MAX]; /* zeroed at the beginning of a run */
 void node_start(struct node *node, const struct node_options *options);
 void node_kill(struct node *node);                       /* SIGKILL; a no-op when it is down */
 void node_drain(struct node *node, int64_t patience_ms); /* SIGTERM; it goes down by itself */
+void node_hurry(struct node *node);                      /* SIGTERM once more, with no patience left */
 void node_freeze(struct node *node,
                  int64_t for_us); /* now, or at a bad moment soon: in a turn, or before it reads an answer */
 void node_freeze_now(struct node *node, int64_t for_us);

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "io/process/jq.h"
 #include "run/engine_state.h"
+#include "run/readiness.h"
 #include "tests/sim/memory.h"
 #include "tests/sim/network.h"
 #include "tests/sim/tool.h"
@@ -738,7 +739,8 @@ static bool is_ready(void *context)
     const struct node *node = context;
 
     if (node->options.standbys >> node->index & 1) { /* it owns nothing while another lives */
-        return node->engine->database_ready && node->engine->definitions_loaded && engine_is_current(node->engine);
+        return engine_has_database(node->engine) && engine_knows_definitions(node->engine) &&
+               engine_is_current(node->engine);
     }
     return node->ready || node->refused;
 }

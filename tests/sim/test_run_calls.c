@@ -1,5 +1,6 @@
 /* Calls, decisions and definitions whose turn, read or write does not come to what it should: what each of them is told
  * (call.c, approval.c, define.c). */
+#include "run/readiness_state.h"
 #include "run/saga/summon.h"
 #include "tests/sim/stage.h"
 
@@ -120,12 +121,12 @@ TEST(a_call_of_the_inbox_waits_while_the_database_is_away)
     uint32_t shard = run_shard(SLICE("default"), SLICE("r"));
 
     begin();
-    nodes[0].engine->database_ready = false;
+    nodes[0].engine->readiness->database = false;
     (void)stage_deliver(0, "call", shard, (struct saga_id){0}, CALL);
     stage_run(1000);
     assert_int_equal(pg_inbox_rows(world->pg), 1);
     assert_int_equal(stage_calls(NULL), 0);
-    nodes[0].engine->database_ready = true; /* and the row is read again */
+    nodes[0].engine->readiness->database = true; /* and the row is read again */
     stage_run(1000);
     assert_int_equal(stage_calls(NULL), 1);
 }
@@ -203,11 +204,11 @@ TEST(approvals_that_cannot_be_read_say_why)
 TEST(a_decision_of_the_inbox_waits_while_the_database_is_away)
 {
     begin();
-    nodes[0].engine->database_ready = false;
+    nodes[0].engine->readiness->database = false;
     (void)stage_deliver(0, "decide", 0, (struct saga_id){0}, "{" WHO ",'approval':64,'approve':true,'role':'admin'}");
     stage_run(1000);
     assert_int_equal(pg_inbox_rows(world->pg), 1);
-    nodes[0].engine->database_ready = true; /* and the row is read again */
+    nodes[0].engine->readiness->database = true; /* and the row is read again */
     stage_run(1000);
     assert_int_equal(pg_inbox_rows(world->pg), 0); /* there is no such approval, and that is the answer */
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/json.h"
+#include "run/readiness.h"
 #include "run/saga/summon.h"
 #include "store/store.h"
 

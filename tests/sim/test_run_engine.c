@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "run/engine_state.h"
+#include "tests/lib/usual_options.h"
 
 #define LOOK                                                                                                           \
     "{'tools':[{'name':'look','builtin':{'tool':'look'},'effect':'read','timeout':'10m'}],'sagas':[{'name':'s','"      \
@@ -21,9 +22,10 @@ static struct engine_health health(void)
 
 /* --- beginning --- */
 
-static void nothing_given(struct engine_options *options)
+static void nobody_is_told(struct engine_options *options)
 {
-    *options = (struct engine_options){0};
+    options->on_ready = NULL;
+    options->on_refused = NULL;
 }
 
 static bool is_loaded(void *context)
@@ -32,19 +34,10 @@ static bool is_loaded(void *context)
     return health().loaded;
 }
 
-TEST(an_engine_starts_with_defaults)
+TEST(an_engine_that_is_ready_need_not_tell_anybody)
 {
-    const struct engine_options *options;
-
-    stage_begin(&(struct stage_plan){.tweak = nothing_given, .unready = true});
+    stage_begin(&(struct stage_plan){.tweak = nobody_is_told, .unready = true});
     stage_until(is_loaded, NULL, "an engine that is ready, and tells nobody");
-    options = &nodes[0].engine->options;
-    assert_int_equal(options->lease_ms, 10000);
-    assert_int_equal(options->sagas_max, 100000);
-    assert_int_equal(options->calls_max, 256);
-    assert_int_equal(options->payload_bytes_max, 262144);
-    assert_string_equal(options->engine_name, "sagad");
-    assert_true(options->memory_bytes_max > 0);
 }
 
 static void all_given(struct engine_options *options)
@@ -53,6 +46,7 @@ static void all_given(struct engine_options *options)
     options->response_bytes_max = 4096;
     options->commit_delay_ms = 100;
     options->call_delay_ms = 500;
+    options->memory_bytes_max = 0;
     options->on_ready = NULL;
 }
 
@@ -66,6 +60,7 @@ TEST(an_engine_starts_with_what_it_is_given)
     assert_int_equal(options->response_bytes_max, 4096);
     assert_int_equal(options->commit_delay_ms, 100);
     assert_int_equal(options->call_delay_ms, 500);
+    assert_true(options->memory_bytes_max > 0); /* half of what there is */
     assert_int_equal(nodes[0].engine->host.response_bytes_max, 4096);
 }
 
@@ -86,7 +81,7 @@ TEST(an_engine_refuses_a_database_that_it_cannot_use)
         assert_int_equal(health().err.code, ERR_CONFIG);
         stage_end();
     }
-    stage_begin(&(struct stage_plan){.unready = true, .tweak = nothing_given});
+    stage_begin(&(struct stage_plan){.unready = true, .tweak = nobody_is_told});
     stage_server_version = 140011;
     stage_run(5000);
     assert_false(health().schema); /* where nobody wants to be told it is no ready engine either */
@@ -95,11 +90,10 @@ TEST(an_engine_refuses_a_database_that_it_cannot_use)
 /* Settings that cannot be read are told before anything has begun; nothing of the engine is left. */
 TEST(an_engine_with_settings_that_cannot_be_read_does_not_start)
 {
-    static const struct engine_options settings[] = {
-        {.secrets_file = "/nowhere/secrets.json"},
-        {.budgets_file = "/nowhere/budgets.json"},
-    };
+    struct engine_options settings[] = {usual_options, usual_options};
 
+    settings[0].secrets_file = "/nowhere/secrets.json";
+    settings[1].budgets_file = "/nowhere/budgets.json";
     stage_begin(&(struct stage_plan){0});
     for (size_t i = 0; i < COUNT_OF(settings); i++) {
         struct memory_owner owner = {0}, *before = memory_switch(&owner);
@@ -290,7 +284,6 @@ TEST(who_watches_a_saga_hears_of_each_turn_until_its_end)
 /* A second signal with less patience counts; what has begun to end is not begun again. */
 TEST(an_engine_that_leaves_may_be_told_to_hurry)
 {
-    struct node *before;
     struct staged_call *call;
 
     stage_begin(&(struct stage_plan){.definitions = LOOK});
@@ -301,10 +294,7 @@ TEST(an_engine_that_leaves_may_be_told_to_hurry)
     assert_true(nodes[0].up);
     stage_cancels = false; /* it takes its time after that */
     for (int i = 0; i < 2; i++) {
-        before = node_enter(&nodes[0]);
-        engine_drain(nodes[0].engine, 0, nodes[0].engine->drained, nodes[0].engine->drained_context);
-        node_leave(before);
-        node_wake(&nodes[0], 0);
+        node_hurry(&nodes[0]);
         stage_run(1000);
     }
     assert_true(nodes[0].up);

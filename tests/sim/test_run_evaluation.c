@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/json.h"
+#include "run/call/activity.h"
 #include "run/engine_state.h"
 
 #define TOOLS                                                                                                          \
@@ -273,7 +274,7 @@ TEST(followers_whose_inputs_are_too_large_are_not_begun)
 static bool is_evaluating(void *context)
 {
     (void)context;
-    return nodes[0].engine->renderings_under_way > 0;
+    return renderings_under_way(nodes[0].engine) > 0;
 }
 
 /* What is evaluated when the saga leaves memory is forgotten, whatever it is: whoever has it

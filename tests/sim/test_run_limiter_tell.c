@@ -1,6 +1,7 @@
 /* What the guards are told after a call, also while the database is away: what is given back, kept, counted. */
 #include "run/call/limiter_state.h"
 #include "tests/lib/scratch.h"
+#include "tests/lib/usual_options.h"
 #include "tests/sim/limiter_stage.h"
 
 static void with_budgets(struct engine_options *options)
@@ -358,9 +359,16 @@ TEST(a_name_of_any_length_has_its_gate)
 
 TEST(budgets_that_make_no_sense_are_refused_before_anything_starts)
 {
+    struct engine_options options = usual_options;
+    struct memory_owner owner = {0}, *before;
+
+    stage_begin(&(struct stage_plan){0});
     write_budgets("{'budgets':[{'per':'week','calls':1}]}");
-    assert_null(engine_start(NULL, &(struct engine_options){.budgets_file = scratch_file}));
-    limiter_free(NULL);
+    options.budgets_file = scratch_file;
+    before = memory_switch(&owner);
+    assert_null(engine_start(nodes[0].loop, &options));
+    (void)memory_switch(before);
+    stage_end();
 }
 
 TEST_PROGRAM(scratch_make_file, scratch_remove_file)

@@ -415,7 +415,7 @@ static void deliver(struct engine *engine, struct engine_request *request)
 {
     const struct uuid row = {{1}};
 
-    engine->draining = true;
+    engine->phase = ENGINE_DRAINING;
     deliver_now(engine, request, &row);
 }
 
@@ -432,7 +432,7 @@ TEST(what_comes_through_the_inbox_while_an_engine_leaves_is_for_the_next_owner)
     for (size_t i = 0; i < COUNT_OF(asks); i++) {
         (void)stage_expect(asks[i], ERR_FENCED);
     }
-    nodes[0].engine->draining = false;
+    nodes[0].engine->phase = ENGINE_RUNNING;
     assert_true(json_string_is(json_member(stage_saga(0, id), "status"), "waiting"));
 }
 

@@ -708,9 +708,9 @@ static void gain_one(struct engine *engine, void *context)
     int64_t epoch = shard->epoch;
 
     shard_lost(shard->number, epoch, engine);
-    engine->draining = true;
+    engine->phase = ENGINE_DRAINING;
     shard_gained(shard->number, epoch, engine);
-    engine->draining = false;
+    engine->phase = ENGINE_RUNNING;
     assert_false(shard->load_running);
     assert_int_equal(shard->state, SHARD_NONE); /* given back at once */
 }

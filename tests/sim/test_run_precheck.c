@@ -2,6 +2,7 @@
  * Prechecks: what is done already is not done again, what is forbidden is not done, and in doubt nobody was asked: the
  * call is tried again later, and never made on the ground of an answer that nobody understood.
  */
+#include "run/call/activity.h"
 #include "run/call/call_queue.h"
 #include "run/shard/shard.h"
 #include "tests/sim/stage.h"
@@ -174,7 +175,7 @@ TEST(what_is_not_wanted_any_more_is_not_done)
         (void)stage_wait(stage_change(0, VERB_ABORT, id));
         stage_run(3000);
     }
-    assert_int_equal(nodes[0].engine->renderings_under_way, 0);
+    assert_int_equal(renderings_under_way(nodes[0].engine), 0);
     assert_int_equal(calls_under_way(nodes[0].engine), 0);
 }
 

@@ -575,7 +575,7 @@ TEST(whoever_hangs_up_is_told_once_and_disturbs_nobody)
         (void)stage_expect(a, ERR_TIMEOUT);
         stage_run(100);
     }
-    assert_int_equal(engine_now()->works.count, 0);
+    assert_int_equal(engine_now()->works->all.count, 0);
 }
 
 TEST(an_answer_that_grows_too_large_is_refused)

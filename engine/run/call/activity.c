@@ -5,6 +5,7 @@
  */
 #include "run/call/activity.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -20,6 +21,39 @@
 #define ACTIVITY_FIRST_BYTES (sizeof(struct activity) + 32)
 #define TIMER_MS_MAX 60000 /* after which the clock is looked at again, as in park.c: it may be set forward */
 
+struct activities {
+    struct list detached; /* calls under way whose saga left memory */
+    uint32_t renderings;  /* for wants, and of the answers of calls, which are not in the log yet */
+};
+
+struct activities *activities_new(void)
+{
+    struct activities *activities = memory_alloc(sizeof(*activities));
+
+    list_init(&activities->detached);
+    return activities;
+}
+
+void activities_free(struct activities *activities)
+{
+    free(activities);
+}
+
+void rendering_begins(struct engine *engine)
+{
+    engine->activities->renderings++;
+}
+
+void rendering_ends(struct engine *engine)
+{
+    engine->activities->renderings--;
+}
+
+uint32_t renderings_under_way(const struct engine *engine)
+{
+    return engine->activities->renderings;
+}
+
 void activity_end(struct activity *activity)
 {
     struct engine *engine = activity->engine;
@@ -27,7 +61,7 @@ void activity_end(struct activity *activity)
 
     call_promise_give_back(activity);
     if (list_linked(&activity->link)) {
-        list_remove(activity->live ? &activity->live->activities : &engine->detached, &activity->link);
+        list_remove(activity->live ? &activity->live->activities : &engine->activities->detached, &activity->link);
     }
     call_queue_leave(activity);
     limiter_leave(activity);
@@ -50,7 +84,7 @@ static void hand_over(struct activity *activity)
     const struct saga_input *input = &activity->act->mail.input;
 
     if (activity->want.type != WANT_CALL || input->type != SAGA_INPUT_SETTLED ||
-        input->settled.outcome.kind == OUTCOME_UNKNOWN || activity->engine->store_closing) {
+        input->settled.outcome.kind == OUTCOME_UNKNOWN || engine_is_closing(activity->engine)) {
         return; /* of what nobody knows there is no evidence; a probe is made again */
     }
     struct late_outcome late = {.saga = activity->saga,
@@ -119,7 +153,7 @@ void activity_return(struct activity *activity)
                     .outcome = {.kind = OUTCOME_RETRY,
                                 .unsent = true,
                                 .error = SLICE("stopping"),
-                                .detail = activity->engine->draining
+                                .detail = engine_is_draining(activity->engine)
                                               ? SLICE("the engine stopped before this call was sent")
                                               : SLICE("the shard went to another engine before this call was sent")}}};
     activity_report(activity);
@@ -269,7 +303,7 @@ static void activity_start(struct activity *activity, bool interrupted)
 
         if (interrupted || forgotten) {
             report_interrupted(activity, forgotten);
-        } else if (!live->engine->draining && limiter_holds_undo(activity)) {
+        } else if (!engine_is_draining(live->engine) && limiter_holds_undo(activity)) {
             limiter_enter(activity);
         } else {
             call_queue_push(activity);
@@ -365,10 +399,11 @@ void activities_detach(struct live *live)
         struct activity *activity = container_of(link, struct activity, link);
 
         activity->live = NULL;
-        if (activity->state != ACTIVITY_CALLING || activity->want.type != WANT_CALL || activity->engine->draining) {
+        if (activity->state != ACTIVITY_CALLING || activity->want.type != WANT_CALL ||
+            engine_is_draining(activity->engine)) {
             cancel(activity);
         } else { /* what the call says is evidence for the new owner: it may have its time */
-            list_push(&activity->engine->detached, &activity->link);
+            list_push(&activity->engine->activities->detached, &activity->link);
         }
     }
 }
@@ -377,7 +412,7 @@ void activities_cancel_detached(struct engine *engine)
 {
     struct list_link *link;
 
-    while ((link = list_pop(&engine->detached)) != NULL) {
+    while ((link = list_pop(&engine->activities->detached)) != NULL) {
         struct activity *activity = container_of(link, struct activity, link);
 
         if (activity->state == ACTIVITY_CALLING) { /* else it is being judged, and ends by itself */

@@ -89,6 +89,13 @@ static inline bool step_calls(const struct step_definition *step)
     return step->kind == STEP_CALL && !step_is_group(step);
 }
 
+struct activities *activities_new(void);
+void activities_free(struct activities *activities);
+/* Templates and programs that are being rendered: the engine does not end before. */
+void rendering_begins(struct engine *engine);
+void rendering_ends(struct engine *engine);
+uint32_t renderings_under_way(const struct engine *engine);
+
 void activities_reconcile(struct live *live);
 void activities_resume(struct shard *shard);            /* it was being given, and is kept */
 void activities_detach(struct live *live);              /* the saga leaves memory: cancel what can be cancelled */

@@ -190,7 +190,7 @@ static enum call_queue_kind queue_for(const struct activity *activity)
  * would leave it to a person. */
 static bool returns_at_once(const struct activity *activity)
 {
-    return activity->engine->draining || (live_stops(activity->live) && goes_first(activity));
+    return engine_is_draining(activity->engine) || (live_stops(activity->live) && goes_first(activity));
 }
 
 void call_queue_push(struct activity *activity)
@@ -202,7 +202,7 @@ void call_queue_push(struct activity *activity)
         activity_return(activity);
         return;
     }
-    if (activity->engine->draining) {
+    if (engine_is_draining(activity->engine)) {
         limiter_forgo(activity);
         return;
     }
@@ -240,7 +240,7 @@ size_t call_queue_count(const struct engine *engine, enum call_queue_kind kind)
 
 void call_queue_run_soon(struct engine *engine)
 {
-    if (!engine->draining && call_queue_waiting(engine) > 0 && !timer_running(&engine->calls->timer)) {
+    if (!engine_is_draining(engine) && call_queue_waiting(engine) > 0 && !timer_running(&engine->calls->timer)) {
         timer_start(engine->loop, &engine->calls->timer, 0, on_call_timer);
     }
 }
@@ -419,7 +419,7 @@ void call_queue_run(struct engine *engine)
 {
     int64_t held_ms = 0;
 
-    if (engine->draining) {
+    if (engine_is_draining(engine)) {
         return; /* the next owner makes these calls */
     }
     bool first = engine->calls->let_in % FIRST_SHARE == 0;

@@ -21,6 +21,7 @@
 #include "run/call/call_queue.h"
 #include "run/call/limiter.h"
 #include "run/call/refusal.h"
+#include "run/leaving.h"
 #include "run/query/health.h"
 #include "run/saga/forgotten.h"
 #include "run/saga/live.h"
@@ -495,7 +496,9 @@ static void report(struct activity *activity)
 {
     struct act *act = activity->act;
 
-    activity->engine->renderings_under_way -= activity->state == ACTIVITY_JUDGING;
+    if (activity->state == ACTIVITY_JUDGING) {
+        rendering_ends(activity->engine);
+    }
     if (!is_probe(activity)) {
         count_outcome(activity);
     }
@@ -544,7 +547,7 @@ static void dispatch_advance(struct activity *activity)
                 return;
             }
             activity->state = ACTIVITY_JUDGING;
-            activity->engine->renderings_under_way++;
+            rendering_begins(activity->engine);
             if (act->response.ptr) {
                 is_here = ask_rules(activity);
             } else if (act->outcome.kind == OUTCOME_COMPLETED) {

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "run/call/activity.h"
 #include "run/engine_state.h"
+#include "run/leaving.h"
 #include "run/saga/live.h"
 
 static const struct template no_template;
@@ -95,7 +96,7 @@ static void report(struct activity *activity)
 {
     struct engine *engine = activity->engine;
 
-    engine->renderings_under_way--;
+    rendering_ends(engine);
     activity_report(activity);
     engine_check_drained(engine);
 }
@@ -264,7 +265,7 @@ void evaluation_begin(struct activity *activity)
     struct rendering *rendering = &activity->act->rendering;
 
     activity->state = ACTIVITY_RENDERING;
-    activity->engine->renderings_under_way++;
+    rendering_begins(activity->engine);
     rendering->arena = &activity->arena;
     rendering->context = activity->want.number == EVALUATE_OUTPUT
                              ? saga_inner_context(saga, step, &activity->arena)

@@ -60,7 +60,8 @@ static void on_gate_timer(struct timer *timer)
 {
     struct gate *gate = container_of(timer, struct gate, timer);
 
-    CHECK(!gate->limiter->engine->draining && gate->pace.asking == 0); /* it is stopped, and not started then */
+    CHECK(!engine_is_draining(gate->limiter->engine) &&
+          gate->pace.asking == 0); /* it is stopped, and not started then */
     if (list_empty(&gate->waiting)) {
         return;
     }
@@ -75,7 +76,7 @@ static void on_gate_timer(struct timer *timer)
 
 static void gate_schedule(struct gate *gate)
 {
-    if (gate->pace.asking == 0 && !list_empty(&gate->waiting) && !gate->limiter->engine->draining) {
+    if (gate->pace.asking == 0 && !list_empty(&gate->waiting) && !engine_is_draining(gate->limiter->engine)) {
         timer_start(gate->limiter->engine->loop, &gate->timer, pace_closed_ms(&gate->pace, boot_ms(gate->limiter)),
                     on_gate_timer);
     }
@@ -290,7 +291,7 @@ static void end_of_group(struct activity *activity, bool granted)
     int64_t delay;
 
     if (admitting->in_group && pace_end_one(&gate->pace, granted, boot_ms(gate->limiter), salt_of(activity), &delay) &&
-        !list_empty(&gate->waiting) && !gate->limiter->engine->draining) {
+        !list_empty(&gate->waiting) && !engine_is_draining(gate->limiter->engine)) {
         timer_start(gate->limiter->engine->loop, &gate->timer, delay, on_gate_timer);
     }
     admitting->in_group = false;
@@ -332,7 +333,7 @@ static void on_asked(struct store_read *read)
     bool granted = read->code == ERR_OK && admitting->ask.verdict == GUARD_GRANTED;
 
     activity->state = ACTIVITY_WAITING;
-    if (activity->live && !activity->cancelled && !activity->engine->draining) {
+    if (activity->live && !activity->cancelled && !engine_is_draining(activity->engine)) {
         on_answer(activity);
         return;
     }

@@ -128,7 +128,7 @@ static void on_told(struct store_read *read)
     struct engine *engine = limiter->engine;
 
     limiter->telling--;
-    if (read->code == ERR_STORE && !engine->store_closing && limiter->untold.count < UNTOLD_MAX) {
+    if (read->code == ERR_STORE && !engine_is_closing(engine) && limiter->untold.count < UNTOLD_MAX) {
         list_push(&limiter->untold, &telling->link);
         if (!timer_running(&limiter->again)) {
             timer_start(engine->loop, &limiter->again, AGAIN_MS, on_again);
@@ -152,7 +152,7 @@ static void on_told(struct store_read *read)
 
 static void tell_now(struct telling *telling)
 {
-    if (telling->limiter->engine->store_closing) {
+    if (engine_is_closing(telling->limiter->engine)) {
         telling_free(telling);
         return;
     }
@@ -312,7 +312,7 @@ static void on_counted(struct store_read *read)
     struct limiter *limiter = counting->limiter;
 
     limiter->telling--;
-    if (read->code == ERR_STORE && !limiter->engine->store_closing) {
+    if (read->code == ERR_STORE && !engine_is_closing(limiter->engine)) {
         limiter_count(limiter, counting->budgets, counting->count.budget_count); /* it certainly was not added */
     } else if (read->code != ERR_OK) {
         log_warn("budget_uncounted", LOG_ERR(&read->err));
@@ -334,7 +334,7 @@ void limiter_flush(struct limiter *limiter)
     struct engine *engine = limiter->engine;
 
     timer_stop(engine->loop, &limiter->flush);
-    if (limiter->count_count == 0 || engine->store_closing) {
+    if (limiter->count_count == 0 || engine_is_closing(engine)) {
         return;
     }
     struct counting *counting = memory_alloc(sizeof(*counting));

@@ -23,7 +23,7 @@ static void on_again(struct timer *timer)
 {
     struct activity *activity = container_of(timer, struct activity, timer);
 
-    if (!activity->engine->draining) { /* else its next owner asks */
+    if (!engine_is_draining(activity->engine)) { /* else its next owner asks */
         lock_ask(activity);
     }
 }

@@ -8,10 +8,11 @@
 #include "base/json.h"
 #include "run/call/activity.h"
 #include "run/call/limiter.h"
+#include "run/leaving.h"
 
 static void finish(struct activity *activity)
 {
-    activity->engine->renderings_under_way--;
+    rendering_ends(activity->engine);
 }
 
 static bool is_over(struct activity *activity)
@@ -88,7 +89,7 @@ static void render_result(struct activity *activity)
         done_before(activity, SLICE("null"));
         return;
     }
-    activity->engine->renderings_under_way++;
+    rendering_begins(activity->engine);
     *rendering = (struct rendering){
         .count = 1, .context = activity->act->context, .arena = activity->act->arena, .done = on_result};
     rendering->items[0].template = &activity->act->tool->precheck.result;
@@ -151,7 +152,7 @@ void precheck_settled(struct activity *activity)
         return;
     }
     activity->state = ACTIVITY_JUDGING;
-    activity->engine->renderings_under_way++;
+    rendering_begins(activity->engine);
     *rendering = (struct rendering){
         .count = 2, .context = activity->act->context, .arena = activity->act->arena, .done = on_conditions};
     rendering->items[0].template = &activity->act->tool->precheck.done;

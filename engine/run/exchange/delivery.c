@@ -13,6 +13,8 @@
 #include "base/canon.h"
 #include "base/log.h"
 #include "base/metric.h"
+#include "run/leaving.h"
+#include "run/readiness.h"
 #include "run/request/start.h"
 #include "run/saga/live.h"
 #include "run/saga/summon.h"
@@ -132,7 +134,7 @@ static void delivery_ended(struct delivery *delivery)
 {
     enum err_code code = delivery->request.code;
 
-    if (is_for_later(code) || delivery->engine->store_closing || (code != ERR_OK && !is_ours_to_refuse(delivery))) {
+    if (is_for_later(code) || engine_is_closing(delivery->engine) || (code != ERR_OK && !is_ours_to_refuse(delivery))) {
         delivery_end(delivery);
     } else {
         delivery_answer(delivery);
@@ -518,7 +520,7 @@ static void on_rows(const struct inbox_row *rows, size_t count, void *context)
 {
     struct engine *engine = context;
 
-    for (size_t i = 0; i < count && !engine->draining; i++) {
+    for (size_t i = 0; i < count && !engine_is_draining(engine); i++) {
         const struct inbox_row *row = &rows[i];
 
         if (row->shard < SHARD_COUNT && engine->shards[row->shard].state == SHARD_OWNED &&
@@ -533,7 +535,7 @@ static void on_watch(struct deferred *deferred)
 {
     struct engine *engine = container_of(deferred, struct exchange, watch)->engine;
 
-    if (!engine->store_closing) { /* and when it is closed this is not called any more */
+    if (!engine_is_closing(engine)) { /* and when it is closed this is not called any more */
         store_inbox_watch(engine->store, shards_owned_set(engine), on_rows, engine);
     }
 }

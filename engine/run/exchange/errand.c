@@ -63,7 +63,7 @@ static bool is_call(const struct errand *errand)
 
 static bool is_stopping(const struct errand *errand)
 {
-    return errand->work->engine->store_closing;
+    return engine_is_closing(errand->work->engine);
 }
 
 static void errand_stop(struct errand *errand)

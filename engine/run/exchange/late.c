@@ -3,6 +3,7 @@
  * happened is worth more than a guess, so it goes to the owner through the inbox, where it settles what is unknown.
  */
 #include "run/exchange/exchange_state.h"
+#include "run/leaving.h"
 
 #include <stdlib.h>
 
@@ -50,7 +51,7 @@ static void on_put(struct inbox_put *put)
     if (put->code == ERR_OK) {
         late_end(late);
         engine_check_drained(engine);
-    } else if (engine->draining) {
+    } else if (engine_is_draining(engine)) {
         /* The saga's next owner counts it as unknown, and settles that by what its tool allows. */
         log_warn("late_evidence_lost", LOG_UUID("saga", &put->row.saga.uuid), LOG_ERR(&put->err));
         late_end(late);
@@ -91,7 +92,7 @@ void late_send(struct engine *engine, const struct late_outcome *evidence)
     struct late *late;
     struct buffer payload;
 
-    CHECK(!engine->store_closing); /* whoever hands it over has looked */
+    CHECK(!engine_is_closing(engine)); /* whoever hands it over has looked */
     late = memory_alloc(sizeof(*late));
     late->engine = engine;
     arena_init(&late->arena, 2048);

@@ -14,8 +14,8 @@
 
 static void release_place(void *engine)
 {
-    CHECK(((struct engine *)engine)->previews_under_way > 0);
-    ((struct engine *)engine)->previews_under_way--;
+    CHECK(((struct engine *)engine)->works->previews_under_way > 0);
+    ((struct engine *)engine)->works->previews_under_way--;
 }
 
 static void play_slice(struct timer *timer)
@@ -25,7 +25,7 @@ static void play_slice(struct timer *timer)
 
     if (!work->request) { /* nobody wants to know any more */
         work_done(work, ERR_TIMEOUT, NULL);
-    } else if (preview_play(work->preview, SLICE_STEPS / engine->previews_under_way + 1)) {
+    } else if (preview_play(work->preview, SLICE_STEPS / engine->works->previews_under_way + 1)) {
         work_done(work, ERR_OK, NULL);
     } else {
         timer_start(engine->loop, &work->timer, SLICE_PAUSE_MS, play_slice);
@@ -58,7 +58,7 @@ static void on_read(struct store_read *read)
                   "`sagactl escalations N` shows by whom and how");
         return;
     }
-    engine->previews_under_way++;
+    engine->works->previews_under_way++;
     arena_on_release(&work->reading, release_place, engine);
     work->preview = preview_new(saga, &work->asked, loop_wall_ms(engine->loop), &work->reading, &work->out);
     play_slice(&work->timer);

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "run/query/health.h"
 #include "run/query/saga_health.h"
+#include "run/readiness.h"
 #include "run/request/work.h"
 
 #define MINUTE_MS INT64_C(60000)
@@ -182,7 +183,7 @@ static void write_part(struct series *series)
 {
     struct engine *engine = series->engine;
 
-    if (series->adding || !engine->database_ready) {
+    if (series->adding || !engine_has_database(engine)) {
         return;
     }
     if (series->add.count == 0) {
@@ -211,7 +212,7 @@ static void roll(struct series *series)
     struct engine *engine = series->engine;
     int64_t now_ms = loop_wall_ms(engine->loop);
 
-    if (series->rolling || !engine->database_ready || engine->shards[0].state != SHARD_OWNED) {
+    if (series->rolling || !engine_has_database(engine) || engine->shards[0].state != SHARD_OWNED) {
         return;
     }
     series->rolling = true;

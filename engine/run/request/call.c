@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/metric.h"
 #include "run/exchange/exchange.h"
+#include "run/readiness.h"
 #include "run/saga/live.h"
 #include "run/saga/summon.h"
 #include "run/shard/shard.h"
@@ -336,7 +337,7 @@ struct work *work_of_delivery(struct engine *engine, struct engine_request *requ
 
     work->mail.from_inbox = true;
     work->mail.inbox_id = *inbox_id;
-    if (engine->draining || !engine->database_ready) { /* without definitions it had no shard */
+    if (engine_is_draining(engine) || !engine_has_database(engine)) { /* without definitions it had no shard */
         work_fail(work, ERR_FENCED, "this engine cannot take it now: the row stays for the next owner", NULL);
         return NULL;
     }

@@ -265,7 +265,7 @@ void caller_wait(struct work *work, struct live *live)
 
 bool caller_has_patience(const struct work *work)
 {
-    return work->request && left_of(work) > 0 && (!work->engine->draining || work->mail.from_inbox);
+    return work->request && left_of(work) > 0 && (!engine_is_draining(work->engine) || work->mail.from_inbox);
 }
 
 void callers_check(struct live *live)
@@ -328,7 +328,7 @@ static void look(struct timer *timer)
     struct work *work = container_of(timer, struct work, timer);
     struct live *live = live_find(work->engine, work->saga);
 
-    if (work->engine->store_closing) {
+    if (engine_is_closing(work->engine)) {
         work_fail(work, ERR_STOPPING, "this engine is stopping; what was begun goes on",
                   "repeat the same call: it is carried out once");
     } else if (live && live->shard->state == SHARD_OWNED && work->calling->step < live->saga.definition->step_count) {
@@ -354,7 +354,7 @@ void callers_drop(struct live *live)
             work_fail(work, ERR_FENCED, "the shard of this saga went to another engine", NULL);
             continue;
         }
-        if (work->engine->draining && !work->calling->again) {
+        if (engine_is_draining(work->engine) && !work->calling->again) {
             (void)caller_answer(work, &live->saga, true); /* takes it out of the list */
             continue;
         }

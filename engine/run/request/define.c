@@ -1,5 +1,7 @@
 /* Registering definitions: everything is checked, all faults are told at once, and all of a document is registered or
  * nothing. */
+#include "run/call/activity.h"
+#include "run/leaving.h"
 #include "run/request/work.h"
 
 #include "base/json.h"
@@ -103,7 +105,7 @@ static void compile_programs(struct work *work, size_t from)
                                .outputs = arena_array(&work->arena, count, sizeof(struct slice)),
                                .input_json = SLICE("null"),
                                .done = on_compiled};
-    work->engine->renderings_under_way++; /* the engine does not end before its answer has come */
+    rendering_begins(work->engine); /* the engine does not end before its answer has come */
     jq_submit(work->engine->loop, &work->jq);
 }
 
@@ -139,7 +141,7 @@ static void on_compiled(struct jq_job *job)
     struct work *work = container_of(job, struct work, jq);
     struct engine *engine = work->engine;
 
-    engine->renderings_under_way--;
+    rendering_ends(engine);
     compiled(work, job);
     engine_check_drained(engine);
 }

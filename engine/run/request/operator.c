@@ -187,7 +187,7 @@ bool case_takes(struct work *work, const struct question_row *row)
     }
     if (work->engine->shards[shard].state == SHARD_OWNED || work->mail.from_inbox) {
         case_resolve(work, row);
-    } else if (work->engine->draining || !work->request) {
+    } else if (engine_is_draining(work->engine) || !work->request) {
         work_fail(work, ERR_STOPPING, "this engine is stopping", "ask another engine, or again in a moment");
     } else {
         errand_change(work, shard);

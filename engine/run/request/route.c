@@ -27,7 +27,7 @@ bool route_elsewhere(struct work *work, uint32_t shard, route_function *post)
 
 void route_send(struct work *work)
 {
-    if (work->engine->draining && !work->mail.from_inbox) {
+    if (engine_is_draining(work->engine) && !work->mail.from_inbox) {
         work_fail(work, ERR_STOPPING, "this engine is stopping", "ask another engine, or again in a moment");
     } else if (!route_elsewhere(work, saga_id_shard(work->saga), errand_change)) {
         live_deliver(work->engine, work->saga, work->namespace, &work->mail);
@@ -53,7 +53,7 @@ bool route_again(struct work *work, enum err_code code)
         work_done(work, ERR_FENCED, &err);
         return true;
     }
-    if (code != ERR_FENCED || work->mail.from_inbox || work->calling->rerouted || work->engine->draining ||
+    if (code != ERR_FENCED || work->mail.from_inbox || work->calling->rerouted || engine_is_draining(work->engine) ||
         !work->request) {
         return false;
     }

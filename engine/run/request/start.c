@@ -32,13 +32,13 @@ static uint32_t choose_shard(struct engine *engine, const struct work *work)
         return digest.bytes[31] % SHARD_COUNT;
     }
     for (uint32_t i = 0; i < SHARD_COUNT; i++) {
-        uint32_t shard = engine->next_shard++ % SHARD_COUNT;
+        uint32_t shard = engine->works->next_shard++ % SHARD_COUNT;
 
         if (engine->shards[shard].state == SHARD_OWNED) {
             return shard;
         }
     }
-    return engine->next_shard++ % SHARD_COUNT; /* each to another one: their owners share the load */
+    return engine->works->next_shard++ % SHARD_COUNT; /* each to another one: their owners share the load */
 }
 
 enum err_code start_repeated(const struct mail *mail, const struct append *append, struct arena *arena,

@@ -1,5 +1,6 @@
 /* The life of a request: it is answered once, later in the turn of the loop, whoever still listens. */
 #include "run/request/work.h"
+#include "run/readiness.h"
 #include "run/saga/live.h"
 #include "run/saga/park.h"
 
@@ -7,6 +8,19 @@
 
 #define ANSWER_BYTES_MAX (64u << 20)
 #define WORK_TEXT_BYTES 1024 /* of a request with a small body */
+
+struct works *works_new(void)
+{
+    struct works *works = memory_alloc(sizeof(*works));
+
+    list_init(&works->all);
+    return works;
+}
+
+void works_free(struct works *works)
+{
+    free(works);
+}
 
 struct work *work_new(struct engine *engine, struct engine_request *request)
 {
@@ -24,7 +38,7 @@ struct work *work_new(struct engine *engine, struct engine_request *request)
     work->namespace = arena_slice(&work->arena, request->namespace);
     work->actor = arena_slice(&work->arena, request->actor);
     request->internal = work;
-    list_push(&engine->works, &work->of_engine);
+    list_push(&engine->works->all, &work->of_engine);
     return work;
 }
 
@@ -42,7 +56,7 @@ static void on_deferred(struct deferred *deferred)
             request->answer = work->out.ptr ? arena_slice(request->arena, buffer_slice(&work->out)) : SLICE_NONE;
         }
     }
-    list_remove(&work->engine->works, &work->of_engine);
+    list_remove(&work->engine->works->all, &work->of_engine);
     buffer_fini(&work->out);
     arena_fini(&work->reading);
     arena = work->arena;
@@ -86,7 +100,7 @@ void work_fail(struct work *work, enum err_code code, const char *message, const
 /* While its timer runs, nothing else has anything of it. */
 void works_stop(struct engine *engine)
 {
-    for (struct list_link *link = list_first(&engine->works); link; link = list_after(&engine->works, link)) {
+    for (struct list_link *link = list_first(&engine->works->all); link; link = list_after(&engine->works->all, link)) {
         struct work *work = container_of(link, struct work, of_engine);
 
         if (timer_running(&work->timer)) {
@@ -99,11 +113,11 @@ bool work_refused(struct work *work)
 {
     struct engine *engine = work->engine;
 
-    if (engine->draining) {
+    if (engine_is_draining(engine)) {
         work_fail(work, ERR_STOPPING, "this engine is stopping", "ask another engine, or again in a moment");
         return true;
     }
-    if (!engine->database_ready || !engine->definitions_loaded || !engine_is_current(engine)) {
+    if (!engine_has_database(engine) || !engine_knows_definitions(engine) || !engine_is_current(engine)) {
         struct err err = {0};
 
         engine_reason(engine, &err);
@@ -157,12 +171,12 @@ void engine_cancel(struct engine *engine, struct engine_request *request)
 
 void works_away(struct engine *engine)
 {
-    struct list_link *link = list_first(&engine->works), *next;
+    struct list_link *link = list_first(&engine->works->all), *next;
 
     for (; link; link = next) {
         struct work *work = container_of(link, struct work, of_engine);
 
-        next = list_after(&engine->works, link); /* works leave the list later in this turn, never inside */
+        next = list_after(&engine->works->all, link); /* works leave the list later in this turn, never inside */
         if (work->request && !work->mail.from_inbox && !list_linked(&work->deferred.link)) {
             struct err *err = &work->request->err;
 

@@ -46,6 +46,15 @@ struct work {
     struct err err;
 };
 
+struct works {                   /* of an engine */
+    struct list all;             /* that are not answered */
+    uint32_t previews_under_way; /* that share a slice (query/preview.c) */
+    uint32_t next_shard;         /* round robin for sagas without a business id */
+};
+
+struct works *works_new(void);
+void works_free(struct works *works);
+
 struct work *work_new(struct engine *engine, struct engine_request *request);
 /* Ends the work. With ERR_OK the answer is what stands in `out`. The work is gone afterwards; the request hears of it
  * later in this turn of the loop. */

@@ -9,6 +9,7 @@
 #include "run/call/activity.h"
 #include "run/engine_state.h"
 #include "run/intake/measures.h"
+#include "run/leaving.h"
 #include "run/query/health.h"
 #include "run/saga/fold.h"
 #include "run/saga/observers.h"

@@ -58,7 +58,7 @@ struct live {              /* a saga in memory; lies in its arena */
 /* Nothing of it begins any more: its engine leaves, or its shard does. */
 static inline bool live_stops(const struct live *live)
 {
-    return live->engine->draining || live->shard->state == SHARD_GIVING;
+    return engine_is_draining(live->engine) || live->shard->state == SHARD_GIVING;
 }
 
 struct lives *lives_new(struct engine *engine);

@@ -93,7 +93,7 @@ static bool is_quiet(const struct live *live)
 
     if (live->turn || live->dropped || live->parking || live->park_refused || live->interrupted || live->asks > 0 ||
         live->saga.seq == 0 || live->saga.phase == PHASE_ENDED || live->saga.definition->kind == SAGA_RUN ||
-        engine->draining || live->shard->state != SHARD_OWNED || !list_empty(&live->mailbox) ||
+        engine_is_draining(engine) || live->shard->state != SHARD_OWNED || !list_empty(&live->mailbox) ||
         !list_empty(&live->waiters) || !list_empty(&live->callers)) {
         return false;
     }

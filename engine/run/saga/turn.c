@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/metric.h"
 #include "run/intake/measures.h"
+#include "run/leaving.h"
 #include "run/query/health.h"
 #include "run/saga/live.h"
 #include "run/saga/park.h"
@@ -51,6 +52,7 @@ struct turns *turns_new(void)
     struct turns *turns = memory_alloc(sizeof(*turns));
 
     list_init(&turns->idle);
+    list_init(&turns->watches);
     return turns;
 }
 
@@ -96,15 +98,27 @@ static void count_ended(const struct saga *saga)
     histogram_observe_us(HISTOGRAM_SAGA, (saga->ended_ms - saga->created_ms) * 1000);
 }
 
+void engine_watch_add(struct engine *engine, struct engine_watch *watch)
+{
+    list_push(&engine->turns->watches, &watch->link);
+}
+
+void engine_watch_remove(struct engine *engine, struct engine_watch *watch)
+{
+    if (list_linked(&watch->link)) {
+        list_remove(&engine->turns->watches, &watch->link);
+    }
+}
+
 static void tell_watches(struct live *live)
 {
     struct engine *engine = live->engine;
-    struct list_link *link = list_first(&engine->watches);
+    struct list_link *link = list_first(&engine->turns->watches);
 
     while (link) {
         struct engine_watch *watch = container_of(link, struct engine_watch, link);
 
-        link = list_after(&engine->watches, link); /* the watch may remove itself */
+        link = list_after(&engine->turns->watches, link); /* the watch may remove itself */
         if (uuid_equal(&watch->id.uuid, &live->saga.id.uuid)) {
             watch->changed(watch, live->saga.seq, live->saga.phase == PHASE_ENDED);
         }

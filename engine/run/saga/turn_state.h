@@ -13,6 +13,7 @@ struct touched { /* an approval that was opened, or is over, in this turn */
 struct turns { /* of an engine */
     struct list idle;
     size_t under_way;
+    struct list watches; /* who wants to hear of turns */
 };
 
 struct turn {

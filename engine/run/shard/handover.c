@@ -14,6 +14,8 @@
  */
 #include "run/shard/handover.h"
 
+#include <stdlib.h>
+
 #include "base/log.h"
 #include "base/metric.h"
 #include "run/call/activity.h"
@@ -30,6 +32,11 @@ enum {
     PATIENCE_MS = 3000,     /* the sagas of the shard stand still so long at most */
     AGAIN_AFTER_MS = 10000, /* the first time; then twice as long, and so on */
     AGAIN_AFTER_MS_MAX = 320000
+};
+
+struct handover {
+    struct engine *engine;
+    struct timer timer;
 };
 
 /* --- is anything under way? --- */
@@ -147,11 +154,11 @@ static void shard_give_up(struct shard *shard)
 
 static void on_look(struct timer *timer)
 {
-    struct engine *engine = container_of(timer, struct engine, handover_timer);
+    struct engine *engine = container_of(timer, struct handover, timer)->engine;
     int64_t now_ms = loop_boot_ms(engine->loop);
     size_t given = 0, left = 0;
 
-    for (uint32_t i = 0; i < SHARD_COUNT && !engine->leases_releasing; i++) {
+    for (uint32_t i = 0; i < SHARD_COUNT && engine->phase < ENGINE_RELEASING; i++) {
         struct shard *shard = &engine->shards[i];
 
         if (shard->state != SHARD_GIVING) {
@@ -165,7 +172,7 @@ static void on_look(struct timer *timer)
         } else if (motion == MOTION_UNSENT) {
             return_calls(shard);
             left++;
-        } else if (!engine->draining && now_ms >= shard->give_until_boot_ms) {
+        } else if (!engine_is_draining(engine) && now_ms >= shard->give_until_boot_ms) {
             shard_give_up(shard);
         } else {
             left++;
@@ -181,7 +188,7 @@ static void on_look(struct timer *timer)
 
 static void look_again(struct engine *engine, int64_t ms)
 {
-    timer_start(engine->loop, &engine->handover_timer, ms, on_look);
+    timer_start(engine->loop, &engine->handover->timer, ms, on_look);
 }
 
 /* The one of which the least is under way. */
@@ -208,7 +215,7 @@ void handover_surplus(size_t count, void *context)
     struct engine *engine = context;
     size_t giving = 0;
 
-    if (engine->draining) {
+    if (engine_is_draining(engine)) {
         return; /* all of them are on their way */
     }
     for (uint32_t i = 0; i < SHARD_COUNT; i++) {
@@ -236,4 +243,24 @@ void handover_all(struct engine *engine)
         }
     }
     look_again(engine, 0);
+}
+
+/* --- its own life --- */
+
+struct handover *handover_new(struct engine *engine)
+{
+    struct handover *handover = memory_alloc(sizeof(*handover));
+
+    handover->engine = engine;
+    return handover;
+}
+
+void handover_stop(struct engine *engine)
+{
+    timer_stop(engine->loop, &engine->handover->timer);
+}
+
+void handover_free(struct handover *handover)
+{
+    free(handover);
 }

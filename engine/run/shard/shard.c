@@ -8,6 +8,7 @@
 #include "run/call/activity.h"
 #include "run/exchange/exchange.h"
 #include "run/query/health.h"
+#include "run/readiness.h"
 #include "run/saga/cases.h"
 #include "run/saga/forgotten.h"
 #include "run/saga/live.h"
@@ -130,7 +131,7 @@ void shard_gained(uint32_t number, int64_t epoch, void *context)
     shard->state = SHARD_LOADING;
     shard->epoch = epoch;
     shard->alone_from_ms = loop_wall_ms(engine->loop) + lease_doubt_ms(engine->leases, number);
-    if (engine->draining) {
+    if (engine_is_draining(engine)) {
         handover_all(engine); /* it was asked for before, and nobody would give it back until the drain is over */
         return;
     }
@@ -147,7 +148,7 @@ void shard_lost(uint32_t number, int64_t epoch, void *context)
     if (shard->state == SHARD_NONE || shard->epoch != epoch) {
         return;
     }
-    if (!engine->draining) {
+    if (!engine_is_draining(engine)) {
         metric_add(METRIC_LEASES_LOST, 1);
     }
     shard_leave(shard);
