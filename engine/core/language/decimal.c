@@ -1,4 +1,4 @@
-/* Decimal text: digits and an exponent, never a binary fraction. */
+/* Calculates with decimal text: digits and an exponent, never a binary fraction. */
 #include "core/language/decimal.h"
 
 #include <string.h>
@@ -92,7 +92,7 @@ bool decimal_is_multiple(const struct decimal *value, const struct decimal *divi
         return true;
     }
     if (zeros < 0) {
-        return false; /* the last digit of the value is not 0, so it is no multiple of that many tens */
+        return false; /* the last digit of the value is not 0, so the value is no multiple of such a power of ten */
     }
     for (size_t i = 0; i < divisor->digits.len; i++) {
         by = by * 10 + (uint64_t)(divisor->digits.ptr[i] - '0');

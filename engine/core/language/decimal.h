@@ -11,16 +11,17 @@
 
 struct decimal {
     bool negative;
-    struct slice digits; /* without leading and trailing zeros; none is 0 */
+    struct slice digits; /* without leading and trailing zeros; empty for 0 */
     int64_t exponent;    /* value = 0.DIGITS * 10^exponent */
 };
 
-struct decimal decimal_of(struct slice number, struct arena *scratch); /* of JSON that json_check() accepted */
+struct decimal decimal_of(struct slice number, struct arena *scratch); /* takes a number that json_check() accepted */
 bool decimal_is_integer(const struct decimal *d);
-/* The least integer that is not below it, where that lies from 0 to `max`; false where it does not. */
+/* Rounds up to an integer. Returns false when that integer does not lie between 0 and `max`. */
 bool decimal_round_up(const struct decimal *d, int64_t max, int64_t *out);
 int decimal_compare(const struct decimal *a, const struct decimal *b); /* -1, 0, 1 */
-bool decimal_is_multiple(const struct decimal *value,
-                         const struct decimal *divisor); /* which is not 0 and has DIVISOR_DIGITS at most */
+bool decimal_is_multiple(
+    const struct decimal *value,
+    const struct decimal *divisor); /* the divisor is not 0 and has at most DIVISOR_DIGITS digits */
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Compiling templates. What is cut out here once, is never parsed again: rendering only joins the literal pieces
- * between the spots with values.
+ * Compiles templates. Each expression is parsed once, here. Rendering only joins the literal pieces with the values
+ * between them.
  */
 #include "core/language/expression.h"
 
@@ -34,7 +34,7 @@ struct compiler {
     struct {
         size_t end;
         bool inside;
-    } * cuts; /* where the literal text before each spot ends */
+    } * cuts; /* the ends of the literal text before each spot */
     size_t count, capacity;
     bool too_many;
 };
@@ -54,7 +54,7 @@ static struct slice roots_text(unsigned roots, struct arena *arena)
     return text.ptr ? text : SLICE("nothing");
 }
 
-/* The part that begins at `*at` with "[": false when it is not a plain index or member. */
+/* Parses the part that begins at `*at` with "[". Returns false when it is not a plain index or member. */
 static bool parse_bracket(struct slice source, size_t *at, struct arena *arena, struct expression_part *part)
 {
     size_t i = scan_space(source, *at + 1);
@@ -93,7 +93,7 @@ static bool parse_bracket(struct slice source, size_t *at, struct arena *arena, 
     return true;
 }
 
-/* A path of members and indexes and nothing else. False: it is a program. */
+/* Parses a path that consists only of members and indexes. Returns false for a program. */
 static bool parse_plain(struct slice source, struct arena *arena, struct expression *out)
 {
     size_t part_max = 0, at = 0, count = 0;
@@ -151,7 +151,7 @@ static bool parse_plain(struct slice source, struct arena *arena, struct express
     return true;
 }
 
-/* secret("name") and nothing else. */
+/* Parses secret("name") with nothing around it. */
 static bool parse_secret(struct slice source, struct slice *name)
 {
     size_t at = scan_name(source, 0);
@@ -210,7 +210,7 @@ static void refuse_item(struct compiler *c, const struct expression *e)
                SLICE_ARG(e->source));
 }
 
-/* Does a program begin with .item? Further on, the same letters may be a member of anything. */
+/* Does a program begin with .item? Behind its beginning, the same letters may be a member of anything. */
 static bool begins_with_item(struct slice source)
 {
     size_t at = 0;
@@ -222,7 +222,7 @@ static bool begins_with_item(struct slice source)
            slice_is((struct slice){source.ptr + at + 1, scan_name(source, at + 1) - at - 1}, "item");
 }
 
-/* Misspelt members would only show as null in the middle of a run: say it now. */
+/* Reports misspelt members now: at run time they would silently be null. */
 static void check_plain(struct compiler *c, const struct expression *e)
 {
     static const struct {
@@ -263,7 +263,8 @@ static void check_plain(struct compiler *c, const struct expression *e)
     }
 }
 
-/* `.steps.ID.error` is what the engine knows of a failure; what the receiver said lies in its `body`. */
+/* Checks a path below `.steps.ID.error`. The error is what the engine knows of a failure; the receiver's own words are
+ * in its `body`. */
 static void check_error_path(struct compiler *c, const struct expression *e)
 {
     static const char *const known[] = {"code", "detail", "status", "body", "attempt", "cut", "not_utf8", "by"};
@@ -321,7 +322,8 @@ static void compile_source(struct compiler *c, struct slice source, struct slice
 
 static void literal_put(struct compiler *c, const char *bytes, size_t len)
 {
-    if (!c->literal) { /* never longer than the template: escapes below are at most as long as those they replace */
+    if (!c->literal) { /* the literal text is never longer than the template: an escape is at most as long as what it
+                          replaces */
         c->literal = arena_alloc(c->arena, c->json.len + 1);
     }
     CHECK(c->literal_len + len <= c->json.len);
@@ -388,7 +390,7 @@ static void add_spot(struct compiler *c, struct slice source, struct slice point
 
 static const char unbalanced[] = "`${` without the `}` that closes it; write `$${` for the characters `${`";
 
-/* Is this text one ${ } and nothing else? Then `*source` is what stands in it. */
+/* Is this text one ${ } and nothing else? Then `*source` is the expression in it. */
 static bool is_wholly_expression(struct slice text, struct slice *source)
 {
     size_t at = 2;
@@ -423,7 +425,7 @@ static void compile_string(struct compiler *c, struct slice value, const struct 
     for (size_t at = 0; at + 1 < text.len;) {
         if (text.ptr[at] == '$' && at + 2 < text.len && text.ptr[at + 1] == '$' && text.ptr[at + 2] == '{') {
             literal_put_escaped(c, (struct slice){text.ptr + done, at - done});
-            done = at + 1; /* one of the two dollars goes */
+            done = at + 1; /* drops one of the two dollars */
             at += 3;
         } else if (text.ptr[at] == '$' && text.ptr[at + 1] == '{') {
             size_t end = at + 2;
@@ -505,7 +507,7 @@ void template_compile(struct slice json, struct slice pointer, unsigned roots, s
     out->spots = spots;
 }
 
-/* Does the program end in `| @uri`? Whatever stands before it, a pipe binds least of all. */
+/* Does the program end in `| @uri`? A pipe binds weaker than everything in front of it. */
 static bool ends_encoded(struct slice source)
 {
     static const char word[] = "@uri";

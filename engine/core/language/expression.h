@@ -1,13 +1,13 @@
 /*
  * Templates: JSON in which strings are, or hold, `${ EXPR }`, where EXPR is jq over one object.
  *
- * Two ways to a value. A plain EXPR (a path of members and indexes such as .steps.charge.result.id) is followed here,
- * in the payload's own text, so that a number of thirty digits stays itself; the rules are jq's (a member of null is
- * null, of a number an error). Anything else is a program for libjq: somebody outside evaluates it and hands
- * the values to template_render().
+ * An expression gets its value in one of two ways. A plain EXPR is a path of members and indexes such as
+ * .steps.charge.result.id. It is followed here, in the payload's own text, so that a number of thirty digits keeps all
+ * of them. The rules are jq's: a member of null is null, a member of a number is an error. Any other EXPR is a program
+ * for libjq: the caller evaluates it and hands the values to template_render().
  *
- * A string that is wholly one ${ EXPR } is replaced by the value, whatever its type. Inside a longer string the value
- * is put in as text: strings bare, everything else as compact JSON. `$${` stands for a literal `${`.
+ * A string that consists of one ${ EXPR } becomes the value, whatever its type. Inside a longer string the value
+ * becomes text: a string without its quotes, any other value as compact JSON. `$${` means a literal `${`.
  */
 #ifndef SAGAD_CORE_LANGUAGE_EXPRESSION_H
 #define SAGAD_CORE_LANGUAGE_EXPRESSION_H
@@ -17,7 +17,7 @@
 
 enum expression_kind { EXPRESSION_PLAIN, EXPRESSION_SECRET, EXPRESSION_PROGRAM };
 
-struct expression_part { /* of a plain path */
+struct expression_part { /* one part of a plain path */
     struct slice member; /* SLICE_NONE: an index */
     int64_t index;
 };
@@ -25,7 +25,7 @@ struct expression_part { /* of a plain path */
 struct expression {
     enum expression_kind kind;
     struct slice source;                 /* the text between ${ and }, trimmed */
-    struct slice pointer;                /* where it stands, for messages */
+    struct slice pointer;                /* the place of the expression, for messages */
     const struct expression_part *parts; /* EXPRESSION_PLAIN; `.` alone has none */
     size_t part_count;
     struct slice secret; /* EXPRESSION_SECRET: the name in secret("name") */
@@ -37,13 +37,12 @@ struct template
 {
     struct slice json; /* the template's own text; SLICE_NONE: there is none */
     struct expression *expressions;
-    struct template_spot *spots; /* as many as expressions, in order of the text */
+    struct template_spot *spots; /* one for each expression, in the order of the text */
     size_t count;
-    size_t program_count; /* how many are EXPRESSION_PROGRAM */
+    size_t program_count; /* the number of expressions that are EXPRESSION_PROGRAM */
 };
 
-/* What an expression may name. Which of these a place offers is up to the place; the rest stays
- * SLICE_NONE and is null. */
+/* The roots that an expression may name. Each place offers some of them; the others are SLICE_NONE and read as null. */
 enum expression_root {
     ROOT_INPUT = 1 << 0,
     ROOT_STEPS = 1 << 1,
@@ -60,7 +59,7 @@ enum expression_root {
 struct expression_step {
     struct slice id, result /* JSON */, status /* bare text */, error /* JSON object; SLICE_NONE: nothing has failed */;
     struct slice
-        lost; /* why its result could not be made: an expression that uses it fails. SLICE_NONE: it is as it is */
+        lost; /* why the result could not be made; an expression that uses it fails. SLICE_NONE: the result is sound */
 };
 
 struct expression_context {
@@ -72,68 +71,71 @@ struct expression_context {
 };
 
 /*
- * Compile a template. Faults: unbalanced ${, a plain path or secret() whose root is not in `roots` (a bit set of enum
- * expression_root), a secret() inside a larger program. Whether a program compiles is for jq_check() outside.
+ * Compile a template. Faults are an unbalanced ${, a plain path or secret() whose root is not in `roots` (a bit set of
+ * enum expression_root), and a secret() inside a larger program. jq_check() checks elsewhere whether a program
+ * compiles.
  */
 void template_compile(struct slice json, struct slice pointer, unsigned roots, struct arena *arena,
                       struct faults *faults, struct template *out);
-/* The same for a place that is one expression or condition, written as "${ EXPR }"; anything else is a fault. */
+/* Compile a template that must be one expression or condition, written as "${ EXPR }". Anything else is a fault. */
 void expression_compile(struct slice json, struct slice pointer, unsigned roots, struct arena *arena,
                         struct faults *faults, struct template *out);
 
 /*
- * From now on the values that are put into the text at `pointer`, a URL, are percent-encoded: all but unreserved
- * characters. Not so a secret() that the URL begins with, which may hold scheme and host, and what ends in `| @uri`,
- * which has done it.
+ * Mark the text at `pointer` as a URL. Values that are put into it are percent-encoded from now on, except for
+ * unreserved characters. Two kinds of values are not encoded: a secret() at the beginning of the URL, which may hold
+ * scheme and host, and a program that ends in `| @uri`.
  */
 void template_encode_url(const struct template *template, struct slice pointer);
-/* Does it put anything into a URL that encoding could change? A key and the number of an attempt it does not. */
+/* Does the template put anything into a URL that encoding could change? Encoding changes neither a key nor the number
+ * of an attempt. */
 bool template_encodes_url(const struct template *template);
 
 bool template_is_set(const struct template *template);
-/* Does a plain path in it name this step's result or status? Calls back for each step named by `.steps.ID`, also inside
- * programs (found by scanning). */
+/* Calls back for each step that the template names as `.steps.ID`. Programs are scanned for such names. */
 void template_each_step(const struct template *template,
                         void (*found)(void *context, struct slice step_id, struct slice pointer), void *context);
 
-struct step_use { /* of a step, by an expression */
+struct step_use { /* how an expression uses a step */
     struct slice step_id, pointer;
-    bool other_only; /* its result is not looked at, but its status or error */
-    bool takes_null; /* a result that is null does no harm there: its status or error is asked for, or jq's `//`, a
+    bool other_only; /* the expression reads only the status or error of the step, not its result */
+    bool takes_null; /* the expression bears a result that is null: it asks for status or error, or jq's `//`, a
                         comparison or a condition follows */
 };
-/* The same with what becomes of the step's result, as far as the text of the expression shows it. */
+/* Calls back like template_each_step(), and says how the expression uses the step, as far as its text shows that. */
 void template_each_use(const struct template *template, void (*found)(void *context, const struct step_use *use),
                        void *context);
 
-struct path_use {               /* by an expression, from the root of what it sees */
-    struct slice text, pointer; /* as written; where */
-    const struct slice *parts;  /* names of members; SLICE_NONE: an index, or each element */
+struct path_use {               /* a path that an expression follows from the root of its context */
+    struct slice text, pointer; /* the path as written, and its place */
+    const struct slice *parts;  /* the names of members; SLICE_NONE for an index or for all elements */
     size_t part_count;
 };
-/* Calls back for each path that is surely followed from the root; see expression_paths.c. */
+/* Calls back for each path that the template certainly follows from the root; see expression_paths.c. */
 void template_each_path(const struct template *template, void (*found)(void *context, const struct path_use *use),
                         void *context);
 
-/* Does an expression in it name `.result` itself, as a compensator's arguments do? */
+/* Does the template name `.result` itself, as the arguments of a compensator do? */
 bool template_uses_result(const struct template *template);
 
-/* Follow a plain path. SLICE "null" where jq gives null; false with a sentence where jq gives an error. */
+/* Follow a plain path. The value is "null" where jq gives null. Returns false with a sentence where jq gives an error.
+ * */
 bool expression_follow(const struct expression *expression, const struct expression_context *context,
                        struct arena *arena, struct slice *value, struct err *err);
 
-/* The object that programs see, as JSON text. */
+/* Returns the context, the object that programs see, as JSON text. */
 struct slice expression_context_json(const struct expression_context *context, struct arena *arena);
 
 /*
- * Render. `values` holds one JSON text for each EXPRESSION_PROGRAM and EXPRESSION_SECRET, at the index of its
- * expression; may be NULL when there are none. ERR_INVALID with a sentence when a path cannot be followed.
+ * Render a template. `values` holds one JSON text for each EXPRESSION_PROGRAM and EXPRESSION_SECRET, at the index of
+ * its expression; it may be NULL when there are none. Ends with ERR_INVALID and a sentence when a path cannot be
+ * followed.
  */
 MUST_USE enum err_code template_render(const struct template *template, const struct expression_context *context,
                                        const struct slice *values, struct arena *arena, struct slice *out,
                                        struct err *err);
 
-/* jq's truth: everything but false and null. */
+/* True by the rules of jq: every value except false and null is true. */
 bool expression_true(struct slice value);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * The paths that an expression follows from the root of what it sees, such as .input.order.id. Programs are scanned,
- * not parsed: a path counts as long as nothing in front of it can have given `.` another meaning, and nothing behind it
- * makes it the place of an assignment. What is doubtful is left out.
+ * Finds the paths that an expression follows from the root of its context, such as .input.order.id. Programs are
+ * scanned, not parsed. A path counts when nothing in front of it can have given `.` another meaning, and nothing behind
+ * it assigns to it. Doubtful paths are left out.
  */
 #include "core/language/expression.h"
 
@@ -9,7 +9,7 @@
 
 #include "core/language/expression_scan.h"
 
-#define PARTS_MAX 32 /* what is longer is looked at so far */
+#define PARTS_MAX 32 /* longer paths are cut here */
 
 struct path_scan {
     struct slice source, mask;
@@ -27,7 +27,7 @@ static bool word_is(struct slice word, const char *const *words, size_t count)
     return false;
 }
 
-/* Names behind which `.` is something else: in a function's arguments, and by what binds a value. */
+/* Is this a name behind which `.` is no longer the root? Arguments of functions and bindings of values change it. */
 static bool rebinds(struct slice mask, size_t at, size_t end)
 {
     static const char *const binds[] = {"as", "def", "catch", "reduce", "foreach", "label"};
@@ -36,13 +36,13 @@ static bool rebinds(struct slice mask, size_t at, size_t end)
     size_t next = scan_space(mask, end);
 
     if (at > 0 && strchr(".$@", mask.ptr[at - 1])) {
-        return false; /* a member, a variable, a format */
+        return false; /* it is a member, a variable or a format */
     }
     return word_is(word, binds, COUNT_OF(binds)) ||
            (next < mask.len && mask.ptr[next] == '(' && !word_is(word, harmless, COUNT_OF(harmless)));
 }
 
-/* How much of the program still has the root for its `.`. */
+/* Returns the length of the beginning of the program in which `.` is the root. */
 static size_t rooted_bytes(struct slice mask)
 {
     size_t at = 0;
@@ -58,7 +58,7 @@ static size_t rooted_bytes(struct slice mask)
     return at;
 }
 
-/* Is the dot at `at` the root, and not a further step of the term in front of it? */
+/* Is the dot at `at` the root, rather than a member of the term in front of it? */
 static bool begins_path(struct slice mask, size_t at)
 {
     static const char *const keywords[] = {"if", "then", "elif", "else", "and", "or", "try"};
@@ -80,7 +80,7 @@ static bool begins_path(struct slice mask, size_t at)
                             word_is((struct slice){mask.ptr + begin, end - begin}, keywords, COUNT_OF(keywords)));
 }
 
-/* `*at` is on a quote. False: it is no plain text. */
+/* Scans a quoted name; `*at` is on the quote. Returns false when it is not plain text. */
 static bool scan_quoted(struct path_scan *s, size_t *at, struct slice *name)
 {
     const char *close = memchr(s->mask.ptr + *at + 1, '"', s->mask.len - *at - 1);
@@ -93,7 +93,7 @@ static bool scan_quoted(struct path_scan *s, size_t *at, struct slice *name)
     return !memchr(name->ptr, '\\', name->len);
 }
 
-/* `*at` is on a bracket. False: what stands in it is calculated. */
+/* Scans an index or name in brackets; `*at` is on the bracket. Returns false when its content is calculated. */
 static bool scan_bracket(struct path_scan *s, size_t *at, struct slice *name)
 {
     size_t i = scan_space(s->mask, *at + 1);
@@ -134,7 +134,7 @@ static bool scan_part(struct path_scan *s, size_t *at, struct slice *name)
     return next == '"' ? scan_quoted(s, at, name) : next == '[' && scan_bracket(s, at, name);
 }
 
-/* `at` is on the first dot. Gives where it ends. */
+/* Scans a path; `at` is on its first dot. Returns the end of the path. */
 static size_t scan_path(struct path_scan *s, size_t at)
 {
     size_t behind = at;
@@ -145,12 +145,12 @@ static size_t scan_path(struct path_scan *s, size_t at)
         at = behind;
     }
     if (at < s->mask.len && s->mask.ptr[at] == '?' && s->count > 0) {
-        s->count--; /* that this step of it cannot be taken does no harm */
+        s->count--; /* a `?` follows, so it does no harm when this part is missing */
     }
     return at;
 }
 
-/* `=`, `|=`, `+=` and the like, but not `==`. */
+/* Does an assignment follow: `=`, `|=`, `+=` and the like, but not `==`? */
 static bool is_assigned(struct slice mask, size_t at)
 {
     at = scan_space(mask, at);

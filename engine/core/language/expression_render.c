@@ -1,4 +1,4 @@
-/* Values of plain paths, and templates with their values put in. Payloads pass through as the bytes they are. */
+/* Follows plain paths and puts values into templates. The bytes of payloads stay the same. */
 #include <string.h>
 
 #include "base/json.h"
@@ -6,12 +6,12 @@
 #include "core/language/expression_scan.h"
 
 #define RENDERED_BYTES_MAX (4u << 20)
-#define RENDERED_DEPTH_MAX 72 /* what comes in has 64 levels at most, what a record may hold is 80 */
+#define RENDERED_DEPTH_MAX 72 /* inputs have at most 64 levels, and a record may hold 80 */
 #define ON_STACK_MAX 16
 
 static const struct slice json_null = {"null", 4};
 
-/* --- pieces of text in an arena, of which the length is known beforehand --- */
+/* --- texts in an arena whose length is known beforehand --- */
 
 struct piece {
     char *ptr;
@@ -95,7 +95,7 @@ static void put_step(struct piece *piece, const struct expression_step *step)
     } else {
         piece_put(piece, json_null);
     }
-    if (step->error.ptr) { /* else it is null by its absence */
+    if (step->error.ptr) { /* a missing member reads as null */
         piece_put(piece, SLICE(",\"error\":"));
         piece_put(piece, step->error);
     }
@@ -226,7 +226,7 @@ static bool cannot_index(const struct expression *e, enum json_type type, const 
     return false;
 }
 
-/* The value behind the first parts, without writing all of .steps down to read one of them. */
+/* Returns the value of the first parts of a path, so that all of .steps is not written down to read one step. */
 static struct slice begin_path(const struct expression *e, const struct expression_context *context,
                                struct arena *arena, size_t *next)
 {
@@ -317,7 +317,8 @@ bool expression_true(struct slice value)
 
 /* --- rendering --- */
 
-/* What stands for a value inside a string, still escaped: a string's own characters, compact JSON for the rest. */
+/* Returns the text of a value inside a string, with its escapes: the characters of a string, or the compact JSON of any
+ * other value. */
 static struct slice inside_text(struct slice value, struct arena *arena)
 {
     if (json_type(value) == JSON_STRING) {
@@ -331,7 +332,7 @@ static struct slice inside_text(struct slice value, struct arena *arena)
 
         if (in_string && c == '\\') {
             piece_put(&piece, SLICE("\\\\"));
-            c = value.ptr[++i]; /* the byte behind a backslash never ends the string */
+            c = value.ptr[++i]; /* skips the byte behind a backslash, which never ends the string */
             if (c == '"' || c == '\\') {
                 piece_put(&piece, SLICE("\\"));
             }
@@ -348,7 +349,7 @@ static struct slice inside_text(struct slice value, struct arena *arena)
     return piece_slice(&piece);
 }
 
-/* The same for a place in a URL: nothing in it may be read as a part of the URL itself. */
+/* Returns the text of a value inside a URL, encoded so that no character of it can be read as a part of the URL. */
 static struct slice url_text(struct slice value, struct arena *arena)
 {
     static const char hex[] = "0123456789ABCDEF";
@@ -369,7 +370,7 @@ static struct slice url_text(struct slice value, struct arena *arena)
     return piece_slice(&piece);
 }
 
-/* A template and what is put into it may each be as deep as allowed: together they must still be read back. */
+/* A template and its values may each be as deep as allowed, but the result must still be readable. */
 static bool is_too_deep(struct slice json)
 {
     unsigned depth = 0;
@@ -392,7 +393,7 @@ static bool is_too_deep(struct slice json)
 
 struct loss {
     const struct expression_context *context;
-    const struct expression_step *step; /* the first one found */
+    const struct expression_step *step; /* the first lost step that was found */
 };
 
 static void on_loss(void *user, const struct step_use *use)
@@ -406,7 +407,7 @@ static void on_loss(void *user, const struct step_use *use)
     }
 }
 
-/* Null would stand for a result that there was: whoever uses it would work with what is not true. */
+/* Refuses to use a lost result. Null in its place would be untrue: there was a result. */
 static enum err_code check_losses(const struct template *template, const struct expression_context *context,
                                   struct err *err)
 {
@@ -448,13 +449,13 @@ enum err_code template_render(const struct template *template, const struct expr
         switch (e->kind) {
         case EXPRESSION_PLAIN:
             if (!expression_follow(e, context, arena, &value, err)) {
-                (void)err_context(err, "at %.*s", SLICE_ARG(e->pointer)); /* the code is known */
+                (void)err_context(err, "at %.*s", SLICE_ARG(e->pointer)); /* the code is set already */
                 return ERR_INVALID;
             }
             break;
         case EXPRESSION_PROGRAM:
         case EXPRESSION_SECRET:
-            CHECK(values && values[i].ptr); /* whoever renders has evaluated them first */
+            CHECK(values && values[i].ptr); /* the caller has evaluated all programs first */
             value = json_trim(values[i]);
             break;
         }

@@ -1,6 +1,6 @@
 /*
- * jq strings may hold programs, "\(.a + "\(.b)")", and those again strings. That is why a search for a bracket is
- * recursive here, and why its depth has a bound: definitions come from outside.
+ * Strings of jq may hold programs, "\(.a + "\(.b)")", and these may hold strings again. So the search for a bracket is
+ * recursive. Its depth has a bound, because definitions come from outside.
  */
 #include "core/language/expression_scan.h"
 
@@ -45,7 +45,7 @@ static void blank(char *mask, size_t at)
 
 static bool scan_code(struct slice text, size_t *at, char open, char close, char *mask, int depth);
 
-/* `*at` is behind the opening quote and ends behind the closing one. */
+/* Moves `*at` from behind the opening quote to behind the closing one. */
 static bool scan_string(struct slice text, size_t *at, char *mask, int depth)
 {
     if (depth > NESTED_MAX) {
@@ -78,7 +78,7 @@ static bool scan_string(struct slice text, size_t *at, char *mask, int depth)
     return false;
 }
 
-/* Onto the `close` that has no `open`. */
+/* Moves `*at` onto the first `close` without an `open`. */
 static bool scan_code(struct slice text, size_t *at, char open, char close, char *mask, int depth)
 {
     size_t opened = 0;
@@ -123,9 +123,9 @@ struct slice scan_mask(struct slice program, struct arena *arena)
 
     while (at < program.len) {
         if (scan_code(program, &at, '{', '}', mask,
-                      0)) { /* a brace of its own: cannot be in a template, but do not stop */
+                      0)) { /* a brace without a partner; a template cannot have one, so the scan just goes on */
             at++;
-        } else if (at < program.len) { /* too deep: the rest is not looked into */
+        } else if (at < program.len) { /* the program is too deep: the rest is not scanned */
             memset(mask + at, 1, program.len - at);
             break;
         }

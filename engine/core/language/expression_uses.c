@@ -1,6 +1,6 @@
 /*
- * Which steps an expression names, and whether it can bear that a step named was skipped. Programs are scanned, not
- * parsed: what cannot be told from the text right behind the name counts as not bearing it.
+ * Finds the steps that an expression names, and whether the expression bears that such a step was skipped. Programs are
+ * scanned, not parsed. When the text right behind the name does not tell, the expression counts as not bearing it.
  */
 #include "core/language/expression.h"
 
@@ -20,7 +20,7 @@ static bool starts_at(struct slice mask, size_t at, const char *text)
     return mask.len - at >= len && memcmp(mask.ptr + at, text, len) == 0;
 }
 
-/* Onto the bracket that closes the one at `at`, or the end. */
+/* Returns the place of the bracket that closes the one at `at`, or the end. */
 static size_t closing_bracket(struct slice mask, size_t at)
 {
     size_t depth = 0;
@@ -35,7 +35,7 @@ static size_t closing_bracket(struct slice mask, size_t at)
     return at;
 }
 
-/* `at` is behind ".steps.ID". Follows the path from there, through pipes into further paths and closing parentheses. */
+/* `at` is behind ".steps.ID". Follows the path from there through pipes, further paths and closing parentheses. */
 static bool takes_null(struct slice mask, size_t at)
 {
     bool first = true;
@@ -43,7 +43,7 @@ static bool takes_null(struct slice mask, size_t at)
     for (;;) {
         at = scan_space(mask, at);
         if (at == mask.len) {
-            return first; /* the step as a whole is never null */
+            return first; /* the object of the step itself is never null */
         }
         size_t end = scan_name(mask, at + 1);
 

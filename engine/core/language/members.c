@@ -1,4 +1,4 @@
-/* A misspelt member must not silently lose a compensator: that is why nothing unknown passes here. */
+/* Refuses every unknown member, because a misspelt one would silently lose a compensator. */
 #include "core/language/members.h"
 
 #include <string.h>
@@ -80,7 +80,7 @@ static bool list_has(const char *list, struct slice word)
     return false;
 }
 
-/* Short words are close to each other by chance: there only one edit, or a word cut short, counts as a slip. */
+/* Short words are often similar by chance. Among them only one edit, or a word cut short, counts as a slip. */
 static bool is_near(struct slice word, struct slice item, unsigned distance)
 {
     size_t shorter = word.len < item.len ? word.len : item.len;
@@ -116,7 +116,7 @@ struct slice value_excerpt(struct slice value, struct arena *arena)
     }
     size_t len = EXCERPT_BYTES;
 
-    while (len > 0 && ((unsigned char)text.ptr[len] & 0xc0) == 0x80) { /* not in the middle of a character */
+    while (len > 0 && ((unsigned char)text.ptr[len] & 0xc0) == 0x80) { /* moves to the beginning of a character */
         len--;
     }
     return arena_printf(arena, "%.*s...", (int)len, text.ptr);
@@ -143,7 +143,7 @@ static void check_name(const struct members *members, const char *what, struct s
     if (list_has(known, name)) {
         return;
     }
-    if (members->faults->count >= members->faults->count_max) { /* only counted: no words for what nobody will read */
+    if (members->faults->count >= members->faults->count_max) { /* further faults are only counted, without a text */
         faults_add(members->faults, members->pointer, "a member that is not known");
         return;
     }

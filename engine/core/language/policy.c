@@ -1,4 +1,4 @@
-/* The arithmetic of retries: why a replay shows the same delays is that jitter is a hash, not a random number. */
+/* Calculates retries. Jitter is a hash and not a random number, so that a replay shows the same delays. */
 #include "core/language/policy.h"
 
 #include <string.h>
@@ -64,7 +64,7 @@ struct retry_policy retry_policy_with(struct retry_policy policy, const struct r
 enum effect effect_stricter(enum effect a, enum effect b)
 {
     CHECK((unsigned)a < EFFECT_COUNT && (unsigned)b < EFFECT_COUNT);
-    return a > b ? a : b; /* EFFECT_MAP is in this order */
+    return a > b ? a : b; /* EFFECT_MAP lists the classes in this order */
 }
 
 static int64_t backoff_ms(const struct retry_policy *policy, uint32_t number)
@@ -77,7 +77,7 @@ static int64_t backoff_ms(const struct retry_policy *policy, uint32_t number)
         }
         int64_t next = backoff * policy->factor_milli / 1000;
 
-        if (next == backoff) { /* factor 1, or too small to grow in whole milliseconds */
+        if (next == backoff) { /* the factor is 1, or the delay is too small to grow by whole milliseconds */
             break;
         }
         backoff = next;
@@ -85,8 +85,8 @@ static int64_t backoff_ms(const struct retry_policy *policy, uint32_t number)
     return backoff < policy->max_ms ? backoff : policy->max_ms;
 }
 
-/* The finalizer of splitmix64 (Steele, Lea, Flood, 2014). The key is a SHA-256 already: this only has to spread the
- * number. */
+/* The finalizer of splitmix64 (Steele, Lea, Flood, 2014). The key is a SHA-256 already, so only the number has to be
+ * spread. */
 static uint64_t jitter(const struct op_key *key, uint32_t number)
 {
     uint64_t halves[2];

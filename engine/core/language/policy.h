@@ -1,6 +1,6 @@
 /*
- * Effect classes, and the arithmetic of retries. Pure: jitter is a hash of key and attempt, so that a replay shows the
- * same delays.
+ * Effect classes and the delays of retries. Jitter is a hash of key and attempt, so that a replay shows the same
+ * delays.
  */
 #ifndef SAGAD_CORE_LANGUAGE_POLICY_H
 #define SAGAD_CORE_LANGUAGE_POLICY_H
@@ -27,18 +27,18 @@ const char *effect_name(enum effect effect);
 bool effect_parse(struct slice name, enum effect *out);
 
 struct retry_policy {
-    uint32_t max_attempts; /* calls of which a byte may have left */
-    uint32_t max_unsent;   /* tries that never left, in a row */
+    uint32_t max_attempts; /* counts calls of which a byte may have left */
+    uint32_t max_unsent;   /* counts tries in a row that never left */
     int64_t initial_ms, max_ms;
     uint32_t factor_milli; /* 2000 is factor 2 */
 };
 
 struct retry_policy retry_policy_default(enum effect effect); /* max 5 minutes, factor 2, max_unsent 10 */
 
-/* `own` on top of `policy`; a member of `own` that is 0 was not given. A delay that was asked for is not cut by a
- * default. */
+/* Returns `policy` with the members of `own` that are not 0. A default never cuts a delay that `own` asks for. */
 struct retry_policy retry_policy_with(struct retry_policy policy, const struct retry_policy *own);
-/* The class that allows less after an unknown outcome: once, checked, keyed, idempotent, read. */
+/* Returns the class that allows less after an unknown outcome. From strict to free: once, checked, keyed, idempotent,
+ * read. */
 enum effect effect_stricter(enum effect a, enum effect b);
 
 /*

@@ -1,6 +1,6 @@
 /*
- * JSON Schema, compiled to a tree of checks, or rather a graph without loops: `$ref` may point to one schema from many
- * places. Equality is equality of the canonical form.
+ * Compiles a JSON Schema to a graph of checks without loops: `$ref` may point to one schema from many places. Two
+ * values are equal when their canonical forms are.
  */
 #include "core/language/schema.h"
 
@@ -21,7 +21,7 @@
     "unevaluatedItems unevaluatedProperties readOnly writeOnly deprecated contentEncoding contentMediaType "           \
     "contentSchema definitions"
 #define ENUM_MAX 1024
-#define LEVELS_MAX 128 /* of schemas within schemas, through `$ref` too: bounds the stack of a check */
+#define LEVELS_MAX 128 /* the depth of schemas within schemas, also through `$ref`; it bounds the stack of a check */
 #define REF_BEGINS "#/$defs/"
 #define DRAFT "https://json-schema.org/draft/2020-12/schema"
 
@@ -52,7 +52,7 @@ struct compiler {
     struct arena *arena;
     struct faults *faults;
     struct schema *all;
-    struct property *defs; /* of the whole schema */
+    struct property *defs; /* `$defs` of the whole schema */
     size_t def_count;
 };
 
@@ -175,7 +175,7 @@ static void compile_required(struct schema *schema, struct members *m)
     }
 }
 
-/* `properties` and `$defs`. */
+/* Compiles `properties` or `$defs`. */
 static struct property *compile_map(struct compiler *c, struct members *m, const char *keyword, size_t *count)
 {
     struct slice value = members_at(m, keyword), pointer = members_pointer(m, keyword), name_raw, item;
@@ -232,7 +232,7 @@ static void compile_groups(struct compiler *c, struct schema *schema, struct mem
     }
 }
 
-/* A keyword that does nothing without another one is a mistake of its author. */
+/* A keyword that has no effect without another one is a mistake of the author. */
 static void check_companion(struct members *m, const char *keyword, const char *needed)
 {
     if (members_at(m, keyword).ptr && !members_at(m, needed).ptr) {
@@ -314,7 +314,7 @@ static void compile_defs(struct compiler *c, const struct schema *schema, struct
     if (!members_at(m, "$defs").ptr) {
         return;
     }
-    if (schema->next) { /* not the first one made; pointers would not tell, because long ones are cut */
+    if (schema->next) { /* this is not the first schema; its pointer would not tell, because long pointers are cut */
         faults_add(m->faults, members_pointer(m, "$defs"),
                    "`$defs` can only stand at the top of a schema; move it there");
         return;
@@ -350,7 +350,7 @@ static void check_annotations(struct members *m)
     struct slice text = SLICE_NONE;
 
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
-        (void)members_text(m, texts[i], &text); /* only that it is a string matters */
+        (void)members_text(m, texts[i], &text); /* the text does not matter, only that it is a string */
     }
     if (members_text(m, "$schema", &text) && !slice_is(text, DRAFT) && !slice_is(text, DRAFT "#")) {
         faults_add(m->faults, members_pointer(m, "$schema"), "`$schema` is \"%.*s\"; only " DRAFT " is understood",
@@ -415,7 +415,7 @@ static bool count_levels(struct compiler *c, struct schema *schema, unsigned abo
 
 static bool count_below(struct compiler *c, struct schema *schema, const struct schema *below, unsigned above)
 {
-    struct schema *child = (struct schema *)below; /* all of them are this compilation's own */
+    struct schema *child = (struct schema *)below; /* all schemas here belong to this compilation */
 
     if (!child) {
         return true;
@@ -427,7 +427,8 @@ static bool count_below(struct compiler *c, struct schema *schema, const struct 
     return true;
 }
 
-/* Where a reference leads back to its own schema, or the schemas nest too deep, says so and gives up. */
+/* Counts the levels of a schema. Reports a reference that leads back to its own schema, and schemas that nest too deep,
+ * and gives up. */
 static bool count_levels(struct compiler *c, struct schema *schema, unsigned above)
 {
     const struct schema *const below[] = {schema->additional, schema->items,     schema->names, schema->contains,
@@ -484,7 +485,7 @@ const struct schema *schema_compile(struct slice json, struct slice pointer, str
     bool ends = faults->count + faults->dropped != before || count_levels(&c, root, 0);
 
     for (size_t i = 0; ends && faults->count + faults->dropped == before && i < c.def_count; i++) {
-        ends = count_levels(&c, c.defs[i].schema, 0); /* also those that nothing refers to */
+        ends = count_levels(&c, c.defs[i].schema, 0); /* includes schemas that nothing refers to */
     }
     if (!ends && faults->count + faults->dropped == before) {
         faults_add(faults, pointer, "the schema nests more than %d levels deep", LEVELS_MAX);

@@ -12,27 +12,29 @@
 #include "base/arena.h"
 #include "base/errors.h"
 
-struct schema; /* lives in the arena */
+struct schema; /* its memory is in the arena */
 
 const struct schema *schema_compile(struct slice json, struct slice pointer, struct arena *arena,
                                     struct faults *faults);
-/* Adds a fault for each violation, pointers below `pointer`. A NULL schema accepts everything. `scratch` is for the
- * work. */
+/* Adds a fault for each violation, with pointers below `pointer`. A NULL schema accepts everything. `scratch` is
+ * working memory. */
 void schema_check(const struct schema *schema, struct slice value, struct slice pointer, struct arena *scratch,
                   struct faults *faults);
 
-/* What a schema says of a part of a value that it accepts (schema_member.c). In doubt it is SCHEMA_ALLOWS. */
+/* What a schema says about a part of a value that it accepts (schema_member.c). In doubt it says SCHEMA_ALLOWS. */
 enum schema_says {
     SCHEMA_ALLOWS,
-    SCHEMA_OMITS,   /* it lists members, this one is none of them, and others are not forbidden */
+    SCHEMA_OMITS,   /* the schema lists members without this one, and does not forbid others */
     SCHEMA_FORBIDS, /* no value that it accepts has this member */
-    SCHEMA_MISFITS  /* no value that it accepts has any: it is of another type, see schema_types_text() */
+    SCHEMA_MISFITS /* no value that it accepts has members or elements: its type is another one, see schema_types_text()
+                    */
 };
-/* `next` is the schema of the part, NULL where nothing is known of it. A NULL schema knows nothing. */
+/* `next` becomes the schema of the part, or NULL when nothing is known about it. A NULL schema knows nothing. */
 enum schema_says schema_member(const struct schema *schema, struct slice name, const struct schema **next);
-enum schema_says schema_element(const struct schema *schema, const struct schema **next); /* of an array; any one */
+enum schema_says schema_element(const struct schema *schema,
+                                const struct schema **next); /* asks about any element of an array */
 struct slice schema_types_text(const struct schema *schema); /* "string or null"; SLICE_NONE: any */
-/* The member listed that was probably meant, or SLICE_NONE. */
+/* Returns the listed member that was probably meant, or SLICE_NONE. */
 struct slice schema_near_member(const struct schema *schema, struct slice name);
 
 #endif

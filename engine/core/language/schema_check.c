@@ -1,4 +1,4 @@
-/* A value held against a compiled schema: every violation with its place, and a bound on the work. */
+/* Checks a value against a compiled schema. Reports every violation with its place, and bounds the work. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,15 +8,15 @@
 #include "core/language/schema.h"
 #include "core/language/schema_parts.h"
 
-#define WORK_MAX 2000000 /* of one check, where a unit is a schema met or 64 bytes looked at */
+#define WORK_MAX 2000000 /* the work of one check; a unit is one schema applied or 64 bytes read */
 
 struct checker {
     struct arena *scratch;
     struct faults *faults;
-    int64_t work_left; /* below 0: given up, and nothing more is looked at */
+    int64_t work_left; /* below 0 the check has given up */
 };
 
-/* Many schemas over a large value could hold the engine up; so the work has a bound, the same for everybody. */
+/* Counts work. Many schemas over a large value could stall the engine, so the work has a bound. */
 static bool spend(struct checker *c, size_t bytes)
 {
     if (c->work_left >= 0) {
@@ -27,7 +27,7 @@ static bool spend(struct checker *c, size_t bytes)
 
 static void check(struct checker *c, const struct schema *schema, struct slice value, const struct place *place);
 
-/* Nobody reads the places of faults that are only counted. */
+/* Returns the place of a fault. A fault that is only counted needs none. */
 static struct slice where(struct checker *c, const struct place *place)
 {
     return c->faults->count < c->faults->count_max ? place_pointer(place, c->scratch) : SLICE("");
@@ -43,7 +43,7 @@ static size_t code_points(struct slice text)
     return count;
 }
 
-/* Does the value fit? `why` is the first thing that is wrong; only that is kept. */
+/* Does the value fit? Only the first violation is kept, in `why`. */
 static bool fits(struct checker *c, const struct schema *schema, struct slice value, const struct place *place,
                  struct slice *why)
 {
@@ -245,7 +245,7 @@ static void check_array(struct checker *c, const struct schema *schema, struct s
     }
 }
 
-/* allOf, anyOf, oneOf, not, if and $ref: other schemas for the same value. */
+/* Checks allOf, anyOf, oneOf, not, if and $ref, which apply other schemas to the same value. */
 static void check_combined(struct checker *c, const struct schema *schema, struct slice value,
                            const struct place *place)
 {
@@ -322,7 +322,7 @@ static void check(struct checker *c, const struct schema *schema, struct slice v
     if (!is_of_type(c, schema, type, text)) {
         faults_add(c->faults, where(c, place), "is %.*s; it must be of type %.*s",
                    SLICE_ARG(value_excerpt(text, c->scratch)), SLICE_ARG(schema->types_text));
-        return; /* the other keywords would only say the same again */
+        return; /* the other keywords would only repeat the fault */
     }
     if (schema->enum_count > 0 && spend(c, text.len * 8 + schema->enum_count) && !is_listed(schema, text, c->scratch)) {
         faults_add(c->faults, where(c, place), "is %.*s; it must be %.*s", SLICE_ARG(value_excerpt(text, c->scratch)),

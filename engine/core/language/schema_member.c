@@ -1,4 +1,5 @@
-/* What a schema says of the parts of a value before there is one: for paths that a definition writes down. */
+/* Says what a schema allows for the parts of a value that does not exist yet. The check of paths in definitions asks
+ * this. */
 #include <string.h>
 
 #include "core/language/members.h"
@@ -29,7 +30,7 @@ static const struct property *property_of(const struct schema *schema, struct sl
     return NULL;
 }
 
-/* Other keywords of the same schema may name members too. */
+/* Does the schema have other keywords that may name members too? */
 static bool says_more(const struct schema *schema)
 {
     return schema->target || schema->condition || schema->negated || schema->group[GROUP_ALL].count > 0 ||
@@ -56,7 +57,7 @@ enum schema_says schema_member(const struct schema *schema, struct slice name, c
     if (!schema) {
         return SCHEMA_ALLOWS;
     }
-    /* A member of null is null, and no fault of jq's. */
+    /* A member of null is null, which is no error in jq. */
     if (!may_be(schema, JSON_OBJECT) && !may_be(schema, JSON_NULL)) {
         return SCHEMA_MISFITS;
     }
@@ -73,7 +74,7 @@ enum schema_says schema_element(const struct schema *schema, const struct schema
     if (!schema) {
         return SCHEMA_ALLOWS;
     }
-    /* `[]` gives the values of an object too. */
+    /* `[]` also gives the values of an object. */
     if (!may_be(schema, JSON_ARRAY) && !may_be(schema, JSON_OBJECT) && !may_be(schema, JSON_NULL)) {
         return SCHEMA_MISFITS;
     }

@@ -1,7 +1,6 @@
 /*
- * What a schema is compiled to, shared by schema.c, which makes it, schema_check.c, which holds values against it, and
- * schema_member.c, which says what it allows.
- * Nobody else includes this.
+ * The parts of a compiled schema. schema.c makes them, schema_check.c checks values against them, and schema_member.c
+ * says what they allow. Nobody else includes this.
  */
 #ifndef SAGAD_CORE_LANGUAGE_SCHEMA_PARTS_H
 #define SAGAD_CORE_LANGUAGE_SCHEMA_PARTS_H
@@ -9,9 +8,10 @@
 #include "base/json.h"
 #include "core/language/schema.h"
 
-#define NAMES_MAX 256 /* in `required` and `properties`: every member of a value is compared with them */
+#define NAMES_MAX                                                                                                      \
+    256 /* the names in `required` and in `properties`; every member of a value is compared with all of them */
 
-enum { TYPE_INTEGER = JSON_OBJECT + 1 }; /* beside enum json_type: a number without a fraction */
+enum { TYPE_INTEGER = JSON_OBJECT + 1 }; /* a type beside enum json_type: a number without a fraction */
 
 enum bound {
     BOUND_MIN_ITEMS,
@@ -35,7 +35,7 @@ enum limit { LIMIT_MINIMUM, LIMIT_MAXIMUM, LIMIT_EXCLUSIVE_MINIMUM, LIMIT_EXCLUS
 
 struct schema_limit {
     const char *keyword, *wanted;
-    int sign; /* what the comparison of value and limit must not give */
+    int sign; /* the forbidden result of comparing the value with the limit */
     bool exclusive;
 };
 extern const struct schema_limit schema_limits[LIMIT_COUNT];
@@ -75,9 +75,9 @@ struct schema {
     struct slice ref; /* the name in `$defs` */
     struct slice ref_pointer;
     struct schema *target;
-    struct schema *next; /* all of one compilation, newest first */
-    unsigned levels;     /* of schemas from here on; 0: not known yet */
-    bool is_open;        /* while its levels are counted: met again, it leads back to itself */
+    struct schema *next; /* links all schemas of one compilation, newest first */
+    unsigned levels;     /* the levels of schemas from here on; 0: not counted yet */
+    bool is_open;        /* set while its levels are counted; a schema met in this state leads back to itself */
 };
 
 #endif

@@ -1,4 +1,4 @@
-/* See shape.h. Programs are scanned, not parsed: only an object that is written out is looked into. */
+/* See shape.h. Programs are scanned, not parsed: only an object that is written out has known members. */
 #include "core/language/shape.h"
 
 #include <string.h>
@@ -43,7 +43,7 @@ static enum shape_says follow_schema(struct shape *shape, struct slice member, s
 
 /* --- a program --- */
 
-/* The part behind the last pipe that lies in no brackets: what gives the value. */
+/* Returns the part of a program that gives its value: the text behind the last pipe outside of brackets. */
 static struct slice last_stage(struct slice mask)
 {
     size_t depth = 0, begin = 0;
@@ -58,7 +58,7 @@ static struct slice last_stage(struct slice mask)
     return (struct slice){mask.ptr + begin, mask.len - begin};
 }
 
-/* Where the bracket at `at` closes; mask.len: it does not. */
+/* Returns the place where the bracket at `at` closes, or mask.len when it does not close. */
 static size_t closing(struct slice mask, size_t at)
 {
     size_t depth = 0;
@@ -73,11 +73,11 @@ static size_t closing(struct slice mask, size_t at)
     return at;
 }
 
-struct entry {                /* of an object that is written out */
-    struct slice name, value; /* value: SLICE_NONE, it is taken from the input */
+struct entry {                /* a member of an object that is written out */
+    struct slice name, value; /* a value of SLICE_NONE comes from the input */
 };
 
-/* `mask` is the entry between two commas. False: its name is calculated. */
+/* Reads the entry between two commas, `mask`. Returns false when its name is calculated. */
 static bool read_entry(struct slice source, struct slice mask, struct entry *out)
 {
     size_t at = scan_space(mask, 0), end;
@@ -107,7 +107,8 @@ static bool read_entry(struct slice source, struct slice mask, struct entry *out
     return at == mask.len && out->name.len > 0;
 }
 
-/* True with the entry of this name (its name SLICE_NONE: there is none); false where not all names are written out. */
+/* Finds the entry of a name. Returns true with it, or with the name SLICE_NONE when there is none. Returns false when
+ * not all names are written out. */
 static bool find_entry(struct slice source, struct slice mask, struct slice member, struct entry *found)
 {
     size_t begin = 0;

@@ -1,4 +1,4 @@
-/* Cron expressions: reading one, and the next minute that fits. Zones are timetable.c's. */
+/* Reads a cron expression and finds the next minute that fits it. timetable.c handles time zones. */
 #include "core/schedule/cron.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@
 static const struct field {
     const char *name;
     int min, max;
-    const char *names; /* three letters each, from `min` on; "": none */
+    const char *names; /* names of three letters each, from `min` on; "" for a field without names */
 } fields[FIELDS] = {
     {"minute", 0, 59, ""},
     {"hour", 0, 23, ""},
@@ -93,7 +93,7 @@ static enum err_code read_item(struct slice item, const struct field *field, uin
         if (is_range && !read_value(&rest, field, &to)) {
             return wrong(field, item, err);
         }
-        if (to == 0 && from > 0) { /* a range that ends with Sunday; in other fields it is refused below */
+        if (to == 0 && from > 0) { /* the range ends with Sunday; other fields refuse this below */
             to = field->max == 7 ? 7 : 0;
         }
     }
@@ -128,7 +128,7 @@ static enum err_code read_field(struct slice text, const struct field *field, ui
     return ERR_OK;
 }
 
-/* Only "and" of the days can be empty: where a day of the week counts alone, every month has it. */
+/* Is there a day that fits? Every month has each day of the week, so only a day of the month can be missing. */
 static bool has_a_day(const struct cron *cron)
 {
     static const int days[] = {31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
@@ -215,7 +215,7 @@ static bool day_fits(const struct cron *cron, int64_t day)
     return cron->any_month_day || cron->any_week_day ? of_month && of_week : of_month || of_week;
 }
 
-/* The first set bit from `from` on; -1: none. */
+/* Returns the first bit that is set from `from` on, or -1. */
 static int bit_from(uint64_t bits, int from)
 {
     uint64_t left = from < 64 ? bits >> from << from : 0;
@@ -223,7 +223,7 @@ static int bit_from(uint64_t bits, int from)
     return left ? __builtin_ctzll(left) : -1;
 }
 
-/* The first minute of the day that is not before `minute`, of 1,440; -1: none. */
+/* Returns the first minute of the day, out of 1,440, that fits and is not before `minute`, or -1. */
 static int minute_of_day(const struct cron *cron, int minute)
 {
     int hour = bit_from(cron->hours, minute / 60);

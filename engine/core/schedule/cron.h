@@ -14,16 +14,16 @@
 #define CRON_BYTES_MAX 256
 
 struct cron {
-    uint64_t minutes; /* a bit each */
+    uint64_t minutes; /* one bit for each minute */
     uint32_t hours, month_days, months, week_days;
     bool any_month_day, any_week_day; /* the field begins with `*` */
 };
 
-/* ERR_INVALID says which field is wrong, and how. An expression that no day ever fits is refused, too. */
+/* Ends with ERR_INVALID and a sentence when a field is wrong. An expression that no day ever fits is refused, too. */
 MUST_USE enum err_code cron_parse(struct slice text, struct cron *out, struct err *err);
 
-/* The first minute not before `local_ms` that fits, as local time in milliseconds; INT64_MAX: none before `until_ms`.
- * Both are local times as if they were UTC, and lie after 1970. */
+/* Returns the first minute that fits and is not before `local_ms`, or INT64_MAX when there is none before `until_ms`.
+ * All are local times in milliseconds, counted as if they were UTC, and lie after 1970. */
 int64_t cron_next_local(const struct cron *cron, int64_t local_ms, int64_t until_ms);
 
 #endif

@@ -1,4 +1,4 @@
-/* What becomes of the instants of a schedule. See schedule.h. */
+/* Decides about the instants of a schedule. See schedule.h. */
 #include "core/schedule/schedule.h"
 
 #include <stdio.h>
@@ -34,7 +34,7 @@ static int read_word(const struct members *members, const char *name, const char
     return 0;
 }
 
-/* What it is called by PostgreSQL is found out there; here it only has to be harmless. */
+/* Is the name of a zone harmless? Only PostgreSQL knows whether the zone exists. */
 static bool zone_is_sound(struct slice zone)
 {
     if (zone.len == 0 || zone.len > ZONE_BYTES_MAX) {
@@ -80,7 +80,7 @@ static void read_cron(const struct members *members, struct schedule *out)
         faults_add(members->faults, members_pointer(members, "cron"), "%s%s%s", err.message, err.detail[0] ? ": " : "",
                    err.detail);
     }
-    (void)members_text(members, "zone", &out->zone); /* without it UTC */
+    (void)members_text(members, "zone", &out->zone); /* the default is UTC */
     if (!zone_is_sound(out->zone)) {
         faults_add(members->faults, members_pointer(members, "zone"),
                    "`zone` is the name of a time zone such as \"Europe/Berlin\"");
@@ -94,7 +94,7 @@ static void read_every(const struct members *members, struct schedule *out)
 {
     struct slice anchor;
 
-    out->timetable.every_ms = EVERY_MS_MIN; /* where it is wrong */
+    out->timetable.every_ms = EVERY_MS_MIN; /* a sound value in place of the wrong one */
     (void)members_duration(members, "every", EVERY_MS_MIN, DURATION_MS_MAX, &out->timetable.every_ms);
     out->every = json_string(members_at(members, "every"), members->arena);
     if (members_text(members, "anchor", &anchor) && !instant_parse(anchor, &out->timetable.anchor_ms)) {
@@ -147,7 +147,7 @@ void schedule_write(const struct schedule *schedule, struct buffer *out)
         json_write_slice(&w, "zone", schedule->zone);
     } else {
         json_write_slice(&w, "every", schedule->every);
-        instant_text(schedule->timetable.anchor_ms, anchor); /* 1970-01-01 is a good anchor, too */
+        instant_text(schedule->timetable.anchor_ms, anchor); /* 1970-01-01 is a valid anchor, too */
         json_write_text(&w, "anchor", anchor);
     }
     json_write_text(&w, "overlap", overlap_names[schedule->overlap]);
@@ -248,7 +248,7 @@ void schedule_drop_first(struct schedule_state *state)
     memmove(&state->queue[0], &state->queue[1], state->queue_count * sizeof(state->queue[0]));
 }
 
-/* Where to begin to look: what lies too far back is missed without being looked at. */
+/* Returns the first instant to look at. Instants that lie further back are missed without a look. */
 static int64_t look_from(const struct schedule *schedule, int64_t now_ms, struct schedule_state *state)
 {
     const struct timetable *timetable = &schedule->timetable;

@@ -1,16 +1,16 @@
 /*
- * From local times to instants.
+ * Finds the instants of local times.
  *
- * The instant of a local time is the first one at which the clocks show that time or a later one. That never goes back
- * when local time goes on, so the next instant after another is the instant of the next local time that no clock of the
- * zone has reached by then.
+ * The instant of a local time is the first one at which the clocks show that time or a later one. Instants never go
+ * back when local time goes on. So the next instant belongs to the next local time that no clock of the zone has shown
+ * by then.
  */
 #include "core/schedule/timetable.h"
 
 #include "base/check.h"
 
 #define OFFSETS_MAX 1000
-#define OFFSET_S_MAX 172800 /* two days: none is larger */
+#define OFFSET_S_MAX 172800 /* two days; no zone has a larger offset */
 
 bool zone_read_offsets(struct slice text, int64_t until_ms, struct arena *arena, struct zone *out)
 {
@@ -38,7 +38,7 @@ static int64_t end_of(const struct zone *zone, size_t i)
     return i + 1 < zone->count ? zone->offsets[i + 1].from_ms : zone->until_ms;
 }
 
-/* The earliest local time that the clocks have not shown up to this instant. */
+/* Returns the earliest local time that the clocks have not shown up to this instant. */
 static int64_t local_unseen(const struct zone *zone, int64_t at_ms)
 {
     int64_t unseen = 0;

@@ -5,8 +5,8 @@
 #include "base/json.h"
 #include "core/saga/machine.h"
 
-#define NAMES_MAX 40     /* of steps in one list */
-#define SENTENCES_MAX 40 /* about what is under way: the elements of for_each may be many */
+#define NAMES_MAX 40     /* the most steps in one list */
+#define SENTENCES_MAX 40 /* the most sentences about work under way; for_each may have many elements */
 
 static void put_duration(struct buffer *out, int64_t ms)
 {
@@ -60,10 +60,10 @@ static bool may_stand(const struct saga *saga, uint32_t step)
     return step_may_stand(saga, step);
 }
 
-/* " for 20m more", or nothing where no time runs. */
+/* Adds " for 20m more", or nothing when no clock runs. */
 static void put_left(struct buffer *out, const struct saga *saga, int64_t due_ms, int64_t now_ms)
 {
-    if (due_ms) { /* in a pause no clock runs */
+    if (due_ms) { /* no clock runs during a pause */
         buffer_put_text(out, ", for ");
         put_duration(out, due_ms - (pause_holds(saga) ? saga->paused_ms : now_ms));
         buffer_put_text(out, " more");
@@ -94,7 +94,7 @@ static void put_wait(struct buffer *out, const struct saga *saga, uint32_t step,
     put_left(out, saga, saga->steps[step].forward.due_ms, now_ms);
 }
 
-/* How far it is: members of its own, not those of groups in it. */
+/* Says how far a group is. Counts its own members, not those of groups inside it. */
 static void put_group(struct buffer *out, const struct saga *saga, uint32_t step)
 {
     const struct step *group = &saga->steps[step];
@@ -238,7 +238,7 @@ static void put_name(struct buffer *out, const struct saga *saga)
     UNREACHABLE();
 }
 
-/* What an agent has to know of the saga that its calls make. */
+/* Adds what an agent must know about the saga that its calls make. */
 static void put_opening(struct buffer *out, const struct saga *saga)
 {
     uint32_t sealed_by = saga_sealed_by(saga);

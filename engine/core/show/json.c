@@ -1,4 +1,4 @@
-/* The views of a saga that the API shows, as JSON. Payloads come back byte for byte. */
+/* Writes the views of a saga that the API shows, as JSON. Payloads come back byte for byte. */
 #include "base/json.h"
 #include "core/saga/machine.h"
 
@@ -20,13 +20,13 @@ static void write_uuid(struct json_writer *w, const char *name, const struct uui
     json_write_text(w, name, text);
 }
 
-/* A text that says nothing is null, whether it is empty or missing. */
+/* Writes a text, or null when it is empty or missing. */
 static void write_optional(struct json_writer *w, const char *name, struct slice text)
 {
     json_write_slice(w, name, text.len ? text : SLICE_NONE);
 }
 
-/* What the receiver said beside it: status and body, and which attempt got it. */
+/* Writes the answer of the receiver: status, body, and the attempt that got it. */
 static void write_answer(struct json_writer *w, const struct operation *op)
 {
     struct json_walk walk = json_walk(op->answer);
@@ -74,7 +74,7 @@ struct slice operation_error(const struct operation *op, struct arena *arena)
     if (!op->error.len) {
         return SLICE_NONE;
     }
-    buffer_init(&text, SIZE_MAX / 2); /* its parts are bounded already */
+    buffer_init(&text, SIZE_MAX / 2); /* each part is bounded already */
     json_writer_init(&w, &text);
     write_error_as(&w, NULL, op);
     json = arena_slice(arena, buffer_slice(&text));
@@ -82,7 +82,7 @@ struct slice operation_error(const struct operation *op, struct arena *arena)
     return json;
 }
 
-/* Why it is undone, and by whose word; of one that completed: what is missing of its output or of what follows it. */
+/* Writes why a saga is undone and who asked for that, or which output or follower of a completed saga is missing. */
 static void write_why(struct json_writer *w, const struct saga *saga)
 {
     if (!saga->failing_reason.len) {
@@ -106,8 +106,8 @@ static void write_attempts(struct json_writer *w, const struct operation *op)
 }
 
 /*
- * What is going on while it is asked or tried again: how often since when, what came last, what comes next, and when
- * that is given up, which is when a person is asked. Not there where nothing of that kind is going on.
+ * Writes what happens while an operation is tried or probed again: how often and since when, the last result, the next
+ * try, and when the engine gives up and asks a person. Writes nothing when no tries are going on.
  */
 static void write_trying(struct json_writer *w, const struct saga *saga, uint32_t step, enum direction direction)
 {
@@ -130,7 +130,7 @@ static void write_trying(struct json_writer *w, const struct saga *saga, uint32_
     json_object_end(w);
 }
 
-/* `order`: its place in the undo plan, 1 for the first; 0: it is not in it. */
+/* `order` is the place of the step in the undo plan, 1 for the first; 0 when it is not in the plan. */
 static void write_compensation(struct json_writer *w, const struct saga *saga, uint32_t i, uint32_t order)
 {
     const struct step *step = &saga->steps[i];
@@ -184,7 +184,7 @@ static const char *kind_name(const struct step_definition *definition)
     UNREACHABLE();
 }
 
-/* What it waits for while it does. */
+/* Writes what a step waits for, while it waits. */
 static void write_wait(struct json_writer *w, const struct saga *saga, uint32_t i)
 {
     const struct step_definition *definition = &saga->definition->steps[i];
@@ -222,7 +222,7 @@ static void write_due(struct json_writer *w, const struct saga *saga, uint32_t i
     json_write_instant(w, "due_at", comes && saga->phase != PHASE_ENDED ? op->due_ms : 0);
 }
 
-/* Only where something is lost: in all other views these two members would say nothing. */
+/* Writes two members, but only for an operation that lost something. */
 static void write_lost(struct json_writer *w, const struct operation *op)
 {
     if (op->result_error.ptr) {
@@ -288,7 +288,7 @@ static void write_budget(struct json_writer *w, const char *name, const struct b
     json_object_end(w);
 }
 
-/* What only sagas have whose steps are an agent's calls. */
+/* Writes the members that only sagas of agents have. */
 static void write_opening(struct json_writer *w, const struct saga *saga)
 {
     uint32_t sealed_by = saga_sealed_by(saga);
@@ -309,7 +309,7 @@ static void write_locks(struct json_writer *w, const struct saga *saga)
         json_object_begin(w, NULL);
         json_write_slice(w, "key", saga->locks[i].key);
         json_write_text(w, "when_taken", saga->locks[i].fails ? "fail" : "wait");
-        /* They are taken in this order: what comes behind the one that is waited for is only wanted. */
+        /* Locks are taken in this order, so the saga does not wait yet for those behind the one that it waits for. */
         json_write_text(w, "status", i < saga->lock_taken ? "held" : i == saga->lock_taken ? "waiting" : "wanted");
         json_object_end(w);
     }
@@ -334,7 +334,7 @@ static void write_steps(struct json_writer *w, const struct saga *saga)
     arena_fini(&scratch);
 }
 
-/* Of one that was abandoned: the steps whose effects stand, or may stand. */
+/* Writes the debts of an abandoned saga: the steps whose effects stand, or may stand. */
 static void write_debts(struct json_writer *w, const struct saga *saga)
 {
     json_array_begin(w, "debts");
@@ -385,7 +385,7 @@ void saga_write_json(const struct saga *saga, struct buffer *out)
         write_locks(&w, saga);
     }
     if (saga->signal_kept > 0 && saga->phase == PHASE_FORWARD) {
-        json_write_i64(&w, "signals", saga->signal_kept); /* that no step has taken yet */
+        json_write_i64(&w, "signals", saga->signal_kept); /* signals that no step has taken yet */
     }
     if (saga->phase == PHASE_ENDED && saga->end == SAGA_ABANDONED) {
         write_debts(&w, saga);
@@ -408,7 +408,7 @@ static const char *registry_state(const struct saga *saga, uint32_t step, enum d
 {
     const struct escalation *open = &saga->escalation;
 
-    /* The contract has a state of its own for what a person is being asked about. */
+    /* The contract has a separate state for an operation that a person is asked about. */
     if (open->number && open->step == step && open->direction == direction && op->state != OP_PROBING) {
         return "escalated";
     }
@@ -440,7 +440,7 @@ static void write_whole(const struct saga *saga, uint32_t step, enum direction d
     json_write_i64(&w, "generation", op->generation);
     json_write_text(&w, "class", effect_name(operation_effect(saga, step, direction)));
     write_attempts(&w, op);
-    json_write_raw(&w, "args", expired ? SLICE_NONE : op->args); /* null when it has expired, and so is the result */
+    json_write_raw(&w, "args", expired ? SLICE_NONE : op->args); /* arguments and result that have expired are null */
     json_write_raw(&w, "result", expired ? SLICE_NONE : op->result);
     write_lost(&w, op);
     write_error(&w, op);
@@ -467,7 +467,7 @@ void saga_write_operation_bare(const struct saga *saga, uint32_t step, struct bu
     write_whole(saga, step, DIRECTION_DO, true, out);
 }
 
-/* What undoes answers no repeats, but tells of the same: its arguments come from the result. */
+/* An undo answers no repeats, but its arguments come from the result, so they are hidden with it. */
 void saga_write_operation_at(const struct saga *saga, uint32_t step, enum direction direction, int64_t now_ms,
                              struct buffer *out)
 {
@@ -502,7 +502,7 @@ static void write_escalation(const struct saga *saga, const struct record *resol
     json_object_begin(&w, NULL);
     json_write_i64(&w, "n", (int64_t)open->number);
     write_uuid(&w, "saga", &saga->id.uuid);
-    if (open->step == STEP_NONE) { /* about the saga as a whole */
+    if (open->step == STEP_NONE) { /* the case is about the saga as a whole */
         json_write_null(&w, "step");
         json_write_null(&w, "operation");
     } else {

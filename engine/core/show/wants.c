@@ -1,7 +1,6 @@
 /*
- * What should exist now, given the state. Nothing is ever commanded: whoever performs the wants compares them with what
- * is under way, starts what is missing and cancels what is not wanted any more. After a crash the same answer comes
- * out.
+ * Says what should exist now, given the state. Nothing is ever commanded: the caller compares the wants with the work
+ * under way, starts what is missing and cancels what is no longer wanted. After a crash the answer is the same.
  */
 #include <stdlib.h>
 
@@ -34,13 +33,13 @@ static void want_add(struct wants *wants, enum want_type type, uint32_t step, en
     wants->items[wants->count++] = (struct want){type, step, direction, number, due_ms};
 }
 
-/* What a full turn left to the next. */
+/* Wants the work that a full turn left to the next one. */
 static void want_turn(uint32_t step, enum direction direction, struct wants *out)
 {
     want_add(out, WANT_TIMER, step, direction, 0, 0);
 }
 
-/* The deadline of a child until its work is done, and then its output. */
+/* Wants the deadline of a child while it works, and then its output. */
 static void want_group(const struct saga *saga, uint32_t step, struct wants *out)
 {
     bool is_for_each = template_is_set(&saga->definition->steps[step].for_each);
@@ -60,7 +59,7 @@ static void want_operation(const struct saga *saga, uint32_t step, enum directio
 {
     const struct operation *op = operation_of(saga, step, direction);
     bool guarded = direction == DIRECTION_DO && step_has_call(saga, step) &&
-                   saga->definition->steps[step].tool->guarded; /* undoing only queues */
+                   saga->definition->steps[step].tool->guarded; /* an undo only waits in the queue */
 
     switch (op->state) {
     case OP_IN_FLIGHT:
@@ -70,7 +69,7 @@ static void want_operation(const struct saga *saga, uint32_t step, enum directio
         want_add(out, WANT_PROBE, step, direction, op->probes + 1, op->due_ms);
         return;
     case OP_PENDING:
-        if (!step_may_leave(saga, step)) { /* surely not sent: while a person is being asked it waits */
+        if (!step_may_leave(saga, step)) { /* certainly not sent: it waits while a person is asked */
             return;
         }
         if (guarded) {
@@ -83,7 +82,7 @@ static void want_operation(const struct saga *saga, uint32_t step, enum directio
         if (guarded) {
             want_add(out, WANT_ADMIT, step, direction, op->attempts + 1, op->due_ms);
         } else if (direction == DIRECTION_DO ||
-                   saga->steps[step].plan == PLAN_ACTIVE) { /* else it waits for its turn */
+                   saga->steps[step].plan == PLAN_ACTIVE) { /* otherwise it waits for its turn */
             want_add(out, WANT_TIMER, step, direction, op->attempts, op->due_ms);
         }
         return;
@@ -115,7 +114,7 @@ static bool deadline_runs(const struct saga *saga)
     return saga->phase == PHASE_FORWARD && saga->deadline_ms && !saga_is_finished(saga);
 }
 
-/* All that a pause leaves: calls that are under way. */
+/* Wants the calls that are under way, which is all that a pause leaves. */
 static void want_calls(const struct saga *saga, struct wants *out)
 {
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
