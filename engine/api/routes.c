@@ -39,6 +39,8 @@ const struct route routes[] = {
     {"POST", BY_BUSINESS_ID "/resume", DOES(RESUME)},
     {"POST", "/v1/sagas/{id}/tools", DOES(MEND)},
     {"POST", BY_BUSINESS_ID "/tools", DOES(MEND)},
+    {"POST", "/v1/sagas/{id}/rerun", DOES(RERUN)},
+    {"POST", BY_BUSINESS_ID "/rerun", DOES(RERUN)},
     {"POST", "/v1/definitions", ROLE_ADMIN, "", handle_define},
     {"GET", "/v1/definitions", ROLE_READER, LIST, handle_get_definitions},
     {"GET", "/v1/definitions/{name}", ROLE_READER, "version", handle_get_definitions},

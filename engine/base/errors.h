@@ -23,6 +23,7 @@
     X(ERR_DECIDED, "already-decided", "Somebody decided this before", 409, 4, false)                                   \
     X(ERR_PAST_RETURN, "past-point-of-no-return", "A step that cannot be undone has completed", 409, 4, false)         \
     X(ERR_ENDED, "ended", "The saga has ended", 409, 4, false)                                                         \
+    X(ERR_TAKEN, "id-taken", "This business id belongs to another saga", 409, 4, false)                                \
     X(ERR_IN_FLIGHT, "in-flight", "The same operation is under way", 409, 7, true)                                     \
     X(ERR_CALL_OUT, "call-under-way", "A call of this operation is under way", 409, 7, true)                           \
     X(ERR_PROBE_OUT, "probe-under-way", "A probe of this operation is under way", 409, 7, true)                        \

@@ -322,6 +322,7 @@ async function walkWaits() {
   await ask('POST', `${path}/pause`, { body: {}, status: 422 })
   await ask('POST', `${path}/pause`, { body: { note: ' ' }, status: 422 })
   await ask('POST', `${path}/resume`, { body: { note: 'walk' }, status: 200 })
+  await ask('POST', `${path}/rerun`, { body: { note: 'walk' }, headers: { 'idempotency-key': 'k' }, status: 409 })
   const mend = { tool: 'quick', version: 1, note: 'walk' }
   await ask('POST', `${path}/tools`, { body: mend, status: 200 })
   await ask('POST', `${path}/tools`, { body: { ...mend, version: 2 }, status: 409 })
@@ -492,6 +493,20 @@ async function walkNames() {
   await ask('POST', `${waiting}/signals/paid`, { body: 250, status: 201 })
   await ask('POST', `${waiting}/abort`, { body: { note: 'walk' }, status: 200 })
   await ask('GET', '/v1/sagas/by-business-id/tree/none', { status: 404 })
+  const over = await ask('POST', '/v1/sagas?wait=5s', { body: { saga: 'quick', id, input: { a: 1 } }, status: 201 })
+  const again = { body: { note: 'walk', accept_standing: ['b'] }, headers: { 'idempotency-key': `first-${id}` } }
+  await ask('POST', `/v1/sagas/by-business-id/quick/${part}/rerun`, { body: { note: 'walk' }, status: 422 })
+  await ask('POST', `/v1/sagas/by-business-id/quick/${part}/rerun`, { ...again, status: 201 })
+  await ask('POST', `/v1/sagas/${over.json?.id}/rerun`, {
+    ...again,
+    headers: { 'idempotency-key': 'again' },
+    status: 200
+  })
+  await ask('POST', `/v1/sagas/${over.json?.id}/rerun`, {
+    ...again,
+    headers: { 'idempotency-key': 'taken' },
+    status: 409
+  })
   await ask('POST', '/v1/sagas/by-business-id/none/none/abort', { body: {}, status: 404 })
   const open = `/v1/sagas/by-business-id/~open/${part}`
   await ask('POST', '/v1/sagas', { body: { open: true, id }, status: 201 })

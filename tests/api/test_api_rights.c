@@ -70,12 +70,14 @@ static const struct {
     {"POST", NAMED "/signals/{signal}", ROLE_AGENT, "{}", true},
     {"POST", NAMED "/pause", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
     {"POST", NAMED "/resume", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
+    {"POST", NAMED "/rerun", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
     {"POST", NAMED "/tools", ROLE_OPERATOR, "{\"tool\":\"quick\",\"version\":1,\"note\":\"x\"}", true},
     /* ... approves only where the approval itself says that an agent may, which the engine looks after ... */
     {"POST", "/v1/approvals/{n}", ROLE_AGENT, "{\"decision\":\"approve\",\"note\":\"x\"}", true},
     /* ... and never resolves, bypasses, resumes, pauses ... */
     {"POST", "/v1/sagas/{id}/pause", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
     {"POST", "/v1/sagas/{id}/resume", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
+    {"POST", "/v1/sagas/{id}/rerun", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
     {"POST", "/v1/sagas/{id}/tools", ROLE_OPERATOR, "{\"tool\":\"quick\",\"version\":1,\"note\":\"x\"}", true},
     {"POST", "/v1/operations/{key}/bypass", ROLE_OPERATOR, "{\"reason\":\"x\"}", true},
     {"POST", "/v1/operations/{key}/cost", ROLE_OPERATOR, "{\"micros\":1,\"note\":\"x\"}", true},

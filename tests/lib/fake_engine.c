@@ -588,10 +588,12 @@ static void fake_resolve(struct engine *engine, struct engine_request *request)
 void engine_change(struct engine *engine, struct engine_request *request)
 {
     static void (*const verbs_here[VERB_COUNT])(struct engine *, struct engine_request *) = {
-        [VERB_PAUSE] = fake_pause,   [VERB_RESUME] = fake_resume,     [VERB_MEND] = fake_mend,
-        [VERB_ABORT] = fake_abort,   [VERB_COMPLETE] = fake_complete, [VERB_SIGNAL] = fake_signal,
-        [VERB_DECIDE] = fake_decide, [VERB_RESOLVE] = fake_resolve,   [VERB_RESOLVE_OPERATION] = fake_resolve,
-        [VERB_BYPASS] = fake_bypass, [VERB_COST] = fake_cost};
+        [VERB_PAUSE] = fake_pause,     [VERB_RESUME] = fake_resume,
+        [VERB_MEND] = fake_mend,       [VERB_RERUN] = fake_rerun,
+        [VERB_ABORT] = fake_abort,     [VERB_COMPLETE] = fake_complete,
+        [VERB_SIGNAL] = fake_signal,   [VERB_DECIDE] = fake_decide,
+        [VERB_RESOLVE] = fake_resolve, [VERB_RESOLVE_OPERATION] = fake_resolve,
+        [VERB_BYPASS] = fake_bypass,   [VERB_COST] = fake_cost};
 
     verbs_here[request->in.change.verb](engine, request);
 }

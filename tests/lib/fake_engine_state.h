@@ -47,6 +47,7 @@ struct slice fake_saga_json(const struct fake_saga *saga, struct arena *arena);
 
 /* verbs: fake_engine.c has the others */
 void fake_pause(struct engine *engine, struct engine_request *request);
+void fake_rerun(struct engine *engine, struct engine_request *request);
 void fake_mend(struct engine *engine, struct engine_request *request);
 void fake_resume(struct engine *engine, struct engine_request *request);
 void fake_signal(struct engine *engine, struct engine_request *request);

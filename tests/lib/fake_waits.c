@@ -39,6 +39,26 @@ void fake_mend(struct engine *engine, struct engine_request *request)
     }
 }
 
+/* Whatever has ended left nothing standing, and its rerun is itself; under the key "taken" the business id is taken. */
+void fake_rerun(struct engine *engine, struct engine_request *request)
+{
+    const struct saga_input *input = &request->in.change.input;
+    struct fake_saga *saga = fake_saga_find(engine, request->namespace, request->in.change.saga);
+
+    if (!saga) {
+        fake_finish(engine, request, fake_not_found(request));
+    } else if (!saga->ended_ms) {
+        fake_finish(engine, request, err_set(&request->err, ERR_CONFLICT, "the saga has not ended"));
+    } else if (!input->rerun.id.ptr) {
+        fake_finish(engine, request, err_set(&request->err, ERR_INVALID, "a rerun needs an Idempotency-Key"));
+    } else if (slice_is(input->rerun.id, "taken")) {
+        fake_finish(engine, request, err_set(&request->err, ERR_TAKEN, "the business id belongs to another saga"));
+    } else {
+        request->created = !slice_is(input->rerun.id, "again");
+        fake_finish_text(engine, request, fake_saga_json(saga, request->arena));
+    }
+}
+
 void fake_resume(struct engine *engine, struct engine_request *request)
 {
     struct fake_saga *saga = fake_saga_find(engine, request->namespace, request->in.change.saga);

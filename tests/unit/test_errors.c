@@ -34,6 +34,7 @@ TEST(refusals_of_calls_are_as_the_contract_has_them)
         int status, exit_code;
         bool retryable;
     } rows[] = {
+        {ERR_TAKEN, "id-taken", 409, 4, false},
         {ERR_IN_FLIGHT, "in-flight", 409, 7, true},
         {ERR_CALL_OUT, "call-under-way", 409, 7, true},
         {ERR_PROBE_OUT, "probe-under-way", 409, 7, true},

@@ -247,6 +247,8 @@ static const struct {
     {"pause", VERB_PAUSE, "{\"note\":\"n\"}"},
     {"resume", VERB_RESUME, "{\"note\":\"n\"}"},
     {"tools", VERB_MEND, "{\"tool\":\"t\",\"version\":2,\"accept_double\":true,\"note\":\"n\"}"},
+    {"rerun", VERB_RERUN, "{\"version\":0,\"accept_standing\":null,\"key\":\"k\",\"note\":\"n\"}"},
+    {"rerun", VERB_RERUN, "{\"version\":2,\"accept_standing\":[\"a\"],\"key\":\"k\",\"note\":\"n\"}"},
     {"abort", VERB_ABORT, "{\"note\":\"\"}"},
     {"complete", VERB_COMPLETE, "{\"output\":{\"a\":1}}"},
     {"complete", VERB_COMPLETE, "{\"output\":null}"},

@@ -1,6 +1,8 @@
-/* abort, pause, resume, mend, wait: what is done to one saga or to several by name. */
+/* abort, pause, resume, mend, rerun, wait: what is done to one saga or to several by name. */
 #include <stdio.h>
+#include <string.h>
 
+#include "base/id.h"
 #include "base/instant.h"
 #include "tools/sagactl/ask.h"
 #include "tools/sagactl/cmds.h"
@@ -52,6 +54,18 @@ const char help_mend[] = "sagactl mend SAGA... --tool NAME --version N --note TE
                          "  sagactl mend trip/t-17 --tool hotel.book --version 2 --note \"its probe used POST\"\n"
                          "  sagactl list --saga trip --status running -o name |\n"
                          "    xargs sagactl mend --tool hotel.book --version 2 --note \"its probe used POST\"\n";
+
+const char help_rerun[] = "sagactl rerun SAGA --note TEXT [--version N] [--accept-standing STEP,...] [--key K]\n"
+                          "\n"
+                          "Starts an ended saga once more, as a saga of its own (role operator): the same\n"
+                          "input, version N of its definition or the newest, and its business id with ~2, ~3\n"
+                          "and so on. What the saga did and nobody undid has to be accepted step by step. While\n"
+                          "a rerun is unfinished or has completed, another one is refused (exit 4). Give --key\n"
+                          "whenever the command may be sent again: under the same key it is one rerun.\n"
+                          "\n"
+                          "  sagactl rerun trip/t-17 --note \"the bank is back\"\n"
+                          "  sagactl rerun trip/t-17 --accept-standing notify --note \"a second mail is fine\"\n"
+                          "  sagactl list --tag rerun_of=019b3c52-...\n";
 
 const char help_wait[] = "sagactl wait SAGA... [--for STATUS,...] [--timeout 5m]\n"
                          "\n"
@@ -213,6 +227,77 @@ int cmd_mend(struct ctl *ctl, int argc, char **argv)
         return usage_error(ctl, "say why with --note TEXT: it stands in the log for ever");
     }
     return post_each(ctl, &ids, "tools", mend_body(ctl, tool, number, accept_double, note));
+}
+
+/* --- rerun --- */
+
+/* "a,b" as an array. */
+static void write_names(struct json_writer *w, const char *name, const char *names)
+{
+    json_array_begin(w, name);
+    while (*names) {
+        size_t len = strcspn(names, ",");
+
+        json_write_slice(w, NULL, (struct slice){names, len});
+        names += len + (names[len] == ',');
+    }
+    json_array_end(w);
+}
+
+static struct slice rerun_body(struct ctl *ctl, int64_t version, const char *standing, const char *note)
+{
+    struct buffer body;
+    struct json_writer w;
+
+    buffer_init(&body, 65536);
+    json_writer_init(&w, &body);
+    json_object_begin(&w, NULL);
+    if (version) {
+        json_write_i64(&w, "version", version);
+    }
+    if (standing) {
+        write_names(&w, "accept_standing", standing);
+    }
+    json_write_text(&w, "note", note);
+    json_object_end(&w);
+    struct slice text = arena_slice(&ctl->arena, buffer_slice(&body));
+
+    buffer_fini(&body);
+    return text;
+}
+
+int cmd_rerun(struct ctl *ctl, int argc, char **argv)
+{
+    const char *version = NULL, *note = NULL, *standing = NULL;
+    const struct option options[] = {{"--version", &version, NULL, NULL},
+                                     {"--accept-standing", &standing, NULL, NULL},
+                                     {"--key", &ctl->emission, NULL, NULL},
+                                     {"--note", &note, NULL, NULL},
+                                     {NULL, NULL, NULL, NULL}};
+    struct arguments ids;
+    int64_t number = 0;
+    bool helped = false;
+
+    if (!options_read(ctl, argc, argv, options, &ids, &helped) || helped) {
+        return helped ? EXIT_OK : EXIT_USAGE;
+    }
+    if (ids.count != 1) {
+        return usage_error(ctl, ids.count ? "one saga at a time" : "which saga? its id, or NAME/BUSINESS_ID");
+    }
+    if (version && (!slice_to_i64(slice_of(version), &number) || number < 1)) {
+        return usage_error(ctl, "--version is a whole number from 1 on, not \"%s\"", version);
+    }
+    if (!has_note(note)) {
+        return usage_error(ctl, "say why with --note TEXT: it stands beside the saga for ever");
+    }
+    if (!ctl->emission) {
+        char *key = arena_alloc(&ctl->arena, UUID_TEXT_BYTES);
+        struct uuid made = uuid_v7(now_ms());
+
+        uuid_text(&made, key);
+        ctl->emission = key;
+    }
+    return post_each(ctl, &ids, "rerun", rerun_body(ctl, number, standing, note));
 }
 
 /* --- wait --- */

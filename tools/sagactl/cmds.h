@@ -22,6 +22,7 @@
     X(pause)                                                                                                           \
     X(resume)                                                                                                          \
     X(mend)                                                                                                            \
+    X(rerun)                                                                                                           \
     X(approvals)                                                                                                       \
     X(approve)                                                                                                         \
     X(abort)                                                                                                           \

@@ -32,6 +32,7 @@ const struct command commands[] = {
     {"pause", "let sagas begin nothing more, and stop their clocks", help_pause, cmd_pause},
     {"resume", "let sagas or runs go on that were paused", help_resume, cmd_resume},
     {"mend", "let running sagas go on with another version of a tool", help_mend, cmd_mend},
+    {"rerun", "start an ended saga once more, as a saga of its own", help_rerun, cmd_rerun},
     {"approvals", "list what waits for a yes or no, or show one", help_approvals, cmd_approvals, .can_watch = true},
     {"approve", "approve, or refuse, what a saga asks for", help_approve, cmd_approve},
     {"cases", "list or count what waits for a person, or show one", help_escalations, cmd_escalations,

@@ -11,6 +11,7 @@ static const struct {
 } phrases[] = {
     {"Set \"accept_double\": true to take that upon yourself", "Add --accept-double if a second effect is acceptable"},
     {"\"accept_double\": true", "--accept-double"},
+    {"Name the steps in \"accept_standing\"", "Name the steps with --accept-standing"},
     {"\"accept_double\"", "--accept-double"},
     {"\"as\": \"not_happened\"", "--as not_happened"},
     {"\"as\": \"happened\"", "--as happened"},

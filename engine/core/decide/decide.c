@@ -260,6 +260,25 @@ static enum err_code decide_abort(struct machine *m)
     return ERR_OK;
 }
 
+/* Of a saga that has ended nothing is written: ERR_ENDED says that it may be run again, by whoever asks. */
+static enum err_code decide_rerun(struct machine *m)
+{
+    const struct saga *saga = m->saga;
+
+    if (saga_is_open(saga)) {
+        (void)err_set(m->err, ERR_CONFLICT,
+                      "the steps of this saga are calls of an agent, who would have to call again");
+        err_hint(m->err, "Open another saga instead.");
+        return ERR_CONFLICT;
+    }
+    if (saga->seq == 0 || saga->phase != PHASE_ENDED) {
+        (void)err_set(m->err, ERR_CONFLICT, "the saga has not ended: there is nothing to run again yet");
+        err_hint(m->err, "Abort it, or let it go on with a mended tool.");
+        return ERR_CONFLICT;
+    }
+    return err_set(m->err, ERR_ENDED, "the saga has ended %s", saga_status_name(saga->end));
+}
+
 static enum err_code decide_by_type(struct machine *m)
 {
     switch (m->input->type) {
@@ -294,6 +313,8 @@ static enum err_code decide_by_type(struct machine *m)
         return cost_decide(m);
     case SAGA_INPUT_MEND:
         return mend_decide(m);
+    case SAGA_INPUT_RERUN:
+        return decide_rerun(m);
     case SAGA_INPUT_RESUME:
         return open_resume(m);
     case SAGA_INPUT_PAUSE:
@@ -320,6 +341,7 @@ static bool is_from_outside(enum saga_input_type type)
     case SAGA_INPUT_BYPASS:
     case SAGA_INPUT_COST:
     case SAGA_INPUT_MEND:
+    case SAGA_INPUT_RERUN:
     case SAGA_INPUT_RESUME:
     case SAGA_INPUT_PAUSE:
     case SAGA_INPUT_SIGNAL:

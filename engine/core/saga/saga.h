@@ -323,8 +323,9 @@ enum saga_input_type {
     SAGA_INPUT_CALL,     /* an agent calls a tool, in an open saga or a run */
     SAGA_INPUT_COMPLETE, /* an open saga ends well */
     SAGA_INPUT_BYPASS,
-    SAGA_INPUT_MEND, /* a person has it go on with another version of a tool */
-    SAGA_INPUT_COST, /* a person says what an operation cost */
+    SAGA_INPUT_MEND,  /* a person has it go on with another version of a tool */
+    SAGA_INPUT_RERUN, /* a person wants it once more as a saga of its own: may that be? */
+    SAGA_INPUT_COST,  /* a person says what an operation cost */
     SAGA_INPUT_RESUME,
     SAGA_INPUT_PAUSE,
     SAGA_INPUT_SIGNAL,
@@ -467,6 +468,12 @@ struct saga_input { /* borrowed during saga_decide() */
             bool accept_double; /* another receiver may be told what the one before may have done */
             struct slice actor, note;
         } mend;
+        struct {
+            struct slice id;              /* its Idempotency-Key */
+            uint32_t version;             /* of its definition; 0: the newest */
+            struct slice accept_standing; /* JSON array of steps that may stand; SLICE_NONE: none */
+            struct slice actor, note;
+        } rerun;
         struct {
             struct slice actor, note;
         } resume;

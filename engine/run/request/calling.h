@@ -65,6 +65,9 @@ bool signal_ended(struct work *work);
 void signal_answer(struct work *work);
 /* mend.c */
 void mend_send(struct work *work);
+/* rerun.c */
+void rerun_send(struct work *work);
+bool rerun_ended(struct work *work);
 /* cost.c */
 bool cost_ended(struct work *work);
 void cost_answer(struct work *work);

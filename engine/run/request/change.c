@@ -14,13 +14,10 @@
 #include "run/saga/live.h"
 
 static const struct verb_extra extras[VERB_COUNT] = {
-    [VERB_MEND] = {.send = mend_send},
-    [VERB_ABORT] = {.send = abort_send},
-    [VERB_SIGNAL] = {.ended = signal_ended, .answer = signal_answer},
-    [VERB_RESOLVE] = {.send = verdict_send},
-    [VERB_RESOLVE_OPERATION] = {.send = verdict_send},
-    [VERB_BYPASS] = {.answer = bypass_answer},
-    [VERB_COST] = {.ended = cost_ended, .answer = cost_answer},
+    [VERB_MEND] = {.send = mend_send},         [VERB_RERUN] = {.send = rerun_send, .ended = rerun_ended},
+    [VERB_ABORT] = {.send = abort_send},       [VERB_SIGNAL] = {.ended = signal_ended, .answer = signal_answer},
+    [VERB_RESOLVE] = {.send = verdict_send},   [VERB_RESOLVE_OPERATION] = {.send = verdict_send},
+    [VERB_BYPASS] = {.answer = bypass_answer}, [VERB_COST] = {.ended = cost_ended, .answer = cost_answer},
 };
 
 static bool asks(const struct verb *verb)

@@ -20,6 +20,11 @@ static const struct verb_member mend_members[] = {{"tool", FROM_BODY, MEMBER_TEX
                                                   {"version", FROM_BODY, MEMBER_VERSION, AT(mend.version), true},
                                                   {"accept_double", FROM_BODY, MEMBER_FLAG, AT(mend.accept_double)},
                                                   NOTE("note", mend.note)};
+static const struct verb_member rerun_members[] = {
+    {"version", FROM_BODY, MEMBER_VERSION, AT(rerun.version)},
+    {"accept_standing", FROM_BODY, MEMBER_JSON, AT(rerun.accept_standing)},
+    {"key", FROM_KEY, MEMBER_ID, AT(rerun.id)},
+    NOTE("note", rerun.note)};
 static const struct verb_member abort_members[] = {NOTE("note", abort.note)};
 static const struct verb_member complete_members[] = {{"output", FROM_BODY, MEMBER_JSON, AT(complete.output)}};
 
@@ -103,6 +108,21 @@ static void check_resolve(struct slice body, const struct saga_input *input, str
     check_verdict(body, input, faults);
 }
 
+static void check_rerun(struct slice body, const struct saga_input *input, struct faults *faults)
+{
+    struct json_walk walk = json_walk(input->rerun.accept_standing);
+    struct slice step;
+    bool good = json_type(input->rerun.accept_standing) == JSON_ARRAY;
+
+    (void)body;
+    while (good && json_next_element(&walk, &step)) {
+        good = json_type(step) == JSON_STRING;
+    }
+    if (input->rerun.accept_standing.ptr && !good) {
+        faults_add(faults, SLICE("/accept_standing"), "the steps whose effects may stand: an array of their ids");
+    }
+}
+
 const struct verb verbs[VERB_COUNT] = {
     [VERB_PAUSE] = {"pause", ON_SAGA, ROLE_OPERATOR, NOTE_NEEDED, SAGA_INPUT_PAUSE, .actor = AT(pause.actor),
                     .answer = ANSWER_SAGA, MEMBERS(pause_members)},
@@ -110,6 +130,9 @@ const struct verb verbs[VERB_COUNT] = {
                      .answer = ANSWER_SAGA, MEMBERS(resume_members)},
     [VERB_MEND] = {"tools", ON_SAGA, ROLE_OPERATOR, NOTE_NEEDED, SAGA_INPUT_MEND, .actor = AT(mend.actor),
                    .answer = ANSWER_SAGA, .repeatable = true, MEMBERS(mend_members)},
+    [VERB_RERUN] = {"rerun", ON_SAGA, ROLE_OPERATOR, NOTE_NEEDED, SAGA_INPUT_RERUN, .actor = AT(rerun.actor),
+                    .answer = ANSWER_OWN, .creates = true, .repeatable = true, MEMBERS(rerun_members),
+                    .check = check_rerun},
     [VERB_ABORT] = {"abort", ON_SAGA, ROLE_AGENT, NOTE_OF_OPERATORS, SAGA_INPUT_ABORT, .actor = AT(abort.actor),
                     .answer = ANSWER_SAGA, MEMBERS(abort_members)},
     [VERB_COMPLETE] = {"complete", ON_SAGA, ROLE_AGENT, NOTE_NONE, SAGA_INPUT_COMPLETE, .actor = AT(complete.actor),
@@ -483,7 +506,7 @@ static bool take_member(const struct verb_member *member, struct slice value, st
     case MEMBER_MICROS:
         return json_i64(value, to) && *(int64_t *)to >= 0;
     case MEMBER_VERSION:
-        return read_version(value, to);
+        return read_version(value, to) || !member->required;
     case MEMBER_OPKEY:
         (void)uuid_parse(text, &((struct op_key *)to)->uuid);
         return true;

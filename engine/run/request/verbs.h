@@ -16,6 +16,7 @@ enum verb_id {
     VERB_PAUSE,
     VERB_RESUME,
     VERB_MEND,
+    VERB_RERUN,
     VERB_ABORT,
     VERB_COMPLETE,
     VERB_SIGNAL,
@@ -61,7 +62,7 @@ enum member_kind {              /* what lies in the input: */
                    MEMBER_JSON, /* slice: JSON of at most so many bytes as payloads may have */
                    MEMBER_FLAG, /* bool */
                    MEMBER_NUMBER,  /* uint64_t */
-                   MEMBER_VERSION, /* uint32_t, from 1 */
+                   MEMBER_VERSION, /* uint32_t, from 1; 0 where it is not given */
                    MEMBER_MICROS,  /* int64_t, 0 to COST_MICROS_MAX */
                    MEMBER_OPKEY,   /* struct op_key */
                    MEMBER_ROLE,    /* enum role */

@@ -31,7 +31,7 @@ struct cases {
     struct map unreadable; /* saga id -> struct late_case: whose log cannot be read */
 };
 
-static const char unreadable[] = "unreadable", follower[] = "follower", said_cost[] = "cost";
+static const char unreadable[] = "unreadable", follower[] = "follower", said_cost[] = "cost", said_rerun[] = "rerun";
 
 struct late_case { /* on its way; one that is unreadable stays among the cases of its engine, so that
                     * it is opened once */
@@ -423,6 +423,32 @@ void case_cost(struct shard *shard, const struct late_cost *cost, void (*written
     c->opened = written;
     c->context = context;
     case_write(c, said_cost, &said);
+}
+
+void case_rerun(struct shard *shard, const struct late_rerun *rerun, void (*written)(void *context, enum err_code code),
+                void *context)
+{
+    struct late_case *c = case_new(shard, rerun->saga, rerun->namespace);
+    const struct resolution said = {.at_ms = loop_wall_ms(shard->engine->loop),
+                                    .action = said_rerun,
+                                    .actor = arena_slice(&c->arena, rerun->actor),
+                                    .note = arena_slice(&c->arena, rerun->note)};
+    char id[UUID_TEXT_BYTES];
+    struct buffer out;
+    struct json_writer w;
+
+    uuid_text(&rerun->rerun.uuid, id);
+    buffer_init(&out, BODY_BYTES_MAX);
+    json_writer_init(&w, &out);
+    json_object_begin(&w, NULL);
+    json_write_text(&w, "saga", id);
+    json_write_slice(&w, "business_id", rerun->business_id);
+    json_object_end(&w);
+    c->evidence = arena_slice(&c->arena, buffer_slice(&out));
+    buffer_fini(&out);
+    c->opened = written;
+    c->context = context;
+    case_write(c, said_rerun, &said);
 }
 
 /* --- what a person decides --- */

@@ -39,6 +39,14 @@ struct late_cost { /* what a person said of an operation after the end of its sa
 void case_cost(struct shard *shard, const struct late_cost *cost, void (*written)(void *context, enum err_code code),
                void *context);
 
+struct late_rerun { /* an ended saga was started once more */
+    struct saga_id saga, rerun;
+    struct slice namespace, business_id /* of the new saga */, actor, note;
+};
+/* A row like that of a cost. */
+void case_rerun(struct shard *shard, const struct late_rerun *rerun, void (*written)(void *context, enum err_code code),
+                void *context);
+
 /* Is it one of these? Then a person's answer, work->mail.input.verdict, is carried out by the owner of its shard with
  * this. */
 bool question_is_case(const struct question_row *row);

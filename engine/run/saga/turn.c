@@ -144,6 +144,7 @@ static bool is_own(enum saga_input_type type)
     case SAGA_INPUT_BYPASS:
     case SAGA_INPUT_COST:
     case SAGA_INPUT_MEND:
+    case SAGA_INPUT_RERUN:
     case SAGA_INPUT_RESUME:
     case SAGA_INPUT_PAUSE:
     case SAGA_INPUT_SIGNAL:
