@@ -1,6 +1,6 @@
 /*
- * Every statement that the store sends, named; prepared once for each connection. A statement says by its conditions
- * what it relies on. Tables are described in schema/migrations.
+ * Every statement that the store sends. Each has a name and is prepared once for each connection. Its conditions say
+ * what it relies on. schema/migrations describes the tables.
  */
 #ifndef SAGAD_STORE_SQL_H
 #define SAGAD_STORE_SQL_H
@@ -10,10 +10,10 @@
 /* the append, in the order of the pipeline */
 extern const struct db_statement sql_fence;
 extern const struct db_statement sql_start;
-extern const struct db_statement sql_start_unique; /* with a business id: returns the ids that were new */
+extern const struct db_statement sql_start_unique; /* starts with a business id; returns the ids that were new */
 extern const struct db_statement sql_lower_low;
 extern const struct db_statement sql_log;
-/* the same, of starts with a business id: only if the start was new */
+/* the rows of starts with a business id, only where the start was new */
 extern const struct db_statement sql_log_unique;
 extern const struct db_statement sql_key_bundle;
 extern const struct db_statement sql_key_for_older;
@@ -26,14 +26,14 @@ extern const struct db_statement sql_awake_remove;
 extern const struct db_statement sql_inbox_consume;
 extern const struct db_statement sql_approval_open;
 extern const struct db_statement sql_approval_end;
-extern const struct db_statement sql_follow; /* starts of other sagas, for whoever owns them */
+extern const struct db_statement sql_follow; /* starts of other sagas, for the owners of their shards */
 extern const struct db_statement sql_unpark;
 extern const struct db_statement sql_forget_later;
 extern const struct db_statement sql_forget_first;
 extern const struct db_statement sql_lock_release;
 
-/* what is asked about an append */
-extern const struct db_statement sql_taken; /* who has the business ids */
+/* questions about an append */
+extern const struct db_statement sql_taken; /* returns who has the business ids */
 extern const struct db_statement sql_epochs;
 extern const struct db_statement sql_end_backend;
 extern const struct db_statement sql_hold_shards;
@@ -62,7 +62,7 @@ extern const struct db_statement sql_lease_renew;
 extern const struct db_statement sql_lease_release;
 extern const struct db_statement sql_lease_unlock_all;
 
-/* engines: who lives, for fair shares */
+/* living engines, for fair shares */
 extern const struct db_statement sql_engine_put;
 extern const struct db_statement sql_engine_table;
 extern const struct db_statement sql_engine_remove;
@@ -71,7 +71,7 @@ extern const struct db_statement sql_engine_tell;
 /* loads and reads */
 extern const struct db_statement sql_load;
 extern const struct db_statement sql_load_forgotten;
-extern const struct db_statement sql_load_numbers; /* the highest that were given */
+extern const struct db_statement sql_load_numbers; /* the highest numbers that were given */
 extern const struct db_statement sql_saga_row;
 extern const struct db_statement sql_saga_turns;
 extern const struct db_statement sql_saga_by_business_id;
@@ -91,9 +91,9 @@ extern const struct db_statement sql_approval_sum_open;
 extern const struct db_statement sql_approval_one;
 extern const struct db_statement sql_version_count;
 
-/* what is due */
-extern const struct db_statement sql_park;   /* gives the positions of those whose shard is at its epoch */
-extern const struct db_statement sql_forget; /* the same */
+/* parked and ended sagas */
+extern const struct db_statement sql_park;   /* returns the positions of those whose shard is at its epoch */
+extern const struct db_statement sql_forget; /* returns the same positions */
 extern const struct db_statement sql_due;
 extern const struct db_statement sql_due_next;
 
@@ -109,8 +109,8 @@ extern const struct db_statement sql_schedule_move;
 
 /* figures over time */
 extern const struct db_statement sql_series_add;
-extern const struct db_statement sql_series_roll; /* how many rows of minutes became rows of hours */
-extern const struct db_statement sql_series_drop; /* how many rows of hours are gone */
+extern const struct db_statement sql_series_roll; /* returns how many rows of minutes became rows of hours */
+extern const struct db_statement sql_series_drop; /* returns how many rows of hours were deleted */
 extern const struct db_statement sql_series_list;
 
 /* locks on business keys */
@@ -123,7 +123,7 @@ extern const struct db_statement sql_inbox_drop;
 extern const struct db_statement sql_inbox_find;
 
 /* answers */
-extern const struct db_statement sql_answer_put; /* many; says to whoever listens which they are */
+extern const struct db_statement sql_answer_put; /* puts many answers, and notifies their readers */
 extern const struct db_statement sql_answer_drop_inputs;
 extern const struct db_statement sql_answer_take;
 extern const struct db_statement sql_answer_sweep;
@@ -134,7 +134,7 @@ extern const struct db_statement sql_definition_put; /* kind DEFINITION_SAGA */
 extern const struct db_statement sql_tool_put;       /* kind DEFINITION_TOOL */
 extern const struct db_statement sql_definition_notify;
 extern const struct db_statement sql_definition_load;
-extern const struct db_statement sql_definition_state; /* changes whenever something was registered */
+extern const struct db_statement sql_definition_state; /* a value that changes with each registration */
 
 /* guards */
 extern const struct db_statement sql_guard_ask;
@@ -143,7 +143,7 @@ extern const struct db_statement sql_guard_price;
 extern const struct db_statement sql_guard_count;
 extern const struct db_statement sql_guard_list;
 
-/* Those that run for every turn or every input: tests hold their plans to the index, whatever the size
+/* The statements that run for every turn or every input. Tests check that their plans use an index, whatever the size
  * of the tables. */
 extern const struct db_statement *const sql_hot[];
 

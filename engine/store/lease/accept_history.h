@@ -7,9 +7,10 @@
 #define HISTORY_NOTE_BYTES_MAX 1000
 
 /*
- * Accepts every loss that is not accepted yet; engines go on within a second or two. Blocks. `progress` gets a line for
- * each. ERR_CONFIG: the note is missing or too long; `progress` has got what waits. ERR_CONFLICT: there is nothing to
- * accept. ERR_BUSY: an engine of an earlier release runs, which would make forgotten calls again.
+ * Accepts every loss that is not accepted yet. Engines go on within two seconds. Blocks. `progress` gets a line for
+ * each loss. Ends with ERR_CONFIG when the note is missing or too long, after `progress` got the losses that wait; with
+ * ERR_CONFLICT when there is nothing to accept; with ERR_BUSY while an engine of an earlier release runs, which would
+ * repeat forgotten calls.
  */
 MUST_USE enum err_code accept_history(const char *dsn, const char *who, const char *note,
                                       void (*progress)(const char *line), struct err *err);
