@@ -164,10 +164,13 @@ const struct db_statement sql_escalation_open = {
     " join sagad.saga s on s.shard = u.shard and s.id = u.saga",
 };
 
-const struct db_statement sql_escalation_resolve = {
-    "escalation_resolve",
-    "with changed as (update sagad.escalation e set resolved_at = u.at, body = coalesce(u.body, e.body)"
-    " from unnest($1::int2[], $2::int8[], $3::timestamptz[], $4::bytea[]) as u (shard, number, at, body)"
+/* Resolved, or asked again: it is in the lists where it was asked last. */
+const struct db_statement sql_escalation_change = {
+    "escalation_change",
+    "with changed as (update sagad.escalation e set resolved_at = u.resolved_at,"
+    " opened_at = coalesce(u.opened_at, e.opened_at), reason = u.reason, body = coalesce(u.body, e.body)"
+    " from unnest($1::int2[], $2::int8[], $3::timestamptz[], $4::timestamptz[], $5::text[], $6::bytea[])"
+    " as u (shard, number, resolved_at, opened_at, reason, body)"
     " where e.shard = u.shard and e.number = u.number returning 1)"
     " select sagad.expect('escalation', count(*), cardinality($1::int2[])::int8) from changed"
     " having count(*) <> cardinality($1::int2[])",
@@ -754,7 +757,7 @@ const struct db_statement sql_guard_list = {
 const struct db_statement *const sql_hot[] = {
     &sql_start,      &sql_start_unique,    &sql_lower_low, &sql_log,
     &sql_log_unique, &sql_key_bundle, &sql_key_for_older, &sql_key_sweep, &sql_status,
-    &sql_escalation_open, &sql_escalation_resolve, &sql_inbox_consume, &sql_taken,
+    &sql_escalation_open, &sql_escalation_change, &sql_inbox_consume, &sql_taken,
     &sql_epochs,     &sql_hold_shards,     &sql_look,      &sql_lease_take,
     &sql_lease_renew, &sql_load,           &sql_load_numbers, &sql_saga_row,
     &sql_saga_turns, &sql_saga_by_business_id, &sql_saga_by_key, &sql_saga_list,

@@ -20,7 +20,7 @@ extern const struct db_statement sql_key_for_older;
 extern const struct db_statement sql_key_sweep;
 extern const struct db_statement sql_status;
 extern const struct db_statement sql_escalation_open;
-extern const struct db_statement sql_escalation_resolve;
+extern const struct db_statement sql_escalation_change;
 extern const struct db_statement sql_awake_add;
 extern const struct db_statement sql_awake_remove;
 extern const struct db_statement sql_inbox_consume;

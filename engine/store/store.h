@@ -93,9 +93,10 @@ struct append_start { /* comes with the first turn of a saga */
     struct digest input_digest; /* the digest of the canonical input */
 };
 
-struct append_escalation { /* a record escalation.opened or .resolved of this turn */
+struct append_escalation { /* a case that this turn opened, reopened or resolved */
     uint64_t number;
-    bool opened; /* else resolved */
+    bool is_new;  /* it has no row yet */
+    bool is_open; /* after the turn */
     struct slice step, reason, body /* JSON of the escalation as the API shows it */;
 };
 

@@ -315,6 +315,8 @@ async function walkWaits() {
   })
   const id = started.json?.id
   const path = `/v1/sagas/${id}`
+  await ask('POST', `${path}/escalate`, { body: {}, status: 422 })
+  await ask('POST', `${path}/escalate`, { body: { note: 'walk' }, status: 200 })
   await ask('POST', `${path}/pause`, { body: { note: 'walk' }, status: 200 })
   await ask('GET', '/v1/sagas?status=paused', { status: 200 })
   await ask('GET', `${path}/preview`, { status: 200 })
@@ -487,6 +489,7 @@ async function walkNames() {
   if (found.json?.id !== begun.json?.id) faults.push(`another saga is found by its business id: ${found.text}`)
   await ask('GET', `${waiting}/log`, { status: 200 })
   await ask('GET', `${waiting}/preview`, { status: 200 })
+  await ask('POST', `${waiting}/escalate`, { body: { note: 'walk' }, status: 200 })
   await ask('POST', `${waiting}/pause`, { body: { note: 'walk' }, status: 200 })
   await ask('POST', `${waiting}/resume`, { body: { note: 'walk' }, status: 200 })
   await ask('POST', `${waiting}/tools`, { body: { tool: 'quick', version: 1, note: 'walk' }, status: 200 })

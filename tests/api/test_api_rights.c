@@ -68,6 +68,7 @@ static const struct {
     {"POST", NAMED "/complete", ROLE_AGENT, "{}", true},
     {"POST", NAMED "/abort", ROLE_AGENT, "{\"note\":\"x\"}", true},
     {"POST", NAMED "/signals/{signal}", ROLE_AGENT, "{}", true},
+    {"POST", NAMED "/escalate", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
     {"POST", NAMED "/pause", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
     {"POST", NAMED "/resume", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
     {"POST", NAMED "/rerun", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
@@ -75,6 +76,7 @@ static const struct {
     /* ... approves only where the approval itself says that an agent may, which the engine looks after ... */
     {"POST", "/v1/approvals/{n}", ROLE_AGENT, "{\"decision\":\"approve\",\"note\":\"x\"}", true},
     /* ... and never resolves, bypasses, resumes, pauses ... */
+    {"POST", "/v1/sagas/{id}/escalate", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
     {"POST", "/v1/sagas/{id}/pause", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
     {"POST", "/v1/sagas/{id}/resume", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
     {"POST", "/v1/sagas/{id}/rerun", ROLE_OPERATOR, "{\"note\":\"x\"}", true},

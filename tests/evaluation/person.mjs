@@ -64,6 +64,7 @@ export class Person {
               : { action: 'resolve', as: 'not_happened' }
         const answer = await this.client.json('POST', `/v1/escalations/${item.n}/resolve`, {
           ...decision,
+          round: item.round,
           note: 'as the books have it'
         })
         if (answer.lost || answer.status === 503 || answer.status === 409) return

@@ -307,7 +307,11 @@ class Case {
       (one) => one.saga === this.id
     )
     if (open) {
-      const answer = await this.ask('POST', `/v1/escalations/${open.n}/resolve`, { ...verdict, note: 'x' })
+      const answer = await this.ask('POST', `/v1/escalations/${open.n}/resolve`, {
+        ...verdict,
+        round: open.round,
+        note: 'x'
+      })
       expect([200, 409].includes(answer.status), 'the answer to the verdict', answer.text)
     }
   }

@@ -484,7 +484,7 @@ TEST(a_refused_start_leaves_its_input_in_the_inbox)
     assert_int_equal(host_number(&host, "select count(*) from sagad.inbox"), 0);
 }
 
-TEST(an_escalation_is_opened_and_resolved_with_its_turn)
+TEST(an_escalation_is_opened_resolved_and_asked_again_with_its_turn)
 {
     struct turn turn = {0};
     struct saga_id id = host_saga(15);
@@ -493,7 +493,8 @@ TEST(an_escalation_is_opened_and_resolved_with_its_turn)
     host_append(&host, store, &turn);
     turn_next(&turn, id, 0, 2, "escalation.opened");
     turn.escalation = (struct append_escalation){.number = 3 * SHARD_COUNT + 15,
-                                                 .opened = true,
+                                                 .is_new = true,
+                                                 .is_open = true,
                                                  .step = SLICE("charge"),
                                                  .reason = SLICE("unknown"),
                                                  .body = SLICE("{\"n\": 207}")};
@@ -510,6 +511,7 @@ TEST(an_escalation_is_opened_and_resolved_with_its_turn)
 
     turn_next(&turn, id, 0, 3, "escalation.resolved");
     turn.escalation = (struct append_escalation){.number = 3 * SHARD_COUNT + 15,
+                                                 .reason = SLICE("unknown"),
                                                  .body = SLICE("{\"n\": 207, \"status\": \"resolved\"}")};
     turn.append.escalations = &turn.escalation;
     turn.append.escalation_count = 1;
@@ -518,6 +520,21 @@ TEST(an_escalation_is_opened_and_resolved_with_its_turn)
     host_text(&host, out, sizeof(out),
               "select step, resolved_at is null, convert_from(body, 'UTF8') from sagad.escalation");
     assert_string_equal(out, "charge|f|{\"n\": 207, \"status\": \"resolved\"}\n");
+
+    host_sql(&host, "update sagad.escalation set opened_at = '2001-01-01'");
+    turn_next(&turn, id, 0, 4, "escalation.opened");
+    turn.escalation = (struct append_escalation){.number = 3 * SHARD_COUNT + 15,
+                                                 .is_open = true,
+                                                 .reason = SLICE("late-success"),
+                                                 .body = SLICE("{\"n\": 207, \"round\": 2}")};
+    turn.append.escalations = &turn.escalation;
+    turn.append.escalation_count = 1;
+    host_append(&host, store, &turn);
+    assert_int_equal(turn.append.code, ERR_OK);
+    host_text(&host, out, sizeof(out),
+              "select number, step, reason, resolved_at is null, opened_at > '2001-01-02', convert_from(body, 'UTF8')"
+              " from sagad.escalation");
+    assert_string_equal(out, "207|charge|late-success|t|t|{\"n\": 207, \"round\": 2}\n"); /* the same row */
 }
 
 TEST(a_start_with_an_old_id_moves_recovery_back)

@@ -232,7 +232,7 @@ static struct saga_id whole_saga(uint32_t shard, uint64_t n, const char *busines
     }
     open_approval(&turn, &approval, id, 4, 64 * n + shard, 0);
     turn.escalation = (struct append_escalation){
-        .number = 64 * n + shard, .opened = true, .reason = SLICE("unknown"), .body = SLICE("{}")};
+        .number = 64 * n + shard, .is_new = true, .is_open = true, .reason = SLICE("unknown"), .body = SLICE("{}")};
     turn.append.escalations = &turn.escalation;
     turn.append.escalation_count = 1;
     host_append(&host, store, &turn);

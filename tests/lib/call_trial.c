@@ -377,6 +377,7 @@ enum err_code call_trial_operator(struct call_trial *t, enum operator_action act
     input.verdict.action = action;
     input.verdict.happened = true;
     input.verdict.escalation = t->saga.escalation.number;
+    input.verdict.round = saga_case_round(&t->saga);
     input.verdict.actor = SLICE("ann");
     input.verdict.note = SLICE("looked");
     return call_trial_input(t, input);

@@ -416,6 +416,20 @@ static void fake_abort(struct engine *engine, struct engine_request *request)
     }
 }
 
+static void fake_escalate(struct engine *engine, struct engine_request *request)
+{
+    struct fake_saga *saga = fake_saga_find(engine, request->namespace, request->in.change.saga);
+
+    if (!saga) {
+        fake_finish(engine, request, fake_not_found(request));
+    } else if (saga->ended_ms) {
+        fake_finish(engine, request, err_set(&request->err, ERR_ENDED, "the saga has ended %s", saga->status));
+    } else {
+        saga->status = "escalated";
+        fake_finish_text(engine, request, fake_saga_json(saga, request->arena));
+    }
+}
+
 void engine_get_log(struct engine *engine, struct engine_request *request)
 {
     static const char *const types[] = {"saga.started", "step.intent", "saga.completed"};
@@ -588,12 +602,13 @@ static void fake_resolve(struct engine *engine, struct engine_request *request)
 void engine_change(struct engine *engine, struct engine_request *request)
 {
     static void (*const verbs_here[VERB_COUNT])(struct engine *, struct engine_request *) = {
-        [VERB_PAUSE] = fake_pause,     [VERB_RESUME] = fake_resume,
-        [VERB_MEND] = fake_mend,       [VERB_RERUN] = fake_rerun,
-        [VERB_ABORT] = fake_abort,     [VERB_COMPLETE] = fake_complete,
-        [VERB_SIGNAL] = fake_signal,   [VERB_DECIDE] = fake_decide,
-        [VERB_RESOLVE] = fake_resolve, [VERB_RESOLVE_OPERATION] = fake_resolve,
-        [VERB_BYPASS] = fake_bypass,   [VERB_COST] = fake_cost};
+        [VERB_PAUSE] = fake_pause,      [VERB_RESUME] = fake_resume,
+        [VERB_MEND] = fake_mend,        [VERB_RERUN] = fake_rerun,
+        [VERB_ABORT] = fake_abort,      [VERB_COMPLETE] = fake_complete,
+        [VERB_SIGNAL] = fake_signal,    [VERB_DECIDE] = fake_decide,
+        [VERB_RESOLVE] = fake_resolve,  [VERB_RESOLVE_OPERATION] = fake_resolve,
+        [VERB_BYPASS] = fake_bypass,    [VERB_COST] = fake_cost,
+        [VERB_ESCALATE] = fake_escalate};
 
     verbs_here[request->in.change.verb](engine, request);
 }

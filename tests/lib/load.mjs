@@ -109,6 +109,7 @@ export class Load {
             : { action: 'resolve', as: 'not_happened' }
       const answer = await this.world.api('POST', `/v1/escalations/${item.n}/resolve`, {
         ...decision,
+        round: item.round,
         note: 'as the books have it'
       })
       if (![200, 409, 503].includes(answer.status))

@@ -417,6 +417,7 @@ static struct saga_input operator_input(const struct trial *trial, enum operator
 
     input.verdict.action = action;
     input.verdict.escalation = trial->saga.escalation.number;
+    input.verdict.round = saga_case_round(&trial->saga);
     input.verdict.actor = SLICE("ann");
     input.verdict.note = SLICE("looked it up");
     return input;
@@ -503,10 +504,29 @@ static void same_slice(const char *what, struct slice a, struct slice b)
     }
 }
 
+static void same_rounds(const struct case_round *a, const struct case_round *b)
+{
+    for (; a && b; a = a->before, b = b->before) {
+        assert_int_equal(a->number, b->number);
+        assert_int_equal(a->round, b->round);
+        assert_int_equal(a->opened_ms, b->opened_ms);
+        assert_int_equal(a->resolved_ms, b->resolved_ms);
+        same_slice("reason", a->reason, b->reason);
+        same_slice("action", a->action, b->action);
+        same_slice("verdict", a->verdict, b->verdict);
+        same_slice("actor", a->actor, b->actor);
+        same_slice("note", a->note, b->note);
+        same_slice("request", a->request, b->request);
+    }
+    assert_true(!a && !b);
+}
+
 static void same_operation(const struct operation *a, const struct operation *b)
 {
     struct operation x = *a, y = *b;
 
+    same_rounds(a->asked, b->asked);
+    x.asked = y.asked = NULL;
     assert_int_equal(a->never_left, b->never_left);
     same_slice("args", a->args, b->args);
     same_slice("scope", a->scope, b->scope);
@@ -571,6 +591,9 @@ static void same_saga(const struct saga *a, const struct saga *b)
     same_slice("paused_note", a->paused_note, b->paused_note);
     same_slice("followers", a->followers, b->followers);
     same_slice("run", a->run, b->run);
+    same_rounds(a->asked, b->asked);
+    same_slice("raised_by", a->escalation.raised_by, b->escalation.raised_by);
+    same_slice("raised_note", a->escalation.raised_note, b->escalation.raised_note);
     same_slice("asked_by", a->escalation.asked_by, b->escalation.asked_by);
     same_slice("evidence", a->escalation.evidence, b->escalation.evidence);
     same_slice("failing_reason", a->failing_reason, b->failing_reason);

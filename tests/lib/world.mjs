@@ -656,7 +656,8 @@ export class World {
 
   async resolve(id, body) {
     const escalation = await this.escalationOf(id)
-    return this.api('POST', `/v1/escalations/${escalation.n}/resolve`, { note: 'as the test wants it', ...body })
+    const answer = { round: escalation.round, note: 'as the test wants it', ...body }
+    return this.api('POST', `/v1/escalations/${escalation.n}/resolve`, answer)
   }
 
   sagactl(args, { seconds = 600 } = {}) {

@@ -92,6 +92,7 @@ void person_decides(struct run *run, struct chance *chance)
     wait_for(run, thing);
     input.verdict.action = action;
     input.verdict.escalation = run->live.escalation.number - (chance_percent(chance, 3) ? 64 : 0);
+    input.verdict.round = saga_case_round(&run->live);
     input.verdict.actor = SLICE("ann");
     input.verdict.note = SLICE("looked it up");
     if (action == OPERATOR_RESOLVE && step != STEP_NONE) {

@@ -386,13 +386,15 @@ void draw_escalation_open(struct db_args *args, struct chance *chance)
     add_bytes(args, chance, sagas.count, false);
 }
 
-void draw_escalation_resolve(struct db_args *args, struct chance *chance)
+void draw_escalation_change(struct db_args *args, struct chance *chance)
 {
     struct some sagas = some_sagas(chance);
 
     add_shards(args, sagas);
     COLUMN(DB_INT8, sagas, item_number(args, x));
-    COLUMN(DB_TIMESTAMPTZ, sagas, item_time_or_null(args, chance, 5));
+    COLUMN(DB_TIMESTAMPTZ, sagas, item_time_or_null(args, chance, 30));
+    COLUMN(DB_TIMESTAMPTZ, sagas, item_time_or_null(args, chance, 60));
+    COLUMN(DB_TEXT, sagas, item_text(args, ONE_OF("unknown", "late-success")));
     add_bytes(args, chance, sagas.count, true);
 }
 

@@ -67,7 +67,7 @@ void draw_old_key(struct db_args *args, struct chance *chance);
 void draw_status(struct db_args *args, struct chance *chance);
 void draw_some_sagas(struct db_args *args, struct chance *chance);
 void draw_escalation_open(struct db_args *args, struct chance *chance);
-void draw_escalation_resolve(struct db_args *args, struct chance *chance);
+void draw_escalation_change(struct db_args *args, struct chance *chance);
 void draw_approval_open(struct db_args *args, struct chance *chance);
 void draw_approval_end(struct db_args *args, struct chance *chance);
 void draw_consume(struct db_args *args, struct chance *chance);

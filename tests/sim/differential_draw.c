@@ -39,7 +39,7 @@ const struct kind kinds[] = {
     {&sql_awake_add, "", draw_some_sagas, .affects = true, .themes = "d", .weight = 4},
     {&sql_awake_remove, "", draw_some_sagas, .affects = true, .themes = "d", .weight = 3},
     {&sql_escalation_open, "", draw_escalation_open, .affects = true, .themes = "pd", .weight = 4},
-    {&sql_escalation_resolve, "v", draw_escalation_resolve, .themes = "p", .weight = 2},
+    {&sql_escalation_change, "v", draw_escalation_change, .themes = "p", .weight = 2},
     {&sql_approval_open, "", draw_approval_open, .affects = true, .themes = "pd", .weight = 4},
     {&sql_approval_end, "v", draw_approval_end, .themes = "p", .weight = 3},
     {&sql_follow, "v", draw_follow, .themes = "i", .weight = 4},

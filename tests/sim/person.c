@@ -34,7 +34,7 @@ struct person {
     bool was_free; /* nothing was open when they looked last */
     /* what is being decided */
     struct question *question;
-    uint64_t number;
+    uint64_t number, round;
     enum operator_action action;
     bool happened, has_result, approves;
     bool again; /* it did not happen, and is to be called once more */
@@ -75,6 +75,7 @@ static void person_send(struct inquiry *inquiry, struct engine *engine, struct e
     case PERSON_RESOLVES:
         request->in.change.verb = VERB_RESOLVE;
         request->in.change.input.verdict.escalation = person->number;
+        request->in.change.input.verdict.round = person->round;
         request->in.change.input.verdict.action = person->action;
         request->in.change.input.verdict.happened = person->happened;
         request->in.change.input.verdict.again = person->again;
@@ -234,6 +235,8 @@ static void on_questions(struct person *person, struct slice list)
         person->question = question_of((uint64_t)number);
         if (world_percent(STREAM_PERSON, 70) && decide(person, item)) {
             person->number = (uint64_t)number;
+            CHECK(json_i64(json_member(item, "round"), &number));
+            person->round = (uint64_t)number;
             person_asks(person, PERSON_RESOLVES,
                         are(SWARM_SLOW_PEOPLE) && !(person->again && person->question->hasty)
                             ? pause_us()

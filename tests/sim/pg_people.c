@@ -33,7 +33,7 @@ enum pg_progress pg_statement_escalation_open(struct pg_call *call)
     return PG_DONE;
 }
 
-enum pg_progress pg_statement_escalation_resolve(struct pg_call *call)
+enum pg_progress pg_statement_escalation_change(struct pg_call *call)
 {
     struct pg_touched touched = {0};
     size_t count = arg_count(call, 0), changed = 0;
@@ -50,7 +50,9 @@ enum pg_progress pg_statement_escalation_resolve(struct pg_call *call)
 
             row.is_resolved = !item_is_null(call, 2, i);
             row.resolved_ms = row.is_resolved ? item_time_ms(call, 2, i) : 0;
-            row.body = item_is_null(call, 3, i) ? row.body : keep_item(call, 3, i);
+            row.opened_ms = item_is_null(call, 3, i) ? row.opened_ms : item_time_ms(call, 3, i);
+            row.reason = keep_item(call, 4, i);
+            row.body = item_is_null(call, 5, i) ? row.body : keep_item(call, 5, i);
             pg_update(call, found, &row);
             changed++;
         }

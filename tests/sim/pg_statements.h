@@ -39,7 +39,7 @@
     X(saga_by_key)                                                                                                     \
     /* pg_people.c */                                                                                                  \
     X(escalation_open)                                                                                                 \
-    X(escalation_resolve)                                                                                              \
+    X(escalation_change)                                                                                               \
     X(approval_open)                                                                                                   \
     X(approval_end)                                                                                                    \
     /* pg_questions.c */                                                                                               \

@@ -472,6 +472,8 @@ static void operate(struct saga_input *input, const struct saga *saga)
         input->verdict.action = (enum operator_action)below(OPERATOR_ACTION_COUNT);
     } while (allowed && !(allowed & BIT(input->verdict.action)) && often(80));
     input->verdict.escalation = often(90) ? saga->escalation.number : NUMBERS * below(3);
+    input->verdict.round = often(80) ? saga_case_round(saga) : below(3);
+    input->verdict.request = often(90) ? SLICE_NONE : SLICE("again");
     input->verdict.happened = often(50);
     input->verdict.accept_double = often(60);
     input->verdict.result = often(60) ? SLICE_NONE : SLICE("{\"id\":\"said\"}");

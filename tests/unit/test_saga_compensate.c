@@ -347,6 +347,7 @@ TEST(an_undo_whose_arguments_cannot_be_made_is_a_question)
     input = (struct saga_input){.type = SAGA_INPUT_OPERATOR};
     input.verdict.action = OPERATOR_RETRY;
     input.verdict.escalation = trial.saga.escalation.number;
+    input.verdict.round = saga_case_round(&trial.saga);
     input.verdict.actor = SLICE("ann");
     input.verdict.note = SLICE("by hand");
     input.verdict.args = SLICE("{\"id\":8}");

@@ -45,7 +45,8 @@ static void has_members(struct slice object, const char *names)
     "duplicate "                                                                                                       \
     "duplicates_seen first_sent_at last_sent_at created_at ended_at"
 #define ESCALATION_MEMBERS                                                                                             \
-    "n saga step operation reason status opened_at cost evidence actions resolved_at action actor note"
+    "n saga step operation reason status opened_at round earlier asked_by asked_note cost "                            \
+    "evidence actions resolved_at action as actor note requests"
 
 static void open_stuck_undo(struct trial *trial)
 {

@@ -26,6 +26,7 @@ static enum err_code resolve(struct call_trial *t, bool happened)
 
     input.verdict.action = OPERATOR_RESOLVE;
     input.verdict.escalation = t->saga.escalation.number;
+    input.verdict.round = saga_case_round(&t->saga);
     input.verdict.actor = SLICE("ann");
     input.verdict.note = SLICE("looked it up");
     input.verdict.happened = happened;
@@ -289,7 +290,8 @@ TEST(an_undo_that_a_person_denied_and_that_succeeds_is_asked_about_anew)
     hears(&trial, SAGA_INPUT_SETTLED, DIRECTION_UNDO, OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "compensation.late act, escalation.resolved act, escalation.opened act");
     assert_true(slice_is(trial.saga.escalation.reason, "late-success"));
-    assert_int_not_equal(trial.saga.escalation.number, before);
+    assert_int_equal(trial.saga.escalation.number, before); /* the same case, asked again */
+    assert_int_equal(saga_case_round(&trial.saga), 3);
     assert_int_equal(trial_resolve(&trial, true, NULL), ERR_OK);
     trial_settle_undo(&trial, "before", OUTCOME_COMPLETED);
     assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
@@ -387,6 +389,7 @@ TEST(what_comes_after_it_waits_until_it_is_over_again)
     assert_string_equal(trial_records(&trial), "escalation.resolved act, step.completed act, step.pending next");
     hears(&trial, SAGA_INPUT_SETTLED, DIRECTION_DO, OUTCOME_FAILED);
     again.verdict.escalation = trial.saga.escalation.number;
+    again.verdict.round = saga_case_round(&trial.saga);
     again.verdict.actor = SLICE("ann");
     again.verdict.note = SLICE("once more");
     assert_int_equal(trial_input(&trial, again), ERR_OK);
@@ -430,6 +433,7 @@ TEST(an_element_that_is_in_doubt_again_does_not_break_the_count_of_its_group)
     assert_string_equal(trial_records(&trial), "step.late each#0, escalation.opened each#0");
     assert_true(saga_is_sound(&trial.saga));
     again.verdict.escalation = trial.saga.escalation.number;
+    again.verdict.round = saga_case_round(&trial.saga);
     assert_int_equal(trial_input(&trial, again), ERR_OK); /* both are under way now, as a person wanted it */
     assert_true(saga_is_sound(&trial.saga));
     trial_settle(&trial, "each#1", OUTCOME_COMPLETED);

@@ -388,6 +388,7 @@ TEST(a_retry_with_other_arguments_takes_the_key_of_no_other_execution)
     call_trial_settle(&t, "a~2", OUTCOME_COMPLETED, NULL);
     input.verdict.action = OPERATOR_RETRY;
     input.verdict.escalation = t.saga.escalation.number;
+    input.verdict.round = saga_case_round(&t.saga);
     input.verdict.actor = SLICE("ann");
     input.verdict.note = SLICE("with less");
     input.verdict.args = SLICE("{\"amount\":7}");

@@ -50,6 +50,7 @@ static struct saga_input decision(const struct trial *trial, enum operator_actio
 
     input.verdict.action = action;
     input.verdict.escalation = trial->saga.escalation.number;
+    input.verdict.round = saga_case_round(&trial->saga);
     input.verdict.actor = SLICE("ann");
     input.verdict.note = SLICE("because");
     return input;
@@ -330,7 +331,8 @@ TEST(a_retry_gives_one_more_round_under_the_same_key)
     }
     assert_int_equal(trial.saga.steps[1].forward.attempts, 6);
     assert_string_equal(trial_records(&trial), "step.unknown act, escalation.opened act");
-    assert_int_equal(trial.saga.escalation.number, 128);
+    assert_int_equal(trial.saga.escalation.number, 64);
+    assert_int_equal(saga_case_round(&trial.saga), 2);
 }
 
 TEST(a_retry_of_checked_asks_first)

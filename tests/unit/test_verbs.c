@@ -171,12 +171,13 @@ static bool is_described(const struct verb_member *member, struct slice schema)
         return has_words(member->words, json_member(schema, "enum"));
     case MEMBER_ACTION:
         return has_actions(json_member(schema, "enum"));
+    case MEMBER_NUMBER:
+        return json_string_is(type, "integer") && number_of(schema, "minimum") == 1;
     case MEMBER_TEXT:
         return json_string_is(type, "string");
     case MEMBER_VERSION:
         return json_string_is(type, "integer") && number_of(schema, "minimum") == 1;
     case MEMBER_ID:
-    case MEMBER_NUMBER:
     case MEMBER_OPKEY:
     case MEMBER_ROLE:
         return false; /* no body has one yet */
@@ -250,6 +251,7 @@ static const struct {
     {"rerun", VERB_RERUN, "{\"version\":0,\"accept_standing\":null,\"key\":\"k\",\"note\":\"n\"}"},
     {"rerun", VERB_RERUN, "{\"version\":2,\"accept_standing\":[\"a\"],\"key\":\"k\",\"note\":\"n\"}"},
     {"abort", VERB_ABORT, "{\"note\":\"\"}"},
+    {"escalate", VERB_ESCALATE, "{\"note\":\"n\"}"},
     {"complete", VERB_COMPLETE, "{\"output\":{\"a\":1}}"},
     {"complete", VERB_COMPLETE, "{\"output\":null}"},
     {"signal", VERB_SIGNAL, "{\"name\":\"paid\",\"payload\":{\"a\":1},\"key\":\"k\"}"},

@@ -32,9 +32,9 @@ const char help_escalations[] = "sagactl cases [N] [FILTERS] [--group-by KEYS] [
                                 "  sagactl cases 7\n";
 
 const char help_resolve[] = "sagactl resolve N... --as happened|not_happened|undone --note TEXT\n"
-                            "                [--then retry] [--result JSON] [--yes]\n"
+                            "                [--then retry] [--result JSON] [--round N] [--yes]\n"
                             "sagactl resolve --operation KEY --as happened|not_happened|undone --note TEXT\n"
-                            "                [--then retry] [--result JSON]\n"
+                            "                [--then retry] [--result JSON] [--round N]\n"
                             "sagactl resolve N... ACTION --note TEXT [--args JSON] [--accept-double] [--yes]\n"
                             "\n"
                             "With --operation it is about any operation of which nobody knows, or that is\n"
@@ -43,7 +43,8 @@ const char help_resolve[] = "sagactl resolve N... --as happened|not_happened|und
                             "more under the same key.\n"
                             "\n"
                             "Answers escalation N. You say what happened to one effect; the engine decides\n"
-                            "what follows for the saga. The first answer holds.\n"
+                            "what follows for the saga. The first answer holds. A case that was asked again\n"
+                            "shows which round it is in: --round says which one you have seen.\n"
                             "\n"
                             "  --as happened       it took effect; with --result, where it is needed later\n"
                             "  --as not_happened   it certainly did not\n"
@@ -70,11 +71,28 @@ const char help_resolve[] = "sagactl resolve N... --as happened|not_happened|und
                             "  sagactl resolve 7 --as happened --note \"seen in the bank's log\"\n"
                             "  sagactl resolve 7 retry --note \"the mail server is back\"\n";
 
+/* How the case was answered when it was asked before. */
+static void print_earlier(struct ctl *ctl, struct slice earlier)
+{
+    struct json_walk walk = json_walk(earlier);
+    struct slice round;
+
+    while (json_type(earlier) == JSON_ARRAY && json_next_element(&walk, &round)) {
+        struct slice as = show_member(ctl, round, "as");
+
+        (void)printf("  round %-6.*s %.*s, %.*s%s%.*s by %.*s %.*s: %.*s\n",
+                     SLICE_ARG(show_member(ctl, round, "round")), SLICE_ARG(show_member(ctl, round, "reason")),
+                     SLICE_ARG(show_member(ctl, round, "action")), as.len ? " as " : "", SLICE_ARG(as),
+                     SLICE_ARG(show_member(ctl, round, "actor")), SLICE_ARG(show_age(ctl, round, "resolved_at")),
+                     SLICE_ARG(show_member(ctl, round, "note")));
+    }
+}
+
 static void print_one(struct ctl *ctl, struct slice e)
 {
-    static const char *const members[] = {"saga",        "saga_name", "business_id", "tags",   "step",
-                                          "operation",   "cost",      "reason",      "status", "opened_at",
-                                          "resolved_at", "action",    "actor",       "note"};
+    static const char *const members[] = {"saga",       "saga_name",   "business_id", "tags",  "step",      "operation",
+                                          "cost",       "reason",      "status",      "round", "opened_at", "asked_by",
+                                          "asked_note", "resolved_at", "action",      "as",    "actor",     "note"};
     struct json_walk walk = json_walk(json_member(e, "actions"));
     struct slice action;
 
@@ -88,6 +106,7 @@ static void print_one(struct ctl *ctl, struct slice e)
         }
     }
     print_facts(ctl, json_member(e, "evidence"), 4);
+    print_earlier(ctl, json_member(e, "earlier"));
     while (json_type(json_member(e, "actions")) == JSON_ARRAY && json_next_element(&walk, &action)) {
         (void)printf("    %s%-11.*s%s %.*s\n", colour_on(ctl, COLOUR_BLUE),
                      SLICE_ARG(show_member(ctl, action, "action")), colour_off(ctl, COLOUR_BLUE),
@@ -281,7 +300,7 @@ int cmd_escalations(struct ctl *ctl, int argc, char **argv)
 }
 
 struct resolve_options {
-    const char *action, *as, *result, *args, *note, *then, *operation;
+    const char *action, *as, *result, *args, *note, *then, *operation, *round;
     bool accept_double;
     struct slice result_json, args_json;
 };
@@ -303,6 +322,9 @@ static struct slice resolve_body(struct ctl *ctl, const struct resolve_options *
     }
     if (o->as) {
         json_write_text(&w, "as", o->as);
+    }
+    if (o->round) {
+        json_write_raw(&w, "round", slice_of(o->round));
     }
     if (o->result) {
         json_write_raw(&w, "result", o->result_json);
@@ -383,14 +405,12 @@ static bool is_number(const char *text)
 int cmd_resolve(struct ctl *ctl, int argc, char **argv)
 {
     struct resolve_options o = {0};
-    const struct option options[] = {{"--as", &o.as, NULL, NULL},
-                                     {"--result", &o.result, NULL, NULL},
-                                     {"--args", &o.args, NULL, NULL},
-                                     {"--note", &o.note, NULL, NULL},
-                                     {"--then", &o.then, NULL, NULL},
-                                     {"--operation", &o.operation, NULL, NULL},
-                                     {"--accept-double", NULL, NULL, &o.accept_double},
-                                     {NULL, NULL, NULL, NULL}};
+    const struct option options[] = {
+        {"--as", &o.as, NULL, NULL},       {"--result", &o.result, NULL, NULL},
+        {"--args", &o.args, NULL, NULL},   {"--note", &o.note, NULL, NULL},
+        {"--then", &o.then, NULL, NULL},   {"--operation", &o.operation, NULL, NULL},
+        {"--round", &o.round, NULL, NULL}, {"--accept-double", NULL, NULL, &o.accept_double},
+        {NULL, NULL, NULL, NULL}};
     struct arguments names;
     enum operator_action action = OPERATOR_RESOLVE;
     bool helped = false;
@@ -408,6 +428,9 @@ int cmd_resolve(struct ctl *ctl, int argc, char **argv)
         if (!is_number(names.items[i])) {
             return usage_error(ctl, "\"%s\" is no number of an escalation", names.items[i]);
         }
+    }
+    if (o.round && (!is_number(o.round) || count > 1)) {
+        return usage_error(ctl, "--round is a number, and goes with one escalation");
     }
     if (!o.operation && (count == 0 || (count == names.count && !o.as))) {
         return usage_error(ctl, "which escalation, and which action? or --as happened, not_happened, undone");

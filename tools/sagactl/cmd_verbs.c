@@ -23,6 +23,15 @@ const char help_abort[] = "sagactl abort SAGA... [--note TEXT] [--yes]\n"
                           "  sagactl abort 019b3c52-... --note \"customer called\"\n"
                           "  sagactl abort order/o-1 order/o-2 --note \"sold out\" --yes\n";
 
+const char help_escalate[] = "sagactl escalate SAGA... --note TEXT\n"
+                             "\n"
+                             "Asks a person now (role operator): opens a case about the operation that the saga\n"
+                             "waits for, or about the saga itself. What is under way goes on, and nothing new\n"
+                             "begins while the case is open. The case is closed when its operation is settled.\n"
+                             "`sagactl cases` lists it; `sagactl resolve` answers it.\n"
+                             "\n"
+                             "  sagactl escalate order/o-1 --note \"the hotel has not answered for an hour\"\n";
+
 const char help_pause[] = "sagactl pause SAGA... --note TEXT\n"
                           "\n"
                           "Lets sagas begin nothing more, neither steps nor undo, and stops their clocks:\n"
@@ -167,6 +176,11 @@ static int with_note(struct ctl *ctl, int argc, char **argv, const char *verb)
         return usage_error(ctl, "say why with --note TEXT: it stands in the log for ever");
     }
     return post_each(ctl, &ids, verb, note_body(ctl, note));
+}
+
+int cmd_escalate(struct ctl *ctl, int argc, char **argv)
+{
+    return with_note(ctl, argc, argv, "escalate");
 }
 
 int cmd_pause(struct ctl *ctl, int argc, char **argv)

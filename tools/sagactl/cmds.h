@@ -25,6 +25,7 @@
     X(rerun)                                                                                                           \
     X(approvals)                                                                                                       \
     X(approve)                                                                                                         \
+    X(escalate)                                                                                                        \
     X(abort)                                                                                                           \
     X(wait)                                                                                                            \
     X(replay)                                                                                                          \

@@ -27,6 +27,7 @@ const struct command commands[] = {
     {"show", "show one saga as a timeline: steps, undo, what to do", help_show, cmd_show, .can_watch = true},
     {"log", "show the durable log of a saga, or follow it", help_log, cmd_log},
     {"wait", "wait until sagas have ended, or have a status", help_wait, cmd_wait},
+    {"escalate", "ask a person about a saga now", help_escalate, cmd_escalate},
     {"abort", "cancel sagas and undo what was done", help_abort, cmd_abort},
     {"signal", "give a saga what a step of it waits for", help_signal, cmd_signal},
     {"pause", "let sagas begin nothing more, and stop their clocks", help_pause, cmd_pause},

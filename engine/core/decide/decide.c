@@ -300,6 +300,8 @@ static enum err_code decide_by_type(struct machine *m)
         return decide_abort(m);
     case SAGA_INPUT_OPERATOR:
         return operator_decide(m);
+    case SAGA_INPUT_ESCALATE:
+        return escalation_ask(m);
     case SAGA_INPUT_ADMITTED:
         forward_admitted(m);
         return ERR_OK;
@@ -336,6 +338,7 @@ static bool is_from_outside(enum saga_input_type type)
     case SAGA_INPUT_START:
     case SAGA_INPUT_ABORT:
     case SAGA_INPUT_OPERATOR:
+    case SAGA_INPUT_ESCALATE:
     case SAGA_INPUT_CALL:
     case SAGA_INPUT_COMPLETE:
     case SAGA_INPUT_BYPASS:

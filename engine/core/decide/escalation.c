@@ -1,6 +1,7 @@
 /*
  * Questions to a person. Which are open follows from the state; one at a time is asked. A question that answers itself,
- * by late evidence or by a probe, is closed again.
+ * by late evidence or by a probe, is closed again. A person may have one asked before it follows from the state: it is
+ * closed when its operation is settled, and asked anew when the operation cannot be settled by itself.
  */
 #include "base/json.h"
 #include "core/saga/machine.h"
@@ -9,10 +10,13 @@
 #define DETAIL_BYTES_MAX ((size_t)16 << 10) /* the log has all of it */
 
 struct question {
-    uint32_t step; /* STEP_NONE: there is none */
+    uint32_t step; /* STEP_NONE: there is none, or it is about the saga as a whole */
     enum direction direction;
     struct slice reason;
+    struct slice actor, note; /* of the person who has it asked */
 };
+
+#define REASON_ASKED "asked" /* by a person */
 
 /* Is it for a person to say what becomes of this operation? */
 static bool question_stands(const struct saga *saga, uint32_t step, enum direction direction)
@@ -50,7 +54,14 @@ static struct slice late_reason(const struct operation *op)
     return op->denied ? SLICE("late-failure") : SLICE("late-success");
 }
 
-/* Evidence came since it was opened that says the opposite of what the question was about. */
+/* A person had it asked, and its operation is settled by itself still. */
+static bool is_early(const struct escalation *open)
+{
+    return slice_is(open->reason, REASON_ASKED) && open->step != STEP_NONE;
+}
+
+/* Evidence came since it was opened that says the opposite of what the question was about; or nothing else will answer
+ * it any more, and the evidence it was opened with is old. */
 static bool is_asked_anew(const struct saga *saga, const struct escalation *open)
 {
     const struct operation *op;
@@ -59,7 +70,8 @@ static bool is_asked_anew(const struct saga *saga, const struct escalation *open
         return false;
     }
     op = operation_of(saga, open->step, open->direction);
-    return op->late && !slice_equal(open->reason, late_reason(op));
+    return (op->late && !slice_equal(open->reason, late_reason(op))) ||
+           (is_early(open) && question_stands(saga, open->step, open->direction));
 }
 
 bool escalation_stands(const struct saga *saga)
@@ -72,7 +84,8 @@ bool escalation_stands(const struct saga *saga)
     if (is_asked_anew(saga, open)) {
         return false;
     }
-    if (question_stands(saga, open->step, open->direction)) {
+    if (question_stands(saga, open->step, open->direction) ||
+        (is_early(open) && operation_is_open(operation_of(saga, open->step, open->direction)))) {
         return true;
     }
     /* It is being probed again at a person's wish: the answer decides. */
@@ -85,19 +98,20 @@ static struct question next_question(const struct saga *saga)
         if (question_stands(saga, i, DIRECTION_DO)) {
             bool failed = saga->steps[i].forward.state == OP_FAILED;
 
-            return (struct question){i, DIRECTION_DO,
-                                     saga->steps[i].forward.late ? late_reason(&saga->steps[i].forward)
-                                     : failed                    ? SLICE("step-failed")
-                                                                 : SLICE("unknown")};
+            return (struct question){.step = i,
+                                     .direction = DIRECTION_DO,
+                                     .reason = saga->steps[i].forward.late ? late_reason(&saga->steps[i].forward)
+                                               : failed                    ? SLICE("step-failed")
+                                                                           : SLICE("unknown")};
         }
         if (question_stands(saga, i, DIRECTION_UNDO)) {
-            bool arguments = slice_is(step_undo(&saga->steps[i])->error, "arguments");
+            const struct operation *undo = step_undo(&saga->steps[i]);
 
-            if (step_undo(&saga->steps[i])->late) {
-                return (struct question){i, DIRECTION_UNDO, late_reason(step_undo(&saga->steps[i]))};
-            }
-            return (struct question){i, DIRECTION_UNDO,
-                                     arguments ? SLICE("compensation-arguments") : SLICE("compensation-failed")};
+            return (struct question){.step = i,
+                                     .direction = DIRECTION_UNDO,
+                                     .reason = undo->late                           ? late_reason(undo)
+                                               : slice_is(undo->error, "arguments") ? SLICE("compensation-arguments")
+                                                                                    : SLICE("compensation-failed")};
         }
     }
     return (struct question){.step = STEP_NONE};
@@ -205,10 +219,13 @@ static struct op_key key_of(const struct saga *saga, uint32_t step, enum directi
 static void escalation_open(struct machine *m, const struct question *question)
 {
     struct record record = {.type = RECORD_ESCALATION_OPENED, .step = question->step, .direction = question->direction};
+    const struct case_round *last = saga_asked(m->saga, question->step, question->direction);
 
     CHECK(m->input->escalation_number != 0);
-    record.escalation = m->input->escalation_number;
+    record.escalation = last ? last->number : m->input->escalation_number;
     record.reason = question->reason;
+    record.actor = question->actor;
+    record.note = question->note;
     record.key = key_of(m->saga, question->step, question->direction);
     record.result = evidence(m, question);
     m->opened = true;
@@ -226,6 +243,8 @@ static void escalation_close(struct machine *m)
     record.action = asked ? SLICE("probe") : SLICE("evidence");
     record.actor = asked ? open->asked_by : SLICE("sagad");
     record.note = asked ? open->asked_note
+                  : is_early(open) && question_stands(m->saga, open->step, open->direction)
+                      ? SLICE("it is not settled by itself any more: it is asked anew")
                   : is_asked_anew(m->saga, open)
                       ? SLICE("an answer came that contradicts what was settled: it is asked anew")
                       : SLICE("it was settled without a person");
@@ -234,7 +253,7 @@ static void escalation_close(struct machine *m)
 
 void escalation_raise(struct machine *m, uint32_t step, enum direction direction, struct slice reason)
 {
-    const struct question question = {step, direction, reason};
+    const struct question question = {.step = step, .direction = direction, .reason = reason};
 
     CHECK(m->saga->escalation.number == 0 && !m->opened);
     escalation_open(m, &question);
@@ -262,6 +281,86 @@ bool escalation_advance(struct machine *m)
     return true;
 }
 
+/* --- a person has it asked --- */
+
+/* The operation that the saga waits for: one of which nobody knows whether it happened, else one that is tried again,
+ * else one that is called right now. What was not sent yet is not waited for: the saga itself is. */
+static struct question question_of_person(const struct saga *saga)
+{
+    static const enum op_state states[] = {OP_UNKNOWN, OP_PROBING, OP_RETRYING, OP_IN_FLIGHT};
+    struct question question = {.step = STEP_NONE, .reason = SLICE(REASON_ASKED)};
+
+    for (size_t s = 0; s < COUNT_OF(states); s++) {
+        for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+            bool undoes = saga->steps[i].plan == PLAN_ACTIVE;
+
+            if (step_has_call(saga, i) &&
+                operation_of(saga, i, undoes ? DIRECTION_UNDO : DIRECTION_DO)->state == states[s] &&
+                (states[s] != OP_UNKNOWN || question_stands(saga, i, undoes ? DIRECTION_UNDO : DIRECTION_DO))) {
+                question.step = i;
+                question.direction = undoes ? DIRECTION_UNDO : DIRECTION_DO;
+                return question;
+            }
+        }
+    }
+    return question;
+}
+
+static enum err_code check_asking(struct machine *m)
+{
+    const struct saga *saga = m->saga;
+
+    if (saga->seq == 0) {
+        return err_set(m->err, ERR_CONFLICT, "the saga has not started");
+    }
+    if (saga->phase == PHASE_ENDED) {
+        return err_set(m->err, ERR_ENDED, "the saga has ended %s", saga_status_name(saga->end));
+    }
+    if (!m->input->escalate.actor.len || !m->input->escalate.note.len) {
+        (void)err_set(m->err, ERR_INVALID, "a person is asked by somebody, and for a reason");
+        err_hint(m->err, "Say in \"note\" what is to be looked at.");
+        return ERR_INVALID;
+    }
+    if (pause_holds(saga)) {
+        (void)err_set(m->err, ERR_PAUSED, "the saga is paused: nothing of it is asked");
+        err_hint(m->err, "Resume it first.");
+        return ERR_PAUSED;
+    }
+    if (saga->escalation.number) {
+        (void)err_set(m->err, ERR_CONFLICT, "a person is asked already: escalation %llu is open",
+                      (unsigned long long)saga->escalation.number);
+        err_hint(m->err, "Answer that one, or comment on it.");
+        return ERR_CONFLICT;
+    }
+    return ERR_OK;
+}
+
+enum err_code escalation_ask(struct machine *m)
+{
+    const struct saga *saga = m->saga;
+    const struct escalation *open = &saga->escalation;
+    struct question question;
+    enum err_code code = check_asking(m);
+
+    if (open->number && open->raised_by.ptr && slice_equal(open->raised_by, m->input->escalate.actor) &&
+        slice_equal(open->raised_note, m->input->escalate.note)) {
+        return ERR_OK; /* a repeat */
+    }
+    if (code != ERR_OK) {
+        return code;
+    }
+    question = question_of_person(saga);
+    if (question.step == STEP_NONE && (saga->phase != PHASE_FORWARD || saga->definition->kind == SAGA_RUN)) {
+        (void)err_set(m->err, ERR_CONFLICT, "it waits for no operation that a person could say anything about");
+        err_hint(m->err, "GET it to see what it does.");
+        return ERR_CONFLICT;
+    }
+    question.actor = m->input->escalate.actor;
+    question.note = m->input->escalate.note;
+    escalation_open(m, &question);
+    return ERR_OK;
+}
+
 /* --- verbs --- */
 
 /* One that does not follow from what nobody knows: a duplicate that is not to be decided by a rule, a deadline. */
@@ -276,7 +375,7 @@ static unsigned actions_on_raised(const struct saga *saga)
         !saga_over_budget(saga, saga->definition->steps[open->step].tool, false, true)) {
         actions |= BIT(OPERATOR_RETRY);
     }
-    if (saga->definition->kind == SAGA_OPEN) {
+    if (saga->definition->kind != SAGA_RUN) {
         actions |= BIT(OPERATOR_ABANDON);
         actions |= saga_passed_return(saga) ? 0 : BIT(OPERATOR_COMPENSATE);
     }
@@ -297,6 +396,9 @@ static unsigned actions_on_forward(const struct saga *saga)
     if (op->state == OP_UNKNOWN || op->state == OP_PROBING) {
         actions |= BIT(OPERATOR_RESOLVE) | BIT(OPERATOR_WAIVE);
     }
+    if (op->state == OP_RETRYING || op->state == OP_IN_FLIGHT) { /* of a call that is out: when it has ended */
+        actions |= BIT(OPERATOR_RESOLVE);
+    }
     if (saga->phase != PHASE_FORWARD) {
         return actions;
     }
@@ -316,7 +418,11 @@ static unsigned actions_on_forward(const struct saga *saga)
 static unsigned actions_on_undo(const struct saga *saga)
 {
     const struct operation *op = step_undo(&saga->steps[saga->escalation.step]);
-    unsigned actions = BIT(OPERATOR_WAIVE) | BIT(OPERATOR_ABANDON);
+    unsigned actions = BIT(OPERATOR_ABANDON);
+
+    if (saga->steps[saga->escalation.step].plan == PLAN_FAILED) {
+        actions |= BIT(OPERATOR_WAIVE);
+    }
 
     if (saga->phase == PHASE_FORWARD &&
         !saga_passed_return(saga)) { /* of a child that is undone on its own: all of it */
@@ -325,7 +431,7 @@ static unsigned actions_on_undo(const struct saga *saga)
     if (op->state == OP_UNKNOWN && saga_tool(saga, saga->escalation.step, DIRECTION_UNDO)->has_probe) {
         actions |= BIT(OPERATOR_PROBE);
     }
-    if (op->state == OP_UNKNOWN || op->state == OP_PROBING || op->state == OP_FAILED) { /* undone by hand, perhaps */
+    if (op->state == OP_UNKNOWN || op->state == OP_FAILED || operation_is_open(op)) { /* undone by hand, perhaps */
         actions |= BIT(OPERATOR_RESOLVE);
     }
     if (op->state == OP_UNKNOWN || op->state == OP_FAILED) {
@@ -363,7 +469,9 @@ const char *operator_action_does(const struct saga *saga, enum operator_action a
     case OPERATOR_RESOLVE:
         if (escalation_is_raised(&saga->escalation)) {
             return saga->escalation.step == STEP_NONE
-                       ? "notes that you have looked at it; the saga goes on without a deadline"
+                       ? slice_is(saga->escalation.reason, REASON_ASKED)
+                             ? "notes that you have looked at it; the saga goes on"
+                             : "notes that you have looked at it; the saga goes on without a deadline"
                        : "notes that you have looked at it; what was settled stands, and is what a repeat gets";
         }
         if (saga_is_open(saga) && forward) {

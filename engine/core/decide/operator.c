@@ -16,6 +16,14 @@ struct record operator_record(const struct machine *m, enum record_type type)
     return record;
 }
 
+static struct slice verdict_name(const struct saga_input *input)
+{
+    return input->verdict.action != OPERATOR_RESOLVE ? SLICE_NONE
+           : input->verdict.undone                   ? SLICE("undone")
+           : input->verdict.happened                 ? SLICE("happened")
+                                                     : SLICE("not_happened");
+}
+
 /*
  * What follows it is made before, since it names what the escalation is about. A verdict on an operation answers the
  * question about it, too.
@@ -38,11 +46,8 @@ void operator_resolved(struct machine *m)
         record.key = operation_of(m->saga, open->step, open->direction)->key;
     }
     record.action = slice_of(operator_action_name(OPERATOR.action));
-    if (OPERATOR.action == OPERATOR_RESOLVE) {
-        record.verdict = OPERATOR.undone     ? SLICE("undone")
-                         : OPERATOR.happened ? SLICE("happened")
-                                             : SLICE("not_happened");
-    }
+    record.request = OPERATOR.request;
+    record.verdict = verdict_name(m->input);
     machine_emit(m, record);
 }
 
@@ -410,6 +415,44 @@ static enum err_code refuse_verb(struct machine *m, unsigned allowed)
     return ERR_CONFLICT;
 }
 
+/* The answer of an earlier request under the same key, to the case of this number; NULL: there is none. */
+static const struct case_round *answered_before(const struct saga *saga, uint64_t number, struct slice request)
+{
+    for (uint32_t i = 0; request.ptr && i <= saga->definition->step_count; i++) {
+        for (unsigned d = 0; d < DIRECTION_COUNT; d++) {
+            const struct case_round *asked =
+                saga_asked(saga, i < saga->definition->step_count ? i : STEP_NONE, (enum direction)d);
+
+            for (; asked && asked->number == number; asked = asked->before) {
+                if (slice_equal(asked->request, request)) {
+                    return asked;
+                }
+            }
+        }
+    }
+    return NULL;
+}
+
+/* Whoever has seen an earlier round has not seen what happened since. */
+enum err_code operator_check_round(struct machine *m, uint32_t step, enum direction direction)
+{
+    const struct case_round *asked = saga_asked(m->saga, step, direction);
+    uint64_t round = asked ? asked->round : 0;
+
+    if (OPERATOR.round != 0 && OPERATOR.round != round) {
+        (void)err_set(m->err, ERR_DECIDED, "round %llu is over: it is round %llu by now",
+                      (unsigned long long)OPERATOR.round, (unsigned long long)round);
+        err_hint(m->err, "Look at what happened since, and decide about that.");
+        return ERR_DECIDED;
+    }
+    if (OPERATOR.round == 0 && round > 1 && asked->resolved_ms == 0 && !OPERATOR.request.ptr) {
+        (void)err_set(m->err, ERR_INVALID, "it was asked again: say which round you decide about");
+        err_hint(m->err, "Give \"round\" as the case shows it.");
+        return ERR_INVALID;
+    }
+    return ERR_OK;
+}
+
 static enum err_code check_escalation(struct machine *m)
 {
     if (m->saga->escalation.number == 0 || m->saga->escalation.number != OPERATOR.escalation) {
@@ -422,7 +465,7 @@ static enum err_code check_escalation(struct machine *m)
         err_hint(m->err, "Resume the saga: it is closed then.");
         return ERR_DECIDED;
     }
-    return ERR_OK;
+    return operator_check_round(m, m->saga->escalation.step, m->saga->escalation.direction);
 }
 
 static enum err_code check_request(struct machine *m)
@@ -450,12 +493,26 @@ static enum err_code check_request(struct machine *m)
     return ERR_OK;
 }
 
+/* The first answer holds, and a repeat of it changes nothing. */
+static enum err_code repeat(struct machine *m, const struct case_round *asked)
+{
+    if (slice_is(asked->action, operator_action_name(OPERATOR.action)) &&
+        slice_equal(asked->verdict, verdict_name(m->input))) {
+        return ERR_OK;
+    }
+    return err_set(m->err, ERR_OTHER_INPUT, "another answer was given under this key");
+}
+
 enum err_code operator_decide(struct machine *m)
 {
     bool by_key = !uuid_is_nil(&OPERATOR.key.uuid);
+    const struct case_round *before = answered_before(m->saga, OPERATOR.escalation, OPERATOR.request);
     unsigned allowed = by_key ? BIT(OPERATOR_RESOLVE) : saga_escalation_actions(m->saga);
     enum err_code code = check_request(m);
 
+    if (before) {
+        return repeat(m, before);
+    }
     m->about = m->saga->escalation.step;
     m->direction = m->saga->escalation.direction;
     if (code != ERR_OK) {

@@ -37,6 +37,10 @@ enum err_code verdict_find(struct machine *m)
         if (m->saga->phase == PHASE_ENDED) {
             return err_set(m->err, ERR_ENDED, "the saga has ended %s", saga_status_name(m->saga->end));
         }
+        code = operator_check_round(m, m->about, m->direction);
+        if (code != ERR_OK) {
+            return code;
+        }
     }
     code = check_nothing_is_out(m, operation_of(m->saga, m->about, m->direction));
     if (code == ERR_OK && OPERATOR.undone) { /* this is about what was done and what undoes it */

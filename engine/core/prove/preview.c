@@ -97,6 +97,7 @@ static struct saga_input input_of(const struct preview *p, const struct verb *ve
         input.verdict.key = p->question.key;
     } else {
         input.verdict.escalation = saga->escalation.number;
+        input.verdict.round = saga_case_round(saga);
     }
     if (verb->happened) {
         input.verdict.result = SLICE("{}");

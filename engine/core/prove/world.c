@@ -510,6 +510,7 @@ static bool ask_person(struct prove_world *w)
     }
     w->decisions++;
     input.verdict.escalation = open->number;
+    input.verdict.round = saga_case_round(&w->saga);
     input.verdict.actor = SLICE("somebody");
     input.verdict.note = SLICE("looked it up");
     if (input.verdict.action == OPERATOR_RESOLVE && input.verdict.happened) {

@@ -96,9 +96,9 @@ static const struct record_shape shapes[RECORD_TYPE_COUNT] = {
     [RECORD_COMPENSATION_REOPENED] = {F(STEP) | F(KEY) | F(DUE) | ARGUMENTS | F(CLASS) | F(DOUBLE) | PERSON,
                                       F(STEP) | PERSON},
     [RECORD_COMPENSATION_LATE] = {OPERATION | F(SOURCE) | F(RESULT) | WHY, OPERATION},
-    [RECORD_ESCALATION_OPENED] = {F(STEP) | F(KEY) | F(ESCALATION) | F(REASON) | F(EVIDENCE),
+    [RECORD_ESCALATION_OPENED] = {F(STEP) | F(KEY) | F(ESCALATION) | F(REASON) | F(EVIDENCE) | PERSON,
                                   F(ESCALATION) | F(REASON)},
-    [RECORD_ESCALATION_RESOLVED] = {F(STEP) | F(KEY) | F(ESCALATION) | F(ACTION) | PERSON,
+    [RECORD_ESCALATION_RESOLVED] = {F(STEP) | F(KEY) | F(ESCALATION) | F(ACTION) | F(REQUEST) | PERSON,
                                     F(ESCALATION) | F(ACTION) | F(ACTOR)},
     [RECORD_SAGA_COMPLETED] = {F(OUTPUT) | F(FOLLOWERS) | WHY, 0},
     [RECORD_SAGA_COMPENSATED] = {WHY, 0},
@@ -183,6 +183,7 @@ static bool has_field(const struct record *record, enum record_field field)
     case FIELD_POINTERS:
     case FIELD_FOLLOWERS:
     case FIELD_ANSWER:
+    case FIELD_REQUEST:
     case FIELD_LOST:
         return true; /* nothing is what it says when it is empty */
     }

@@ -176,6 +176,7 @@ struct record {
     struct slice verdict; /* escalation.resolved: "happened" or "not_happened" with resolve; approval.decided: "approve"
                              or "refuse" */
     struct slice actor, note;
+    struct slice request; /* escalation.resolved: the Idempotency-Key of the answer */
 
     /* saga.abandoned */
     const uint32_t *debts; /* steps whose effects are left standing */

@@ -50,7 +50,8 @@ enum record_field {
     FIELD_ANSWER,
     FIELD_VERDICT,      /* without an action */
     FIELD_TOOL_VERSION, /* beside FIELD_TOOL, without the rest of FIELD_CALLED */
-    FIELD_LOST          /* what an expression over the result should have given */
+    FIELD_REQUEST,
+    FIELD_LOST /* what an expression over the result should have given */
 };
 
 #define FIELD_BIT(field) (UINT64_C(1) << (field))

@@ -105,6 +105,7 @@ static const struct member members[] = {
     M("approval", APPROVAL, U64, approval),
     M("as", VERDICT, TEXT, verdict),
     M("lock", LOCK, TEXT, lock),
+    M("request", REQUEST, TEXT, request),
 };
 
 static const char *const source_names[] = {[SOURCE_CALL] = "call",

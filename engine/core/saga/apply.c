@@ -119,6 +119,7 @@ static void reserve_defined(struct saga *saga, struct operation *op, uint32_t st
 
 static void take_arguments(const struct saga *saga, struct operation *op, const struct record *record)
 {
+    op->asked = uuid_equal(&op->key.uuid, &record->key.uuid) ? op->asked : NULL; /* another operation is another case */
     op->key = record->key;
     op->generation = record->generation;
     op->args = keep(saga, record->args);
@@ -523,25 +524,6 @@ static void apply_failing(struct saga *saga, const struct record *record)
     saga->paused = SLICE_NONE; /* what stopped was the agent */
 }
 
-static void apply_opened(struct saga *saga, const struct record *record)
-{
-    saga->escalation = (struct escalation){
-        .number = record->escalation,
-        .step = record->step,
-        .direction = record->direction,
-        .reason = keep(saga, record->reason),
-        .evidence = keep(saga, record->result),
-        .opened_ms = record->at_ms,
-    };
-    saga->escalation_count++;
-    if (record->step != STEP_NONE && escalation_is_raised(&saga->escalation)) {
-        saga->steps[record->step].forward.duplicate_asked = true;
-    }
-    if (slice_is(record->reason, "deadline")) { /* it was asked once; what follows is a person's to say */
-        saga->deadline_ms = 0;
-    }
-}
-
 static void apply_end(struct saga *saga, const struct record *record, enum saga_status end)
 {
     saga->phase = PHASE_ENDED;
@@ -555,20 +537,6 @@ static void apply_end(struct saga *saga, const struct record *record, enum saga_
         saga->failing_detail = keep(saga, record->detail);
         saga->failing_by = saga->failing_note = SLICE_NONE;
         saga->failing_step = STEP_NONE;
-    }
-}
-
-/* Somebody asks for a probe, or the answer to that came: who asked is kept until the escalation is closed or a person's
- * again. */
-static void apply_asked(struct saga *saga, const struct record *record, enum direction direction)
-{
-    struct escalation *open = &saga->escalation;
-
-    if (open->number && open->step == record->step && open->direction == direction && !escalation_is_raised(open)) {
-        bool asked = record_leads_to(record) == OP_PROBING && record->actor.ptr;
-
-        open->asked_by = asked ? keep(saga, record->actor) : SLICE_NONE;
-        open->asked_note = asked ? keep(saga, record->note) : SLICE_NONE;
     }
 }
 
@@ -693,7 +661,7 @@ static void apply_by_type(struct saga *saga, const struct record *record)
         apply_opened(saga, record);
         return;
     case RECORD_ESCALATION_RESOLVED:
-        saga->escalation = (struct escalation){.step = STEP_NONE};
+        apply_resolved(saga, record);
         return;
     case RECORD_SAGA_COMPLETED:
         apply_end(saga, record, SAGA_COMPLETED);

@@ -164,6 +164,10 @@ void apply_reserved(struct saga *saga, const struct record *record);
 void apply_emission(struct saga *saga, const struct record *record);
 void apply_answered(struct saga *saga, uint32_t step);
 void apply_book(struct saga *saga, struct operation *op, int64_t micros); /* instead of what was booked for it */
+/* saga/apply_case.c: escalation.opened and .resolved, and who had the open one probed again */
+void apply_opened(struct saga *saga, const struct record *record);
+void apply_resolved(struct saga *saga, const struct record *record);
+void apply_asked(struct saga *saga, const struct record *record, enum direction direction);
 void apply_duplicate(struct saga *saga, const struct record *record);
 void apply_expired(struct saga *saga, const struct record *record);
 void apply_bypass(struct saga *saga, const struct record *record);
@@ -315,11 +319,13 @@ bool escalation_is_raised(const struct escalation *open);
 bool escalation_stands(const struct saga *saga); /* of the open one: false where it has answered itself */
 void escalation_raise(struct machine *m, uint32_t step, enum direction direction, struct slice reason);
 bool escalation_advance(struct machine *m);
+enum err_code escalation_ask(struct machine *m); /* SAGA_INPUT_ESCALATE */
 
 /* decide/operator.c */
 enum err_code operator_decide(struct machine *m);
 struct record operator_record(const struct machine *m, enum record_type type); /* about m->about, signed */
 void operator_resolved(struct machine *m); /* closes the escalation about it, if there is one */
+enum err_code operator_check_round(struct machine *m, uint32_t step, enum direction direction); /* of its case */
 enum err_code operator_happened(struct machine *m);
 enum err_code operator_did_not_happen(struct machine *m);
 

@@ -84,6 +84,17 @@ enum saga_phase {
     PHASE_ENDED
 };
 
+/* One asking of a case. A case keeps its number as long as it is about the same operation; each asking is a round. */
+struct case_round {
+    uint64_t number;
+    uint32_t round; /* 1 for the first */
+    int64_t opened_ms, resolved_ms /* 0: it is open */;
+    struct slice reason;
+    struct slice action, verdict, actor, note; /* from escalation.resolved on */
+    struct slice request;                      /* the Idempotency-Key of the answer; SLICE_NONE: it had none */
+    const struct case_round *before;           /* the round before; NULL: this is the first */
+};
+
 struct room { /* where a text lies whose place another one takes */
     char *ptr;
     size_t bytes;
@@ -133,8 +144,9 @@ struct operation { /* one intended effect: the forward or the undo operation of 
     struct slice result_error; /* completed, and its result could not be made: what uses it fails */
     struct slice cost_unknown; /* completed, and nobody knows what it cost: the budget takes no call that costs */
     struct slice answer; /* JSON: what the receiver said last that was no success; SLICE_NONE: nothing that is kept */
-    uint32_t answer_attempt; /* the attempt that got it, or that was asked about */
-    struct room room;        /* of the result of a read that agents call again and again */
+    uint32_t answer_attempt;        /* the attempt that got it, or that was asked about */
+    const struct case_round *asked; /* the last time a person was asked about it; NULL: never under this key */
+    struct room room;               /* of the result of a read that agents call again and again */
     struct room answer_room;
 };
 
@@ -211,7 +223,8 @@ struct escalation {
     uint32_t step;   /* STEP_NONE for the saga as a whole */
     enum direction direction;
     struct slice reason, evidence;
-    struct slice asked_by, asked_note; /* the person who had it probed again, until the answer is there */
+    struct slice raised_by, raised_note; /* the person who had it asked before anything else did */
+    struct slice asked_by, asked_note;   /* the person who had it probed again, until the answer is there */
     int64_t opened_ms;
 };
 
@@ -236,7 +249,8 @@ struct saga {
         *plan; /* steps in order of undoing; before PHASE_UNDO those of children that are undone on their own */
     uint32_t plan_count;
     uint32_t undo_active; /* units of the saga that are being undone; children that are undone on their own are none */
-    struct escalation escalation; /* the open one: there is one at most */
+    struct escalation escalation;   /* the open one: there is one at most */
+    const struct case_round *asked; /* the last time a person was asked about the saga as a whole */
     uint32_t escalation_count;
     bool escalate_on_timeout; /* of an open one */
     bool signals_borrowed;    /* of a copy: until it changes them */
@@ -320,6 +334,7 @@ enum saga_input_type {
     SAGA_INPUT_ADMITTED,  /* what WANT_ADMIT asked for */
     SAGA_INPUT_ABORT,
     SAGA_INPUT_OPERATOR,
+    SAGA_INPUT_ESCALATE, /* a person is to be asked now */
     SAGA_INPUT_CALL,     /* an agent calls a tool, in an open saga or a run */
     SAGA_INPUT_COMPLETE, /* an open saga ends well */
     SAGA_INPUT_BYPASS,
@@ -424,8 +439,13 @@ struct saga_input { /* borrowed during saga_decide() */
             struct slice actor, note;
         } abort;
         struct {
+            struct slice actor, note;
+        } escalate;
+        struct {
             enum operator_action action;
             uint64_t escalation;
+            uint64_t round;       /* of the case, that the person has seen; 0: not said */
+            struct slice request; /* the Idempotency-Key; SLICE_NONE: none */
             struct op_key key;   /* OPERATOR_RESOLVE of an operation, whether or not a person is asked about it; nil: of
                                     the escalation */
             bool happened;       /* OPERATOR_RESOLVE */
@@ -560,6 +580,9 @@ const struct template *saga_output_template(const struct saga *saga, uint32_t st
 /* When the saga may be left alone until: the smallest due_ms of its wants, INT64_MAX where only the outside can move
  * it; 0: it may not. */
 int64_t saga_rests_until(const struct saga *saga, struct arena *arena);
+/* The last time a person was asked about this operation, or about the saga (STEP_NONE); NULL: never. */
+const struct case_round *saga_asked(const struct saga *saga, uint32_t step, enum direction direction);
+uint32_t saga_case_round(const struct saga *saga); /* of the open escalation; 0: none is open */
 /* Which verbs the open escalation allows, as a bit set of enum operator_action. */
 unsigned saga_escalation_actions(const struct saga *saga);
 const char *operator_action_does(const struct saga *saga,
@@ -579,6 +602,9 @@ void saga_write_operation_at(const struct saga *saga, uint32_t step, enum direct
                              struct buffer *out);
 /* An approval as `/v1/approvals` answers it. */
 void saga_write_approval(const struct saga *saga, uint32_t step, struct buffer *out);
+/* Member of what the next two write that nobody is shown: [{round, request}], under which Idempotency-Key a round was
+ * answered. */
+#define CASE_REQUESTS "requests"
 /* The open escalation as `/v1/escalations` answers it: evidence, and what each verb would do. */
 void saga_write_escalation(const struct saga *saga, struct buffer *out);
 /* The same as it will be answered once `resolved`, a record escalation.resolved that fits this state, is durable. */

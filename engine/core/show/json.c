@@ -2,6 +2,8 @@
 #include "base/json.h"
 #include "core/saga/machine.h"
 
+#define EARLIER_MAX 10 /* rounds of a case that are shown beside the last one; the log has all of them */
+
 static const char *const registry_states[OP_STATE_COUNT] = {
 #define X(id, name, registry_name) [id] = registry_name,
     OP_STATE_MAP(X)
@@ -492,9 +494,55 @@ static void write_actions(struct json_writer *w, const struct saga *saga)
     json_array_end(w);
 }
 
+static void write_decision(struct json_writer *w, const struct case_round *asked)
+{
+    json_write_instant(w, "resolved_at", asked->resolved_ms);
+    json_write_slice(w, "action", asked->action);
+    json_write_slice(w, "as", asked->verdict);
+    json_write_slice(w, "actor", asked->actor);
+    json_write_slice(w, "note", asked->note);
+}
+
+/* The rounds before this one, the newest first; and which round was answered under which Idempotency-Key. */
+static void write_rounds(struct json_writer *w, const struct case_round *asked)
+{
+    uint32_t listed = 0;
+
+    json_write_i64(w, "round", asked->round);
+    json_array_begin(w, "earlier");
+    for (const struct case_round *at = asked->before; at && listed++ < EARLIER_MAX; at = at->before) {
+        json_object_begin(w, NULL);
+        json_write_i64(w, "round", at->round);
+        json_write_slice(w, "reason", at->reason);
+        json_write_instant(w, "opened_at", at->opened_ms);
+        write_decision(w, at);
+        json_object_end(w);
+    }
+    json_array_end(w);
+}
+
+static void write_requests(struct json_writer *w, const struct case_round *asked, const struct record *resolved)
+{
+    uint32_t listed = 0;
+
+    json_array_begin(w, CASE_REQUESTS);
+    for (const struct case_round *at = asked; at && listed++ <= EARLIER_MAX; at = at->before) {
+        struct slice request = at == asked && resolved ? resolved->request : at->request;
+
+        if (request.ptr) {
+            json_object_begin(w, NULL);
+            json_write_i64(w, "round", at->round);
+            json_write_slice(w, "request", request);
+            json_object_end(w);
+        }
+    }
+    json_array_end(w);
+}
+
 static void write_escalation(const struct saga *saga, const struct record *resolved, struct buffer *out)
 {
     const struct escalation *open = &saga->escalation;
+    const struct case_round *asked = saga_asked(saga, open->step, open->direction);
     struct json_writer w;
 
     CHECK(open->number != 0);
@@ -512,6 +560,9 @@ static void write_escalation(const struct saga *saga, const struct record *resol
     json_write_slice(&w, "reason", open->reason);
     json_write_text(&w, "status", resolved ? "resolved" : "open");
     json_write_instant(&w, "opened_at", open->opened_ms);
+    write_rounds(&w, asked);
+    json_write_slice(&w, "asked_by", open->raised_by);
+    json_write_slice(&w, "asked_note", open->raised_note);
     if (open->step == STEP_NONE) {
         json_write_null(&w, "cost");
     } else {
@@ -521,17 +572,16 @@ static void write_escalation(const struct saga *saga, const struct record *resol
     if (resolved) {
         json_array_begin(&w, "actions");
         json_array_end(&w);
-        json_write_instant(&w, "resolved_at", resolved->at_ms);
-        write_optional(&w, "action", resolved->action);
-        write_optional(&w, "actor", resolved->actor);
-        write_optional(&w, "note", resolved->note);
     } else {
         write_actions(&w, saga);
-        json_write_null(&w, "resolved_at");
-        json_write_null(&w, "action");
-        json_write_null(&w, "actor");
-        json_write_null(&w, "note");
     }
+    write_decision(&w, resolved ? &(struct case_round){.resolved_ms = resolved->at_ms,
+                                                       .action = resolved->action,
+                                                       .verdict = resolved->verdict,
+                                                       .actor = resolved->actor,
+                                                       .note = resolved->note}
+                                : asked);
+    write_requests(&w, asked, resolved);
     json_object_end(&w);
 }
 

@@ -12,7 +12,21 @@
 #include "run/saga/live.h"
 #include "run/saga/turn.h"
 
-static void put_question(struct work *work, const struct question_row *row)
+/* A member of a case as it was answered in an earlier round. */
+static struct slice member_then(struct slice then, struct slice name, struct slice now, struct arena *arena)
+{
+    struct slice value = then.ptr ? json_member(then, arena_text(arena, name)) : SLICE_NONE;
+
+    return !then.ptr                    ? now
+           : value.ptr                  ? value
+           : slice_is(name, "status")   ? SLICE("\"resolved\"")
+           : slice_is(name, "actions")  ? SLICE("[]")
+           : slice_is(name, "evidence") ? SLICE("null")
+                                        : now;
+}
+
+/* `then`: of the earlier rounds the one to be shown; SLICE_NONE: as it stands. */
+static void put_question(struct work *work, const struct question_row *row, struct slice then)
 {
     struct slice evidence = json_member(row->body, "evidence"), name, value;
     struct json_walk walk = json_walk(row->body);
@@ -21,7 +35,13 @@ static void put_question(struct work *work, const struct question_row *row)
     json_writer_init(&w, &work->out);
     json_object_begin(&w, NULL);
     while (json_next_member(&walk, &name, &value)) {
-        json_write_raw(&w, arena_text(&work->arena, name), value); /* names of ours: nothing in them is escaped */
+        if (!slice_is(name, CASE_REQUESTS)) {
+            json_write_raw(&w, arena_text(&work->arena, name), /* names of ours: nothing in them is escaped */
+                           member_then(then, name, value, &work->arena));
+        }
+    }
+    if (evidence.ptr && !json_member(row->body, "round").ptr) { /* as engines of an earlier release wrote it */
+        json_write_i64(&w, "round", 1);
     }
     json_write_slice(&w, "saga_name", row->saga_name);
     json_write_slice(&w, "business_id", row->business_id.len ? row->business_id : SLICE_NONE);
@@ -36,8 +56,68 @@ static void put_question(struct work *work, const struct question_row *row)
 
 void work_show_question(struct work *work, const struct question_row *row)
 {
-    put_question(work, row);
+    put_question(work, row, SLICE_NONE);
     work_done(work, ERR_OK, NULL);
+}
+
+/* --- the first answer, to whoever gives it again --- */
+
+static struct slice element_of_round(struct slice list, int64_t round)
+{
+    struct json_walk walk = json_walk(list);
+    struct slice item;
+    int64_t at = 0;
+
+    while (json_next_element(&walk, &item)) {
+        if (json_i64(json_member(item, "round"), &at) && at == round) {
+            return item;
+        }
+    }
+    return SLICE_NONE;
+}
+
+/* The round that was answered under this Idempotency-Key; 0: none was. */
+static int64_t round_of_request(struct slice body, struct slice request, struct arena *arena)
+{
+    struct json_walk walk = json_walk(json_member(body, CASE_REQUESTS));
+    struct slice item;
+    int64_t round = 0;
+
+    while (request.ptr && json_next_element(&walk, &item)) {
+        if (slice_equal(json_string(json_member(item, "request"), arena), request) &&
+            json_i64(json_member(item, "round"), &round)) {
+            return round;
+        }
+    }
+    return 0;
+}
+
+bool work_answered_before(struct work *work, const struct question_row *row)
+{
+    const struct saga_input *input = &work->mail.input;
+    const char *as = input->verdict.undone ? "undone" : input->verdict.happened ? "happened" : "not_happened";
+    int64_t round = 0, now = 0;
+    struct slice then = SLICE_NONE, answer;
+
+    if (work->verb->input == SAGA_INPUT_OPERATOR && work->verb->on == ON_ESCALATION) {
+        round = round_of_request(row->body, input->verdict.request, &work->arena);
+    }
+    if (round == 0) {
+        return false;
+    }
+    if (json_i64(json_member(row->body, "round"), &now) && now != round) {
+        then = element_of_round(json_member(row->body, "earlier"), round);
+    }
+    answer = then.ptr ? then : row->body;
+    if (!json_string_is(json_member(answer, "action"), operator_action_name(input->verdict.action)) ||
+        (input->verdict.action == OPERATOR_RESOLVE && !json_string_is(json_member(answer, "as"), as))) {
+        work_fail(work, ERR_OTHER_INPUT, "another answer was given under this key",
+                  "`sagactl escalations N` shows which");
+        return true;
+    }
+    put_question(work, row, then);
+    work_done(work, ERR_OK, NULL);
+    return true;
 }
 
 /* --- groups --- */
@@ -131,7 +211,7 @@ void work_show_questions(struct work *work, const struct list_questions *list)
         if (list->by) {
             put_group(work, list->by, &list->groups[i]);
         } else {
-            put_question(work, &list->rows[i]);
+            put_question(work, &list->rows[i], SLICE_NONE);
         }
     }
     buffer_put_char(&work->out, ']');

@@ -38,6 +38,8 @@ void work_next_cursor(struct work *work, struct slice cursor);
 void work_bad_cursor(struct work *work);
 
 /* query/questions.c. Ends the work with one escalation or approval as the API shows it. */
+/* The case was answered under the Idempotency-Key of this work before: that answer is shown, and the work is over. */
+bool work_answered_before(struct work *work, const struct question_row *row);
 void work_show_question(struct work *work, const struct question_row *row);
 /* Reads one by its number; `done` gets the work as its context. */
 void work_read_question(struct work *work, enum question_kind kind, uint64_t number,

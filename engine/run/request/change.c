@@ -37,6 +37,17 @@ static enum question_kind question_kind_of(const struct verb *verb)
 
 /* --- the answer --- */
 
+/* No turn wrote it: a probe has begun, or it was answered before. */
+static void on_answered(struct store_read *read)
+{
+    struct work *work = read->context;
+    const struct question_row *row = work_question(work);
+
+    if (row && !work_answered_before(work, row)) {
+        work_show_question(work, row);
+    }
+}
+
 /* The turn that was waited for has written the row. A probe leaves the case open, and the row as it was: it is read. */
 static void answer_question(struct work *work)
 {
@@ -46,7 +57,7 @@ static void answer_question(struct work *work)
     if (question_of_turn(work->mail.live, question_kind_of(work->verb), number, &row)) {
         work_show_question(work, &row);
     } else {
-        work_answer_question(work, question_kind_of(work->verb), number);
+        work_read_question(work, question_kind_of(work->verb), number, on_answered);
     }
 }
 
@@ -141,7 +152,7 @@ static void on_question(struct store_read *read)
     struct work *work = read->context;
     const struct question_row *row = work_question(work);
 
-    if (!row) {
+    if (!row || work_answered_before(work, row)) {
         return;
     }
     if (!row->open) {

@@ -26,6 +26,7 @@ static const struct verb_member rerun_members[] = {
     {"key", FROM_KEY, MEMBER_ID, AT(rerun.id)},
     NOTE("note", rerun.note)};
 static const struct verb_member abort_members[] = {NOTE("note", abort.note)};
+static const struct verb_member escalate_members[] = {NOTE("note", escalate.note)};
 static const struct verb_member complete_members[] = {{"output", FROM_BODY, MEMBER_JSON, AT(complete.output)}};
 
 static const struct verb_member signal_members[] = {{"name", FROM_PATH, MEMBER_TEXT, AT(signal.name)},
@@ -56,6 +57,7 @@ static const struct verb_word then_words[] = {{"retry", AT(verdict.again)}, {0}}
 #define VERDICT(as_required)                                                                                           \
     {"as", FROM_BODY, MEMBER_WORDS, .required = (as_required), .words = as_words},                                     \
         {"then", FROM_BODY, MEMBER_WORDS, .words = then_words},                                                        \
+        {"round", FROM_BODY, MEMBER_NUMBER, AT(verdict.round), .left_out = true},                                      \
         {"result", FROM_BODY, MEMBER_JSON, AT(verdict.result)}, {"note", FROM_BODY, MEMBER_NOTE, AT(verdict.note)},    \
         {"happened", FROM_WORDS, MEMBER_FLAG, AT(verdict.happened)},                                                   \
         {"undone", FROM_WORDS, MEMBER_FLAG, AT(verdict.undone)},                                                       \
@@ -68,6 +70,7 @@ static const struct verb_member resolve_members[] = {
     {"action", FROM_BODY, MEMBER_ACTION, AT(verdict.action), true},
     {"args", FROM_BODY, MEMBER_JSON, AT(verdict.args)},
     {"accept_double", FROM_BODY, MEMBER_FLAG, AT(verdict.accept_double)},
+    {"request", FROM_KEY, MEMBER_TEXT, AT(verdict.request), .left_out = true},
     VERDICT(false)};
 
 static const struct verb_member resolve_operation_members[] = {{"key", FROM_TARGET, MEMBER_OPKEY, AT(verdict.key)},
@@ -135,6 +138,8 @@ const struct verb verbs[VERB_COUNT] = {
                     .check = check_rerun},
     [VERB_ABORT] = {"abort", ON_SAGA, ROLE_AGENT, NOTE_OF_OPERATORS, SAGA_INPUT_ABORT, .actor = AT(abort.actor),
                     .answer = ANSWER_SAGA, MEMBERS(abort_members)},
+    [VERB_ESCALATE] = {"escalate", ON_SAGA, ROLE_OPERATOR, NOTE_NEEDED, SAGA_INPUT_ESCALATE,
+                       .actor = AT(escalate.actor), .answer = ANSWER_SAGA, MEMBERS(escalate_members)},
     [VERB_COMPLETE] = {"complete", ON_SAGA, ROLE_AGENT, NOTE_NONE, SAGA_INPUT_COMPLETE, .actor = AT(complete.actor),
                        .answer = ANSWER_SAGA, .wait_ms = COMPLETE_WAIT_MS, MEMBERS(complete_members)},
     [VERB_SIGNAL] = {"signal", ON_SAGA, ROLE_AGENT, NOTE_NONE, SAGA_INPUT_SIGNAL, .actor = AT(signal.actor),
@@ -288,6 +293,7 @@ static void read_member(const struct verb_member *member, struct slice value, st
     struct slice pointer = arena_printf(arena, "/%s", member->name);
     struct slice text = json_string(value, arena);
     void *to = at(input, member->at);
+    int64_t number = 0;
 
     if (is_slice(member)) {
         *(struct slice *)to = member->kind == MEMBER_JSON ? value : text;
@@ -329,6 +335,11 @@ static void read_member(const struct verb_member *member, struct slice value, st
         read_words(member, value, pointer, arena, input, faults);
         return;
     case MEMBER_NUMBER:
+        if (!json_i64(value, &number) || number < 1) {
+            faults_add(faults, pointer, "\"%s\" is a whole number, from 1", member->name);
+        }
+        *(uint64_t *)to = (uint64_t)number;
+        return;
     case MEMBER_OPKEY:
     case MEMBER_ROLE: /* no body has these */
         break;
@@ -461,6 +472,12 @@ static void write_member(const struct verb_member *member, const struct saga_inp
     UNREACHABLE();
 }
 
+static bool is_absent(const struct verb_member *member, const struct saga_input *input)
+{
+    return is_slice(member) ? !((const struct slice *)in(input, member->at))->ptr
+                            : *(const uint64_t *)in(input, member->at) == 0;
+}
+
 void verb_write(const struct verb *verb, struct saga_input *input, int64_t now_ms, struct arena *arena,
                 struct json_writer *w)
 {
@@ -468,6 +485,9 @@ void verb_write(const struct verb *verb, struct saga_input *input, int64_t now_m
         const struct verb_member *member = &verb->members[i];
         struct slice *id = at(input, member->at);
 
+        if (member->left_out && is_absent(member, input)) {
+            continue;
+        }
         if (member->kind == MEMBER_ID && !id->ptr) {
             struct uuid made = uuid_v7(now_ms);
 

@@ -18,6 +18,7 @@ enum verb_id {
     VERB_MEND,
     VERB_RERUN,
     VERB_ABORT,
+    VERB_ESCALATE,
     VERB_COMPLETE,
     VERB_SIGNAL,
     VERB_DECIDE,
@@ -81,11 +82,12 @@ struct verb_member {
     enum member_kind kind;
     size_t at;                     /* in struct saga_input */
     bool required;                 /* of a note its verb says whether it is */
+    bool left_out;                 /* between engines, where it is absent: it came with a later release */
     size_t characters_max;         /* of a note; 0: as many as a body may have */
     const struct verb_word *words; /* MEMBER_WORDS */
 };
 
-#define VERB_MEMBERS_MAX 12
+#define VERB_MEMBERS_MAX 16
 
 struct verb {
     const char *name; /* between engines; two verbs may share it where one of them is on an operation */

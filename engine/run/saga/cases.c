@@ -99,6 +99,7 @@ static struct slice case_text(const struct case_put *put, const char *reason, st
     json_write_text(&w, "reason", reason);
     json_write_text(&w, "status", resolution->at_ms ? "resolved" : "open");
     json_write_instant(&w, "opened_at", put->opened_ms);
+    json_write_i64(&w, "round", 1);
     json_write_null(&w, "cost");
     json_write_raw(&w, "evidence", evidence);
     json_array_begin(&w, "actions");

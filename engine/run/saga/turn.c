@@ -85,6 +85,7 @@ static void turn_end(struct engine *engine, struct turn *turn)
     turn->live = NULL;
     turn->mail = NULL;
     turn->records = (struct records){0};
+    turn->cases_more = 0;
     turn->key_count = turn->escalation_count = turn->touched_count = turn->follower_count = 0;
     list_push(&engine->turns->idle, &turn->link);
 }
@@ -139,6 +140,7 @@ static bool is_own(enum saga_input_type type)
     case SAGA_INPUT_START:
     case SAGA_INPUT_ABORT:
     case SAGA_INPUT_OPERATOR:
+    case SAGA_INPUT_ESCALATE:
     case SAGA_INPUT_CALL:
     case SAGA_INPUT_COMPLETE:
     case SAGA_INPUT_BYPASS:
@@ -165,13 +167,8 @@ static void count_refusal(struct live *live, const struct mail *mail)
 
 static void count_escalations(const struct turn *turn)
 {
-    int64_t more = 0;
-
-    for (uint32_t i = 0; i < turn->escalation_count; i++) {
-        more += turn->escalations[i].opened ? 1 : -1;
-    }
-    turn->live->shard->escalations_open += more;
-    gauge_add(GAUGE_ESCALATIONS_OPEN, more);
+    turn->live->shard->escalations_open += turn->cases_more;
+    gauge_add(GAUGE_ESCALATIONS_OPEN, turn->cases_more);
 }
 
 /* The records are durable: fold them, and count what they mean. */

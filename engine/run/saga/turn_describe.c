@@ -119,22 +119,38 @@ static void describe_start(struct turn *turn, const struct record *first)
 
 /* --- escalations --- */
 
+/* What is told of a case that has its row already; one change a turn. */
+static struct append_escalation *change_of_case(struct turn *turn, uint64_t number)
+{
+    for (uint32_t i = 0; i < turn->escalation_count; i++) {
+        if (turn->escalations[i].number == number && !turn->escalations[i].is_new) {
+            return &turn->escalations[i];
+        }
+    }
+    return &turn->escalations[turn->escalation_count++];
+}
+
 static void describe_escalation(struct turn *turn, const struct saga *saga, const struct record *record, bool opened)
 {
+    bool is_new = opened && saga_asked(saga, record->step, record->direction)->round == 1;
+
     buffer_reset(&turn->body);
     if (opened) {
         saga_write_escalation(saga, &turn->body);
     } else {
         saga_write_escalation_resolved(saga, record, &turn->body);
     }
-    turn->escalations[turn->escalation_count++] = (struct append_escalation){
-        .number = record->escalation,
-        .opened = opened,
-        .step = opened && record->step != STEP_NONE ? saga->definition->steps[record->step].id : SLICE_NONE,
-        .reason = opened ? record->reason : saga->escalation.reason,
-        .body = arena_slice(&turn->arena, buffer_slice(&turn->body))};
+    *(is_new ? &turn->escalations[turn->escalation_count++] : change_of_case(turn, record->escalation)) =
+        (struct append_escalation){
+            .number = record->escalation,
+            .is_new = is_new,
+            .is_open = opened,
+            .step = opened && record->step != STEP_NONE ? saga->definition->steps[record->step].id : SLICE_NONE,
+            .reason = opened ? record->reason : saga->escalation.reason,
+            .body = arena_slice(&turn->arena, buffer_slice(&turn->body))};
+    turn->live->shard->escalation_counter += is_new;
+    turn->cases_more += opened ? 1 : -1;
     if (opened) {
-        turn->live->shard->escalation_counter++;
         metric_add(METRIC_ESCALATIONS, 1);
     }
 }

@@ -30,6 +30,7 @@ struct turn {
     int64_t began_us;
     /* what the tables beside the log need, gathered record by record */
     struct op_key *keys;
+    int64_t cases_more; /* open ones after it, beyond those before it */
     struct append_escalation *escalations;
     struct touched *touched;
     struct append_follower *followers;

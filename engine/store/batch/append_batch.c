@@ -365,24 +365,24 @@ static bool has_escalations(const struct append *append)
     return append->escalation_count > 0;
 }
 
-#define ESCALATION_COLUMN(args, type, batch, n, is_opened, put)                                                        \
+#define ESCALATION_COLUMN(args, type, batch, n, is_wanted, put)                                                        \
     COLUMN(                                                                                                            \
         args, type, batch, n, has_escalations, for (uint32_t e_i = 0; e_i < a->escalation_count; e_i++) {              \
             const struct append_escalation *e = &a->escalations[e_i];                                                  \
-            if (e->opened == (is_opened)) {                                                                            \
+            if (e->is_new == (is_wanted)) {                                                                            \
                 put;                                                                                                   \
             }                                                                                                          \
         })
 
 static void add_escalations(struct batch *batch)
 {
-    size_t opened = 0, resolved = 0;
+    size_t opened = 0, changed = 0;
     struct db_args *args;
 
     for (size_t i = 0; i < batch->count; i++) {
         for (uint32_t e = 0; e < batch->items[i]->escalation_count; e++) {
-            opened += batch->items[i]->escalations[e].opened;
-            resolved += !batch->items[i]->escalations[e].opened;
+            opened += batch->items[i]->escalations[e].is_new;
+            changed += !batch->items[i]->escalations[e].is_new;
         }
     }
     if (opened > 0) {
@@ -396,12 +396,16 @@ static void add_escalations(struct batch *batch)
         ESCALATION_COLUMN(args, DB_TEXT, batch, opened, true, db_item_bytes(args, e->reason));
         ESCALATION_COLUMN(args, DB_BYTEA, batch, opened, true, db_item_bytes(args, e->body));
     }
-    if (resolved > 0) {
-        args = batch_query(batch, &sql_escalation_resolve, NULL);
-        ESCALATION_COLUMN(args, DB_INT2, batch, resolved, false, db_item_int(args, a->shard));
-        ESCALATION_COLUMN(args, DB_INT8, batch, resolved, false, db_item_int(args, (int64_t)e->number));
-        ESCALATION_COLUMN(args, DB_TIMESTAMPTZ, batch, resolved, false, db_item_timestamptz(args, a->at_ms));
-        ESCALATION_COLUMN(args, DB_BYTEA, batch, resolved, false, db_item_bytes(args, e->body));
+    if (changed > 0) { /* one that is open was reopened in this turn */
+        args = batch_query(batch, &sql_escalation_change, NULL);
+        ESCALATION_COLUMN(args, DB_INT2, batch, changed, false, db_item_int(args, a->shard));
+        ESCALATION_COLUMN(args, DB_INT8, batch, changed, false, db_item_int(args, (int64_t)e->number));
+        ESCALATION_COLUMN(args, DB_TIMESTAMPTZ, batch, changed, false,
+                          e->is_open ? db_item_null(args) : db_item_timestamptz(args, a->at_ms));
+        ESCALATION_COLUMN(args, DB_TIMESTAMPTZ, batch, changed, false,
+                          e->is_open ? db_item_timestamptz(args, a->at_ms) : db_item_null(args));
+        ESCALATION_COLUMN(args, DB_TEXT, batch, changed, false, db_item_bytes(args, e->reason));
+        ESCALATION_COLUMN(args, DB_BYTEA, batch, changed, false, db_item_bytes(args, e->body));
     }
 }
 

@@ -76,7 +76,11 @@ export class People {
               : { action: 'resolve', as: 'not_happened' }
       if (!verdict) return
       const word = this.notes.word('verdict', item.saga)
-      const answer = await this.world.ask('POST', `/v1/escalations/${item.n}/resolve`, { ...verdict, note: word.token })
+      const answer = await this.world.ask('POST', `/v1/escalations/${item.n}/resolve`, {
+        ...verdict,
+        round: item.round,
+        note: word.token
+      })
       if (answer && !this.fitting(answer, [200, 202, 409]))
         this.notes.complain(
           `the verdict ${JSON.stringify(verdict)} on ${JSON.stringify(item)} was answered with ` +

@@ -180,20 +180,23 @@ export const sagaRules = {
     }
   },
 
-  // 14. Each question is asked once and answered once, and the table says what the log says.
+  // 14. Each question is answered once each time it is asked. Asked again under its number it is about the same step.
+  // The table says what the log says.
   *escalations_exact({ records, escalations }) {
     const asked = new Map()
     for (const record of records) {
       const number = record.data.escalation
       if (record.type === 'escalation.opened') {
-        if (asked.has(number)) yield `the escalation ${number} is opened twice`
+        if (asked.get(number)?.open) yield `the escalation ${number} is opened twice`
+        else if (asked.has(number) && asked.get(number).step !== record.step)
+          yield `the escalation ${number} is opened again about another step`
         for (const [other, state] of asked)
           if (state.open && state.step === record.step)
             yield `the escalations ${other} and ${number} are open at once about ${record.step}`
         asked.set(number, { open: true, step: record.step })
       } else if (record.type === 'escalation.resolved') {
         if (!asked.get(number)?.open) yield `the escalation ${number} is resolved and was not open`
-        asked.set(number, { open: false })
+        asked.set(number, { open: false, step: record.step })
       }
     }
     const over = records.some((record) => finals.some((status) => record.type === `saga.${status}`))

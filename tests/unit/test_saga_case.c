@@ -1,0 +1,241 @@
+/* Cases: a person has one opened, it keeps its number, each asking is a round, and whoever saw an earlier one is told.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "tests/lib/saga_trial.h"
+#include "tests/lib/test.h"
+
+static struct trial trial;
+static enum operator_action action = OPERATOR_RESOLVE; /* of answers() */
+
+static void open_at(const char *steps)
+{
+    char document[8192];
+
+    (void)snprintf(document, sizeof(document), TRIAL_SAGA("%s"), steps);
+    trial_open(&trial, document);
+    trial_start(&trial, "{}");
+}
+
+static void close_sound(void)
+{
+    assert_true(saga_is_sound(&trial.saga));
+    trial_check_replay(&trial);
+    trial_close(&trial);
+}
+
+static enum err_code asks(const char *note)
+{
+    struct saga_input input = {.type = SAGA_INPUT_ESCALATE};
+
+    input.escalate.actor = SLICE("ann");
+    input.escalate.note = slice_of(note);
+    return trial_input(&trial, input);
+}
+
+static enum err_code answers(uint64_t round, const char *request, bool again)
+{
+    struct saga_input input = {.type = SAGA_INPUT_OPERATOR};
+
+    input.verdict.action = action;
+    input.verdict.escalation = 64;
+    input.verdict.round = round;
+    input.verdict.request = request ? slice_of(request) : SLICE_NONE;
+    input.verdict.again = again;
+    input.verdict.actor = SLICE("ann");
+    input.verdict.note = SLICE("looked it up");
+    return trial_input(&trial, input);
+}
+
+/* `act` is unknown for good, and a person is asked. */
+static void open_stuck(void)
+{
+    open_at("{'id':'act','call':'once'}");
+    trial_timer(&trial, "act");
+    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
+    assert_int_equal(trial.saga.escalation.number, 64);
+    assert_int_equal(saga_case_round(&trial.saga), 1);
+}
+
+/* It is called once more, and again nobody knows. */
+static void is_stuck_again(void)
+{
+    trial_timer(&trial, "act");
+    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
+    assert_string_equal(trial_records(&trial), "step.unknown act, escalation.opened act");
+}
+
+TEST(asked_again_it_is_the_same_case_in_another_round)
+{
+    struct buffer out;
+
+    open_stuck();
+    assert_int_equal(answers(0, NULL, true), ERR_OK); /* asked once, it needs no round */
+    assert_int_equal(trial.saga.escalation.number, 0);
+    is_stuck_again();
+    assert_int_equal(trial.saga.escalation.number, 64);
+    assert_int_equal(saga_case_round(&trial.saga), 2);
+    assert_int_equal(answers(0, NULL, true), ERR_INVALID);
+    assert_non_null(strstr(trial.err.hint, "round"));
+    assert_int_equal(answers(1, NULL, true), ERR_DECIDED);
+    assert_int_equal(answers(3, NULL, true), ERR_DECIDED);
+    buffer_init(&out, 1 << 20);
+    saga_write_escalation(&trial.saga, &out);
+    struct slice earlier = json_element(json_member(buffer_slice(&out), "earlier"), 0);
+
+    assert_true(json_string_is(json_member(earlier, "as"), "not_happened"));
+    assert_true(json_string_is(json_member(earlier, "note"), "looked it up"));
+    assert_true(json_string_is(json_member(earlier, "actor"), "ann"));
+    buffer_fini(&out);
+    assert_int_equal(answers(2, NULL, true), ERR_OK);
+    is_stuck_again();
+    assert_int_equal(saga_case_round(&trial.saga), 3);
+    close_sound();
+}
+
+TEST(the_same_answer_again_under_its_key_changes_nothing)
+{
+    open_stuck();
+    assert_int_equal(answers(0, "k1", true), ERR_OK);
+    assert_int_equal(answers(0, "k1", true), ERR_OK);
+    assert_int_equal(trial.records.count, 0);
+    is_stuck_again();
+    assert_int_equal(answers(0, "k1", true), ERR_OK); /* a repeat from the round before */
+    assert_int_equal(trial.records.count, 0);
+    assert_int_equal(trial.saga.escalation.number, 64);
+    action = OPERATOR_ABANDON;
+    assert_int_equal(answers(0, "k1", false), ERR_OTHER_INPUT);
+    action = OPERATOR_RESOLVE;
+    assert_int_equal(answers(1, "k2", true), ERR_DECIDED); /* a key makes no old round a new one */
+    assert_int_equal(answers(0, "k2", true), ERR_OK);
+    assert_int_not_equal(trial.records.count, 0);
+    close_sound();
+}
+
+TEST(another_operation_is_another_case)
+{
+    struct saga_input input = {.type = SAGA_INPUT_OPERATOR};
+
+    open_at("{'id':'act','call':'keyed','on_failure':'escalate'}");
+    trial_settle(&trial, "act", OUTCOME_FAILED);
+    input.verdict.action = OPERATOR_RETRY;
+    input.verdict.escalation = 64;
+    input.verdict.args = SLICE("{\"n\":2}");
+    input.verdict.actor = SLICE("ann");
+    input.verdict.note = SLICE("with another number");
+    assert_int_equal(trial_input(&trial, input), ERR_OK);
+    trial_timer(&trial, "act");
+    trial_settle(&trial, "act", OUTCOME_FAILED);
+    assert_int_equal(trial.saga.escalation.number, 128);
+    assert_int_equal(saga_case_round(&trial.saga), 1);
+    close_sound();
+}
+
+/* --- a person has it asked --- */
+
+TEST(a_person_is_asked_about_what_is_waited_for)
+{
+    static const struct {
+        const char *steps, *about;
+        enum outcome_kind outcome;
+        unsigned actions; /* without abandon and compensate, which all have */
+    } rows[] = {
+        {"{'id':'act','call':'keyed'}", "act", OUTCOME_RETRY, BIT(OPERATOR_RESOLVE)},
+        {"{'id':'act','call':'once_probed'}", "act", OUTCOME_UNKNOWN, BIT(OPERATOR_RESOLVE) | BIT(OPERATOR_WAIVE)},
+        {"{'id':'act','call':'keyed'}", "act", OUTCOME_KIND_COUNT, BIT(OPERATOR_RESOLVE)}, /* under way */
+        {"{'id':'act','sleep':'1h'}", NULL, OUTCOME_KIND_COUNT, BIT(OPERATOR_RESOLVE)},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        open_at(rows[i].steps);
+        if (rows[i].outcome == OUTCOME_UNKNOWN) {
+            trial_timer(&trial, "act"); /* its intent has a turn of its own */
+        }
+        if (rows[i].outcome != OUTCOME_KIND_COUNT) {
+            trial_settle(&trial, "act", rows[i].outcome);
+        }
+        assert_int_equal(asks("it takes long"), ERR_OK);
+        assert_true(slice_is(trial.saga.escalation.reason, "asked"));
+        assert_int_equal(trial.saga.escalation.step, rows[i].about ? 0 : STEP_NONE);
+        assert_int_equal(saga_status(&trial.saga), SAGA_ESCALATED);
+        if (saga_escalation_actions(&trial.saga) !=
+            (rows[i].actions | BIT(OPERATOR_ABANDON) | BIT(OPERATOR_COMPENSATE))) {
+            fail_msg("%zu: %x", i, saga_escalation_actions(&trial.saga));
+        }
+        assert_int_equal(asks("it takes long"), ERR_OK); /* a repeat */
+        assert_int_equal(trial.records.count, 0);
+        assert_int_equal(asks("and longer"), ERR_CONFLICT);
+        assert_non_null(strstr(trial.err.message, "64"));
+        close_sound();
+    }
+}
+
+TEST(what_is_tried_again_goes_on_and_closes_the_case)
+{
+    open_at("{'id':'act','call':'keyed'},{'id':'next','call':'keyed'}");
+    trial_settle(&trial, "act", OUTCOME_RETRY);
+    assert_int_equal(asks("it takes long"), ERR_OK);
+    trial_timer(&trial, "act");
+    assert_string_equal(trial_records(&trial), "step.intent act");
+    assert_int_equal(answers(1, NULL, false), ERR_CALL_OUT); /* nothing is cut off */
+    trial_settle(&trial, "act", OUTCOME_COMPLETED);
+    assert_string_equal(trial_records(&trial), "step.completed act, escalation.resolved act, step.intent next");
+    close_sound();
+}
+
+TEST(when_nothing_else_will_answer_it_the_case_is_asked_anew)
+{
+    open_at("{'id':'act','call':'once'}");
+    trial_timer(&trial, "act");
+    assert_int_equal(asks("the bank is down"), ERR_OK);
+    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
+    assert_string_equal(trial_records(&trial), "step.unknown act, escalation.resolved act, escalation.opened act");
+    assert_int_equal(trial.saga.escalation.number, 64);
+    assert_int_equal(saga_case_round(&trial.saga), 2);
+    assert_true(slice_is(trial.saga.escalation.reason, "unknown"));
+    close_sound();
+}
+
+TEST(an_undo_that_is_tried_again_can_be_asked_about)
+{
+    open_at("{'id':'act','call':'by_keyed'},{'id':'next','call':'keyed'}");
+    trial_settle(&trial, "act", OUTCOME_COMPLETED);
+    trial_settle(&trial, "next", OUTCOME_FAILED);
+    trial_settle_undo(&trial, "act", OUTCOME_RETRY);
+    assert_int_equal(asks("the refund hangs"), ERR_OK);
+    assert_int_equal(trial.saga.escalation.direction, DIRECTION_UNDO);
+    assert_int_equal(saga_escalation_actions(&trial.saga), BIT(OPERATOR_RESOLVE) | BIT(OPERATOR_ABANDON));
+    assert_int_equal(trial_resolve(&trial, true, NULL), ERR_OK);
+    assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
+    close_sound();
+}
+
+TEST(asked_about_the_saga_itself_nothing_new_begins_until_a_person_has_looked)
+{
+    open_at("{'id':'rest','sleep':'1h'},{'id':'act','call':'keyed'}");
+    assert_int_equal(asks("is this right?"), ERR_OK);
+    trial_timer(&trial, "rest");
+    assert_string_equal(trial_records(&trial), "step.completed rest");
+    assert_int_equal(answers(1, NULL, false), ERR_OK);
+    assert_string_equal(trial_records(&trial), "escalation.resolved, step.intent act");
+    close_sound();
+}
+
+TEST(nobody_is_asked_where_nothing_can_be_asked)
+{
+    open_at("{'id':'act','call':'keyed'}");
+    assert_int_equal(asks(""), ERR_INVALID);
+    assert_int_equal(trial_pause(&trial), ERR_OK);
+    assert_int_equal(asks("why"), ERR_PAUSED);
+    assert_int_equal(trial_resume(&trial), ERR_OK);
+    trial_settle(&trial, "act", OUTCOME_COMPLETED);
+    assert_int_equal(asks("why"), ERR_ENDED);
+    close_sound();
+    open_stuck();
+    assert_int_equal(asks("why"), ERR_CONFLICT);
+    close_sound();
+}
+
+TEST_PROGRAM(NULL, NULL)
