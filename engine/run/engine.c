@@ -63,6 +63,7 @@ static void parts_new(struct engine *engine)
     engine->turns = turns_new();
     engine->cases = cases_new();
     engine->forgotten = forgotten_new();
+    list_init(&engine->dues);
     engine->parker = parker_new(engine);
     engine->retention = retention_new(engine);
     engine->scheduler = scheduler_new(engine);

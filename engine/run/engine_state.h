@@ -39,6 +39,7 @@ struct engine {
     struct cases *cases;               /* saga/cases.c */
     struct turns *turns;               /* saga/turn.c */
     struct forgotten *forgotten;       /* saga/forgotten.c */
+    struct list dues;                  /* parker, retention and scheduler wait for an instant (saga/due.c) */
     struct parker *parker;             /* saga/park.c */
     struct retention *retention;       /* saga/retention.c */
     struct scheduler *scheduler;       /* saga/scheduler.c */

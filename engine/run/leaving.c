@@ -14,10 +14,8 @@
 #include "run/query/series.h"
 #include "run/readiness.h"
 #include "run/request/work.h"
+#include "run/saga/due.h"
 #include "run/saga/live.h"
-#include "run/saga/park.h"
-#include "run/saga/retention.h"
-#include "run/saga/scheduler.h"
 #include "run/saga/turn.h"
 #include "run/shard/handover.h"
 #include "run/shard/shard.h"
@@ -130,9 +128,7 @@ void engine_drain(struct engine *engine, int64_t patience_ms, void (*done)(void 
     engine->leaving->drained = done;
     engine->leaving->context = context;
     timer_start(engine->loop, &engine->leaving->timer, patience_ms, on_patience_over);
-    parker_stop(engine->parker);
-    retention_stop(engine->retention);
-    scheduler_stop(engine->scheduler);
+    dues_stop(engine);
     series_stop(engine->series);
     call_queue_return(engine);
     if (engine->leases) {

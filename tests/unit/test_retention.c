@@ -8,6 +8,7 @@
 
 #include "base/metric.h"
 #include "run/engine_state.h"
+#include "run/saga/due.h"
 #include "run/saga/live.h"
 #include "run/saga/retention.h"
 #include "run/shard/shard.h"
@@ -243,6 +244,7 @@ static int setup(void **state)
     forgetting_count = 0;
     reads = most_at_once = forgotten = lost_shards = reports = 0;
     working_ms = 0;
+    list_init(&engine.dues);
     engine.retention = retention_new(&engine);
     return 0;
 }
@@ -250,7 +252,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    retention_stop(engine.retention);
+    dues_stop(&engine);
     retention_free(engine.retention);
     return 0;
 }
@@ -263,7 +265,7 @@ TEST(a_million_that_are_due_at_once_take_a_tenth_of_the_time_while_turns_wait)
 
     due_count = 1000000;
     turns_waiting = 1;
-    retention_look(engine.retention);
+    dues_look(&engine);
     run_until(begun_ms + 60000);
     assert_int_equal(most_at_once, 500);
     assert_in_range(working_ms, 5900, 6020);
@@ -277,7 +279,7 @@ TEST(the_share_is_a_setting)
     engine.options.forget_share = 50;
     due_count = 1000000;
     turns_waiting = 1;
-    retention_look(engine.retention);
+    dues_look(&engine);
     run_until(begun_ms + 60000);
     assert_in_range(working_ms, 29900, 30020);
 }
@@ -297,7 +299,7 @@ TEST(what_is_overdue_for_long_gets_more_of_the_time_up_to_half)
         engine.options.forget_share = cases[i].share;
         overdue_ms = first_overdue_ms = cases[i].overdue_ms;
         due_count = 4000000;
-        retention_look(engine.retention);
+        dues_look(&engine);
         run_until(now_ms + 60000); /* what was begun with the share before ends */
         working_ms = 0;
         run_until(now_ms + 60000);
@@ -310,7 +312,7 @@ TEST(one_that_stays_for_long_gives_the_others_no_larger_share)
     turns_waiting = 1;
     first_overdue_ms = 86400000;
     due_count = 1000000;
-    retention_look(engine.retention);
+    dues_look(&engine);
     run_until(now_ms + 60000);
     assert_in_range(working_ms, 5900, 6020);
 }
@@ -320,7 +322,7 @@ TEST(nothing_holds_it_back_while_no_turn_waits)
     int64_t begun_ms = now_ms;
 
     due_count = 1000000;
-    retention_look(engine.retention);
+    dues_look(&engine);
     run_until(begun_ms + 60000);
     assert_int_equal(due_count, 0);
     assert_int_equal(forgotten, 1000000);
@@ -349,7 +351,7 @@ TEST(a_slow_database_gets_smaller_batches_and_longer_pauses)
     due_count = 1000000;
     turns_waiting = 1;
     forget_ms = 400;
-    retention_look(engine.retention);
+    dues_look(&engine);
     run_until(begun_ms + 60000);
     assert_in_range(working_ms, 5600, 6400);
     most_at_once = 0;
@@ -364,7 +366,7 @@ TEST(a_slow_database_gets_smaller_batches_and_longer_pauses)
 TEST(nothing_is_asked_while_nothing_is_due)
 {
     later_ms = now_ms + 3600000;
-    retention_look(engine.retention);
+    dues_look(&engine);
     run_until(now_ms + 3590000);
     assert_int_equal(reads, 1);
     due_count = 1;
@@ -380,7 +382,7 @@ TEST(what_could_not_be_read_or_was_refused_is_tried_again_and_not_at_once)
 {
     due_count = 3;
     read_code = ERR_STORE;
-    retention_look(engine.retention);
+    dues_look(&engine);
     run_until(now_ms + 10000);
     assert_in_range(reads, 8, 11);
     read_code = ERR_OK;
@@ -398,7 +400,7 @@ TEST(a_shard_that_is_not_ours_any_more_is_told_of_once_and_left_alone)
 {
     due_count = 100;
     forget_code = ERR_FENCED;
-    retention_look(engine.retention);
+    dues_look(&engine);
     run_until(now_ms + 100);
     assert_int_equal(lost_shards, 2);
     assert_int_equal(reports, 2);
@@ -412,7 +414,7 @@ TEST(what_is_in_memory_is_not_removed_before_it_has_left)
 {
     due_count = 100;
     is_in_memory = true;
-    retention_look(engine.retention);
+    dues_look(&engine);
     run_until(now_ms + 5000);
     assert_int_equal(forgotten, 0);
     assert_true(reads > 1 && reads < 20); /* it is looked at again, and not all the time */
@@ -424,19 +426,19 @@ TEST(what_is_in_memory_is_not_removed_before_it_has_left)
 TEST(who_leaves_begins_no_batch)
 {
     due_count = 10000;
-    retention_look(engine.retention);
+    dues_look(&engine);
     assert_non_null(timer);
     now_ms = timer_at_ms;
     timer->fire(timer);
     answer_read();
     assert_true(forgetting_count > 0);
-    retention_stop(engine.retention);
+    dues_stop(&engine);
     store_is_gone = true;
     forget_code = ERR_STOPPING; /* what hangs is told so while the store closes, and tells retention later */
     answer_forgets();
     reads = 0;
     run_until(now_ms + 60000);
-    retention_look(engine.retention);
+    dues_look(&engine);
     assert_null(timer);
     run_until(now_ms + 60000);
     assert_int_equal(reads, 0);

@@ -19,7 +19,7 @@
 
 #define ACTIVITY_BLOCK_BYTES 2048 /* from its act on; before that it needs: */
 #define ACTIVITY_FIRST_BYTES (sizeof(struct activity) + 32)
-#define TIMER_MS_MAX 60000 /* after which the clock is looked at again, as in park.c: it may be set forward */
+#define TIMER_MS_MAX 60000 /* after which the clock is looked at again, as in due.c: it may be set forward */
 
 struct activities {
     struct list detached; /* calls under way whose saga left memory */

@@ -17,6 +17,7 @@
 #include "base/metric.h"
 #include "run/call/activity.h"
 #include "run/engine_state.h"
+#include "run/saga/due.h"
 #include "run/saga/live.h"
 #include "run/saga/summon.h"
 #include "run/shard/shard.h"
@@ -26,8 +27,6 @@
 #define AGAIN_MS 1000       /* after which it is tried again where there was no room, or no database */
 #define UNREADABLE_MS 60000 /* the same for a saga whose log makes no sense here */
 #define TRIM_EVERY 1000     /* sagas that have left, after which memory is given back to the system */
-#define DELAY_MS_MAX                                                                                                   \
-    60000 /* after which the clock is looked at again: it may be set forward, and a machine may sleep */
 
 struct parking { /* a row on its way */
     struct park park;
@@ -46,19 +45,13 @@ struct parker {
     struct timer rest_timer;
     size_t loaded;  /* parked sagas that are in memory all the same, because something came for them */
     size_t evicted; /* sagas that have left since memory was given back to the system last */
-    struct timer timer;
-    int64_t next_ms; /* when the next one is due; INT64_MAX: nothing is, as far as is known */
+    struct due due;
     struct due_take take;
-    struct arena arena; /* of its rows */
-    struct deferred over;
-    size_t at, under_way; /* rows begun, and not ended */
-    bool busy, stopped;   /* busy: reading rows, or at work on them */
-    bool beginning;
     bool more, moved;      /* there may be more rows; something came of those at hand */
     struct map unreadable; /* saga id -> struct unreadable */
 };
 
-struct errand { /* a row at work */
+struct waking { /* a row at work */
     struct parker *parker;
     struct saga_id id;
     struct summons summons;
@@ -249,82 +242,29 @@ static void on_quiet(struct timer *timer)
 
 /* --- coming back --- */
 
-static void on_due(struct timer *timer);
-static void batch_go_on(struct parker *parker);
-
-static void arm_due(struct parker *parker)
-{
-    if (parker->stopped || parker->busy || parker->next_ms == INT64_MAX) {
-        return;
-    }
-    int64_t delay = parker->next_ms - loop_wall_ms(parker->engine->loop);
-
-    delay = delay < 0 ? 0 : delay > DELAY_MS_MAX ? DELAY_MS_MAX : delay;
-    timer_start(parker->engine->loop, &parker->timer, delay, on_due);
-}
-
 void parker_due(struct parker *parker, int64_t at_ms)
 {
-    if (at_ms < parker->next_ms) {
-        parker->next_ms = at_ms;
-        arm_due(parker);
-    }
+    due_at(&parker->due, at_ms);
 }
 
 int64_t parker_lag_ms(const struct parker *parker)
 {
-    int64_t now_ms = loop_wall_ms(parker->engine->loop);
+    int64_t next_ms = parker->due.next_ms, now_ms = loop_wall_ms(parker->engine->loop);
 
     /* 0 is "look": nothing is known of it yet. */
-    return parker->next_ms > 0 && parker->next_ms < now_ms ? now_ms - parker->next_ms : 0;
-}
-
-void parker_look(struct parker *parker)
-{
-    parker_due(parker, 0);
-}
-
-static void on_over(struct deferred *deferred)
-{
-    struct parker *parker = container_of(deferred, struct parker, over);
-
-    arena_reset(&parker->arena);
-    parker->busy = false;
-    if (parker->more) {
-        int64_t at_ms = parker->moved ? 0 : loop_wall_ms(parker->engine->loop) + AGAIN_MS;
-
-        parker->next_ms = at_ms < parker->next_ms ? at_ms : parker->next_ms;
-    }
-    arm_due(parker);
-}
-
-/* Later in this turn of the loop: what the read answered with is freed when nobody is inside its `done` any more. */
-static void batch_end(struct parker *parker)
-{
-    loop_defer(parker->engine->loop, &parker->over, on_over);
-}
-
-static void errand_end(struct errand *errand)
-{
-    struct parker *parker = errand->parker;
-
-    parker->under_way--;
-    free(errand);
-    if (!parker->beginning) {
-        batch_go_on(parker);
-    }
+    return next_ms > 0 && next_ms < now_ms ? now_ms - next_ms : 0;
 }
 
 /* It stays where it is, for a program that can read it; the others go on. */
-static void keep_unreadable(struct parker *parker, const struct errand *errand, const struct err *err)
+static void keep_unreadable(struct parker *parker, const struct waking *waking, const struct err *err)
 {
-    struct unreadable *unreadable = map_find(&parker->unreadable, &errand->id, sizeof(errand->id));
+    struct unreadable *unreadable = map_find(&parker->unreadable, &waking->id, sizeof(waking->id));
 
     if (!unreadable) {
         unreadable = memory_alloc(sizeof(*unreadable));
-        unreadable->id = errand->id;
+        unreadable->id = waking->id;
         map_put(&parker->unreadable, &unreadable->id, sizeof(unreadable->id), unreadable);
-        log_error("saga_unreadable", LOG_UUID("saga", &errand->id.uuid), LOG_ERR(err));
+        log_error("saga_unreadable", LOG_UUID("saga", &waking->id.uuid), LOG_ERR(err));
     }
     unreadable->until_boot_ms = loop_boot_ms(parker->engine->loop) + UNREADABLE_MS;
     parker_due(parker, loop_wall_ms(parker->engine->loop) + UNREADABLE_MS);
@@ -341,23 +281,26 @@ static int64_t kept_back_ms(struct parker *parker, struct saga_id id)
 
 static void on_summoned(struct summons *summons, struct live *live, enum err_code code, const struct err *err)
 {
-    struct errand *errand = container_of(summons, struct errand, summons);
-    struct parker *parker = errand->parker;
+    struct waking *waking = container_of(summons, struct waking, summons);
+    struct parker *parker = waking->parker;
 
     if (live) { /* its timers, which are due, do the rest */
         parker->moved = true;
-        free(map_remove(&parker->unreadable, &errand->id, sizeof(errand->id)));
+        free(map_remove(&parker->unreadable, &waking->id, sizeof(waking->id)));
     } else if (code == ERR_CORRUPT || code == ERR_NOT_FOUND) {
-        keep_unreadable(parker, errand, err);
+        keep_unreadable(parker, waking, err);
     } else if (code != ERR_FENCED && code != ERR_STOPPING) {
         parker_due(parker, loop_wall_ms(parker->engine->loop) + AGAIN_MS);
     }
-    errand_end(errand);
+    free(waking);
+    due_ended(&parker->due);
 }
 
-static void row_begin(struct parker *parker, const struct due_row *row)
+static void parker_begin(struct due *due, size_t i)
 {
+    struct parker *parker = container_of(due, struct parker, due);
     struct engine *engine = parker->engine;
+    const struct due_row *row = &parker->take.rows[i];
     const struct shard *shard = &engine->shards[row->shard];
 
     if (shard->state != SHARD_OWNED || live_find(engine, row->saga)) {
@@ -369,91 +312,64 @@ static void row_begin(struct parker *parker, const struct due_row *row)
         parker_due(parker, loop_wall_ms(engine->loop) + kept_ms);
         return;
     }
-    struct errand *errand = memory_alloc(sizeof(*errand));
+    struct waking *waking = memory_alloc(sizeof(*waking));
 
-    errand->parker = parker;
-    errand->id = row->saga;
-    parker->under_way++;
-    errand->summons.presses = true;
-    errand->summons.done = on_summoned;
-    live_summon(engine, row->saga, row->namespace, &errand->summons);
+    waking->parker = parker;
+    waking->id = row->saga;
+    due_begun(due);
+    waking->summons.presses = true;
+    waking->summons.done = on_summoned;
+    live_summon(engine, row->saga, row->namespace, &waking->summons);
 }
 
-static void batch_go_on(struct parker *parker)
-{
-    parker->beginning = true; /* what ends at once does not come here underneath us */
-    while (!parker->stopped && parker->at < parker->take.count && parker->under_way < UNDER_WAY_MAX) {
-        row_begin(parker, &parker->take.rows[parker->at++]);
-    }
-    parker->beginning = false;
-    if (parker->under_way == 0) {
-        batch_end(parker);
-    }
-}
-
-static void on_taken(struct store_read *read)
+static void parker_on_taken(struct store_read *read)
 {
     struct parker *parker = read->context;
     const struct due_take *take = &parker->take;
+    bool is_good = read->code == ERR_OK;
 
-    if (parker->stopped || read->code != ERR_OK) {
-        parker->take.count = 0;
-        parker->more = false;
-        parker->next_ms = loop_wall_ms(parker->engine->loop) + AGAIN_MS;
-        batch_end(parker);
-        return;
-    }
-    parker->more = take->more;
+    parker->more = is_good && take->more;
     parker->moved = false;
-    parker->next_ms = take->next_ms < parker->next_ms ? take->next_ms : parker->next_ms;
-    parker->at = 0;
-    batch_go_on(parker);
+    due_at(&parker->due, is_good ? take->next_ms : loop_wall_ms(parker->engine->loop) + AGAIN_MS);
+    due_rows(&parker->due, is_good ? take->count : 0);
 }
 
-static void on_due(struct timer *timer)
+static void parker_take(struct due *due, uint64_t shards, int64_t now_ms)
 {
-    struct parker *parker = container_of(timer, struct parker, timer);
-    struct engine *engine = parker->engine;
-    int64_t now_ms = loop_wall_ms(engine->loop);
-    uint64_t owned = shards_owned_set(engine);
+    struct parker *parker = container_of(due, struct parker, due);
 
-    if (parker->next_ms > now_ms) {
-        arm_due(parker); /* a long wait, or a wall clock that was set back */
-        return;
-    }
-    parker->next_ms = INT64_MAX;
-    if (owned == 0) {
-        return; /* gaining one has it looked at */
-    }
-    parker->busy = true;
-    parker->take = (struct due_take){.read = {.arena = &parker->arena, .done = on_taken, .context = parker},
-                                     .shards = owned,
+    parker->take = (struct due_take){.read = {.arena = &due->arena, .done = parker_on_taken, .context = parker},
+                                     .shards = shards,
                                      .now_ms = now_ms,
                                      /* Those that are in memory already have their rows until they move. */
-                                     .limit = DUE_MAX + engine->parker->loaded + parker->unreadable.count,
+                                     .limit = DUE_MAX + parker->loaded + parker->unreadable.count,
                                      .next_ms = INT64_MAX};
-    store_due_take(engine->store, &parker->take);
+    store_due_take(due->engine->store, &parker->take);
+}
+
+static void parker_over(struct due *due)
+{
+    const struct parker *parker = container_of(due, struct parker, due);
+
+    if (parker->more) {
+        due_at(due, parker->moved ? 0 : loop_wall_ms(due->engine->loop) + AGAIN_MS);
+    }
 }
 
 /* --- its own life --- */
+
+static const struct due_kind parker_kind = {
+    .under_way_max = UNDER_WAY_MAX, .take = parker_take, .begin = parker_begin, .over = parker_over};
 
 struct parker *parker_new(struct engine *engine)
 {
     struct parker *parker = memory_alloc(sizeof(*parker));
 
     parker->engine = engine;
-    parker->next_ms = INT64_MAX;
-    arena_init(&parker->arena, 16384);
     map_init(&parker->unreadable);
     list_init(&parker->resting);
+    due_init(&parker->due, engine, &parker_kind);
     return parker;
-}
-
-void parker_stop(struct parker *parker)
-{
-    parker->stopped = true;
-    timer_stop(parker->engine->loop, &parker->timer);
-    timer_stop(parker->engine->loop, &parker->rest_timer);
 }
 
 void parker_free(struct parker *parker)
@@ -465,7 +381,7 @@ void parker_free(struct parker *parker)
         free(value);
     }
     map_fini(&parker->unreadable);
-    loop_defer_cancel(parker->engine->loop, &parker->over);
-    arena_fini(&parker->arena);
+    timer_stop(parker->engine->loop, &parker->rest_timer);
+    due_fini(&parker->due);
     free(parker);
 }

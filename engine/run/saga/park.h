@@ -6,8 +6,6 @@
 
 struct parker *parker_new(struct engine *engine);
 void parker_free(struct parker *parker);
-void parker_stop(struct parker *parker); /* draining */
-void parker_look(struct parker *parker); /* a shard was gained: what of it is due, and when comes the next? */
 int64_t parker_lag_ms(const struct parker *parker);    /* by how much the oldest is overdue */
 void parker_due(struct parker *parker, int64_t at_ms); /* something is due then; INT64_MAX: nothing is */
 /* after whatever may have been the last thing that kept a saga in memory */

@@ -21,7 +21,7 @@
 #include <stdlib.h>
 
 #include "base/metric.h"
-#include "run/engine_state.h"
+#include "run/saga/due.h"
 #include "run/saga/live.h"
 #include "run/shard/shard.h"
 
@@ -35,55 +35,24 @@
 #define SHARE_MAX 50       /* percent */
 #define AGAIN_MS 1000      /* there was no database */
 #define REFUSED_MS 60000   /* it does not want to, as the store has told in the log */
-#define DELAY_MS_MAX                                                                                                   \
-    60000 /* after which the clock is looked at again: it may be set forward, and a machine may sleep */
 
 struct retention {
     struct engine *engine;
-    struct timer timer;
-    int64_t next_ms;       /* when the next one is due; INT64_MAX: nothing is, as far as is known */
-    int64_t pause_boot_ms; /* until then nothing begins */
+    struct due due;
     struct due_take take;
-    struct arena arena; /* of the batch: its rows and forgets */
-    struct deferred over;
-    size_t batch_max, asked, gone, refused, under_way;
+    size_t batch_max, asked, gone, refused;
     int64_t begun_boot_ms;
     int64_t overdue_ms; /* by which the last of the batch is; OVERDUE_MS: that or more */
-    bool busy, stopped, beginning;
 };
 
-struct errand { /* of one saga */
+struct removal { /* of one saga */
     struct forget forget;
     struct retention *retention;
 };
 
-static void on_time(struct timer *timer);
-
-static void arm(struct retention *retention)
-{
-    struct loop *loop = retention->engine->loop;
-
-    if (retention->stopped || retention->busy || retention->next_ms == INT64_MAX) {
-        return;
-    }
-    int64_t left = retention->next_ms - loop_wall_ms(loop), pause = retention->pause_boot_ms - loop_boot_ms(loop);
-    int64_t delay = left > pause ? left : pause;
-
-    delay = delay < 0 ? 0 : delay > DELAY_MS_MAX ? DELAY_MS_MAX : delay;
-    timer_start(loop, &retention->timer, delay, on_time);
-}
-
 void retention_due(struct retention *retention, int64_t at_ms)
 {
-    if (at_ms < retention->next_ms) {
-        retention->next_ms = at_ms;
-        arm(retention);
-    }
-}
-
-void retention_look(struct retention *retention)
-{
-    retention_due(retention, 0);
+    due_at(&retention->due, at_ms);
 }
 
 /* --- a batch --- */
@@ -123,41 +92,26 @@ static void fit_size(struct retention *retention, int64_t took_ms)
     retention->batch_max = size < BATCH_MIN ? BATCH_MIN : size > BATCH_MAX ? BATCH_MAX : size;
 }
 
-static void on_over(struct deferred *deferred)
+static void retention_over(struct due *due)
 {
-    struct retention *retention = container_of(deferred, struct retention, over);
-    struct loop *loop = retention->engine->loop;
-
-    if (retention->stopped) { /* the store may be gone already */
-        retention->busy = false;
-        return;
-    }
+    struct retention *retention = container_of(due, struct retention, due);
+    struct loop *loop = due->engine->loop;
     int64_t now_ms = loop_boot_ms(loop), took_ms = now_ms - retention->begun_boot_ms,
             pause = pause_ms(retention, took_ms);
 
     if (retention->take.more || retention->refused > 0) {
-        retention_due(retention,
-                      retention->gone > 0 ? 0 : loop_wall_ms(loop) + (retention->refused > 0 ? REFUSED_MS : AGAIN_MS));
+        due_at(due, retention->gone > 0 ? 0 : loop_wall_ms(loop) + (retention->refused > 0 ? REFUSED_MS : AGAIN_MS));
     }
     if (!retention->take.more && pause < GATHER_MS) {
         pause = GATHER_MS;
     }
     fit_size(retention, took_ms);
-    retention->pause_boot_ms = now_ms + pause;
-    retention->busy = false;
-    arena_reset(&retention->arena);
-    arm(retention);
-}
-
-/* Later in this turn of the loop: what lies in the arena is still in use by those who call us. */
-static void batch_end(struct retention *retention)
-{
-    loop_defer(retention->engine->loop, &retention->over, on_over);
+    due->pause_boot_ms = now_ms + pause;
 }
 
 static void on_forgotten(struct forget *forget)
 {
-    struct retention *retention = container_of(forget, struct errand, forget)->retention;
+    struct retention *retention = container_of(forget, struct removal, forget)->retention;
     struct engine *engine = retention->engine;
     const struct shard *shard = &engine->shards[forget->shard];
 
@@ -172,9 +126,7 @@ static void on_forgotten(struct forget *forget)
     } else if (forget->code != ERR_STOPPING) {
         retention->refused++;
     }
-    if (--retention->under_way == 0 && !retention->beginning) {
-        batch_end(retention);
-    }
+    due_ended(&retention->due);
 }
 
 static int64_t overdue_ms(int64_t at_ms, int64_t now_ms)
@@ -182,96 +134,79 @@ static int64_t overdue_ms(int64_t at_ms, int64_t now_ms)
     return at_ms > now_ms - OVERDUE_MS ? now_ms - at_ms : OVERDUE_MS;
 }
 
-static void on_taken(struct store_read *read)
+static void retention_begin(struct due *due, size_t i)
 {
-    struct retention *retention = read->context;
-    struct engine *engine = retention->engine;
-    const struct due_take *take = &retention->take;
+    struct retention *retention = container_of(due, struct retention, due);
+    struct engine *engine = due->engine;
+    const struct due_row *row = &retention->take.rows[i];
+    const struct shard *shard = &engine->shards[row->shard];
 
-    if (retention->stopped || read->code != ERR_OK) {
-        retention->take.more = false;
-        retention_due(retention, loop_wall_ms(engine->loop) + AGAIN_MS);
-        batch_end(retention);
-        return;
-    }
-    retention_due(retention, take->next_ms);
-    /* Of the last: one that stays for long for a reason of its own is among the first, and says
-     * nothing of the others. */
-    retention->overdue_ms =
-        take->count > 0 ? overdue_ms(take->rows[take->count - 1].at_ms, loop_wall_ms(engine->loop)) : 0;
-    retention->beginning = true; /* what ends at once does not end the batch underneath us */
-    for (size_t i = 0; i < take->count && !retention->stopped; i++) {
-        const struct due_row *row = &take->rows[i];
-        const struct shard *shard = &engine->shards[row->shard];
+    if (live_find(engine, row->saga)) {
+        /* Its end is being made sure of, after a COMMIT whose answer was lost; or somebody looks at it. */
+        due_at(due, loop_wall_ms(engine->loop) + AGAIN_MS);
+    } else if (shard->state == SHARD_OWNED) {
+        struct removal *removal = arena_alloc(&due->arena, sizeof(*removal));
 
-        if (live_find(engine, row->saga)) {
-            /* Its end is being made sure of, after a COMMIT whose answer was lost; or somebody looks at it. */
-            retention_due(retention, loop_wall_ms(engine->loop) + AGAIN_MS);
-        } else if (shard->state == SHARD_OWNED) {
-            struct errand *errand = arena_alloc(&retention->arena, sizeof(*errand));
-
-            errand->retention = retention;
-            errand->forget =
-                (struct forget){.saga = row->saga, .shard = row->shard, .epoch = shard->epoch, .done = on_forgotten};
-            retention->asked++;
-            retention->under_way++;
-            store_forget(engine->store, &errand->forget);
-        }
-    }
-    retention->beginning = false;
-    if (retention->under_way == 0) {
-        batch_end(retention);
+        removal->retention = retention;
+        removal->forget =
+            (struct forget){.saga = row->saga, .shard = row->shard, .epoch = shard->epoch, .done = on_forgotten};
+        retention->asked++;
+        due_begun(due);
+        store_forget(engine->store, &removal->forget);
     }
 }
 
-static void on_time(struct timer *timer)
+static void retention_on_taken(struct store_read *read)
 {
-    struct retention *retention = container_of(timer, struct retention, timer);
-    struct engine *engine = retention->engine;
-    int64_t now_ms = loop_wall_ms(engine->loop);
-    uint64_t owned = shards_owned_set(engine);
+    struct retention *retention = read->context;
+    const struct due_take *take = &retention->take;
+    int64_t now_ms = loop_wall_ms(retention->engine->loop);
 
-    if (retention->stopped || retention->next_ms > now_ms || retention->pause_boot_ms > loop_boot_ms(engine->loop)) {
-        arm(retention); /* a long wait, or a wall clock that was set back */
+    if (read->code != ERR_OK) {
+        retention->take.more = false;
+        due_at(&retention->due, now_ms + AGAIN_MS);
+        due_rows(&retention->due, 0);
         return;
     }
-    retention->next_ms = INT64_MAX;
-    if (owned == 0) {
-        return; /* gaining one has it looked at */
-    }
-    retention->busy = true;
+    due_at(&retention->due, take->next_ms);
+    /* Of the last: one that stays for long for a reason of its own is among the first, and says
+     * nothing of the others. */
+    retention->overdue_ms = take->count > 0 ? overdue_ms(take->rows[take->count - 1].at_ms, now_ms) : 0;
+    due_rows(&retention->due, take->count);
+}
+
+static void retention_take(struct due *due, uint64_t shards, int64_t now_ms)
+{
+    struct retention *retention = container_of(due, struct retention, due);
+
     retention->asked = retention->gone = retention->refused = 0;
-    retention->begun_boot_ms = loop_boot_ms(engine->loop);
-    retention->take = (struct due_take){.read = {.arena = &retention->arena, .done = on_taken, .context = retention},
-                                        .shards = owned,
-                                        .now_ms = now_ms,
-                                        .forget_limit = retention->batch_max,
-                                        .next_ms = INT64_MAX};
-    store_due_take(engine->store, &retention->take);
+    retention->begun_boot_ms = loop_boot_ms(due->engine->loop);
+    retention->take =
+        (struct due_take){.read = {.arena = &due->arena, .done = retention_on_taken, .context = retention},
+                          .shards = shards,
+                          .now_ms = now_ms,
+                          .forget_limit = retention->batch_max,
+                          .next_ms = INT64_MAX};
+    store_due_take(due->engine->store, &retention->take);
 }
 
 /* --- its own life --- */
+
+static const struct due_kind retention_kind = {
+    .under_way_max = BATCH_MAX, .take = retention_take, .begin = retention_begin, .over = retention_over};
 
 struct retention *retention_new(struct engine *engine)
 {
     struct retention *retention = memory_alloc(sizeof(*retention));
 
     retention->engine = engine;
-    retention->next_ms = INT64_MAX;
     retention->batch_max = BATCH_MAX;
-    arena_init(&retention->arena, 16384);
+    due_init(&retention->due, engine, &retention_kind);
     return retention;
-}
-
-void retention_stop(struct retention *retention)
-{
-    retention->stopped = true;
-    timer_stop(retention->engine->loop, &retention->timer);
 }
 
 void retention_free(struct retention *retention)
 {
-    loop_defer_cancel(retention->engine->loop, &retention->over);
-    arena_fini(&retention->arena);
+    due_fini(&retention->due);
     free(retention);
 }

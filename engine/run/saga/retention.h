@@ -6,8 +6,6 @@
 
 struct retention *retention_new(struct engine *engine);
 void retention_free(struct retention *retention);
-void retention_stop(struct retention *retention);               /* draining */
-void retention_look(struct retention *retention);               /* a shard was gained */
 void retention_due(struct retention *retention, int64_t at_ms); /* one is to go then */
 
 #endif

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/metric.h"
 #include "core/schedule/schedule.h"
+#include "run/saga/due.h"
 
 #define TAKE_MAX 32      /* schedules at work at once */
 #define STARTS_MAX 16    /* of one of them, before others have their turn */
@@ -34,13 +35,8 @@
 
 struct scheduler {
     struct engine *engine;
-    struct timer timer;
-    int64_t next_ms; /* when to look; INT64_MAX: gaining a shard has it looked at */
+    struct due due;
     struct schedule_take take;
-    struct arena arena; /* of its rows */
-    struct deferred over;
-    size_t under_way;
-    bool busy, stopped, beginning;
     bool again; /* something could not be done now */
 };
 
@@ -62,53 +58,7 @@ struct firing { /* a schedule at work */
     struct schedule_move move;
 };
 
-static void on_time(struct timer *timer);
 static void firing_advance(struct firing *firing);
-
-static void arm(struct scheduler *scheduler)
-{
-    struct loop *loop = scheduler->engine->loop;
-
-    if (scheduler->stopped || scheduler->busy || scheduler->next_ms == INT64_MAX) {
-        return;
-    }
-    int64_t delay = scheduler->next_ms - loop_wall_ms(loop);
-
-    timer_start(loop, &scheduler->timer, delay < 0 ? 0 : delay > POLL_MS ? POLL_MS : delay, on_time);
-}
-
-static void look_at(struct scheduler *scheduler, int64_t at_ms)
-{
-    if (at_ms < scheduler->next_ms) {
-        scheduler->next_ms = at_ms;
-        arm(scheduler);
-    }
-}
-
-void scheduler_look(struct scheduler *scheduler)
-{
-    look_at(scheduler, 0);
-}
-
-/* --- the end of a look --- */
-
-static void on_over(struct deferred *deferred)
-{
-    struct scheduler *scheduler = container_of(deferred, struct scheduler, over);
-    int64_t now_ms = loop_wall_ms(scheduler->engine->loop);
-    bool more = scheduler->take.count == scheduler->take.limit;
-
-    scheduler->busy = false;
-    arena_reset(&scheduler->arena);
-    look_at(scheduler, scheduler->again ? now_ms + AGAIN_MS : more ? 0 : now_ms + POLL_MS);
-    arm(scheduler);
-}
-
-/* Later in this turn of the loop: what lies in the arena is still in use by those who call us. */
-static void look_end(struct scheduler *scheduler)
-{
-    loop_defer(scheduler->engine->loop, &scheduler->over, on_over);
-}
 
 static void firing_end(struct firing *firing)
 {
@@ -116,9 +66,7 @@ static void firing_end(struct firing *firing)
 
     arena_fini(&firing->arena);
     free(firing);
-    if (--scheduler->under_way == 0 && !scheduler->beginning) {
-        look_end(scheduler);
-    }
+    due_ended(&scheduler->due);
 }
 
 static void firing_again(struct firing *firing) /* it is due as before */
@@ -151,7 +99,7 @@ static void on_moved(struct store_read *read)
     struct engine *engine = firing->scheduler->engine;
     const struct shard *shard = &engine->shards[firing->row->shard];
 
-    if (firing->scheduler->stopped) {
+    if (firing->scheduler->due.stopped) {
         firing_end(firing);
     } else if (read->code != ERR_OK) {
         firing_again(firing);
@@ -162,10 +110,10 @@ static void on_moved(struct store_read *read)
         }
         firing_end(firing);
     } else if (!firing->move.moved) { /* somebody changed it: what is due of it is seen by the next look */
-        look_at(firing->scheduler, 0);
+        due_at(&firing->scheduler->due, 0);
         firing_end(firing);
     } else {
-        look_at(firing->scheduler, firing->move.look_ms);
+        due_at(&firing->scheduler->due, firing->move.look_ms);
         firing_advance(firing);
     }
 }
@@ -222,7 +170,7 @@ static void on_started(struct engine_request *request)
     struct firing *firing = container_of(request, struct firing, request);
     struct schedule_state *state = &firing->state;
 
-    if (firing->scheduler->stopped) {
+    if (firing->scheduler->due.stopped) {
         firing_end(firing);
         return;
     }
@@ -307,7 +255,7 @@ static void on_saga(struct store_read *read)
     struct firing *firing = read->context;
     const struct saga_row *row = &firing->saga.row;
 
-    if (firing->scheduler->stopped) {
+    if (firing->scheduler->due.stopped) {
         firing_end(firing);
     } else if (read->code != ERR_OK && read->code != ERR_NOT_FOUND) {
         firing_again(firing);
@@ -330,9 +278,11 @@ static void firing_look(struct firing *firing)
     store_read_saga(firing->scheduler->engine->store, &firing->saga);
 }
 
-static void firing_begin(struct scheduler *scheduler, const struct schedule_row *row)
+static void scheduler_begin(struct due *due, size_t i)
 {
-    struct engine *engine = scheduler->engine;
+    struct scheduler *scheduler = container_of(due, struct scheduler, due);
+    struct engine *engine = due->engine;
+    const struct schedule_row *row = &scheduler->take.rows[i];
     struct firing *firing;
     struct faults faults;
     bool known;
@@ -346,7 +296,7 @@ static void firing_begin(struct scheduler *scheduler, const struct schedule_row 
     firing->row = row;
     firing->epoch = engine->shards[row->shard].epoch;
     firing->move.revision = row->revision;
-    scheduler->under_way++;
+    due_begun(due);
     faults_init(&faults, &firing->arena);
     known = zone_read_offsets(row->offsets, scheduler->take.until_ms, &firing->arena, &firing->zone);
     if (schedule_state_read(row->state, row->last_ms, &firing->arena, &firing->state) &&
@@ -360,61 +310,47 @@ static void firing_begin(struct scheduler *scheduler, const struct schedule_row 
     firing_move(firing, row->state, loop_wall_ms(engine->loop) + UNREADABLE_MS);
 }
 
-static void on_taken(struct store_read *read)
+static void scheduler_on_taken(struct store_read *read)
 {
     struct scheduler *scheduler = read->context;
-    const struct schedule_take *take = &scheduler->take;
+    bool is_good = read->code == ERR_OK;
 
-    if (scheduler->stopped || read->code != ERR_OK) {
-        scheduler->take.count = 0;
-        scheduler->again = true;
-        look_end(scheduler);
-        return;
-    }
-    look_at(scheduler, take->next_ms);
-    scheduler->beginning = true; /* what ends at once does not end the look underneath us */
-    for (size_t i = 0; i < take->count && !scheduler->stopped; i++) {
-        firing_begin(scheduler, &take->rows[i]);
-    }
-    scheduler->beginning = false;
-    if (scheduler->under_way == 0) {
-        look_end(scheduler);
-    }
+    scheduler->again = !is_good;
+    due_at(&scheduler->due, is_good ? scheduler->take.next_ms : INT64_MAX);
+    due_rows(&scheduler->due, is_good ? scheduler->take.count : 0);
 }
 
-static void on_time(struct timer *timer)
+static void scheduler_take(struct due *due, uint64_t shards, int64_t now_ms)
 {
-    struct scheduler *scheduler = container_of(timer, struct scheduler, timer);
-    struct engine *engine = scheduler->engine;
-    int64_t now_ms = loop_wall_ms(engine->loop);
-    uint64_t owned = shards_owned_set(engine);
+    struct scheduler *scheduler = container_of(due, struct scheduler, due);
 
-    if (scheduler->next_ms > now_ms) {
-        arm(scheduler); /* a wall clock that was set back */
-        return;
-    }
-    scheduler->next_ms = INT64_MAX;
-    if (owned == 0) {
-        return;
-    }
-    scheduler->busy = true;
-    scheduler->again = false;
     scheduler->take =
-        (struct schedule_take){.read = {.arena = &scheduler->arena, .done = on_taken, .context = scheduler},
-                               .shards = owned,
+        (struct schedule_take){.read = {.arena = &due->arena, .done = scheduler_on_taken, .context = scheduler},
+                               .shards = shards,
                                .now_ms = now_ms,
                                .limit = TAKE_MAX,
                                .since_ms = now_ms - SCHEDULE_LOOK_BACK_MS,
                                .until_ms = now_ms + HORIZON_MS,
                                .next_ms = INT64_MAX};
-    store_schedule_take(engine->store, &scheduler->take);
+    store_schedule_take(due->engine->store, &scheduler->take);
+}
+
+static void scheduler_over(struct due *due)
+{
+    const struct scheduler *scheduler = container_of(due, struct scheduler, due);
+    int64_t now_ms = loop_wall_ms(due->engine->loop);
+
+    due_at(due, scheduler->again ? now_ms + AGAIN_MS : due->count == TAKE_MAX ? 0 : now_ms + POLL_MS);
 }
 
 /* --- its own life --- */
 
+static const struct due_kind scheduler_kind = {
+    .under_way_max = TAKE_MAX, .take = scheduler_take, .begin = scheduler_begin, .over = scheduler_over};
+
 static void on_changed(void *context)
 {
-    scheduler_look(context);
+    due_at(&((struct scheduler *)context)->due, 0);
 }
 
 struct scheduler *scheduler_new(struct engine *engine)
@@ -422,8 +358,7 @@ struct scheduler *scheduler_new(struct engine *engine)
     struct scheduler *scheduler = memory_alloc(sizeof(*scheduler));
 
     scheduler->engine = engine;
-    scheduler->next_ms = INT64_MAX;
-    arena_init(&scheduler->arena, 4096);
+    due_init(&scheduler->due, engine, &scheduler_kind);
     return scheduler;
 }
 
@@ -432,15 +367,8 @@ void scheduler_watch(struct scheduler *scheduler)
     store_watch_schedules(scheduler->engine->store, on_changed, scheduler);
 }
 
-void scheduler_stop(struct scheduler *scheduler)
-{
-    scheduler->stopped = true;
-    timer_stop(scheduler->engine->loop, &scheduler->timer);
-}
-
 void scheduler_free(struct scheduler *scheduler)
 {
-    loop_defer_cancel(scheduler->engine->loop, &scheduler->over);
-    arena_fini(&scheduler->arena);
+    due_fini(&scheduler->due);
     free(scheduler);
 }

@@ -7,7 +7,5 @@
 struct scheduler *scheduler_new(struct engine *engine);
 void scheduler_free(struct scheduler *scheduler);
 void scheduler_watch(struct scheduler *scheduler); /* the store is ready, for the first time */
-void scheduler_stop(struct scheduler *scheduler);  /* draining */
-void scheduler_look(struct scheduler *scheduler);  /* a shard was gained, or a schedule has changed */
 
 #endif

@@ -22,9 +22,8 @@
 #include "run/call/call_queue.h"
 #include "run/call/limiter.h"
 #include "run/exchange/exchange.h"
+#include "run/saga/due.h"
 #include "run/saga/live.h"
-#include "run/saga/park.h"
-#include "run/saga/retention.h"
 #include "run/shard/shard.h"
 
 enum {
@@ -126,8 +125,7 @@ static void shard_keep(struct shard *shard)
     shard->keep_until_boot_ms =
         loop_boot_ms(engine->loop) + (again_ms < AGAIN_AFTER_MS_MAX ? again_ms : AGAIN_AFTER_MS_MAX);
     deliveries_watch(engine);
-    parker_look(engine->parker);
-    retention_look(engine->retention);
+    dues_look(engine);
     activities_resume(shard);
     call_queue_run(engine);
 }

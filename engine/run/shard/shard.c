@@ -10,11 +10,9 @@
 #include "run/query/health.h"
 #include "run/readiness.h"
 #include "run/saga/cases.h"
+#include "run/saga/due.h"
 #include "run/saga/forgotten.h"
 #include "run/saga/live.h"
-#include "run/saga/park.h"
-#include "run/saga/retention.h"
-#include "run/saga/scheduler.h"
 #include "run/shard/handover.h"
 
 /* A saga whose log does not make sense is left alone and told of; the others go on. */
@@ -86,9 +84,7 @@ static void on_loaded(struct shard_load *load)
     forgotten_tell(engine, shard->number);
     shard->state = SHARD_OWNED;
     cases_go_on(shard);
-    parker_look(engine->parker);
-    retention_look(engine->retention);
-    scheduler_look(engine->scheduler);
+    dues_look(engine);
     deliveries_watch(engine);
     gauge_set(GAUGE_SHARDS_OWNED, shards_owned(engine));
     /* All are known before the first goes on. */
