@@ -6,7 +6,7 @@
 
 #define LOCK_DIGEST_BYTES 16
 
-static void on_taken(struct db_query *query, const struct db_rows *rows)
+static void locks_on_taken(struct db_query *query, const struct db_rows *rows)
 {
     struct job *job = query->context;
     struct lock_take *take = job->request;
@@ -19,7 +19,7 @@ static void on_taken(struct db_query *query, const struct db_rows *rows)
 void store_lock_take(struct store *store, struct lock_take *take)
 {
     struct job *job = read_job(store, &take->read, take);
-    struct db_args *args = job_query(job, &sql_lock_take, on_taken);
+    struct db_args *args = job_query(job, &sql_lock_take, locks_on_taken);
     const struct slice fields[] = {take->namespace, take->key};
     struct digest digest = digest_fields("lock", fields, COUNT_OF(fields));
 

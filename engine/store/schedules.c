@@ -117,7 +117,7 @@ void store_zone_read(struct store *store, struct zone_read *zone)
 
 /* --- by the owner of the shard --- */
 
-static void on_due(struct db_query *query, const struct db_rows *rows)
+static void schedules_on_due(struct db_query *query, const struct db_rows *rows)
 {
     struct job *job = query->context;
     struct schedule_take *take = job->request;
@@ -150,7 +150,7 @@ static void put_shards(struct db_args *args, uint64_t shards)
 void store_schedule_take(struct store *store, struct schedule_take *take)
 {
     struct job *job = read_job(store, &take->read, take);
-    struct db_args *args = job_query(job, &sql_schedule_due, on_due);
+    struct db_args *args = job_query(job, &sql_schedule_due, schedules_on_due);
 
     put_shards(args, take->shards);
     db_arg_timestamptz(args, take->now_ms);

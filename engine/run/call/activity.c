@@ -168,17 +168,17 @@ static void timer_is_due(struct activity *activity)
     }
 }
 
-static void on_due(struct timer *timer);
+static void timer_on_due(struct timer *timer);
 
 static void arm(struct activity *activity)
 {
     int64_t delay = activity->want.due_ms - loop_wall_ms(activity->engine->loop);
 
     delay = delay < 0 ? 0 : delay > TIMER_MS_MAX ? TIMER_MS_MAX : delay;
-    timer_start(activity->engine->loop, &activity->timer, delay, on_due);
+    timer_start(activity->engine->loop, &activity->timer, delay, timer_on_due);
 }
 
-static void on_due(struct timer *timer)
+static void timer_on_due(struct timer *timer)
 {
     struct activity *activity = container_of(timer, struct activity, timer);
 

@@ -28,7 +28,7 @@ static void on_again(struct timer *timer)
     }
 }
 
-static void on_taken(struct store_read *read)
+static void lock_on_taken(struct store_read *read)
 {
     const struct locking *locking = read->context;
     const struct lock_take *take = &locking->take;
@@ -63,7 +63,7 @@ static void lock_ask(struct activity *activity)
     struct locking *locking = activity->locking;
 
     arena_reset(&locking->arena); /* while the database is away it is asked again and again */
-    locking->take = (struct lock_take){.read = {.arena = &locking->arena, .done = on_taken, .context = locking},
+    locking->take = (struct lock_take){.read = {.arena = &locking->arena, .done = lock_on_taken, .context = locking},
                                        .namespace = activity->namespace,
                                        .key = arena_slice(&locking->arena, lock->key),
                                        .saga = activity->saga,

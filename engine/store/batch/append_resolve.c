@@ -28,7 +28,7 @@ static void batch_repeat_all(struct batch *batch)
 
 /* --- whose is the business id? --- */
 
-static void on_taken(struct db_query *query, const struct db_rows *rows)
+static void resolve_on_taken(struct db_query *query, const struct db_rows *rows)
 {
     struct batch *batch = query->context;
 
@@ -58,7 +58,7 @@ void batch_ask_taken(struct batch *batch)
 
     batch_clear_queries(batch);
     memset(batch->found, 0, batch->count);
-    args = batch_query(batch, &sql_taken, on_taken);
+    args = batch_query(batch, &sql_taken, resolve_on_taken);
     db_array_begin(args, DB_INT2, batch->count);
     for (size_t i = 0; i < batch->count; i++) {
         db_item_int(args, batch->items[i]->shard);

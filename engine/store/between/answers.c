@@ -213,7 +213,7 @@ void store_answer_put(struct store *store, struct answer_put *put)
 
 static void take_now(struct store *store);
 
-static void on_taken(struct db_query *query, const struct db_rows *rows)
+static void answers_on_taken(struct db_query *query, const struct db_rows *rows)
 {
     struct answers *answers = query->context;
 
@@ -279,7 +279,7 @@ static void take_now(struct store *store)
     args = db_args_new(&answers->arena);
     put_waits(args, waits, count);
     answers->query =
-        (struct db_query){.statement = &sql_answer_take, .args = args, .on_rows = on_taken, .context = answers};
+        (struct db_query){.statement = &sql_answer_take, .args = args, .on_rows = answers_on_taken, .context = answers};
     memset(&answers->transaction, 0, sizeof(answers->transaction));
     answers->transaction.queries = &answers->query;
     answers->transaction.count = 1;

@@ -114,7 +114,7 @@ static size_t forgets_of_shard_max(const struct due_take *take)
     return share > 16 ? share : 16;
 }
 
-static void on_due(struct db_query *query, const struct db_rows *rows)
+static void due_on_rows(struct db_query *query, const struct db_rows *rows)
 {
     struct job *job = query->context;
     struct due_take *take = job->request;
@@ -167,7 +167,7 @@ void store_due_take(struct store *store, struct due_take *take)
     struct job *job = read_job(store, &take->read, take);
 
     take->next_ms = INT64_MAX;
-    due_query(job, take, &sql_due, on_due);
+    due_query(job, take, &sql_due, due_on_rows);
     due_query(job, take, &sql_due_next, on_next);
     job_submit(job);
 }

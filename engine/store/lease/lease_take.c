@@ -130,7 +130,7 @@ void leases_locked(struct leases *leases)
     }
 }
 
-static void on_taken(struct db_query *query, const struct db_rows *rows)
+static void lease_on_taken(struct db_query *query, const struct db_rows *rows)
 {
     struct leases *leases = query->context;
 
@@ -158,7 +158,7 @@ bool leases_take(struct leases *leases)
     if (lease_asked_count(leases) == 0) {
         return false;
     }
-    args = lease_query(leases, &sql_lease_take, on_taken);
+    args = lease_query(leases, &sql_lease_take, lease_on_taken);
     lease_put_asked(leases, args);
     put_old_owners(leases, args, false);
     db_arg_text(args, slice_of(leases->options.engine_name));
