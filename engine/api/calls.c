@@ -7,6 +7,8 @@
  */
 #include "api/request.h"
 
+#include "base/utf8.h"
+
 #define CALL_WAIT_MS 30000
 #define RUN_BYTES_MAX 256
 #define TOOL_BYTES_MAX 256

@@ -2,6 +2,7 @@
 #include "api/openapi.h"
 #include "api/request.h"
 #include "base/metric.h"
+#include "base/utf8.h"
 
 #define METRICS_BYTES_MAX (8 << 20) /* a few lines for each tool */
 #define NAME_BYTES_MAX 128

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "api/request.h"
+#include "base/utf8.h"
 
 #define STATUSES_MAX 8      /* as many as may be given at once */
 #define QUERY_TEXT_MAX 4096 /* bytes of one parameter */

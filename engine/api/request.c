@@ -418,13 +418,3 @@ struct slice request_idempotency_key(const struct api_request *request, struct f
     }
     return key;
 }
-
-bool text_is_plain(struct slice text, size_t bytes_max)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        if ((unsigned char)text.ptr[i] < 0x20 || text.ptr[i] == 0x7f) {
-            return false;
-        }
-    }
-    return text.len > 0 && text.len <= bytes_max && text_is_utf8(text);
-}

@@ -131,7 +131,6 @@ bool request_read_number(struct api_request *request, const char *what, uint64_t
 /* The header Idempotency-Key, or SLICE_NONE; a fault when it stands there twice, or is not plain text of 1 to 256
  * bytes. */
 struct slice request_idempotency_key(const struct api_request *request, struct faults *faults);
-bool text_is_plain(struct slice text, size_t bytes_max); /* 1 to so many bytes of UTF-8, no control characters */
 /* What every ending of a request for the engine's `call` result shares: headers of a replay. */
 void request_put_replay_headers(struct api_request *request);
 
@@ -162,6 +161,10 @@ void handle_preview_operation(struct api_request *request);
 void handle_preview_escalation(struct api_request *request);
 bool request_read_key(struct api_request *request,
                       struct op_key *out); /* the operation of the path; false: it has been answered */
+void handle_put_hold(struct api_request *request);
+void handle_list_holds(struct api_request *request);
+void handle_get_hold(struct api_request *request);
+void handle_release_hold(struct api_request *request);
 void handle_put_schedule(struct api_request *request);
 void handle_list_schedules(struct api_request *request);
 void handle_get_schedule(struct api_request *request);

@@ -1,6 +1,8 @@
 /* Schedules: sagas that the clock starts. */
 #include "api/request.h"
 
+#include "base/utf8.h"
+
 #define INSTANTS_DEFAULT 10
 #define INSTANTS_MAX 1000
 #define NOTE_BYTES_MAX 4000

@@ -109,6 +109,16 @@ bool text_is_shown(struct slice text)
     return true;
 }
 
+bool text_is_plain(struct slice text, size_t bytes_max)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if ((unsigned char)text.ptr[i] < 0x20 || text.ptr[i] == 0x7f) {
+            return false;
+        }
+    }
+    return text.len > 0 && text.len <= bytes_max && text_is_utf8(text);
+}
+
 struct slice text_as_utf8(struct slice text, struct arena *arena)
 {
     static const char replacement[] = "\xef\xbf\xbd";

@@ -37,6 +37,8 @@ static inline size_t utf8_length(const char *at, size_t left)
 /* True for well-formed text without NUL, also for the empty text. Records and rows of PostgreSQL keep such text
  * unchanged. */
 bool text_is_utf8(struct slice text);
+/* 1 to `bytes_max` bytes of UTF-8, no control characters. */
+bool text_is_plain(struct slice text, size_t bytes_max);
 /*
  * The length of the character at `at` if a terminal obeys it instead of showing it; 0 if it is shown. Such characters
  * are C1 controls, line and paragraph separators, and those that change the direction of the text. They make a text
