@@ -113,6 +113,17 @@ extern const struct db_statement sql_series_roll; /* returns how many rows of mi
 extern const struct db_statement sql_series_drop; /* returns how many rows of hours were deleted */
 extern const struct db_statement sql_series_list;
 
+/* holds */
+extern const struct db_statement sql_hold_put;
+extern const struct db_statement sql_hold_release;
+extern const struct db_statement sql_hold_list;
+extern const struct db_statement sql_hold_one;
+extern const struct db_statement sql_hold_version;
+extern const struct db_statement sql_hold_in_force;
+extern const struct db_statement sql_hold_seen;
+extern const struct db_statement sql_hold_unseen;
+extern const struct db_statement sql_hold_renewed;
+
 /* locks on business keys */
 extern const struct db_statement sql_lock_take;
 
@@ -151,6 +162,7 @@ extern const struct db_statement *const sql_hot[];
 #define SQL_ANSWERS_CHANNEL "sagad_answers"
 #define SQL_DEFINITIONS_CHANNEL "sagad_definitions"
 #define SQL_SCHEDULES_CHANNEL "sagad_schedules"
+#define SQL_HOLDS_CHANNEL "sagad_holds"
 #define SQL_LEASES_CHANNEL "sagad_leases"
 
 #endif

@@ -38,7 +38,7 @@ const struct db_statement sql_check_server = {
     " ('history_call', 'insert'), ('tool', 'select'), ('tool', 'insert'), ('definition', 'select'),"
     "                 ('definition', 'insert')"
     "          union all select t, p from unnest(array['due', 'engine', 'approval', 'guard', 'guard_place',"
-    " 'guard_breaker', 'guard_budget', 'guard_reservation']) as t"
+    " 'guard_breaker', 'guard_budget', 'guard_reservation', 'hold', 'hold_version']) as t"
     "          cross join unnest(array['select', 'insert', 'update', 'delete']) as p) as r (name, privilege)"
     "    join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = r.name"
     "   where not has_table_privilege(c.oid, r.privilege) group by r.name) as t group by t.privileges) as g),"
@@ -214,11 +214,12 @@ const struct db_statement sql_lease_unlock_all = {
 const struct db_statement sql_engine_put = {
     "engine_put",
     "insert into sagad.engine as e (instance, identity, name, version, schema, standby, leaving, expires_at,"
-    " append_lag_ms, due_lag_ms, inbox_rows)"
+    " append_lag_ms, due_lag_ms, inbox_rows, holds)"
     " values ($1::text, $2::text, $3::text, $4::text, $5::int4, $6::bool, $7::bool,"
-    " clock_timestamp() + $8::int8 * interval '1 millisecond', $9::int8, $10::int8, $11::int8)"
+    " clock_timestamp() + $8::int8 * interval '1 millisecond', $9::int8, $10::int8, $11::int8, $12::int8)"
     " on conflict (instance) do update set leaving = excluded.leaving, expires_at = excluded.expires_at,"
-    " append_lag_ms = excluded.append_lag_ms, due_lag_ms = excluded.due_lag_ms, inbox_rows = excluded.inbox_rows",
+    " append_lag_ms = excluded.append_lag_ms, due_lag_ms = excluded.due_lag_ms, inbox_rows = excluded.inbox_rows,"
+    " holds = greatest(e.holds, excluded.holds)",
 };
 
 const struct db_statement sql_engine_table = {

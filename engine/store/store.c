@@ -50,7 +50,8 @@ const char *const store_setup[] = {
 };
 
 static const char *const listener_setup[] = {"listen " SQL_INBOX_CHANNEL, "listen " SQL_ANSWERS_CHANNEL,
-                                             "listen " SQL_DEFINITIONS_CHANNEL, "listen " SQL_SCHEDULES_CHANNEL};
+                                             "listen " SQL_DEFINITIONS_CHANNEL, "listen " SQL_SCHEDULES_CHANNEL,
+                                             "listen " SQL_HOLDS_CHANNEL};
 
 /* --- readiness --- */
 
@@ -369,6 +370,7 @@ static void on_schema_checked(struct db_transaction *transaction)
         answers_conn_up(store);
         inbox_conn_up(store);
         definitions_conn_up(store);
+        holds_notified(store);
     }
 }
 
@@ -480,6 +482,8 @@ static void on_notify(struct db *db, struct slice channel, struct slice payload,
         definitions_notified(store);
     } else if (slice_is(channel, SQL_SCHEDULES_CHANNEL)) {
         schedules_notified(store);
+    } else if (slice_is(channel, SQL_HOLDS_CHANNEL)) {
+        holds_notified(store);
     }
 }
 

@@ -188,6 +188,7 @@ struct engine_lags {    /* the figures of an engine in the table of engines */
     int64_t append_ms;  /* how long the oldest append has waited */
     int64_t due_ms;     /* how overdue the oldest parked saga is */
     int64_t inbox_rows; /* rows of the inbox that the engine works on */
+    int64_t holds;      /* the version of the holds that the engine abides by */
 };
 
 /*
@@ -205,7 +206,9 @@ struct lease_options {
      * calls leases_give() for each as soon as it has no work under way. NULL: nothing is given away.
      */
     void (*on_surplus)(size_t count, void *context);
-    void (*lags)(struct engine_lags *out, void *context);            /* may be NULL */
+    void (*lags)(struct engine_lags *out, void *context); /* may be NULL */
+    /* Called with each renewal, before our leases last longer by it: the newest version of the holds. May be NULL. */
+    void (*on_holds)(int64_t version, void *context);
     void (*on_gained)(uint32_t shard, int64_t epoch, void *context); /* the owner loads the sagas of the shard */
     /* The owner drops the sagas of the shard at once and writes nothing. Never called after leases_release(). */
     void (*on_lost)(uint32_t shard, int64_t epoch, void *context);
@@ -733,6 +736,78 @@ struct series_list { /* lists figures by time and name */
     size_t count;              /* out */
 };
 void store_series_list(struct store *store, struct series_list *list);
+
+/*
+ * --- holds ---
+ *
+ * People make and release them through any engine. Every engine reads those that are in force, and says so in the table
+ * of engines. An engine whose leases last has heard of every hold that was made before its last renewal.
+ */
+
+struct hold_row {
+    uint64_t number;
+    struct slice namespace, body;           /* JSON, see core/saga/hold.h */
+    struct slice release;                   /* JSON; SLICE_NONE: nobody has released it */
+    int64_t made_ms, until_ms, released_ms; /* 0: never */
+};
+
+struct hold_put { /* may be made again with the same id */
+    struct store_read read;
+    struct uuid id;               /* in */
+    struct slice namespace, body; /* in */
+    int64_t until_ms;             /* in; 0: never */
+    size_t max;                   /* in: holds in force in a namespace */
+    uint64_t number;              /* out; 0: there are so many */
+};
+void store_hold_put(struct store *store, struct hold_put *put);
+
+struct hold_release { /* ERR_NOT_FOUND */
+    struct store_read read;
+    uint64_t number;              /* in */
+    struct slice namespace, body; /* in; body: JSON */
+    uint64_t version;             /* out: of the holds without it; 0: it had ended before */
+};
+void store_hold_release(struct store *store, struct hold_release *release);
+
+struct hold_list { /* newest first; or the one with a number, ERR_NOT_FOUND */
+    struct store_read read;
+    struct slice namespace; /* in */
+    uint64_t number;        /* in; 0: all */
+    uint64_t before;        /* in; 0: from the newest */
+    bool with_ended;        /* in */
+    size_t limit;           /* in */
+    struct hold_row *rows;  /* out */
+    size_t count;           /* out */
+};
+void store_hold_list(struct store *store, struct hold_list *list);
+
+struct hold_unseen { /* the engines that live, and have not said that they abide by this version */
+    struct store_read read;
+    uint64_t version; /* in */
+    struct unseen_engine {
+        struct slice name;
+        bool knows_none; /* an engine of an earlier release: it never will */
+    } * engines;
+    size_t count;
+};
+void store_hold_unseen(struct store *store, struct hold_unseen *unseen);
+
+struct hold_load { /* all that are in force, in order of their numbers */
+    struct store_read read;
+    int64_t version;       /* out: what is read is at least as new */
+    struct hold_row *rows; /* out */
+    size_t count;          /* out */
+};
+void store_hold_load(struct store *store, struct hold_load *load);
+
+struct hold_seen { /* this engine abides by them */
+    struct store_read read;
+    int64_t version; /* in */
+};
+void store_hold_seen(struct store *store, struct hold_seen *seen);
+
+/* A hold was made or released, or may have been. */
+void store_watch_holds(struct store *store, void (*changed)(void *context), void *context);
 
 /*
  * --- locks on business keys ---

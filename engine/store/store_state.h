@@ -288,6 +288,8 @@ struct store {
     struct definition_watch definitions;
     void (*schedules_changed)(void *context); /* schedules.c */
     void *schedules_context;
+    void (*holds_changed)(void *context); /* holds.c */
+    void *holds_context;
     struct leases *leases;
 
     size_t dbs_open;
@@ -420,6 +422,7 @@ void keys_fini(struct store *store);
 /* definitions.c */
 void definitions_conn_up(struct store *store);
 void schedules_notified(struct store *store); /* schedules.c */
+void holds_notified(struct store *store);     /* holds.c; also when notifications may have been missed */
 void definitions_notified(struct store *store);
 void definitions_stop(struct store *store);
 

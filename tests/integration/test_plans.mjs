@@ -17,7 +17,17 @@ const { setup, statements } = JSON.parse(execFileSync(process.env.SAGAD_STATEMEN
 const sagas = 100000
 
 // A few rows each, however long the service runs: reading all of them is as good as an index.
-const small = new Set(['shard', 'engine', 'schema_version', 'tool', 'definition', 'history_loss', 'history_shard'])
+const small = new Set([
+  'shard',
+  'engine',
+  'hold',
+  'hold_version',
+  'schema_version',
+  'tool',
+  'definition',
+  'history_loss',
+  'history_shard'
+])
 
 // What may read a whole table all the same, and why.
 const exceptions = {
@@ -80,6 +90,10 @@ insert into sagad.series (namespace, span, at, kind, name, part, calls)
   select case when i % 5 = 0 then 'default' else 'n' || i % 7 end, case when i % 3 = 0 then 60 else 1 end,
     date_trunc('hour', now()) - (i % 1440) * interval '1 minute', 'tool', 't' || i % 70, md5(i::text)::uuid, 1
   from generate_series(1, 100000) as i;
+insert into sagad.hold (number, id, namespace, body, made_at, released_at)
+  select i, md5(i::text)::uuid, 'n' || i % 50, '{}', now(), case when i % 20 <> 0 then now() end
+  from generate_series(1, 20000) as i;
+update sagad.hold_version set version = 20000;
 update sagad.shard set low = now() - interval '1 hour';
 set default_statistics_target = 1000; -- all rows, so that no plan is drawn by lot
 analyze;
@@ -117,6 +131,8 @@ const calls = {
     of: ofCase,
     args: `16, 0, 1168, '?', 'default', now(), now(), 'unreadable', '', '${'0'.repeat(31)}3', true`
   },
+  hold_put: { args: `'${'0'.repeat(31)}5', 'n7', '', null, 1000` },
+  hold_release: { args: "40, 'n40', ''" },
   schedule_put: { args: `9, 'default', 'new', '${'0'.repeat(31)}4', 'UTC', '', 'x', 50000` },
   schedule_move: {
     of: "select id from sagad.schedule where shard = 9 and name = 's9'",
@@ -133,7 +149,7 @@ function psql(script) {
     ['-X', '-q', '-A', '-t', '-v', 'ON_ERROR_STOP=1', '-d', world.dsn, '-f', '-'],
     { input: script, encoding: 'utf8', maxBuffer: 1 << 26 }
   )
-  if (asked.status !== 0) throw new Error(`psql: ${asked.stderr}`.slice(0, 2000))
+  if (asked.status !== 0) throw new Error(`psql: ${asked.stderr.slice(-2000)}`)
   return asked
 }
 

@@ -107,6 +107,7 @@ void draw_engine(struct db_args *args, struct chance *chance)
     db_arg_int8(args, chance_below(chance, 5));
     db_arg_int8(args, chance_below(chance, 5));
     db_arg_int8(args, chance_below(chance, 5));
+    db_arg_int8(args, chance_below(chance, 3));
 }
 
 void draw_engine_remove(struct db_args *args, struct chance *chance)

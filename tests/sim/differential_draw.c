@@ -8,7 +8,7 @@
 /* --- all of them, those of the append in its order --- */
 
 #define THEMES                                                                                                         \
-    "aldkgpiebsf"                                                                                                      \
+    "aldkgpiebsfh"                                                                                                     \
     "\0\0"                                                                                                             \
     "alkdg" /* what most statements of a script are about; the last place: of all */
 
@@ -57,7 +57,7 @@ const struct kind kinds[] = {
     {&sql_lease_unlock, "i", draw_lease_lock, .themes = "l", .weight = 2},
     {&sql_lease_unlock_all, "v", .themes = "", .weight = 1},
     {&sql_lease_release, "iv", draw_lease_release, .themes = "l", .weight = 3},
-    {&sql_engine_put, "", draw_engine, .affects = true, .themes = "le", .weight = 3},
+    {&sql_engine_put, "", draw_engine, .affects = true, .themes = "leh", .weight = 3},
     {&sql_lease_take, "iiti", draw_lease_take, .themes = "l", .weight = 12},
     {&sql_lease_renew, "itm", draw_lease_renew, .unordered = true, .themes = "l", .weight = 8},
     {&sql_engine_table, "bbbbiiimniii", .themes = "e", .weight = 2},
@@ -99,6 +99,15 @@ const struct kind kinds[] = {
     {&sql_series_roll, "i", draw_series_roll, .themes = "f", .weight = 3},
     {&sql_series_drop, "i", draw_series_drop, .themes = "f", .weight = 1},
     {&sql_series_list, "tbiiiiiiiiiiii", draw_series_list, .themes = "f", .weight = 3},
+    {&sql_hold_put, "i", draw_hold_put, .themes = "h", .weight = 3},
+    {&sql_hold_release, "i", draw_hold_release, .themes = "h", .weight = 2},
+    {&sql_hold_list, "ibbmtmb", draw_hold_list, .themes = "h", .weight = 1},
+    {&sql_hold_one, "ibbmtmb", draw_hold_one, .themes = "h", .weight = 1},
+    {&sql_hold_version, "i", .themes = "h", .weight = 1},
+    {&sql_hold_renewed, "i", .themes = "h", .weight = 3},
+    {&sql_hold_in_force, "ibbmtmb", .themes = "h", .weight = 1},
+    {&sql_hold_seen, "", draw_hold_seen, .affects = true, .themes = "h", .weight = 2},
+    {&sql_hold_unseen, "bi", draw_hold_unseen, .themes = "h", .weight = 1},
     {&sql_inbox_put, "v", draw_inbox, .themes = "i", .weight = 10},
     {&sql_inbox_read, "ixubb", draw_inbox_read, .themes = "ik", .weight = 4},
     {&sql_inbox_drop, "", draw_input, .affects = true, .themes = "i", .weight = 2},

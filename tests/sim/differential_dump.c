@@ -48,6 +48,10 @@ DUMP(series,
      " s.escalated, s.operations, s.calls, s.retries, s.calls_completed, s.calls_failed, s.calls_unknown, s.duplicates"
      " from sagad.series s order by s.namespace, s.span, s.at, s.kind, s.name, s.part")
 
+DUMP(hold, "select h.number, h.id, h.namespace, h.body, h.made_at, h.until_at, h.released_at, h.release"
+           " from sagad.hold h order by h.number")
+DUMP(engine_holds, "select e.instance, e.holds from sagad.engine e order by e.instance")
+
 const struct db_statement old_key = {
     "old_key",
     "insert into sagad.operation_key (shard, key, saga)"
@@ -78,5 +82,8 @@ const struct kind dumps[] = {
     {&dump_guard_reservation, "ibbubii"},
     {&dump_schedule, "ibbuibbbbbmmm"},
     {&dump_series, "bitbbuiiiiiiiiiiii"},
+    {&dump_hold, "iubbmtmb"},
+    {&dump_engine_holds, "bi"},
+    {&sql_hold_version, "i"},
 };
 const size_t dump_count = sizeof(dumps) / sizeof(dumps[0]);

@@ -74,8 +74,13 @@ static const struct pg_client client = {on_rows, on_over, on_notify, on_gone};
 
 void side_begin(void)
 {
-    static const char *const listen[] = {"listen sagad_inbox",  "listen sagad_answers",   "listen sagad_definitions",
-                                         "listen sagad_leases", "listen sagad_schedules", NULL};
+    static const char *const listen[] = {"listen sagad_inbox",
+                                         "listen sagad_answers",
+                                         "listen sagad_definitions",
+                                         "listen sagad_leases",
+                                         "listen sagad_schedules",
+                                         "listen sagad_holds",
+                                         NULL};
 
     jmp_buf stop;
 
@@ -507,6 +512,43 @@ static enum pg_progress dump_series_rows(struct pg_call *call)
     return PG_DONE;
 }
 
+static void put_time_if_any(struct pg_call *call, int64_t ms)
+{
+    if (ms) {
+        put_time_ms(call, ms);
+    } else {
+        put_null(call);
+    }
+}
+
+static enum pg_progress dump_hold_rows(struct pg_call *call)
+{
+    FOR_ROWS(PG_HOLD, row_hold, (&(struct row_hold){.number = INT64_MIN}))
+    {
+        put_int(call, row->number);
+        put_uuid(call, &row->id);
+        put_bytes(call, row->namespace);
+        put_bytes(call, row->body);
+        put_time_ms(call, row->made_ms);
+        put_time_if_any(call, row->until_ms);
+        put_time_if_any(call, row->released_ms);
+        put_bytes(call, row->release);
+        put_row_end(call);
+    }
+    return PG_DONE;
+}
+
+static enum pg_progress dump_engine_holds_rows(struct pg_call *call)
+{
+    FOR_ROWS(PG_ENGINE, row_engine, (&(struct row_engine){.instance = SLICE("")}))
+    {
+        put_bytes(call, row->instance);
+        put_int(call, row->holds);
+        put_row_end(call);
+    }
+    return PG_DONE;
+}
+
 static void add_dumps(void)
 {
     const struct {
@@ -531,7 +573,9 @@ static void add_dumps(void)
                  {&dump_guard_budget, dump_guard_budget_rows},
                  {&dump_guard_reservation, dump_guard_reservation_rows},
                  {&dump_schedule, dump_schedule_rows},
-                 {&dump_series, dump_series_rows}};
+                 {&dump_series, dump_series_rows},
+                 {&dump_hold, dump_hold_rows},
+                 {&dump_engine_holds, dump_engine_holds_rows}};
 
     for (size_t i = 0; i < sizeof(added) / sizeof(added[0]); i++) {
         pg_statement_add(added[i].statement, added[i].function);

@@ -111,6 +111,7 @@ static void open_sessions(void)
                                             "listen sagad_definitions",
                                             "listen sagad_leases",
                                             "listen sagad_schedules",
+                                            "listen sagad_holds",
                                             "listen marker",
                                             NULL};
 
@@ -273,7 +274,7 @@ void side_begin(void)
                                          "escalation",  "approval",      "number_gone",   "lock",
                                          "engine",      "definition",    "tool",          "guard",
                                          "guard_place", "guard_breaker", "guard_budget",  "guard_reservation",
-                                         "schedule",    "series"};
+                                         "schedule",    "series",        "hold"};
     static unsigned scripts = 0;
     char text[SQL_BYTES];
     int len = 0;
@@ -287,7 +288,8 @@ void side_begin(void)
     (void)snprintf(text + len, sizeof(text) - (size_t)len,
                    "update sagad.shard set epoch = 0, owner = null, owner_identity = null, expires_at = null, low = "
                    "null, turns = 0"
-                   " where epoch <> 0 or low is not null or expires_at is not null");
+                   " where epoch <> 0 or low is not null or expires_at is not null;"
+                   "update sagad.hold_version set version = 0 where version <> 0");
     sql(text, NULL, NULL);
 }
 

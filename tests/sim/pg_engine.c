@@ -18,7 +18,8 @@ enum pg_progress pg_statement_engine_put(struct pg_call *call)
                                 .expires_ms = now_ms + arg_int(call, 7),
                                 .append_lag_ms = arg_int(call, 8),
                                 .due_lag_ms = arg_int(call, 9),
-                                .inbox_rows = arg_int(call, 10)};
+                                .inbox_rows = arg_int(call, 10),
+                                .holds = arg_int(call, 11)};
 
     RETURN_UNLESS_DONE(pg_insert_or_lock(call, PG_ENGINE, &engine, &touched, &row, &current));
     if (current) {
@@ -29,6 +30,7 @@ enum pg_progress pg_statement_engine_put(struct pg_call *call)
         changed.append_lag_ms = engine.append_lag_ms;
         changed.due_lag_ms = engine.due_lag_ms;
         changed.inbox_rows = engine.inbox_rows;
+        changed.holds = changed.holds > engine.holds ? changed.holds : engine.holds;
         pg_update(call, row, &changed);
     }
     put_affected(call, 1);

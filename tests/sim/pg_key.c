@@ -156,6 +156,10 @@ int rows_compare(enum pg_table table, const void *left, const void *right)
         COMPARE(slice_compare(a->name, b->name));
         return uuid_compare(&a->part, &b->part);
     }
+    case PG_HOLD:
+        return compare_int(((const struct row_hold *)left)->number, ((const struct row_hold *)right)->number);
+    case PG_HOLD_VERSION:
+        return 0; /* there is one */
     case PG_TABLE_COUNT:
         break;
     }
@@ -186,4 +190,6 @@ const size_t rows_bytes[PG_TABLE_COUNT] = {
     [PG_GUARD_RESERVATION] = sizeof(struct row_guard_reservation),
     [PG_SCHEDULE] = sizeof(struct row_schedule),
     [PG_SERIES] = sizeof(struct row_series),
+    [PG_HOLD] = sizeof(struct row_hold),
+    [PG_HOLD_VERSION] = sizeof(struct row_hold_version),
 };

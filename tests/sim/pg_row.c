@@ -164,7 +164,7 @@ static void write_version(struct pg_call *call, struct pg_row *row, struct pg_ve
     }
 }
 
-/* The 64 shards of the first migration. */
+/* The rows that migrations put: 64 shards, and the version of the holds. */
 void rows_init(struct pg *pg)
 {
     pg->commits = 1;
@@ -178,6 +178,11 @@ void rows_init(struct pg *pg)
         version->row = row_new(pg, PG_SHARD, data);
         version->row->newest = version;
     }
+    struct pg_version *holds = version_new(pg, NULL, PG_HOLD_VERSION);
+
+    holds->commit = 1;
+    holds->row = row_new(pg, PG_HOLD_VERSION, holds->data);
+    holds->row->newest = holds;
 }
 
 /* --- what statements do --- */

@@ -30,6 +30,8 @@ enum pg_table {
     PG_GUARD_RESERVATION,
     PG_SCHEDULE,
     PG_SERIES,
+    PG_HOLD,
+    PG_HOLD_VERSION,
     PG_TABLE_COUNT
 };
 
@@ -134,6 +136,8 @@ struct row_engine {        /* migration 0008 */
     struct slice identity, name, version;
     int64_t schema, started_ms, expires_ms, append_lag_ms, due_lag_ms, inbox_rows;
     bool standby, leaving;
+    bool knows_no_holds; /* holds is null: of a release before migration 0022 */
+    int64_t holds;
 };
 
 struct row_definition { /* PG_DEFINITION and PG_TOOL */
@@ -206,6 +210,17 @@ struct row_series { /* migration 0021 */
     struct slice kind, name;
     struct uuid part; /* key */
     int64_t figures[ROW_FIGURES];
+};
+
+struct row_hold {   /* migration 0022 */
+    int64_t number; /* key */
+    struct uuid id;
+    struct slice namespace, body, release;  /* release: SLICE_NONE: null */
+    int64_t made_ms, until_ms, released_ms; /* 0: null */
+};
+
+struct row_hold_version { /* its one row */
+    int64_t version;
 };
 
 #endif

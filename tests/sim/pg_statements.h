@@ -73,6 +73,16 @@
     X(forget)                                                                                                          \
     X(due)                                                                                                             \
     X(due_next)                                                                                                        \
+    /* pg_hold.c */                                                                                                    \
+    X(hold_put)                                                                                                        \
+    X(hold_release)                                                                                                    \
+    X(hold_list)                                                                                                       \
+    X(hold_one)                                                                                                        \
+    X(hold_version)                                                                                                    \
+    X(hold_renewed)                                                                                                    \
+    X(hold_in_force)                                                                                                   \
+    X(hold_seen)                                                                                                       \
+    X(hold_unseen)                                                                                                     \
     /* pg_schedule.c */                                                                                                \
     X(schedule_put)                                                                                                    \
     X(schedule_list)                                                                                                   \

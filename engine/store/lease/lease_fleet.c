@@ -45,6 +45,7 @@ void fleet_put(struct leases *leases)
     db_arg_int8(args, lags.append_ms);
     db_arg_int8(args, lags.due_ms);
     db_arg_int8(args, lags.inbox_rows);
+    db_arg_int8(args, lags.holds);
     leases->says_leaving = leases->leaving;
     if (!leases->told && !leases->options.standby) {       /* a standby changes nobody's share */
         (void)lease_query(leases, &sql_engine_tell, NULL); /* it takes no parameters */

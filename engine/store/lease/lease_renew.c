@@ -176,6 +176,15 @@ static bool was_away(const struct leases *leases, int64_t now_ms)
     return leases->renewed_ms && now_ms - leases->renewed_ms > leases->options.ttl_ms * 2 / 3;
 }
 
+static void on_holds(struct db_query *query, const struct db_rows *rows)
+{
+    struct leases *leases = query->context;
+
+    if (leases->options.on_holds && db_row_count(rows) == 1) {
+        leases->options.on_holds(db_int(rows, 0, 0), leases->options.context);
+    }
+}
+
 void leases_renew(struct leases *leases)
 {
     struct db_args *args;
@@ -186,7 +195,8 @@ void leases_renew(struct leases *leases)
     lease_begin(leases);
     add_unlock(leases);
     add_release(leases);
-    fleet_put(leases); /* before the leases, so that it never outlives them */
+    fleet_put(leases);                                      /* before the leases, so that it never outlives them */
+    (void)lease_query(leases, &sql_hold_renewed, on_holds); /* it takes no parameters */
     for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
         leases->shards[shard].asked = leases->shards[shard].held;
     }

@@ -1,0 +1,266 @@
+/* Holds: migration 0022. */
+#include "tests/sim/pg_statements.h"
+
+#define CHANNEL "sagad_holds"
+
+static void put_time_or_null(struct pg_call *call, int64_t ms)
+{
+    if (ms) {
+        put_time_ms(call, ms);
+    } else {
+        put_null(call);
+    }
+}
+
+static void put_hold(struct pg_call *call, const struct row_hold *hold)
+{
+    put_int(call, hold->number);
+    put_bytes(call, hold->namespace);
+    put_bytes(call, hold->body);
+    put_time_ms(call, hold->made_ms);
+    put_time_or_null(call, hold->until_ms);
+    put_time_or_null(call, hold->released_ms);
+    put_bytes(call, hold->release);
+    put_row_end(call);
+}
+
+static bool is_in_force(struct pg_call *call, const struct row_hold *hold)
+{
+    return !hold->released_ms && (!hold->until_ms || hold->until_ms > pg_clock_ms(call->pg));
+}
+
+static struct pg_row *first_hold(struct pg_call *call)
+{
+    return pg_first(call, PG_HOLD, &(struct row_hold){.number = INT64_MIN});
+}
+
+static struct pg_row *version_row(struct pg_call *call)
+{
+    return pg_find(call, PG_HOLD_VERSION, &(struct row_hold_version){0});
+}
+
+/* update hold_version set version = version + 1 */
+static enum pg_progress raise_version(struct pg_call *call, int64_t *version)
+{
+    struct pg_row *row = version_row(call);
+    const void *current = NULL;
+    struct row_hold_version changed;
+
+    RETURN_UNLESS_DONE(pg_lock(call, row, PG_NO_KEY_UPDATE, &current));
+    CHECK(current);
+    changed = *(const struct row_hold_version *)current;
+    changed.version++;
+    pg_update(call, row, &changed);
+    *version = changed.version;
+    return PG_DONE;
+}
+
+/* --- by people --- */
+
+static const struct row_hold *hold_of_id(struct pg_call *call, struct uuid id)
+{
+    for (struct pg_row *row = first_hold(call); row; row = pg_next(call, PG_HOLD, row)) {
+        const struct row_hold *hold = pg_see(call, row);
+
+        if (hold && uuid_equal(&hold->id, &id)) {
+            return hold;
+        }
+    }
+    return NULL;
+}
+
+static int64_t count_in_force(struct pg_call *call, struct slice namespace)
+{
+    int64_t count = 0;
+
+    for (struct pg_row *row = first_hold(call); row; row = pg_next(call, PG_HOLD, row)) {
+        const struct row_hold *hold = pg_see(call, row);
+
+        count += hold && slice_equal(hold->namespace, namespace) && is_in_force(call, hold);
+    }
+    return count;
+}
+
+/* No hold is 30 days old here: none is removed. */
+enum pg_progress pg_statement_hold_put(struct pg_call *call)
+{
+    const struct row_hold *known;
+    int64_t version = 0, answer;
+
+    pg_next_statement(call);
+    RETURN_UNLESS_DONE(raise_version(call, &version));
+    pg_next_statement(call);
+    known = hold_of_id(call, arg_uuid(call, 0));
+    answer = known ? known->number : count_in_force(call, arg_bytes(call, 1)) >= arg_int(call, 4) ? -1 : version;
+    if (answer == version) {
+        struct row_hold row = {.number = version,
+                               .id = arg_uuid(call, 0),
+                               .namespace = pg_keep(call, arg_bytes(call, 1)),
+                               .body = pg_keep(call, arg_bytes(call, 2)),
+                               .made_ms = pg_clock_ms(call->pg),
+                               .until_ms = arg_is_null(call, 3) ? 0 : arg_time_ms(call, 3),
+                               .release = SLICE_NONE};
+
+        RETURN_UNLESS_DONE(pg_insert(call, PG_HOLD, &row, NULL));
+        pg_notify(call, CHANNEL, SLICE(""));
+    }
+    put_int(call, answer);
+    put_row_end(call);
+    return PG_DONE;
+}
+
+enum pg_progress pg_statement_hold_release(struct pg_call *call)
+{
+    struct pg_row *row = NULL;
+    const struct row_hold *hold;
+    const void *current = NULL;
+    int64_t version, answer = -1;
+
+    pg_next_statement(call);
+    RETURN_UNLESS_DONE(raise_version(call, &version));
+    pg_next_statement(call);
+    row = pg_find(call, PG_HOLD, &(struct row_hold){.number = arg_int(call, 0)});
+    hold = pg_see(call, row);
+    if (hold && slice_equal(hold->namespace, arg_bytes(call, 1))) {
+        answer = is_in_force(call, hold);
+    }
+    if (answer == 1) { /* whoever changes one has the version, too: nobody has changed it since */
+        struct row_hold changed = *hold;
+
+        RETURN_UNLESS_DONE(pg_lock(call, row, PG_NO_KEY_UPDATE, &current));
+        changed.released_ms = pg_clock_ms(call->pg);
+        changed.release = pg_keep(call, arg_bytes(call, 2));
+        pg_update(call, row, &changed);
+        pg_notify(call, CHANNEL, SLICE(""));
+        answer = version;
+    }
+    put_int(call, answer);
+    put_row_end(call);
+    return PG_DONE;
+}
+
+enum pg_progress pg_statement_hold_list(struct pg_call *call)
+{
+    int64_t before = arg_int(call, 1);
+
+    for (int64_t left = arg_int(call, 3); left > 0; left--) { /* newest first */
+        const struct row_hold *next = NULL;
+
+        for (struct pg_row *row = first_hold(call); row; row = pg_next(call, PG_HOLD, row)) {
+            const struct row_hold *hold = pg_see(call, row);
+
+            if (hold && hold->number < before && slice_equal(hold->namespace, arg_bytes(call, 0)) &&
+                (arg_int(call, 2) || is_in_force(call, hold))) {
+                next = hold;
+            }
+        }
+        if (!next) {
+            break;
+        }
+        put_hold(call, next);
+        before = next->number;
+    }
+    return PG_DONE;
+}
+
+enum pg_progress pg_statement_hold_one(struct pg_call *call)
+{
+    const struct row_hold *hold = pg_see(call, pg_find(call, PG_HOLD, &(struct row_hold){.number = arg_int(call, 1)}));
+
+    if (hold && slice_equal(hold->namespace, arg_bytes(call, 0))) {
+        put_hold(call, hold);
+    }
+    return PG_DONE;
+}
+
+/* --- by engines --- */
+
+static enum pg_progress put_version(struct pg_call *call, const struct row_hold_version *version)
+{
+    put_int(call, version->version);
+    put_row_end(call);
+    return PG_DONE;
+}
+
+enum pg_progress pg_statement_hold_version(struct pg_call *call)
+{
+    return put_version(call, pg_see(call, version_row(call)));
+}
+
+enum pg_progress pg_statement_hold_renewed(struct pg_call *call)
+{
+    const void *current = NULL;
+
+    RETURN_UNLESS_DONE(pg_lock(call, version_row(call), PG_SHARE, &current));
+    CHECK(current);
+    return put_version(call, current);
+}
+
+enum pg_progress pg_statement_hold_in_force(struct pg_call *call)
+{
+    for (struct pg_row *row = first_hold(call); row; row = pg_next(call, PG_HOLD, row)) {
+        const struct row_hold *hold = pg_see(call, row);
+
+        if (hold && is_in_force(call, hold)) {
+            put_hold(call, hold);
+        }
+    }
+    return PG_DONE;
+}
+
+static bool is_behind(const struct row_engine *engine, int64_t version)
+{
+    return engine && !engine->knows_no_holds && engine->holds < version;
+}
+
+enum pg_progress pg_statement_hold_seen(struct pg_call *call)
+{
+    struct pg_touched touched = {0};
+    struct pg_row *row = pg_find(call, PG_ENGINE, &(struct row_engine){.instance = arg_bytes(call, 0)});
+    const void *current = NULL;
+    bool is_changed = false;
+
+    if (is_behind(pg_see(call, row), arg_int(call, 1))) {
+        RETURN_UNLESS_DONE(pg_take(call, &touched, row, PG_NO_KEY_UPDATE, &current));
+    }
+    if (is_behind(current, arg_int(call, 1))) {
+        struct row_engine changed = *(const struct row_engine *)current;
+
+        changed.holds = arg_int(call, 1);
+        pg_update(call, row, &changed);
+        is_changed = true;
+    }
+    put_affected(call, is_changed);
+    return PG_DONE;
+}
+
+static bool has_a_shard(struct pg_call *call, const struct row_engine *engine)
+{
+    for (struct pg_row *row = pg_first(call, PG_SHARD, &(struct row_shard){.shard = INT16_MIN}); row;
+         row = pg_next(call, PG_SHARD, row)) {
+        const struct row_shard *shard = pg_see(call, row);
+
+        if (shard && shard->owner_identity.ptr && slice_equal(shard->owner_identity, engine->identity) &&
+            shard->has_expiry && pg_left_ms(call, shard->expires_ms) > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum pg_progress pg_statement_hold_unseen(struct pg_call *call)
+{
+    struct pg_row *row = pg_first(call, PG_ENGINE, &(struct row_engine){.instance = SLICE("")});
+
+    for (; row; row = pg_next(call, PG_ENGINE, row)) {
+        const struct row_engine *engine = pg_see(call, row);
+
+        if (engine && (engine->knows_no_holds || engine->holds < arg_int(call, 0)) &&
+            (pg_left_ms(call, engine->expires_ms) > 0 || has_a_shard(call, engine))) {
+            put_bytes(call, engine->name);
+            put_int(call, engine->knows_no_holds);
+            put_row_end(call);
+        }
+    }
+    return PG_DONE;
+}
