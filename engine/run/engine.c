@@ -10,6 +10,7 @@
 #include "io/postgres/pool.h"
 #include "run/call/activity.h"
 #include "run/call/call_queue.h"
+#include "run/call/holds.h"
 #include "run/call/limiter.h"
 #include "run/exchange/exchange.h"
 #include "run/intake/measures.h"
@@ -75,6 +76,7 @@ static void parts_new(struct engine *engine)
     engine->health = health_new();
     engine->saga_healths = saga_healths_new();
     engine->series = series_new(engine);
+    engine->holds = holds_new(engine);
     engine->definitions = definitions_new();
     definitions_set_guard(engine->definitions, budgets_apply, engine);
     engine->handover = handover_new(engine);
@@ -160,6 +162,7 @@ void engine_free(struct engine *engine)
     readiness_free(engine->readiness);
     handover_free(engine->handover);
     definitions_free(engine->definitions);
+    holds_free(engine->holds);
     series_free(engine->series);
     saga_healths_free(engine->saga_healths);
     health_free(engine->health);

@@ -198,6 +198,14 @@ struct engine_request {
             struct slice cursor;
         } schedule;
         struct {
+            uint64_t number;   /* of the path; 0: all, or the one that `body` makes */
+            struct slice body; /* JSON: what is to be held */
+            struct slice note; /* of its end */
+            bool with_ended;   /* of a list */
+            size_t limit;
+            struct slice cursor;
+        } hold;
+        struct {
             enum definition_kind kind;
             struct slice name; /* SLICE_NONE: list */
             uint32_t version;  /* 0: the newest */
@@ -239,6 +247,12 @@ void engine_get_schedules(struct engine *engine, struct engine_request *request)
 void engine_get_schedule_next(struct engine *engine, struct engine_request *request);
 /* hold, release: answer: the schedule; delete: none */
 void engine_change_schedule(struct engine *engine, struct engine_request *request);
+/* answer: the hold. Done when it is in force on every engine that may send, or `in_force` of the answer says that it is
+ * not, because an engine of an earlier release is there. */
+void engine_put_hold(struct engine *engine, struct engine_request *request);
+void engine_get_holds(struct engine *engine, struct engine_request *request); /* the one with the number, or a page */
+void engine_release_hold(struct engine *engine,
+                         struct engine_request *request); /* answer: the hold; every engine knows */
 void engine_get_stats(struct engine *engine, struct engine_request *request);
 /* answer: {step, from, to, items, next_from}: what happened in each minute or hour */
 void engine_get_series(struct engine *engine, struct engine_request *request);

@@ -46,6 +46,7 @@ struct engine {
     struct calls *calls;               /* call/call_queue.c */
     struct activities *activities;     /* call/activity.c */
     struct limiter *limiter;           /* call/limiter.c */
+    struct holds *holds;               /* call/holds.c */
     struct works *works;               /* request/work.c */
     struct exchange *exchange;         /* exchange/ */
     struct measures *measures;         /* intake/measures.c */

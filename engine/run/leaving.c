@@ -10,6 +10,7 @@
 
 #include "run/call/activity.h"
 #include "run/call/call_queue.h"
+#include "run/call/holds.h"
 #include "run/exchange/exchange.h"
 #include "run/query/series.h"
 #include "run/readiness.h"
@@ -130,6 +131,7 @@ void engine_drain(struct engine *engine, int64_t patience_ms, void (*done)(void 
     timer_start(engine->loop, &engine->leaving->timer, patience_ms, on_patience_over);
     dues_stop(engine);
     series_stop(engine->series);
+    holds_stop(engine->holds);
     call_queue_return(engine);
     if (engine->leases) {
         leases_leave(engine->leases);

@@ -1,7 +1,7 @@
 /*
  * Is this engine ready? It needs the database, its definitions, a lease that is current, and its sagas in memory.
  *
- *     database -> definitions -> leases -> shards, each of which loads its sagas -> ready
+ *     database -> definitions, holds -> leases -> shards, each of which loads its sagas -> ready
  *
  * The database may go away and come back at any time. What it holds up is told with the reason.
  */
@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "run/call/call_queue.h"
+#include "run/call/holds.h"
 #include "run/exchange/exchange.h"
 #include "run/query/health.h"
 #include "run/query/series.h"
@@ -31,12 +32,19 @@ static void engine_lags(struct engine_lags *out, void *context)
 
     *out = (struct engine_lags){.append_ms = store_append_lag_ms(engine->store),
                                 .due_ms = parker_lag_ms(engine->parker),
-                                .inbox_rows = (int64_t)deliveries_count(engine)};
+                                .inbox_rows = (int64_t)deliveries_count(engine),
+                                .holds = holds_version(engine->holds)};
 }
 
-static void start_leases(struct engine *engine)
+static void on_holds(int64_t version, void *context)
 {
-    if (engine->leases || engine_is_draining(engine)) {
+    holds_renewed(((struct engine *)context)->holds, version);
+}
+
+void engine_start_leases(struct engine *engine)
+{
+    if (engine->leases || engine_is_draining(engine) || !engine->readiness->definitions ||
+        !holds_are_known(engine->holds)) {
         return;
     }
     struct lease_options options = {.ttl_ms = engine->options.lease_ms,
@@ -46,6 +54,7 @@ static void start_leases(struct engine *engine)
                                     .standby = engine->options.standby,
                                     .on_surplus = handover_surplus,
                                     .lags = engine_lags,
+                                    .on_holds = on_holds,
                                     .on_gained = shard_gained,
                                     .on_lost = shard_lost,
                                     .oldest_unfinished_ms = shard_oldest_unfinished_ms,
@@ -64,7 +73,7 @@ static void on_definitions(struct store_read *read)
             definitions_add(engine->definitions, &engine->readiness->load.rows[i]);
         }
         engine->readiness->definitions = true;
-        start_leases(engine);
+        engine_start_leases(engine);
     } else {
         log_warn("definitions_unread", LOG_ERR(&read->err));
     }
@@ -113,6 +122,7 @@ static void on_store_ready(struct store *store, void *context)
     if (first && !engine->readiness->loading) {
         store_watch_definitions(store, on_definitions_changed, engine);
         scheduler_watch(engine->scheduler);
+        holds_watch(engine->holds);
     }
     series_begin(engine->series);
     load_definitions(engine);

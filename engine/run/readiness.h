@@ -12,6 +12,7 @@ void readiness_stop(struct engine *engine);                                 /* l
 bool engine_has_database(const struct engine *engine);      /* it is connected */
 bool engine_knows_definitions(const struct engine *engine); /* they have been read once */
 void engine_reload_definitions(struct engine *engine);
+void engine_start_leases(struct engine *engine); /* as soon as definitions and holds are known */
 void engine_check_ready(struct engine *engine);
 /* The database has answered within a lease: what is here may be shown, and new work be taken. */
 bool engine_is_current(const struct engine *engine);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "core/saga/hold.h"
 
 struct slice call_name(const struct call *call)
 {
@@ -44,6 +45,23 @@ static bool is_paused(struct call *call)
             SLICE("An operator can see why in the log, and resume it."));
     }
     return saga->paused.ptr != NULL;
+}
+
+static bool is_held(struct call *call, const struct tool *tool)
+{
+    struct machine *m = call->m;
+    const struct hold *hold = hold_of_call(m->input->holds, m->saga, tool->name, DIRECTION_DO, m->turn);
+    int64_t left_ms;
+
+    if (!hold) {
+        return false;
+    }
+    left_ms = hold->until_ms ? hold->until_ms - m->input->now_ms : CALL_RETRY_PERSON_MS;
+    refuse_for_now(call, ERR_HELD, left_ms > CALL_RETRY_LEAST_MS ? left_ms : CALL_RETRY_LEAST_MS,
+                   arena_printf(m->turn, "%.*s is held by %.*s: %.*s", SLICE_ARG(call_name(call)),
+                                SLICE_ARG(hold->actor), SLICE_ARG(hold->note)),
+                   SLICE("Nothing was recorded. Call it again when the hold is released."));
+    return true;
 }
 
 static bool let_in_by_phase(struct call *call)
@@ -126,8 +144,8 @@ static bool let_in_by_budget(struct call *call, const struct tool *tool)
 /* `except` is the operation that is called again, or STEP_NONE for a new one. */
 static bool let_in(struct call *call, const struct tool *tool, enum effect effect, uint32_t except)
 {
-    return !is_paused(call) && let_in_by_phase(call) && let_in_by_order(call, tool, effect, except) &&
-           let_in_by_budget(call, tool);
+    return !is_paused(call) && !is_held(call, tool) && let_in_by_phase(call) &&
+           let_in_by_order(call, tool, effect, except) && let_in_by_budget(call, tool);
 }
 
 /* --- beginning --- */

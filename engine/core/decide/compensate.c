@@ -95,8 +95,8 @@ bool undo_take_turn(struct machine *m, uint32_t step)
 {
     const struct operation *undo = step_undo(&m->saga->steps[step]);
 
-    if (!undo_may_begin(m->saga, step) || undo_needs_evaluation(m->saga, step) ||
-        (undo->state == OP_RETRYING && undo->due_ms > m->input->now_ms)) {
+    if (!undo_may_begin(m->saga, step) || call_is_held(m, step, DIRECTION_UNDO) ||
+        undo_needs_evaluation(m->saga, step) || (undo->state == OP_RETRYING && undo->due_ms > m->input->now_ms)) {
         return false;
     }
     if (step_undo(&m->saga->steps[step])->state == OP_RETRYING) { /* a person gave it another round */

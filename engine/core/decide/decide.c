@@ -146,7 +146,8 @@ static void decide_evaluated(struct machine *m)
         }
         return;
     case EVALUATE_UNDO:
-        if (step >= saga->definition->step_count || !undo_may_begin(saga, step) || !undo_needs_evaluation(saga, step)) {
+        if (step >= saga->definition->step_count || !undo_may_begin(saga, step) ||
+            call_is_held(m, step, DIRECTION_UNDO) || !undo_needs_evaluation(saga, step)) {
             return;
         }
         if (input->evaluated.failed) {

@@ -199,8 +199,9 @@ void forward_begin(struct machine *m, uint32_t step, struct slice args, struct s
     record.fingerprint = op_fingerprint(tool->name, args, &tool->volatiles, m->turn);
     machine_freeze_effect(m, tool, args, &record);
     /* What must not leave twice gets its record and its intent in two commits, so that a crash between them is known as
-     * not sent. What is guarded is asked about in between. */
-    if (tool->guarded || record.effect == EFFECT_CHECKED || record.effect == EFFECT_ONCE) {
+     * not sent. What is guarded is asked about in between, and what a person holds waits there. */
+    if (tool->guarded || call_is_held(m, step, DIRECTION_DO) || record.effect == EFFECT_CHECKED ||
+        record.effect == EFFECT_ONCE) {
         record.type = RECORD_STEP_PENDING;
     } else {
         record.type = RECORD_STEP_INTENT;

@@ -274,6 +274,9 @@ static void emit_next(struct machine *m, uint32_t step, enum direction direction
         }
         break;
     case NEXT_ATTEMPT:
+        if (call_is_held(m, step, direction)) {
+            return;
+        }
         record = next_record(m, step, direction, RECORD_STEP_INTENT, RECORD_COMPENSATION_INTENT);
         record.attempt++;
         break;

@@ -289,6 +289,9 @@ void pause_end(struct saga *saga, int64_t at_ms); /* it is resumed, or undone: a
 /* Does a record of this type begin something, which a pause forbids? */
 bool pause_forbids(const struct record *record);
 
+/* decide/hold.c */
+bool call_is_held(const struct machine *m, uint32_t step, enum direction direction); /* by a person: it waits */
+
 /* decide/compensate.c */
 bool undo_advance(struct machine *m);
 bool undo_next(struct machine *m);                     /* the next one whose turn it is */

@@ -381,6 +381,8 @@ enum evaluation {
     EVALUATE_LOCKS   /* their keys: a JSON array of texts, in the order of the definition */
 };
 
+struct hold_set;
+
 struct saga_input { /* borrowed during saga_decide() */
     enum saga_input_type type;
     int64_t now_ms;                          /* wall clock of this engine, UTC; the core never asks for it */
@@ -388,6 +390,7 @@ struct saga_input { /* borrowed during saga_decide() */
     uint64_t approval_number, number_stride; /* of approvals it opens: the first, and how far it is to the next */
     size_t payload_bytes_max; /* of the arguments that a call is begun with, and of the input of a child or follower; 0:
                                  unbounded */
+    const struct hold_set *holds; /* in force now (hold.h); NULL: there are none */
     union {
         struct {
             struct slice namespace, business_id, tags, input;

@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "run/call/call_queue.h"
+#include "run/call/holds.h"
 #include "run/call/limiter.h"
 #include "run/exchange/exchange.h"
 #include "run/query/health.h"
@@ -141,7 +142,7 @@ void activity_report_timer(struct activity *activity)
 
 /* Its intent is durable, and it was never sent: the log says so, or the next owner would have to take it for one of
  * which nothing is known. */
-void activity_return(struct activity *activity)
+static void report_unsent(struct activity *activity, struct slice error, struct slice detail)
 {
     limiter_forgo(activity);
     activity_act(activity);
@@ -150,17 +151,28 @@ void activity_return(struct activity *activity)
         .settled = {.step = activity->want.step,
                     .direction = activity->want.direction,
                     .attempt = activity->want.number,
-                    .outcome = {.kind = OUTCOME_RETRY,
-                                .unsent = true,
-                                .error = SLICE("stopping"),
-                                .detail = engine_is_draining(activity->engine)
-                                              ? SLICE("the engine stopped before this call was sent")
-                                              : SLICE("the shard went to another engine before this call was sent")}}};
+                    .outcome = {.kind = OUTCOME_RETRY, .unsent = true, .error = error, .detail = detail}}};
     activity_report(activity);
+}
+
+void activity_return(struct activity *activity)
+{
+    report_unsent(activity, SLICE("stopping"),
+                  engine_is_draining(activity->engine)
+                      ? SLICE("the engine stopped before this call was sent")
+                      : SLICE("the shard went to another engine before this call was sent"));
+}
+
+void activity_return_held(struct activity *activity)
+{
+    report_unsent(activity, SLICE("held"), SLICE("a person held it before this call was sent"));
 }
 
 static void timer_is_due(struct activity *activity)
 {
+    if (holds_keep(activity)) {
+        return;
+    }
     if (call_queue_holds_intent(activity)) {
         call_queue_push(activity);
     } else {
@@ -283,6 +295,24 @@ void activities_resume(struct shard *shard)
     }
 }
 
+void activities_let_go(struct live *live)
+{
+    for (struct list_link *link = list_first(&live->activities); link;) {
+        struct activity *activity = container_of(link, struct activity, link);
+
+        link = list_after(&live->activities, link);
+        if (!activity->on_hold) {
+            continue;
+        }
+        activity->on_hold = false;
+        if (live_stops(live)) {
+            activity->held = true; /* the next owner goes on from here */
+        } else {
+            activity_start(activity, false);
+        }
+    }
+}
+
 static void activity_start(struct activity *activity, bool interrupted)
 {
     struct live *live = activity->live;
@@ -324,7 +354,9 @@ static void activity_start(struct activity *activity, bool interrupted)
         }
         break;
     case WANT_EVALUATE:
-        evaluation_begin(activity);
+        if (!holds_keep(activity)) {
+            evaluation_begin(activity);
+        }
         break;
     case WANT_LOCK:
         lock_begin(activity);

@@ -78,6 +78,7 @@ struct activity {                /* one want being carried out; lies in its aren
     struct locking *locking;     /* lock.c; NULL: it asks for no lock */
     bool promised; /* a place among the calls is kept until its mail is done: the intent is being made durable */
     struct tool_health *exec_of; /* whose place among the child processes it has, or was promised; NULL: none */
+    bool on_hold;                /* a person holds it: activities_let_go() */
     bool held;                   /* it came when nothing may begin: activities_resume(), or the next owner */
     enum inquiry inquiry;
     int64_t queued_boot_ms;
@@ -98,6 +99,7 @@ uint32_t renderings_under_way(const struct engine *engine);
 
 void activities_reconcile(struct live *live);
 void activities_resume(struct shard *shard);            /* it was being given, and is kept */
+void activities_let_go(struct live *live);              /* what waited for a hold asks again whether it may begin */
 void activities_detach(struct live *live);              /* the saga leaves memory: cancel what can be cancelled */
 void activities_cancel_detached(struct engine *engine); /* at the engine's end: their time is over */
 void activity_report_timer(struct activity *activity);  /* what it waited for is due */
@@ -106,9 +108,10 @@ static inline struct activity *activity_of(struct rendering *rendering)
 {
     return container_of(rendering, struct act, rendering)->activity;
 }
-void activity_report(struct activity *activity); /* act->mail.input is what its saga is told */
-void activity_return(struct activity *activity); /* a call that was never sent, and will not be by this engine */
-void activity_end(struct activity *activity);    /* unlink and free */
+void activity_report(struct activity *activity);      /* act->mail.input is what its saga is told */
+void activity_return(struct activity *activity);      /* a call that was never sent, and will not be by this engine */
+void activity_return_held(struct activity *activity); /* the same, because a person holds it */
+void activity_end(struct activity *activity);         /* unlink and free */
 
 /* --- what carries it out --- */
 

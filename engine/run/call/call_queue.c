@@ -6,6 +6,7 @@
 
 #include "base/metric.h"
 #include "run/call/activity.h"
+#include "run/call/holds.h"
 #include "run/call/limiter.h"
 #include "run/exchange/exchange.h"
 #include "run/intake/measures.h"
@@ -206,6 +207,9 @@ void call_queue_push(struct activity *activity)
         limiter_forgo(activity);
         return;
     }
+    if (holds_keep(activity)) {
+        return;
+    }
     if (goes_first(activity)) {
         stand_in_line(activity, CALL_QUEUE_UNDO, true); /* it is served first */
     } else {
@@ -261,31 +265,31 @@ static bool has_its_share(const struct activity *activity)
 }
 
 /* What a call in the queue waits for beside a place among the calls. */
-enum hold {
-    HOLD_NONE,
-    HOLD_SHARD, /* until it is kept, or has gone */
-    HOLD_EXEC,  /* a place among the child processes */
-    HOLD_PAUSE, /* its tool asked to be left alone */
-    HOLD_LEASE  /* it is about to end, or the database is away: the renewal, or the end of the shard */
+enum obstacle {
+    OBSTACLE_NONE,
+    OBSTACLE_SHARD, /* until it is kept, or has gone */
+    OBSTACLE_EXEC,  /* a place among the child processes */
+    OBSTACLE_PAUSE, /* its tool asked to be left alone */
+    OBSTACLE_LEASE  /* it is about to end, or the database is away: the renewal, or the end of the shard */
 };
 
-static enum hold hold_of(const struct activity *activity)
+static enum obstacle obstacle_of(const struct activity *activity)
 {
     const struct engine *engine = activity->engine;
     const struct shard *shard = activity->live->shard;
 
     if (shard->state == SHARD_GIVING) {
-        return HOLD_SHARD;
+        return OBSTACLE_SHARD;
     }
     if (is_exec(activity) &&
         (engine->calls->execs_under_way + engine->calls->execs_promised >= engine->options.exec_max ||
          has_its_share(activity))) {
-        return HOLD_EXEC;
+        return OBSTACLE_EXEC;
     }
     if (limiter_paused_ms(activity) > 0) {
-        return HOLD_PAUSE;
+        return OBSTACLE_PAUSE;
     }
-    return lease_allows_send(engine->leases, shard->number) ? HOLD_NONE : HOLD_LEASE;
+    return lease_allows_send(engine->leases, shard->number) ? OBSTACLE_NONE : OBSTACLE_LEASE;
 }
 
 int64_t call_queue_waited_ms(const struct engine *engine, enum call_queue_kind kind)
@@ -301,7 +305,7 @@ int64_t call_queue_waited_ms(const struct engine *engine, enum call_queue_kind k
              link = list_after(waiting, link), looks++) {
             const struct activity *activity = waiting_at(link);
 
-            if (hold_of(activity) == HOLD_NONE) {
+            if (obstacle_of(activity) == OBSTACLE_NONE) {
                 int64_t waited_ms = now_ms - activity->queued_boot_ms;
 
                 longest_ms = waited_ms > longest_ms ? waited_ms : longest_ms;
@@ -313,22 +317,22 @@ int64_t call_queue_waited_ms(const struct engine *engine, enum call_queue_kind k
 }
 
 /* False: it goes on waiting, and the queue is run again when that may have changed. */
-static bool may_leave(struct activity *activity, enum hold hold, int64_t *held_ms)
+static bool may_leave(struct activity *activity, enum obstacle obstacle, int64_t *held_ms)
 {
     struct engine *engine = activity->engine;
     int64_t paused_ms;
 
-    switch (hold) {
-    case HOLD_NONE:
+    switch (obstacle) {
+    case OBSTACLE_NONE:
         return true;
-    case HOLD_SHARD:
-    case HOLD_EXEC:
+    case OBSTACLE_SHARD:
+    case OBSTACLE_EXEC:
         break;
-    case HOLD_PAUSE:
+    case OBSTACLE_PAUSE:
         paused_ms = limiter_paused_ms(activity);
         *held_ms = *held_ms == 0 || paused_ms < *held_ms ? paused_ms : *held_ms;
         break;
-    case HOLD_LEASE:
+    case OBSTACLE_LEASE:
         if (!timer_running(&engine->calls->timer)) {
             timer_start(engine->loop, &engine->calls->timer, LEASE_WAIT_MS, on_call_timer);
         }
@@ -344,12 +348,12 @@ static struct activity *next_of(const struct call_line *line, int64_t *held_ms)
 {
     for (struct list_link *link = list_first(&line->waiting); link; link = list_after(&line->waiting, link)) {
         struct activity *activity = waiting_at(link);
-        enum hold hold = hold_of(activity);
+        enum obstacle obstacle = obstacle_of(activity);
 
-        if (may_leave(activity, hold, held_ms)) {
+        if (may_leave(activity, obstacle, held_ms)) {
             return activity;
         }
-        if (hold == HOLD_EXEC) {
+        if (obstacle == OBSTACLE_EXEC) {
             break;
         }
     }
@@ -382,6 +386,9 @@ static void tell_intake(const struct activity *activity, enum call_queue_kind ki
 static void let_in(struct activity *activity)
 {
     activity->engine->calls->let_in++;
+    if (holds_keep(activity)) {
+        return;
+    }
     if (limiter_is_stale(activity)) {
         limiter_enter(activity);
     } else if (call_queue_holds_intent(activity) && activity->inquiry == INQUIRY_NONE) {
@@ -421,6 +428,9 @@ void call_queue_run(struct engine *engine)
 
     if (engine_is_draining(engine)) {
         return; /* the next owner makes these calls */
+    }
+    if (holds_are_stale(engine->holds)) {
+        return; /* they are being read, and the queues run again then */
     }
     bool first = engine->calls->let_in % FIRST_SHARE == 0;
 

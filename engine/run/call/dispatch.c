@@ -19,6 +19,7 @@
 #include "core/language/decimal.h"
 #include "run/call/activity.h"
 #include "run/call/call_queue.h"
+#include "run/call/holds.h"
 #include "run/call/limiter.h"
 #include "run/call/refusal.h"
 #include "run/leaving.h"
@@ -112,7 +113,13 @@ static bool not_sent(struct activity *activity, enum outcome_kind kind, struct s
     return false;
 }
 
-/* False: not a byte leaves. It is not wanted, the lease ends, or definition, secret and arguments
+/* A person holds it, or may do so: the newest holds are being read. */
+static bool is_held(const struct activity *activity)
+{
+    return !is_probe(activity) && (holds_are_stale(activity->engine->holds) || holds_on(activity));
+}
+
+/* False: not a byte leaves. It is not wanted, somebody holds it, the lease ends, or definition, secret and arguments
  * do not go together. */
 static bool may_be_sent(struct activity *activity)
 {
@@ -128,15 +135,19 @@ static bool may_be_sent(struct activity *activity)
     if (!lease_allows_send(activity->engine->leases, activity->live->shard->number)) {
         return not_sent(activity, OUTCOME_RETRY, SLICE("lease"), SLICE("the lease of this shard was about to end"));
     }
+    if (is_held(activity)) {
+        return not_sent(activity, OUTCOME_RETRY, SLICE("held"), SLICE("a person held it before this call was sent"));
+    }
     return true;
 }
 
-/* The shard may be another engine's by now: its call is made by that one. */
+/* The shard may be another engine's by now: its call is made by that one. Or a person holds it since it was begun. */
 static bool may_leave(const struct call *call)
 {
     const struct activity *activity = call->owner;
 
-    return activity->live && lease_allows_send(activity->engine->leases, activity->live->shard->number);
+    return activity->live && !is_held(activity) &&
+           lease_allows_send(activity->engine->leases, activity->live->shard->number);
 }
 
 static void on_settled(struct call *call);

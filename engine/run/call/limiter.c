@@ -4,6 +4,7 @@
 
 #include "run/call/activity.h"
 #include "run/call/call_queue.h"
+#include "run/call/holds.h"
 #include "run/call/limiter_state.h"
 #include "run/query/health.h"
 #include "run/saga/live.h"
@@ -407,6 +408,9 @@ static void release_admitting(void *object)
 
 void limiter_enter(struct activity *activity)
 {
+    if (holds_keep(activity)) {
+        return;
+    }
     struct limiter *limiter = activity->engine->limiter;
     const struct tool *tool = tool_of(activity);
     struct gate *gate = limiter_gate(limiter, activity->namespace, tool->name);

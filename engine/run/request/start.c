@@ -4,6 +4,7 @@
 #include "base/canon.h"
 #include "base/json.h"
 #include "base/metric.h"
+#include "run/call/holds.h"
 #include "run/exchange/exchange.h"
 #include "run/request/start.h"
 #include "run/saga/live.h"
@@ -97,6 +98,27 @@ static void on_started(struct mail *mail, enum err_code code, const struct err *
     work_done(work, ERR_OK, NULL);
 }
 
+/* True: a person has its starts refused, and the work has been ended. */
+static bool is_held(struct work *work, struct slice saga, struct slice definition_tags, struct slice tags)
+{
+    const struct hold *hold =
+        hold_of_start(holds_in_force(work->engine->holds), work->namespace, saga, definition_tags, tags, &work->arena);
+    struct err err = {0};
+
+    if (!hold) {
+        return false;
+    }
+    (void)err_set(&err, ERR_HELD, "starts are refused since a person holds this");
+    err_detail(&err, "hold %llu by %.*s: %.*s", (unsigned long long)hold->number, SLICE_ARG(hold->actor),
+               SLICE_ARG(hold->note));
+    err_hint(&err, "start it again when the hold is released");
+    if (work->request && hold->until_ms) {
+        work->request->call.retry_after_ms = hold->until_ms - loop_wall_ms(work->engine->loop);
+    }
+    work_done(work, ERR_HELD, &err);
+    return true;
+}
+
 static bool start_is_good(struct work *work, const struct engine_request *request)
 {
     struct engine *engine = work->engine;
@@ -134,7 +156,8 @@ static bool start_is_good(struct work *work, const struct engine_request *reques
         work_fail(work, ERR_INVALID, "the input does not fit the schema of this saga", "see `errors` for each place");
         return false;
     }
-    return !work_is_not_taken_in(work);
+    return !is_held(work, work->definition->name, work->definition->tags, request->in.start.tags) &&
+           !work_is_not_taken_in(work);
 }
 
 static void send_start(struct work *work)
@@ -218,10 +241,10 @@ void engine_open_saga(struct engine *engine, struct engine_request *request)
         work_fail(work, ERR_INVALID, "an id has 1 to 256 bytes", NULL);
         return;
     }
-    if (work_is_not_taken_in(work)) {
+    work->definition = definitions_open(engine->definitions, SAGA_OPEN);
+    if (is_held(work, work->definition->name, SLICE_NONE, request->in.open.tags) || work_is_not_taken_in(work)) {
         return;
     }
-    work->definition = definitions_open(engine->definitions, SAGA_OPEN);
     work->mail.input = (struct saga_input){.type = SAGA_INPUT_START,
                                            .start = {.namespace = work->namespace,
                                                      .business_id = arena_slice(arena, request->in.open.business_id),

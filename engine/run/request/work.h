@@ -21,6 +21,7 @@ struct work {
     struct live *live;       /* whose waiter it is */
     struct list *waits_in;   /* then: that list */
     struct calling *calling; /* call.c */
+    void *of_request;        /* hold.c: what it keeps of this work */
     const struct verb *verb; /* change.c; NULL: it changes nothing that exists */
     int64_t until_boot_ms;   /* waits so long at most */
     struct saga_id saga;

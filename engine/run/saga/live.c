@@ -7,6 +7,7 @@
 
 #include "base/metric.h"
 #include "run/call/activity.h"
+#include "run/call/holds.h"
 #include "run/engine_state.h"
 #include "run/intake/measures.h"
 #include "run/leaving.h"
@@ -120,6 +121,7 @@ struct live *live_shown(struct engine *engine, struct saga_id id)
 
 static void live_forget(struct live *live)
 {
+    holds_forget(live);
     park_forget(live);
     park_set_parked(live, false);
     live_leave_run(live);

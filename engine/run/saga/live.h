@@ -37,6 +37,8 @@ struct live {              /* a saga in memory; lies in its arena */
     struct list_link doubt_link;     /* health.c: among those in doubt */
     struct list_link ready_link;     /* among those that go on in the next round */
     struct list_link rest_link;      /* park.c: among those that rest, if nothing of it has moved since rest_boot_ms */
+    struct list_link hold_link;      /* holds.c: among those with something that a person holds, or */
+    bool is_let_go;                  /* that held, and have not gone on since */
     int64_t rest_boot_ms;
     struct parking *parking; /* its row in due is being written: no turn begins before that is known (park.c) */
     struct mail *current;    /* being decided or appended */

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/metric.h"
+#include "run/call/holds.h"
 #include "run/intake/measures.h"
 #include "run/leaving.h"
 #include "run/query/health.h"
@@ -273,6 +274,7 @@ void turn_begin(struct live *live, struct mail *mail)
     mail->input.escalation_number = (live->shard->escalation_counter + 1) * SHARD_COUNT + live->shard->number;
     mail->input.approval_number = (live->shard->approval_counter + 1) * SHARD_COUNT + live->shard->number;
     mail->input.number_stride = SHARD_COUNT;
+    mail->input.holds = holds_in_force(engine->holds);
     mail->input.payload_bytes_max = engine->options.payload_bytes_max;
     enum err_code code = saga_decide(&live->saga, &mail->input, &turn->arena, &turn->records, &err);
 

@@ -1,0 +1,293 @@
+/* Holds: from the answer on no engine begins anything of what is held, and what waited goes on when it is released. */
+#include "base/instant.h"
+#include "run/call/holds.h"
+#include "tests/sim/stage.h"
+
+#include <stdio.h>
+
+static const char document[] =
+    "{'tools':["
+    "{'name':'pay','builtin':{'tool':'pay'},'effect':'keyed','key':{'window':'24h'},'compensate':{'tool':'refund'}},"
+    "{'name':'refund','builtin':{'tool':'refund'},'effect':'idempotent'},"
+    "{'name':'note','builtin':{'tool':'note'},'effect':'once','terminal':true},"
+    "{'name':'mail','builtin':{'tool':'mail'},'effect':'keyed','key':{'window':'24h'},'rate':{'limit':1000,'per':'1s'},"
+    "'compensate':{'tool':'refund'}},"
+    "{'name':'ship','builtin':{'tool':'ship'},'effect':'idempotent','compensate':{'tool':'refund'}}],"
+    "'sagas':["
+    "{'name':'pays','steps':[{'id':'pay','call':'pay','with':{}}]},"
+    "{'name':'notes','steps':[{'id':'note','call':'note','with':{}}]},"
+    "{'name':'mails','steps':[{'id':'mail','call':'mail','with':{}}]},"
+    "{'name':'ships','steps':[{'id':'pay','call':'pay','with':{}},{'id':'ship','call':'ship','with':{}}]}"
+    "]}";
+
+static int setup_of(uint32_t nodes_wanted)
+{
+    stage_begin(&(struct stage_plan){.definitions = document, .node_count = nodes_wanted});
+    return 0;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    return setup_of(1);
+}
+
+static int setup_two(void **state)
+{
+    (void)state;
+    return setup_of(2);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    stage_end();
+    return 0;
+}
+
+static struct reply *ask_for_hold(uint32_t node, const char *body)
+{
+    return stage_ask(node, engine_put_hold, &(struct engine_request){.in.hold = {.body = stage_json(body)}});
+}
+
+static uint64_t hold(uint32_t node, const char *body)
+{
+    struct reply *reply = stage_expect(ask_for_hold(node, body), ERR_OK);
+    int64_t number = 0;
+
+    assert_true(json_i64(json_member(reply->answer, "n"), &number));
+    assert_true(slice_is(json_member(reply->answer, "in_force"), "true"));
+    return (uint64_t)number;
+}
+
+static struct reply *release(uint32_t node, uint64_t number)
+{
+    return stage_wait(stage_ask(node, engine_release_hold,
+                                &(struct engine_request){.in.hold = {.number = number, .note = SLICE("it is over")}}));
+}
+
+TEST(what_is_held_waits_and_goes_on_when_it_is_released)
+{
+    static const char *const sagas[] = {"pays", "notes", "mails"}, *const tools[] = {"pay", "note", "mail"};
+    struct saga_id ids[3];
+    uint64_t numbers[3];
+    char body[64];
+
+    for (int i = 0; i < 3; i++) {
+        (void)snprintf(body, sizeof(body), "{'tool':'%s','note':'down'}", tools[i]);
+        numbers[i] = hold(0, body);
+        ids[i] = stage_start(0, sagas[i], "{}");
+    }
+    stage_run(60000);
+    assert_int_equal(stage_calls(NULL), 0);
+    stage_is_automatic = true;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(release(0, numbers[i])->code, ERR_OK);
+        stage_until_saga(0, ids[i], "completed");
+        assert_int_equal(stage_calls(tools[i]), 1);
+    }
+}
+
+TEST_BETWEEN(a_hold_is_seen_by_every_engine_before_it_is_answered, setup_two, teardown)
+{
+    stage_is_automatic = true;
+    for (uint32_t i = 0; i < 40; i++) {
+        (void)stage_start(i % 2, "ships", "{}");
+    }
+    stage_tool("pay")->delay_ms = 3;
+    uint64_t number = hold(1, "{'tool':'ship','note':'no vans'}");
+    uint32_t shipped = stage_calls("ship");
+
+    for (uint32_t i = 0; i < 40; i++) {
+        (void)stage_start(i % 2, "ships", "{}");
+    }
+    stage_run(30000);
+    assert_int_equal(stage_calls("ship"), shipped);
+    assert_int_equal(stage_calls("pay"), 80);
+    assert_int_equal(release(0, number)->code, ERR_OK);
+    stage_run(10000);
+    assert_int_equal(stage_calls("ship"), 80);
+}
+
+TEST_BETWEEN(an_engine_that_does_not_hear_sends_nothing_once_a_lease_has_passed, setup_two, teardown)
+{
+    stage_is_automatic = true;
+    node_freeze_now(&nodes[1], 60000000);
+    (void)hold(0, "{'namespace':'default','note':'stop'}");
+    uint32_t calls = stage_calls(NULL);
+
+    for (uint32_t i = 0; i < 10; i++) {
+        (void)stage_start(0, "pays", "{}");
+    }
+    stage_run(90000);
+    assert_int_equal(stage_calls(NULL), calls);
+}
+
+TEST_BETWEEN(a_call_that_waits_for_its_place_comes_back_when_it_is_held, NULL, teardown)
+{
+    struct saga_id id;
+
+    stage_begin(&(struct stage_plan){.definitions = document, .node = {.calls_max = 1}});
+    (void)stage_start(0, "pays", "{}");
+    struct staged_call *first = stage_until_call("pay");
+
+    id = stage_start(0, "pays", "{}"); /* its intent is durable, and it has no place */
+    stage_settle();
+    uint64_t number = hold(0, "{'tool':'pay','note':'down'}");
+
+    stage_complete(first, "{'ok':true}");
+    stage_run(20000);
+    assert_int_equal(stage_calls("pay"), 1);
+    assert_non_null(strstr(stage_log(id), "\"held\""));
+    stage_is_automatic = true;
+    assert_int_equal(release(0, number)->code, ERR_OK);
+    stage_until_saga(0, id, "completed");
+}
+
+TEST(compensations_go_on_unless_they_are_held_too)
+{
+    static const char *const holds[] = {"{'saga':'ships','note':'x'}", "{'saga':'ships','note':'x','undo':true}"};
+
+    for (int i = 0; i < 2; i++) {
+        struct saga_id id = stage_start(0, "ships", "{}");
+
+        stage_complete(stage_until_call("pay"), "{'ok':true}");
+        struct staged_call *ship = stage_until_call("ship");
+        uint64_t number = hold(0, holds[i]);
+
+        stage_answer(ship, (struct outcome){.kind = OUTCOME_FAILED, .error = SLICE("no")}, "{'no':1}");
+        if (i == 0) {
+            stage_complete(stage_until_call("refund"), "{'ok':true}");
+            stage_until_saga(0, id, "compensated");
+        } else {
+            stage_run(30000);
+            assert_null(stage_call("refund"));
+        }
+        assert_int_equal(release(0, number)->code, ERR_OK);
+        if (i == 1) {
+            stage_complete(stage_until_call("refund"), "{'ok':true}");
+            stage_until_saga(0, id, "compensated");
+        }
+    }
+}
+
+TEST(a_call_of_an_agent_is_refused_and_leaves_no_trace)
+{
+    stage_is_automatic = true;
+    stage_expect(stage_ask(0, engine_call, stage_call_of("r", "pay", "{'a':1}", 1000)), ERR_OK);
+    uint64_t number = hold(0, "{'tool':'pay','note':'the bank is down'}");
+    struct reply *held = stage_expect(stage_ask(0, engine_call, stage_call_of("s", "pay", "{'a':1}", 1000)), ERR_HELD);
+
+    assert_non_null(strstr(held->err.message, "the bank is down"));
+    assert_true(held->call.retry_after_ms > 0);
+    /* What was called before is answered. */
+    assert_true(
+        stage_expect(stage_ask(0, engine_call, stage_call_of("r", "pay", "{'a':1}", 1000)), ERR_OK)->call.replayed);
+    assert_int_equal(release(0, number)->code, ERR_OK);
+    stage_expect(stage_ask(0, engine_call, stage_call_of("s", "pay", "{'a':1}", 1000)), ERR_OK);
+    assert_int_equal(stage_calls("pay"), 2);
+}
+
+static struct reply *start(const char *saga, const char *tags)
+{
+    return stage_wait(
+        stage_ask(0, engine_start_saga,
+                  &(struct engine_request){.in.start = {.saga = slice_of(saga), .tags = stage_json(tags)}}));
+}
+
+TEST(starts_wait_or_are_refused)
+{
+    stage_is_automatic = true;
+    uint64_t waits = hold(0, "{'tag':{'customer':'ada'},'note':'x'}");
+    struct saga_id id = start("pays", "{'customer':'ada'}")->saga;
+    struct saga_id other = start("pays", "{'customer':'bob'}")->saga;
+
+    stage_until_saga(0, other, "completed");
+    stage_run(5000);
+    assert_int_equal(stage_calls("pay"), 1);
+    uint64_t refuses = hold(0, "{'tag':{'customer':'ada'},'note':'y','starts':'refuse'}");
+
+    assert_int_equal(start("pays", "{'customer':'ada'}")->code, ERR_HELD);
+    assert_int_equal(start("pays", "{'customer':'bob'}")->code, ERR_OK);
+    assert_int_equal(release(0, refuses)->code, ERR_OK);
+    assert_int_equal(start("pays", "{'customer':'ada'}")->code, ERR_OK);
+    assert_int_equal(release(0, waits)->code, ERR_OK);
+    stage_until_saga(0, id, "completed");
+}
+
+TEST(what_waited_is_let_go_at_a_pace)
+{
+    stage_is_automatic = true;
+    uint64_t number = hold(0, "{'saga':'pays','note':'x','pace':2}");
+
+    for (int i = 0; i < 20; i++) {
+        (void)stage_start(0, "pays", "{}");
+    }
+    assert_int_equal(release(0, number)->code, ERR_OK);
+    stage_run(3000);
+    assert_in_range(stage_calls("pay"), 4, 9);
+    stage_run(10000);
+    assert_int_equal(stage_calls("pay"), 20);
+}
+
+TEST(a_hold_ends_by_its_time)
+{
+    char until[INSTANT_TEXT_BYTES], body[128];
+
+    stage_is_automatic = true;
+    instant_text(loop_wall_ms(nodes[0].engine->loop) + 60000, until);
+    (void)snprintf(body, sizeof(body), "{'tool':'pay','note':'x','until':'%s'}", until);
+    uint64_t number = hold(0, body);
+    struct saga_id id = stage_start(0, "pays", "{}");
+
+    stage_run(55000);
+    assert_int_equal(stage_calls("pay"), 0);
+    stage_run(6000);
+    assert_int_equal(stage_calls("pay"), 1);
+    stage_until_saga(0, id, "completed");
+    assert_int_equal(release(0, number)->code, ERR_DECIDED);
+}
+
+TEST(a_hold_survives_its_engine)
+{
+    uint64_t number = hold(0, "{'tool':'note','note':'x'}");
+    struct saga_id id = stage_start(0, "notes", "{}");
+
+    stage_run(1000);
+    node_kill(&nodes[0]);
+    stage_again(0);
+    stage_run(30000);
+    assert_int_equal(stage_calls("note"), 0);
+    stage_is_automatic = true;
+    assert_int_equal(release(0, number)->code, ERR_OK);
+    stage_until_saga(0, id, "completed");
+    assert_int_equal(stage_calls("note"), 1);
+}
+
+TEST(a_hold_of_nothing_is_refused)
+{
+    static const char *const bodies[] = {
+        "{'note':'x'}",
+        "{'tool':'nothing','note':'x'}",
+        "{'saga':'nothing','note':'x'}",
+        "{'namespace':'other','note':'x'}",
+        "{'tag':{},'note':'x'}",
+        "{'tool':'pay','saga':'pays','note':'x'}",
+        "{'tool':'pay'}",
+        "{'tool':'pay','note':' '}",
+        "{'tool':'pay','note':'x','until':'2020-01-01T00:00:00Z'}",
+        "{'tool':'pay','note':'x','starts':'refuse'}",
+        "{'saga':'pays','note':'x','starts':'never'}",
+        "{'tool':'pay','note':'x','pace':0}",
+        "{'tool':'pay','note':'x','actor':'me'}",
+    };
+
+    for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+        struct reply *reply = stage_expect(ask_for_hold(0, bodies[i]), ERR_INVALID);
+
+        assert_int_equal(reply->faults, 1);
+    }
+    assert_int_equal(release(0, 17)->code, ERR_NOT_FOUND);
+}
+
+TEST_PROGRAM_EACH(setup, teardown)
