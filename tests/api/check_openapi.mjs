@@ -216,6 +216,7 @@ async function walk() {
   await walkCalls()
   await walkVerdict()
   await walkNames()
+  await walkHolds()
   await walkSchedules()
 
   const operations = await ask('GET', '/v1/operations', { status: 200 })
@@ -459,6 +460,20 @@ async function walkCalls() {
   await paused(`/v1/sagas/${looping.json?.id}`)
   const left = await ask('POST', '/v1/sagas', { body: { open: true }, status: 201 })
   await ask('POST', `/v1/sagas/${left.json?.id}/abort`, { body: { note: 'walk' }, status: 200 })
+}
+
+// What people hold.
+async function walkHolds() {
+  await ask('POST', '/v1/holds', { body: { tool: 'card.pay', note: 'walk' }, status: 201 })
+  await ask('POST', '/v1/holds', { body: { tool: 'nothing', note: 'walk' }, status: 422 })
+  await ask('GET', '/v1/holds', { status: 200 })
+  await ask('GET', '/v1/holds?all=true', { status: 200 })
+  await ask('GET', '/v1/holds?all=some', { status: 400 })
+  await ask('GET', '/v1/holds/1', { status: 200 })
+  await ask('GET', '/v1/holds/7', { status: 404 })
+  await ask('POST', '/v1/holds/1/release', { body: { note: 'walk' }, status: 200 })
+  await ask('POST', '/v1/holds/1/release', { body: {}, status: 422 })
+  await ask('POST', '/v1/holds/7/release', { body: { note: 'walk' }, status: 404 })
 }
 
 // Sagas that the clock starts.

@@ -233,6 +233,26 @@ void engine_get_escalations(struct engine *engine, struct engine_request *reques
     take(request, request->in.escalations.number ? DOOR_THING : DOOR_LIST);
 }
 
+void engine_put_hold(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    MUST(fuzz_is_json(request->in.hold.body));
+    take(request, DOOR_THING);
+}
+
+void engine_get_holds(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    take(request, request->in.hold.number ? DOOR_THING : DOOR_LIST);
+}
+
+void engine_release_hold(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    MUST(request->in.hold.number > 0 && request->in.hold.note.len > 0);
+    take(request, DOOR_THING);
+}
+
 void engine_put_schedule(struct engine *engine, struct engine_request *request)
 {
     (void)engine;

@@ -613,6 +613,57 @@ void engine_change(struct engine *engine, struct engine_request *request)
     verbs_here[request->in.change.verb](engine, request);
 }
 
+/* --- holds: the first one, which is always there --- */
+
+#define HOLD                                                                                                           \
+    "{\"n\":1,\"tool\":\"card.pay\",\"note\":\"the bank is "                                                           \
+    "down\",\"actor\":\"ops\",\"starts\":\"wait\",\"undo\":false,"                                                     \
+    "\"pace\":50,\"until\":null,\"made_at\":\"2026-01-02T02:00:00.000Z\",\"status\":\"held\",\"released\":null}"
+
+static const char hold_in_force[] =
+    "{\"n\":1,\"tag\":{\"customer\":\"ada\"},\"note\":\"the bank is down\",\"actor\":\"ops\",\"starts\":\"refuse\","
+    "\"undo\":true,\"pace\":2,\"until\":\"2026-01-03T02:00:00.000Z\",\"made_at\":\"2026-01-02T02:00:00.000Z\","
+    "\"status\":\"released\",\"released\":{\"at\":\"2026-01-02T03:00:00.000Z\",\"actor\":\"ops\",\"note\":\"it is "
+    "up\"},"
+    "\"ignored_by\":[\"old:1\"],\"in_force\":false}";
+
+static bool is_first_hold(struct engine *engine, struct engine_request *request)
+{
+    if (is_default(request) && request->in.hold.number == 1) {
+        return true;
+    }
+    fake_finish(engine, request, fake_not_found(request));
+    return false;
+}
+
+void engine_put_hold(struct engine *engine, struct engine_request *request)
+{
+    if (json_string_is(json_member(request->in.hold.body, "tool"), "nothing")) {
+        faults_init(&request->faults, request->arena);
+        faults_add(&request->faults, SLICE("/tool"), "there is no such tool");
+        fake_finish(engine, request, err_set(&request->err, ERR_INVALID, "this hold is not right"));
+        return;
+    }
+    request->created = true;
+    fake_finish_text(engine, request, slice_of(hold_in_force));
+}
+
+void engine_get_holds(struct engine *engine, struct engine_request *request)
+{
+    if (!request->in.hold.number) {
+        fake_finish_text(engine, request, SLICE("[" HOLD "]"));
+    } else if (is_first_hold(engine, request)) {
+        fake_finish_text(engine, request, SLICE(HOLD));
+    }
+}
+
+void engine_release_hold(struct engine *engine, struct engine_request *request)
+{
+    if (is_first_hold(engine, request)) {
+        fake_finish_text(engine, request, slice_of(hold_in_force));
+    }
+}
+
 /* --- schedules: one, "nightly", which is always there --- */
 
 #define SCHEDULE                                                                                                       \

@@ -33,6 +33,9 @@
     X(preview)                                                                                                         \
     X(resolve)                                                                                                         \
     X(operations)                                                                                                      \
+    X(hold)                                                                                                            \
+    X(holds)                                                                                                           \
+    X(release)                                                                                                         \
     X(schedules)                                                                                                       \
     X(stats)                                                                                                           \
     X(debts)                                                                                                           \
