@@ -7,6 +7,11 @@ static const char *const outcome_names[OUTCOME_KIND_COUNT] = {
 #undef X
 };
 
+bool outcome_is_egress_denied(const struct outcome *outcome)
+{
+    return outcome->kind == OUTCOME_RETRY && outcome->unsent && slice_is(outcome->error, OUTCOME_EGRESS_DENIED);
+}
+
 const char *outcome_name(enum outcome_kind kind)
 {
     return outcome_names[kind];

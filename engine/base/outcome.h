@@ -41,6 +41,16 @@ struct outcome {
  * had waited for. */
 #define OUTCOME_WITHHELD_DETAIL(ready) "When " ready ", the call was no longer to be sent."
 
+/*
+ * The guard of outgoing calls forbids every address of the receiver, and no connection was tried. Settings or a tool
+ * have to be changed first: the call keeps its place, and a person is asked. Goes with OUTCOME_RETRY and `unsent`.
+ */
+#define OUTCOME_EGRESS_DENIED "egress-denied"
+#define OUTCOME_EGRESS_DENIED_DETAIL                                                                                   \
+    "The settings of sagad deny every address of this host. Allow its network with --egress-allow, or change the "     \
+    "tool."
+bool outcome_is_egress_denied(const struct outcome *outcome);
+
 const char *outcome_name(enum outcome_kind kind);
 bool outcome_parse(struct slice name, enum outcome_kind *out);
 

@@ -4,6 +4,8 @@
  */
 #include "tests/property/run.h"
 
+#include <string.h>
+
 #include "base/json.h"
 
 /* --- undoing --- */
@@ -158,6 +160,63 @@ static void on_resumed(struct run *run, const struct record *record)
     }
 }
 
+/* --- what the guard of outgoing calls denies --- */
+
+/* The records that say what became of a try. */
+static const enum record_type tries[DIRECTION_COUNT][7] = {
+    [DIRECTION_DO] = {RECORD_STEP_INTENT, RECORD_STEP_RETRYING, RECORD_STEP_RUNNING, RECORD_STEP_UNKNOWN,
+                      RECORD_STEP_PROBED, RECORD_STEP_COMPLETED, RECORD_STEP_FAILED},
+    [DIRECTION_UNDO] = {RECORD_COMPENSATION_INTENT, RECORD_COMPENSATION_RETRYING, RECORD_COMPENSATION_RUNNING,
+                        RECORD_COMPENSATION_UNKNOWN, RECORD_COMPENSATION_PROBED, RECORD_COMPENSATION_COMPLETED,
+                        RECORD_COMPENSATION_FAILED},
+};
+
+static bool is_try(const struct record *record, enum direction direction)
+{
+    bool found = false;
+
+    for (size_t i = 0; i < COUNT_OF(tries[direction]); i++) {
+        found = found || record->type == tries[direction][i];
+    }
+    return found;
+}
+
+/* It is neither failed nor given up, however long that takes, but by a person or with all that it belongs to. */
+static void judge_denied(struct run *run, const struct record *record, enum direction direction)
+{
+    bool fails = record->type == RECORD_STEP_FAILED || record->type == RECORD_COMPENSATION_FAILED;
+    bool probed = record->type == RECORD_STEP_PROBED || record->type == RECORD_COMPENSATION_PROBED;
+    bool by_person = record->source == SOURCE_OPERATOR;
+    bool denied = slice_is(record->error, OUTCOME_EGRESS_DENIED) && !by_person;
+    struct node *node = &run->judge.nodes[record->step];
+
+    /* What was given up says in its detail what the last answer was. */
+    denied = denied || (fails && record->detail.len > 0 &&
+                        memmem(record->detail.ptr, record->detail.len, OUTCOME_EGRESS_DENIED,
+                               strlen(OUTCOME_EGRESS_DENIED)) != NULL);
+    if (fails && denied && (direction == DIRECTION_UNDO || !judge_is_failing(&run->judge, record->step))) {
+        run_violate(run, "%s has failed because it was denied", node->id);
+    }
+    if (record->type == RECORD_STEP_UNKNOWN && record->due_ms == 0 && denied) {
+        run_violate(run, "%s is not asked about any more because its probe was denied", node->id);
+    }
+    if (record->source != SOURCE_GUARD || fails) { /* a guard that lets it wait says nothing new */
+        node->denied[direction] = !fails && denied && (record->unsent || probed);
+    }
+}
+
+/* Somebody is asked about what was denied: it, or what comes first. */
+static void judge_denied_rest(struct run *run)
+{
+    const struct judge *judge = &run->judge;
+
+    for (uint32_t i = 0; i < judge->count && judge->escalations == 0 && !judge->is_paused; i++) {
+        if (judge->nodes[i].denied[DIRECTION_DO] || judge->nodes[i].denied[DIRECTION_UNDO]) {
+            run_violate(run, "%s was denied, and nobody is asked", judge->nodes[i].id);
+        }
+    }
+}
+
 /* --- the log --- */
 
 void judge_record(struct run *run, const struct record *record)
@@ -172,6 +231,11 @@ void judge_record(struct run *run, const struct record *record)
     }
     if (record->seq != ++judge->seq || (record->type == RECORD_SAGA_STARTED) != (record->seq == 1)) {
         run_violate(run, "%s has the number %llu", record_type_name(record->type), (unsigned long long)record->seq);
+    }
+    for (unsigned d = 0; d < DIRECTION_COUNT && node; d++) {
+        if (is_try(record, (enum direction)d)) {
+            judge_denied(run, record, (enum direction)d);
+        }
     }
     switch (record->type) {
     case RECORD_SAGA_STARTED:
@@ -217,6 +281,7 @@ void judge_record(struct run *run, const struct record *record)
         return;
     case RECORD_STEP_WAIVED:
         node->is_waived = true;
+        node->denied[DIRECTION_DO] = node->denied[DIRECTION_UNDO] = false;
         judge->was_decided = true;
         return;
     case RECORD_STEP_OPENED:
@@ -259,6 +324,7 @@ void judge_record(struct run *run, const struct record *record)
         return;
     case RECORD_STEP_UNDONE:
         judge_undone(run, record);
+        node->denied[DIRECTION_DO] = node->denied[DIRECTION_UNDO] = false;
         judge_call_settled(run, record);
         return;
     case RECORD_COMPENSATION_LATE:
@@ -409,6 +475,7 @@ void judge_rest(struct run *run)
     }
     judge_waits(run);
     judge_undo_room(run);
+    judge_denied_rest(run);
     if (!moves && !waits && judge->escalations == 0) {
         run_violate(run, "nothing is wanted, and nobody is asked");
     }

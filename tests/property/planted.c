@@ -35,6 +35,9 @@ bool __wrap_operation_is_contradicted(const struct machine *m);
 void __real_forward_stop(struct machine *m, uint32_t step, struct why why, struct slice actor, struct slice note);
 void __wrap_forward_stop(struct machine *m, uint32_t step, struct why why, struct slice actor, struct slice note);
 
+void __real_operation_settled(struct machine *m);
+void __wrap_operation_settled(struct machine *m);
+
 static bool is_planted(const char *bug)
 {
     static const char *planted;
@@ -118,4 +121,17 @@ void __wrap_forward_stop(struct machine *m, uint32_t step, struct why why, struc
     if (!is_planted("by_hand") || m->input->type != SAGA_INPUT_OPERATOR || !m->input->verdict.undone) {
         __real_forward_stop(m, step, why, actor, note);
     }
+}
+
+void __wrap_operation_settled(struct machine *m)
+{
+    const struct saga_input *input = m->input;
+    struct saga_input failed = *input;
+
+    if (is_planted("denied_fails") && outcome_is_egress_denied(&failed.settled.outcome)) {
+        failed.settled.outcome.kind = OUTCOME_FAILED;
+        m->input = &failed;
+    }
+    __real_operation_settled(m);
+    m->input = input;
 }

@@ -134,6 +134,7 @@ struct node {
     uint32_t intents[DIRECTION_COUNT]; /* the number of the last one */
     bool flies[DIRECTION_COUNT];       /* an intent whose end is not in the log */
     uint32_t admitted;                 /* the attempt that the guards were asked about last */
+    bool denied[DIRECTION_COUNT];      /* by the guard of outgoing calls, at the last try */
     struct thing things[DIRECTION_COUNT];
 };
 

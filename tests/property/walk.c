@@ -112,7 +112,10 @@ static void admit(struct run *run, const struct want *want, struct chance *chanc
                                    : luck < 85 ? ADMISSION_UNASKED
                                    : luck < 95 ? ADMISSION_DONE
                                                : ADMISSION_BLOCKED;
-        input.admitted.error = luck < 73 ? SLICE("rate-limited") : luck < 75 ? SLICE("budget-exhausted") : SLICE_NONE;
+        input.admitted.error = luck < 73   ? SLICE("rate-limited")
+                               : luck < 75 ? SLICE("budget-exhausted")
+                               : luck < 78 ? SLICE(OUTCOME_EGRESS_DENIED)
+                                           : SLICE_NONE;
         input.admitted.result = SLICE("{\"id\":\"r-0\"}");
     }
     /* What the precheck found may be our own, and is found out under the same key. */

@@ -139,7 +139,7 @@ static struct outcome send_call(struct run *run, struct node *node, enum directi
     uint32_t luck = is_well ? 0 : 1 + chance_below(&chance, 99);
 
     if (luck > 0 && luck < 15) {
-        return world_trouble(OUTCOME_RETRY, true, "refused");
+        return world_trouble(OUTCOME_RETRY, true, luck < 6 ? OUTCOME_EGRESS_DENIED : "refused");
     }
     if (thing->sends++ > 0 && effect == EFFECT_ONCE && !thing->doubled) {
         run_violate(run, "%s: once left twice", node->id);
@@ -228,7 +228,8 @@ struct outcome world_answer_probe(struct run *run, uint32_t node, enum direction
     const struct thing *thing = world_thing(run, node, direction);
 
     if (!run->is_kind && chance_percent(chance, run->is_deaf ? 97 : 20)) {
-        return world_trouble(OUTCOME_UNKNOWN, false, "http-500");
+        return chance_percent(chance, 30) ? world_trouble(OUTCOME_RETRY, true, OUTCOME_EGRESS_DENIED)
+                                          : world_trouble(OUTCOME_UNKNOWN, false, "http-500");
     }
     if (thing->effects > 0) {
         return world_completed(run);

@@ -196,6 +196,9 @@ static void on_failed(struct judged_op *op, const struct line *line)
         op->effects_ruled_out = op->effects; /* one that came while they spoke */
         return;
     }
+    if (slice_is(member(line, "error"), OUTCOME_EGRESS_DENIED) && (op->is_undo || !op->saga->is_failing)) {
+        world_violate("I3", "%.*s has failed because the settings denied it", SLICE_ARG(op->step->name));
+    }
     op->intent_us = op->may_have_left ? op->intent_us : 0;
     if (!op->is_undo) {
         op->surely_failed = true;

@@ -433,6 +433,7 @@ void stage_says(const char *name, enum outcome_kind kind, const char *error, con
     struct stage_tool *tool = stage_tool(name);
 
     tool->outcome = (struct outcome){.kind = kind, .error = error ? slice_of(error) : SLICE_NONE};
+    tool->outcome.unsent = slice_is(tool->outcome.error, OUTCOME_EGRESS_DENIED);
     tool->response = response ? stage_json(response) : SLICE_NONE;
 }
 

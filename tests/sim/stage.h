@@ -127,7 +127,8 @@ struct stage_tool {
     struct slice args;      /* of the last call */
 };
 struct stage_tool *stage_tool(const char *name);
-/* Sets outcome and response; `error` and `response` may be NULL, and ' stands for ". */
+/* Sets outcome and response; `error` and `response` may be NULL, and ' stands for ". OUTCOME_EGRESS_DENIED is unsent.
+ */
 void stage_says(const char *tool, enum outcome_kind kind, const char *error, const char *response);
 uint32_t stage_calls(const char *tool); /* its calls, answered ones too; NULL: of all tools */
 

@@ -120,6 +120,32 @@ TEST(what_is_neither_is_done_once)
     assert_int_equal(stage_calls("act"), COUNT_OF(table) + 1);
 }
 
+static bool has_tried(void *tries)
+{
+    return stage_calls("look") + stage_calls("act") >= *(const uint32_t *)tries;
+}
+
+/* Neither a denied precheck nor a denied call says anything of its receiver: a person is asked, no breaker opens. */
+TEST(what_is_denied_waits_for_a_person_until_it_is_allowed)
+{
+    static const char *const sagas[] = {"looked", "bare", "checked"};
+
+    for (size_t i = 0; i < COUNT_OF(sagas); i++) {
+        uint32_t acts = stage_calls("act"), tries = stage_calls("look") + acts + 6;
+        const char *tool = strcmp(sagas[i], "checked") == 0 ? "act" : "look";
+
+        stage_says(tool, OUTCOME_RETRY, OUTCOME_EGRESS_DENIED, NULL);
+        struct saga_id id = stage_start(0, sagas[i], "{}");
+
+        stage_until(has_tried, &tries, "it is tried again");
+        stage_until_saga(0, id, "escalated");
+        assert_true(strcmp(tool, "act") == 0 || stage_calls("act") == acts);
+        stage_says(tool, OUTCOME_COMPLETED, NULL, "{\"done\":false}");
+        stage_until_saga(0, id, "completed");
+    }
+    assert_int_equal(stage_calls("probe"), 0);
+}
+
 TEST(what_nobody_understands_is_asked_again_and_not_acted_on)
 {
     static char large[80000];

@@ -509,7 +509,7 @@ static void request_send(struct request *request)
     request->fate = draw_fate(request);
     switch (request->fate) {
     case FATE_UNSENT:
-        answer_bad(request, OUTCOME_RETRY, "refused");
+        answer_bad(request, OUTCOME_RETRY, chance_percent(&request->chance, 30) ? OUTCOME_EGRESS_DENIED : "refused");
         request_answer(request, delay_us);
         return;
     case FATE_RESET_BEFORE:

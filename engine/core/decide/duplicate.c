@@ -85,11 +85,6 @@ void duplicate_emit(struct call *call, const struct call_decision *decision)
 
 /* --- the cells --- */
 
-static void wait_for_it(struct call *call)
-{
-    duplicate_emit(call, &(struct call_decision){.decision = "waited", .retry_after_ms = retry_after_ms(call)});
-}
-
 static const char *state_words(const struct call *call)
 {
     const struct operation *op = operation_found(call);
@@ -141,6 +136,15 @@ static void await_person(struct call *call, const char *word)
                                     SLICE_ARG(call_name(call)));
     decision.hint = SLICE("Do not call it in another way. Ask again later, or see GET /v1/escalations.");
     duplicate_emit(call, &decision);
+}
+
+static void wait_for_it(struct call *call)
+{
+    if (operation_is_denied(operation_found(call)) && person_is_asked(call)) {
+        await_person(call, "awaiting-operator");
+        return;
+    }
+    duplicate_emit(call, &(struct call_decision){.decision = "waited", .retry_after_ms = retry_after_ms(call)});
 }
 
 /* Its stored result or failure; `drift` says in what the arguments differ, which did not matter. */

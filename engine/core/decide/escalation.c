@@ -24,10 +24,13 @@ static bool question_stands(const struct saga *saga, uint32_t step, enum directi
     const struct step *s = &saga->steps[step];
 
     if (direction == DIRECTION_UNDO) {
-        return s->plan == PLAN_FAILED;
+        return s->plan == PLAN_FAILED || operation_is_denied(step_undo(s));
     }
     if (s->plan != PLAN_NONE && s->plan != PLAN_VERDICT) {
         return false;
+    }
+    if (operation_is_denied(&s->forward)) {
+        return true;
     }
     if (saga->definition->steps[step].on_failure != ON_FAILURE_COMPENSATE && step_phase(saga, step) == PHASE_FORWARD) {
         /* Whatever is to follow a failure: that it has failed is certain first. */
@@ -74,6 +77,25 @@ static bool is_asked_anew(const struct saga *saga, const struct escalation *open
            (is_early(open) && question_stands(saga, open->step, open->direction));
 }
 
+/* It was denied, and the settings or the tool have been changed since, or it is not wanted any more. */
+static bool is_let_through(const struct saga *saga, const struct escalation *open)
+{
+    return slice_is(open->reason, OUTCOME_EGRESS_DENIED) &&
+           !operation_is_denied(operation_of(saga, open->step, open->direction));
+}
+
+/* It is known meanwhile that it was never sent. A probe that a person wants, and that is denied, changes nothing. */
+static bool is_denied_since(const struct saga *saga, const struct escalation *open)
+{
+    const struct operation *op;
+
+    if (escalation_is_raised(open) || slice_is(open->reason, OUTCOME_EGRESS_DENIED)) {
+        return false;
+    }
+    op = operation_of(saga, open->step, open->direction);
+    return operation_is_denied(op) && op->state != OP_PROBING;
+}
+
 bool escalation_stands(const struct saga *saga)
 {
     const struct escalation *open = &saga->escalation;
@@ -81,7 +103,7 @@ bool escalation_stands(const struct saga *saga)
     if (escalation_is_raised(open)) { /* no evidence answers it; being undone does */
         return saga->phase == PHASE_FORWARD;
     }
-    if (is_asked_anew(saga, open)) {
+    if (is_asked_anew(saga, open) || is_let_through(saga, open) || is_denied_since(saga, open)) {
         return false;
     }
     if (question_stands(saga, open->step, open->direction) ||
@@ -92,26 +114,31 @@ bool escalation_stands(const struct saga *saga)
     return open->asked_by.ptr && operation_of(saga, open->step, open->direction)->state == OP_PROBING;
 }
 
+static struct slice reason_of(const struct operation *op, enum direction direction)
+{
+    if (operation_is_denied(op)) {
+        return SLICE(OUTCOME_EGRESS_DENIED);
+    }
+    if (op->late) {
+        return late_reason(op);
+    }
+    if (direction == DIRECTION_UNDO) {
+        return slice_is(op->error, "arguments") ? SLICE("compensation-arguments") : SLICE("compensation-failed");
+    }
+    return op->state == OP_FAILED ? SLICE("step-failed") : SLICE("unknown");
+}
+
 static struct question next_question(const struct saga *saga)
 {
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
-        if (question_stands(saga, i, DIRECTION_DO)) {
-            bool failed = saga->steps[i].forward.state == OP_FAILED;
+        for (unsigned d = 0; d < DIRECTION_COUNT; d++) {
+            enum direction direction = (enum direction)d;
 
-            return (struct question){.step = i,
-                                     .direction = DIRECTION_DO,
-                                     .reason = saga->steps[i].forward.late ? late_reason(&saga->steps[i].forward)
-                                               : failed                    ? SLICE("step-failed")
-                                                                           : SLICE("unknown")};
-        }
-        if (question_stands(saga, i, DIRECTION_UNDO)) {
-            const struct operation *undo = step_undo(&saga->steps[i]);
-
-            return (struct question){.step = i,
-                                     .direction = DIRECTION_UNDO,
-                                     .reason = undo->late                           ? late_reason(undo)
-                                               : slice_is(undo->error, "arguments") ? SLICE("compensation-arguments")
-                                                                                    : SLICE("compensation-failed")};
+            if (question_stands(saga, i, direction)) {
+                return (struct question){.step = i,
+                                         .direction = direction,
+                                         .reason = reason_of(operation_of(saga, i, direction), direction)};
+            }
         }
     }
     return (struct question){.step = STEP_NONE};
@@ -242,12 +269,14 @@ static void escalation_close(struct machine *m)
     record.key = key_of(m->saga, open->step, open->direction);
     record.action = asked ? SLICE("probe") : SLICE("evidence");
     record.actor = asked ? open->asked_by : SLICE("sagad");
-    record.note = asked ? open->asked_note
-                  : is_early(open) && question_stands(m->saga, open->step, open->direction)
-                      ? SLICE("it is not settled by itself any more: it is asked anew")
-                  : is_asked_anew(m->saga, open)
-                      ? SLICE("an answer came that contradicts what was settled: it is asked anew")
-                      : SLICE("it was settled without a person");
+    record.note =
+        asked                            ? open->asked_note
+        : is_let_through(m->saga, open)  ? SLICE("the settings do not deny it any more, or it is not wanted any more")
+        : is_denied_since(m->saga, open) ? SLICE("it was never sent, because the settings deny it: it is asked anew")
+        : is_early(open) && question_stands(m->saga, open->step, open->direction)
+            ? SLICE("it is not settled by itself any more: it is asked anew")
+        : is_asked_anew(m->saga, open) ? SLICE("an answer came that contradicts what was settled: it is asked anew")
+                                       : SLICE("it was settled without a person");
     machine_emit(m, record);
 }
 
@@ -385,10 +414,16 @@ static unsigned actions_on_raised(const struct saga *saga)
 /* The calls of a run belong to nothing that could be undone, waived or abandoned. */
 #define RUN_ACTIONS (BIT(OPERATOR_RETRY) | BIT(OPERATOR_PROBE) | BIT(OPERATOR_RESOLVE))
 
+/* Whoever has changed the settings need not wait for the next try. */
+static unsigned actions_on_denied(const struct operation *op)
+{
+    return !operation_is_denied(op) ? 0 : op->state == OP_PROBING ? BIT(OPERATOR_PROBE) : BIT(OPERATOR_RETRY);
+}
+
 static unsigned actions_on_forward(const struct saga *saga)
 {
     const struct operation *op = &saga->steps[saga->escalation.step].forward;
-    unsigned actions = BIT(OPERATOR_ABANDON);
+    unsigned actions = BIT(OPERATOR_ABANDON) | actions_on_denied(op);
 
     if (op->state == OP_UNKNOWN && saga_tool(saga, saga->escalation.step, DIRECTION_DO)->has_probe) {
         actions |= BIT(OPERATOR_PROBE);
@@ -417,13 +452,13 @@ static unsigned actions_on_forward(const struct saga *saga)
 
 static unsigned actions_on_undo(const struct saga *saga)
 {
-    const struct operation *op = step_undo(&saga->steps[saga->escalation.step]);
-    unsigned actions = BIT(OPERATOR_ABANDON);
+    const struct step *step = &saga->steps[saga->escalation.step];
+    const struct operation *op = step_undo(step);
+    unsigned actions = BIT(OPERATOR_ABANDON) | actions_on_denied(op);
 
-    if (saga->steps[saga->escalation.step].plan == PLAN_FAILED) {
+    if (step->plan == PLAN_FAILED) {
         actions |= BIT(OPERATOR_WAIVE);
     }
-
     if (saga->phase == PHASE_FORWARD &&
         !saga_passed_return(saga)) { /* of a child that is undone on its own: all of it */
         actions |= BIT(OPERATOR_COMPENSATE);
@@ -460,6 +495,9 @@ const char *operator_action_does(const struct saga *saga, enum operator_action a
 
     switch (action) {
     case OPERATOR_RETRY:
+        if (slice_is(saga->escalation.reason, OUTCOME_EGRESS_DENIED)) {
+            return "tries it again now, under the same key; say it when the settings or the tool were changed";
+        }
         return undo ? "tries the compensation again, one more round of attempts; other args may be given where it "
                       "certainly had no effect"
                     : "calls the tool again under the same key, one more round of attempts; a tool of class once needs "

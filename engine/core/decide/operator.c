@@ -296,6 +296,28 @@ static void change_arguments(const struct machine *m, const struct operation *op
     machine_freeze_effect(m, tool, OPERATOR.args, record);
 }
 
+/* It was denied: it has not been used up, and needs no other round. It is only due now. */
+static enum err_code retry_denied(struct machine *m)
+{
+    bool undo = m->direction == DIRECTION_UNDO;
+    struct record record =
+        machine_record(m, undo ? RECORD_COMPENSATION_RETRYING : RECORD_STEP_RETRYING, m->about, m->direction);
+    const struct operation *op = operation_of(m->saga, m->about, m->direction);
+
+    if (OPERATOR.args.ptr) {
+        (void)err_set(m->err, ERR_CONFLICT, "it was never sent: its arguments stay as they are");
+        err_hint(m->err, "Retry without \"args\", or resolve it as not_happened first.");
+        return ERR_CONFLICT;
+    }
+    record.due_ms = m->input->now_ms;
+    record.maybe = op->took_effect == TOOK_EFFECT_MAYBE;
+    record.source = SOURCE_OPERATOR;
+    record.error = op->error;
+    record.detail = op->detail;
+    resolved_and(m, record);
+    return ERR_OK;
+}
+
 static enum err_code retry(struct machine *m)
 {
     const struct saga *saga = m->saga;
@@ -530,7 +552,7 @@ enum err_code operator_decide(struct machine *m)
     }
     switch (OPERATOR.action) {
     case OPERATOR_RETRY:
-        return retry(m);
+        return operation_is_denied(operation_of(m->saga, m->about, m->direction)) ? retry_denied(m) : retry(m);
     case OPERATOR_PROBE:
         return probe(m);
     case OPERATOR_RESOLVE:

@@ -10,6 +10,9 @@
  *
  * A definite refusal says nothing about an earlier attempt that may have arrived: `failed` is recorded only when every
  * attempt under the key surely had no effect.
+ *
+ * A call or a probe whose every address is denied is no answer at all. It uses up neither attempts nor time; it is
+ * tried again now and then, and a person is asked meanwhile (decide/escalation.c).
  */
 #include "core/saga/machine.h"
 
@@ -33,6 +36,10 @@ struct next {
 
 static const struct retry_policy probe_policy = {
     .max_attempts = UINT32_MAX, .max_unsent = UINT32_MAX, .initial_ms = 1000, .max_ms = 300000, .factor_milli = 2000};
+
+/* Denied calls wait for people. The backoff bounds what each adds to the log. */
+static const struct retry_policy denied_policy = {
+    .max_attempts = UINT32_MAX, .max_unsent = UINT32_MAX, .initial_ms = 1000, .max_ms = 3600000, .factor_milli = 2000};
 
 static bool key_is_remembered(const struct terms *terms, int64_t at_ms)
 {
@@ -106,13 +113,29 @@ static struct next after_unknown(const struct terms *terms, const struct operati
     UNREACHABLE();
 }
 
+/* `maybe`: an earlier attempt may have taken effect. Without one, and where the saga is being undone, it is not wanted
+ * any more. */
+static struct next after_denial(const struct terms *terms, const struct operation *op, bool maybe, int64_t now_ms)
+{
+    uint32_t number = operation_unsent_next(op, SLICE(OUTCOME_EGRESS_DENIED));
+
+    if (terms->stopping && !maybe) {
+        return give_up(terms, maybe, now_ms);
+    }
+    return (struct next){.kind = NEXT_RETRY, .due_ms = retry_due_ms(&denied_policy, number, now_ms, 0, &op->key)};
+}
+
 /* Certainly nothing happened this time; an attempt that never left is as if it had not been. */
 static struct next after_nothing(const struct terms *terms, const struct operation *op, const struct outcome *outcome,
                                  int64_t now_ms)
 {
-    uint32_t unsent = outcome->unsent ? op->unsent + 1 : 0, sent = op->counted - (outcome->unsent && op->counted > 0);
+    uint32_t unsent = outcome->unsent ? operation_unsent_next(op, outcome->error) : 0;
+    uint32_t sent = op->counted - (outcome->unsent && op->counted > 0);
     struct terms without = *terms;
 
+    if (outcome_is_egress_denied(outcome)) {
+        return after_denial(terms, op, op->earlier_maybe, now_ms);
+    }
     if (outcome->unsent && op->prior_window_ms == 0) {
         without.window_end_ms = 0;
     }
@@ -186,6 +209,11 @@ static struct next after_probe(const struct terms *terms, const struct operation
 {
     int64_t due_ms;
 
+    if (outcome_is_egress_denied(outcome)) { /* nobody was asked: also not for the one answer that a person awaits */
+        return (struct next){.kind = NEXT_PROBE_AGAIN,
+                             .due_ms =
+                                 retry_due_ms(&denied_policy, op->probes - op->other_probes + 1, now_ms, 0, &op->key)};
+    }
     switch (outcome->kind) {
     case OUTCOME_COMPLETED:
         return (struct next){.kind = NEXT_COMPLETED};
@@ -328,11 +356,13 @@ static struct why why_of(const struct outcome *outcome)
 void operation_not_asked(struct machine *m, uint32_t step, struct why why, int64_t retry_after_ms)
 {
     const struct operation *op = operation_of(m->saga, step, DIRECTION_DO);
-    const struct outcome never_left = {.kind = OUTCOME_RETRY, .unsent = true};
+    const struct outcome never_left = {.kind = OUTCOME_RETRY, .unsent = true, .error = why.error};
     struct terms terms = operation_terms(m->saga, step, DIRECTION_DO);
     bool maybe = op->took_effect == TOOK_EFFECT_MAYBE;
-    struct next next =
-        try_again(&terms, &op->key, op->counted, op->unsent + 1, maybe, retry_after_ms, m->input->now_ms);
+    struct next next = outcome_is_egress_denied(&never_left)
+                           ? after_denial(&terms, op, maybe, m->input->now_ms)
+                           : try_again(&terms, &op->key, op->counted, operation_unsent_next(op, why.error), maybe,
+                                       retry_after_ms, m->input->now_ms);
 
     next.maybe = maybe;
     next.why = why;
@@ -412,6 +442,11 @@ static void settled_late(struct machine *m, uint32_t step, enum direction direct
         (op->state == OP_PROBING || op->state == OP_UNKNOWN) && m->input->settled.attempt == op->attempts &&
         op->attempts == op->other_key_attempts + 1 && !op->accepted) {
         next.kind = NEXT_FAILED;
+        if (outcome_is_egress_denied(outcome) && direction == DIRECTION_DO &&
+            step_phase(m->saga, step) == PHASE_FORWARD) { /* it is made again, and a person is asked if need be */
+            next.kind = NEXT_RETRY;
+            next.due_ms = retry_due_ms(&denied_policy, 1, m->input->now_ms, 0, &op->key);
+        }
         emit_next(m, step, direction, &next, outcome, SOURCE_CALL);
     }
 }
@@ -512,7 +547,7 @@ void operation_due(struct machine *m, uint32_t step, enum direction direction)
     int64_t now_ms = m->input->now_ms;
     struct next next = {.kind = NEXT_ATTEMPT};
 
-    if (terms.limit_ms && now_ms >= terms.limit_ms) {
+    if (terms.limit_ms && now_ms >= terms.limit_ms && !operation_is_denied(op)) {
         next = (struct next){.kind = maybe ? NEXT_UNKNOWN : NEXT_FAILED,
                              .why = {.error = maybe ? op->error : SLICE("gave-up")}};
         next.why.detail =

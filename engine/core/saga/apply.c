@@ -168,10 +168,10 @@ static void begin_attempt(const struct saga *saga, struct operation *op, const s
 }
 
 /* The current attempt is over, and not a byte of it left: as if it had not been. */
-static void take_back_attempt(struct operation *op)
+static void take_back_attempt(struct operation *op, struct slice error)
 {
     op->counted -= op->counted > 0;
-    op->unsent++;
+    op->unsent = operation_unsent_next(op, error);
     op->never_left++;
     op->last_sent_ms = op->prior_sent_ms;
     op->window_from_ms = op->prior_window_ms;
@@ -190,25 +190,37 @@ static void remember_why(const struct saga *saga, struct operation *op, const st
     }
 }
 
+/* A guard lets a denied call wait. Its person is still asked for the first reason. */
+static bool is_kept_waiting(const struct operation *op, const struct record *record)
+{
+    return record->source == SOURCE_GUARD && record_leads_to(record) == OP_RETRYING && operation_is_denied(op);
+}
+
 static void end_attempt(const struct saga *saga, struct operation *op, const struct record *record)
 {
     if (op->state == OP_IN_FLIGHT) {
         if (record->unsent) {
-            take_back_attempt(op);
+            take_back_attempt(op, record->error);
         } else {
             op->unsent = 0;
             op->settled_ms = record->at_ms;
             op->double_accepted = false; /* it was for one that leaves */
         }
     }
+    if ((op->state == OP_UNKNOWN || op->state == OP_PROBING) && record->unsent &&
+        record_leads_to(record) == OP_RETRYING) {
+        take_back_attempt(op, record->error); /* its end was not awaited any more */
+    }
     if ((op->state == OP_PENDING || op->state == OP_RETRYING) && record->unsent) {
-        op->unsent++; /* nobody could be asked whether it may leave */
+        op->unsent = operation_unsent_next(op, record->error); /* nobody could be asked whether it may leave */
     }
     if (op->state == OP_PROBING) {
         op->probes++;
         op->probed_ms = record->at_ms;
     }
-    remember_why(saga, op, record);
+    if (!is_kept_waiting(op, record)) {
+        remember_why(saga, op, record);
+    }
     op->due_ms = record->due_ms;
     op->accepted = false;
 }
@@ -218,6 +230,9 @@ static void retry(const struct saga *saga, struct operation *op, const struct re
     end_attempt(saga, op, record);
     if (record->source == SOURCE_PROBE) { /* it was asked, and nothing has happened under this key */
         op->earlier_maybe = false;
+    } else if (record->source == SOURCE_OPERATOR) { /* a person has a denied call tried now */
+        op->unsent = 0;
+        op->round_ms = record->at_ms;
     }
     op->took_effect =
         !is_read(saga, record, direction) && (record->maybe || op->earlier_maybe) ? TOOK_EFFECT_MAYBE : TOOK_EFFECT_NO;

@@ -9,6 +9,12 @@
 /* --- reading the state (saga/state.c) --- */
 
 const struct operation *operation_of(const struct saga *saga, uint32_t step, enum direction direction);
+/* Every address of its receiver, or of its probe's, was denied at the last try: it stays where it is, and a person is
+ * asked. */
+bool operation_is_denied(const struct operation *operation);
+/* Tries in a row that never left, counting one that ends with `error`. Denied tries and others are rows of their own.
+ */
+uint32_t operation_unsent_next(const struct operation *operation, struct slice error);
 bool operation_is_open(
     const struct operation *operation); /* pending, in flight, retrying or probing: it will settle by itself */
 

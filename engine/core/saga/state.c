@@ -220,6 +220,23 @@ bool operation_is_open(const struct operation *operation)
            operation->state == OP_PROBING;
 }
 
+bool operation_is_denied(const struct operation *operation)
+{
+    if (!slice_is(operation->error, OUTCOME_EGRESS_DENIED)) {
+        return false;
+    }
+    return operation->state == OP_PROBING
+               ? operation->probes > operation->other_probes
+               : (operation->state == OP_RETRYING || operation->state == OP_IN_FLIGHT) && operation->unsent > 0;
+}
+
+uint32_t operation_unsent_next(const struct operation *operation, struct slice error)
+{
+    bool alike = slice_is(operation->error, OUTCOME_EGRESS_DENIED) == slice_is(error, OUTCOME_EGRESS_DENIED);
+
+    return alike ? operation->unsent + 1 : 1;
+}
+
 bool operation_is_asked_now(const struct saga *saga, const struct operation *operation, int64_t now_ms)
 {
     return operation->state == OP_PROBING && now_ms >= operation->due_ms && !pause_holds(saga);

@@ -35,8 +35,8 @@ static void telling_free(struct telling *telling)
 
 enum call_verdict call_verdict(const struct outcome *outcome, struct slice response)
 {
-    static const char *const ours[] = {"bad-settings", "settings", "lease",      "withheld",
-                                       "cancelled",    "stopping", "interrupted"};
+    static const char *const ours[] = {"bad-settings", "settings", "lease",       "withheld",
+                                       "cancelled",    "stopping", "interrupted", OUTCOME_EGRESS_DENIED};
     int64_t status = 0;
 
     for (size_t i = 0; i < COUNT_OF(ours); i++) {

@@ -52,6 +52,10 @@ static void unclear_outcome(struct activity *activity)
 {
     const struct outcome *outcome = &activity->act->outcome;
 
+    if (outcome_is_egress_denied(outcome)) { /* a person is asked, as for a call */
+        precheck_unasked(activity, outcome->error, outcome->detail);
+        return;
+    }
     unclear(activity, outcome->detail.ptr ? outcome->detail : outcome->error);
 }
 
