@@ -409,6 +409,8 @@ static void on_connected(struct db_wish *wish)
     if (s->looking) {
         settle_unknown(s, "commit-lost",
                        "The connection was lost at the COMMIT, and no other one came about to ask the barrier.");
+    } else if (wish->err.code == ERR_FORBIDDEN) {
+        settle_unsent(s, true, OUTCOME_EGRESS_DENIED, OUTCOME_EGRESS_DENIED_DETAIL);
     } else {
         settle_unsent(s, wish->err.code != ERR_CONFIG, "no-connection", detail);
     }

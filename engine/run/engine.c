@@ -98,7 +98,8 @@ static void host_open(struct engine *engine)
         .http = http_client_new(engine->loop, options->calls_max, CONNECTIONS_PER_HOST),
         .databases = db_pool_new(engine->loop, &(struct db_pool_options){.links_max = LINKS_PER_DATABASE,
                                                                          .idle_ms = LINK_IDLE_MS,
-                                                                         .application_name = "sagad sql"}),
+                                                                         .application_name = "sagad sql",
+                                                                         .egress = options->egress}),
         .programs = options->programs,
         .response_bytes_max = options->response_bytes_max};
     if (options->egress) {

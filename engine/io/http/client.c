@@ -134,8 +134,8 @@ static void job_judge(struct http_job *job, CURLcode code)
         job_explain(job, "withheld", OUTCOME_WITHHELD_DETAIL("there was a connection for it"));
     } else if (job_died(job, code)) {
         job_explain(job, "reset", "necessary data rewind wasn't possible"); /* libcurl's words for it */
-    } else if (job->denied && !request->sent) {
-        job_explain(job, "refused", "The host has an address that tools may not call.");
+    } else if (job->denied && !job->allowed && code == CURLE_COULDNT_CONNECT && !request->sent) {
+        job_explain(job, OUTCOME_EGRESS_DENIED, OUTCOME_EGRESS_DENIED_DETAIL);
     } else if (code == CURLE_OK) {
         job_explain(job, "cut", "The connection was closed in the middle of the headers.");
     } else {

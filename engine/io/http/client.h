@@ -34,7 +34,6 @@ struct http_request {
     int64_t timeout_ms, connect_timeout_ms;
     size_t response_bytes_max;
     const char *ca_file, *client_cert, *client_key; /* NULL: the system's file, no certificate, no key */
-    const char *unix_socket;                        /* NULL, or the path of a socket to speak to */
     bool fresh_connection; /* do not reuse: for requests without a body that must not be repeated */
     bool streaming;        /* on_data gets the body as it comes (SSE), a bounded amount per turn; not collected */
     void (*on_data)(struct http_request *request, struct slice data);
@@ -53,7 +52,7 @@ struct http_request {
     size_t response_header_count;
     struct slice response_body;
     const char *error; /* short code when not complete: "refused", "dns", "timeout", "tls", "reset", "cut", "too-large",
-                          "cancelled", "withheld", "protocol" */
+                          "cancelled", "withheld", "protocol", OUTCOME_EGRESS_DENIED */
     char detail[200];  /* one sentence */
 
     void *internal;

@@ -104,7 +104,7 @@ bool egress_denies(const struct egress *egress, const struct sockaddr *address)
     } else if (address->sa_family == AF_INET6) {
         memcpy(bytes, &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr, 16);
     } else {
-        return false;
+        mapped(bytes, 127, 0, 0, 1);
     }
     if (any_holds(egress->allowed, egress->allowed_count, bytes)) {
         return false;

@@ -30,7 +30,7 @@ struct egress {             /* zeroed: denies link-local and metadata addresses 
  * holds networks, and it wins over everything that is denied. NULL: an empty list.
  */
 MUST_USE enum err_code egress_read(struct egress *egress, const char *allow, const char *deny, struct err *err);
-/* Addresses that are neither IPv4 nor IPv6 (a local socket) are not denied, because no name leads to them. */
+/* What is neither IPv4 nor IPv6, a local socket, counts as 127.0.0.1. */
 bool egress_denies(const struct egress *egress, const struct sockaddr *address);
 
 #endif

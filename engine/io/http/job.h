@@ -27,10 +27,11 @@ struct http_job {
     struct buffer body;
     size_t body_sent;
     size_t header_bytes, header_capacity;
-    bool headers_complete, too_large, denied, cancelled, withheld;
-    bool once;  /* libcurl could send it again, and must not */
-    bool left;  /* libcurl was allowed to send: from then on a byte may have left */
-    bool again; /* it had left, and libcurl wanted to send it again */
+    bool headers_complete, too_large, cancelled, withheld;
+    bool denied, allowed; /* an address of its host was denied; one was allowed, and a connection to it was tried */
+    bool once;            /* libcurl could send it again, and must not */
+    bool left;            /* libcurl was allowed to send: from then on a byte may have left */
+    bool again;           /* it had left, and libcurl wanted to send it again */
     char error[CURL_ERROR_SIZE];
 };
 

@@ -52,8 +52,9 @@ static curl_socket_t on_open_socket(void *context, curlsocktype purpose, struct 
     }
     if (egress_denies(http_client_egress(job->client), &address->addr)) {
         job->denied = true;
-        return CURL_SOCKET_BAD;
+        return CURL_SOCKET_BAD; /* libcurl goes on with the next address */
     }
+    job->allowed = true;
     return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
@@ -395,9 +396,6 @@ CURLcode http_transfer_set_up(struct http_job *job, struct http_urls *urls)
     }
     if (request->connect_timeout_ms > 0) {
         EASY_SET(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)request->connect_timeout_ms);
-    }
-    if (request->unix_socket) {
-        EASY_SET(easy, CURLOPT_UNIX_SOCKET_PATH, request->unix_socket);
     }
     easy_set_method(job, method);
     EASY_SET(easy, CURLOPT_PREREQFUNCTION, on_leaving);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/http/egress.h"
 #include "io/loop/worker.h"
 #include "io/postgres/environment.h"
 
@@ -259,7 +260,7 @@ static void add(struct parameters *parameters, const char *keyword, const char *
 }
 
 /* Parameters before "dbname" are defaults that the connection string may change; parameters behind it are fixed. */
-static void take_parameters(const struct db_target *target, struct parameters *out)
+static void take_parameters(const struct db_target *target, const char *dsn, struct parameters *out)
 {
     *out = (struct parameters){0};
     add(out, "target_session_attrs", environment_or("PGTARGETSESSIONATTRS", "read-write"));
@@ -274,7 +275,7 @@ static void take_parameters(const struct db_target *target, struct parameters *o
         add(out, "sslkey", NO_FILE);
         add(out, "gssencmode", "disable");
     }
-    add(out, "dbname", target->dsn);
+    add(out, "dbname", dsn);
     add(out, "client_encoding", "UTF8");
     add(out, "application_name", target->application_name);
     if (target->is_foreign) {
@@ -282,23 +283,15 @@ static void take_parameters(const struct db_target *target, struct parameters *o
     }
 }
 
-PGconn *db_connect(const struct db_target *target, struct err *err)
+/* Connects where `dsn` leads. `chooses`: libpq tries its hosts one after the other. */
+static PGconn *connect_to(const struct db_target *target, const char *dsn, bool chooses, struct err *err)
 {
     char refusals_of_hosts[REFUSALS_BYTES];
     struct parameters parameters;
     PGconn *conn;
 
-    if (!dsn_is_readable(target->dsn, err)) {
-        return NULL;
-    }
-    if (target->is_foreign && !db_dsn_is_whole(target->dsn)) {
-        err_set(err, ERR_CONFIG, "the connection string of the tool does not name its server and its user");
-        err_hint(err,
-                 "write host=... user=... and the password into it; what sagad itself connects with is not for tools");
-        return NULL;
-    }
-    take_parameters(target, &parameters);
-    conn = db_hosts_connect(parameters.keywords, parameters.values, target->dsn, refusals_of_hosts,
+    take_parameters(target, dsn, &parameters);
+    conn = db_hosts_connect(parameters.keywords, parameters.values, chooses ? NULL : dsn, refusals_of_hosts,
                             sizeof(refusals_of_hosts));
     if (!conn || PQstatus(conn) != CONNECTION_OK) {
         explain_refusal(conn ? PQerrorMessage(conn) : refusals_of_hosts, err);
@@ -311,6 +304,38 @@ PGconn *db_connect(const struct db_target *target, struct err *err)
         return NULL;
     }
     return conn;
+}
+
+static PGconn *connect_pinned(const struct db_target *target, struct err *err)
+{
+    struct arena arena;
+    size_t host_count;
+    const char *dsn;
+    PGconn *conn;
+
+    if (!db_dsn_is_whole(target->dsn)) {
+        err_set(err, ERR_CONFIG, "the connection string of the tool does not name its server and its user");
+        err_hint(err,
+                 "write host=... user=... and the password into it; what sagad itself connects with is not for tools");
+        return NULL;
+    }
+    arena_init(&arena, 1024);
+    dsn = db_pin(target->dsn, target->egress, &host_count, &arena, err);
+    /* Several addresses of one host are one server. */
+    conn = dsn ? connect_to(target, dsn, host_count == 1, err) : NULL;
+    if (dsn) {
+        explicit_bzero((char *)dsn, strlen(dsn)); /* there may be a password in it */
+    }
+    arena_fini(&arena);
+    return conn;
+}
+
+PGconn *db_connect(const struct db_target *target, struct err *err)
+{
+    if (!dsn_is_readable(target->dsn, err)) {
+        return NULL;
+    }
+    return target->is_foreign ? connect_pinned(target, err) : connect_to(target, target->dsn, false, err);
 }
 
 /* --- the same on a worker thread --- */
@@ -362,6 +387,8 @@ struct db_attempt *db_attempt_start(struct loop *loop, const struct db_target *t
     attempt->target.setup = setup;
     attempt->target.answer_ms = target->answer_ms;
     attempt->target.is_foreign = target->is_foreign;
+    attempt->target.egress =
+        target->egress ? arena_dup(&attempt->arena, target->egress, sizeof(*target->egress)) : NULL;
     attempt->target.left_pid = target->left_pid;
     attempt->done = done;
     attempt->context = context;

@@ -9,8 +9,6 @@
 
 #include "base/text.h"
 
-#define DSN_BYTES_MAX 65536
-
 /* Where libpq finds its service file; they give no right to anybody. */
 static const char *const kept[] = {"PGSERVICEFILE=", "PGSYSCONFDIR="};
 
@@ -29,7 +27,7 @@ static const char *value_of(const PQconninfoOption *options, const char *keyword
     return NULL;
 }
 
-static void put(struct buffer *out, const char *keyword, const char *value)
+void db_dsn_put(struct buffer *out, const char *keyword, const char *value)
 {
     buffer_printf(out, "%s%s='", out->len > 0 ? " " : "", keyword);
     for (; *value; value++) {
@@ -63,7 +61,7 @@ static void put_missing(struct buffer *out, const PQconninfoOption *own, const c
     defaults = PQconndefaults();
     for (const PQconninfoOption *option = defaults; option && option->keyword; option++) {
         if (!value_of(own, option->keyword) && is_given(option, value_of(defaults, "service") != NULL)) {
-            put(out, option->keyword, option->val);
+            db_dsn_put(out, option->keyword, option->val);
         }
     }
     PQconninfoFree(defaults); /* accepts NULL */
@@ -95,14 +93,14 @@ const char *db_environment_take(const char *dsn, struct arena *arena)
     const char *taken = dsn;
     struct buffer out;
 
-    buffer_init(&out, DSN_BYTES_MAX);
+    buffer_init(&out, DB_DSN_BYTES_MAX);
     if (own || is_name(dsn)) {
         if (!own && dsn[0]) {
-            put(&out, "dbname", dsn);
+            db_dsn_put(&out, "dbname", dsn);
         }
         for (const PQconninfoOption *option = own; option && option->keyword; option++) {
             if (option->val && option->val[0]) {
-                put(&out, option->keyword, option->val);
+                db_dsn_put(&out, option->keyword, option->val);
             }
         }
         put_missing(&out, own, value_of(own, "service"));

@@ -7,6 +7,12 @@
 #define SAGAD_IO_POSTGRES_ENVIRONMENT_H
 
 #include "base/arena.h"
+#include "base/text.h"
+
+#define DB_DSN_BYTES_MAX 65536
+
+/* Appends keyword='value' to a connection string, with the quotes that it needs. */
+void db_dsn_put(struct buffer *out, const char *keyword, const char *value);
 
 /*
  * The connection string with what PG* variables and its service say where it is silent, in `arena`. The variables are

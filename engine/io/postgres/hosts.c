@@ -18,12 +18,11 @@ enum {
     KEYWORDS_MAX = 24,
     CONNECT_MS_DEFAULT = 5000, /* libpq's connect_timeout does not hold for what is asked at once */
     OTHERS_MS = 1000,          /* time for the other servers once the first has answered */
-    TIMELINE_MS = 1000,
-    NAME_BYTES = 256
+    TIMELINE_MS = 1000
 };
 
 struct host {
-    char name[NAME_BYTES], address[NAME_BYTES], port[NAME_BYTES];
+    char name[DB_NAME_BYTES], address[DB_NAME_BYTES], port[DB_NAME_BYTES];
     PGconn *conn; /* NULL: not tried, or out of it */
     PostgresPollingStatusType wants;
     bool is_open;
@@ -42,8 +41,7 @@ static const char *option_of(const PQconninfoOption *options, const char *keywor
     return getenv(variable);
 }
 
-/* The field `index` of a list; the only one stands for all. False: it is too long, or missing. */
-static bool field_of(const char *list, size_t index, char out[NAME_BYTES])
+bool db_list_field(const char *list, size_t index, char out[DB_NAME_BYTES])
 {
     const char *at = list ? list : "";
     size_t len;
@@ -59,7 +57,7 @@ static bool field_of(const char *list, size_t index, char out[NAME_BYTES])
         at++;
     }
     len = strcspn(at, ",");
-    if (len >= NAME_BYTES) {
+    if (len >= DB_NAME_BYTES) {
         return false;
     }
     memcpy(out, at, len);
@@ -67,7 +65,7 @@ static bool field_of(const char *list, size_t index, char out[NAME_BYTES])
     return true;
 }
 
-static size_t fields(const char *list)
+size_t db_list_count(const char *list)
 {
     size_t count = list && list[0] ? 1 : 0;
 
@@ -83,14 +81,14 @@ static size_t hosts_of(const char *dsn, struct host *hosts)
     PQconninfoOption *options = strchr(dsn, '=') || strstr(dsn, "://") ? PQconninfoParse(dsn, NULL) : NULL;
     const char *names = option_of(options, "host", "PGHOST"), *addresses = option_of(options, "hostaddr", "PGHOSTADDR");
     const char *ports = option_of(options, "port", "PGPORT");
-    size_t count = fields(addresses) > fields(names) ? fields(addresses) : fields(names);
-    bool good = count > 1 && count <= HOSTS_MAX && (fields(names) == 0 || fields(names) == count) &&
-                (fields(addresses) == 0 || fields(addresses) == count) &&
-                (fields(ports) <= 1 || fields(ports) == count);
+    size_t count = db_list_count(addresses) > db_list_count(names) ? db_list_count(addresses) : db_list_count(names);
+    bool good = count > 1 && count <= HOSTS_MAX && (db_list_count(names) == 0 || db_list_count(names) == count) &&
+                (db_list_count(addresses) == 0 || db_list_count(addresses) == count) &&
+                (db_list_count(ports) <= 1 || db_list_count(ports) == count);
 
     for (size_t i = 0; i < count && good; i++) {
-        good = field_of(names, i, hosts[i].name) && field_of(addresses, i, hosts[i].address) &&
-               field_of(ports, i, hosts[i].port) && (hosts[i].name[0] || hosts[i].address[0]);
+        good = db_list_field(names, i, hosts[i].name) && db_list_field(addresses, i, hosts[i].address) &&
+               db_list_field(ports, i, hosts[i].port) && (hosts[i].name[0] || hosts[i].address[0]);
     }
     PQconninfoFree(options); /* accepts NULL */
     return good ? count : 0;
@@ -266,7 +264,7 @@ PGconn *db_hosts_connect(const char *const *keywords, const char *const *values,
                          size_t refusals_bytes)
 {
     struct host hosts[HOSTS_MAX] = {0};
-    size_t count = hosts_of(dsn, hosts), left = count;
+    size_t count = dsn ? hosts_of(dsn, hosts) : 0, left = count;
     int64_t until_ms = now_ms() + connect_ms(keywords, values);
 
     refusals[0] = '\0';

@@ -13,6 +13,7 @@
 
 #include "base/map.h"
 #include "base/text.h"
+#include "io/http/egress.h"
 #include "io/postgres/connect.h"
 
 enum link_state { LINK_IDLE, LINK_LENT, LINK_CLEANING };
@@ -55,6 +56,7 @@ struct place_attempt {
 struct db_pool {
     struct loop *loop;
     struct db_pool_options options;
+    struct egress egress;
     struct map places;
     int open;
 };
@@ -461,8 +463,10 @@ static void on_attempt(void *context, PGconn *conn, const struct err *err)
 
 static void attempt_begin(struct db_place *place)
 {
-    const struct db_target target = {
-        .dsn = place->dsn, .is_foreign = true, .application_name = place->pool->options.application_name};
+    const struct db_target target = {.dsn = place->dsn,
+                                     .is_foreign = true,
+                                     .egress = &place->pool->egress,
+                                     .application_name = place->pool->options.application_name};
     struct place_attempt *attempt = memory_alloc(sizeof(*attempt));
 
     place_count(place, 1);
@@ -519,6 +523,10 @@ struct db_pool *db_pool_new(struct loop *loop, const struct db_pool_options *opt
     CHECK(options->links_max > 0 && options->idle_ms > 0 && options->application_name);
     pool->loop = loop;
     pool->options = *options;
+    if (options->egress) {
+        pool->egress = *options->egress;
+        pool->options.egress = NULL; /* the caller's */
+    }
     map_init(&pool->places);
     return pool;
 }

@@ -1,7 +1,7 @@
 /*
  * Connections to any database, for statements that others wrote: lent out of a pool, one conversation at a time. A
  * connection string names server and user itself: nothing that this process was given for its own database is used
- * (postgres/environment.h).
+ * (postgres/environment.h). It leads only to addresses that the guard of outgoing calls allows (postgres/pin.c).
  *
  * Unlike db.h nothing is pipelined: each statement is answered before the next one is sent. So whoever loses the
  * connection knows whether the COMMIT had left, and before that nothing can have happened. Parameters and values are
@@ -14,12 +14,14 @@
 #include "io/loop/loop.h"
 
 struct db_pool;
+struct egress;
 struct db_link; /* one connection, lent */
 
 struct db_pool_options {
     int links_max;                /* to one database: one connection string */
     int64_t idle_ms;              /* a connection that nobody wants for so long is closed */
     const char *application_name; /* borrowed as long as the pool */
+    const struct egress *egress;  /* the addresses that it may reach; copied. NULL: all but those denied always */
 };
 
 struct db_pool *db_pool_new(struct loop *loop, const struct db_pool_options *options);
@@ -34,8 +36,8 @@ struct db_wish {
     struct list_link link;
     const char *dsn; /* in: NUL-terminated, borrowed until done */
     struct db_link
-        *lent; /* out: NULL when no connection came about, `err` says why: not a byte of a statement has left */
-    struct err err;
+        *lent;      /* out: NULL when no connection came about, `err` says why: not a byte of a statement has left */
+    struct err err; /* ERR_FORBIDDEN: every address of its hosts is denied */
     void (*done)(struct db_wish *wish); /* exactly once, never inside db_pool_wish() */
     struct db_place *place;
 };
