@@ -73,8 +73,8 @@ static const struct setting setting_table[] = {
     {"egress-allow", SETTING_TEXT, NULL, NULL, 0, 0,
      "networks that tools may call although they are denied, such as 10.1.0.0/16,fd00::/8", false},
     {"egress-deny", SETTING_TEXT, NULL, NULL, 0, 0,
-     "networks that tools may not call over HTTP, and the words \"private\" and \"loopback\"; link-local and metadata "
-     "addresses are denied as well",
+     "networks that tools may not call, over HTTP or as a database, and the words \"private\" and \"loopback\"; "
+     "link-local and metadata addresses are denied as well",
      false},
     {"calls-max", SETTING_NUMBER, NULL, "256", 1, 10000,
      "calls under way at once; further ones queue, and the tools in the queue take turns", false},
