@@ -264,6 +264,7 @@ static const struct {
      "\"happened\":false,\"undone\":false,\"again\":false}"},
     {"bypass", VERB_BYPASS, "{\"key\":\"" KEY "\",\"reason\":\"n\"}"},
     {"cost", VERB_COST, "{\"key\":\"" KEY "\",\"micros\":12,\"note\":\"n\"}"},
+    {"pause", VERB_PAUSE, "{\"note\":\"n\",\"bulk\":{\"id\":\"j/7\",\"key\":\"" KEY "\",\"attempts\":2}}"},
 };
 
 static struct slice written(const struct verb *verb, struct saga_input *input)

@@ -30,6 +30,7 @@ void machine_emit(struct machine *m, struct record record)
 
     record.seq = m->saga->seq + 1;
     record.at_ms = m->input->now_ms;
+    record.bulk = out->count == 0 ? m->input->bulk.id : SLICE_NONE;
     /* Words of libraries and programs may hold any bytes. Names and ids may not: record_check() refuses those. */
     record.error = text_as_utf8(record.error, m->turn);
     record.detail = text_as_utf8(record.detail, m->turn);
@@ -380,12 +381,39 @@ static bool wakes_run(const struct machine *m)
            operation_is_contradicted(m);
 }
 
+/* The set of a bulk job shows each operation as it was: whoever looked at it decided about that, and not about what
+ * became of it since. */
+static enum err_code check_bulk(struct machine *m)
+{
+    const struct bulk_act *bulk = &m->input->bulk;
+    enum direction direction = DIRECTION_DO;
+    uint32_t step;
+
+    if (!bulk->id.ptr || uuid_is_nil(&bulk->key.uuid)) {
+        return ERR_OK;
+    }
+    step = saga_find_key(m->saga, &bulk->key, &direction);
+    if (step != STEP_NONE && operation_calls(operation_of(m->saga, step, direction)) == bulk->attempts) {
+        return ERR_OK;
+    }
+    (void)err_set(m->err, ERR_DECIDED, "the operation was called again after the set of the bulk job was frozen");
+    err_hint(m->err, "Look at it, and decide about it by itself or in a new bulk job.");
+    return ERR_DECIDED;
+}
+
 static enum err_code decide(struct machine *m)
 {
     const struct saga *saga = m->saga;
     struct records *out = m->out;
     enum err_code code;
 
+    if (saga_did_bulk(saga, m->input->bulk.id)) {
+        return ERR_OK; /* an engine died between the turn and the outcome of the item */
+    }
+    code = check_bulk(m);
+    if (code != ERR_OK) {
+        return code;
+    }
     if (!is_from_outside(m->input->type) && (saga->seq == 0 || saga->phase == PHASE_ENDED)) {
         if (!wakes_run(m)) {
             return ERR_OK; /* too late, or for a saga that never was: it means nothing any more */

@@ -295,9 +295,22 @@ static void write_end(struct json_writer *w, const struct preview *p, const stru
 
 /* --- one verb --- */
 
+static bool is_asked_for(const struct preview *p, const struct verb *verb)
+{
+    const struct saga_input *only = p->question.only;
+
+    if (!only || p->about == ABOUT_SAGA) {
+        return !only || only->type == SAGA_INPUT_ABORT;
+    }
+    return only->type == SAGA_INPUT_OPERATOR && only->verdict.action == verb->action &&
+           (verb->action != OPERATOR_RESOLVE ||
+            (only->verdict.undone == verb->undone && only->verdict.again == verb->again &&
+             (only->verdict.happened || only->verdict.undone) == verb->happened));
+}
+
 static bool is_about(const struct preview *p, const struct verb *verb)
 {
-    return (verb->about & BIT(p->about)) != 0;
+    return (verb->about & BIT(p->about)) != 0 && is_asked_for(p, verb);
 }
 
 /* The refusal is the saga's own; a second effect that somebody accepts is worth a look as well. */

@@ -16,10 +16,11 @@
 
 /* What the verb is about. */
 struct preview_question {
-    uint64_t escalation; /* the open one; 0: not about an escalation */
-    struct op_key key;   /* an operation; nil: not about one operation */
-                         /* neither: about the saga */
-    uint64_t steps_max;  /* steps that one verb may look at, in all of its plays */
+    uint64_t escalation;           /* the open one; 0: not about an escalation */
+    struct op_key key;             /* an operation; nil: not about one operation */
+                                   /* neither: about the saga */
+    uint64_t steps_max;            /* steps that one verb may look at, in all of its plays */
+    const struct saga_input *only; /* the verb of this input alone; NULL: all of them */
 };
 
 /*

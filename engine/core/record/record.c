@@ -185,6 +185,7 @@ static bool has_field(const struct record *record, enum record_field field)
     case FIELD_ANSWER:
     case FIELD_REQUEST:
     case FIELD_LOST:
+    case FIELD_BULK:
         return true; /* nothing is what it says when it is empty */
     }
     UNREACHABLE();

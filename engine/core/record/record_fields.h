@@ -51,13 +51,14 @@ enum record_field {
     FIELD_VERDICT,      /* without an action */
     FIELD_TOOL_VERSION, /* beside FIELD_TOOL, without the rest of FIELD_CALLED */
     FIELD_REQUEST,
-    FIELD_LOST /* what an expression over the result should have given */
+    FIELD_LOST, /* what an expression over the result should have given */
+    FIELD_BULK
 };
 
 #define FIELD_BIT(field) (UINT64_C(1) << (field))
 
 struct record_shape {
-    uint64_t may; /* bits of enum record_field (FIELD_BIT); what must be is in it too */
+    uint64_t may; /* bits of enum record_field (FIELD_BIT); what must be is in it too, FIELD_BULK is in none */
     uint64_t must;
 };
 

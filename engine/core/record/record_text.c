@@ -106,7 +106,14 @@ static const struct member members[] = {
     M("as", VERDICT, TEXT, verdict),
     M("lock", LOCK, TEXT, lock),
     M("request", REQUEST, TEXT, request),
+    M("bulk", BULK, TEXT, bulk),
 };
+
+/* Any record may be the first of a turn that a bulk job asked for. */
+static uint64_t fields_of(const struct record *record)
+{
+    return record_shape(record->type)->may | FIELD_BIT(FIELD_BULK);
+}
 
 static const char *const source_names[] = {[SOURCE_CALL] = "call",
                                            [SOURCE_PROBE] = "probe",
@@ -116,7 +123,7 @@ static const char *const source_names[] = {[SOURCE_CALL] = "call",
 
 const char *record_broken_text(const struct record *record)
 {
-    uint64_t may = record_shape(record->type)->may;
+    uint64_t may = fields_of(record);
 
     if (!text_is_utf8(record->actor) || !text_is_utf8(record->label)) {
         return text_is_utf8(record->actor) ? "step" : "actor";
@@ -239,7 +246,7 @@ static void write_member(struct json_writer *w, const struct member *member, con
 
 void record_write(const struct record *record, const struct definition *definition, struct buffer *out)
 {
-    uint64_t may = record_shape(record->type)->may;
+    uint64_t may = fields_of(record);
     struct json_writer w;
 
     json_writer_init(&w, out);
@@ -443,7 +450,7 @@ static bool read_member(const struct reader *reader, const struct member *member
 
 static enum err_code read_data(const struct reader *reader, struct slice data, struct err *err)
 {
-    uint64_t may = record_shape(reader->record->type)->may;
+    uint64_t may = fields_of(reader->record);
     struct json_walk walk = json_walk(data);
     struct slice name, value;
 

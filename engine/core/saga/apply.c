@@ -704,6 +704,12 @@ void saga_apply(struct saga *saga, const struct record *record)
     if (is_about_step) {
         apply_member(saga, record->step, begun, over);
     }
+    if (record->bulk.ptr) {
+        struct bulk_done *done = arena_alloc(saga_memory(saga), sizeof(*done));
+
+        *done = (struct bulk_done){.id = keep(saga, record->bulk), .before = saga->bulk_done};
+        saga->bulk_done = done;
+    }
     saga->seq = record->seq;
     saga->updated_ms = record->at_ms;
     INVARIANT(saga_is_sound(saga));

@@ -228,6 +228,11 @@ struct escalation {
     int64_t opened_ms;
 };
 
+struct bulk_done { /* a change by an item of a bulk job that stands in the log */
+    struct slice id;
+    const struct bulk_done *before;
+};
+
 struct saga {
     struct saga_id id;
     const struct definition *definition; /* borrowed; outlives the saga */
@@ -264,9 +269,10 @@ struct saga {
     struct slice paused_by, paused_note; /* then: by whom, and what they said; SLICE_NONE: a loop guard's */
     int64_t paused_ms;                   /* since when; the deadline stands still meanwhile */
     struct slice conversation_turn;
-    struct loop_guard *loop;     /* NULL: a defined saga, which has none */
-    struct emissions *emissions; /* the same */
-    struct arena *scratch;       /* of a copy: what grows in it lies here */
+    struct loop_guard *loop;           /* NULL: a defined saga, which has none */
+    struct emissions *emissions;       /* the same */
+    struct arena *scratch;             /* of a copy: what grows in it lies here */
+    const struct bulk_done *bulk_done; /* the newest; NULL: no bulk job has changed it */
 
     /* defined sagas */
     struct kept_signal *signals;        /* SIGNALS_MAX at most that are not taken */
@@ -312,6 +318,7 @@ void saga_init(struct saga *saga, struct arena *arena, struct saga_id id, const 
  */
 struct saga *saga_copy(const struct saga *saga, struct arena *arena);
 enum saga_status saga_status(const struct saga *saga);
+bool saga_did_bulk(const struct saga *saga, struct slice id); /* has the item of this id changed it? */
 /*
  * Of a group: `running` while it is open; where it is undone, with its saga or on its own, `compensating` until nothing
  * in it is left to undo, then `compensated`, or `compensation_failed` where an effect in it was left standing; a child
@@ -383,8 +390,16 @@ enum evaluation {
 
 struct hold_set;
 
+/* Of an input that an item of a bulk job asks for. Repeated under its id it changes nothing a second time. */
+struct bulk_act {
+    struct slice id;   /* "JOB/ITEM"; SLICE_NONE: no bulk job asks */
+    struct op_key key; /* the operation that the item was frozen with; nil: none */
+    uint32_t attempts; /* its calls then, as people are shown them: where they differ it is refused with ERR_DECIDED */
+};
+
 struct saga_input { /* borrowed during saga_decide() */
     enum saga_input_type type;
+    struct bulk_act bulk;
     int64_t now_ms;                          /* wall clock of this engine, UTC; the core never asks for it */
     uint64_t escalation_number;              /* to be used if this decision opens an escalation */
     uint64_t approval_number, number_stride; /* of approvals it opens: the first, and how far it is to the next */

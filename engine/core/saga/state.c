@@ -112,6 +112,16 @@ enum saga_status saga_status(const struct saga *saga)
     return saga->paused.ptr ? SAGA_PAUSED : only_waits(saga) ? SAGA_WAITING : SAGA_RUNNING;
 }
 
+bool saga_did_bulk(const struct saga *saga, struct slice id)
+{
+    for (const struct bulk_done *done = saga->bulk_done; id.ptr && done; done = done->before) {
+        if (slice_equal(done->id, id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 enum step_status operation_status(const struct operation *operation)
 {
     switch (operation->state) {

@@ -306,7 +306,7 @@ static void put_again(struct errand *errand)
     }
     if (is_start(errand)) {
         read_start(errand);
-    } else if (is_call(errand) || work->verb->repeatable) {
+    } else if (is_call(errand) || work->verb->repeatable || work->mail.input.bulk.id.ptr) {
         errand_put(errand);
     } else if (errand->lost) { /* a second one, put after the first was consumed, would be one more word */
         errand_fail(errand, ERR_LOST_COMMIT, "the connection to the database was lost: this was taken up, or not",

@@ -389,7 +389,8 @@ static const size_t sizes[] = {
 void verb_copy(const struct verb *verb, const struct saga_input *from, struct slice actor, struct arena *arena,
                struct saga_input *to)
 {
-    *to = (struct saga_input){.type = verb->input};
+    *to = (struct saga_input){.type = verb->input, .bulk = from->bulk};
+    to->bulk.id = arena_slice(arena, from->bulk.id);
     *(struct slice *)at(to, verb->actor) = arena_slice(arena, actor);
     for (size_t i = 0; i < verb->member_count; i++) {
         const struct verb_member *member = &verb->members[i];
@@ -478,6 +479,18 @@ static bool is_absent(const struct verb_member *member, const struct saga_input 
                             : *(const uint64_t *)in(input, member->at) == 0;
 }
 
+static void write_bulk(const struct bulk_act *bulk, struct arena *arena, struct json_writer *w)
+{
+    if (!bulk->id.ptr) {
+        return;
+    }
+    json_object_begin(w, "bulk");
+    json_write_slice(w, "id", bulk->id);
+    json_write_slice(w, "key", id_text(&bulk->key.uuid, arena));
+    json_write_i64(w, "attempts", bulk->attempts);
+    json_object_end(w);
+}
+
 void verb_write(const struct verb *verb, struct saga_input *input, int64_t now_ms, struct arena *arena,
                 struct json_writer *w)
 {
@@ -495,6 +508,23 @@ void verb_write(const struct verb *verb, struct saga_input *input, int64_t now_m
         }
         write_member(member, input, arena, w);
     }
+    write_bulk(&input->bulk, arena, w);
+}
+
+static bool read_bulk(struct slice object, struct arena *arena, struct bulk_act *bulk)
+{
+    int64_t attempts = 0;
+
+    if (!object.ptr) {
+        return true;
+    }
+    bulk->id = json_string(json_member(object, "id"), arena);
+    if (!bulk->id.ptr || !uuid_parse(json_string(json_member(object, "key"), arena), &bulk->key.uuid) ||
+        !json_i64(json_member(object, "attempts"), &attempts) || attempts < 0 || attempts > UINT32_MAX) {
+        return false;
+    }
+    bulk->attempts = (uint32_t)attempts;
+    return true;
 }
 
 /* What makes no sense is refused only where it would mean something else: a number or key that
@@ -566,5 +596,5 @@ const struct verb *verb_read(struct slice name, struct slice object, struct aren
             return NULL;
         }
     }
-    return verb;
+    return read_bulk(json_member(object, "bulk"), arena, &input->bulk) ? verb : NULL;
 }
