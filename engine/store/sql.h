@@ -124,6 +124,19 @@ extern const struct db_statement sql_hold_seen;
 extern const struct db_statement sql_hold_unseen;
 extern const struct db_statement sql_hold_renewed;
 
+/* bulk jobs */
+extern const struct db_statement sql_bulk_begin;
+extern const struct db_statement sql_bulk_add;
+extern const struct db_statement sql_bulk_freeze;
+extern const struct db_statement sql_bulk_move;
+extern const struct db_statement sql_bulk_list;
+extern const struct db_statement sql_bulk_one;
+extern const struct db_statement sql_bulk_items;
+extern const struct db_statement sql_bulk_due;
+extern const struct db_statement sql_bulk_next;
+extern const struct db_statement sql_bulk_settle;
+extern const struct db_statement sql_bulk_forget;
+
 /* locks on business keys */
 extern const struct db_statement sql_lock_take;
 
@@ -163,6 +176,7 @@ extern const struct db_statement *const sql_hot[];
 #define SQL_DEFINITIONS_CHANNEL "sagad_definitions"
 #define SQL_SCHEDULES_CHANNEL "sagad_schedules"
 #define SQL_HOLDS_CHANNEL "sagad_holds"
+#define SQL_BULK_CHANNEL "sagad_bulk"
 #define SQL_LEASES_CHANNEL "sagad_leases"
 
 #endif

@@ -51,7 +51,7 @@ const char *const store_setup[] = {
 
 static const char *const listener_setup[] = {"listen " SQL_INBOX_CHANNEL, "listen " SQL_ANSWERS_CHANNEL,
                                              "listen " SQL_DEFINITIONS_CHANNEL, "listen " SQL_SCHEDULES_CHANNEL,
-                                             "listen " SQL_HOLDS_CHANNEL};
+                                             "listen " SQL_HOLDS_CHANNEL, "listen " SQL_BULK_CHANNEL};
 
 /* --- readiness --- */
 
@@ -484,6 +484,8 @@ static void on_notify(struct db *db, struct slice channel, struct slice payload,
         schedules_notified(store);
     } else if (slice_is(channel, SQL_HOLDS_CHANNEL)) {
         holds_notified(store);
+    } else if (slice_is(channel, SQL_BULK_CHANNEL)) {
+        bulk_notified(store);
     }
 }
 

@@ -290,6 +290,8 @@ struct store {
     void *schedules_context;
     void (*holds_changed)(void *context); /* holds.c */
     void *holds_context;
+    void (*bulk_changed)(void *context); /* bulk.c */
+    void *bulk_context;
     struct leases *leases;
 
     size_t dbs_open;
@@ -423,6 +425,7 @@ void keys_fini(struct store *store);
 void definitions_conn_up(struct store *store);
 void schedules_notified(struct store *store); /* schedules.c */
 void holds_notified(struct store *store);     /* holds.c; also when notifications may have been missed */
+void bulk_notified(struct store *store);      /* bulk.c */
 void definitions_notified(struct store *store);
 void definitions_stop(struct store *store);
 

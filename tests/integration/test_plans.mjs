@@ -94,6 +94,12 @@ insert into sagad.hold (number, id, namespace, body, made_at, released_at)
   select i, md5(i::text)::uuid, 'n' || i % 50, '{}', now(), case when i % 20 <> 0 then now() end
   from generate_series(1, 20000) as i;
 update sagad.hold_version set version = 20000;
+insert into sagad.bulk (shard, id, namespace, state, body, actor, created_at, expires_at, look_at)
+  select i % 64, md5(i::text)::uuid, 'default', case when i % 100 = 0 then 'running' else 'done' end, '{}', 'x', now(),
+  now(), now() + i * interval '1 minute' from generate_series(1, 20000) as i;
+insert into sagad.bulk_item (shard, bulk, n, body, outcome, look_at)
+  select i % 64, md5((i % 64 + 6400)::text)::uuid, i, '{}', case when i % 10 > 0 then 'done' end,
+  now() + i * interval '1 s' from generate_series(1, 50000) as i;
 update sagad.shard set low = now() - interval '1 hour';
 set default_statistics_target = 1000; -- all rows, so that no plan is drawn by lot
 analyze;
@@ -137,6 +143,16 @@ const calls = {
   schedule_move: {
     of: "select id from sagad.schedule where shard = 9 and name = 's9'",
     args: "9, 0, 'default', 's9', '?', 1, now(), now(), ''"
+  },
+  bulk_begin: { args: `9, '${'0'.repeat(31)}4', 'default', '', 'x', now(), 50000` },
+  bulk_move: { args: `9, '${'0'.repeat(31)}4', 'default', 'running', '', now()` },
+  bulk_settle: {
+    of: "select md5('6409')::uuid",
+    args: "9, 0, '?', array[9, 73], array['done', null], array['', '']::bytea[], array[now(), now()], now()"
+  },
+  bulk_forget: {
+    of: "select id from sagad.bulk where shard = 9 and state = 'done' limit 1",
+    args: "9, 0, '?', now() + interval '1 year', 100"
   },
   guard_price: { args: `7, 'default', 'tool7', '${'0'.repeat(31)}3', 5` }
 }

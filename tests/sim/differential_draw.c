@@ -8,7 +8,7 @@
 /* --- all of them, those of the append in its order --- */
 
 #define THEMES                                                                                                         \
-    "aldkgpiebsfh"                                                                                                     \
+    "aldkgpiebsfhu"                                                                                                    \
     "\0\0"                                                                                                             \
     "alkdg" /* what most statements of a script are about; the last place: of all */
 
@@ -19,6 +19,7 @@ const struct kind renew_all_kind = {
     .statement = &sql_lease_renew, .columns = "itm", .put = draw_renew_all, .unordered = true};
 
 #define SAGA_ROW "ubbibbbbttt"
+#define BULK_ROW "ubbbiiiibmtbbm"
 
 const struct kind kinds[] = {
     {&sql_definition_lock, "v", draw_definition_lock, .themes = "e", .weight = 2},
@@ -108,6 +109,17 @@ const struct kind kinds[] = {
     {&sql_hold_in_force, "ibbmtmb", .themes = "h", .weight = 1},
     {&sql_hold_seen, "", draw_hold_seen, .affects = true, .themes = "h", .weight = 2},
     {&sql_hold_unseen, "bi", draw_hold_unseen, .themes = "h", .weight = 1},
+    {&sql_bulk_begin, "i", draw_bulk_begin, .themes = "u", .weight = 4},
+    {&sql_bulk_add, "", draw_bulk_add, .affects = true, .themes = "u", .weight = 4},
+    {&sql_bulk_freeze, "i" BULK_ROW, draw_bulk_freeze, .themes = "u", .weight = 3},
+    {&sql_bulk_move, "b", draw_bulk_move, .themes = "u", .weight = 4},
+    {&sql_bulk_list, "i" BULK_ROW, draw_bulk_list, .unordered = true, .themes = "u", .weight = 1},
+    {&sql_bulk_one, "i" BULK_ROW, draw_bulk_one, .themes = "u", .weight = 1},
+    {&sql_bulk_items, "ibbb", draw_bulk_items, .themes = "u", .weight = 2},
+    {&sql_bulk_due, "i" BULK_ROW "ib", draw_bulk_due, .themes = "u", .weight = 3},
+    {&sql_bulk_next, "m", draw_bulk_next, .themes = "u", .weight = 1},
+    {&sql_bulk_settle, "i", draw_bulk_settle, .themes = "u", .weight = 8},
+    {&sql_bulk_forget, "i", draw_bulk_forget, .themes = "u", .weight = 3},
     {&sql_inbox_put, "v", draw_inbox, .themes = "i", .weight = 10},
     {&sql_inbox_read, "ixubb", draw_inbox_read, .themes = "ik", .weight = 4},
     {&sql_inbox_drop, "", draw_input, .affects = true, .themes = "i", .weight = 2},

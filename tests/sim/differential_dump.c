@@ -52,6 +52,11 @@ DUMP(hold, "select h.number, h.id, h.namespace, h.body, h.made_at, h.until_at, h
            " from sagad.hold h order by h.number")
 DUMP(engine_holds, "select e.instance, e.holds from sagad.engine e order by e.instance")
 
+DUMP(bulk, "select b.shard, b.id, b.namespace, b.state, b.body, b.items, b.done, b.changed, b.refused, b.actor,"
+           " b.created_at, b.expires_at, b.run, b.stop, b.ended_at, b.look_at from sagad.bulk b order by b.shard, b.id")
+DUMP(bulk_item, "select i.shard, i.bulk, i.n, i.body, i.outcome, i.detail, i.look_at from sagad.bulk_item i"
+                " order by i.shard, i.bulk, i.n")
+
 const struct db_statement old_key = {
     "old_key",
     "insert into sagad.operation_key (shard, key, saga)"
@@ -85,5 +90,7 @@ const struct kind dumps[] = {
     {&dump_hold, "iubbmtmb"},
     {&dump_engine_holds, "bi"},
     {&sql_hold_version, "i"},
+    {&dump_bulk, "iubbbiiiibmtbbmm"},
+    {&dump_bulk_item, "iuibbbt"},
 };
 const size_t dump_count = sizeof(dumps) / sizeof(dumps[0]);

@@ -80,6 +80,7 @@ void side_begin(void)
                                          "listen sagad_leases",
                                          "listen sagad_schedules",
                                          "listen sagad_holds",
+                                         "listen sagad_bulk",
                                          NULL};
 
     jmp_buf stop;
@@ -469,6 +470,51 @@ static enum pg_progress dump_guard_reservation_rows(struct pg_call *call)
     return PG_DONE;
 }
 
+static enum pg_progress dump_bulk_rows(struct pg_call *call)
+{
+    FOR_ROWS(PG_BULK, row_bulk, (&(struct row_bulk){.shard = INT16_MIN}))
+    {
+        put_int(call, row->shard);
+        put_uuid(call, &row->id);
+        put_bytes(call, row->namespace);
+        put_bytes(call, row->state);
+        put_bytes(call, row->body);
+        put_int(call, row->items);
+        put_int(call, row->done);
+        put_int(call, row->changed);
+        put_int(call, row->refused);
+        put_bytes(call, row->actor);
+        put_time_ms(call, row->created_ms);
+        put_time_ms(call, row->expires_ms);
+        put_bytes(call, row->run);
+        put_bytes(call, row->stop);
+        if (row->ended_ms) {
+            put_time_ms(call, row->ended_ms);
+        } else {
+            put_null(call);
+        }
+        put_time_ms(call, row->look_ms);
+        put_row_end(call);
+    }
+    return PG_DONE;
+}
+
+static enum pg_progress dump_bulk_item_rows(struct pg_call *call)
+{
+    FOR_ROWS(PG_BULK_ITEM, row_bulk_item, (&(struct row_bulk_item){.shard = INT16_MIN}))
+    {
+        put_int(call, row->shard);
+        put_uuid(call, &row->bulk);
+        put_int(call, row->number);
+        put_bytes(call, row->body);
+        put_bytes(call, row->outcome);
+        put_bytes(call, row->detail);
+        put_time_ms(call, row->look_ms);
+        put_row_end(call);
+    }
+    return PG_DONE;
+}
+
 static enum pg_progress dump_schedule_rows(struct pg_call *call)
 {
     FOR_ROWS(PG_SCHEDULE, row_schedule,
@@ -575,7 +621,9 @@ static void add_dumps(void)
                  {&dump_schedule, dump_schedule_rows},
                  {&dump_series, dump_series_rows},
                  {&dump_hold, dump_hold_rows},
-                 {&dump_engine_holds, dump_engine_holds_rows}};
+                 {&dump_engine_holds, dump_engine_holds_rows},
+                 {&dump_bulk, dump_bulk_rows},
+                 {&dump_bulk_item, dump_bulk_item_rows}};
 
     for (size_t i = 0; i < sizeof(added) / sizeof(added[0]); i++) {
         pg_statement_add(added[i].statement, added[i].function);

@@ -112,6 +112,7 @@ static void open_sessions(void)
                                             "listen sagad_leases",
                                             "listen sagad_schedules",
                                             "listen sagad_holds",
+                                            "listen sagad_bulk",
                                             "listen marker",
                                             NULL};
 
@@ -274,7 +275,7 @@ void side_begin(void)
                                          "escalation",  "approval",      "number_gone",   "lock",
                                          "engine",      "definition",    "tool",          "guard",
                                          "guard_place", "guard_breaker", "guard_budget",  "guard_reservation",
-                                         "schedule",    "series",        "hold"};
+                                         "schedule",    "series",        "hold", "bulk", "bulk_item"};
     static unsigned scripts = 0;
     char text[SQL_BYTES];
     int len = 0;

@@ -139,6 +139,19 @@ int rows_compare(enum pg_table table, const void *left, const void *right)
         COMPARE(slice_compare(a->tool, b->tool));
         return uuid_compare(&a->operation, &b->operation);
     }
+    case PG_BULK: {
+        const struct row_bulk *a = left, *b = right;
+
+        COMPARE(compare_int(a->shard, b->shard));
+        return uuid_compare(&a->id, &b->id);
+    }
+    case PG_BULK_ITEM: {
+        const struct row_bulk_item *a = left, *b = right;
+
+        COMPARE(compare_int(a->shard, b->shard));
+        COMPARE(uuid_compare(&a->bulk, &b->bulk));
+        return compare_int(a->number, b->number);
+    }
     case PG_SCHEDULE: {
         const struct row_schedule *a = left, *b = right;
 
@@ -192,4 +205,6 @@ const size_t rows_bytes[PG_TABLE_COUNT] = {
     [PG_SERIES] = sizeof(struct row_series),
     [PG_HOLD] = sizeof(struct row_hold),
     [PG_HOLD_VERSION] = sizeof(struct row_hold_version),
+    [PG_BULK] = sizeof(struct row_bulk),
+    [PG_BULK_ITEM] = sizeof(struct row_bulk_item),
 };

@@ -32,6 +32,8 @@ enum pg_table {
     PG_SERIES,
     PG_HOLD,
     PG_HOLD_VERSION,
+    PG_BULK,
+    PG_BULK_ITEM,
     PG_TABLE_COUNT
 };
 
@@ -221,6 +223,22 @@ struct row_hold {   /* migration 0022 */
 
 struct row_hold_version { /* its one row */
     int64_t version;
+};
+
+struct row_bulk { /* migration 0023 */
+    int64_t shard;
+    struct uuid id;                                        /* key */
+    struct slice namespace, state, body, actor, run, stop; /* run, stop: SLICE_NONE: null */
+    int64_t items, done, changed, refused;
+    int64_t created_ms, expires_ms, ended_ms /* 0: null */, look_ms;
+};
+
+struct row_bulk_item {
+    int64_t shard;
+    struct uuid bulk;
+    int64_t number;                     /* key */
+    struct slice body, outcome, detail; /* outcome, detail: SLICE_NONE: null */
+    int64_t look_ms;
 };
 
 #endif

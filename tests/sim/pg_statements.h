@@ -97,6 +97,18 @@
     X(series_roll)                                                                                                     \
     X(series_drop)                                                                                                     \
     X(series_list)                                                                                                     \
+    /* pg_bulk.c */                                                                                                    \
+    X(bulk_begin)                                                                                                      \
+    X(bulk_add)                                                                                                        \
+    X(bulk_freeze)                                                                                                     \
+    X(bulk_move)                                                                                                       \
+    X(bulk_list)                                                                                                       \
+    X(bulk_one)                                                                                                        \
+    X(bulk_items)                                                                                                      \
+    X(bulk_due)                                                                                                        \
+    X(bulk_next)                                                                                                       \
+    X(bulk_settle)                                                                                                     \
+    X(bulk_forget)                                                                                                     \
     /* pg_lock_key.c */                                                                                                \
     X(lock_take)                                                                                                       \
     X(lock_release)                                                                                                    \
