@@ -74,6 +74,12 @@ const struct route routes[] = {
     {"GET", "/v1/schedules/{name}/next", ROLE_READER, "count", handle_get_schedule_next},
     {"POST", "/v1/schedules/{name}/hold", ROLE_OPERATOR, "", handle_hold_schedule},
     {"POST", "/v1/schedules/{name}/release", ROLE_OPERATOR, "", handle_release_schedule},
+    {"POST", "/v1/bulk", ROLE_OPERATOR, "", handle_freeze_bulk},
+    {"GET", "/v1/bulk", ROLE_READER, LIST, handle_list_bulk},
+    {"GET", "/v1/bulk/{bulk}", ROLE_READER, "", handle_get_bulk},
+    {"GET", "/v1/bulk/{bulk}/items", ROLE_READER, "limit outcome after", handle_list_bulk_items},
+    {"POST", "/v1/bulk/{bulk}/run", ROLE_OPERATOR, "", handle_run_bulk},
+    {"POST", "/v1/bulk/{bulk}/stop", ROLE_OPERATOR, "", handle_stop_bulk},
     {"GET", "/v1/stats", ROLE_READER, "", handle_get_stats},
     {"GET", "/v1/stats/series", ROLE_READER, "from to by name", handle_get_series},
     {"GET", "/v1/engines", ROLE_READER, "", handle_get_engines},
@@ -84,8 +90,6 @@ const struct route routes[] = {
     {"GET", "/v1/openapi.json", ROLE_NONE, "", handle_openapi},
     {"GET", "/", ROLE_NONE, "", handle_root},
 
-    {"POST", "/v1/bulk", ROLE_OPERATOR, "", NULL},
-    {"POST", "/v1/bulk/{n}/run", ROLE_OPERATOR, "", NULL},
     {"POST", "/mcp", ROLE_AGENT, "", NULL},
 };
 const size_t route_count = COUNT_OF(routes);

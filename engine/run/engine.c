@@ -8,6 +8,7 @@
 #include "base/resident.h"
 #include "io/http/client.h"
 #include "io/postgres/pool.h"
+#include "run/bulk/bulk.h"
 #include "run/call/activity.h"
 #include "run/call/call_queue.h"
 #include "run/call/holds.h"
@@ -50,6 +51,7 @@ static void options_keep(struct engine *engine, const struct engine_options *giv
     CHECK(given->payload_bytes_max > 0 && given->response_bytes_max > 0 && given->calls_max > 0 && given->exec_max > 0);
     CHECK(given->park_after_ms > 0 && given->park_ahead_ms > 0 && given->forget_share > 0);
     CHECK(given->commit_delay_ms > 0 && given->call_delay_ms > 0);
+    CHECK(given->bulk_items_max > 0 && given->bulk_jobs_max > 0 && given->bulk_rate > 0 && given->bulk_keep_ms > 0);
     *options = *given;
     options->memory_bytes_max = given->memory_bytes_max ? given->memory_bytes_max : resident_bytes_there() / 2;
     options->dsn = arena_text(&engine->arena, slice_of(given->dsn));
@@ -68,6 +70,7 @@ static void parts_new(struct engine *engine)
     engine->parker = parker_new(engine);
     engine->retention = retention_new(engine);
     engine->scheduler = scheduler_new(engine);
+    engine->bulker = bulker_new(engine);
     engine->calls = calls_new(engine);
     engine->activities = activities_new();
     engine->works = works_new();
@@ -173,6 +176,7 @@ void engine_free(struct engine *engine)
     activities_free(engine->activities);
     calls_free(engine->calls);
     scheduler_free(engine->scheduler);
+    bulker_free(engine->bulker);
     retention_free(engine->retention);
     parker_free(engine->parker);
     forgotten_free(engine->forgotten);

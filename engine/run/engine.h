@@ -38,6 +38,10 @@ struct engine_options {
     int64_t key_look_ms;  /* small bundles of keys are put together after so long (store/batch/keys.c); 0: the store's
                              default */
     int64_t forget_share; /* percent of the time for removing ended sagas while turns wait, 1 to 100; see retention.c */
+    size_t bulk_items_max;    /* of a bulk job */
+    size_t bulk_jobs_max;     /* of a namespace, that run or may be run */
+    int64_t bulk_rate;        /* items of bulk jobs that this engine carries out a second */
+    int64_t bulk_keep_ms;     /* a job is removed so long after its end */
     const char *budgets_file; /* JSON: budgets of tools, namespaces and days (limiter.h); NULL: none */
     const struct egress
         *egress; /* which addresses tools may call; copied. NULL: only what is denied always is denied */
@@ -206,6 +210,16 @@ struct engine_request {
             struct slice cursor;
         } hold;
         struct {
+            struct saga_id id;    /* of the job; nil: all, or the one that `body` makes */
+            struct slice body;    /* JSON: what it is to do */
+            enum role role;       /* of whoever freezes or runs it */
+            struct slice note;    /* of a stop */
+            struct slice outcome; /* of items: "open", "done", "changed", "refused"; SLICE_NONE: any */
+            uint64_t after;       /* of items: the number of the last one of the page before */
+            size_t limit;
+            struct slice cursor; /* of the list of jobs */
+        } bulk;
+        struct {
             enum definition_kind kind;
             struct slice name; /* SLICE_NONE: list */
             uint32_t version;  /* 0: the newest */
@@ -253,6 +267,12 @@ void engine_put_hold(struct engine *engine, struct engine_request *request);
 void engine_get_holds(struct engine *engine, struct engine_request *request); /* the one with the number, or a page */
 void engine_release_hold(struct engine *engine,
                          struct engine_request *request); /* answer: the hold; every engine knows */
+/* One verb on many sagas (run/bulk). answer: the job; of items and of the list the array. */
+void engine_freeze_bulk(struct engine *engine, struct engine_request *request); /* nothing is done before it is run */
+void engine_run_bulk(struct engine *engine, struct engine_request *request);    /* a second run: the same job */
+void engine_stop_bulk(struct engine *engine, struct engine_request *request);
+void engine_get_bulk(struct engine *engine, struct engine_request *request); /* the one with the id, or a page */
+void engine_get_bulk_items(struct engine *engine, struct engine_request *request);
 void engine_get_stats(struct engine *engine, struct engine_request *request);
 /* answer: {step, from, to, items, next_from}: what happened in each minute or hour */
 void engine_get_series(struct engine *engine, struct engine_request *request);

@@ -43,6 +43,7 @@ struct engine {
     struct parker *parker;             /* saga/park.c */
     struct retention *retention;       /* saga/retention.c */
     struct scheduler *scheduler;       /* saga/scheduler.c */
+    struct bulker *bulker;             /* bulk/bulker.c */
     struct calls *calls;               /* call/call_queue.c */
     struct activities *activities;     /* call/activity.c */
     struct limiter *limiter;           /* call/limiter.c */

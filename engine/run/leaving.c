@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 
+#include "run/bulk/bulk.h"
 #include "run/call/activity.h"
 #include "run/call/call_queue.h"
 #include "run/call/holds.h"
@@ -130,6 +131,7 @@ void engine_drain(struct engine *engine, int64_t patience_ms, void (*done)(void 
     engine->leaving->context = context;
     timer_start(engine->loop, &engine->leaving->timer, patience_ms, on_patience_over);
     dues_stop(engine);
+    bulker_stop(engine->bulker);
     series_stop(engine->series);
     holds_stop(engine->holds);
     call_queue_return(engine);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "run/bulk/bulk.h"
 #include "run/call/call_queue.h"
 #include "run/call/holds.h"
 #include "run/exchange/exchange.h"
@@ -123,6 +124,7 @@ static void on_store_ready(struct store *store, void *context)
         store_watch_definitions(store, on_definitions_changed, engine);
         scheduler_watch(engine->scheduler);
         holds_watch(engine->holds);
+        bulker_watch(engine->bulker);
     }
     series_begin(engine->series);
     load_definitions(engine);

@@ -49,9 +49,9 @@ const char *const store_setup[] = {
     NULL,
 };
 
-static const char *const listener_setup[] = {"listen " SQL_INBOX_CHANNEL, "listen " SQL_ANSWERS_CHANNEL,
+static const char *const listener_setup[] = {"listen " SQL_INBOX_CHANNEL,       "listen " SQL_ANSWERS_CHANNEL,
                                              "listen " SQL_DEFINITIONS_CHANNEL, "listen " SQL_SCHEDULES_CHANNEL,
-                                             "listen " SQL_HOLDS_CHANNEL, "listen " SQL_BULK_CHANNEL};
+                                             "listen " SQL_HOLDS_CHANNEL,       "listen " SQL_BULK_CHANNEL};
 
 /* --- readiness --- */
 

@@ -218,6 +218,7 @@ async function walk() {
   await walkNames()
   await walkHolds()
   await walkSchedules()
+  await walkBulk()
 
   const operations = await ask('GET', '/v1/operations', { status: 200 })
   await ask('GET', '/v1/operations?limit=1&tool=t.one', { status: 200 })
@@ -234,7 +235,6 @@ async function walk() {
   await ask('GET', '/v1/me', { status: 200 })
   await ask('GET', '/v1/debts?limit=5&tool=t.one', { status: 200 })
   await ask('GET', '/v1/debts?format=xml', { status: 400 })
-  await ask('POST', '/v1/bulk', { body: {}, status: 404 })
   await ask('DELETE', '/v1/sagas', { status: 405 })
   await ask('GET', '/nothing', { status: 404 })
   if (token) await ask('GET', '/v1/stats', { headers: { authorization: 'Bearer nobody' }, status: 401 })
@@ -474,6 +474,22 @@ async function walkHolds() {
   await ask('POST', '/v1/holds/1/release', { body: { note: 'walk' }, status: 200 })
   await ask('POST', '/v1/holds/1/release', { body: {}, status: 422 })
   await ask('POST', '/v1/holds/7/release', { body: { note: 'walk' }, status: 404 })
+}
+
+// One verb on many sagas.
+async function walkBulk() {
+  const job = { action: 'pause', filter: { saga: 'quick' }, note: 'walk' }
+  const frozen = await ask('POST', '/v1/bulk', { body: job, status: 201 })
+  await ask('POST', '/v1/bulk', { body: { note: 'walk' }, status: 422 })
+  await ask('GET', '/v1/bulk', { status: 200 })
+  await ask('GET', `/v1/bulk/${frozen.json?.bulk}`, { status: 200 })
+  await ask('GET', '/v1/bulk/01890a5d-ac96-774b-bcce-b302099a0008', { status: 404 })
+  await ask('POST', `/v1/bulk/${frozen.json?.bulk}/run`, { body: {}, status: 200 })
+  await ask('POST', `/v1/bulk/${frozen.json?.bulk}/run`, { body: { now: true }, status: 422 })
+  await ask('GET', `/v1/bulk/${frozen.json?.bulk}/items?limit=5&after=0`, { status: 200 })
+  await ask('GET', `/v1/bulk/${frozen.json?.bulk}/items?outcome=lost`, { status: 400 })
+  await ask('POST', `/v1/bulk/${frozen.json?.bulk}/stop`, { body: { note: 'walk' }, status: 200 })
+  await ask('POST', `/v1/bulk/${frozen.json?.bulk}/stop`, { body: {}, status: 422 })
 }
 
 // Sagas that the clock starts.

@@ -34,6 +34,9 @@ static const struct {
     {"GET", "/v1/debts", ROLE_READER, NULL, false},
     {"GET", "/v1/holds", ROLE_READER, NULL, false},
     {"GET", "/v1/holds/{n}", ROLE_READER, NULL, true},
+    {"GET", "/v1/bulk", ROLE_READER, NULL, false},
+    {"GET", "/v1/bulk/{bulk}", ROLE_READER, NULL, true},
+    {"GET", "/v1/bulk/{bulk}/items", ROLE_READER, NULL, true},
     {"GET", "/v1/schedules", ROLE_READER, NULL, false},
     {"GET", "/v1/schedules/{name}", ROLE_READER, NULL, true},
     {"GET", "/v1/schedules/{name}/next", ROLE_READER, NULL, true},
@@ -93,8 +96,9 @@ static const struct {
     {"DELETE", "/v1/schedules/{name}", ROLE_OPERATOR, NULL, true},
     {"POST", "/v1/schedules/{name}/hold", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
     {"POST", "/v1/schedules/{name}/release", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
-    {"POST", "/v1/bulk", ROLE_OPERATOR, "{}", false},
-    {"POST", "/v1/bulk/{n}/run", ROLE_OPERATOR, "{}", true},
+    {"POST", "/v1/bulk", ROLE_OPERATOR, "{\"action\":\"pause\",\"filter\":{\"saga\":\"quick\"},\"note\":\"x\"}", false},
+    {"POST", "/v1/bulk/{bulk}/run", ROLE_OPERATOR, "{}", true},
+    {"POST", "/v1/bulk/{bulk}/stop", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
     /* ... or defines. */
     {"POST", "/v1/definitions", ROLE_ADMIN, "{\"tools\":[]}", false},
 };
@@ -185,6 +189,10 @@ static void fill(const char *pattern, char *out, size_t size)
     }
     if (strncmp(pattern, "/v1/schedules/", 14) == 0) {
         (void)snprintf(out, size, "/v1/schedules/nightly%s", strchr(brace, '}') + 1);
+        return;
+    }
+    if (strncmp(pattern, "/v1/bulk/", 9) == 0) {
+        (void)snprintf(out, size, "/v1/bulk/01890a5d-ac96-774b-bcce-b302099a0007%s", strchr(brace, '}') + 1);
         return;
     }
     const char *thing = strncmp(brace, "{id}", 4) == 0    ? id

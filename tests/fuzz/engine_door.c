@@ -253,6 +253,40 @@ void engine_release_hold(struct engine *engine, struct engine_request *request)
     take(request, DOOR_THING);
 }
 
+void engine_freeze_bulk(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    MUST(fuzz_is_json(request->in.bulk.body));
+    take(request, DOOR_THING);
+}
+
+void engine_get_bulk(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    take(request, uuid_is_nil(&request->in.bulk.id.uuid) ? DOOR_LIST : DOOR_THING);
+}
+
+void engine_get_bulk_items(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    MUST(!uuid_is_nil(&request->in.bulk.id.uuid));
+    take(request, DOOR_LIST);
+}
+
+void engine_run_bulk(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    MUST(!uuid_is_nil(&request->in.bulk.id.uuid));
+    take(request, DOOR_THING);
+}
+
+void engine_stop_bulk(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    MUST(request->in.bulk.note.len > 0);
+    take(request, DOOR_THING);
+}
+
 void engine_put_schedule(struct engine *engine, struct engine_request *request)
 {
     (void)engine;

@@ -664,6 +664,78 @@ void engine_release_hold(struct engine *engine, struct engine_request *request)
     }
 }
 
+/* --- bulk jobs: one, which is always there --- */
+
+#define BULK "01890a5d-ac96-774b-bcce-b302099a0007"
+#define BULK_ITEM_FACTS                                                                                                \
+    "\"saga\":\"01890a5d-ac96-774b-bcce-b302099a0009\",\"saga_name\":\"order\",\"business_id\":\"o-1\","               \
+    "\"step\":\"pay\",\"escalation\":1,\"operation\":\"5e0bd5d6-9f3a-8d5b-9a5c-2f7f0d0b2c11\""
+#define BULK_JOB(state, outcomes)                                                                                      \
+    "{\"bulk\":\"" BULK "\",\"state\":\"" state "\",\"count\":3,\"action\":\"resolve\",\"as\":\"happened\","           \
+    "\"note\":\"by the bank\",\"looked\":3,\"applies\":2,"                                                             \
+    "\"refused\":[{\"reason\":\"a call of this operation is under way\",\"count\":1,\"examples\":[\"o-2\"]}],"         \
+    "\"unmatched\":[{\"reason\":\"there is no saga with this business id\",\"count\":1,\"examples\":[\"o-9\"]}],"      \
+    "\"leads_to\":[{\"status\":\"completed\",\"count\":2}],\"sample\":[{" BULK_ITEM_FACTS "}],\"outcomes\":" outcomes  \
+    ",\"created_at\":\"2026-01-01T00:00:00.000Z\",\"created_by\":\"ops\",\"expires_at\":\"2026-01-01T00:15:00.000Z\"," \
+    "\"run\":{\"actor\":\"ops\",\"at\":\"2026-01-01T00:01:00.000Z\"},\"stop\":null,\"ended_at\":null}"
+#define BULK_FROZEN BULK_JOB("frozen", "{\"open\":3,\"done\":0,\"changed\":0,\"refused\":0}")
+#define BULK_DONE BULK_JOB("done", "{\"open\":0,\"done\":1,\"changed\":1,\"refused\":1}")
+
+static bool is_bulk(struct engine *engine, struct engine_request *request)
+{
+    char text[UUID_TEXT_BYTES];
+
+    uuid_text(&request->in.bulk.id.uuid, text);
+    if (is_default(request) && slice_is(SLICE(BULK), text)) {
+        return true;
+    }
+    fake_finish(engine, request, fake_not_found(request));
+    return false;
+}
+
+void engine_freeze_bulk(struct engine *engine, struct engine_request *request)
+{
+    if (json_member(request->in.bulk.body, "action").ptr) {
+        fake_finish_text(engine, request, SLICE(BULK_FROZEN));
+        return;
+    }
+    faults_init(&request->faults, request->arena);
+    faults_add(&request->faults, SLICE("/action"), "none");
+    fake_finish(engine, request, err_set(&request->err, ERR_INVALID, "this bulk job is not right"));
+}
+
+void engine_get_bulk(struct engine *engine, struct engine_request *request)
+{
+    if (uuid_is_nil(&request->in.bulk.id.uuid)) {
+        fake_finish_text(engine, request, SLICE("[" BULK_DONE "]"));
+    } else if (is_bulk(engine, request)) {
+        fake_finish_text(engine, request, SLICE(BULK_DONE));
+    }
+}
+
+void engine_get_bulk_items(struct engine *engine, struct engine_request *request)
+{
+    if (is_bulk(engine, request)) {
+        fake_finish_text(engine, request,
+                         SLICE("[{\"n\":1," BULK_ITEM_FACTS ",\"outcome\":\"changed\",\"error\":{\"code\":"
+                               "\"already-decided\",\"message\":\"decided\",\"detail\":null}}]"));
+    }
+}
+
+void engine_run_bulk(struct engine *engine, struct engine_request *request)
+{
+    if (is_bulk(engine, request)) {
+        fake_finish_text(engine, request, SLICE(BULK_DONE));
+    }
+}
+
+void engine_stop_bulk(struct engine *engine, struct engine_request *request)
+{
+    if (is_bulk(engine, request)) {
+        fake_finish_text(engine, request, SLICE(BULK_DONE));
+    }
+}
+
 /* --- schedules: one, "nightly", which is always there --- */
 
 #define SCHEDULE                                                                                                       \

@@ -19,6 +19,10 @@ static const struct engine_options usual_options = {.dsn = "",
                                                     .park_ahead_ms = 10000,
                                                     .forget_share = 10,
                                                     .commit_delay_ms = 250,
-                                                    .call_delay_ms = 2000};
+                                                    .call_delay_ms = 2000,
+                                                    .bulk_items_max = 20000,
+                                                    .bulk_jobs_max = 20,
+                                                    .bulk_rate = 50,
+                                                    .bulk_keep_ms = INT64_C(30) * 24 * 3600 * 1000};
 
 #endif

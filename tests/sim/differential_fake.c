@@ -74,14 +74,9 @@ static const struct pg_client client = {on_rows, on_over, on_notify, on_gone};
 
 void side_begin(void)
 {
-    static const char *const listen[] = {"listen sagad_inbox",
-                                         "listen sagad_answers",
-                                         "listen sagad_definitions",
-                                         "listen sagad_leases",
-                                         "listen sagad_schedules",
-                                         "listen sagad_holds",
-                                         "listen sagad_bulk",
-                                         NULL};
+    static const char *const listen[] = {
+        "listen sagad_inbox",     "listen sagad_answers", "listen sagad_definitions", "listen sagad_leases",
+        "listen sagad_schedules", "listen sagad_holds",   "listen sagad_bulk",        NULL};
 
     jmp_buf stop;
 

@@ -177,7 +177,7 @@ struct record {
                              or "refuse" */
     struct slice actor, note;
     struct slice request; /* escalation.resolved: the Idempotency-Key of the answer */
-    struct slice bulk; /* the first record of a turn that a bulk job asked for: "JOB/ITEM"; any type may have it */
+    struct slice bulk;    /* the first record of a turn that a bulk job asked for: "JOB/ITEM"; any type may have it */
 
     /* saga.abandoned */
     const uint32_t *debts; /* steps whose effects are left standing */

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/metric.h"
+#include "run/bulk/bulk.h"
 #include "run/call/activity.h"
 #include "run/exchange/exchange.h"
 #include "run/query/health.h"
@@ -85,6 +86,7 @@ static void on_loaded(struct shard_load *load)
     shard->state = SHARD_OWNED;
     cases_go_on(shard);
     dues_look(engine);
+    bulker_look(engine->bulker);
     deliveries_watch(engine);
     gauge_set(GAUGE_SHARDS_OWNED, shards_owned(engine));
     /* All are known before the first goes on. */

@@ -1,0 +1,256 @@
+// Bulk jobs: many sagas are stuck, because their payments were taken and never answered. A set is frozen and shown, run
+// and stopped, and each saga hears of it once.
+import { createServer } from 'node:http'
+import { World, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
+
+const many = 300
+
+// Takes what it is asked and never answers, until it is told to.
+class Bank {
+  constructor() {
+    this.hangs = true
+    this.paid = 0
+    this.undone = 0
+    this.server = createServer((request, response) => {
+      request.resume()
+      if (request.url.startsWith('/undo')) this.undone++
+      else this.paid++
+      if (request.url.startsWith('/pay') && this.hangs) return request.socket.destroy()
+      setTimeout(() => {
+        response.writeHead(200, { 'content-type': 'application/json' })
+        response.end('{"id":"paid"}')
+      }, this.ms ?? 0)
+    })
+  }
+
+  async listen() {
+    await new Promise((resolve) => this.server.listen(0, '127.0.0.1', resolve))
+    this.base = `http://127.0.0.1:${this.server.address().port}`
+  }
+}
+
+const bank = new Bank()
+await bank.listen()
+const post = (path) => ({ http: { method: 'POST', url: `${bank.base}/${path}`, body: {} }, timeout: '5s' })
+const definitions = {
+  tools: [
+    { name: 'undo', effect: 'idempotent', ...post('undo') },
+    { name: 'pay', effect: 'once', compensate: { tool: 'undo' }, ...post('pay') }
+  ],
+  sagas: [
+    { name: 'order', tags: { shop: 'north' }, steps: [{ id: 'pay', call: 'pay' }] },
+    { name: 'other', steps: [{ id: 'pay', call: 'pay' }] },
+    { name: 'waits', steps: [{ id: 'go', signal: { name: 'go' } }] }
+  ]
+}
+
+class Night extends World {
+  async stick(saga, ids) {
+    for (let i = 0; i < ids.length; i += 100) {
+      const sagas = ids.slice(i, i + 100).map((id) => ({ saga, id, input: {} }))
+      const { status } = await this.api('POST', '/v1/sagas/batch', sagas)
+      expect(status < 300, 'the sagas are started', status)
+    }
+    await this.reach(`of ${saga}`, async () => (await this.cases(`saga=${saga}&limit=500`)).length >= ids.length)
+  }
+
+  async cases(query) {
+    return (await this.api('GET', `/v1/escalations?status=open&${query}`)).json.items
+  }
+
+  async reach(what, holds, seconds = 120) {
+    for (const end = Date.now() + seconds * 4000; !(await holds()); await sleep(100)) expect(Date.now() < end, what)
+  }
+
+  async freeze(body, status = 201) {
+    const answer = await this.api('POST', '/v1/bulk', { note: 'by the bank', preview: true, ...body })
+    expectEqual(answer.status, status, `POST /v1/bulk ${JSON.stringify(answer.json)}`)
+    return answer.json
+  }
+
+  async job(id) {
+    return (await this.api('GET', `/v1/bulk/${id}`)).json
+  }
+
+  async runs(id, status = 200) {
+    const answer = await this.api('POST', `/v1/bulk/${id}/run`, {})
+    expectEqual(answer.status, status, `run ${JSON.stringify(answer.json)}`)
+    return answer.json
+  }
+
+  async ends(id) {
+    await this.reach(`the end of ${id}`, async () => (await this.job(id)).state !== 'running')
+    return this.job(id)
+  }
+
+  // How often a bulk job has acted on each saga, by the logs.
+  acts(id) {
+    return this.sql(
+      `select coalesce(json_agg(acts), '[]') from (select count(*) as acts from sagad.log_entry
+       where data ->> 'bulk' like '${id}/%' group by saga) as a`
+    )
+  }
+}
+
+const names = (prefix, count) => Array.from({ length: count }, (_, i) => `${prefix}-${i}`)
+
+await run(new Night(), async (world) => {
+  await world.startPostgres()
+  await world.startEngines(1, ['--bulk-rate', '1000'])
+  await world.define(definitions)
+  await world.stick('order', names('order', many))
+
+  await promise('a set is frozen and shown, and nothing is done', async () => {
+    const job = await world.freeze({ action: 'resolve', as: 'happened', filter: { tool: 'pay', saga: 'order' } })
+    expectEqual([job.state, job.count, job.applies, job.looked], ['frozen', many, many, many], 'the job')
+    expectEqual([job.refused, job.unmatched, job.leads_to], [[], [], [{ status: 'completed', count: many }]], 'shown')
+    expectEqual(job.outcomes, { open: many, done: 0, changed: 0, refused: 0 }, 'outcomes')
+    expectEqual([job.sample.length, job.sample[0].step], [10, 'pay'], 'the sample')
+    expectEqual((await world.cases('saga=order&limit=500')).length, many, 'open cases')
+  })
+
+  await promise('what cannot be a job is refused with each place', async () => {
+    for (const [body, pointer] of [
+      [{ action: 'resolve', as: 'happened', filter: {} }, '/filter'],
+      [{ action: 'resolve', as: 'happened' }, ''],
+      [{ action: 'explode', filter: { tool: 'pay' } }, '/action'],
+      [{ action: 'resolve', as: 'perhaps', filter: { tool: 'pay' } }, '/as'],
+      [{ action: 'resolve', filter: { tool: 'pay' } }, '/as'],
+      [{ action: 'retry', filter: { colour: 'red' } }, '/filter/colour'],
+      [{ action: 'retry', filter: { since: 'today' } }, '/filter/since'],
+      [{ action: 'retry', filter: { cost_above: 'much' } }, '/filter/cost_above'],
+      [{ action: 'retry', filter: { tool: 'pay', status: 'running' } }, '/filter'],
+      [{ action: 'pause', filter: { status: 'lost' } }, '/filter/status'],
+      [{ action: 'pause', as: 'happened', filter: { saga: 'order' } }, '/as'],
+      [{ action: 'pause', items: [] }, '/items'],
+      [{ action: 'pause', note: ' ', filter: { saga: 'order' } }, '/note'],
+      [{ action: 'pause', preview: false, filter: { saga: 'order' } }, '/preview']
+    ]) {
+      const { errors } = await world.freeze(body, 422)
+      expect(
+        errors.some((error) => error.pointer === pointer),
+        JSON.stringify(body),
+        errors
+      )
+    }
+  })
+
+  await promise('a job is carried out once, item by item, and who, when and why stand in the logs', async () => {
+    const job = await world.freeze({ action: 'resolve', as: 'happened', filter: { tool: 'pay', saga: 'order' } })
+    const [taken] = await world.cases('saga=order&limit=1')
+    const resolved = await world.api('POST', `/v1/escalations/${taken.n}/resolve`, {
+      action: 'resolve',
+      as: 'happened',
+      note: 'by hand'
+    })
+    expectEqual(resolved.status, 200, 'one was resolved by somebody else')
+    const running = await world.runs(job.bulk)
+    expectEqual([running.state === 'frozen', running.run.actor.length > 0], [false, true], 'it runs')
+    expectEqual((await world.runs(job.bulk)).bulk, job.bulk, 'a second run answers the same job')
+    const ended = await world.ends(job.bulk)
+    expectEqual(
+      [ended.state, ended.outcomes],
+      ['done', { open: 0, done: many - 1, changed: 1, refused: 0 }],
+      'the outcomes'
+    )
+    expectEqual((await world.cases('saga=order&limit=500')).length, 0, 'no case is open')
+    const { items } = (await world.api('GET', `/v1/bulk/${job.bulk}/items?outcome=changed`)).json
+    expectEqual([items.length, items[0].escalation, items[0].error.code], [1, taken.n, 'already-decided'], 'the other')
+    expectEqual(JSON.parse(world.acts(job.bulk)), Array(many - 1).fill(1), 'acts by the logs')
+    const [one] = (await world.api('GET', `/v1/bulk/${job.bulk}/items?outcome=done&limit=1`)).json.items
+    const log = (await world.api('GET', `/v1/sagas/${one.saga}/log`)).json.items
+    const act = log.find((entry) => entry.data.bulk)
+    expectEqual([act.data.bulk, act.data.note], [`${job.bulk}/${one.n}`, 'by the bank'], 'the log')
+    expectEqual(act.actor, ended.run.actor, 'the actor')
+    expectEqual((await world.runs(job.bulk)).state, 'done', 'it is not run twice')
+    const list = (await world.api('GET', '/v1/bulk?limit=1')).json
+    expectEqual([list.items.length, typeof list.next_cursor], [1, 'string'], 'the list')
+    const page = (await world.api('GET', `/v1/bulk/${job.bulk}/items?limit=2&after=${many - 1}`)).json
+    expectEqual([page.items.map((item) => item.n), page.next_cursor], [[many], null], 'the last page')
+  })
+
+  await promise(
+    'items are found by their operations and business ids; the others are told and left alone',
+    async () => {
+      await world.stick('other', [...names('both', 1), ...names('other', 3)])
+      await world.stick('order', names('both', 1))
+      const [keyed] = (await world.cases('saga=other&limit=10')).filter((one) => one.business_id === 'other-2')
+      const job = await world.freeze({
+        action: 'resolve',
+        items: [
+          { business_id: 'other-0', as: 'happened' },
+          { business_id: 'other-1', as: 'not_happened' },
+          { operation: keyed.operation, as: 'happened', result: { id: 7 } },
+          { business_id: 'other-0', as: 'happened' },
+          { business_id: 'both-0', as: 'happened' },
+          { business_id: 'both-0', saga: 'other', as: 'happened' },
+          { business_id: 'nobody', as: 'happened' },
+          { business_id: 'order-1', as: 'happened' },
+          { business_id: 'other-1', as: 'SETTLED' },
+          { operation: 'x', as: 'happened' },
+          { as: 'happened' }
+        ]
+      })
+      expectEqual(
+        [job.count, job.applies, job.leads_to],
+        [
+          4,
+          4,
+          [
+            { status: 'completed', count: 3 },
+            { status: 'compensated', count: 1 }
+          ]
+        ],
+        'found'
+      )
+      expectEqual(
+        job.unmatched.map(({ count, examples }) => [count, examples[0]]).sort(),
+        [
+          [1, 'an item without a name'],
+          [1, 'both-0'],
+          [1, 'nobody'],
+          [1, 'order-1'],
+          [1, 'other-0'],
+          [1, 'other-1'],
+          [1, 'x']
+        ],
+        `unmatched ${JSON.stringify(job.unmatched)}`
+      )
+      await world.runs(job.bulk)
+      expectEqual((await world.ends(job.bulk)).outcomes, { open: 0, done: 4, changed: 0, refused: 0 }, 'outcomes')
+      const result = (await world.api('GET', `/v1/operations/${keyed.operation}`)).json.result
+      expectEqual(result, { id: 7 }, 'its own result')
+    }
+  )
+
+  await promise('a verb of sagas takes filters of sagas or of cases; what is refused says why', async () => {
+    for (const id of names('wait', 5)) await world.start('waits', {}, { id })
+    await world.reach(
+      'waiting',
+      async () => (await world.api('GET', '/v1/sagas?saga=waits&status=waiting')).json.items.length === 5
+    )
+    const job = await world.freeze({ action: 'abort', filter: { saga: 'waits' } })
+    expectEqual([job.count, job.leads_to], [5, [{ status: 'compensated', count: 5 }]], 'the preview')
+    const [first] = (await world.api('GET', '/v1/sagas?saga=waits')).json.items
+    await world.api('POST', `/v1/sagas/${first.id}/signals/go`, {})
+    await world.until(first.id)
+    await world.runs(job.bulk)
+    const ended = await world.ends(job.bulk)
+    expectEqual(ended.outcomes, { open: 0, done: 4, changed: 0, refused: 1 }, 'outcomes')
+    const { items } = (await world.api('GET', `/v1/bulk/${job.bulk}/items?outcome=refused`)).json
+    expectEqual([items[0].saga, items[0].error.code], [first.id, 'past-point-of-no-return'], 'the refused one')
+    const cases = await world.freeze({ action: 'pause', filter: { tool: 'pay' } })
+    expectEqual([cases.count, cases.leads_to], [1, [{ status: 'paused', count: 1 }]], 'sagas of cases')
+    const stopped = (await world.api('POST', `/v1/bulk/${cases.bulk}/stop`, { note: 'no need' })).json
+    expectEqual([stopped.state, stopped.stop.note], ['stopped', 'no need'], 'stopped before it ran')
+    expectEqual((await world.runs(cases.bulk)).state, 'stopped', 'and it stays so')
+  })
+
+  await promise('a set that is older than fifteen minutes is not run', async () => {
+    const job = await world.freeze({ action: 'pause', filter: { tool: 'pay' } })
+    world.sql(`update sagad.bulk set expires_at = now() where id = '${job.bulk}'`)
+    await world.runs(job.bulk, 410)
+    expectEqual((await world.job(job.bulk)).state, 'expired', 'the state')
+    expectEqual((await world.api('GET', '/v1/bulk/01890a5d-ac96-774b-bcce-b302099a0007')).status, 404, 'no such job')
+  })
+})
