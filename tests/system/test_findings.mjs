@@ -451,6 +451,17 @@ await run(new World(), async (world) => {
     expectEqual(plain.status, 422, 'what can be seen is refused at once')
   })
 
+  await promise('connections of sagad outlive what the server allows to idle sessions', async () => {
+    world.sql("alter role postgres set idle_session_timeout = '100ms'")
+    world.sql("select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'sagad%'")
+    const idle =
+      "select count(*) from pg_stat_activity where application_name like 'sagad%' and state = 'idle' " +
+      "and now() - greatest(state_change, backend_start) > '1s' and backend_start > now() - interval '1 minute'"
+    for (const end = Date.now() + 60000; Number(world.sql(idle)) === 0; await sleep(50))
+      if (Date.now() > end) throw new Error('no connection lives for a second')
+    world.sql('alter role postgres reset idle_session_timeout')
+  })
+
   receiver.closeAllConnections()
   receiver.close()
 })
