@@ -241,4 +241,73 @@ TEST(definitions_that_could_not_be_written_are_not_known)
     assert_int_equal(err.code, ERR_NOT_FOUND);
 }
 
+static struct slice key_of(const struct reply *reply)
+{
+    return arena_slice(&world->arena, reply->call.key);
+}
+
+static struct reply *call_about(const char *args, const char *scope)
+{
+    struct engine_request *request = stage_call_of("run-1", "about", args, 2000);
+
+    request->in.call.scope = slice_of(scope);
+    return stage_expect(stage_ask(0, engine_call, request), ERR_OK);
+}
+
+TEST(the_owner_of_a_tool_says_what_its_calls_are_about)
+{
+    struct slice ann, bob, own;
+    struct engine_request *bad;
+
+    stage_begin(&(struct stage_plan){.definitions = "{'tools':[{'name':'about','builtin':{'tool':'about'},"
+                                                    "'effect':'keyed','key':{'window':'1h'},'terminal':true,"
+                                                    "'scope':'${ .args.who }'}]}"});
+    stage_is_automatic = true;
+    ann = key_of(call_about("{'who':'ann','n':1}", NULL));
+    own = key_of(call_about("{'who':'ann','n':1}", "mine"));
+    bob = key_of(call_about("{'who':'bob','n':1}", NULL));
+    assert_false(slice_equal(ann, bob) || slice_equal(ann, own));
+    assert_true(slice_equal(key_of(call_about("{'who':'ann','n':1}", "ann")), ann));
+    assert_int_equal(stage_calls("about"), 3);
+    bad = stage_call_of("run-1", "about", "['ann']", 2000);
+    (void)stage_expect(stage_ask(0, engine_call, bad), ERR_INVALID);
+}
+
+static struct reply *start_under(const char *business_id)
+{
+    return stage_wait(stage_ask(0, engine_start_saga,
+                                &(struct engine_request){.in.start = {.saga = SLICE("old"),
+                                                                      .version = 1,
+                                                                      .business_id = slice_of(business_id),
+                                                                      .key = slice_of(business_id)}}));
+}
+
+#define OLD(members) "{'name':'old'," members "'steps':[{'id':'a','signal':{'name':'go'}}]}"
+
+TEST(a_definition_that_is_retired_starts_nothing_new_and_what_runs_goes_on)
+{
+    struct saga_id id;
+    struct reply *refused, *repeat;
+
+    stage_begin(&(struct stage_plan){.definitions = "{'sagas':[" OLD("") "]}"});
+    id = start_under("o-1")->saga;
+    (void)stage_expect(stage_define(0, "{'sagas':[" OLD("'retired':'use new',") "]}"), ERR_OK);
+    refused = start_under("o-2");
+    assert_int_equal(refused->code, ERR_CONFLICT);
+    assert_string_equal(refused->err.message, "the definition old is retired: use new");
+    assert_int_equal(start_under(NULL)->code, ERR_CONFLICT);
+    repeat = start_under("o-1"); /* it was started before that */
+    assert_int_equal(repeat->code, ERR_OK);
+    assert_false(repeat->created);
+    assert_memory_equal(&repeat->saga, &id, sizeof(id));
+    (void)stage_expect(
+        stage_ask(0, engine_change,
+                  &(struct engine_request){
+                      .in.change = {.verb = VERB_SIGNAL, .saga = id, .input.signal = {.name = SLICE("go")}}}),
+        ERR_OK);
+    stage_until_saga(0, id, "completed");
+    (void)stage_expect(stage_define(0, "{'sagas':[" OLD("") "]}"), ERR_OK);
+    assert_int_equal(start_under("o-2")->code, ERR_OK);
+}
+
 TEST_PROGRAM_EACH(NULL, stage_teardown)

@@ -91,7 +91,15 @@ TEST(a_path_that_never_leads_anywhere_is_refused)
         {TOOL("'input':{'properties':{'a':{}},'additionalProperties':false},'compensate':{'tool':'undo','with':'${ "
               ".args.b }'}"),
          "by the `input` of the tool `t`: there is no `b`"},
-        {SAGA("'tags':{'team':'${ .input.team }'}", ".saga.id"), "a template is not rendered here"},
+        {SAGA("'tags':{'team':'${ .input.list | length }'}," LISTED, ".saga.id"), "a tag takes plain paths"},
+        {SAGA("'tags':{'team':'${ .input.team }'}," STRICT, ".saga.id"), "there is no `team`"},
+        {SAGA("'retired':''", ".saga.id"), "`retired` says why"},
+        {TOOL("'compensate':{'tool':'undo'},'scope':'${ .args.a | length }'"),
+         "the `scope` of a tool takes plain paths"},
+        {TOOL("'compensate':{'tool':'undo'},'scope':5"), "`scope` is 5; it must be a string"},
+        {TOOL("'input':{'properties':{'a':{}},'additionalProperties':false},'compensate':{'tool':'undo'},"
+              "'scope':'${ .args.b }'"),
+         "by the `input` of the tool `t`: there is no `b`"},
         {"{" TOOLS ",'sagas':[{'name':'s','steps':[{'id':'p','call':'plain','with':{'a':[{'${ .input.k }':1}]}}]}]}",
          "the name of a member cannot hold ${ }"},
     };
@@ -146,6 +154,9 @@ TEST(a_path_that_may_lead_somewhere_is_let_through)
         SAGA(LISTED, ".steps.k.result.x"),
         SAGA(LISTED, "[.steps.m.error, .steps.m.status]"),
         SAGA("'tags':{'team':'$${x}'}", ".saga.id"),
+        SAGA("'tags':{'to':'to ${ .input.to }'},'retired':'use another'," STRICT, ".saga.id"),
+        TOOL("'input':{'properties':{'a':{}},'additionalProperties':false},'compensate':{'tool':'undo'},"
+             "'scope':'${ .args.a }'"),
         TOOL("'result':'${ {(.response.k): 1} }','compensate':{'tool':'undo','with':'${ .result.x }'}"),
         TOOL("'result':'${ {a: 1} + .response }','compensate':{'tool':'undo','with':'${ .result.x }'}"),
         TOOL("'result':'${ if .response.a then {a: 1} else {x: 1} end }','compensate':{'tool':'undo','with':'${ "

@@ -503,6 +503,53 @@ TEST(undo_arguments_are_evaluated_side_by_side)
 
 /* --- tags --- */
 
+TEST(tags_are_made_of_the_input)
+{
+    static const struct {
+        const char *input, *tags;
+        enum err_code code;
+    } cases[] = {
+        {"{\"who\":\"ann\",\"n\":7}", "{\"who\":\"ann\",\"order\":\"no. 7\",\"n\":\"7\",\"team\":\"shop\"}", ERR_OK},
+        {"{\"n\":12345678901234567890}",
+         "{\"order\":\"no. 12345678901234567890\",\"n\":\"12345678901234567890\",\"team\":\"shop\"}", ERR_OK},
+        {"{\"who\":{\"name\":\"ann\"},\"n\":7}", NULL, ERR_INVALID},
+        {"[]", NULL, ERR_INVALID},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct saga_input start = {.type = SAGA_INPUT_START};
+
+        trial_open(&trial, TRIAL_SAGA_WITH("'tags':{'who':'${ .input.who }','order':'no. ${ .input.n }',"
+                                           "'n':'${ .input.n }','team':'shop'}",
+                                           "{'id':'a','call':'keyed'}"));
+        start.start.input = slice_of(cases[i].input);
+        assert_int_equal(trial_input(&trial, start), cases[i].code);
+        if (cases[i].tags && !slice_is(trial.saga.tags, cases[i].tags)) {
+            fail_msg("%s: %.*s", cases[i].input, SLICE_ARG(trial.saga.tags));
+        }
+        trial_close_sound(&trial);
+    }
+}
+
+#define SCOPED                                                                                                         \
+    "{'name':'scoped','builtin':{'do':'echo'},'effect':'idempotent','compensate':{'tool':'undo'},"                     \
+    "'scope':'${ .args.customer }'}"
+#define CALLS_SCOPED(more)                                                                                             \
+    "{'tools':[" TRIAL_TOOLS "," SCOPED "],'sagas':[{'name':'trial','steps':[{'id':'a','call':'scoped',"               \
+    "'with':{'customer':'${ .input.who }'}" more "}]}]}"
+
+TEST(a_tool_says_what_its_calls_are_about_where_the_step_does_not)
+{
+    open_with(&trial, CALLS_SCOPED(""), "{\"who\":\"ann\"}");
+    assert_true(slice_is(trial.saga.steps[0].forward.scope, "ann"));
+    trial_close_sound(&trial);
+    open_with(&trial, CALLS_SCOPED(",'scope':'of ${ .input.who }'"), "{\"who\":\"ann\"}");
+    assert_true(slice_is(trial.saga.steps[0].forward.scope, "of ann"));
+    trial_close_sound(&trial);
+    open_with(&trial, CALLS_SCOPED(""), "{}");
+    assert_int_equal(trial.saga.steps[0].forward.scope.len, 0);
+}
+
 TEST(tags_of_the_definition_are_added_to_those_of_the_start)
 {
     struct saga_input start = {.type = SAGA_INPUT_START};

@@ -249,6 +249,7 @@ static const struct {
     {"terminal", PAY(KEYED "," UNDO), PAY(KEYED ",'terminal':true"), ERR_CONFLICT, ERR_CONFLICT},
     {"another argument of the compensator", PAY(KEYED "," UNDO),
      PAY(KEYED ",'compensate':{'tool':'refund','with':{'id':'${ .key }'}}"), ERR_CONFLICT, ERR_CONFLICT},
+    {"another scope", PAY(KEYED "," UNDO), PAY(KEYED "," UNDO ",'scope':'${ .args.n }'"), ERR_CONFLICT, ERR_CONFLICT},
     {"another path", PAY(KEYED "," UNDO), PAY_OF("HTTPS://Bank.test:443/v2/pay", KEYED "," UNDO), ERR_OK, ERR_OK},
     {"another host", PAY(KEYED "," UNDO), PAY_OF("https://other.test/pay", KEYED "," UNDO), ERR_CONFLICT, ERR_OK},
     {"another port", PAY(KEYED "," UNDO), PAY_OF("https://bank.test:8443/pay", KEYED "," UNDO), ERR_CONFLICT, ERR_OK},

@@ -1,4 +1,4 @@
-/* check, apply, definitions. */
+/* check, apply, retire, definitions. */
 #include <stdio.h>
 #include <string.h>
 
@@ -44,6 +44,17 @@ const char help_apply[] =
     "\n"
     "  sagactl apply order.json\n"
     "  sagactl apply tools.json sagas.json   in this order, so that sagas find their tools\n";
+
+const char help_retire[] = "sagactl retire NAME --note TEXT\n"
+                           "sagactl retire NAME --undo\n"
+                           "\n"
+                           "Registers the newest version of a saga once more with \"retired\": no saga of this\n"
+                           "name is started any more, whatever the version. What runs goes on. The note is told\n"
+                           "to whoever starts one: say what to start instead. --undo registers it without.\n"
+                           "An `apply` of a file without \"retired\" undoes it, too.\n"
+                           "\n"
+                           "  sagactl retire trip --note \"use trip2\"\n"
+                           "  sagactl retire trip --undo\n";
 
 const char help_definitions[] =
     "sagactl definitions [NAME] [--version N | --versions] [--limit N] [--cursor C]\n"
@@ -255,6 +266,76 @@ int cmd_apply(struct ctl *ctl, int argc, char **argv)
         print_applied(ctl, answer.body);
     }
     return EXIT_OK;
+}
+
+/* --- retire --- */
+
+/* The saga as it is registered, with or without `retired`, as a document. */
+static struct slice retired_document(struct ctl *ctl, struct slice body, const char *note)
+{
+    struct json_walk walk = json_walk(body);
+    struct slice name_raw, value;
+    struct buffer text;
+    struct json_writer w;
+
+    buffer_init(&text, body.len + 65536);
+    json_writer_init(&w, &text);
+    json_object_begin(&w, NULL);
+    json_array_begin(&w, "tools");
+    json_array_end(&w);
+    json_array_begin(&w, "sagas");
+    json_object_begin(&w, NULL);
+    while (json_next_member(&walk, &name_raw, &value)) {
+        struct slice name = json_string((struct slice){name_raw.ptr - 1, name_raw.len + 2}, &ctl->arena);
+
+        if (!slice_is(name, "retired")) {
+            json_write_raw(&w, arena_text(&ctl->arena, name), value);
+        }
+    }
+    if (note) {
+        json_write_text(&w, "retired", note);
+    }
+    json_object_end(&w);
+    json_array_end(&w);
+    json_object_end(&w);
+    struct slice made = arena_slice(&ctl->arena, buffer_slice(&text));
+
+    buffer_fini(&text);
+    return made;
+}
+
+int cmd_retire(struct ctl *ctl, int argc, char **argv)
+{
+    const char *note = NULL;
+    bool undo = false, helped = false;
+    const struct option options[] = {
+        {"--note", &note, NULL, NULL}, {"--undo", NULL, NULL, &undo}, {NULL, NULL, NULL, NULL}};
+    struct arguments names;
+    struct answer answer;
+
+    if (!options_read(ctl, argc, argv, options, &names, &helped) || helped) {
+        return helped ? EXIT_OK : EXIT_USAGE;
+    }
+    if (names.count != 1) {
+        return usage_error(ctl, names.count ? "one definition at a time" : "which definition?");
+    }
+    if (undo == (note && slice_trim(slice_of(note)).len > 0)) {
+        return usage_error(ctl, "say with --note TEXT what to start instead, or give --undo");
+    }
+    int code = client_get(
+        ctl,
+        arena_printf(&ctl->arena, "/v1/definitions/%.*s", SLICE_ARG(url_escape(slice_of(names.items[0]), &ctl->arena))),
+        &ctl->arena, &answer);
+
+    if (code == EXIT_OK) {
+        struct slice document = retired_document(ctl, json_member(answer.body, "body"), undo ? NULL : note);
+
+        code = client_call(ctl, "POST", SLICE("/v1/definitions"), document, 60000, &ctl->arena, &answer);
+    }
+    if (code == EXIT_OK) {
+        print_applied(ctl, answer.body);
+    }
+    return code;
 }
 
 /* --- definitions --- */

@@ -30,9 +30,9 @@ static struct slice pins_json(struct machine *m, bool sagas)
 }
 
 /* Those of the definition, and those of the start, which win. */
-static struct slice tags_json(struct machine *m)
+static struct slice tags_json(struct machine *m, struct slice ours)
 {
-    struct slice ours = m->saga->definition->tags, theirs = m->input->start.tags, name_raw, value, text;
+    struct slice theirs = m->input->start.tags, name_raw, value, text;
     struct buffer out;
     struct json_writer w;
 
@@ -66,9 +66,15 @@ enum err_code forward_start(struct machine *m)
     const struct saga_input *input = m->input;
     const struct definition *definition = m->saga->definition;
     struct record record = {.type = RECORD_SAGA_STARTED, .step = STEP_NONE};
+    struct slice tags;
+    enum err_code code;
 
     if (m->saga->seq != 0) {
         return err_set(m->err, ERR_CONFLICT, "the saga has started already");
+    }
+    code = definition_tags(definition, input->start.input, m->turn, &tags, m->err);
+    if (code != ERR_OK) {
+        return code;
     }
     record.saga_name = definition->name;
     record.version = definition->version;
@@ -76,7 +82,7 @@ enum err_code forward_start(struct machine *m)
     record.sagas = definition->child_count > 0 ? pins_json(m, true) : SLICE_NONE;
     record.namespace = input->start.namespace.len ? input->start.namespace : SLICE("default");
     record.business_id = input->start.business_id;
-    record.tags = tags_json(m);
+    record.tags = tags_json(m, tags);
     record.input = input->start.input.len ? input->start.input : SLICE("{}");
     record.due_ms = definition->deadline_ms ? input->now_ms + definition->deadline_ms : 0;
     if (definition->kind == SAGA_OPEN) {
@@ -166,6 +172,26 @@ static bool refuse_over_budget(struct machine *m, uint32_t step)
     return true;
 }
 
+static struct slice scope_text(struct slice json, struct arena *arena)
+{
+    if (json_type(json) == JSON_STRING) {
+        return json_string(json, arena);
+    }
+    return json_type(json) == JSON_NULL ? SLICE_NONE : json_trim(json);
+}
+
+bool tool_scope(const struct tool *tool, struct slice args, struct arena *arena, struct slice *scope, struct err *err)
+{
+    struct expression_context context = {.args = args};
+    struct slice json;
+
+    if (template_render(&tool->scope, &context, NULL, arena, &json, err) != ERR_OK) {
+        return false;
+    }
+    *scope = scope_text(json, arena);
+    return true;
+}
+
 void forward_begin(struct machine *m, uint32_t step, struct slice args, struct slice scope)
 {
     const struct tool *tool = m->saga->definition->steps[step].tool;
@@ -191,6 +217,15 @@ void forward_begin(struct machine *m, uint32_t step, struct slice args, struct s
     if (faults.count > 0) {
         forward_refuse_arguments(m, step, machine_faults(m, &faults));
         return;
+    }
+    if (template_is_set(&tool->scope) && !template_is_set(&m->saga->definition->steps[step].scope)) {
+        struct err err = {0};
+
+        if (!tool_scope(tool, args, m->turn, &scope, &err)) {
+            forward_refuse_arguments(m, step, arena_slice(m->turn, slice_of(err.message)));
+            return;
+        }
+        record.scope = scope;
     }
     if (refuse_over_budget(m, step)) {
         return;
@@ -304,14 +339,6 @@ void forward_admitted(struct machine *m)
     }
 }
 
-static struct slice scope_text(struct machine *m, struct slice json)
-{
-    if (json_type(json) == JSON_STRING) {
-        return json_string(json, m->turn);
-    }
-    return json_type(json) == JSON_NULL ? SLICE_NONE : json_trim(json);
-}
-
 bool forward_condition_stops(struct machine *m, uint32_t step)
 {
     const struct template *when = &m->saga->definition->steps[step].when;
@@ -354,7 +381,7 @@ static void render_and_begin(struct machine *m, uint32_t step)
             forward_refuse_arguments(m, step, arena_slice(m->turn, slice_of(err.message)));
             return;
         }
-        scope = scope_text(m, scope);
+        scope = scope_text(scope, m->turn);
     }
     forward_begin(m, step, args, scope);
 }

@@ -189,6 +189,9 @@ static bool operation_goes_on(const struct mending *mending, uint32_t step, enum
     if (!is_same_key(old, new)) {
         return refuse(mending, step, "rule for its key");
     }
+    if (!is_same_template(&old->scope, &new->scope)) {
+        return refuse(mending, step, "scope");
+    }
     if (direction == DIRECTION_DO && !is_undone_alike(before, after)) {
         return refuse(mending, step, before->terminal == after->terminal ? "compensator" : "`terminal`");
     }

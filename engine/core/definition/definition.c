@@ -7,7 +7,7 @@
 #include "core/definition/graph.h"
 #include "core/definition/parts.h"
 
-#define SAGA_KNOWN "name description input deadline steps output budget locks compensation then retention tags"
+#define SAGA_KNOWN "name description input deadline steps output budget locks compensation then retention tags retired"
 
 static void read_steps(struct saga_reader *s, struct slice value)
 {
@@ -84,6 +84,10 @@ struct definition *saga_read(struct reader *reader, struct slice body, uint32_t 
                           &definition->budget);
     }
     (void)members_duration(&m, "retention", 1, DURATION_MS_MAX, &definition->retention_ms); /* absent: kept */
+    if (members_text(&m, "retired", &definition->retired) && definition->retired.len == 0) {
+        faults_add(reader->faults, members_pointer(&m, "retired"),
+                   "`retired` says why, and what to start instead; leave it out where sagas may be started");
+    }
     saga_read_tags(reader, &m, definition);
     saga_read_compensation(reader, &m, definition);
     saga_read_locks(reader, &m, definition);

@@ -111,6 +111,7 @@ struct tool {
     struct probe probe;
     struct compensator compensate;
     bool terminal;
+    struct template scope; /* plain paths over .args: what a call is about, where its step or caller says nothing */
     bool has_retry;
     struct retry_policy retry;     /* of the stricter class, see retry_policy_of() */
     struct retry_policy own_retry; /* as written; 0: not given */
@@ -235,9 +236,11 @@ struct definition { /* a saga with the tools it was pinned to */
     uint32_t version;
     struct slice body;
     const struct schema *input;
-    int64_t deadline_ms;       /* 0: none */
-    struct slice tags;         /* JSON object of texts, added to those of the start; SLICE_NONE: none */
-    uint32_t undo_concurrency; /* how many steps may be undone at once; 0 is 1 */
+    int64_t deadline_ms;        /* 0: none */
+    struct slice tags;          /* JSON object of texts, added to those of the start; SLICE_NONE: none */
+    struct template tag_values; /* of the same object, where there are plain paths over .input in it; else unset */
+    struct slice retired;       /* nothing is started under its name any more: why; SLICE_NONE: it is not */
+    uint32_t undo_concurrency;  /* how many steps may be undone at once; 0 is 1 */
     struct template output;
     struct step_definition *steps;
     struct step_room *room; /* of an open one: what its steps lie in, see definition_with_step() */
@@ -327,6 +330,14 @@ bool definition_awaits(const struct definition *definition, struct slice signal)
 bool budget_read(struct slice value, struct slice pointer, struct arena *arena, struct faults *faults,
                  struct budget *out);
 
+/* The tags of the definition, with what their paths over the input give: a number is written as it is, and what is not
+ * there makes no tag. ERR_INVALID with a sentence: one of them is no short text with this input. */
+MUST_USE enum err_code definition_tags(const struct definition *definition, struct slice input, struct arena *arena,
+                                       struct slice *out, struct err *err);
+/* What a call with these arguments is about, by tool->scope, which is set. SLICE_NONE: nothing. False with a sentence
+ * where a path cannot be followed. */
+MUST_USE bool tool_scope(const struct tool *tool, struct slice args, struct arena *arena, struct slice *scope,
+                         struct err *err);
 /* May this tool undo another? Not where it may turn out to be `once`, or only to read. */
 bool tool_may_undo(const struct tool *tool);
 /* Which retries hold for an operation whose class turned out to be `effect`: the members written, on top of those of

@@ -166,8 +166,6 @@ const char *reader_not_registered(const struct reader *reader);
 
 void check_tool_paths(struct reader *reader, const struct tool *tool);
 void check_saga_paths(struct reader *reader, const struct definition *definition, struct slice steps_pointer);
-/* A text that is the same for all sagas is not rendered: a template in it is refused; `instead` says what to do. */
-void check_is_no_template(struct reader *reader, struct slice value, struct slice pointer, const char *instead);
 
 /* --- definition/check.c --- */
 

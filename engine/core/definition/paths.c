@@ -204,6 +204,7 @@ void check_tool_paths(struct reader *reader, const struct tool *tool)
     }
     look(&seen, &tool->settings);
     look(&seen, &tool->effect_if);
+    look(&seen, &tool->scope);
     look_at_rules(&seen, &tool->outcome);
     look(&seen, &tool->result);
     look(&seen, &tool->error);
@@ -254,6 +255,7 @@ void check_saga_paths(struct reader *reader, const struct definition *definition
         return;
     }
     look(&saga, &definition->output);
+    look(&saga, &definition->tag_values);
     for (uint32_t i = 0; i < definition->lock_count; i++) {
         look(&saga, &definition->locks[i].key);
     }
@@ -265,24 +267,5 @@ void check_saga_paths(struct reader *reader, const struct definition *definition
         struct seen seen = saga;
 
         look_at_step(&seen, &definition->steps[i], steps_pointer);
-    }
-}
-
-/* --- templates where none is rendered --- */
-
-static bool holds_template(struct slice text)
-{
-    for (size_t i = 0; i + 1 < text.len; i++) {
-        if (text.ptr[i] == '$' && text.ptr[i + 1] == '{' && (i == 0 || text.ptr[i - 1] != '$')) {
-            return true;
-        }
-    }
-    return false;
-}
-
-void check_is_no_template(struct reader *reader, struct slice value, struct slice pointer, const char *instead)
-{
-    if (reader->holds && holds_template(json_string(value, reader->arena))) {
-        faults_add(reader->faults, pointer, "a template is not rendered here: %s", instead);
     }
 }

@@ -6,6 +6,26 @@
 
 #define TAGS_MAX 32
 
+/* A program would need a process, and a start waits for nothing but its commit. */
+static void read_tag_values(struct reader *reader, struct slice value, struct slice place,
+                            struct definition *definition)
+{
+    struct template *values = &definition->tag_values;
+
+    reader_template_at(reader, value, place, ROOT_INPUT, values);
+    for (size_t i = 0; i < values->count && values->program_count > 0; i++) {
+        if (values->expressions[i].kind == EXPRESSION_PROGRAM) {
+            faults_add(
+                reader->faults, values->expressions[i].pointer,
+                "a tag takes plain paths, such as \"${ .input.customer }\"; give what has to be computed with the "
+                "start");
+        }
+    }
+    if (values->count == 0) {
+        *values = (struct template){0};
+    }
+}
+
 void saga_read_tags(struct reader *reader, const struct members *m, struct definition *definition)
 {
     struct slice value = members_at(m, "tags"), place = members_pointer(m, "tags"), name_raw, item;
@@ -26,13 +46,10 @@ void saga_read_tags(struct reader *reader, const struct members *m, struct defin
 
             faults_add(reader->faults, place_join(reader->arena, place, name), "a tag is a text, not %.*s",
                        SLICE_ARG(value_excerpt(item, reader->arena)));
-        } else {
-            check_is_no_template(
-                reader, item,
-                place_join(reader->arena, place,
-                           json_string((struct slice){name_raw.ptr - 1, name_raw.len + 2}, reader->arena)),
-                "a tag of a definition is the same for all of its sagas; give the tag with the start");
         }
+    }
+    if (reader->reading >= READING_SECOND) { /* before, the text stood there as it is written */
+        read_tag_values(reader, value, place, definition);
     }
     definition->tags = json_trim(value);
 }
@@ -188,4 +205,58 @@ void saga_read_followers(struct saga_reader *s, const struct members *m)
     }
     s->definition->followers = followers;
     s->definition->follower_count = count;
+}
+
+/* --- the tags of a saga that starts --- */
+
+#define TAG_BYTES_MAX 256
+#define TEXT_BYTES_MAX ((size_t)64 << 20) /* more than any input has */
+
+/* A tag is a text: a number is written as it is, and what is not there makes no tag. */
+static bool put_tag(struct json_writer *w, struct slice name, struct slice value, struct arena *arena, struct err *err)
+{
+    struct slice text = json_type(value) == JSON_STRING ? json_string(value, arena) : json_trim(value);
+
+    if (json_type(value) == JSON_NULL) {
+        return true;
+    }
+    if (json_type(value) == JSON_OBJECT || json_type(value) == JSON_ARRAY || text.len > TAG_BYTES_MAX) {
+        (void)err_set(err, ERR_INVALID, "the tag %.*s is no text of at most %d bytes with this input", SLICE_ARG(name),
+                      TAG_BYTES_MAX);
+        return false;
+    }
+    json_write_slice(w, arena_text(arena, name), text);
+    return true;
+}
+
+enum err_code definition_tags(const struct definition *definition, struct slice input, struct arena *arena,
+                              struct slice *out, struct err *err)
+{
+    struct expression_context context = {.input = input.len ? input : SLICE("{}")};
+    struct slice rendered, name_raw, value;
+    struct buffer text;
+    struct json_writer w;
+    bool good = true;
+
+    *out = definition->tags;
+    if (!template_is_set(&definition->tag_values)) {
+        return ERR_OK;
+    }
+    if (template_render(&definition->tag_values, &context, NULL, arena, &rendered, err) != ERR_OK) {
+        (void)err_context(err, "the tags");
+        return ERR_INVALID;
+    }
+    struct json_walk walk = json_walk(rendered);
+
+    buffer_init(&text, TEXT_BYTES_MAX);
+    json_writer_init(&w, &text);
+    json_object_begin(&w, NULL);
+    while (good && json_next_member(&walk, &name_raw, &value)) {
+        good = put_tag(&w, json_string((struct slice){name_raw.ptr - 1, name_raw.len + 2}, arena), value, arena, err);
+    }
+    json_object_end(&w);
+    CHECK(!text.overflow);
+    *out = arena_slice(arena, buffer_slice(&text));
+    buffer_fini(&text);
+    return good ? ERR_OK : ERR_INVALID;
 }

@@ -11,7 +11,7 @@
 #define KNOWN                                                                                                          \
     "name description http exec sql mcp builtin input effect key outcome result error record_errors probe precheck "   \
     "compensate terminal retry "                                                                                       \
-    "url_raw timeout on_duplicate material volatile ttl on_expired rate concurrency breaker cost"
+    "url_raw timeout scope on_duplicate material volatile ttl on_expired rate concurrency breaker cost"
 
 static void read_name(struct reader *reader, const struct members *m, struct tool *tool)
 {
@@ -343,6 +343,25 @@ static void read_record_errors(const struct members *m, struct tool *tool)
     (void)members_count(m, "record_errors", 0, RECORD_ERRORS_MAX, &tool->record_errors); /* absent: the default */
 }
 
+/* What a call is about has to be known before anything of it is looked up: a program would take a process. */
+static void read_scope(struct reader *reader, const struct members *m, struct tool *tool)
+{
+    struct template *scope = &tool->scope;
+
+    reader_template(reader, m, "scope", ROOT_ARGS, scope);
+    if (template_is_set(scope) && json_type(scope->json) != JSON_STRING) {
+        faults_add(reader->faults, members_pointer(m, "scope"),
+                   "`scope` is %.*s; it must be a string, such as \"${ .args.customer }\"",
+                   SLICE_ARG(value_excerpt(scope->json, reader->arena)));
+    }
+    if (scope->program_count > 0) {
+        faults_add(
+            reader->faults, members_pointer(m, "scope"),
+            "the `scope` of a tool takes plain paths, such as \"${ .args.customer }\"; what has to be computed is "
+            "said by the step or the caller");
+    }
+}
+
 static void read_probe(struct reader *reader, const struct members *tool_members, struct tool *tool)
 {
     struct slice value = members_at(tool_members, "probe"), outcome;
@@ -497,6 +516,7 @@ struct tool *tool_read(struct reader *reader, struct slice body, struct slice na
     reader_template(reader, &m, "result", ROOTS_RESPONSE, &tool->result);
     reader_template(reader, &m, "error", ROOTS_RESPONSE, &tool->error);
     read_record_errors(&m, tool);
+    read_scope(reader, &m, tool);
     before = reader_faults(reader);
     if (members_at(&m, "compensate").ptr) {
         reader_compensator(reader, members_at(&m, "compensate"), members_pointer(&m, "compensate"), ROOTS_COMPENSATE,

@@ -288,7 +288,10 @@ static void deliver_start(struct delivery *delivery, const struct inbox_row *row
         delivery_end(delivery);
         return;
     }
-    if (delivery->follows.ptr && (!definition || !follower_fits(delivery, definition))) {
+    if (delivery->follows.ptr &&
+        (!definition ||
+         !definitions_lets_start(engine->definitions, request->namespace, delivery->name, arena, &request->err) ||
+         !follower_fits(delivery, definition))) {
         follower_refuse(delivery, &request->err);
         return;
     }

@@ -245,6 +245,28 @@ static bool is_name(struct slice text)
     return !text.ptr || (text.len > 0 && text.len <= NAME_BYTES_MAX);
 }
 
+/* What the call is about, where its caller has not said so: by the owner of the tool. */
+static bool find_scope(struct work *work)
+{
+    struct saga_input *input = &work->mail.input;
+    struct err err = {0};
+
+    if (work->request->in.call.scope.ptr || !template_is_set(&input->call.tool->scope)) {
+        return true;
+    }
+    if (!tool_scope(input->call.tool, input->call.args, &work->arena, &input->call.scope, &err)) {
+        (void)err_context(&err, "the scope of this tool");
+        work_done(work, ERR_INVALID, &err);
+        return false;
+    }
+    if (input->call.scope.len > NAME_BYTES_MAX) {
+        work_fail(work, ERR_INVALID, "the scope that this tool makes of the arguments has more than 256 bytes",
+                  "give a shorter one with the call");
+        return false;
+    }
+    return true;
+}
+
 static bool call_is_good(struct work *work)
 {
     struct engine_request *request = work->request;
@@ -271,7 +293,7 @@ static bool call_is_good(struct work *work)
                   "leave it out for one step a tool and scope");
         return false;
     }
-    if (!find_tools(work)) {
+    if (!find_tools(work) || !find_scope(work)) {
         return false;
     }
     faults_init(&faults, request->arena);

@@ -164,6 +164,21 @@ const struct definition_row *definitions_row(const struct definitions *definitio
     return NULL;
 }
 
+bool definitions_lets_start(const struct definitions *definitions, struct slice namespace, struct slice name,
+                            struct arena *arena, struct err *err)
+{
+    const struct definition_row *row = definitions_row(definitions, DEFINITION_SAGA, namespace, name, 0);
+    struct slice why = row ? json_string(json_member(row->body, "retired"), arena) : SLICE_NONE;
+
+    if (!why.ptr) {
+        return true;
+    }
+    (void)err_set(err, ERR_CONFLICT, "the definition %.*s is retired: %.*s", SLICE_ARG(name),
+                  (int)(why.len < 160 ? why.len : 160), why.ptr);
+    err_hint(err, "what runs goes on; a version without `retired` may be started again");
+    return false;
+}
+
 static int compare_rows(const void *a, const void *b)
 {
     const struct definition_row *const *x = a, *const *y = b;

@@ -25,6 +25,9 @@ void definitions_add(struct definitions *definitions, const struct definition_ro
 /* A registered version; 0 asks for the newest. NULL: there is none. */
 const struct definition_row *definitions_row(const struct definitions *definitions, enum definition_kind kind,
                                              struct slice namespace, struct slice name, uint32_t version);
+/* May sagas be started under this name? False with a sentence: its newest version is retired. */
+bool definitions_lets_start(const struct definitions *definitions, struct slice namespace, struct slice name,
+                            struct arena *arena, struct err *err);
 /* All newest versions of a namespace, by name, for lists. The array lies in the arena. */
 const struct definition_row **definitions_list(const struct definitions *definitions, enum definition_kind kind,
                                                struct slice namespace, struct arena *arena, size_t *count);

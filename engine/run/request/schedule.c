@@ -346,9 +346,13 @@ static void check_start(struct work *work, const struct schedule *schedule, stru
 {
     const struct definition *definition =
         definitions_newest(work->engine->definitions, work->namespace, schedule->saga, 0, NULL);
+    struct err err = {0};
 
     if (!definition || slice_starts_with(schedule->saga, "~")) {
         faults_add(faults, SLICE("/saga"), "there is no saga definition `%.*s`", SLICE_ARG(schedule->saga));
+    } else if (!definitions_lets_start(work->engine->definitions, work->namespace, schedule->saga, &work->arena,
+                                       &err)) {
+        faults_add(faults, SLICE("/saga"), "%s", err.message);
     } else if (schedule->input.len > work->engine->options.payload_bytes_max) {
         faults_add(faults, SLICE("/input"), "it has %zu bytes, at most %zu are taken", schedule->input.len,
                    work->engine->options.payload_bytes_max);

@@ -119,12 +119,58 @@ static bool is_held(struct work *work, struct slice saga, struct slice definitio
     return true;
 }
 
+struct retired { /* in the arena of its work */
+    struct work *work;
+    struct find_saga find;
+    struct digest input;
+    struct err err;
+};
+
+static void on_retired_found(struct store_read *read)
+{
+    struct retired *retired = read->context;
+    struct work *work = retired->work;
+
+    if (read->code == ERR_OK && digest_equal(&retired->find.input_digest, &retired->input)) {
+        if (work->request) {
+            work->request->saga = retired->find.id;
+            work->request->created = false;
+        }
+        work_done(work, ERR_OK, NULL);
+    } else if (read->code == ERR_OK || read->code == ERR_NOT_FOUND) {
+        work_done(work, ERR_CONFLICT, &retired->err);
+    } else {
+        work_done(work, read->code, &read->err);
+    }
+}
+
+/* Nothing new is started. A repeat of what was started before it was retired is answered all the same. */
+static void refuse_retired(struct work *work, const struct engine_request *request, struct slice input,
+                           const struct err *err)
+{
+    struct retired *retired = arena_alloc(&work->arena, sizeof(*retired));
+    struct slice fields[] = {work->namespace, request->in.start.saga, request->in.start.business_id};
+
+    if (!request->in.start.business_id.ptr) {
+        work_done(work, ERR_CONFLICT, err);
+        return;
+    }
+    struct digest digest = digest_fields("business", fields, COUNT_OF(fields));
+
+    *retired = (struct retired){.work = work, .input = canon_digest(input, &work->arena), .err = *err};
+    retired->find = (struct find_saga){.read = {.arena = &work->arena, .done = on_retired_found, .context = retired},
+                                       .business_digest = digest,
+                                       .shard = digest.bytes[31] % SHARD_COUNT};
+    store_find_saga(work->engine->store, &retired->find);
+}
+
 static bool start_is_good(struct work *work, const struct engine_request *request)
 {
     struct engine *engine = work->engine;
     struct slice input = request->in.start.input.ptr ? request->in.start.input : SLICE("{}");
     struct err err = {0};
     struct faults faults;
+    struct slice tags;
 
     if (input.len > engine->options.payload_bytes_max) {
         (void)err_set(&err, ERR_TOO_LARGE, "the input is larger than allowed");
@@ -149,6 +195,10 @@ static bool start_is_good(struct work *work, const struct engine_request *reques
         work_done(work, err.code, &err);
         return false;
     }
+    if (!definitions_lets_start(engine->definitions, work->namespace, request->in.start.saga, &work->arena, &err)) {
+        refuse_retired(work, request, input, &err);
+        return false;
+    }
     faults_init(&faults, request->arena);
     schema_check(work->definition->input, input, SLICE("/input"), &work->arena, &faults);
     if (faults.count > 0) {
@@ -156,8 +206,11 @@ static bool start_is_good(struct work *work, const struct engine_request *reques
         work_fail(work, ERR_INVALID, "the input does not fit the schema of this saga", "see `errors` for each place");
         return false;
     }
-    return !is_held(work, work->definition->name, work->definition->tags, request->in.start.tags) &&
-           !work_is_not_taken_in(work);
+    if (definition_tags(work->definition, input, &work->arena, &tags, &err) != ERR_OK) {
+        work_done(work, err.code, &err);
+        return false;
+    }
+    return !is_held(work, work->definition->name, tags, request->in.start.tags) && !work_is_not_taken_in(work);
 }
 
 static void send_start(struct work *work)
