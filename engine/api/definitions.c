@@ -15,7 +15,14 @@ static void on_defined(struct engine_request *asked)
 
 void handle_define(struct api_request *request)
 {
+    struct slice dry_run = request_query(request, "dry_run");
+
+    if (dry_run.ptr && !slice_is(dry_run, "true") && !slice_is(dry_run, "false")) {
+        request_problem(request, ERR_MALFORMED, "the query parameter \"dry_run\" is true or false");
+        return;
+    }
     request->asked.in.define.document = request->body;
+    request->asked.in.define.dry_run = slice_is(dry_run, "true");
     request_ask(request, engine_define, on_defined);
 }
 

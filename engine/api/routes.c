@@ -43,7 +43,7 @@ const struct route routes[] = {
     {"POST", BY_BUSINESS_ID "/tools", DOES(MEND)},
     {"POST", "/v1/sagas/{id}/rerun", DOES(RERUN)},
     {"POST", BY_BUSINESS_ID "/rerun", DOES(RERUN)},
-    {"POST", "/v1/definitions", ROLE_ADMIN, "", handle_define},
+    {"POST", "/v1/definitions", ROLE_ADMIN, "dry_run", handle_define},
     {"GET", "/v1/definitions", ROLE_READER, LIST, handle_get_definitions},
     {"GET", "/v1/definitions/{name}", ROLE_READER, "version", handle_get_definitions},
     {"GET", "/v1/tools", ROLE_READER, LIST, handle_get_tools},

@@ -130,6 +130,7 @@ struct engine_request {
         } stats;
         struct {
             struct slice document;
+            bool dry_run; /* say what would become of each, and write nothing */
         } define;
         struct {
             struct slice saga, input /* JSON; SLICE_NONE is {} */, business_id, tags /* JSON or none */;

@@ -137,6 +137,9 @@ async function walk() {
   const served = await ask('GET', '/v1/openapi.json', { status: 200 })
   if (served.text !== readFileSync(openapiPath, 'utf8')) faults.push('the served description is not the file')
 
+  const foreseen = await ask('POST', '/v1/definitions?dry_run=true', { body: { tools: [] }, status: 200 })
+  if (!Array.isArray(foreseen.json?.items)) faults.push(`a dry run says nothing: ${foreseen.text}`)
+  await ask('POST', '/v1/definitions?dry_run=maybe', { body: { tools: [] }, status: 400 })
   await ask('POST', '/v1/definitions', { body: definitions, status: 200 })
   await ask('POST', '/v1/definitions', { body: { tools: {} }, status: 422 })
   await ask('POST', '/v1/definitions', { raw: '{"a":1,"a":2}', status: 400 })

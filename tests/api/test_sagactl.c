@@ -71,6 +71,7 @@ static const struct program_case cases[] = {
     {"bypass 7c0f1a44-0000-8000-8000-000000000001 --reason ' '", 2, "--reason"},
     {"resume", 2, "which saga"},
     {"resume 019b3c52-0000-7000-8000-00000000ffff", 2, "--note"},
+    {"diff", 2, "which files"},
     {"retire", 2, "which definition"},
     {"retire a b --note x", 2, "one definition at a time"},
     {"retire quick", 2, "--note"},

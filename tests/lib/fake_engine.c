@@ -510,7 +510,10 @@ void engine_define(struct engine *engine, struct engine_request *request)
         return;
     }
     fake_finish_text(engine, request,
-                     SLICE("[{\"kind\":\"tool\",\"name\":\"t.one\",\"version\":1,\"change\":\"created\"}]"));
+                     request->in.define.dry_run
+                         ? SLICE("[{\"kind\":\"tool\",\"name\":\"t.one\",\"version\":2,\"change\":\"created\","
+                                 "\"registered\":1,\"differs\":[\"/breaker/failures\",\"/description\"]}]")
+                         : SLICE("[{\"kind\":\"tool\",\"name\":\"t.one\",\"version\":1,\"change\":\"created\"}]"));
 }
 
 static void get_tools(struct engine *engine, struct engine_request *request)

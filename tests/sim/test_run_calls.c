@@ -273,6 +273,32 @@ TEST(the_owner_of_a_tool_says_what_its_calls_are_about)
     (void)stage_expect(stage_ask(0, engine_call, bad), ERR_INVALID);
 }
 
+TEST(a_dry_run_says_what_would_change_and_writes_nothing)
+{
+    static const char first[] = "{'tools':[{'name':'pay','builtin':{'tool':'pay'},'effect':'once','terminal':true}]}",
+                      other[] = "{'tools':[{'name':'pay','builtin':{'tool':'pay'},'effect':'once','terminal':true,"
+                                "'timeout':'9s'},{'name':'more','builtin':{'tool':'pay'},'effect':'read'}]}",
+                      wrong[] = "{'tools':[{'name':'pay','builtin':{'tool':'pay'},'effect':'often'}]}";
+    const char *const documents[] = {first, other, wrong};
+    struct reply *replies[COUNT_OF(documents)];
+
+    stage_begin(&(struct stage_plan){.definitions = first});
+    for (size_t i = 0; i < COUNT_OF(documents); i++) {
+        replies[i] = stage_wait(
+            stage_ask(0, engine_define,
+                      &(struct engine_request){.in.define = {.document = stage_json(documents[i]), .dry_run = true}}));
+    }
+    assert_true(slice_is(replies[0]->answer, "[{\"kind\":\"tool\",\"name\":\"pay\",\"version\":1,\"change\":"
+                                             "\"unchanged\",\"registered\":1,\"differs\":[]}]"));
+    assert_true(slice_is(replies[1]->answer,
+                         "[{\"kind\":\"tool\",\"name\":\"pay\",\"version\":2,\"change\":\"created\",\"registered\":1,"
+                         "\"differs\":[\"/timeout\"]},{\"kind\":\"tool\",\"name\":\"more\",\"version\":1,\"change\":"
+                         "\"created\",\"registered\":null,\"differs\":[]}]"));
+    assert_int_equal(replies[2]->code, ERR_INVALID);
+    assert_null(definitions_row(nodes[0].engine->definitions, DEFINITION_TOOL, SLICE("default"), SLICE("pay"), 2));
+    assert_null(definitions_row(nodes[0].engine->definitions, DEFINITION_TOOL, SLICE("default"), SLICE("more"), 0));
+}
+
 static struct reply *start_under(const char *business_id)
 {
     return stage_wait(stage_ask(0, engine_start_saga,

@@ -1,4 +1,4 @@
-/* check, apply, retire, definitions. */
+/* check, apply, diff, retire, definitions. */
 #include <stdio.h>
 #include <string.h>
 
@@ -35,15 +35,28 @@ const char help_check[] =
     "     \"warnings\": [the same]}\n";
 
 const char help_apply[] =
-    "sagactl apply FILE...\n"
+    "sagactl apply FILE... [--dry-run]\n"
     "\n"
     "Checks definition documents as `sagactl check` does and registers them, each file all or\n"
     "nothing. A changed body under the same name makes the next version; the same body again changes\n"
     "nothing, unless this release reads it otherwise than the one that registered it (see `sagactl check\n"
     "--help`, --reading). Running sagas keep the versions they started with.\n"
     "\n"
+    "--dry-run asks the service what would become of each, of all files together, and writes nothing;\n"
+    "`sagactl diff` shows the places and what stands in them.\n"
+    "\n"
     "  sagactl apply order.json\n"
+    "  sagactl apply order.json --dry-run\n"
     "  sagactl apply tools.json sagas.json   in this order, so that sagas find their tools\n";
+
+const char help_diff[] =
+    "sagactl diff FILE...\n"
+    "\n"
+    "Says how definition documents differ from what is registered: a \"-\" before what stands there, a\n"
+    "\"+\" before what an apply would put in its place. The service checks the documents, and nothing is\n"
+    "written (role admin). Exits 0 when all is registered as it is, 1 when something differs.\n"
+    "\n"
+    "  sagactl diff order.json\n";
 
 const char help_retire[] = "sagactl retire NAME --note TEXT\n"
                            "sagactl retire NAME --undo\n"
@@ -237,16 +250,113 @@ static void print_applied(struct ctl *ctl, struct slice answer)
     table_print(&table, 0);
 }
 
+/* All files as one document, so that sagas of one find the tools of another. Faults of one file name its lines. */
+static int foresee(struct ctl *ctl, const struct arguments *files, struct slice *document, struct answer *answer)
+{
+    static const char *const kinds[] = {"tools", "sagas"};
+    struct input_text *texts = arena_array(&ctl->arena, files->count, sizeof(*texts));
+    struct buffer whole;
+    struct json_writer w;
+    struct slice item;
+
+    for (size_t i = 0; i < files->count; i++) {
+        if (!input_read_whole(ctl, files->items[i], &texts[i])) {
+            return EXIT_FAILED;
+        }
+    }
+    buffer_init(&whole, 64 << 20);
+    json_writer_init(&w, &whole);
+    json_object_begin(&w, NULL);
+    for (size_t k = 0; k < COUNT_OF(kinds); k++) {
+        json_array_begin(&w, kinds[k]);
+        for (size_t i = 0; i < files->count; i++) {
+            struct slice items = json_member(texts[i].json, kinds[k]);
+            struct json_walk walk = json_walk(items);
+
+            while (json_type(items) == JSON_ARRAY && json_next_element(&walk, &item)) {
+                json_write_raw(&w, NULL, item);
+            }
+        }
+        json_array_end(&w);
+    }
+    json_object_end(&w);
+    *document = files->count == 1 ? texts[0].json : arena_slice(&ctl->arena, buffer_slice(&whole));
+    buffer_fini(&whole);
+    ctl->sent = files->count == 1 ? &texts[0] : NULL;
+    int code = client_call(ctl, "POST", SLICE("/v1/definitions?dry_run=true"), *document, 60000, &ctl->arena, answer);
+
+    ctl->sent = NULL;
+    return code;
+}
+
+/* "new", "same", or "next: /steps/1/with, /deadline". */
+static struct slice foreseen_change(struct ctl *ctl, struct slice item)
+{
+    struct slice text = SLICE("next"), pointer, differs = json_member(item, "differs");
+    struct json_walk walk = json_walk(differs);
+    const char *before = ": ";
+
+    if (json_string_is(json_member(item, "change"), "unchanged")) {
+        return SLICE("same");
+    }
+    if (json_type(json_member(item, "registered")) == JSON_NULL) {
+        return SLICE("new");
+    }
+    if (json_count(differs) == 0) {
+        return SLICE("next: this release reads it otherwise");
+    }
+    while (json_next_element(&walk, &pointer)) {
+        struct slice name = json_string(pointer, &ctl->arena);
+
+        text = arena_printf(&ctl->arena, "%.*s%s%.*s", SLICE_ARG(text), before,
+                            SLICE_ARG(name.len ? name : SLICE("the whole of it")));
+        before = ", ";
+    }
+    return text;
+}
+
+static int apply_dry(struct ctl *ctl, const struct arguments *files)
+{
+    static const char *const titles[] = {"KIND", "NAME", "VERSION", "CHANGE", NULL};
+    struct slice document, item;
+    struct answer answer;
+    struct table table;
+    int code = foresee(ctl, files, &document, &answer);
+
+    if (code != EXIT_OK || print_items(ctl, answer.body, "name")) {
+        return code;
+    }
+    struct json_walk walk = json_walk(json_member(answer.body, "items"));
+
+    table_init(&table, ctl, titles);
+    while (json_next_element(&walk, &item)) {
+        struct cell *row = table_row(&table);
+
+        row[0].text = show_member(ctl, item, "kind");
+        row[1].text = show_member(ctl, item, "name");
+        row[2].text = show_member(ctl, item, "version");
+        row[3].text = foreseen_change(ctl, item);
+        row[3].colour = slice_is(row[3].text, "same") ? COLOUR_DIM : COLOUR_GREEN;
+    }
+    table_print(&table, 0);
+    (void)fputs("Nothing was registered: that was a dry run.\n", stderr);
+    return EXIT_OK;
+}
+
 int cmd_apply(struct ctl *ctl, int argc, char **argv)
 {
     struct arguments files;
-    bool helped = false;
+    bool dry_run = false, helped = false;
+    const struct option options[] = {{"--dry-run", NULL, NULL, &dry_run}, {NULL, NULL, NULL, NULL}};
 
-    if (!options_read(ctl, argc, argv, NULL, &files, &helped) || helped) {
+    if (!options_read(ctl, argc, argv, options, &files, &helped) || helped) {
         return helped ? EXIT_OK : EXIT_USAGE;
     }
     if (files.count == 0) {
         return usage_error(ctl, "which files?");
+    }
+    if (dry_run) {
+        return apply_dry(ctl, &files);
     }
     for (size_t i = 0; i < files.count; i++) {
         struct input_text text;
@@ -266,6 +376,87 @@ int cmd_apply(struct ctl *ctl, int argc, char **argv)
         print_applied(ctl, answer.body);
     }
     return EXIT_OK;
+}
+
+/* --- diff --- */
+
+static struct slice body_in(struct ctl *ctl, struct slice document, const char *kinds, struct slice name)
+{
+    struct json_walk walk = json_walk(json_member(document, kinds));
+    struct slice item;
+
+    while (json_next_element(&walk, &item)) {
+        if (slice_equal(json_string(json_member(item, "name"), &ctl->arena), name)) {
+            return item;
+        }
+    }
+    return SLICE_NONE;
+}
+
+static void print_side(const char *sign, struct slice pointer, struct slice value)
+{
+    if (value.ptr) {
+        value = json_trim(value);
+        (void)printf("  %s %.*s  %.*s\n", sign, SLICE_ARG(pointer), SLICE_ARG(value));
+    }
+}
+
+static int print_difference(struct ctl *ctl, struct slice document, struct slice item)
+{
+    struct slice kind = show_member(ctl, item, "kind"), name = show_member(ctl, item, "name"), pointer;
+    bool is_tool = slice_is(kind, "tool");
+    struct json_walk walk = json_walk(json_member(item, "differs"));
+    struct slice ours = body_in(ctl, document, is_tool ? "tools" : "sagas", name);
+    struct answer answer;
+
+    if (json_type(json_member(item, "registered")) == JSON_NULL) {
+        (void)printf("%.*s %.*s is new\n", SLICE_ARG(kind), SLICE_ARG(name));
+        return EXIT_OK;
+    }
+    (void)printf("%.*s %.*s, version %.*s\n", SLICE_ARG(kind), SLICE_ARG(name),
+                 SLICE_ARG(show_member(ctl, item, "version")));
+    int code = client_get(ctl,
+                          arena_printf(&ctl->arena, "/v1/%s/%.*s", is_tool ? "tools" : "definitions",
+                                       SLICE_ARG(url_escape(name, &ctl->arena))),
+                          &ctl->arena, &answer);
+
+    while (code == EXIT_OK && json_next_element(&walk, &pointer)) {
+        struct slice at = json_string(pointer, &ctl->arena);
+
+        print_side("-", at, json_at(json_member(answer.body, "body"), at));
+        print_side("+", at, json_at(ours, at));
+    }
+    return code;
+}
+
+int cmd_diff(struct ctl *ctl, int argc, char **argv)
+{
+    struct arguments files;
+    struct slice document, item;
+    struct answer answer;
+    bool helped = false, differs = false;
+
+    if (!options_read(ctl, argc, argv, NULL, &files, &helped) || helped) {
+        return helped ? EXIT_OK : EXIT_USAGE;
+    }
+    if (files.count == 0) {
+        return usage_error(ctl, "which files?");
+    }
+    int code = foresee(ctl, &files, &document, &answer);
+
+    if (code != EXIT_OK) {
+        return code;
+    }
+    bool printed = print_items(ctl, answer.body, "name");
+    struct json_walk walk = json_walk(json_member(answer.body, "items"));
+
+    while (code == EXIT_OK && json_next_element(&walk, &item)) {
+        if (!json_string_is(json_member(item, "change"), "unchanged")) {
+            differs = true;
+            code = printed ? EXIT_OK : print_difference(ctl, document, item);
+        }
+    }
+    return code != EXIT_OK ? code : differs ? EXIT_FAILED : EXIT_OK;
 }
 
 /* --- retire --- */

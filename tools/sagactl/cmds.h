@@ -7,6 +7,7 @@
 #define CMD_MAP(X)                                                                                                     \
     X(check)                                                                                                           \
     X(apply)                                                                                                           \
+    X(diff)                                                                                                            \
     X(retire)                                                                                                          \
     X(tools)                                                                                                           \
     X(definitions)                                                                                                     \

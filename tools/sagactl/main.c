@@ -19,6 +19,7 @@ const struct command commands[] = {
     {"prove", "play definition files through every failure point, offline", help_prove, cmd_prove},
     {"graph", "print sagas as Graphviz or Mermaid text, offline", help_graph, cmd_graph},
     {"apply", "check definition files and register them, each all or nothing", help_apply, cmd_apply},
+    {"diff", "say how definition files differ from what is registered", help_diff, cmd_diff},
     {"retire", "start no saga of a definition any more", help_retire, cmd_retire},
     {"start", "start a saga", help_start, cmd_start},
     {"call", "call a tool through the registry: once, however often asked", help_call, cmd_call},

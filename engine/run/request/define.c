@@ -5,6 +5,7 @@
 #include "run/request/work.h"
 
 #include "base/json.h"
+#include "core/definition/drift.h"
 #include "review/review.h"
 
 static void take_over(struct faults *from, struct engine_request *request)
@@ -53,6 +54,49 @@ static void on_put(struct store_read *read)
     work_done(work, ERR_OK, NULL);
 }
 
+/* --- a look at what would be --- */
+
+/* The places in which the body would be another one than that of the newest version. */
+static struct slice differing(struct work *work, const struct definition_row *row, const struct document_item *item)
+{
+    const struct tool nothing = {0}; /* has no places that do not count */
+
+    return drift_find(&nothing, row->body, item->body, &work->arena).pointers;
+}
+
+/* A version that was registered under an older reading is followed by one with the same body. */
+static void foresee_document(struct work *work)
+{
+    struct json_writer w;
+
+    json_writer_init(&w, &work->out);
+    json_array_begin(&w, NULL);
+    for (size_t i = 0; i < work->document.item_count; i++) {
+        const struct document_item *item = &work->document.items[i];
+        const struct definition_row *row =
+            definitions_row(work->engine->definitions, item->kind, work->namespace, item->name, 0);
+        bool same = row && digest_equal(&row->identity, &item->identity);
+        bool stays = same && row->reading >= READING_NEWEST;
+
+        json_object_begin(&w, NULL);
+        json_write_text(&w, "kind", item->kind == DEFINITION_TOOL ? "tool" : "saga");
+        json_write_slice(&w, "name", item->name);
+        json_write_i64(&w, "version", !row ? 1 : stays ? row->version : row->version + 1);
+        json_write_text(&w, "change", stays ? "unchanged" : "created");
+        if (row) {
+            json_write_i64(&w, "registered", row->version);
+        } else {
+            json_write_null(&w, "registered");
+        }
+        json_write_raw(&w, "differs", row && !same ? differing(work, row, item) : SLICE("[]"));
+        json_object_end(&w);
+    }
+    json_array_end(&w);
+    work_done(work, ERR_OK, NULL);
+}
+
+/* --- registering --- */
+
 static void put_document(struct work *work)
 {
     const struct document *document = &work->document;
@@ -93,6 +137,8 @@ static void compile_programs(struct work *work, size_t from)
     if (count == 0) {
         if (work->found > 0) {
             refuse(work, work->jq_faults);
+        } else if (work->dry_run) {
+            foresee_document(work);
         } else {
             put_document(work);
         }
@@ -154,6 +200,7 @@ void engine_define(struct engine *engine, struct engine_request *request)
     if (work_refused(work)) {
         return;
     }
+    work->dry_run = request->in.define.dry_run;
     work->jq_faults = arena_alloc(&work->arena, sizeof(*work->jq_faults));
     faults_init(work->jq_faults, &work->arena);
     definitions_source_init(&source, engine->definitions, work->namespace, SLICE_NONE, SLICE_NONE);

@@ -40,6 +40,7 @@ struct work {
     struct buffer out;  /* the answer as it grows */
     size_t next, found; /* where a walk over many sagas stands */
     struct document document;
+    bool dry_run; /* of a document */
     struct jq_job jq;
     struct faults *jq_faults;
     const struct definition *definition;
