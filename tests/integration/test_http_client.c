@@ -416,6 +416,30 @@ TEST(a_request_arrives_as_it_was_written)
     unsetenv("http_proxy");
 }
 
+TEST(a_header_that_frames_the_message_is_ours_whatever_a_tool_renders)
+{
+    static const struct http_header framing[] = {{SLICE("Content-Length"), SLICE("1")},
+                                                 {SLICE("transfer-encoding"), SLICE("chunked")},
+                                                 {SLICE("Upgrade"), SLICE("h2c")}};
+    struct stub_act act = {OK_KEEP, STUB_KEEP};
+    struct stub_server *stub = stub_server_new(&act, 1);
+    struct exchange x;
+    char request[1000];
+
+    exchange_init(&x);
+    x.request.headers = framing;
+    x.request.header_count = COUNT_OF(framing);
+    exchange_run(&x, "POST", stub_url(&x, stub), SLICE("{}"));
+    assert_true(x.request.complete);
+    stub_server_last(stub, request, sizeof(request));
+    assert_non_null(strstr(request, "\r\nContent-Length: 2\r\n"));
+    assert_null(strstr(request, "Content-Length: 1"));
+    assert_null(strcasestr(request, "transfer-encoding"));
+    assert_null(strcasestr(request, "upgrade"));
+    exchange_fini(&x);
+    stub_server_free(stub);
+}
+
 TEST(a_header_with_a_line_end_never_leaves)
 {
     static const struct http_header bad[] = {{SLICE("X-A"), SLICE("b\r\nX-Evil: 1")},
