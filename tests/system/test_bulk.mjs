@@ -1,6 +1,8 @@
 // Bulk jobs: many sagas are stuck, because their payments were taken and never answered. A set is frozen and shown, run
 // and stopped, and each saga hears of it once.
+import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
+import { join } from 'node:path'
 import { World, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
 
 const many = 300
@@ -51,7 +53,10 @@ class Night extends World {
       const { status } = await this.api('POST', '/v1/sagas/batch', sagas)
       expect(status < 300, 'the sagas are started', status)
     }
-    await this.reach(`of ${saga}`, async () => (await this.cases(`saga=${saga}&limit=500`)).length >= ids.length)
+    await this.reach(`of ${saga}`, async () => {
+      const open = new Set((await this.cases(`saga=${saga}&limit=500`)).map((one) => one.business_id))
+      return ids.every((id) => open.has(id))
+    })
   }
 
   async cases(query) {
@@ -244,6 +249,44 @@ await run(new Night(), async (world) => {
     const stopped = (await world.api('POST', `/v1/bulk/${cases.bulk}/stop`, { note: 'no need' })).json
     expectEqual([stopped.state, stopped.stop.note], ['stopped', 'no need'], 'stopped before it ran')
     expectEqual((await world.runs(cases.bulk)).state, 'stopped', 'and it stays so')
+  })
+
+  await promise('the file of a bank settles cases by sagactl; rows about anything else are told', async () => {
+    await world.stick('order', names('night', 40))
+    const file = join(world.directory, 'bank.csv')
+    const rows = names('night', 40).map((id, i) => (i % 4 === 0 ? `${id},REJECTED,` : `${id},SETTLED,"c,${i}"`))
+    writeFileSync(
+      file,
+      ['reference,state,charge', ...rows, rows[7], 'night-99,SETTLED,x', 'order-1,SETTLED,y', ''].join('\r\n')
+    )
+    const words = ['--column', 'reference=business_id', '--column', 'state=as', '--column', 'result.charge_id=charge']
+    const maps = ['--map', 'SETTLED=happened', '--map', 'REJECTED=not_happened']
+    const filters = ['--tool', 'pay', '--opened-since', '1h', '--note', 'the bank', '--from', file]
+    const unsure = world.sagactl(['resolve', ...filters, ...words, ...maps])
+    expectEqual(unsure.status, 2, `without a terminal and --yes nothing is done ${unsure.stderr}`)
+    expectEqual((await world.cases('saga=order&limit=500')).length, 41, 'open cases, one of an earlier promise')
+    const done = world.sagactl(['resolve', ...filters, ...words, ...maps, '--yes'])
+    expect(done.stdout.includes('leads to       30  completed'), 'the preview', done)
+    expect(done.stdout.includes('done 40, changed 0, refused 0, open 0'), 'the outcomes', done)
+    expect(done.stdout.includes('the same item stands there before'), 'the row that stands there twice', done)
+    expect(done.stderr.includes('row 42, night-99: none of the cases'), 'a row about nothing', done)
+    expect(done.stderr.includes('2 of 43 rows are left out'), 'how many rows', done)
+    expectEqual(done.status, 0, 'the exit code')
+    const saga = (await world.api('GET', '/v1/sagas/by-business-id/order/night-7')).json
+    expectEqual([saga.status, saga.steps[0].result], ['completed', { charge_id: 'c,7' }], 'one that was settled')
+    const failed = (await world.api('GET', '/v1/sagas/by-business-id/order/night-8')).json
+    expectEqual(failed.status, 'compensated', 'one that was rejected')
+    const listed = world.sagactl(['bulk'])
+    expect(listed.stdout.includes('the bank'), 'sagactl bulk', listed)
+  })
+
+  await promise('a verb with filters and no terminal says what it did, and that some were refused', async () => {
+    await world.stick('other', names('late', 3))
+    const done = world.sagactl(['resolve', 'skip', '--saga', 'other', '--note', 'never mind', '--yes'])
+    expectEqual(done.status, 4, `skip is refused ${done.stdout}`)
+    expect(done.stdout.includes('done 0, changed 0, refused 3, open 0'), 'the outcomes', done)
+    const none = world.sagactl(['abort', '--saga', 'nothing', '--note', 'x', '--yes'])
+    expectEqual([none.status, none.stderr.includes('nothing to do')], [0, true], 'nothing was found')
   })
 
   await promise('a set that is older than fifteen minutes is not run', async () => {

@@ -4,6 +4,7 @@
 
 #include "core/saga/saga.h"
 #include "tools/sagactl/ask.h"
+#include "tools/sagactl/bulk.h"
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/output.h"
@@ -415,6 +416,9 @@ int cmd_resolve(struct ctl *ctl, int argc, char **argv)
     enum operator_action action = OPERATOR_RESOLVE;
     bool helped = false;
 
+    if (bulk_is_meant(argc, argv)) {
+        return bulk_do(ctl, NULL, argc, argv);
+    }
     if (!options_read(ctl, argc, argv, options, &names, &helped) || helped) {
         return helped ? EXIT_OK : EXIT_USAGE;
     }

@@ -5,6 +5,7 @@
 #include "base/id.h"
 #include "base/instant.h"
 #include "tools/sagactl/ask.h"
+#include "tools/sagactl/bulk.h"
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/output.h"
 #include "tools/sagactl/saga_end.h"
@@ -145,6 +146,9 @@ int cmd_abort(struct ctl *ctl, int argc, char **argv)
     struct arguments ids;
     bool helped = false;
 
+    if (bulk_is_meant(argc, argv)) {
+        return bulk_do(ctl, "abort", argc, argv);
+    }
     if (!options_read(ctl, argc, argv, options, &ids, &helped) || helped) {
         return helped ? EXIT_OK : EXIT_USAGE;
     }
@@ -166,6 +170,9 @@ static int with_note(struct ctl *ctl, int argc, char **argv, const char *verb)
     struct arguments ids;
     bool helped = false;
 
+    if (bulk_is_meant(argc, argv)) {
+        return bulk_do(ctl, verb, argc, argv);
+    }
     if (!options_read(ctl, argc, argv, options, &ids, &helped) || helped) {
         return helped ? EXIT_OK : EXIT_USAGE;
     }

@@ -33,6 +33,7 @@
     X(replay)                                                                                                          \
     X(escalations)                                                                                                     \
     X(preview)                                                                                                         \
+    X(bulk)                                                                                                            \
     X(resolve)                                                                                                         \
     X(operations)                                                                                                      \
     X(hold)                                                                                                            \

@@ -46,6 +46,7 @@ const struct command commands[] = {
     {"escalations", "the same as cases", help_escalations, cmd_escalations, .can_watch = true, .has_csv = true},
     {"preview", "say what each verb would lead to; nothing changes", help_preview, cmd_preview},
     {"resolve", "answer an escalation", help_resolve, cmd_resolve},
+    {"bulk", "jobs that did a verb on many sagas: list, show, stop", help_bulk, cmd_bulk},
     {"operations", "list operations, or show one by its key", help_operations, cmd_operations, .can_watch = true},
     {"bypass", "sign one more execution of an operation off", help_bypass, cmd_bypass},
     {"cost", "say what an operation cost that shows cost_unknown", help_cost, cmd_cost},

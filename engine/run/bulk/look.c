@@ -159,6 +159,7 @@ static void on_read(struct store_read *read)
     }
     if (look->candidate->asked.ptr) {
         why = resolve_asked(look, saga);
+        look->name = freeze_name(&look->item, &look->arena);
         if (!why && freeze_seen_before(freeze, &look->item)) {
             why = "the same item stands there before";
         }

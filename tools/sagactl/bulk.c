@@ -1,0 +1,521 @@
+/*
+ * A verb on many sagas: `sagactl resolve --tool card.pay --error timeout --as happened`. The server freezes the set and
+ * says what would happen; the person reads that and says yes; then the job runs, and its end is waited for.
+ *
+ * The rows of a file become the items of the job. With filters as well, only rows about the cases that the filters find
+ * are taken; the others are told, and nothing is done about them.
+ */
+#include "tools/sagactl/bulk.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/instant.h"
+#include "base/map.h"
+#include "tools/sagactl/ask.h"
+#include "tools/sagactl/client.h"
+#include "tools/sagactl/csv.h"
+#include "tools/sagactl/output.h"
+#include "tools/sagactl/query.h"
+#include "tools/sagactl/saga_end.h"
+
+#define BODY_BYTES_MAX (64u << 20)
+#define FREEZE_MS 120000
+#define ANSWER_MS 30000
+#define TOLD_MAX 10 /* rows that are left out are told of one by one up to here */
+
+struct bulk_options {
+    const char *action;
+    const char *as, *then, *result, *args, *note, *from;
+    const char *status, *tool, *saga, *step, *reason, *error, *since, *until, *cost_above, *id;
+    struct option_values tags, columns, maps;
+    bool accept_double;
+};
+
+bool bulk_is_meant(int argc, char **argv)
+{
+    static const char *const names[] = {"--tool",       "--saga",   "--step",         "--reason",
+                                        "--error",      "--tag",    "--opened-since", "--opened-until",
+                                        "--cost-above", "--status", "--from"};
+
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        for (size_t k = 0; k < COUNT_OF(names); k++) {
+            size_t len = strlen(names[k]);
+
+            if (strncmp(argv[i], names[k], len) == 0 && (argv[i][len] == '\0' || argv[i][len] == '=')) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* --- what is asked for --- */
+
+static void put_text(struct json_writer *w, const char *name, const char *text)
+{
+    if (text) {
+        json_write_text(w, name, text);
+    }
+}
+
+static bool put_time(struct ctl *ctl, struct json_writer *w, const char *name, const char *value)
+{
+    char instant[INSTANT_TEXT_BYTES];
+    int64_t ms = 0;
+
+    if (!value) {
+        return true;
+    }
+    if (duration_parse(slice_of(value), &ms)) {
+        ms = now_ms() - ms;
+    } else if (!instant_parse(slice_of(value), &ms)) {
+        (void)usage_error(ctl, "\"%s\" is neither an instant such as 2026-01-31T09:00:00Z nor an age such as 2h",
+                          value);
+        return false;
+    }
+    instant_text(ms, instant);
+    json_write_text(w, name, instant);
+    return true;
+}
+
+static bool put_filter(struct ctl *ctl, struct json_writer *w, const struct bulk_options *o)
+{
+    int64_t cost = 0;
+
+    json_object_begin(w, "filter");
+    put_text(w, "status", o->status);
+    put_text(w, "tool", o->tool);
+    put_text(w, "saga", o->saga);
+    put_text(w, "step", o->step);
+    put_text(w, "reason", o->reason);
+    put_text(w, "error", o->error);
+    put_text(w, "business_id", o->id);
+    for (size_t i = 0; i < o->tags.count; i++) {
+        const char *equals = strchr(o->tags.items[i], '=');
+
+        if (!equals || equals == o->tags.items[i]) {
+            (void)usage_error(ctl, "--tag is NAME=VALUE, not \"%s\"", o->tags.items[i]);
+            return false;
+        }
+        json_write_text(w,
+                        arena_printf(&ctl->arena, "tag.%.*s", (int)(equals - o->tags.items[i]), o->tags.items[i]).ptr,
+                        equals + 1);
+    }
+    if (!put_time(ctl, w, "since", o->since) || !put_time(ctl, w, "until", o->until)) {
+        return false;
+    }
+    if (o->cost_above && !slice_to_i64(slice_of(o->cost_above), &cost)) {
+        (void)usage_error(ctl, "--cost-above is a whole number, not \"%s\"", o->cost_above);
+        return false;
+    }
+    if (o->cost_above) {
+        json_write_i64(w, "cost_above", cost);
+    }
+    json_object_end(w);
+    return true;
+}
+
+static bool has_case_filter(const struct bulk_options *o)
+{
+    return o->tool || o->step || o->reason || o->error || o->since || o->until || o->cost_above || o->tags.count > 0;
+}
+
+/* --- the rows of a file --- */
+
+struct case_found { /* by its business id */
+    struct slice operation;
+    bool several;
+};
+
+struct rows {
+    struct csv csv;
+    size_t columns[OPTION_REPEATS_MAX];
+    struct slice members[OPTION_REPEATS_MAX];
+    size_t count; /* of these */
+    size_t key;   /* which of them is the business id */
+    struct map cases;
+    size_t taken, left_out;
+};
+
+/* "reference=business_id", or the other way round: which side is a column of the file? */
+static bool read_columns(struct ctl *ctl, const struct bulk_options *o, struct rows *rows)
+{
+    bool has_key = false;
+
+    for (size_t i = 0; i < o->columns.count; i++) {
+        const char *text = o->columns.items[i], *equals = strchr(text, '=');
+        struct slice left = {text, equals ? (size_t)(equals - text) : 0}, right = slice_of(equals ? equals + 1 : "");
+
+        if (csv_find(&rows->csv, left, &rows->columns[i])) {
+            rows->members[i] = right;
+        } else if (csv_find(&rows->csv, right, &rows->columns[i])) {
+            rows->members[i] = left;
+        } else {
+            (void)usage_error(ctl, "--column is COLUMN=MEMBER, and the file has no column of \"%s\"", text);
+            return false;
+        }
+        if (slice_is(rows->members[i], "business_id") || slice_is(rows->members[i], "operation")) {
+            rows->key = i;
+            has_key = true;
+        }
+    }
+    rows->count = o->columns.count;
+    if (!has_key) {
+        (void)usage_error(ctl, "say which column names the saga: --column COLUMN=business_id");
+    }
+    return has_key;
+}
+
+static struct slice mapped(const struct bulk_options *o, struct slice word)
+{
+    for (size_t i = 0; i < o->maps.count; i++) {
+        const char *text = o->maps.items[i], *equals = strchr(text, '=');
+
+        if (equals && slice_equal(word, (struct slice){text, (size_t)(equals - text)})) {
+            return slice_of(equals + 1);
+        }
+    }
+    return word;
+}
+
+static void leave_out(struct rows *rows, struct slice name, const char *why)
+{
+    if (rows->left_out++ < TOLD_MAX) {
+        (void)fprintf(stderr, "row %zu, %.*s: %s\n", rows->csv.row, SLICE_ARG(name), why);
+    }
+}
+
+/* Members of the result stand in an object of their own: "result.charge_id". */
+static void put_result(struct json_writer *w, const struct rows *rows, const struct slice *cells, struct ctl *ctl)
+{
+    bool begun = false;
+
+    for (size_t i = 0; i < rows->count; i++) {
+        if (slice_starts_with(rows->members[i], "result.") && cells[rows->columns[i]].len > 0) {
+            if (!begun) {
+                json_object_begin(w, "result");
+                begun = true;
+            }
+            json_write_slice(
+                w, arena_text(&ctl->arena, (struct slice){rows->members[i].ptr + 7, rows->members[i].len - 7}),
+                cells[rows->columns[i]]);
+        }
+    }
+    if (begun) {
+        json_object_end(w);
+    }
+}
+
+static void put_row(struct ctl *ctl, struct json_writer *w, const struct bulk_options *o, struct rows *rows,
+                    const struct slice *cells)
+{
+    struct slice name = cells[rows->columns[rows->key]];
+    const struct case_found *found = map_find(&rows->cases, name.ptr, name.len);
+
+    if (has_case_filter(o) && (!found || found->several)) {
+        leave_out(rows, name, found ? "several cases have this business id" : "none of the cases has this business id");
+        return;
+    }
+    rows->taken++;
+    json_object_begin(w, NULL);
+    for (size_t i = 0; i < rows->count; i++) {
+        struct slice cell = cells[rows->columns[i]];
+
+        if (found && i == rows->key) {
+            json_write_slice(w, "operation", found->operation);
+        } else if (!slice_starts_with(rows->members[i], "result.") && cell.len > 0) {
+            json_write_slice(w, arena_text(&ctl->arena, rows->members[i]), mapped(o, cell));
+        }
+    }
+    if (o->saga && !found) {
+        json_write_text(w, "saga", o->saga);
+    }
+    put_result(w, rows, cells, ctl);
+    json_object_end(w);
+}
+
+static void keep_cases(struct ctl *ctl, struct slice items, struct rows *rows)
+{
+    struct json_walk walk = json_walk(items);
+    struct slice item;
+
+    while (json_next_element(&walk, &item)) {
+        struct slice name = json_string(json_member(item, "business_id"), &ctl->arena);
+        struct case_found *found = name.ptr ? map_find(&rows->cases, name.ptr, name.len) : NULL;
+
+        if (found) {
+            found->several = true;
+        } else if (name.ptr) {
+            found = arena_alloc(&ctl->arena, sizeof(*found));
+            found->operation = json_string(json_member(item, "operation"), &ctl->arena);
+            map_put(&rows->cases, arena_slice(&ctl->arena, name).ptr, name.len, found);
+        }
+    }
+}
+
+/* The cases that the filters find, page by page. */
+static int find_cases(struct ctl *ctl, const struct bulk_options *o, struct rows *rows)
+{
+    struct slice cursor = SLICE_NONE;
+    int code = EXIT_OK;
+
+    do {
+        struct answer answer;
+        struct buffer path;
+        bool ok = true;
+
+        buffer_init(&path, 65536);
+        buffer_put_text(&path, "/v1/escalations?status=open&limit=500");
+        for (size_t i = 0; ok && i < o->tags.count; i++) {
+            ok = query_put_tag(ctl, &path, o->tags.items[i]);
+        }
+        ok = ok && query_put(ctl, &path, "tool", o->tool) && query_put(ctl, &path, "saga", o->saga) &&
+             query_put(ctl, &path, "step", o->step) && query_put(ctl, &path, "reason", o->reason) &&
+             query_put(ctl, &path, "error", o->error) && query_put_time(ctl, &path, "since", o->since) &&
+             query_put_time(ctl, &path, "until", o->until) && query_put(ctl, &path, "cost_above", o->cost_above) &&
+             query_put(ctl, &path, "cursor", cursor.ptr);
+        code = ok ? client_get(ctl, buffer_slice(&path), &ctl->arena, &answer) : EXIT_USAGE;
+        buffer_fini(&path);
+        if (code == EXIT_OK) {
+            keep_cases(ctl, json_member(answer.body, "items"), rows);
+            cursor = json_string(json_member(answer.body, "next_cursor"), &ctl->arena);
+            cursor = arena_slice(&ctl->arena, cursor);
+        }
+    } while (code == EXIT_OK && cursor.ptr);
+    return code;
+}
+
+static int put_rows(struct ctl *ctl, struct json_writer *w, const struct bulk_options *o)
+{
+    struct rows *rows = arena_alloc(&ctl->arena, sizeof(*rows));
+    struct slice text, cells[CSV_COLUMNS_MAX];
+    int code;
+
+    if (!read_file(ctl, o->from, &text)) {
+        return EXIT_USAGE;
+    }
+    csv_begin(&rows->csv, text, &ctl->arena);
+    if (!read_columns(ctl, o, rows)) {
+        return EXIT_USAGE;
+    }
+    map_init(&rows->cases);
+    code = has_case_filter(o) ? find_cases(ctl, o, rows) : EXIT_OK;
+    json_array_begin(w, "items");
+    while (code == EXIT_OK && csv_next(&rows->csv, cells)) {
+        put_row(ctl, w, o, rows, cells);
+    }
+    json_array_end(w);
+    map_fini(&rows->cases);
+    if (rows->left_out > 0) {
+        (void)fprintf(stderr, "%zu of %zu rows are left out: nothing is done about them\n", rows->left_out,
+                      rows->csv.row);
+    }
+    if (code == EXIT_OK && rows->taken == 0) {
+        return usage_error(ctl, "no row of the file is about anything that was found");
+    }
+    return code;
+}
+
+/* --- the job --- */
+
+static void print_groups(struct ctl *ctl, const char *title, struct slice groups, const char *key)
+{
+    struct json_walk walk = json_walk(groups);
+    struct slice group, example;
+
+    while (json_next_element(&walk, &group)) {
+        struct json_walk examples = json_walk(json_member(group, "examples"));
+        const char *before = "  (";
+
+        (void)printf("  %-10s %6.*s  %.*s", title, SLICE_ARG(show_member(ctl, group, "count")),
+                     SLICE_ARG(show_member(ctl, group, key)));
+        while (json_next_element(&examples, &example)) {
+            (void)printf("%s%.*s", before, SLICE_ARG(show_value(ctl, example)));
+            before = ", ";
+        }
+        (void)printf("%s\n", strcmp(before, ", ") == 0 ? ")" : "");
+    }
+}
+
+void bulk_print(struct ctl *ctl, struct slice job)
+{
+    struct slice state = show_member(ctl, job, "state"), outcomes = json_member(job, "outcomes"),
+                 as = show_member(ctl, job, "as");
+
+    (void)printf("bulk %.*s %.*s\n", SLICE_ARG(show_member(ctl, job, "bulk")), SLICE_ARG(state));
+    (void)printf("  %.*s%s%.*s, %.*s items: %.*s\n", SLICE_ARG(show_member(ctl, job, "action")), as.len ? " as " : "",
+                 SLICE_ARG(as), SLICE_ARG(show_member(ctl, job, "count")), SLICE_ARG(show_member(ctl, job, "note")));
+    if (slice_is(state, "frozen") || slice_is(state, "expired")) {
+        (void)printf("  %-10s %6.*s  of %.*s that were looked at\n", "applies",
+                     SLICE_ARG(show_member(ctl, job, "applies")), SLICE_ARG(show_member(ctl, job, "looked")));
+        print_groups(ctl, "refused", json_member(job, "refused"), "reason");
+        print_groups(ctl, "left out", json_member(job, "unmatched"), "reason");
+        print_groups(ctl, "leads to", json_member(job, "leads_to"), "status");
+        return;
+    }
+    (void)printf("  done %.*s, changed %.*s, refused %.*s, open %.*s\n", SLICE_ARG(show_member(ctl, outcomes, "done")),
+                 SLICE_ARG(show_member(ctl, outcomes, "changed")), SLICE_ARG(show_member(ctl, outcomes, "refused")),
+                 SLICE_ARG(show_member(ctl, outcomes, "open")));
+}
+
+static int64_t count_of(struct slice object, const char *name)
+{
+    int64_t count = 0;
+
+    (void)json_i64(json_member(object, name), &count); /* stays 0 when absent */
+    return count;
+}
+
+static int wait_for_end(struct ctl *ctl, struct slice path, struct slice *job)
+{
+    for (;;) {
+        struct answer answer;
+        int code = client_get(ctl, path, &ctl->arena, &answer);
+
+        if (code != EXIT_OK) {
+            return code;
+        }
+        struct slice outcomes = json_member(answer.body, "outcomes");
+
+        *job = answer.body;
+        if (!json_string_is(json_member(answer.body, "state"), "running")) {
+            progress_clear(ctl);
+            return EXIT_OK;
+        }
+        progress_show(ctl, "%lld of %lld", (long long)(count_of(answer.body, "count") - count_of(outcomes, "open")),
+                      (long long)count_of(answer.body, "count"));
+        (void)usleep(300000);
+    }
+}
+
+static int run(struct ctl *ctl, struct slice frozen)
+{
+    struct slice path = arena_printf(&ctl->arena, "/v1/bulk/%.*s", SLICE_ARG(show_member(ctl, frozen, "bulk")));
+    struct slice job, outcomes;
+    struct answer answer;
+    int code = client_call(ctl, "POST", arena_printf(&ctl->arena, "%.*s/run", SLICE_ARG(path)), SLICE("{}"), ANSWER_MS,
+                           &ctl->arena, &answer);
+
+    if (code == EXIT_OK) {
+        code = wait_for_end(ctl, path, &job);
+    }
+    if (code != EXIT_OK) {
+        return code;
+    }
+    if (ctl->output == OUTPUT_DATA) {
+        print_data(ctl, job);
+    } else if (ctl->output == OUTPUT_NAME) {
+        (void)printf("%.*s\n", SLICE_ARG(show_member(ctl, job, "bulk")));
+    } else {
+        bulk_print(ctl, job);
+    }
+    outcomes = json_member(job, "outcomes");
+    return count_of(outcomes, "changed") + count_of(outcomes, "refused") + count_of(outcomes, "open") > 0
+               ? EXIT_CONFLICT
+               : EXIT_OK;
+}
+
+static int freeze(struct ctl *ctl, const struct bulk_options *o, struct answer *answer)
+{
+    struct slice result = SLICE_NONE, args = SLICE_NONE;
+    struct json_writer w;
+    struct buffer body;
+    int code = EXIT_OK;
+
+    if ((o->result && !read_json_argument(ctl, "--result", o->result, &result)) ||
+        (o->args && !read_json_argument(ctl, "--args", o->args, &args))) {
+        return EXIT_USAGE;
+    }
+    buffer_init(&body, BODY_BYTES_MAX);
+    json_writer_init(&w, &body);
+    json_object_begin(&w, NULL);
+    json_write_text(&w, "action", o->action);
+    put_text(&w, "as", o->as);
+    put_text(&w, "then", o->then);
+    if (result.ptr) {
+        json_write_raw(&w, "result", result);
+    }
+    if (args.ptr) {
+        json_write_raw(&w, "args", args);
+    }
+    if (o->accept_double) {
+        json_write_bool(&w, "accept_double", true);
+    }
+    json_write_text(&w, "note", o->note);
+    if (o->from) {
+        code = put_rows(ctl, &w, o);
+    } else if (!put_filter(ctl, &w, o)) {
+        code = EXIT_USAGE;
+    }
+    json_object_end(&w);
+    if (code == EXIT_OK) {
+        code = client_call(ctl, "POST", SLICE("/v1/bulk"), buffer_slice(&body), FREEZE_MS, &ctl->arena, answer);
+    }
+    buffer_fini(&body);
+    return code;
+}
+
+static int do_it(struct ctl *ctl, const struct bulk_options *o)
+{
+    struct answer answer;
+    int64_t count;
+    int code = freeze(ctl, o, &answer);
+
+    if (code != EXIT_OK) {
+        return code;
+    }
+    count = count_of(answer.body, "count");
+    if (ctl->output == OUTPUT_TABLE) {
+        bulk_print(ctl, answer.body);
+    }
+    if (count == 0) {
+        (void)fputs("Nothing was found: there is nothing to do.\n", stderr);
+        return EXIT_OK;
+    }
+    code = ask_first(ctl, (size_t)count, "%s: do this to %lld items", o->action, (long long)count);
+    return code == EXIT_OK ? run(ctl, answer.body) : code;
+}
+
+int bulk_do(struct ctl *ctl, const char *verb, int argc, char **argv)
+{
+    struct bulk_options o = {.action = verb};
+    const struct option options[] = {{"--as", &o.as, NULL, NULL},
+                                     {"--then", &o.then, NULL, NULL},
+                                     {"--result", &o.result, NULL, NULL},
+                                     {"--args", &o.args, NULL, NULL},
+                                     {"--accept-double", NULL, NULL, &o.accept_double},
+                                     {"--note", &o.note, NULL, NULL},
+                                     {"--status", &o.status, NULL, NULL},
+                                     {"--tool", &o.tool, NULL, NULL},
+                                     {"--saga", &o.saga, NULL, NULL},
+                                     {"--step", &o.step, NULL, NULL},
+                                     {"--reason", &o.reason, NULL, NULL},
+                                     {"--error", &o.error, NULL, NULL},
+                                     {"--id", &o.id, NULL, NULL},
+                                     {"--tag", NULL, &o.tags, NULL},
+                                     {"--opened-since", &o.since, NULL, NULL},
+                                     {"--opened-until", &o.until, NULL, NULL},
+                                     {"--cost-above", &o.cost_above, NULL, NULL},
+                                     {"--from", &o.from, NULL, NULL},
+                                     {"--column", NULL, &o.columns, NULL},
+                                     {"--map", NULL, &o.maps, NULL},
+                                     {NULL, NULL, NULL, NULL}};
+    struct arguments words;
+    bool helped = false;
+
+    if (!options_read(ctl, argc, argv, options, &words, &helped) || helped) {
+        return helped ? EXIT_OK : EXIT_USAGE;
+    }
+    if (words.count > (verb ? 0 : 1)) {
+        return usage_error(ctl, "filters say which: leave \"%s\" out", words.items[words.count - 1]);
+    }
+    if (!verb) {
+        o.action = words.count == 1 ? words.items[0] : "resolve";
+    }
+    if (!o.note || slice_trim(slice_of(o.note)).len == 0) {
+        return usage_error(ctl, "say why with --note TEXT: it stands in the log for ever");
+    }
+    return do_it(ctl, &o);
+}
