@@ -179,6 +179,12 @@ await run(new Clockwork(), async (world) => {
       'the error',
       JSON.stringify(schedule.error)
     )
+    await world.define(definition({ retired: 'use another' }))
+    await world.act('refused', 'hold')
+    await world.act('refused', 'release') // else it is tried again within a minute
+    await world.reach('refused', 'it says that the definition is retired', (seen) =>
+      seen.error?.message.includes('is retired: use another')
+    )
     await world.define(definition())
     await world.act('refused', 'hold')
     await world.act('refused', 'release') // else it is tried again within a minute
