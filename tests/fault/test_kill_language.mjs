@@ -436,9 +436,7 @@ await run(new World(), async (world) => {
       })()
       for (let kill = 0; kill < randomKills; kill++) {
         await sleep(50 + random() * 400)
-        await world.kill9()
-        world.launchSagad()
-        await world.ready()
+        await world.restart()
       }
       await begins
       for (const one of cases) await one.judge()

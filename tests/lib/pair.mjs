@@ -42,30 +42,13 @@ export class Pair extends World {
   }
 
   async startServer(server) {
-    server.child = this.launch(
+    const settings = ['shared_buffers=32MB', 'max_connections=80', 'wal_keep_size=256MB']
+    settings.push(`cluster_name=node_${server.number}`, 'wal_receiver_status_interval=1')
+    server.child = this.launchServer(
       `postgres-${server.number}`,
-      join(this.binaries, 'postgres'),
-      [
-        '-D',
-        server.data,
-        '-k',
-        server.directory,
-        '-p',
-        '5432',
-        '-c',
-        'listen_addresses=',
-        '-c',
-        'shared_buffers=32MB',
-        '-c',
-        'max_connections=80',
-        '-c',
-        'wal_keep_size=256MB',
-        '-c',
-        `cluster_name=node_${server.number}`,
-        '-c',
-        'wal_receiver_status_interval=1'
-      ],
-      { ...this.user, cwd: this.directory }
+      server.data,
+      server.directory,
+      settings.flatMap((setting) => ['-c', setting])
     )
     for (
       let tries = 0;

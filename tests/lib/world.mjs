@@ -71,6 +71,17 @@ export function expect(condition, what, shown) {
     )
 }
 
+// The last promise of a test.
+export const leaves = (world, seconds = 30) =>
+  promise(
+    'SIGTERM: drained, exit code 0',
+    async () => {
+      world.sagad.kill('SIGTERM')
+      expectEqual((await world.sagad.ended).code, 0, 'exit code')
+    },
+    seconds
+  )
+
 // Members may stand in any order.
 const sorted = (_, value) =>
   value && typeof value === 'object' && !Array.isArray(value) ? Object.fromEntries(Object.entries(value).sort()) : value
@@ -251,33 +262,24 @@ export class World {
 
   // --- PostgreSQL ---
 
+  // A server with its socket in `directory`.
+  launchServer(name, data, directory, settings) {
+    const place = ['-D', data, '-k', directory, '-p', '5432', '-c', 'listen_addresses=']
+    return this.launch(name, join(this.binaries, 'postgres'), [...place, ...settings], {
+      ...this.user,
+      cwd: this.directory
+    })
+  }
+
   async startPostgres(settings = []) {
     const data = join(this.directory, 'data')
     if (!existsSync(data)) this.makeData(data)
     for (let tries = 0; tries < 600; tries++) {
       if (!this.postgres || this.postgres.end) {
-        this.postgres = this.launch(
-          'postgres',
-          join(this.binaries, 'postgres'),
-          [
-            '-D',
-            data,
-            '-k',
-            this.directory,
-            '-p',
-            '5432',
-            '-c',
-            'listen_addresses=',
-            '-c',
-            'fsync=on',
-            '-c',
-            'shared_buffers=64MB',
-            '-c',
-            'max_connections=60',
-            ...settings
-          ],
-          { ...this.user, cwd: this.directory }
-        )
+        this.postgres = this.launchServer('postgres', data, this.directory, [
+          ...['fsync=on', 'shared_buffers=64MB', 'max_connections=60'].flatMap((setting) => ['-c', setting]),
+          ...settings
+        ])
       }
       if (
         spawnSync(join(this.binaries, 'pg_isready'), ['-q', '-h', this.directory, '-p', '5432', '-U', 'postgres'])
@@ -473,6 +475,13 @@ export class World {
     const end = await this.sagad.ended
     // One that ended by itself before the kill came has a story to tell.
     if (end.signal !== 'SIGKILL') throw new Error(`sagad ended by itself: ${JSON.stringify(end)}`)
+  }
+
+  // SIGKILL, and the same program again.
+  async restart() {
+    await this.kill9()
+    this.launchSagad(this.sagadArgs)
+    await this.ready()
   }
 
   // --- the shop ---

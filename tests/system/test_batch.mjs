@@ -160,9 +160,7 @@ await run(new Batches(), async (world) => {
       const all = Promise.all(Array.from({ length: clients }, (_, number) => client(number)))
       for (let kill = 0; kill < kills; kill++) {
         await sleep(100 + random() * 500)
-        await world.kill9()
-        world.launchSagad()
-        await world.ready()
+        await world.restart()
       }
       stopping = true
       await all
@@ -219,9 +217,7 @@ await run(new Batches(), async (world) => {
       const ended = new Promise((resolve) => child.once('exit', resolve))
       for (let kill = 0; kill < 3; kill++) {
         await sleep(50 + random() * 250)
-        await world.kill9()
-        world.launchSagad()
-        await world.ready()
+        await world.restart()
       }
       expectEqual(await ended, 0, `the exit code: ${said}`)
       expectEqual(lines, 4000, 'lines')

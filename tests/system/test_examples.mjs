@@ -19,7 +19,7 @@ import {
   undone,
   waitsAt
 } from '../lib/language.mjs'
-import { World, expect, expectEqual, promise, root, run, sleep } from '../lib/world.mjs'
+import { World, expect, expectEqual, leaves, promise, root, run, sleep } from '../lib/world.mjs'
 
 class Examples extends World {
   // Under another name, and with other times: nobody waits two days in a test.
@@ -415,12 +415,5 @@ await run(new Examples(), async (world) => {
     await sleep(200)
     await replayAll(world)
   })
-  await promise(
-    'SIGTERM: drained, exit code 0',
-    async () => {
-      world.sagad.kill('SIGTERM')
-      expectEqual((await world.sagad.ended).code, 0, 'exit code')
-    },
-    30
-  )
+  await leaves(world)
 })

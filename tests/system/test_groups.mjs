@@ -19,15 +19,7 @@ import {
   undone,
   waitsAt
 } from '../lib/language.mjs'
-import { World, expect, expectEqual, promise, quick, run, sleep } from '../lib/world.mjs'
-
-class Groups extends World {
-  async restart() {
-    await this.kill9()
-    this.launchSagad()
-    await this.ready()
-  }
-}
+import { World, expect, expectEqual, leaves, promise, quick, run, sleep } from '../lib/world.mjs'
 
 function definitions(shop) {
   const first = take('first', 'first-${ .input.name }')
@@ -176,7 +168,7 @@ function definitions(shop) {
   return { tools: languageTools(shop), sagas }
 }
 
-await run(new Groups(), async (world) => {
+await run(new World(), async (world) => {
   await Promise.all([world.startPostgres(), world.startShop()])
   await world.startSagad()
   const shop = `http://127.0.0.1:${world.shopPort}`
@@ -591,12 +583,5 @@ await run(new Groups(), async (world) => {
     )
     await replayAll(world)
   })
-  await promise(
-    'SIGTERM: drained, exit code 0',
-    async () => {
-      world.sagad.kill('SIGTERM')
-      expectEqual((await world.sagad.ended).code, 0, 'exit code')
-    },
-    30
-  )
+  await leaves(world)
 })

@@ -228,9 +228,7 @@ await run(new World(), async (world) => {
       const name = `ask-${action}`
       const id = await world.start('lang_ask', { name, amount: 0 })
       await finish(id, 'escalated')
-      await world.kill9()
-      world.launchSagad()
-      await world.ready()
+      await world.restart()
       const escalation = await world.escalationOf(id)
       expectEqual(
         [escalation.reason, escalation.actions.map((one) => one.action).sort()],
@@ -276,9 +274,7 @@ await run(new World(), async (world) => {
       for (let kill = 0, number = 0; kill < kills; kill++) {
         for (; number < (sagasUnderKills * (kill + 1)) / kills; number++) starting.push(begin(number))
         await sleep(random() * 150)
-        await world.kill9()
-        world.launchSagad()
-        await world.ready()
+        await world.restart()
       }
       await Promise.all(starting)
       for (const [id, [name, input]] of begun) {

@@ -13,18 +13,12 @@ import {
   waitsAt
 } from '../lib/language.mjs'
 import { chooseSeed, randomFrom } from '../lib/load.mjs'
-import { World, expect, expectEqual, promise, quick, run, sleep } from '../lib/world.mjs'
+import { World, expect, expectEqual, leaves, promise, quick, run, sleep } from '../lib/world.mjs'
 
 const kills = quick ? 5 : 50
 const parents = quick ? 24 : 100
 
 class Locks extends World {
-  async restart() {
-    await this.kill9()
-    this.launchSagad()
-    await this.ready()
-  }
-
   // "waiting" it is as soon as it wants the lock; its place in line it has when PostgreSQL has given it.
   async inLine(id) {
     for (
@@ -376,14 +370,7 @@ await run(new Locks(), async (world) => {
     }
   )
   await promise('every log folds to the stored state', () => replayAll(world))
-  await promise(
-    'SIGTERM: drained, exit code 0',
-    async () => {
-      world.sagad.kill('SIGTERM')
-      expectEqual((await world.sagad.ended).code, 0, 'exit code')
-    },
-    30
-  )
+  await leaves(world)
 })
 
 async function followers(world, business) {

@@ -2,7 +2,7 @@
 // the compensator fails, and what each verb of a person leads to. After every case the shop's own ledger says what
 // really happened.
 import { readFileSync } from 'node:fs'
-import { World, effectsByKey, expect, expectEqual, freePort, promise, run, sleep } from '../lib/world.mjs'
+import { World, effectsByKey, expect, expectEqual, freePort, leaves, promise, run, sleep } from '../lib/world.mjs'
 
 const retry = { max_attempts: 3, initial: '50ms', factor: 2, max: '200ms' }
 const classes = ['read', 'idempotent', 'keyed', 'checked', 'once', 'once_probed']
@@ -570,12 +570,5 @@ await run(new World(), async (world) => {
     },
     300
   )
-  await promise(
-    'SIGTERM: drained, exit code 0',
-    async () => {
-      world.sagad.kill('SIGTERM')
-      expectEqual((await world.sagad.ended).code, 0, 'exit code')
-    },
-    15
-  )
+  await leaves(world, 15)
 })

@@ -3,7 +3,7 @@
 // the measurement of README.md's "Limits").
 import { readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
-import { World, expect, expectEqual, promise, quick, run, sleep } from '../lib/world.mjs'
+import { World, expect, expectEqual, leaves, promise, quick, run, sleep } from '../lib/world.mjs'
 import { finish, languageTools, replayAll, signal, take } from '../lib/language.mjs'
 
 const count = Number(process.env.SAGAD_TEST_PARKED ?? (quick ? 1000 : 10000))
@@ -308,12 +308,5 @@ await run(new Parked(), async (world) => {
     await finish(world, id, 'completed')
   })
   if (count <= 20000) await promise('every log folds to the stored state', () => replayAll(world), 600)
-  await promise(
-    'SIGTERM: drained, exit code 0',
-    async () => {
-      world.sagad.kill('SIGTERM')
-      expectEqual((await world.sagad.ended).code, 0, 'exit code')
-    },
-    30
-  )
+  await leaves(world)
 })

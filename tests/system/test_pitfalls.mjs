@@ -14,7 +14,7 @@ import {
   take,
   undone
 } from '../lib/language.mjs'
-import { World, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
+import { World, expect, expectEqual, leaves, promise, run, sleep } from '../lib/world.mjs'
 
 function definitions(shop) {
   const never = { id: 'never', call: 'never' }
@@ -279,9 +279,7 @@ await run(new World(), async (world) => {
             if (now?.compensation && now.status === 'compensating') break
             expect(Date.now() < end, 'the undo has begun', now)
           }
-          await world.kill9()
-          world.launchSagad()
-          await world.ready()
+          await world.restart()
         }
         const saga = await finish(world, id, status)
         expectEqual(happened(world, saga), what, 'what happened')
@@ -341,12 +339,5 @@ await run(new World(), async (world) => {
   )
 
   await promise('every log folds to the stored state', () => replayAll(world))
-  await promise(
-    'SIGTERM: drained, exit code 0',
-    async () => {
-      world.sagad.kill('SIGTERM')
-      expectEqual((await world.sagad.ended).code, 0, 'exit code')
-    },
-    30
-  )
+  await leaves(world)
 })

@@ -143,9 +143,7 @@ await run(new Banks(), async (world) => {
       await world.sessions(`query like '%for update%' and wait_event = 'PgSleep'`)
       const id = await world.start('transfer', { from: 'x3', to: 'x4', cents: 5 })
       await world.sessions(`application_name = 'sagad sql' and wait_event_type = 'Lock'`)
-      await world.kill9()
-      world.launchSagad(world.sagadArgs)
-      await world.ready()
+      await world.restart()
       const saga = await world.until(id, ['completed', 'compensated', 'abandoned', 'escalated'], 60)
       expectEqual(saga.status, 'compensated', 'the transfer')
       const [withdraw] = saga.steps
@@ -185,9 +183,7 @@ await run(new Banks(), async (world) => {
           await world.ready()
           continue
         }
-        await world.kill9()
-        world.launchSagad(world.sagadArgs)
-        await world.ready()
+        await world.restart()
       }
     },
     900

@@ -22,7 +22,7 @@ import {
   undone,
   waitsAt
 } from '../lib/language.mjs'
-import { World, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
+import { World, expect, expectEqual, leaves, promise, run, sleep } from '../lib/world.mjs'
 
 const roles = ['reader', 'agent', 'operator', 'admin']
 
@@ -33,12 +33,6 @@ class Waiting extends World {
       ...options,
       headers: { authorization: `Bearer ${options.as ?? 'admin'}`, ...options.headers }
     })
-  }
-
-  async restart() {
-    await this.kill9()
-    this.launchSagad(this.sagadArgs)
-    await this.ready()
   }
 }
 
@@ -612,12 +606,5 @@ await run(new Waiting(), async (world) => {
   })
 
   await promise('every log folds to the stored state', () => replayAll(world))
-  await promise(
-    'SIGTERM: drained, exit code 0',
-    async () => {
-      world.sagad.kill('SIGTERM')
-      expectEqual((await world.sagad.ended).code, 0, 'exit code')
-    },
-    30
-  )
+  await leaves(world)
 })

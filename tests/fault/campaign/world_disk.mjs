@@ -53,26 +53,10 @@ export class DiskWorld extends CampaignWorld {
   async startPostgres() {
     for (let tries = 0; tries < 100; tries++) {
       if (!this.postgres || this.postgres.end) {
-        this.postgres = this.launch(
-          'postgres',
-          join(this.binaries, 'postgres'),
-          [
-            '-D',
-            this.cluster,
-            '-k',
-            this.directory,
-            '-p',
-            '5432',
-            '-c',
-            'listen_addresses=',
-            '-c',
-            'fsync=on',
-            '-c',
-            'shared_buffers=64MB',
-            ...this.settings
-          ],
-          { ...this.user, cwd: this.directory }
-        )
+        this.postgres = this.launchServer('postgres', this.cluster, this.directory, [
+          ...['-c', 'fsync=on', '-c', 'shared_buffers=64MB'],
+          ...this.settings
+        ])
       }
       if (await this.postgresAnswers(this.directory, 2)) return
     }

@@ -48,50 +48,22 @@ export class PairWorld extends CampaignWorld {
     this.dsn = `host=${server.directory} port=5432 user=postgres dbname=postgres`
   }
 
-  launchServer(server) {
-    server.child = this.launch(
+  launchNode(server) {
+    const settings = [
+      ...['fsync=on', 'shared_buffers=64MB', 'max_connections=120', 'track_commit_timestamp=on', 'wal_level=replica'],
+      ...['hot_standby=on', 'wal_keep_size=256MB', 'max_wal_senders=10', 'wal_receiver_status_interval=1'],
+      ...[`cluster_name=node_${server.number}`, 'synchronous_commit=on', 'logging_collector=off']
+    ]
+    server.child = this.launchServer(
       `postgres-${server.number}`,
-      join(this.binaries, 'postgres'),
-      [
-        '-D',
-        server.data,
-        '-k',
-        server.directory,
-        '-p',
-        '5432',
-        '-c',
-        'listen_addresses=',
-        '-c',
-        'fsync=on',
-        '-c',
-        'shared_buffers=64MB',
-        '-c',
-        'max_connections=120',
-        '-c',
-        'track_commit_timestamp=on',
-        '-c',
-        'wal_level=replica',
-        '-c',
-        'hot_standby=on',
-        '-c',
-        'wal_keep_size=256MB',
-        '-c',
-        'max_wal_senders=10',
-        '-c',
-        'wal_receiver_status_interval=1',
-        '-c',
-        `cluster_name=node_${server.number}`,
-        '-c',
-        'synchronous_commit=on',
-        '-c',
-        'logging_collector=off'
-      ],
-      { ...this.user, cwd: this.directory }
+      server.data,
+      server.directory,
+      settings.flatMap((setting) => ['-c', setting])
     )
   }
 
   async startServer(server) {
-    this.launchServer(server)
+    this.launchNode(server)
     if (!(await this.postgresAnswers(server.directory))) throw new Error(`node ${server.number} does not start`)
     for (const engine of this.engines) await engine.proxies[server.number].listen()
   }
