@@ -1,16 +1,12 @@
 /* The tokens file is checked as strictly as a definition: a misspelt role must not quietly become a right. */
 #include "api/auth.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/instant.h"
 #include "base/json.h"
 
-#define TOKENS_FILE_BYTES_MAX (1 << 20)
 #define TOKENS_MAX 1000
 
 static bool name_is_good(struct slice name)
@@ -138,39 +134,19 @@ enum err_code tokens_parse(struct slice text, struct tokens *out, struct err *er
 
 enum err_code tokens_load(const char *path, struct tokens *out, struct err *err)
 {
-    FILE *file = fopen(path, "re");
+    struct arena scratch;
+    struct slice text;
 
-    if (!file) {
-        enum err_code code = err_set(err, ERR_CONFIG, "the tokens file %s cannot be read", path);
+    arena_init(&scratch, 4096);
+    enum err_code code = file_read(path, "tokens", 1024, FILE_OF_ITS_OWNER, &scratch, &text, err);
 
-        err_detail(err, "%s", strerror(errno));
-        return code;
-    }
-    struct stat st;
-
-    if (fstat(fileno(file), &st) != 0 || (st.st_mode & (S_IWGRP | S_IWOTH))) {
-        enum err_code code =
-            err_set(err, ERR_CONFIG, "the tokens file %s may be written by others than its owner", path);
-
-        err_hint(err, "take that right away: chmod go-w %s", path);
-        (void)fclose(file); /* only read from */
-        return code;
-    }
-    char *bytes = memory_alloc(TOKENS_FILE_BYTES_MAX + 1);
-    size_t len = fread(bytes, 1, TOKENS_FILE_BYTES_MAX + 1, file);
-    bool failed = ferror(file) != 0 || len > TOKENS_FILE_BYTES_MAX;
-    enum err_code code;
-
-    (void)fclose(file); /* only read from */
-    if (failed) {
-        code = err_set(err, ERR_CONFIG, "the tokens file %s cannot be read, or is larger than 1 MiB", path);
-    } else {
-        code = tokens_parse((struct slice){bytes, len}, out, err);
+    if (code == ERR_OK) {
+        code = tokens_parse(text, out, err);
         if (code != ERR_OK) {
             code = err_context(err, "%s", path);
         }
     }
-    free(bytes);
+    arena_fini(&scratch);
     return code;
 }
 

@@ -2,15 +2,15 @@
 #include "base/settings.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/instant.h"
 #include "base/json.h"
 
-#define FILE_BYTES_MAX 65536
+#define FILE_KIB_MAX 64
 
 static const char *const origin_names[] = {"default", "file", "environment", "flag"};
 
@@ -213,28 +213,6 @@ enum err_code settings_from_environment(struct settings *settings, const char *p
     return ERR_OK;
 }
 
-static enum err_code read_file(const char *path, struct arena *arena, struct slice *text, struct err *err)
-{
-    FILE *file = fopen(path, "re");
-    char *bytes = arena_alloc(arena, FILE_BYTES_MAX + 1);
-
-    if (file) {
-        *text = (struct slice){bytes, fread(bytes, 1, FILE_BYTES_MAX + 1, file)};
-    }
-    if (!file || ferror(file)) {
-        int cause = errno;
-
-        if (file) {
-            (void)fclose(file); /* only read from */
-        }
-        (void)err_set(err, ERR_CONFIG, "the configuration file %s cannot be read", path);
-        err_detail(err, "%s", strerror(cause));
-        return ERR_CONFIG;
-    }
-    (void)fclose(file); /* only read from */
-    return ERR_OK;
-}
-
 /* In a file a value has the type of its row: neither is a string taken for a number, nor a number for a string. */
 static bool is_type_right(enum setting_type type, enum json_type is)
 {
@@ -280,7 +258,7 @@ static enum err_code set_from_text(struct settings *settings, struct slice text,
 {
     struct json_limits limits = json_limits_default;
 
-    limits.bytes_max = FILE_BYTES_MAX;
+    limits.bytes_max = FILE_KIB_MAX * 1024;
     if (json_check(text, &limits, err) != ERR_OK) {
         return ERR_CONFIG;
     }
@@ -307,7 +285,7 @@ enum err_code settings_from_file(struct settings *settings, const char *path, st
     struct slice text = SLICE_NONE;
 
     arena_init(&scratch, 4096);
-    enum err_code code = read_file(path, &scratch, &text, err);
+    enum err_code code = file_read(path, "configuration", FILE_KIB_MAX, FILE_OF_ANYBODY, &scratch, &text, err);
 
     if (code == ERR_OK) {
         code = set_from_text(settings, text, &scratch, err);

@@ -111,7 +111,7 @@ TEST(a_file_that_cannot_be_read_is_refused)
     assert_int_equal(budgets_load(&budgets, "/", &err), ERR_CONFIG); /* a folder opens, and cannot be read */
     scratch_write("                                                                ", (1 << 20) / 64 + 1);
     assert_int_equal(budgets_load(&budgets, scratch_file, &err), ERR_CONFIG);
-    assert_non_null(strstr(err.message, "larger than 1 MiB"));
+    assert_non_null(strstr(err.message, "larger than 1024 KiB"));
 }
 
 TEST_PROGRAM(scratch_make_file, scratch_remove_file)

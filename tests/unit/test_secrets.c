@@ -31,7 +31,7 @@ TEST(a_wrong_file_is_refused_and_nothing_of_it_is_shown)
     scratch_write("{\"mail\": \"hush\", \"port\": 5}", 1);
     refuses("the value of \"port\" is not a text");
     scratch_write("                                                                ", (1 << 20) / 64 + 1);
-    refuses("larger than 1 MiB");
+    refuses("larger than 1024 KiB");
     assert_int_equal(secrets_load(&secrets, "/nowhere/secrets.json", &err), ERR_CONFIG);
     secrets_fini(&secrets);
     assert_int_equal(secrets_load(&secrets, "/", &err), ERR_CONFIG); /* a folder opens, and cannot be read */

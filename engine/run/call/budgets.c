@@ -2,15 +2,13 @@
  * hold. */
 #include "run/call/budgets.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/instant.h"
 #include "base/json.h"
 
-#define BUDGETS_FILE_BYTES_MAX (1 << 20)
 #define BUDGET_RULES_MAX 1000
 #define MS_DAY (INT64_C(24) * 3600 * 1000)
 
@@ -172,25 +170,16 @@ enum err_code budgets_load(struct budgets *budgets, const char *path, struct err
     if (!path || !*path) {
         return ERR_OK;
     }
-    FILE *file = fopen(path, "re");
+    struct arena scratch;
+    struct slice text;
 
-    if (!file) {
-        (void)err_set(err, ERR_CONFIG, "the budgets file %s cannot be read", path);
-        err_detail(err, "%s", strerror(errno));
-        return ERR_CONFIG;
-    }
-    char *bytes = memory_alloc(BUDGETS_FILE_BYTES_MAX + 1);
-    size_t len = fread(bytes, 1, BUDGETS_FILE_BYTES_MAX + 1, file);
-    bool failed = ferror(file) != 0;
-    enum err_code code;
+    arena_init(&scratch, 4096);
+    enum err_code code = file_read(path, "budgets", 1024, FILE_OF_ANYBODY, &scratch, &text, err);
 
-    (void)fclose(file); /* only read from */
-    if (failed || len > BUDGETS_FILE_BYTES_MAX) {
-        code = err_set(err, ERR_CONFIG, "the budgets file %s cannot be read, or is larger than 1 MiB", path);
-    } else {
-        code = budgets_parse(budgets, (struct slice){bytes, len}, err);
+    if (code == ERR_OK) {
+        code = budgets_parse(budgets, text, err);
     }
-    free(bytes);
+    arena_fini(&scratch);
     return code;
 }
 

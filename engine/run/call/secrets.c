@@ -2,40 +2,16 @@
 #include "run/call/secrets.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/json.h"
 
-#define SECRETS_FILE_BYTES_MAX (1 << 20)
 #define NAME_BYTES_MAX 144 /* of a secret in the environment */
 #define SECRET_BYTES_MAX 65536
 #define NAMESPACE_DEFAULT "default"
-
-static enum err_code secrets_read(const char *path, struct arena *arena, struct slice *text, struct err *err)
-{
-    FILE *file = fopen(path, "re");
-
-    if (!file) {
-        enum err_code code = err_set(err, ERR_CONFIG, "the secrets file %s cannot be read", path);
-        err_detail(err, "%s", strerror(errno));
-        err_hint(err, "give the path of a JSON object of names and texts with --secrets, readable by this user only");
-        return code;
-    }
-    char *bytes = arena_alloc(arena, SECRETS_FILE_BYTES_MAX + 1);
-    size_t len = fread(bytes, 1, SECRETS_FILE_BYTES_MAX + 1, file);
-    bool failed = ferror(file) != 0;
-
-    (void)fclose(file); /* only read from */
-    if (failed || len > SECRETS_FILE_BYTES_MAX) {
-        return err_set(err, ERR_CONFIG, "the secrets file %s cannot be read, or is larger than 1 MiB", path);
-    }
-    *text = (struct slice){bytes, len};
-    return ERR_OK;
-}
 
 #define PREFIX "SAGAD_SECRET_"
 
@@ -78,9 +54,10 @@ enum err_code secrets_load(struct secrets *secrets, const char *path, struct err
         return ERR_OK;
     }
     struct slice text;
-    enum err_code code = secrets_read(path, &secrets->arena, &text, err);
+    enum err_code code = file_read(path, "secrets", 1024, FILE_OF_ANYBODY, &secrets->arena, &text, err);
 
     if (code != ERR_OK) {
+        err_hint(err, "give the path of a JSON object of names and texts with --secrets, readable by this user only");
         return code;
     }
     struct err fault = {0};
