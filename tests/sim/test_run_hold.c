@@ -82,8 +82,12 @@ TEST(what_is_held_waits_and_goes_on_when_it_is_released)
     assert_int_equal(stage_calls(NULL), 0);
     stage_is_automatic = true;
     for (int i = 0; i < 3; i++) {
+        struct slice held = json_member(json_element(json_member(stage_saga(0, ids[i]), "steps"), 0), "held");
+
+        assert_true(json_string_is(json_member(held, "note"), "down"));
         assert_int_equal(release(0, numbers[i])->code, ERR_OK);
         stage_until_saga(0, ids[i], "completed");
+        assert_null(json_member(json_element(json_member(stage_saga(0, ids[i]), "steps"), 0), "held").ptr);
         assert_int_equal(stage_calls(tools[i]), 1);
     }
 }

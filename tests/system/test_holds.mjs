@@ -149,6 +149,8 @@ await run(new World(), async (world) => {
     const { n } = await hold({ saga: 'memo' })
     const table = world.sagactl(['holds'])
     expect(table.status === 0 && /saga memo +held/.test(table.stdout), 'sagactl holds', table.stdout + table.stderr)
+    const shown = world.sagactl(['show', await start('memo', 1)])
+    expect(/held since .* by .*, hold \d+: the test wants it/.test(shown.stdout), 'sagactl show', shown.stdout)
     const made = world.sagactl(['hold', '--tool', 'pay', '--note', 'as well', '-o', 'name'])
     expectEqual(world.sagactl(['release', made.stdout.trim(), `${n}`, '--note', 'enough']).status, 0, 'sagactl release')
     expectEqual((await at(first, 'GET', '/v1/holds')).json.items, [], 'what is held')

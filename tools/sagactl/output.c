@@ -418,6 +418,21 @@ static struct slice held_of(struct ctl *ctl, struct slice object, int64_t times)
                         SLICE_ARG(next_ms > now ? show_duration(ctl, next_ms - now) : SLICE("")));
 }
 
+/* "held since 02:14:00 by ops, hold 7: the bank times out" */
+static struct slice hold_of(struct ctl *ctl, struct slice held)
+{
+    struct slice until = show_member(ctl, held, "until");
+    char since[INSTANT_TEXT_BYTES] = "";
+    int64_t since_ms = 0;
+
+    (void)member_instant(held, "since", &since_ms); /* it is always there */
+    instant_text(since_ms, since);
+    return arena_printf(&ctl->arena, "held since %.8s%s%.*s by %.*s, hold %.*s: %.*s",
+                        since + sizeof("2026-01-01T") - 1, until.len > 0 ? " until " : "", SLICE_ARG(until),
+                        SLICE_ARG(show_member(ctl, held, "actor")), SLICE_ARG(show_member(ctl, held, "n")),
+                        SLICE_ARG(show_member(ctl, held, "note")));
+}
+
 /* "probed 9 times since 02:14:00, the last answer was http-500, next in 38 s, a person is asked in 23h 40m" */
 struct slice trying_of(struct ctl *ctl, struct slice object)
 {
@@ -427,6 +442,9 @@ struct slice trying_of(struct ctl *ctl, struct slice object)
     struct buffer text;
     struct slice said;
 
+    if (json_type(json_member(object, "held")) == JSON_OBJECT) {
+        return hold_of(ctl, json_member(object, "held"));
+    }
     if (json_type(trying) != JSON_OBJECT || !json_i64(json_member(trying, "times"), &times)) {
         return SLICE("");
     }

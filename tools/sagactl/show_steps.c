@@ -358,7 +358,8 @@ static void put_wait(const struct view *view, struct slice step, struct buffer *
                  approval = show_member(ctl, waits, "approval");
 
     if (json_type(waits) != JSON_OBJECT) {
-        if (json_type(json_member(step, "trying")) == JSON_OBJECT) {
+        if (json_type(json_member(step, "held")) == JSON_OBJECT ||
+            json_type(json_member(step, "trying")) == JSON_OBJECT) {
             buffer_put_slice(text, trying_of(ctl, step));
         } else if (json_string_is(json_member(step, "status"), "retrying")) {
             put_due(view, step, "next attempt ", text);

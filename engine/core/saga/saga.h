@@ -233,6 +233,8 @@ struct bulk_done { /* a change by an item of a bulk job that stands in the log *
     const struct bulk_done *before;
 };
 
+struct hold_set;
+
 struct saga {
     struct saga_id id;
     const struct definition *definition; /* borrowed; outlives the saga */
@@ -242,6 +244,7 @@ struct saga {
     uint64_t seq;          /* of the last record applied; 0: not started */
     int64_t alone_from_ms; /* not of the log: since when nobody but the engine that decides can have sent for it, by its
                               clock */
+    const struct hold_set *holds; /* not of the log: what people hold now, for whoever is shown it; NULL: nothing */
     struct slice namespace, business_id, tags, input, output;
     int64_t created_ms, updated_ms, ended_ms, deadline_ms /* 0: none or over */;
     struct slice failing_reason, failing_detail; /* from PHASE_FAILING on; of one that completed: of output or then */
@@ -387,8 +390,6 @@ enum evaluation {
                         null */
     EVALUATE_LOCKS   /* their keys: a JSON array of texts, in the order of the definition */
 };
-
-struct hold_set;
 
 /* Of an input that an item of a bulk job asks for. Repeated under its id it changes nothing a second time. */
 struct bulk_act {

@@ -1,5 +1,6 @@
 /* Writes the views of a saga that the API shows, as JSON. Payloads come back byte for byte. */
 #include "base/json.h"
+#include "core/saga/hold.h"
 #include "core/saga/machine.h"
 
 #define EARLIER_MAX 10 /* rounds of a case that are shown beside the last one; the log has all of them */
@@ -132,6 +133,33 @@ static void write_trying(struct json_writer *w, const struct saga *saga, uint32_
     json_object_end(w);
 }
 
+/* Writes which hold keeps an operation from beginning, or from being tried again. Writes nothing when none does. */
+static void write_held(struct json_writer *w, const struct saga *saga, uint32_t step, enum direction direction)
+{
+    const struct operation *op = operation_of(saga, step, direction);
+    bool undoes = direction == DIRECTION_UNDO && saga->steps[step].plan == PLAN_READY;
+    struct arena scratch;
+
+    if (!saga->holds || saga->phase == PHASE_ENDED ||
+        (op->state != OP_PENDING && op->state != OP_RETRYING && !undoes)) {
+        return;
+    }
+    arena_init(&scratch, 256);
+    const struct hold *hold =
+        hold_of_call(saga->holds, saga, saga_tool(saga, step, direction)->name, direction, &scratch);
+
+    if (hold) {
+        json_object_begin(w, "held");
+        json_write_i64(w, "n", (int64_t)hold->number);
+        json_write_instant(w, "since", hold->made_ms);
+        json_write_instant(w, "until", hold->until_ms);
+        json_write_slice(w, "actor", hold->actor);
+        json_write_slice(w, "note", hold->note);
+        json_object_end(w);
+    }
+    arena_fini(&scratch);
+}
+
 /* `order` is the place of the step in the undo plan, 1 for the first; 0 when it is not in the plan. */
 static void write_compensation(struct json_writer *w, const struct saga *saga, uint32_t i, uint32_t order)
 {
@@ -156,6 +184,7 @@ static void write_compensation(struct json_writer *w, const struct saga *saga, u
     json_write_raw(w, "result", step_undo(step)->result);
     write_error(w, step_undo(step));
     write_trying(w, saga, i, DIRECTION_UNDO);
+    write_held(w, saga, i, DIRECTION_UNDO);
     if (order) {
         json_write_i64(w, "order", order);
     } else {
@@ -265,6 +294,7 @@ static void write_step(struct json_writer *w, const struct saga *saga, uint32_t 
     write_due(w, saga, i);
     if (step_has_call(saga, i)) {
         write_trying(w, saga, i, DIRECTION_DO);
+        write_held(w, saga, i, DIRECTION_DO);
     }
     json_write_instant(w, "started_at", step->started_ms);
     json_write_instant(w, "ended_at", step->forward.ended_ms);
@@ -446,6 +476,7 @@ static void write_whole(const struct saga *saga, uint32_t step, enum direction d
     json_write_raw(&w, "result", expired ? SLICE_NONE : op->result);
     write_lost(&w, op);
     write_error(&w, op);
+    write_held(&w, saga, step, direction);
     write_cost(&w, saga, step, direction);
     json_write_bool(&w, "duplicate", false);
     json_write_i64(&w, "duplicates_seen", op->duplicates);

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/metric.h"
+#include "run/call/holds.h"
 #include "run/engine_state.h"
 
 static enum err_code apply_turn(struct saga *saga, const struct stored_turn *turn, struct arena *arena, struct err *err)
@@ -57,6 +58,7 @@ enum err_code fold_into(struct engine *engine, struct saga *saga, struct arena *
             code = err->code = ERR_CORRUPT; /* that a definition is missing must not look as if the saga were */
         } else {
             saga_init(saga, arena, id, definition);
+            saga->holds = holds_in_force(engine->holds);
         }
     }
     for (size_t i = 0; i < count && code == ERR_OK; i++) {

@@ -84,6 +84,7 @@ struct live *live_new(struct engine *engine, struct shard *shard, struct saga_id
     struct live *live = live_make(engine, shard, definition->step_count);
 
     saga_init(&live->saga, &live->arena, id, definition);
+    live->saga.holds = holds_in_force(engine->holds);
     live->taken_in = true;
     live_enter(live);
     return live;
