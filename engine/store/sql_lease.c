@@ -219,7 +219,7 @@ const struct db_statement sql_engine_put = {
     " clock_timestamp() + $8::int8 * interval '1 millisecond', $9::int8, $10::int8, $11::int8, $12::int8)"
     " on conflict (instance) do update set leaving = excluded.leaving, expires_at = excluded.expires_at,"
     " append_lag_ms = excluded.append_lag_ms, due_lag_ms = excluded.due_lag_ms, inbox_rows = excluded.inbox_rows,"
-    " holds = greatest(e.holds, excluded.holds)",
+    " holds = excluded.holds",
 };
 
 const struct db_statement sql_engine_table = {

@@ -8,7 +8,8 @@
  * every accepted start ends or is escalated, I7 acknowledged is durable and never changes (and the operations of a log
  * are found by their keys), I8 one owner acts, I9 the log is dense, and folds, I10 the same start is one saga, I11
  * unknown never becomes known by itself, I12 once leaves once, I13 retry and backoff honoured, I14 exactly one open
- * escalation, I18 timers once and never early, I19 people's changes have actor, role, time and reason.
+ * escalation, I18 timers once and never early, I19 people's changes have actor, role, time and reason, I20 what is held
+ * does not leave.
  */
 #ifndef SAGAD_TESTS_SIM_CHECK_H
 #define SAGAD_TESTS_SIM_CHECK_H
@@ -22,6 +23,9 @@ void check_end(void);                                               /* at rest: 
 void check_turn(const struct committed_turn *turn);                 /* for pg_on_turn() */
 void check_call(const struct tool_entry *entry, struct slice args); /* a request has reached a tool: before it acts */
 void check_effect(const struct tool_entry *entry);                  /* after it acted */
+
+/* holder.c: was a hold of this namespace in force for certain, and not about to end? */
+bool holders_forbid(struct slice namespace, int64_t at_us);
 
 /* What clients and people were told. */
 struct ack_start {

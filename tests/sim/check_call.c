@@ -43,6 +43,15 @@ static bool is_ruled_out(const struct judged_op *op, const struct tool_entry *en
     return entry->sent_us < op->ruled_out_us;
 }
 
+/* Clocks that step end a hold early or late, and a primary may be gone with what it had not passed on. */
+static void judge_held(const struct judged_op *op, const struct tool_entry *entry)
+{
+    if (!entry->is_undo && !world->check->clocks_jump && !world->check->may_lose &&
+        holders_forbid(op->saga->namespace, entry->sent_us)) {
+        world_violate("I20", "%.*s leaves although everything is held", SLICE_ARG(entry->tool));
+    }
+}
+
 void check_call(const struct tool_entry *entry, struct slice args)
 {
     struct judged_op *op;
@@ -54,6 +63,7 @@ void check_call(const struct tool_entry *entry, struct slice args)
     if (!op) {
         return;
     }
+    judge_held(op, entry);
     op->tool = entry->tool;
     op->requests += !is_ruled_out(op, entry);
     judge_sender(op, entry);

@@ -62,6 +62,13 @@ static void draw_swarm(struct sketcher *s)
     }
 }
 
+static void draw_holds(struct sketcher *s)
+{
+    struct chance own = chance_of(s->scenario->seed, 0x5ce7a, 5); /* older scenarios stay what they are */
+
+    s->scenario->swarm |= (uint64_t)chance_percent(&own, 30) << SWARM_HOLDS;
+}
+
 static bool swarms(const struct sketcher *s, unsigned bit)
 {
     return s->scenario->swarm >> bit & 1;
@@ -311,6 +318,7 @@ void scenario_draw(struct scenario *scenario, uint64_t seed, struct arena *arena
     scenario->chaos_us = between(s, 1000000, percent(s, 75) ? 4000000 : 15000000);
     draw_options(s);
     draw_swarm(s);
+    draw_holds(s);
     scenario->commit_percent = swarms(s, SWARM_COMMITS) ? 1 + below(s, percent(s, 80) ? 5 : 25) : 0;
     scenario->tool_percent = swarms(s, SWARM_TOOLS) ? 5 + below(s, percent(s, 60) ? 20 : 60) : 0;
     buffer_init(&text, 262144);

@@ -61,6 +61,11 @@ void curious_answered(const struct act *act, const struct engine_request *reques
 void people_begin(void);
 bool people_are_done(void); /* the last time they looked there was nothing to decide */
 
+/* --- holder.c --- */
+
+void holders_begin(void);
+bool holders_are_done(void); /* no hold is asked for or in force any more */
+
 /* --- mishap.c --- */
 
 void mishaps_begin(void);

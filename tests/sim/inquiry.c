@@ -13,7 +13,7 @@ struct ticket { /* in the memory of the node: dies with it */
 bool err_may_pass(enum err_code code)
 {
     return code == ERR_STORE || code == ERR_FENCED || code == ERR_LOST_COMMIT || code == ERR_STOPPING ||
-           code == ERR_BUSY || code == ERR_UNREACHABLE || code == ERR_TIMEOUT;
+           code == ERR_BUSY || code == ERR_HELD || code == ERR_UNREACHABLE || code == ERR_TIMEOUT;
 }
 
 static struct node *find_node(uint32_t first)

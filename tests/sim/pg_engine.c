@@ -30,7 +30,7 @@ enum pg_progress pg_statement_engine_put(struct pg_call *call)
         changed.append_lag_ms = engine.append_lag_ms;
         changed.due_lag_ms = engine.due_lag_ms;
         changed.inbox_rows = engine.inbox_rows;
-        changed.holds = changed.holds > engine.holds ? changed.holds : engine.holds;
+        changed.holds = engine.holds;
         pg_update(call, row, &changed);
     }
     put_affected(call, 1);

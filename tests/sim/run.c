@@ -62,6 +62,7 @@ static void begin(void)
     run.begun_us = world->now_us;
     clients_begin();
     people_begin();
+    holders_begin();
     mishaps_begin();
 }
 
@@ -109,7 +110,7 @@ static bool is_at_rest(void)
             return false; /* it will go on with what it had */
         }
     }
-    return clients_are_done() && people_are_done() && check_unfinished() == 0;
+    return clients_are_done() && people_are_done() && holders_are_done() && check_unfinished() == 0;
 }
 
 static void too_late(void)

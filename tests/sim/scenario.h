@@ -102,7 +102,8 @@ enum swarm_bit {
     SWARM_SLOW_PEOPLE,
     SWARM_COMMITS, /* commit_percent */
     SWARM_TOOLS,   /* tool_percent */
-    SWARM_COUNT
+    SWARM_COUNT,
+    SWARM_HOLDS = SWARM_COUNT /* somebody holds everything now and then; drawn from a stream of its own */
 };
 
 /* The members of the input that say which steps are refused: "r0" to "r7", those whose bit is set in the variant. */
@@ -146,6 +147,7 @@ struct outcome_of_run {
     X(SIGNAL_AGAIN, "a signal is repeated and known")                                                                  \
     X(ABORTED, "a saga is aborted")                                                                                    \
     X(PAUSED, "a saga is paused")                                                                                      \
+    X(HELD, "a person holds everything")                                                                               \
     X(CALL, "an agent calls a tool")                                                                                   \
     X(CALL_AGAIN, "a call is repeated and answered from its record")                                                   \
     X(CALL_REFUSED, "a call is refused")                                                                               \
