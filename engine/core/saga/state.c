@@ -201,11 +201,14 @@ enum step_status saga_step_status(const struct saga *saga, uint32_t step)
 
 bool operation_cost_is_estimated(const struct saga *saga, uint32_t step, enum direction direction)
 {
-    const struct template *cost = &saga_tool(saga, step, direction)->cost;
     const struct operation *op = operation_of(saga, step, direction);
+    const struct tool *tool;
 
-    return direction == DIRECTION_DO && op->state != OP_COMPLETED && op->cost_micros > 0 && cost->count > 0 &&
-           !template_uses_result(cost);
+    if (direction != DIRECTION_DO || op->state == OP_COMPLETED || op->cost_micros == 0) {
+        return false; /* a wait costs nothing, and calls no tool */
+    }
+    tool = saga_tool(saga, step, direction);
+    return tool->cost.count > 0 && !template_uses_result(&tool->cost);
 }
 
 enum took_effect saga_took_effect(const struct saga *saga, uint32_t step)

@@ -95,7 +95,7 @@ static int64_t round_of_request(struct slice body, struct slice request, struct 
 bool work_answered_before(struct work *work, const struct question_row *row)
 {
     const struct saga_input *input = &work->mail.input;
-    const char *as = input->verdict.undone ? "undone" : input->verdict.happened ? "happened" : "not_happened";
+    const char *as;
     int64_t round = 0, now = 0;
     struct slice then = SLICE_NONE, answer;
 
@@ -105,6 +105,7 @@ bool work_answered_before(struct work *work, const struct question_row *row)
     if (round == 0) {
         return false;
     }
+    as = input->verdict.undone ? "undone" : input->verdict.happened ? "happened" : "not_happened";
     if (json_i64(json_member(row->body, "round"), &now) && now != round) {
         then = element_of_round(json_member(row->body, "earlier"), round);
     }
