@@ -106,6 +106,9 @@ static void must_be_member(const struct verb_member *member, const struct saga_i
 {
     const void *at = (const char *)input + member->at;
 
+    if (member->left_out && verb_lacks(member, input)) {
+        return;
+    }
     switch (member->kind) {
     case MEMBER_TEXT:
         MUST(((const struct slice *)at)->len > 0);

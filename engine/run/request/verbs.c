@@ -473,7 +473,7 @@ static void write_member(const struct verb_member *member, const struct saga_inp
     UNREACHABLE();
 }
 
-static bool is_absent(const struct verb_member *member, const struct saga_input *input)
+bool verb_lacks(const struct verb_member *member, const struct saga_input *input)
 {
     return is_slice(member) ? !((const struct slice *)in(input, member->at))->ptr
                             : *(const uint64_t *)in(input, member->at) == 0;
@@ -498,7 +498,7 @@ void verb_write(const struct verb *verb, struct saga_input *input, int64_t now_m
         const struct verb_member *member = &verb->members[i];
         struct slice *id = at(input, member->at);
 
-        if (member->left_out && is_absent(member, input)) {
+        if (member->left_out && verb_lacks(member, input)) {
             continue;
         }
         if (member->kind == MEMBER_ID && !id->ptr) {

@@ -135,6 +135,8 @@ void verb_copy(const struct verb *verb, const struct saga_input *from, struct sl
 /* The first member that is larger than a payload may be; NULL: none. */
 const struct verb_member *verb_too_large(const struct verb *verb, const struct saga_input *input, size_t bytes_max);
 
+/* Is a member that is left out between engines absent? */
+bool verb_lacks(const struct verb_member *member, const struct saga_input *input);
 /* Between engines: members of the object that the writer has begun, and back. Whatever has no id gets one first.
  * Which item of a bulk job asks goes with them. */
 void verb_write(const struct verb *verb, struct saga_input *input, int64_t now_ms, struct arena *arena,
