@@ -259,6 +259,9 @@ void person_says(struct run *run, enum saga_input_type type)
     } else if (type == SAGA_INPUT_PAUSE) {
         input.pause.actor = SLICE("ann");
         input.pause.note = SLICE("wait");
+    } else if (type == SAGA_INPUT_ESCALATE) {
+        input.escalate.actor = SLICE("ann");
+        input.escalate.note = SLICE("look at this");
     } else {
         input.resume.actor = SLICE("ann");
         input.resume.note = SLICE("go on");

@@ -147,7 +147,8 @@ static bool is_of_a_person(enum saga_input_type type)
 {
     return type == SAGA_INPUT_ABORT || type == SAGA_INPUT_OPERATOR || type == SAGA_INPUT_PAUSE ||
            type == SAGA_INPUT_RESUME || type == SAGA_INPUT_SIGNAL || type == SAGA_INPUT_DECISION ||
-           type == SAGA_INPUT_COMPLETE || type == SAGA_INPUT_BYPASS || type == SAGA_INPUT_MEND;
+           type == SAGA_INPUT_COMPLETE || type == SAGA_INPUT_BYPASS || type == SAGA_INPUT_MEND ||
+           type == SAGA_INPUT_ESCALATE;
 }
 
 enum err_code run_feed(struct run *run, struct saga_input input)

@@ -407,6 +407,9 @@ static void perform(struct run *run, const struct event *event)
     case EVENT_ABORT:
         person_says(run, SAGA_INPUT_ABORT);
         return;
+    case EVENT_ESCALATE:
+        person_says(run, SAGA_INPUT_ESCALATE);
+        return;
     case EVENT_PAUSE:
         person_says(run, SAGA_INPUT_PAUSE);
         return;
@@ -643,6 +646,8 @@ static struct event draw_event(struct run *run, struct chance *chance)
         event.kind = EVENT_PAUSE;
     } else if (luck < 128) {
         event.kind = EVENT_MEND;
+    } else if (luck < 134) {
+        event.kind = EVENT_ESCALATE;
     } else if (luck < 140) {
         event.kind = EVENT_STALE;
     } else if (luck < 300 && run->judge.is_planned && has_late_answers(run)) {
