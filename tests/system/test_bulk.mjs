@@ -289,6 +289,26 @@ await run(new Night(), async (world) => {
     expectEqual([none.status, none.stderr.includes('nothing to do')], [0, true], 'nothing was found')
   })
 
+  await promise('an engine is killed while a job runs: the next goes on, and each saga hears of it once', async () => {
+    const killed = async () => {
+      await world.killEngine(world.engines[0])
+      world.launchEngine(world.engines[0])
+      await world.engineReady(world.engines[0])
+    }
+    await world.stick('other', names('killed', 60))
+    world.engineArgs = ['--bulk-rate', '20']
+    await killed()
+    const job = await world.freeze({ action: 'resolve', as: 'happened', filter: { saga: 'other', tool: 'pay' } })
+    await world.runs(job.bulk)
+    for (const fewest of [5, 30]) {
+      await world.reach('some are done', async () => (await world.job(job.bulk)).outcomes.done >= fewest)
+      await killed()
+    }
+    const ended = await world.ends(job.bulk)
+    expectEqual(ended.outcomes, { open: 0, done: job.count, changed: 0, refused: 0 }, 'outcomes')
+    expectEqual(JSON.parse(world.acts(job.bulk)), Array(job.count).fill(1), 'acts by the logs')
+  })
+
   await promise('a set that is older than fifteen minutes is not run', async () => {
     const job = await world.freeze({ action: 'pause', filter: { tool: 'pay' } })
     world.sql(`update sagad.bulk set expires_at = now() where id = '${job.bulk}'`)
