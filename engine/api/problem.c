@@ -62,6 +62,9 @@ struct slice problem_text(const struct err *err, const struct problem_more *more
     write_raw_if_any(&w, "pointers", more->pointers);
     write_raw_if_any(&w, "pattern", more->pattern);
     write_raw_if_any(&w, "operation", more->operation);
+    if (more->cursor.ptr) {
+        json_write_slice(&w, "cursor", more->cursor);
+    }
     json_object_end(&w);
     struct slice text = arena_slice(arena, buffer_slice(&out));
 

@@ -10,6 +10,7 @@
 struct problem_more {                          /* what a problem may carry beside its sentence; each may be absent */
     const struct faults *faults;               /* `errors` */
     struct slice operation, pointers, pattern; /* JSON, members of these names */
+    struct slice cursor;                       /* text, a member of this name: where to go on */
     int64_t retry_after_ms;                    /* 0: what the code calls for */
 };
 

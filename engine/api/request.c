@@ -171,6 +171,7 @@ bool request_failed(struct api_request *request)
                                 .operation = call->operation,
                                 .pointers = call->pointers,
                                 .pattern = call->pattern,
+                                .cursor = request->asked.code == ERR_GONE ? request->asked.next_cursor : SLICE_NONE,
                                 .retry_after_ms = call->retry_after_ms};
 
     request->asked.err.code = request->asked.code;

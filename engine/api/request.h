@@ -37,7 +37,8 @@ struct api {
     size_t batches;              /* under way */
     size_t holding, holding_max; /* answers held because the caller asked to wait, and how many may be */
     bool stopping;
-    struct list waiting; /* requests that stop waiting when the service stops */
+    struct list waiting;   /* requests that stop waiting when the service stops */
+    struct list followers; /* of the feed of events */
     void (*stopped)(void *context);
     void *stopped_context;
 };
@@ -179,6 +180,7 @@ void handle_list_bulk_items(struct api_request *request);
 void handle_run_bulk(struct api_request *request);
 void handle_stop_bulk(struct api_request *request);
 void handle_get_stats(struct api_request *request);
+void handle_get_events(struct api_request *request);
 void handle_get_series(struct api_request *request);
 void handle_get_engines(struct api_request *request);
 void handle_livez(struct api_request *request);

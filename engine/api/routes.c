@@ -80,6 +80,7 @@ const struct route routes[] = {
     {"GET", "/v1/bulk/{bulk}/items", ROLE_READER, "limit outcome after", handle_list_bulk_items},
     {"POST", "/v1/bulk/{bulk}/run", ROLE_OPERATOR, "", handle_run_bulk},
     {"POST", "/v1/bulk/{bulk}/stop", ROLE_OPERATOR, "", handle_stop_bulk},
+    {"GET", "/v1/events", ROLE_READER, LIST " type wait follow", handle_get_events},
     {"GET", "/v1/stats", ROLE_READER, "", handle_get_stats},
     {"GET", "/v1/stats/series", ROLE_READER, "from to by name", handle_get_series},
     {"GET", "/v1/engines", ROLE_READER, "", handle_get_engines},

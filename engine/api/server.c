@@ -425,6 +425,7 @@ struct api *api_start(struct loop *loop, struct engine *engine, const struct api
     api->holding_max = holding_max(options);
     api->heartbeat_ms = options->heartbeat_ms ? options->heartbeat_ms : HEARTBEAT_MS;
     list_init(&api->waiting);
+    list_init(&api->followers);
     if (tokens_begin(api, options, err) != ERR_OK) {
         api_free(api);
         return NULL;

@@ -36,6 +36,7 @@
     X(ERR_UNSETTLED, "unsettled", "Something is not settled yet", 409, 4, true)                                        \
     X(ERR_PAUSED, "paused", "The saga is paused", 409, 9, true)                                                        \
     X(ERR_EXPIRED, "expired", "The record of this call has expired", 410, 4, false)                                    \
+    X(ERR_GONE, "gone", "What was asked for is not kept any more", 410, 4, false)                                      \
     X(ERR_DRIFT, "arguments-differ", "The same call was made with other arguments", 422, 4, false)                     \
     X(ERR_BLOCKED, "blocked-by-precheck", "The state does not allow this call", 422, 1, false)                         \
     X(ERR_BUDGET, "budget-exhausted", "The budget is used up", 403, 5, false)                                          \

@@ -190,6 +190,12 @@ struct engine_request {
         } operation;
         struct engine_questions escalations;
         struct {
+            struct slice cursor; /* "now": from now on; SLICE_NONE: from the first that is kept */
+            struct slice types;  /* with commas between, checked; SLICE_NONE: all */
+            size_t limit;        /* turns of sagas; a page may be a few longer */
+            int64_t wait_ms;     /* for one that is not there yet */
+        } events;
+        struct {
             int64_t from_ms, until_ms; /* 0: an hour ago, now */
             enum series_by { SERIES_BY_ALL, SERIES_BY_SAGA, SERIES_BY_TOOL } by;
             struct slice name; /* SLICE_NONE: any */
@@ -275,6 +281,9 @@ void engine_stop_bulk(struct engine *engine, struct engine_request *request);
 void engine_get_bulk(struct engine *engine, struct engine_request *request); /* the one with the id, or a page */
 void engine_get_bulk_items(struct engine *engine, struct engine_request *request);
 void engine_get_stats(struct engine *engine, struct engine_request *request);
+/* answer: the events behind the cursor, in order for each saga; next_cursor: always. ERR_GONE: some are not kept any
+ * more, and next_cursor has those that are. */
+void engine_get_events(struct engine *engine, struct engine_request *request);
 /* answer: {step, from, to, items, next_from}: what happened in each minute or hour */
 void engine_get_series(struct engine *engine, struct engine_request *request);
 void engine_get_engines(struct engine *engine, struct engine_request *request);

@@ -61,13 +61,16 @@ const struct db_statement sql_lower_low = {
 
 #define LOG_COLUMNS "shard, saga, seq, records, at, epoch, payload"
 #define LOG_ARRAYS \
-    "$1::int2[], $2::uuid[], $3::int4[], $4::int2[], $5::timestamptz[], $6::int8[], $7::bytea[]"
+    "$1::int2[], $2::uuid[], $3::int4[], $4::int2[], $5::timestamptz[], $6::int8[], $7::bytea[], $8::bool[]"
+#define LOG_ROWS \
+    " select u.shard, u.saga, u.seq, u.records, u.at, u.epoch, u.payload," \
+    " case when u.is_event then pg_current_xact_id()::text::int8 end" \
+    " from unnest(" LOG_ARRAYS ") as u (" LOG_COLUMNS ", is_event)"
 
 const struct db_statement sql_log = {
     "log",
-    "insert into sagad.log (" LOG_COLUMNS ")"
-    " select u.shard, u.saga, u.seq, u.records, u.at, u.epoch, u.payload"
-    " from unnest(" LOG_ARRAYS ") as u (" LOG_COLUMNS ")"
+    "insert into sagad.log (" LOG_COLUMNS ", event_tx)"
+    LOG_ROWS
     " where case when u.seq = 1 then true"
     " when (select p.seq + p.records from sagad.log p where p.shard = u.shard and p.saga = u.saga and p.seq < u.seq"
     " order by p.seq desc limit 1) = u.seq then true else sagad.torn(u.saga, u.seq) end",
@@ -75,9 +78,8 @@ const struct db_statement sql_log = {
 
 const struct db_statement sql_log_unique = {
     "log_unique",
-    "insert into sagad.log (" LOG_COLUMNS ")"
-    " select u.shard, u.saga, u.seq, u.records, u.at, u.epoch, u.payload"
-    " from unnest(" LOG_ARRAYS ") as u (" LOG_COLUMNS ")"
+    "insert into sagad.log (" LOG_COLUMNS ", event_tx)"
+    LOG_ROWS
     " join sagad.saga s on s.shard = u.shard and s.id = u.saga",
 };
 
@@ -770,5 +772,5 @@ const struct db_statement *const sql_hot[] = {
     &sql_approval_one, &sql_version_count, &sql_park, &sql_due, &sql_due_next,
     &sql_schedule_list, &sql_schedule_due, &sql_schedule_next, &sql_series_list,
     &sql_hold_list, &sql_hold_one, &sql_hold_in_force, &sql_hold_version, &sql_hold_seen, &sql_hold_renewed,
-    &sql_bulk_list, &sql_bulk_one, &sql_bulk_items, &sql_bulk_due, &sql_bulk_next, NULL,
+    &sql_bulk_list, &sql_bulk_one, &sql_bulk_items, &sql_bulk_due, &sql_bulk_next, &sql_event_list, NULL,
 };

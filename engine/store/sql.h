@@ -107,6 +107,9 @@ extern const struct db_statement sql_schedule_due;
 extern const struct db_statement sql_schedule_next;
 extern const struct db_statement sql_schedule_move;
 
+/* events */
+extern const struct db_statement sql_event_list;
+
 /* figures over time */
 extern const struct db_statement sql_series_add;
 extern const struct db_statement sql_series_roll; /* returns how many rows of minutes became rows of hours */

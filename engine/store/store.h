@@ -148,6 +148,7 @@ struct append {
     int64_t forget_ms;   /* set with the end: when the retention is over; 0: never */
     bool never_due; /* set with forget_ms, but not with a start: says that the saga has no row in due, which is cheaper;
                        the store mends a wrong claim */
+    bool is_event;  /* one of the records is an event: the feed finds the turn */
     bool from_inbox; /* the turn consumes an inbox row, which is removed in the same transaction */
     struct uuid inbox_id;
 
@@ -674,6 +675,40 @@ void store_schedule_move(struct store *store, struct schedule_move *move);
 
 /* `changed` is called when a schedule was made or released, so that something may be due. */
 void store_watch_schedules(struct store *store, void (*changed)(void *context), void *context);
+
+/*
+ * --- events ---
+ *
+ * In the order of the transactions that wrote them, which keeps the order of each saga. A transaction is there as a
+ * whole or not at all, and nothing comes later before what was read.
+ */
+struct stored_event {
+    int64_t tx;
+    struct saga_id saga;
+    struct slice saga_name, business_id, tags; /* SLICE_NONE: none, or the saga is gone */
+    uint32_t version;
+    int64_t at_ms;
+    uint64_t first_seq;
+    struct slice payload; /* a turn; SLICE_NONE: of another namespace */
+    struct slice reason;  /* of a case of which no log tells, or SLICE_NONE; and: */
+    uint64_t number;
+    bool is_resolved; /* else opened */
+};
+
+struct event_list {
+    struct store_read read;
+    int64_t after;             /* in: everything up to this transaction was read */
+    struct slice namespace;    /* in */
+    size_t limit, bytes_max;   /* in: rows, and of their payloads */
+    struct stored_event *rows; /* out */
+    size_t count;              /* out */
+    int64_t edge;              /* out: nothing is written up to here any more */
+    int64_t through;           /* out: everything up to here stands in `rows` */
+    int64_t gone;              /* out: the last that was removed; `after` below it: some were missed */
+    bool more;                 /* out: there may be more already */
+    bool is_cut;               /* out: a transaction has more rows than `limit`: ask again with a larger one */
+};
+void store_event_list(struct store *store, struct event_list *list);
 
 /*
  * --- figures over time ---

@@ -28,6 +28,7 @@ static const struct {
     {"GET", "/v1/openapi.json", ROLE_NONE, NULL, false},
     {"GET", "/metrics", ROLE_READER, NULL, false},
     {"GET", "/v1/stats", ROLE_READER, NULL, false},
+    {"GET", "/v1/events", ROLE_READER, NULL, false},
     {"GET", "/v1/stats/series", ROLE_READER, NULL, false},
     {"GET", "/v1/engines", ROLE_READER, NULL, false},
     {"GET", "/v1/me", ROLE_READER, NULL, false},

@@ -235,6 +235,12 @@ static const struct program_case cases[] = {
     {"stats", 0,
      "  TOOL   UNKNOWN NOW  UNKNOWN  FAILED  COMPLETED  RETRIES  CALLS  BREAKER\n  t.one  2            3        1      "
      " 6          3        10     open\n"},
+    {"events --cursor 7", 0, "2026-01-02T03:04:05.000Z  case.opened         order/o-1 charge #64 unknown\n"},
+    {"events --type saga.* -o json", 0, "\"specversion\":\"1.0\""},
+    {"events -o name", 0, "01920000-0000-7000-8000-000000000002/7"},
+    {"events --cursor 1", 4, ""},
+    {"events --type case.eaten", 1, ""},
+    {"events x", 2, ""},
     {"stats -o json", 0, "{\"sagas\""},
     {"stats --since 2026-01-02T03:00:00Z", 0,
      "2026-01-02 03:14  3        2          1            4      9      2        2"},

@@ -100,6 +100,9 @@ insert into sagad.bulk (shard, id, namespace, state, body, actor, created_at, ex
 insert into sagad.bulk_item (shard, bulk, n, body, outcome, look_at)
   select i % 64, md5((i % 64 + 6400)::text)::uuid, i, '{}', case when i % 10 > 0 then 'done' end,
   now() + i * interval '1 s' from generate_series(1, 50000) as i;
+insert into sagad.event_gone (shard, namespace, tx) select i % 64, 'n' || i, i from generate_series(1, 20000) as i;
+insert into sagad.case_event (shard, number, resolved, event_tx, at, saga, namespace, reason)
+  select i % 64, i, false, i, now(), md5(i::text)::uuid, 'default', 'follower' from generate_series(1, 20000) as i;
 update sagad.shard set low = now() - interval '1 hour';
 set default_statistics_target = 1000; -- all rows, so that no plan is drawn by lot
 analyze;

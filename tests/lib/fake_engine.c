@@ -809,6 +809,34 @@ void engine_get_stats(struct engine *engine, struct engine_request *request)
               "x\",\"breaker\":\"open\",\"places_taken\":1}],\"engines\":[]}"));
 }
 
+/* Two events behind the cursor 7, none behind 9; what was before 5 is gone. */
+void engine_get_events(struct engine *engine, struct engine_request *request)
+{
+    static const char two[] =
+        "[{\"specversion\":\"1.0\",\"id\":\"01920000-0000-7000-8000-000000000001/9\",\"source\":\"/sagad/defau"
+        "lt\",\"type\":\"case.opened\",\"subject\":\"01920000-0000-7000-8000-000000000001\",\"time\":\"2026-01-"
+        "02T03:04:05.000Z\",\"datacontenttype\":\"application/json\",\"data\":{\"saga\":\"01920000-0000-7000-"
+        "8000-000000000001\",\"saga_name\":\"order\",\"version\":1,\"business_id\":\"o-1\",\"tags\":{},\"seq\":9,\""
+        "step\":\"charge\",\"reason\":\"unknown\",\"n\":64}},{\"specversion\":\"1.0\",\"id\":\"01920000-0000-7000-8"
+        "000-000000000002/7\",\"source\":\"/sagad/default\",\"type\":\"saga.completed\",\"subject\":\"01920000-"
+        "0000-7000-8000-000000000002\",\"time\":\"2026-01-02T03:04:06.000Z\",\"datacontenttype\":\"applicat"
+        "ion/json\",\"data\":{\"saga\":\"01920000-0000-7000-8000-000000000002\",\"saga_name\":\"order\",\"versi"
+        "on\":1,\"business_id\":null,\"tags\":{},\"seq\":7}}]";
+    struct slice cursor = request->in.events.cursor;
+    int64_t after = 7;
+
+    request->next_cursor = SLICE("9");
+    if (cursor.ptr && !slice_is(cursor, "now") && !slice_to_i64(cursor, &after)) {
+        fake_finish(engine, request, err_set(&request->err, ERR_MALFORMED, "this cursor is none"));
+    } else if (after < 5) {
+        request->next_cursor = SLICE("5");
+        fake_finish(engine, request,
+                    err_set(&request->err, ERR_GONE, "events behind this cursor are not kept any more"));
+    } else {
+        fake_finish_text(engine, request, after < 9 && !slice_is(cursor, "now") ? slice_of(two) : SLICE("[]"));
+    }
+}
+
 void engine_get_series(struct engine *engine, struct engine_request *request)
 {
     static const char *const rows[] = {

@@ -282,6 +282,7 @@ void draw_log(struct db_args *args, struct chance *chance)
         buffer_fini(&text);
     }
     db_array_end(args);
+    COLUMN(DB_BOOL, sagas, db_item_bool(args, chance_percent(chance, 60)));
 }
 
 /* `own_percent`: whose log names it. */

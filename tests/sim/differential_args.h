@@ -114,6 +114,7 @@ void draw_zone(struct db_args *args, struct chance *chance);
 void draw_schedule_due(struct db_args *args, struct chance *chance);
 void draw_schedule_next(struct db_args *args, struct chance *chance);
 void draw_schedule_move(struct db_args *args, struct chance *chance);
+void draw_event_list(struct db_args *args, struct chance *chance);
 void draw_series_add(struct db_args *args, struct chance *chance);
 void draw_series_roll(struct db_args *args, struct chance *chance);
 void draw_series_drop(struct db_args *args, struct chance *chance);

@@ -1,4 +1,4 @@
-/* Arguments of scripts for figures over time: a few names, four minutes in two hours. */
+/* Arguments of scripts for figures over time, a few names, four minutes in two hours; and for the feed of events. */
 #include "tests/sim/differential_args.h"
 
 enum { ROWS = 4, FIGURES = 12 };
@@ -48,4 +48,13 @@ void draw_series_list(struct db_args *args, struct chance *chance)
     arg_text(args, kind);
     arg_text(args, kind ? ONE_OF(NULL, "one") : NULL);
     db_arg_int8(args, 1 + chance_below(chance, 5));
+}
+
+/* The numbers of transactions are not the same on both sides. */
+void draw_event_list(struct db_args *args, struct chance *chance)
+{
+    db_arg_int8(args, chance_percent(chance, 90) ? 0 : INT64_C(1000000000000));
+    db_arg_int8(args, chance_percent(chance, 50) ? 100 : 1 + chance_below(chance, 6));
+    arg_text(args, ONE_OF("n", "n", "m"));
+    db_arg_int8(args, chance_percent(chance, 50) ? 100000 : 200);
 }

@@ -8,7 +8,8 @@ DUMP(saga,
      "select s.shard, s.id, s.namespace, s.name, s.version, s.status, s.tags::text, s.business_id, s.business_digest,"
      " s.key_digest, s.input_digest, s.created_at, s.updated_at, s.ended_at,"
      " s.started_by from sagad.saga s order by s.shard, s.id")
-DUMP(log, "select l.shard, l.saga, l.seq, l.records, l.at, l.epoch, l.payload from sagad.log l order by l.shard, "
+DUMP(log, "select l.shard, l.saga, l.seq, l.records, l.at, l.epoch, l.payload, l.event_tx is not null from sagad.log l "
+          "order by l.shard, "
           "l.saga, l.seq")
 DUMP(operation_key, "select k.shard, k.key, k.saga from sagad.operation_key k order by k.shard, k.key")
 DUMP(key_bundle,
@@ -43,6 +44,9 @@ DUMP(guard_reservation, "select r.shard, r.namespace, r.tool, r.operation, r.sta
 DUMP(schedule,
      "select s.shard, s.namespace, s.name, s.id, s.revision, s.zone, s.body, s.state, s.hold, s.actor, s.created_at,"
      " s.last_at, s.look_at from sagad.schedule s order by s.shard, s.namespace, s.name")
+DUMP(case_event, "select c.shard, c.number, c.resolved, c.at, c.saga, c.namespace, c.reason from sagad.case_event c"
+                 " order by c.shard, c.number, c.resolved")
+DUMP(event_gone, "select g.shard, g.namespace from sagad.event_gone g order by g.shard, g.namespace")
 DUMP(series,
      "select s.namespace, s.span, s.at, s.kind, s.name, s.part, s.started, s.completed, s.compensated, s.abandoned,"
      " s.escalated, s.operations, s.calls, s.retries, s.calls_completed, s.calls_failed, s.calls_unknown, s.duplicates"
@@ -69,7 +73,7 @@ const struct kind dumps[] = {
     {&sql_engine_table, "bbbbiiimniii"},
     {&sql_definition_load, "ibbibbmi"},
     {&dump_saga, "iubbibbbbbbtttb"},
-    {&dump_log, "iuiitib"},
+    {&dump_log, "iuiitibi"},
     {&dump_operation_key, "iuu"},
     {&dump_key_bundle, "itxtuu"},
     {&dump_inbox, "ixubb"},
@@ -86,6 +90,8 @@ const struct kind dumps[] = {
     {&dump_guard_budget, "ibtiiii"},
     {&dump_guard_reservation, "ibbubii"},
     {&dump_schedule, "ibbuibbbbbmmm"},
+    {&dump_case_event, "iiitubb"},
+    {&dump_event_gone, "ib"},
     {&dump_series, "bitbbuiiiiiiiiiiii"},
     {&dump_hold, "iubbmtmb"},
     {&dump_engine_holds, "bi"},

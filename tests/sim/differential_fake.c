@@ -188,6 +188,7 @@ static enum pg_progress dump_log_rows(struct pg_call *call)
         put_time_ms(call, row->at_ms);
         put_int(call, row->epoch);
         put_bytes(call, row->payload);
+        put_int(call, row->event_tx > 0);
         put_row_end(call);
     }
     return PG_DONE;
@@ -533,6 +534,33 @@ static enum pg_progress dump_schedule_rows(struct pg_call *call)
     return PG_DONE;
 }
 
+static enum pg_progress dump_case_event_rows(struct pg_call *call)
+{
+    FOR_ROWS(PG_CASE_EVENT, row_case_event, &(struct row_case_event){.shard = INT16_MIN})
+    {
+        put_int(call, row->shard);
+        put_int(call, row->number);
+        put_int(call, row->is_resolved);
+        put_time_ms(call, row->at_ms);
+        put_uuid(call, &row->saga);
+        put_bytes(call, row->namespace);
+        put_bytes(call, row->reason);
+        put_row_end(call);
+    }
+    return PG_DONE;
+}
+
+static enum pg_progress dump_event_gone_rows(struct pg_call *call)
+{
+    FOR_ROWS(PG_EVENT_GONE, row_event_gone, (&(struct row_event_gone){.shard = INT16_MIN, .namespace = SLICE("")}))
+    {
+        put_int(call, row->shard);
+        put_bytes(call, row->namespace);
+        put_row_end(call);
+    }
+    return PG_DONE;
+}
+
 static enum pg_progress dump_series_rows(struct pg_call *call)
 {
     FOR_ROWS(PG_SERIES, row_series,
@@ -618,7 +646,9 @@ static void add_dumps(void)
                  {&dump_hold, dump_hold_rows},
                  {&dump_engine_holds, dump_engine_holds_rows},
                  {&dump_bulk, dump_bulk_rows},
-                 {&dump_bulk_item, dump_bulk_item_rows}};
+                 {&dump_bulk_item, dump_bulk_item_rows},
+                 {&dump_case_event, dump_case_event_rows},
+                 {&dump_event_gone, dump_event_gone_rows}};
 
     for (size_t i = 0; i < sizeof(added) / sizeof(added[0]); i++) {
         pg_statement_add(added[i].statement, added[i].function);

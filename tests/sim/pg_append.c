@@ -252,6 +252,7 @@ static enum pg_progress put_log(struct pg_call *call, bool joined)
             return pg_fail(call, ERROR_CHECK);
         }
         row.payload = keep_item(call, 6, i);
+        row.event_tx = item_int(call, 7, i) ? pg_tx(call) : 0;
         RETURN_UNLESS_DONE(pg_insert(call, PG_LOG, &row, NULL));
         affected++;
     }

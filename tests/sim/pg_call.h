@@ -107,6 +107,10 @@ struct slice pg_keep(struct pg_call *call, struct slice bytes); /* a copy that l
 
 /* --- the rest --- */
 
+/* pg_current_xact_id(): a transaction gets its number when it writes first, or locks a row. */
+int64_t pg_tx(struct pg_call *call);
+int64_t pg_edge(struct pg_call *call); /* pg_snapshot_xmin(pg_current_snapshot()) */
+
 enum pg_progress pg_advisory_xact(struct pg_call *call, int64_t class, int64_t object); /* waits */
 bool pg_advisory_try(struct pg_call *call, int64_t class, int64_t object);              /* of the session; stacks */
 bool pg_advisory_unlock(struct pg_call *call, int64_t class, int64_t object);

@@ -265,9 +265,9 @@ static enum pg_progress lock_ended(struct pg_call *call, const bool *held, struc
     return PG_DONE;
 }
 
-/* The turns of one saga: their keys, or they themselves. */
+/* The turns of one saga: their keys (`last_tx` is NULL), or they themselves, and the last event among them. */
 static enum pg_progress forget_turns(struct pg_call *call, const struct ended *ended, struct pg_touched *touched,
-                                     bool only_keys)
+                                     int64_t *last_tx)
 {
     const struct row_log first = {.shard = ended->shard, .saga = ended->saga, .seq = INT32_MIN};
     struct pg_row *row, *next;
@@ -280,15 +280,53 @@ static enum pg_progress forget_turns(struct pg_call *call, const struct ended *e
         if (turn && (turn->shard != ended->shard || !uuid_equal(&turn->saga, &ended->saga))) {
             break;
         }
-        if (only_keys) {
+        if (!last_tx) {
             if (turn) {
                 RETURN_UNLESS_DONE(forget_keys(call, turn->payload, ended->saga, touched));
             }
         } else {
             RETURN_UNLESS_DONE(pg_take(call, touched, row, PG_UPDATE, &current));
             if (current) {
+                int64_t tx = ((const struct row_log *)current)->event_tx;
+
+                *last_tx = tx > *last_tx ? tx : *last_tx;
                 pg_delete(call, row);
             }
+        }
+    }
+    return PG_DONE;
+}
+
+/* Of sagas in order of their shards; each namespace of a shard once. */
+static enum pg_progress note_gone(struct pg_call *call, const struct ended *ended, const int64_t *last_tx, size_t count)
+{
+    struct pg_touched touched = {0};
+
+    for (size_t i = 0; i < count; i++) {
+        const struct row_saga *saga = pg_see(call, ended[i].row);
+        struct row_event_gone key;
+        struct pg_row *row;
+        const void *current;
+
+        if (last_tx[i] == 0 || !saga) {
+            continue;
+        }
+        key = (struct row_event_gone){.shard = ended[i].shard, .namespace = saga->namespace, .tx = last_tx[i]};
+        for (size_t k = 0; k < count; k++) {
+            const struct row_saga *other = pg_see(call, ended[k].row);
+
+            if (other && ended[k].shard == key.shard && slice_equal(other->namespace, key.namespace)) {
+                key.tx = last_tx[k] > key.tx ? last_tx[k] : key.tx;
+            }
+        }
+        if (pg_is_touched(&touched, pg_find(call, PG_EVENT_GONE, &key))) {
+            continue;
+        }
+        RETURN_UNLESS_DONE(pg_insert_or_lock(call, PG_EVENT_GONE, &key, &touched, &row, &current));
+        if (current && ((const struct row_event_gone *)current)->tx < key.tx) {
+            pg_update(call, row, &key);
+        } else if (current) {
+            pg_update(call, row, current);
         }
     }
     return PG_DONE;
@@ -332,22 +370,49 @@ static enum pg_progress forget_questions(struct pg_call *call, const struct ende
     return PG_DONE;
 }
 
+static enum pg_progress forget_case_events(struct pg_call *call, const struct ended *ended, size_t count)
+{
+    struct pg_touched touched = {0};
+    struct pg_row *row = pg_first(call, PG_CASE_EVENT, &(struct row_case_event){.shard = INT16_MIN}), *next;
+
+    for (; row; row = next) {
+        const struct row_case_event *of = pg_see(call, row);
+        const void *current = NULL;
+
+        next = pg_next(call, PG_CASE_EVENT, row);
+        for (size_t i = 0; of && i < count; i++) {
+            if (of->shard == ended[i].shard && uuid_equal(&of->saga, &ended[i].saga)) {
+                RETURN_UNLESS_DONE(pg_take(call, &touched, row, PG_UPDATE, &current));
+            }
+        }
+        if (current) {
+            pg_delete(call, row);
+        }
+    }
+    return PG_DONE;
+}
+
 /* Everything of these but their rows in due, a table after the other. */
 static enum pg_progress forget_ended(struct pg_call *call, const struct ended *ended, size_t count)
 {
     struct pg_touched keys = {0}, turns = {0}, sagas = {0};
+    int64_t *last_tx = arena_array(call->arena, count, sizeof(*last_tx));
     const void *current;
 
     pg_next_statement(call);
     for (size_t i = 0; i < count; i++) {
-        RETURN_UNLESS_DONE(forget_turns(call, &ended[i], &keys, true));
+        last_tx[i] = 0;
+        RETURN_UNLESS_DONE(forget_turns(call, &ended[i], &keys, NULL));
     }
     pg_next_statement(call);
     RETURN_UNLESS_DONE(forget_questions(call, ended, count));
     pg_next_statement(call);
+    RETURN_UNLESS_DONE(forget_case_events(call, ended, count));
+    pg_next_statement(call);
     for (size_t i = 0; i < count; i++) {
-        RETURN_UNLESS_DONE(forget_turns(call, &ended[i], &turns, false));
+        RETURN_UNLESS_DONE(forget_turns(call, &ended[i], &turns, &last_tx[i]));
     }
+    RETURN_UNLESS_DONE(note_gone(call, ended, last_tx, count));
     pg_next_statement(call);
     for (size_t i = 0; i < count; i++) {
         RETURN_UNLESS_DONE(pg_take(call, &sagas, ended[i].row, PG_UPDATE, &current));

@@ -173,6 +173,19 @@ int rows_compare(enum pg_table table, const void *left, const void *right)
         return compare_int(((const struct row_hold *)left)->number, ((const struct row_hold *)right)->number);
     case PG_HOLD_VERSION:
         return 0; /* there is one */
+    case PG_EVENT_GONE: {
+        const struct row_event_gone *a = left, *b = right;
+
+        COMPARE(compare_int(a->shard, b->shard));
+        return slice_compare(a->namespace, b->namespace);
+    }
+    case PG_CASE_EVENT: {
+        const struct row_case_event *a = left, *b = right;
+
+        COMPARE(compare_int(a->shard, b->shard));
+        COMPARE(compare_int(a->number, b->number));
+        return a->is_resolved - b->is_resolved;
+    }
     case PG_TABLE_COUNT:
         break;
     }
@@ -207,4 +220,6 @@ const size_t rows_bytes[PG_TABLE_COUNT] = {
     [PG_HOLD_VERSION] = sizeof(struct row_hold_version),
     [PG_BULK] = sizeof(struct row_bulk),
     [PG_BULK_ITEM] = sizeof(struct row_bulk_item),
+    [PG_EVENT_GONE] = sizeof(struct row_event_gone),
+    [PG_CASE_EVENT] = sizeof(struct row_case_event),
 };

@@ -43,11 +43,42 @@ void lock_mark_written(struct pg_session *session, struct pg_row *row)
     }
 }
 
+void session_number(struct pg_session *session)
+{
+    if (session->tx == 0) {
+        session->tx = ++session->pg->last_tx;
+    }
+}
+
+int64_t pg_tx(struct pg_call *call)
+{
+    session_number(call->session);
+    return call->session->tx;
+}
+
+int64_t pg_edge(struct pg_call *call)
+{
+    return call->session->edge;
+}
+
+int64_t edge_now(const struct pg *pg)
+{
+    int64_t edge = pg->last_tx + 1;
+
+    for (size_t i = 0; i < pg->session_count; i++) {
+        int64_t tx = pg->sessions[i]->tx;
+
+        edge = tx > 0 && tx < edge ? tx : edge;
+    }
+    return edge;
+}
+
 void lock_take(struct pg_session *session, struct pg_row *row, enum pg_lock_mode mode)
 {
     struct pg *pg = session->pg;
     struct pg_row_lock *lock = own_lock(session, row);
 
+    session_number(session);
     if (lock) {
         lock->mode = lock->mode > mode ? lock->mode : mode;
         return;
@@ -229,6 +260,7 @@ void locks_release(struct pg_session *session, bool of_session)
     }
     advisory_settle(session);
     session->transaction = 0;
+    session->tx = 0;
     line_wake(pg);
 }
 

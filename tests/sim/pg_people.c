@@ -211,6 +211,22 @@ static enum pg_progress put_case(struct pg_call *call, int64_t *answer, bool *wr
     return PG_DONE;
 }
 
+static enum pg_progress tell_case(struct pg_call *call)
+{
+    bool is_resolved = !arg_is_null(call, 6), inserted;
+
+    return pg_insert_new(call, PG_CASE_EVENT,
+                         &(struct row_case_event){.shard = arg_int(call, 0),
+                                                  .number = arg_int(call, 2),
+                                                  .is_resolved = is_resolved,
+                                                  .event_tx = pg_tx(call),
+                                                  .at_ms = arg_time_ms(call, is_resolved ? 6 : 5),
+                                                  .saga = arg_uuid(call, 3),
+                                                  .namespace = pg_keep(call, arg_bytes(call, 4)),
+                                                  .reason = pg_keep(call, arg_bytes(call, 7))},
+                         &inserted);
+}
+
 enum pg_progress pg_statement_case_put(struct pg_call *call)
 {
     struct pg_row *shard = pg_find(call, PG_SHARD, &(struct row_shard){.shard = arg_int(call, 0)});
@@ -231,6 +247,8 @@ enum pg_progress pg_statement_case_put(struct pg_call *call)
     if (written) {
         pg_next_statement(call);
         RETURN_UNLESS_DONE(pg_delete_key(call, PG_INBOX, &input, &touched, &deleted));
+        pg_next_statement(call);
+        RETURN_UNLESS_DONE(tell_case(call));
     }
     put_int(call, answer);
     put_row_end(call);

@@ -151,6 +151,7 @@ static void write_version(struct pg_call *call, struct pg_row *row, struct pg_ve
 {
     struct pg_session *session = call->session;
 
+    session_number(session);
     version->owner = session;
     version->command = session->command;
     version->older = row->newest;

@@ -34,6 +34,8 @@ enum pg_table {
     PG_HOLD_VERSION,
     PG_BULK,
     PG_BULK_ITEM,
+    PG_EVENT_GONE,
+    PG_CASE_EVENT,
     PG_TABLE_COUNT
 };
 
@@ -57,8 +59,8 @@ struct row_saga {
 struct row_log {
     int64_t shard;
     struct uuid saga;
-    int64_t seq; /* key */
-    int64_t records, at_ms, epoch;
+    int64_t seq;                             /* key */
+    int64_t records, at_ms, epoch, event_tx; /* event_tx 0: null */
     struct slice payload;
 };
 
@@ -239,6 +241,20 @@ struct row_bulk_item {
     int64_t number;                     /* key */
     struct slice body, outcome, detail; /* outcome, detail: SLICE_NONE: null */
     int64_t look_ms;
+};
+
+struct row_case_event { /* migration 0024 */
+    int64_t shard, number;
+    bool is_resolved; /* key */
+    int64_t event_tx, at_ms;
+    struct uuid saga;
+    struct slice namespace, reason;
+};
+
+struct row_event_gone { /* migration 0024 */
+    int64_t shard;
+    struct slice namespace; /* key */
+    int64_t tx;
 };
 
 #endif

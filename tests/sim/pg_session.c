@@ -39,6 +39,7 @@ static void take_snapshot(struct pg_session *session)
         session->snapshot_capacity = capacity;
     }
     session->snapshot = session->snapshots[session->snapshot_count++] = session->pg->commits;
+    session->edge = edge_now(session->pg);
     session->snapshot_index = session->snapshot_count;
 }
 

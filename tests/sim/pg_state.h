@@ -11,7 +11,7 @@
 #include "tests/sim/db_values.h"
 #include "tests/sim/pg_call.h"
 
-enum { PG_SESSIONS_MAX = 128, PG_LISTENS_MAX = 6, PG_NAME_BYTES = 96, PG_DEADLOCK_US = 1000000 };
+enum { PG_SESSIONS_MAX = 128, PG_LISTENS_MAX = 8, PG_NAME_BYTES = 96, PG_DEADLOCK_US = 1000000 };
 
 /* --- rows --- */
 
@@ -113,6 +113,7 @@ struct pg_session {
     /* the transaction */
     enum pg_phase phase;
     uint64_t transaction; /* its number; 0: none */
+    int64_t tx;           /* pg_tx(); 0: none yet */
     size_t query;
     uint32_t command; /* what is written now; what was written before it is seen */
     struct pg_version *written;
@@ -126,6 +127,7 @@ struct pg_session {
     int64_t began_us;
     uint32_t first_command;
     uint64_t snapshot;   /* now */
+    int64_t edge;        /* pg_edge(), of that snapshot */
     uint64_t *snapshots; /* all of this statement, for when it is called again */
     size_t snapshot_count, snapshot_index, snapshot_capacity;
     struct pg_notice *last_notice_before;
@@ -168,6 +170,7 @@ struct pg {
     int timeline;
     int last_pid;
     uint64_t commits, transactions;
+    int64_t last_tx;
     struct pg_rows tables[PG_TABLE_COUNT];
     struct pg_row *spare_row;
     struct pg_row_lock *spare_lock;
@@ -216,6 +219,8 @@ void rows_commit(struct pg_session *session, bool flushed, bool confirms);
 void rows_forget(struct pg *pg); /* versions that nobody can see any more */
 void rows_lose(struct pg *pg, int64_t since_us, bool by_crash);
 /* pg_lock.c */
+void session_number(struct pg_session *session); /* it has a tx from now on */
+int64_t edge_now(const struct pg *pg);           /* the oldest tx that is open; else the next one */
 void lock_take(struct pg_session *session, struct pg_row *row, enum pg_lock_mode mode);
 void locks_release(struct pg_session *session, bool of_session); /* those of the transaction, or all */
 void locks_drop_of_row(struct pg *pg, struct pg_row *row);

@@ -92,6 +92,8 @@
     X(schedule_due)                                                                                                    \
     X(schedule_next)                                                                                                   \
     X(schedule_move)                                                                                                   \
+    /* pg_event.c */                                                                                                   \
+    X(event_list)                                                                                                      \
     /* pg_series.c */                                                                                                  \
     X(series_add)                                                                                                      \
     X(series_roll)                                                                                                     \

@@ -48,6 +48,7 @@ TEST(refusals_of_calls_are_as_the_contract_has_them)
         {ERR_PAUSED, "paused", 409, 9, true},
         {ERR_PAST_RETURN, "past-point-of-no-return", 409, 4, false},
         {ERR_EXPIRED, "expired", 410, 4, false},
+        {ERR_GONE, "gone", 410, 4, false},
         {ERR_DRIFT, "arguments-differ", 422, 4, false},
         {ERR_BLOCKED, "blocked-by-precheck", 422, 1, false},
         {ERR_OTHER_INPUT, "other-input", 422, 4, false},

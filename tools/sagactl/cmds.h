@@ -45,6 +45,7 @@
     X(me)                                                                                                              \
     X(top)                                                                                                             \
     X(engines)                                                                                                         \
+    X(events)                                                                                                          \
     X(token)                                                                                                           \
     X(config)                                                                                                          \
     X(prove)                                                                                                           \

@@ -36,6 +36,7 @@ struct work {
         struct find_operation operation;
         struct put_definitions put;
         struct inbox_put inbox;
+        struct feed *events; /* query/events.c */
     } store;
     struct buffer out;  /* the answer as it grows */
     size_t next, found; /* where a walk over many sagas stands */

@@ -6,6 +6,7 @@
 #include "base/canon.h"
 #include "base/json.h"
 #include "base/metric.h"
+#include "core/show/event.h"
 #include "run/saga/live.h"
 #include "run/saga/turn.h"
 #include "run/saga/turn_state.h"
@@ -341,6 +342,7 @@ void turn_describe(struct turn *turn)
     const struct saga *saga = &live->saga;
     struct saga *after = saga_copy(saga, &turn->arena);
     size_t count = turn->records.count;
+    bool is_event = false;
 
     turn->keys = arena_array(&turn->arena, count, sizeof(*turn->keys));
     turn->escalations = arena_array(&turn->arena, count, sizeof(*turn->escalations));
@@ -353,6 +355,7 @@ void turn_describe(struct turn *turn)
             buffer_put_char(&turn->payload, ',');
         }
         describe_record(turn, after, &turn->records.items[i]);
+        is_event |= event_is_in(&turn->records.items[i]);
     }
     buffer_put_char(&turn->payload, ']');
     turn->status_after = saga_status(after);
@@ -375,6 +378,7 @@ void turn_describe(struct turn *turn)
                                    .escalation_count = turn->escalation_count,
                                    .followers = turn->followers,
                                    .follower_count = turn->follower_count,
+                                   .is_event = is_event,
                                    .from_inbox = turn->mail->from_inbox,
                                    .inbox_id = turn->mail->inbox_id};
     describe_awake(turn);

@@ -288,6 +288,7 @@ static void add_log(struct batch *batch, const struct db_statement *statement, i
     COLUMN(args, DB_TIMESTAMPTZ, batch, n, filter, db_item_timestamptz(args, a->at_ms));
     COLUMN(args, DB_INT8, batch, n, filter, db_item_int(args, a->epoch));
     COLUMN(args, DB_BYTEA, batch, n, filter, db_item_bytes(args, a->payload));
+    COLUMN(args, DB_BOOL, batch, n, filter, db_item_bool(args, a->is_event));
 }
 
 #define KEY_COLUMN(args, type, batch, n, put)                                                                          \

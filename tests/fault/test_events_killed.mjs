@@ -1,0 +1,125 @@
+// The feed of events while the engines are killed and hand their shards over: a reader that goes on with its cursor at
+// whichever engine answers misses no event, and gets those of each saga in order.
+import { chooseSeed, randomFrom } from '../lib/load.mjs'
+import { World, expect, expectEqual, promise, quick, run, sleep } from '../lib/world.mjs'
+
+const kills = quick ? 6 : 60
+
+// Which entries of a log are events; step.waiting only where it asks for an approval.
+const told = {
+  'saga.completed': 'saga.completed',
+  'saga.compensated': 'saga.compensated',
+  'saga.abandoned': 'saga.abandoned',
+  'escalation.opened': 'case.opened',
+  'escalation.resolved': 'case.resolved',
+  'step.unknown': 'operation.unknown',
+  'compensation.unknown': 'operation.unknown'
+}
+
+await run(new World(), async (world) => {
+  const random = randomFrom(chooseSeed())
+  await Promise.all([world.startPostgres(), world.startShop()])
+  await world.startEngines(2)
+  const tool = (name, path, more) => ({
+    name,
+    ...more,
+    http: { method: 'POST', url: `http://127.0.0.1:${world.shopPort}${path}`, body: '${ .args }' }
+  })
+  await world.define({
+    tools: [
+      tool('buy', '/charges', { effect: 'keyed', key: { window: '1h' }, terminal: true }),
+      tool('lose', '/nowhere', { effect: 'once', terminal: true })
+    ],
+    sagas: [
+      { name: 'buys', steps: [{ id: 'buy', call: 'buy', with: { amount: 1, customer: 'feed' } }] },
+      { name: 'loses', steps: [{ id: 'lose', call: 'lose', with: { amount: 1 } }] }
+    ]
+  })
+  // Of whichever engine answers, another one first each time.
+  let turn = 0
+  const ask = async (method, path, body) => {
+    for (const end = Date.now() + 60000; ; await sleep(50)) {
+      for (let i = 0; i < world.engines.length; i++) {
+        world.port = world.engines[turn++ % world.engines.length].port
+        const answer = await world.api(method, path, body).catch(() => undefined)
+        if (answer && answer.status < 500) return answer
+      }
+      expect(Date.now() < end, `${method} ${path} is answered`)
+    }
+  }
+
+  const events = [] // as they came
+  let cursor = (await ask('GET', '/v1/events?cursor=now')).json.next_cursor
+  let over = false
+  const takePage = async () => {
+    const page = await ask('GET', `/v1/events?cursor=${cursor}&limit=3`)
+    expectEqual(page.status, 200, 'a page')
+    events.push(...page.json.items)
+    cursor = page.json.next_cursor
+    return page.json.items.length
+  }
+  const reader = (async () => {
+    while (!over) if ((await takePage()) === 0) await sleep(20)
+  })()
+  const ids = []
+  const starter = (async () => {
+    for (let i = 0; !over; i++) {
+      const saga = i % 3 === 2 ? 'loses' : 'buys'
+      ids.push((await ask('POST', '/v1/sagas', { saga, id: `s-${i}`, input: {} })).json.id)
+      await sleep(10)
+    }
+  })()
+
+  await promise(
+    `${kills} times an engine is killed while somebody reads`,
+    async () => {
+      for (let i = 0; i < kills; i++) {
+        await sleep(300 + random() * 700)
+        const engine = world.engines[random() < 0.5 ? 0 : 1]
+        await world.killEngine(engine)
+        await sleep(random() * 500)
+        world.launchEngine(engine)
+        await world.engineReady(engine)
+      }
+    },
+    1200
+  )
+  over = true
+  await Promise.all([reader, starter])
+
+  const expected = new Set()
+  await promise('every saga comes to its end, or to a person', async () => {
+    for (const id of ids) {
+      for (const end = Date.now() + 60000; ; await sleep(50)) {
+        const { status } = (await ask('GET', `/v1/sagas/${id}`)).json
+        if (['completed', 'compensated', 'escalated'].includes(status)) break
+        expect(Date.now() < end, `${id} is ${status}`)
+      }
+      for (const entry of (await ask('GET', `/v1/sagas/${id}/log?limit=500`)).json.items)
+        if (told[entry.type]) expected.add(`${told[entry.type]} ${id}/${entry.seq}`)
+    }
+  })
+  await promise('every event of their logs was told, and nothing else', async () => {
+    for (const end = Date.now() + 60000; ; await sleep(50)) {
+      if ((await takePage()) > 0) continue
+      const seen = new Set(events.map((event) => `${event.type} ${event.id}`))
+      const missed = [...expected].filter((event) => !seen.has(event))
+      if (missed.length === 0) {
+        expectEqual(seen.size, expected.size, 'events')
+        break
+      }
+      expect(Date.now() < end, 'no event is missed', missed.slice(0, 5))
+    }
+    console.log(`# ${ids.length} sagas, ${events.length} events, ${expected.size} of them different`)
+  })
+  await promise('the events of each saga came in order', () => {
+    const last = new Map()
+    const known = new Set()
+    for (const { id, subject, data } of events) {
+      if (known.has(id)) continue
+      known.add(id)
+      expect((last.get(subject) ?? 0) < data.seq, `${id} comes after ${last.get(subject)}`)
+      last.set(subject, data.seq)
+    }
+  })
+})

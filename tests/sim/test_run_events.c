@@ -1,0 +1,238 @@
+/* The feed of events: nothing is missed, whatever becomes of the transactions, and the order of each saga is kept. */
+#include "tests/sim/stage.h"
+
+#include <stdio.h>
+
+static const char definitions[] =
+    "{'tools':[{'name':'t','builtin':{'tool':'t'},'effect':'once','terminal':true,'timeout':'1h'}],"
+    "'sagas':[{'name':'s','steps':[{'id':'a','call':'t','with':{}}]},"
+    "{'name':'short','retention':'1s','steps':[{'id':'a','call':'t','with':{}}]},"
+    "{'name':'asks','steps':[{'id':'ok','approve':{'timeout':'1h'}}]}]}";
+
+static int setup(void **state)
+{
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = definitions, .node_count = 2});
+    stage_is_automatic = true;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    stage_end();
+    return 0;
+}
+
+static char seen[65536]; /* "type id-of-saga/seq" lines, in the order in which they came */
+static char cursor[64];
+
+static void begin_reading(const char *at)
+{
+    seen[0] = '\0';
+    (void)snprintf(cursor, sizeof(cursor), "%s", at);
+}
+
+static void note(struct slice event)
+{
+    struct slice type = json_member(event, "type"), id = json_member(event, "id");
+    size_t len = strlen(seen);
+
+    (void)snprintf(seen + len, sizeof(seen) - len, "%.*s %.*s\n", (int)type.len - 2, type.ptr + 1, (int)id.len - 2,
+                   id.ptr + 1);
+}
+
+static struct reply *ask(uint32_t node, const char *types, int64_t wait_ms)
+{
+    struct engine_request what = {.in.events = {.cursor = cursor[0] ? slice_of(cursor) : SLICE_NONE,
+                                                .types = types ? slice_of(types) : SLICE_NONE,
+                                                .limit = 2,
+                                                .wait_ms = wait_ms}};
+
+    return stage_ask(node, engine_get_events, &what);
+}
+
+/* Takes one page; how many events it had. */
+static size_t take(struct reply *reply)
+{
+    struct slice event, answer = stage_expect(reply, ERR_OK)->answer;
+    struct json_walk walk = json_walk(answer);
+
+    while (json_next_element(&walk, &event)) {
+        note(event);
+    }
+    (void)snprintf(cursor, sizeof(cursor), "%.*s", SLICE_ARG(reply->next_cursor));
+    return json_count(answer);
+}
+
+static void read_all(uint32_t node)
+{
+    while (take(ask(node, NULL, 0)) > 0) {
+    }
+}
+
+static const char *id_of(struct saga_id id)
+{
+    static char text[UUID_TEXT_BYTES];
+
+    uuid_text(&id.uuid, text);
+    return text;
+}
+
+static size_t count_of(const char *text)
+{
+    size_t count = 0;
+
+    for (const char *at = seen; (at = strstr(at, text)) != NULL; at++) {
+        count++;
+    }
+    return count;
+}
+
+TEST(what_happens_to_a_saga_is_told_in_order)
+{
+    const char *unknown, *opened;
+
+    begin_reading("");
+    stage_says("t", OUTCOME_UNKNOWN, "timeout", NULL);
+    struct saga_id id = stage_start(0, "s", "{}");
+
+    stage_until_saga(0, id, "escalated");
+    read_all(0);
+    unknown = strstr(seen, "operation.unknown");
+    opened = strstr(seen, "case.opened");
+    assert_true(unknown && opened && unknown < opened);
+    assert_null(strstr(seen, "saga.completed"));
+    assert_non_null(strstr(seen, id_of(id)));
+}
+
+TEST(a_page_of_two_begins_where_the_last_one_ended)
+{
+    begin_reading("");
+    for (int i = 0; i < 7; i++) {
+        (void)stage_start((uint32_t)i % 2, "s", "{}");
+    }
+    stage_run(1000);
+    read_all(0);
+    assert_int_equal(count_of("saga.completed"), 7);
+    read_all(1);
+    assert_int_equal(count_of("saga.completed"), 7);
+}
+
+/* Transactions of two engines overlap: some that began earlier commit after others that were read. */
+TEST(what_commits_late_is_not_missed)
+{
+    struct reply *started[30];
+    struct engine_request what = {.in.start.saga = SLICE("s")};
+
+    begin_reading("now");
+    (void)take(ask(0, NULL, 0));
+    pg_set_slow(world->pg, 100000);
+    for (size_t i = 0; i < COUNT_OF(started); i++) {
+        started[i] = stage_ask((uint32_t)i % 2, engine_start_saga, &what);
+        (void)take(ask((uint32_t)i % 2, NULL, 0)); /* reads all the while */
+    }
+    for (int i = 0; i < 100; i++) {
+        (void)take(ask((uint32_t)i % 2, NULL, 0));
+    }
+    pg_set_slow(world->pg, 0);
+    stage_run(5000);
+    read_all(0);
+    for (size_t i = 0; i < COUNT_OF(started); i++) {
+        (void)stage_expect(started[i], ERR_OK);
+        assert_non_null(strstr(seen, id_of(started[i]->saga)));
+    }
+}
+
+TEST(an_engine_that_dies_takes_no_event_with_it)
+{
+    struct saga_id ids[12];
+
+    begin_reading("");
+    for (int i = 0; i < 12; i++) {
+        ids[i] = stage_start((uint32_t)i % 2, "s", "{}");
+        if (i == 5) {
+            node_kill(&nodes[0]);
+            (void)take(ask(1, NULL, 0));
+            stage_again(0);
+        }
+    }
+    for (int i = 0; i < 12; i++) {
+        stage_run(2000);
+        read_all((uint32_t)i % 2);
+    }
+    for (int i = 0; i < 12; i++) {
+        struct slice saga = stage_saga(1, ids[i]);
+        bool ended = json_string_is(json_member(saga, "status"), "completed");
+
+        assert_int_equal(
+            count_of(arena_text(&world->arena, arena_printf(&world->arena, "saga.completed %s", id_of(ids[i])))),
+            ended);
+        assert_non_null(strstr(seen, id_of(ids[i]))); /* completed, or a person is asked */
+    }
+}
+
+TEST(who_waits_is_answered_by_the_next_event)
+{
+    begin_reading("now");
+    (void)take(ask(0, NULL, 0));
+    struct reply *waiting = ask(0, "case.*,saga.completed", 60000);
+
+    stage_run(5000);
+    assert_false(waiting->done);
+    (void)stage_start(1, "s", "{}");
+    stage_run(3000);
+    assert_true(waiting->done);
+    assert_int_equal(take(waiting), 1);
+    waiting = ask(0, "case.*", 3000);
+    (void)stage_start(1, "s", "{}");
+    stage_run(2000);
+    assert_false(waiting->done); /* it is of another type */
+    stage_run(5000);
+    assert_int_equal(take(waiting), 0);
+}
+
+TEST(an_approval_is_asked_for)
+{
+    begin_reading("");
+    (void)stage_start(0, "asks", "{}");
+    stage_run(1000);
+    read_all(1);
+    assert_int_equal(count_of("approval.requested"), 1);
+}
+
+TEST(another_namespace_hears_nothing)
+{
+    struct engine_request what = {.namespace = SLICE("another")};
+
+    (void)stage_start(0, "s", "{}");
+    stage_run(1000);
+    assert_int_equal(json_count(stage_expect(stage_ask(0, engine_get_events, &what), ERR_OK)->answer), 0);
+}
+
+TEST(who_comes_after_the_retention_is_told_where_to_go_on)
+{
+    char old[64];
+
+    begin_reading("now");
+    (void)take(ask(0, NULL, 0));
+    (void)snprintf(old, sizeof(old), "%s", cursor);
+    (void)stage_start(0, "short", "{}");
+    stage_run(60000); /* it is forgotten */
+    (void)stage_start(0, "s", "{}");
+    stage_run(1000);
+    struct reply *reply = stage_expect(ask(0, NULL, 0), ERR_GONE);
+
+    (void)snprintf(cursor, sizeof(cursor), "%.*s", SLICE_ARG(reply->next_cursor));
+    read_all(0);
+    assert_int_equal(count_of("saga.completed"), 1);
+    begin_reading("");
+    read_all(0);
+    assert_int_equal(count_of("saga.completed"), 1); /* from the first that is kept */
+    (void)snprintf(cursor, sizeof(cursor), "999999999");
+    (void)stage_expect(ask(0, NULL, 0), ERR_GONE); /* of another database */
+    (void)snprintf(cursor, sizeof(cursor), "x");
+    (void)stage_expect(ask(0, NULL, 0), ERR_MALFORMED);
+}
+
+TEST_PROGRAM_EACH(setup, teardown)
