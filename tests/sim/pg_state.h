@@ -11,7 +11,7 @@
 #include "tests/sim/db_values.h"
 #include "tests/sim/pg_call.h"
 
-enum { PG_SESSIONS_MAX = 128, PG_LISTENS_MAX = 8, PG_NAME_BYTES = 96, PG_DEADLOCK_US = 1000000 };
+enum { PG_SESSIONS_MAX = 128, PG_LISTENS_MAX = 16, PG_NAME_BYTES = 96, PG_DEADLOCK_US = 1000000 };
 
 /* --- rows --- */
 
