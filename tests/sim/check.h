@@ -1,5 +1,5 @@
 /*
- * The judge: the invariants of design.md, from what is committed in PostgreSQL, the books of the tools, and the notes
+ * The judge: the invariants, from what is committed in PostgreSQL, the books of the tools, and the notes
  * of clients. It believes nothing that an engine says of itself. Each is checked as soon as it can be broken; what must
  * come true in the end (I5: every accepted start ends) is checked when the world was healed and has come to rest.
  *

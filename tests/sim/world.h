@@ -73,7 +73,7 @@ int64_t world_between(enum stream stream, int64_t least,
 /* One line of what happens; it goes into the hash, and is printed where the world is traced. No addresses in it. */
 void world_trace(const char *format, ...) PRINTF_LIKE(1, 2);
 
-/* An invariant of design.md ("I1" to "I19") or a CHECK of the simulation ("SIM") is broken: does not return. */
+/* An invariant ("I1" to "I20", see check.h) or a CHECK of the simulation ("SIM") is broken: does not return. */
 _Noreturn void world_violate(const char *invariant, const char *format, ...) PRINTF_LIKE(2, 3);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * An agent's call: is it one that was here before, may it come in, and what does it begin? The order of the questions
- * is the contract (operations.md, Guards): the same emission, paused, loop, duplicate, the saga's rules, its budget.
+ * is the contract: the same emission, paused, loop, duplicate, the saga's rules, its budget.
  * What refuses a new call leaves no record; what a duplicate got does.
  *
  * Reads have no effect that could happen twice: they are told apart by their arguments too, and called again each time.

@@ -1,5 +1,5 @@
 /*
- * A call whose operation is there already: the table of operations.md, Duplicates.
+ * A call whose operation is there already: the table below.
  *
  *     operation is              coalesce          refuse      escalate      allow
  *     pending, in flight        waits             refused     a person      one more operation

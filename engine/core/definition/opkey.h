@@ -1,5 +1,5 @@
 /*
- * The idempotency key of an operation (operations.md, Identity; test vectors in schema/key-vectors.json).
+ * The idempotency key of an operation (test vectors in schema/key-vectors.json).
  *
  * SHA-256 over the tag "sk1" and then, each as a 4-byte big-endian length and its UTF-8 bytes: namespace, root run,
  * step, tool, direction, scope, generation. No arguments, attempts, clock or randomness: a retry, a replay, a re-plan

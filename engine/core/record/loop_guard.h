@@ -1,7 +1,7 @@
 /*
  * Loop detection for callers that go round in circles: the tail of a run's emissions being `repeats` copies of a block
  * of at most `max_cycle` calls. A signature is a call (tool, scope, fingerprint) and the digest of the answer it was
- * given last, so that polling with changing answers is no loop (rulings.md, Loop). Pure: part of a saga's state, copied
+ * given last, so that polling with changing answers is no loop. Pure: part of a saga's state, copied
  * by value.
  */
 #ifndef SAGAD_CORE_RECORD_LOOP_GUARD_H

@@ -331,7 +331,7 @@ enum step_status saga_step_status(const struct saga *saga, uint32_t step);
 enum took_effect saga_took_effect(const struct saga *saga, uint32_t step);
 /* Its `cost_micros` was computed from its arguments, and it is not known whether it has happened. */
 bool operation_cost_is_estimated(const struct saga *saga, uint32_t step, enum direction direction);
-bool saga_is_sound(const struct saga *saga); /* the invariants of design.md that one saga's state can show */
+bool saga_is_sound(const struct saga *saga); /* the invariants that one saga's state can show */
 
 /* --- inputs --- */
 
