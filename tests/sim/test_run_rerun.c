@@ -147,6 +147,26 @@ TEST(what_stands_is_accepted_by_name)
     stage_answer_all();
 }
 
+/* Its rerun was given up with something that stands: whoever runs the first one again would do that twice. */
+TEST(what_a_rerun_left_standing_is_accepted_by_name)
+{
+    struct saga_id of = start("pays", "o-1"), second;
+    struct reply *refused;
+    int64_t number = 0;
+
+    refuse_payment(of);
+    second = id_of(stage_expect(ask(0, of, "k1", NULL), ERR_OK));
+    stage_answer_first(OUTCOME_UNKNOWN, "timeout", NULL);
+    stage_until_saga(0, second, "escalated");
+    assert_true(json_i64(json_member(stage_saga(0, second), "escalation"), &number));
+    (void)stage_expect(stage_resolve(0, (uint64_t)number, OPERATOR_ABANDON, .note = SLICE("let it be")), ERR_OK);
+    stage_until_saga(0, second, "abandoned");
+    refused = stage_expect(ask(1, of, "k2", NULL), ERR_CONFLICT);
+    assert_non_null(strstr(refused->err.message, "its rerun o-1~2 did stands, or may stand: a"));
+    assert_true(stage_expect(ask(1, of, "k2", "['a']"), ERR_OK)->created);
+    stage_answer_all();
+}
+
 TEST(what_cannot_be_is_refused)
 {
     struct saga_id going_on = start("books", "o-1"), of = start("pays", "o-2"), opened = stage_open(0, "open");

@@ -4,7 +4,8 @@
  *
  *   rerun_send() -> the owner: ERR_ENDED -> rerun_ended(): what stands is accepted?
  *     -> find ID~N -> there is none: start it -> a row beside the ended saga says who wanted it -> the new saga
- *                  -> there is one: read it -> of this request: the answer; not over, or well: refused; undone: N + 1
+ *                  -> there is one: read it -> of this request: the answer; not over, or well: refused; over, and what
+ *                     it did is undone or accepted as well: N + 1
  *
  * The business id is what makes it one saga: two who ask at once start the same, and one of them is told so. Two tags
  * link the new saga with the one before: `rerun_of`, and `rerun_key`, by which a repeat of the request is known.
@@ -16,6 +17,7 @@
 
 #include "base/json.h"
 #include "run/saga/cases.h"
+#include "run/saga/fold.h"
 #include "run/saga/live.h"
 #include "run/shard/shard.h"
 
@@ -24,7 +26,7 @@
 
 struct rerun { /* lies in the arena of its work */
     struct work *work;
-    struct slice name, base, business_id, input, tags, key;
+    struct slice name, base, business_id, input, tags, key, accept_standing;
     uint32_t version, number;
     bool started;
     struct saga_id of, id;
@@ -155,7 +157,7 @@ static void rerun_fail(struct rerun *rerun, enum err_code code, const char *hint
 
 static void rerun_fail(struct rerun *rerun, enum err_code code, const char *hint, const char *why, ...)
 {
-    char text[200];
+    char text[240];
     struct err err = {0};
     va_list args;
 
@@ -181,7 +183,35 @@ static void show_new(struct rerun *rerun)
 
 static void rerun_look(struct rerun *rerun);
 
+/* Refuses where something of it stands that was not accepted; false: nothing does. */
+static bool refuses_standing(struct rerun *rerun, const struct saga *saga, const char *whose, struct slice id)
+{
+    struct slice left = not_accepted(saga, rerun->accept_standing, &rerun->work->arena);
+
+    if (left.ptr) {
+        rerun_fail(rerun, ERR_CONFLICT, "Name the steps in \"accept_standing\" if they may happen a second time.",
+                   "what %s%.*s did stands, or may stand: %.*s", whose, (int)(id.len < 60 ? id.len : 60), id.ptr,
+                   (int)(left.len < 120 ? left.len : 120), left.ptr);
+    }
+    return left.ptr != NULL;
+}
+
 /* --- it is there already --- */
+
+/* It is over and not well: it was undone, or given up with things that stand. */
+static void look_behind(struct rerun *rerun)
+{
+    struct work *work = rerun->work;
+    struct err err = {0};
+    const struct saga *saga = fold_turns(work->engine, rerun->read.id, work->namespace, rerun->read.turns,
+                                         rerun->read.turn_count, &work->arena, &err);
+
+    if (!saga) {
+        rerun_end(rerun, err.code, &err);
+    } else if (!refuses_standing(rerun, saga, "its rerun ", rerun->business_id)) {
+        rerun_look(rerun);
+    }
+}
 
 static bool has_tag(const struct saga_row *row, const char *name, struct slice value, struct arena *arena)
 {
@@ -209,7 +239,7 @@ static void on_read(struct store_read *read)
                    "a rerun of this saga, \"%.*s\", %s", SLICE_ARG(rerun->business_id),
                    row->status == SAGA_COMPLETED ? "has completed" : "has not ended");
     } else {
-        rerun_look(rerun);
+        look_behind(rerun);
     }
 }
 
@@ -217,8 +247,7 @@ static void read_existing(struct rerun *rerun, struct saga_id id)
 {
     rerun->read = (struct read_saga){.read = {.arena = &rerun->work->arena, .done = on_read, .context = rerun},
                                      .id = id,
-                                     .namespace = rerun->work->namespace,
-                                     .turns_max = 1};
+                                     .namespace = rerun->work->namespace};
     store_read_saga(rerun->work->engine->store, &rerun->read);
 }
 
@@ -316,19 +345,9 @@ bool rerun_ended(struct work *work)
 {
     const struct live *live = work->mail.live;
     const struct saga_input *input = &work->mail.input;
-    struct slice left;
-    struct err err = {0};
 
     if (!live || live->dropped || saga_is_open(&live->saga)) {
         return false;
-    }
-    left = not_accepted(&live->saga, input->rerun.accept_standing, &work->arena);
-    if (left.ptr) {
-        (void)err_set(&err, ERR_CONFLICT, "what this saga did stands, or may stand: %.*s",
-                      (int)(left.len < 160 ? left.len : 160), left.ptr);
-        err_hint(&err, "Name the steps in \"accept_standing\" if they may happen a second time.");
-        work_done(work, ERR_CONFLICT, &err);
-        return true;
     }
     struct rerun *rerun = arena_alloc(&work->arena, sizeof(*rerun));
 
@@ -338,9 +357,12 @@ bool rerun_ended(struct work *work)
     rerun->name = arena_slice(&work->arena, live->saga.definition->name);
     rerun->input = arena_slice(&work->arena, live->saga.input);
     rerun->key = key_digits(input->rerun.id, &work->arena);
+    rerun->accept_standing = arena_slice(&work->arena, input->rerun.accept_standing);
     rerun->tags = make_tags(rerun, live->saga.tags);
     split_id(rerun, &live->saga);
     arena_init(&rerun->start_arena, 4096);
-    rerun_look(rerun);
+    if (!refuses_standing(rerun, &live->saga, "this saga", SLICE(""))) {
+        rerun_look(rerun);
+    }
     return true;
 }
