@@ -128,6 +128,10 @@ await run(new Night(), async (world) => {
       [{ action: 'pause', filter: { status: 'lost' } }, '/filter/status'],
       [{ action: 'pause', as: 'happened', filter: { saga: 'order' } }, '/as'],
       [{ action: 'pause', items: [] }, '/items'],
+      [{ action: 'retry', filter: { tool: '' } }, '/filter/tool'],
+      [{ action: 'abort', filter: { saga: '' } }, '/filter/saga'],
+      [{ action: 'abort', filter: { business_id: '' } }, '/filter/business_id'],
+      [{ action: 'abort', filter: { until: '1970-01-01T00:00:00Z' } }, '/filter/until'],
       [{ action: 'pause', note: ' ', filter: { saga: 'order' } }, '/note'],
       [{ action: 'pause', preview: false, filter: { saga: 'order' } }, '/preview']
     ]) {

@@ -182,12 +182,21 @@ static bool read_text(struct filter_reader *r, struct slice name, struct slice v
     return true;
 }
 
+/* The empty text would mean further on that nothing was asked: an unset variable of a script would be about all. */
+static void read_name(struct filter_reader *r, struct slice name, struct slice value, struct slice *out)
+{
+    if (read_text(r, name, value, out) && out->len == 0) {
+        fault(r, name, "this is empty; leave it out, or say which is meant");
+    }
+}
+
 static void read_instant(struct filter_reader *r, struct slice name, struct slice value, int64_t *out)
 {
     struct slice text = json_string(value, r->arena);
 
-    if (!text.ptr || !instant_parse(text, out)) {
-        fault(r, name, "this is an instant such as \"2026-01-31T08:00:00Z\"");
+    /* Further on 0 means that nothing was asked. */
+    if (!text.ptr || !instant_parse(text, out) || *out <= 0) {
+        fault(r, name, "this is an instant after 1970, such as \"2026-01-31T08:00:00Z\"");
     }
 }
 
@@ -231,7 +240,7 @@ static void read_filter_member(struct filter_reader *r, struct slice raw, struct
     r->count++;
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         if (slice_is(raw, texts[i].name)) {
-            (void)read_text(r, raw, value, texts[i].out);
+            read_name(r, raw, value, texts[i].out);
             if (texts[i].only) {
                 *texts[i].only = texts[i].name;
             }
