@@ -73,6 +73,10 @@ class Night extends World {
     return answer.json
   }
 
+  async sagaOf(name, id) {
+    return (await this.api('GET', `/v1/sagas/by-business-id/${name}/${id}`)).json.id
+  }
+
   async job(id) {
     return (await this.api('GET', `/v1/bulk/${id}`)).json
   }
@@ -124,14 +128,14 @@ await run(new Night(), async (world) => {
       [{ action: 'retry', filter: { colour: 'red' } }, '/filter/colour'],
       [{ action: 'retry', filter: { since: 'today' } }, '/filter/since'],
       [{ action: 'retry', filter: { cost_above: 'much' } }, '/filter/cost_above'],
-      [{ action: 'retry', filter: { tool: 'pay', status: 'running' } }, '/filter'],
-      [{ action: 'pause', filter: { status: 'lost' } }, '/filter/status'],
-      [{ action: 'pause', as: 'happened', filter: { saga: 'order' } }, '/as'],
-      [{ action: 'pause', items: [] }, '/items'],
       [{ action: 'retry', filter: { tool: '' } }, '/filter/tool'],
       [{ action: 'abort', filter: { saga: '' } }, '/filter/saga'],
       [{ action: 'abort', filter: { business_id: '' } }, '/filter/business_id'],
       [{ action: 'abort', filter: { until: '1970-01-01T00:00:00Z' } }, '/filter/until'],
+      [{ action: 'retry', filter: { tool: 'pay', status: 'running' } }, '/filter'],
+      [{ action: 'pause', filter: { status: 'lost' } }, '/filter/status'],
+      [{ action: 'pause', as: 'happened', filter: { saga: 'order' } }, '/as'],
+      [{ action: 'pause', items: [] }, '/items'],
       [{ action: 'pause', note: ' ', filter: { saga: 'order' } }, '/note'],
       [{ action: 'pause', preview: false, filter: { saga: 'order' } }, '/preview']
     ]) {
@@ -231,6 +235,38 @@ await run(new Night(), async (world) => {
       expectEqual(result, { id: 7 }, 'its own result')
     }
   )
+
+  await promise('of items about the same that say different things none is carried out', async () => {
+    await world.stick('other', names('torn', 2))
+    const job = await world.freeze({
+      action: 'resolve',
+      items: [
+        { business_id: 'torn-0', saga: 'other', as: 'happened' },
+        { business_id: 'torn-1', saga: 'other', as: 'happened' },
+        { business_id: 'torn-0', saga: 'other', as: 'not_happened' },
+        { business_id: 'torn-0', saga: 'other', as: 'happened' },
+        { business_id: 'torn-1', saga: 'other', as: 'happened' }
+      ]
+    })
+    expectEqual([job.count, job.looked, job.applies, job.leads_to[0].count], [1, 1, 1, 1], 'the items')
+    expectEqual(
+      job.unmatched.map(({ reason, count }) => [count, reason]).sort(),
+      [
+        [1, 'the same item stands there before'],
+        [3, 'the items about it say different things']
+      ],
+      'unmatched'
+    )
+    await world.runs(job.bulk)
+    await world.ends(job.bulk)
+    const left = (await world.cases('saga=other&limit=10')).map((one) => one.business_id)
+    expectEqual([left.includes('torn-0'), left.includes('torn-1')], [true, false], 'open cases')
+    expectEqual(
+      (await world.resolve(await world.sagaOf('other', 'torn-0'), { action: 'resolve', as: 'happened' })).status,
+      200,
+      'by hand'
+    )
+  })
 
   await promise('a verb of sagas takes filters of sagas or of cases; what is refused says why', async () => {
     for (const id of names('wait', 5)) await world.start('waits', {}, { id })

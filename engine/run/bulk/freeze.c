@@ -100,12 +100,10 @@ bool freeze_aim(struct bulk_item *item)
     UNREACHABLE();
 }
 
-/* A new item, unless it is about the same as one before. */
 bool freeze_keep(struct freeze *freeze, struct candidate *candidate, struct bulk_item *item)
 {
     struct work *work = freeze->work;
 
-    candidate->identity = identity_of(item);
     candidate->body = bulk_item_write(item, loop_wall_ms(work->engine->loop), &work->arena);
     return candidate->body.ptr != NULL;
 }
@@ -121,6 +119,29 @@ bool freeze_seen_before(struct freeze *freeze, const struct bulk_item *item)
     key = arena_dup(arena_of(freeze), &identity, sizeof(identity));
     map_put(&freeze->seen, key, sizeof(*key), key);
     return false;
+}
+
+/* Which of two verdicts is right nobody can tell from the file, least of all from which of them was looked at first. */
+const char *freeze_repeats(struct freeze *freeze, struct candidate *candidate, const struct bulk_item *item)
+{
+    static const char contradicted[] = "the items about it say different things";
+    const struct identity identity = identity_of(item);
+    struct candidate *before = map_find(&freeze->seen, &identity, sizeof(identity));
+    struct slice body = candidate->body;
+
+    if (!before) {
+        map_put(&freeze->seen, arena_dup(arena_of(freeze), &identity, sizeof(identity)), sizeof(identity), candidate);
+        return NULL;
+    }
+    candidate->body = SLICE_NONE;
+    if (slice_equal(before->body, body)) {
+        return "the same item stands there before";
+    }
+    if (before->body.ptr) {
+        before->body = SLICE_NONE;
+        groups_add(&freeze->unmatched, slice_of(contradicted), before->name, arena_of(freeze));
+    }
+    return contradicted;
 }
 
 /* --- gather: cases --- */
@@ -277,12 +298,23 @@ static void gather_items(struct freeze *freeze)
 
 /* --- write --- */
 
+static void add_answer(struct freeze *freeze, const struct candidate *candidate)
+{
+    if (candidate->says.ptr) {
+        freeze->looked++;
+        freeze->applies += candidate->applies;
+        groups_add(candidate->applies ? &freeze->leads_to : &freeze->refused, candidate->says, candidate->name,
+                   arena_of(freeze));
+    }
+}
+
 static void choose_bodies(struct freeze *freeze)
 {
     freeze->bodies = arena_array(arena_of(freeze), freeze->count + 1, sizeof(*freeze->bodies));
     for (size_t i = 0; i < freeze->count; i++) {
         if (freeze->candidates[i].body.ptr) {
             freeze->bodies[freeze->body_count++] = freeze->candidates[i].body;
+            add_answer(freeze, &freeze->candidates[i]);
         }
     }
 }

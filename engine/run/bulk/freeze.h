@@ -16,7 +16,9 @@ struct identity { /* of what an item is about; without padding, since it is a ke
 struct candidate {
     struct slice asked; /* the element of the request; SLICE_NONE: from a filter */
     struct slice body;  /* the stored form; SLICE_NONE: not made, and not acted on */
-    struct identity identity;
+    struct slice name;  /* what people call it; with what follows, once the saga has been heard */
+    struct slice says;  /* what the saga would answer: a refusal, or what it leads to; SLICE_NONE: it was not asked */
+    bool applies;
 };
 
 struct look { /* at one candidate */
@@ -42,7 +44,7 @@ struct freeze {
     size_t count, capacity, most;
     struct list_questions cases;
     struct list_sagas sagas;
-    struct map seen; /* identities */
+    struct map seen; /* identity -> the candidate that was kept; of a filter itself */
     struct look looks[LOOKS_AT_ONCE];
     size_t next, under_way, looked;
     int64_t looks_until_ms;
@@ -68,6 +70,9 @@ struct slice freeze_name(const struct bulk_item *item, struct arena *arena);
 /* Sets what the verb is about. False: the item has nothing that the verb could be about. */
 bool freeze_aim(struct bulk_item *item);
 bool freeze_seen_before(struct freeze *freeze, const struct bulk_item *item);
+/* Why this candidate of a request, which was kept, is left alone after all: another one is about the same. Where they
+ * say different things both are. NULL: it is the first. */
+const char *freeze_repeats(struct freeze *freeze, struct candidate *candidate, const struct bulk_item *item);
 /* Keeps the item as what its candidate is. False: it is larger than allowed. */
 bool freeze_keep(struct freeze *freeze, struct candidate *candidate, struct bulk_item *item);
 

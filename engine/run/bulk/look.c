@@ -119,16 +119,12 @@ static const char *resolve_asked(struct look *look, const struct saga *saga)
 static void look_at_answer(struct look *look, const struct saga *saga)
 {
     struct freeze *freeze = look->freeze;
+    struct candidate *candidate = look->candidate;
     struct bulk_answer answer;
 
     bulk_preview(saga, &look->item, freeze->plan.note, loop_wall_ms(freeze->work->engine->loop), &look->arena, &answer);
-    freeze->looked++;
-    if (answer.code != ERR_OK) {
-        groups_add(&freeze->refused, answer.refusal, look->name, &freeze->work->arena);
-    } else {
-        freeze->applies++;
-        groups_add(&freeze->leads_to, answer.leads_to, look->name, &freeze->work->arena);
-    }
+    candidate->applies = answer.code == ERR_OK;
+    candidate->says = arena_slice(&freeze->work->arena, candidate->applies ? answer.leads_to : answer.refusal);
 }
 
 static void on_read(struct store_read *read)
@@ -160,14 +156,14 @@ static void on_read(struct store_read *read)
     if (look->candidate->asked.ptr) {
         why = resolve_asked(look, saga);
         look->name = freeze_name(&look->item, &look->arena);
-        if (!why && freeze_seen_before(freeze, &look->item)) {
-            why = "the same item stands there before";
+        if (!why && !freeze_keep(freeze, look->candidate, &look->item)) {
+            why = "it is larger than allowed";
         }
+        why = why ? why : freeze_repeats(freeze, look->candidate, &look->item);
     }
+    look->candidate->name = arena_slice(&freeze->work->arena, look->name);
     if (why) {
         look_unmatched(look, slice_of(why));
-    } else if (look->candidate->asked.ptr && !freeze_keep(freeze, look->candidate, &look->item)) {
-        look_unmatched(look, SLICE("it is larger than allowed"));
     } else {
         look_at_answer(look, saga);
         look_end(look);
