@@ -262,6 +262,9 @@ static const struct {
      ERR_OK},
     {"a probe elsewhere", PAY(KEYED "," PROBE("https://bank.test/paid") "," UNDO),
      PAY(KEYED "," PROBE("https://other.test/paid") "," UNDO), ERR_CONFLICT, ERR_OK},
+    {"a first probe", PAY(KEYED "," UNDO), PAY(KEYED "," PROBE("https://bank.test/paid") "," UNDO), ERR_OK, ERR_OK},
+    {"a first probe elsewhere", PAY(KEYED "," UNDO), PAY(KEYED "," PROBE("https://other.test/paid") "," UNDO),
+     ERR_CONFLICT, ERR_OK},
 };
 
 TEST(once_a_byte_may_have_left_these_bind)

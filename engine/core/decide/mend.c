@@ -108,16 +108,19 @@ static bool is_same_receiver(struct slice adapter, struct slice a, struct slice 
     return !slice_is(adapter, "exec") || is_same_program(json_member(a, "argv"), json_member(b, "argv"));
 }
 
-/* Calls and probes alike: who asks elsewhere hears that nothing happened. */
+/* Calls and probes alike: who asks elsewhere hears that nothing happened. The first probe asks whom the call went to.
+ */
 static bool tools_have_one_receiver(const struct tool *a, const struct tool *b, struct arena *arena)
 {
+    struct slice adapter = a->has_probe ? a->probe.adapter : a->adapter,
+                 asked = a->has_probe ? a->probe.settings.json : a->settings.json;
+
     if (!slice_equal(a->adapter, b->adapter) ||
         !is_same_receiver(a->adapter, a->settings.json, b->settings.json, arena)) {
         return false;
     }
-    return !a->has_probe || !b->has_probe ||
-           (slice_equal(a->probe.adapter, b->probe.adapter) &&
-            is_same_receiver(a->probe.adapter, a->probe.settings.json, b->probe.settings.json, arena));
+    return !b->has_probe ||
+           (slice_equal(adapter, b->probe.adapter) && is_same_receiver(adapter, asked, b->probe.settings.json, arena));
 }
 
 /* --- what binds --- */
