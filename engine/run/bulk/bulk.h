@@ -43,9 +43,10 @@ enum bulk_of { BULK_OF_CASES, BULK_OF_SAGAS, BULK_OF_ITEMS };
 struct bulk_plan {
     struct slice body, note, filter, items; /* JSON, text, JSON object and array; SLICE_NONE: not given */
     enum bulk_of of;
-    enum verb_id verb;             /* that its members are read by */
-    struct engine_questions cases; /* BULK_OF_CASES */
-    struct list_sagas sagas;       /* BULK_OF_SAGAS: its filter */
+    enum verb_id verb;                   /* that its members are read by */
+    struct slice said[VERB_MEMBERS_MAX]; /* of these what the request says for all, as JSON */
+    struct engine_questions cases;       /* BULK_OF_CASES */
+    struct list_sagas sagas;             /* BULK_OF_SAGAS: its filter */
 };
 
 /* The verb that an action of bulk jobs is; of what is done to cases VERB_RESOLVE. */

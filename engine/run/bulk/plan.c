@@ -60,11 +60,22 @@ static struct slice actions(struct arena *arena)
 /* --- members of the verb --- */
 
 /* An element of `items` says for itself what the request says for all. */
-static struct slice member_of(const struct bulk_plan *plan, struct slice item, const struct verb_member *member)
+static struct slice member_of(const struct bulk_plan *plan, struct slice item, size_t i)
 {
-    struct slice own = json_member(item, member->name);
+    const struct verb_member *member = &verbs[plan->verb].members[i];
+    struct slice own = is_note(member) ? SLICE_NONE : json_member(item, member->name);
 
-    return is_note(member) ? json_member(plan->body, "note") : own.ptr ? own : json_member(plan->body, member->name);
+    return own.ptr ? own : plan->said[i];
+}
+
+/* Once: with thousands of items the body is long, and each of them asks for all members. */
+static void read_said(struct bulk_plan *plan)
+{
+    const struct verb *verb = &verbs[plan->verb];
+
+    for (size_t i = 0; i < verb->member_count; i++) {
+        plan->said[i] = json_member(plan->body, is_note(&verb->members[i]) ? "note" : verb->members[i].name);
+    }
 }
 
 static bool is_own_member(struct slice name, bool of_item)
@@ -121,7 +132,7 @@ void bulk_plan_members(const struct bulk_plan *plan, struct slice item, struct a
     json_object_begin(&w, NULL);
     for (size_t i = 0; i < verb->member_count; i++) {
         const struct verb_member *member = &verb->members[i];
-        struct slice value = member->from == FROM_BODY ? member_of(plan, item, member) : SLICE_NONE;
+        struct slice value = member->from == FROM_BODY ? member_of(plan, item, i) : SLICE_NONE;
         enum json_type type = verb_member_type(member);
 
         if (!value.ptr) {
@@ -360,6 +371,7 @@ void bulk_plan_read(struct slice body, struct arena *arena, struct bulk_plan *pl
         faults_add(faults, SLICE("/action"), "an action is one of %.*s", SLICE_ARG(names));
         return;
     }
+    read_said(plan);
     refuse_unknown(&verbs[plan->verb], body, false, arena, faults);
     if (!plan->filter.ptr == !plan->items.ptr) {
         faults_add(faults, SLICE(""), "say whom it is about: \"filter\" or \"items\"");
