@@ -234,7 +234,7 @@ async function walk() {
   await ask('GET', '/v1/events?type=case.opened,saga.*', { status: 200 })
   await ask('GET', '/v1/events?type=case.eaten', { status: 400 })
   await ask('GET', '/v1/events?cursor=x', { status: 400 })
-  await ask('GET', '/v1/events?cursor=1', { status: 410 })
+  await ask('GET', '/v1/events?cursor=1', { status: fake ? 410 : 200 })
   await ask('GET', '/v1/stats/series', { status: 200 })
   await ask('GET', '/v1/stats/series?by=tool&name=t.one&from=2026-01-01T00:00:00Z', { status: 200 })
   await ask('GET', '/v1/stats/series?by=colour', { status: 400 })
@@ -316,6 +316,9 @@ async function walkBatch(business) {
   await ask('POST', '/v1/sagas/batch', { raw: JSON.stringify([...thousand, { saga: 'quick' }]), status: 413 })
 }
 
+// A tool that the sagas call; the fake engine knows its own.
+const tool = () => (fake ? 'quick' : 't.read')
+
 // Signals, approvals, pauses: of a saga that waits.
 async function walkWaits() {
   const started = await ask('POST', '/v1/sagas', {
@@ -324,8 +327,12 @@ async function walkWaits() {
   })
   const id = started.json?.id
   const path = `/v1/sagas/${id}`
-  await ask('POST', `${path}/escalate`, { body: {}, status: 422 })
-  await ask('POST', `${path}/escalate`, { body: { note: 'walk' }, status: 200 })
+  const doubted = await ask('POST', '/v1/sagas', {
+    body: { saga: 'tree', input: { lock: 'b' + Date.now() } },
+    status: 201
+  })
+  await ask('POST', `/v1/sagas/${doubted.json?.id}/escalate`, { body: {}, status: 422 })
+  await ask('POST', `/v1/sagas/${doubted.json?.id}/escalate`, { body: { note: 'walk' }, status: 200 })
   await ask('POST', `${path}/pause`, { body: { note: 'walk' }, status: 200 })
   await ask('GET', '/v1/sagas?status=paused', { status: 200 })
   await ask('GET', `${path}/preview`, { status: 200 })
@@ -334,13 +341,15 @@ async function walkWaits() {
   await ask('POST', `${path}/pause`, { body: { note: ' ' }, status: 422 })
   await ask('POST', `${path}/resume`, { body: { note: 'walk' }, status: 200 })
   await ask('POST', `${path}/rerun`, { body: { note: 'walk' }, headers: { 'idempotency-key': 'k' }, status: 409 })
-  const mend = { tool: 'quick', version: 1, note: 'walk' }
+  const mend = { tool: tool(), version: 1, note: 'walk' }
   await ask('POST', `${path}/tools`, { body: mend, status: 200 })
-  await ask('POST', `${path}/tools`, { body: { ...mend, version: 2 }, status: 409 })
-  await ask('POST', `${path}/tools`, { body: { ...mend, version: 2, accept_double: true }, status: 200 })
+  if (fake) {
+    await ask('POST', `${path}/tools`, { body: { ...mend, version: 2 }, status: 409 })
+    await ask('POST', `${path}/tools`, { body: { ...mend, version: 2, accept_double: true }, status: 200 })
+  }
   await ask('POST', `${path}/tools`, { body: { ...mend, tool: 'other' }, status: 422 })
   await ask('POST', `${path}/tools`, { body: { ...mend, version: 0 }, status: 422 })
-  await ask('POST', `${path}/tools`, { body: { tool: 'quick', version: 1 }, status: 422 })
+  await ask('POST', `${path}/tools`, { body: { tool: tool(), version: 1 }, status: 422 })
   await ask('POST', '/v1/sagas/019b3c52-0000-7000-8000-00000000ffff/tools', { body: mend, status: 404 })
   await ask('POST', '/v1/sagas/019b3c52-0000-7000-8000-00000000ffff/pause', { body: { note: 'walk' }, status: 404 })
   const key = { 'idempotency-key': `walk-${id}` }
@@ -472,7 +481,7 @@ async function walkCalls() {
 
 // What people hold.
 async function walkHolds() {
-  await ask('POST', '/v1/holds', { body: { tool: 'card.pay', note: 'walk' }, status: 201 })
+  await ask('POST', '/v1/holds', { body: { tool: fake ? 'card.pay' : tool(), note: 'walk' }, status: 201 })
   await ask('POST', '/v1/holds', { body: { tool: 'nothing', note: 'walk' }, status: 422 })
   await ask('GET', '/v1/holds', { status: 200 })
   await ask('GET', '/v1/holds?all=true', { status: 200 })
@@ -531,17 +540,19 @@ async function walkNames() {
   await ask('POST', `${waiting}/escalate`, { body: { note: 'walk' }, status: 200 })
   await ask('POST', `${waiting}/pause`, { body: { note: 'walk' }, status: 200 })
   await ask('POST', `${waiting}/resume`, { body: { note: 'walk' }, status: 200 })
-  await ask('POST', `${waiting}/tools`, { body: { tool: 'quick', version: 1, note: 'walk' }, status: 200 })
+  await ask('POST', `${waiting}/tools`, { body: { tool: tool(), version: 1, note: 'walk' }, status: 200 })
   await ask('POST', `${waiting}/signals/paid`, { body: 250, status: 201 })
   await ask('POST', `${waiting}/abort`, { body: { note: 'walk' }, status: 200 })
   await ask('GET', '/v1/sagas/by-business-id/tree/none', { status: 404 })
   const over = await ask('POST', '/v1/sagas?wait=5s', { body: { saga: 'quick', id, input: { a: 1 } }, status: 201 })
-  const again = { body: { note: 'walk', accept_standing: ['b'] }, headers: { 'idempotency-key': `first-${id}` } }
+  const first = `first-${id}`
+  const standing = fake ? 'b' : 'one'
+  const again = { body: { note: 'walk', accept_standing: [standing] }, headers: { 'idempotency-key': first } }
   await ask('POST', `/v1/sagas/by-business-id/quick/${part}/rerun`, { body: { note: 'walk' }, status: 422 })
   await ask('POST', `/v1/sagas/by-business-id/quick/${part}/rerun`, { ...again, status: 201 })
   await ask('POST', `/v1/sagas/${over.json?.id}/rerun`, {
     ...again,
-    headers: { 'idempotency-key': 'again' },
+    headers: { 'idempotency-key': fake ? 'again' : first },
     status: 200
   })
   await ask('POST', `/v1/sagas/${over.json?.id}/rerun`, {

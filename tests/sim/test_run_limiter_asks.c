@@ -145,7 +145,8 @@ TEST(a_call_of_an_agent_is_refused_and_told_when_to_come_again)
         say(cases[i].verdict, cases[i].after_ms);
         assert_true(asked->done);
         assert_int_equal(asked->code, cases[i].code);
-        assert_int_equal(asked->call.retry_after_ms, cases[i].told_ms);
+        assert_in_range(asked->call.retry_after_ms, cases[i].told_ms > 5 ? cases[i].told_ms - 5 : 0,
+                        cases[i].told_ms); /* some time goes by until it is told */
         assert_int_equal(stage_calls(NULL), 0);
         if (cases[i].verdict == GUARD_RATE) { /* the next one need not ask */
             again = call_tool("r2", "broken");

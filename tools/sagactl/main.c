@@ -57,7 +57,7 @@ const struct command commands[] = {
     {"top", "a live screen of what needs somebody", help_top, cmd_top, .is_live = true},
     {"debts", "list what stands although its saga ended", help_debts, cmd_debts},
     {"me", "whose token this is, and what it may do", help_me, cmd_me},
-    {"events", "what happened that somebody may want to know; --follow as it comes", help_events, cmd_events},
+    {"events", "what people want to know of; --follow prints it as it comes", help_events, cmd_events},
     {"engines", "engines on this database: shards, epochs, leases, lags", help_engines, cmd_engines, .can_watch = true},
     {"replay", "fold the durable log again and compare with the stored state", help_replay, cmd_replay},
     {"config", "keep servers under names", help_config, cmd_config},
