@@ -310,6 +310,20 @@ await run(new Night(), async (world) => {
     const unsure = world.sagactl(['resolve', ...filters, ...words, ...maps])
     expectEqual(unsure.status, 2, `without a terminal and --yes nothing is done ${unsure.stderr}`)
     expectEqual((await world.cases('saga=order&limit=500')).length, 41, 'open cases, one of an earlier promise')
+    const broken = (text) => {
+      writeFileSync(join(world.directory, 'broken.csv'), text)
+      const from = ['--from', join(world.directory, 'broken.csv'), '--tool', 'pay', '--note', 'the bank', '--yes']
+      return world.sagactl(['resolve', ...from, '--as', 'happened', ...words.slice(0, 4)])
+    }
+    for (const [text, fault] of [
+      ['reference,state\nnight-1,"happened\n', 'row 1 of'],
+      ['reference,state\nnight-1,happened,more\n', 'more cells than the head'],
+      ['reference,state,state\nnight-1,happened,happened\n', 'a column stands there twice'],
+      ['reference,state\nnight-1,\n', 'the row has no verdict']
+    ]) {
+      const said = broken(text)
+      expectEqual([said.status, said.stderr.includes(fault)], [2, true], `${fault}: ${said.stderr}`)
+    }
     const done = world.sagactl(['resolve', ...filters, ...words, ...maps, '--yes'])
     expect(done.stdout.includes('leads to       30  completed'), 'the preview', done)
     expect(done.stdout.includes('done 40, changed 0, refused 0, open 0'), 'the outcomes', done)

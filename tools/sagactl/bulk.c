@@ -183,7 +183,7 @@ static struct slice mapped(const struct bulk_options *o, struct slice word)
 static void leave_out(struct rows *rows, struct slice name, const char *why)
 {
     if (rows->left_out++ < TOLD_MAX) {
-        (void)fprintf(stderr, "row %zu, %.*s: %s\n", rows->csv.row, SLICE_ARG(name), why);
+        (void)fprintf(stderr, "row %zu, %.*s: %s\n", rows->csv.row, SLICE_ARG(text_clean(name, rows->csv.arena)), why);
     }
 }
 
@@ -208,6 +208,16 @@ static void put_result(struct json_writer *w, const struct rows *rows, const str
     }
 }
 
+static bool has_empty_verdict(const struct rows *rows, const struct slice *cells)
+{
+    for (size_t i = 0; i < rows->count; i++) {
+        if (slice_is(rows->members[i], "as") && cells[rows->columns[i]].len == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void put_row(struct ctl *ctl, struct json_writer *w, const struct bulk_options *o, struct rows *rows,
                     const struct slice *cells)
 {
@@ -216,6 +226,10 @@ static void put_row(struct ctl *ctl, struct json_writer *w, const struct bulk_op
 
     if (has_case_filter(o) && (!found || found->several)) {
         leave_out(rows, name, found ? "several cases have this business id" : "none of the cases has this business id");
+        return;
+    }
+    if (has_empty_verdict(rows, cells)) { /* silence is no verdict, whatever --as says */
+        leave_out(rows, name, "the row has no verdict");
         return;
     }
     rows->taken++;
@@ -297,6 +311,9 @@ static int put_rows(struct ctl *ctl, struct json_writer *w, const struct bulk_op
         return EXIT_USAGE;
     }
     csv_begin(&rows->csv, text, &ctl->arena);
+    if (rows->csv.fault) {
+        return usage_error(ctl, "the head of %s cannot be read: %s", o->from, rows->csv.fault);
+    }
     if (!read_columns(ctl, o, rows)) {
         return EXIT_USAGE;
     }
@@ -308,6 +325,9 @@ static int put_rows(struct ctl *ctl, struct json_writer *w, const struct bulk_op
     }
     json_array_end(w);
     map_fini(&rows->cases);
+    if (rows->csv.fault) {
+        return usage_error(ctl, "row %zu of %s cannot be read: %s", rows->csv.row, o->from, rows->csv.fault);
+    }
     if (rows->left_out > 0) {
         (void)fprintf(stderr, "%zu of %zu rows are left out: nothing is done about them\n", rows->left_out,
                       rows->csv.row);

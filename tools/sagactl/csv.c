@@ -9,24 +9,33 @@ static void skip(struct csv *csv, size_t bytes)
     csv->rest.len -= bytes;
 }
 
+/* The bytes up to the quote that closes the cell; 0: there is none. */
+static size_t closing_quote(struct slice rest)
+{
+    for (size_t i = 1; i < rest.len; i++) {
+        if (rest.ptr[i] == '"') {
+            if (i + 1 == rest.len || rest.ptr[i + 1] != '"') {
+                return i;
+            }
+            i++;
+        }
+    }
+    return 0;
+}
+
 static struct slice quoted(struct csv *csv)
 {
-    char *text = arena_alloc(csv->arena, csv->rest.len + 1);
-    size_t len = 0;
+    size_t end = closing_quote(csv->rest), len = 0;
+    char *text = arena_alloc(csv->arena, end + 1);
 
-    skip(csv, 1);
-    while (csv->rest.len > 0) {
-        char c = csv->rest.ptr[0];
-
-        skip(csv, 1);
-        if (c == '"') {
-            if (csv->rest.len == 0 || csv->rest.ptr[0] != '"') {
-                break;
-            }
-            skip(csv, 1);
-        }
-        text[len++] = c;
+    if (end == 0) {
+        csv->fault = "a quote is opened and never closed";
     }
+    for (size_t i = 1; i < end; i++) {
+        text[len++] = csv->rest.ptr[i];
+        i += csv->rest.ptr[i] == '"'; /* the first of two */
+    }
+    skip(csv, end > 0 ? end + 1 : csv->rest.len);
     return (struct slice){text, len};
 }
 
@@ -55,6 +64,8 @@ static bool read_row(struct csv *csv, struct slice cells[CSV_COLUMNS_MAX], size_
 
         if (*count < CSV_COLUMNS_MAX) {
             cells[(*count)++] = cell;
+        } else {
+            csv->fault = "it has too many columns";
         }
         while (csv->rest.len > 0 && !strchr(",\n", csv->rest.ptr[0])) {
             skip(csv, 1); /* a carriage return, or what stands behind a closing quote */
@@ -74,6 +85,11 @@ void csv_begin(struct csv *csv, struct slice text, struct arena *arena)
         skip(csv, 3);
     }
     (void)read_row(csv, csv->head, &csv->column_count); /* an empty file has no columns */
+    for (size_t i = 0, first; i < csv->column_count; i++) {
+        if (csv_find(csv, csv->head[i], &first) && first < i) {
+            csv->fault = "a column stands there twice";
+        }
+    }
 }
 
 bool csv_next(struct csv *csv, struct slice cells[CSV_COLUMNS_MAX])
@@ -81,11 +97,17 @@ bool csv_next(struct csv *csv, struct slice cells[CSV_COLUMNS_MAX])
     size_t count;
 
     do {
-        if (!read_row(csv, cells, &count)) {
+        if (csv->fault || !read_row(csv, cells, &count)) {
             return false;
         }
-    } while (count == 1 && cells[0].len == 0);
+    } while (count == 1 && cells[0].len == 0 && !csv->fault);
     csv->row++;
+    if (!csv->fault && count > csv->column_count) {
+        csv->fault = "it has more cells than the head";
+    }
+    if (csv->fault) {
+        return false;
+    }
     for (; count < csv->column_count; count++) {
         cells[count] = SLICE("");
     }

@@ -11,11 +11,13 @@ struct csv {
     struct arena *arena;
     struct slice head[CSV_COLUMNS_MAX];
     size_t column_count;
-    size_t row; /* of the last that was read; the first behind the head is 1 */
+    size_t row;        /* of the last that was read; the first behind the head is 1 */
+    const char *fault; /* why that row, or the head, cannot be read; NULL: it can */
 };
 
 void csv_begin(struct csv *csv, struct slice text, struct arena *arena); /* reads the head */
-/* The cells of the next row, as many as the head has; those that are missing are empty. False: there is no more. */
+/* The cells of the next row, as many as the head has; those that are missing are empty. False: there is no more, or
+ * there is a fault. */
 bool csv_next(struct csv *csv, struct slice cells[CSV_COLUMNS_MAX]);
 bool csv_find(const struct csv *csv, struct slice name, size_t *column);
 
