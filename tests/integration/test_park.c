@@ -486,7 +486,8 @@ TEST(many_parked_sagas_survive_the_end_of_their_engine)
     resting = statements_in(3000);
     tell_statements(false);
     print_message("in 3 s: %ld statements without parked sagas, %ld with %d of them\n", idle, resting, MANY);
-    assert_true(resting <= idle + 3);
+    /* What an engine does once a minute may fall into the second time; one statement a saga would be five hundred. */
+    assert_true(resting <= idle + MANY / 10);
     engine_rig_end();
     ahead_ms += HOUR_MS + 1000;
     engine_rig_begin();
