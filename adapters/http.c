@@ -75,8 +75,8 @@ static const struct setting settings_table[] = {
 
 static void http_check(struct slice settings, struct slice pointer, enum key_place place, struct faults *faults)
 {
-    (void)settings_check(settings, pointer, settings_table, COUNT_OF(settings_table),
-                         faults); /* its value needs no further check */
+    /* The place of the key is checked whether or not the settings are an object. */
+    (void)settings_check(settings, pointer, settings_table, COUNT_OF(settings_table), faults);
     switch (place) {
     case KEY_PLACE_DEFAULT:
     case KEY_PLACE_HEADER:

@@ -190,26 +190,13 @@ static void follow_begin(struct api_request *request, struct slice cursor, struc
     follow_advance(follow);
 }
 
-static bool wants_stream(struct api_request *request, bool *out)
-{
-    struct slice follow = request_query(request, "follow"), accept = http_exchange_header(request->exchange, "accept");
-
-    if (follow.ptr && !slice_is(follow, "true") && !slice_is(follow, "false")) {
-        request_problem(request, ERR_MALFORMED, "the query parameter \"follow\" is true or false");
-        return false;
-    }
-    *out = slice_is(follow, "true") ||
-           (!follow.ptr && accept.ptr && memmem(accept.ptr, accept.len, "text/event-stream", 17) != NULL);
-    return true;
-}
-
 void handle_get_events(struct api_request *request)
 {
     struct slice last_id = http_exchange_header(request->exchange, "last-event-id"),
                  types = request_query(request, "type"), cursor = request_query(request, "cursor");
     bool stream = false;
 
-    if (!request_read_limit(request) || !wants_stream(request, &stream)) {
+    if (!request_read_limit(request) || !request_read_stream(request, &stream)) {
         return;
     }
     if (types.ptr && (!text_is_plain(types, TYPES_BYTES_MAX) || !event_types_are_known(types))) {

@@ -365,6 +365,19 @@ bool request_read_count(struct api_request *request, const char *name, uint64_t 
     return true;
 }
 
+bool request_read_stream(struct api_request *request, bool *out)
+{
+    struct slice follow = request_query(request, "follow"), accept = http_exchange_header(request->exchange, "accept");
+
+    if (follow.ptr && !slice_is(follow, "true") && !slice_is(follow, "false")) {
+        request_problem(request, ERR_MALFORMED, "the query parameter \"follow\" is true or false");
+        return false;
+    }
+    *out = slice_is(follow, "true") ||
+           (!follow.ptr && accept.ptr && memmem(accept.ptr, accept.len, "text/event-stream", 17) != NULL);
+    return true;
+}
+
 bool request_read_limit(struct api_request *request)
 {
     uint64_t limit = LIMIT_DEFAULT;

@@ -112,7 +112,8 @@ bool request_read_body(struct api_request *request, const struct member *members
 bool request_is_good(struct api_request *request, const struct faults *faults);
 /* ?wait=5s into wait_ms, at most 5 minutes. Refused when as many callers wait already as may. */
 bool request_read_wait(struct api_request *request, int64_t otherwise_ms);
-bool request_read_limit(struct api_request *request); /* ?limit= into limit: 50, 1 to 500 */
+bool request_read_stream(struct api_request *request, bool *out); /* ?follow=, or server-sent events are accepted */
+bool request_read_limit(struct api_request *request);             /* ?limit= into limit: 50, 1 to 500 */
 bool request_read_count(struct api_request *request, const char *name, uint64_t least,
                         uint64_t *out); /* a query parameter; untouched when absent */
 bool request_read_instant(struct api_request *request, const char *name, int64_t *out);

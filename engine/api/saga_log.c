@@ -270,19 +270,6 @@ static void follow_begin(struct api_request *request, struct saga_id id, uint64_
     follow_advance(follow);
 }
 
-static bool wants_stream(struct api_request *request, bool *out)
-{
-    struct slice follow = request_query(request, "follow"), accept = http_exchange_header(request->exchange, "accept");
-
-    if (follow.ptr && !slice_is(follow, "true") && !slice_is(follow, "false")) {
-        request_problem(request, ERR_MALFORMED, "the query parameter \"follow\" is true or false");
-        return false;
-    }
-    *out = slice_is(follow, "true") ||
-           (!follow.ptr && accept.ptr && memmem(accept.ptr, accept.len, "text/event-stream", 17) != NULL);
-    return true;
-}
-
 void handle_get_log(struct api_request *request)
 {
     struct engine_request *asked = &request->asked;
@@ -292,7 +279,7 @@ void handle_get_log(struct api_request *request)
     bool stream = false;
 
     if (!request_read_saga_id(request, &id) || !request_read_limit(request) ||
-        !request_read_count(request, "cursor", 0, &after) || !wants_stream(request, &stream)) {
+        !request_read_count(request, "cursor", 0, &after) || !request_read_stream(request, &stream)) {
         return;
     }
     if (stream) {

@@ -237,18 +237,7 @@ static void on_next(struct db_query *query, const struct db_rows *rows)
 {
     struct bulk_take *take = ((struct job *)query->context)->request;
 
-    take->next_ms = db_row_count(rows) == 1 && !db_is_null(rows, 0, 0) ? db_timestamptz(rows, 0, 0) : INT64_MAX;
-}
-
-static void put_shards(struct db_args *args, uint64_t shards)
-{
-    db_array_begin(args, DB_INT2, (size_t)__builtin_popcountll(shards));
-    for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
-        if (shards >> shard & 1) {
-            db_item_int(args, shard);
-        }
-    }
-    db_array_end(args);
+    take->next_ms = row_next_ms(rows);
 }
 
 void store_bulk_take(struct store *store, struct bulk_take *take)
@@ -256,11 +245,11 @@ void store_bulk_take(struct store *store, struct bulk_take *take)
     struct job *job = read_job(store, &take->read, take);
     struct db_args *args = job_query(job, &sql_bulk_due, on_due);
 
-    put_shards(args, take->shards);
+    arg_shards(args, take->shards);
     db_arg_timestamptz(args, take->now_ms);
     db_arg_int8(args, (int64_t)take->limit);
     args = job_query(job, &sql_bulk_next, on_next);
-    put_shards(args, take->shards);
+    arg_shards(args, take->shards);
     job_submit(job);
 }
 

@@ -455,6 +455,8 @@ struct job { /* lies in the request's arena */
 struct job *job_new(struct store *store, struct arena *arena, void *request, void (*finish)(struct job *job));
 struct db_args *job_query(struct job *job, const struct db_statement *statement,
                           void (*on_rows)(struct db_query *, const struct db_rows *));
+void arg_shards(struct db_args *args, uint64_t shards); /* an array of the numbers of a set: a bit each */
+int64_t row_next_ms(const struct db_rows *rows);        /* the instant of the only row; INT64_MAX: there is none */
 void job_submit(struct job *job);
 void jobs_run(struct store *store);
 void jobs_stop(struct store *store);

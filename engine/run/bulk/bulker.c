@@ -112,14 +112,7 @@ static void batch_end(struct bulker *bulker, bool again)
 /* The job has another owner. */
 static void batch_fenced(struct bulker *bulker)
 {
-    struct engine *engine = bulker->engine;
-    uint32_t number = saga_id_shard(bulker->take.row.id);
-    const struct shard *shard = &engine->shards[number];
-
-    if (shard->state != SHARD_NONE && shard->epoch == bulker->epoch) {
-        leases_report_fenced(engine->leases, number, bulker->epoch);
-        shard_lost(number, bulker->epoch, engine);
-    }
+    shard_fenced(bulker->engine, saga_id_shard(bulker->take.row.id), bulker->epoch);
     batch_end(bulker, false);
 }
 

@@ -502,8 +502,7 @@ static bool read_plan(struct freeze *freeze, struct engine_request *request)
     faults_init(&faults, request->arena);
     bulk_plan_read(arena_slice(&work->arena, request->in.bulk.body), &work->arena, &freeze->plan, &faults);
     if (faults.count > 0) {
-        request->faults = faults;
-        work_fail(work, ERR_INVALID, "this bulk job is not right", "see `errors` for each place");
+        work_fail_by_faults(work, &faults, "this bulk job is not right");
         return false;
     }
     if (request->in.bulk.role < verbs[freeze->plan.verb].least) {

@@ -7,6 +7,7 @@
  */
 #include "base/instant.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "run/bulk/bulk.h"
 
 #define NOTE_CHARACTERS_MAX 1000
@@ -173,20 +174,10 @@ static void fault(struct filter_reader *r, struct slice name, const char *detail
     faults_add(r->faults, json_pointer_join(r->arena, SLICE("/filter"), name), "%s", detail);
 }
 
-static bool is_plain(struct slice text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        if ((unsigned char)text.ptr[i] < 0x20) {
-            return false;
-        }
-    }
-    return text.ptr && text.len <= TEXT_BYTES_MAX;
-}
-
 static bool read_text(struct filter_reader *r, struct slice name, struct slice value, struct slice *out)
 {
     *out = json_string(value, r->arena);
-    if (!is_plain(*out)) {
+    if (!out->ptr || (out->len > 0 && !text_is_plain(*out, TEXT_BYTES_MAX))) {
         fault(r, name, "this is a text of at most 4096 bytes, with commas between several values");
         return false;
     }

@@ -227,27 +227,6 @@ void engine_get_bulk_items(struct engine *engine, struct engine_request *request
 
 /* --- run and stop --- */
 
-static struct slice who(struct work *work, struct slice note)
-{
-    struct buffer text;
-    struct json_writer w;
-
-    buffer_init(&text, 6 * (note.len + work->actor.len) + 1024);
-    json_writer_init(&w, &text);
-    json_object_begin(&w, NULL);
-    json_write_slice(&w, "actor", work->actor);
-    json_write_instant(&w, "at", loop_wall_ms(work->engine->loop));
-    if (note.ptr) {
-        json_write_slice(&w, "note", note);
-    }
-    json_object_end(&w);
-    CHECK(!text.overflow);
-    struct slice said = arena_slice(&work->arena, buffer_slice(&text));
-
-    buffer_fini(&text);
-    return said;
-}
-
 static void on_moved(struct store_read *read)
 {
     struct asked *asked = read->context;
@@ -298,7 +277,7 @@ static void on_to_run(struct store_read *read)
     } else if (work->request && work->request->in.bulk.role < verbs[verb].least) {
         work_fail(work, ERR_FORBIDDEN, "the verb of this bulk job needs a higher role", NULL);
     } else {
-        move(asked, BULK_RUNNING, who(work, SLICE_NONE));
+        move(asked, BULK_RUNNING, work_signature(work, SLICE_NONE));
     }
 }
 
@@ -329,6 +308,6 @@ void engine_stop_bulk(struct engine *engine, struct engine_request *request)
     struct asked *asked = begin(engine, request);
 
     if (asked) {
-        move(asked, BULK_STOPPED, who(asked->work, request->in.bulk.note));
+        move(asked, BULK_STOPPED, work_signature(asked->work, request->in.bulk.note));
     }
 }

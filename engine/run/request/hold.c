@@ -176,14 +176,6 @@ void engine_get_holds(struct engine *engine, struct engine_request *request)
 
 /* --- make --- */
 
-static void fail_with(struct work *work, const struct faults *faults)
-{
-    if (work->request) {
-        work->request->faults = *faults;
-    }
-    work_fail(work, ERR_INVALID, "this hold is not right", "see `errors` for each place");
-}
-
 static void look(struct timer *timer);
 
 /* One of this release that has not said so may still not send: it has renewed its leases since, and with that heard of
@@ -338,7 +330,7 @@ void engine_put_hold(struct engine *engine, struct engine_request *request)
         check_target(work, &asked->hold, &faults);
     }
     if (faults.count > 0) {
-        fail_with(work, &faults);
+        work_fail_by_faults(work, &faults, "this hold is not right");
         return;
     }
     asked->hold.actor = work->actor;
@@ -375,24 +367,14 @@ void engine_release_hold(struct engine *engine, struct engine_request *request)
 {
     struct work *work = work_new(engine, request);
     struct asked *asked;
-    struct buffer text;
-    struct json_writer w;
 
     if (work_refused(work)) {
         return;
     }
     asked = asked_new(work);
-    buffer_init(&text, BODY_BYTES_MAX);
-    json_writer_init(&w, &text);
-    json_object_begin(&w, NULL);
-    json_write_slice(&w, "actor", work->actor);
-    json_write_slice(&w, "note", request->in.hold.note);
-    json_object_end(&w);
-    CHECK(!text.overflow);
     asked->release = (struct hold_release){.read = {.arena = &work->arena, .done = on_released, .context = asked},
                                            .number = request->in.hold.number,
                                            .namespace = work->namespace,
-                                           .body = arena_slice(&work->arena, buffer_slice(&text))};
-    buffer_fini(&text);
+                                           .body = work_signature(work, request->in.hold.note)};
     store_hold_release(engine->store, &asked->release);
 }

@@ -260,14 +260,6 @@ void engine_get_schedule_next(struct engine *engine, struct engine_request *requ
 
 /* --- make --- */
 
-static void fail_with(struct work *work, const struct faults *faults)
-{
-    if (work->request) {
-        work->request->faults = *faults;
-    }
-    work_fail(work, ERR_INVALID, "this schedule is not right", "see `errors` for each place");
-}
-
 static void on_put(struct store_read *read)
 {
     struct asked *asked = read->context;
@@ -335,7 +327,7 @@ static void on_zone(struct store_read *read)
     } else if (read->code == ERR_NOT_FOUND && work->request) {
         faults_init(&faults, work->request->arena);
         faults_add(&faults, SLICE("/zone"), "the database knows no time zone `%.*s`", SLICE_ARG(asked->schedule.zone));
-        fail_with(work, &faults);
+        work_fail_by_faults(work, &faults, "this schedule is not right");
     } else {
         work_done(work, read->code, &read->err);
     }
@@ -376,7 +368,7 @@ void engine_put_schedule(struct engine *engine, struct engine_request *request)
         check_start(work, &asked->schedule, &faults);
     }
     if (faults.count > 0) {
-        fail_with(work, &faults);
+        work_fail_by_faults(work, &faults, "this schedule is not right");
         return;
     }
     if (!asked->schedule.timetable.is_cron) {
@@ -404,25 +396,6 @@ static void on_changed(struct store_read *read)
     }
 }
 
-static struct slice hold_of(struct work *work, struct slice note)
-{
-    struct buffer text;
-    struct json_writer w;
-
-    buffer_init(&text, 6 * (note.len + work->actor.len) + 1024);
-    json_writer_init(&w, &text);
-    json_object_begin(&w, NULL);
-    json_write_slice(&w, "note", note);
-    json_write_slice(&w, "actor", work->actor);
-    write_instant(&w, "at", loop_wall_ms(work->engine->loop));
-    json_object_end(&w);
-    CHECK(!text.overflow);
-    struct slice hold = arena_slice(&work->arena, buffer_slice(&text));
-
-    buffer_fini(&text);
-    return hold;
-}
-
 void engine_change_schedule(struct engine *engine, struct engine_request *request)
 {
     struct work *work = work_new(engine, request);
@@ -437,7 +410,8 @@ void engine_change_schedule(struct engine *engine, struct engine_request *reques
         .shard = schedule_shard(work->namespace, request->in.schedule.name),
         .namespace = work->namespace,
         .name = arena_slice(&work->arena, request->in.schedule.name),
-        .hold = request->in.schedule.act == SCHEDULE_HOLD ? hold_of(work, request->in.schedule.note) : SLICE_NONE,
+        .hold =
+            request->in.schedule.act == SCHEDULE_HOLD ? work_signature(work, request->in.schedule.note) : SLICE_NONE,
         .removes = request->in.schedule.act == SCHEDULE_DELETE,
     };
     store_schedule_change(engine->store, &asked->change);

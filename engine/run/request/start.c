@@ -202,8 +202,7 @@ static bool start_is_good(struct work *work, const struct engine_request *reques
     faults_init(&faults, request->arena);
     schema_check(work->definition->input, input, SLICE("/input"), &work->arena, &faults);
     if (faults.count > 0) {
-        work->request->faults = faults;
-        work_fail(work, ERR_INVALID, "the input does not fit the schema of this saga", "see `errors` for each place");
+        work_fail_by_faults(work, &faults, "the input does not fit the schema of this saga");
         return false;
     }
     if (definition_tags(work->definition, input, &work->arena, &tags, &err) != ERR_OK) {

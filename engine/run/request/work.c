@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+#include "base/json.h"
+
 #define ANSWER_BYTES_MAX (64u << 20)
 #define WORK_TEXT_BYTES 1024 /* of a request with a small body */
 
@@ -95,6 +97,35 @@ void work_fail(struct work *work, enum err_code code, const char *message, const
         err_hint(&err, "%s", hint);
     }
     work_done(work, code, &err);
+}
+
+void work_fail_by_faults(struct work *work, const struct faults *faults, const char *message)
+{
+    if (work->request) {
+        work->request->faults = *faults;
+    }
+    work_fail(work, ERR_INVALID, message, "see `errors` for each place");
+}
+
+struct slice work_signature(struct work *work, struct slice note)
+{
+    struct buffer text;
+    struct json_writer w;
+
+    buffer_init(&text, 6 * (note.len + work->actor.len) + 1024);
+    json_writer_init(&w, &text);
+    json_object_begin(&w, NULL);
+    json_write_slice(&w, "actor", work->actor);
+    json_write_instant(&w, "at", loop_wall_ms(work->engine->loop));
+    if (note.ptr) {
+        json_write_slice(&w, "note", note);
+    }
+    json_object_end(&w);
+    CHECK(!text.overflow);
+    struct slice signature = arena_slice(&work->arena, buffer_slice(&text));
+
+    buffer_fini(&text);
+    return signature;
 }
 
 /* While its timer runs, nothing else has anything of it. */

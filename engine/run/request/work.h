@@ -64,6 +64,10 @@ struct work *work_new(struct engine *engine, struct engine_request *request);
 void work_done(struct work *work, enum err_code code, const struct err *err);
 /* The same with a sentence of its own. */
 void work_fail(struct work *work, enum err_code code, const char *message, const char *hint);
+/* ERR_INVALID, with all faults. */
+void work_fail_by_faults(struct work *work, const struct faults *faults, const char *message);
+/* Who does it, when and why, as a JSON object in the work's arena; without a note where that is SLICE_NONE. */
+struct slice work_signature(struct work *work, struct slice note);
 /* The store closes: whoever only waits is told to ask elsewhere. */
 void works_stop(struct engine *engine);
 /* The database has been away for a lease: whoever waits for it is told so. What was begun goes on,

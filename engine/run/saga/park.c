@@ -171,8 +171,7 @@ static void on_parked(struct park *park)
         return;
     }
     if (code == ERR_FENCED) {
-        leases_report_fenced(engine->leases, live->shard->number, live->shard->epoch);
-        shard_lost(live->shard->number, live->shard->epoch, engine);
+        shard_fenced(engine, live->shard->number, live->shard->epoch);
         return;
     }
     if (code != ERR_OK) {

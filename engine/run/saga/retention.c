@@ -112,17 +112,12 @@ static void retention_over(struct due *due)
 static void on_forgotten(struct forget *forget)
 {
     struct retention *retention = container_of(forget, struct removal, forget)->retention;
-    struct engine *engine = retention->engine;
-    const struct shard *shard = &engine->shards[forget->shard];
 
     if (forget->code == ERR_OK) {
         metric_add(METRIC_FORGOTTEN, 1);
         retention->gone++;
     } else if (forget->code == ERR_FENCED) {
-        if (shard->state != SHARD_NONE && shard->epoch == forget->epoch) {
-            leases_report_fenced(engine->leases, forget->shard, forget->epoch);
-            shard_lost(forget->shard, forget->epoch, engine);
-        }
+        shard_fenced(retention->engine, forget->shard, forget->epoch);
     } else if (forget->code != ERR_STOPPING) {
         retention->refused++;
     }

@@ -97,17 +97,13 @@ static void on_moved(struct store_read *read)
 {
     struct firing *firing = read->context;
     struct engine *engine = firing->scheduler->engine;
-    const struct shard *shard = &engine->shards[firing->row->shard];
 
     if (firing->scheduler->due.stopped) {
         firing_end(firing);
     } else if (read->code != ERR_OK) {
         firing_again(firing);
     } else if (firing->move.fenced) {
-        if (shard->state != SHARD_NONE && shard->epoch == firing->epoch) {
-            leases_report_fenced(engine->leases, firing->row->shard, firing->epoch);
-            shard_lost(firing->row->shard, firing->epoch, engine);
-        }
+        shard_fenced(engine, firing->row->shard, firing->epoch);
         firing_end(firing);
     } else if (!firing->move.moved) { /* somebody changed it: what is due of it is seen by the next look */
         due_at(&firing->scheduler->due, 0);

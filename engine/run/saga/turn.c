@@ -227,8 +227,7 @@ static void on_appended(struct append *append)
     } else if (append->code == ERR_FENCED && !live->dropped) {
         /* The shard is dropped, and this saga with it: now, because what it still wants is for the new
          * owner to start. */
-        leases_report_fenced(engine->leases, live->shard->number, append->epoch);
-        shard_lost(live->shard->number, append->epoch, engine);
+        shard_fenced(engine, live->shard->number, append->epoch);
     } else if (append->code != ERR_OK && append->code != ERR_FENCED && append->code != ERR_CONFLICT) {
         log_error("append_refused", LOG_UUID("saga", &live->saga.id.uuid), LOG_ERR(&append->err));
         /* What it was about is still wanted. A call must not be made twice for it: its outcome counts as unknown from

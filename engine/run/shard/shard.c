@@ -152,6 +152,16 @@ void shard_lost(uint32_t number, int64_t epoch, void *context)
     shard_leave(shard);
 }
 
+void shard_fenced(struct engine *engine, uint32_t number, int64_t epoch)
+{
+    const struct shard *shard = &engine->shards[number];
+
+    if (shard->state != SHARD_NONE && shard->epoch == epoch) {
+        leases_report_fenced(engine->leases, number, epoch);
+        shard_lost(number, epoch, engine);
+    }
+}
+
 void shard_leave(struct shard *shard)
 {
     struct engine *engine = shard->engine;

@@ -35,6 +35,9 @@ void shard_leave(struct shard *shard); /* its sagas leave memory; it is ours no 
 bool shard_is_surely_ours(const struct engine *engine, uint32_t shard);
 void shard_gained(uint32_t shard, int64_t epoch, void *engine);
 void shard_lost(uint32_t shard, int64_t epoch, void *engine);
+/* A write at this epoch was refused: another engine has the shard, and its sagas leave memory here. Nothing where that
+ * is known already. */
+void shard_fenced(struct engine *engine, uint32_t shard, int64_t epoch);
 int64_t shard_oldest_unfinished_ms(uint32_t shard, void *engine);
 uint32_t shards_owned(const struct engine *engine);
 uint64_t shards_owned_set(const struct engine *engine); /* a bit each */

@@ -256,13 +256,7 @@ static void add_low(struct batch *batch)
         return;
     }
     args = batch_query(batch, &sql_lower_low, NULL);
-    db_array_begin(args, DB_INT2, (size_t)__builtin_popcountll(shards));
-    for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
-        if (shards >> shard & 1) {
-            db_item_int(args, shard);
-        }
-    }
-    db_array_end(args);
+    arg_shards(args, shards);
     db_array_begin(args, DB_TIMESTAMPTZ, (size_t)__builtin_popcountll(shards));
     for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
         if (shards >> shard & 1) {

@@ -123,13 +123,7 @@ static void put_shards(struct batch *batch, struct db_args *args)
     for (size_t i = 0; i < batch->count; i++) {
         shards |= UINT64_C(1) << batch->items[i]->shard;
     }
-    db_array_begin(args, DB_INT2, (size_t)__builtin_popcountll(shards));
-    for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
-        if (shards >> shard & 1) {
-            db_item_int(args, shard);
-        }
-    }
-    db_array_end(args);
+    arg_shards(args, shards);
 }
 
 void batch_ask_epochs(struct batch *batch)

@@ -205,13 +205,7 @@ static void poll_now(struct store *store)
     watch->polling = true;
     watch->consumed_count = watch->row_count = 0;
     args = db_args_new(&watch->arena);
-    db_array_begin(args, DB_INT2, (size_t)__builtin_popcountll(watch->shards));
-    for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
-        if (watch->shards >> shard & 1) {
-            db_item_int(args, shard);
-        }
-    }
-    db_array_end(args);
+    arg_shards(args, watch->shards);
     db_arg_int8(args, POLL_ROWS);
     db_arg_uuid(args, &watch->after);
     watch->query =

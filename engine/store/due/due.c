@@ -142,7 +142,7 @@ static void on_next(struct db_query *query, const struct db_rows *rows)
 {
     struct due_take *take = ((struct job *)query->context)->request;
 
-    take->next_ms = db_row_count(rows) == 1 && !db_is_null(rows, 0, 0) ? db_timestamptz(rows, 0, 0) : INT64_MAX;
+    take->next_ms = row_next_ms(rows);
 }
 
 static void due_query(struct job *job, const struct due_take *take, const struct db_statement *statement,
@@ -150,13 +150,7 @@ static void due_query(struct job *job, const struct due_take *take, const struct
 {
     struct db_args *args = job_query(job, statement, on_rows);
 
-    db_array_begin(args, DB_INT2, (size_t)__builtin_popcountll(take->shards));
-    for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
-        if (take->shards >> shard & 1) {
-            db_item_int(args, shard);
-        }
-    }
-    db_array_end(args);
+    arg_shards(args, take->shards);
     db_arg_timestamptz(args, take->now_ms);
     db_arg_int8(args, (int64_t)take->limit);
     db_arg_int8(args, (int64_t)take->forget_limit);

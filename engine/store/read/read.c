@@ -32,6 +32,22 @@ struct db_args *job_query(struct job *job, const struct db_statement *statement,
     return query->args;
 }
 
+void arg_shards(struct db_args *args, uint64_t shards)
+{
+    db_array_begin(args, DB_INT2, (size_t)__builtin_popcountll(shards));
+    for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
+        if (shards >> shard & 1) {
+            db_item_int(args, shard);
+        }
+    }
+    db_array_end(args);
+}
+
+int64_t row_next_ms(const struct db_rows *rows)
+{
+    return db_row_count(rows) == 1 && !db_is_null(rows, 0, 0) ? db_timestamptz(rows, 0, 0) : INT64_MAX;
+}
+
 static void job_end(struct job *job, enum err_code code)
 {
     job->code = code;
