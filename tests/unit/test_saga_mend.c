@@ -240,6 +240,8 @@ static const struct {
      ERR_OK},
     {"a weaker class", PAY("'effect':'once'," UNDO), PAY(KEYED "," UNDO), ERR_CONFLICT, ERR_CONFLICT},
     {"a stricter class", PAY(KEYED "," UNDO), PAY("'effect':'once'," UNDO), ERR_CONFLICT, ERR_CONFLICT},
+    {"a class with as little of a key", PAY("'effect':'once'," UNDO), PAY("'effect':'idempotent'," UNDO), ERR_CONFLICT,
+     ERR_CONFLICT},
     {"another window of the key", PAY(KEYED "," UNDO), PAY("'effect':'keyed','key':{'window':'90s'}," UNDO),
      ERR_CONFLICT, ERR_CONFLICT},
     {"another place of the key", PAY(KEYED "," UNDO),

@@ -1,0 +1,103 @@
+/*
+ * Bulk jobs: what becomes of an item while a call of its operation is out, and when the engine dies between the turn of
+ * a saga and the outcome of its item (bulk/bulker.c).
+ */
+#include "tests/sim/stage.h"
+
+#include "base/json.h"
+
+static const char document[] = "{'tools':[{'name':'pay','builtin':{'tool':'pay'},'effect':'once','terminal':true,"
+                               "'timeout':'5m'}],"
+                               "'sagas':[{'name':'pays','steps':[{'id':'a','call':'pay','with':{}}]}]}";
+
+static int setup(void **state)
+{
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = document, .node = {.lease_ms = 3000}});
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    stage_end();
+    return 0;
+}
+
+static struct reply *ask(request_verb *verb, struct saga_id job, struct slice body)
+{
+    struct engine_request request = {
+        .in.bulk = {.id = job, .body = body, .note = SLICE("the bank"), .role = ROLE_ADMIN}};
+
+    return stage_expect(stage_ask(0, verb, &request), ERR_OK);
+}
+
+/* A job that says of the only operation of this saga that it happened, and runs. */
+static struct saga_id run_job(struct saga_id saga)
+{
+    struct slice key = json_member(json_element(json_member(stage_saga(0, saga), "steps"), 0), "key");
+    struct slice body = arena_printf(&world->arena,
+                                     "{\"action\":\"resolve\",\"note\":\"the bank\",\"items\":[{\"operation\":%.*s,"
+                                     "\"as\":\"happened\"}]}",
+                                     SLICE_ARG(key));
+    struct reply *frozen = ask(engine_freeze_bulk, (struct saga_id){0}, body);
+    struct saga_id job = {0};
+
+    assert_true(uuid_parse(json_string(json_member(frozen->answer, "bulk"), &world->arena), &job.uuid));
+    (void)ask(engine_run_bulk, job, SLICE_NONE);
+    return job;
+}
+
+static bool has_outcome(struct saga_id job, const char *outcome)
+{
+    struct slice shown = ask(engine_get_bulk, job, SLICE_NONE)->answer;
+    int64_t count = 0;
+
+    return json_i64(json_member(json_member(shown, "outcomes"), outcome), &count) && count == 1;
+}
+
+static void until_outcome(struct saga_id job, const char *outcome)
+{
+    for (int i = 0; i < 200 && !has_outcome(job, outcome); i++) {
+        stage_run(100);
+    }
+    assert_true(has_outcome(job, outcome));
+}
+
+TEST(an_item_waits_while_a_call_of_its_operation_is_out)
+{
+    struct saga_id saga = stage_start(0, "pays", "{}"), job;
+
+    (void)stage_until_call("pay");
+    job = run_job(saga);
+    stage_run(5000);
+    assert_true(has_outcome(job, "open"));
+    stage_answer_first(OUTCOME_UNKNOWN, "reset", NULL);
+    until_outcome(job, "done");
+    stage_until_saga(0, saga, "completed");
+    assert_int_equal(stage_calls("pay"), 1);
+}
+
+static void die(void)
+{
+    node_kill(&nodes[0]);
+}
+
+/* The saga has ended by then, so that it refuses the item: its log says that this was the item's own doing. */
+TEST(an_item_that_acted_counts_as_done_when_its_engine_died_before_it_said_so)
+{
+    struct saga_id saga = stage_start(0, "pays", "{}"), job;
+
+    stage_answer_first(OUTCOME_UNKNOWN, "reset", NULL);
+    stage_until_saga(0, saga, "escalated");
+    stage_commit(5, COMMIT_OK, die); /* the job, its items, the frozen set, the run, and the turn of the saga */
+    job = run_job(saga);
+    stage_run(1000);
+    assert_false(nodes[0].up);
+    assert_non_null(strstr(stage_log(saga), "\"bulk\":"));
+    stage_again(0);
+    until_outcome(job, "done");
+    stage_until_saga(0, saga, "completed");
+}
+
+TEST_PROGRAM_EACH(setup, teardown)
