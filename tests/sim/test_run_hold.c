@@ -12,10 +12,13 @@ static const char document[] =
     "{'name':'note','builtin':{'tool':'note'},'effect':'once','terminal':true},"
     "{'name':'mail','builtin':{'tool':'mail'},'effect':'keyed','key':{'window':'24h'},'rate':{'limit':1000,'per':'1s'},"
     "'compensate':{'tool':'refund'}},"
+    "{'name':'bill','builtin':{'tool':'bill','at':'${ .args.n | . }'},'effect':'keyed','key':{'window':'24h'},"
+    "'compensate':{'tool':'refund'}},"
     "{'name':'ship','builtin':{'tool':'ship'},'effect':'idempotent','compensate':{'tool':'refund'}}],"
     "'sagas':["
     "{'name':'pays','steps':[{'id':'pay','call':'pay','with':{}}]},"
     "{'name':'notes','steps':[{'id':'note','call':'note','with':{}}]},"
+    "{'name':'bills','steps':[{'id':'bill','call':'bill','with':{'n':1}}]},"
     "{'name':'mails','steps':[{'id':'mail','call':'mail','with':{}}]},"
     "{'name':'ships','steps':[{'id':'pay','call':'pay','with':{}},{'id':'ship','call':'ship','with':{}}]}"
     "]}";
@@ -127,6 +130,23 @@ TEST_BETWEEN(an_engine_that_does_not_hear_sends_nothing_once_a_lease_has_passed,
     assert_int_equal(stage_calls(NULL), calls);
 }
 
+/* Whatever the moment: between two looks at who has heard of it, or during one. */
+TEST_BETWEEN(who_waits_for_a_hold_is_answered_when_the_engine_leaves, setup_two, teardown)
+{
+    for (int64_t ms = 0; ms < 60; ms++) {
+        node_freeze_now(&nodes[1], 5000000);
+        struct reply *reply = ask_for_hold(0, "{'namespace':'default','note':'stop'}");
+
+        stage_run(20 + ms);
+        node_drain(&nodes[0], 0);
+        (void)stage_wait(reply);
+        assert_int_equal(reply->code, ERR_STOPPING);
+        stage_run(6000); /* the other goes on, so that it can leave too */
+        stage_end();
+        (void)setup_of(2);
+    }
+}
+
 TEST_BETWEEN(a_call_that_waits_for_its_place_comes_back_when_it_is_held, NULL, teardown)
 {
     struct saga_id id;
@@ -146,6 +166,26 @@ TEST_BETWEEN(a_call_that_waits_for_its_place_comes_back_when_it_is_held, NULL, t
     stage_is_automatic = true;
     assert_int_equal(release(0, number)->code, ERR_OK);
     stage_until_saga(0, id, "completed");
+}
+
+/* Its intent is durable and it has its place: a program still renders its settings when the hold is answered. */
+TEST(a_call_that_is_being_prepared_does_not_leave_after_the_answer)
+{
+    struct saga_id id;
+
+    stage_program_ms = 3000;
+    id = stage_start(0, "bills", "{}");
+    stage_settle();
+    assert_non_null(strstr(stage_log(id), "step.intent"));
+    uint64_t number = hold(0, "{'tool':'bill','note':'down'}");
+
+    stage_program_ms = 0;
+    stage_run(20000);
+    assert_int_equal(stage_calls("bill"), 0);
+    stage_is_automatic = true;
+    assert_int_equal(release(0, number)->code, ERR_OK);
+    stage_until_saga(0, id, "completed");
+    assert_int_equal(stage_calls("bill"), 1);
 }
 
 TEST(compensations_go_on_unless_they_are_held_too)

@@ -191,6 +191,10 @@ static void on_unseen(struct store_read *read)
         read_one(asked, asked->number);
     } else if (left_ms <= 0) {
         work_done(work, read->code, &read->err);
+    } else if (engine_is_closing(work->engine)) { /* works_stop() has been: nobody would end another look */
+        work_fail(work, ERR_STOPPING,
+                  "this engine is stopping: what was asked is done, and others may not abide by it yet",
+                  "ask another engine for the holds that are in force");
     } else {
         timer_start(work->engine->loop, &work->timer, LOOK_MS, look);
     }
