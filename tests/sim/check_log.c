@@ -186,6 +186,18 @@ static void on_completed(struct judged_op *op, const struct line *line)
     }
 }
 
+/* The saga, or a child around the step, goes back: what never left is not wanted any more. */
+static bool is_given_up(const struct judged_op *op)
+{
+    struct slice name = op->step->name;
+    bool failing = op->saga->is_failing;
+
+    for (size_t i = 1; i < name.len; i++) {
+        failing = failing || (name.ptr[i] == '/' && step_of(op->saga, (struct slice){name.ptr, i})->is_failing);
+    }
+    return failing;
+}
+
 static void on_failed(struct judged_op *op, const struct line *line)
 {
     op->state = JUDGED_FAILED;
@@ -196,7 +208,7 @@ static void on_failed(struct judged_op *op, const struct line *line)
         op->effects_ruled_out = op->effects; /* one that came while they spoke */
         return;
     }
-    if (slice_is(member(line, "error"), OUTCOME_EGRESS_DENIED) && (op->is_undo || !op->saga->is_failing)) {
+    if (slice_is(member(line, "error"), OUTCOME_EGRESS_DENIED) && (op->is_undo || !is_given_up(op))) {
         world_violate("I3", "%.*s has failed because the settings denied it", SLICE_ARG(op->step->name));
     }
     op->intent_us = op->may_have_left ? op->intent_us : 0;
@@ -582,6 +594,10 @@ void check_record(struct judged_saga *saga, const struct committed_turn *turn, u
         step->approval_hash = arena_slice(&world->arena, member(&line, "fingerprint"));
         return;
     }
+    case RECORD_STEP_FAILING:
+        step_of(saga, line.step)->is_failing = true;
+        check_step_record(saga, &line, false);
+        return;
     case RECORD_RUN_RESTED:
         return;
     case RECORD_SAGA_COMPLETED:

@@ -53,6 +53,7 @@ struct judged_step {
     struct judged_op *forward, *undo; /* the newest */
     bool undo_refused;                /* its undo failed before it had a key: no arguments could be made for it */
     bool is_waiting;
+    bool is_failing; /* a child that is undone as a unit */
     int64_t wait_due_ms;
     uint64_t approval; /* open; 0: none */
     struct slice approval_hash;

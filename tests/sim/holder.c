@@ -37,7 +37,8 @@ static void holder_send(struct inquiry *inquiry, struct engine *engine, struct e
         return;
     }
     holder->until_us = world->now_us + holder->lasts_us;
-    instant_text(loop_wall_ms(engine->loop) + holder->lasts_us / 1000, until);
+    /* Not by the engine's clock: that of an engine that stands still is late. */
+    instant_text(WORLD_START_MS + holder->until_us / 1000, until);
     request->in.hold.body = arena_printf(request->arena, "{\"namespace\":\"%.*s\",\"note\":\"wait\",\"until\":\"%s\"}",
                                          SLICE_ARG(NAMESPACE), until);
     engine_put_hold(engine, request);
