@@ -370,7 +370,7 @@ await run(new Night(), async (world) => {
 
   await promise('a set that is older than fifteen minutes is not run', async () => {
     const job = await world.freeze({ action: 'pause', filter: { tool: 'pay' } })
-    world.sql(`update sagad.bulk set expires_at = now() where id = '${job.bulk}'`)
+    world.sql(`update sagad.bulk set expires_at = now() - interval '1 minute' where id = '${job.bulk}'`)
     await world.runs(job.bulk, 410)
     expectEqual((await world.job(job.bulk)).state, 'expired', 'the state')
     expectEqual((await world.api('GET', '/v1/bulk/01890a5d-ac96-774b-bcce-b302099a0007')).status, 404, 'no such job')
