@@ -42,6 +42,7 @@ extern const struct db_statement sql_look;
 /* start-up */
 extern const struct db_statement sql_check_server;
 extern const struct db_statement sql_check_schema;
+extern const struct db_statement sql_check_transaction;
 extern const struct db_statement sql_history_missing;
 extern const struct db_statement sql_history_open;
 extern const struct db_statement sql_history_marks;

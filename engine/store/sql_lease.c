@@ -52,6 +52,13 @@ const struct db_statement sql_check_schema = {
     "select max(v.version), pg_backend_pid() from sagad.schema_version v",
 };
 
+/* Asked twice, first and last in a transaction: see store_is_one_transaction(). The table is there so that what routes
+ * statements by their tables (Citus) sends this one where it sends the others. */
+const struct db_statement sql_check_transaction = {
+    "check_transaction",
+    "select pg_current_xact_id()::text::int8, pg_backend_pid() from sagad.schema_version v where v.version = 1",
+};
+
 /* --- history: see history.c --- */
 
 /* Of turns that were confirmed to us, those that are not there. */

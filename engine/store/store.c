@@ -2,9 +2,9 @@
  * The connections of the store, and whether sagad may run on what is behind them.
  *
  * Each connection is checked whenever it is made, in two transactions: what server is it and how durable, then which
- * schema. The store is ready while a writer and a reader have passed. What cannot get better by waiting (too old, not
- * durable, other schema, no rights, a pooler) is told once as refused, and nothing is sent any more; everything else is
- * away and tried again.
+ * schema, and whether a transaction is one. The store is ready while a writer and a reader have passed. What cannot get
+ * better by waiting (too old, not durable, other schema, no rights, a pooler) is told once as refused, and nothing is
+ * sent any more; everything else is away and tried again.
  */
 #include "store/store.h"
 
@@ -108,7 +108,7 @@ bool store_has_hung(const struct store *store)
     return store->hung;
 }
 
-static void store_refuse(struct store *store, const struct err *err)
+void store_refuse(struct store *store, const struct err *err)
 {
     if (store->refused || store->closing) {
         return;
@@ -168,6 +168,32 @@ static void on_schema(struct db_query *query, const struct db_rows *rows)
         facts->schema_version = db_is_null(rows, 0, 0) ? 0 : (int)db_int(rows, 0, 0);
         facts->second_pid = (int)db_int(rows, 0, 1);
     }
+}
+
+static void on_transaction(struct db_query *query, const struct db_rows *rows)
+{
+    store_on_transaction(&((struct conn *)query->context)->facts.proof, rows);
+}
+
+void store_on_transaction(struct transaction_proof *proof, const struct db_rows *rows)
+{
+    if (proof->count < COUNT_OF(proof->seen) && db_row_count(rows) == 1) {
+        proof->seen[proof->count].transaction = db_int(rows, 0, 0);
+        proof->seen[proof->count].backend_pid = (int)db_int(rows, 0, 1);
+        proof->count++;
+    }
+}
+
+bool store_is_one_transaction(const struct transaction_proof *proof, struct err *err)
+{
+    if (proof->count == COUNT_OF(proof->seen) && proof->seen[0].transaction == proof->seen[1].transaction &&
+        proof->seen[0].backend_pid == proof->seen[1].backend_pid) {
+        return true;
+    }
+    err_set(err, ERR_CONFIG, "what stands between sagad and PostgreSQL makes several transactions of one");
+    err_detail(err, "an append would not be atomic, and two engines could act for one saga");
+    err_hint(err, "connect to PostgreSQL directly; with Citus, to the node that holds the schema, not the coordinator");
+    return false;
 }
 
 static bool check_durable(const struct conn_facts *facts, struct err *err)
@@ -296,16 +322,21 @@ static void conn_submit(struct conn *conn, size_t count, bool read_only, void (*
  */
 static void check_schema_and_commit(struct conn *conn)
 {
+    const struct db_query proof = {.statement = &sql_check_transaction, .on_rows = on_transaction, .context = conn};
     struct db_args *args;
+    size_t count;
 
     arena_reset(&conn->arena);
-    conn->check_queries[0] = (struct db_query){.statement = &sql_check_schema, .on_rows = on_schema, .context = conn};
+    conn->check_queries[0] = proof;
+    conn->check_queries[1] = (struct db_query){.statement = &sql_check_schema, .on_rows = on_schema, .context = conn};
     args = db_args_new(&conn->arena);
     db_array_begin(args, DB_INT2, 1);
     db_item_int(args, (int64_t)(conn - conn->store->conns));
     db_array_end(args);
-    conn->check_queries[1] = (struct db_query){.statement = &sql_hold_shards, .args = args, .context = conn};
-    conn_submit(conn, history_put_checks(conn, 2), false, on_schema_checked);
+    conn->check_queries[2] = (struct db_query){.statement = &sql_hold_shards, .args = args, .context = conn};
+    count = history_put_checks(conn, 3);
+    conn->check_queries[count++] = proof;
+    conn_submit(conn, count, false, on_schema_checked);
 }
 
 /* The check itself was refused. */
@@ -343,7 +374,8 @@ static void on_schema_checked(struct db_transaction *transaction)
         return;
     }
     conn->checking = false;
-    if (!check_version(&conn->facts, &err) || !check_sessions(conn, &err)) {
+    if (!check_version(&conn->facts, &err) || !check_sessions(conn, &err) ||
+        !store_is_one_transaction(&conn->facts.proof, &err)) {
         store_refuse(store, &err);
         return;
     }

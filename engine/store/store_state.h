@@ -25,6 +25,22 @@ struct batch;
 
 /* --- connections (store.c) --- */
 
+/*
+ * The proof that one transaction of ours is one transaction of PostgreSQL. What stands between may route each statement
+ * on its own (Citus' coordinator), or end the transaction behind each (a proxy that splits pipelines): then nothing is
+ * atomic, a fence holds nothing, and no error tells. The proof is made whenever a connection is checked, and with each
+ * renewal of leases. `sql_check_transaction` is the first and the last statement of that transaction.
+ */
+struct transaction_proof {
+    struct { /* what the two statements saw: a transaction's number, and its backend */
+        int64_t transaction;
+        int backend_pid;
+    } seen[2];
+    size_t count;
+};
+void store_on_transaction(struct transaction_proof *proof, const struct db_rows *rows);
+bool store_is_one_transaction(const struct transaction_proof *proof, struct err *err);
+
 struct conn_facts { /* what a connection's checks found */
     bool have;
     int backend_pid, timeline;
@@ -34,6 +50,7 @@ struct conn_facts { /* what a connection's checks found */
     bool names_standbys; /* synchronous_standby_names is set */
     int64_t streams;     /* standbys that stream from it, as far as we may see */
     int schema_version, second_pid;
+    struct transaction_proof proof;
     int64_t missing_turns, losses_open; /* history.c */
     uint64_t shards_missing, shards_back,
         shards_behind; /* a turn is missing; at an epoch before one that we saw; with fewer turns than we saw */
@@ -41,7 +58,7 @@ struct conn_facts { /* what a connection's checks found */
     int64_t missing_seq, missing_at_ms;
 };
 
-#define CONN_QUERIES_MAX 5
+#define CONN_QUERIES_MAX 7
 
 struct conn {
     struct store *store;
@@ -307,9 +324,10 @@ void store_db_closed(struct store *store);
 /* It took longer than a lease: every connection is made anew, perhaps to another server. */
 void store_unanswered(struct store *store, const struct err *err);
 bool store_is_checked(
-    const struct store *store);       /* a connection is up that has passed all checks, and none doubts the history */
-void store_tell(struct store *store); /* readiness may have changed: tell the owner */
-struct conn *store_reader(struct store *store); /* the least busy one that is up, or NULL */
+    const struct store *store); /* a connection is up that has passed all checks, and none doubts the history */
+void store_refuse(struct store *store, const struct err *err); /* it cannot get better by waiting: tell the owner */
+void store_tell(struct store *store);                          /* readiness may have changed: tell the owner */
+struct conn *store_reader(struct store *store);                /* the least busy one that is up, or NULL */
 
 /* append.c */
 void appends_init(struct store *store);

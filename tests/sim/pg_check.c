@@ -30,6 +30,14 @@ enum pg_progress pg_statement_check_schema(struct pg_call *call)
     return PG_DONE;
 }
 
+enum pg_progress pg_statement_check_transaction(struct pg_call *call)
+{
+    put_int(call, pg_tx(call));
+    put_int(call, pg_own_pid(call));
+    put_row_end(call);
+    return PG_DONE;
+}
+
 static bool is_backend(int pid, int64_t started_us, const char *application_name, void *context)
 {
     struct pg_call *call = context;

@@ -117,6 +117,7 @@
     /* pg_check.c */                                                                                                   \
     X(check_server)                                                                                                    \
     X(check_schema)                                                                                                    \
+    X(check_transaction)                                                                                               \
     X(end_backend)                                                                                                     \
     /* pg_lease.c */                                                                                                   \
     X(lease_table)                                                                                                     \

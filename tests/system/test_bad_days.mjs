@@ -1,6 +1,7 @@
 // Bad input and bad days: each gets one clear sentence with what to do and its status or exit code, and loses nothing.
 import { createServer } from 'node:net'
 import { readFileSync } from 'node:fs'
+import { Splitter } from '../lib/splitter.mjs'
 import { World, expect, expectEqual, freePort, promise, run, sleep } from '../lib/world.mjs'
 
 const echo = { builtin: { do: 'echo' } }
@@ -425,6 +426,28 @@ await run(new World(), async (world) => {
     await world.sagad.ended
     await world.stopPostgres()
     await world.startPostgres()
+    world.launchSagad()
+    await world.ready()
+  })
+  await promise('a proxy that makes several transactions of one is refused, at the start and at any time', async () => {
+    const { dsn } = world
+    const splitter = new Splitter(world)
+    const refusal = async (times) => {
+      const { code } = await world.sagad.ended
+      const said = readFileSync(world.log('sagad'), 'utf8').match(/sagad: .*several transactions of one/g) ?? []
+      expectEqual([code, said.length], [2, times], 'exit code, and how often it was said')
+    }
+    world.sagad.kill('SIGTERM')
+    await world.sagad.ended
+    world.dsn = await splitter.start()
+    world.launchSagad()
+    await refusal(1)
+    splitter.splits = false
+    world.launchSagad()
+    await world.ready()
+    splitter.splits = true
+    await refusal(2)
+    world.dsn = dsn
     world.launchSagad()
     await world.ready()
   })

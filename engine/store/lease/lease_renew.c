@@ -176,6 +176,11 @@ static bool was_away(const struct leases *leases, int64_t now_ms)
     return leases->renewed_ms && now_ms - leases->renewed_ms > leases->options.ttl_ms * 2 / 3;
 }
 
+static void on_transaction(struct db_query *query, const struct db_rows *rows)
+{
+    store_on_transaction(&((struct leases *)query->context)->proof, rows);
+}
+
 static void on_holds(struct db_query *query, const struct db_rows *rows)
 {
     struct leases *leases = query->context;
@@ -193,6 +198,7 @@ void leases_renew(struct leases *leases)
     leases->looks = has_to_look(leases);
     leases->look_due = false;
     lease_begin(leases);
+    (void)lease_query(leases, &sql_check_transaction, on_transaction);
     add_unlock(leases);
     add_release(leases);
     fleet_put(leases);                                      /* before the leases, so that it never outlives them */
@@ -216,6 +222,7 @@ void leases_renew(struct leases *leases)
         fleet_read(leases);
         (void)lease_query(leases, &sql_lease_table, lease_on_table); /* it takes no parameters */
     }
+    (void)lease_query(leases, &sql_check_transaction, on_transaction);
     lease_submit(leases, TALK_RENEW, false);
 }
 

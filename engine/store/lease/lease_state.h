@@ -9,7 +9,7 @@
 #include "store/lease/lease_identity.h"
 #include "store/store_state.h"
 
-#define LEASE_QUERIES_MAX 12
+#define LEASE_QUERIES_MAX 14
 #define FLEET_MAX 256      /* the most engines that are read; more than one for each shard have nothing to do */
 #define FLEET_STALE_MAX 16 /* the most rows of dead engines that are removed in one conversation */
 
@@ -57,6 +57,7 @@ struct leases {
     enum lease_talk talk;
     struct db_query queries[LEASE_QUERIES_MAX];
     size_t query_count;
+    struct transaction_proof proof; /* of the renewal */
     struct db_transaction transaction;
     int64_t sent_ms;
     bool follows;   /* the database's clock has been read */

@@ -25,6 +25,7 @@ void lease_begin(struct leases *leases)
 {
     arena_reset(&leases->arena);
     leases->query_count = 0;
+    leases->proof.count = 0;
     for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
         leases->shards[shard].asked = leases->shards[shard].answered = false;
     }
@@ -207,10 +208,21 @@ static bool knows_the_table(struct leases *leases, enum lease_talk over)
     return history_saw(leases->store, table);
 }
 
+static bool was_one_transaction(struct leases *leases, enum lease_talk over)
+{
+    struct err err;
+
+    if (over != TALK_RENEW || store_is_one_transaction(&leases->proof, &err)) {
+        return true;
+    }
+    store_refuse(leases->store, &err);
+    return false;
+}
+
 /* The next step after the one that is over. False: the conversation has ended. */
 static bool lease_advance(struct leases *leases, enum lease_talk over)
 {
-    if (!knows_the_table(leases, over)) {
+    if (!was_one_transaction(leases, over) || !knows_the_table(leases, over)) {
         return false; /* of what was asked nothing is believed, and what we have is not lost */
     }
     switch (over) {
