@@ -1,5 +1,5 @@
 /*
- * The rules that hold over the graph of a saga. Each message names the step that breaks the rule and the change that
+ * Checks the rules about the graph of a saga. Each message names the step that breaks the rule and the change that
  * mends it, because a reader of a definition sees steps and not paths.
  */
 #include <string.h>
@@ -10,7 +10,7 @@
 
 /* --- the terminal rule --- */
 
-/* What makes a step terminal: its tool, or a step of the child that it is. */
+/* Names what makes a step terminal: its tool, or a step of its child. */
 static struct slice what_ends(const struct step_definition *step, struct arena *arena)
 {
     if (step->tool) {
@@ -90,10 +90,11 @@ void check_terminal(struct reader *reader, const struct definition *definition, 
 struct reference {
     struct reader *reader;
     const struct definition *definition;
-    const struct step_definition *step; /* who asks; NULL: the output, which may ask for everything */
-    struct slice pointer;               /* instead of the expression's own; SLICE_NONE: that one */
-    const struct tool *tool;            /* whose compensator's arguments they are; NULL: the step's own */
-    bool is_condition;                  /* null is as good as false there */
+    const struct step_definition
+        *step;               /* the step that has the expression; NULL for the output, which may name every step */
+    struct slice pointer;    /* the place for messages; SLICE_NONE for the place of the expression itself */
+    const struct tool *tool; /* the tool whose compensator has these arguments; NULL for the step's own arguments */
+    bool is_condition;       /* a condition takes null as false */
 };
 
 static struct slice near_step(const struct reader *reader, const struct definition *definition, struct slice id)
@@ -111,7 +112,7 @@ static bool is_program(const struct template *when, const struct slice text)
     const struct expression *e = &when->expressions[0];
     size_t at = 0;
 
-    for (size_t i = 0; i < e->source.len; i++) { /* spaces in it do not count */
+    for (size_t i = 0; i < e->source.len; i++) { /* skips white space */
         if (!strchr(" \t\r\n", e->source.ptr[i]) && (at == text.len || text.ptr[at++] != e->source.ptr[i])) {
             return false;
         }
@@ -129,7 +130,7 @@ static bool when_proves(struct arena *arena, const struct step_definition *step,
     }
     if ((named->on_failure != ON_FAILURE_CONTINUE || template_is_set(&named->for_each)) &&
         template_is_set(&named->when) && slice_equal(named->when.expressions[0].source, e->source)) {
-        return true; /* both run or none does */
+        return true; /* either both steps run or neither does */
     }
     if (e->kind == EXPRESSION_PLAIN) {
         return e->part_count >= 3 && slice_is(e->parts[0].member, "steps") &&
@@ -139,7 +140,7 @@ static bool when_proves(struct arena *arena, const struct step_definition *step,
            is_program(&step->when, arena_printf(arena, ".steps.%.*s.result!=null", SLICE_ARG(named->id)));
 }
 
-/* Why its result is null whatever happens; NULL: it is not. */
+/* Says why the result of a step is always null. Returns NULL when it is not. */
 static const char *why_always_null(const struct step_definition *named)
 {
     if (template_is_set(&named->for_each)) {
@@ -151,12 +152,12 @@ static const char *why_always_null(const struct step_definition *named)
                : NULL;
 }
 
-/* Its result may be null although it is over. */
+/* Reports a use of a result that may be null although its step is over. */
 static void check_null(const struct reference *r, const struct step_definition *named, struct slice whose,
                        struct slice place)
 {
     bool skipped = template_is_set(&named->when);
-    /* Of `for_each` each element fails on its own: then there are nulls in the result, but it is an array. */
+    /* Elements of `for_each` fail one by one: the result is still an array, with nulls for the failed elements. */
     bool goes_on = named->on_failure == ON_FAILURE_CONTINUE && !template_is_set(&named->for_each);
 
     if (!r->step || r->is_condition) {
@@ -245,8 +246,7 @@ void check_references(struct reader *reader, const struct definition *definition
         r.is_condition = true;
         template_each_use(&step->when, on_reference, &r);
         r.is_condition = false;
-        if (is_tools) { /* it stands in another place, maybe in another document: the call is what brings the two
-                           together */
+        if (is_tools) { /* the tool may be in another document; the call brings tool and saga together */
             r.tool = step->tool;
             r.pointer = place_join(reader->arena, reader_element_pointer(reader, steps_pointer, i), SLICE("call"));
         }

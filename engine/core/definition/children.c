@@ -1,13 +1,13 @@
 /*
- * Sagas in sagas. A child's steps become steps of the one saga that runs, so what holds for the whole (locks, budget,
- * followers) is refused in a child: there it would silently not hold.
+ * Reads sagas inside sagas. The steps of a child become steps of the one saga that runs. A child may not have members
+ * that hold for the whole saga (locks, budget, followers), because they would silently do nothing there.
  */
 #include <string.h>
 
 #include "base/json.h"
 #include "core/definition/parts.h"
 
-/* "a > b > c": the sagas that are being read, the outermost first, and the one named last. */
+/* Writes "a > b > c": the sagas that are being read, from the outermost to `last`. */
 static struct slice chain_text(const struct nesting *nesting, struct slice last, struct arena *arena)
 {
     struct slice text = last;
@@ -89,13 +89,13 @@ void child_read(struct saga_reader *s, struct step_definition *step, const struc
     if (is_in_circle(reader, name, place)) {
         return;
     }
-    if (reader->nesting->depth >= CHILD_DEPTH_MAX) { /* before it is read: so deep and no deeper */
+    if (reader->nesting->depth >= CHILD_DEPTH_MAX) { /* the limit of depth is checked before the next child is read */
         refuse_depth(reader, name, reader->nesting->depth + 1, place);
         return;
     }
     switch (s->finder->find_saga(s->finder, name, &child, &why)) {
     case TOOL_FOUND:
-    case TOOL_FLAWED: /* said of tools alone */
+    case TOOL_FLAWED: /* only tools can be flawed */
         break;
     case TOOL_BROKEN:
         if (why.ptr) {
@@ -119,7 +119,8 @@ void child_read(struct saga_reader *s, struct step_definition *step, const struc
 
 /* --- what all of it uses --- */
 
-/* Both are sorted by name; one that is there already stays. Hostile documents make many of them. */
+/* Adds a tool to the list, which is sorted by name and has each tool once. The search is binary because hostile
+ * documents name many tools. */
 static void collect_tool(struct definition *definition, const struct tool *tool)
 {
     uint32_t low = 0, high = definition->tool_count;
@@ -174,7 +175,7 @@ void children_collect(struct saga_reader *s)
             children_max += 1 + child->child_count;
             definition->height = child->height + 1 > definition->height ? child->height + 1 : definition->height;
             definition->step_total +=
-                child->step_total; /* 256 steps of children that have no more than SAGA_STEPS_MAX */
+                child->step_total; /* at most 256 children with SAGA_STEPS_MAX steps each: the sum cannot overflow */
         }
     }
     definition->tools = arena_array(s->reader->arena, tools_max + 1, sizeof(*definition->tools));

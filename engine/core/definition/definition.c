@@ -1,5 +1,5 @@
-/* Sagas: steps read one by one (definition/step.c), tied to their tools and to each other, then judged as a graph
- * (definition/check.c). */
+/* Reads sagas. Each step is read on its own (definition/step.c), then the steps are tied to their tools and to each
+ * other, and at last the whole is checked as a graph (definition/check.c). */
 #include "core/definition/definition.h"
 
 #include "base/instant.h"
@@ -73,17 +73,19 @@ struct definition *saga_read(struct reader *reader, struct slice body, uint32_t 
     reader->nesting = &nesting;
     struct slice description = SLICE_NONE;
 
-    (void)members_text(&m, "description", &description); /* for people; only that it is a string matters */
-    (void)members_duration(&m, "deadline", 1, DURATION_MS_MAX, &definition->deadline_ms); /* absent: none */
+    (void)members_text(&m, "description", &description); /* the description is for people; only its type matters */
+    (void)members_duration(&m, "deadline", 1, DURATION_MS_MAX,
+                           &definition->deadline_ms); /* without a deadline by default */
     if (members_at(&m, "input").ptr) {
         definition->input =
             schema_compile(members_at(&m, "input"), members_pointer(&m, "input"), reader->arena, reader->faults);
     }
-    if (members_at(&m, "budget").ptr) { /* what is wrong with it has been said */
+    if (members_at(&m, "budget").ptr) { /* budget_read() has reported the faults of the budget */
         (void)budget_read(members_at(&m, "budget"), members_pointer(&m, "budget"), reader->arena, reader->faults,
                           &definition->budget);
     }
-    (void)members_duration(&m, "retention", 1, DURATION_MS_MAX, &definition->retention_ms); /* absent: kept */
+    (void)members_duration(&m, "retention", 1, DURATION_MS_MAX,
+                           &definition->retention_ms); /* by default sagas are kept for ever */
     if (members_text(&m, "retired", &definition->retired) && definition->retired.len == 0) {
         faults_add(reader->faults, members_pointer(&m, "retired"),
                    "`retired` says why, and what to start instead; leave it out where sagas may be started");

@@ -1,19 +1,20 @@
-/* Definition documents. Tools first, because sagas and compensators may use what is written below them. */
+/* Reads documents of definitions. Tools are read first, because sagas and compensators may use tools that stand further
+ * down. */
 #include "base/canon.h"
 #include "base/json.h"
 #include "core/definition/parts.h"
 
-#define ITEMS_MAX 1000 /* of a kind: names are compared each with each */
+#define ITEMS_MAX 1000 /* the most tools, and the most sagas, of a document; names are compared in pairs */
 
-struct entry { /* a tool of this document */
+struct entry { /* one tool of this document */
     const struct tool *tool;
-    bool is_broken, is_graded; /* graded: see reader.tool_is_graded */
+    bool is_broken, is_graded; /* is_graded: see reader.tool_is_graded */
 };
 
-struct saga_entry { /* a saga of this document: read when its turn comes, or before as another's child */
+struct saga_entry { /* one saga of this document; a saga that is a child of an earlier one is read before its turn */
     struct slice name, body, pointer;
     struct digest identity;
-    const struct definition *saga; /* NULL: not read yet */
+    const struct definition *saga; /* NULL until the saga is read */
     bool is_broken;
 };
 
@@ -24,7 +25,7 @@ struct document_finder {
     size_t entry_count;
     struct saga_entry *sagas;
     size_t saga_count;
-    struct faults *faults; /* of the document */
+    struct faults *faults; /* the faults of the document */
 };
 
 static enum tool_lookup find_tool(struct tool_finder *finder, struct slice name, struct slice pointer,
@@ -70,7 +71,7 @@ static bool is_of_document(struct tool_finder *finder, const struct tool *tool)
     return false;
 }
 
-/* A body that is registered already was good enough then, and stays so: newer rules do not refuse it. */
+/* Is this body not registered yet? A registered body stays valid: newer rules do not refuse it. */
 static bool is_new(const struct document_finder *self, enum definition_kind kind, struct slice name,
                    const struct digest *identity)
 {
@@ -87,7 +88,7 @@ static void read_saga(struct document_finder *self, struct saga_entry *entry)
     bool holds = reader->holds;
     enum reading reading = reader->reading;
 
-    reader->faults = self->faults; /* also when a registered saga has led here */
+    reader->faults = self->faults; /* the document's faults, even when a registered saga names this one */
     reader->collects = true;
     reader->reading = READING_NEWEST;
     reader->holds = is_new(self, DEFINITION_SAGA, entry->name, &entry->identity);
@@ -169,7 +170,8 @@ static struct slice array_at(struct reader *reader, const struct members *m, con
     return value;
 }
 
-/* Two of a kind under one name would make one of them the other's next version, by order of writing. */
+/* Refuses a second definition of one kind and name. Otherwise the order in the document would decide which is the newer
+ * version. */
 static void check_unique(struct reader *reader, const struct document *document, const struct document_item *item)
 {
     for (size_t i = 0; i < document->item_count; i++) {
@@ -230,7 +232,7 @@ static void read_tools(struct reader *reader, struct slice array, struct slice p
 
         if (compensate->is_set) {
             (void)compensator_find(reader, compensate,
-                                   &finder->finder, /* sagas find it again; here only its faults matter */
+                                   &finder->finder, /* only the faults matter here; each saga finds the tool again */
                                    place_join(reader->arena, compensate->pointer, SLICE("tool")));
         }
     }
@@ -290,7 +292,7 @@ void document_check(struct slice text, const struct tool_source *registered, str
                       faults)) {
         return;
     }
-    (void)members_text(&m, "$schema", &unread); /* for editors: which schema this document follows */
+    (void)members_text(&m, "$schema", &unread); /* editors read which schema the document follows */
     if (!members_at(&m, "tools").ptr && !members_at(&m, "sagas").ptr) {
         faults_add(faults, SLICE(""),
                    "there is nothing to register; a definition document has `tools` or `sagas` or both");

@@ -1,4 +1,4 @@
-/* Two JSON texts side by side, member by member. The depth is bounded by json_check(). */
+/* Compares two JSON texts member by member. json_check() has bounded their depth. */
 #include "core/definition/drift.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 struct finder {
     const struct tool *tool;
-    struct slice first, second; /* the whole texts */
+    struct slice first, second; /* both whole texts */
     struct arena *arena;
     struct slice found[DRIFT_POINTERS_MAX], material[DRIFT_POINTERS_MAX];
     size_t found_count, material_count;
@@ -28,7 +28,7 @@ static bool is_volatile(const struct finder *finder, struct slice pointer)
     return false;
 }
 
-/* The pointer without what comes behind as many segments as `pattern` has; shorter when it has not so many. */
+/* Cuts the pointer to the number of segments that `pattern` has. A shorter pointer stays whole. */
 static struct slice cut_like(struct slice pointer, struct slice pattern)
 {
     size_t segments = 0, seen = 0;
@@ -44,13 +44,13 @@ static struct slice cut_like(struct slice pointer, struct slice pattern)
     return pointer;
 }
 
-/* Is it a place that the pattern names, or something in one? */
+/* Does the pattern name this place, or a place that encloses it? */
 static bool is_within(struct slice pointer, struct slice pattern)
 {
     return canon_pointer_matches(pattern, cut_like(pointer, pattern));
 }
 
-/* May the pattern name something in this place? */
+/* May the pattern name a place inside this one? */
 static bool is_above(struct slice pointer, struct slice pattern)
 {
     return pattern.len > pointer.len && canon_pointer_matches(cut_like(pattern, pointer), pointer);
@@ -81,7 +81,7 @@ static bool is_material(const struct finder *finder, struct slice pointer)
     const struct pointers *material = &finder->tool->material;
 
     if (!finder->tool->has_material || pointer.len >= PLACE_POINTER_BYTES_MAX / 2) {
-        return true; /* a place so deep that its name may be cut off: rather once too often */
+        return true; /* the name of so deep a place may be cut off, so it counts as material */
     }
     for (size_t i = 0; i < material->count; i++) {
         struct slice wanted = material->items[i];
@@ -89,7 +89,7 @@ static bool is_material(const struct finder *finder, struct slice pointer)
         if (is_within(pointer, wanted)) {
             return true;
         }
-        /* The difference lies above: what encloses it is missing, or is of another kind. */
+        /* The difference is above the wanted place: the enclosing value is missing or has another type. */
         if (is_above(pointer, wanted) &&
             (has_wildcard(wanted) ||
              !same_value(json_at(finder->first, wanted), json_at(finder->second, wanted), finder->arena))) {
@@ -174,7 +174,7 @@ static void compare_objects(struct finder *finder, struct slice a, struct slice 
     }
 }
 
-/* Element by element: who puts one in front has moved all of them, and that is what the fingerprint says too. */
+/* Compares element by element. A new first element moves all others, and the fingerprint changes in the same way. */
 static void compare_arrays(struct finder *finder, struct slice a, struct slice b, struct slice pointer)
 {
     struct json_walk walk_a = json_walk(a), walk_b = json_walk(b);
@@ -218,7 +218,8 @@ static struct slice as_json(const struct slice *pointers, size_t count, struct a
     struct json_writer w;
     struct slice text;
 
-    buffer_init(&out, (size_t)DRIFT_POINTERS_MAX * PLACE_POINTER_BYTES_MAX * 8); /* escapes make six bytes of one */
+    buffer_init(&out,
+                (size_t)DRIFT_POINTERS_MAX * PLACE_POINTER_BYTES_MAX * 8); /* an escape makes up to six bytes of one */
     json_writer_init(&w, &out);
     json_array_begin(&w, NULL);
     for (size_t i = 0; i < count; i++) {

@@ -1,9 +1,9 @@
-/* Where the tools and sagas come from that a saga names and that its own document does not have: those registered. */
+/* Finds the registered tools and sagas that a saga names and that its own document does not have. */
 #include <string.h>
 
 #include "core/definition/parts.h"
 
-/* An array that is full, doubled. */
+/* Doubles a full array. Returns NULL while the array has room. */
 static void *grown(struct arena *arena, const void *items, size_t count, size_t *capacity, size_t item_bytes)
 {
     if (count < *capacity) {
@@ -45,7 +45,7 @@ static enum tool_lookup source_find(struct tool_finder *finder, struct slice nam
     enum reading reading = self->reader->reading;
 
     self->reader->holds = false;
-    self->reader->collects = false; /* its settings and programs were checked when it was registered */
+    self->reader->collects = false; /* settings and programs were checked when the tool was registered */
     self->reader->reading = reading_of(self, DEFINITION_TOOL, name, version);
     struct tool *tool = tool_read(self->reader, body, SLICE_NONE, version, pointer);
 
@@ -64,9 +64,9 @@ static enum tool_lookup source_find(struct tool_finder *finder, struct slice nam
 }
 
 /*
- * A registered saga was right when it was registered. That it does not compile here comes from what the document
- * brings, and the fault belongs to the step that names it: its own pointers lead into a text that the reader does not
- * have.
+ * Reads a registered saga. Such a saga was sound when it was registered, so a fault comes from what the document
+ * changes. The fault is reported at the step that names the saga, because the pointers of the saga lead into a text
+ * that the reader of the message does not have.
  */
 static struct found_saga read_registered(struct source_finder *self, struct slice name, struct slice body,
                                          uint32_t version)
@@ -115,7 +115,7 @@ static enum tool_lookup source_find_saga(struct tool_finder *finder, struct slic
             grown(self->reader->arena, self->sagas, self->saga_count, &self->saga_capacity, sizeof(*self->sagas));
 
         self->sagas = more ? more : self->sagas;
-        at = self->saga_count++; /* reading it has found others meanwhile */
+        at = self->saga_count++; /* the count may have grown while the saga was read */
         self->sagas[at] = found;
     }
     *out = self->sagas[at].saga;

@@ -1,7 +1,7 @@
 /*
- * Depth-first over "waits for": a step's row is the union of the rows of the steps it waits for, and those steps
- * themselves. With 256 steps at most this is 256 rows of four words, so a closure is cheaper than asking for paths
- * later.
+ * Searches depth-first along "waits for". The row of a step is the union of the rows of the steps it waits for, and
+ * those steps themselves. With at most 256 steps this makes 256 rows of four words, so a closure is cheaper than later
+ * searches for paths.
  */
 #include "core/definition/graph.h"
 
@@ -10,7 +10,7 @@
 enum colour { COLOUR_WHITE, COLOUR_GREY, COLOUR_BLACK };
 
 struct frame {
-    uint32_t step, next; /* index into its `after` */
+    uint32_t step, next; /* next: index into the `after` of the step */
 };
 
 size_t graph_row_words(uint32_t step_count)
@@ -77,7 +77,7 @@ bool graph_before(const struct definition *definition, uint32_t a, uint32_t b)
 
     CHECK(a < definition->step_count && b < definition->step_count);
     if (!definition->ancestors || a >= count ||
-        b >= count) { /* an open saga, or members of groups: they follow no plan of their own */
+        b >= count) { /* steps of open sagas and members of groups have no plan */
         return false;
     }
     const uint64_t *row = definition->ancestors + b * graph_row_words(count);

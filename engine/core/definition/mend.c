@@ -1,8 +1,9 @@
 /*
- * A saga that goes on with another version of a tool. One that was written down is compiled again with other pins, by
- * whoever has the registered texts (tool_shelf), so that all that holds of a definition holds of the mended one. Then
- * the groups that were opened get their members again: steps keep their places. The steps of an open saga were made
- * one by one, and are made so again.
+ * Makes the definition of a saga that goes on with another version of a tool.
+ *
+ * The caller (tool_shelf) has the registered texts. A written saga is compiled again with other pins, so all rules for
+ * definitions also hold for the mended one. Then open groups get their members again, and all steps keep their places.
+ * The steps of an open saga are made again one by one, as they were made the first time.
  */
 #include "core/definition/parts.h"
 
@@ -38,7 +39,7 @@ uint32_t definition_tool_version(const struct definition *definition, struct sli
 
 /* --- open sagas and runs --- */
 
-/* The step of a call made once more. What its arguments made of it then (no effect, so not terminal) stays. */
+/* Makes the step of a call again. A step that its arguments had made harmless (no effect, so not terminal) stays so. */
 static bool step_again(const struct step_definition *step, const struct tool *tool, struct step_definition *out)
 {
     const struct tool *undo = step->compensate.tool;
@@ -119,7 +120,7 @@ static const struct definition *mend_open(const struct definition *definition, c
 
 /* --- sagas that were written down --- */
 
-/* How many members the group has that begins there. */
+/* Counts the members of the group that begins at `first`. */
 static uint32_t members_from(const struct definition *definition, uint32_t first)
 {
     uint32_t count = 1;

@@ -1,7 +1,7 @@
 /*
- * Definitions that grow: open sagas and runs by a step with each call of an agent, every other by the members of a
- * group when it begins. Also what a call's step has in common with one that was written down: its compensator and its
- * retries.
+ * Definitions that grow. An open saga or a run grows by one step with each call of an agent; any other saga grows by
+ * the members of a group when the group begins. Steps of calls and written steps share the code here that gives them
+ * compensators and retries.
  */
 #include <string.h>
 
@@ -10,9 +10,9 @@
 #define ROOM_MIN 8
 
 /*
- * Where the steps of successive versions of one definition lie. A version reads no further than its own count and the
- * next writes behind what was ever taken, so that they share the array, and one that was made for trying disturbs
- * nobody: then the place is taken, and the array is copied.
+ * The array of steps that successive versions of one definition share. A version reads only up to its own count, and
+ * the next version writes behind all places that were ever taken. A version that was only tried therefore disturbs
+ * nobody: its place stays taken, and the next version copies the array.
  */
 struct step_room {
     const struct arena *arena;
@@ -32,8 +32,8 @@ struct definition *definition_open(enum saga_kind kind, const struct tool_shelf 
     return definition;
 }
 
-/* Room behind the steps for `more`, which nobody else has taken. The steps of a definition that was compiled are its
- * own: they are copied first. */
+/* Makes room for `more` steps behind those of the definition. Steps of a compiled definition belong to it, so they are
+ * copied first. */
 static void make_room(struct definition *definition, uint32_t more, struct arena *arena)
 {
     struct step_room *room = definition->room;
@@ -42,7 +42,7 @@ static void make_room(struct definition *definition, uint32_t more, struct arena
     if (room && room->arena == arena && room->taken == count && more <= room->capacity - count) {
         return;
     }
-    /* In another arena it may be for trying only, which pays for no more than it needs. */
+    /* In another arena the definition may be only for a trial, so it gets no spare room. */
     bool grows = room && room->arena == arena;
     uint32_t capacity = count + more + (grows && count > ROOM_MIN ? count : ROOM_MIN);
     struct step_definition *steps = arena_array(arena, capacity, sizeof(*steps));
@@ -70,7 +70,7 @@ struct definition *definition_with_step(const struct definition *definition, con
 
 /* --- members of groups --- */
 
-/* One element: the step itself, without what was for the whole of them. */
+/* Makes the step of one element: the group's step without the members that hold for the whole group. */
 static struct step_definition element_of(const struct step_definition *group, uint32_t element, struct arena *arena)
 {
     struct step_definition step = *group;
@@ -199,7 +199,7 @@ void compensator_resolve(struct compensator *compensator, const struct tool *too
 
 /* --- retries --- */
 
-/* `once` leaves once, whatever was written for the other class that the tool may be of. */
+/* A `once` call leaves once, even when the tool allows more attempts for its other class. */
 static struct retry_policy of_class(struct retry_policy policy, enum effect effect)
 {
     policy.max_attempts = effect == EFFECT_ONCE ? 1 : policy.max_attempts;

@@ -1,4 +1,5 @@
-/* The identity of an operation in bytes. Anything added here would change keys that are out in the world: never do. */
+/* Makes the bytes that identify an operation. Never add anything here: it would change keys that receivers already
+ * know. */
 #include "core/definition/opkey.h"
 
 #include <stdio.h>

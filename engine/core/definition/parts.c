@@ -1,4 +1,4 @@
-/* Retry policies, compensators, adapters and templates: the parts that tools and steps have in common. */
+/* Reads the parts that tools and steps share: retry policies, compensators, adapters and templates. */
 #include "core/definition/parts.h"
 
 #include <stdlib.h>
@@ -143,7 +143,7 @@ void reader_refuse_barrier(struct reader *reader, const struct members *members,
     }
 }
 
-/* A factor of 1 to 10 in thousandths. */
+/* Reads a factor of 1 to 10, in thousandths. */
 static bool read_factor(const struct members *m, uint32_t *milli)
 {
     struct slice value = members_at(m, "factor");
@@ -180,7 +180,8 @@ void reader_retry(struct reader *reader, struct slice value, struct slice pointe
                    "is never called again: it must be 1 or left out",
                    (unsigned)own->max_attempts);
     }
-    (void)members_count(&m, "max_unsent", 1, ATTEMPTS_MAX, &own->max_unsent); /* absent: what it was before holds */
+    (void)members_count(&m, "max_unsent", 1, ATTEMPTS_MAX,
+                        &own->max_unsent); /* without this member the inherited value stays */
     (void)read_factor(&m, &own->factor_milli);
     bool has_initial = members_duration(&m, "initial", 1, DURATION_MS_MAX, &own->initial_ms);
     bool has_max = members_duration(&m, "max", 1, DURATION_MS_MAX, &own->max_ms);
@@ -213,10 +214,11 @@ void reader_compensator(struct reader *reader, struct slice value, struct slice 
         out->tool_name = SLICE_NONE;
     }
     reader_template(reader, &m, "with", roots, &out->with);
-    (void)members_bool(&m, "tolerates_absent", &out->tolerates_absent);                      /* absent: false */
-    (void)members_bool(&m, "voids_key", &out->voids_key);                                    /* absent: false */
-    (void)members_duration(&m, "give_up_after", 1, DURATION_MS_MAX, &out->give_up_after_ms); /* absent: the default */
-    if (members_at(&m, "retry").ptr) { /* on which policy it stands is known when the tool is */
+    (void)members_bool(&m, "tolerates_absent", &out->tolerates_absent); /* false by default */
+    (void)members_bool(&m, "voids_key", &out->voids_key);               /* false by default */
+    (void)members_duration(&m, "give_up_after", 1, DURATION_MS_MAX,
+                           &out->give_up_after_ms); /* the member has a default */
+    if (members_at(&m, "retry").ptr) {              /* the inherited policy is only known once the tool is known */
         struct retry_policy under = retry_policy_default(EFFECT_KEYED);
 
         out->has_retry = true;
@@ -239,7 +241,7 @@ const struct tool *compensator_find(struct reader *reader, const struct compensa
 {
     const struct tool *tool;
 
-    if (!compensator->tool_name.ptr) { /* said where it stands */
+    if (!compensator->tool_name.ptr) { /* the missing name was reported where it is missing */
         return NULL;
     }
     switch (finder->find(finder, compensator->tool_name, pointer, &tool)) {

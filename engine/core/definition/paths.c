@@ -1,7 +1,7 @@
 /*
- * Paths held against what is known of the values they lead into, when a definition is registered: `.input` and `.args`
- * have a schema, and a result has the template that makes it. What can never be there is refused, because it would be
- * null in the middle of a run. What a schema leaves open, and does not list, is a warning.
+ * Checks paths against what is known of their values when a definition is registered. `.input` and `.args` have a
+ * schema, and a result has the template that makes it. A path to a value that can never exist is refused, because it
+ * would be null in the middle of a run. A path that a schema allows but does not list gets a warning.
  */
 #include <string.h>
 
@@ -9,21 +9,21 @@
 #include "core/definition/parts.h"
 #include "core/language/shape.h"
 
-#define SOURCES_MAX 3 /* of a result: the call, a probe that found it, a precheck */
+#define SOURCES_MAX 3 /* sources of a result: the call, a probe that finds it, a precheck */
 
 struct origin { /* of a value */
     struct shape shapes[SOURCES_MAX];
     size_t count;
-    bool is_array;      /* each element is of these shapes */
-    struct slice named; /* in a sentence: "the saga's `input`" */
+    bool is_array;      /* the shapes are those of the elements */
+    struct slice named; /* the name of the value in messages: "the saga's `input`" */
 };
 
-struct seen { /* what the expressions of one place see */
+struct seen { /* the values that the expressions of one place may name */
     struct reader *reader;
-    const struct definition *definition; /* for `.input` and `.steps`; NULL: they are looked at elsewhere */
-    const struct tool *tool;             /* for `.args` and `.result`; NULL: the same */
-    bool has_result;                     /* `.result` is that of the tool */
-    struct slice pointer;                /* instead of the expression's own; SLICE_NONE: that one */
+    const struct definition *definition; /* has `.input` and `.steps`; NULL when they are checked elsewhere */
+    const struct tool *tool;             /* has `.args` and `.result`; NULL when they are checked elsewhere */
+    bool has_result;                     /* `.result` is the result of the tool */
+    struct slice pointer;                /* the place for messages; SLICE_NONE for the place of the expression itself */
 };
 
 /* --- where values come from --- */
@@ -91,7 +91,8 @@ static const struct step_definition *step_named(const struct definition *definit
     return NULL;
 }
 
-/* What `path` leads into, and how many of its parts lead there. False: nothing is known of it. */
+/* Finds the value that `path` leads into, and how many parts of the path lead there. Returns false when nothing is
+ * known about the value. */
 static bool find_origin(const struct seen *seen, const struct path_use *path, struct origin *out, size_t *used)
 {
     struct slice root = path->parts[0];
@@ -237,7 +238,7 @@ static void look_at_step(struct seen *seen, const struct step_definition *step, 
     look(seen, &step->sleep);
     look(seen, &step->show);
     look(seen, &step->when);
-    if (is_tools) { /* its `.args` and `.result` were held against the tool, where they stand */
+    if (is_tools) { /* `.args` and `.result` were checked with the tool */
         seen->pointer = place_join(seen->reader->arena,
                                    reader_element_pointer(seen->reader, steps_pointer, step->index), SLICE("call"));
     } else {

@@ -1,4 +1,5 @@
-/* What a saga has besides its steps: tags, how it is undone, business keys to hold, sagas to start behind it. */
+/* Reads the parts of a saga besides its steps: tags, how it is undone, locks on business keys, and sagas that follow
+ * it. */
 #include <string.h>
 
 #include "base/json.h"
@@ -6,7 +7,8 @@
 
 #define TAGS_MAX 32
 
-/* A program would need a process, and a start waits for nothing but its commit. */
+/* Reads tags that have expressions. Programs are refused: they need a process, and a start waits only for its
+ * commit. */
 static void read_tag_values(struct reader *reader, struct slice value, struct slice place,
                             struct definition *definition)
 {
@@ -48,7 +50,7 @@ void saga_read_tags(struct reader *reader, const struct members *m, struct defin
                        SLICE_ARG(value_excerpt(item, reader->arena)));
         }
     }
-    if (reader->reading >= READING_SECOND) { /* before, the text stood there as it is written */
+    if (reader->reading >= READING_SECOND) { /* the first reading takes `${ }` in tags as plain text */
         read_tag_values(reader, value, place, definition);
     }
     definition->tags = json_trim(value);
@@ -72,7 +74,7 @@ void saga_read_compensation(struct reader *reader, const struct members *m, stru
     (void)members_count(&inner, "concurrency", 1, DEFINITION_STEPS_MAX, &definition->undo_concurrency);
 }
 
-/* An array of at most `max`; SLICE_NONE when it is absent or wrong. */
+/* Returns an array of at most `max` elements; SLICE_NONE when it is absent or wrong. */
 static struct slice array_of(struct reader *reader, const struct members *m, const char *name, size_t max,
                              const char *what)
 {
@@ -171,7 +173,7 @@ static void read_follower(struct saga_reader *s, struct slice value, struct slic
     } else if (members_text(&m, "saga", &follower->saga) && reader->collects &&
                !slice_equal(follower->saga, s->definition->name) &&
                !(s->finder->has_saga && s->finder->has_saga(s->finder, follower->saga))) {
-        /* Asked when it is registered, not later: a follower is a saga of its own, which starts with its newest
+        /* A follower is looked up at registration already, although it starts later as a saga of its own, in its newest
          * version. */
         struct slice near = s->finder->near_saga ? s->finder->near_saga(s->finder, follower->saga) : SLICE_NONE;
 
@@ -210,9 +212,9 @@ void saga_read_followers(struct saga_reader *s, const struct members *m)
 /* --- the tags of a saga that starts --- */
 
 #define TAG_BYTES_MAX 256
-#define TEXT_BYTES_MAX ((size_t)64 << 20) /* more than any input has */
+#define TEXT_BYTES_MAX ((size_t)64 << 20) /* longer than any input */
 
-/* A tag is a text: a number is written as it is, and what is not there makes no tag. */
+/* Writes one tag. A tag is text: a number is written as it is, and a null makes no tag. */
 static bool put_tag(struct json_writer *w, struct slice name, struct slice value, struct arena *arena, struct err *err)
 {
     struct slice text = json_type(value) == JSON_STRING ? json_string(value, arena) : json_trim(value);

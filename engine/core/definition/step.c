@@ -1,4 +1,4 @@
-/* One step of a saga as it is written: its kind, what goes with that kind, and the steps, tools and sagas it names. */
+/* Reads one step of a saga: its kind, the members of that kind, and the steps, tools and sagas it names. */
 #include <string.h>
 
 #include "base/instant.h"
@@ -53,7 +53,7 @@ static void find_call(struct saga_reader *s, struct step_definition *step, const
     }
 }
 
-/* A call that changes something is undone by exactly one compensator, or it is terminal. */
+/* Finds the compensator of a step. A call with an effect needs exactly one compensator, or it is terminal. */
 static void settle_compensator(struct saga_reader *s, struct step_definition *step, const struct members *m)
 {
     struct reader *reader = s->reader;
@@ -154,7 +154,8 @@ static const char *const kind_names[] = {[STEP_CALL] = "call",
                                          [STEP_SIGNAL] = "signal",
                                          [STEP_APPROVE] = "approve"};
 
-/* Members that say nothing about some kinds, and what would: accepted there, they would silently do nothing. */
+/* Members that some kinds of steps refuse, with the advice for the author. Accepted there, they would silently do
+ * nothing. */
 static const struct {
     const char *name;
     unsigned refused; /* kinds */
@@ -189,7 +190,7 @@ static void check_misplaced(struct saga_reader *s, const struct step_definition 
     }
 }
 
-/* What the expressions of a step see: with `for_each` the element too. */
+/* Returns the roots that the expressions of a step may name; `for_each` adds the element. */
 static unsigned roots_of(const struct members *m)
 {
     return members_at(m, "for_each").ptr ? ROOTS_STEP | ROOT_ITEM : ROOTS_STEP;
@@ -228,7 +229,8 @@ static void read_signal(struct saga_reader *s, struct step_definition *step, con
                    "\"%.*s\" cannot be the name of a signal: that is " NAME_RULE,
                    SLICE_ARG(value_excerpt(step->signal_name, s->reader->arena)));
     }
-    (void)members_duration(&inner, "timeout", 1, DURATION_MS_MAX, &step->wait_timeout_ms); /* absent: none */
+    (void)members_duration(&inner, "timeout", 1, DURATION_MS_MAX,
+                           &step->wait_timeout_ms); /* without a timeout by default */
 }
 
 static void read_roles(struct saga_reader *s, struct step_definition *step, const struct members *m)
@@ -285,7 +287,8 @@ static void read_approve(struct saga_reader *s, struct step_definition *step, co
         return;
     }
     reader_template(s->reader, &inner, "show", roots_of(m), &step->show);
-    (void)members_duration(&inner, "timeout", 1, DURATION_MS_MAX, &step->wait_timeout_ms); /* absent: none */
+    (void)members_duration(&inner, "timeout", 1, DURATION_MS_MAX,
+                           &step->wait_timeout_ms); /* without a timeout by default */
     read_roles(s, step, &inner);
     read_not_by(s, step, &inner);
 }
@@ -386,7 +389,7 @@ static void read_after(struct saga_reader *s, struct step_definition *step, cons
     size_t before = reader_faults(reader);
     uint32_t *after, count = 0;
 
-    if (!value.ptr) { /* a step waits for the one written before it */
+    if (!value.ptr) { /* by default a step waits for the one written before it */
         after = arena_array(reader->arena, 1, sizeof(*after));
         if (step->index > 0) {
             after[count++] = step->index - 1;
@@ -469,7 +472,7 @@ static void read_retries(struct saga_reader *s, struct step_definition *step, co
     } else {
         step->retry = retry_policy_default(EFFECT_KEYED);
     }
-    (void)members_duration(m, "timeout", 1, TIMEOUT_MAX_MS, &step->timeout_ms); /* absent: the tool's */
+    (void)members_duration(m, "timeout", 1, TIMEOUT_MAX_MS, &step->timeout_ms); /* the timeout of the tool by default */
     if (members_at(m, "retry").ptr) {
         struct retry_policy under = step->retry;
 
@@ -494,7 +497,7 @@ void step_read(struct saga_reader *s, uint32_t index)
     read_kind(s, step, &m);
     read_after(s, step, &m);
     reader_expression(reader, &m, "for_each", ROOTS_STEP, &step->for_each);
-    (void)members_count(&m, "concurrency", 1, FOR_EACH_MAX, &step->concurrency); /* absent: one by one */
+    (void)members_count(&m, "concurrency", 1, FOR_EACH_MAX, &step->concurrency); /* one element at a time by default */
     reader_template(reader, &m, "with", roots_of(&m), &step->with);
     reader_template(reader, &m, "scope", roots_of(&m), &step->scope);
     if (template_is_set(&step->scope) && json_type(step->scope.json) != JSON_STRING) {

@@ -1,4 +1,4 @@
-/* Tools: each member read and judged where it stands; what depends on several members comes last. */
+/* Reads tools. Each member is checked on its own first; rules over several members come last. */
 #include <string.h>
 
 #include "base/instant.h"
@@ -41,7 +41,7 @@ static bool read_class(struct reader *reader, struct slice value, struct slice p
     return false;
 }
 
-/* {"if": EXPR, "then": CLASS, "else": CLASS}: decided from the arguments of each call. */
+/* Reads {"if": EXPR, "then": CLASS, "else": CLASS}. The arguments of each call decide the class. */
 static bool read_conditional(struct reader *reader, struct slice value, struct slice place, struct tool *tool)
 {
     static const char *const names[] = {"if", "then", "else"};
@@ -74,7 +74,7 @@ static bool read_conditional(struct reader *reader, struct slice value, struct s
     return reader_faults(reader) == before;
 }
 
-/* False when it is not known which class it would be, so that no further rule is applied to it. */
+/* Reads the class. Returns false when the class is unknown, so that no further rule is applied to it. */
 static bool read_effect(struct reader *reader, const struct members *m, struct tool *tool)
 {
     struct slice value = members_at(m, "effect");
@@ -106,7 +106,7 @@ static const struct {
     {"env", KEY_PLACE_ENV, "exec"},       {"meta", KEY_PLACE_META, "mcp"},
 };
 
-static bool header_is_sound(struct slice name) /* a token of RFC 9110 */
+static bool header_is_sound(struct slice name) /* accepts a token of RFC 9110 */
 {
     for (size_t i = 0; i < name.len; i++) {
         char c = name.ptr[i];
@@ -131,7 +131,7 @@ static bool variable_is_sound(struct slice name)
     return name.len > 0;
 }
 
-/* Letters and digits at both ends, between them also the characters of `inner`. */
+/* Accepts letters and digits, and between them also the characters of `inner`. */
 static bool word_is_sound(struct slice word, const char *inner)
 {
     for (size_t i = 0; i < word.len; i++) {
@@ -145,7 +145,8 @@ static bool word_is_sound(struct slice word, const char *inner)
     return word.len > 0;
 }
 
-/* A key of _meta as the Model Context Protocol writes it: labels with dots and a slash, or none, then a name. */
+/* Accepts a key of _meta as the Model Context Protocol defines it: an optional prefix of labels with dots and a slash,
+ * then a name. */
 static bool meta_is_sound(struct slice name)
 {
     const char *slash = name.len ? memchr(name.ptr, '/', name.len) : NULL;
@@ -160,14 +161,14 @@ static bool meta_is_sound(struct slice name)
         struct slice label = {prefix.ptr, dot ? (size_t)(dot - prefix.ptr) : prefix.len};
 
         if (!word_is_sound(label, "-") || slice_is(label, "modelcontextprotocol") || slice_is(label, "mcp")) {
-            return false; /* reserved for the protocol itself */
+            return false; /* the protocol reserves this prefix */
         }
         prefix = dot ? (struct slice){dot + 1, prefix.len - label.len - 1} : SLICE_NONE;
     }
     return true;
 }
 
-static const char *key_name_wanted(enum key_place place, struct slice name) /* NULL: it is right */
+static const char *key_name_wanted(enum key_place place, struct slice name) /* returns NULL for a sound name */
 {
     switch (place) {
     case KEY_PLACE_HEADER:
@@ -236,7 +237,7 @@ static void check_settles(struct reader *reader, const struct members *m, const 
     }
 }
 
-/* Before the adapter is read, because the adapter wants to know the place. */
+/* Reads `key`. This comes before the adapter, which wants to know the place of the key. */
 static void read_key(struct reader *reader, const struct members *tool_members, struct tool *tool)
 {
     struct slice value = members_at(tool_members, "key");
@@ -246,7 +247,8 @@ static void read_key(struct reader *reader, const struct members *tool_members, 
                                     "header body query env meta window settles", "", reader->arena, reader->faults)) {
         return;
     }
-    (void)members_duration(&m, "window", 1, DURATION_MS_MAX, &tool->key_window_ms); /* required of keyed tools below */
+    (void)members_duration(&m, "window", 1, DURATION_MS_MAX,
+                           &tool->key_window_ms); /* keyed tools must have it, see below */
     read_settles(reader, &m, tool);
     for (size_t i = 0; i < COUNT_OF(places); i++) {
         struct slice name, place = members_pointer(&m, places[i].member);
@@ -285,7 +287,8 @@ static void check_key_place(struct reader *reader, const struct members *m, cons
     }
 }
 
-/* Before the adapters are read: it holds for the tool's own URL and for those of its probe and its precheck. */
+/* Reads `url_raw`. This comes before the adapters, because it holds for the URLs of the tool, its probe and its
+ * precheck. */
 static void read_url_raw(struct reader *reader, const struct members *m)
 {
     static const char *const callers[] = {"probe", "precheck"};
@@ -329,7 +332,7 @@ static void read_outcome(struct reader *reader, const struct members *tool_membe
     }
 }
 
-/* How much is kept of what the receiver says when it is no success. */
+/* Reads how many bytes of an unsuccessful answer are kept. */
 static void read_record_errors(const struct members *m, struct tool *tool)
 {
     bool keeps = true;
@@ -340,10 +343,11 @@ static void read_record_errors(const struct members *m, struct tool *tool)
         tool->record_errors = keeps ? RECORD_ERRORS_DEFAULT : 0;
         return;
     }
-    (void)members_count(m, "record_errors", 0, RECORD_ERRORS_MAX, &tool->record_errors); /* absent: the default */
+    (void)members_count(m, "record_errors", 0, RECORD_ERRORS_MAX, &tool->record_errors); /* the member has a default */
 }
 
-/* What a call is about has to be known before anything of it is looked up: a program would take a process. */
+/* Reads the scope. Programs are refused: the scope must be known before anything about the call is looked up, and a
+ * program needs a process. */
 static void read_scope(struct reader *reader, const struct members *m, struct tool *tool)
 {
     struct template *scope = &tool->scope;
@@ -382,7 +386,7 @@ static void read_probe(struct reader *reader, const struct members *tool_members
     reader_adapter(reader, &m, "a probe", KEY_PLACE_DEFAULT, &probe->adapter, &probe->settings);
     reader_refuse_barrier(reader, &m, "a probe");
     reader_template(reader, &m, "result", ROOTS_RESPONSE, &probe->result);
-    (void)members_duration(&m, "visibility", 0, DURATION_MS_MAX, &probe->visibility_ms); /* absent: the default, */
+    (void)members_duration(&m, "visibility", 0, DURATION_MS_MAX, &probe->visibility_ms); /* the member has a default */
     (void)members_duration(&m, "timeout", 1, TIMEOUT_MAX_MS, &probe->timeout_ms);        /* here */
     (void)members_duration(&m, "give_up_after", 1, DURATION_MS_MAX, &probe->give_up_after_ms); /* and here */
     outcome = members_at(&m, "outcome");
@@ -397,7 +401,7 @@ static void read_probe(struct reader *reader, const struct members *tool_members
 
 /* --- rules over several members --- */
 
-/* What makes no sense beside an effect that never is another than `read`. */
+/* Refuses members that make no sense beside the effect `read`. */
 static void check_read(struct reader *reader, const struct members *m, const struct tool *tool)
 {
     static const char *const recorded[] = {"on_duplicate", "material", "ttl", "on_expired"};
@@ -501,7 +505,7 @@ struct tool *tool_read(struct reader *reader, struct slice body, struct slice na
     size_t before = reader_faults(reader);
     bool has_effect = read_effect(reader, &m, tool), is_graded = reader_faults(reader) == before;
 
-    (void)members_text(&m, "description", &tool->description); /* absent: none */
+    (void)members_text(&m, "description", &tool->description); /* without a description by default */
     read_key(reader, &m, tool);
     read_url_raw(reader, &m);
     reader_adapter(reader, &m, "a tool", tool->key_place, &tool->adapter, &tool->settings);
@@ -522,10 +526,10 @@ struct tool *tool_read(struct reader *reader, struct slice body, struct slice na
         reader_compensator(reader, members_at(&m, "compensate"), members_pointer(&m, "compensate"), ROOTS_COMPENSATE,
                            &tool->compensate);
     }
-    (void)members_bool(&m, "terminal", &tool->terminal); /* absent: false */
+    (void)members_bool(&m, "terminal", &tool->terminal); /* false by default */
     reader->tool_is_graded =
         is_graded && reader_faults(reader) == before && !(tool->terminal && tool->compensate.is_set);
-    (void)members_duration(&m, "timeout", 1, TIMEOUT_MAX_MS, &tool->timeout_ms); /* absent: the default */
+    (void)members_duration(&m, "timeout", 1, TIMEOUT_MAX_MS, &tool->timeout_ms); /* the member has a default */
     tool->retry = retry_policy_default(tool->effect);
     if (members_at(&m, "retry").ptr) {
         tool->has_retry = true;

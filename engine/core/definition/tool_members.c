@@ -1,5 +1,4 @@
-/* What a tool says about the registry: duplicates, guards, prechecks and money. Read beside tool.c, which has the call
- * itself. */
+/* Reads what a tool says about the registry: duplicates, guards, prechecks and money. tool.c reads the call itself. */
 #include "base/canon.h"
 #include "base/instant.h"
 #include "base/json.h"
@@ -23,7 +22,7 @@ bool pointer_is_sound(struct slice pointer)
     return pointer.len > 1 && pointer.ptr[0] == '/';
 }
 
-static bool names_element(struct slice pointer) /* is its last part an index, or all indexes? */
+static bool names_element(struct slice pointer) /* is the last part an index, or "*"? */
 {
     size_t at = pointer.len;
 
@@ -71,7 +70,7 @@ static bool pointer_is_right(struct reader *reader, struct slice item, struct sl
     return false;
 }
 
-/* `first` are those that stand in front in any case. False when the member is absent. */
+/* Reads a list of pointers behind those in `first`. Returns false when the member is absent. */
 static bool read_pointers(struct reader *reader, const struct members *m, const char *name,
                           const struct pointers *first, bool drops, struct pointers *out)
 {
@@ -110,7 +109,7 @@ static bool read_pointers(struct reader *reader, const struct members *m, const 
     return true;
 }
 
-/* What is material and left out of the fingerprint would be compared and not compared. */
+/* Refuses pointers that are both material and volatile: the engine would both compare and ignore them. */
 static void check_overlap(struct reader *reader, const struct members *m, const struct tool *tool)
 {
     struct json_walk walk = json_walk(members_at(m, "material"));
@@ -164,7 +163,7 @@ static void read_precheck(struct reader *reader, const struct members *tool_memb
     reader_expression(reader, &m, "done", ROOTS_RESPONSE, &precheck->done);
     reader_expression(reader, &m, "blocked", ROOTS_RESPONSE, &precheck->blocked);
     reader_template(reader, &m, "result", ROOTS_RESPONSE, &precheck->result);
-    (void)members_duration(&m, "timeout", 1, TIMEOUT_MAX_MS, &precheck->timeout_ms); /* absent: the default */
+    (void)members_duration(&m, "timeout", 1, TIMEOUT_MAX_MS, &precheck->timeout_ms); /* the member has a default */
 }
 
 /* --- duplicates and what answers them --- */
@@ -242,8 +241,9 @@ static void read_breaker(struct reader *reader, const struct members *tool_membe
     tool->breaker = (struct breaker_policy){.failures = BREAKER_FAILURES_DEFAULT,
                                             .window_ms = BREAKER_WINDOW_DEFAULT_MS,
                                             .cooldown_ms = BREAKER_COOLDOWN_DEFAULT_MS};
-    (void)members_count(&m, "failures", 1, BREAKER_FAILURES_MAX, &tool->breaker.failures);  /* absent: the default, */
-    (void)members_duration(&m, "window", 1, DURATION_MS_MAX, &tool->breaker.window_ms);     /* here */
+    (void)members_count(&m, "failures", 1, BREAKER_FAILURES_MAX,
+                        &tool->breaker.failures);                                       /* the member has a default */
+    (void)members_duration(&m, "window", 1, DURATION_MS_MAX, &tool->breaker.window_ms); /* here */
     (void)members_duration(&m, "cooldown", 1, DURATION_MS_MAX, &tool->breaker.cooldown_ms); /* and here */
 }
 
@@ -277,15 +277,16 @@ void tool_read_registry(struct reader *reader, const struct members *m, struct t
     read_precheck(reader, m, tool);
     read_on_duplicate(reader, m, tool);
     tool->volatiles = volatiles_always;
-    (void)read_pointers(reader, m, "volatile", &volatiles_always, true, &tool->volatiles); /* absent: those alone */
+    (void)read_pointers(reader, m, "volatile", &volatiles_always, true,
+                        &tool->volatiles); /* only `volatiles_always` by default */
     tool->has_material = read_pointers(reader, m, "material", &(struct pointers){0}, false, &tool->material);
     if (tool->has_material) {
         check_overlap(reader, m, tool);
     }
-    (void)members_duration(m, "ttl", 1, DURATION_MS_MAX, &tool->ttl_ms); /* absent: the default */
+    (void)members_duration(m, "ttl", 1, DURATION_MS_MAX, &tool->ttl_ms); /* the member has a default */
     read_on_expired(reader, m, tool);
     read_rate(reader, m, tool);
-    (void)members_count(m, "concurrency", 1, CONCURRENCY_MAX, &tool->concurrency); /* absent: unbounded */
+    (void)members_count(m, "concurrency", 1, CONCURRENCY_MAX, &tool->concurrency); /* without a bound by default */
     read_breaker(reader, m, tool);
     read_cost(reader, m, tool);
     tool->guarded = tool->rate.limit || tool->concurrency || tool->breaker.failures || tool->has_precheck;
