@@ -1,4 +1,4 @@
-/* See event.h. Which record is which event stands in one table. */
+/* See event.h. One table says which record becomes which event. */
 #include "core/show/event.h"
 
 #include <stdio.h>
@@ -35,7 +35,7 @@ static const char *const names[EVENT_TYPE_COUNT] = {
     [EVENT_APPROVAL_DECIDED] = "approval.decided",
     [EVENT_OPERATION_UNKNOWN] = "operation.unknown",
     [EVENT_LOOP_TRIPPED] = "loop.tripped",
-    [EVENT_DEBT_OPENED] = "debt.opened", /* one for each effect that an abandoned saga leaves standing */
+    [EVENT_DEBT_OPENED] = "debt.opened", /* one event for each effect that an abandoned saga leaves standing */
     [EVENT_FOLLOWER_REFUSED] = "follower.refused",
 };
 
@@ -50,14 +50,14 @@ static const struct {
     {RECORD_SAGA_RESUMED, EVENT_SAGA_RESUMED},
     {RECORD_ESCALATION_OPENED, EVENT_CASE_OPENED},
     {RECORD_ESCALATION_RESOLVED, EVENT_CASE_RESOLVED},
-    {RECORD_STEP_WAITING, EVENT_APPROVAL_REQUESTED}, /* for a person */
+    {RECORD_STEP_WAITING, EVENT_APPROVAL_REQUESTED}, /* only a step that waits for a person */
     {RECORD_APPROVAL_DECIDED, EVENT_APPROVAL_DECIDED},
     {RECORD_STEP_UNKNOWN, EVENT_OPERATION_UNKNOWN},
     {RECORD_COMPENSATION_UNKNOWN, EVENT_OPERATION_UNKNOWN},
     {RECORD_LOOP_TRIPPED, EVENT_LOOP_TRIPPED},
 };
 
-/* The event of a record of this type; EVENT_TYPE_COUNT: none. */
+/* Returns the type of event for a type of record; EVENT_TYPE_COUNT when there is none. */
 static enum event_type event_of(enum record_type type)
 {
     for (size_t i = 0; i < COUNT_OF(events); i++) {
@@ -127,7 +127,7 @@ static bool is_wanted(const struct event_sink *sink, enum event_type type)
 
 /* --- one event --- */
 
-/* Up to its data, which is left open. */
+/* Writes an event up to its data, which stays open. */
 static void begin(struct json_writer *w, struct event_sink *sink, const struct event_source *source,
                   enum event_type type, const char *place, int64_t at_ms)
 {
@@ -173,7 +173,7 @@ static void copy(struct json_writer *w, const char *name, struct slice value)
     }
 }
 
-/* Under their own names; payloads, which may be large or secret, stay in the log. */
+/* Copies members under their own names. Payloads may be large or secret, so they stay in the log. */
 static void copy_data(struct json_writer *w, struct slice data)
 {
     static const char *const members[] = {"reason", "error",   "detail",  "action", "as",       "note",
@@ -210,7 +210,7 @@ static void put_one(struct event_sink *sink, const struct event_source *source, 
     end(&w);
 }
 
-/* Each effect that stands: the record names their steps. */
+/* Writes one event for each effect that stands; the record names their steps. */
 static void put_debts(struct event_sink *sink, const struct event_source *source, uint64_t seq, int64_t at_ms,
                       struct slice steps)
 {
@@ -239,7 +239,7 @@ void event_put(struct event_sink *sink, const struct event_source *source, uint6
     enum record_type type;
 
     if (type_text.len < 2 || !record_type_parse((struct slice){type_text.ptr + 1, type_text.len - 2}, &type)) {
-        return; /* of a newer release, which tells it in its own words */
+        return; /* a newer engine wrote this record, and writes its events too */
     }
     enum event_type event = event_of(type);
 
