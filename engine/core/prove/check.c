@@ -1,5 +1,5 @@
-/* What must hold in a play, held against the books of its world: see prove/world.h. The order of steps is worked out
- * here, not asked of the machine. */
+/* Checks a play against the books of its world: see prove/world.h. The order of steps is computed here and not asked of
+ * the machine, so that the two check each other. */
 #include "core/definition/graph.h"
 #include "core/prove/world.h"
 #include "core/saga/machine.h"
@@ -28,7 +28,7 @@ bool prove_world_stands(const struct prove_world *w, uint32_t step)
     return (w->books[step].did || w->books[step].maybe) && !w->books[step].undone && !prove_is_read(w, step);
 }
 
-/* What a person left standing, or found never to have been there, holds nothing up. */
+/* Must the step be undone? A step that a person left standing, or found absent, keeps no other step waiting. */
 static bool is_to_be_undone(const struct prove_world *w, uint32_t step)
 {
     enum plan_state plan = w->saga.steps[step].plan;
@@ -36,7 +36,7 @@ static bool is_to_be_undone(const struct prove_world *w, uint32_t step)
     return prove_world_stands(w, step) && plan != PLAN_WAIVED && plan != PLAN_DROPPED;
 }
 
-/* So much the saga can know: the answer of an undo, or a person's verdict, is still to come. */
+/* May the saga still see the effect standing? The answer of the undo, or a person's verdict, is still to come. */
 static bool may_stand_yet(const struct prove_world *w, uint32_t step)
 {
     enum plan_state plan = w->saga.steps[step].plan;
@@ -48,7 +48,7 @@ void prove_violate(struct prove_world *w, const char *what, uint32_t step, uint3
 {
     const struct step_definition *steps = w->saga.definition->steps;
 
-    if (w->violation.ptr) { /* the first is the cause */
+    if (w->violation.ptr) { /* the first violation is the cause of the others */
         return;
     }
     if (step == STEP_NONE) {
@@ -78,7 +78,7 @@ static uint32_t depth_of(const struct prove_world *w, uint32_t step)
     return depth;
 }
 
-/* The two, or what they belong to, side by side in one group or in the saga. */
+/* Replaces two steps by the ancestors of theirs that are side by side in one group or in the saga. */
 static void lift(const struct prove_world *w, uint32_t *a, uint32_t *b)
 {
     uint32_t depth_a = depth_of(w, *a), depth_b = depth_of(w, *b);
@@ -95,7 +95,7 @@ static void lift(const struct prove_world *w, uint32_t *a, uint32_t *b)
     }
 }
 
-/* Does b build on a? */
+/* Does b depend on a? */
 static bool comes_before(const struct prove_world *w, uint32_t a, uint32_t b)
 {
     const struct step_definition *definition;
@@ -122,7 +122,7 @@ static bool began_later(const struct prove_world *w, uint32_t a, uint32_t b)
     return w->saga.steps[a].start_order > w->saga.steps[b].start_order;
 }
 
-/* Does it belong to a child in this scope that is undone on its own? */
+/* Is the step part of a child in this scope that is undone on its own? */
 static bool is_undone_alone_in(const struct prove_world *w, uint32_t step, uint32_t scope)
 {
     for (uint32_t at = group_of(w, step); at != scope; at = group_of(w, at)) {
@@ -133,7 +133,8 @@ static bool is_undone_alone_in(const struct prove_world *w, uint32_t step, uint3
     return false;
 }
 
-/* Only where one is undone at a time is it certain who is next; side by side in one saga it always is. */
+/* Can the order of these two be certain? Side by side in one saga it always is; elsewhere only where one step is undone
+ * at a time. */
 static bool is_next_to(const struct prove_world *w, uint32_t a, uint32_t b)
 {
     uint32_t side_a = a, side_b = b, scope;
@@ -147,15 +148,15 @@ static bool is_next_to(const struct prove_world *w, uint32_t a, uint32_t b)
         scope = group_of(w, scope);
     }
     if (is_undone_alone_in(w, a, scope) || is_undone_alone_in(w, b, scope)) {
-        return false; /* such a child waits for nobody, and nobody for it */
+        return false; /* such a child waits for no step, and no step waits for it */
     }
     saga = scope == STEP_NONE ? w->saga.definition : definition_of(w, scope)->child;
     return saga->undo_concurrency <= 1;
 }
 
 /*
- * What came up to be undone only now, as by a late answer, waits for the child that is being undone already, as long as
- * something of that is under way and the saga undoes one at a time.
+ * Does the saga go on with a child that it is already undoing? A step that must be undone only now, for example after a
+ * late answer, waits for that child when the saga undoes one step at a time.
  */
 static bool is_gone_on_with(const struct prove_world *w, uint32_t step, uint32_t other)
 {
@@ -223,7 +224,8 @@ static void check_step_begins(struct prove_world *w, uint32_t step)
     }
 }
 
-/* Nothing that may build on it stands any more, and of what could be undone now it is what began last. */
+/* Checks that an undo may begin: no step that depends on this one stands, and of all steps that could be undone now
+ * this one began last. */
 static void check_undo_begins(struct prove_world *w, uint32_t step)
 {
     const struct step_definition *definition = definition_of(w, step);
@@ -233,7 +235,7 @@ static void check_undo_begins(struct prove_world *w, uint32_t step)
         w->saga.steps[step].forward.took_effect == TOOK_EFFECT_MAYBE && definition->compensate.tolerates_absent;
 
     if (book->undo_begun) {
-        return; /* one more round, in the order that people brought about */
+        return; /* another round follows the order that people brought about */
     }
     book->undo_begun = true;
     if (!book->did && !book->maybe && !blind) {
@@ -327,7 +329,7 @@ void prove_check_record(struct prove_world *w, const struct record *record)
 
 /* --- the end --- */
 
-/* It belongs to a child that was undone on its own: what became of it is settled there. */
+/* Does the step belong to a child that was undone on its own? What became of the step was settled there. */
 static bool is_in_failed_child(const struct prove_world *w, uint32_t step)
 {
     for (uint32_t at = group_of(w, step); at != STEP_NONE; at = group_of(w, at)) {

@@ -1,21 +1,21 @@
-/* See preview.h. The world of the proof (prove/world.h) plays the other end; its books are not asked. */
+/* See preview.h. The world of the proof (prove/world.h) plays the receivers; its books are not checked. */
 #include "core/prove/preview.h"
 
 #include "base/json.h"
 #include "core/prove/world.h"
 #include "core/saga/machine.h"
 
-#define SAME_VERB_MAX 1000 /* open questions that the verb answers in one play */
+#define SAME_VERB_MAX 1000 /* the most questions that the verb answers in one play */
 
 enum about { ABOUT_SAGA, ABOUT_ESCALATION, ABOUT_OPERATION };
 
-/* The verbs, in the words of the API. */
+/* The verbs, as the API names them. */
 struct verb {
     const char *name, *as, *then;
-    unsigned about; /* bits of enum about */
+    unsigned about; /* a set of bits of enum about */
     enum operator_action action;
     bool happened, undone, again, probe_happened;
-    const char *branch; /* the verb has an end for each answer of a probe: which one this is */
+    const char *branch; /* the answer of the probe that this row is about; NULL for verbs with one end */
 };
 
 #define VERDICT (BIT(ABOUT_ESCALATION) | BIT(ABOUT_OPERATION))
@@ -48,16 +48,16 @@ static const struct verb verbs[] = {
 struct play {
     struct prove_world world;
     const struct verb *verb;
-    uint32_t unless;                             /* the step whose condition does not hold; STEP_NONE: all hold */
-    uint32_t conditions[PREVIEW_CONDITIONS_MAX]; /* steps whose condition was open when they came */
+    uint32_t unless; /* the step whose condition is false in this play; STEP_NONE when all conditions hold */
+    uint32_t conditions[PREVIEW_CONDITIONS_MAX]; /* the steps with conditions that the play came to */
     uint32_t condition_count;
-    struct want *calls; /* in the order in which they leave */
+    struct want *calls; /* in the order in which the calls leave */
     uint32_t call_count, call_capacity;
-    uint32_t said; /* how often the verb was said */
+    uint32_t said; /* how many times the verb was used */
 };
 
-/* The state between two calls of preview_play(). A verb has several plays: one for each answer of a probe, and for each
- * open condition one more. */
+/* The state between two calls of preview_play(). A verb has several plays: one for each answer of a probe, and one for
+ * each open condition. */
 struct preview {
     const struct saga *saga;
     struct preview_question question;
@@ -66,13 +66,15 @@ struct preview {
     int64_t now_ms;
     struct arena play_arena, turn;
     struct json_writer w;
-    const struct verb *verb, *end; /* the row being played, and where the rows of its verb end */
-    bool playing;                  /* the verb is allowed, and not all of its plays are over */
-    struct saga_input input;       /* that says the verb */
+    const struct verb *verb, *end; /* the row being played, and the end of the rows of its verb */
+    bool playing;                  /* the verb is allowed, and some of its plays are still to come */
+    struct saga_input input;       /* the input that carries the verb */
     struct play play;
-    uint32_t conditions[PREVIEW_CONDITIONS_MAX], condition_count; /* of the play in which all of them hold */
+    uint32_t conditions[PREVIEW_CONDITIONS_MAX],
+        condition_count; /* the conditions met in the play in which all of them hold */
     uint32_t next_condition;
-    uint64_t steps_seen, steps_max; /* steps looked at, and how many this verb may look at: what a turn costs */
+    uint64_t steps_seen,
+        steps_max; /* steps visited, and how many steps this verb may visit; the cost of a turn grows with the steps */
 };
 
 static struct saga_input input_of(const struct preview *p, const struct verb *verb, const struct saga *saga,
@@ -127,7 +129,8 @@ static void keep_call(struct play *play, const struct want *want)
     play->calls[play->call_count++] = *want;
 }
 
-/* The arguments of a step with a condition are about to be made. False: its condition does not hold in this play. */
+/* Decides the condition of a step whose arguments are wanted. Returns false when the condition is false in this
+ * play. */
 static bool condition_holds(struct play *play, const struct want *want)
 {
     if (want->type != WANT_EVALUATE || want->number != EVALUATE_ARGS || want->step == STEP_NONE ||
@@ -146,7 +149,7 @@ static bool say_again(const struct preview *p, struct play *play)
            (saga_escalation_actions(&play->world.saga) & BIT(play->verb->action)) != 0;
 }
 
-/* One step on. False: it rests. */
+/* Plays one step. Returns false when the play rests. */
 static bool play_on(const struct preview *p, struct play *play)
 {
     struct prove_world *world = &play->world;
@@ -184,7 +187,7 @@ static void set_probe(const struct preview *p, struct play *play)
     }
 }
 
-/* What one turn over these steps costs. */
+/* Counts the cost of one turn over these steps. */
 static void count_steps(struct preview *p)
 {
     p->steps_seen += p->play.world.saga.definition->step_count + 1;
@@ -229,10 +232,10 @@ static void write_undone(struct json_writer *w, const struct preview *p, const s
     const struct saga *saga = &play->world.saga;
 
     json_array_begin(w, "undone");
-    for (uint32_t i = 0; i < play->world.undone_count; i++) { /* in the order of their compensators */
+    for (uint32_t i = 0; i < play->world.undone_count; i++) { /* in the order in which the compensators ran */
         json_write_slice(w, NULL, step_id(play, play->world.undone[i]));
     }
-    for (uint32_t i = 0; i < p->saga->definition->step_count; i++) { /* by a person's word */
+    for (uint32_t i = 0; i < p->saga->definition->step_count; i++) { /* steps that a person's verdict settled */
         if (saga->steps[i].forward.took_effect == TOOK_EFFECT_UNDONE && !play->world.books[i].undone &&
             p->saga->steps[i].forward.took_effect != TOOK_EFFECT_UNDONE) {
             json_write_slice(w, NULL, step_id(play, i));
@@ -257,7 +260,7 @@ static void write_standing(struct json_writer *w, const struct play *play)
     json_array_end(w);
 }
 
-/* Why the play goes no further; SLICE_NONE: the saga has ended. */
+/* Says why the play stops; SLICE_NONE when the saga has ended. */
 static struct slice waits_for(const struct preview *p, const struct play *play)
 {
     const struct saga *saga = &play->world.saga;
@@ -313,7 +316,8 @@ static bool is_about(const struct preview *p, const struct verb *verb)
     return (verb->about & BIT(p->about)) != 0 && is_asked_for(p, verb);
 }
 
-/* The refusal is the saga's own; a second effect that somebody accepts is worth a look as well. */
+/* Asks the saga whether it takes the verb. The refusal is the saga's own. A verb that needs "accept_double" is also
+ * played. */
 static enum err_code ask(struct preview *p, const struct verb *verb, struct saga_input *input, bool *accept_double,
                          struct err *err)
 {
@@ -353,7 +357,7 @@ static void write_verb_name(struct json_writer *w, const struct verb *verb)
     }
 }
 
-/* The rows of one verb stand together: a probe has one for each answer. */
+/* Begins a verb. The rows of one verb stand together: a probe has one row for each answer. */
 static void begin_verb(struct preview *p)
 {
     struct err err = {0};
@@ -382,7 +386,7 @@ static void begin_verb(struct preview *p)
     p->verb = p->end;
 }
 
-/* A play is over. */
+/* Ends a play and begins the next one. */
 static void next_play(struct preview *p)
 {
     const struct play *play = &p->play;

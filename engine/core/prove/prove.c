@@ -1,15 +1,15 @@
-/* See prove.h. The plays themselves are in prove/world.c; here is which of them there are. */
+/* See prove.h. This file chooses the plays; prove/world.c plays them. */
 #include "core/prove/prove.h"
 
 #include "base/map.h"
 #include "core/prove/world.h"
 
 #define STATES_DEFAULT_MAX 4096
-#define STATE_STEPS_MAX 60000 /* states times steps: what they may take in memory */
+#define STATE_STEPS_MAX 60000 /* the most states times steps, which bounds their memory */
 #define PLAYS_MAX 100000
-#define PASSED_MAX 512      /* states on the way of one play that are remembered */
-#define POINTS_MAX 32       /* of one operation */
-#define STRAYS_SHOWN_MAX 20 /* violations that only another order of branches shows */
+#define PASSED_MAX 512      /* the most states of one play that are remembered */
+#define POINTS_MAX 32       /* the most points of one operation */
+#define STRAYS_SHOWN_MAX 20 /* the most violations shown that only another order of branches has */
 #define PROGRESS_PLAYS 1000
 
 struct text {
@@ -52,25 +52,25 @@ const char *prove_answer_text(enum prove_answer answer)
     return answers[answer].text;
 }
 
-struct tail { /* what followed a state in an earlier play, once nothing was wrong any more */
+struct tail { /* how a play went on from a state in which nothing was wrong any more */
     struct digest digest;
-    uint32_t end;         /* of out->ends */
-    uint32_t undone_from; /* of what it had undone, the part that came after */
+    uint32_t end;         /* index into out->ends */
+    uint32_t undone_from; /* the first step in the list of undone steps that came after the state */
 };
 
 struct prover {
     const struct definition *definition; /* as written */
-    struct prove_symbols symbols;        /* of the classes being looked at */
-    const struct definition *canon;      /* with all members of groups; NULL: not known yet */
-    struct prove_symbols canon_symbols;  /* that it is made of */
-    uint32_t *order;                     /* its steps as they are shown: members behind what they belong to */
+    struct prove_symbols symbols;        /* the symbols of the classes being played */
+    const struct definition *canon;      /* the definition with all members of groups; NULL until it is known */
+    struct prove_symbols canon_symbols;  /* the symbols that `canon` is made of */
+    uint32_t *order; /* the steps of `canon` in the order of the report: members behind their group */
     const struct prove_options *options;
-    struct arena *arena; /* the report's, and everything else that lasts */
+    struct arena *arena; /* holds the report and everything else that lasts */
     struct arena play, turn;
     struct prove_report *out;
-    struct prove_world *way; /* after each turn, when nothing goes wrong */
+    struct prove_world *way; /* the states after each turn of the play in which nothing goes wrong */
     uint32_t way_count;
-    struct map walked, played; /* digests of states: on the ways of branches; in plays of what went wrong */
+    struct map walked, played; /* digests of states: walked on the ways of branches, played in plays with trouble */
     struct map tails;
     uint32_t strays;
 };
@@ -90,7 +90,7 @@ static void add(struct points *points, struct prove_point point, enum prove_trou
     points->items[points->count++] = point;
 }
 
-/* An outcome that nobody knows, in every way in which this class can come to know it. */
+/* Adds an unknown outcome once for each way in which this class can find out the truth. */
 static void add_unknown(struct points *points, struct prove_point point, const struct tool *tool, bool blind)
 {
     if (point.effect == EFFECT_READ || point.effect == EFFECT_IDEMPOTENT || point.effect == EFFECT_KEYED) {
@@ -107,14 +107,14 @@ static void add_unknown(struct points *points, struct prove_point point, const s
     if (point.direction == DIRECTION_DO) {
         add(points, point, TROUBLE_UNKNOWN, ANSWER_LATE);
     }
-    if (!blind) { /* else it is undone without asking anybody */
+    if (!blind) { /* a blind step is undone without a question */
         add(points, point, TROUBLE_UNKNOWN, ANSWER_HAPPENED);
         add(points, point, TROUBLE_UNKNOWN, ANSWER_NOT_HAPPENED);
         add(points, point, TROUBLE_UNKNOWN, ANSWER_WAIVE);
     }
 }
 
-/* What a certain failure leads to, where a person is asked. */
+/* Adds a certain failure with all answers that a person may give. */
 static void add_failure(struct points *points, struct prove_point point, const struct step_definition *definition,
                         enum prove_trouble trouble)
 {
@@ -130,7 +130,7 @@ static void add_failure(struct points *points, struct prove_point point, const s
     add(points, point, trouble, ANSWER_COMPENSATE);
 }
 
-/* As it stands in the document. */
+/* Returns the step as the document has it. */
 static const struct step_definition *written_step(const struct prove_symbols *symbols,
                                                   const struct step_definition *definition)
 {
@@ -168,7 +168,7 @@ static bool has_main_program(const struct step_definition *definition)
     return main->program_count > 0;
 }
 
-/* Of a step of the way, which has this number. */
+/* Collects the points of the step with this number on its way forward. */
 static void forward_points(const struct prover *p, const struct step_definition *definition, uint32_t number,
                            struct points *points)
 {
@@ -259,7 +259,8 @@ static struct prove_end *next_end(struct prover *p)
     return &out->ends[out->end_count++];
 }
 
-/* `tail`: the play went no further, since this is how an earlier one went on from there; NULL: it is over. */
+/* Adds a row for the end of a play. `tail` tells how an earlier play went on from the same state; NULL when this play
+ * went to its end. */
 static void add_end(struct prover *p, const struct prove_world *w, struct slice place, const struct tail *tail)
 {
     uint32_t count = p->canon->step_count, *standing = arena_array(p->arena, count + 1, sizeof(*standing));
@@ -299,7 +300,7 @@ static const struct tail *find_tail(const struct prover *p, const struct digest 
     return map_find(&p->tails, digest->bytes, sizeof(digest->bytes));
 }
 
-/* Remember how it goes on from each of these states; what ended badly is always played out. */
+/* Remembers how a play goes on from each of these states. A play that ended badly is always played out again. */
 static void keep_tails(struct prover *p, const struct tail *passed, size_t count)
 {
     uint32_t end = p->out->end_count - 1;
@@ -312,7 +313,7 @@ static void keep_tails(struct prover *p, const struct tail *passed, size_t count
     }
 }
 
-/* What goes wrong besides operations goes wrong at once. */
+/* Starts the trouble when it is not about an operation. */
 static void strike(struct prove_world *w)
 {
     if (w->point.trouble == TROUBLE_ABORT) {
@@ -324,8 +325,8 @@ static void strike(struct prove_world *w)
 }
 
 /*
- * From this state to the end, or to where an earlier play has gone on from. False: the trouble did not show, so that
- * there is nothing to say.
+ * Plays from this state to the end, or to a state from which an earlier play went on. Returns false when the trouble
+ * did not occur, so that there is nothing to report.
  */
 static bool play(struct prover *p, const struct prove_world *from, struct prove_point point, bool aborted,
                  struct slice place)
@@ -384,7 +385,7 @@ static void walk_way(struct prover *p)
         prove_world_fork(&w, &p->way[p->way_count - 1], p->arena);
         more = prove_world_move(&w);
     }
-    p->way[p->way_count - 1] = w; /* with what the last look has found */
+    p->way[p->way_count - 1] = w; /* with what the last look found */
 }
 
 static bool wants_step(struct prover *p, const struct prove_world *w, uint32_t number)
@@ -402,7 +403,7 @@ static bool wants_step(struct prover *p, const struct prove_world *w, uint32_t n
     return false;
 }
 
-/* The first state in which the step is about to begin or has begun; NULL: it does not. */
+/* Finds the first state in which the step is about to begin or has begun. Returns NULL when the step never begins. */
 static const struct prove_world *before_step(struct prover *p, uint32_t number)
 {
     for (uint32_t i = 0; i < p->way_count; i++) {
@@ -413,7 +414,7 @@ static const struct prove_world *before_step(struct prover *p, uint32_t number)
     return NULL;
 }
 
-/* As it is on the way, of the classes being looked at. */
+/* Returns the step as the way has it, with the classes being played. */
 static const struct step_definition *step_of_way(const struct prover *p, uint32_t number)
 {
     const struct prove_world *w = &p->way[p->way_count - 1];
@@ -436,7 +437,7 @@ static void play_step(struct prover *p, uint32_t number)
     }
 }
 
-/* Is there something of this step that an abort would have undone? */
+/* Would an abort undo something of this step? */
 static bool is_begun(const struct prove_world *w, uint32_t number)
 {
     uint32_t step = prove_world_step(w, number);
@@ -445,7 +446,7 @@ static bool is_begun(const struct prove_world *w, uint32_t number)
     return w->saga.phase == PHASE_FORWARD && (state == OP_IN_FLIGHT || state == OP_COMPLETED);
 }
 
-/* The saga is aborted as late as can be, so that the step is undone with as much as possible. */
+/* Aborts the saga as late as possible, so that the step is undone together with as many others as possible. */
 static void play_undo(struct prover *p, uint32_t number)
 {
     uint32_t from = p->way_count;
@@ -455,7 +456,7 @@ static void play_undo(struct prover *p, uint32_t number)
     for (uint32_t i = 0; i < points.count; i++) {
         while (from > 0 && (!is_begun(&p->way[from - 1], number) ||
                             !play(p, &p->way[from - 1], points.items[i], true, SLICE_NONE))) {
-            from--; /* an abort there has nothing undone: the terminal step is under way */
+            from--; /* an abort undoes nothing here: the terminal step is under way */
         }
     }
 }
@@ -470,7 +471,7 @@ static struct slice place_of(struct prover *p, const struct prove_world *w)
     return arena_printf(p->arena, "after %s %.*s", type, SLICE_ARG(w->saga.definition->steps[w->last_step].id));
 }
 
-/* Of this child, while it is open; STEP_NONE: of the saga. */
+/* Plays this trouble in each state of the way in which the child is open; STEP_NONE means the saga. */
 static void play_between(struct prover *p, enum prove_trouble trouble, uint32_t number)
 {
     const struct prove_point point = {.step = number, .effect = EFFECT_READ, .trouble = trouble};
@@ -486,7 +487,8 @@ static void play_between(struct prover *p, enum prove_trouble trouble, uint32_t 
     }
 }
 
-/* A lock that is not waited for is taken by somebody else: whichever, nothing has begun. */
+/* Plays a lock that somebody else holds and that the saga does not wait for. Nothing has begun yet, so one play stands
+ * for all locks. */
 static void play_locks(struct prover *p)
 {
     const struct prove_point point = {.step = STEP_NONE, .trouble = TROUBLE_LOCKED};
@@ -502,7 +504,7 @@ static void play_locks(struct prover *p)
 
 /* --- the orders in which branches get on --- */
 
-/* Has a state from which the same follows been played? Else remember it. */
+/* Was a state played from which the same follows? If not, the state is remembered. */
 static bool seen_before(struct prover *p, struct map *seen, const struct prove_world *w)
 {
     struct digest digest = prove_world_digest(w, false), *kept;
@@ -592,7 +594,8 @@ static void go(struct prove_world *next, const struct prove_world *from, const s
     }
 }
 
-/* Queue the state that this leads to, unless it is known or no forward work is left in it. False: there is no room. */
+/* Queues the state that this want leads to, unless it is known or has no forward work left. Returns false when the
+ * queue is full. */
 static bool go_on(struct prover *p, struct prove_world *queue, uint32_t *queued, uint32_t states_max,
                   const struct prove_world *from, const struct want *want, bool skip)
 {
@@ -602,7 +605,7 @@ static bool go_on(struct prover *p, struct prove_world *queue, uint32_t *queued,
         p->out->bounded = true;
         return false;
     }
-    arena_reset(&p->play); /* most of them are known: only what is new is made where it stays */
+    arena_reset(&p->play); /* most states are known, so only new ones are built where they stay */
     go(&next, from, want, skip, &p->play);
     if (next.saga.phase == PHASE_FORWARD && !seen_before(p, &p->walked, &next)) {
         go(&queue[(*queued)++], from, want, skip, p->arena);
@@ -610,7 +613,7 @@ static bool go_on(struct prover *p, struct prove_world *queue, uint32_t *queued,
     return true;
 }
 
-/* Breadth first: whatever is wanted may be what happens next, and every condition may hold or not. */
+/* Walks breadth first. Whatever is wanted may happen next, and every condition may be true or false. */
 static void walk_branches(struct prover *p)
 {
     uint32_t count = p->canon->step_count ? p->canon->step_count : 1;
@@ -654,14 +657,14 @@ static void walk_branches(struct prover *p)
 static void look_at(struct prover *p, const struct prove_variant *variant)
 {
     prove_symbolic(p->definition, variant, p->arena, &p->symbols);
-    map_fini(&p->tails); /* under another class something else may follow */
+    map_fini(&p->tails); /* another class may lead to other ends */
     map_init(&p->tails);
     walk_way(p);
 }
 
 static const struct prove_variant no_variant = {.written = NULL};
 
-/* Tools whose class depends on the arguments are looked at under the other class too. */
+/* Plays a tool whose class depends on the arguments once more, under its other class. */
 static void play_other_class(struct prover *p, uint32_t number, enum direction direction)
 {
     const struct step_definition *step = &p->canon->steps[number], *written = written_step(&p->canon_symbols, step);
@@ -747,7 +750,7 @@ void prove_saga(const struct definition *definition, const struct prove_options 
     p.order = arena_array(arena, p.canon->step_count + 1, sizeof(*p.order));
     put_in_order(&p, STEP_NONE, &ordered);
     for (uint32_t i = 0; i < p.way_count; i++) {
-        p.way[i].canon = p.canon; /* which is how they are numbered */
+        p.way[i].canon = p.canon; /* the steps are numbered by `canon` */
     }
     play_all(&p);
     map_fini(&p.tails);

@@ -1,8 +1,8 @@
-/* When two plays are in the same state, so that the same can follow: see prove/world.h. */
+/* Decides whether two plays are in the same state, so that the same can follow: see prove/world.h. */
 #include "core/prove/world.h"
 #include "core/saga/machine.h"
 
-/* A person still has something to say, or keeps silent for good: that goes on to be different. */
+/* Does the rest of the play depend on a person, who answers later or never? */
 static bool is_answered_by_people(enum prove_answer answer)
 {
     return answer != ANSWER_NONE && answer != ANSWER_AGAIN && answer != ANSWER_PROBE_DONE &&
@@ -35,12 +35,12 @@ static void put_operation(struct buffer *out, const struct operation *op)
     const uint32_t counts[] = {op->attempts, op->counted, op->unsent, op->probes};
 
     buffer_put(out, head, sizeof(head));
-    if (operation_is_open(op)) { /* what is over may have taken any number of them */
+    if (operation_is_open(op)) { /* operations that are over may have taken any number of attempts */
         buffer_put(out, counts, sizeof(counts));
     }
 }
 
-/* The saga's steps in the order of their numbers. */
+/* Sorts the steps of the saga by their numbers. */
 static void sort_steps(const struct prove_world *w, uint32_t *steps)
 {
     uint32_t count = w->book_count, *at = arena_array(w->turn, count + 1, sizeof(*at)), n = 0;
@@ -66,8 +66,8 @@ static void sort_steps(const struct prove_world *w, uint32_t *steps)
 }
 
 /*
- * Times are left out, and so is the order of starting, but for the plan: two ways to the same state are one. Of what is
- * not to be undone any more it does not matter what became of it.
+ * Leaves out all times and the order of starting, except in the undo plan, so that two ways to the same state count as
+ * one. The outcome of a step that is no longer to be undone does not matter either.
  */
 struct digest prove_world_digest(const struct prove_world *w, bool exact)
 {

@@ -1,4 +1,4 @@
-/* A definition in which nothing needs a value, and the saga with it: see prove/world.h. */
+/* Makes a definition that needs no values, and the saga of it: see prove/world.h. */
 #include "core/prove/world.h"
 
 static const struct tool *symbolic_tool(const struct tool *tool, enum effect effect, struct arena *arena)
@@ -12,7 +12,7 @@ static const struct tool *symbolic_tool(const struct tool *tool, enum effect eff
     return copy;
 }
 
-/* What has expressions is asked for as a want, and anything will do as the answer. */
+/* A template with expressions becomes a want, and any answer to the want will do. */
 static struct template symbolic_template(const struct template *template)
 {
     return template->count ? (struct template){.json = SLICE("{}"), .program_count = 1} : *template;
@@ -88,7 +88,7 @@ static const struct definition *symbolic(struct prove_symbols *symbols, const st
     }
     copy = arena_dup(arena, written, sizeof(*written));
     add_symbol(symbols, written, copy, arena);
-    copy->version = written->version ? written->version : 1; /* of a file: a run needs one */
+    copy->version = written->version ? written->version : 1; /* a file has no version, and a run needs one */
     copy->input = NULL;
     copy->output = (struct template){0};
     copy->steps = arena_array(arena, written->step_count ? written->step_count : 1, sizeof(*copy->steps));
@@ -136,5 +136,5 @@ const struct definition *prove_written(const struct prove_symbols *symbols, cons
             return symbols->items[i].written;
         }
     }
-    return symbols->items[0].written; /* the outermost, which grows and so is copied */
+    return symbols->items[0].written; /* the outermost saga grows, so it is a copy */
 }

@@ -6,9 +6,9 @@
 #include "core/saga/machine.h"
 
 #define WORLD_START_MS INT64_C(1700000000000)
-#define TURNS_MAX 3000   /* of one play: no play that ends takes as many */
-#define DECISIONS_MAX 4  /* a person is asked about one thing no more often */
-#define PATIENCE_PARTS 3 /* in so many silences is a receiver given up */
+#define TURNS_MAX 3000   /* the most turns of one play; a play that ends takes fewer */
+#define DECISIONS_MAX 4  /* how often a person is asked about one thing at most */
+#define PATIENCE_PARTS 3 /* a receiver is given up after this many silent periods */
 
 static const struct step_definition *definition_of(const struct prove_world *w, uint32_t step)
 {
@@ -17,14 +17,14 @@ static const struct step_definition *definition_of(const struct prove_world *w, 
 
 /* --- the numbers of steps --- */
 
-/* Of a step that the first play did not come to: that of what it belongs to. */
+/* Finds the number of a step. A step that the first play did not reach gets the number of its group. */
 static uint32_t find_number(const struct prove_world *w, uint32_t step)
 {
     for (uint32_t at = step; at != STEP_NONE && w->canon; at = definition_of(w, at)->group) {
         struct slice id = definition_of(w, at)->id;
 
         if (at < w->canon->step_count && slice_equal(w->canon->steps[at].id, id)) {
-            return at; /* groups mostly begin in the same order */
+            return at; /* groups usually begin in the same order */
         }
         for (uint32_t i = 0; i < w->canon->step_count; i++) {
             if (slice_equal(w->canon->steps[i].id, id)) {
@@ -35,7 +35,7 @@ static uint32_t find_number(const struct prove_world *w, uint32_t step)
     return step;
 }
 
-/* For what a group has brought. */
+/* Makes room for the steps that a group has added. */
 static void grow_books(struct prove_world *w)
 {
     uint32_t count = w->saga.definition->step_count;
@@ -74,13 +74,13 @@ uint32_t prove_world_step(const struct prove_world *w, uint32_t number)
 
 /* --- one turn --- */
 
-/* False: refused, or nothing came of it. */
+/* Feeds an input to the saga. Returns false when the saga refuses it or writes nothing. */
 bool prove_world_feed(struct prove_world *w, struct saga_input input)
 {
     struct records records;
     struct err err = {0};
 
-    input.now_ms = ++w->now_ms; /* no two turns at the same time: whose call left first is known */
+    input.now_ms = ++w->now_ms; /* each turn has its own time, which tells which call left first */
     enum err_code code;
 
     input.escalation_number = w->next_escalation;
@@ -156,7 +156,7 @@ void prove_world_open(struct prove_world *w, const struct definition *symbolic, 
     (void)prove_world_feed(w, start);
 }
 
-/* A copy that lives on, which a copy of a decision does not. */
+/* Copies the saga into the arena of the play; a copy made for a decision does not last. */
 static void own_saga(struct prove_world *w, const struct saga *saga)
 {
     w->saga = *saga_copy(saga, w->arena);
@@ -169,14 +169,15 @@ void prove_world_adopt(struct prove_world *w, const struct saga *saga, const str
 {
     *w = (struct prove_world){.arena = arena, .turn = turn, .now_ms = now_ms, .unjudged = true};
     w->next_escalation = saga->escalation.number + 1;
-    w->next_approval = UINT32_MAX; /* above those that there are: nobody reads them */
+    w->next_approval = UINT32_MAX; /* higher than all existing numbers, which nobody reads here */
     w->last_step = STEP_NONE;
     w->point = (struct prove_point){.step = STEP_NONE};
     own_saga(w, saga);
     w->saga.definition = symbolic;
     grow_books(w);
     for (uint32_t i = 0; i < w->book_count; i++) {
-        w->saga.steps[i].forward.room = w->saga.steps[i].forward.answer_room = (struct room){0}; /* the saga's own */
+        w->saga.steps[i].forward.room = w->saga.steps[i].forward.answer_room =
+            (struct room){0}; /* this memory belongs to the saga */
         enum took_effect forward = saga->steps[i].forward.took_effect;
 
         w->books[i].did = forward == TOOK_EFFECT_YES || forward == TOOK_EFFECT_MAYBE || forward == TOOK_EFFECT_UNDONE;
@@ -214,7 +215,7 @@ static void take_effect(struct prove_world *w, uint32_t step, enum direction dir
     }
 }
 
-/* Nobody answers for as long as it takes to be given up. */
+/* Lets time pass without an answer, a part of the time after which the receiver is given up. */
 static void let_pass(struct prove_world *w, int64_t patience_ms)
 {
     w->now_ms += patience_ms / PATIENCE_PARTS + 1;
@@ -278,7 +279,7 @@ static struct outcome answer_probe(struct prove_world *w, uint32_t step, enum di
 
     if (w->point.step == book->number && w->point.direction == direction && w->point.trouble == TROUBLE_UNKNOWN) {
         if (w->point.answer == ANSWER_PROBE_ABSENT) {
-            w->healed = true; /* called again it is taken; until then every probe says the same */
+            w->healed = true; /* the next call will be accepted; until then every probe answers the same */
             return (struct outcome){.kind = OUTCOME_ABSENT, .error = SLICE("absent")};
         }
         if (w->point.answer != ANSWER_PROBE_DONE) {
@@ -307,7 +308,7 @@ static void answer_admission(struct prove_world *w, uint32_t step)
     (void)prove_world_feed(w, input);
 }
 
-/* One text for each lock: no two of them alike. */
+/* Makes a text for each lock, all of them different. */
 static struct slice lock_keys(const struct prove_world *w)
 {
     struct slice text = SLICE("[");
@@ -318,7 +319,7 @@ static struct slice lock_keys(const struct prove_world *w)
     return arena_printf(w->arena, "%.*s]", SLICE_ARG(text));
 }
 
-/* Anything will do, of the kind that the place asks for: two elements, a time to sleep. */
+/* Makes any value of the kind that the place wants: two elements, or a time to sleep. */
 static struct slice symbolic_value(const struct prove_world *w, const struct want *want)
 {
     if (want->number == EVALUATE_LOCKS) {
@@ -364,7 +365,7 @@ static void answer_lock(struct prove_world *w, const struct want *want)
     (void)prove_world_feed(w, input);
 }
 
-/* What the step waits for is there. */
+/* Brings what the step waits for. */
 static void arrive(struct prove_world *w, uint32_t step)
 {
     const struct step_definition *definition = definition_of(w, step);
@@ -466,7 +467,7 @@ void prove_world_deadline(struct prove_world *w, uint32_t step)
 
 /* --- people --- */
 
-/* The verb that this play has for the open question; false: nobody answers. */
+/* Chooses the verb that this play has for the open question. Returns false when nobody answers. */
 static bool choose_verb(const struct prove_world *w, struct saga_input *input)
 {
     const struct escalation *open = &w->saga.escalation;
@@ -492,7 +493,7 @@ static bool choose_verb(const struct prove_world *w, struct saga_input *input)
         input->verdict.action = OPERATOR_RETRY;
         return true;
     }
-    if (ours && w->point.answer == ANSWER_LATE) { /* the answer is there, and contradicts what was settled */
+    if (ours && w->point.answer == ANSWER_LATE) { /* the answer has come, and it contradicts what was settled */
         input->verdict.action = OPERATOR_RESOLVE;
         input->verdict.happened = w->books[open->step].did;
         return true;
@@ -549,7 +550,8 @@ static int rank(const struct want *want)
     UNREACHABLE();
 }
 
-/* What can be done now before what needs time; calls are answered in the order in which they left. */
+/* Orders wants: what can be done now comes before what needs time, and calls are answered in the order in which they
+ * left. */
 static bool goes_before(const struct prove_world *w, const struct want *a, const struct want *b)
 {
     int64_t due_a = a->due_ms > w->now_ms ? a->due_ms : 0, due_b = b->due_ms > w->now_ms ? b->due_ms : 0;
@@ -565,7 +567,8 @@ static bool goes_before(const struct prove_world *w, const struct want *a, const
     }
     due_a = prove_operation(w, a->step, a->direction)->last_sent_ms;
     due_b = prove_operation(w, b->step, b->direction)->last_sent_ms;
-    if (due_a == due_b && a->direction == DIRECTION_UNDO) { /* they left together, what began last in front */
+    if (due_a == due_b &&
+        a->direction == DIRECTION_UNDO) { /* the calls left together, so the one that began last goes first */
         return w->saga.steps[a->step].start_order > w->saga.steps[b->step].start_order;
     }
     return due_a < due_b;
@@ -587,7 +590,7 @@ static bool feed_late(struct prove_world *w)
     return true;
 }
 
-/* An end is an end: late answers, timers and an abort lead nowhere. */
+/* Checks that an end is final: late answers, timers and an abort change nothing. */
 static void check_end_holds(struct prove_world *w)
 {
     struct wants wants;
@@ -613,7 +616,7 @@ static void check_end_holds(struct prove_world *w)
 
 /* --- what is wanted --- */
 
-/* A deadline or a timeout: what passes then is a point of its own. */
+/* Is the want a deadline or a timeout? These have points of their own. */
 static bool is_limit(const struct prove_world *w, const struct want *want)
 {
     if (want->type != WANT_TIMER || want->due_ms <= w->now_ms) {
@@ -627,7 +630,7 @@ static bool is_limit(const struct prove_world *w, const struct want *want)
             !(w->point.trouble == TROUBLE_TIMEOUT && is_in_trouble(w, want->step, DIRECTION_DO)));
 }
 
-/* The limits come last, `limits` of them. */
+/* Collects all wants, the `limits` limits last. */
 static void all_wants(const struct prove_world *w, struct arena *arena, struct wants *out, size_t *limits)
 {
     struct wants wants;
@@ -645,7 +648,7 @@ static void all_wants(const struct prove_world *w, struct arena *arena, struct w
         const struct operation *op = &w->saga.steps[i].forward;
 
         if (op->state == OP_WAITING && definition_of(w, i)->kind != STEP_SLEEP &&
-            (op->due_ms == 0 || op->due_ms > w->now_ms) && /* else it is too late */
+            (op->due_ms == 0 || op->due_ms > w->now_ms) && /* otherwise it is too late */
             !(w->point.trouble == TROUBLE_TIMEOUT && is_in_trouble(w, i, DIRECTION_DO))) {
             out->items[out->count++] = (struct want){.type = WANT_TIMER, .step = i, .number = PROVE_ARRIVES};
         }
@@ -687,7 +690,7 @@ bool prove_world_next(struct prove_world *w, struct want *out)
     prove_world_wants(w, w->turn, &wants);
     next = find_next(w, &wants);
     if (next) {
-        *out = *next; /* the wants lie in the arena of the turn */
+        *out = *next; /* copied: the wants are in the arena of the turn */
     }
     return next != NULL;
 }
@@ -722,7 +725,8 @@ bool prove_world_move(struct prove_world *w)
     arena_reset(w->turn);
     all_wants(w, w->turn, &wants, &limits);
     next = find_next(w, &wants);
-    if (wants.count == limits && !w->saga.escalation.number) { /* that some time a deadline passes is no excuse */
+    if (wants.count == limits &&
+        !w->saga.escalation.number) { /* a deadline far away does not excuse a saga that wants nothing else */
         prove_violate(w, "the saga is stuck: nothing is wanted, and nobody is asked", STEP_NONE, STEP_NONE);
         return false;
     }
@@ -730,9 +734,9 @@ bool prove_world_move(struct prove_world *w)
         return true;
     }
     if (!next) {
-        return false; /* a person is asked, and says nothing */
+        return false; /* a person is asked and stays silent */
     }
-    chosen = *next; /* the wants lie in the arena of the turn */
+    chosen = *next; /* copied: the wants are in the arena of the turn */
     prove_world_do(w, &chosen);
     return true;
 }
