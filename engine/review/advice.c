@@ -1,6 +1,6 @@
 /*
- * A look at each tool of a document, those written in place too, and at each of its three callers of an adapter: the
- * tool itself, its probe and its precheck.
+ * Looks at each tool of a document, also at tools written inside a saga. A tool may call an adapter in three places: in
+ * the tool itself, in its probe and in its precheck.
  */
 #include "review/review.h"
 
@@ -8,9 +8,9 @@
 
 #include "base/json.h"
 
-struct caller { /* of an adapter */
+struct caller { /* one call of an adapter */
     const struct tool *tool;
-    struct slice adapter, pointer; /* of the settings */
+    struct slice adapter, pointer; /* pointer: the place of the settings */
     const struct template *settings;
     const char *what; /* "the probe" */
     bool reads, question;
@@ -108,7 +108,8 @@ static bool method_is(struct slice method, const char *const *names, size_t coun
     return false;
 }
 
-/* Does it send its arguments when nothing is said about them? A method that is a template counts as one that does. */
+/* Does the call send its arguments when nothing is said about them? A method that is a template counts as sending
+ * them. */
 static bool sends_args(const struct caller *caller)
 {
     static const char *const without[] = {"GET", "HEAD", "DELETE", "OPTIONS"};

@@ -1,4 +1,4 @@
-/* Definitions are checked the same way by the service and, offline, by `sagactl check`. */
+/* Checks definitions for the service and, offline, for `sagactl check`. */
 #include "review/review.h"
 
 #include "adapters/adapter.h"

@@ -11,11 +11,11 @@ static void exchange_answer(struct exchange *x, int status, const char *content_
     x->closes |= x->state == EXCHANGE_READING && http_exchange_is_at_once(x);
     if (content_type) {
         (void)MHD_add_response_header(x->response, MHD_HTTP_HEADER_CONTENT_TYPE,
-                                      content_type); /* fails without memory only */
+                                      content_type); /* fails only without memory */
     }
     for (size_t i = 0; i < x->answer_header_count; i++) {
         (void)MHD_add_response_header(x->response, x->answer_headers[i].name.ptr,
-                                      x->answer_headers[i].value.ptr); /* checked when it was given */
+                                      x->answer_headers[i].value.ptr); /* the header was checked when it was set */
     }
     if (x->closes || x->server->stopping) {
         (void)MHD_add_response_header(x->response, MHD_HTTP_HEADER_CONNECTION, "close"); /* as above */

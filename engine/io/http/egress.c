@@ -1,5 +1,5 @@
-/* Every address is compared as sixteen bytes, an IPv4 address in its mapped form, so that one comparison serves
- * both. */
+/* Compares all addresses as sixteen bytes. An IPv4 address has its mapped form, so one comparison serves both
+ * families. */
 #include "io/http/egress.h"
 
 #include <arpa/inet.h>
@@ -15,11 +15,11 @@
 static const struct egress_net always[] = {
     {V4(169, 254, 0, 0), 96 + 16},  /* link-local, and the metadata of most clouds */
     {V4(100, 100, 100, 200), 128},  /* Alibaba's */
-    {V4(192, 0, 0, 192), 128},      /* Oracle's older one */
+    {V4(192, 0, 0, 192), 128},      /* the older metadata address of Oracle */
     {V4(168, 63, 129, 16), 128},    /* Azure's wire server */
     {{0xfe, 0x80}, 10},             /* link-local */
-    {{0xfd, 0x00, 0x0e, 0xc2}, 32}, /* Amazon's over IPv6, fd00:ec2::254 */
-    {{0xfd, 0x20, 0x00, 0xce}, 32}, /* Google's over IPv6, fd20:ce::254 */
+    {{0xfd, 0x00, 0x0e, 0xc2}, 32}, /* the metadata address of Amazon over IPv6, fd00:ec2::254 */
+    {{0xfd, 0x20, 0x00, 0xce}, 32}, /* the metadata address of Google over IPv6, fd20:ce::254 */
 };
 
 static const struct egress_net private_nets[] = {
@@ -62,7 +62,7 @@ static void mapped(unsigned char out[16], unsigned char a, unsigned char b, unsi
     memcpy(out, address, 16);
 }
 
-/* Replaces an IPv6 address by the IPv4 address that it leads to. False when it holds none. */
+/* Replaces an IPv6 address by the IPv4 address that it leads to. Returns false when it holds none. */
 static bool unwrap(unsigned char a[16])
 {
     static const struct egress_net compatible = {{0}, 96}, nat64 = {{0x00, 0x64, 0xff, 0x9b}, 96},
@@ -74,7 +74,7 @@ static bool unwrap(unsigned char a[16])
     } else if (net_holds(&nat64, a)) {
         mapped(a, a[12], a[13], a[14], a[15]);
     } else if (net_holds(&nat64_local, a)) {
-        mapped(a, a[6], a[7], a[9], a[10]); /* RFC 6052: the byte in the middle is left out */
+        mapped(a, a[6], a[7], a[9], a[10]); /* RFC 6052 leaves out the byte in the middle */
     } else if (net_holds(&six_to_four, a)) {
         mapped(a, a[2], a[3], a[4], a[5]);
     } else if (net_holds(&teredo, a)) {

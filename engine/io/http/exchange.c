@@ -314,7 +314,7 @@ static enum MHD_Result exchange_begin(struct exchange *x, const char *method, co
         return MHD_YES;
     }
     if (exchange_has_bearable_body(x) && !http_exchange_is_at_once(x)) {
-        x->state = EXCHANGE_READING; /* and its answer is ready */
+        x->state = EXCHANGE_READING; /* the answer is ready */
         return MHD_YES;
     }
     return exchange_queue(x);
@@ -325,7 +325,7 @@ static enum MHD_Result exchange_read_body(struct exchange *x, const char *bytes,
     bool is_answered = x->response != NULL;
 
     if (is_answered || x->too_large || x->body.len + *len > x->server->options.body_bytes_max) {
-        x->too_large = !is_answered; /* no answer can be given before the end of the body */
+        x->too_large = !is_answered; /* no answer can be sent before the end of the body */
         x->discarded += (int64_t)*len;
         if (x->discarded > discard_bytes_max(x->server)) {
             return MHD_NO; /* closes */
@@ -413,7 +413,7 @@ void http_exchange_on_completed(void *context, struct MHD_Connection *mhd, void 
         metric_add(METRIC_HTTP_ERRORS, x->status >= 400);
         histogram_observe_us(HISTOGRAM_REQUEST, loop_boot_us(server->loop) - x->begun_us);
     }
-    if (x->response) { /* answered after its client had left, and never queued */
+    if (x->response) { /* the answer came after the client had left, and was never queued */
         MHD_destroy_response(x->response);
         x->response = NULL;
     }

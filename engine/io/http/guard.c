@@ -36,7 +36,7 @@ static bool is_value(struct slice text)
     return true;
 }
 
-/* A host and an optional port: no list, no spaces, no user, no path. */
+/* Accepts a host with an optional port: no list, no spaces, no user, no path. */
 static bool is_host(struct slice text)
 {
     for (size_t i = 0; i < text.len; i++) {

@@ -21,7 +21,8 @@
 #include "base/metric.h"
 #include "io/http/server_state.h"
 
-/* Heads beyond 12 to 15 KiB, and cookies beyond 8, are answered 431. The library clears most of it twice a request. */
+/* The library answers heads beyond 12 to 15 KiB, and cookies beyond 8 KiB, with 431. It clears most of this memory
+ * twice for each request. */
 #define CONNECTION_MEMORY_BYTES (16 * 1024)
 #define BODY_BYTES_MAX (1 << 20)
 #define SWEEP_MS 500
@@ -36,7 +37,7 @@
 static int64_t phase_patience_ms(const struct http_server *server, enum phase phase)
 {
     switch (phase) {
-    case PHASE_FIRST: /* a client that connects has a request */
+    case PHASE_FIRST: /* a client that connects will send a request */
     case PHASE_HEADER:
         return server->options.header_ms;
     case PHASE_IDLE:
@@ -63,7 +64,7 @@ static void server_run(struct http_server *server)
     if (server->closing) {
         return;
     }
-    (void)MHD_run(server->daemon); /* fails for a daemon with threads only */
+    (void)MHD_run(server->daemon); /* fails only for a daemon with threads */
     timer_stop(server->loop, &server->run_timer);
     if (MHD_get_timeout(server->daemon, &timeout_ms) != MHD_YES) {
         http_stall_over(server);
@@ -140,7 +141,8 @@ void http_connection_refuse(struct http_server *server, struct connection *conne
                        strlen(words) + 1, words);
 
     CHECK(len > 0 && (size_t)len < sizeof(answer));
-    (void)!send(connection->fd, answer, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT); /* it is closed either way */
+    (void)!send(connection->fd, answer, (size_t)len,
+                MSG_NOSIGNAL | MSG_DONTWAIT); /* the connection is closed whether or not this is sent */
     metric_add(METRIC_HTTP_REQUESTS, 1);
     metric_add(METRIC_HTTP_ERRORS, 1);
     http_connection_cut(server, connection);

@@ -31,7 +31,7 @@ struct http_job *http_job_of(void *pointer)
 
 /* --- the callbacks that libcurl makes while a request is under way ------------------------------------------- */
 
-/* libcurl wants to send again what has already left. It does not leave twice, whatever became of the first sending. */
+/* libcurl asks to send again what it has sent before. We refuse, whatever the outcome of the first sending. */
 static bool job_leaves_again(struct http_job *job)
 {
     job->again = job->once && job->left;
@@ -400,7 +400,7 @@ CURLcode http_transfer_set_up(struct http_job *job, struct http_urls *urls)
     easy_set_method(job, method);
     EASY_SET(easy, CURLOPT_PREREQFUNCTION, on_leaving);
     EASY_SET(easy, CURLOPT_PREREQDATA, job);
-    /* These come from outside; libcurl may refuse them. */
+    /* These values come from outside, and libcurl may refuse them. */
     job->url = http_url_take(urls, request->url);
     if (job->url) {
         EASY_SET(easy, CURLOPT_CURLU, http_url_read(job->url));

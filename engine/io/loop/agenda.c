@@ -1,4 +1,4 @@
-/* The work of a loop: see agenda.h. Timers lie in a binary heap, deferred work and hooks in lists. */
+/* The work of a loop: see agenda.h. Timers are in a binary heap; deferred work and hooks are in lists. */
 #include "io/loop/agenda.h"
 
 #include <stdlib.h>
@@ -164,7 +164,8 @@ void agenda_defer_cancel(struct agenda *agenda, struct deferred *deferred)
     }
 }
 
-/* Runs as many as there are now. Work that these defer comes in the next round, after the sockets. */
+/* Runs only the work that is deferred now. Work that is deferred meanwhile runs in the next round, after the
+ * sockets. */
 void agenda_deferred_begin(struct agenda *agenda)
 {
     agenda->deferred_left = agenda->deferred.count;

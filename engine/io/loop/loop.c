@@ -38,7 +38,7 @@ struct loop {
     int handles_open;         /* how many of the four handles above are open */
     struct turn_clock *clock; /* behind a pointer, so that asking for the time is const */
     struct agenda agenda;
-    int64_t alarm_boot_ms; /* the time that `alarm` was set for; INT64_MAX: not set */
+    int64_t alarm_boot_ms; /* the time that `alarm` was set for; INT64_MAX when it is not set */
 };
 
 /* --- clocks --- */
@@ -109,7 +109,7 @@ static void timers_run(struct loop *loop)
     now_ms = loop_boot_ms(loop);
     agenda_timers_begin(&loop->agenda);
     while (agenda_timers_next(&loop->agenda, now_ms)) {
-        /* one more ran */
+        /* one more timer ran */
     }
 }
 
@@ -132,7 +132,7 @@ static void alarm_set(struct loop *loop)
         return;
     }
     if (loop->alarm_boot_ms != INT64_MAX && due_ms >= loop->alarm_boot_ms) {
-        return; /* it rings early enough, at worst once too often */
+        return; /* the alarm rings early enough, at worst once too often */
     }
     uv_update_time(&loop->uv);
     loop_clock_update(loop);
@@ -163,7 +163,7 @@ static void deferred_run(struct loop *loop)
 {
     agenda_deferred_begin(&loop->agenda);
     while (agenda_deferred_next(&loop->agenda)) {
-        /* one more ran */
+        /* one more job ran */
     }
 }
 
@@ -181,7 +181,7 @@ static void hooks_run(struct loop *loop)
 {
     agenda_hooks_begin(&loop->agenda);
     while (agenda_hooks_next(&loop->agenda)) {
-        /* one more ran */
+        /* one more hook ran */
     }
 }
 
@@ -189,7 +189,7 @@ static void hooks_run(struct loop *loop)
 
 static void on_idle(uv_idle_t *idle)
 {
-    (void)idle; /* it only has to be active */
+    (void)idle; /* the handle only has to be active */
 }
 
 static void on_prepare(uv_prepare_t *prepare)
@@ -241,7 +241,7 @@ struct loop *loop_new(void)
 void loop_run(struct loop *loop)
 {
     turn_clock_age(loop->clock);
-    (void)uv_run(&loop->uv, UV_RUN_DEFAULT); /* says whether handles are left; ours always are */
+    (void)uv_run(&loop->uv, UV_RUN_DEFAULT); /* the result says whether handles are left, and ours always are */
 }
 
 void loop_stop(struct loop *loop)
@@ -300,9 +300,9 @@ void loop_free(struct loop *loop)
     uv_close((uv_handle_t *)&loop->check, on_own_closed);
     uv_close((uv_handle_t *)&loop->idle, on_own_closed);
     uv_walk(&loop->uv, count_open, &foreign_open);
-    CHECK(foreign_open == 0); /* something was not closed before its loop; waiting for it would take for ever */
+    CHECK(foreign_open == 0); /* a handle was not closed before its loop; waiting for it would take for ever */
     while (uv_run(&loop->uv, UV_RUN_DEFAULT) != 0) {
-        /* close callbacks, and jobs that are still on a thread; once more after a loop_stop() that came late */
+        /* runs close callbacks and jobs that are still on a thread; a late loop_stop() makes one more run */
     }
     CHECK(loop->handles_open == 0);
     CHECK(uv_loop_close(&loop->uv) == 0);

@@ -1,4 +1,4 @@
-/* The time as the turns of a loop see it: see turn_clock.h. */
+/* The clock that gives one time to a whole turn of the loop: see turn_clock.h. */
 #include "io/loop/turn_clock.h"
 
 void turn_clock_read(struct turn_clock *clock)

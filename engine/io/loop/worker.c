@@ -1,4 +1,5 @@
-/* Jobs on libuv's pool of threads. The pool's own request is held here, so that owners of jobs need not see uv.h. */
+/* Runs jobs on libuv's pool of threads. The request of the pool is hidden here, so that owners of jobs need not include
+ * uv.h. */
 #include "io/loop/worker.h"
 
 #include <stdlib.h>
@@ -23,7 +24,7 @@ static void on_after_work(uv_work_t *work, int status)
     struct worker_request *request = container_of(work, struct worker_request, work);
     struct worker_job *job = request->job;
 
-    CHECK(status == 0); /* nobody cancels */
+    CHECK(status == 0); /* jobs are never cancelled */
     job->internal = NULL;
     free(request);
     job->done(job);

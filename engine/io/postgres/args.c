@@ -1,6 +1,7 @@
 /*
- * Parameters in PostgreSQL's binary formats: big-endian numbers, timestamps in microseconds since 2000, arrays as a
- * header (dimensions, has nulls, element type, count, lower bound) and for each element its length and its bytes.
+ * Writes parameters in PostgreSQL's binary formats: big-endian numbers, timestamps in microseconds since 2000, and
+ * arrays. An array has a header (dimensions, whether it has nulls, element type, count, lower bound) and for each
+ * element its length and its bytes.
  */
 #include <endian.h>
 #include <limits.h>
@@ -10,7 +11,7 @@
 
 enum { ARRAY_HEADER_BYTES = 20, ARRAY_FLAGS_AT = 4 };
 
-/* The type numbers are from PostgreSQL's catalogue and never change. `bytes` 0: any length. */
+/* The type numbers are from PostgreSQL's catalogue and never change. A type with `bytes` 0 has any length. */
 static const struct {
     Oid oid, array_oid;
     size_t bytes;
@@ -154,7 +155,7 @@ static char *item(struct db_args *args, size_t len)
         args->array.capacity = 2 * args->array.capacity + len;
         larger = arena_alloc(args->arena, args->array.capacity);
         memcpy(larger, args->array.ptr, args->array.len);
-        args->array.ptr = larger; /* the old one goes with the arena */
+        args->array.ptr = larger; /* the arena frees the smaller array */
     }
     out = args->array.ptr + args->array.len;
     put_int(out, len, 4);
@@ -210,7 +211,7 @@ void db_item_bytes(struct db_args *args, struct slice value)
     if (value.len > 0) {
         memcpy(item(args, value.len), value.ptr, value.len);
     } else {
-        (void)item(args, 0); /* an empty element is its length alone */
+        (void)item(args, 0); /* an empty element consists only of its length */
     }
 }
 

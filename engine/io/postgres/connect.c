@@ -16,7 +16,7 @@
 
 enum { SETUP_MAX = 64, SETUP_MS_DEFAULT = 10000, REFUSALS_BYTES = 2048, PARAMETERS_MAX = 16 };
 
-#define NO_FILE "/nonexistent/sagad" /* libpq goes on without a file that is not there */
+#define NO_FILE "/nonexistent/sagad" /* libpq ignores files that do not exist */
 
 /* --- sentences --- */
 
@@ -112,8 +112,8 @@ bool db_notice_is_lost_commit(const PGresult *notice)
     const char *function = PQresultErrorField(notice, PG_DIAG_SOURCE_FUNCTION);
     const char *detail = PQresultErrorField(notice, PG_DIAG_MESSAGE_DETAIL);
 
-    /* By the place in the server's source, which no language setting translates; by the text for
-     * servers that hide it. */
+    /* Tells the warning by its place in the server's source, which no language setting translates; for servers that
+     * hide the place, by its text. */
     return severity && strcmp(severity, "WARNING") == 0 &&
            ((function && strcmp(function, "SyncRepWaitForLSN") == 0) ||
             (detail && strstr(detail, "might not have been replicated")));
@@ -137,7 +137,7 @@ enum err_code db_result_err(const PGresult *result, const char *what, char sqlst
     }
     err_set(err, ERR_STORE, "the database refused %s: SQLSTATE %s", what, sqlstate[0] ? sqlstate : "missing");
     db_one_line(message ? message : PQresultErrorMessage(result), line, sizeof(line));
-    /* Of a broken check or not-null constraint the server's detail is the whole row, and rows hold payloads. */
+    /* For a broken check or not-null constraint, the server's detail is the whole row, and rows hold payloads. */
     if (detail && strcmp(sqlstate, "23502") != 0 && strcmp(sqlstate, "23514") != 0) {
         err_detail(err, "%s; %s", line, detail);
     } else {
@@ -164,7 +164,7 @@ static bool dsn_is_readable(const char *dsn, struct err *err)
     bool is_uri = strncmp(dsn, "postgres://", 11) == 0 || strncmp(dsn, "postgresql://", 13) == 0;
 
     if (!is_uri && !strchr(dsn, '=')) {
-        return true; /* "", or the name of a database */
+        return true; /* "" or a bare name of a database */
     }
     options = PQconninfoParse(dsn, &words);
     if (options) {
@@ -218,7 +218,7 @@ static bool end_left_backend(PGconn *conn, const struct db_target *target, int64
         (void)snprintf(sql, sizeof(sql),
                        "select pg_terminate_backend(pid) from pg_catalog.pg_stat_activity where pid = %d and "
                        "application_name = %s",
-                       target->left_pid, name); /* names of ours are short */
+                       target->left_pid, name); /* the names of our applications are short */
         good = setup_statement(conn, sql, ms, err);
         PQfreemem(name);
     }
@@ -248,7 +248,7 @@ static const char *environment_or(const char *name, const char *otherwise)
 }
 
 struct parameters {
-    const char *keywords[PARAMETERS_MAX + 1], *values[PARAMETERS_MAX + 1]; /* with a NULL behind them */
+    const char *keywords[PARAMETERS_MAX + 1], *values[PARAMETERS_MAX + 1]; /* one more place for the NULL at the end */
     size_t count;
 };
 
@@ -270,7 +270,7 @@ static void take_parameters(const struct db_target *target, const char *dsn, str
     add(out, "keepalives_count", "2");
     add(out, "tcp_user_timeout", "4000");
     add(out, "connect_timeout", environment_or("PGCONNECT_TIMEOUT", "5"));
-    if (target->is_foreign) { /* no certificate and no ticket of the user that sagad runs as */
+    if (target->is_foreign) { /* the connection must not use a certificate or a ticket of the user that sagad runs as */
         add(out, "sslcert", NO_FILE);
         add(out, "sslkey", NO_FILE);
         add(out, "gssencmode", "disable");
@@ -283,7 +283,7 @@ static void take_parameters(const struct db_target *target, const char *dsn, str
     }
 }
 
-/* Connects where `dsn` leads. `chooses`: libpq tries its hosts one after the other. */
+/* Connects to the server of `dsn`. With `chooses`, libpq tries the hosts one after the other. */
 static PGconn *connect_to(const struct db_target *target, const char *dsn, bool chooses, struct err *err)
 {
     char refusals_of_hosts[REFUSALS_BYTES];
@@ -321,10 +321,10 @@ static PGconn *connect_pinned(const struct db_target *target, struct err *err)
     }
     arena_init(&arena, 1024);
     dsn = db_pin(target->dsn, target->egress, &host_count, &arena, err);
-    /* Several addresses of one host are one server. */
+    /* All addresses of one host belong to one server. */
     conn = dsn ? connect_to(target, dsn, host_count == 1, err) : NULL;
     if (dsn) {
-        explicit_bzero((char *)dsn, strlen(dsn)); /* there may be a password in it */
+        explicit_bzero((char *)dsn, strlen(dsn)); /* the string may hold a password */
     }
     arena_fini(&arena);
     return conn;
@@ -342,11 +342,11 @@ PGconn *db_connect(const struct db_target *target, struct err *err)
 
 struct db_attempt {
     struct worker_job job;
-    struct arena arena; /* the target: whoever asked may be gone before the thread is through */
+    struct arena arena; /* holds the target, because the caller may be gone before the thread ends */
     struct db_target target;
     PGconn *conn;
     struct err err;
-    void (*done)(void *context, PGconn *conn, const struct err *err); /* NULL: abandoned */
+    void (*done)(void *context, PGconn *conn, const struct err *err); /* NULL for an abandoned attempt */
     void *context;
 };
 

@@ -1,15 +1,15 @@
 /*
  * Transactions on one connection in pipeline mode.
  *
- * What is sent is a row of segments, each ended by a Sync: a segment is one implicit transaction, either a caller's or
- * the preparing of one statement. Preparing has a segment of its own, because an error skips everything up to the next
- * Sync, and with it a Parse that later transactions count on.
+ * The connection sends segments, each ended by a Sync. A segment is one implicit transaction: a transaction of a
+ * caller, or the preparing of one statement. Preparing has its own segment because an error skips everything up to the
+ * next Sync, and would skip a Parse that later transactions rely on.
  *
- * Answers come in the same order. Of each statement: results, then NULL; of the Sync: one result and no NULL. Two NULLs
- * in a row mean that nothing more is there. To stop earlier would strand bytes in libpq's buffer, for which no socket
- * event comes any more.
+ * Answers come in the same order: for each statement its results and a NULL, for the Sync one result without a NULL.
+ * Two NULLs in a row mean that no more answers are there. Reading less would leave bytes in libpq's buffer, for which
+ * no socket event comes any more.
  *
- * Only the result of the Sync decides: until then an error may come, also from the COMMIT itself.
+ * Only the result of the Sync decides. Until then an error may still come, even from the COMMIT.
  */
 #include "io/postgres/db.h"
 
@@ -22,24 +22,25 @@
 #include "io/postgres/queue.h"
 #include "io/postgres/wire.h"
 
-/* Sent and not answered at one time. More gains nothing, and all of it would be unknown after a loss. */
+/* The most segments and bytes that are sent and not yet answered. More would gain nothing, and the outcome of all of
+ * them is unknown after a loss. */
 enum { SENT_MAX = 256, SENT_BYTES_MAX = 8 * 1024 * 1024 };
 
 enum prepared_state { PREPARED_NOT, PREPARED_SENT, PREPARED_GOOD };
 
 struct prepared {
     enum prepared_state state;
-    struct err err; /* why the last preparing failed; ERR_OK: it did not */
+    struct err err; /* why preparing failed last; ERR_OK when it did not */
     char sqlstate[6];
 };
 
 struct segment {
-    struct db_transaction *transaction; /* NULL: it prepares a statement */
+    struct db_transaction *transaction; /* NULL when the segment prepares a statement */
     struct prepared *prepared;
     size_t bytes;
 };
 
-/* The handle outlives the connection until libuv has closed it. */
+/* The poll handle outlives the connection until libuv has closed it. */
 struct socket_watch {
     uv_poll_t poll;
     struct db *db;
@@ -48,39 +49,39 @@ struct socket_watch {
 
 struct db {
     struct loop *loop;
-    struct arena arena; /* the options' texts */
+    struct arena arena; /* holds the texts of the options */
     struct db_target target;
     struct db_options options;
     enum db_state state;
 
     /* connecting */
-    struct db_attempt *attempt; /* NULL: none under way */
+    struct db_attempt *attempt; /* NULL when no attempt is under way */
     struct timer retry;
     int retry_count;
 
     /* connected */
-    PGconn *conn; /* NULL: not connected */
+    PGconn *conn; /* NULL while not connected */
     struct socket_watch *watch;
     struct arena prepared_arena;
-    struct map prepared;   /* by the statement's name */
-    struct err last_words; /* what the server said when it ended the session; ERR_OK: nothing */
+    struct map prepared;   /* keyed by the name of the statement */
+    struct err last_words; /* what the server said when it ended the session; ERR_OK when it said nothing */
 
     /* transactions */
     struct db_queue queue;
-    struct segment *segments; /* a ring: sent_first is the one that is being answered */
+    struct segment *segments; /* a ring; sent_first is the segment whose answer comes next */
     size_t segment_capacity, sent_first, sent_count, sent_bytes;
-    struct timer overdue;     /* runs while something is sent and not answered */
-    int64_t waiting_since_ms; /* boot-time clock: the first segment was sent, or a byte came */
-    size_t query_index;       /* of the first segment: its query that is being answered */
+    struct timer overdue;     /* runs while a segment waits for its answer */
+    int64_t waiting_since_ms; /* boot-time clock: the time at which the first segment was sent or the last byte came */
+    size_t query_index;       /* the query of the first segment whose answer comes next */
     bool failed, broken,
-        commit_lost; /* of the first segment: certainly refused; nobody knows; the COMMIT's warning came */
+        commit_lost; /* the first segment is certainly refused; its outcome is unknown; the COMMIT has warned */
     struct deferred pump;
 
     /* giving up */
     struct deferred giver;
     struct err give_up_err;
-    bool unanswered; /* the last loss: it did not answer */
-    int left_pid;    /* backend of a connection that was given up; it may still wait there. 0: none */
+    bool unanswered; /* the connection was last lost because the server did not answer */
+    int left_pid;    /* the backend of an abandoned connection, which may still wait; 0 for none */
 
     /* closing */
     struct deferred closer;
@@ -123,7 +124,7 @@ static bool has_room(const struct db *db)
     return db->sent_count < SENT_MAX && db->sent_bytes < SENT_BYTES_MAX;
 }
 
-static struct segment *segment_first(struct db *db) /* NULL: none is sent */
+static struct segment *segment_first(struct db *db) /* returns NULL when no segment is sent */
 {
     return db->sent_count > 0 ? &db->segments[db->sent_first] : NULL;
 }
@@ -151,19 +152,19 @@ static void disconnect(struct db *db)
 {
     if (db->watch) {
         db->watch->db = NULL;
-        uv_close((uv_handle_t *)&db->watch->poll, on_watch_closed); /* before its socket goes */
+        uv_close((uv_handle_t *)&db->watch->poll, on_watch_closed); /* closed before its socket */
         db->watch = NULL;
     }
     timer_stop(db->loop, &db->overdue);
     loop_defer_cancel(db->loop, &db->giver);
-    PQfinish(db->conn); /* accepts NULL; does not wait for a server that hangs, because the socket does not block */
+    PQfinish(db->conn); /* accepts NULL; the socket does not block, so a server that hangs is not waited for */
     db->conn = NULL;
     map_fini(&db->prepared);
     map_init(&db->prepared);
     arena_reset(&db->prepared_arena);
 }
 
-/* Everything that was submitted ends now, in its order. */
+/* Ends all submitted transactions in their order. */
 static void end_all(struct db *db, const struct err *reason)
 {
     size_t waiting = db->queue.waiting.count;
@@ -172,7 +173,7 @@ static void end_all(struct db *db, const struct err *reason)
         bool refused = db->failed;
         struct segment segment = segment_pop(db);
 
-        if (segment.transaction && refused) { /* the server said so before the connection went */
+        if (segment.transaction && refused) { /* the server refused this one before the connection broke */
             db_queue_end(&db->queue, segment.transaction, DB_REFUSED);
         } else if (segment.transaction) {
             db_queue_lose(&db->queue, segment.transaction, reason);
@@ -193,12 +194,12 @@ static void schedule_retry(struct db *db)
     uint32_t random = 0;
 
     if (getrandom(&random, sizeof(random), GRND_NONBLOCK) < 0) {
-        random = (uint32_t)loop_boot_us(db->loop); /* it only spreads engines over time */
+        random = (uint32_t)loop_boot_us(db->loop); /* the number only spreads engines over time */
     }
     timer_start(db->loop, &db->retry, db_retry_delay_ms(db->retry_count++, random), on_retry);
 }
 
-/* The connection is gone, or did not come about. */
+/* Handles a connection that was lost or was never made. */
 static void db_lost(struct db *db, const struct err *reason)
 {
     db->state = DB_LOST;
@@ -239,8 +240,9 @@ static void give_up(struct db *db, const struct err *reason)
 }
 
 /*
- * The timer runs on when an answer came and more is under way: it looks at the time that counts, and starts anew. Where
- * this process itself stood still, the answer lies in the socket: it is read first.
+ * Checks whether the server is overdue. The timer runs on when an answer comes and more segments wait, so it compares
+ * times and starts again. When this process itself stood still, the answer waits in the socket, so the socket is read
+ * first.
  */
 static void on_overdue(struct timer *timer)
 {
@@ -306,9 +308,10 @@ static void on_notice(void *context, const PGresult *notice)
     const char *severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
 
     if (db_notice_is_lost_commit(notice)) {
-        db->commit_lost = db->sent_count > 0; /* it comes before its Sync, and libpq reads no further than a Sync */
+        db->commit_lost =
+            db->sent_count > 0; /* the notice comes before its Sync, and libpq reads no further than a Sync */
     } else if (severity && db_result_is_fatal(notice)) {
-        remember_last_words(db, notice); /* the server ends an idle session: libpq calls that a notice */
+        remember_last_words(db, notice); /* libpq reports the end of an idle session as a notice */
     }
 }
 
@@ -326,10 +329,10 @@ static void transaction_refused(struct db *db, struct db_transaction *transactio
     }
     (void)db_result_err(result, what, transaction->sqlstate, &transaction->err);
     if (prepared && prepared->err.code != ERR_OK && strcmp(transaction->sqlstate, "26000") == 0) {
-        transaction->err = prepared->err; /* "no such prepared statement": say why there is none */
+        transaction->err = prepared->err; /* "no such prepared statement" hides the reason, which is reported here */
         memcpy(transaction->sqlstate, prepared->sqlstate, sizeof(prepared->sqlstate));
     }
-    if (strcmp(transaction->sqlstate, "40003") == 0) { /* statement_completion_unknown */
+    if (strcmp(transaction->sqlstate, "40003") == 0) { /* 40003 is statement_completion_unknown */
         db->broken = true;
     } else {
         db->failed = true;
@@ -342,7 +345,7 @@ static void prepared_answered(struct prepared *prepared, const PGresult *result)
         prepared->state = PREPARED_GOOD;
         prepared->err.code = ERR_OK;
     } else {
-        prepared->state = PREPARED_NOT; /* tried again by the next transaction that needs it */
+        prepared->state = PREPARED_NOT; /* the next transaction that needs the statement prepares it again */
         (void)db_result_err(result, "to prepare a statement", prepared->sqlstate, &prepared->err);
     }
 }
@@ -377,9 +380,9 @@ static void result_answered(struct db *db, const PGresult *result)
     if (status == PGRES_PIPELINE_SYNC) {
         segment_synced(db);
     } else if (status == PGRES_PIPELINE_ABORTED) {
-        CHECK(db->failed || db->broken || !segment->transaction); /* its error came before */
+        CHECK(db->failed || db->broken || !segment->transaction); /* the error itself came before */
     } else if (status == PGRES_FATAL_ERROR && db_result_is_fatal(result)) {
-        db->broken = true; /* whether the transaction before it took effect nobody says */
+        db->broken = true; /* the outcome of the transaction before it is unknown */
         remember_last_words(db, result);
     } else if (!segment->transaction) {
         prepared_answered(segment->prepared, result);
@@ -436,7 +439,7 @@ static void read_notifications(struct db *db)
 static void on_socket(uv_poll_t *poll, int status, int events);
 static void on_pump(struct deferred *deferred);
 
-/* False: the connection is broken. */
+/* Flushes the output. Returns false when the connection is broken. */
 static bool flush_out(struct db *db)
 {
     int left = PQflush(db->conn), events = UV_READABLE | (left == 1 ? UV_WRITABLE : 0);
@@ -452,8 +455,8 @@ static bool flush_out(struct db *db)
 }
 
 /*
- * Everything libpq holds in either direction is looked at each time: to send it may have to read, and what it read so
- * causes no socket event. Of a broken connection what came before is answered first.
+ * Moves all that libpq holds, in both directions. Sending may read bytes, and no socket event comes for these. On a
+ * broken connection the answers that came before are handled first.
  */
 static void serve(struct db *db, bool good)
 {
@@ -472,7 +475,7 @@ static void on_socket(uv_poll_t *poll, int status, int events)
 {
     struct db *db = container_of(poll, struct socket_watch, poll)->db;
 
-    if (db->state == DB_READY) { /* else it is being closed */
+    if (db->state == DB_READY) { /* otherwise the connection is being closed */
         if (events & UV_READABLE) {
             db->waiting_since_ms = loop_boot_ms(db->loop);
         }
@@ -520,7 +523,8 @@ static bool query_send(struct db *db, const struct db_query *query)
                                args ? args->lengths : NULL, binary, 1) == 1;
 }
 
-/* False: the connection is broken. The transaction is among the sent ones from the moment its Sync may leave. */
+/* Sends a transaction. Returns false when the connection is broken. The transaction counts as sent from the moment its
+ * Sync may leave. */
 static bool transaction_send(struct db *db, struct db_transaction *transaction)
 {
     size_t bytes = 0;
@@ -534,7 +538,7 @@ static bool transaction_send(struct db *db, struct db_transaction *transaction)
         bytes += transaction->queries[i].args ? transaction->queries[i].args->bytes : 0;
     }
     if (!good) {
-        return false; /* without its Sync it has no effect */
+        return false; /* without its Sync the transaction has no effect */
     }
     list_remove(&db->queue.waiting, &transaction->link);
     segment_push(db, (struct segment){.transaction = transaction, .bytes = bytes});
@@ -552,13 +556,14 @@ static void on_pump(struct deferred *deferred)
         return;
     }
     if (db->state != DB_READY) {
-        return; /* connecting: its end asks again; closed: the closer ends them */
+        return; /* while connecting, the end of the attempt calls this again; once closed, the closer ends all
+                   transactions */
     }
     while (good && has_room(db) && (link = list_first(&db->queue.waiting)) != NULL) {
         good = transaction_send(db, container_of(link, struct db_transaction, link));
     }
     if (!good) {
-        (void)PQconsumeInput(db->conn); /* the server's reason; that it is broken is known */
+        (void)PQconsumeInput(db->conn); /* fetches the server's reason; the connection is known to be broken */
     }
     serve(db, good);
 }
@@ -566,7 +571,7 @@ static void on_pump(struct deferred *deferred)
 void db_submit(struct db *db, struct db_transaction *transaction)
 {
     db_queue_submit(&db->queue, transaction);
-    loop_defer_first(db->loop, &db->pump, on_pump); /* the server works while we go on */
+    loop_defer_first(db->loop, &db->pump, on_pump); /* the server works while the loop goes on */
 }
 
 /* --- connecting --- */
@@ -591,14 +596,14 @@ static void on_attempt(void *context, PGconn *conn, const struct err *err)
     db->watch = memory_alloc(sizeof(*db->watch));
     db->watch->db = db;
     CHECK(uv_poll_init(loop_uv(db->loop), &db->watch->poll, PQsocket(conn)) == 0);
-    if (!flush_out(db)) { /* nothing is there to send: it starts the watching */
+    if (!flush_out(db)) { /* nothing waits to be sent; the call starts the watching */
         db_broken(db);
         return;
     }
     loop_defer(db->loop, &db->pump, on_pump);
     db->options.on_state(db, DB_READY, NULL, db->options.context);
     if (db->state == DB_READY) {
-        read_notifications(db); /* that came behind a LISTEN of the set-up */
+        read_notifications(db); /* reads the notifications behind the LISTEN of the set-up */
     }
 }
 
@@ -641,7 +646,7 @@ static void on_closer(struct deferred *deferred)
     err_set(&reason, ERR_STORE, "the connection to the database was closed");
     db->queue.lost_err = reason;
     disconnect(db);
-    while (db->queue.pending > 0) { /* again for what the ends of others submitted */
+    while (db->queue.pending > 0) { /* repeats for transactions that are submitted meanwhile */
         end_all(db, &reason);
     }
     db_attempt_abandon(db->attempt);

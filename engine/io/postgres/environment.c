@@ -1,4 +1,4 @@
-/* libpq's own precedence: the string, then its service, then the variables.
+/* Follows libpq's own precedence: the string, then its service, then the variables.
  * https://www.postgresql.org/docs/current/libpq-envars.html */
 #include "io/postgres/environment.h"
 
@@ -9,10 +9,10 @@
 
 #include "base/text.h"
 
-/* Where libpq finds its service file; they give no right to anybody. */
+/* These variables tell libpq where its service file is; they give nobody any rights. */
 static const char *const kept[] = {"PGSERVICEFILE=", "PGSYSCONFDIR="};
 
-static bool is_name(const char *dsn) /* of a database, and nothing else */
+static bool is_name(const char *dsn) /* is it a bare name of a database? */
 {
     return !strchr(dsn, '=') && strncmp(dsn, "postgres://", 11) != 0 && strncmp(dsn, "postgresql://", 13) != 0;
 }
@@ -39,7 +39,7 @@ void db_dsn_put(struct buffer *out, const char *keyword, const char *value)
     buffer_put_char(out, '\'');
 }
 
-/* From its service, or from a variable. */
+/* Does the option get its value from the service or from a variable? */
 static bool is_given(const PQconninfoOption *option, bool has_service)
 {
     const char *variable = option->envvar ? getenv(option->envvar) : NULL;
@@ -56,7 +56,8 @@ static void put_missing(struct buffer *out, const PQconninfoOption *own, const c
     PQconninfoOption *defaults;
 
     if (service) {
-        (void)setenv("PGSERVICE", service, 1); /* PQconndefaults() looks it up there; it goes with the others */
+        (void)setenv("PGSERVICE", service,
+                     1); /* PQconndefaults() looks the service up in the environment, which is cleared later */
     }
     defaults = PQconndefaults();
     for (const PQconninfoOption *option = defaults; option && option->keyword; option++) {
@@ -83,7 +84,7 @@ static void forget_variables(void)
         memcpy(name, environ[i], (size_t)(equals - environ[i]));
         name[equals - environ[i]] = '\0';
         explicit_bzero(equals + 1, strlen(equals + 1));
-        (void)unsetenv(name); /* cannot fail: it is there; the next one moves to this place */
+        (void)unsetenv(name); /* cannot fail for a name that exists; the next variable moves to this place */
     }
 }
 
@@ -106,7 +107,7 @@ const char *db_environment_take(const char *dsn, struct arena *arena)
         put_missing(&out, own, value_of(own, "service"));
         taken = out.overflow ? dsn : arena_text(arena, buffer_slice(&out));
     }
-    explicit_bzero((char *)buffer_c(&out), out.len); /* there may be a password in it */
+    explicit_bzero((char *)buffer_c(&out), out.len); /* the buffer may hold a password */
     buffer_fini(&out);
     PQconninfoFree(own); /* accepts NULL */
     forget_variables();

@@ -16,14 +16,14 @@
 enum {
     HOSTS_MAX = 16,
     KEYWORDS_MAX = 24,
-    CONNECT_MS_DEFAULT = 5000, /* libpq's connect_timeout does not hold for what is asked at once */
+    CONNECT_MS_DEFAULT = 5000, /* libpq's connect_timeout does not apply to servers that are asked at once */
     OTHERS_MS = 1000,          /* time for the other servers once the first has answered */
     TIMELINE_MS = 1000
 };
 
 struct host {
     char name[DB_NAME_BYTES], address[DB_NAME_BYTES], port[DB_NAME_BYTES];
-    PGconn *conn; /* NULL: not tried, or out of it */
+    PGconn *conn; /* NULL when the host was not tried or is out */
     PostgresPollingStatusType wants;
     bool is_open;
     long timeline;
@@ -101,14 +101,14 @@ static int64_t now_ms(void)
     return loop_boot_ms_now();
 }
 
-/* False: the time is over. */
+/* Waits until the socket is ready. Returns false when the time is over. */
 static bool wait_for(PGconn *conn, bool writing, int64_t until_ms)
 {
     struct pollfd fd = {.fd = PQsocket(conn), .events = (short)(writing ? POLLIN | POLLOUT : POLLIN)};
     int64_t left_ms = until_ms - now_ms();
 
     if (fd.fd >= 0 && left_ms > 0) {
-        (void)poll(&fd, 1, (int)left_ms); /* interrupted: the caller looks again */
+        (void)poll(&fd, 1, (int)left_ms); /* after an interrupt the caller checks again */
     }
     return fd.fd >= 0 && now_ms() < until_ms;
 }
@@ -128,7 +128,7 @@ PGresult *db_exec_within(PGconn *conn, const char *sql, int64_t ms)
                 return NULL;
             }
             if (PQconsumeInput(conn) != 1) {
-                break; /* PQgetResult() says so */
+                break; /* PQgetResult() reports the failure */
             }
         }
         result = PQgetResult(conn);
@@ -156,7 +156,7 @@ static void host_begin(struct host *host, const char *const *keywords, const cha
         with[count] = keywords[count];
         as[count] = values[count];
     }
-    with[count] = "host"; /* behind "dbname": these hold */
+    with[count] = "host"; /* parameters behind "dbname" have precedence */
     as[count++] = host->name;
     with[count] = "hostaddr";
     as[count++] = host->address;
@@ -174,7 +174,7 @@ static void host_refused(struct host *host, const char *why, char *refusals, siz
     size_t len = strlen(refusals);
 
     (void)snprintf(refusals + len, bytes - len, "%s%s:%s: %s", len > 0 ? "\n" : "",
-                   host->name[0] ? host->name : host->address, host->port, why); /* what does not fit is left out */
+                   host->name[0] ? host->name : host->address, host->port, why); /* cuts what does not fit */
     host_close(host);
 }
 
@@ -192,7 +192,7 @@ static size_t hosts_step(struct host *hosts, size_t count, int64_t until_ms, cha
                                  .events = hosts[i].wants == PGRES_POLLING_WRITING ? POLLOUT : POLLIN};
         wait_ms = asks && hosts[i].wants == PGRES_POLLING_FAILED ? 0 : wait_ms;
     }
-    (void)poll(fds, (nfds_t)count, wait_ms > 0 ? (int)wait_ms : 0); /* interrupted: the caller looks at the time */
+    (void)poll(fds, (nfds_t)count, wait_ms > 0 ? (int)wait_ms : 0); /* after an interrupt the caller checks the time */
     for (size_t i = 0; i < count; i++) {
         if (!hosts[i].conn || hosts[i].is_open) {
             continue;
@@ -280,7 +280,7 @@ PGconn *db_hosts_connect(const char *const *keywords, const char *const *values,
             int64_t others_ms = now_ms() + OTHERS_MS;
 
             if (hosts[i].is_open && hosts[i].timeline == 0 && others_ms < until_ms) {
-                hosts[i].timeline = -1; /* until it is read: the others have less time from now on */
+                hosts[i].timeline = -1; /* not known yet; from now on the other servers have less time */
                 until_ms = others_ms;
             }
         }

@@ -1,7 +1,7 @@
 /*
- * A connection string of a tool, with the addresses that it may reach. Names are resolved here, each address is held
- * against the guard of outgoing calls, and libpq is told those that are allowed (`hostaddr`): so the address that was
- * checked is the address that is connected to. `host` stays, because TLS verifies it.
+ * Pins the connection string of a tool to the addresses that it may reach. Names are resolved here, the guard of
+ * outgoing calls checks each address, and libpq gets only the allowed ones (`hostaddr`). So libpq connects to the
+ * address that was checked. `host` stays in the string, because TLS verifies it.
  */
 #include <netdb.h>
 #include <netinet/in.h>
@@ -17,8 +17,8 @@ enum { ADDRESSES_MAX = 64, LIST_BYTES_MAX = ADDRESSES_MAX * 2 * DB_NAME_BYTES };
 struct pin {
     const struct egress *egress;
     struct buffer names, addresses, ports;
-    size_t count;              /* of these three lists */
-    size_t denied, unresolved; /* addresses that are forbidden, names without an address */
+    size_t count;              /* the length of these three lists */
+    size_t denied, unresolved; /* the numbers of forbidden addresses and of names without an address */
 };
 
 static void list_put(struct buffer *list, const char *value, bool first)
@@ -27,7 +27,7 @@ static void list_put(struct buffer *list, const char *value, bool first)
     buffer_put_text(list, value);
 }
 
-/* `address` NULL: a local socket, whose kind sockaddr says. */
+/* Adds an address. `address` is NULL for a local socket, whose kind sockaddr tells. */
 static void address_add(struct pin *pin, const char *name, const struct sockaddr *socket_address, const char *address,
                         const char *port)
 {
@@ -41,7 +41,7 @@ static void address_add(struct pin *pin, const char *name, const struct sockaddr
     }
 }
 
-/* libpq takes a path, a name in the abstract namespace, and nothing at all for a local socket. */
+/* libpq uses a local socket for a path, for a name in the abstract namespace, and when there is no host. */
 static bool is_local(const char *name)
 {
     return name[0] == '/' || name[0] == '@' || name[0] == '\0';
@@ -82,7 +82,7 @@ static const char *value_of(const PQconninfoOption *options, const char *keyword
     return "";
 }
 
-/* Returns the number of hosts; 0: the lists do not go together, and libpq would not take them either. */
+/* Returns the number of hosts. Returns 0 when the lists do not fit together; libpq would refuse them, too. */
 static size_t hosts_add(struct pin *pin, const PQconninfoOption *options)
 {
     const char *names = value_of(options, "host"), *addresses = value_of(options, "hostaddr"),
@@ -120,7 +120,7 @@ static const char *pinned_dsn(struct pin *pin, const PQconninfoOption *options, 
     db_dsn_put(&out, "hostaddr", buffer_c(&pin->addresses));
     db_dsn_put(&out, "port", buffer_c(&pin->ports));
     dsn = out.overflow ? NULL : arena_text(arena, buffer_slice(&out));
-    explicit_bzero((char *)buffer_c(&out), out.len); /* there may be a password in it */
+    explicit_bzero((char *)buffer_c(&out), out.len); /* the buffer may hold a password */
     buffer_fini(&out);
     return dsn;
 }
@@ -156,7 +156,7 @@ const char *db_pin(const char *dsn, const struct egress *egress, size_t *host_co
     struct pin pin = {.egress = egress};
     const char *pinned;
 
-    CHECK(options); /* it was read before, and names its server */
+    CHECK(options); /* the string was read before and names its server */
     buffer_init(&pin.names, LIST_BYTES_MAX);
     buffer_init(&pin.addresses, LIST_BYTES_MAX);
     buffer_init(&pin.ports, LIST_BYTES_MAX);

@@ -1,8 +1,9 @@
 /*
- * Lent connections. A place is one connection string: its connections, and who waits for one.
+ * Connections that are lent out. A place is one connection string with its connections and the wishes that wait for
+ * one.
  *
- * A connection that comes back is cleaned before the next one gets it: ROLLBACK where something is open, then DISCARD
- * ALL, because what one statement sets in a session must not change what the next one means.
+ * A connection that comes back is cleaned before it is lent again: ROLLBACK when a transaction is open, then DISCARD
+ * ALL. A setting of one statement must not change the meaning of the next.
  */
 #include "io/postgres/pool.h"
 
@@ -18,7 +19,7 @@
 
 enum link_state { LINK_IDLE, LINK_LENT, LINK_CLEANING };
 
-/* The handle outlives the connection until libuv has closed it. */
+/* The poll handle outlives the connection until libuv has closed it. */
 struct link_watch {
     uv_poll_t poll;
     struct db_link *link;
@@ -26,24 +27,24 @@ struct link_watch {
 };
 
 struct db_link {
-    struct list_link link;     /* in its place's idle ones */
-    struct list_link of_place; /* in all of them */
+    struct list_link link;     /* links the idle connections of the place */
+    struct list_link of_place; /* links all connections of the place */
     struct db_place *place;
     enum link_state state;
     PGconn *conn;
     struct link_watch *watch;
     struct timer idle;
-    struct deferred failed; /* to send did not work: told later */
-    struct db_ask *ask;     /* under way; NULL: none */
+    struct deferred failed; /* reports later that sending failed */
+    struct db_ask *ask;     /* the request under way; NULL when there is none */
     struct db_ask clean;    /* our own */
-    bool lost;              /* of the one under way: its end will be DB_ANSWER_LOST */
+    bool lost;              /* the request under way will end as DB_ANSWER_LOST */
 };
 
 struct db_place {
     struct db_pool *pool;
     char *dsn;
     struct list wishes, links, idle, attempts;
-    int open; /* connections and attempts */
+    int open; /* the number of connections and attempts */
     struct deferred serve;
 };
 
@@ -82,7 +83,7 @@ const char *db_row_name(const struct db_row *row, int column)
 
 enum db_column_kind db_row_kind(const struct db_row *row, int column)
 {
-    switch (PQftype(row->result, column)) { /* pg_type.dat; these numbers never change */
+    switch (PQftype(row->result, column)) { /* type numbers of pg_type.dat, which never change */
     case 16:
         return DB_COLUMN_BOOL;
     case 20:   /* int8 */
@@ -96,7 +97,7 @@ enum db_column_kind db_row_kind(const struct db_row *row, int column)
     case 114:
     case 3802: /* jsonb */
         return DB_COLUMN_JSON;
-    default: /* a number of the server's, no enum of ours */
+    default: /* the numbers belong to the server and are no enum of ours */
         return DB_COLUMN_TEXT;
     }
 }
@@ -114,7 +115,8 @@ struct slice db_row_value(const struct db_row *row, int column)
 static struct db_place *place_of(struct db_pool *pool, const char *dsn)
 {
     size_t len = strlen(dsn);
-    struct db_place *place = map_find(&pool->places, dsn, len + 1); /* with its NUL, so that "" is a key too */
+    struct db_place *place =
+        map_find(&pool->places, dsn, len + 1); /* the key includes the NUL, so that "" is a key, too */
 
     if (!place) {
         place = memory_alloc(sizeof(*place));
@@ -135,16 +137,16 @@ static void place_free(struct db_place *place)
     size_t len = strlen(place->dsn);
 
     loop_defer_cancel(place->pool->loop, &place->serve);
-    explicit_bzero(place->dsn, len); /* there may be a password in it */
+    explicit_bzero(place->dsn, len); /* the string may hold a password */
     free(place->dsn);
     free(place);
 }
 
-/* Forgets a database that nobody asks for any more. */
+/* Forgets a place that has no connection and no wish. */
 static void place_check(struct db_place *place)
 {
     if (place->open == 0 && list_empty(&place->wishes)) {
-        (void)map_remove(&place->pool->places, place->dsn, strlen(place->dsn) + 1); /* it is this one */
+        (void)map_remove(&place->pool->places, place->dsn, strlen(place->dsn) + 1); /* removes this place */
         place_free(place);
     }
 }
@@ -178,7 +180,7 @@ static void link_close(struct db_link *link)
     timer_stop(place->pool->loop, &link->idle);
     loop_defer_cancel(place->pool->loop, &link->failed);
     link->watch->link = NULL;
-    uv_close((uv_handle_t *)&link->watch->poll, on_watch_closed); /* before its socket goes */
+    uv_close((uv_handle_t *)&link->watch->poll, on_watch_closed); /* closed before its socket */
     PQfinish(link->conn);
     place_count(place, -1);
     free(link);
@@ -194,7 +196,7 @@ static void on_idle(struct timer *timer)
 
 static void ask_say(struct db_ask *ask, const char *words)
 {
-    if (!ask->message[0]) { /* the first reason is the reason */
+    if (!ask->message[0]) { /* the first reason counts */
         db_one_line(words, ask->message, sizeof(ask->message));
     }
 }
@@ -208,7 +210,7 @@ static void ask_refused(struct db_link *link, struct db_ask *ask, const PGresult
         memcpy(ask->sqlstate, state, sizeof(ask->sqlstate));
     }
     ask_say(ask, message ? message : PQresultErrorMessage(result));
-    if (db_result_is_fatal(result) || strcmp(ask->sqlstate, "40003") == 0) { /* statement_completion_unknown */
+    if (db_result_is_fatal(result) || strcmp(ask->sqlstate, "40003") == 0) { /* 40003 is statement_completion_unknown */
         link->lost = true;
     } else {
         ask->answer = DB_ANSWER_REFUSED;
@@ -235,7 +237,7 @@ static void ask_answered(struct db_link *link, struct db_ask *ask, PGresult *res
     case PGRES_COPY_IN:
     case PGRES_COPY_BOTH:
         ask_say(ask, "COPY is not possible here");
-        memcpy(ask->sqlstate, "0A000", sizeof("0A000")); /* feature_not_supported */
+        memcpy(ask->sqlstate, "0A000", sizeof("0A000")); /* 0A000 is feature_not_supported */
         link->lost = true;
         return;
     case PGRES_FATAL_ERROR:
@@ -245,11 +247,12 @@ static void ask_answered(struct db_link *link, struct db_ask *ask, PGresult *res
     case PGRES_NONFATAL_ERROR:
     case PGRES_PIPELINE_SYNC:
     case PGRES_PIPELINE_ABORTED:
-        return; /* never given by PQgetResult outside a pipeline */
+        return; /* PQgetResult never returns these outside a pipeline */
     }
 }
 
-/* The last thing that happens to a connection in its callback: it may be given, dropped or asked again by `done`. */
+/* Ends the request. This is the last thing a callback does with the connection: `done` may give it back, drop it or use
+ * it again. */
 static void ask_end(struct db_link *link, bool lost)
 {
     struct db_ask *ask = link->ask;
@@ -270,9 +273,9 @@ static void link_read(struct db_link *link)
 
     if (!ask) {
         if (link->state == LINK_IDLE && (!good || PQstatus(link->conn) != CONNECTION_OK)) {
-            link_close(link); /* the server ended it */
+            link_close(link); /* the server has ended this connection */
         } else if (!good) {
-            CHECK(uv_poll_stop(&link->watch->poll) == 0); /* lent: whoever has it learns it from the next answer */
+            CHECK(uv_poll_stop(&link->watch->poll) == 0); /* the borrower sees the loss in the next answer */
             link->watch->events = 0;
         }
         return;
@@ -295,7 +298,7 @@ static void link_flush(struct db_link *link)
 {
     int left = PQflush(link->conn), events = UV_READABLE | (left == 1 ? UV_WRITABLE : 0);
 
-    /* What cannot be written is seen by reading: the server's reason comes first. */
+    /* A failure to write shows up when reading, where the server's reason arrives first. */
     if (link->watch->events != events) {
         link->watch->events = events;
         CHECK(uv_poll_start(&link->watch->poll, events, on_link_socket) == 0);
@@ -306,8 +309,8 @@ static void on_link_socket(uv_poll_t *poll, int status, int events)
 {
     struct db_link *link = container_of(poll, struct link_watch, poll)->link;
 
-    (void)status; /* reading tells the same, with a reason */
-    (void)events; /* both ways each time */
+    (void)status; /* the read reports the same, with a reason */
+    (void)events; /* reads and writes each time, whatever the event */
     if (link) {
         if (link->ask) {
             link_flush(link);
@@ -348,7 +351,7 @@ void db_link_ask(struct db_link *link, struct db_ask *ask)
         loop_defer(link->place->pool->loop, &link->failed, on_failed);
         return;
     }
-    CHECK(PQsetSingleRowMode(link->conn) == 1); /* so that rows can be bounded before they are all in memory */
+    CHECK(PQsetSingleRowMode(link->conn) == 1); /* single rows can be bounded before all of them are in memory */
     link_flush(link);
 }
 
@@ -427,7 +430,7 @@ static struct db_link *link_new(struct db_place *place, PGconn *conn)
     (void)PQsetNoticeReceiver(conn, on_notice, link);
     CHECK(PQsetnonblocking(conn, 1) == 0);
     CHECK(uv_poll_init(loop_uv(place->pool->loop), &link->watch->poll, PQsocket(conn)) == 0);
-    link_flush(link); /* nothing is there to send: it starts the watching */
+    link_flush(link); /* nothing waits to be sent; the call starts the watching */
     return link;
 }
 
@@ -455,7 +458,7 @@ static void on_attempt(void *context, PGconn *conn, const struct err *err)
         return;
     }
     place_count(place, -1);
-    place_wake(place); /* before somebody is told who may wish again */
+    place_wake(place); /* wakes the others first: `done` may add a new wish */
     if (!list_empty(&place->wishes)) {
         wish_end(place, NULL, err);
     }
@@ -480,7 +483,7 @@ static void on_serve(struct deferred *deferred)
     struct db_place *place = container_of(deferred, struct db_place, serve);
 
     while (!list_empty(&place->wishes) && !list_empty(&place->idle)) {
-        /* The one used last: the others come of age. */
+        /* Lends the connection used last, so that the others reach the age at which they are closed. */
         struct db_link *link = container_of(place->idle.head.prev, struct db_link, link);
 
         list_remove(&place->idle, &link->link);
@@ -525,7 +528,7 @@ struct db_pool *db_pool_new(struct loop *loop, const struct db_pool_options *opt
     pool->options = *options;
     if (options->egress) {
         pool->egress = *options->egress;
-        pool->options.egress = NULL; /* the caller's */
+        pool->options.egress = NULL; /* borrowed from the caller */
     }
     map_init(&pool->places);
     return pool;
@@ -569,7 +572,7 @@ bool db_dsn_is_readable(const char *dsn, bool *has_password)
 
     *has_password = false;
     if (strncmp(dsn, "postgres://", 11) != 0 && strncmp(dsn, "postgresql://", 13) != 0 && !strchr(dsn, '=')) {
-        return true; /* "", or the name of a database */
+        return true; /* "" or a bare name of a database */
     }
     options = PQconninfoParse(dsn, NULL);
     if (!options) {

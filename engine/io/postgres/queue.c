@@ -1,4 +1,4 @@
-/* The transactions of one connection that wait, and how each of them ends: see postgres/queue.h. */
+/* The transactions that wait for one connection, and how each of them ends: see postgres/queue.h. */
 #include "io/postgres/queue.h"
 
 #include <string.h>

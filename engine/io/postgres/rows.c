@@ -1,4 +1,4 @@
-/* Rows out of PostgreSQL's binary formats. A place that is not there, or of another type, is a mistake in our SQL. */
+/* Reads rows in PostgreSQL's binary formats. A column that is missing or has another type is a mistake in our SQL. */
 #include <endian.h>
 
 #include "io/postgres/db.h"
@@ -20,7 +20,7 @@ int64_t db_affected(const struct db_rows *rows)
 {
     int64_t count;
 
-    /* It does not change the result, only its prototype says so. */
+    /* libpq's prototype is not const, but the call does not change the result. */
     return slice_to_i64(slice_of(PQcmdTuples((PGresult *)rows->result)), &count) ? count : 0;
 }
 
@@ -42,7 +42,7 @@ int64_t db_int(const struct db_rows *rows, size_t row, int column)
         return 0;
     }
     CHECK(len == 1 || len == 2 || len == 4 || len == 8);
-    memcpy(&big, bytes, len); /* the high end of a big-endian number */
+    memcpy(&big, bytes, len); /* the value is the high end of a big-endian number */
     return (int64_t)be64toh(big) >> (64 - 8 * len);
 }
 
@@ -75,8 +75,8 @@ int64_t db_timestamptz(const struct db_rows *rows, size_t row, int column)
         return 0;
     }
     if (us == INT64_MIN || us == INT64_MAX) {
-        return us; /* -infinity, infinity */
+        return us; /* -infinity and infinity stay as they are */
     }
-    ms = us / 1000 - (us % 1000 < 0); /* down, also before 2000 */
+    ms = us / 1000 - (us % 1000 < 0); /* rounds down, also before 2000 */
     return ms + DB_EPOCH_MS;
 }

@@ -1,4 +1,5 @@
-/* One blocking connection with text results, for what runs before or beside the loop: migrations, start-up checks. */
+/* One blocking connection with results as text, for work before or beside the loop: migrations and checks at the
+ * start. */
 #include <stdlib.h>
 
 #include "io/postgres/connect.h"
@@ -6,7 +7,7 @@
 
 struct db_session {
     PGconn *conn;
-    bool commit_lost; /* of the statements that run: the server warned */
+    bool commit_lost; /* the server warned that a commit of the running statements may be lost */
 };
 
 static void on_notice(void *context, const PGresult *notice)
@@ -86,13 +87,14 @@ enum err_code db_session_run(struct db_session *session, const char *sql,
     if (!PQsendQuery(session->conn, sql)) {
         return session_broken(session, err);
     }
-    while ((result = PQgetResult(session->conn)) != NULL) { /* one for each statement; after an error no more come */
+    while ((result = PQgetResult(session->conn)) !=
+           NULL) { /* there is one result for each statement, and none after an error */
         ExecStatusType status = PQresultStatus(result);
 
         if (status == PGRES_TUPLES_OK && on_row) {
             give_rows(result, on_row, context);
         } else if (status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH) {
-            PQclear(result); /* would be given again for ever */
+            PQclear(result); /* PQgetResult() would return it again for ever */
             return err_set(err, ERR_INTERNAL, "COPY is not for this connection");
         } else if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK && status != PGRES_EMPTY_QUERY &&
                    code == ERR_OK) {

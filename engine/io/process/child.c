@@ -1,8 +1,8 @@
 /*
  * Child processes that stay.
  *
- * Its owner may let go at any time, while uv still holds handles: so the job outlives the `struct child`, and every
- * callback looks first whether there still is an owner.
+ * The owner may let go of a child at any time, while uv still holds handles. Therefore the job outlives the `struct
+ * child`, and each callback first checks whether there still is an owner.
  */
 #include "io/process/child.h"
 
@@ -17,27 +17,27 @@
 #define TERM_GRACE_MS 2000
 #define PIPE_GRACE_MS 1000
 #define READ_BYTES ((size_t)64 * 1024)
-#define TURN_BYTES ((size_t)128 * 1024) /* of its output that are read in one turn of the loop */
+#define TURN_BYTES ((size_t)128 * 1024) /* the most bytes of output read in one turn of the loop */
 #define BREATH_MS 1
 #define JOB_MAGIC UINT32_C(0x4b696e64)
 
-enum { HANDLE_COUNT = 3 }; /* process, input, output */
+enum { HANDLE_COUNT = 3 }; /* the process, its input and its output */
 
 struct child_job {
     uint32_t magic;
     struct list_link link;
-    struct children *children; /* NULL: they are gone */
+    struct children *children; /* NULL once the children are gone */
     struct loop *loop;
-    struct child *owner; /* NULL: let go */
+    struct child *owner; /* NULL once the owner has let go */
     struct spawned process;
     uv_pipe_t input, output;
-    struct timer timer;   /* runs while it is being ended */
-    struct timer breath;  /* runs until its output is read again */
-    size_t turn_bytes;    /* read since then */
-    size_t idle_bytes;    /* written since child_heard() */
-    struct deferred told; /* on_end is never called inside child_write() */
+    struct timer timer;   /* runs while the child is being ended */
+    struct timer breath;  /* runs until the output is read again */
+    size_t turn_bytes;    /* bytes read in this turn */
+    size_t idle_bytes;    /* bytes written since child_heard() */
+    struct deferred told; /* defers on_end, which child_write() must not call itself */
     struct buffer line;
-    bool dropping; /* the rest of a line that is too long */
+    bool dropping; /* drops the rest of a line that is too long */
     bool exited, ended;
     int handles_open;
     char chunk[READ_BYTES];
@@ -84,7 +84,7 @@ static void handle_close(uv_handle_t *handle)
 static void group_kill(struct child_job *job, int signal_number)
 {
     if (job->process.pid > 1) {
-        (void)kill(-job->process.pid, signal_number); /* gone already is what we want */
+        (void)kill(-job->process.pid, signal_number); /* a group that is already gone is fine */
     }
 }
 
@@ -106,11 +106,11 @@ static void on_timer(struct timer *timer)
 
     group_kill(job, SIGKILL);
     if (job->exited) {
-        handle_close((uv_handle_t *)&job->output); /* held open by somebody who left the group */
+        handle_close((uv_handle_t *)&job->output); /* a process that left the group holds the output open */
     }
 }
 
-/* It will say nothing more, or may not: its group ends, and whoever still owns it is told. */
+/* Ends a job that will say nothing more, or must not. The process group ends, and the owner is told. */
 static void job_end(struct child_job *job)
 {
     if (job->ended) {
@@ -137,17 +137,17 @@ static void on_exit_status(struct spawned *process, int exit_code, int signal_nu
 {
     struct child_job *job = job_of(process->signal.data);
 
-    (void)exit_code; /* it should not have ended at all */
+    (void)exit_code; /* this child should not have ended at all */
     (void)signal_number;
     job->exited = true;
-    group_kill(job, SIGKILL); /* what is left of the group */
+    group_kill(job, SIGKILL); /* ends the remaining processes of the group */
     job->process.pid = 0;
     handle_close((uv_handle_t *)&job->process.signal);
     if (job->ended) {
         timer_stop(job->loop, &job->timer);
     } else {
         timer_start(job->loop, &job->timer, PIPE_GRACE_MS,
-                    on_pipe_grace_over); /* its last lines may still be in the pipe */
+                    on_pipe_grace_over); /* the last lines may still be in the pipe */
     }
 }
 
@@ -157,7 +157,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     struct child_job *job = job_of(handle->data);
 
-    (void)suggested; /* the chunk is emptied before the next read */
+    (void)suggested; /* one chunk is enough, because each read empties it */
     *buf = uv_buf_init(job->chunk, sizeof(job->chunk));
 }
 
@@ -195,12 +195,12 @@ static void on_breath(struct timer *timer)
     job->turn_bytes = 0;
     if (!job->ended) {
         (void)uv_read_start((uv_stream_t *)&job->output, on_alloc,
-                            on_output); /* it may be read already; closing it is not */
+                            on_output); /* the pipe may be read already, but it is not closing */
     }
 }
 
-/* One that writes without an end may not keep the loop from everything else, nor go on for ever when nobody wants to
- * know. */
+/* Bounds the output of a child. A child that writes without end must not hold up the loop, and must not go on for ever
+ * when nobody reads its output. */
 static void output_count(struct child_job *job, size_t bytes)
 {
     if (job->turn_bytes == 0) {
@@ -232,7 +232,7 @@ static void on_output(uv_stream_t *stream, ssize_t bytes, const uv_buf_t *buf)
         job_end(job);
         return;
     }
-    while (rest.len > 0 && job->owner) { /* the owner may let go in the middle */
+    while (rest.len > 0 && job->owner) { /* the owner may let go between two lines */
         const char *end = memchr(rest.ptr, '\n', rest.len);
         size_t len = end ? (size_t)(end - rest.ptr) : rest.len;
 
@@ -257,7 +257,7 @@ static void on_written(uv_write_t *write, int status)
 
     free(container_of(write, struct child_write, write));
     if (status < 0) {
-        job_end(job); /* it does not listen any more */
+        job_end(job); /* the child no longer reads its input */
     }
 }
 
@@ -293,8 +293,9 @@ bool child_write(struct child *child, struct slice line)
 
 static void signals_prepare(void)
 {
-    (void)signal(SIGPIPE,
-                 SIG_IGN); /* a child that closes its input must not end us; cannot fail for a signal that exists */
+    (void)signal(
+        SIGPIPE,
+        SIG_IGN); /* a child that closes its input must not end this process; cannot fail for a signal that exists */
 }
 
 const char *child_start(struct children *children, struct child *child, char *const *argv, char *const *env,

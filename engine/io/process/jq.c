@@ -1,4 +1,4 @@
-/* The public face: requests to a helper process, from this thread or from a worker thread. */
+/* The public functions: they send requests to a helper process, from this thread or from a worker thread. */
 #include "io/process/jq.h"
 
 #include "base/check.h"

@@ -1,9 +1,9 @@
 /*
  * The helper's side: one thread, libjq, and a cache of compiled programs.
  *
- * A timer of processor time ticks while libjq works. When the time is over, the first tick asks its virtual machine to
- * halt, which it sees between two instructions; if that does not help because it is in one long operation, the process
- * says so and ends. It also ends when it grew too much.
+ * A timer of processor time ticks while libjq works. When the time is over, the first tick asks the virtual machine to
+ * halt, which it notices between two instructions. If it does not halt, because it is in one long operation, the
+ * process reports that and ends. The process also ends when it has grown too large.
  */
 #include <fcntl.h>
 #include <jq.h>
@@ -23,8 +23,10 @@
 
 #define PROGRAMS_MAX 512
 #define PROGRAM_BYTES_MAX ((size_t)64 * 1024)
-#define GROWTH_BYTES_MAX ((size_t)160 * 1024 * 1024) /* over what a new helper has; then it ends */
-#define KEPT_BYTES_MAX ((size_t)64 * 1024 * 1024)    /* between requests; then it ends too */
+#define GROWTH_BYTES_MAX                                                                                               \
+    ((size_t)160 * 1024 * 1024) /* the most memory above that of a new helper; beyond it the helper ends */
+#define KEPT_BYTES_MAX                                                                                                 \
+    ((size_t)64 * 1024 * 1024) /* the most memory kept between requests; beyond it the helper ends, too */
 #define ADDRESS_BYTES_MORE ((size_t)512 * 1024 * 1024)
 #define COMPILE_MS 1000
 #define HALT_GRACE_MS 100
@@ -36,19 +38,18 @@ struct program {
     jq_state *jq;
 };
 
-/* A process has one timer and one signal handler, hence one of this. */
+/* A process has one timer and one signal handler, so it also has one such state. */
 static struct {
     int fd, statm_fd;
     struct list programs;
     struct map by_text;
     size_t base_bytes;
-    bool ends;              /* libjq asserts when a program that has not come to its end is started anew: this
-                             * helper takes no other */
-    char words[400];        /* the first error of libjq */
-    struct jq_marks *marks; /* of the evaluation that is on */
-    jv asked;               /* what our `fromjson` or `tonumber` wants, between `debug` and `input` */
+    bool ends;       /* the helper takes no further program: libjq asserts when an unfinished program is started anew */
+    char words[400]; /* the first error of libjq */
+    struct jq_marks *marks; /* the marks of the running evaluation */
+    jv asked;               /* what our `fromjson` or `tonumber` asks for, between `debug` and `input` */
 
-    /* of the phase that is on, for the handler */
+    /* the running phase, for the signal handler */
     jq_state *volatile running; /* NULL while compiling or parsing */
     volatile int64_t used_ms, limit_ms;
     volatile sig_atomic_t halted;
@@ -57,7 +58,7 @@ static struct {
 
 /* --- limits -------------------------------------------------------------------------------------------------- */
 
-static size_t resident_bytes(void) /* safe in a signal handler */
+static size_t resident_bytes(void) /* may run in a signal handler */
 {
     char text[128];
     ssize_t len = pread(child.statm_fd, text, sizeof(text) - 1, 0);
@@ -81,7 +82,7 @@ static _Noreturn void die(enum jq_wire_end end)
     note.end = end;
     note.index = child.index;
     note.last = true;
-    (void)jq_wire_write(child.fd, &note, sizeof(note)); /* nobody may be there to read it */
+    (void)jq_wire_write(child.fd, &note, sizeof(note)); /* the reader may be gone */
     _exit(0);
 }
 
@@ -144,12 +145,12 @@ static void words_put(const char *text)
     size_t len;
 
     if (child.words[0]) {
-        return; /* the first error explains the others */
+        return; /* the first error explains the later ones */
     }
     if (strncmp(text, "jq: error: ", 11) == 0) {
         text += 11;
     }
-    end = strstr(text, " (Unix shell quoting issues?)"); /* jq's guess at why; ours is none of that */
+    end = strstr(text, " (Unix shell quoting issues?)"); /* jq guesses at a cause that does not apply here */
     end = end ? end : strstr(text, " at <top-level>");
     len = end ? (size_t)(end - text) : strcspn(text, "\n");
     snprintf(child.words, sizeof(child.words), "%.*s", len < 300 ? (int)len : 300, len ? text : "error");
@@ -183,7 +184,7 @@ static jv asked_answer(jv asked, const char *name, jv (*read)(struct slice text,
         jv_free(text);
         return jv_invalid();
     }
-    /* What is marked stays borrowed until the evaluation is over. */
+    /* Marked text stays borrowed until the evaluation is over. */
     value = read(arena_slice(&child.marks->arena,
                              (struct slice){jv_string_value(text), (size_t)jv_string_length_bytes(jv_copy(text))}),
                  child.marks);
@@ -222,9 +223,9 @@ static jq_state *program_compile(const char *text)
     CHECK(jq);
     jq_set_error_cb(jq, on_jq_message, NULL);
     jq_set_debug_cb(jq, on_jq_debug, NULL);
-    jq_set_input_cb(jq, on_jq_input, NULL); /* without it `input` is a jump to nowhere */
+    jq_set_input_cb(jq, on_jq_input, NULL); /* without the callback `input` jumps to a null pointer */
     jq_set_nomem_handler(jq, on_no_memory, NULL);
-    /* Without these an import ends the process. */
+    /* Without these attributes an import ends the process. */
     jq_set_attr(jq, jv_string("JQ_ORIGIN"), jv_string("/nonexistent"));
     jq_set_attr(jq, jv_string("PROGRAM_ORIGIN"), jv_string("/nonexistent"));
     jq_set_attr(jq, jv_string("JQ_LIBRARY_PATH"), jv_array());
@@ -250,7 +251,7 @@ static char *program_text(const char *prefix, struct slice text, const char *suf
 
 static void program_drop(struct program *program)
 {
-    (void)map_remove(&child.by_text, program->text.ptr, program->text.len); /* it is the value */
+    (void)map_remove(&child.by_text, program->text.ptr, program->text.len); /* the map returns the program itself */
     list_remove(&child.programs, &program->link);
     jq_teardown(&program->jq);
     free((char *)program->text.ptr);
@@ -308,7 +309,7 @@ static struct program *program_get(struct slice text, struct err *err)
     return program;
 }
 
-/* The sentence about a name that is refused, where jq's words are about one. */
+/* Writes the sentence about a refused name, when the message of jq is about one. */
 static bool refused_name(struct err *err)
 {
     const char *name = strncmp(child.words, JQ_GUARD_UNKNOWN, strlen(JQ_GUARD_UNKNOWN)) == 0
@@ -325,8 +326,8 @@ static bool refused_name(struct err *err)
 }
 
 /*
- * Registration compiles a program twice: by itself, because text like "1) + (2" is an expression only between our
- * parentheses, with what is refused unknown; and as it is evaluated.
+ * Registration compiles a program twice. First it is compiled alone, with all refused names unknown, because text like
+ * "1) + (2" is an expression only between our parentheses. Then it is compiled in the form that is evaluated.
  */
 static enum err_code program_check(struct slice text, struct err *err)
 {
@@ -360,8 +361,8 @@ static enum err_code program_check(struct slice text, struct err *err)
 
 enum run_end { RUN_GOOD, RUN_NONE, RUN_MORE, RUN_FAILED, RUN_TOUCHED, RUN_NOT_WRITTEN };
 
-/* Runs a program over an input, which is consumed, and appends the JSON of its one value. RUN_FAILED: child.words say
- * why. */
+/* Runs a program over an input, which is consumed, and appends the JSON of its one value. After RUN_FAILED, child.words
+ * holds the reason. */
 static enum run_end program_run(jq_state *jq, jv input, const struct jq_wire_request *r, struct buffer *output,
                                 enum jq_written *written)
 {
@@ -390,7 +391,7 @@ static enum run_end program_run(jq_state *jq, jv input, const struct jq_wire_req
         end = RUN_FAILED;
     }
     jv_free(next);
-    child.running = NULL; /* halting is of no use any more: nothing of what follows looks at it */
+    child.running = NULL; /* nothing looks at a request to halt from here on */
     child.ends = values == 2 || child.halted;
     if (end != RUN_GOOD || child.halted) {
         jv_free(result);
@@ -429,7 +430,9 @@ static enum err_code run_error(enum run_end end, enum jq_written written, const 
 {
     struct slice sample = child.marks->sample;
 
-    if (child.halted && (end != RUN_TOUCHED || !sample.ptr)) { /* a loop over such a number may have no end */
+    if (child.halted &&
+        (end != RUN_TOUCHED ||
+         !sample.ptr)) { /* a loop over a rounded number may never end, so a touched number is reported instead */
         return err_set(err, ERR_TIMEOUT, "The expression ran longer than %lld ms", (long long)r->time_ms);
     }
     switch (end) {
@@ -460,7 +463,7 @@ static enum err_code run_error(enum run_end end, enum jq_written written, const 
     return ERR_OK;
 }
 
-/* One run with one kind of marks. RUN_TOUCHED with JQ_MARK_SPELLING says nothing yet about the program. */
+/* Runs the program once with one kind of marks. RUN_TOUCHED with JQ_MARK_SPELLING does not yet judge the program. */
 static enum run_end program_try(struct program *program, struct slice input_json, enum jq_marking marking,
                                 const struct jq_wire_request *r, struct buffer *output, struct err *err)
 {
@@ -484,7 +487,7 @@ static enum run_end program_try(struct program *program, struct slice input_json
         phase_end();
         bool says_nothing = end == RUN_TOUCHED && marks.spelling_count > 0;
 
-        if (says_nothing && child.ends) { /* the next helper is careful from the beginning */
+        if (says_nothing && child.ends) { /* the next helper begins with careful marks */
             (void)err_set(err, ERR_TIMEOUT, "The expression has not come to its end");
         }
         if (!says_nothing) {
@@ -496,7 +499,7 @@ static enum run_end program_try(struct program *program, struct slice input_json
         output->len = before;
     }
     if (!child.ends) {
-        jq_start(program->jq, jv_null(), 0); /* lets go of what the program still holds */
+        jq_start(program->jq, jv_null(), 0); /* frees what the program still holds */
     }
     child.marks = NULL;
     jq_marks_fini(&marks);
@@ -541,8 +544,8 @@ static enum err_code request_perform(const struct jq_wire_request *r, const uint
     return err->code;
 }
 
-/* After a large request: what malloc() keeps is given back; where that does not help, the next request gets a new
- * helper. */
+/* Is the helper worn out? After a large request, malloc() returns the memory that it keeps. When that is not enough,
+ * the next request gets a new helper. */
 static bool is_worn_out(void)
 {
     if (resident_bytes() <= child.base_bytes + KEPT_BYTES_MAX) {
@@ -552,7 +555,7 @@ static bool is_worn_out(void)
     return resident_bytes() > child.base_bytes + KEPT_BYTES_MAX;
 }
 
-static bool request_serve(void) /* false: nobody is there any more, or this helper is worn out */
+static bool request_serve(void) /* returns false when the reader is gone or the helper is worn out */
 {
     struct jq_wire_request r;
     struct jq_wire_answer answer;
@@ -600,7 +603,7 @@ static void limits_set(void)
     sigemptyset(&none);
     CHECK(sigprocmask(SIG_SETMASK, &none, NULL) == 0);
     CHECK(sigaction(SIGPROF, &action, NULL) == 0);
-#ifndef __SANITIZE_ADDRESS__ /* the sanitizer itself takes terabytes of addresses */
+#ifndef __SANITIZE_ADDRESS__ /* the sanitizer itself reserves terabytes of addresses */
     {
         struct rlimit space;
         FILE *statm = fopen("/proc/self/statm", "r");
@@ -615,7 +618,7 @@ static void limits_set(void)
             }
         }
         if (statm) {
-            (void)fclose(statm); /* it was only read */
+            (void)fclose(statm); /* the file was only read */
         }
     }
 #endif
@@ -625,7 +628,8 @@ _Noreturn void jq_child_serve(int fd)
 {
     child.fd = fd;
     child.statm_fd =
-        open("/proc/self/statm", O_RDONLY | O_CLOEXEC); /* without /proc no memory is seen: then RLIMIT_AS is all */
+        open("/proc/self/statm",
+             O_RDONLY | O_CLOEXEC); /* without /proc the process cannot see its memory, and only RLIMIT_AS bounds it */
     CHECK(jq_marks_work());
     child.asked = jv_null();
     limits_set();

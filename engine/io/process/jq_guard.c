@@ -1,24 +1,27 @@
 /*
- * In jq a later definition hides an earlier one, operators included: `a * b` is a call of _multiply(a; b). So a
- * prefix of definitions takes away what reads the environment, files, the clock or the time zone, what writes to our
- * streams, what ends the process, and regular expressions, which are single operations without a bound.
+ * Takes away functions of jq that expressions must not use.
  *
- * Closing the parenthesis behind the prefix does not escape it: definitions reach to the end of the text. The line
- * end in the suffix is for programs that end with a comment.
+ * In jq a later definition hides an earlier one, even for operators: `a * b` is a call of _multiply(a; b). A prefix of
+ * definitions therefore takes away every function that reads the environment, files, the clock or the time zone, writes
+ * to our streams or ends the process. It also takes away regular expressions, which are single operations without a
+ * bound.
  *
- * At registration another prefix makes the same names unknown: a definition whose body calls what does not exist is an
- * error for who uses it and for nobody else. So a program that names one is refused, and one that defines a `sub` of
- * its own, or asks for a member of that name, is not.
+ * A program cannot escape by closing the parenthesis behind the prefix, because definitions reach to the end of the
+ * text. The suffix begins with a line end for programs that end with a comment.
  *
- * `fromjson` and `tonumber` of text are ours: libjq would round their numbers. `debug` and `input`, which nobody else
- * may call, carry the text to io/process/jq_child.c and the value back.
+ * Registration uses another prefix, which makes the same names unknown. A definition whose body calls a missing
+ * function is an error only for programs that use it. So a program that calls a refused function is refused, but not a
+ * program that defines its own `sub` or reads a member of that name.
+ *
+ * `fromjson` and `tonumber` of text are replaced by ours, because those of libjq would round numbers. Our functions use
+ * `debug` and `input`, which no other program may call, to carry the text to io/process/jq_child.c and the value back.
  */
 #include "io/process/jq_guard.h"
 
 #include <string.h>
 
 /* clang-format off */
-/* Every name that is taken away, with its parameters. */
+/* All refused names with their parameters. */
 #define REFUSED_NAMES(D) \
     /* environment, files, modules, streams */ \
     D("env", "") D("input", "") D("inputs", "") D("_input", "") D("debug", "") D("stderr", "") D("input_filename", "") \
@@ -33,7 +36,7 @@
     D("capture", "(a; b)") D("scan", "(a)") D("split", "(a; b)") D("splits", "(a)") D("splits", "(a; b)") \
     D("sub", "(a; b)") D("sub", "(a; b; c)") D("gsub", "(a; b)") D("gsub", "(a; b; c)") D("_match_impl", "(a; b; c)")
 
-/* Names of our own, behind what uses them. */
+/* Our own functions, which the definitions in front of them use. */
 #define OUR_NAMES(D) D("_exact", "") D("_fromjson", "") D("_tonumber", "") D("_implode", "") D("_times", "(a; b)")
 
 #define FAILS(name, parameters) "def " name parameters ": error(\"" name " is not available in expressions\");"
@@ -43,7 +46,7 @@
     "def _exact: debug | input;" \
     "def _fromjson: fromjson; def fromjson: if type == \"string\" then {fromjson: .} | _exact else _fromjson end;" \
     "def _tonumber: tonumber; def tonumber: if type == \"string\" then {tonumber: .} | _exact else _tonumber end;" \
-    /* an assertion of libjq on what is no code point */ \
+    /* libjq asserts on a number that is no code point */ \
     "def _implode: implode;" \
     "def implode: if type == \"array\" and all(.[]; type == \"number\" and . >= 1 and . <= 1114111 and" \
     " (. < 55296 or . > 57343))" \
@@ -54,7 +57,7 @@
     " then error(\"text cannot be multiplied in expressions\") else _times($a; $b) end;"
 /* clang-format on */
 
-/* Without it `$ENV` is a way for libjq to free its own memory twice. */
+/* Without this variable `$ENV` makes libjq free its own memory twice. */
 #define VARIABLES "{} as $ENV | {} as $__prog_args | "
 
 const char jq_guard_prefix[] = OURS REFUSED_NAMES(FAILS) OUR_NAMES(FAILS) VARIABLES "(";
@@ -102,7 +105,7 @@ static bool is_name_byte(char c)
 bool jq_guard_names_env(const char *text, size_t len)
 {
     enum { NESTED_MAX = 64 };
-    unsigned opened[NESTED_MAX] = {0}; /* parentheses, in each program within a text within a program ... */
+    unsigned opened[NESTED_MAX] = {0}; /* the open parentheses of each program in a text in a program */
     size_t level = 0;
     bool in_text = false;
 

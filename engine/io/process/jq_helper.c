@@ -1,4 +1,4 @@
-/* Our side of the helpers: the nursery they come from, the few that exist, and one request to one of them. */
+/* Our side of the helpers: the nursery that starts them, the pool of a few helpers, and a request to one of them. */
 #include "io/process/jq_helper.h"
 
 #include <errno.h>
@@ -17,23 +17,25 @@
 #include "base/json.h"
 
 #define HELPERS_MAX 4
-#define NEW_ONES_MAX 2 /* beyond those: for what is checked, and for what is tried again */
-#define AGAIN_FACTOR 4 /* the measure of a second try: nobody's work is undone because a helper was slow once */
+#define NEW_ONES_MAX 2 /* helpers beyond HELPERS_MAX, for checks and for second tries */
+#define AGAIN_FACTOR                                                                                                   \
+    4                  /* a second try gets this many times the limit, because a helper may have been slow by chance   \
+                        */
 #define WALL_FACTOR 20 /* a busy machine gives a helper little of its time */
 #define WALL_MS_MORE 10000
 #define CHILD_FD 3
 
 struct helper {
-    int fd; /* -1: there is none */
+    int fd; /* -1 when there is none */
     pid_t pid;
 };
 
 static struct {
     pthread_mutex_t mutex;
     pthread_cond_t freed;
-    int nursery_fd; /* -1: there is none */
+    int nursery_fd; /* -1 when there is none */
     pid_t nursery_pid;
-    struct helper idle[HELPERS_MAX]; /* most recently used last: its cache is the warmest */
+    struct helper idle[HELPERS_MAX]; /* most recently used last, because its cache is the warmest */
     size_t idle_count, count;
 } pool = {.mutex = PTHREAD_MUTEX_INITIALIZER, .freed = PTHREAD_COND_INITIALIZER, .nursery_fd = -1};
 
@@ -77,7 +79,7 @@ bool jq_wire_read(int fd, void *bytes, size_t len)
     return true;
 }
 
-/* One byte and one descriptor. */
+/* Sends one byte and one descriptor. */
 static bool descriptor_send(int over, int fd)
 {
     char byte = 'h';
@@ -124,8 +126,9 @@ static int descriptor_receive(int over)
 /* --- the nursery --------------------------------------------------------------------------------------------- */
 
 /*
- * It holds nothing of ours: no descriptor but its socket, no environment, no terminal. Signals that are sent to the
- * whole group or service are not for it: it ends when we do, because its socket closes.
+ * Strips the nursery of everything of ours: it keeps no descriptor but its socket, no environment and no terminal. It
+ * ignores signals that are sent to the whole group or service. It ends when this process ends, because its socket
+ * closes.
  */
 static void nursery_settle_in(int fd)
 {
@@ -133,7 +136,7 @@ static void nursery_settle_in(int fd)
     static const int plain[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGPROF};
     int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-    (void)setsid(); /* fails only for a leader, and a leader we are then */
+    (void)setsid(); /* fails only for a process that already leads a group */
     for (size_t i = 0; i < COUNT_OF(ignored); i++) {
         (void)signal(ignored[i], SIG_IGN); /* cannot fail for a signal that exists */
     }
@@ -141,17 +144,18 @@ static void nursery_settle_in(int fd)
         (void)signal(plain[i], SIG_DFL); /* the same */
     }
     for (int i = 0; i < 3 && null_fd >= 0; i++) {
-        (void)dup2(null_fd, i); /* an assertion of libjq has nothing to say to our users */
+        (void)dup2(null_fd, i); /* our users need not see the assertions of libjq */
     }
     if (fd != CHILD_FD) {
         CHECK(dup2(fd, CHILD_FD) == CHILD_FD);
     }
-    (void)close_range(CHILD_FD + 1, ~0U, 0); /* what stays open would be known to nobody in there */
+    (void)close_range(CHILD_FD + 1, ~0U, 0); /* no code in the nursery knows the descriptors that stay open */
     for (char **variable = environ; variable && *variable; variable++) {
-        explicit_bzero(*variable, strlen(*variable)); /* secrets among them; the copy is the child's own */
+        explicit_bzero(*variable,
+                       strlen(*variable)); /* the environment may hold secrets; this copy belongs to the child */
     }
     (void)clearenv();
-    (void)prctl(PR_SET_DUMPABLE, 0); /* defences in depth, this and the next */
+    (void)prctl(PR_SET_DUMPABLE, 0); /* this call and the next are further defences */
     (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     (void)prctl(PR_SET_NAME, "sagad-jq");
 }
@@ -168,17 +172,17 @@ static _Noreturn void nursery_serve(void)
         pid = fork();
         if (pid == 0) {
             CHECK(dup2(fd, CHILD_FD) == CHILD_FD);
-            (void)close_range(CHILD_FD + 1, ~0U, 0); /* /dev/null and what was received */
+            (void)close_range(CHILD_FD + 1, ~0U, 0); /* closes /dev/null and the descriptors received */
             jq_child_serve(CHILD_FD);
         }
-        (void)close(fd); /* the child has its own */
+        (void)close(fd); /* the child has its own copy */
         if (!jq_wire_write(CHILD_FD, &pid, sizeof(pid))) {
             _exit(0);
         }
     }
 }
 
-/* With the mutex held. */
+/* Starts the nursery; the caller holds the mutex. */
 static bool nursery_start(void)
 {
     int pair[2];
@@ -209,11 +213,11 @@ static void nursery_end(void)
 {
     (void)close(pool.nursery_fd);
     (void)kill(pool.nursery_pid, SIGKILL);
-    (void)waitpid(pool.nursery_pid, NULL, 0); /* else it would stay as a zombie */
+    (void)waitpid(pool.nursery_pid, NULL, 0); /* reaps the nursery, which would stay as a zombie */
     pool.nursery_fd = -1;
 }
 
-/* With the mutex held. */
+/* Starts a helper; the caller holds the mutex. */
 static bool helper_start(struct helper *helper)
 {
     int pair[2];
@@ -227,7 +231,7 @@ static bool helper_start(struct helper *helper)
     (void)close(pair[1]);
     if (!ok) {
         (void)close(pair[0]);
-        nursery_end(); /* somebody ended it; the next try makes a new one */
+        nursery_end(); /* the nursery was ended; the next try starts a new one */
         return false;
     }
     *helper = (struct helper){pair[0], pid};
@@ -237,7 +241,7 @@ static bool helper_start(struct helper *helper)
 void jq_helper_prepare(void)
 {
     CHECK(pthread_mutex_lock(&pool.mutex) == 0);
-    (void)nursery_start(); /* the first request tries again, and says so if it cannot */
+    (void)nursery_start(); /* the first request tries again and reports a failure */
     CHECK(pthread_mutex_unlock(&pool.mutex) == 0);
 }
 
@@ -270,10 +274,10 @@ static void pool_give(struct helper helper, bool keep)
     if (keep && pool.count <= HELPERS_MAX) {
         pool.idle[pool.idle_count++] = helper;
     } else {
-        (void)close(helper.fd); /* one that still lives ends now */
+        (void)close(helper.fd); /* a helper that still lives ends now */
         pool.count--;
     }
-    CHECK(pthread_cond_broadcast(&pool.freed) == 0); /* they wait for different things */
+    CHECK(pthread_cond_broadcast(&pool.freed) == 0); /* the threads wait for different things, so all of them wake */
     CHECK(pthread_mutex_unlock(&pool.mutex) == 0);
 }
 
@@ -292,7 +296,7 @@ static bool request_send(const struct jq_request *request, int fd, bool again)
     wire.output_bytes_max = request->limits->output_bytes_max;
     wire.check_only = request->check_only;
     wire.careful = again;
-    buffer_init(&message, SIZE_MAX / 2); /* its parts are bounded already */
+    buffer_init(&message, SIZE_MAX / 2); /* the parts are bounded already */
     buffer_put(&message, &wire, sizeof(wire));
     for (size_t i = 0; i < request->count; i++) {
         uint32_t len = (uint32_t)request->programs[i].len;
@@ -325,7 +329,8 @@ static enum err_code output_read(struct jq_request *request, size_t i, int fd)
         return err_set(&request->err, ERR_INTERNAL, "The jq helper gave half an answer");
     }
     request->outputs[i] = (struct slice){text, len};
-    if (json_check(request->outputs[i], &limits, &why) != ERR_OK) { /* NUL in a text, or nested too deep */
+    if (json_check(request->outputs[i], &limits, &why) !=
+        ERR_OK) { /* fails for a NUL in a text and for a text that is nested too deep */
         (void)err_set(&request->err, ERR_INVALID, "The value of the expression cannot be kept");
         err_detail(&request->err, "%s", why.detail[0] ? why.detail : why.message);
         return ERR_INVALID;
@@ -360,7 +365,7 @@ static enum err_code outputs_read(struct jq_request *request, int fd, bool *aliv
     return first;
 }
 
-/* `again`: it was the helper's end, or its time, that made the error. */
+/* `again` is set when the end or the time limit of the helper caused the error. */
 static enum err_code answer_read(struct jq_request *request, int fd, bool *alive, bool *again)
 {
     struct jq_wire_answer answer;
@@ -391,7 +396,8 @@ static enum err_code answer_read(struct jq_request *request, int fd, bool *alive
     return err_set(&request->err, ERR_INTERNAL, "The jq helper gave an answer that makes no sense");
 }
 
-/* The helper bounds its own processor time. This bound is for one that gets none, and for one that was stopped. */
+/* Waits for the answer. The helper bounds its own processor time; this bound is for a helper that gets no processor or
+ * was stopped. */
 static bool answer_await(const struct jq_request *request, int fd, bool again)
 {
     int64_t each_ms = WALL_FACTOR * request->limits->time_ms * (again ? AGAIN_FACTOR : 1) + 1000;
@@ -405,7 +411,7 @@ static bool answer_await(const struct jq_request *request, int fd, bool again)
     return got > 0;
 }
 
-/* True: the error is the helper's, maybe, and not the expression's. */
+/* Returns true when the error may come from the helper and not from the expression. */
 static bool request_try(struct jq_request *request, bool brand_new, bool again)
 {
     struct helper helper;
@@ -413,7 +419,8 @@ static bool request_try(struct jq_request *request, bool brand_new, bool again)
 
     memset(&request->err, 0, sizeof(request->err));
     request->index = 0;
-    /* A helper that was idle may be gone by now, ended by somebody: nothing was evaluated, another one does it. */
+    /* An idle helper may have been ended in the meantime. Nothing was evaluated, so another helper takes the
+     * request. */
     for (int tries = 0;; tries++) {
         if (!pool_take(&helper, brand_new)) {
             request->code = err_set(&request->err, ERR_IO, "No helper process for expressions can be started");
@@ -430,7 +437,7 @@ static bool request_try(struct jq_request *request, bool brand_new, bool again)
         request->code = err_set(&request->err, ERR_TIMEOUT, "The helper process for expressions does not answer");
     }
     if (!alive) {
-        (void)kill(helper.pid, SIGKILL); /* most have ended already; then nothing happens */
+        (void)kill(helper.pid, SIGKILL); /* most helpers have ended already, and then nothing happens */
     }
     pool_give(helper, alive && !request->check_only);
     return once_more;
@@ -439,6 +446,6 @@ static bool request_try(struct jq_request *request, bool brand_new, bool again)
 void jq_request_run(struct jq_request *request)
 {
     if (request_try(request, request->check_only, false)) {
-        (void)request_try(request, true, true); /* what it ends with now, it ends with */
+        (void)request_try(request, true, true); /* the second try decides */
     }
 }

@@ -1,4 +1,5 @@
-/* A reader that knows where each number stands, which libjq's own does not tell, and a writer that puts marks back. */
+/* Reads and writes values of libjq. The reader knows the place of each number, which the reader of libjq does not tell.
+ * The writer puts marked texts back. */
 #include "io/process/jq_value.h"
 
 #include <fenv.h>
@@ -8,11 +9,12 @@
 
 #include "base/canon.h"
 
-#define DEPTH_MAX 256 /* as libjq's own parser */
+#define DEPTH_MAX 256 /* the same bound as libjq's own parser */
 #define NUMBER_BYTES_MAX 4096
-#define SAFE_DIGITS 15 /* an integer of so many digits is the same in a double, and printed alike */
+#define SAFE_DIGITS 15 /* a double keeps an integer of this many digits and prints it the same way */
 
-/* sign 1, exponent 11 (all ones), quiet 1 (zero), generation 23, index 28: never all zero, which would be infinite */
+/* A mark is a NaN: sign 1, exponent 11 (all ones), quiet 1 (zero), generation 23, index 28. The last two are never both
+ * zero, which would mean infinity. */
 #define MARK_BITS (UINT64_C(0x7ff) << 52)
 #define QUIET_BIT (UINT64_C(1) << 51)
 #define SIGN_BIT (UINT64_C(1) << 63)
@@ -57,7 +59,7 @@ bool jq_marks_work(void)
 
 void jq_marks_init(struct jq_marks *marks, enum jq_marking marking)
 {
-    static uint32_t generation; /* of this helper, which has one thread */
+    static uint32_t generation; /* the generation of this helper, which has one thread */
 
     generation = generation == GENERATION_MAX ? 1 : generation + 1;
     *marks = (struct jq_marks){.marking = marking, .generation = generation};
@@ -93,7 +95,7 @@ static jv mark_new(struct jq_marks *marks, struct slice number)
         marks->texts = texts;
         marks->capacity = capacity;
     }
-    CHECK(marks->count < (size_t)1 << INDEX_BITS); /* its bytes would be more than any input may have */
+    CHECK(marks->count < (size_t)1 << INDEX_BITS); /* the bytes of so many marks would exceed any input */
     marks->texts[marks->count] = (struct slice){number.ptr + negative, number.len - negative};
     return jv_number(number_of(mark_bits(marks->generation, marks->count++, negative)));
 }
@@ -145,7 +147,7 @@ static jv number_read(struct slice number, struct jq_marks *marks)
     return mark_new(marks, number);
 }
 
-/* The number that begins at `*at`, by the grammar of JSON; false when there is none. */
+/* Scans the number that begins at `*at`, by the grammar of JSON. Returns false when there is none. */
 static bool number_end(struct slice json, size_t *at)
 {
     size_t i = *at, digits;
@@ -183,7 +185,7 @@ static bool number_end(struct slice json, size_t *at)
 jv jq_value_number(struct slice text, struct jq_marks *marks)
 {
     struct slice number =
-        arena_slice(&marks->arena, slice_trim(text)); /* the caller's text may go before the mark does */
+        arena_slice(&marks->arena, slice_trim(text)); /* copied: the caller's text may be freed before the mark */
     size_t at = 0;
     char *end, *copy;
     double value;
@@ -191,7 +193,7 @@ jv jq_value_number(struct slice text, struct jq_marks *marks)
     if (number.len > 0 && number_end(number, &at) && at == number.len) {
         return number_read(number, marks);
     }
-    /* jq takes 007, .5 and 5. as well; with few digits they are what they say */
+    /* jq also accepts 007, .5 and 5.; with few digits it reads them exactly */
     if (number.len == 0 || number.len > SAFE_DIGITS ||
         strspn(copy = arena_text(&marks->arena, number), "0123456789.eE+-") != number.len) {
         return jv_invalid();
@@ -254,7 +256,7 @@ static jv string_read(struct reader *r)
         return jv_invalid();
     }
     r->at++;
-    if (escaped) { /* libjq knows how */
+    if (escaped) { /* libjq decodes the escapes */
         return jv_parse_sized(r->json.ptr + begin - 1, (int)(r->at - begin + 1));
     }
     return jv_string_sized(r->json.ptr + begin, (int)(r->at - 1 - begin));
@@ -362,7 +364,7 @@ jv jq_value_read(struct slice json, struct jq_marks *marks)
 struct writer {
     const struct jq_marks *marks;
     struct buffer *out;
-    size_t end_max; /* of the buffer */
+    size_t end_max; /* the bound of the buffer's length */
     int depth;
 };
 
@@ -393,7 +395,7 @@ static enum jq_written put_number(struct writer *w, double number)
         return put_dumped(w, jv_number(number));
     }
     if (bits & QUIET_BIT) {
-        return JQ_WRITTEN_NAN; /* jq prints null for it */
+        return JQ_WRITTEN_NAN; /* jq prints null for NaN */
     }
     if (index >= w->marks->count || (bits & ~SIGN_BIT) != mark_bits(w->marks->generation, index, false)) {
         return JQ_WRITTEN_NO_NUMBER; /* infinite */

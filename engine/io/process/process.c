@@ -1,9 +1,9 @@
 /*
  * Child processes on the loop.
  *
- * A child leads a process group of its own, and the group is what is ended: a shell script that was told to stop must
- * not leave its `curl` behind. After the child was reaped nobody of the group may live on, and a descendant that left
- * the group while holding a pipe gets one second before we close our end.
+ * Each child leads its own process group, and a stop ends the whole group: a stopped shell script must not leave its
+ * `curl` behind. Once the child was reaped, the rest of the group is killed. A descendant that left the group and holds
+ * a pipe gets one second before we close our end.
  */
 #include "io/process/process.h"
 
@@ -86,13 +86,13 @@ static void pipes_close(struct process_job *job)
 static void group_kill(struct process_job *job, int signal_number)
 {
     if (job->process.pid > 1) {
-        (void)kill(-job->process.pid, signal_number); /* gone already is what we want */
+        (void)kill(-job->process.pid, signal_number); /* a group that is already gone is fine */
     }
 }
 
 static void on_timer(struct timer *timer);
 
-/* One step further towards the end; the only place that changes the phase. */
+/* Moves the job towards its end. Only this function changes the phase. */
 static void job_advance(struct process_job *job, enum process_phase to)
 {
     if (to <= job->phase) {
@@ -114,7 +114,7 @@ static void job_advance(struct process_job *job, enum process_phase to)
         group_kill(job, SIGKILL);
         timer_start(job->loop, &job->timer, PIPE_GRACE_MS, on_timer);
         handle_close((uv_handle_t *)&job->process.signal);
-        handle_close((uv_handle_t *)&job->pipe[PIPE_IN]); /* nobody reads it any more */
+        handle_close((uv_handle_t *)&job->pipe[PIPE_IN]); /* the child no longer reads its input */
         return;
     case PROCESS_ENDING:
         timer_stop(job->loop, &job->timer);
@@ -158,7 +158,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     struct process_job *job = job_of(handle->data);
 
-    (void)suggested; /* one chunk for both pipes is enough: it is emptied before the next read */
+    (void)suggested; /* one chunk serves both pipes, because each read empties it */
     *buf = uv_buf_init(job->chunk, sizeof(job->chunk));
 }
 
@@ -172,7 +172,7 @@ static void on_output(uv_stream_t *stream, ssize_t bytes, const uv_buf_t *buf)
         return;
     }
     if (output->overflow) {
-        return; /* read and dropped until the group is gone */
+        return; /* further output is read and dropped until the group is gone */
     }
     buffer_put(output, buf->base, (size_t)bytes);
     if (output->overflow) {
@@ -185,11 +185,11 @@ static void on_input_written(uv_write_t *write, int status)
 {
     struct process_job *job = job_of(write->data);
 
-    (void)status; /* a program may end without reading what it was given */
+    (void)status; /* a program may end without reading its input */
     handle_close((uv_handle_t *)&job->pipe[PIPE_IN]);
 }
 
-/* A child that closes its input must not end us. */
+/* Ignores SIGPIPE: a child that closes its input must not end this process. */
 static void signals_prepare(void)
 {
     (void)signal(SIGPIPE, SIG_IGN); /* cannot fail for a signal that exists */
@@ -205,8 +205,9 @@ static void run_reset(struct process_run *run)
 }
 
 /*
- * A process that leaves its group is not ended with it, and must not burn a processor for ever. No program that stays
- * within its time meets this bound, not even with a thread on each processor.
+ * Returns the bound on processor time. A process that leaves its group is not ended with the group, and must not use a
+ * processor for ever. A program that keeps to its time never meets this bound, not even with a thread on each
+ * processor.
  */
 static rlim_t processor_s(const struct process_run *run)
 {

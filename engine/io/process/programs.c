@@ -1,4 +1,5 @@
-/* The settings are read once, before anything runs; each program is looked at when it is about to start. */
+/* Says which programs sagad may start. The settings are read once, before anything runs; each program is checked when
+ * it is about to start. */
 #include "io/process/programs.h"
 
 #include <errno.h>
@@ -33,7 +34,8 @@ static enum err_code user_read(struct programs *programs, const char *name, stru
     programs->as_user = true;
     programs->uid = entry.pw_uid;
     programs->gid = entry.pw_gid;
-    (void)snprintf(programs->home, sizeof(programs->home), "%s", entry.pw_dir); /* cut: a folder that is not there */
+    (void)snprintf(programs->home, sizeof(programs->home), "%s",
+                   entry.pw_dir); /* a cut name is a folder that does not exist */
     return ERR_OK;
 }
 
@@ -90,12 +92,12 @@ void programs_fini(struct programs *programs)
     }
 }
 
-/* As exec looks for it. False: it is nowhere. */
+/* Finds the program in the way exec does. Returns false when there is none. */
 static bool find(const char *program, const char *search, char out[PATH_MAX])
 {
     if (strchr(program, '/')) {
         return program[0] == '/' &&
-               realpath(program, out); /* one below the tool's own folder is none that a list can name */
+               realpath(program, out); /* a list cannot name a program below the tool's own folder */
     }
     for (const char *at = search ? search : ""; *at;) {
         size_t len = strcspn(at, ":");

@@ -1,5 +1,5 @@
-/* Between fork() and exec() only calls that POSIX allows there: this process has threads. What fails there is told over
- * a pipe. */
+/* Starts a program with fork() and exec(). Between the two, only calls are made that POSIX allows there, because this
+ * process has threads. The child reports a failure over a pipe. */
 #include "io/process/spawn.h"
 
 #include <errno.h>
@@ -15,13 +15,13 @@
 #include <unistd.h>
 
 #define STDIO_COUNT 3
-#define ERROR_FD 3 /* in the child */
+#define ERROR_FD 3 /* the descriptor of the pipe for errors, in the child */
 #define DESCRIPTORS_FROM 10
 
 static const struct {
     int resource;
     rlim_t most;
-    bool of_user; /* counts what all processes of a user have: only where it is a user of its own */
+    bool of_user; /* the bound counts all processes of a user, so it is set only for a separate user */
 } bounds[] = {
     {RLIMIT_CORE, 0, false},
     {RLIMIT_FSIZE, (rlim_t)4 << 30, false},
@@ -71,7 +71,8 @@ static bool descriptors_set(const struct child_ends *ends)
 {
     int high[STDIO_COUNT + 1];
 
-    for (int i = 0; i <= STDIO_COUNT; i++) { /* out of the way first: they may have each other's numbers */
+    for (int i = 0; i <= STDIO_COUNT;
+         i++) { /* first copies all descriptors out of the way, since they may have each other's numbers */
         high[i] = fcntl(i < STDIO_COUNT ? ends->stdio[i] : ends->error, F_DUPFD_CLOEXEC, DESCRIPTORS_FROM);
         if (high[i] < 0) {
             return false;
@@ -91,7 +92,7 @@ static void signals_reset(void)
 
     for (int number = 1; number < NSIG; number++) {
         if (number != SIGKILL && number != SIGSTOP) {
-            (void)signal(number, SIG_DFL); /* those that cannot be set are the C library's own */
+            (void)signal(number, SIG_DFL); /* signals that cannot be set belong to the C library */
         }
     }
     (void)sigemptyset(&none);                    /* cannot fail */
@@ -102,23 +103,23 @@ __attribute__((noreturn)) static void child(const struct spawn *spawn, const str
 {
     int error_fd = ends->error, error;
 
-    (void)setsid(); /* cannot fail: a new process leads no group */
+    (void)setsid(); /* cannot fail, because a new process leads no group */
     if (descriptors_set(ends)) {
         error_fd = ERROR_FD;
         signals_reset();
-        /* The user before the folder, whose rights count; the death signal behind the user, whose
-         * change takes it away. */
+        /* The order counts. The user comes before the folder, since the rights of the user decide about the folder. The
+         * death signal comes behind the user, since a change of the user clears it. */
         if (bounds_set(spawn) && user_set(spawn->programs) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
             prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && (!spawn->cwd || chdir(spawn->cwd) == 0)) {
             if (getppid() != parent) {
                 _exit(127);
             }
             environ = (char **)(uintptr_t)spawn->env;
-            (void)execvp(spawn->argv[0], spawn->argv); /* it returns with an error only */
+            (void)execvp(spawn->argv[0], spawn->argv); /* returns only with an error */
         }
     }
     error = errno;
-    (void)!write(error_fd, &error, sizeof(error)); /* nobody else could be told */
+    (void)!write(error_fd, &error, sizeof(error)); /* there is no other way to report the error */
     _exit(127);
 }
 
@@ -135,7 +136,7 @@ static void on_child_signal(uv_signal_t *signal, int number)
     spawned->exited(spawned, WIFEXITED(status) ? WEXITSTATUS(status) : -1, WIFSIGNALED(status) ? WTERMSIG(status) : 0);
 }
 
-/* Waits until the child runs its program or has failed to: a moment, as in uv_spawn(). */
+/* Waits until the child runs its program or has failed to run it. This takes a moment, as in uv_spawn(). */
 static int error_read(int fd)
 {
     int error = 0;
@@ -147,7 +148,8 @@ static int error_read(int fd)
     return got == (ssize_t)sizeof(error) ? error : 0;
 }
 
-/* `ours` are the ends that stay here. False: no descriptors are left. */
+/* Opens the pipes of the child. `ours` are the ends that stay in this process. Returns false when no descriptors are
+ * left. */
 static bool ends_open(const struct spawn *spawn, struct child_ends *theirs, int ours[STDIO_COUNT], int error_pipe[2])
 {
     for (int i = 0; i < STDIO_COUNT; i++) {
@@ -173,7 +175,7 @@ static bool ends_open(const struct spawn *spawn, struct child_ends *theirs, int 
 static void fd_close(int fd)
 {
     if (fd >= 0) {
-        (void)close(fd); /* nothing was written that could be lost */
+        (void)close(fd); /* no write can be lost here */
     }
 }
 
@@ -212,7 +214,7 @@ int spawn(struct loop *loop, struct spawned *spawned, const struct spawn *spawn)
     }
     fd_close(error_pipe[1]);
     if (error == 0 && (error = error_read(error_pipe[0])) != 0) {
-        (void)waitpid(spawned->pid, NULL, 0); /* it has ended, or is about to */
+        (void)waitpid(spawned->pid, NULL, 0); /* the child has ended or is about to end */
     }
     fd_close(error_pipe[0]);
     for (int i = 0; i < STDIO_COUNT; i++) {
