@@ -1,9 +1,9 @@
 /*
  * A verb on many sagas: `sagactl resolve --tool card.pay --error timeout --as happened`. The server freezes the set and
- * says what would happen; the person reads that and says yes; then the job runs, and its end is waited for.
+ * says what would happen. The person reads that and agrees. Then the job runs, and the command waits for its end.
  *
  * The rows of a file become the items of the job. With filters as well, only rows about the cases that the filters find
- * are taken; the others are told, and nothing is done about them.
+ * are used. The command lists the other rows and does nothing about them.
  */
 #include "tools/sagactl/bulk.h"
 
@@ -23,7 +23,7 @@
 #define BODY_BYTES_MAX (64u << 20)
 #define FREEZE_MS 120000
 #define ANSWER_MS 30000
-#define TOLD_MAX 10 /* rows that are left out are told of one by one up to here */
+#define TOLD_MAX 10 /* the most left-out rows that are listed one by one */
 
 struct bulk_options {
     const char *action;
@@ -124,7 +124,7 @@ static bool has_case_filter(const struct bulk_options *o)
 
 /* --- the rows of a file --- */
 
-struct case_found { /* by its business id */
+struct case_found { /* a case, keyed by its business id */
     struct slice operation;
     bool several;
 };
@@ -134,12 +134,12 @@ struct rows {
     size_t columns[OPTION_REPEATS_MAX];
     struct slice members[OPTION_REPEATS_MAX];
     size_t count; /* of these */
-    size_t key;   /* which of them is the business id */
+    size_t key;   /* the column with the business id */
     struct map cases;
     size_t taken, left_out;
 };
 
-/* "reference=business_id", or the other way round: which side is a column of the file? */
+/* Reads "reference=business_id". Either side may be a column of the file; which one is it? */
 static bool read_columns(struct ctl *ctl, const struct bulk_options *o, struct rows *rows)
 {
     bool has_key = false;
@@ -187,7 +187,7 @@ static void leave_out(struct rows *rows, struct slice name, const char *why)
     }
 }
 
-/* Members of the result stand in an object of their own: "result.charge_id". */
+/* Writes the members of a result into an object of their own: "result.charge_id". */
 static void put_result(struct json_writer *w, const struct rows *rows, const struct slice *cells, struct ctl *ctl)
 {
     bool begun = false;
@@ -228,7 +228,7 @@ static void put_row(struct ctl *ctl, struct json_writer *w, const struct bulk_op
         leave_out(rows, name, found ? "several cases have this business id" : "none of the cases has this business id");
         return;
     }
-    if (has_empty_verdict(rows, cells)) { /* silence is no verdict, whatever --as says */
+    if (has_empty_verdict(rows, cells)) { /* an empty cell is no verdict, whatever --as says */
         leave_out(rows, name, "the row has no verdict");
         return;
     }
@@ -269,7 +269,7 @@ static void keep_cases(struct ctl *ctl, struct slice items, struct rows *rows)
     }
 }
 
-/* The cases that the filters find, page by page. */
+/* Finds the cases of the filters, page by page. */
 static int find_cases(struct ctl *ctl, const struct bulk_options *o, struct rows *rows)
 {
     struct slice cursor = SLICE_NONE;
@@ -384,7 +384,7 @@ static int64_t count_of(struct slice object, const char *name)
 {
     int64_t count = 0;
 
-    (void)json_i64(json_member(object, name), &count); /* stays 0 when absent */
+    (void)json_i64(json_member(object, name), &count); /* the count stays 0 when absent */
     return count;
 }
 

@@ -1,4 +1,5 @@
-/* HTTP by the same client that the engine's http adapter uses: no proxies of the environment, no redirects. */
+/* Sends requests over HTTP with the client of the engine's http adapter: no proxies of the environment, no
+ * redirects. */
 #include "tools/sagactl/client.h"
 
 #include "tools/sagactl/input_text.h"
@@ -16,7 +17,7 @@ struct call_wait {
     struct loop *loop;
 };
 
-/* A payload of 64 levels stands some levels down in an answer. */
+/* An answer wraps a payload of up to 64 levels in some levels of its own. */
 static const struct json_limits answer_limits = {
     .bytes_max = RESPONSE_BYTES_MAX, .depth_max = 90, .number_bytes_max = 1024, .exponent_max = 400};
 
@@ -90,7 +91,7 @@ static int exit_code_of(struct slice type, int status)
     }
 }
 
-/* The operation that a refused call is about, and what is wrong with the call. */
+/* Prints the operation that a refused call is about, and what is wrong with the call. */
 static void print_operation(struct slice body, struct arena *arena)
 {
     struct slice operation = json_member(body, "operation"), pointers = json_member(body, "pointers"), pointer;
@@ -110,7 +111,7 @@ static void print_operation(struct slice body, struct arena *arena)
     }
 }
 
-/* Where a person finds what to decide. */
+/* Prints where a person finds the question to decide. */
 static void print_way_out(struct slice body, struct slice type, struct arena *arena)
 {
     struct slice saga = json_string(json_member(json_member(body, "operation"), "saga"), arena);
@@ -217,7 +218,8 @@ int client_call(struct ctl *ctl, const char *method, struct slice path, struct s
         } else if (slice_is(request->response_headers[i].name, "idempotent-first-at")) {
             out->first_at = request->response_headers[i].value;
         } else if (slice_is(request->response_headers[i].name, "retry-after")) {
-            (void)slice_to_i64(request->response_headers[i].value, &out->retry_after_s); /* else it is a date */
+            (void)slice_to_i64(request->response_headers[i].value,
+                               &out->retry_after_s); /* fails when the value is a date */
         }
     }
     bool is_json = request->response_body.len > 0 && json_check(request->response_body, &answer_limits, &err) == ERR_OK;
@@ -332,7 +334,8 @@ int client_follow(struct client_stream *stream)
         stream->finished = true;
     } else if (request->status == 0 && !stream->finished) {
         code = unreachable(ctl, request);
-    } else if (request->status >= 300) { /* the body of a stream is not collected: ask again for the problem */
+    } else if (request->status >=
+               300) { /* the body of a stream is not collected, so a second request gets the problem */
         code = client_get(ctl, stream->path, &arena, &answer);
         code = code ? code : EXIT_FAILED;
     }

@@ -1,4 +1,4 @@
-/* approvals, approve. */
+/* The commands approvals and approve. */
 #include <stdio.h>
 #include <string.h>
 
@@ -40,7 +40,7 @@ static void print_one(struct ctl *ctl, FILE *to, struct slice approval)
                                           "status",     "roles",     "not_by",      "opened_at", "expires_at",
                                           "decided_at", "actor",     "note",        "hash"};
     struct slice show = json_member(approval, "show");
-    bool talk = to == stderr; /* colours are for the terminal behind stdout */
+    bool talk = to == stderr; /* colours follow the terminal of stdout */
 
     (void)fprintf(to, "%sapproval %.*s%s\n", talk ? "" : colour_on(ctl, COLOUR_BOLD),
                   SLICE_ARG(show_member(ctl, approval, "n")), talk ? "" : colour_off(ctl, COLOUR_BOLD));
@@ -95,7 +95,7 @@ static void put_row(struct ctl *ctl, struct table *table, struct slice item)
     row[7].text = show_member(ctl, item, "expires_at");
 }
 
-/* `saga` NULL: of all. */
+/* Prints a list of approvals. `saga` is NULL for the approvals of all sagas. */
 static void print_many(struct ctl *ctl, struct slice answer, const char *saga)
 {
     static const char *const titles[] = {"N",     "STATUS", "SAGA",  "BUSINESS ID", "STEP",
@@ -130,10 +130,11 @@ int cmd_approvals(struct ctl *ctl, int argc, char **argv)
 {
     const char *limit = NULL, *cursor = NULL, *saga = NULL, *status = "open";
     bool all = false, open = false, helped = false;
-    const struct option options[] = {{"--all", NULL, NULL, &all},       {"--status", &status, NULL, NULL},
-                                     {"--open", NULL, NULL, &open}, /* the default, for those who like to say it */
-                                     {"--saga", &saga, NULL, NULL},     {"--limit", &limit, NULL, NULL},
-                                     {"--cursor", &cursor, NULL, NULL}, {NULL, NULL, NULL, NULL}};
+    const struct option options[] = {
+        {"--all", NULL, NULL, &all},       {"--status", &status, NULL, NULL},
+        {"--open", NULL, NULL, &open}, /* the default, accepted for readers who write it out */
+        {"--saga", &saga, NULL, NULL},     {"--limit", &limit, NULL, NULL},
+        {"--cursor", &cursor, NULL, NULL}, {NULL, NULL, NULL, NULL}};
     struct arguments numbers;
     struct answer answer;
     int code;
@@ -156,7 +157,7 @@ int cmd_approvals(struct ctl *ctl, int argc, char **argv)
         }
         return code;
     }
-    limit = limit ? limit : saga ? "500" : "50"; /* those of one saga may be far behind */
+    limit = limit ? limit : saga ? "500" : "50"; /* the approvals of one saga may be far down in the list */
     code = client_get(ctl,
                       arena_printf(&ctl->arena, "/v1/approvals?limit=%s&status=%.*s%s%s", limit,
                                    SLICE_ARG(url_escape(slice_of(all ? "all" : status), &ctl->arena)),

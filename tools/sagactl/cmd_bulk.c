@@ -1,4 +1,4 @@
-/* bulk: the jobs that did a verb on many sagas. */
+/* The command bulk: the jobs that apply a verb to many sagas. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* call, bypass: what an agent does through the registry, and what only an operator may. */
+/* The commands call and bypass: call does what an agent does through the registry; bypass is for operators only. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "tools/sagactl/saga_name.h"
 
 #define WAIT_DEFAULT_MS 30000
-#define ANSWER_MS 30000 /* on top of the wait */
+#define ANSWER_MS 30000 /* the time for the answer, added to the wait */
 
 const char help_call[] =
     "sagactl call TOOL --run RUN [--step NAME] [--scope TEXT] [--args JSON|@FILE|-] [--id EMISSION]\n"

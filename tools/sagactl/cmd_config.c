@@ -1,4 +1,4 @@
-/* config: named servers. */
+/* The command config: named servers. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* cost: a person says what an operation cost, where that could not be computed. */
+/* The command cost: a person enters the cost of an operation that could not be computed. */
 #include <stdio.h>
 
 #include "tools/sagactl/client.h"

@@ -1,4 +1,4 @@
-/* debts: what stands although its saga ended. */
+/* The command debts: the effects that stand although their saga has ended. */
 #include <stdio.h>
 
 #include "tools/sagactl/client.h"

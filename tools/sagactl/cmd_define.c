@@ -1,4 +1,4 @@
-/* check, apply, diff, retire, definitions. */
+/* The commands check, apply, diff, retire and definitions. */
 #include <stdio.h>
 #include <string.h>
 
@@ -192,7 +192,7 @@ int cmd_check(struct ctl *ctl, int argc, char **argv)
     if (files.count == 0) {
         return usage_error(ctl, "which files?");
     }
-    jq_prepare(); /* while there is one thread and little memory */
+    jq_prepare(); /* called while there is one thread and little memory */
     struct input_text *texts = arena_array(&ctl->arena, files.count, sizeof(*texts));
     struct known_documents known;
     struct tool_source source;
@@ -213,7 +213,7 @@ int cmd_check(struct ctl *ctl, int argc, char **argv)
     size_t fault_count = review_files(ctl, files.count, texts, &source, (enum reading)reading, findings);
 
     registered_close(&registered);
-    if (registered.code != EXIT_OK) { /* half of what is registered says nothing about the files */
+    if (registered.code != EXIT_OK) { /* a part of the registered definitions says nothing about the files */
         return registered.code;
     }
     for (size_t i = 0; ctl->output != OUTPUT_DATA && i < files.count; i++) {
@@ -250,7 +250,8 @@ static void print_applied(struct ctl *ctl, struct slice answer)
     table_print(&table, 0);
 }
 
-/* All files as one document, so that sagas of one find the tools of another. Faults of one file name its lines. */
+/* Joins all files to one document, so that sagas of one file find the tools of another. Faults name the lines of their
+ * file. */
 static int foresee(struct ctl *ctl, const struct arguments *files, struct slice *document, struct answer *answer)
 {
     static const char *const kinds[] = {"tools", "sagas"};
@@ -289,7 +290,7 @@ static int foresee(struct ctl *ctl, const struct arguments *files, struct slice 
     return code;
 }
 
-/* "new", "same", or "next: /steps/1/with, /deadline". */
+/* Returns "new", "same", or "next: /steps/1/with, /deadline". */
 static struct slice foreseen_change(struct ctl *ctl, struct slice item)
 {
     struct slice text = SLICE("next"), pointer, differs = json_member(item, "differs");
@@ -461,7 +462,7 @@ int cmd_diff(struct ctl *ctl, int argc, char **argv)
 
 /* --- retire --- */
 
-/* The saga as it is registered, with or without `retired`, as a document. */
+/* Makes a document of the registered saga, with or without `retired`. */
 static struct slice retired_document(struct ctl *ctl, struct slice body, const char *note)
 {
     struct json_walk walk = json_walk(body);
@@ -548,7 +549,7 @@ int show_definition(struct ctl *ctl, const char *path, const char *name, const c
     return code;
 }
 
-/* A row a version, the newest first: which of the older ones have work left. */
+/* Adds a row for each version, the newest first, and shows which older ones have work left. */
 static void put_versions(struct ctl *ctl, struct table *table, struct slice item)
 {
     struct slice versions = json_member(item, "versions"), version, name = show_member(ctl, item, "name");
@@ -568,7 +569,7 @@ static void put_versions(struct ctl *ctl, struct table *table, struct slice item
     }
 }
 
-/* The list with nothing in it but what goes by this name. */
+/* Returns the list with only the definitions of this name. */
 static struct slice only_named(struct ctl *ctl, struct slice body, const char *name)
 {
     struct json_walk walk = json_walk(json_member(body, "items"));

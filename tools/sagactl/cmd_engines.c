@@ -1,4 +1,4 @@
-/* engines: who is there, and who owns what. */
+/* The command engines: which engines run, and which shards each of them owns. */
 #include <stdio.h>
 
 #include "tools/sagactl/client.h"
@@ -18,7 +18,7 @@ const char help_engines[] =
     "  sagactl engines\n"
     "  sagactl engines -o json | jq '.items[] | {name, shards: (.shards | length)}'\n";
 
-/* "0-21 40 42-63" */
+/* Returns ranges of shards: "0-21 40 42-63". */
 static struct slice ranges_of(struct ctl *ctl, struct slice shards)
 {
     struct json_walk walk = json_walk(shards);

@@ -1,4 +1,4 @@
-/* escalations, resolve. */
+/* The commands escalations and resolve. */
 #include <stdio.h>
 #include <string.h>
 
@@ -72,7 +72,7 @@ const char help_resolve[] = "sagactl resolve N... --as happened|not_happened|und
                             "  sagactl resolve 7 --as happened --note \"seen in the bank's log\"\n"
                             "  sagactl resolve 7 retry --note \"the mail server is back\"\n";
 
-/* How the case was answered when it was asked before. */
+/* Prints the earlier answers to this case. */
 static void print_earlier(struct ctl *ctl, struct slice earlier)
 {
     struct json_walk walk = json_walk(earlier);
@@ -115,7 +115,7 @@ static void print_one(struct ctl *ctl, struct slice e)
     }
 }
 
-/* `all`: resolved ones are among them, so each says which it is. */
+/* Prints a list of escalations. With `all`, the list includes resolved ones, so each row shows its status. */
 static void print_many(struct ctl *ctl, struct slice answer, bool all)
 {
     static const char *const titles[] = {"N",      "SAGA",  "BUSINESS ID", "STEP",   "TOOL",
@@ -148,7 +148,7 @@ static void print_many(struct ctl *ctl, struct slice answer, bool all)
     table_print(&table, 0);
 }
 
-/* For programs: members under the names that the API gives them. */
+/* Prints a sheet for programs: the members have the names of the API. */
 static void print_sheet(struct ctl *ctl, struct slice answer)
 {
     static const char *const members[] = {"n",         "status",      "saga_name", "business_id", "saga",   "step",
@@ -169,7 +169,7 @@ static void print_sheet(struct ctl *ctl, struct slice answer)
     table_print(&table, 0);
 }
 
-/* A column for each key, as they were asked for. */
+/* Prints the groups with a column for each key, in the order of the request. */
 static void print_groups(struct ctl *ctl, struct slice answer, const char *group_by)
 {
     static const char *const counts[] = {"count", "cost", "without cost", "oldest", "newest"};
@@ -343,7 +343,7 @@ static struct slice resolve_body(struct ctl *ctl, const struct resolve_options *
     return text;
 }
 
-/* `of`: the number of an escalation, or the key of an operation. */
+/* Resolves one question. `of` is the number of an escalation or the key of an operation. */
 static int resolve(struct ctl *ctl, const char *of, const struct resolve_options *o)
 {
     struct answer answer;
@@ -366,7 +366,7 @@ static int resolve(struct ctl *ctl, const char *of, const struct resolve_options
     return code;
 }
 
-/* One after the other; the code of the first that was refused. */
+/* Resolves the questions one after the other. Returns the code of the first refusal. */
 static int resolve_each(struct ctl *ctl, const char *const *numbers, size_t count, const struct resolve_options *o)
 {
     int first = EXIT_OK;
@@ -379,13 +379,14 @@ static int resolve_each(struct ctl *ctl, const char *const *numbers, size_t coun
         }
         first = first == EXIT_OK ? code : first;
         if (code == EXIT_UNREACHABLE || code == EXIT_NOT_PERMITTED) {
-            return first; /* it would be the same for the next */
+            return first; /* the next one would fail in the same way */
         }
     }
     return first;
 }
 
-/* A probe asks, and changes nothing; all else is in the log for ever. */
+/* Asks the person to confirm. A probe needs no confirmation, because it changes nothing; all other actions stay in the
+ * log for ever. */
 static int ask_resolve(const struct ctl *ctl, const char *const *numbers, size_t count, const struct resolve_options *o)
 {
     const char *what = o->as ? o->as : o->action;
@@ -425,7 +426,7 @@ int cmd_resolve(struct ctl *ctl, int argc, char **argv)
     if (o.operation && names.count != 0) {
         return usage_error(ctl, "--operation says which; leave number and action out");
     }
-    size_t count = names.count; /* of numbers: the action stands behind them */
+    size_t count = names.count; /* the count of numbers; the action is behind them */
 
     count -= count > 0 && !is_number(names.items[count - 1]);
     for (size_t i = 0; i < count; i++) {
@@ -442,7 +443,7 @@ int cmd_resolve(struct ctl *ctl, int argc, char **argv)
     if (o.operation && (o.args || o.accept_double)) {
         return usage_error(ctl, "--args and --accept-double go with an escalation only");
     }
-    o.action = count < names.count ? names.items[count] : "resolve"; /* --as says it */
+    o.action = count < names.count ? names.items[count] : "resolve"; /* --as gives the verdict */
     if (!operator_action_parse(slice_of(o.action), &action)) {
         return usage_error(ctl, "\"%s\" is no action: retry, probe, waive, skip, compensate, abandon; or --as",
                            o.action);

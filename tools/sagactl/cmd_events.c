@@ -1,4 +1,4 @@
-/* events: the feed of what people and systems want to know, as lines or as it grows. */
+/* The command events: prints the feed of events, as it is or as it grows. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ const char help_events[] = "sagactl events [--follow] [--type TYPE,...] [--curso
 struct watching {
     struct ctl *ctl;
     const char *type, *limit;
-    struct buffer cursor; /* where to go on; empty: at the oldest */
+    struct buffer cursor; /* the cursor of the next page; empty for the oldest event */
 };
 
 static enum colour colour_of(struct slice type)
@@ -71,7 +71,7 @@ static void print_event(struct ctl *ctl, struct slice event)
     (void)putchar('\n');
 }
 
-/* One page; it waits for it where it follows. */
+/* Takes one page. A command that follows waits for the page. */
 static int take(struct watching *watching, bool follows)
 {
     struct ctl *ctl = watching->ctl;
@@ -95,7 +95,7 @@ static int take(struct watching *watching, bool follows)
         while (json_next_element(&walk, &event)) {
             print_event(ctl, event);
         }
-        (void)fflush(stdout); /* followers want lines as they come; a failure is seen at the end */
+        (void)fflush(stdout); /* followers want each line at once; the end of the command reports a failure */
         buffer_reset(&watching->cursor);
         buffer_put_slice(&watching->cursor, show_member(ctl, answer.body, "next_cursor"));
     }
@@ -115,7 +115,7 @@ static int follow(struct watching *watching)
         code = take(watching, true);
         failures = code == EXIT_OK ? 0 : failures + 1;
         if (code == EXIT_UNREACHABLE) {
-            (void)usleep(500000); /* the service restarts: come again */
+            (void)usleep(500000); /* the service restarts, so the command asks again */
         }
     } while (code == EXIT_OK || (code == EXIT_UNREACHABLE && failures < FAILURES_MAX));
     return code;

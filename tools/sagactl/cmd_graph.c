@@ -1,4 +1,4 @@
-/* graph: a saga as Graphviz or Mermaid text, for documents and reviews. */
+/* The command graph: draws a saga as Graphviz or Mermaid text, for documents and reviews. */
 #include <stdio.h>
 #include <string.h>
 
@@ -24,8 +24,8 @@ static const char *class_of(const struct tool *tool)
     return tool->conditional ? "depends on the arguments" : effect_name(tool->effect);
 }
 
-/* In both languages a quoted text ends with the next quote; ids and names of tools have none, what a condition says
- * may. */
+/* Prints a quoted text. In both languages the next quote ends the text. Ids and names of tools hold no quotes, but
+ * conditions may. */
 static void print_quoted(struct slice text, const char *quote)
 {
     for (size_t i = 0; i < text.len; i++) {
@@ -64,7 +64,7 @@ static const char *failure_note(const struct step_definition *step)
     UNREACHABLE();
 }
 
-struct words { /* of one of the two languages */
+struct words { /* the words of one of the two languages */
     const char *line_end, *quote;
 };
 static const struct words dot_words = {"\\n", "\\\""}, mermaid_words = {"<br>", "#quot;"};
@@ -125,7 +125,7 @@ static void print_kind(const struct step_definition *step, const struct words *w
     }
 }
 
-/* What is said of a step as a whole: of a group at its box, else at its node. */
+/* Prints what holds for the whole step: at the box of a group, otherwise at the node. */
 static void print_terms(const struct step_definition *step, const struct words *words, struct arena *arena)
 {
     const char *note = failure_note(step);
@@ -150,7 +150,8 @@ static void print_terms(const struct step_definition *step, const struct words *
 static void print_label(const struct step_definition *step, const struct words *words, struct arena *arena)
 {
     (void)printf("%.*s", SLICE_ARG(step->id));
-    if (step->kind != STEP_CALL || !step_is_group(step)) { /* what is called for each is said inside the box */
+    if (step->kind != STEP_CALL ||
+        !step_is_group(step)) { /* the box of a group shows what is called for each element */
         (void)fputs(words->line_end, stdout);
         print_kind(step, words, arena);
     }
@@ -177,7 +178,7 @@ static const char *dot_shape(const struct step_definition *step)
     UNREACHABLE();
 }
 
-/* Where what comes after a step begins. */
+/* Returns where the edge to the next step begins. */
 static const char *dot_exit(const struct step_definition *step)
 {
     return step->kind == STEP_SAGA ? " end" : "";
@@ -217,7 +218,7 @@ static void print_dot_group(const struct step_definition *s, struct slice path, 
 static void print_dot_step(const struct definition *saga, uint32_t step, struct slice path, struct arena *arena)
 {
     const struct step_definition *s = &saga->steps[step];
-    struct slice outer = path.len > 0 ? (struct slice){path.ptr, path.len - 1} : SLICE_NONE; /* the group it is in */
+    struct slice outer = path.len > 0 ? (struct slice){path.ptr, path.len - 1} : SLICE_NONE; /* the enclosing group */
 
     if (step_is_group(s)) {
         print_dot_group(s, path, arena);
@@ -285,7 +286,7 @@ static struct brackets mermaid_shape(const struct step_definition *step)
     UNREACHABLE();
 }
 
-/* `node`: what stands for the call, "s3" or, in the box of its elements, "s3_each". */
+/* Prints the undo of a step. `node` is the node of the call: "s3", or "s3_each" in the box of its elements. */
 static void print_mermaid_undo(const struct step_definition *s, struct slice path, uint32_t step, const char *node)
 {
     (void)printf("  u%.*s%u([\"%.*s (%s)\"])\n  s%.*s%u%s -. undo .- u%.*s%u\n", SLICE_ARG(path), (unsigned)step,
@@ -315,7 +316,7 @@ static void print_mermaid_step(const struct definition *saga, uint32_t step, str
 {
     const struct step_definition *s = &saga->steps[step];
     struct brackets shape = mermaid_shape(s);
-    bool is_inner = path.len > 0; /* then the box is what the others are tied to */
+    bool is_inner = path.len > 0; /* the others are tied to the box */
 
     if (step_is_group(s)) {
         print_mermaid_group(s, path, step, arena);

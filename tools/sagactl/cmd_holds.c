@@ -1,4 +1,4 @@
-/* hold, holds, release: what people keep from beginning. */
+/* The commands hold, holds and release: people keep work from beginning. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "tools/sagactl/query.h"
 #include "tools/sagactl/saga_end.h"
 
-#define ANSWER_MS 60000 /* a hold is answered when every engine knows it, at most a lease later */
+#define ANSWER_MS 60000 /* a hold is answered when every engine knows it, which takes a lease at most */
 
 const char help_hold[] = "sagactl hold (--tool NAME | --saga NAME | --tag NAME=VALUE | --namespace NAME)\n"
                          "             --note TEXT [--for DURATION | --until INSTANT]\n"

@@ -1,4 +1,4 @@
-/* log: the durable log of a saga, as lines or as it grows. */
+/* The command log: prints the durable log of a saga, as it is or as it grows. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -8,8 +8,8 @@
 #include "tools/sagactl/saga_name.h"
 
 #define FOLLOW_TRIES_MAX 60
-#define COLUMNS_WIDTH 64 /* of what stands before the data */
-#define DATA_WIDTH 160   /* where nobody says how wide the lines may be */
+#define COLUMNS_WIDTH 64 /* the width of the columns in front of the data */
+#define DATA_WIDTH 160   /* the width of the data when the output has no known width */
 #define DATA_WIDTH_LEAST 14
 
 const char help_log[] =
@@ -27,7 +27,7 @@ struct log_print {
     bool ended;
 };
 
-/* One line for each entry: a string never holds a raw line end. */
+/* Prints one line for each entry. A string never holds a raw line end. */
 static void print_line(struct ctl *ctl, struct slice entry)
 {
     char *line = arena_text(&ctl->arena, entry);
@@ -69,7 +69,7 @@ static void print_entry(struct log_print *print, struct slice entry)
 
     struct slice data = show_member(ctl, entry, "data");
     bool has_data = data.len > 2, bare = !has_data && actor.len == 0;
-    size_t width = output_width(), room = DATA_WIDTH; /* for the data */
+    size_t width = output_width(), room = DATA_WIDTH; /* room: the width left for the data */
 
     if (width > 0 && !ctl->wide) {
         size_t used = COLUMNS_WIDTH + (actor.len > 0 ? actor.len + 4 : 0) + 1;
@@ -101,7 +101,7 @@ static bool on_event(struct client_stream *stream, struct slice entry)
     struct log_print *print = stream->context;
 
     print_entry(print, entry);
-    (void)fflush(stdout); /* followers want lines as they come; a failure is seen at the end */
+    (void)fflush(stdout); /* followers want each line at once; the end of the command reports a failure */
     return !print->ended;
 }
 
@@ -125,7 +125,7 @@ static int follow(struct ctl *ctl, struct slice saga)
             tries = 0;
         }
         if (!stream.finished) {
-            (void)usleep(500000); /* the service restarts, or its stream was cut: come again */
+            (void)usleep(500000); /* the service restarts or the stream was cut, so the command connects again */
         }
     }
     return stream.finished ? EXIT_OK : code;

@@ -1,4 +1,4 @@
-/* me: whose token this is. */
+/* The command me: shows who the token belongs to. */
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/output.h"

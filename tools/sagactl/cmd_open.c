@@ -1,4 +1,4 @@
-/* open, complete: sagas whose steps are the calls of an agent. */
+/* The commands open and complete: sagas whose steps are the calls of an agent. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* preview: what each verb would lead to, before anybody says it. */
+/* The command preview: shows what each verb would lead to, before a person uses it. */
 #include <stdio.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ const char help_preview[] = "sagactl preview SAGA\n"
                             "  sagactl preview --escalation 7\n"
                             "  sagactl preview order/A-17\n";
 
-/* "pay, ship!": an undo has a mark. */
+/* Returns "pay, ship!"; a "!" marks an undo. */
 static struct slice names_of(struct ctl *ctl, struct slice list)
 {
     struct json_walk walk = json_walk(list);
@@ -38,7 +38,7 @@ static struct slice names_of(struct ctl *ctl, struct slice list)
     return text;
 }
 
-/* "resolve --as happened": in the words of `sagactl resolve`. */
+/* Returns "resolve --as happened", in the words of `sagactl resolve`. */
 static struct slice verb_of(struct ctl *ctl, struct slice verb)
 {
     struct slice name = show_member(ctl, verb, "verb"), as = show_member(ctl, verb, "as");

@@ -1,4 +1,4 @@
-/* prove: what comes of a saga at every point where something can go wrong, before it runs. */
+/* The command prove: shows, before a saga runs, how it ends at every point where something can go wrong. */
 #include <stdio.h>
 
 #include "core/prove/prove.h"

@@ -1,8 +1,9 @@
 /*
- * replay: the durable log folded again, here, through the same state machine, and compared with what the service says.
+ * The command replay: folds the durable log again through the same state machine and compares the result with what the
+ * service shows.
  *
- * Definitions and tools are fetched in the versions that saga.started pinned; those of open sagas and of runs when a
- * call in the log names them. A saga that moves while it is read is read again.
+ * Definitions and tools are fetched in the versions that saga.started pinned. For open sagas and runs they are fetched
+ * when a call in the log names them. A saga that changes while it is read is read again.
  */
 #include <stdio.h>
 #include <string.h>
@@ -29,16 +30,16 @@ const char help_replay[] =
 
 struct replay {
     struct ctl *ctl;
-    struct map definitions; /* by "name@version{tools}{sagas}" */
-    struct map bodies;      /* by path: struct slice in ctl's arena */
-    struct map compiled;    /* by path: tools of open sagas */
+    struct map definitions; /* keyed by "name@version{tools}{sagas}" */
+    struct map bodies;      /* keyed by path; values are struct slice in the arena of ctl */
+    struct map compiled;    /* keyed by path; the tools of open sagas */
     struct tool_shelf shelf;
     struct definition *open, *run;
-    struct slice tools, sagas; /* pinned by the saga that is being compiled */
+    struct slice tools, sagas; /* the pins of the saga that is being compiled */
     size_t checked, differing;
 };
 
-/* A registered body by its path, fetched once. */
+/* Gets a registered body by its path. Each body is fetched once. */
 static bool body_of(struct replay *replay, struct slice path, struct slice *out)
 {
     struct ctl *ctl = replay->ctl;
@@ -77,7 +78,7 @@ static bool find_tool(void *context, struct slice name, uint32_t version, struct
 {
     struct replay *replay = context;
 
-    (void)version; /* the saga pinned its own */
+    (void)version; /* the saga has its own pin */
     return find_pinned(replay, replay->tools, "tools", name, body, version_found);
 }
 
@@ -89,7 +90,7 @@ static bool find_saga(void *context, struct slice name, uint32_t version, struct
     return find_pinned(replay, replay->sagas, "definitions", name, body, version_found);
 }
 
-/* A tool that a call in a log names; each namespace has its own, and the token says which one we see. */
+/* Finds a tool that a call in a log names. Each namespace has its own tools, and the token decides which one we see. */
 static const struct tool *shelf_find(const struct tool_shelf *shelf, struct slice namespace, struct slice name,
                                      uint32_t version)
 {
@@ -112,7 +113,7 @@ static const struct tool *shelf_find(const struct tool_shelf *shelf, struct slic
     return tool;
 }
 
-/* `sagas` is {} where it has no children. */
+/* Compiles a written definition. `sagas` is {} when it has no children. */
 static const struct definition *written_definition(struct replay *replay, struct slice name, uint32_t version,
                                                    struct slice tools, struct slice sagas)
 {
@@ -158,7 +159,7 @@ static const struct definition *definition_of(struct replay *replay, const struc
                               start->sagas.ptr ? start->sagas : SLICE("{}"));
 }
 
-/* {name: version} of its tools, one of them in another version; or of its children. */
+/* Returns {name: version} of the tools, one of them in another version, or of the children. */
 static struct slice pins_text(const struct definition *definition, bool sagas, struct slice mended, uint32_t version,
                               struct arena *arena)
 {
@@ -202,7 +203,7 @@ static const struct definition *shelf_mend(const struct tool_shelf *shelf, struc
 /* --- one saga --- */
 
 struct fetched {
-    struct slice saga; /* as the service shows it */
+    struct slice saga; /* the saga as the service shows it */
     struct slice *entries;
     size_t count, capacity;
 };
@@ -249,7 +250,7 @@ static int fetch_log(struct replay *replay, struct slice id, struct arena *arena
     return EXIT_OK;
 }
 
-/* The saga before and after its log, until both are the same: then the log belongs to that state. */
+/* Reads the saga before and after its log, until both are equal. Then the log belongs to that state. */
 static int fetch(struct replay *replay, struct slice id, struct arena *arena, struct fetched *fetched)
 {
     struct slice path = arena_printf(arena, "/v1/sagas/%.*s", SLICE_ARG(id));
@@ -303,7 +304,7 @@ static bool fold(struct replay *replay, struct slice id, const struct fetched *f
     }
     saga_init(&saga, arena, saga_id, definition);
     for (size_t i = 0; i < fetched->count; i++) {
-        /* An open saga's definition grows with its calls. */
+        /* The definition of an open saga grows with its calls. */
         if (record_read(fetched->entries[i], saga.definition, arena, &record, &err) != ERR_OK ||
             !record_check(&saga, &record, &err)) {
             return refuse(id, i, &err);
@@ -314,7 +315,7 @@ static bool fold(struct replay *replay, struct slice id, const struct fetched *f
     return true;
 }
 
-/* Where two JSON texts differ first; both canonical, so that members stand in the same order. */
+/* Finds the first difference between two JSON texts. Both are canonical, so their members have the same order. */
 static bool differ(struct slice a, struct slice b, struct slice at, struct arena *arena, struct slice *where)
 {
     if (slice_equal(a, b)) {
@@ -426,7 +427,7 @@ static int replay_all(struct replay *replay, const char *since)
     int code = replay_listed(replay, since, NULL);
 
     if (code == EXIT_OK) {
-        code = replay_listed(replay, since, RUN_SAGA_NAME); /* the list shows them only when they are asked for */
+        code = replay_listed(replay, since, RUN_SAGA_NAME); /* the list shows runs only on request */
     }
     progress_clear(ctl);
     if (code != EXIT_OK) {

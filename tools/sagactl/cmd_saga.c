@@ -1,4 +1,4 @@
-/* start, list. */
+/* The commands start and list. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "tools/sagactl/saga_name.h"
 
 #define REQUEST_MS 60000
-#define TURN_MS 2000 /* of the first request */
+#define TURN_MS 2000 /* the time of the first request */
 
 const char help_start[] =
     "sagactl start SAGA [--input JSON|@FILE|-] [--id BUSINESS_ID] [--tag NAME=VALUE]... [--version N] [--wait 30s]\n"

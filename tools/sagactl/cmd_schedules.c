@@ -1,4 +1,4 @@
-/* schedules: sagas that the clock starts. */
+/* The command schedules: sagas that the clock starts. */
 #include <stdio.h>
 #include <string.h>
 
@@ -68,7 +68,7 @@ static void print_many(struct ctl *ctl, struct slice answer)
         struct cell *row = table_row(&table);
         int64_t skipped = 0, missed = 0;
 
-        (void)json_i64(json_member(item, "skipped"), &skipped); /* stay 0 when absent */
+        (void)json_i64(json_member(item, "skipped"), &skipped); /* the numbers stay 0 when absent */
         (void)json_i64(json_member(item, "missed"), &missed);
         row[0].text = show_member(ctl, item, "name");
         row[1].text = show_member(ctl, item, "status");

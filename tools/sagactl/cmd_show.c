@@ -1,4 +1,4 @@
-/* show: one saga as people want to see it. Its steps are drawn by show_steps.c. */
+/* The command show: one saga for people. show_steps.c draws its steps. */
 #include <stdio.h>
 
 #include "core/definition/definition.h"
@@ -30,7 +30,7 @@ const char help_show[] =
     "  sagactl show 019b3c52-...\n"
     "  sagactl show 019b3c52-... -o json\n";
 
-/* Its steps are an agent's calls: an open saga, which has no name, or a run. */
+/* Are the steps an agent's calls? They are in an open saga, which has no name, and in a run. */
 static bool has_calls(struct slice saga)
 {
     struct slice name = json_member(saga, "saga");
@@ -38,7 +38,7 @@ static bool has_calls(struct slice saga)
     return json_type(name) == JSON_NULL || json_string_is(name, OPEN_SAGA_NAME) || json_string_is(name, RUN_SAGA_NAME);
 }
 
-/* What it is: a definition in a version, an open saga, or the calls of a run. */
+/* Prints the kind of the saga: a definition and its version, an open saga, or the calls of a run. */
 static void print_kind(struct ctl *ctl, struct slice saga)
 {
     struct slice run = show_member(ctl, saga, "run"), version = show_member(ctl, saga, "version");
@@ -51,7 +51,8 @@ static void print_kind(struct ctl *ctl, struct slice saga)
     (void)printf("%s%.*s  ", version.len > 0 ? " version " : "", SLICE_ARG(version));
 }
 
-/* Why it is undone, and by whose word; of one that completed, what is missing of its output or of what follows. */
+/* Prints why a saga is undone, and who asked for that. For a completed saga, prints what is missing of its output or
+ * its followers. */
 static void print_why(struct ctl *ctl, struct slice saga)
 {
     struct slice error = json_member(saga, "error"), step = show_member(ctl, error, "step");
@@ -94,7 +95,7 @@ static void print_head(struct ctl *ctl, struct slice saga)
     print_why(ctl, saga);
 }
 
-/* "calls 3 of 10, micros 400": what is bounded, and what was used. */
+/* Returns "calls 3 of 10, micros 400": each bounded figure and how much is used. */
 static struct slice usage_of(struct ctl *ctl, struct slice saga)
 {
     static const char *const members[] = {"calls", "emissions", "micros"};
@@ -149,7 +150,7 @@ static void print_followers(struct ctl *ctl, struct slice saga)
     }
 }
 
-/* Signals that came before a step waited for them. */
+/* Prints the signals that came before a step waited for them. */
 static void print_signals(struct ctl *ctl, struct slice saga)
 {
     struct slice kept = show_member(ctl, saga, "signals");
@@ -159,7 +160,7 @@ static void print_signals(struct ctl *ctl, struct slice saga)
     }
 }
 
-/* What bounds it and holds it up. */
+/* Prints what bounds the saga and what holds it up. */
 static void print_opening(struct ctl *ctl, struct slice saga)
 {
     struct slice paused = show_member(ctl, saga, "paused"), by = show_member(ctl, saga, "paused_by");
@@ -186,7 +187,7 @@ static void print_opening(struct ctl *ctl, struct slice saga)
     }
 }
 
-/* Duplicates are counted by operation: a run and an open saga have theirs in the list of operations, by their keys. */
+/* Reads the operations of a run or an open saga: the list of operations counts the duplicates of each key. */
 static int read_operations(struct ctl *ctl, struct slice saga, struct slice *items)
 {
     struct slice run = show_member(ctl, saga, "run");
@@ -194,7 +195,7 @@ static int read_operations(struct ctl *ctl, struct slice saga, struct slice *ite
 
     *items = SLICE_NONE;
     if (!has_calls(saga)) {
-        return EXIT_OK; /* the steps of a definition are not called twice */
+        return EXIT_OK; /* the steps of a definition have no duplicates */
     }
     int code =
         client_get(ctl,
@@ -268,7 +269,7 @@ static void print_saga(struct ctl *ctl, struct slice saga, struct slice operatio
     }
 }
 
-/* What was to follow it and was refused: the saga itself has completed, and says nothing of that. */
+/* Shows the followers that were refused. The saga itself has completed and does not mention them. */
 static int show_refused_followers(struct ctl *ctl, struct slice saga)
 {
     struct slice id = show_member(ctl, saga, "id"), item;

@@ -1,4 +1,4 @@
-/* signal: what comes to a saga from outside while it goes on. */
+/* The command signal: sends a message from outside to a running saga. */
 #include <stdio.h>
 
 #include "tools/sagactl/client.h"

@@ -1,6 +1,6 @@
 /*
- * start --batch: the lines of a file, so many a request. Whatever is not certain (no answer, too busy) is sent again,
- * which is safe because each line has an id, its own or one that this run gives it.
+ * The command start --batch: sends the lines of a file, many in one request. A line whose outcome is uncertain (no
+ * answer, too busy) is sent again. This is safe because each line has an id: its own, or one that this run gives it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,13 +15,13 @@
 #include "tools/sagactl/saga_end.h"
 
 #define STARTS_MAX 1000
-#define REQUEST_BYTES_MAX 1000000 /* a service takes 1 MiB unless it was told otherwise */
+#define REQUEST_BYTES_MAX 1000000 /* a service accepts 1 MiB by default */
 #define REQUEST_MS 60000
 #define PAUSE_MS 1000
 
 struct line {
-    int64_t number;    /* in the file, from 1 on */
-    struct slice text; /* JSON, with an id */
+    int64_t number;    /* the number of the line in the file, from 1 */
+    struct slice text; /* JSON with an id */
     bool settled;
 };
 
@@ -31,13 +31,13 @@ struct starts {
     char *read;
     size_t read_capacity;
     char run[UUID_TEXT_BYTES];
-    struct arena arena; /* the lines at hand */
+    struct arena arena; /* holds the current lines */
     struct line lines[STARTS_MAX];
     size_t count, unsettled;
-    struct line next; /* was read, and is one more than fits */
+    struct line next; /* a line that was read but does not fit into the request */
     int64_t number;
     bool at_end;
-    size_t at_once; /* so many a request: fewer where the service takes less */
+    size_t at_once; /* lines in a request; fewer when the service accepts less */
     int64_t patience_ms, moved_ms;
     size_t started, there, refused;
 };
@@ -61,7 +61,7 @@ static void print_refused(const struct starts *starts, int64_t number, struct sl
 {
     const struct ctl *ctl = starts->ctl;
 
-    /* With -o name the ids alone are data. */
+    /* With -o name only the ids are data. */
     (void)fprintf(ctl->output == OUTPUT_NAME ? stderr : stdout, "%-7lld %srefused%s  %.*s\n", (long long)number,
                   colour_on(ctl, COLOUR_RED), colour_off(ctl, COLOUR_RED), SLICE_ARG(detail));
 }
@@ -101,7 +101,7 @@ static void settle(struct starts *starts, struct line *line, int64_t status, str
     }
 }
 
-/* Refused here, before or after any sending. */
+/* Refuses a line here, before or after it was sent. */
 static void refuse(struct starts *starts, struct line *line, const char *type, struct slice detail)
 {
     struct buffer text;
@@ -121,7 +121,7 @@ static void refuse(struct starts *starts, struct line *line, const char *type, s
 
 /* --- lines --- */
 
-/* With an id: without one a repeat would be another saga. */
+/* Gives the line an id. Without an id, sending it again would start another saga. */
 static struct slice with_id(struct starts *starts, struct slice text, int64_t number)
 {
     if (json_type(text) != JSON_OBJECT || json_member(text, "id").ptr) {
@@ -133,7 +133,7 @@ static struct slice with_id(struct starts *starts, struct slice text, int64_t nu
                         json_count(text) > 0 ? "," : "", SLICE_ARG(rest));
 }
 
-/* False: the file is at its end. What is no JSON is refused on the way. */
+/* Reads the next line. Returns false at the end of the file. Lines that are not JSON are refused on the way. */
 static bool read_line(struct starts *starts, struct line *out)
 {
     ssize_t len;
@@ -151,7 +151,7 @@ static bool read_line(struct starts *starts, struct line *out)
             out->text = with_id(starts, arena_slice(&starts->arena, text), starts->number);
             return true;
         }
-        starts->unsettled++; /* settle() takes it back */
+        starts->unsettled++; /* settle() counts it back */
         refuse(starts, out, "not-json", arena_printf(&starts->arena, "%s: %s", err.message, err.detail));
     }
     starts->at_end = true;
@@ -162,7 +162,7 @@ static void fill(struct starts *starts)
 {
     size_t bytes = 0;
 
-    /* The line that did not fit lies in the arena of those before: it is the only one that stays. */
+    /* The line that did not fit is in the arena of the lines before it. It is the only one that stays. */
     char *kept = starts->next.text.ptr ? memory_alloc(starts->next.text.len + 1) : NULL;
 
     if (kept) {
@@ -197,7 +197,7 @@ static void fill(struct starts *starts)
 
 /* --- requests --- */
 
-/* The first that are not settled, as many as go at once; gives their number. */
+/* Writes a request with the first unsettled lines, and returns how many. */
 static size_t write_request(struct starts *starts, struct line **sent, struct buffer *out)
 {
     size_t count = 0;
@@ -214,7 +214,7 @@ static size_t write_request(struct starts *starts, struct line **sent, struct bu
     return count;
 }
 
-/* Seconds to wait for those that are too much now; 0: there are none. */
+/* Returns the seconds to wait before the lines that are too much now; 0 when there are none. */
 static int64_t take_results(struct starts *starts, struct line **sent, size_t count, struct slice items)
 {
     struct json_walk walk = json_walk(items);
@@ -246,7 +246,7 @@ static void show_counts(const struct starts *starts, int64_t wait_ms)
                   starts->refused, starts->unsettled, waits);
 }
 
-/* One request. EXIT_OK: go on, after `wait_ms`. */
+/* Sends one request. After EXIT_OK the caller goes on in `wait_ms`. */
 static int send_some(struct starts *starts, int64_t *wait_ms)
 {
     struct line *sent[STARTS_MAX];
@@ -279,11 +279,11 @@ static int send_some(struct starts *starts, int64_t *wait_ms)
     }
     buffer_fini(&body);
     arena_fini(&arena);
-    arena_reset(&ctl->arena); /* what was shown */
+    arena_reset(&ctl->arena); /* frees what was shown */
     return code;
 }
 
-/* What became of those that are left nobody can tell: the service may have them. */
+/* Gives up. Nobody knows the outcome of the remaining lines: the service may have started them. */
 static int give_up(struct starts *starts)
 {
     progress_clear(starts->ctl);
@@ -322,7 +322,7 @@ int start_batch(struct ctl *ctl, const char *path, int64_t patience_ms)
 {
     bool is_stdin = strcmp(path, "-") == 0;
     struct starts *starts = arena_alloc(&ctl->arena, sizeof(*starts));
-    struct ctl own = *ctl; /* with an arena for what is shown meanwhile: a file may have millions of lines */
+    struct ctl own = *ctl; /* a copy with its own arena for the output, because a file may have millions of lines */
     struct uuid run = uuid_v7(now_ms());
     int code = EXIT_OK;
 
@@ -347,12 +347,12 @@ int start_batch(struct ctl *ctl, const char *path, int64_t patience_ms)
     (void)fprintf(stderr, "%zu started, %zu there already, %zu refused\n", starts->started, starts->there,
                   starts->refused);
     if (!is_stdin) {
-        (void)fclose(starts->file); /* only read from */
+        (void)fclose(starts->file); /* the file was only read */
     }
     free(starts->read);
     arena_fini(&starts->arena);
     arena_fini(&own.arena);
-    ctl->loop = own.loop; /* for its owner to close */
+    ctl->loop = own.loop; /* the owner closes the loop */
     ctl->http = own.http;
     return code == EXIT_OK && starts->refused > 0 ? EXIT_FAILED : code;
 }

@@ -1,4 +1,4 @@
-/* stats: counts of sagas, the figures of tools, the engines. */
+/* The command stats: counts of sagas, figures of tools, and the engines. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,7 +22,7 @@ const char help_stats[] = "sagactl stats [--since AGE [--by saga|tool]]\n"
                           "  sagactl stats --since 7d --by tool\n"
                           "  sagactl stats -o json | jq .sagas.escalated\n";
 
-/* One row of guards or engines; of an array (its shards) the count is enough. */
+/* Prints one row of guards or engines. For an array (the shards) it prints the count. */
 static void print_element(struct ctl *ctl, struct slice element)
 {
     struct json_walk walk = json_walk(element);
@@ -82,7 +82,7 @@ static int64_t number_of(struct slice object, const char *name)
 {
     int64_t number = 0;
 
-    (void)json_i64(json_member(object, name), &number); /* 0 when absent */
+    (void)json_i64(json_member(object, name), &number); /* the number is 0 when absent */
     return number;
 }
 

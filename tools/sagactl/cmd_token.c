@@ -1,4 +1,5 @@
-/* token new: a secret for a client, and the row for the service's tokens file, which holds only its digest. */
+/* The command token new: makes a secret for a client, and the row for the service's file of tokens, which holds only
+ * its digest. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* tools: what is registered, joined with how it fares, so that one look tells which tool wants attention. */
+/* The command tools: lists the registered tools with their health, so that one look shows which tool needs
+ * attention. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -6,7 +7,7 @@
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/output.h"
 
-/* From here on a person should look; the alert rules in tools/alerts begin at the same values. */
+/* Beyond these values a person should look. The alert rules in tools/alerts begin at the same values. */
 #define RETRIES_PERCENT_MANY 20
 #define UNKNOWN_MS_OLD (INT64_C(15) * 60 * 1000)
 
@@ -44,14 +45,14 @@ static struct slice health_of(struct slice stats, struct slice name)
     struct slice tool;
 
     while (json_type(json_member(stats, "tools")) == JSON_ARRAY && json_next_element(&walk, &tool)) {
-        if (slice_equal(json_member(tool, "name"), name)) { /* both as JSON, by the same writer */
+        if (slice_equal(json_member(tool, "name"), name)) { /* one writer wrote both as JSON */
             return tool;
         }
     }
     return SLICE_NONE;
 }
 
-/* "keyed", or of a class that the arguments decide "once, keyed". */
+/* Returns "keyed", or "once, keyed" when the arguments decide the class. */
 static struct slice class_of(struct ctl *ctl, struct slice body)
 {
     struct slice effect = json_member(body, "effect");
@@ -87,7 +88,7 @@ static void put_notes(struct ctl *ctl, struct slice health, struct cell *cell)
 {
     static const struct {
         const char *member, *says;
-        bool looks; /* a person should */
+        bool looks; /* true when a person should look */
     } notes[] = {
         {"drift", "drifted", false},
         {"loop_trips", "loops", true},
@@ -110,7 +111,7 @@ static void put_notes(struct ctl *ctl, struct slice health, struct cell *cell)
     buffer_fini(&text);
 }
 
-/* The worst of a tool's endpoints, as all engines share it; "closed" where nothing is known against it. */
+/* Returns the worst breaker of the tool's endpoints, which all engines share; "closed" when none is open. */
 static struct slice breaker_of(struct ctl *ctl, struct slice stats, struct slice name)
 {
     struct slice guards = json_member(stats, "guards"), guard, worst = SLICE("closed");
@@ -127,7 +128,7 @@ static struct slice breaker_of(struct ctl *ctl, struct slice stats, struct slice
     return worst;
 }
 
-/* `breaker` is empty where the tool has none. */
+/* Writes the health of a tool. `breaker` is empty when the tool has none. */
 static void put_health(struct ctl *ctl, struct slice health, struct slice breaker, struct cell *row)
 {
     int64_t calls = number_of(health, "calls"), retries = number_of(health, "retries");
@@ -149,7 +150,7 @@ static void put_health(struct ctl *ctl, struct slice health, struct slice breake
     put_notes(ctl, health, &row[5]);
 }
 
-/* The class stands in the body, which lists leave out: one request a tool. */
+/* Reads the body for the class, which lists leave out. This costs one request for each tool. */
 static int read_body(struct ctl *ctl, struct slice item, struct slice *body)
 {
     struct slice name = show_member(ctl, item, "name");
@@ -184,7 +185,7 @@ static int by_trouble(const void *left, const void *right)
     return a->at < b->at ? -1 : 1;
 }
 
-/* Those with trouble first, the others as the service lists them. */
+/* Sorts tools with trouble first; the others keep the order of the service. */
 static size_t sort_tools(struct ctl *ctl, struct slice list, struct slice stats, struct listed_tool **tools)
 {
     struct json_walk walk = json_walk(json_member(list, "items"));
@@ -234,7 +235,7 @@ static int print_tools(struct ctl *ctl, struct slice list, struct slice stats)
     return EXIT_OK;
 }
 
-/* The list as the service gives it, each item with its `health`, null for one that was not called yet. */
+/* Prints the service's list and adds `health` to each item; null for a tool that was not called yet. */
 static void print_tools_json(struct ctl *ctl, struct slice list, struct slice stats)
 {
     struct json_walk walk = json_walk(json_member(list, "items"));

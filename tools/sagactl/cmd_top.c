@@ -1,4 +1,4 @@
-/* top: what needs somebody, on one screen. */
+/* The command top: shows on one screen what needs a person. */
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <time.h>
@@ -11,7 +11,7 @@
 
 #define ROWS_DEFAULT 24
 #define ROWS_LEAST 3    /* of a part */
-#define ROWS_OF_REST 12 /* heads, the line of counts, and blanks between the parts */
+#define ROWS_OF_REST 12 /* rows of the titles, of the line of counts and between the parts */
 #define ENGINES_SHOWN_MAX 4
 
 const char help_top[] = "sagactl top [--interval 2s]\n"
@@ -32,12 +32,12 @@ static size_t rows_of_screen(void)
                                                                                                     : ROWS_DEFAULT;
 }
 
-/* "escalated 3  paused 0  running 12 ...", trouble first and coloured. */
+/* Prints "escalated 3  paused 0  running 12 ...", with trouble first and coloured. */
 static void print_counts(struct ctl *ctl, struct slice sagas)
 {
     static const struct {
         const char *status;
-        enum colour colour; /* where there are some */
+        enum colour colour; /* the colour of a count above 0 */
     } shown[] = {{"escalated", COLOUR_RED},    {"paused", COLOUR_RED},   {"compensating", COLOUR_YELLOW},
                  {"running", COLOUR_BLUE},     {"waiting", COLOUR_BLUE}, {"completed", COLOUR_GREEN},
                  {"compensated", COLOUR_NONE}, {"abandoned", COLOUR_RED}};
@@ -101,7 +101,7 @@ static void print_engines(struct ctl *ctl, struct slice answer)
         enum colour colour = slice_is(state, "alive") ? COLOUR_GREEN : COLOUR_RED;
         int64_t lease_ms = 0;
 
-        (void)json_i64(json_member(engine, "lease_left_ms"), &lease_ms); /* 0 when absent */
+        (void)json_i64(json_member(engine, "lease_left_ms"), &lease_ms); /* the time is 0 when absent */
         (void)printf("  %.*s  %s%.*s%s  %zu shards, lease %.*s\n", SLICE_ARG(show_member(ctl, engine, "name")),
                      colour_on(ctl, colour), SLICE_ARG(state), colour_off(ctl, colour),
                      json_count(json_member(engine, "shards")), SLICE_ARG(show_duration(ctl, lease_ms)));

@@ -1,4 +1,4 @@
-/* abort, pause, resume, mend, rerun, wait: what is done to one saga or to several by name. */
+/* The commands abort, pause, resume, mend, rerun and wait: they act on one saga or on several named ones. */
 #include <stdio.h>
 #include <string.h>
 
@@ -112,7 +112,8 @@ static struct slice note_body(struct ctl *ctl, const char *note)
     return text;
 }
 
-/* One after the other: what is refused for one saga says nothing about the next. The code of the first that failed. */
+/* Sends the verb for one saga after the other, because a refusal for one says nothing about the next. Returns the code
+ * of the first failure. */
 static int post_each(struct ctl *ctl, const struct arguments *ids, const char *verb, struct slice body)
 {
     int first = EXIT_OK;
@@ -133,7 +134,7 @@ static int post_each(struct ctl *ctl, const struct arguments *ids, const char *v
         }
         first = first == EXIT_OK ? code : first;
         if (code == EXIT_UNREACHABLE || code == EXIT_NOT_PERMITTED) {
-            return first; /* it would be the same for the next */
+            return first; /* the next one would fail in the same way */
         }
     }
     return first;
@@ -252,7 +253,7 @@ int cmd_mend(struct ctl *ctl, int argc, char **argv)
 
 /* --- rerun --- */
 
-/* "a,b" as an array. */
+/* Writes "a,b" as an array. */
 static void write_names(struct json_writer *w, const char *name, const char *names)
 {
     json_array_begin(w, name);
@@ -323,7 +324,8 @@ int cmd_rerun(struct ctl *ctl, int argc, char **argv)
 
 /* --- wait --- */
 
-/* Reached what was waited for: 0. Else as the saga stands; one that completed without it has failed here. */
+/* Returns 0 when the saga reached an awaited status, otherwise the code of its status. A saga that completed without
+ * the awaited status counts as failed. */
 static int waited_code(struct slice saga, const char *statuses)
 {
     int code = saga_exit_code(saga);

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* NULL: nobody says where the home is. */
+/* Returns the path of the file; NULL when no variable names the home folder. */
 static const char *path_of(struct ctl *ctl, const char *file)
 {
     const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
@@ -26,7 +26,7 @@ static struct slice text_of(struct ctl *ctl, struct slice object, const char *na
     return json_string(json_member(object, name), &ctl->arena);
 }
 
-/* Whoever may write the file can send this user's token to a server of their own. */
+/* Can only this user write the file? Any other writer could send the user's token to a server of their own. */
 static bool is_ours_alone(const char *path)
 {
     struct stat st;
@@ -107,7 +107,7 @@ static struct slice json_of(struct ctl *ctl, const struct contexts *contexts)
     return json;
 }
 
-/* The folders that are missing, for this user alone. */
+/* Makes the missing folders, for this user alone. */
 static bool make_folders(char *path)
 {
     for (char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
@@ -134,7 +134,7 @@ bool contexts_lock(struct ctl *ctl)
         (void)fprintf(stderr, "sagactl: %s cannot be locked: %s\n", folder, strerror(errno));
         return false;
     }
-    return true; /* contexts_write() tells whoever has no folder */
+    return true; /* contexts_write() reports a missing folder */
 }
 
 bool contexts_write(struct ctl *ctl, const struct contexts *contexts)

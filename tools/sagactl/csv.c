@@ -1,4 +1,4 @@
-/* See csv.h. A cell in quotes may hold commas and line ends, and two quotes stand for one. */
+/* See csv.h. A quoted cell may hold commas and line ends; it writes a quote as two quotes. */
 #include "tools/sagactl/csv.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ static void skip(struct csv *csv, size_t bytes)
     csv->rest.len -= bytes;
 }
 
-/* The bytes up to the quote that closes the cell; 0: there is none. */
+/* Returns the place of the quote that closes the cell; 0 when there is none. */
 static size_t closing_quote(struct slice rest)
 {
     for (size_t i = 1; i < rest.len; i++) {
@@ -33,7 +33,7 @@ static struct slice quoted(struct csv *csv)
     }
     for (size_t i = 1; i < end; i++) {
         text[len++] = csv->rest.ptr[i];
-        i += csv->rest.ptr[i] == '"'; /* the first of two */
+        i += csv->rest.ptr[i] == '"'; /* skips the first of two quotes */
     }
     skip(csv, end > 0 ? end + 1 : csv->rest.len);
     return (struct slice){text, len};
@@ -52,7 +52,7 @@ static struct slice bare(struct csv *csv)
     return cell;
 }
 
-/* False: nothing is left. An empty line has one empty cell. */
+/* Reads a row. Returns false when no row is left. An empty line is a row with one empty cell. */
 static bool read_row(struct csv *csv, struct slice cells[CSV_COLUMNS_MAX], size_t *count)
 {
     *count = 0;
@@ -68,7 +68,7 @@ static bool read_row(struct csv *csv, struct slice cells[CSV_COLUMNS_MAX], size_
             csv->fault = "it has too many columns";
         }
         while (csv->rest.len > 0 && !strchr(",\n", csv->rest.ptr[0])) {
-            skip(csv, 1); /* a carriage return, or what stands behind a closing quote */
+            skip(csv, 1); /* skips a carriage return, or whatever is behind a closing quote */
         }
         if (csv->rest.len == 0 || csv->rest.ptr[0] == '\n') {
             skip(csv, csv->rest.len > 0);

@@ -44,7 +44,7 @@ void documents_know(struct ctl *ctl, const struct input_text *texts, size_t coun
     for (size_t i = 0; i < count; i++) {
         struct faults faults;
 
-        faults_init(&faults, &ctl->arena); /* these are not shown */
+        faults_init(&faults, &ctl->arena); /* these faults are not shown */
         document_check(texts[i].json, NULL, &ctl->arena, &faults, &known->items[i]);
     }
 }
@@ -67,7 +67,7 @@ void documents_review(const struct input_text *text, const struct tool_source *s
     review_document(text->json, source, arena, faults, document);
 }
 
-/* Those of its sagas that are asked for. */
+/* Takes the sagas that were asked for. */
 static void take_sagas(const struct document *document, const char *only, struct documents *out)
 {
     for (size_t i = 0; i < document->item_count; i++) {
@@ -88,7 +88,7 @@ int documents_load(struct ctl *ctl, const struct arguments *files, const char *o
     struct tool_source source;
     size_t fault_count = 0, item_count = 1;
 
-    jq_prepare(); /* while there is one thread and little memory */
+    jq_prepare(); /* called while there is one thread and little memory */
     for (size_t i = 0; i < files->count; i++) {
         if (!input_read(ctl, files->items[i], &texts[i])) {
             return EXIT_FAILED;

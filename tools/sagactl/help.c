@@ -1,4 +1,5 @@
-/* Help as a terminal shows it: paragraphs filled, rows with their text in one column, long examples that still run. */
+/* Prints help for a terminal: filled paragraphs, rows with their text in one column, and long examples that can still
+ * be run. */
 #include "tools/sagactl/help.h"
 
 #include <stdio.h>
@@ -7,7 +8,7 @@
 #include "tools/sagactl/output.h"
 
 #define WIDTH 80
-#define USAGE_INDENT 15 /* of what follows "sagactl start" on the next line */
+#define USAGE_INDENT 15 /* the indent below "sagactl start" on the lines that follow */
 
 static bool is_usage(struct slice line)
 {
@@ -38,7 +39,8 @@ static size_t text_column(struct slice line)
     return 0;
 }
 
-/* The last blank that lets the line end within `width`, not within brackets if that can be; 0: none behind `from`. */
+/* Returns the last blank at which the line ends within `width`, outside of brackets if possible; 0 when there is none
+ * behind `from`. */
 static size_t break_of(struct slice line, size_t from, size_t width)
 {
     size_t anywhere = 0, between = 0;
@@ -54,7 +56,7 @@ static size_t break_of(struct slice line, size_t from, size_t width)
     return between > 0 ? between : anywhere;
 }
 
-/* `mark` stands at the end of each line but the last, for the shell. */
+/* Prints a broken line. Each part but the last ends with `mark`, for the shell. */
 static void print_broken(struct slice line, size_t indent, const char *mark)
 {
     size_t from = 0, used = 0;

@@ -11,7 +11,7 @@ static bool ends_with(const char *text, const char *end)
     return len > end_len && strcmp(text + len - end_len, end) == 0;
 }
 
-/* By its look, where no name says it. */
+/* Does the text look like JSON? The question comes up when the name of the file does not say. */
 static bool is_json(struct slice text)
 {
     struct slice rest = slice_trim(text);
@@ -63,7 +63,7 @@ bool input_read_whole(struct ctl *ctl, const char *path, struct input_text *out)
     return true;
 }
 
-/* What stands at `pointer`, or at what is around it where there is no such place: a member that is missing. */
+/* Returns the value at `pointer`, or the value around it when the member is missing. */
 static struct slice standing_at(struct slice text, struct slice pointer)
 {
     for (;;) {
@@ -93,7 +93,7 @@ struct text_position input_position(const struct input_text *text, struct slice 
         return yaml_position(&text->yaml, (size_t)(value.ptr - text->json.ptr));
     }
     for (const char *at = text->json.ptr; value.ptr && at < value.ptr; at++) {
-        position.column += ((unsigned char)*at & 0xc0) != 0x80; /* characters, not bytes */
+        position.column += ((unsigned char)*at & 0xc0) != 0x80; /* counts characters, not bytes */
         if (*at == '\n') {
             position.line++;
             position.column = 1;
@@ -102,7 +102,8 @@ struct text_position input_position(const struct input_text *text, struct slice 
     return position;
 }
 
-/* A line each, for those who grep: what is quoted from the document may have lines of its own. */
+/* Prints the text as one line, so that it can be searched by line. A text quoted from the document may have line
+ * ends. */
 static void print_line(struct slice text)
 {
     bool blank = false;

@@ -1,4 +1,4 @@
-/* The command line of sagad: the table of commands, global options, help. */
+/* The command line of sagad: the table of commands, the global options and the help. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -105,7 +105,7 @@ static void print_help(void)
 static int no_command(const struct ctl *ctl, const char *name)
 {
     const char *nearest = NULL;
-    unsigned least = 3; /* edits: more is another word */
+    unsigned least = 3; /* edits from this number on mean another word */
 
     for (const struct command *c = commands; c->name; c++) {
         unsigned distance = word_distance(slice_of(name), slice_of(c->name));
@@ -173,7 +173,7 @@ int main(int argc, char **argv)
     struct ctl ctl = {.program = "sagactl"};
     int code;
 
-    (void)signal(SIGPIPE, SIG_IGN); /* a reader of ours that leaves is seen by fflush() below */
+    (void)signal(SIGPIPE, SIG_IGN); /* fflush() below reports a reader that has left */
     log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_TEXT);
     arena_init(&ctl.arena, 64 * 1024);
     code = run(&ctl, argc, argv);

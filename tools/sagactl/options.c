@@ -1,4 +1,5 @@
-/* Options the way people write them: anywhere, "--name value" or "--name=value"; an unknown one says where to look. */
+/* Reads options the way people write them: in any place, as "--name value" or "--name=value". An unknown option gets an
+ * error that says where to look. */
 #include "io/process/jq.h"
 #include "tools/sagactl/contexts.h"
 #include "tools/sagactl/help.h"
@@ -61,7 +62,7 @@ static const struct option *find(const struct option *options, const char *text,
     return NULL;
 }
 
-/* One option at argv[*i]; moves *i over its value. */
+/* Takes the option at argv[*i] and moves *i over its value. */
 static bool take(struct ctl *ctl, const struct option *options, int argc, char **argv, int *i)
 {
     const char *text = argv[*i], *equals = text[1] == '-' ? strchr(text, '=') : NULL;
@@ -179,7 +180,7 @@ static bool finish_output(struct ctl *ctl)
         (void)usage_error(ctl, "--jq prints what the program says; leave -o %s out", name);
         return false;
     }
-    jq_prepare(); /* while there is one thread */
+    jq_prepare(); /* called while there is one thread */
     if (jq_check(slice_of(globals.jq), &err) != ERR_OK) {
         (void)usage_error(ctl, "--jq: %s%s%s", err.message, err.detail[0] ? ": " : "", err.detail);
         return false;
@@ -192,7 +193,7 @@ static const char *first_of(const char *a, const char *b)
     return a && *a ? a : b && *b ? b : NULL;
 }
 
-/* What works without a server must not fail for the token of one that is not there yet. */
+/* Does the command work without a server? Such a command must not fail because of a missing token. */
 static bool is_offline(const struct command *command)
 {
     static const char *const names[] = {"check", "prove", "graph", "token", "config"};
@@ -205,8 +206,8 @@ static bool is_offline(const struct command *command)
     return false;
 }
 
-/* The context that the command goes to, as --context, the environment or `sagactl config use` says; a server that is
- * named goes before. `out` NULL: none. False: a sentence was printed. */
+/* Finds the context of the command, from --context, the environment or `sagactl config use`. A named server has
+ * precedence, and then `out` is NULL. Returns false after printing a sentence. */
 static bool read_context(struct ctl *ctl, const struct context **out)
 {
     const char *env_server = first_of(getenv("SAGACTL_SERVER"), NULL);
@@ -245,13 +246,14 @@ static bool take_server(struct ctl *ctl, const char *server)
     return true;
 }
 
-/* A flag goes before the environment. What the environment has may be for another server than that of a context. */
+/* Takes the token. An option has precedence over the environment, whose token may be for another server than that of a
+ * context. */
 static bool take_token(struct ctl *ctl, const struct context *context)
 {
     const char *file = globals.token_file;
 
     if (ctl->command && strcmp(ctl->command->name, "config") == 0) {
-        ctl->token_file = file; /* it writes the name down, and asks nobody */
+        ctl->token_file = file; /* the command stores the name and sends no request */
         return true;
     }
     ctl->token = first_of(globals.token, NULL);
@@ -322,7 +324,7 @@ bool read_file(struct ctl *ctl, const char *path, struct slice *out)
     int error = errno;
 
     if (!is_stdin) {
-        (void)fclose(file); /* only read from */
+        (void)fclose(file); /* the file was only read */
     }
     if (failed || text.overflow) {
         (void)fprintf(stderr, "sagactl: %s cannot be read: %s\n", path,

@@ -1,4 +1,5 @@
-/* Data on stdout, talk on stderr. What came from outside never reaches a terminal with its control characters. */
+/* Writes data to stdout and messages to stderr. Text from outside never reaches a terminal with its control
+ * characters. */
 #include "tools/sagactl/output.h"
 
 #include <stdarg.h>
@@ -15,10 +16,10 @@
 #include "tools/sagactl/saga_end.h"
 #include "tools/sagactl/yaml_text.h"
 
-#define SAID_BYTES_MAX 240 /* of what the receiver said, beside the sentence */
+#define SAID_BYTES_MAX 240 /* the most bytes of a receiver's answer beside the sentence */
 #define ESCAPED_BYTES 6    /* "\\u202e" */
-#define COLUMN_LEAST 6     /* characters of a column that is cut */
-#define JQ_MS_MAX 10000    /* of one --jq program */
+#define COLUMN_LEAST 6     /* the least width of a cut column */
+#define JQ_MS_MAX 10000    /* the time limit of one --jq program */
 #define JQ_BYTES_MAX (64 << 20)
 
 const char *colour_on(const struct ctl *ctl, enum colour colour)
@@ -115,7 +116,7 @@ size_t terminal_width(void)
     return width > 0 ? width : 100;
 }
 
-/* So many bytes are `width` code points of it, or all. */
+/* Returns the bytes of the first `width` code points, or of all. */
 static size_t bytes_of(struct slice text, size_t width)
 {
     size_t i = 0;
@@ -164,7 +165,7 @@ static void print_cell(const struct ctl *ctl, struct slice text, enum colour col
     }
 }
 
-static struct cell cell_at(const struct table *table, size_t row, size_t column) /* row 0: the titles */
+static struct cell cell_at(const struct table *table, size_t row, size_t column) /* row 0 holds the titles */
 {
     struct cell cell = row == 0 ? (struct cell){slice_of(table->titles[column]), COLOUR_DIM}
                                 : table->cells[(row - 1) * table->columns + column];
@@ -172,7 +173,7 @@ static struct cell cell_at(const struct table *table, size_t row, size_t column)
     return cell.text.ptr ? cell : (struct cell){SLICE(""), COLOUR_NONE};
 }
 
-/* The least that the columns which are left need. */
+/* Returns the least width that the remaining columns need. */
 static size_t least_width(const struct table *table, size_t indent, const size_t *widths, unsigned gone)
 {
     size_t width = indent;
@@ -187,8 +188,8 @@ static size_t least_width(const struct table *table, size_t indent, const size_t
     return width;
 }
 
-/* Gives the columns that go. Then takes from the widest of the flexible ones, until the lines fit or nothing more can
- * go. */
+/* Returns the columns that are left out. Then narrows the widest flexible columns until the lines fit or nothing is
+ * left to cut. */
 static unsigned table_fit(const struct table *table, size_t indent, size_t *widths)
 {
     size_t room = table->ctl->wide ? 0 : output_width(), width = indent;
@@ -220,7 +221,7 @@ static unsigned table_fit(const struct table *table, size_t indent, size_t *widt
     return gone;
 }
 
-/* As RFC 4180 has it, but for the ends of lines. */
+/* Prints CSV as in RFC 4180, except for the line ends. */
 static void print_csv(const struct table *table)
 {
     for (size_t r = 0; r <= table->rows; r++) {
@@ -260,7 +261,7 @@ void table_print(const struct table *table, int indent)
         size_t last = table->columns;
 
         while (last > 1 && (cell_at(table, r, last - 1).text.len == 0 || (gone & BIT(last - 1)))) {
-            last--; /* no blanks at the end of a line */
+            last--; /* removes blanks at the end of a line */
         }
         (void)printf("%*s", indent, "");
         for (size_t c = 0; c < last; c++) {
@@ -277,7 +278,7 @@ void table_print(const struct table *table, int indent)
 
 /* --- values --- */
 
-/* U+202E as "\\u202e": of two or three bytes in UTF-8, those that utf8_obeyed() knows. */
+/* Writes U+202E as "\\u202e". The characters that utf8_obeyed() knows have two or three bytes in UTF-8. */
 static size_t put_escaped(char *out, const char *at, size_t len)
 {
     const unsigned char *c = (const unsigned char *)at;
@@ -382,7 +383,7 @@ struct slice error_of(struct ctl *ctl, struct slice object)
     return show_value(ctl, error);
 }
 
-/* Codes by which a bound of the tool holds a call back: no receiver has said anything. */
+/* Is this a code by which a limit of the tool holds a call back? In that case no receiver has answered. */
 static bool is_held_back(struct slice code)
 {
     static const char *const codes[] = {"rate-limited", "concurrency-limited", "breaker-open"};
@@ -395,7 +396,8 @@ static bool is_held_back(struct slice code)
     return false;
 }
 
-/* "held back since 02:14:00, before anything is sent: the rate of this tool is used up, asked again in 38 s" */
+/* Returns "held back since 02:14:00, before anything is sent: the rate of this tool is used up, asked again in 38
+ * s". */
 static struct slice held_of(struct ctl *ctl, struct slice object, int64_t times)
 {
     struct slice trying = json_member(object, "trying"),
@@ -403,7 +405,7 @@ static struct slice held_of(struct ctl *ctl, struct slice object, int64_t times)
     int64_t since_ms = 0, next_ms = 0, now = now_ms();
     char since[INSTANT_TEXT_BYTES] = "";
 
-    (void)member_instant(trying, "since", &since_ms); /* it is always there */
+    (void)member_instant(trying, "since", &since_ms); /* the member is always there */
     (void)member_instant(trying, "next_at", &next_ms);
     instant_text(since_ms, since);
     struct slice begun = times == 0
@@ -418,14 +420,14 @@ static struct slice held_of(struct ctl *ctl, struct slice object, int64_t times)
                         SLICE_ARG(next_ms > now ? show_duration(ctl, next_ms - now) : SLICE("")));
 }
 
-/* "held since 02:14:00 by ops, hold 7: the bank times out" */
+/* Returns "held since 02:14:00 by ops, hold 7: the bank times out". */
 static struct slice hold_of(struct ctl *ctl, struct slice held)
 {
     struct slice until = show_member(ctl, held, "until");
     char since[INSTANT_TEXT_BYTES] = "";
     int64_t since_ms = 0;
 
-    (void)member_instant(held, "since", &since_ms); /* it is always there */
+    (void)member_instant(held, "since", &since_ms); /* the member is always there */
     instant_text(since_ms, since);
     return arena_printf(&ctl->arena, "held since %.8s%s%.*s by %.*s, hold %.*s: %.*s",
                         since + sizeof("2026-01-01T") - 1, until.len > 0 ? " until " : "", SLICE_ARG(until),
@@ -433,7 +435,7 @@ static struct slice hold_of(struct ctl *ctl, struct slice held)
                         SLICE_ARG(show_member(ctl, held, "note")));
 }
 
-/* "probed 9 times since 02:14:00, the last answer was http-500, next in 38 s, a person is asked in 23h 40m" */
+/* Returns "probed 9 times since 02:14:00, the last answer was http-500, next in 38 s, a person is asked in 23h 40m". */
 struct slice trying_of(struct ctl *ctl, struct slice object)
 {
     struct slice trying = json_member(object, "trying"), error = show_member(ctl, trying, "last_error");
@@ -489,7 +491,7 @@ void print_facts(struct ctl *ctl, struct slice object, int indent)
     }
 }
 
-/* Of a --jq program: a string as its text, as people want it in a shell; everything else as JSON. */
+/* Prints a value of a --jq program: a string as plain text, as shells want it, any other value as JSON. */
 static void print_jq_value(struct ctl *ctl, struct slice value)
 {
     struct slice text = json_type(value) == JSON_STRING ? json_string(value, &ctl->arena) : json_trim(value);
@@ -500,7 +502,7 @@ static void print_jq_value(struct ctl *ctl, struct slice value)
     (void)printf("%.*s\n", SLICE_ARG(text));
 }
 
-/* jq_evaluate() wants one value from a program; an array of all is one. */
+/* Runs the --jq program. jq_evaluate() accepts only one value, so the program's values are collected in an array. */
 static void print_jq(struct ctl *ctl, struct slice json)
 {
     static const struct jq_limits limits = {.time_ms = JQ_MS_MAX, .output_bytes_max = JQ_BYTES_MAX};
@@ -526,7 +528,7 @@ static void print_yaml(struct ctl *ctl, struct slice json)
 
     buffer_init(&text, SIZE_MAX / 2);
     if (ctl->printed++ > 0) {
-        (void)fputs("---\n", stdout); /* one document for each answer */
+        (void)fputs("---\n", stdout); /* begins a document for each answer */
     }
     if (yaml_write(json, &text)) {
         (void)fwrite(text.ptr, 1, text.len, stdout);

@@ -1,4 +1,4 @@
-/* Filters of lists as parts of a URL; see query.h. */
+/* Writes the filters of lists as parts of a URL; see query.h. */
 #include "tools/sagactl/query.h"
 
 #include <string.h>

@@ -7,8 +7,8 @@
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/output.h"
 
-struct entry {               /* the newest version of a name */
-    struct slice name, body; /* body: SLICE_NONE until it was asked for */
+struct entry {               /* the newest version of a definition */
+    struct slice name, body; /* body: SLICE_NONE until it was fetched */
     uint32_t version;
     enum reading reading;
 };
@@ -51,7 +51,7 @@ static int list_names(struct registered *registered, enum definition_kind kind)
     return EXIT_OK;
 }
 
-/* NULL: there is none, or it cannot be had, which `code` says then. */
+/* Returns the entry; NULL when there is none, or when it could not be fetched, which `code` tells. */
 static struct entry *entry_of(struct registered *registered, enum definition_kind kind, struct slice name)
 {
     struct entry *entry = map_find(&registered->names[kind], name.ptr, name.len);
@@ -69,7 +69,7 @@ static struct entry *entry_of(struct registered *registered, enum definition_kin
         registered->code = code;
         return NULL;
     }
-    (void)json_i64(json_member(answer.body, "version"), &version); /* absent: what an older service does not say */
+    (void)json_i64(json_member(answer.body, "version"), &version); /* older services send no version */
     (void)json_i64(json_member(answer.body, "reading"), &reading);
     entry->body = json_member(answer.body, "body");
     entry->version = (uint32_t)version;
@@ -106,7 +106,8 @@ static bool find_saga(void *context, struct slice name, uint32_t version, struct
            find(registered, DEFINITION_SAGA, name, body, version_found);
 }
 
-/* What a file brings is read as it would be registered now. */
+/* Returns the reading of a definition. Definitions from files have the newest reading, as if they were registered
+ * now. */
 static enum reading reading_of(void *context, enum definition_kind kind, struct slice name, uint32_t version)
 {
     struct registered *registered = context;

@@ -7,8 +7,8 @@
 
 #include "tools/sagactl/output.h"
 
-#define TURN_MS 2000    /* of one request that waits; longer waits are several */
-#define TURN_FOR_MS 300 /* the server waits for ends only: other statuses are asked for */
+#define TURN_MS 2000    /* the time of one waiting request; a longer wait takes several */
+#define TURN_FOR_MS 300 /* the server waits only for ends; other statuses are polled at this interval */
 
 int64_t now_ms(void)
 {
@@ -38,7 +38,7 @@ bool saga_has_ended(struct slice saga)
     return saga_exit_code(saga) != EXIT_WAIT_OVER;
 }
 
-/* The next of "a,b"; false at the end. */
+/* Takes the next status of "a,b". Returns false at the end. */
 static bool next_status(const char **at, struct slice *status)
 {
     size_t len = strcspn(*at, ",");
@@ -91,11 +91,11 @@ int saga_await(struct ctl *ctl, struct slice id, int64_t wait_ms, const char *st
         if (left_ms <= 0) {
             break;
         }
-        /* An escalation does not end the server's wait: ask in short turns, so that it is seen. */
+        /* An escalation does not end the server's wait. Short requests make it visible soon. */
         left_ms = left_ms < turn_ms ? left_ms : turn_ms;
         progress_show(ctl, "%.*s: %.*s", SLICE_ARG(id), SLICE_ARG(show_member(ctl, *saga, "status")));
         ctl->quiet =
-            until_ms - now_ms() > TURN_MS; /* the service may be starting again: the saga goes on when it is back */
+            until_ms - now_ms() > TURN_MS; /* the service may be restarting; the saga goes on when it is back */
         code = client_call(ctl, "GET",
                            arena_printf(&ctl->arena, "/v1/sagas/%.*s?wait=%lldms", SLICE_ARG(id), (long long)left_ms),
                            SLICE_NONE, left_ms + 30000, &ctl->arena, &answer);

@@ -1,4 +1,4 @@
-/* The names of sagas become paths. */
+/* Turns the names of sagas into paths of the API. */
 #include "tools/sagactl/saga_name.h"
 
 #include <stdio.h>
@@ -9,8 +9,8 @@
 
 #define CANDIDATES_MAX 10
 
-/* In a business id a slash is written %2F and a percent sign %25, so that the text can be taken apart again. A slash as
- * it is stands for itself: the first one ends the name. */
+/* Makes the path of a business id. The id writes a slash as %2F and a percent sign as %25, so that the text can be
+ * split again. A plain slash separates: the first one ends the name. */
 static struct slice by_business_id(struct ctl *ctl, const char *name, const char *slash)
 {
     struct buffer id;

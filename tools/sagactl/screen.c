@@ -16,7 +16,7 @@
 #define LEAVE "\033[?25h\033[?1049l"
 #define ESCAPE '\033'
 
-/* One terminal, one process; the handler needs them. */
+/* A process has one terminal, and the signal handler needs its state. */
 static struct termios before;
 static volatile sig_atomic_t resized;
 
@@ -26,18 +26,19 @@ static void put(const char *text, size_t len)
         ssize_t n = write(STDOUT_FILENO, text, len);
 
         if (n < 0 && errno != EINTR) {
-            return; /* the terminal has gone, and the next key says so */
+            return; /* the terminal is gone, which the next read of a key reports */
         }
         text += n > 0 ? n : 0;
         len -= n > 0 ? (size_t)n : 0;
     }
 }
 
-/* Only what may be called in a handler: write(), tcsetattr(), signal(), raise(). */
+/* Restores the terminal. It may only use calls that are safe in a handler: write(), tcsetattr(), signal(), raise(). */
 static void give_back(void)
 {
     put(LEAVE, sizeof(LEAVE) - 1);
-    (void)tcsetattr(STDIN_FILENO, TCSANOW, &before); /* it was a terminal a moment ago; else nothing is left to mend */
+    (void)tcsetattr(STDIN_FILENO, TCSANOW,
+                    &before); /* fails only when the terminal is gone, and then nothing is left to restore */
 }
 
 static void on_end(int signal_number)
@@ -65,13 +66,13 @@ bool screen_open(void)
     for (size_t i = 0; i < COUNT_OF(ends); i++) {
         CHECK(sigaction(ends[i], &action, NULL) == 0);
     }
-    action.sa_handler = on_resize; /* without SA_RESTART: poll() ends */
+    action.sa_handler = on_resize; /* without SA_RESTART, so that poll() ends */
     CHECK(sigaction(SIGWINCH, &action, NULL) == 0);
     keys = before;
     keys.c_lflag &= (tcflag_t) ~(ICANON | ECHO);
     keys.c_cc[VMIN] = 1;
     keys.c_cc[VTIME] = 0;
-    keys.c_cc[VSUSP] = _POSIX_VDISABLE; /* a stopped program would leave the alternate screen behind */
+    keys.c_cc[VSUSP] = _POSIX_VDISABLE; /* a stopped program would leave the alternate screen on */
     if (tcsetattr(STDIN_FILENO, TCSANOW, &keys) != 0) {
         return false;
     }
@@ -84,7 +85,7 @@ void screen_close(void)
     give_back();
 }
 
-/* `columns` characters of a line at most; colours take no room, and end with the line. */
+/* Writes at most `columns` characters of a line. Colours take no width and end with the line. */
 static void put_line(struct buffer *out, struct slice line, size_t columns)
 {
     size_t width = 0;
@@ -117,7 +118,7 @@ void screen_paint(struct slice text)
     struct buffer out;
     bool first = true;
 
-    (void)ioctl(STDOUT_FILENO, TIOCGWINSZ, &size); /* else the size above */
+    (void)ioctl(STDOUT_FILENO, TIOCGWINSZ, &size); /* on failure the size above stays */
     buffer_init(&out, SIZE_MAX / 2);
     buffer_put_text(&out, "\033[H");
     for (size_t row = 0; row < size.ws_row && text.len > 0; row++) {

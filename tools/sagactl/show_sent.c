@@ -7,7 +7,7 @@
 #include "tools/sagactl/output.h"
 
 #define INDENT 12
-#define LINES_MAX 3 /* of an input, unless all of it is asked for */
+#define LINES_MAX 3 /* the most lines of an input, unless all were asked for */
 
 void show_input(struct ctl *ctl, struct slice saga, bool full)
 {
@@ -25,7 +25,7 @@ void show_input(struct ctl *ctl, struct slice saga, bool full)
     }
 }
 
-/* "sent 3 times, from 2026-01-31T09:05:00.250Z to 2026-01-31T09:06:00.250Z" */
+/* Returns "sent 3 times, from 2026-01-31T09:05:00.250Z to 2026-01-31T09:06:00.250Z". */
 static struct slice when_sent(struct ctl *ctl, struct slice operation)
 {
     struct slice times = show_member(ctl, operation, "attempts"), first = show_member(ctl, operation, "first_sent_at");

@@ -1,7 +1,7 @@
 /*
- * One line a step, the undo beside it, so that what was done and what took it back stand on one time axis. What does
- * not fit the terminal goes: first the tries, then the tools, then the bars. What needs words (errors, waits) has lines
- * of its own below.
+ * Draws one line for each step, with its undo beside it, so that an effect and its undo share one time axis. When the
+ * terminal is too narrow, first the tries are left out, then the tools, then the bars. Texts (errors, waits) have lines
+ * of their own below.
  */
 #include "tools/sagactl/show_steps.h"
 
@@ -54,7 +54,7 @@ static bool is_kind(struct slice step, const char *kind)
     return json_string_is(json_member(step, "kind"), kind);
 }
 
-/* What it does: the tool that it calls, or what it is instead. */
+/* Returns the work of the step: the tool that it calls, or its kind. */
 static struct slice work_of(const struct view *view, const struct row *row)
 {
     struct slice tool = show_member(view->ctl, row->step, "tool"), kind = show_member(view->ctl, row->step, "kind");
@@ -76,7 +76,8 @@ static struct slice tries_of(const struct view *view, struct slice object)
 {
     int64_t attempts = 0, unsent = 0;
 
-    (void)json_i64(json_member(object, "unsent"), &unsent); /* absent: an older engine, which counts them as attempts */
+    (void)json_i64(json_member(object, "unsent"),
+                   &unsent); /* absent in older engines, which count unsent tries as attempts */
     if (!json_i64(json_member(object, "attempts"), &attempts) || attempts + unsent < 1) {
         return SLICE("");
     }
@@ -117,7 +118,7 @@ static struct slice undo_of(struct slice step)
     return json_type(undo) == JSON_OBJECT ? undo : SLICE_NONE;
 }
 
-/* "2. compensated, 3 tries, 120 ms": its place in the plan, and how it went. */
+/* Returns "2. compensated, 3 tries, 120 ms": the place in the plan and how the undo went. */
 static struct slice undo_text(const struct view *view, struct slice step)
 {
     struct ctl *ctl = view->ctl;
@@ -132,7 +133,7 @@ static struct slice undo_text(const struct view *view, struct slice step)
     if (json_i64(json_member(undo, "order"), &order) && order > 0) {
         buffer_printf(&text, "%lld. ", (long long)order);
     }
-    /* Of an undo "completed" would read as if the step were. */
+    /* "completed" beside an undo would read as if the step had completed. */
     buffer_printf(&text, "%.*s", SLICE_ARG(slice_is(status, "completed") ? SLICE("undone") : status));
     if (json_i64(json_member(undo, "attempts"), &attempts) && attempts > 1) {
         buffer_printf(&text, ", %lld tries", (long long)attempts);
@@ -232,7 +233,7 @@ static void fit(struct view *view)
 
 /* --- bars --- */
 
-/* The cells from..to of an axis of `width` that a span covers; at least one. */
+/* Returns the cells from..to that a span covers on an axis of `width`; at least one cell. */
 static void cells_of(const struct view *view, const struct span *span, size_t width, size_t *from, size_t *to)
 {
     int64_t total = view->end_ms - view->begin_ms, last = (int64_t)width - 1;
@@ -291,7 +292,7 @@ static struct slice note_of(const struct view *view, struct slice step)
     struct slice took_effect = show_member(view->ctl, step, "took_effect"), error = error_of(view->ctl, step);
 
     if (slice_is(took_effect, "maybe") && error.len == 0 && json_string_is(json_member(step, "status"), "running")) {
-        return SLICE(""); /* of course it may */
+        return SLICE(""); /* a step that may be repeated needs no remark */
     }
     if (slice_is(took_effect, "maybe")) {
         return arena_printf(&view->ctl->arena, "may have taken effect%s%.*s", error.len ? ": " : "", SLICE_ARG(error));
@@ -315,7 +316,7 @@ static struct slice operation_of(struct slice operations, struct slice key)
     return SLICE_NONE;
 }
 
-/* The scope, who asked again, and what is to be known about its outcome. */
+/* Writes the remarks: the scope, duplicates, and what to know about the outcome. */
 static void put_remarks(const struct view *view, struct slice step, struct buffer *text)
 {
     struct slice operation = operation_of(view->of->operations, json_member(step, "key")), note = note_of(view, step);
@@ -350,7 +351,7 @@ static void put_due(const struct view *view, struct slice step, const char *befo
     }
 }
 
-/* What it waits for, and until when. */
+/* Writes what the step waits for, and until when. */
 static void put_wait(const struct view *view, struct slice step, struct buffer *text)
 {
     struct ctl *ctl = view->ctl;
@@ -377,7 +378,7 @@ static void put_wait(const struct view *view, struct slice step, struct buffer *
     }
 }
 
-/* The command that ends the wait. */
+/* Writes the command that ends the wait. */
 static void put_command(const struct view *view, struct slice step, struct buffer *text)
 {
     struct ctl *ctl = view->ctl;
@@ -392,7 +393,7 @@ static void put_command(const struct view *view, struct slice step, struct buffe
     }
 }
 
-/* Who decided an approval stands in its result. */
+/* Writes who decided an approval, which the result tells. */
 static void put_decision(const struct view *view, struct slice step, struct buffer *text)
 {
     struct slice result = json_member(step, "result"), note = show_member(view->ctl, result, "note");
@@ -426,7 +427,7 @@ static void print_words(const struct view *view, const struct line *line)
         parts[i](view, row->step, &text);
         if (text.len > 0) {
             (void)printf("  %.*s%s  ", SLICE_ARG(line->below), row->is_group ? "│" : " ");
-            if (parts[i] == put_command) { /* in one piece, to be copied */
+            if (parts[i] == put_command) { /* a command stays in one piece, so that it can be copied */
                 (void)printf("  %.*s\n", SLICE_ARG(buffer_slice(&text)));
             } else {
                 print_wrapped(buffer_slice(&text), 5 + text_width(line->below), view->width);
@@ -473,7 +474,7 @@ static enum colour colour_of(const struct row *row, int column)
                                      : COLOUR_NONE;
 }
 
-static int last_of(const struct view *view, const struct line *line) /* no blanks at the end of a line */
+static int last_of(const struct view *view, const struct line *line) /* removes blanks at the end of a line */
 {
     int last = COLUMN_COUNT - 1;
 

@@ -1,4 +1,5 @@
-/* Which steps are members of which, which of many are shown, and the lines of the tree in front of them. */
+/* Decides which steps are members of which group and which steps are shown, and draws the lines of the tree in front of
+ * them. */
 #include "tools/sagactl/show_tree.h"
 
 #include <string.h>
@@ -6,9 +7,9 @@
 #include "base/map.h"
 #include "tools/sagactl/output.h"
 
-#define MEMBERS_MAX 12 /* of a group; more are summed up ... */
+#define MEMBERS_MAX 12 /* the most members shown of a group; the rest becomes one line */
 #define MEMBERS_SHOWN 10
-#define STEPS_MAX 60 /* ... and so are those of the saga itself */
+#define STEPS_MAX 60 /* the most steps shown of the saga itself */
 #define STEPS_SHOWN 50
 
 static struct slice parent_id(struct slice id)
@@ -71,13 +72,13 @@ static void read_rows(struct tree *tree)
     map_fini(&by_id);
 }
 
-static bool is_plain(struct slice status) /* nothing to look at: it is over, or has not begun */
+static bool is_plain(struct slice status) /* a plain step is over, or has not begun */
 {
     return slice_is(status, "completed") || slice_is(status, "pending") || slice_is(status, "skipped") ||
            slice_is(status, "compensated");
 }
 
-/* The next sibling; those of the saga itself are the rows without a parent. */
+/* Returns the next sibling. The steps of the saga itself are the rows without a parent. */
 static uint32_t next_of(const struct tree *tree, uint32_t parent, uint32_t i)
 {
     if (parent != ROW_NONE) {
@@ -91,7 +92,7 @@ static uint32_t next_of(const struct tree *tree, uint32_t parent, uint32_t i)
     return ROW_NONE;
 }
 
-/* Of many, those that something is the matter with, then the first ones. Gives how many are left out. */
+/* Chooses the members to show: first those with trouble, then from the front. Returns how many are left out. */
 static uint32_t choose(struct tree *tree, uint32_t parent)
 {
     uint32_t count = 0, most = parent == ROW_NONE ? STEPS_MAX : MEMBERS_MAX,
@@ -117,7 +118,7 @@ static uint32_t choose(struct tree *tree, uint32_t parent)
     return left_out;
 }
 
-/* "... 990 more, all completed" */
+/* Returns "... 990 more, all completed". */
 static struct slice sum_up(struct tree *tree, uint32_t parent, uint32_t left_out)
 {
     struct slice statuses[16];
@@ -181,7 +182,8 @@ static uint32_t next_shown(const struct tree *tree, uint32_t parent, uint32_t i)
     return i;
 }
 
-static void add_lines(struct tree *tree, uint32_t parent, struct slice lead) /* NOLINT: as deep as groups may nest */
+static void add_lines(struct tree *tree, uint32_t parent,
+                      struct slice lead) /* NOLINT: recursion is as deep as groups are nested */
 {
     uint32_t left_out = choose(tree, parent), i = next_shown(tree, parent, ROW_NONE);
     bool root = parent == ROW_NONE;

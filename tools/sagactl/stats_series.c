@@ -1,4 +1,4 @@
-/* stats --since: what happened over time, as a table that fits on a screen. */
+/* The command stats --since: shows what happened over time in a table that fits on a screen. */
 #include <stdio.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ static const char *const figure_names[FIGURE_COUNT] = {
     "calls",   "retries",   "calls_completed", "calls_failed", "calls_unknown", "duplicates"};
 
 struct shape {
-    const char *by; /* NULL: over time */
+    const char *by; /* NULL for lines over time */
     const char *titles[10];
     int figures[9];
     unsigned optional;
@@ -44,7 +44,7 @@ struct drawing {
     const struct shape *shape;
     struct line *lines;
     size_t count, capacity;
-    int64_t from_ms, until_ms, step_ms; /* of lines over time */
+    int64_t from_ms, until_ms, step_ms; /* the times of the lines */
 };
 
 static struct line *line_add(struct drawing *drawing, struct slice name)
@@ -73,7 +73,8 @@ static struct line *line_named(struct drawing *drawing, struct slice name)
     return line_add(drawing, name);
 }
 
-/* All lines of the stretch, also those in which nothing happened: no more than fit on a screen. */
+/* Makes all lines of the stretch, also those in which nothing happened. The step is so long that the lines fit on a
+ * screen. */
 static void make_times(struct drawing *drawing)
 {
     static const int64_t steps[] = {MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, 60 * MINUTE_MS, 360 * MINUTE_MS};
@@ -87,7 +88,7 @@ static void make_times(struct drawing *drawing)
     for (int64_t at = drawing->from_ms; at < drawing->until_ms; at += drawing->step_ms) {
         char text[INSTANT_TEXT_BYTES];
 
-        instant_text(at, text); /* 2026-01-31T09:05:00.250Z: without the seconds */
+        instant_text(at, text); /* the line shows no seconds: 2026-01-31T09:05:00.250Z is cut */
         text[10] = ' ';
         (void)line_add(drawing, arena_slice(&drawing->ctl->arena, (struct slice){text, 16}));
     }
@@ -119,7 +120,7 @@ static void take_page(struct drawing *drawing, struct slice answer)
         for (int i = 0; line && i < FIGURE_COUNT; i++) {
             int64_t number = 0;
 
-            (void)json_i64(json_member(item, figure_names[i]), &number); /* 0 where it has no such figure */
+            (void)json_i64(json_member(item, figure_names[i]), &number); /* a missing figure is 0 */
             line->figures[i] += number;
         }
     }

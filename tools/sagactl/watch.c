@@ -1,4 +1,4 @@
-/* See watch.h. What a command prints is caught, so that a screen is painted at once and does not flicker. */
+/* See watch.h. The output of a command is caught first, so that the screen is painted at once and does not flicker. */
 #include "tools/sagactl/watch.h"
 
 #include <stdio.h>
@@ -52,7 +52,7 @@ struct frame {
     int code;
 };
 
-/* One run, in memory of its own: a watch may go on for days. */
+/* Runs the command once, with its own memory, because a watch may go on for days. */
 static struct frame frame_of(struct ctl *ctl, int argc, char **argv)
 {
     struct ctl turn = *ctl;
@@ -60,7 +60,7 @@ static struct frame frame_of(struct ctl *ctl, int argc, char **argv)
     struct frame frame = {0};
     FILE *out = stdout, *talk = stderr, *both = open_memstream(&frame.text, &frame.len);
 
-    CHECK(both); /* else memory is out */
+    CHECK(both); /* fails only without memory */
     arena_init(&turn.arena, 64 * 1024);
     arguments = arena_array(&turn.arena, (size_t)argc + 1, sizeof(*arguments));
     memcpy(arguments, argv, (size_t)argc * sizeof(*argv));
@@ -69,10 +69,10 @@ static struct frame frame_of(struct ctl *ctl, int argc, char **argv)
     frame.code = ctl->command->run(&turn, argc, arguments);
     stdout = out;
     stderr = talk;
-    CHECK(fclose(both) == 0); /* memory again */
+    CHECK(fclose(both) == 0); /* fails only without memory */
     ctl->loop = turn.loop;
     ctl->http = turn.http;
-    ctl->server = NULL; /* it lay in the memory that ends */
+    ctl->server = NULL; /* the server's name was in the memory that ends */
     arena_fini(&turn.arena);
     return frame;
 }
@@ -119,7 +119,7 @@ static int watch_lines(struct ctl *ctl, int argc, char **argv, int64_t interval_
         free(before.text);
         before = frame;
         if (more) {
-            (void)usleep((useconds_t)interval_ms * 1000); /* woken early it looks early */
+            (void)usleep((useconds_t)interval_ms * 1000); /* an early wake-up only makes the next frame come early */
         }
     }
     free(before.text);

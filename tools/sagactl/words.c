@@ -5,7 +5,7 @@
 
 #include "base/errors.h"
 
-/* The longer ones first: the first that fits is taken. */
+/* Longer phrases come first, because the first match is used. */
 static const struct {
     const char *says, *means;
 } phrases[] = {
@@ -30,7 +30,8 @@ static const char *const flags[] = {"as", "then", "result", "args", "note", "acc
 
 #define PARAMETER "the query parameter \""
 
-/* "the query parameter "limit"": --limit. How many bytes it took; 0: it is none. */
+/* Reads "the query parameter "limit"" and writes --limit. Returns the number of bytes read; 0 when the text is
+ * something else. */
 static size_t put_parameter(struct slice rest, struct buffer *out)
 {
     size_t at = sizeof(PARAMETER) - 1;

@@ -1,4 +1,4 @@
-/* Reading YAML: libyaml says what the parts are, one event after the other; here they become JSON text. */
+/* Reads YAML. libyaml reports the parts of the text as events, and this file writes them as JSON text. */
 #include "tools/sagactl/yaml_text.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #define YAML_BYTES_MAX (4 << 20)
 #define STRING_TAG "tag:yaml.org,2002:str"
 
-struct key { /* of a mapping that has not ended */
+struct key { /* a key of an open mapping */
     struct slice text;
     struct text_position position;
 };
@@ -24,10 +24,10 @@ struct reader {
     struct arena *arena;
     struct yaml_fault *fault;
     struct buffer json;
-    struct buffer marks; /* struct yaml_mark */
-    struct key *keys;    /* of all open mappings, the innermost last */
+    struct buffer marks; /* a buffer of struct yaml_mark */
+    struct key *keys;    /* the keys of all open mappings, the innermost mapping last */
     size_t key_count, key_capacity;
-    size_t first_key[DEPTH_MAX]; /* of the mapping at this depth */
+    size_t first_key[DEPTH_MAX]; /* the first key of the mapping at each depth */
     bool is_mapping[DEPTH_MAX], has_items[DEPTH_MAX], wants_value[DEPTH_MAX];
     size_t depth;
 };
@@ -49,7 +49,7 @@ static bool wants_key(const struct reader *r)
     return r->depth > 0 && r->is_mapping[r->depth - 1] && !r->wants_value[r->depth - 1];
 }
 
-/* What stands between this value and what is before it. */
+/* Writes the separator before a value and marks the value's place. */
 static void begin_value(struct reader *r, yaml_mark_t mark)
 {
     if (r->depth > 0) {
@@ -181,7 +181,7 @@ static bool end_container(struct reader *r)
     return true;
 }
 
-/* A syntax fault in libyaml's words. */
+/* Reports a syntax fault in the words of libyaml. */
 static bool refuse_syntax(struct reader *r)
 {
     const yaml_parser_t *p = &r->parser;
@@ -243,7 +243,7 @@ static bool read_all(struct reader *r)
     return true;
 }
 
-/* libyaml would fold them into blanks. */
+/* Refuses the line ends that YAML 1.1 had and libyaml would fold into blanks. */
 static bool refuse_old_line_ends(struct reader *r, struct slice yaml)
 {
     struct text_position position = {1, 1};
@@ -270,10 +270,10 @@ bool yaml_read(struct slice yaml, struct arena *arena, struct yaml_text *out, st
     if (!refuse_old_line_ends(&r, yaml)) {
         return false;
     }
-    CHECK(yaml_parser_initialize(&r.parser)); /* else memory is out */
+    CHECK(yaml_parser_initialize(&r.parser)); /* fails only without memory */
     yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&r.parser, (const unsigned char *)yaml.ptr, yaml.len);
-    buffer_init(&r.json, SIZE_MAX / 2); /* a byte of YAML is a few of JSON */
+    buffer_init(&r.json, SIZE_MAX / 2); /* a byte of YAML becomes only a few bytes of JSON */
     buffer_init(&r.marks, SIZE_MAX / 2);
 
     bool good = read_all(&r);
@@ -293,7 +293,7 @@ struct text_position yaml_position(const struct yaml_text *text, size_t offset)
 {
     size_t low = 0, high = text->mark_count;
 
-    while (low < high) { /* the first that lies behind it */
+    while (low < high) { /* finds the first mark behind the place */
         size_t middle = low + (high - low) / 2;
 
         if (text->marks[middle].offset <= offset) {

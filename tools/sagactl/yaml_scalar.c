@@ -1,4 +1,4 @@
-/* See yaml_scalar.h. Numbers are never turned into doubles: what JSON cannot say as it stands is refused. */
+/* See yaml_scalar.h. Numbers never become doubles: a number that JSON cannot write as it is gets refused. */
 #include "tools/sagactl/yaml_scalar.h"
 
 #include <string.h>
@@ -51,7 +51,7 @@ static bool is_json_number(struct slice text)
     return at == text.len;
 }
 
-/* 0x1F, 0o17: digits of 16 or 8 behind the prefix; 0 where it is neither. */
+/* Returns 16 for 0x1F and 8 for 0o17; 0 for a number without such a prefix. */
 static unsigned base_of(struct slice text)
 {
     unsigned base = text.len < 3 || text.ptr[0] != '0' ? 0 : text.ptr[1] == 'x' ? 16 : text.ptr[1] == 'o' ? 8 : 0;
@@ -66,7 +66,7 @@ static unsigned base_of(struct slice text)
     return base;
 }
 
-/* [-+]? ( [.][0-9]+ | [0-9]+([.][0-9]*)? ) ([eE][-+]?[0-9]+)?, and the two words. */
+/* Matches [-+]? ( [.][0-9]+ | [0-9]+([.][0-9]*)? ) ([eE][-+]?[0-9]+)?, and the words for infinity and NaN. */
 static bool is_core_number(struct slice text)
 {
     static const char *const words[] = {".inf", ".Inf", ".INF", ".nan", ".NaN", ".NAN"};
@@ -176,6 +176,6 @@ bool yaml_scalar_needs_quotes(struct slice text)
     for (size_t i = 0; i < text.len && text.len < sizeof(small); i++) {
         small[i] = (char)(text.ptr[i] >= 'A' && text.ptr[i] <= 'Z' ? text.ptr[i] | 0x20 : text.ptr[i]);
     }
-    /* dates, 1:30, 1_000 and 0b1 are something else to YAML 1.1; all of them begin with a digit or a sign */
+    /* Dates, 1:30, 1_000 and 0b1 mean something else in YAML 1.1. All of them begin with a digit or a sign. */
     return is_one_of(slice_of(small), words, COUNT_OF(words)) || strchr("0123456789+-.", text.ptr[0]) != NULL;
 }

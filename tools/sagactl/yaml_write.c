@@ -1,4 +1,4 @@
-/* Writing YAML: the values of a JSON text as events of libyaml. */
+/* Writes YAML: the values of a JSON text become events of libyaml. */
 #include <string.h>
 
 #include <yaml.h>
@@ -10,7 +10,7 @@
 
 struct writer {
     yaml_emitter_t emitter;
-    struct arena arena; /* for strings that had escapes */
+    struct arena arena; /* holds strings that had escapes */
     struct buffer *out;
 };
 
@@ -22,7 +22,7 @@ static int on_bytes(void *context, unsigned char *bytes, size_t len)
     return !w->out->overflow;
 }
 
-/* An event that could not be made has no memory; emitting takes it in either case. */
+/* Emits an event. libyaml fails to make one only without memory. Emitting takes the event in any case. */
 static bool emit(struct writer *w, yaml_event_t *event, int made)
 {
     return made && yaml_emitter_emit(&w->emitter, event);
@@ -96,7 +96,7 @@ static bool emit_array(struct writer *w, struct slice array)
     return emit(w, &event, yaml_sequence_end_event_initialize(&event));
 }
 
-/* The text passed json_check(), which bounds its depth. */
+/* Emits a value. The text passed json_check(), which bounds the depth. */
 static bool emit_value(struct writer *w, struct slice value)
 {
     switch (json_type(value)) {
@@ -121,11 +121,11 @@ bool yaml_write(struct slice json, struct buffer *out)
     struct writer w = {.out = out};
     yaml_event_t event;
 
-    CHECK(yaml_emitter_initialize(&w.emitter)); /* else memory is out */
+    CHECK(yaml_emitter_initialize(&w.emitter)); /* fails only without memory */
     arena_init(&w.arena, 4096);
     yaml_emitter_set_output(&w.emitter, on_bytes, &w);
     yaml_emitter_set_unicode(&w.emitter, 1);
-    yaml_emitter_set_width(&w.emitter, -1); /* folded lines do not grep */
+    yaml_emitter_set_width(&w.emitter, -1); /* folded lines cannot be searched by line */
     bool good = emit(&w, &event, yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING)) &&
                 emit(&w, &event, yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1)) &&
                 emit_value(&w, json) && emit(&w, &event, yaml_document_end_event_initialize(&event, 1)) &&
