@@ -51,7 +51,7 @@ static struct slice plain(struct arena *arena, const char *text)
     return slice_of(copy);
 }
 
-/* Version 0 is the newest. */
+/* Finds a version of a tool; version 0 is the newest. */
 static const struct tool *find_version(const struct call_trial *t, struct slice name, uint32_t version)
 {
     for (size_t i = t->tool_count; i-- > 0;) {
@@ -144,7 +144,7 @@ enum err_code call_trial_input(struct call_trial *t, struct saga_input input)
     input.escalation_number = t->next_escalation;
     t->err = (struct err){0};
     code = saga_decide(&t->saga, &input, &t->turn, &t->records, &t->err);
-    CHECK(code != ERR_INTERNAL); /* what was decided fits the state */
+    CHECK(code != ERR_INTERNAL); /* decided records fit the state */
     if (code != ERR_OK) {
         assert_int_equal(t->records.count, 0);
         assert_true(t->err.message[0] != '\0');
@@ -154,7 +154,7 @@ enum err_code call_trial_input(struct call_trial *t, struct saga_input input)
         if (t->records.items[i].type == RECORD_ESCALATION_OPENED) {
             t->next_escalation += 64;
         }
-        /* One by one, because a call makes the step that the next record is about. */
+        /* The records are folded one by one, because a call makes the step that the next record is about. */
         record_line_put(&t->log, &t->records.items[i], t->saga.definition);
         from = record_line_next(&t->log, from, &line);
         record_line_fold(&t->saga, line, &t->turn);
@@ -177,7 +177,7 @@ void call_trial_close(struct call_trial *t)
     struct slice line;
 
     if (!t->saga.definition) {
-        return; /* it is closed */
+        return; /* the saga is closed */
     }
     arena_init(&arena, 16384);
     arena_init(&scratch, 16384);
@@ -224,7 +224,8 @@ enum err_code call_trial_call(struct call_trial *t, struct wish wish)
     input.call.undo = tool->compensate.is_set ? find_tool(t, tool->compensate.tool_name) : NULL;
     input.call.step = slice_of(wish.step);
     input.call.args = wish.args ? plain(&t->turn, wish.args) : SLICE("{}");
-    (void)json_bool(json_member(input.call.args, "send"), &sends); /* what the tools of two classes go by */
+    (void)json_bool(json_member(input.call.args, "send"),
+                    &sends); /* the argument that decides the class in tools of two classes */
     input.call.effect = !tool->conditional ? tool->effect : sends ? tool->effect_then : tool->effect_else;
     input.call.scope = slice_of(wish.scope);
     input.call.emission = slice_of(wish.emission);

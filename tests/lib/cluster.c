@@ -1,4 +1,5 @@
-/* See cluster.h. Programs are started directly, no shell, no pg_ctl: the postmaster is our child and ends with us. */
+/* See cluster.h. Programs are started directly, without a shell and without pg_ctl, so the postmaster is our child and
+ * ends with us. */
 #include "tests/lib/cluster.h"
 
 #include <dirent.h>
@@ -119,7 +120,7 @@ bool cluster_possible(void)
     return find_binaries(folder, sizeof(folder));
 }
 
-/* A program of PostgreSQL, or one by its path. */
+/* Starts a program of PostgreSQL, or another one by its path. */
 static pid_t spawn(struct cluster *cluster, const char *program, const char *const *argv)
 {
     char path[300], log[128];
@@ -141,7 +142,7 @@ static pid_t spawn(struct cluster *cluster, const char *program, const char *con
         if (geteuid() == 0 && (setgroups(0, NULL) != 0 || setgid(cluster->gid) != 0 || setuid(cluster->uid) != 0)) {
             _exit(98);
         }
-        (void)prctl(PR_SET_PDEATHSIG, SIGQUIT); /* a test that crashed leaves no server behind */
+        (void)prctl(PR_SET_PDEATHSIG, SIGQUIT); /* a test that crashes leaves no server behind */
         fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0644);
         if (getppid() != parent || fd < 0 || chdir(cluster->directory) != 0) {
             _exit(98);
@@ -149,11 +150,11 @@ static pid_t spawn(struct cluster *cluster, const char *program, const char *con
         (void)dup2(fd, STDOUT_FILENO);
         (void)dup2(fd, STDERR_FILENO);
         for (int i = 3; i < 1024; i++) {
-            (void)close(i); /* what the test holds open is not the server's */
+            (void)close(i); /* the server must not inherit the descriptors of the test */
         }
         (void)setenv("LC_ALL", "C.UTF-8", 1);
         (void)unsetenv("PGDATA");
-        execv(path, (char *const *)(uintptr_t)argv); /* which does not change it */
+        execv(path, (char *const *)(uintptr_t)argv); /* execv() does not change the arguments */
         _exit(98);
     }
     return pid;
@@ -197,7 +198,7 @@ static bool copied(struct cluster *cluster, const char *from, const char *to)
     return false;
 }
 
-/* What initdb has made here is the same each time, so that the first test keeps a copy for all that come later
+/* Makes the data folder. initdb makes the same one each time, so the first test keeps a copy for all later ones
  * (world.mjs does the same). */
 static void make_data(struct cluster *cluster)
 {
@@ -220,13 +221,12 @@ static void make_data(struct cluster *cluster)
     if (!is_well_done(cluster, "initdb", argv)) {
         give_up(cluster, "initdb failed");
     }
-    if (copied(cluster, data, fresh) &&
-        rename(fresh, template) != 0) { /* of several tests that came here at once, another one won */
+    if (copied(cluster, data, fresh) && rename(fresh, template) != 0) { /* fails when another test was faster */
         (void)nftw(fresh, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     }
 }
 
-/* True when it takes connections; false when it ended instead. */
+/* Starts the server. Returns true when it accepts connections, false when it ended. */
 static bool launch(struct cluster *cluster)
 {
     char data[128];
@@ -258,8 +258,7 @@ static bool launch(struct cluster *cluster)
 
 void cluster_resume(struct cluster *cluster)
 {
-    /* After a kill the old backends may hold the shared memory for a moment, and the new server
-     * then refuses to start. */
+    /* After a kill, old backends may hold the shared memory for a moment, and the new server refuses to start. */
     for (int i = 0; i < RESTARTS_MAX; i++) {
         if (launch(cluster)) {
             return;

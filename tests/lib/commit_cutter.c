@@ -1,4 +1,5 @@
-/* See commit_cutter.h. One thread accepts, one serves each connection; they end with their sockets. */
+/* See commit_cutter.h. One thread accepts connections, and each connection has a thread that serves it. The threads end
+ * with their sockets. */
 #include "tests/lib/commit_cutter.h"
 
 #include <poll.h>
@@ -31,7 +32,7 @@ static bool ends_with(const char *bytes, ssize_t len, const char *message, size_
     return len >= (ssize_t)message_bytes && memcmp(bytes + len - message_bytes, message, message_bytes) == 0;
 }
 
-/* libpq sends a plain COMMIT as one message of its own; a pipeline ends with a Sync. */
+/* libpq sends a plain COMMIT as its own message; a pipeline ends with a Sync. */
 static bool is_commit(const struct commit_cutter *cutter, const char *bytes, ssize_t len)
 {
     static const char message[] = {'Q', 0, 0, 0, 11, 'C', 'O', 'M', 'M', 'I', 'T', 0};
@@ -46,7 +47,7 @@ static bool pass(int to, const char *bytes, ssize_t len)
     return send(to, bytes, (size_t)len, MSG_NOSIGNAL) == len;
 }
 
-/* False: the connection is over. */
+/* Cuts the connection around a COMMIT. Returns false when the connection is over. */
 static bool commit_arrived(struct pair *pair, const char *bytes, ssize_t len)
 {
     int cut = __atomic_exchange_n(&pair->cutter->cut, CUT_NOTHING, __ATOMIC_SEQ_CST);
@@ -60,8 +61,9 @@ static bool commit_arrived(struct pair *pair, const char *bytes, ssize_t len)
         (void)usleep(500 * 1000);
     }
     if (cut == CUT_AFTER_COMMIT || cut == CUT_HOLD_COMMIT) {
-        (void)pass(pair->server, bytes, len);             /* it may be gone by now */
-        (void)read(pair->server, answer, sizeof(answer)); /* its answer, or its end: then it is committed */
+        (void)pass(pair->server, bytes, len); /* the server may be gone already */
+        (void)read(pair->server, answer,
+                   sizeof(answer)); /* after the answer, or the end of the stream, the transaction is committed */
     }
     (void)__atomic_add_fetch(&pair->cutter->strikes, 1, __ATOMIC_SEQ_CST);
     return false;

@@ -1,4 +1,4 @@
-/* The registry of the fake engine; see fake_engine.h for what its tools do. */
+/* The registry of the fake engine. fake_engine.h says what its tools do. */
 #include "tests/lib/fake_engine_state.h"
 
 #include <stdlib.h>
@@ -420,7 +420,7 @@ void engine_list_operations(struct engine *engine, struct engine_request *reques
     fake_finish(engine, request, ERR_OK);
 }
 
-/* Of all that there is to play, one verb that leads nowhere. */
+/* Previews a single verb that leads nowhere. */
 void engine_preview(struct engine *engine, struct engine_request *request)
 {
     const struct op_key *key = &request->in.preview.key;

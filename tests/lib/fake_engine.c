@@ -1,4 +1,4 @@
-/* See fake_engine.h. It answers with what schema/openapi.json describes, so that the API can be held against that. */
+/* See fake_engine.h. The answers follow schema/openapi.json, so that the API can be checked against it. */
 #include "tests/lib/fake_engine_state.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "base/instant.h"
 #include "base/json.h"
 
-struct fake_done { /* a request whose answer is on its way */
+struct fake_done { /* a request whose answer is still to come */
     struct deferred deferred;
     struct engine_request *request;
     struct engine *engine;
@@ -273,7 +273,7 @@ static void wait_end(struct fake_wait *wait, enum err_code code)
     fake_finish(wait->engine, request, code);
 }
 
-/* The answer of a request that waits for something of a saga. */
+/* Answers a request that waits for a change of a saga. */
 static void wait_begin(struct engine *engine, struct engine_request *request, struct fake_saga *saga, int64_t wait_ms,
                        void (*over)(struct timer *timer))
 {
@@ -560,7 +560,7 @@ void engine_get_definitions(struct engine *engine, struct engine_request *reques
     }
 }
 
-static bool is_default(const struct engine_request *request) /* what is fixed here belongs to this namespace */
+static bool is_default(const struct engine_request *request) /* all fixed answers belong to this namespace */
 {
     return slice_is(request->namespace, "default");
 }
@@ -809,7 +809,7 @@ void engine_get_stats(struct engine *engine, struct engine_request *request)
               "x\",\"breaker\":\"open\",\"places_taken\":1}],\"engines\":[]}"));
 }
 
-/* Two events behind the cursor 7, none behind 9; what was before 5 is gone. */
+/* The feed has two events behind the cursor 7 and none behind 9. Events before 5 are gone. */
 void engine_get_events(struct engine *engine, struct engine_request *request)
 {
     static const char two[] =

@@ -1,4 +1,4 @@
-/* The fake engine's pauses, signals and approvals, and a saga with steps of every kind. */
+/* The fake engine's pauses, signals and approvals, and a saga that has steps of every kind. */
 #include "tests/lib/fake_engine_state.h"
 
 #include <stdio.h>
@@ -15,12 +15,13 @@ void fake_pause(struct engine *engine, struct engine_request *request)
     } else if (saga->ended_ms) {
         fake_finish(engine, request, err_set(&request->err, ERR_ENDED, "the saga has ended %s", saga->status));
     } else {
-        saga->status = "paused"; /* as it may be already */
+        saga->status = "paused"; /* the saga may be paused already */
         fake_finish_text(engine, request, fake_saga_json(saga, request->arena));
     }
 }
 
-/* The tool quick is called by every saga, and has two versions; a call of version 2 is always under way. */
+/* Mends a saga. Every saga calls the tool `quick`, which has two versions, and a call of version 2 is always under
+ * way. */
 void fake_mend(struct engine *engine, struct engine_request *request)
 {
     const struct saga_input *input = &request->in.change.input;
@@ -39,7 +40,8 @@ void fake_mend(struct engine *engine, struct engine_request *request)
     }
 }
 
-/* Whatever has ended left nothing standing, and its rerun is itself; under the key "taken" the business id is taken. */
+/* Reruns a saga. A saga that has ended left nothing standing, and its rerun is the saga itself. Under the key "taken"
+ * the business id is taken. */
 void fake_rerun(struct engine *engine, struct engine_request *request)
 {
     const struct saga_input *input = &request->in.change.input;
@@ -186,9 +188,9 @@ void fake_decide(struct engine *engine, struct engine_request *request)
 
 struct fake_step {
     const char *id, *kind, *tool, *status;
-    int from_ms, to_ms;                   /* since the saga began; -1: not yet */
-    const char *error, *waits_for, *undo; /* JSON; NULL: null */
-    const char *trying;                   /* JSON; NULL: there is no such member */
+    int from_ms, to_ms;                   /* times since the saga began; -1 for "not yet" */
+    const char *error, *waits_for, *undo; /* JSON; NULL for null */
+    const char *trying;                   /* JSON; NULL when the member is missing */
 };
 
 static const struct fake_step tree[] = {

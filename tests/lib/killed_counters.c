@@ -1,8 +1,10 @@
 /*
- * Part of programs in a build that counts the branches that are taken, and of no other: see tools/coverage. The
- * counters are written when a process ends by exit(). Children end by _exit(), and engines of the tests are killed:
- * with SIGUSR2 in such a build (world.mjs). A thread waits for that, writes the counters, which takes memory and so is
- * nothing for a handler, and then does what SIGKILL does.
+ * Writes the counters of branches when a process is killed. Only the build that measures coverage has this file: see
+ * tools/coverage.
+ *
+ * Normally the counters are written when a process ends by exit(). But children end by _exit(), and tests kill engines;
+ * in this build they send SIGUSR2 (world.mjs). A thread waits for that signal, writes the counters and then ends the
+ * process as SIGKILL would. A signal handler could not do that, because writing takes memory.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -34,11 +36,11 @@ static void __attribute__((constructor)) begin(void)
 
     (void)sigemptyset(&killing);
     (void)sigaddset(&killing, SIGUSR2);
-    CHECK(pthread_sigmask(SIG_BLOCK, &killing, NULL) == 0); /* of all threads that follow */
+    CHECK(pthread_sigmask(SIG_BLOCK, &killing, NULL) == 0); /* blocked in all later threads */
     CHECK(pthread_create(&thread, NULL, wait_for_the_end, NULL) == 0);
 }
 
-/* Before the one of the C library. */
+/* This function replaces the one of the C library. */
 _Noreturn void _exit(int status)
 {
     __gcov_dump();

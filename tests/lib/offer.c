@@ -1,10 +1,11 @@
 /*
- * offer: puts a load of starts on sagad and writes down what came of each. A program of its own, because what measures
- * an overload has to offer more than the service can take without taking the processor from it.
+ * offer: puts a load of starts on sagad and writes down how each of them ended. It is a program of its own, because a
+ * measurement of overload must offer more than the service can take without taking the processor away from it.
  *
- * Open loop (--rate): request number n is due n/rate after the begin, whatever the service does, on any of so many
- * kept-open connections; where none is free it is not sent, and counted so. Closed loop: each connection has one under
- * way always. Ends with one line of JSON; --ids keeps the ids of the sagas that were acknowledged.
+ * Open loop (--rate): request n is due n/rate after the beginning, whatever the service does. It uses any free
+ * connection out of a fixed number of kept ones. When none is free, the request is counted and not sent. Closed loop:
+ * each connection always has one request under way. The program ends with one line of JSON; --ids writes the ids of the
+ * acknowledged sagas to a file.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -27,11 +28,11 @@
 #define REQUEST_BYTES_MAX 4096
 #define PATIENCE_US 10000000
 #define EVENTS_MAX 512
-#define BUCKETS 4000 /* of a millisecond; the last one holds what took longer */
+#define BUCKETS 4000 /* buckets of a millisecond; the last one holds all longer times */
 #define SECONDS_MAX 3600
 
 struct connection {
-    int fd; /* -1: closed */
+    int fd; /* Returns the upper bound of the bucket that holds the percentile. */
     bool connecting, busy;
     int64_t due_us, sent_us;
     char out[REQUEST_BYTES_MAX], in[ANSWER_BYTES_MAX];
@@ -120,7 +121,7 @@ static bool connection_open(struct connection *c)
     if (c->fd < 0) {
         return false;
     }
-    (void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)); /* else only slower */
+    (void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)); /* without it the connection is only slower */
     if (connect(c->fd, (struct sockaddr *)&address, sizeof(address)) != 0 && errno != EINPROGRESS) {
         (void)close(c->fd);
         c->fd = -1;
@@ -155,7 +156,7 @@ static void connection_lost(struct connection *c)
     }
 }
 
-/* False: the connection is gone. */
+/* Writes to the connection. Returns false when the connection is gone. */
 static bool connection_write(struct connection *c)
 {
     while (!c->connecting && c->out_at < c->out_len) {
@@ -295,7 +296,7 @@ static void on_event(struct connection *c, uint32_t events)
         int error = 0;
         socklen_t len = sizeof(error);
 
-        (void)getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &len); /* then what is sent fails */
+        (void)getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &len); /* on failure the next write fails */
         if (error != 0) {
             connection_lost(c);
             return;
@@ -457,7 +458,7 @@ static void read_options(int argc, char **argv)
             break;
         case 'b':
             options.body = optarg;
-            break; /* a % in it becomes --prefix and a number */
+            break; /* "%" in the path becomes --prefix and a number */
         case 't':
             options.path = optarg;
             break;
@@ -486,7 +487,7 @@ int main(int argc, char **argv)
     read_options(argc, argv);
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &files); /* else fewer connections can be opened, and that is counted */
+        (void)setrlimit(RLIMIT_NOFILE, &files); /* on failure fewer connections can be opened, and these are counted */
     }
     epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     all = calloc((size_t)options.connections, sizeof(*all));

@@ -80,7 +80,7 @@ const struct definition *trial_compile(struct arena *arena, struct slice documen
 
 /* --- life --- */
 
-#define NUMBERS 64 /* between two numbers of an escalation or an approval, as between shards */
+#define NUMBERS 64 /* the stride of the numbers of escalations and approvals, as between shards */
 
 static struct saga_id trial_id(uint32_t number)
 {
@@ -157,7 +157,7 @@ enum err_code trial_input(struct trial *trial, struct saga_input input)
     arena_reset(&trial->turn);
     trial->err = (struct err){0};
     code = saga_decide(&trial->saga, &input, &trial->turn, &trial->records, &trial->err);
-    if (code == ERR_INTERNAL) { /* what was decided fits the state */
+    if (code == ERR_INTERNAL) { /* decided records fit the state */
         fail_msg("%s: %s", trial->err.message, trial->err.detail);
     }
     if (code != ERR_OK) {
@@ -165,7 +165,7 @@ enum err_code trial_input(struct trial *trial, struct saga_input input)
         assert_true(trial->err.message[0] != '\0');
         return code;
     }
-    /* One after the other: a record may bring the steps that the next one names. */
+    /* The records are folded one by one, because a record may add the steps that the next one names. */
     for (size_t i = 0; i < trial->records.count; i++) {
         const struct record *record = &trial->records.items[i];
         size_t from = trial->log.len;
@@ -537,8 +537,8 @@ static void same_operation(const struct operation *a, const struct operation *b)
     same_slice("cost_unknown", a->cost_unknown, b->cost_unknown);
     x.args = x.scope = x.result = x.error = x.detail = x.result_error = x.cost_unknown = SLICE_NONE;
     y.args = y.scope = y.result = y.error = y.detail = y.result_error = y.cost_unknown = SLICE_NONE;
-    /* Field by field would forget the next one; both structs were copied from zeroed memory, so that padding is the
-     * same. */
+    /* Compares whole structs, because a comparison of fields would forget new ones. Both are copied from zeroed memory,
+     * so their padding is equal. */
     assert_memory_equal(&x, &y, sizeof(x));
 }
 
@@ -634,7 +634,7 @@ void trial_check_replay(struct trial *trial)
 
         from = record_line_next(&trial->log, from, &line);
         record_line_fold(&again, line, &scratch);
-        arena_reset(&scratch); /* what the state keeps is in its own arena */
+        arena_reset(&scratch); /* everything that the state keeps is in its own arena */
     }
     same_saga(&trial->saga, &again);
     buffer_init(&before, (size_t)8 << 20);

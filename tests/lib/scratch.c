@@ -1,4 +1,4 @@
-/* Paths that no other program has, so that test programs can run side by side. */
+/* Makes paths that no other program has, so that test programs can run side by side. */
 #include "tests/lib/scratch.h"
 
 #include <stdio.h>
@@ -48,7 +48,8 @@ int scratch_remove_folder(void **state)
 
     (void)state;
     if (pid == 0) {
-        execl("/bin/rm", "rm", "-rf", scratch_folder, (char *)NULL); /* whatever a test has made of PATH */
+        execl("/bin/rm", "rm", "-rf", scratch_folder,
+              (char *)NULL); /* an absolute path, because a test may have changed PATH */
         _exit(1);
     }
     return waitpid(pid, NULL, 0) == pid ? 0 : -1;

@@ -1,4 +1,4 @@
-/* One connection at a time is enough: the client under test has one request at a time. */
+/* Serves one connection at a time. This is enough, because the client under test sends one request at a time. */
 #include "tests/lib/stub_server.h"
 
 #include <arpa/inet.h>
@@ -43,13 +43,13 @@ static int listen_any(int *port)
 
 int stub_port_refused(void)
 {
-    int port, fd = listen_any(&port); /* bound, never listened on, closed again */
+    int port, fd = listen_any(&port); /* the port was bound and closed, and nobody listens on it */
 
     (void)close(fd);
     return port;
 }
 
-/* Waits for something to read; false when the test is over. */
+/* Waits until there is something to read. Returns false when the test is over. */
 static bool readable(const struct stub_server *stub, int fd)
 {
     struct pollfd fds[2] = {{.fd = fd, .events = POLLIN}, {.fd = stub->wake[0], .events = POLLIN}};
@@ -67,7 +67,7 @@ static size_t body_length(const char *head)
     return at ? (size_t)atol(at + 17) : 0;
 }
 
-/* False when the connection ended before a whole request came. */
+/* Reads a request. Returns false when the connection ended before the whole request. */
 static bool request_read(struct stub_server *stub, int fd)
 {
     static _Thread_local char text[REQUEST_BYTES_MAX];
@@ -139,7 +139,7 @@ static void connection_serve(struct stub_server *stub, int fd)
             send_all(fd, act->answer, strlen(act->answer));
         }
         if (act->then == STUB_UNASKED) {
-            (void)usleep(50000); /* the client has taken in the answer, and keeps the connection */
+            (void)usleep(50000); /* gives the client time to read the answer and keep the connection */
             send_all(fd, STUB_UNASKED_ANSWER, strlen(STUB_UNASKED_ANSWER));
         }
         if (act->then == STUB_KEEP || act->then == STUB_UNASKED) {

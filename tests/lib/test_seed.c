@@ -1,11 +1,11 @@
-/* One seed for all random tests of a run: see test_seed.h. */
+/* Draws one seed for all random tests of a run: see test_seed.h. */
 #include "tests/lib/test_seed.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#define RANGE UINT64_C(1000000) /* seeds that one run may use without meeting those of the next */
+#define RANGE UINT64_C(1000000) /* a run may use this many seeds before it meets those of the next run */
 
 uint64_t test_seed(void)
 {
