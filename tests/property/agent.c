@@ -1,5 +1,5 @@
-/* See run.h. An agent that repeats itself, changes arguments, goes round in circles and never looks back; and the shelf
- * of tools that it calls, of which newer versions may come. */
+/* See run.h. The agent repeats itself, changes arguments, goes round in circles and never looks back. The shelf holds
+ * the tools that it calls; newer versions of them may arrive. */
 #include "tests/property/run.h"
 
 #include <string.h>
@@ -42,7 +42,7 @@ static const struct ware wares[] = {
     {1, "{'name':'paid'," KEYED ",'cost':100}", KIT("paid", EFFECT_KEYED, .costs = true, UNDO)},
     {1, "{'name':'limited'," KEYED ",'rate':{'limit':1,'per':'1s'}}",
      KIT("limited", EFFECT_KEYED, .guarded = true, UNDO)},
-    /* Whoever owns a tool makes of it what they like. */
+    /* Later versions of the tools, which an owner may change in any way. */
     {2, "{'name':'look'," KEYED "}", KIT("look", EFFECT_KEYED, UNDO)},
     {3, "{'name':'look'," READS "}", KIT("look", EFFECT_READ, .undo = NULL)},
     {2, "{'name':'coalesce'," READS "}", KIT("coalesce", EFFECT_READ, .undo = NULL)},
@@ -56,7 +56,7 @@ static const struct ware wares[] = {
 #define WARES_AT_FIRST 15
 #define WARES_LATER (COUNT_OF(wares) - WARES_AT_FIRST)
 
-static const struct tool *tools[COUNT_OF(wares)], *undo_tool; /* compiled once */
+static const struct tool *tools[COUNT_OF(wares)], *undo_tool; /* each tool is compiled once */
 
 static struct slice plain(struct arena *arena, const char *text)
 {
@@ -81,7 +81,7 @@ static const struct tool *compile(struct arena *arena, const char *text, uint32_
 
 static void compile_all(void)
 {
-    static struct arena arena; /* for as long as the program runs */
+    static struct arena arena; /* lives as long as the program */
 
     if (undo_tool) {
         return;
@@ -98,7 +98,7 @@ static bool is_there(const struct agent *agent, size_t ware)
     return ware < WARES_AT_FIRST || (agent->registered & BIT(ware - WARES_AT_FIRST));
 }
 
-/* Version 0 is the newest. */
+/* Finds a version of a ware; version 0 is the newest. */
 static size_t find_ware(const struct agent *agent, struct slice name, uint32_t version)
 {
     for (size_t i = COUNT_OF(wares); i-- > 0;) {
@@ -135,7 +135,7 @@ const struct definition *agent_definition(struct run *run, enum saga_kind kind, 
     return definition_open(kind, &run->agent.shelf, arena);
 }
 
-/* Versions come one after the other. */
+/* Registers new versions one after the other. */
 void agent_registers(struct run *run, struct chance *chance)
 {
     uint32_t from = chance_below(chance, WARES_LATER);
@@ -186,7 +186,7 @@ static struct request draw_request(struct run *run, struct chance *chance)
     size_t which = stubborn || chance_percent(chance, 50) ? 0 : chance_below(chance, COUNT_OF(args));
 
     if (wares[ware].kit.terminal && chance_percent(chance, 60)) {
-        ware = 2; /* what ends the work comes seldom */
+        ware = 2; /* wares that end the work come seldom */
     }
     ware = find_ware(&run->agent, slice_of(wares[ware].kit.name), 0);
     request.ware = &wares[ware];
@@ -207,7 +207,7 @@ static struct request draw_request(struct run *run, struct chance *chance)
     return request;
 }
 
-/* Agents like to say things again, and so does the network. */
+/* Repeats an earlier call, as agents and networks do. */
 static struct request say_again(struct run *run, struct chance *chance)
 {
     struct request request = run->agent.request;

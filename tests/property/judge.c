@@ -1,6 +1,6 @@
 /*
- * See run.h. The judge reads the log, record by record, and knows the sketch and the world's books. It does not look
- * into the machine's state: what it says is what somebody outside could say.
+ * See run.h. The judge reads the log record by record, and knows the sketch and the books of the world. It never looks
+ * into the state of the machine, so it says only what an outsider could say.
  */
 #include "tests/property/run.h"
 
@@ -26,7 +26,7 @@ static void on_undo(struct run *run, const struct record *record, enum node_undo
     node->undo = undo;
 }
 
-/* The saga's, or that of a child: of the step named, or of one in it. */
+/* Has the deadline of the saga, or of a child that holds the step, passed? */
 static bool has_passed_deadline(const struct judge *judge, const struct record *record)
 {
     bool passed = record->step == STEP_NONE && judge->deadline_ms && record->at_ms >= judge->deadline_ms;
@@ -125,7 +125,7 @@ static void on_end(struct run *run, const struct record *record)
     }
     if (judge->end == SAGA_ABANDONED && !judge->was_abandoned &&
         (!judge->is_planned || judge_has_passed_return(judge))) {
-        completed_well(run); /* all is done, beside what a person left standing */
+        completed_well(run); /* everything is done, except what a person left standing */
         return;
     }
     for (uint32_t i = 0; i < judge->count; i++) {
@@ -151,7 +151,7 @@ static void on_resumed(struct run *run, const struct record *record)
     int64_t by_ms = record->at_ms - judge->paused_ms;
 
     if (!judge->is_paused && !judge->is_looping) {
-        return; /* what a loop had closed is open again */
+        return; /* the operation that a loop had closed is open again */
     }
     judge->is_paused = judge->is_looping = false;
     judge->deadline_ms += judge->deadline_ms ? by_ms : 0;
@@ -162,7 +162,7 @@ static void on_resumed(struct run *run, const struct record *record)
 
 /* --- what the guard of outgoing calls denies --- */
 
-/* The records that say what became of a try. */
+/* The records that tell how a try ended. */
 static const enum record_type tries[DIRECTION_COUNT][7] = {
     [DIRECTION_DO] = {RECORD_STEP_INTENT, RECORD_STEP_RETRYING, RECORD_STEP_RUNNING, RECORD_STEP_UNKNOWN,
                       RECORD_STEP_PROBED, RECORD_STEP_COMPLETED, RECORD_STEP_FAILED},
@@ -181,7 +181,8 @@ static bool is_try(const struct record *record, enum direction direction)
     return found;
 }
 
-/* It is neither failed nor given up, however long that takes, but by a person or with all that it belongs to. */
+/* Judges a denied call. It neither fails nor is given up, however long that takes, except by a person or together with
+ * its group. */
 static void judge_denied(struct run *run, const struct record *record, enum direction direction)
 {
     bool fails = record->type == RECORD_STEP_FAILED || record->type == RECORD_COMPENSATION_FAILED;
@@ -190,7 +191,7 @@ static void judge_denied(struct run *run, const struct record *record, enum dire
     bool denied = slice_is(record->error, OUTCOME_EGRESS_DENIED) && !by_person;
     struct node *node = &run->judge.nodes[record->step];
 
-    /* What was given up says in its detail what the last answer was. */
+    /* The detail of an operation that was given up tells the last answer. */
     denied = denied || (fails && record->detail.len > 0 &&
                         memmem(record->detail.ptr, record->detail.len, OUTCOME_EGRESS_DENIED,
                                strlen(OUTCOME_EGRESS_DENIED)) != NULL);
@@ -200,12 +201,12 @@ static void judge_denied(struct run *run, const struct record *record, enum dire
     if (record->type == RECORD_STEP_UNKNOWN && record->due_ms == 0 && denied) {
         run_violate(run, "%s is not asked about any more because its probe was denied", node->id);
     }
-    if (record->source != SOURCE_GUARD || fails) { /* a guard that lets it wait says nothing new */
+    if (record->source != SOURCE_GUARD || fails) { /* a guard that delays the operation says nothing new */
         node->denied[direction] = !fails && denied && (record->unsent || probed);
     }
 }
 
-/* Somebody is asked about what was denied: it, or what comes first. */
+/* Checks that a person is asked about each denied operation, or about one that comes first. */
 static void judge_denied_rest(struct run *run)
 {
     const struct judge *judge = &run->judge;
@@ -253,9 +254,9 @@ void judge_record(struct run *run, const struct record *record)
     case RECORD_STEP_RUNNING:
     case RECORD_STEP_PROBED:
         if (record->type == RECORD_STEP_RETRYING) {
-            judge_step_is_due(run, record->step); /* a guard kept it back */
+            judge_step_is_due(run, record->step); /* a guard held it back */
         }
-        /* What a person has asked once more waits for that person all the same. */
+        /* An operation that a person asked about again still waits for that person. */
         node->state = record->type == RECORD_STEP_PROBED && node->state == IS_UNKNOWN ? IS_UNKNOWN : IS_SENT;
         node->flies[DIRECTION_DO] = false;
         return;
@@ -409,9 +410,9 @@ void judge_record(struct run *run, const struct record *record)
     case RECORD_RUN_WOKEN:
         judge_woken(run);
         return;
-    case RECORD_TOOL_MENDED: /* nothing that the judge knows of a tool has changed */
+    case RECORD_TOOL_MENDED: /* the judge knows nothing that mending changes */
         return;
-    case RECORD_OPERATION_PRICED: /* by nobody here */
+    case RECORD_OPERATION_PRICED: /* nobody prices operations here */
     case RECORD_TYPE_COUNT:
         break;
     }
@@ -425,7 +426,8 @@ static bool moves_by_itself(const struct want *want, const struct judge *judge)
     if (want->type != WANT_TIMER || want->due_ms == 0) {
         return true;
     }
-    return want->step != STEP_NONE && judge->nodes[want->step].state != IS_OPEN; /* a deadline is no way on */
+    return want->step != STEP_NONE &&
+           judge->nodes[want->step].state != IS_OPEN; /* a deadline does not let the saga go on */
 }
 
 static void judge_waits(struct run *run)

@@ -1,5 +1,5 @@
-/* What an agent's calls may begin, and what they are told: held against what was asked for before, the
- * log and the world's books. */
+/* Judges which calls of an agent may begin, and how they are answered, against earlier calls, the log and the books of
+ * the world. */
 #include "tests/property/run.h"
 
 #define HOUR_MS (INT64_C(3600) * 1000)
@@ -31,7 +31,7 @@ static bool is_unsettled(const struct node *node)
     return !node->is_waived && (!is_settled(node) || node->undo == UNDO_SENT || node->flies[DIRECTION_UNDO]);
 }
 
-/* The newest effect of this name, tool and scope; NODE_NONE: there is none. */
+/* Finds the newest effect of this name, tool and scope. Returns NODE_NONE when there is none. */
 static uint32_t find_effect(const struct run *run, const struct node *node)
 {
     uint32_t found = NODE_NONE;
@@ -58,7 +58,7 @@ static bool is_known(const struct judge *judge, struct slice emission)
     return false;
 }
 
-/* The call that cannot be undone, was made, and has not certainly failed. */
+/* Finds the terminal call that was made and has not certainly failed. */
 static uint32_t sealed_by(const struct judge *judge)
 {
     for (uint32_t i = 0; i < judge->count; i++) {
@@ -117,7 +117,7 @@ static void spend(struct run *run, const struct record *record, struct node *nod
 
 /* --- beginning --- */
 
-/* One more execution of what was called before, where that may be. */
+/* Repeats an earlier call, where that is allowed. */
 static void once_more(struct run *run, struct node *node, const struct request *request)
 {
     uint32_t earlier = find_effect(run, node);
@@ -131,7 +131,7 @@ static void once_more(struct run *run, struct node *node, const struct request *
         run_violate(run, "%s is called once more, and nobody knows whether it happened", other->id);
     }
     if (other->called.signed_until_ms > run->now_ms && other->called.amount == request->amount && is_settled(other)) {
-        other->called.signed_until_ms = 0; /* that is used up */
+        other->called.signed_until_ms = 0; /* the signature is used up */
         return;
     }
     if (other->called.ware->allows ||
@@ -141,7 +141,7 @@ static void once_more(struct run *run, struct node *node, const struct request *
     run_violate(run, "%s is called once more, and nobody has signed it off", other->id);
 }
 
-/* `node` is called, or called again. */
+/* Checks that `node` may be called, or called again. */
 static void must_be_let_in(struct run *run, const struct node *node)
 {
     const struct judge *judge = &run->judge;
@@ -244,7 +244,7 @@ void judge_repeated(struct run *run, const struct record *record)
     spend(run, record, node);
     count_emission(run, record, record->step);
     begins_now(run, node);
-    node->things[DIRECTION_DO].sends = 0; /* what surely had no effect may leave again */
+    node->things[DIRECTION_DO].sends = 0; /* a call that surely had no effect may leave again */
 }
 
 /* --- what else the log has of agents --- */
@@ -306,7 +306,7 @@ void judge_looped(struct run *run, const struct record *record)
     must_be_calling(run, record);
 }
 
-/* Of a step: the order of undoing goes by it, and the budget. */
+/* Judges a settled call. The order of undoing and the budget depend on it. */
 void judge_call_settled(struct run *run, const struct record *record)
 {
     struct judge *judge = &run->judge;

@@ -1,5 +1,5 @@
-/* What may begin, and what its end says: steps, groups, waits and locks, held against the sketch
- * and the world's books. */
+/* Judges which steps may begin, and how they end: steps, groups, waits and locks are checked against the sketch and the
+ * books of the world. */
 #include "tests/property/run.h"
 
 #include <string.h>
@@ -75,7 +75,7 @@ void judge_open(struct run *run)
     }
 }
 
-/* In the order in which the log says that they become steps; the machine must have come to the same ids. */
+/* Adds the members in the order in which the log says that they become steps. The machine must use the same ids. */
 static void add_members(struct run *run, uint32_t group, uint32_t count)
 {
     struct judge *judge = &run->judge;
@@ -105,7 +105,7 @@ static void add_members(struct run *run, uint32_t group, uint32_t count)
 
 /* --- beginning --- */
 
-/* Has the saga, or a child around it, begun to fail? */
+/* Has the saga, or a child around the node, begun to fail? */
 bool judge_is_failing(const struct judge *judge, uint32_t node)
 {
     bool failing = judge->is_failing;
@@ -147,7 +147,7 @@ static void element_begins(struct run *run, uint32_t at)
     }
 }
 
-/* It is its turn; what fails or is skipped on the spot has not begun. */
+/* Checks that it is the step's turn. A step that fails or is skipped on the spot has not begun. */
 void judge_step_is_due(struct run *run, uint32_t at)
 {
     struct judge *judge = &run->judge;
@@ -159,7 +159,7 @@ void judge_step_is_due(struct run *run, uint32_t at)
     if (judge_is_failing(judge, at)) {
         run_violate(run, "%s begins although it is to be undone", node->id);
     }
-    /* What a person had tried again goes on, whatever else is asked. */
+    /* A step that a person had tried again goes on, even when another question is open. */
     if (judge->is_paused || (judge->escalations > 0 && node->state == IS_NOTHING)) {
         run_violate(run, "%s begins while the saga is %s", node->id, judge->is_paused ? "paused" : "escalated");
     }
@@ -189,7 +189,8 @@ void judge_step_begins(struct run *run, uint32_t at)
     node->order = node->order ? node->order : ++run->judge.begun;
 }
 
-/* While a person is asked nothing new leaves. Agents go on all the same, but for what ends the work of an open saga. */
+/* Must the node wait for people? While a person is asked, no new call leaves. An agent goes on all the same, except
+ * with a call that ends the work of an open saga. */
 static bool waits_for_people(const struct judge *judge, const struct node *node)
 {
     return !judge_is_open(judge) || (judge->kind == SAGA_OPEN && node->kit->terminal && node->effect != EFFECT_READ);
@@ -229,7 +230,7 @@ void judge_intent(struct run *run, const struct record *record)
 
 /* --- ends of steps --- */
 
-/* What cannot be undone has happened: then the saga completes, whatever was on its way. */
+/* Has a terminal step happened? Then the saga completes, whatever else is under way. */
 bool judge_has_passed_return(const struct judge *judge)
 {
     for (uint32_t i = 0; i < judge->count; i++) {
@@ -329,7 +330,7 @@ void judge_completed(struct run *run, const struct record *record)
         if (thing->effects > 0 && !thing->lied) {
             run_violate(run, "%s counts as done before, and we have done it", node->id);
         }
-        *thing = (struct thing){.key = thing->key}; /* what a liar did is nobody's */
+        *thing = (struct thing){.key = thing->key}; /* nothing that a lying receiver did counts */
     } else if (thing->effects == 0) {
         run_violate(run, "%s counts as done, and did not happen", node->id);
     }
@@ -390,7 +391,7 @@ void judge_skipped(struct run *run, const struct record *record)
     struct node *node = &run->judge.nodes[record->step];
 
     if (record->reason.len) {
-        /* What is true in the saga need not be in a child: that sees what it was given. */
+        /* A condition that is true in the saga may be false in a child, which sees only its own input. */
         if (node->step->when == WHEN_NONE || (node->step->when == WHEN_TRUE && node->parent == NODE_NONE)) {
             run_violate(run, "%s is skipped", node->id);
         }

@@ -1,4 +1,4 @@
-/* What is undone, and in which order: held against the sketch, the log and the world's books. */
+/* Judges what is undone, and in which order, against the sketch, the log and the books of the world. */
 #include "tests/property/run.h"
 
 /* --- the tree of steps --- */
@@ -20,10 +20,10 @@ bool node_is_within(const struct judge *judge, uint32_t node, uint32_t group)
     while (at != NODE_NONE && at != group) {
         at = judge->nodes[at].parent;
     }
-    return at == group; /* NODE_NONE: in the saga, as all are */
+    return at == group; /* NODE_NONE is the saga, which holds all nodes */
 }
 
-/* The two under their lowest common group that a and b are, or are within. */
+/* Replaces a and b by the nodes below their lowest common group that hold them. */
 static void lift(const struct judge *judge, uint32_t *a, uint32_t *b)
 {
     uint32_t depth_a = depth_of(judge, *a), depth_b = depth_of(judge, *b);
@@ -42,7 +42,8 @@ static void lift(const struct judge *judge, uint32_t *a, uint32_t *b)
     }
 }
 
-/* The later is undone first: elements from the last to the first, else in reverse order of beginning. */
+/* Must a be undone before b? Elements are undone from the last to the first, other nodes in reverse order of their
+ * beginning. */
 static bool is_undone_before(const struct judge *judge, uint32_t a, uint32_t b)
 {
     if (judge_is_open(judge)) {
@@ -55,7 +56,7 @@ static bool is_undone_before(const struct judge *judge, uint32_t a, uint32_t b)
     return judge->nodes[a].order > judge->nodes[b].order;
 }
 
-/* Does b build on a? */
+/* Does b depend on a? */
 static bool comes_before(const struct judge *judge, uint32_t a, uint32_t b)
 {
     if (judge_is_open(judge)) {
@@ -72,7 +73,7 @@ static bool comes_before(const struct judge *judge, uint32_t a, uint32_t b)
     return sketch_comes_before(judge->nodes[a].saga, judge->nodes[a].member, judge->nodes[b].member);
 }
 
-/* The group of the child that it is written in; NODE_NONE: the saga. */
+/* Returns the group of the child that the node is written in; NODE_NONE for the saga. */
 static uint32_t scope_of(const struct judge *judge, uint32_t node)
 {
     uint32_t group = judge->nodes[node].parent;
@@ -83,7 +84,7 @@ static uint32_t scope_of(const struct judge *judge, uint32_t node)
     return group;
 }
 
-/* What counts as one in this scope: the step itself, or the child in it that the step belongs to. */
+/* Returns the unit of the node in this scope: the step itself, or the child in the scope that holds the step. */
 static uint32_t unit_of(const struct judge *judge, uint32_t node, uint32_t scope)
 {
     while (scope_of(judge, node) != scope) {
@@ -175,7 +176,7 @@ void judge_plan(struct run *run, const struct record *record)
 
 /* --- beginning --- */
 
-/* Does it belong to a child in this scope that is undone on its own? That goes at its own pace. */
+/* Does the node belong to a child in this scope that is undone on its own? Such a child goes at its own pace. */
 static bool is_undone_alone_in(const struct judge *judge, uint32_t node, uint32_t scope)
 {
     for (uint32_t at = judge->nodes[node].parent; at != scope; at = judge->nodes[at].parent) {
@@ -186,7 +187,7 @@ static bool is_undone_alone_in(const struct judge *judge, uint32_t node, uint32_
     return false;
 }
 
-/* How many units of a scope are being undone, without `except`. */
+/* Counts the units of a scope that are being undone, without `except`. */
 static uint32_t active_in(const struct judge *judge, uint32_t scope, uint32_t except)
 {
     bool is_counted[NODES_MAX] = {false};
@@ -206,7 +207,7 @@ static uint32_t active_in(const struct judge *judge, uint32_t scope, uint32_t ex
     return active;
 }
 
-/* Does it belong to a child that is undone on its own, and `other` not? */
+/* Does the node, but not `other`, belong to a child that is undone on its own? */
 static bool is_undone_apart(const struct judge *judge, uint32_t node, uint32_t other)
 {
     for (uint32_t at = judge->nodes[node].parent; at != NODE_NONE && !node_is_within(judge, other, at);
@@ -218,7 +219,7 @@ static bool is_undone_apart(const struct judge *judge, uint32_t node, uint32_t o
     return false;
 }
 
-/* Is there no room for it in a child that does not hold `other` as well? */
+/* Is there no room for the node in a child that does not hold `other`? */
 static bool has_no_room_within(const struct run *run, uint32_t node, uint32_t other)
 {
     const struct judge *judge = &run->judge;
@@ -232,7 +233,8 @@ static bool has_no_room_within(const struct run *run, uint32_t node, uint32_t ot
     return false;
 }
 
-/* Somebody gave another round to what is undone before it in a child that does not hold `other`: that has its room. */
+/* Does the node wait for another round in a child that does not hold `other`? A person gave that round to a node that
+ * is undone first, and it has its own room. */
 static bool waits_for_a_round_within(const struct judge *judge, uint32_t node, uint32_t other)
 {
     for (uint32_t scope = scope_of(judge, node); scope != NODE_NONE && !node_is_within(judge, other, scope);
@@ -247,8 +249,8 @@ static bool waits_for_a_round_within(const struct judge *judge, uint32_t node, u
     return false;
 }
 
-/* Is the child that it belongs to, and `other` not, being undone already? Then that goes on, whatever has become ready
- * beside it. */
+/* Is the child that holds the node, but not `other`, being undone already? Then that child goes on, even when other
+ * nodes have become ready. */
 static bool is_under_way_beside(const struct judge *judge, uint32_t node, uint32_t other)
 {
     uint32_t unit = node;
@@ -299,7 +301,8 @@ void judge_undo_begins(struct run *run, uint32_t at)
         if (i == at || !is_left(other)) {
             continue;
         }
-        if (!node->undo_begun && comes_before(judge, at, i)) { /* another round goes as people brought it about */
+        if (!node->undo_begun &&
+            comes_before(judge, at, i)) { /* another round follows the order that people brought about */
             run_violate(run, "%s is undone before %s, which came after it", node->id, other->id);
         }
         if (!node->undo_begun && !node->joined_late && other->undo == UNDO_PLANNED && !other->undo_begun &&
@@ -312,7 +315,7 @@ void judge_undo_begins(struct run *run, uint32_t at)
     node->undo_begun = true;
 }
 
-/* Not more at once than the saga, or the child, allows. */
+/* Checks that no more nodes are undone at once than the saga or the child allows. */
 void judge_undo_room(struct run *run)
 {
     const struct judge *judge = &run->judge;
@@ -330,7 +333,7 @@ void judge_undo_room(struct run *run)
     }
 }
 
-/* By hand: it is gone before the log says so, and nothing of it is under way. */
+/* Judges an undo by hand: the effect was gone before the log said so, and nothing of the node is under way. */
 void judge_undone(struct run *run, const struct record *record)
 {
     struct node *node = &run->judge.nodes[record->step];

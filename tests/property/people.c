@@ -1,4 +1,5 @@
-/* See run.h. People: asked or not, wise or not, but they tell the truth about what happened. */
+/* See run.h. People answer whether or not they are asked, and wisely or not, but they tell the truth about what
+ * happened. */
 #include "tests/property/run.h"
 
 static enum operator_action choose_action(const struct run *run, unsigned allowed, struct chance *chance)
@@ -27,7 +28,8 @@ static void wait_for(struct run *run, const struct thing *thing)
     }
 }
 
-/* The truth about an operation, as far as a person can tell it. True: they undo its step by hand, too. */
+/* Tells the truth about an operation, as far as a person can know it. Returns true when the person also undoes its step
+ * by hand. */
 static bool tell_truth(struct run *run, uint32_t step, enum direction direction, struct chance *chance,
                        struct saga_input *input)
 {
@@ -52,7 +54,7 @@ static bool tell_truth(struct run *run, uint32_t step, enum direction direction,
     return false;
 }
 
-/* What is undone by hand is gone before anybody says so. */
+/* Feeds a verdict. An effect that is undone by hand is gone before the person says so. */
 static enum err_code feed_verdict(struct run *run, struct thing *thing, struct thing *undo, bool by_hand,
                                   struct saga_input input)
 {
@@ -67,12 +69,12 @@ static enum err_code feed_verdict(struct run *run, struct thing *thing, struct t
     if (code != ERR_OK) {
         *undo = before;
     } else if (input.verdict.again) {
-        thing->sends = 0; /* a person has ruled out what was sent */
+        thing->sends = 0; /* the person has ruled out what was sent before */
     }
     return code;
 }
 
-/* Any verb, wise or not, about the open question. */
+/* Gives any verb, wise or not, for the open question. */
 void person_decides(struct run *run, struct chance *chance)
 {
     uint32_t step = run->live.escalation.step;
@@ -115,11 +117,11 @@ void person_decides(struct run *run, struct chance *chance)
     if (action == OPERATOR_RETRY && took_effect == TOOK_EFFECT_MAYBE && input.verdict.accept_double) {
         thing->doubled = true;
     } else if (action == OPERATOR_RETRY && took_effect != TOOK_EFFECT_MAYBE) {
-        thing->sends = 0; /* what surely had no effect may leave again at a person's word */
+        thing->sends = 0; /* an operation that surely had no effect may leave again when a person says so */
     }
 }
 
-/* What became of an operation, whether or not anybody has asked. */
+/* Tells the outcome of an operation, whether or not it was asked for. */
 void person_volunteers(struct run *run, uint32_t step, enum direction direction, struct chance *chance)
 {
     const struct step *s = &run->live.steps[step];
@@ -184,7 +186,7 @@ void person_approves(struct run *run, uint32_t at, struct chance *chance)
 
     digest_hex(&node->hash, hash);
     hash[0] = wrong ? (hash[0] == '0' ? '1' : '0') : hash[0];
-    input.decision.approval = node->approval + (chance_percent(chance, 3) ? 1 : 0); /* there is none of that number */
+    input.decision.approval = node->approval + (chance_percent(chance, 3) ? 1 : 0); /* no approval has that number */
     input.decision.approve = chance_percent(chance, run->is_kind ? 100 : 70);
     input.decision.role = role;
     input.decision.hash = wrong || chance_percent(chance, 50) ? slice_of(hash) : SLICE_NONE;
@@ -223,7 +225,7 @@ static bool is_under_way(const struct run *run, struct slice tool)
     return false;
 }
 
-/* One of another class is tried only where a call has begun: then it must be refused. */
+/* Mends a tool. A version of another class is tried only where a call has begun, and must be refused there. */
 void person_mends(struct run *run, struct chance *chance)
 {
     struct saga_input input = {.type = SAGA_INPUT_MEND};

@@ -1,6 +1,6 @@
 /*
- * A checker is worth what it finds: the same runs against a machine with one rule broken, which must not go well. The
- * linker puts these functions in front of the machine's (-Wl,--wrap); PROPERTY_PLANTED names the one that is broken.
+ * Shows that the checker finds bugs: the same runs against a machine with one broken rule must fail. The linker puts
+ * these functions in front of the machine's own (-Wl,--wrap). PROPERTY_PLANTED names the broken rule.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,14 +1,16 @@
 /*
- * Property tests on the pure core: random definitions with every construct, or an agent that calls what it likes;
- * random orders of what happens; and the invariants of the design held after each event against books kept outside of
- * the machine.
+ * Property tests of the pure core. Definitions with every construct, or the calls of an agent, are drawn at random, and
+ * so is the order of events. After each event the invariants of the design are checked against books that are kept
+ * outside of the machine.
  *
- *     property [--seed N] [--runs N]     runs N, N + 1, ...; ten to a definition, or an agent. N may be `new`: another
- * each time property --tell SEED               one run, event by event property --keep 1 ...              a line for
- * each failure, and on property --jobs N ...              shared among N processes property --prove N [--seed N]      N
- * definitions through core/prove/prove.h instead: it finds nothing, and ends
+ *     property [--seed N] [--runs N]    runs N, N + 1 and so on; ten runs share a definition or an agent, and the
+ *                                       seed `new` draws another one each time
+ *     property --tell SEED              tells one run event by event
+ *     property --keep 1 ...             prints a line for each failure, and goes on
+ *     property --jobs N ...             shares the runs among N processes
+ *     property --prove N [--seed N]     gives N definitions to core/prove/prove.h, which must end and find nothing
  *
- * A failure is shrunk and printed: seed, definition, events, and what does not hold.
+ * A failure is shrunk and printed: the seed, the definition, the events and the broken invariant.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -24,16 +26,16 @@
 #include "tests/property/run.h"
 
 #define RUNS_DEFAULT 20000
-#define RUNS_EVERYWHERE 10000 /* so many come everywhere */
+#define RUNS_EVERYWHERE 10000 /* after this many runs every event must have come up */
 #define RUNS_OF_A_SKETCH 10
 #define DRAWS_MAX 1000
-#define SKETCHES_TO_OPEN_ONE 6 /* one of so many is no definition, but an agent that calls what it likes */
-#define SEEN_MIN 3             /* times, of everything that can happen */
+#define SKETCHES_TO_OPEN_ONE 6 /* one sketch of this many has an agent instead of a definition */
+#define SEEN_MIN 3             /* how many times each possible event must come up */
 #define PROGRESS_RUNS 4096
 
 static struct tally tally;
 static struct run run;
-static struct arena definitions; /* of the sketch in hand */
+static struct arena definitions; /* holds the current sketch */
 
 static const struct definition *mend(const struct tool_shelf *self, struct slice namespace,
                                      const struct definition *definition, struct slice tool, uint32_t version,
@@ -66,7 +68,7 @@ static const struct definition *compile(struct run *of, const struct sketch *ske
     return definition;
 }
 
-/* Compiled again where the sketch is another. */
+/* Runs a script. The definition is compiled again when the sketch has changed. */
 static bool fails(struct run *of, struct script *script)
 {
     struct slice why;
@@ -139,7 +141,7 @@ static void report_failure(struct script *script)
 
     (void)printf("\nseed %" PRIu64 ": %.*s\n", script->seed, SLICE_ARG(run.violation));
     (void)fflush(stdout);
-    (void)dup2(nothing, STDERR_FILENO); /* a broken CHECK would say so each time */
+    (void)dup2(nothing, STDERR_FILENO); /* a broken CHECK would print its message each time */
     shrink(&run, script, fails);
     (void)dup2(errors, STDERR_FILENO);
     (void)close(errors);
@@ -283,7 +285,7 @@ static int play_all(const struct task *task)
     return failed;
 }
 
-/* What the proof says of the same definitions. */
+/* Runs the proof over the same definitions. */
 static int prove_all(uint64_t first, uint64_t count)
 {
     const struct prove_options options = {.states_max = 50};
@@ -296,7 +298,7 @@ static int prove_all(uint64_t first, uint64_t count)
         struct prove_report report;
 
         if (number % SKETCHES_TO_OPEN_ONE == 0) {
-            continue; /* there is nothing written down to prove */
+            continue; /* an agent has no definition to prove */
         }
         draw(&script, number);
         prove_saga(run.definition, &options, &definitions, &report);
@@ -315,7 +317,7 @@ static int prove_all(uint64_t first, uint64_t count)
     return failed;
 }
 
-/* Each process has its share of the seeds. */
+/* Shares the seeds among processes. */
 static int share(const struct task *task, uint64_t jobs)
 {
     int failed = 0, status;

@@ -1,4 +1,5 @@
-/* See run.h. The turn: decide, write as text, fold the record and the text, compare, and let the judge look. */
+/* See run.h. A turn decides, writes the records as text, folds both the records and the text, compares the two states,
+ * and calls the judge. */
 #include "tests/property/run.h"
 
 #include <signal.h>
@@ -8,7 +9,7 @@
 
 #define LOG_BYTES_MAX ((size_t)16 << 20)
 
-static struct run *in_play; /* a broken CHECK of the machine is a finding like any other */
+static struct run *in_play; /* lets a broken CHECK of the machine count as a finding */
 
 _Noreturn void run_violate(struct run *run, const char *format, ...)
 {
@@ -105,7 +106,7 @@ void run_fold_again(struct run *run)
     run->again_arena = old;
     saga_init(&run->live, &run->live_arena, run->shadow.id, run->definition);
     for (uint32_t i = 0; i < run->line_count; i++) {
-        arena_reset(&run->scratch); /* what the state keeps is in its own arena */
+        arena_reset(&run->scratch); /* everything that the state keeps is in its own arena */
         fold_line(run, &run->live, i, &record);
     }
     compare(run, &run->live, &run->shadow, "folded again it is");
@@ -200,7 +201,7 @@ static void play(struct run *run, uint64_t seed)
     }
     start.start.namespace = SLICE("default");
     start.start.input = SLICE(SKETCH_INPUT);
-    if (run->judge.kind != SAGA_RUN) { /* which begins with its first call */
+    if (run->judge.kind != SAGA_RUN) { /* a run begins with its first call */
         (void)run_feed(run, start);
     }
     walk(run);

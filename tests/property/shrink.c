@@ -1,4 +1,4 @@
-/* See run.h. Whatever can be left out while it still fails is left out: events, steps, members, troubles of calls. */
+/* See run.h. Leaves out events, steps, members and troubles of calls, as long as the run still fails. */
 #include "tests/property/run.h"
 
 #include <string.h>
@@ -67,7 +67,7 @@ static bool calm_down(struct shrinker *s)
     uint32_t count;
     bool any = false;
 
-    if (!s->fails(s->run, s->best)) { /* for the steps there are */
+    if (!s->fails(s->run, s->best)) { /* runs the script with the remaining steps */
         return false;
     }
     count = s->run->judge.count;

@@ -1,4 +1,4 @@
-/* See sketch.h. Drawing, and leaving out; as JSON in sketch_text.c. */
+/* See sketch.h. Draws sketches and leaves parts out; sketch_text.c writes them as JSON. */
 #include "tests/property/sketch.h"
 
 #include <stdio.h>
@@ -31,13 +31,13 @@ const struct kit kits[] = {
 };
 const uint32_t kit_count = COUNT_OF(kits);
 
-#define KIT_TERMINALS 2 /* the last so many */
+#define KIT_TERMINALS 2 /* the last ones of the kit are terminal */
 
 struct draft { /* what this sketch is made of */
     struct chance *chance;
     struct sketch *sketch;
     bool groups, children, waits, conditions, branches, fallible, values, blind;
-    uint32_t left; /* steps that may still be drawn */
+    uint32_t left; /* the number of steps that may still be drawn */
 };
 
 static bool percent(struct draft *d, uint32_t n)
@@ -118,7 +118,7 @@ static void draw_step(struct draft *d, uint32_t saga, uint32_t index)
     }
 }
 
-/* What cannot be undone is the end of its saga, and comes after everything. */
+/* Draws a terminal step, which ends its saga and comes after all other steps. */
 static void draw_terminal(struct draft *d, uint32_t saga, uint32_t child)
 {
     struct sketch_saga *s = &d->sketch->sagas[saga];
@@ -193,7 +193,7 @@ static void draw_once(struct sketch *sketch, struct chance *chance)
     sketch->saga_count = d.children ? 2 + below(&d, SKETCH_SAGAS_MAX - 1) : 1;
     for (uint32_t i = 0; i < sketch->saga_count; i++) {
         struct sketch_saga *saga = &sketch->sagas[i];
-        uint32_t others = sketch->saga_count - 1 - i; /* which need a step each */
+        uint32_t others = sketch->saga_count - 1 - i; /* each of the others needs a step */
 
         size = d.left - others;
         saga->step_count = 1 + below(&d, i == 0 || size < 5 ? size : 5);
@@ -262,7 +262,7 @@ bool sketch_comes_before(const struct sketch_saga *saga, uint32_t a, uint32_t b)
 {
     uint32_t before = sketch_after(saga, b);
 
-    for (uint32_t i = b; i-- > 0;) { /* `after` names only what is written above */
+    for (uint32_t i = b; i-- > 0;) { /* `after` names only steps written above */
         before |= before & BIT(i) ? sketch_after(saga, i) : 0;
     }
     return (before & BIT(a)) != 0;
@@ -281,7 +281,7 @@ static void drop_step(struct sketch_saga *saga, uint32_t at)
     saga->step_count--;
 }
 
-/* One of the things that can be left out of a step, by number; false: there is no such thing to leave out. */
+/* Leaves out one part of a step, by its number. Returns false when the step has no such part. */
 static bool simplify_step(struct sketch_step *step, uint32_t which)
 {
     struct sketch_step was = *step;

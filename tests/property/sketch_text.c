@@ -1,4 +1,4 @@
-/* A sketch as JSON, and compiled. */
+/* Writes a sketch as JSON, and compiles it. */
 #include "tests/property/sketch.h"
 
 #include <string.h>
@@ -333,9 +333,9 @@ static bool find_in(struct slice list, struct slice name, struct slice *body, ui
 
 struct sketch_source {
     struct slice document;
-    const struct definition *pinned; /* NULL: all tools are of version 1 */
-    struct slice mended;             /* but for this one, */
-    uint32_t version;                /* which is of that one */
+    const struct definition *pinned; /* NULL when all tools have version 1 */
+    struct slice mended;             /* the one tool that has another version */
+    uint32_t version;                /* the version of the mended tool */
     struct arena *arena;
 };
 
@@ -346,7 +346,7 @@ static uint32_t version_of(const struct sketch_source *source, struct slice name
     return slice_equal(name, source->mended) ? source->version : pinned ? pinned : 1;
 }
 
-/* What may be called again without a thought in place of what may not, or the other way round. */
+/* Returns the tool in another class: one that may be repeated freely instead of one that may not, or the reverse. */
 static struct slice in_another_class(struct slice name, struct arena *arena)
 {
     struct slice body = SLICE_NONE;
@@ -360,7 +360,7 @@ static struct slice in_another_class(struct slice name, struct arena *arena)
             kit.effect = kit.effect == EFFECT_ONCE || kit.conditional ? EFFECT_KEYED : EFFECT_ONCE;
             kit.conditional = false;
             put_kit(&text, &kit);
-            body = arena_slice(arena, (struct slice){text.ptr, text.len - 1}); /* without its comma */
+            body = arena_slice(arena, (struct slice){text.ptr, text.len - 1}); /* without the trailing comma */
         }
     }
     buffer_fini(&text);

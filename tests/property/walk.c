@@ -1,5 +1,5 @@
-/* What happens next. By chance, and noted; or, where a script is fixed, what was noted and no more. In the end
- * everything works. */
+/* Decides what happens next. Each event is drawn by chance and noted. A fixed script repeats exactly what was noted. In
+ * the end everything works. */
 #include "tests/property/run.h"
 
 #include <stdio.h>
@@ -118,7 +118,7 @@ static void admit(struct run *run, const struct want *want, struct chance *chanc
                                            : SLICE_NONE;
         input.admitted.result = SLICE("{\"id\":\"r-0\"}");
     }
-    /* What the precheck found may be our own, and is found out under the same key. */
+    /* The precheck may have found an effect of our own, which the same key tells. */
     granted = input.admitted.admission == ADMISSION_GRANTED ||
               (input.admitted.admission != ADMISSION_REFUSED && input.admitted.admission != ADMISSION_UNASKED &&
                run->live.steps[want->step].forward.took_effect == TOOK_EFFECT_MAYBE);
@@ -136,7 +136,7 @@ static void take_lock(struct run *run, const struct want *want, struct chance *c
     (void)run_feed(run, input);
 }
 
-/* Clocks differ: a timer may be heard of before its time, and then nothing comes of it. */
+/* Fires a timer early, since clocks differ. Nothing may come of it. */
 static void ring_early(struct run *run, const struct saga_input *timer, int64_t due_ms, struct chance *chance)
 {
     uint64_t seq = run->judge.seq;
@@ -204,7 +204,7 @@ static void do_want(struct run *run, const struct want *wanted, struct chance *c
 
 /* --- what else happens --- */
 
-/* The engine is gone with all it knew; the next one folds the log and reports what was under way as interrupted. */
+/* Crashes the engine, which loses all it knew. The next one folds the log and reports interrupted calls. */
 static void crash(struct run *run, struct chance *chance)
 {
     static struct want calls[COUNT_OF(((struct run *)0)->wants)];
@@ -227,7 +227,8 @@ static void crash(struct run *run, struct chance *chance)
         thing->has_answer = false;
         if (thing->running) {
             thing->running = false;
-            thing->lands_ms = run->now_ms + 1; /* nobody was told that it takes longer than it becomes visible */
+            thing->lands_ms =
+                run->now_ms + 1; /* the effect lands within the time that the tool promises for its visibility */
         }
         (void)run_feed(run, world_outcome(run, SAGA_INPUT_SETTLED, calls[i].step, calls[i].direction, calls[i].number,
                                           world_trouble(OUTCOME_UNKNOWN, false, "interrupted")));
@@ -242,7 +243,7 @@ static void late_answers(struct run *run)
 
             if (thing->has_late && thing->late.kind != OUTCOME_RUNNING) {
                 thing->has_late = false;
-                thing->hidden = false; /* now it can be known */
+                thing->hidden = false; /* now the effect becomes visible */
                 (void)run_feed(run, world_outcome(run, SAGA_INPUT_SETTLED, i, (enum direction)d, thing->late_attempt,
                                                   thing->late));
             }
@@ -250,8 +251,8 @@ static void late_answers(struct run *run)
     }
 }
 
-/* A person has said that it happened, and nobody else: a receiver that knows nothing of it contradicts, and the person
- * is asked anew. */
+/* Does only a person vouch for this operation? A receiver that knows nothing of it contradicts the person, who is then
+ * asked again. */
 static bool is_vouched_for(const struct run *run, uint32_t step, enum direction direction)
 {
     const struct operation *op =
@@ -260,7 +261,7 @@ static bool is_vouched_for(const struct run *run, uint32_t step, enum direction 
     return op->state == OP_COMPLETED && op->source == SOURCE_OPERATOR;
 }
 
-/* Inputs that come too late or make no sense: nothing that should not be may follow from them. */
+/* Sends inputs that come too late or make no sense. Nothing wrong may follow from them. */
 static void nonsense(struct run *run, uint32_t step, struct chance *chance)
 {
     struct saga_input input = {.type = SAGA_INPUT_TIMER};
@@ -300,8 +301,8 @@ static void nonsense(struct run *run, uint32_t step, struct chance *chance)
     }
 }
 
-/* An undo that was given up has happened, or the receiver knows nothing of what a person has vouched for: it stands in
- * the log, and a person is asked. */
+/* Can the operation's outcome be contradicted? Either an undo that was given up has happened, or the receiver knows
+ * nothing of what a person vouched for. The contradiction goes into the log, and a person is asked. */
 static bool is_contradictable(const struct run *run, uint32_t step, enum direction direction)
 {
     const struct step *s = &run->live.steps[step];
@@ -311,7 +312,8 @@ static bool is_contradictable(const struct run *run, uint32_t step, enum directi
     return node_is_call(&run->judge.nodes[step]) && (given_up || is_vouched_for(run, step, direction));
 }
 
-/* From a place drawn by chance, so that not always the first one is taken; NODE_NONE: there is none. */
+/* Finds a contradictable operation, from a place drawn by chance so that it is not always the first. Returns NODE_NONE
+ * when there is none. */
 static uint32_t find_contradictable(const struct run *run, uint32_t from)
 {
     for (uint32_t i = 0; i < run->judge.count; i++) {
@@ -329,7 +331,7 @@ static void contradict(struct run *run, uint32_t step)
     enum direction direction = is_contradictable(run, step, DIRECTION_UNDO) ? DIRECTION_UNDO : DIRECTION_DO;
 
     if (!is_contradictable(run, step, direction)) {
-        return; /* of a script that was made shorter */
+        return; /* a shortened script may name what is no longer there */
     }
     if (is_vouched_for(run, step, direction)) {
         (void)run_feed(run, world_outcome(run, SAGA_INPUT_PROBED, step, direction, 1,
@@ -431,7 +433,7 @@ static void perform(struct run *run, const struct event *event)
     case EVENT_NONSENSE:
         nonsense(run, node == NODE_NONE ? 0 : node, &chance);
         return;
-    case EVENT_STALE: /* it took its time, and much has happened meanwhile */
+    case EVENT_STALE: /* the answer took its time, and much has happened meanwhile */
         if (run->has_stale) {
             do_want(run, &run->stale, &chance);
         }
@@ -475,7 +477,7 @@ static struct event want_event(const struct run *run, const struct want *want, u
                           .luck = luck};
 }
 
-/* One that waits, of this kind; from a place by chance. */
+/* Finds a waiting step of this kind, from a place drawn by chance. */
 static uint32_t find_waiting(const struct run *run, enum step_kind kind, uint32_t from)
 {
     const struct judge *judge = &run->judge;
@@ -497,7 +499,8 @@ static bool is_deadline(const struct run *run, const struct want *want)
                                     : run->judge.nodes[want->step].state == IS_OPEN);
 }
 
-/* Everybody does their part: what can be done now, what is due first, then people. */
+/* Draws a kind event, in which everybody does their part: first what can be done now, then what is due first, then
+ * people. */
 static bool kind_event(struct run *run, struct chance *chance, struct event *event)
 {
     const struct want *next = NULL;
@@ -565,7 +568,7 @@ static bool has_late_answers(const struct run *run)
     return false;
 }
 
-/* Of which a person may know something: it was called, in this direction. */
+/* Finds an operation that a person may know about: it was called in this direction. */
 static uint32_t find_called(const struct run *run, enum direction direction, uint32_t from)
 {
     for (uint32_t i = 0; i < run->judge.count; i++) {
@@ -578,7 +581,7 @@ static uint32_t find_called(const struct run *run, enum direction direction, uin
     return NODE_NONE;
 }
 
-/* Of a run with an agent. */
+/* Draws an event of a run with an agent. */
 static struct event draw_agent_event(struct run *run, struct chance *chance)
 {
     struct event event = {.luck = chance_next(chance)};
@@ -708,10 +711,10 @@ void walk(struct run *run)
             run_violate(run, "it does not end");
         }
     }
-    for (uint32_t i = 0; i < 3 && judge_is_open(&run->judge); i++) { /* what was asked before is answered still */
+    for (uint32_t i = 0; i < 3 && judge_is_open(&run->judge); i++) { /* the answers to earlier calls still come */
         agent_calls(run, &kind);
     }
-    for (uint32_t i = 0; i < 3 && run->judge.count > 0; i++) { /* nothing happens after the end */
+    for (uint32_t i = 0; i < 3 && run->judge.count > 0; i++) { /* nothing may happen after the end */
         nonsense(run, chance_below(&kind, run->judge.count), &kind);
     }
     late_answers(run);

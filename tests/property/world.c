@@ -1,4 +1,4 @@
-/* See run.h. The receivers: they know their keys as far as their class promises, lose answers, and are slow. */
+/* See run.h. The receivers know their keys as far as their class promises, lose answers, and are slow. */
 #include "tests/property/run.h"
 
 struct thing *world_thing(struct run *run, uint32_t node, enum direction direction)
@@ -30,8 +30,8 @@ bool world_stands(const struct run *run, uint32_t node)
            n->things[DIRECTION_UNDO].effects == 0 && n->effect != EFFECT_READ;
 }
 
-/* Something on the wire that will still take effect: a receiver that has the effect already, or was told to refuse,
- * knows the key. */
+/* Can something on the wire still take effect? A receiver that already has the effect, or was told to refuse it, knows
+ * the key. */
 bool world_is_on_the_wire(const struct run *run, uint32_t node)
 {
     const struct thing *thing = &run->judge.nodes[node].things[DIRECTION_DO];
@@ -49,7 +49,7 @@ static void take_effect(struct run *run, struct node *node, enum direction direc
     if (thing->voided || (thing->effects > 0 && (knows_key || effect == EFFECT_READ))) {
         return;
     }
-    thing->doubled = thing->doubled || thing->hidden; /* against a receiver that lies nothing helps */
+    thing->doubled = thing->doubled || thing->hidden; /* no class protects against a receiver that lies */
     thing->effects++;
     thing->first_ms = thing->first_ms ? thing->first_ms : run->now_ms;
     if (direction == DIRECTION_DO && effect != EFFECT_READ && !thing->doubled && node->things[DIRECTION_UNDO].effects) {
@@ -83,7 +83,8 @@ void world_land(struct run *run)
     }
 }
 
-/* Now and then a receiver has nothing to tell: what is to be undone by its result then needs a person. */
+/* Answers a completed call. Sometimes the receiver returns no result, and then an undo that needs the result needs a
+ * person. */
 struct outcome world_completed(struct run *run)
 {
     struct chance chance = chance_of(run->script->seed, 22, run->results);
@@ -117,7 +118,8 @@ static bool is_calm(const struct run *run, uint64_t name)
     return false;
 }
 
-/* It says no, and did it all the same; later its success arrives. Agents have to live with such. */
+/* Lies: the receiver refuses and does the work all the same, and its success arrives later. Agents meet such
+ * receivers. */
 static struct outcome lie(struct run *run, struct node *node, uint32_t attempt)
 {
     struct thing *thing = &node->things[DIRECTION_DO];
@@ -129,7 +131,7 @@ static struct outcome lie(struct run *run, struct node *node, uint32_t attempt)
     return world_trouble(OUTCOME_FAILED, false, "http-422");
 }
 
-/* A call leaves: its effect and its answer are decided now. */
+/* Sends a call, and decides its effect and its answer now. */
 static struct outcome send_call(struct run *run, struct node *node, enum direction direction, uint32_t attempt)
 {
     struct chance chance = chance_of(run->script->seed, node->name + direction, attempt);
@@ -162,7 +164,7 @@ static struct outcome send_call(struct run *run, struct node *node, enum directi
     }
     if (luck < 64) {
         take_effect(run, node, direction);
-        if (chance_percent(&chance, 60)) { /* it comes when nobody waits for it any more */
+        if (chance_percent(&chance, 60)) { /* the answer comes when nobody waits for it any more */
             thing->has_late = true;
             thing->late = world_completed(run);
             thing->late_attempt = attempt;
@@ -181,7 +183,7 @@ static struct outcome send_call(struct run *run, struct node *node, enum directi
     return world_trouble(OUTCOME_RUNNING, false, "running");
 }
 
-/* Under a new key nothing may have happened under the old one. */
+/* Renews the key. Nothing may have happened under the old one. */
 static void renew_key(struct run *run, struct node *node, enum direction direction, const struct op_key *key)
 {
     struct thing *thing = &node->things[direction];
@@ -202,7 +204,7 @@ static void renew_key(struct run *run, struct node *node, enum direction directi
     *thing = (struct thing){.key = *key};
 }
 
-/* Calls leave as soon as their intent is durable; their answers take their time. */
+/* Sends calls as soon as their intents are durable. Their answers take time. */
 void world_send_calls(struct run *run)
 {
     for (uint32_t i = 0; i < run->want_count; i++) {
