@@ -1,5 +1,5 @@
-/* See campaign.h. Workers are processes: what one does cannot disturb the other, and one that crashes is told of by its
- * parent. */
+/* See campaign.h. Workers are processes, so that no worker can disturb another one. The parent reports a worker that
+ * crashes. */
 #include "tests/sim/campaign.h"
 
 #include <inttypes.h>
@@ -12,12 +12,13 @@
 #include <unistd.h>
 
 #define JOBS_MAX 64
-#define RUN_SECONDS_MAX 300 /* of a single run: it hangs */
+#define RUN_SECONDS_MAX 300 /* a run that takes longer hangs */
 #define TWICE_EVERY 100
 #define PROGRESS_SECONDS 10.0
 #define ARENA_BLOCK_BYTES 65536
 
-struct tally { /* of one worker; read by the parent while it is written: numbers for people */
+struct tally { /* the figures of one worker; the parent reads them while the worker writes, because they are only for
+                  people */
     uint64_t item;
     bool is_busy;
     uint64_t runs, events, commits, turns, kills, freezes, drains, restarts, takeovers, escalations;
@@ -106,7 +107,7 @@ static void tell(const struct campaign *campaign, const struct scenario *scenari
 
 /* --- runs --- */
 
-/* Two runs of one scenario have to be the same, event by event. */
+/* Runs one scenario twice. Both runs must be the same, event by event. */
 static void run_and_compare(const struct scenario *scenario, bool twice, struct outcome_of_run *outcome)
 {
     struct outcome_of_run again;
@@ -200,7 +201,7 @@ static void work(const struct campaign *campaign, struct shared *shared, struct 
 
 /* --- workers --- */
 
-/* What _exit() leaves out in a build that counts the branches that are taken: see tools/coverage. */
+/* _exit() does not write these in a build that counts branches: see tools/coverage. */
 #ifdef SAGAD_COVERAGE
 void __gcov_dump(void);
 #define write_counters() __gcov_dump()
@@ -268,7 +269,7 @@ static void add_up(const struct shared *shared, uint32_t jobs, struct tally *sum
     }
 }
 
-/* Waits for all, tells how far they are, and replaces one that crashed. */
+/* Waits for all workers, prints their progress, and replaces a worker that crashed. */
 static void watch(const struct campaign *campaign, struct shared *shared, pid_t *workers, double began_s)
 {
     double told_s = began_s;

@@ -1,4 +1,4 @@
-/* See check.h. The judge's memory, what it was told, and the invariants of the end. */
+/* See check.h. This file holds the judge's memory, the facts that the judge is told, and the invariants of the end. */
 #include "tests/sim/check_state.h"
 
 #include <string.h>
@@ -40,7 +40,8 @@ static void read_definitions(struct check *check)
     }
 }
 
-/* "a", "trip/a", "each#2", "each#2/a": the id is behind the last slash, and before the number of the element. */
+/* Is the step a sleep? In "a", "trip/a", "each#2" and "each#2/a" the id is behind the last slash and before the number
+ * of the element. */
 bool check_is_sleep(struct slice step)
 {
     const char *from = step.ptr, *end = step.ptr + step.len;
@@ -255,8 +256,8 @@ void check_seen(struct saga_id id, struct slice answer)
     before = node_enter(NULL);
     if (pg_is_ahead(world->pg, id)) {
         node_leave(before);
-        return; /* an engine that reads the tables shows what may not have reached the standby, whose COMMIT was given
-                   up with a warning */
+        return; /* an engine that reads the tables may show a turn that never reached the standby, because its COMMIT
+                   was given up with a warning */
     }
     if (saga_status_is_final(shown) && (!saga->is_ended || saga->end != shown)) {
         world_violate("I7", "a client was shown the end %.*s, which is not in the log", SLICE_ARG(status));

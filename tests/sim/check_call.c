@@ -1,4 +1,4 @@
-/* See check.h. What reaches a tool, held against the log as it is committed at that instant. */
+/* See check.h. Judges each request that reaches a tool, against the log as it is committed at that instant. */
 #include "tests/sim/check_state.h"
 
 static uint64_t hash_of(struct slice text)
@@ -17,7 +17,7 @@ static struct judged_op *op_of(const struct tool_entry *entry)
     char key[UUID_TEXT_BYTES];
 
     if (world->check->may_lose && !op) {
-        return NULL; /* the primary that had it is gone, with what it had not passed on */
+        return NULL; /* the primary that had the record is gone with all that it had not passed on */
     }
     if (!op || op->intents == 0) {
         uuid_text(&entry->key.uuid, key);
@@ -26,7 +26,7 @@ static struct judged_op *op_of(const struct tool_entry *entry)
     return op;
 }
 
-/* Sends stop before a lease ends, so nothing leaves an engine whose shard another one has taken. */
+/* Judges the sender. Sends stop before a lease ends, so no engine sends when another one has taken its shard. */
 static void judge_sender(const struct judged_op *op, const struct tool_entry *entry)
 {
     int64_t since_us = 0, epoch = pg_epoch(world->pg, saga_id_shard(op->saga->id), &since_us);
@@ -37,13 +37,14 @@ static void judge_sender(const struct judged_op *op, const struct tool_entry *en
     }
 }
 
-/* It had left before a person said that nothing of this operation happened. */
+/* Did the request leave before a person said that nothing of this operation happened? */
 static bool is_ruled_out(const struct judged_op *op, const struct tool_entry *entry)
 {
     return entry->sent_us < op->ruled_out_us;
 }
 
-/* Clocks that step end a hold early or late, and a primary may be gone with what it had not passed on. */
+/* Judges a send during a hold. Clocks that step end a hold early or late, and a primary may be gone with what it had
+ * not passed on. */
 static void judge_held(const struct judged_op *op, const struct tool_entry *entry)
 {
     if (!entry->is_undo && !world->check->clocks_jump && !world->check->may_lose &&

@@ -1,4 +1,4 @@
-/* See check.h. What each record of the log may say after those before it, and beside the books of the tools. */
+/* See check.h. Says what each record of the log may say after the records before it, beside the books of the tools. */
 #include "tests/sim/check_state.h"
 
 #include <string.h>
@@ -7,9 +7,10 @@
 #include "core/definition/definition.h"
 #include "tests/sim/scenario.h"
 
-#define VISIBILITY_US_MIN 4000000 /* by all definitions: a call takes effect within that time, or never */
+#define VISIBILITY_US_MIN                                                                                              \
+    4000000 /* the visibility of all definitions: a call takes effect within this time, or never */
 
-struct line { /* a record, as text */
+struct line { /* a record as text */
     enum record_type type;
     uint64_t seq;
     int64_t at_ms;
@@ -156,7 +157,7 @@ static void on_retrying(struct judged_op *op, const struct line *line)
 {
     op->state = JUDGED_RETRYING;
     op->due_ms = due_ms(line);
-    if (!flag(line, "maybe")) { /* it certainly had no effect: not sent, refused, or a probe has said so */
+    if (!flag(line, "maybe")) { /* certainly no effect: the call was not sent, was refused, or a probe has said so */
         op->may_have_left = false;
         op->intent_us = 0;
     }
@@ -186,7 +187,8 @@ static void on_completed(struct judged_op *op, const struct line *line)
     }
 }
 
-/* The saga, or a child around the step, goes back: what never left is not wanted any more. */
+/* Is the operation given up? When the saga, or a child around the step, goes back, a call that never left is no longer
+ * wanted. */
 static bool is_given_up(const struct judged_op *op)
 {
     struct slice name = op->step->name;
@@ -201,11 +203,11 @@ static bool is_given_up(const struct judged_op *op)
 static void on_failed(struct judged_op *op, const struct line *line)
 {
     op->state = JUDGED_FAILED;
-    op->may_have_left &= flag(line, "maybe"); /* else it is certain: no attempt under this key had an effect */
+    op->may_have_left &= flag(line, "maybe"); /* otherwise it is certain that no attempt under this key had an effect */
     if (by_person(line)) {
         op->judged_by_person = true;
         op->ruled_out_us = world->now_us;
-        op->effects_ruled_out = op->effects; /* one that came while they spoke */
+        op->effects_ruled_out = op->effects; /* also counts an effect that came while the person spoke */
         return;
     }
     if (slice_is(member(line, "error"), OUTCOME_EGRESS_DENIED) && (op->is_undo || !is_given_up(op))) {
@@ -242,7 +244,7 @@ static void on_plan(struct judged_saga *saga, const struct line *line)
         if (!step->forward || (step->forward->surely_failed && step->forward->state == JUDGED_FAILED)) {
             world_violate("I3", "%.*s is to be undone, and surely did not happen", SLICE_ARG(step->name));
         }
-        /* Elements and members of children have an order of their own: the property tests judge that. */
+        /* Elements and members of children have their own order, which the property tests judge. */
         if (!memchr(step->name.ptr, '#', step->name.len) && !memchr(step->name.ptr, '/', step->name.len) &&
             line->step.len == 0) {
             if (step->first_seq > before) {
@@ -253,15 +255,15 @@ static void on_plan(struct judged_saga *saga, const struct line *line)
     }
 }
 
-/* Nobody knows whether it happened, or its undo was given up: it waits for a person, and holds up only what it builds
- * on. */
+/* Is the outcome unknown, or was the undo given up? Such a step waits for a person, and keeps only those steps waiting
+ * that it depends on. */
 static bool is_uncertain(const struct judged_step *step)
 {
     return (step->forward && (step->forward->state == JUDGED_UNKNOWN || step->forward->state == JUDGED_SENT)) ||
            (step->undo && step->undo->state == JUDGED_FAILED) || (!step->undo && step->undo_refused);
 }
 
-/* Does `later` certainly build on `earlier`? Where steps stand side by side the order of beginning is none. */
+/* Does `later` certainly depend on `earlier`? Steps that stand side by side may begin in any order. */
 static bool builds_on(const struct judged_saga *saga, const struct judged_step *later,
                       const struct judged_step *earlier)
 {
@@ -293,7 +295,7 @@ static void on_undo_intent(struct judged_saga *saga, const struct judged_op *op)
             continue;
         }
         if (undo && undo->first_seq > 0 && undo->first_seq < other->plan_seq) {
-            continue; /* begun by a child that was undone on its own, at its own pace, before the saga failed */
+            continue; /* a child that was undone on its own began this before the saga failed */
         }
         if (undo ? undo->state != JUDGED_COMPLETED && undo->state != JUDGED_FAILED : !other->undo_refused) {
             world_violate("I3", "%.*s is undone before %.*s, which comes first in the plan", SLICE_ARG(op->step->name),
@@ -429,8 +431,8 @@ static void check_step_record(struct judged_saga *saga, const struct line *line,
     struct judged_op *op = line->has_key || is_undo ? op_of(saga, line, is_undo) : NULL;
     struct judged_step *step = step_of(saga, line->step);
 
-    switch ((int)line->type) { /* the others are no operation's */
-    case RECORD_STEP_REPEATED: /* what comes of it now builds on all that was settled before */
+    switch ((int)line->type) { /* the other records are not about operations */
+    case RECORD_STEP_REPEATED: /* the outcome now depends on all that was settled before */
         op->state = JUDGED_PENDING;
         step->first_seq = line->seq;
         step->ended_seq = 0;
@@ -487,10 +489,10 @@ static void check_step_record(struct judged_saga *saga, const struct line *line,
             op->double_accepted |= flag(line, "accept_double");
             op->has_args = false;
             op->requests =
-                op->may_have_left ? op->requests : 0; /* what surely had no effect a person may have done once more */
+                op->may_have_left ? op->requests : 0; /* a person may have repeated a call that surely had no effect */
         }
         break;
-    case RECORD_STEP_WAIVED: /* with the undo's key, where that was given up: what it should have undone stands */
+    case RECORD_STEP_WAIVED: /* carries the key of the undo when the undo was given up: the effect still stands */
         if (op && !is_undo) {
             op->waived = true;
         } else if (step->forward) {
@@ -502,11 +504,11 @@ static void check_step_record(struct judged_saga *saga, const struct line *line,
             op->state = JUDGED_SKIPPED;
         }
         break;
-    case RECORD_STEP_LATE: /* it was undone although nobody knew that it was there: which came first,
-                            * a person finds out */
+    case RECORD_STEP_LATE: /* the step was undone although its effect was not known; a person finds out which came first
+                            */
         if (step->undo && step->undo->state == JUDGED_COMPLETED) {
             step->undo->state = JUDGED_UNKNOWN;
-        } else if (op && member(line, "error").len > 0) { /* a person had said that it happened */
+        } else if (op && member(line, "error").len > 0) { /* a person had said that the call happened */
             op->state = JUDGED_UNKNOWN;
         }
         break;
@@ -536,7 +538,7 @@ void check_record(struct judged_saga *saga, const struct committed_turn *turn, u
         line.type != RECORD_RUN_WOKEN) {
         world_violate("I5", "%s after the end of an open saga", record_type_name(line.type));
     }
-    switch ((int)line.type) { /* of those that are no step's */
+    switch ((int)line.type) { /* the records that are not about a step */
     case RECORD_SAGA_STARTED:
         on_start(saga, &line);
         return;
@@ -560,14 +562,14 @@ void check_record(struct judged_saga *saga, const struct committed_turn *turn, u
         if (slice_is(member(&line, "reason"), "operator")) {
             person_said(&line);
         }
-        if (saga->is_paused) { /* however often it was said */
+        if (saga->is_paused) { /* a repeated pause writes no record */
             world_violate("I5", "a saga that is paused is paused again");
         }
         saga->is_paused = saga->was_paused = true;
         return;
     case RECORD_SAGA_RESUMED:
         person_said(&line);
-        if (!saga->is_paused && !saga->is_open_kind) { /* what a loop closed in an open one is opened again */
+        if (!saga->is_paused && !saga->is_open_kind) { /* an open saga that a loop had closed goes on without a pause */
             world_violate("I5", "a saga goes on that nobody has paused");
         }
         saga->is_paused = false;
@@ -606,7 +608,7 @@ void check_record(struct judged_saga *saga, const struct committed_turn *turn, u
     case RECORD_SAGA_COMPENSATED:
         on_end(saga, &line, SAGA_COMPENSATED);
         return;
-    case RECORD_SAGA_ABANDONED: /* who left what standing is said before it */
+    case RECORD_SAGA_ABANDONED: /* earlier records say who left what standing */
         on_end(saga, &line, SAGA_ABANDONED);
         return;
     case RECORD_COMPENSATION_INTENT:

@@ -1,10 +1,10 @@
 /*
- * Clients: each act of the scenario is one client that wants one thing. It asks an engine; where no answer comes, or
- * one that says "not now", it asks again, any engine, with the same business id, emission or key. What it was told it
- * notes with the judge.
+ * Clients. Each act of the scenario is one client that wants one thing. It asks an engine. When no answer comes, or the
+ * answer is "not now", it asks any engine again with the same business id, emission or key. It tells the judge all
+ * answers.
  *
- * In the end they look after every saga that they were told of: it gets the signals that it waits for, is resumed where
- * it is paused, and an open one is completed.
+ * In the end the clients look after every saga that they were told of: they send the signals that it waits for, resume
+ * it when it is paused, and complete it when it is open.
  */
 #include "tests/sim/drive.h"
 
@@ -14,21 +14,22 @@
 
 #define TRIES_MAX_OF_CALLS 40
 #define TOOLS_MAX 32
-#define ROOM_FOR_ALL 100 /* sagas in memory */
+#define ROOM_FOR_ALL 100 /* the most sagas for which there is room in memory */
 
-struct affair { /* an act, and what became of it */
+struct affair { /* an act and how it went */
     struct inquiry inquiry;
     const struct act *act;
     bool over, known;
     uint32_t tries;
-    struct saga_id saga; /* that it began, or is about */
+    struct saga_id saga; /* the saga that the act began, or is about */
 };
 
-struct ward { /* a saga that somebody was told of: it is looked after in the end */
+struct ward { /* a saga that a client was told of, and looks after in the end */
     struct inquiry inquiry;
     struct saga_id saga;
     bool is_open, ended, is_watched;
-    uint32_t act; /* NOT_TOLD: an engine that does not know yet whether its start was committed does not find it */
+    uint32_t
+        act; /* NOT_TOLD: an engine that does not yet know whether the start was committed does not find the saga */
     uint32_t rounds;
     enum ward_verb { WARD_LOOK, WARD_RESUME, WARD_SIGNAL, WARD_COMPLETE, WARD_ABORT } verb;
     char signal[8];
@@ -40,7 +41,7 @@ static struct {
     struct affair affairs[ACTS_MAX];
     struct ward wards[WARDS_MAX];
     uint32_t ward_count;
-    struct slice tools[TOOLS_MAX]; /* that an agent may call */
+    struct slice tools[TOOLS_MAX]; /* the tools that an agent may call */
     uint32_t tool_count;
 } clients;
 
@@ -65,7 +66,7 @@ static const char *const act_names[ACT_KIND_COUNT] = {
 
 /* --- what is asked --- */
 
-/* The act that gives a start its name and its input: for a repeat the one that it repeats. */
+/* Returns the act that gives a start its name and input: for a repeat, the repeated act. */
 static const struct act *origin_of(const struct act *act)
 {
     const struct affair *first = act->kind == ACT_START_AGAIN ? affair_of(act->saga) : NULL;
@@ -78,7 +79,8 @@ static bool has_business_id(const struct act *act)
     return (origin_of(act)->variant >> 9 & 7) != 0;
 }
 
-/* A repeat may come with another input: it has to be refused, or it was first and the other one is. */
+/* Returns the input of a start. A repeat may have another input: then the repeat is refused, or it came first and the
+ * other start is refused. */
 static struct slice input_of(const struct act *act, struct arena *arena)
 {
     const struct act *origin = origin_of(act);
@@ -107,7 +109,7 @@ static struct slice business_id_of(const struct act *act, struct arena *arena)
 
 static struct slice key_of(const struct act *act, struct arena *arena)
 {
-    uint32_t key = act->variant >> 4 & 3; /* few: another act may well use the same */
+    uint32_t key = act->variant >> 4 & 3; /* few keys, so that another act may well use the same one */
 
     return key ? arena_printf(arena, "key-%u", (unsigned)key) : SLICE_NONE;
 }
@@ -250,7 +252,7 @@ static void note_signal(const struct affair *affair, const struct engine_request
     check_acknowledged_signal(affair->saga, signal_of(affair->act), key);
 }
 
-/* It was answered well. */
+/* Tells the judge about a good answer. */
 static void note(struct affair *affair, const struct engine_request *request)
 {
     switch (affair->act->kind) {
@@ -282,7 +284,7 @@ static void note(struct affair *affair, const struct engine_request *request)
         check_seen(affair->saga, request->answer);
         return;
     case ACT_ASK:
-        return; /* curious_answered() */
+        return; /* curious_answered() takes the answer */
     case ACT_KIND_COUNT:
         break;
     }
@@ -294,7 +296,7 @@ static bool is_start(const struct act *act)
     return act->kind == ACT_START || act->kind == ACT_START_AGAIN || act->kind == ACT_OPEN;
 }
 
-/* Is it worth another try? `request` NULL: no answer came. */
+/* Is another try worthwhile? `request` is NULL when no answer came. */
 static bool asks_again(const struct affair *affair, const struct engine_request *request)
 {
     const struct act *act = affair->act;
@@ -303,7 +305,7 @@ static bool asks_again(const struct affair *affair, const struct engine_request 
         return false;
     }
     if (!request) {
-        /* Without an id a repeat would be another saga, or another signal. */
+        /* Without an id a repeat would start another saga, or send another signal. */
         return is_start(act) ? has_business_id(act) : act->kind != ACT_SIGNAL || (act->variant >> 4 & 3) != 0;
     }
     if (request->code == ERR_OK) {
@@ -350,7 +352,7 @@ static void affair_answered(struct inquiry *inquiry, const struct engine_request
 
 /* --- in time --- */
 
-/* What is about a saga that was not begun yet waits for it. */
+/* Runs an act. An act about a saga that has not begun yet waits for the saga. */
 static void affair_due(struct event *event)
 {
     struct affair *affair = container_of(event, struct affair, inquiry.timer);
@@ -433,7 +435,8 @@ static void ward_send(struct inquiry *inquiry, struct engine *engine, struct eng
     switch (ward->verb) {
     case WARD_LOOK:
         request->in.get.id = ward->saga;
-        /* Who is waited for stays in memory, and where there is room for a few only, nobody else would get in. */
+        /* A saga with a waiting client stays in memory. When there is room for only a few, no other saga would get
+         * in. */
         request->in.get.wait_ms = scenario_now->options.sagas_max > ROOM_FOR_ALL ? 1000 : 0;
         engine_get_saga(engine, request);
         return;
@@ -466,7 +469,7 @@ static void ward_send(struct inquiry *inquiry, struct engine *engine, struct eng
     UNREACHABLE();
 }
 
-/* Does a step of it wait for a signal? */
+/* Does a step of the saga wait for a signal? */
 static bool awaits(struct slice saga, char signal[8])
 {
     struct json_walk walk = json_walk(json_member(saga, "steps"));
@@ -551,7 +554,7 @@ bool clients_are_done(void)
     }
     for (uint32_t i = 0; i < clients.ward_count; i++) {
         if (world->is_healed && !clients.wards[i].is_watched) {
-            watch(&clients.wards[i]); /* it was begun since */
+            watch(&clients.wards[i]); /* the saga has begun in the meantime */
         }
         done = done && clients.wards[i].ended;
     }

@@ -1,7 +1,7 @@
 /*
- * What the machine decides is what the log says: each record that is written is read back at once, and every member has
- * to be the same. The state in memory is made from the record, the state after a restart from its text; a member that
- * the text leaves out would part the two.
+ * Checks that the log says what the machine decides. Each written record is read back at once, and every member must be
+ * the same. The state in memory is made from the record, the state after a restart from its text; a member missing in
+ * the text would make the two differ.
  */
 #include <string.h>
 
@@ -66,7 +66,7 @@ static bool same_steps(const uint32_t *a, uint32_t a_count, const uint32_t *b, u
     return a_count == b_count && (a_count == 0 || memcmp(a, b, a_count * sizeof(*a)) == 0);
 }
 
-/* The types of the others say which direction and class they are about. */
+/* Other types of records already say which direction and class they are about. */
 static bool has_direction(const struct record *record)
 {
     return record_shape(record->type)->may & FIELD_BIT(FIELD_ESCALATION);
@@ -77,7 +77,7 @@ static bool has_effect(const struct record *record)
     return record->conditional || record->type == RECORD_STEP_CALLED;
 }
 
-/* The name of a member that differs; NULL: none does. `seq` and `at` stand beside the text. */
+/* Returns the name of a member that differs; NULL when none does. `seq` and `at` are stored beside the text. */
 static const char *difference(const struct record *a, const struct record *b)
 {
 #define DIFFERS(member) (a->member != b->member) ? #member

@@ -1,6 +1,6 @@
 /*
- * Somebody who reads everything that there is to be read, at any time and of any engine, and asks for what cannot be:
- * an ACT_ASK. What is answered well has to be JSON; nothing of it may disturb what the others do. See drive.h.
+ * An ACT_ASK: a reader who asks any engine for everything at any time, and also for what cannot exist. Every good
+ * answer must be JSON, and no question may disturb the other clients. See drive.h.
  */
 #include "tests/sim/drive.h"
 
@@ -9,8 +9,8 @@
 #include "base/json.h"
 
 #define TEXT_MAX 128
-#define TOO_LARGE_BYTES (70 * 1024u)  /* more than any scenario takes */
-#define NEVER_GIVEN UINT64_C(1000000) /* a number of nothing */
+#define TOO_LARGE_BYTES (70 * 1024u)  /* larger than any scenario allows */
+#define NEVER_GIVEN UINT64_C(1000000) /* a number that nothing has */
 
 enum question {
     ASKS_SAGAS,
@@ -47,13 +47,14 @@ static enum question question_of(const struct act *act)
     return (enum question)(act->variant % QUESTION_COUNT);
 }
 
-/* How it is asked. */
+/* Returns the bits that say how the question is asked. */
 static uint32_t manner_of(const struct act *act)
 {
     return act->variant / QUESTION_COUNT;
 }
 
-/* Nothing of the sagas here is to be seen there. What is begun there is not looked after. */
+/* Is the question asked in another namespace? Nothing of the sagas here may be visible there. Nobody looks after what
+ * is begun there. */
 static bool is_of_another_namespace(const struct act *act)
 {
     return (manner_of(act) >> 18 & 7) == 0 && question_of(act) != ASKS_TO_OPEN;
@@ -85,7 +86,7 @@ static struct slice said(const char *text, struct arena *arena)
     return *text ? arena_slice(arena, slice_of(text)) : SLICE_NONE;
 }
 
-/* The next page, the first one, or nonsense. */
+/* Returns the cursor of the next page or the first page, or nonsense. */
 static struct slice cursor_of(const char *next, uint32_t manner, struct arena *arena)
 {
     static const char *const nonsense[] = {"0",
@@ -118,7 +119,7 @@ static struct slice too_long(struct arena *arena)
     return (struct slice){text, 300};
 }
 
-/* A saga that there is, or none. */
+/* Returns a saga that exists, or one that does not. */
 static struct saga_id some_saga(uint32_t manner, struct saga_id known)
 {
     struct saga_id none = {.uuid = {.bytes = {1, 2, 3, 4, 5, 6, 0x77, 8, 0x89, 10, 11, 12, 13, 14, 0, 0}}};
@@ -196,7 +197,7 @@ static void ask_definitions(struct engine *engine, struct engine_request *reques
 
 /* --- tools that become others --- */
 
-/* The first of the scenario, in words that change nothing: it is another version all the same. */
+/* Returns the first tool of the scenario in other words with the same meaning. It is another version all the same. */
 static struct slice first_tool(void)
 {
     return json_element(json_member(scenario_now->definitions, "tools"), 0);
@@ -225,7 +226,7 @@ static void ask_to_mend(struct engine *engine, struct engine_request *request, u
 
 static void ask_to_define(struct engine *engine, struct engine_request *request, uint32_t manner)
 {
-    if (manner & 8) { /* the same again */
+    if (manner & 8) { /* the same tool again */
         request->in.define.document = arena_slice(request->arena, scenario_now->definitions);
     } else {
         request->in.define.document =
@@ -279,7 +280,7 @@ static void ask_to_start_wrongly(struct engine *engine, struct engine_request *r
     engine_start_saga(engine, request);
 }
 
-/* The same names again and again: most of them are known. */
+/* Asks to open a saga, always under a few names, so that most of them are known. */
 static void ask_to_open(struct engine *engine, struct engine_request *request, uint32_t manner)
 {
     request->in.open.business_id =
@@ -325,15 +326,16 @@ static void ask_to_call_wrongly(struct engine *engine, struct engine_request *re
     case 7:
         request->in.call.step = SLICE("no step!");
         break;
-    case 8: /* what can only undo */
+    case 8: /* a tool that can only undo */
         request->in.call.tool = SLICE("undo_idem");
         break;
     case 9:
         request->in.call.run = SLICE_NONE;
-        request->in.call.saga = some_saga(manner >> 4, known); /* of a definition, mostly: it is not called */
+        request->in.call.saga =
+            some_saga(manner >> 4, known); /* mostly the saga of a definition, in which nothing can be called */
         request->in.call.tool = SLICE("undo_idem");
         break;
-    case 10: /* a run is opened by a name that a saga may have */
+    case 10: /* the name of the run may be that of a saga */
         request->in.call.run = SLICE("b1");
         request->in.call.tool = SLICE("undo_idem");
         break;
@@ -375,7 +377,7 @@ static void ask_to_decide_wrongly(struct engine *engine, struct engine_request *
     }
 }
 
-/* Of a saga that there is only what leaves it as it is. */
+/* Asks for an end that must be refused. On existing sagas it uses only verbs that leave them unchanged. */
 static void ask_to_end_wrongly(struct engine *engine, struct engine_request *request, uint32_t manner,
                                struct saga_id known)
 {
@@ -408,7 +410,7 @@ static void ask_to_end_wrongly(struct engine *engine, struct engine_request *req
 
 enum { PASSING_CALL = 5, PASSING_COUNT };
 
-/* What others do as well, by one who often does not stay to hear the answer. */
+/* Asks what other clients ask, too, but often leaves before the answer. */
 static void ask_in_passing(struct engine *engine, struct engine_request *request, uint32_t manner, struct saga_id known)
 {
     switch (manner % PASSING_COUNT) {
@@ -439,7 +441,7 @@ static void ask_in_passing(struct engine *engine, struct engine_request *request
         request->in.change.wait_ms = 3000;
         engine_change(engine, request);
         return;
-    case PASSING_CALL: /* of no saga that there is */
+    case PASSING_CALL: /* the saga of the call does not exist */
         request->in.call.run = SLICE("run-1");
         request->in.call.tool = SLICE("keyed");
         request->in.call.scope = arena_printf(request->arena, "%u", (unsigned)(manner >> 6 & 3));

@@ -1,4 +1,4 @@
-/* The client side of a connection: see io/postgres/db.h for what is promised, wire.h for what is below. */
+/* The client side of a connection. io/postgres/db.h says what it promises; wire.h is the layer below. */
 #include "io/postgres/db.h"
 
 #include <stdlib.h>
@@ -11,16 +11,16 @@ enum { SENT_MAX = 256 };
 
 struct db {
     struct loop *loop;
-    struct arena arena; /* the options' texts */
+    struct arena arena; /* holds the texts of the options */
     struct db_options options;
     enum db_state state;
-    struct wire *wire; /* NULL: not connected, nor connecting */
+    struct wire *wire; /* NULL while neither connected nor connecting */
     bool connected;
     struct timer retry;
     int retry_count;
     struct db_queue queue;
     struct list sent;     /* shipments */
-    struct timer overdue; /* runs while something is sent and not answered */
+    struct timer overdue; /* runs while a request waits for its answer */
     int64_t waiting_since_ms;
     bool unanswered;
     struct err give_up_err;
@@ -35,14 +35,14 @@ static void on_pump(struct deferred *deferred);
 
 /* --- the ends of a transaction --- */
 
-/* Everything that was submitted ends now, in its order. */
+/* Ends all submitted transactions in their order. */
 static void end_all(struct db *db, const struct err *reason)
 {
     size_t waiting = db->queue.waiting.count;
     struct shipment *shipment;
 
     while ((shipment = LIST_ITEM(list_pop(&db->sent), struct shipment, sent_link)) != NULL) {
-        db_queue_lose(&db->queue, shipment->transaction, reason); /* the shipment may still be on its way */
+        db_queue_lose(&db->queue, shipment->transaction, reason); /* the shipment may still be under way */
     }
     if (waiting > 0) {
         db_queue_refuse_waiting(&db->queue);
@@ -117,7 +117,7 @@ void db_gets(struct db *db, struct packet *packet)
     struct shipment *shipment = packet->shipment;
 
     if (db->state == DB_CLOSED) {
-        return; /* its closer ends what is pending */
+        return; /* the closer ends what is pending */
     }
     db->waiting_since_ms = loop_boot_ms(db->loop);
     switch (packet->kind) {
@@ -183,7 +183,7 @@ static void schedule_retry(struct db *db)
 static void db_lost(struct db *db, const struct err *reason)
 {
     if (db->state == DB_CLOSED) {
-        return; /* its closer ends what is pending */
+        return; /* the closer ends what is pending */
     }
     db->state = DB_LOST;
     db->queue.lost_err = *reason;
@@ -249,7 +249,8 @@ static void on_pump(struct deferred *deferred)
         return;
     }
     if (db->state != DB_READY) {
-        return; /* connecting: its end asks again; closed: the closer ends them */
+        return; /* while connecting, the end of the attempt calls this again; once closed, the closer ends all
+                   transactions */
     }
     while (db->sent.count < SENT_MAX && (link = list_first(&db->queue.waiting)) != NULL) {
         struct shipment *shipment = wire_send(db->wire, container_of(link, struct db_transaction, link));
@@ -305,7 +306,7 @@ static void on_closer(struct deferred *deferred)
     err_set(&reason, ERR_STORE, "the connection to the database was closed");
     db->queue.lost_err = reason;
     disconnect(db);
-    while (db->queue.pending > 0) { /* again for what the ends of others submitted */
+    while (db->queue.pending > 0) { /* repeats for transactions that are submitted meanwhile */
         end_all(db, &reason);
     }
     timer_stop(db->loop, &db->retry);

@@ -1,11 +1,12 @@
-/* Parameters as they were given: see db_values.h. The checks of types are those of the real io/postgres/args.c. */
+/* Keeps parameters as they were given: see db_values.h. The checks of types are those of the real
+ * io/postgres/args.c. */
 #include "tests/sim/db_values.h"
 
 #include <limits.h>
 #include <stddef.h>
 #include <string.h>
 
-/* Only the head: the values are set as they come. */
+/* Makes only the head; the values are set one by one. */
 struct db_args *db_args_new(struct arena *arena)
 {
     struct db_args *args = arena_array(arena, 1, sizeof(*args));

@@ -1,5 +1,5 @@
-/* Rows as they were put: see db_values.h. A place that is not there, or of another type, is a
- * mistake in a statement. */
+/* Keeps rows as they were put: see db_values.h. A column that is missing or has another type is a mistake in a
+ * statement. */
 #include "tests/sim/db_values.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ void db_rows_put(struct db_rows *rows, struct db_cell cell)
         if (rows->cell_count > 0) {
             memcpy(larger, rows->cells, rows->cell_count * sizeof(*larger));
         }
-        rows->cells = larger; /* the old ones go with the arena */
+        rows->cells = larger; /* the arena frees the smaller array */
         rows->cell_capacity = capacity;
     }
     if (cell.kind == DB_CELL_BYTES) {

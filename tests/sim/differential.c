@@ -1,4 +1,4 @@
-/* One script of differential.h: who does what next, and what comes of it, line by line. */
+/* Plays one script of differential.h: decides who does what next, and writes the results line by line. */
 #include "tests/sim/differential.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ struct actor {
     struct transaction transactions[TRANSACTIONS];
     size_t transaction_count, next;
     struct transaction *running;
-    struct buffer lines; /* of what is running */
+    struct buffer lines; /* the lines of the running statement */
     int gates[TRANSACTIONS * QUERIES];
     size_t gate_count, gates_open;
     enum actor_state state;
@@ -98,7 +98,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Those between masked ids come in any order: they are put in order of their text. */
+/* Writes rows. Rows between masked ids may come in any order, so they are sorted by their text. */
 static void put_rows(struct buffer *out, const struct kind *kind, const struct db_rows *rows)
 {
     size_t count = db_row_count(rows);
@@ -188,7 +188,7 @@ static void settle(void)
             if (i > 0 && !deadlocked) {
                 buffer_printf(transcript, " %zu:\n", i);
             }
-            if (!deadlocked) { /* which of them had to go is not the same everywhere */
+            if (!deadlocked) { /* the two sides may choose different victims */
                 buffer_put_slice(transcript, buffer_slice(&a->lines));
             }
             buffer_reset(&a->lines);
@@ -208,7 +208,7 @@ static void submit(size_t actor, struct transaction *transaction)
     side_submit(actor, transaction);
 }
 
-/* By the controlling session, alone. */
+/* Runs a statement in the controlling session, alone. */
 static void control(const struct kind *kind, struct db_args *args)
 {
     static struct transaction transaction;
@@ -217,7 +217,7 @@ static void control(const struct kind *kind, struct db_args *args)
     transaction_add(&transaction, kind, args);
     submit(0, &transaction);
     settle();
-    CHECK(!actors[0].running); /* nobody else takes a gate that it holds */
+    CHECK(!actors[0].running); /* no other actor takes a gate that this session holds */
 }
 
 static void control_drawn(const struct kind *kind, struct chance *chance)
@@ -289,7 +289,7 @@ static void draw(uint64_t seed, struct chance *chance)
     close_gates(next_gate - 1);
 }
 
-/* Some rows to begin with, one statement a transaction. */
+/* Puts some rows first, one statement in each transaction. */
 static void prepare(uint64_t seed)
 {
     struct chance chance = chance_of(seed, 50, 0);
@@ -326,7 +326,7 @@ static void describe(size_t actor, const struct transaction *transaction)
     buffer_put_char(transcript, '\n');
 }
 
-/* One of what may be done next; false: nothing. */
+/* Takes one of the possible next steps. Returns false when there is none. */
 static bool step(struct chance *chance)
 {
     size_t choices[2 * ACTORS], count = 0;
@@ -348,7 +348,7 @@ static bool step(struct chance *chance)
     if (choice < ACTORS) {
         size_t gates_before = 0;
 
-        for (size_t t = 0; t < a->next; t++) { /* gates of a transaction that was refused are behind us */
+        for (size_t t = 0; t < a->next; t++) { /* the gates of a refused transaction are passed */
             for (size_t q = 0; q < a->transactions[t].count; q++) {
                 gates_before += a->transactions[t].kinds[q] == &gate_kind;
             }
@@ -372,7 +372,8 @@ static void dump(void)
     }
 }
 
-/* In order of their text: several of one commit come in any order. The marker comes last of all. */
+/* Writes the notifications in the order of their text, because those of one commit may come in any order. The marker
+ * comes last. */
 static void dump_notifications(void)
 {
     static const struct kind kind = {.statement = &sql_definition_notify, .columns = "v"};
@@ -414,7 +415,7 @@ void script_run(uint64_t seed, struct buffer *out)
         dump_notifications();
         dump();
     }
-    transcript = &notifications; /* what comes now is not compared */
+    transcript = &notifications; /* the rest is not compared */
     open_all_gates();
     side_end();
     for (size_t i = 0; i < ACTORS; i++) {

@@ -1,6 +1,6 @@
 /*
- * Arguments of scripts, drawn from small sets, so that sessions meet: nine sagas in three shards, three business ids,
- * six keys. Here are those of the append.
+ * Draws the arguments of scripts from small sets, so that sessions meet: nine sagas in three shards, three business
+ * ids, six keys. This file draws those of the append.
  */
 #include "tests/sim/differential_args.h"
 
@@ -41,7 +41,7 @@ struct uuid saga_id(uint32_t saga)
     return id_of(T0_MS + (int64_t)saga * 1000, (uint8_t)saga, saga_shard(saga));
 }
 
-/* Of one that has its own keys, and one that others lie with in a shard of bundles. */
+/* The shards of keys: one with keys of its own, and one whose bundles hold several keys. */
 int key_shard(uint32_t key)
 {
     return key % 2 ? 17 : 0;
@@ -66,7 +66,7 @@ struct uuid holder_id(uint32_t holder)
 
 uint32_t a_saga(struct chance *chance)
 {
-    static const uint32_t often[] = {0, 3, 1}; /* two of one shard */
+    static const uint32_t often[] = {0, 3, 1}; /* two of these are in one shard */
 
     return chance_percent(chance, 60) ? often[chance_below(chance, COUNT_OF(often))] : chance_below(chance, SAGAS);
 }
@@ -173,8 +173,8 @@ void add_bytes(struct db_args *args, struct chance *chance, size_t count, bool m
 
 /* --- the append --- */
 
-/* Refused by a check of the table. Only where there is one row: which of several is looked at first is the planner's
- * business. */
+/* Draws a value that a check of the table refuses, but only in a statement with one row: the planner decides which of
+ * several rows is checked first. */
 static bool is_wrong(struct chance *chance, struct some some)
 {
     return chance_percent(chance, 3) && some.count == 1;
@@ -190,7 +190,8 @@ void draw_fence(struct db_args *args, struct chance *chance)
 
 static const char *const digests[] = {"digest 1", "digest 2", "digest 3"};
 
-/* The key of a request: none, one that is no id, the id of another saga, or its own id, which needs no shard. */
+/* Draws the key of a request: no key, a key that is no id, the id of another saga, or the saga's own id, which needs no
+ * shard. */
 static void put_start_keys(struct db_args *args, struct chance *chance, struct some some)
 {
     uint32_t keys[ITEMS_MAX];
@@ -285,7 +286,7 @@ void draw_log(struct db_args *args, struct chance *chance)
     COLUMN(DB_BOOL, sagas, db_item_bool(args, chance_percent(chance, 60)));
 }
 
-/* `own_percent`: whose log names it. */
+/* Draws keys. `own_percent` is the share of keys that the log of the saga names. */
 static struct some put_keys(struct db_args *args, struct chance *chance, uint32_t own_percent)
 {
     struct some keys = some_of(chance, KEYS), sagas = {.count = keys.count};
@@ -434,7 +435,7 @@ void draw_consume(struct db_args *args, struct chance *chance)
 
     add_shards(args, inputs);
     COLUMN(DB_UUID, inputs, item_id(args, input_id(x)));
-    COLUMN(DB_UUID, inputs, item_id(args, saga_id(x))); /* of the same shard */
+    COLUMN(DB_UUID, inputs, item_id(args, saga_id(x))); /* an id of the same shard */
 }
 
 void draw_follow(struct db_args *args, struct chance *chance)
@@ -442,7 +443,7 @@ void draw_follow(struct db_args *args, struct chance *chance)
     struct some sagas = some_sagas(chance);
 
     add_sagas(args, sagas);
-    add_shards(args, sagas); /* never one input of two sagas: which comes first is the planner's business */
+    add_shards(args, sagas); /* never one input for two sagas, because the planner decides which comes first */
     COLUMN(DB_UUID, sagas, item_id(args, input_id(x)));
     COLUMN(DB_UUID, sagas, item_id(args, saga_id(x)));
     add_bytes(args, chance, sagas.count, false);

@@ -1,4 +1,5 @@
-/* Arguments of scripts for bulk jobs: two of them, in a shard each, so that no clock says which comes first. */
+/* Draws the arguments of scripts for bulk jobs. There are two jobs in two shards, so that no clock decides which comes
+ * first. */
 #include "tests/sim/differential_args.h"
 
 enum { JOBS = 2, NUMBERS = 4 };

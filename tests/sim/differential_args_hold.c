@@ -1,4 +1,4 @@
-/* Arguments of scripts for holds: three of them, in two namespaces. */
+/* Draws the arguments of scripts for holds: three holds in two namespaces. */
 #include "tests/sim/differential_args.h"
 
 enum { HOLDS = 4, FAR_AHEAD_MS = 1000 };

@@ -1,4 +1,5 @@
-/* Arguments of scripts for what is no append: see differential_args.c. Two locks, two tools, two engines. */
+/* Draws the arguments of all scripts but those of the append: see differential_args.c. There are two locks, two tools
+ * and two engines. */
 #include <string.h>
 
 #include "tests/sim/differential_args.h"
@@ -7,7 +8,7 @@ enum { TRY_CLASS = 55 };
 
 /* --- leases and engines --- */
 
-/* Nobody is ended: how that goes is told in test_pg_ends.c. */
+/* Ends no backend; test_pg_ends.c shows how backends are ended. */
 void draw_end_backends(struct db_args *args, struct chance *chance)
 {
     struct some some = some_of(chance, 2);
@@ -233,7 +234,7 @@ static void time_or_null(struct db_args *args, struct chance *chance, int64_t ms
     }
 }
 
-/* How many are looked at, and which fit. */
+/* Draws how many questions are looked at, and which fit. */
 void draw_questions_filtered(struct db_args *args, struct chance *chance)
 {
     draw_questions(args, chance);

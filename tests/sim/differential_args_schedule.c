@@ -1,4 +1,4 @@
-/* Arguments of scripts for schedules: two names in two shards. */
+/* Draws the arguments of scripts for schedules: two names in two shards. */
 #include "tests/sim/differential_args.h"
 
 enum { SCHEDULES = 3 };

@@ -1,4 +1,5 @@
-/* Arguments of scripts for figures over time, a few names, four minutes in two hours; and for the feed of events. */
+/* Draws the arguments of scripts for figures over time (a few names, four minutes in two hours) and for the feed of
+ * events. */
 #include "tests/sim/differential_args.h"
 
 enum { ROWS = 4, FIGURES = 12 };
@@ -50,7 +51,7 @@ void draw_series_list(struct db_args *args, struct chance *chance)
     db_arg_int8(args, 1 + chance_below(chance, 5));
 }
 
-/* The numbers of transactions are not the same on both sides. */
+/* Draws cursors before or behind all events, because the numbers of transactions differ between the two sides. */
 void draw_event_list(struct db_args *args, struct chance *chance)
 {
     db_arg_int8(args, chance_percent(chance, 90) ? 0 : INT64_C(1000000000000));

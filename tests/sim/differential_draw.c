@@ -1,4 +1,4 @@
-/* Which statements a transaction has, and after which a gate stands. */
+/* Draws the statements of a transaction, and the statement after which a gate stands. */
 #include <string.h>
 
 #include "store/sql.h"
@@ -10,7 +10,7 @@
 #define THEMES                                                                                                         \
     "aldkgpiebsfhu"                                                                                                    \
     "\0\0"                                                                                                             \
-    "alkdg" /* what most statements of a script are about; the last place: of all */
+    "alkdg" /* the topics of most statements of a script; the last place means all topics */
 
 const struct kind gate_kind = {.statement = &sql_definition_lock, .columns = "v"};
 const struct kind start_all_kind = {.statement = &sql_start, .columns = "", .put = draw_start_all, .affects = true};

@@ -1,4 +1,5 @@
-/* All tables as they are at the end of a script; engines, shards and definitions by statements of the store. */
+/* Dumps all tables as they are at the end of a script. Engines, shards and definitions are read with statements of the
+ * store. */
 #include "tests/sim/differential_dump.h"
 #include "store/sql.h"
 

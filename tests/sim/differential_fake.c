@@ -1,6 +1,7 @@
 /*
- * The fake's half of differential.h: plays the scripts of some seeds and writes their transcripts to standard output,
- * each seed behind a line with it and how many different ones there are, each of those behind its length.
+ * The fake's half of differential.h. It plays the scripts of some seeds and writes their transcripts to standard
+ * output. Each seed has a line with its number and the count of different transcripts, and each transcript comes behind
+ * its length.
  *
  * differential_fake FIRST_SEED COUNT
  */
@@ -22,7 +23,7 @@ static struct world the_world;
 static uint64_t world_seed;
 static struct pg_session *sessions[ACTORS];
 
-/* There are no nodes here, and no statement of a start-up. */
+/* There are no nodes here and no statements of a start. */
 
 struct memory_owner *memory_switch(struct memory_owner *owner)
 {
@@ -655,7 +656,7 @@ static void add_dumps(void)
     }
 }
 
-/* What may come of a script, each once; how many. */
+/* Collects the possible transcripts of a script, each once, and returns their number. */
 static size_t play(uint64_t seed, struct buffer transcripts[TRIES])
 {
     size_t count = 0;

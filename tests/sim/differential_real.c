@@ -1,6 +1,6 @@
 /*
- * The real half of differential.h: a private PostgreSQL, five connections and one that observes; and the comparison
- * with what differential_fake says of the same seeds.
+ * The real half of differential.h: a private PostgreSQL, five connections and one observer. It compares the transcripts
+ * with those of differential_fake for the same seeds.
  *
  * differential_real FAKE FIRST_SEED COUNT
  */
@@ -96,7 +96,7 @@ static void on_notify(struct db *db, struct slice channel, struct slice payload,
     }
 }
 
-/* As store_setup in store/store.c, without what ends a session that waits long. */
+/* Sets a session up as store_setup in store/store.c does, but without the limit on sessions that wait long. */
 #define SETUP                                                                                                          \
     "set default_transaction_isolation = 'read committed'", "set search_path = pg_catalog, pg_temp",                   \
         "set plan_cache_mode = force_generic_plan", "set enable_seqscan = off", "set enable_hashjoin = off",           \
@@ -133,7 +133,8 @@ static void open_sessions(void)
 
 /* --- the side --- */
 
-/* Rows are told when the transaction is over, as they come: a server keeps them back until then anyway. */
+/* Writes the rows when the transaction is over, in the order in which they come. A server keeps them back until then
+ * anyway. */
 static void on_rows(struct db_query *query, const struct db_rows *rows)
 {
     struct session *session = query->context;
@@ -170,7 +171,7 @@ void side_submit(size_t actor, struct transaction *transaction)
 }
 
 struct waits {
-    uint32_t by[ACTORS]; /* bits of actors */
+    uint32_t by[ACTORS]; /* a set of bits of actors */
 };
 
 static void on_waits(void *context, int columns, const char *const *values)
@@ -245,7 +246,8 @@ static bool anybody_pending(void)
     return false;
 }
 
-/* Twice the same, because looking takes time: see pg_blocking_pids() of all, one after the other. */
+/* Waits until nothing moves: two looks must be equal, because a look takes time. It asks pg_blocking_pids() of all
+ * actors one after the other. */
 void side_settle(enum actor_state states[ACTORS])
 {
     struct waits before = {{0}}, now = {{0}};
@@ -414,9 +416,9 @@ static bool is_like(const char *fake, const char *real)
 }
 
 /*
- * Plays a script and compares; what the fake says comes from there. What is different is played again: a race that
- * PostgreSQL decides in a way that is rare, and that the fake did not come upon, is like it the next time. A mistake is
- * not.
+ * Plays a script and compares its transcript with those that the fake wrote to `from`. A different transcript is played
+ * again. PostgreSQL may have decided a race in a rare way that the fake did not try, and then the next transcript is
+ * equal. A mistake stays different.
  */
 static void compare(uint64_t seed, FILE *from, struct buffer *transcript, struct totals *totals)
 {

@@ -1,6 +1,6 @@
 /*
- * A scenario from a seed. Swarm: each seed has a random half of the kinds of faults, so that none masks another;
- * settings are shrunk, so that what is rare with real ones is common here.
+ * Draws a scenario from a seed. Each seed has a random half of the kinds of faults, so that no fault hides another one
+ * ("swarm"). Settings are small, so that events that are rare with real settings are common here.
  */
 #include "tests/sim/scenario.h"
 
@@ -64,7 +64,8 @@ static void draw_swarm(struct sketcher *s)
 
 static void draw_holds(struct sketcher *s)
 {
-    struct chance own = chance_of(s->scenario->seed, 0x5ce7a, 5); /* older scenarios stay what they are */
+    struct chance own =
+        chance_of(s->scenario->seed, 0x5ce7a, 5); /* a stream of its own, so that older scenarios stay the same */
 
     s->scenario->swarm |= (uint64_t)chance_percent(&own, 30) << SWARM_HOLDS;
 }
@@ -101,7 +102,7 @@ static int64_t later(struct sketcher *s, int64_t at_us)
     return at_us + between(s, 0, percent(s, 60) && left_us > 1000000 ? 1000000 : left_us > 0 ? left_us : 0);
 }
 
-/* A third of the starts have a step that is refused. */
+/* Draws the variant of a start. A third of the starts has a step that is refused. */
 static uint32_t draw_variant(struct sketcher *s)
 {
     uint32_t variant = (uint32_t)chance_next(&s->chance) & ~UINT32_C(0xff);
@@ -135,7 +136,7 @@ static void draw_open(struct sketcher *s, int64_t at_us)
         at_us = later(s, at_us);
         const struct act *call = add_act(s, ACT_CALL, at_us, id);
 
-        if (percent(s, 30)) { /* it forgets that it has called */
+        if (percent(s, 30)) { /* the agent forgets that it has called */
             uint32_t variant = call->variant;
 
             add_act(s, ACT_CALL, later(s, at_us), id)->variant = variant;
@@ -170,7 +171,7 @@ static void draw_acts(struct sketcher *s)
     }
 }
 
-/* Some of the plain paths of the definitions become programs, which take time to evaluate, and may fail. */
+/* Turns some of the plain paths of the definitions into programs, which take time to evaluate and may fail. */
 static void draw_programs(struct sketcher *s, struct arena *arena, uint32_t percent_bad)
 {
     struct slice text = s->scenario->definitions;
@@ -191,7 +192,7 @@ static void draw_programs(struct sketcher *s, struct arena *arena, uint32_t perc
     buffer_fini(&out);
 }
 
-/* Who asks, drawn last and from a stream of its own: the other scenarios stay what they were without. */
+/* Draws the readers, last and from a stream of their own, so that the rest of the scenario stays the same. */
 static void draw_asks(struct sketcher *s, struct arena *arena)
 {
     struct scenario *scenario = s->scenario;
@@ -241,7 +242,7 @@ static int64_t draw_length_us(struct sketcher *s, enum fault_kind kind)
     case FAULT_PG_TERMINATE:
     case FAULT_PG_CLOCK:
     case FAULT_COMMIT:
-    case FAULT_PG_FULL: /* draw_full_disk() */
+    case FAULT_PG_FULL: /* draw_full_disk() draws this one */
     case FAULT_KIND_COUNT:
         break;
     }
@@ -280,8 +281,8 @@ static void add_fault(struct sketcher *s, enum fault_kind kind, int64_t at_us, i
 }
 
 /*
- * The disk is full for a while, and meanwhile engines lose their leases or die, with what they could not append. A
- * stream of its own, as for draw_asks().
+ * Fills the disk for a while. Meanwhile engines lose their leases or die, with what they could not append. The drawing
+ * has a stream of its own, like draw_asks().
  */
 static void draw_full_disk(struct sketcher *s)
 {
@@ -294,7 +295,7 @@ static void draw_full_disk(struct sketcher *s)
     at_us = between(s, 0, scenario->chaos_us);
     for_us = between(s, 100000, lease_us * 4);
     if (scenario->chaos_us < at_us + for_us) {
-        scenario->chaos_us = at_us + for_us; /* healed is healed: it would end early */
+        scenario->chaos_us = at_us + for_us; /* healing would end the fault early, so the chaos lasts as long */
     }
     add_fault(s, FAULT_PG_FULL, at_us, for_us, 0);
     for (uint32_t i = 0; i < scenario->node_count; i++) {

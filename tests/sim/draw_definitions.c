@@ -1,7 +1,8 @@
 /*
- * Random definitions with all constructs, small ones. Expressions are plain paths only: a program would need a process.
+ * Draws small random definitions with all constructs. Expressions are plain paths only, because a program would need a
+ * process.
  *
- * Each step that calls takes `refuse` from the input (r0 to r7), so that a start decides which step fails for certain.
+ * Each step with a call takes `refuse` from the input (r0 to r7), so that a start decides which step fails for certain.
  */
 #include "tests/sim/scenario.h"
 
@@ -51,7 +52,7 @@ static const struct kit {
     {"checked_mail", EFFECT_CHECKED, UNDO_NONE, TRAIT_TERMINAL | TRAIT_PROBED},
 };
 #define KIT_COUNT ((uint32_t)(sizeof(kits) / sizeof(kits[0])))
-#define KIT_TERMINALS 2u /* the last so many */
+#define KIT_TERMINALS 2u /* the last ones of the kit are terminal */
 
 static const struct {
     const char *name;
@@ -81,7 +82,7 @@ static uint32_t below(struct draft *d, uint32_t n)
     return chance_below(d->chance, n);
 }
 
-/* With ' for ", to be readable here. */
+/* Writes text with ' for ", which is easier to read here. */
 static void put(struct draft *d, const char *text)
 {
     for (const char *c = text; *c; c++) {
@@ -197,9 +198,9 @@ static void put_tools(struct draft *d)
 
 /* --- steps --- */
 
-struct shape { /* of the steps of one saga so far */
+struct shape { /* the steps of one saga so far */
     uint32_t count, calls;
-    bool gives_id[STEPS_MAX]; /* a result with an id, for certain */
+    bool gives_id[STEPS_MAX]; /* the step certainly has a result with an id */
     bool is_group_of_items;
 };
 
@@ -236,7 +237,7 @@ static void put_call(struct draft *d, struct shape *shape, uint32_t kit, bool fo
     }
 }
 
-/* Which step, if any, gives it a result to use: the one right before, where that is certain to have one. */
+/* Draws the step, if any, whose result this one uses: the step right before, when it certainly has a result. */
 static int32_t draw_from(struct draft *d, const struct shape *shape, bool has_after)
 {
     return !has_after && shape->count > 0 && shape->gives_id[shape->count - 1] && percent(d, 30)
@@ -323,7 +324,7 @@ static void put_step(struct draft *d, struct shape *shape, bool is_child)
     shape->count++;
 }
 
-static void put_last(struct draft *d, struct shape *shape) /* what cannot be undone */
+static void put_last(struct draft *d, struct shape *shape) /* puts a terminal step */
 {
     uint32_t kit = KIT_COUNT - 1 - below(d, KIT_TERMINALS);
 
@@ -386,8 +387,8 @@ static void put_saga(struct draft *d, const char *name, uint32_t index, uint32_t
     put(d, "]}");
 }
 
-/* Sagas are drawn first, for they say which tools there are, and stand behind the tools; children
- * before who uses them. */
+/* Draws sagas before tools, because the sagas decide which tools exist; in the document they are behind the tools.
+ * Children are drawn before their parents. */
 void draw_definitions(struct chance *chance, struct buffer *out, uint32_t *saga_count, uint32_t size_percent)
 {
     struct buffer main_sagas, others;
@@ -420,7 +421,7 @@ void draw_definitions(struct chance *chance, struct buffer *out, uint32_t *saga_
         put_saga(d, "f", 0, 1);
         put(d, ",\n");
     }
-    use_kit(d, 0); /* what agents may call is there in any case */
+    use_kit(d, 0); /* the tools of agents always exist */
     use_kit(d, below(d, KIT_COUNT - KIT_TERMINALS));
     d->out = out;
     put(d, "{");

@@ -1,7 +1,8 @@
 /*
- * Every commit of a scenario, with everything that can become of it: all engines crash right after it, or the one that
- * committed freezes; it fails, it warns, it is lost before or after it was done, it is done late. Singly, and in pairs;
- * in pairs without those that lead to little that is new together: a failure that is told, a warning, a freeze.
+ * Tries every commit of a scenario with everything that can happen to it. After the commit all engines crash, or the
+ * committing engine freezes. The commit fails, warns, is lost before or after it was done, or is done late. Faults are
+ * tried singly and in pairs. Pairs leave out the faults that add little to others: a reported failure, a warning, a
+ * freeze.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,8 +18,8 @@ static const int pair_fates[] = {POINT_CRASH, COMMIT_LOST_BEFORE, COMMIT_LOST_AF
 struct points {
     const struct scenario *scenarios;
     uint32_t scenario_count;
-    uint64_t *commits; /* of each scenario, when nothing goes wrong */
-    uint64_t *ends;    /* where the runs of each end in the whole enumeration */
+    uint64_t *commits; /* the commits of each scenario when nothing goes wrong */
+    uint64_t *ends;    /* where the runs of each scenario end in the enumeration */
     bool pairs;
 };
 
@@ -59,7 +60,7 @@ static void make_pair(struct scenario *out, uint64_t i, char name[CAMPAIGN_NAME_
 {
     uint64_t fates = COUNT_OF(pair_fates) * COUNT_OF(pair_fates), pair = i / fates, second = 2;
 
-    while (pair >= second - 1) { /* (1,2), (1,3), (2,3), (1,4), ... */
+    while (pair >= second - 1) { /* the pairs are (1,2), (1,3), (2,3), (1,4), ... */
         pair -= second - 1;
         second++;
     }
@@ -88,14 +89,14 @@ static void make(const struct campaign *campaign, uint64_t i, struct scenario *o
     (points->pairs ? make_pair : make_single)(out, i, name, which);
 }
 
-/* How many commits it has when nothing goes wrong. False: it fails as it is. */
+/* Counts the commits of a scenario when nothing goes wrong. Returns false when the scenario fails even then. */
 static bool count_commits(const struct scenario *scenario, uint32_t which, uint64_t *commits)
 {
     static struct scenario quiet;
     struct outcome_of_run outcome;
 
     quiet = *scenario;
-    quiet.point_count = 1; /* one that never comes: no chance in it */
+    quiet.point_count = 1; /* a point that is never reached, which takes chance out of the run */
     quiet.points[0].commit = UINT64_MAX;
     run_scenario(&quiet, false, &outcome);
     if (outcome.failed) {

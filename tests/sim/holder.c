@@ -1,6 +1,6 @@
 /*
- * A person who holds the whole namespace now and then, for some seconds, and sometimes releases it before. From the
- * answer on no forward call may leave until the hold ends: the judge asks here about each one that reaches a tool.
+ * A person who holds the whole namespace now and then for some seconds, and sometimes releases it early. From the
+ * answer until the end of the hold no forward call may leave. The judge asks here about each call that reaches a tool.
  */
 #include "tests/sim/drive.h"
 
@@ -10,15 +10,15 @@
 
 #define HOLDS 3
 #define STREAM_OF_HOLDS UINT64_C(0x686f6c64)
-#define MARGIN_US 500000 /* the engines follow the database's clock, and are not at it to the millisecond */
+#define MARGIN_US 500000 /* engines follow the clock of the database, but not to the millisecond */
 
 struct holder {
     struct inquiry inquiry;
     struct event timer;
     bool releases, is_made, is_over;
-    int64_t lasts_us, until_us; /* how long it is to last; then, by the world's clock */
+    int64_t lasts_us, until_us; /* the wanted duration; then the end, by the clock of the world */
     uint64_t number;
-    int64_t from_us, to_us; /* it was in force for certain; 0: never */
+    int64_t from_us, to_us; /* the time in which the hold was certainly in force; 0 for never */
 };
 
 static struct holder holders[HOLDS];
@@ -37,7 +37,7 @@ static void holder_send(struct inquiry *inquiry, struct engine *engine, struct e
         return;
     }
     holder->until_us = world->now_us + holder->lasts_us;
-    /* Not by the engine's clock: that of an engine that stands still is late. */
+    /* The clock of an engine that was frozen is late, so the world's clock counts here. */
     instant_text(WORLD_START_MS + holder->until_us / 1000, until);
     request->in.hold.body = arena_printf(request->arena, "{\"namespace\":\"%.*s\",\"note\":\"wait\",\"until\":\"%s\"}",
                                          SLICE_ARG(NAMESPACE), until);
@@ -72,7 +72,7 @@ static void holder_answered(struct inquiry *inquiry, const struct engine_request
             inquiry_go(inquiry, holder->lasts_us / 3);
         }
     } else if ((!request || err_may_pass(request->code)) && !world->is_healed) {
-        inquiry_go(inquiry, 300000); /* a hold that was made and not heard of ends by its time */
+        inquiry_go(inquiry, 300000); /* a hold whose answer was lost ends at its time */
     } else {
         holder->is_over = true;
     }

@@ -1,9 +1,9 @@
-/* Requests of those outside to engines that may be away, or go away with the request. See drive.h. */
+/* Requests of clients to engines that may be away, or may die with the request. See drive.h. */
 #include "tests/sim/drive.h"
 
 #include <stdlib.h>
 
-struct ticket { /* in the memory of the node: dies with it */
+struct ticket { /* in the memory of the node, and freed with it */
     struct engine_request request;
     struct arena arena;
     struct inquiry *inquiry;
@@ -34,7 +34,7 @@ static void ticket_free(struct ticket *ticket)
     free(ticket);
 }
 
-/* Inside of the node. */
+/* Runs inside the node. */
 static void on_done(struct engine_request *request)
 {
     struct ticket *ticket = request->context;

@@ -1,9 +1,9 @@
 /*
- * io/loop/loop.h in virtual time. A turn is what it is in the real loop: what came for us, due timers, deferred work
- * and hooks, then, right before it would block, deferred work and hooks once more. The clocks are read once a turn and
- * lazily.
+ * io/loop/loop.h in virtual time. A turn has the same phases as in the real loop: messages for us, due timers, deferred
+ * work and hooks; then, right before it would block, deferred work and hooks once more. The clocks are read once a turn
+ * and lazily.
  *
- * A turn may be stopped between any two callbacks (the process is frozen there) and goes on later where it was, with
+ * A turn may be stopped between any two callbacks, which freezes the process. It goes on later at the same place, with
  * the clocks as they had been read.
  */
 #include "io/loop/loop.h"
@@ -27,16 +27,16 @@ enum phase {
 
 struct sim_clock {
     struct turn_clock clock;
-    const struct node *node; /* whose clocks they are */
+    const struct node *node; /* the owner of the clocks */
 };
 
 struct loop {
     struct node *node;
-    struct sim_clock *clock; /* behind a pointer: asking for the time is const */
+    struct sim_clock *clock; /* behind a pointer, so that asking for the time is const */
     struct agenda agenda;
     /* the turn */
     enum phase phase;
-    bool begun; /* of this phase: it is settled how far it goes */
+    bool begun; /* true once the extent of this phase is settled */
     size_t messages_left;
 };
 
@@ -88,7 +88,7 @@ int64_t loop_boot_ms_now(void)
 
 /* --- what there is to do --- */
 
-/* What somebody outside asks for between two turns is looked at in the next one. */
+/* Is the loop between two turns? Requests from outside at that time are looked at in the next turn. */
 static bool is_between_turns(const struct loop *loop)
 {
     return loop->phase == PHASE_COUNT;
@@ -178,7 +178,7 @@ static void phase_begin(struct loop *loop)
     loop->begun = true;
 }
 
-/* The next callback of this phase. False: there is none. */
+/* Runs the next callback of this phase. Returns false when there is none. */
 static bool phase_runs(struct loop *loop)
 {
     switch (loop->phase) {

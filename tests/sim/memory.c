@@ -1,7 +1,7 @@
 /*
- * A head in front of each block: whose it is, and its neighbours in that owner's list. What comes before
- * memory_setup(), or out of a shared library, has a head of its own allocator's and must not come here: so only static
- * code is wrapped, and cJSON.
+ * Puts a head in front of each block, which names its owner and links it to the owner's other blocks. A block made
+ * before memory_setup() or by a shared library has another allocator's head and must not come here. Therefore only
+ * static code is wrapped, and cJSON.
  */
 #include "tests/sim/memory.h"
 
@@ -113,7 +113,7 @@ void *__wrap_calloc(size_t count, size_t bytes)
     return memory ? memset(memory, 0, total) : NULL;
 }
 
-/* What grows stays its owner's. */
+/* A block that grows keeps its owner. */
 void *__wrap_realloc(void *old, size_t bytes)
 {
     struct memory_block *block = old;
@@ -144,7 +144,7 @@ char *__wrap_strdup(const char *text)
 
 void __wrap_memory_give_back(void)
 {
-    memory_given_back++; /* how much the system gets back is not of this world */
+    memory_given_back++; /* the simulated world does not care how much memory the system gets back */
 }
 
 void memory_setup(void)
@@ -152,7 +152,7 @@ void memory_setup(void)
     cJSON_Hooks hooks = {.malloc_fn = __wrap_malloc, .free_fn = __wrap_free};
 
     cJSON_InitHooks(&hooks);
-    /* Seed after seed wants the same: nothing goes back to the system. */
+    /* Nothing is returned to the system, because each seed needs the same memory again. */
     (void)mallopt(M_MMAP_THRESHOLD, 64 << 20);
     (void)mallopt(M_TRIM_THRESHOLD, 512 << 20);
 }

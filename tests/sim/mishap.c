@@ -1,4 +1,5 @@
-/* What goes wrong, at the times of the scenario. Each ends by itself, at the latest when the world is healed. */
+/* Lets things go wrong at the times of the scenario. Each mishap ends by itself, at the latest when the world is
+ * healed. */
 #include "tests/sim/drive.h"
 
 #include <string.h>
@@ -13,13 +14,13 @@ struct trouble {
 
 static struct {
     struct trouble troubles[FAULTS_MAX];
-    uint64_t commits;     /* since the begin */
-    uint64_t next_commit; /* the one that next_fate is for; 0: none */
+    uint64_t commits;     /* commits since the beginning */
+    uint64_t next_commit; /* the commit that next_fate is for; 0 for none */
     int next_fate;
-    struct event strike; /* right after a commit */
+    struct event strike; /* fires right after a commit */
     int strike_fate;
     uint32_t strike_node;
-    int64_t strike_us; /* how long it freezes */
+    int64_t strike_us; /* the length of the freeze */
     struct event revival;
     bool are_begun;
 } mishaps;
@@ -44,7 +45,7 @@ static void on_restart(struct event *event)
     start(node_of(container_of(event, struct trouble, end)->mishap));
 }
 
-/* It leaves as soon as it can; then it is started again. */
+/* Lets an engine leave as soon as it can, and starts it again. */
 static void on_drained(struct event *event)
 {
     struct trouble *trouble = container_of(event, struct trouble, end);
@@ -115,7 +116,7 @@ static void shift_clock(struct node *node, uint32_t variant)
 
     if (variant & 1) {
         node->wall_offset_ms += variant & 2 ? shift_ms : -shift_ms;
-    } else { /* the machine is suspended: CLOCK_BOOTTIME counts that, so it is no other than a freeze */
+    } else { /* the machine is suspended; CLOCK_BOOTTIME counts that time, so this equals a freeze */
         freeze(node, shift_ms * 500, true);
     }
 }
@@ -170,7 +171,7 @@ static void on_trouble(struct event *event)
         return;
     case FAULT_PG_FAIL_OVER:
         see(SEEN_PG_FAIL_OVER);
-        pg_fail_over(world->pg, mishap->for_us, 0); /* a synchronous one: nothing that was acknowledged may be lost */
+        pg_fail_over(world->pg, mishap->for_us, 0); /* the standby is synchronous: nothing acknowledged may be lost */
         return;
     case FAULT_PG_TERMINATE:
         if (pg_session_count(world->pg) > 0) {
@@ -228,7 +229,7 @@ static void on_strike(struct event *event)
     world_at(&mishaps.revival, 100000, on_revival);
 }
 
-/* The commit is done. Before its answer arrives anywhere: */
+/* Strikes after a commit that is done, before its answer arrives. */
 static void strike(const struct pg_session *session, int fate)
 {
     const struct node *node = connection_node(session);
@@ -318,7 +319,7 @@ void mishaps_begin(void)
     }
 }
 
-/* Frozen engines wake up by themselves; one that leaves is started when it has left. */
+/* Heals the world. Frozen engines wake up by themselves; an engine that leaves is started once it has left. */
 void mishaps_heal(void)
 {
     for (uint32_t i = 0; i < scenario_now->fault_count; i++) {

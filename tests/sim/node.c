@@ -1,4 +1,4 @@
-/* Processes that run engines, and what reaches them. See node.h. */
+/* Processes that run engines, and the messages that reach them. See node.h. */
 #include "tests/sim/node.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #define FREEZE_CALLBACKS_MAX 12
 #define FREEZE_MESSAGES_MAX 6
 #define DAWDLE_US_MAX 300000
-#define TURN_US_MAX 20 /* between two turns, where nothing asks for a pause */
+#define TURN_US_MAX 20 /* the pause between two turns when nothing else asks for one */
 
 struct node nodes[NODES_MAX];
 
@@ -20,8 +20,9 @@ static struct {
     bool interrupt;     /* a freeze comes in the middle of a turn */
     uint32_t callbacks; /* until then */
     int64_t freeze_us;
-    uint32_t messages; /* a freeze comes with so many more, before the last of them is looked at; 0: none does */
-    bool left;         /* drained: it ends when its turn is over */
+    uint32_t
+        messages; /* a freeze comes after this many more messages, before the last of them is looked at; 0 for none */
+    bool left;    /* the node is drained, and ends when its turn is over */
 } processes[NODES_MAX];
 
 static struct node *current;
@@ -158,7 +159,8 @@ static void node_goes(struct node *node)
     processes[node->index].messages = 0;
 }
 
-/* Everything an engine had must have been given back: what is left is lost for ever in a process that lives long. */
+/* Ends a node. The engine must have freed all its memory, because a leak would grow for ever in a process that lives
+ * long. */
 static void node_ends(struct node *node)
 {
     struct node *before = node_enter(node);
@@ -202,7 +204,7 @@ static void on_turn(struct event *event)
     bool complete;
 
     if (node->frozen) {
-        return; /* it goes on when it thaws */
+        return; /* the node goes on when it thaws */
     }
     before = node_enter(node);
     complete = loop_turn(node->loop, &callbacks);
@@ -273,7 +275,7 @@ void node_start(struct node *node, const struct node_options *options)
     node->ready = node->refused = node->draining = node->frozen = false;
     node->unanswered = 0;
     node->options = *options;
-    if (node->boot_offset_us == 0) { /* the machine has been up for some time; its processes come and go */
+    if (node->boot_offset_us == 0) { /* the machine has been up for some time, and its processes come and go */
         node->boot_offset_us = INT64_C(3600000000) * (1 + node->index) + world_below(STREAM_ENGINE, 1000000000);
     }
     list_init(&processes[node->index].inbox);
@@ -290,7 +292,7 @@ void node_start(struct node *node, const struct node_options *options)
     settings.readers = options->readers;
     settings.sagas_max = options->sagas_max;
     settings.payload_bytes_max = options->payload_bytes_max;
-    settings.memory_bytes_max = SIZE_MAX / 2; /* not what this machine has */
+    settings.memory_bytes_max = SIZE_MAX / 2; /* independent of the memory of this machine */
     settings.calls_max = options->calls_max;
     settings.park_after_ms = options->park_after_ms;
     settings.key_look_ms = options->key_look_ms;
@@ -365,7 +367,7 @@ void node_freeze(struct node *node, int64_t for_us)
     case 0:
         node_freezes(node, for_us);
         break;
-    case 1: /* somewhere in one of its turns: what it knew of the time then is old when it goes on */
+    case 1: /* somewhere in a turn, so that its clocks are old when it goes on */
         processes[node->index].interrupt = true;
         processes[node->index].callbacks = 1 + world_below(STREAM_FAULT, FREEZE_CALLBACKS_MAX);
         break;

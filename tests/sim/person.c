@@ -1,7 +1,8 @@
 /*
- * People on call: they look at what is open, find out what truly happened, and decide. Sometimes slowly, sometimes two
- * at once about the same thing. That something has not happened they say only when the question is old enough that no
- * request can still be on its way. The hasty ones do not wait when they have it called again: the engine has to.
+ * People on call. They look at open questions, find out what truly happened, and decide. Some are slow, and sometimes
+ * two decide the same question at once. A person says that something has not happened only when the question is so old
+ * that no request can still be under way. Hasty people do not wait before they have a call repeated; the engine has to
+ * wait for them.
  */
 #include "tests/sim/drive.h"
 
@@ -20,9 +21,9 @@ struct question { /* an open escalation as a person knows it */
     uint64_t number;
     int64_t first_seen_us;
     uint32_t tries;
-    bool retries; /* rather than look what happened */
-    bool plainly; /* it cannot be called again */
-    bool hasty;   /* it is called again at once, though a request may be on its way */
+    bool retries; /* the person retries instead of finding out what happened */
+    bool plainly; /* the operation cannot be called again */
+    bool hasty;   /* the operation is called again at once, although a request may be under way */
 };
 
 struct person {
@@ -30,14 +31,14 @@ struct person {
     struct inquiry inquiry;
     struct event look;
     enum person_state { PERSON_READS_QUESTIONS, PERSON_RESOLVES, PERSON_READS_APPROVALS, PERSON_DECIDES } state;
-    bool found;    /* something to decide, in this round */
-    bool was_free; /* nothing was open when they looked last */
-    /* what is being decided */
+    bool found;    /* the person found something to decide in this round */
+    bool was_free; /* nothing was open at the last look */
+    /* the decision that is being made */
     struct question *question;
     uint64_t number, round;
     enum operator_action action;
     bool happened, has_result, approves;
-    bool again; /* it did not happen, and is to be called once more */
+    bool again; /* the operation did not happen, and is to be called once more */
     char key[UUID_TEXT_BYTES], hash[65];
 };
 
@@ -118,9 +119,10 @@ static struct question *question_of(uint64_t number)
         }
     }
     struct question *question =
-        &people.questions[people.question_count++ % QUESTIONS_MAX]; /* the oldest is forgotten */
+        &people.questions[people.question_count++ % QUESTIONS_MAX]; /* forgets the oldest question */
 
-    struct chance haste = chance_of(world->seed, number, 0); /* of its own: older scenarios stay what they are */
+    struct chance haste =
+        chance_of(world->seed, number, 0); /* a stream of its own, so that older scenarios stay the same */
 
     *question = (struct question){.number = number,
                                   .first_seen_us = world->now_us,
@@ -156,13 +158,13 @@ static bool takes(struct person *person, unsigned actions, enum operator_action 
     return (actions & BIT(action)) != 0;
 }
 
-/* A rare choice, where it is one. */
+/* Takes a rare choice, when it is allowed. */
 static bool rather(struct person *person, unsigned actions, enum operator_action action, uint32_t percent)
 {
     return (actions & BIT(action)) && world_percent(STREAM_PERSON, percent) && takes(person, actions, action);
 }
 
-/* What a person says of an operation of which nobody knows. */
+/* Decides what a person says of an operation whose outcome is unknown. */
 static bool says(struct person *person, unsigned actions, bool happened, bool is_old)
 {
     person->happened = happened;
@@ -170,7 +172,7 @@ static bool says(struct person *person, unsigned actions, bool happened, bool is
     return (happened || is_old) && takes(person, actions, OPERATOR_RESOLVE);
 }
 
-/* False: not now. */
+/* Decides the question. Returns false when the person does not decide now. */
 static bool decide(struct person *person, struct slice escalation)
 {
     struct question *question = person->question;
@@ -265,7 +267,7 @@ static void on_resolved(struct person *person, const struct engine_request *requ
         person->question->plainly = true;
     } else if (code == ERR_CONFLICT && person->action == OPERATOR_RETRY) {
         person->question->retries = false;
-    } else if (person->question->tries < 100 && err_may_pass(code)) { /* the same again, as people do */
+    } else if (person->question->tries < 100 && err_may_pass(code)) { /* the person repeats the same decision */
         person_asks(person, PERSON_RESOLVES, world_between(STREAM_PERSON, 100000, 1000000));
         return;
     }
@@ -320,7 +322,7 @@ static void person_answered(struct inquiry *inquiry, const struct engine_request
         if (read) {
             on_questions(person, request->answer);
         } else {
-            person->found = true; /* nobody knows */
+            person->found = true; /* the outcome is unknown */
             person_rests(person);
         }
         return;

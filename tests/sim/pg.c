@@ -1,11 +1,11 @@
-/* The server as a whole: it starts, ends, comes back, has a clock. See pg.h. */
+/* The server as a whole: it starts, ends, comes back, and has a clock. See pg.h. */
 #include <string.h>
 
 #include "tests/sim/pg_state.h"
 
 enum { BLOCK_BYTES = 1 << 20, SLOW_US = 200 };
 
-/* One in a process: what it took from malloc() serves the next run. */
+/* A process has one server. The memory that it took from malloc() serves the next run. */
 static struct pg server;
 
 struct pg *pg_new(void)
@@ -17,7 +17,7 @@ struct pg *pg_new(void)
     if (arena.block_bytes == 0) {
         arena_init(&arena, BLOCK_BYTES);
     }
-    arena_reset(&arena); /* a run that ended by a violation has left it as it was */
+    arena_reset(&arena); /* a run that ended by a violation left the arena as it was */
     memset(pg, 0, offsetof(struct pg, cache));
     pg->fate = NULL;
     pg->on_turn = pg->on_lost = NULL;
@@ -38,7 +38,7 @@ struct pg *pg_new(void)
 
 void pg_fini(struct pg *pg)
 {
-    pg->up = false; /* pg_new() takes its memory back */
+    pg->up = false; /* pg_new() takes the memory back */
     pg->session_count = 0;
 }
 
@@ -103,7 +103,7 @@ static void go_down(struct pg *pg, int64_t down_us)
 {
     pg->up = false;
     for (size_t i = pg->session_count; i-- > 0;) {
-        if (i < pg->session_count) { /* whoever was told may have ended others */
+        if (i < pg->session_count) { /* a client that was told may have ended other sessions */
             session_end(pg->sessions[i], true);
         }
     }

@@ -1,4 +1,4 @@
-/* The append, and what is asked about one: see store/batch/append_batch.c for the order of its statements. */
+/* The append and the questions about it. store/batch/append_batch.c has the order of its statements. */
 #include <string.h>
 
 #include "base/digest.h"
@@ -29,10 +29,11 @@ enum pg_progress pg_statement_fence(struct pg_call *call)
 /* --- sagas --- */
 
 struct tag {
-    struct slice name, value; /* unescaped, as it stands */
+    struct slice name, value; /* the name is unescaped, the value raw */
 };
 
-/* As jsonb prints it: shorter names first. Tags are an object of texts; what else there might be stays as it is. */
+/* Prints an object as jsonb does, with shorter names first. Tags are an object of texts; any other value stays as it
+ * is. */
 static struct slice jsonb_text(struct pg_call *call, struct slice text)
 {
     struct json_walk walk = json_walk(text);
@@ -194,7 +195,7 @@ enum pg_progress pg_statement_status(struct pg_call *call)
         const void *current;
 
         if (pg_see(call, row) && !pg_is_touched(&touched, row) && !is_saga_status(item_bytes(call, 2, i))) {
-            return pg_fail(call, ERROR_CHECK); /* looked at before it waits */
+            return pg_fail(call, ERROR_CHECK); /* PostgreSQL checks this before it waits */
         }
         RETURN_UNLESS_DONE(pg_take(call, &touched, row, PG_NO_KEY_UPDATE, &current));
         if (current) {
@@ -213,11 +214,11 @@ enum pg_progress pg_statement_status(struct pg_call *call)
 
 /* --- the log, and the keys of operations --- */
 
-/* The turn before is there. */
+/* Is the turn before there? */
 static bool follows(struct pg_call *call, size_t i)
 {
     struct row_log key = {.shard = item_int(call, 0, i), .saga = item_uuid(call, 1, i), .seq = INT32_MIN};
-    int64_t seq = item_int(call, 2, i), next = INT64_MIN; /* there is none */
+    int64_t seq = item_int(call, 2, i), next = INT64_MIN; /* no such row exists */
 
     for (struct pg_row *at = pg_first(call, PG_LOG, &key); at; at = pg_next(call, PG_LOG, at)) {
         const struct row_log *turn = pg_see(call, at);
@@ -405,7 +406,7 @@ enum pg_progress pg_statement_history_marks(struct pg_call *call)
     return PG_DONE;
 }
 
-/* No history is rewound here: what was confirmed stays, and nobody has to accept anything. */
+/* No history is rewound here: confirmed commits stay, and no person has to accept a loss. */
 enum pg_progress pg_statement_history_open(struct pg_call *call)
 {
     put_int(call, 0);

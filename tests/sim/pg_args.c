@@ -1,4 +1,4 @@
-/* Parameters and results of a statement, in the words of pg_call.h. */
+/* The parameters and results of a statement, with the functions of pg_call.h. */
 #include "tests/sim/pg_state.h"
 
 static const struct db_value *value_at(const struct pg_call *call, int arg)
@@ -118,7 +118,7 @@ int64_t item_time_ms(const struct pg_call *call, int arg, size_t i)
 
 /* --- the result --- */
 
-/* The next cell, where there is room for it: most are numbers, and there are many. */
+/* Returns the next cell and makes room for it. Most cells are numbers, and there are many. */
 static struct db_cell *next_cell(struct pg_call *call)
 {
     struct db_rows *rows = call->result;

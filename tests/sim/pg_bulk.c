@@ -1,4 +1,4 @@
-/* Bulk jobs: migration 0023. */
+/* Bulk jobs, as in migration 0023. */
 #include <string.h>
 
 #include "tests/sim/pg_statements.h"
@@ -240,7 +240,7 @@ static bool is_of(const struct row_bulk_item *item, struct row_bulk job)
     return item->shard == job.shard && uuid_equal(&item->bulk, &job.id);
 }
 
-/* The first item of the job behind a number, or NULL; `row` is where it is. */
+/* Returns the first item of the job behind a number, or NULL. `row` becomes the row of the item. */
 static const struct row_bulk_item *item_after(struct pg_call *call, struct row_bulk job, int64_t after,
                                               struct pg_row **row)
 {
@@ -279,7 +279,7 @@ enum pg_progress pg_statement_bulk_items(struct pg_call *call)
 
 /* --- by the owner of the shard --- */
 
-/* Which job of these shards is looked at first? NULL: there is none. */
+/* Returns the job of these shards that is looked at first; NULL when there is none. */
 static const struct row_bulk *first_to_look(struct pg_call *call)
 {
     const struct row_bulk *best = NULL;
@@ -307,7 +307,7 @@ static bool comes_before(const struct row_bulk_item *a, const struct row_bulk_it
     return a->look_ms != b->look_ms ? a->look_ms < b->look_ms : a->number < b->number;
 }
 
-/* The open item behind `last` in order of their turns; NULL: no more. */
+/* Returns the open item behind `last` in the order of their turns; NULL when there are no more. */
 static const struct row_bulk_item *next_due(struct pg_call *call, struct row_bulk job, int64_t now_ms,
                                             const struct row_bulk_item *last)
 {
@@ -361,8 +361,8 @@ enum pg_progress pg_statement_bulk_next(struct pg_call *call)
     return PG_DONE;
 }
 
-/* Locks the lease of the shard and then the job. `*row` NULL: another engine has the shard (`held` false), or there is
- * no such job. */
+/* Locks the lease of the shard and then the job. `*row` is NULL when another engine has the shard (`held` is false), or
+ * when the job does not exist. */
 static enum pg_progress hold(struct pg_call *call, enum pg_lock_mode mode, struct pg_row **row, const void **current,
                              bool *held)
 {
@@ -372,7 +372,7 @@ static enum pg_progress hold(struct pg_call *call, enum pg_lock_mode mode, struc
 
     *held = false;
     *current = NULL;
-    if (seen && seen->epoch == arg_int(call, 1)) { /* at another epoch it waits for nobody */
+    if (seen && seen->epoch == arg_int(call, 1)) { /* at another epoch the statement waits for nobody */
         RETURN_UNLESS_DONE(pg_lock(call, shard, PG_KEY_SHARE, current));
     }
     *held = *current && ((const struct row_shard *)*current)->epoch == arg_int(call, 1);

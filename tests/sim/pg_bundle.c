@@ -1,4 +1,4 @@
-/* Keys of operations, in bundles: which saga has the operation with a key. */
+/* Bundles of operation keys, which say which saga has the operation with a key. */
 #include <string.h>
 
 #include "tests/sim/pg_state.h"
@@ -9,7 +9,7 @@
 
 enum { UUID_BYTES = 16, SMALL_BELOW = 16, KEY_SHARDS = 16 };
 
-/* A bundle while it is put together. */
+/* A bundle that is being put together. */
 struct pairs {
     struct uuid *keys, *sagas;
     size_t count;
@@ -115,7 +115,7 @@ enum pg_progress pg_statement_key_bundle(struct pg_call *call)
 
 /* --- the question --- */
 
-/* The oldest one counts. */
+/* Looks at a saga; the oldest one counts. */
 static void consider(struct pg_call *call, struct uuid id, const struct row_saga **oldest)
 {
     const struct row_saga *saga = saga_of(call, id);

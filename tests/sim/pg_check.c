@@ -1,4 +1,4 @@
-/* What is asked of a server before anything else: it is as a good one is. */
+/* The questions that a server is asked first. This server gives the answers of a good one. */
 #include "store/migrate.h"
 #include "tests/sim/pg_statements.h"
 

@@ -1,6 +1,6 @@
 /*
- * What becomes of what was written: it is taken back or committed, told once it is confirmed, lost with a server, and
- * forgotten when nobody can see it any more.
+ * Decides what becomes of written rows: a transaction takes them back or commits them, the standby confirms them, a
+ * server loses them, and they are forgotten when nobody can see them any more.
  */
 #include <string.h>
 
@@ -19,7 +19,7 @@ void rows_undo(struct pg_session *session, uint32_t command, bool keep)
                 lock_mark_written(session, row);
             }
             row_pop(session->pg, row);
-        } else if (!version->gone) { /* it was inserted */
+        } else if (!version->gone) { /* the row was inserted */
             lock_take(session, row, PG_UPDATE);
             if (version->older) {
                 row_pop(session->pg, row);
@@ -36,7 +36,7 @@ static bool is_log_row(const struct pg_version *version)
     return version->row->table == PG_LOG && !version->gone;
 }
 
-/* The newest that is not after a commit. */
+/* Returns the newest epoch that is not after a commit. */
 static struct pg_epoch epoch_at(const struct pg *pg, size_t shard, uint64_t commit)
 {
     const struct pg_epoch *epoch = pg->epochs[shard];
@@ -76,7 +76,7 @@ size_t pg_inbox_rows(const struct pg *pg)
     return count;
 }
 
-/* Tells the rows of the log among what a commit wrote, in order of saga and seq. */
+/* Tells the rows of the log that a commit wrote, in order of saga and seq. */
 static void tell_turns(struct pg *pg, const struct pg_commit *commit, void (*tell)(const struct committed_turn *turn))
 {
     const struct pg_version *written = commit->written;
@@ -140,7 +140,7 @@ static void remember(struct pg *pg, struct pg_commit commit)
     *recent_at(pg, pg->recent_count - 1) = commit;
 }
 
-/* A shard has another epoch from this commit on. */
+/* Notes the epoch that a shard has from this commit on. */
 static void note_epoch(struct pg *pg, const struct pg_version *version)
 {
     const struct row_shard *row = (const void *)version->data;
@@ -219,7 +219,7 @@ static uint64_t oldest_snapshot(const struct pg *pg)
     return oldest;
 }
 
-/* What a commit made stands for good: everything below it goes. */
+/* Forgets all versions below the one that a commit made, which stands for good. */
 static void forget_below(struct pg *pg, struct pg_version *written)
 {
     struct pg_version *before;
@@ -230,10 +230,10 @@ static void forget_below(struct pg *pg, struct pg_version *written)
 
         before = version->written;
         if (!row) {
-            continue; /* it was below another one of the same commit */
+            continue; /* the version was below another one of the same commit */
         }
         if (version->gone && row->newest == version) {
-            row_remove(pg, row); /* its key is read from what is freed next */
+            row_remove(pg, row); /* the key is read from a version that is freed next */
             version_free(pg, version);
         } else if (version->gone) {
             struct pg_version *above = row->newest;
@@ -273,7 +273,7 @@ void rows_forget(struct pg *pg)
     }
 }
 
-/* How many of the last commits are not on the disk, and may be gone when the server crashes. */
+/* Counts the last commits that are not on the disk and may be lost when the server crashes. */
 static size_t lost_by_crash(struct pg *pg)
 {
     size_t unsafe = 0;
@@ -311,7 +311,7 @@ static void take_back(struct pg *pg)
     pg->confirmed = pg->confirmed < pg->recent_count ? pg->confirmed : pg->recent_count;
 }
 
-/* The server has ended, no transaction is open. A tail of the commits is gone. */
+/* Loses the last commits. The server has ended, and no transaction is open. */
 void rows_lose(struct pg *pg, int64_t since_us, bool by_crash)
 {
     size_t lost = by_crash ? lost_by_crash(pg) : 0;

@@ -1,4 +1,4 @@
-/* Registered tools and definitions: versions that never change. */
+/* Registered tools and definitions, whose versions never change. */
 #include "tests/sim/pg_statements.h"
 
 enum pg_progress pg_statement_definition_lock(struct pg_call *call)

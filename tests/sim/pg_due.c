@@ -1,4 +1,4 @@
-/* What is due: sagas put aside until their time comes, and those that are forgotten then. */
+/* Sagas that were put aside until their time comes, and the sagas that are forgotten then. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,7 +75,7 @@ enum pg_progress pg_statement_forget_first(struct pg_call *call)
 
 /* --- park and forget: where the shard is at its epoch once its lease row is locked --- */
 
-/* Which positions those are; NULL in *held with PG_DONE never. */
+/* Locks the shards and marks the positions whose shard is held; `*held` is never NULL with PG_DONE. */
 static enum pg_progress hold(struct pg_call *call, bool **held)
 {
     size_t count = arg_count(call, 0);
@@ -150,7 +150,7 @@ static bool parse_key(const char *at, size_t len, struct uuid *out)
            memchr("0123456789abcdef", at[0], 16) != NULL;
 }
 
-/* `"key": "..."` with or without the space, of whatever is a key of this saga by the table. */
+/* Forgets the keys in `"key": "..."`, with or without the space, that the table knows as keys of this saga. */
 static enum pg_progress forget_keys(struct pg_call *call, struct slice payload, struct uuid saga,
                                     struct pg_touched *touched)
 {
@@ -176,7 +176,7 @@ static enum pg_progress forget_keys(struct pg_call *call, struct slice payload, 
     return PG_DONE;
 }
 
-/* What escalations and approvals have in common: somebody is asked. */
+/* The common part of escalations and approvals. */
 struct question {
     int64_t shard, number;
     struct uuid saga;
@@ -196,7 +196,7 @@ static struct question approval_of(const void *row)
     return (struct question){approval->shard, approval->number, approval->saga};
 }
 
-/* Those of the saga from `first` on; `last` becomes the largest number that went. */
+/* Forgets the questions of the saga from `first` on; `last` becomes the largest number that was forgotten. */
 static enum pg_progress forget_those(struct pg_call *call, enum pg_table table, const void *first,
                                      struct question (*question_of)(const void *row), struct pg_touched *touched,
                                      bool *any, int64_t *last)
@@ -222,7 +222,7 @@ static enum pg_progress forget_those(struct pg_call *call, enum pg_table table, 
     return PG_DONE;
 }
 
-/* One that has ended and is to go. */
+/* An ended saga that is to be forgotten. */
 struct ended {
     int64_t shard;
     struct uuid saga;
@@ -236,7 +236,7 @@ static int by_shard_and_id(const void *a, const void *b)
     return x->shard != y->shard ? (x->shard < y->shard ? -1 : 1) : uuid_compare(&x->saga, &y->saga);
 }
 
-/* Of those whose shard is held the ended ones, locked, in order. */
+/* Locks the ended sagas of the held shards, in order. */
 static enum pg_progress lock_ended(struct pg_call *call, const bool *held, struct ended **ended, size_t *ended_count)
 {
     size_t count = arg_count(call, 0), n = 0;
@@ -265,7 +265,8 @@ static enum pg_progress lock_ended(struct pg_call *call, const bool *held, struc
     return PG_DONE;
 }
 
-/* The turns of one saga: their keys (`last_tx` is NULL), or they themselves, and the last event among them. */
+/* Forgets the keys of the turns of one saga (`last_tx` is NULL), or the turns themselves, and notes the last event
+ * among them. */
 static enum pg_progress forget_turns(struct pg_call *call, const struct ended *ended, struct pg_touched *touched,
                                      int64_t *last_tx)
 {
@@ -297,7 +298,7 @@ static enum pg_progress forget_turns(struct pg_call *call, const struct ended *e
     return PG_DONE;
 }
 
-/* Of sagas in order of their shards; each namespace of a shard once. */
+/* Notes the forgotten sagas, in order of their shards, each namespace of a shard once. */
 static enum pg_progress note_gone(struct pg_call *call, const struct ended *ended, const int64_t *last_tx, size_t count)
 {
     struct pg_touched touched = {0};
@@ -392,7 +393,7 @@ static enum pg_progress forget_case_events(struct pg_call *call, const struct en
     return PG_DONE;
 }
 
-/* Everything of these but their rows in due, a table after the other. */
+/* Forgets everything of these sagas except their rows in due, one table after the other. */
 static enum pg_progress forget_ended(struct pg_call *call, const struct ended *ended, size_t count)
 {
     struct pg_touched keys = {0}, turns = {0}, sagas = {0};
@@ -467,7 +468,7 @@ static int by_time(const void *a, const void *b)
     return (*x)->at_ms != (*y)->at_ms ? ((*x)->at_ms < (*y)->at_ms ? -1 : 1) : uuid_compare(&(*x)->saga, &(*y)->saga);
 }
 
-/* Those of one shard that are due, in order: no more than `of_shard`. */
+/* Collects the due rows of one shard, in order, at most `of_shard`. */
 static size_t dues_of_shard(struct pg_call *call, int64_t shard, bool is_forget, int64_t of_shard,
                             const struct row_due ***out)
 {

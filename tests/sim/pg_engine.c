@@ -1,4 +1,4 @@
-/* The engines that live: migration 0008. */
+/* The engines that live, as in migration 0008. */
 #include "tests/sim/pg_statements.h"
 
 enum pg_progress pg_statement_engine_put(struct pg_call *call)

@@ -1,4 +1,4 @@
-/* The feed of events: migration 0024. */
+/* The feed of events, as in migration 0024. */
 #include <stdlib.h>
 
 #include "tests/sim/pg_statements.h"
@@ -6,7 +6,7 @@
 struct found {
     int64_t tx, shard, seq, number, bytes;
     struct uuid saga;
-    bool is_case; /* it has a number and no seq */
+    bool is_case; /* the event has a number and no seq */
     const struct row_log *turn;
     const struct row_case_event *of;
 };

@@ -1,11 +1,12 @@
-/* Bounds over all engines: sagad.guard_ask() of migration 0006 statement by statement, and what counts and lists. */
+/* Bounds over all engines: sagad.guard_ask() of migration 0006, statement by statement, and the statements that count
+ * and list. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/sim/pg_guard.h"
 
-/* make_interval(secs => us / 1000000.0) */
+/* Computes make_interval(secs => us / 1000000.0). */
 int64_t guard_us(double seconds)
 {
     return (int64_t)rint(seconds * 1e6);
@@ -29,7 +30,7 @@ static void answer(struct pg_call *call, const char *verdict, int64_t retry_afte
     put_row_end(call);
 }
 
-/* The row that is locked first, made where there is none. */
+/* Locks the row that is locked first, and makes it when it is missing. */
 static enum pg_progress lock_tool(struct pg_call *call, struct pg_row **row, const void **current)
 {
     struct row_guard key = {arg_int(call, 0), arg_bytes(call, 1), arg_bytes(call, 2), INT64_MIN, INT64_MIN};
@@ -112,7 +113,7 @@ static enum pg_progress drop_old_budgets(struct pg_call *call, const struct row_
     return PG_DONE;
 }
 
-/* Locks them in order and looks whether there is room: else the verdict. */
+/* Locks the budgets in order and looks whether they have room. Otherwise sets the verdict. */
 static enum pg_progress look_at_budgets(struct pg_call *call, const char **verdict)
 {
     *verdict = NULL;
@@ -291,7 +292,7 @@ struct row_guard_breaker guard_breaker_key(struct pg_call *call)
                                       .endpoint = arg_bytes(call, 3)};
 }
 
-/* What it says: *verdict NULL, it lets the call pass. */
+/* Asks the breaker. `*verdict` is NULL when it lets the call pass. */
 static enum pg_progress look_at_breaker(struct pg_call *call, int64_t moment_us, const char **verdict,
                                         int64_t *retry_after_ms, bool *is_probe)
 {
@@ -511,7 +512,8 @@ static int64_t count_places(struct pg_call *call, const struct row_guard *guard,
     return count;
 }
 
-/* One for each breaker of the guard, or one without; how many were put to `out` (NULL: only counted). */
+/* Puts a row for each breaker of the guard, or one row for a guard without breakers, and returns how many. With `out`
+ * NULL the rows are only counted. */
 static size_t list_one(struct pg_call *call, const struct row_guard *guard, int64_t now_us, struct listed *out)
 {
     struct row_guard_breaker key = {

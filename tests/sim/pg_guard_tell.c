@@ -1,11 +1,11 @@
-/* sagad.guard_tell() of migration 0006 statement by statement: how an attempt ended. */
+/* How an attempt ended: sagad.guard_tell() of migration 0006, statement by statement. */
 #include <string.h>
 
 #include "tests/sim/pg_guard.h"
 
 #define NO_TIME INT64_MIN
 
-/* 1 + random() / 5 */
+/* Computes 1 + random() / 5. */
 static double jitter(struct pg_call *call)
 {
     return 1 + (double)pg_random(call, 1 << 20) / (1 << 20) / 5;
@@ -76,7 +76,7 @@ static void tell_probe(struct pg_call *call, struct row_guard_breaker *breaker, 
     }
 }
 
-/* Newest first, within the window, no more than would open it. */
+/* Keeps the failures within the window, the newest first, and no more than would open the breaker. */
 static void tell_failure(struct pg_call *call, struct row_guard_breaker *breaker, int64_t moment_us)
 {
     int64_t failures_max = arg_int(call, 4), window_us = arg_int(call, 5) * 1000, rest_ms = arg_int(call, 6);

@@ -1,4 +1,4 @@
-/* Holds: migration 0022. */
+/* Holds, as in migration 0022. */
 #include "tests/sim/pg_statements.h"
 
 #define CHANNEL "sagad_holds"
@@ -39,7 +39,7 @@ static struct pg_row *version_row(struct pg_call *call)
     return pg_find(call, PG_HOLD_VERSION, &(struct row_hold_version){0});
 }
 
-/* update hold_version set version = version + 1 */
+/* Runs: update hold_version set version = version + 1 */
 static enum pg_progress raise_version(struct pg_call *call, int64_t *version)
 {
     struct pg_row *row = version_row(call);
@@ -81,7 +81,7 @@ static int64_t count_in_force(struct pg_call *call, struct slice namespace)
     return count;
 }
 
-/* No hold is 30 days old here: none is removed. */
+/* No hold is 30 days old here, so none is removed. */
 enum pg_progress pg_statement_hold_put(struct pg_call *call)
 {
     const struct row_hold *known;
@@ -124,7 +124,7 @@ enum pg_progress pg_statement_hold_release(struct pg_call *call)
     if (hold && slice_equal(hold->namespace, arg_bytes(call, 1))) {
         answer = is_in_force(call, hold);
     }
-    if (answer == 1) { /* whoever changes one has the version, too: nobody has changed it since */
+    if (answer == 1) { /* each change of a hold locks the version, so nobody has changed the hold since */
         struct row_hold changed = *hold;
 
         RETURN_UNLESS_DONE(pg_lock(call, row, PG_NO_KEY_UPDATE, &current));
@@ -143,7 +143,7 @@ enum pg_progress pg_statement_hold_list(struct pg_call *call)
 {
     int64_t before = arg_int(call, 1);
 
-    for (int64_t left = arg_int(call, 3); left > 0; left--) { /* newest first */
+    for (int64_t left = arg_int(call, 3); left > 0; left--) { /* the newest first */
         const struct row_hold *next = NULL;
 
         for (struct pg_row *row = first_hold(call); row; row = pg_next(call, PG_HOLD, row)) {

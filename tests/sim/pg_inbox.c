@@ -1,4 +1,4 @@
-/* The inbox: put, read, consumed with what it meant. */
+/* The inbox: rows are put, read, and consumed together with their effect. */
 #include <stdlib.h>
 
 #include "tests/sim/pg_statements.h"

@@ -1,4 +1,4 @@
-/* How rows of each table are ordered by their key, and how large they are. */
+/* The order of each table's rows by their key, and the size of a row. */
 #include "tests/sim/pg_state.h"
 
 static int compare_int(int64_t a, int64_t b)
@@ -172,7 +172,7 @@ int rows_compare(enum pg_table table, const void *left, const void *right)
     case PG_HOLD:
         return compare_int(((const struct row_hold *)left)->number, ((const struct row_hold *)right)->number);
     case PG_HOLD_VERSION:
-        return 0; /* there is one */
+        return 0; /* the table has one row */
     case PG_EVENT_GONE: {
         const struct row_event_gone *a = left, *b = right;
 

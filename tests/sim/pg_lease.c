@@ -1,4 +1,4 @@
-/* Leases: who owns a shard, until when, and the epoch that proves it. */
+/* Leases: the owner of a shard, the end of the lease, and the epoch that proves it. */
 #include <string.h>
 
 #include "tests/sim/pg_statements.h"
@@ -44,7 +44,7 @@ static bool is_among(struct pg_call *call, int arg, struct slice text)
     return false;
 }
 
-/* split_part(text, '/', n): empty when there are not so many. */
+/* Computes split_part(text, '/', n), which is empty when there are fewer parts. */
 static struct slice part_of(const char *text, int n)
 {
     for (; n > 1; n--) {
@@ -148,7 +148,7 @@ enum pg_progress pg_statement_lease_take(struct pg_call *call)
     return PG_DONE;
 }
 
-/* Of this epoch and this owner. */
+/* Is the shard held in this epoch by this owner? */
 static bool is_held(struct pg_call *call, const struct row_shard *shard, size_t i, int identity_arg)
 {
     return shard->epoch == item_int(call, 1, i) && slice_equal(shard->owner_identity, arg_bytes(call, identity_arg)) &&

@@ -1,4 +1,4 @@
-/* Sagas in lists and numbers: the newest first, and how many of what. */
+/* Sagas in lists and in numbers: lists have the newest first, and counts are by status. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,13 +27,14 @@ void pg_put_saga(struct pg_call *call, const struct row_saga *saga)
 }
 
 /*
- * Calls `visit` for what the lists of unfinished sagas look at: all of them from the bound of their shard on, and those
- * in due (parked) and awake that are before it.
+ * Calls `visit` for each saga that lists of unfinished sagas look at: those of a shard from its bound on, and those
+ * before it that are in due (parked) or awake.
  */
 struct walk {
     struct pg_call *call;
     bool with_older;
-    struct uuid (*bound)(struct walk *walk, const struct row_shard *shard); /* of the newer ones: from there on */
+    struct uuid (*bound)(struct walk *walk,
+                         const struct row_shard *shard); /* the bound of the newer sagas of a shard */
     void (*visit)(struct walk *walk, const struct row_saga *saga, bool is_older);
     void *context;
 };
@@ -233,7 +234,8 @@ struct saga_count {
     struct uuid since;
 };
 
-/* How many there are in a shard; `id`: of the one with so many before it, unchanged when there is none. */
+/* Counts the sagas of a shard. `id` becomes the saga that has `before` sagas in front of it, and stays unchanged when
+ * there is none. */
 static int64_t count_shard(struct pg_call *call, int64_t shard, int64_t before, struct uuid *id)
 {
     struct pg_row *row = pg_first(call, PG_SAGA, &(struct row_saga){.shard = shard, .id = nil});
@@ -253,7 +255,7 @@ static int64_t count_shard(struct pg_call *call, int64_t shard, int64_t before, 
     return count;
 }
 
-/* Of the newest of a shard, the one behind so many; nil where there are no more. */
+/* Returns the saga behind the `newest` newest ones of a shard; nil when there are no more. */
 static struct uuid behind_newest(struct pg_call *call, int64_t shard, int64_t newest)
 {
     struct uuid id = nil;

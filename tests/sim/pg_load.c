@@ -1,4 +1,4 @@
-/* What an engine that got a shard reads of it, and what is read of one saga. */
+/* The rows that an engine reads of a new shard, and the rows of one saga. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static int by_id(const void *a, const void *b)
     return uuid_compare(&((const struct wanted *)a)->saga->id, &((const struct wanted *)b)->saga->id);
 }
 
-/* Unfinished ones behind `low` and `after`, at most `limit`; how many. */
+/* Finds unfinished sagas behind `low` and `after`, at most `limit`, and returns how many. */
 static size_t find_unfinished(struct pg_call *call, int64_t shard, struct uuid after, size_t limit, struct wanted *out)
 {
     const struct row_shard *lease = pg_shard(call, shard);
@@ -64,7 +64,7 @@ static size_t find_awake(struct pg_call *call, int64_t shard, struct uuid after,
     return count;
 }
 
-/* Its turns from `seq` on; how many. */
+/* Puts the turns of a saga from `seq` on. */
 static void put_turns(struct pg_call *call, const struct wanted *wanted)
 {
     struct row_log key = {.shard = wanted->saga->shard, .saga = wanted->saga->id, .seq = INT32_MIN};
@@ -110,7 +110,7 @@ enum pg_progress pg_statement_load(struct pg_call *call)
     return PG_DONE;
 }
 
-/* No history is rewound here, and nothing was forgotten. */
+/* No history is rewound here, so nothing was forgotten. */
 enum pg_progress pg_statement_load_forgotten(struct pg_call *call)
 {
     (void)call;

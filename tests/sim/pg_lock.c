@@ -1,7 +1,7 @@
 /*
- * Who may lock what, and who waits for whom. A row is locked by holders; waiters stand in one line for all that is
- * waited for, in the order of their coming, and are called again when what they wait for may be free. As in PostgreSQL
- * a newcomer whose lock is free takes it, whoever stands in line.
+ * Decides who may lock what, and who waits for whom. A row is locked by its holders. All waiters stand in one line, in
+ * the order in which they came, and are called again when their lock may be free. As in PostgreSQL, a newcomer whose
+ * lock is free takes it before those in line.
  */
 #include "tests/sim/pg_state.h"
 
@@ -101,11 +101,11 @@ enum pg_progress pg_lock(struct pg_call *call, struct pg_row *row, enum pg_lock_
     bool unseen, changed;
 
     if (row == session->conflict) {
-        session->met[session->met_index - 1] = NULL; /* DO UPDATE, which looks again if the row has gone meanwhile */
+        session->met[session->met_index - 1] = NULL; /* DO UPDATE looks again when the row has gone meanwhile */
     }
     *current = row_now(session, row, &unseen, &changed);
     if (changed && unseen) {
-        return pg_fail(call, "21000"); /* ON CONFLICT DO UPDATE of a row that was inserted by the same statement */
+        return pg_fail(call, "21000"); /* ON CONFLICT DO UPDATE of a row that the same statement inserted */
     }
     if (!*current) {
         return PG_DONE;
@@ -139,7 +139,7 @@ static struct pg_advisory *advisory_of(struct pg *pg, int64_t class, int64_t obj
     return lock;
 }
 
-/* The first time for this session. */
+/* Adds a lock that this session takes for the first time. */
 static void advisory_hold(struct pg_session *session, struct pg_advisory *lock)
 {
     if (lock->holder != session) {
@@ -149,7 +149,7 @@ static void advisory_hold(struct pg_session *session, struct pg_advisory *lock)
     }
 }
 
-/* Frees what is not held any more. */
+/* Frees the locks that are no longer held. */
 static void advisory_settle(struct pg_session *session)
 {
     struct pg_advisory **at = &session->advisory;
@@ -225,7 +225,7 @@ static void unlink_of_row(struct pg_row_lock *lock)
     *at = lock->next;
 }
 
-/* The row is no more: only its maker can have locked it. */
+/* Drops the locks of a row that is gone. Only its maker can have locked it. */
 void locks_drop_of_row(struct pg *pg, struct pg_row *row)
 {
     while (row->locks) {
@@ -280,8 +280,8 @@ static bool is_same_wait(const struct pg_session *a, const struct pg_session *b)
                                           : false);
 }
 
-/* Calls `found` for each session that it waits for, until that says true. Those that stand before it in line for the
- * same count. */
+/* Calls `found` for each session that this one waits for, until it returns true. Sessions in front of it in line for
+ * the same lock count, too. */
 static bool any_blocker(struct pg_session *session, bool (*found)(struct pg_session *blocker, void *context),
                         void *context)
 {

@@ -6,7 +6,7 @@
 
 enum { LOCK_CLASS = 1397178694 };
 
-/* sagad.lock_guard() */
+/* Runs sagad.lock_guard(). */
 static enum pg_progress guard(struct pg_call *call, struct slice digest)
 {
     uint32_t object = 0;
@@ -29,7 +29,7 @@ static struct pg_row *first_of(struct pg_call *call, int64_t shard, struct slice
     return pg_first(call, PG_LOCK, &(struct row_lock){.shard = shard, .digest = digest, .ticket = INT64_MIN});
 }
 
-/* A row of another key comes: there are no more. */
+/* Is this a row of another key, so that no more rows follow? */
 static bool is_behind(struct pg_call *call, struct pg_row *row, int64_t shard, struct slice digest)
 {
     return pg_see(call, row) && !lock_of(call, row, shard, digest);
@@ -49,7 +49,7 @@ enum pg_progress pg_statement_lock_take(struct pg_call *call)
         RETURN_UNLESS_DONE(pg_lock(call, row, PG_SHARE, &current));
     }
     if (!current || ((const struct row_saga *)current)->has_ended) {
-        return PG_DONE; /* held is null: the statement leaves it out */
+        return PG_DONE; /* held is null, so the statement leaves the row out */
     }
     RETURN_UNLESS_DONE(guard(call, digest));
     pg_next_statement(call);
@@ -90,7 +90,7 @@ enum pg_progress pg_statement_lock_take(struct pg_call *call)
 
 /* --- release --- */
 
-struct given { /* a key that was given back, by the least ticket of it */
+struct given { /* a key that was given back, with its smallest ticket */
     int64_t shard, ticket;
     struct slice digest;
 };
@@ -120,7 +120,7 @@ static struct pg_row *first_lock(struct pg_call *call)
     return pg_first(call, PG_LOCK, &(struct row_lock){.shard = INT16_MIN, .digest = SLICE(""), .ticket = INT64_MIN});
 }
 
-/* The keys of these sagas as the statement sees them, each once, in order of the digests; how many. */
+/* Finds the keys of these sagas as the statement sees them, each once, in order of their digests. Returns how many. */
 static size_t find_given(struct pg_call *call, struct given **out)
 {
     size_t count = 0, n = 0;
@@ -186,7 +186,7 @@ enum pg_progress pg_statement_lock_release(struct pg_call *call)
     for (size_t i = 0; i < count; i++) {
         RETURN_UNLESS_DONE(guard(call, given[i].digest));
     }
-    pg_next_statement(call); /* it sees what was committed while the one above waited */
+    pg_next_statement(call); /* sees what was committed while the statement above waited */
     count = find_given(call, &given);
     for (row = first_lock(call); row; row = next) {
         const struct row_lock *lock = pg_see(call, row);

@@ -1,4 +1,4 @@
-/* Escalations and approvals: what waits for a person. */
+/* Escalations and approvals, which wait for a person. */
 #include <stdlib.h>
 
 #include "tests/sim/pg_statements.h"
@@ -110,7 +110,7 @@ enum pg_progress pg_statement_approval_end(struct pg_call *call)
         due++;
         found = pg_find(call, PG_APPROVAL, &(struct row_approval){.shard = shard, .number = item_int(call, 1, i)});
         if (pg_see(call, found) && !pg_is_touched(&touched, found) && !is_approval_status(item_bytes(call, 3, i))) {
-            return pg_fail(call, ERROR_CHECK); /* looked at before it waits */
+            return pg_fail(call, ERROR_CHECK); /* PostgreSQL checks this before it waits */
         }
         RETURN_UNLESS_DONE(pg_take(call, &touched, found, PG_NO_KEY_UPDATE, &current));
         if (current) {
@@ -238,7 +238,7 @@ enum pg_progress pg_statement_case_put(struct pg_call *call)
     bool written = false, deleted;
 
     CHECK(!arg_int(call, 10));                     /* no log becomes unreadable here */
-    if (seen && seen->epoch == arg_int(call, 1)) { /* at another epoch it waits for nobody */
+    if (seen && seen->epoch == arg_int(call, 1)) { /* at another epoch the statement waits for nobody */
         RETURN_UNLESS_DONE(pg_lock(call, shard, PG_KEY_SHARE, &current));
     }
     if (current && ((const struct row_shard *)current)->epoch == arg_int(call, 1)) {

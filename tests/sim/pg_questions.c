@@ -1,10 +1,10 @@
-/* Lists of what waits for a person: the newest of a namespace over all shards, filtered, and in groups. */
+/* Lists of questions to people: the newest of a namespace over all shards, filtered and in groups. */
 #include <stdlib.h>
 
 #include "base/json.h"
 #include "tests/sim/pg_statements.h"
 
-struct question { /* of either kind */
+struct question { /* an escalation or an approval */
     int64_t shard, number;
     struct uuid saga;
     struct slice body;
@@ -13,11 +13,11 @@ struct question { /* of either kind */
     struct slice status, step, tool, reason, error;
     bool has_cost;
     int64_t cost;
-    const struct row_saga *of; /* NULL: it is gone */
-    bool fits, is_last;        /* of those that are looked at */
+    const struct row_saga *of; /* NULL when the saga is gone */
+    bool fits, is_last;        /* true only for questions that were looked at */
 };
 
-/* case_member(body, path) of migration 0019 */
+/* Runs case_member(body, path) of migration 0019. */
 static struct slice member_of(struct slice body, const char *pointer)
 {
     struct err err = {0};
@@ -60,7 +60,7 @@ static int by_time_down(const void *left, const void *right)
     return a->number < b->number ? 1 : a->number > b->number ? -1 : 0;
 }
 
-/* NULL: it is not there, or of another namespace. */
+/* Returns NULL when the question is missing or belongs to another namespace. */
 static const struct question *question_of(struct pg_call *call, enum pg_table table, struct pg_row *row,
                                           struct slice namespace, struct question *out)
 {
@@ -119,7 +119,7 @@ static bool is_one_of(struct pg_call *call, int arg, struct slice value)
     return count == 0;
 }
 
-/* saga.tags @> wanted: objects of texts */
+/* Computes saga.tags @> wanted for objects of texts. */
 static bool holds_tags(struct pg_call *call, const struct row_saga *saga, struct slice wanted)
 {
     struct json_walk walk = json_walk(wanted);
@@ -162,7 +162,7 @@ static bool is_in_time(struct pg_call *call, int64_t opened_ms)
            (arg_is_null(call, 6) || opened_ms < arg_time_ms(call, 6));
 }
 
-/* Those that are looked at and fit, and the last that is looked at. */
+/* Finds the questions that are looked at and fit, and the last one that is looked at. */
 static struct question *find_questions(struct pg_call *call, enum pg_table table, bool open_only, size_t *count)
 {
     const struct question before = {.opened_ms = arg_is_null(call, 0) ? INT64_MAX : arg_time_ms(call, 0),
@@ -215,11 +215,11 @@ enum { GROUP_KEYS = 6 };
 
 struct group {
     bool fits, has_last;
-    struct slice keys[GROUP_KEYS]; /* tool, saga, step, reason, error, tags */
+    struct slice keys[GROUP_KEYS]; /* tool, saga, step, reason, error and tags */
     int64_t count, oldest_ms, newest_ms, cost, costless, number;
 };
 
-/* array_to_json() of the values of the tags in $21 */
+/* Computes array_to_json() of the values of the tags in $21. */
 static struct slice tag_values(struct pg_call *call, const struct row_saga *saga)
 {
     struct buffer out;

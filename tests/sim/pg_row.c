@@ -1,12 +1,12 @@
 /*
- * Rows and their versions: how they are made, who sees which, what statements do with them. A table is an array in
- * order of its key; tables are small here.
+ * Rows and their versions: how they are made, which transaction sees which version, and what statements do with them. A
+ * table is an array in the order of its key, because tables are small here.
  */
 #include <string.h>
 
 #include "tests/sim/pg_state.h"
 
-/* The place of the first row whose key is not below `key`. */
+/* Returns the place of the first row whose key is not below `key`. */
 static size_t place_of(const struct pg_rows *rows, enum pg_table table, const void *key)
 {
     size_t low = 0, high = rows->count;
@@ -72,7 +72,7 @@ static struct pg_row *row_new(struct pg *pg, enum pg_table table, const void *ke
     return row;
 }
 
-/* It has no version any more; `key` is still readable. */
+/* Removes a row without versions. Its `key` is still readable. */
 void row_remove(struct pg *pg, struct pg_row *row)
 {
     struct pg_rows *rows = &pg->tables[row->table];
@@ -127,7 +127,7 @@ void row_unlocked(struct pg *pg, struct pg_row *row)
     struct pg_version *kept = row->kept;
 
     if (kept && !row->locks) {
-        row_remove(pg, row); /* its key is in `kept` */
+        row_remove(pg, row); /* the key is in `kept` */
         row->kept = NULL;
         version_free(pg, kept);
     }
@@ -165,7 +165,7 @@ static void write_version(struct pg_call *call, struct pg_row *row, struct pg_ve
     }
 }
 
-/* The rows that migrations put: 64 shards, and the version of the holds. */
+/* Makes the rows that migrations insert: 64 shards, and the version of the holds. */
 void rows_init(struct pg *pg)
 {
     pg->commits = 1;
@@ -228,8 +228,8 @@ const void *pg_see(struct pg_call *call, struct pg_row *row)
 }
 
 /*
- * The row as it is now, committed by anybody or our own; NULL: what was seen is gone, or `changed` by this statement.
- * Of a row that was not seen only the newest version counts.
+ * Returns the row as it is now, committed by anybody or written by us. Returns NULL when the version that was seen is
+ * gone, or when this statement has changed it (`changed`). Of a row that was not seen only the newest version counts.
  */
 const void *row_now(const struct pg_session *session, const struct pg_row *row, bool *unseen, bool *changed)
 {
@@ -239,14 +239,14 @@ const void *row_now(const struct pg_session *session, const struct pg_row *row, 
     *changed = false;
     for (const struct pg_version *version = row->newest; version; version = version->older) {
         if (version->owner && version->owner != session) {
-            continue; /* whether it will be is not known; its locks say who has to wait */
+            continue; /* its commit is still open; its locks say who has to wait */
         }
         if (version->owner && version->command >= session->command) {
             *changed = true;
             return NULL;
         }
         if (version->gone) {
-            return NULL; /* what stands above it is another row with the same key */
+            return NULL; /* the version above it is another row with the same key */
         }
         now = now ? now : version;
         if (*unseen || version == seen) {
@@ -282,7 +282,7 @@ static bool has_same_second_key(enum pg_table table, const void *left, const voi
     return a->saga_shard == b->saga_shard && uuid_equal(&a->saga, &b->saga) && slice_equal(a->digest, b->digest);
 }
 
-/* Is somebody there with this key? PG_DONE: `in_the_way`, which may be NULL. */
+/* Looks for a row with this key. After PG_DONE `in_the_way` is that row or NULL. */
 static enum pg_progress look_at_rival(struct pg_call *call, struct pg_row *row, struct pg_row **in_the_way)
 {
     struct pg_session *rival = NULL;
@@ -290,7 +290,7 @@ static enum pg_progress look_at_rival(struct pg_call *call, struct pg_row *row, 
     if (row->newest && row->newest->owner) {
         rival = row->newest->owner;
     } else if ((!row->newest || row->newest->gone) && row->locks) {
-        rival = row->locks->session; /* whoever took the key, and waits */
+        rival = row->locks->session; /* the session that took the key, and waits */
     } else {
         for (const struct pg_row_lock *lock = row->locks; lock && !rival; lock = lock->next) {
             rival = lock->is_written && lock->session != call->session ? lock->session : NULL;
@@ -305,7 +305,7 @@ static enum pg_progress look_at_rival(struct pg_call *call, struct pg_row *row, 
     return PG_DONE;
 }
 
-/* Rows of the index on the key of the lock, on the business id of the saga, or, `by_key`, on the key that it was
+/* Looks at the index on the key of a lock, on the business id of a saga, or, with `by_key`, on the key that a saga was
  * started with. */
 static enum pg_progress look_at_second_key(struct pg_call *call, enum pg_table table, const void *data, bool by_key,
                                            struct pg_row **in_the_way)
@@ -328,8 +328,8 @@ static enum pg_progress look_at_second_key(struct pg_call *call, enum pg_table t
     return PG_DONE;
 }
 
-/* The indexes of a saga are looked at in the order in which they were made, each only where those before it had
- * nothing. */
+/* Looks at the indexes of a saga in the order in which they were made. Each index is looked at only when the earlier
+ * ones had no row. */
 static enum pg_progress look_at_saga(struct pg_call *call, const struct row_saga *saga, struct pg_row *row,
                                      struct pg_row **in_the_way)
 {
@@ -345,7 +345,7 @@ static enum pg_progress look_at_saga(struct pg_call *call, const struct row_saga
     return PG_DONE;
 }
 
-/* What DO NOTHING has met is left out for good, even if it has gone when the statement is called again. */
+/* A row that DO NOTHING has met stays left out, even if it is gone when the statement is called again. */
 static struct pg_row **met_next(struct pg_session *session)
 {
     if (session->met_index == session->met_capacity) {
@@ -355,7 +355,7 @@ static struct pg_row **met_next(struct pg_session *session)
         if (session->met_index > 0) {
             memcpy(larger, session->met, session->met_index * sizeof(struct pg_row *));
         }
-        session->met = larger; /* the session keeps it */
+        session->met = larger; /* the session keeps the larger array */
         session->met_capacity = capacity;
     }
     if (session->met_index == session->met_count) {
@@ -364,11 +364,12 @@ static struct pg_row **met_next(struct pg_session *session)
     return &session->met[session->met_index++];
 }
 
-/* Is a row in the way? A row of the same primary key is none where the second key is the arbiter: it is an error. */
+/* Looks for a row in the way. When the second key is the arbiter, a row with the same primary key is an error
+ * instead. */
 static enum pg_progress look_for_conflict(struct pg_call *call, enum pg_table table, const void *data,
                                           struct pg_row *row, bool has_arbiter, struct pg_row **in_the_way)
 {
-    if (table == PG_SAGA) { /* each of its keys is an arbiter */
+    if (table == PG_SAGA) { /* each key of a saga is an arbiter */
         RETURN_UNLESS_DONE(look_at_saga(call, data, row, in_the_way));
         return *in_the_way && !has_arbiter ? pg_fail(call, "23505") : PG_DONE;
     }

@@ -1,4 +1,4 @@
-/* Schedules: migration 0020. The only time zone here is UTC. */
+/* Schedules, as in migration 0020. The only time zone here is UTC. */
 #include "tests/sim/pg_statements.h"
 
 #define CHANNEL "sagad_schedules"
@@ -180,7 +180,7 @@ static const struct row_schedule *see_in(struct pg_call *call, struct pg_row *ro
     return *behind ? NULL : schedule;
 }
 
-/* A shard has few schedules here: no limit is met. */
+/* A shard has few schedules here, so no limit is reached. */
 enum pg_progress pg_statement_schedule_due(struct pg_call *call)
 {
     for (size_t i = 0; i < arg_count(call, 0); i++) {
@@ -267,7 +267,7 @@ enum pg_progress pg_statement_schedule_move(struct pg_call *call)
     const void *current = NULL;
     int64_t answer = 0;
 
-    if (seen && seen->epoch == arg_int(call, 1)) { /* at another epoch it waits for nobody */
+    if (seen && seen->epoch == arg_int(call, 1)) { /* at another epoch the statement waits for nobody */
         RETURN_UNLESS_DONE(pg_lock(call, shard, PG_KEY_SHARE, &current));
     }
     if (current && ((const struct row_shard *)current)->epoch == arg_int(call, 1)) {

@@ -1,4 +1,4 @@
-/* Figures over time: migration 0021. */
+/* Figures over time, as in migration 0021. */
 #include "tests/sim/pg_statements.h"
 
 #define HOUR_MS INT64_C(3600000)
@@ -52,7 +52,7 @@ static bool is_same_hour(const struct row_series *a, const struct row_series *b)
            slice_equal(a->name, b->name);
 }
 
-/* Rows of one hour, name and kind stand one behind the other only within a minute: all are added up first. */
+/* Rolls up rows. The rows of one hour, name and kind are adjacent only within a minute, so all are summed up first. */
 enum pg_progress pg_statement_series_roll(struct pg_call *call)
 {
     struct pg_touched touched = {0};
@@ -152,7 +152,8 @@ static int compare(const struct line *a, const struct line *b)
     return a->at_ms != b->at_ms ? (a->at_ms > b->at_ms) - (a->at_ms < b->at_ms) : slice_compare(a->name, b->name);
 }
 
-/* The first line behind `after`, NULL: the first of all, with all that belongs to it. False: there is none. */
+/* Finds the first line behind `after`, or the first of all when `after` is NULL, with all that belongs to it. Returns
+ * false when there is none. */
 static bool next_line(struct pg_call *call, const struct line *after, struct line *out)
 {
     bool found = false;

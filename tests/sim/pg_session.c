@@ -1,7 +1,7 @@
 /*
- * A session executes what was submitted to it, one statement at an instant of its own. A statement sees what was
- * committed when the one before it had ended; it acts when its own time is over. One that has to wait is taken back and
- * called again.
+ * A session executes its statements, each at an instant of its own. A statement sees what was committed when the
+ * statement before it ended, and acts when its own time is over. A statement that has to wait is taken back and called
+ * again.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static void take_snapshot(struct pg_session *session)
         if (session->snapshot_count > 0) {
             memcpy(larger, session->snapshots, session->snapshot_count * sizeof(*larger));
         }
-        session->snapshots = larger; /* the session keeps it */
+        session->snapshots = larger; /* the session keeps the larger array */
         session->snapshot_capacity = capacity;
     }
     session->snapshot = session->snapshots[session->snapshot_count++] = session->pg->commits;
@@ -88,7 +88,7 @@ static void work_free(struct pg *pg, struct pg_work *work)
     pg->spare_work = work;
 }
 
-/* The first transaction is over and its memory goes; the next begins. */
+/* Ends the first transaction and frees its memory, and begins the next one. */
 static void transaction_leave(struct pg_session *session)
 {
     struct pg_work *work = session->first;
@@ -127,7 +127,7 @@ void session_end(struct pg_session *session, bool tell)
         session->told = session->told || !tell;
         return;
     }
-    session->busy = true; /* whoever is told may not end it again */
+    session->busy = true; /* the client that is told may not end the session again */
     world_cancel(&session->step);
     world_cancel(&session->alarm);
     world_cancel(&session->end);
@@ -181,7 +181,7 @@ static void commit(struct pg_session *session, bool flushed, bool confirms)
     rows_forget(session->pg);
 }
 
-/* The other end is cut off; it is told now, and here things may go on. */
+/* Cuts off the client. The client is told now, while the session may go on here. */
 static void lose_client(struct pg_session *session)
 {
     const struct pg_client *client = session->client;
@@ -213,7 +213,7 @@ static void session_commit(struct pg_session *session)
     enum commit_fate fate = writes && pg->fate && session->client ? pg->fate(session) : COMMIT_OK;
 
     if (session->ending) {
-        return; /* whoever was asked has ended it */
+        return; /* the client that was asked has ended the session */
     }
     switch (fate) {
     case COMMIT_WARNS:
@@ -247,7 +247,7 @@ static void session_commit(struct pg_session *session)
 
 /* --- statements --- */
 
-/* `again`: for the same as before. */
+/* Begins to wait. `again` means for the same lock as before. */
 static void wait_begin(struct pg_session *session, bool again)
 {
     int64_t left = PG_DEADLOCK_US;
@@ -336,7 +336,7 @@ static void session_statement(struct pg_session *session)
 
 void session_wake(struct pg_session *session)
 {
-    if (session->phase == PG_WAITING) { /* in line and not yet waiting: it is being called */
+    if (session->phase == PG_WAITING) { /* in line but not yet waiting, because it is being called */
         session->woken = true;
         world_cancel(&session->alarm);
         step_after(session, PG_STATEMENT, world_between(STREAM_POSTGRES, 5, WAKE_US));
@@ -370,7 +370,7 @@ static void on_step(struct event *event)
     }
 }
 
-/* It has waited, or idled, for long enough. */
+/* Ends a session that has waited or idled for too long. */
 static void on_alarm(struct event *event)
 {
     struct pg_session *session = container_of(event, struct pg_session, alarm);
@@ -415,7 +415,7 @@ static void on_alarm(struct event *event)
 
 /* --- for the world --- */
 
-/* 'listen NAME', 'set NAME = VALUE' where the value is a time. */
+/* Runs 'listen NAME' or 'set NAME = VALUE' when the value is a time. */
 static void set_up(struct pg_session *session, const char *statement)
 {
     static const struct {

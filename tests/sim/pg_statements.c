@@ -1,4 +1,4 @@
-/* The table from statements of store/sql.c to functions, and what several of the functions need. */
+/* The table from statements of store/sql.c to functions, and helpers that several of the functions use. */
 #include "tests/sim/pg_statements.h"
 
 #include <string.h>
@@ -152,7 +152,7 @@ const struct row_saga *pg_saga(struct pg_call *call, int64_t shard, struct uuid 
     return pg_see(call, pg_find(call, PG_SAGA, &(struct row_saga){.shard = shard, .id = id}));
 }
 
-/* A shard has few sagas here. */
+/* A shard has few sagas here, so all of them are searched. */
 const struct row_saga *pg_saga_of_business(struct pg_call *call, int64_t shard, struct slice digest)
 {
     struct pg_row *row = pg_first(call, PG_SAGA, &(struct row_saga){.shard = shard});
@@ -238,7 +238,7 @@ size_t *pg_order_of_ints(struct pg_call *call, int arg)
     size_t count = arg_count(call, arg);
     size_t *order = arena_array(call->arena, count + 1, sizeof(*order));
 
-    for (size_t i = 0; i < count; i++) { /* nearly in order as a rule */
+    for (size_t i = 0; i < count; i++) { /* the numbers are usually nearly in order */
         int64_t value = item_int(call, arg, i);
         size_t at = i;
 

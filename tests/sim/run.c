@@ -1,6 +1,6 @@
 /*
- * One run of a scenario: engines start, definitions are registered, then chaos, then the world is healed and everything
- * has to come to its end, then the judge looks at what is left. A broken invariant ends it where it was seen.
+ * One run of a scenario. Engines start and definitions are registered. Then comes chaos, then the world is healed, and
+ * everything has to end. At last the judge looks at what is left. A broken invariant ends the run at once.
  */
 #include <stdio.h>
 #include <string.h>
@@ -9,9 +9,9 @@
 #include "tests/sim/pg.h"
 
 #define SETUP_MAX_US INT64_C(600000000)
-#define SETTLE_MAX_US INT64_C(1800000000) /* then what has not ended is taken to be lost */
+#define SETTLE_MAX_US INT64_C(1800000000) /* after this time, whatever has not ended counts as lost */
 #define TICK_US 100000
-#define QUIET_US 500000 /* after the last end: nothing more may happen to anything */
+#define QUIET_US 500000 /* nothing more may happen after the last end */
 #define EVENTS_MAX UINT64_C(20000000)
 #define SHARDS 64
 
@@ -34,7 +34,7 @@ static struct {
     struct event tick;
     struct event starts[NODES_MAX];
     struct inquiry define;
-    int64_t epochs[SHARDS]; /* of the newest turn of each shard */
+    int64_t epochs[SHARDS]; /* the epoch of the newest turn of each shard */
 } run;
 
 int64_t drive_begun_us(void)
@@ -107,7 +107,7 @@ static bool is_at_rest(void)
 {
     for (uint32_t i = 0; i < scenario_now->node_count; i++) {
         if (!node_is_running(&nodes[i]) || nodes[i].draining) {
-            return false; /* it will go on with what it had */
+            return false; /* the engine goes on with what it had */
         }
     }
     return clients_are_done() && people_are_done() && holders_are_done() && check_unfinished() == 0;
@@ -148,7 +148,7 @@ static void on_tick(struct event *event)
         }
         break;
     case PHASE_QUIET:
-        if (!is_at_rest()) { /* an engine that was frozen had something yet */
+        if (!is_at_rest()) { /* an engine that was frozen still had work */
             run.phase = PHASE_SETTLING;
         } else if (world->now_us - run.quiet_us >= QUIET_US) {
             run.phase = PHASE_OVER;
@@ -165,8 +165,8 @@ static void on_tick(struct event *event)
 
 /* --- what is seen on the way --- */
 
-/* A saga of which nobody was told, because the answer was lost or because another one brought it: it is looked after
- * too. */
+/* Notices a saga that no client was told of, because the answer was lost or another saga started it. It is looked
+ * after, too. */
 static void notice_start(const struct committed_turn *turn)
 {
     static const char start[] = "[{\"type\":\"saga.started\",\"data\":{\"saga\":\"";

@@ -1,6 +1,6 @@
 /*
- * A scenario as text, one thing a line, definitions last: kept as a regression, and edited by hand. What is written and
- * read back is the same, byte for byte.
+ * Reads and writes a scenario as text, one thing on each line and the definitions last. People keep such texts as
+ * regressions and edit them. A text that is read and written again is the same, byte for byte.
  */
 #include "tests/sim/scenario.h"
 
@@ -37,7 +37,7 @@ static const char *const fault_names[FAULT_KIND_COUNT] = {
     [FAULT_PG_FULL] = "pg_full",
 };
 
-/* The numbers of a scenario by name: each is a line `NAME NUMBER`. */
+/* Finds the numbers of a scenario by name. Each one is a line `NAME NUMBER`. */
 static bool scenario_number(struct scenario *s, const char *name, uint64_t *get, const uint64_t *set);
 
 #define NUMBERS(X)                                                                                                     \
@@ -137,7 +137,7 @@ static void split(struct line *line, struct slice text)
     }
 }
 
-/* A swarm may have all its bits, seeds too: wider than what slice_to_i64() takes. */
+/* Reads a number of 64 bits. Swarms and seeds may use all bits, which slice_to_i64() does not accept. */
 static bool word_number(struct slice word, uint64_t *out)
 {
     char text[32], *end;
@@ -151,7 +151,7 @@ static bool word_number(struct slice word, uint64_t *out)
     return *end == '\0';
 }
 
-/* The number behind the word `name`. */
+/* Reads the number behind the word `name`. */
 static bool number_after(const struct line *line, const char *name, uint64_t *out)
 {
     for (uint32_t i = 1; i + 1 < line->count; i++) {

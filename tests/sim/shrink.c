@@ -1,7 +1,7 @@
 /*
- * Smaller, as long as it still breaks the same invariant: fewer faults, fewer acts, fewer steps, fewer engines, plainer
- * settings. Each candidate is a run; what makes the definitions invalid does not fail in the same way, and so needs no
- * rules here.
+ * Makes a scenario smaller as long as it still breaks the same invariant: fewer faults, acts, steps and engines,
+ * plainer settings. Each candidate is run. A candidate with invalid definitions does not fail in the same way, so no
+ * rules about definitions are needed here.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -16,14 +16,14 @@
 
 #define APART_SECONDS_MAX 60
 #define SECONDS_MAX 120
-#define SAME_BYTES 24 /* of a violation of "SIM", which has no number */
+#define SAME_BYTES 24 /* compares so much of a violation "SIM", which has no number */
 
 struct shrinking {
     struct scenario *best;
     const struct outcome_of_run *failure;
     struct arena *arena;
     uint32_t runs_left;
-    time_t until; /* a failure that needs 30 virtual minutes takes its time */
+    time_t until; /* a failure that needs 30 virtual minutes takes long */
 };
 
 static bool fails_alike(const struct shrinking *s, const struct outcome_of_run *outcome)
@@ -47,7 +47,7 @@ void run_apart(const struct scenario *scenario, struct outcome_of_run *out)
     CHECK(pid >= 0);
     if (pid == 0) {
         (void)alarm(APART_SECONDS_MAX);
-        (void)freopen("/dev/null", "w", stderr); /* what it says when it crashes has been said before */
+        (void)freopen("/dev/null", "w", stderr); /* the message of the crash was printed before */
         run_scenario(scenario, false, shared);
         _exit(0);
     }
@@ -64,7 +64,7 @@ void run_apart(const struct scenario *scenario, struct outcome_of_run *out)
     }
 }
 
-/* Is it as bad? Then it is the best so far. */
+/* Keeps the candidate as the best one when it is as bad. */
 static void run_here(const struct scenario *scenario, struct outcome_of_run *out)
 {
     run_scenario(scenario, false, out);
@@ -208,7 +208,7 @@ static bool shrink_settings(struct shrinking *s)
 
 struct dropping {
     struct buffer *out;
-    uint32_t left; /* until the one that is left out */
+    uint32_t left; /* counts down to the part that is left out */
     bool dropped;
 };
 

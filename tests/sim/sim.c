@@ -1,6 +1,6 @@
 /*
- * The simulator: engines, PostgreSQL, tools, clients and people in one process under one seed. See README.md; `sim
- * --help` shows how it is used.
+ * The simulator: engines, PostgreSQL, tools, clients and people in one process under one seed. README.md and `sim
+ * --help` say how to use it.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 #define SCENARIO_BYTES_MAX (4u << 20)
 #define FILES_MAX 256
-#define ALL_SEEN_FROM 10000 /* seeds; fewer may miss what is rare */
+#define ALL_SEEN_FROM 10000 /* from this many seeds on, rare events must have occurred */
 
 static const char help[] =
     "sim: sagad's engines in a simulated world. The real core, store and run code, on a loop, a PostgreSQL, tools, "
@@ -77,7 +77,7 @@ static bool read_small(const char *text, uint32_t *out)
     return true;
 }
 
-/* What has a value. False: no such argument, or no such value. */
+/* Reads an argument that has a value. Returns false when there is no such argument or value. */
 static bool read_value(struct arguments *a, const char *name, const char *value)
 {
     if (strcmp(name, "--seed") == 0) {

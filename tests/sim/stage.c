@@ -18,7 +18,7 @@
 
 #define UNTIL_MS 120000
 #define SETTLE_MS 20
-#define ANSWER_US 100 /* from what a tool says to the engine */
+#define ANSWER_US 100 /* the time from a tool's answer to the engine */
 
 const struct adapter *__wrap_adapter_find(struct slice name);
 struct engine *__real_engine_start(struct loop *loop, const struct engine_options *options);
@@ -54,9 +54,9 @@ static struct {
 /* --- time --- */
 
 /*
- * A broken invariant or CHECK of the engine ends the test: it comes out here, so each function that has an engine do
- * something begins with it. What an earlier one had set is a frame that is gone, except where a test asks inside of a
- * node: that happens in the frame of an outer function of these.
+ * Catches a broken invariant or CHECK of the engine, which ends the test. Each function that makes an engine work
+ * begins with this macro. The jump target of an earlier function is a frame that is gone. Only a test that asks inside
+ * a node keeps the target, because it runs in the frame of an outer function.
  */
 #define GUARDED()                                                                                                      \
     do {                                                                                                               \
@@ -132,7 +132,7 @@ static struct slice keep(struct slice text)
     return text.ptr ? arena_slice(&world->arena, text) : SLICE_NONE;
 }
 
-/* Inside of the node. */
+/* Runs inside the node. */
 static void on_done(struct engine_request *request)
 {
     struct ticket *ticket = request->context;
@@ -187,7 +187,7 @@ struct reply *stage_ask(uint32_t node, request_verb *verb, const struct engine_r
     reply->request = &ticket->request;
     nodes[node].unanswered++;
     verb(nodes[node].engine, &ticket->request);
-    CHECK(!reply->done); /* never inside the call */
+    CHECK(!reply->done); /* never called inside the request itself */
     node_leave(before);
     node_wake(&nodes[node], 0);
     return reply;
@@ -471,7 +471,7 @@ static void settle(struct staged *staged, struct outcome outcome, struct slice r
     call_settle(&staged->call);
 }
 
-/* In a turn of the node's loop. */
+/* Runs in a turn of the node's loop. */
 static void on_answer(struct message *message)
 {
     struct staged_call *call = container_of(message, struct staged_call, answer);
@@ -624,7 +624,7 @@ static bool staged_shares_keys(struct slice undone, struct slice settings)
     return slice_equal(json_member(undone, "memory"), json_member(settings, "memory"));
 }
 
-/* In the place of the services of tool.c. */
+/* Replaces the services of tool.c. */
 const struct adapter adapter_world = {
     .name = "builtin",
     .call_size = sizeof(struct staged),
@@ -635,11 +635,11 @@ const struct adapter adapter_world = {
 };
 
 static const struct adapter adapter_child = {
-    /* as the real one: no memory of keys */
+    /* The real one has no memory of keys, either. */
     .name = "exec",
     .call_size = sizeof(struct staged),
     .check = staged_check,
-    .begin = staged_begin, /* and no cancel(): an adapter need not have one */
+    .begin = staged_begin, /* no cancel(), which an adapter need not have */
 };
 
 const struct adapter *__wrap_adapter_find(struct slice name)
@@ -739,7 +739,7 @@ static bool is_ready(void *context)
 {
     const struct node *node = context;
 
-    if (node->options.standbys >> node->index & 1) { /* it owns nothing while another lives */
+    if (node->options.standbys >> node->index & 1) { /* a standby owns nothing while another node lives */
         return engine_has_database(node->engine) && engine_knows_definitions(node->engine) &&
                engine_is_current(node->engine);
     }
@@ -800,7 +800,7 @@ void stage_begin(const struct stage_plan *plan)
         }
     }
     if (stage.plan.node_count > 1) {
-        stage_run(4 * options->lease_ms); /* shards are shared, and everybody has heard of the definitions */
+        stage_run(4 * options->lease_ms); /* shards are shared out, and all engines know the definitions */
     }
 }
 

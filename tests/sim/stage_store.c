@@ -10,7 +10,7 @@
 #define ANSWERS_MAX 4096
 #define KEPT_MAX 8192
 
-struct answer { /* that is awaited; what it is the answer of lies in the engine, and dies with it */
+struct answer { /* an awaited answer; its request is in the memory of the engine and dies with it */
     void *request;
     const struct node *node;
     uint32_t life;
@@ -33,14 +33,14 @@ static struct {
     void (*look)(void *request, enum err_code *code);
 } orders[STORE_CALL_COUNT];
 
-struct kept { /* a request at the door of the store */
+struct kept { /* a request that waits at the door of the store */
     enum store_call call;
     struct node *node;
     uint32_t life;
     struct store *store;
     void *request;
     enum err_code *code;
-    struct err *err; /* NULL: it has none */
+    struct err *err; /* NULL when the request has none */
     void (*perform)(struct store *store, void *request);
     void (*end)(void *request);
 };
@@ -49,7 +49,7 @@ static struct kept kept[KEPT_MAX]; /* the oldest first */
 static size_t kept_count;
 static bool holds[STORE_CALL_COUNT];
 
-struct refused { /* in the node's memory */
+struct refused { /* in the memory of the node */
     struct deferred deferred;
     void *request;
     void (*end)(void *request);
@@ -81,7 +81,7 @@ static struct answer *answer_keep(enum store_call call, void *request)
             return &answers[i];
         }
     }
-    CHECK(false); /* more are under way than are kept */
+    CHECK(false); /* more requests are under way than can be kept */
     return NULL;
 }
 
@@ -102,7 +102,7 @@ static struct answer answer_take(void *request, enum err_code *code)
             return answer;
         }
     }
-    CHECK(false); /* nobody asked for it */
+    CHECK(false); /* the test asked for no such answer */
     return answers[0];
 }
 
@@ -159,7 +159,7 @@ static bool is_kept(const struct kept *wanted)
     return true;
 }
 
-/* Of those whose engine lives still. NULL: there is none. */
+/* Returns the oldest request whose engine still lives; NULL when there is none. */
 static struct kept *oldest_kept(enum store_call call)
 {
     for (size_t i = 0; i < kept_count; i++) {
@@ -195,7 +195,7 @@ static struct closing {
     void (*on_closed)(void *context);
     void *context;
     uint32_t life;
-} closings[NODES_MAX]; /* of each node; its store is NULL where none waits */
+} closings[NODES_MAX]; /* one for each node; the store is NULL when none waits */
 
 void __real_store_close(struct store *store, void (*on_closed)(void *context), void *context);
 void __wrap_store_close(struct store *store, void (*on_closed)(void *context), void *context);
@@ -221,7 +221,7 @@ void __wrap_store_close(struct store *store, void (*on_closed)(void *context), v
     }
 }
 
-/* Inside of a node: one of its requests has been let go. */
+/* Runs inside a node, after one of its requests has been let go. */
 static void close_waiting(void)
 {
     const struct node *node = node_current();
@@ -336,7 +336,7 @@ ANSWERED(answer_put, answer_put)
     {                                                                                                                  \
         struct type *request = asked;                                                                                  \
                                                                                                                        \
-        if (request->done) { /* else nobody hears of it */                                                             \
+        if (request->done) { /* otherwise the engine hears nothing */                                                  \
             answer_keep(kind, request)->done.of = request->done;                                                       \
             request->done = of##_answered;                                                                             \
         }                                                                                                              \

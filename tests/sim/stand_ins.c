@@ -1,6 +1,6 @@
 /*
- * Instead of a kernel, a process, worker threads and other services: what the engine's lower layers offer, made of the
- * world. What nobody asks for in the simulation is there to be linked, and says so when it is called.
+ * Replaces the kernel, processes, worker threads and other services: the lower layers of the engine, made from the
+ * simulated world. Functions that the simulation never calls exist only for the linker, and report a call.
  */
 #include "tests/sim/stand_ins.h"
 
@@ -22,14 +22,14 @@
 #define LOG_LINE_BYTES_MAX 16384
 #define PROGRAM_US_MAX 30000
 
-/* Of engine/base: the linker sends calls there to these (-Wl,--wrap), for one and the same object has other things that
- * we use. */
+/* Functions of engine/base. The linker redirects calls to these (-Wl,--wrap), because the same object files hold other
+ * functions that we use. */
 bool __wrap_random_bytes(void *out, size_t len);
 struct uuid __wrap_uuid_v7(int64_t now_ms);
 struct saga_id __wrap_saga_id_new(int64_t now_ms, uint32_t shard);
 void __wrap_log_write(enum log_level level, const char *event, const struct log_field *fields);
 
-static struct { /* of a process: the last id it made, see uuid_v7() */
+static struct { /* one for each process: the last id that it made, see uuid_v7() */
     int64_t last_ms;
     uint32_t counter;
 } ids[NODES_MAX + 1];
@@ -97,7 +97,7 @@ void __wrap_log_write(enum log_level level, const char *event, const struct log_
     struct buffer out;
 
     world_trace("node %u says %s", node ? node->index : NODES_MAX, event);
-    if (strcmp(event, "due_was_there") == 0) { /* mended, and yet a fault of the engine's */
+    if (strcmp(event, "due_was_there") == 0) { /* the engine mended this, but it is still a fault */
         world_violate("DUE", "a turn said that its saga has no row in due, and it has one");
     }
     if (!world->is_traced) {
@@ -128,7 +128,8 @@ static size_t split(struct slice identity, struct slice fields[FIELD_COUNT])
     return slice_split(identity, ' ', fields, FIELD_COUNT);
 }
 
-/* Each node is a machine of its own: only of earlier lives on the same one anybody can be certain. */
+/* Is the other process certainly dead? Each node is a machine of its own, so this is certain only for earlier lives on
+ * the same node. */
 bool lease_identity_is_dead(struct slice identity, const char *own)
 {
     struct slice theirs[FIELD_COUNT], ours[FIELD_COUNT];
@@ -162,7 +163,7 @@ void call_settle(struct call *call)
 {
     void (*settled)(struct call * call) = call->settled;
 
-    CHECK(settled); /* NULL: this call was settled before */
+    CHECK(settled); /* NULL when this call was settled before */
     CHECK(call->outcome.kind != OUTCOME_ABSENT);
     CHECK(!call->outcome.unsent || call->outcome.kind == OUTCOME_RETRY || call->outcome.kind == OUTCOME_FAILED);
     CHECK(call->outcome.kind == OUTCOME_COMPLETED || call->outcome.error.len > 0);
@@ -184,10 +185,10 @@ _Noreturn void check_failed(const char *file, int line, const char *what)
 /* --- programs --- */
 
 /*
- * Instead of jq's helper processes: programs of one kind, PATH | FILTER, which take some time. FILTER is `.`, `error`
- * (it fails when it runs) or anything else (it does not compile). draw.c makes them out of plain paths.
+ * Replaces jq's helper processes. Programs have one form, PATH | FILTER, and take some time. FILTER is `.`, `error`
+ * (the program fails when it runs) or anything else (the program does not compile). draw.c makes them from plain paths.
  */
-struct helper_run { /* on its way to the helper and back */
+struct helper_run { /* a job on its way to the helper and back */
     struct message message;
     struct jq_job *job;
 };
@@ -199,7 +200,7 @@ static bool is_filter(struct slice program, const char *filter)
     return bar && slice_is(slice_trim((struct slice){bar + 1, (size_t)(program.ptr + program.len - bar) - 1}), filter);
 }
 
-/* .a.b.c; null where there is none. */
+/* Follows a path .a.b.c; null when the member is missing. */
 static struct slice value_at(struct slice program, struct slice value, struct arena *arena)
 {
     size_t at = 1, from;

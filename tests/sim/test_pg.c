@@ -1,6 +1,6 @@
 /*
- * The promises of the simulated PostgreSQL that the engine's safety rests on: what is seen, what waits for what. Each
- * was seen at a real server; differential.c holds the statements of the store against one.
+ * The promises of the simulated PostgreSQL that the safety of the engine rests on: what is visible, and what waits for
+ * what. Each was observed at a real server, and differential.c compares the statements of the store with one.
  */
 #include <stdio.h>
 #include <string.h>
@@ -96,7 +96,7 @@ TEST(a_renewal_and_an_append_do_not_wait_for_each_other)
     go(&c);
     run_to(&c, 1);
     go(&b);
-    run_to(&b, 1); /* its row is locked, and changed */
+    run_to(&b, 1); /* the row is locked and changed */
     ADD(&a, fence, 5, 0);
     ADD(&a, append, 5, 1, 1);
     go(&a);
@@ -169,7 +169,7 @@ TEST(strong_locks_wait_in_the_order_of_their_coming_and_weak_ones_pass)
     run_for(1);
     ADD(&c, hold, 4, PG_KEY_SHARE);
     go(&c);
-    run_to(&c, 1); /* it passed the one in line */
+    run_to(&c, 1); /* this session passed the one in line */
     assert_int_equal(b.answered, 0);
     assert_int_equal(a.over, 0);
     assert_committed(&a);
@@ -220,7 +220,7 @@ TEST(on_conflict_waits_too_and_sees_what_its_snapshot_does_not)
     assert_committed(&a);
     assert_committed(&b);
     assert_int_equal(b.last, 0);
-    assert_int_equal(b.second, 0); /* committed after it began */
+    assert_int_equal(b.second, 0); /* committed after the statement began */
 }
 
 TEST(a_deleted_key_is_free_once_the_delete_is_committed)
@@ -238,7 +238,7 @@ TEST(a_deleted_key_is_free_once_the_delete_is_committed)
     go(&c);
     assert_committed(&a);
     assert_committed(&c);
-    assert_int_equal(c.last, 0); /* gone, whoever put it there again */
+    assert_int_equal(c.last, 0); /* gone, whoever puts the row there again */
     assert_committed(&b);
     assert_int_equal(b.last, 1);
 }
@@ -302,14 +302,14 @@ TEST(a_statement_that_waits_has_written_nothing_and_keeps_its_keys)
     run_for(201);
     assert_int_equal(b.answered, 0);
     assert_int_equal(a.over, 0);
-    ADD(&c, append, 1, 1, 1); /* the key of b */
+    ADD(&c, append, 1, 1, 1); /* takes the key of b */
     go(&c);
     run_for(201);
     assert_int_equal(c.over, 0);
     assert_committed(&a);
     assert_committed(&b);
     assert_refused(&c, "23505");
-    assert_string_equal(a.heard, "news=held "); /* once, though it was called twice */
+    assert_string_equal(a.heard, "news=held "); /* notified once, though it was called twice */
     assert_int_equal(log_rows(1), 1);
 }
 

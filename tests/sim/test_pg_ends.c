@@ -45,7 +45,7 @@ TEST(who_waits_too_long_gives_up)
     assert_refused(&b, "55P03");
     assert_in_range(the_world.now_us, 5000000, 5001000);
     run_for(6000000);
-    assert_true(a.is_gone); /* it idled in its transaction for too long */
+    assert_true(a.is_gone); /* the session idled in its transaction for too long */
     ADD(&b, take, 1);
     go(&b);
     assert_committed(&b);
@@ -184,13 +184,13 @@ TEST(a_late_commit_does_not_come_when_its_backend_was_ended)
     ADD(&b, append, 1, 1, 1);
     go(&b);
     run_out(&b);
-    do { /* as the store asks: until there is none */
+    do { /* the store asks in the same way until there is none */
         ADD(&a, end_b);
         go(&a);
         assert_committed(&a);
     } while (a.last > 0);
     run_for(3100000);
-    assert_in_range(log_rows(1), 0, 1); /* it may have been faster */
+    assert_in_range(log_rows(1), 0, 1); /* the commit may have been faster */
     assert_int_equal(strcmp(turns, "") == 0 ? 0 : 1, log_rows(1));
 }
 

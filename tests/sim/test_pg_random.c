@@ -1,7 +1,7 @@
 /*
- * Chance against the simulated PostgreSQL: sessions that move numbers between rows, in any order, while commits end in
- * all ways, backends are ended, clients leave, and the server restarts or fails over. Whatever happens, no transaction
- * may be there by half.
+ * Random work against the simulated PostgreSQL. Sessions move numbers between rows in any order, while commits end in
+ * all ways, backends are ended, clients leave, and the server restarts or fails over. No transaction may ever be there
+ * by half.
  */
 #include <stdio.h>
 #include <string.h>
@@ -133,17 +133,17 @@ static uint64_t play(uint64_t seed)
         assert_ordered();
     }
     pg_on_commit(pg, NULL);
-    run_for(30000000); /* everybody is done, or was thrown out */
+    run_for(30000000); /* all clients are done or were thrown out */
     assert_true(pg_is_up(pg));
     assert_null(pg->line);
     client_connect(&a, "judge");
-    ADD(&a, hold, 1, PG_KEY_SHARE); /* confirms what was warned */
+    ADD(&a, hold, 1, PG_KEY_SHARE); /* confirms the commit that was warned about */
     go(&a);
     assert_committed(&a);
     int64_t epochs = 0, appended = 0;
 
     for (int64_t shard = 0; shard < SHARDS; shard++) {
-        ADD(&a, hold, shard, PG_UPDATE); /* nobody holds it */
+        ADD(&a, hold, shard, PG_UPDATE); /* nobody holds the lock */
         ADD(&a, look, shard);
         go(&a);
         assert_committed(&a);

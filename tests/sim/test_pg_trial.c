@@ -34,7 +34,7 @@ static struct row_shard *shard_row(struct pg_call *call, struct pg_row **row)
     return &copy;
 }
 
-/* shard, epoch: for key share, as sagad.fence() does */
+/* Takes shard and epoch, and locks for key share as sagad.fence() does. */
 enum pg_progress say_fence(struct pg_call *call)
 {
     struct pg_row *row;
@@ -96,7 +96,8 @@ enum pg_progress say_hold(struct pg_call *call) /* shard, mode */
     return pg_lock(call, row, (enum pg_lock_mode)arg_int(call, 1), &current);
 }
 
-enum pg_progress say_look(struct pg_call *call) /* shard: epoch and expiry, twice, in two statements of plpgsql */
+enum pg_progress
+say_look(struct pg_call *call) /* takes a shard; reads its epoch and expiry in two statements of plpgsql */
 {
     struct pg_row *row;
 
@@ -115,7 +116,7 @@ static struct uuid uuid_of(int64_t number)
     return uuid;
 }
 
-enum pg_progress say_append(struct pg_call *call) /* shard, saga, seq */
+enum pg_progress say_append(struct pg_call *call) /* takes shard, saga and seq */
 {
     struct row_log log = {
         .shard = arg_int(call, 0), .saga = uuid_of(arg_int(call, 1)), .seq = arg_int(call, 2), .records = 1};
@@ -139,19 +140,20 @@ enum pg_progress say_count_log(struct pg_call *call) /* shard */
     return PG_DONE;
 }
 
-enum pg_progress say_put_inbox(struct pg_call *call) /* shard, id: on conflict do nothing; gives whether it was put */
+enum pg_progress
+say_put_inbox(struct pg_call *call) /* takes shard and id; on conflict do nothing; returns whether the row was put */
 {
     struct row_inbox inbox = {.shard = arg_int(call, 0), .id = uuid_of(arg_int(call, 1))};
     struct pg_row *existing;
 
     RETURN_UNLESS_DONE(pg_insert(call, PG_INBOX, &inbox, &existing));
     put_int(call, existing == NULL);
-    put_int(call, pg_see(call, pg_find(call, PG_INBOX, &inbox)) != NULL); /* never its own */
+    put_int(call, pg_see(call, pg_find(call, PG_INBOX, &inbox)) != NULL); /* never its own row */
     put_row_end(call);
     return PG_DONE;
 }
 
-enum pg_progress say_drop_inbox(struct pg_call *call) /* shard, id: gives how many were there */
+enum pg_progress say_drop_inbox(struct pg_call *call) /* takes shard and id; returns how many rows were dropped */
 {
     struct row_inbox key = {.shard = arg_int(call, 0), .id = uuid_of(arg_int(call, 1))};
     struct pg_row *row = pg_find(call, PG_INBOX, &key);
@@ -168,7 +170,7 @@ enum pg_progress say_drop_inbox(struct pg_call *call) /* shard, id: gives how ma
     return PG_DONE;
 }
 
-enum pg_progress say_start(struct pg_call *call) /* saga, digest: on conflict do nothing */
+enum pg_progress say_start(struct pg_call *call) /* takes saga and digest; on conflict do nothing */
 {
     struct row_saga saga = {
         .shard = 1, .id = uuid_of(arg_int(call, 0)), .business_digest = pg_keep(call, arg_bytes(call, 1))};
@@ -229,7 +231,7 @@ enum pg_progress say_nothing(struct pg_call *call)
     return PG_DONE;
 }
 
-/* shard, saga, then the next shard: writes, then waits for a lock, in one statement */
+/* Takes a shard, a saga and the next shard. It writes and then waits for a lock, in one statement. */
 enum pg_progress say_write_and_hold(struct pg_call *call)
 {
     struct row_log log = {.shard = arg_int(call, 0), .saga = uuid_of(arg_int(call, 1)), .seq = 1, .records = 1};
@@ -242,7 +244,7 @@ enum pg_progress say_write_and_hold(struct pg_call *call)
     return PG_DONE;
 }
 
-/* shard, id: on conflict do update; gives whether there was one */
+/* Takes shard and id; on conflict do update. Returns whether the row existed. */
 enum pg_progress say_upsert(struct pg_call *call)
 {
     struct row_inbox inbox = {.shard = arg_int(call, 0), .id = uuid_of(arg_int(call, 1))};

@@ -1,6 +1,6 @@
 /*
- * What a saga's wants ask for, while places are short, shards are being given and the engine leaves (activity.c):
- * nothing begins that somebody else will begin, nothing that waits is forgotten, and nothing is sent twice.
+ * The activities that a saga wants, while places are short, shards are given away and the engine leaves (activity.c).
+ * Nothing begins that the next owner will begin, nothing that waits is forgotten, and nothing is sent twice.
  */
 #include "run/shard/shard.h"
 #include "tests/sim/stage.h"
@@ -74,8 +74,8 @@ static void give_all(void)
     stage_give(0, SHARD_COUNT);
 }
 
-/* Its intent became durable, and in that moment its shard is to go: it is not sent, the log says so, and whoever has
- * the shard sends it. */
+/* The intent became durable, and at once the shard is to go. The call is not sent, the log says so, and the next owner
+ * sends it. */
 TEST(what_may_be_sent_once_only_is_not_sent_by_who_gives_its_shard)
 {
     struct saga_id saga;
@@ -99,8 +99,8 @@ static bool is_giving(void *context)
     return false;
 }
 
-/* One saga in each shard, all with a call under way; then another engine comes, for which half of the shards are to be
- * given. */
+/* Starts one saga in each shard, all with a call under way. Then another engine comes, and half of the shards are to be
+ * given to it. */
 static void begin_everywhere_and_join(const char *saga, struct saga_id ids[SHARD_COUNT])
 {
     stage_begin(&(struct stage_plan){.definitions = ALL, .node = {.lease_ms = 3000, .calls_max = 256}});
@@ -124,7 +124,8 @@ static void complete_everywhere(const struct saga_id ids[SHARD_COUNT])
     assert_int_equal(stage_calls("look"), SHARD_COUNT);
 }
 
-/* Timers that come due meanwhile, and what would begin then, wait: for the next owner, or until the shard is kept. */
+/* Timers that come due meanwhile, and the work that they would begin, wait for the next owner or until the shard is
+ * kept. */
 TEST(a_timer_that_is_due_while_its_shard_is_given_goes_on_when_it_is_kept)
 {
     struct saga_id ids[SHARD_COUNT];
@@ -134,13 +135,13 @@ TEST(a_timer_that_is_due_while_its_shard_is_given_goes_on_when_it_is_kept)
         stage_run(10);
     }
     stage_run(100);
-    assert_in_range(stage_calls("pay"), 1, SHARD_COUNT - 1); /* of the shards that are given none has */
+    assert_in_range(stage_calls("pay"), 1, SHARD_COUNT - 1); /* no call of the shards that are given has a place */
     stage_run(6000);
     assert_int_equal(stage_calls("pay"), SHARD_COUNT);
     complete_everywhere(ids);
 }
 
-/* What a result leads to does not begin either. */
+/* Work that follows from a result does not begin, either. */
 TEST(what_comes_next_waits_while_its_shard_is_given)
 {
     struct saga_id ids[SHARD_COUNT];
@@ -154,7 +155,7 @@ TEST(what_comes_next_waits_while_its_shard_is_given)
     complete_everywhere(ids);
 }
 
-/* A call in the queue of a shard that is given waits, and does not hold up those behind it. */
+/* A call in the queue of a shard that is given away waits, and does not hold up the calls behind it. */
 TEST(a_call_that_waits_for_a_place_stays_while_its_shard_is_given)
 {
     struct saga_id ids[SHARD_COUNT];
@@ -167,7 +168,7 @@ TEST(a_call_that_waits_for_a_place_stays_while_its_shard_is_given)
     assert_int_equal(stage_calls("look") + stage_calls("pay"), SHARD_COUNT + 8);
     node_start(&nodes[1], &stage_options);
     stage_until(is_giving, NULL, "shards that are being given");
-    (void)start("look"); /* which has the engine look how long calls wait for a place */
+    (void)start("look"); /* this start makes the engine check how long calls wait for a place */
     stage_run(200);
     (void)start("look");
     for (int i = 0; i < 8; i++) {
@@ -183,8 +184,8 @@ TEST(a_call_that_waits_for_a_place_stays_while_its_shard_is_given)
     assert_int_equal(stage_calls("pay"), SHARD_COUNT);
 }
 
-/* Calls, compensations and probes that wait for a place, each in a shard of its own that is given: none is made twice,
- * none forgotten. */
+/* Calls, compensations and probes wait for a place, each in a shard that is given away. None is made twice, and none is
+ * forgotten. */
 TEST(what_waits_in_shards_that_go_is_done_by_their_next_owner)
 {
     static const char *const names[] = {"pay", "undone", "seen", "ask", "one", "pay", "look"};
@@ -213,7 +214,7 @@ TEST(what_waits_in_shards_that_go_is_done_by_their_next_owner)
             refuse("no"); /* an undo waits for a place */
         }
     }
-    stage_run(4000); /* so does the probe */
+    stage_run(4000); /* the probe waits for a place */
     pays = stage_calls("pay");
     undos = stage_calls("undo");
     assert_int_equal(undos, 0);
@@ -278,7 +279,7 @@ TEST(what_waits_for_a_place_when_the_engine_leaves_was_never_sent)
     assert_int_equal(stage_calls("undo"), 1);
 }
 
-/* A timer that comes due while the engine leaves is the next owner's. */
+/* A timer that comes due while the engine leaves belongs to the next owner. */
 TEST(a_timer_that_is_due_while_the_engine_leaves_goes_off_elsewhere)
 {
     struct saga_id saga;
@@ -301,8 +302,8 @@ TEST(a_timer_that_is_due_while_the_engine_leaves_goes_off_elsewhere)
     assert_int_equal(stage_calls("look"), 1);
 }
 
-/* The permission of a guard arrives when the engine is leaving already: it is given back, and the next owner asks for
- * it. */
+/* A guard's permission arrives when the engine is already leaving. The engine gives it back, and the next owner asks
+ * again. */
 TEST(a_permission_that_comes_while_the_engine_leaves_is_not_used)
 {
     struct saga_id saga;
@@ -325,8 +326,8 @@ TEST(a_permission_that_comes_while_the_engine_leaves_is_not_used)
     assert_int_equal(stage_calls("one_once"), 1);
 }
 
-/* Calls whose shard was lost run on as evidence for the new owner; when the engine ends, they are ended too, or judged
- * to their end. */
+/* Calls whose shard was lost run on as evidence for the new owner. When the engine ends, it ends these calls, or lets
+ * them be judged. */
 TEST(calls_of_lost_shards_are_ended_with_the_engine)
 {
     static const char *const tools[] = {"look", "judged"};
@@ -386,7 +387,7 @@ TEST(the_calls_of_one_tool_hold_up_another_tool_for_one_turn_only)
     stage_run(100);
     assert_int_equal(stage_calls("look"), 2);
     assert_int_equal(stage_calls("pay"), 0);
-    for (int answered = 1; answered <= 2; answered++) { /* one is the turn of each */
+    for (int answered = 1; answered <= 2; answered++) { /* it is each one's turn once */
         stage_complete(stage_until_call("look"), "{'ok':true}");
         stage_run(100);
     }
@@ -394,7 +395,7 @@ TEST(the_calls_of_one_tool_hold_up_another_tool_for_one_turn_only)
     assert_int_equal(stage_calls("pay"), 1);
     stage_complete(stage_until_call("pay"), "{'ok':true}");
     stage_until_saga(0, pay, "completed");
-    for (int i = 2; i < LOOKS; i++) { /* of one tool: who came first is served first */
+    for (int i = 2; i < LOOKS; i++) { /* calls of one tool are served in the order in which they came */
         assert_false(is_completed(looks[i]));
         stage_complete(stage_until_call("look"), "{'ok':true}");
         stage_until_saga(0, looks[i], "completed");
@@ -410,11 +411,11 @@ TEST(child_processes_have_places_of_their_own)
     (void)stage_until_call("child");
     second = start("child");
     other = start("look");
-    stage_complete(stage_until_call("look"), "{}"); /* which is no child, and goes past */
+    stage_complete(stage_until_call("look"), "{}"); /* this call is no child, and goes past */
     stage_until_saga(0, other, "completed");
     stage_run(2000);
     assert_int_equal(stage_calls("child"), 1);
-    other = start("look"); /* it is no sign of too much work when a call waits for that */
+    other = start("look"); /* a call that waits for it is no sign of too much work */
     stage_complete(stage_until_call("look"), "{}");
     stage_until_saga(0, other, "completed");
     stage_complete(stage_call("child"), "{}");
@@ -429,8 +430,7 @@ static void two_places_one_child(struct engine_options *options)
     options->calls_max = 2;
 }
 
-/* Starts are refused while calls wait for places for too long; one that waits for a child process says nothing about
- * that. */
+/* Starts are refused while calls wait too long for places. A call that waits for a child process does not count. */
 TEST(who_waits_for_a_child_process_is_no_sign_of_too_much_work)
 {
     struct saga_id first, second, other;
@@ -453,8 +453,8 @@ TEST(who_waits_for_a_child_process_is_no_sign_of_too_much_work)
     stage_until_saga(0, other, "completed");
 }
 
-/* Of a shard that goes, what waits with its intent in the log is told unsent; what has none yet is simply forgotten
- * here. */
+/* When a shard goes, a waiting call with an intent in the log is recorded as unsent. A call without an intent is
+ * forgotten here. */
 TEST(an_intent_that_is_not_made_yet_goes_with_its_shard)
 {
     struct stage_plan plan = narrow(1);
@@ -476,7 +476,7 @@ TEST(an_intent_that_is_not_made_yet_goes_with_its_shard)
     assert_int_equal(stage_calls("ask"), 1);
 }
 
-/* A service that said when to come again is left alone until then, by all; others are called meanwhile. */
+/* A service that said when to come again gets no call until then. Other services are called meanwhile. */
 TEST(a_service_that_asks_for_a_pause_gets_it)
 {
     struct saga_id first, second, third, other;
@@ -510,8 +510,8 @@ TEST(a_service_that_asks_for_a_pause_gets_it)
     answer_all("look");
 }
 
-/* Guards are asked shortly before a call leaves: a permission that is old when a place comes free
- * is asked for again. */
+/* Guards are asked shortly before a call leaves. A permission that is old when a place becomes free is asked for
+ * again. */
 TEST(a_permission_that_waited_for_too_long_is_asked_for_again)
 {
     struct stage_plan plan = narrow(1);
@@ -533,7 +533,7 @@ TEST(a_permission_that_waited_for_too_long_is_asked_for_again)
     assert_int_equal(stage_calls("one_once"), 1);
 }
 
-/* Compensations keep to the places of their tool, too. */
+/* Compensations also keep to the places of their tool. */
 TEST(compensations_keep_to_the_places_of_their_tool)
 {
     struct saga_id first, second;
@@ -554,7 +554,7 @@ TEST(compensations_keep_to_the_places_of_their_tool)
     stage_until_saga(0, second, "compensated");
 }
 
-/* Its settings could not be rendered, so that not a byte left: whoever waits gets its place. */
+/* The settings of the call could not be rendered, so that no byte left. The next waiting call gets the place. */
 TEST(a_call_that_was_never_sent_leaves_its_place_to_who_waits)
 {
     struct stage_plan plan = narrow(1);

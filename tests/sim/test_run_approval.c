@@ -1,4 +1,4 @@
-/* Decisions of people (run/request/change.c): the first one holds, and no later one is taken for it. */
+/* Decisions of people (run/request/change.c): the first decision holds, and a later one never replaces it. */
 #include "tests/sim/stage.h"
 
 #include "base/json.h"
@@ -62,7 +62,7 @@ TEST(of_two_decisions_at_once_the_first_holds)
     (void)stage_expect(decide(number, true, NULL), ERR_DECIDED);
 }
 
-/* Who started the saga is read with the approval, so that it holds on whichever engine the decision is taken. */
+/* The starter of the saga is read with the approval, so that the rule holds on whichever engine decides. */
 TEST(whoever_started_the_saga_does_not_approve_it)
 {
     struct reply *another;
@@ -82,7 +82,7 @@ TEST(whoever_started_the_saga_does_not_approve_it)
     stage_until_saga(0, saga, "completed");
 }
 
-/* Its saga has ended before the decision got to it: nothing is wanted any more. */
+/* The saga has ended before the decision reached it, so no decision is wanted any more. */
 TEST(a_decision_that_comes_after_the_end_is_too_late)
 {
     struct reply *abort, *decision;
@@ -98,8 +98,8 @@ TEST(a_decision_that_comes_after_the_end_is_too_late)
     assert_int_equal(stage_calls("look"), 0);
 }
 
-/* What is refused by what this engine remembers, after it stood still for longer than its lease, another engine may
- * take. */
+/* An engine that was frozen for longer than its lease must not refuse by what it remembers, because another engine may
+ * accept. */
 TEST(a_decision_is_not_refused_by_who_may_have_lost_the_shard)
 {
     struct reply *reply;
@@ -112,14 +112,14 @@ TEST(a_decision_is_not_refused_by_who_may_have_lost_the_shard)
         stage_run(5);
     } while (reply->done);
     pg_set_slow(world->pg, 0);
-    /* What it looked up for that lies there unread when it goes on, before any word of its lease. */
+    /* The row that it looked up is already there, unread, when the engine goes on, before it hears about its lease. */
     node_freeze_now(&nodes[0], 20000000);
     stage_run(21000);
     (void)stage_expect(reply, ERR_FENCED);
-    assert_false(err_retryable(stage_wait(decide(number, true, "another"))->code)); /* now it is sure */
+    assert_false(err_retryable(stage_wait(decide(number, true, "another"))->code)); /* now the engine is sure */
 }
 
-/* Page after page, the newest first, until there are no more. */
+/* The pages begin with the newest approval and go on until there are no more. */
 TEST(approvals_are_listed_page_after_page)
 {
     struct slice cursor = SLICE_NONE;
@@ -153,7 +153,7 @@ TEST(what_is_no_approval_is_not_found)
 
     (void)begin(&number);
     (void)stage_expect(decide(number + 64, true, NULL), ERR_NOT_FOUND);
-    (void)stage_expect(decide(0, true, NULL), ERR_NOT_FOUND); /* not the newest one */
+    (void)stage_expect(decide(0, true, NULL), ERR_NOT_FOUND); /* 0 does not mean the newest one */
     (void)stage_expect(
         stage_ask(0, engine_get_approvals, &(struct engine_request){.in.approvals = {.number = number + 64}}),
         ERR_NOT_FOUND);

@@ -1,6 +1,6 @@
 /*
- * Bulk jobs: what becomes of an item while a call of its operation is out, and when the engine dies between the turn of
- * a saga and the outcome of its item (bulk/bulker.c).
+ * Bulk jobs: what happens to an item while a call of its operation is out, and when the engine dies between the turn of
+ * the saga and the outcome of the item (bulk/bulker.c).
  */
 #include "tests/sim/stage.h"
 
@@ -32,7 +32,7 @@ static struct reply *ask(request_verb *verb, struct saga_id job, struct slice bo
     return stage_expect(stage_ask(0, verb, &request), ERR_OK);
 }
 
-/* A job with this verb and these items, which runs. */
+/* Makes a job with this verb and these items, and runs it. */
 static struct saga_id run_job(struct slice verb_and_items)
 {
     struct slice body = arena_printf(&world->arena, "{\"note\":\"the bank\",%.*s}", SLICE_ARG(verb_and_items));
@@ -81,7 +81,7 @@ static void die(void)
     node_kill(&nodes[0]);
 }
 
-/* The next owner asks the saga again, which has ended by then: its log says that this was the item's own doing. */
+/* The next owner asks the saga again, which has ended by then. The log of the saga says that this item ended it. */
 TEST(an_item_that_acted_counts_as_done_when_its_engine_died_before_it_said_so)
 {
     struct saga_id saga = stage_start(0, "pays", "{}"), job;

@@ -1,5 +1,5 @@
-/* Calls of agents and those who wait for them (call.c, caller.c): what campaigns and the API's
- * tests meet too seldom. */
+/* Calls of agents and the clients that wait for them (call.c, caller.c): cases that campaigns and the tests of the API
+ * meet too seldom. */
 #include "run/query/health.h"
 #include "run/saga/live.h"
 #include "tests/sim/stage.h"
@@ -54,8 +54,8 @@ TEST(a_repeat_in_an_open_saga_gets_the_record_too)
     assert_int_equal(stage_calls("pay"), 1);
 }
 
-/* The same call under one name after another: only the first rounds are made, and what is refused says that it is a
- * loop. */
+/* An agent makes the same call under one name after another. Only the first rounds are made, and the refusal says that
+ * it is a loop. */
 TEST(calls_that_go_round_are_stopped_whatever_their_steps_are_called)
 {
     uint32_t refused = 0;
@@ -80,7 +80,7 @@ TEST(calls_that_go_round_are_stopped_whatever_their_steps_are_called)
     assert_int_equal(stage_calls("look"), 5 - refused);
 }
 
-/* The same for one step that is asked for again and again. */
+/* An agent asks for one step again and again. */
 TEST(a_step_that_is_repeated_for_ever_is_refused_as_a_loop)
 {
     enum err_code last = ERR_OK;
@@ -115,7 +115,7 @@ TEST(a_tool_that_fails_says_why_with_and_without_detail)
     assert_string_equal(reply->err.detail, "no-money: none at all");
 }
 
-/* Who left is told nothing; the operation is carried out, and whoever repeats the call gets its record. */
+/* A client that left is told nothing. The operation is carried out, and a repeat of the call gets its record. */
 TEST(a_caller_who_leaves_takes_nothing_along)
 {
     struct reply *left, *again;
@@ -145,7 +145,7 @@ static void on_committed(void)
     committed = true;
 }
 
-/* The client goes while its call becomes durable: nobody is left to wait, and nothing is lost. */
+/* The client goes while its call becomes durable. Nobody waits any more, and nothing is lost. */
 TEST(a_caller_may_leave_while_the_call_becomes_durable)
 {
     struct reply *left, *again;
@@ -170,8 +170,7 @@ static struct stage_plan two(void)
     return (struct stage_plan){.definitions = TOOLS, .node_count = 2, .node = {.lease_ms = 2000}};
 }
 
-/* As a client does: where the engine had to say that it does not know, the same call is asked again,
- * of the other one. */
+/* Waits as a client does: when the engine had to say that it does not know, the other engine is asked. */
 static struct reply *stage_wait_for_call(struct reply *reply, const char *run, const char *tool)
 {
     stage_wait(reply);
@@ -182,7 +181,7 @@ static struct reply *stage_wait_for_call(struct reply *reply, const char *run, c
     return reply;
 }
 
-/* The owner sleeps through its lease with a call in hand: nothing of it is durable, and whoever has the shard then
+/* The owner is frozen for longer than its lease while it has a call. Nothing of the call is durable, and the next owner
  * carries it out. */
 TEST(a_call_whose_owner_was_superseded_is_asked_of_the_next_owner)
 {
@@ -192,7 +191,8 @@ TEST(a_call_whose_owner_was_superseded_is_asked_of_the_next_owner)
 
     stage_begin(&plan);
     run = stage_run_at(0);
-    (void)stage_expect(stage_ask(0, engine_call, stage_call_of(run, "look", "{}", 0)), ERR_OK); /* it is in memory */
+    (void)stage_expect(stage_ask(0, engine_call, stage_call_of(run, "look", "{}", 0)),
+                       ERR_OK); /* the run is in memory */
     stage_run(200);
     reply = stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
     node_freeze_now(&nodes[0], 8000000);
@@ -206,8 +206,8 @@ TEST(a_call_whose_owner_was_superseded_is_asked_of_the_next_owner)
     assert_int_equal(stage_calls("pay"), 1);
 }
 
-/* It is durable, and the owner slept before it heard so: when it does, the shard is another's, and the log has the
- * answer. */
+/* The call is durable, and the owner was frozen before it heard so. When it hears, another engine has the shard, and
+ * the log has the answer. */
 TEST(a_call_that_became_durable_with_its_shard_lost_is_answered_from_the_log)
 {
     struct stage_plan plan = two();
@@ -225,7 +225,7 @@ TEST(a_call_that_became_durable_with_its_shard_lost_is_answered_from_the_log)
     assert_int_equal(stage_calls("pay"), 1);
 }
 
-/* Whoever waits at an engine that loses the shard goes on waiting, for the log. */
+/* A client waits at an engine that loses the shard. It goes on waiting, for the log. */
 TEST(who_waits_for_a_saga_that_moves_gets_its_answer_from_the_log)
 {
     struct stage_plan plan = two();
@@ -236,7 +236,7 @@ TEST(who_waits_for_a_saga_that_moves_gets_its_answer_from_the_log)
     run = stage_run_at(0);
     reply = stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
     (void)stage_until_call("pay");
-    node_freeze_now(&nodes[0], 6000000); /* it loses the shard, and the call goes on */
+    node_freeze_now(&nodes[0], 6000000); /* the engine loses the shard, and the call goes on */
     stage_until_has(1, run);
     stage_run(3000);
     assert_true(nodes[0].frozen);
@@ -252,7 +252,7 @@ TEST(who_waits_for_a_saga_that_moves_gets_its_answer_from_the_log)
     (void)stage_expect(known, ERR_OK);
 }
 
-/* Its patience ends while another engine has the saga: it goes on there, and so it is told. */
+/* The wait ends while another engine has the saga. The client is told that the saga goes on there. */
 TEST(a_wait_that_ends_after_the_shard_was_lost_is_told_that_it_goes_on)
 {
     struct stage_plan plan = two();
@@ -270,8 +270,8 @@ TEST(a_wait_that_ends_after_the_shard_was_lost_is_told_that_it_goes_on)
     assert_true(reply->call.going_on);
 }
 
-/* The owner hears nothing of the database for a lease, and others go on without it: who waits is told that by then, and
- * a repeat gets the answer that it has meanwhile. */
+/* The owner hears nothing of the database for a lease, and other engines go on without it. The waiting client is told
+ * by then, and a repeat gets the answer that exists meanwhile. */
 TEST(who_waits_at_an_engine_that_is_cut_off_is_told_within_two_leases)
 {
     struct stage_plan plan = two();
@@ -282,7 +282,7 @@ TEST(who_waits_at_an_engine_that_is_cut_off_is_told_within_two_leases)
     run = stage_run_at(0);
     reply = stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
     (void)stage_until_call("pay");
-    stage_is_automatic = true; /* what the next owner calls */
+    stage_is_automatic = true; /* for the calls of the next owner */
     nodes[0].cut = true;
     stage_run(4000);
     assert_true(reply->done);
@@ -295,7 +295,7 @@ TEST(who_waits_at_an_engine_that_is_cut_off_is_told_within_two_leases)
     assert_true(reply->call.replayed);
 }
 
-/* With the database away, too, nobody waits for ever. */
+/* The database is away, too, and still the wait ends. */
 TEST(a_wait_whose_log_cannot_be_read_ends_with_that)
 {
     struct stage_plan plan = two();
@@ -315,8 +315,8 @@ TEST(a_wait_whose_log_cannot_be_read_ends_with_that)
     assert_int_equal(reply->code, ERR_STORE);
 }
 
-/* A call that is still being classified when its client leaves, for a shard of another engine: it is not even sent
- * there. */
+/* A client leaves while its call, for a shard of another engine, is still being classified. The call is not sent to
+ * that engine. */
 TEST(a_call_that_nobody_waits_for_any_more_is_not_sent_to_another_engine)
 {
     struct stage_plan plan = two();
@@ -340,8 +340,8 @@ static void few_words(const struct reply *reply)
 }
 
 /*
- * While nothing new is taken in, sagas are read back to see whether a call is a repeat; but not any number of them at
- * once. Of those in memory that is always seen.
+ * While the engine accepts no new work, it reads sagas back to see whether a call is a repeat, but only a bounded
+ * number at once. Sagas in memory are always checked.
  */
 TEST(while_it_is_busy_repeats_are_answered_and_only_so_many_logs_read)
 {
@@ -365,14 +365,14 @@ TEST(while_it_is_busy_repeats_are_answered_and_only_so_many_logs_read)
     }
     stage_run(50);
     for (size_t i = 64; i < COUNT_OF(waits); i++) {
-        assert_true(waits[i]->done); /* of the others some may have been looked for by now */
+        assert_true(waits[i]->done); /* some of the other sagas may have been looked for by now */
         few_words(waits[i]);
     }
     for (size_t i = 0; i < 64; i++) {
         looked_for += !waits[i]->done;
     }
     assert_true(looked_for > 32);
-    again = stage_ask(0, engine_call, stage_call_in(open->saga, "pay", "{'a':1}", 60000)); /* its saga is at hand */
+    again = stage_ask(0, engine_call, stage_call_in(open->saga, "pay", "{'a':1}", 60000)); /* the saga is in memory */
     more = stage_ask(0, engine_call, stage_call_in((struct saga_id){waits[0]->saga.uuid}, "pay", "{'a':1}", 1000));
     stage_run(50);
     assert_false(again->done);
@@ -458,8 +458,8 @@ TEST(a_budget_that_is_used_up_refuses_and_is_counted)
     assert_int_equal(health->budget_refusals, 1);
 }
 
-/* As a newer release may have registered it: this one cannot use the compensator, so it begins nothing that it could
- * not undo. */
+/* A newer release may have registered this tool. This engine cannot use its compensator, so it begins nothing that it
+ * could not undo. */
 TEST(a_tool_whose_compensator_cannot_be_used_here_is_not_called)
 {
     struct definition_row row = {
@@ -479,7 +479,7 @@ TEST(a_tool_whose_compensator_cannot_be_used_here_is_not_called)
     assert_int_equal(stage_calls("newer"), 0);
 }
 
-/* The last two bytes of an id are its shard: one of no shard is no saga's. */
+/* The last two bytes of an id are its shard. An id with a shard that does not exist belongs to no saga. */
 TEST(a_call_in_a_saga_that_cannot_be_is_refused)
 {
     struct saga_id none;
@@ -489,7 +489,7 @@ TEST(a_call_in_a_saga_that_cannot_be_is_refused)
     (void)stage_expect(stage_ask(0, engine_call, stage_call_in(none, "look", "{}", 0)), ERR_NOT_FOUND);
 }
 
-/* Paused, and asked for without a wait: told who lets it go on. */
+/* The saga is paused, and the call came without a wait. The refusal says who can resume the saga. */
 TEST(a_call_in_a_paused_saga_is_refused_and_says_how_it_goes_on)
 {
     struct reply *opened, *reply;

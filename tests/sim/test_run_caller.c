@@ -1,4 +1,4 @@
-/* Those who wait for what they called (caller.c): what an operation has come to, and where they wait when its shard
+/* Clients that wait for their calls (caller.c): the state of their operation, and where they wait when its shard
  * moves. */
 #include "run/shard/shard.h"
 #include "tests/sim/stage.h"
@@ -49,15 +49,14 @@ TEST(who_waits_for_what_a_person_has_to_decide_is_told_so)
     second = stage_wait(stage_ask(0, engine_call, stage_call_of("r", "twice", "{}", 60000)));
     assert_int_equal(second->code, ERR_AWAITING);
     stage_run(100);
-    assert_true(
-        first->done); /* also whoever called first: what becomes of it is not for the tool alone to say any more */
+    assert_true(first->done); /* the first client, too, because the tool alone no longer decides the outcome */
     assert_int_equal(first->code, ERR_AWAITING);
     assert_true(first->call.retry_after_ms > 0);
     stage_complete(stage_call("twice"), "{}");
 }
 
-/* Two of one saga: a person is asked about one at a time. The other is unknown meanwhile, and nobody waits for it in
- * vain. */
+/* Two operations of one saga are unknown. A person is asked about one at a time. The other one stays unknown meanwhile,
+ * and no client waits in vain. */
 TEST(what_nobody_knows_is_unknown_until_a_person_is_asked)
 {
     struct engine_request *request;
@@ -79,7 +78,7 @@ TEST(what_nobody_knows_is_unknown_until_a_person_is_asked)
     assert_int_equal(stage_calls("ask"), 2);
 }
 
-/* Accepted by the service, which is still at it: it goes on, and the wait with it. */
+/* The service has accepted the call and is still working. The operation goes on, and so does the wait. */
 TEST(what_the_service_has_accepted_goes_on_until_a_probe_sees_it)
 {
     struct reply *reply, *brief;
@@ -95,7 +94,8 @@ TEST(what_the_service_has_accepted_goes_on_until_a_probe_sees_it)
     (void)stage_expect(reply, ERR_OK);
 }
 
-/* Its answer was lost: while probes ask, its caller waits; when the wait is over it is told that nobody can say. */
+/* The answer was lost. The client waits while probes ask, and is told that the outcome is unknown when the wait is
+ * over. */
 TEST(what_is_being_found_out_is_unknown_when_the_wait_is_over)
 {
     struct reply *reply;
@@ -118,7 +118,7 @@ static struct stage_plan two(void)
     return (struct stage_plan){.definitions = TOOLS, .node_count = 2, .node = {.lease_ms = 2000}};
 }
 
-/* node 0 has lost the shard of the run to node 1, and knows it. */
+/* Node 0 has lost the shard of the run to node 1, and knows it. */
 static void take_away(const char *run)
 {
     nodes[0].cut = true;
@@ -127,7 +127,7 @@ static void take_away(const char *run)
     stage_until_lost(0, run);
 }
 
-/* Before the log is read, at any moment of that, or too late. */
+/* The client leaves before the log is read, at any moment of the read, or too late. */
 TEST(who_left_while_the_log_is_read_is_not_missed)
 {
     uint32_t left = 0;
@@ -142,7 +142,7 @@ TEST(who_left_while_the_log_is_read_is_not_missed)
         run = stage_run_at(0);
         reply = stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
         (void)stage_until_call("pay");
-        stage_is_automatic = true; /* the next owner has it settled when the log is read */
+        stage_is_automatic = true; /* the next owner settles the call by the time the log is read */
         take_away(run);
         pg_set_slow(world->pg, 300000);
         stage_run(ms);
@@ -162,11 +162,11 @@ TEST(who_left_while_the_log_is_read_is_not_missed)
         (void)stage_expect(stage_ask(1, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000)), ERR_OK);
         stage_end();
     }
-    assert_true(is_late && left >= 10); /* every moment of the reading, which takes some 300 ms, was tried */
+    assert_true(is_late && left >= 10); /* every moment of the read, which takes some 300 ms, was tried */
 }
 
-/* It was settled by the other engine, and its saga completed: who waited at the first one hears so, and who left is not
- * told. */
+/* The other engine settled the call, and the saga completed. A client that waited at the first engine hears so; a
+ * client that left is not told. */
 TEST(who_waited_hears_what_became_of_it_elsewhere_if_he_is_still_there)
 {
     for (int leaves = 0; leaves < 2; leaves++) {
@@ -180,7 +180,7 @@ TEST(who_waited_hears_what_became_of_it_elsewhere_if_he_is_still_there)
         (void)stage_until_call("pay");
         node_freeze_now(&nodes[0], 10000000);
         stage_is_automatic = true;
-        stage_run(8000); /* the next owner makes the call, and has its answer */
+        stage_run(8000); /* the next owner makes the call and has its answer */
         assert_int_equal(stage_calls("pay"), 2);
         (void)stage_expect(stage_change(1, VERB_COMPLETE, saga, .wait_ms = 5000), ERR_OK);
         assert_true(nodes[0].frozen);
@@ -190,7 +190,7 @@ TEST(who_waited_hears_what_became_of_it_elsewhere_if_he_is_still_there)
         assert_false(reply->done);
         if (leaves) {
             stage_run(200);
-            nodes[0].cut = true; /* the log is being read when he goes */
+            nodes[0].cut = true; /* the log is being read when the client goes */
             stage_run(200);
             stage_hang_up(reply);
             nodes[0].cut = false;
@@ -201,7 +201,7 @@ TEST(who_waited_hears_what_became_of_it_elsewhere_if_he_is_still_there)
     }
 }
 
-/* The log cannot be read back: that is said, and not that nothing was there. */
+/* The log cannot be read. The answer says so, and does not say that nothing was there. */
 TEST(a_log_that_makes_no_sense_is_told_as_that)
 {
     struct stage_plan plan = two();
@@ -217,7 +217,7 @@ TEST(a_log_that_makes_no_sense_is_told_as_that)
     (void)stage_expect(reply, ERR_CORRUPT);
 }
 
-/* The next owner is gone soon, and the shard comes back: who waited waits for the saga in memory again. */
+/* The next owner is soon gone, and the shard comes back. The client waits for the saga in memory again. */
 TEST(who_waits_comes_back_to_a_saga_whose_shard_comes_back)
 {
     struct stage_plan plan = two();
@@ -240,7 +240,7 @@ TEST(who_waits_comes_back_to_a_saga_whose_shard_comes_back)
     (void)stage_expect(reply, ERR_OK);
 }
 
-/* Its caller is at another engine, which asks the next owner when this one has lost the shard. */
+/* The client is at another engine, which asks the next owner when this one has lost the shard. */
 TEST(a_call_through_another_engine_outlives_the_owner_it_was_sent_to)
 {
     struct stage_plan plan = two();
@@ -260,8 +260,8 @@ TEST(a_call_through_another_engine_outlives_the_owner_it_was_sent_to)
     (void)stage_expect(reply, ERR_OK);
 }
 
-/* Who waits at an engine that leaves is told how it stands; one that wants to complete the saga, that something is not
- * settled. */
+/* A client that waits at an engine that leaves is told the state of its call. A client that wants to complete the saga
+ * is told that something is not settled. */
 TEST(who_waits_at_an_engine_that_leaves_is_answered_before_it_goes)
 {
     struct reply *call, *complete;
@@ -287,8 +287,8 @@ static void leave(void)
     node_drain(&nodes[0], 0);
 }
 
-/* Durable, and in the same moment its engine leaves at once: its caller is told to ask elsewhere, where the call is
- * carried out. */
+/* The call becomes durable, and in the same moment the engine leaves at once. The client is told to ask elsewhere,
+ * where the call is carried out. */
 TEST(a_call_that_becomes_durable_while_its_engine_goes_is_not_lost)
 {
     struct stage_plan plan = two();
@@ -305,8 +305,9 @@ TEST(a_call_that_becomes_durable_while_its_engine_goes_is_not_lost)
     (void)stage_expect(stage_ask(1, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000)), ERR_OK);
 }
 
-/* The standby that took over did not have it: an asynchronous one may lose what was acknowledged to the engine. Its
- * caller hears that nothing is there, and a repeat carries it out when a person has accepted that, here at once. */
+/* The standby that took over did not have the call: an asynchronous one may lose what was acknowledged to the engine.
+ * The client hears that nothing is there. A repeat carries the call out once a person has accepted the loss, which
+ * happens at once here. */
 TEST(a_call_that_a_fail_over_took_back_is_told_to_be_repeated)
 {
     struct stage_plan plan = two();
@@ -328,7 +329,7 @@ TEST(a_call_that_a_fail_over_took_back_is_told_to_be_repeated)
     assert_true(err_retryable(reply->code));
     stage_is_automatic = true;
     for (int tries = 0; tries == 0 || (err_retryable(again->code) && tries < 20);
-         tries++) { /* until its engine has dropped what is gone */
+         tries++) { /* until the engine has dropped what is gone */
         stage_run(500);
         again = stage_wait(stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000)));
     }
@@ -340,8 +341,8 @@ static void leave_slowly(void)
     node_drain(&nodes[0], 30000);
 }
 
-/* It came through the inbox and became durable while its owner leaves: whoever sent it gets its answer, from this owner
- * or the next. */
+/* The call came through the inbox and became durable while its owner leaves. The sender gets its answer, from this
+ * owner or the next. */
 TEST(a_call_from_another_engine_is_answered_while_its_owner_leaves)
 {
     struct stage_plan plan = two();
@@ -364,7 +365,7 @@ TEST(a_call_from_another_engine_is_answered_while_its_owner_leaves)
 
 /* --- guards --- */
 
-/* A tool that keeps failing is left alone: the call is not made, and its caller is told when to come again. */
+/* A tool that keeps failing gets no call. The call is not made, and the client is told when to come again. */
 TEST(a_call_that_a_guard_refuses_says_when_to_come_again)
 {
     static const struct {
@@ -399,7 +400,7 @@ TEST(a_call_that_a_guard_refuses_says_when_to_come_again)
     }
 }
 
-/* A person gives a saga up while one of its calls is under way: nobody waits for that one any more. */
+/* A person gives up a saga while one of its calls is under way. Nobody waits for that call any more. */
 TEST(who_waits_for_a_saga_that_is_given_up_is_told_that_it_ended)
 {
     struct reply *first, *second;
@@ -425,7 +426,7 @@ TEST(who_waits_for_a_saga_that_is_given_up_is_told_that_it_ended)
     stage_complete(stage_call("pay"), "{}");
 }
 
-/* What was called before its saga ended, or is being undone and stuck, is still answered from its record. */
+/* A call whose saga has ended, or which is being undone and is stuck, is still answered from its record. */
 TEST(a_repeat_is_answered_after_the_end_and_while_its_undo_is_a_persons)
 {
     struct saga_id done, undone;
@@ -451,8 +452,8 @@ TEST(a_repeat_is_answered_after_the_end_and_while_its_undo_is_a_persons)
     assert_int_equal(stage_calls("pay"), 2);
 }
 
-/* The refusal is in the log, and its engine has lost the shard before it heard so: its caller is refused, or told to
- * come again. */
+/* The refusal is in the log, and the engine lost the shard before it heard so. The client is refused, or told to come
+ * again. */
 TEST(a_refusal_that_became_durable_with_its_shard_lost_begins_nothing)
 {
     struct stage_plan plan = two();

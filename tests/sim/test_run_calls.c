@@ -1,5 +1,5 @@
-/* Calls, decisions and definitions whose turn, read or write does not come to what it should: what each of them is told
- * (call.c, approval.c, define.c). */
+/* Calls, decisions and definitions whose turn, read or write fails: what each client is told (call.c, approval.c,
+ * define.c). */
 #include "run/readiness_state.h"
 #include "run/saga/summon.h"
 #include "tests/sim/stage.h"
@@ -32,8 +32,7 @@ static struct reply *call_of(const char *tool, int64_t wait_ms)
 
 /* --- the first call of a run --- */
 
-/* Two began it at the same time, in two engines, and the other one was first: the call goes to the
- * run that there is. */
+/* Two engines began the run at the same time, and the other one was first. The call goes to the run that exists. */
 TEST(a_run_that_has_begun_elsewhere_takes_the_call_that_would_have_begun_it)
 {
     struct reply *asked;
@@ -50,8 +49,7 @@ TEST(a_run_that_has_begun_elsewhere_takes_the_call_that_would_have_begun_it)
     (void)stage_expect(asked, ERR_OK);
 }
 
-/* The owner was superseded, twice, or there is no time left: whoever asked is told to come again, and nothing has
- * begun. */
+/* The owner was superseded twice, or no time is left. The client is told to come again, and nothing has begun. */
 TEST(a_call_whose_owner_was_superseded_again_is_told_to_come_again)
 {
     for (int waits = 0; waits < 2; waits++) {
@@ -72,7 +70,7 @@ TEST(a_call_whose_owner_was_superseded_again_is_told_to_come_again)
     }
 }
 
-/* A turn that cannot be written is no call: its caller hears why, and may repeat it. */
+/* A call without a written turn does not count. The client hears why, and may repeat it. */
 TEST(a_call_that_could_not_be_written_is_refused_with_the_reason)
 {
     static const enum err_code codes[] = {ERR_STORE, ERR_LOST_COMMIT, ERR_TOO_LARGE};
@@ -92,7 +90,7 @@ TEST(a_call_that_could_not_be_written_is_refused_with_the_reason)
     }
 }
 
-/* The refusal is in the log, and the shard was lost before this engine heard so: it is a refusal all the same. */
+/* The refusal is in the log, and the engine lost the shard before it heard so. The call is refused all the same. */
 TEST(a_refusal_that_is_durable_holds_also_where_its_shard_was_lost)
 {
     struct reply *first, *again;
@@ -115,7 +113,7 @@ TEST(a_refusal_that_is_durable_holds_also_where_its_shard_was_lost)
 
 #define CALL "{" WHO ",'run':'r','tool':'pay','args':{},'wait_ms':10000}"
 
-/* Nothing of it is taken: the row stays for whoever can. */
+/* The input is not consumed: the row stays for an engine that can. */
 TEST(a_call_of_the_inbox_waits_while_the_database_is_away)
 {
     uint32_t shard = run_shard(SLICE("default"), SLICE("r"));
@@ -131,7 +129,7 @@ TEST(a_call_of_the_inbox_waits_while_the_database_is_away)
     assert_int_equal(stage_calls(NULL), 1);
 }
 
-/* Its turn is fenced: that owner does nothing more about it. */
+/* The turn is fenced, and that owner does nothing more. */
 TEST(a_call_of_the_inbox_whose_owner_was_superseded_is_left_for_the_next)
 {
     uint32_t shard = run_shard(SLICE("default"), SLICE("r"));
@@ -144,7 +142,7 @@ TEST(a_call_of_the_inbox_whose_owner_was_superseded_is_left_for_the_next)
     assert_int_equal(pg_inbox_rows(world->pg), 1);
     assert_int_equal(stage_calls(NULL), 0);
     stage_release(STORE_APPEND);
-    stage_run(10000); /* the next owner is this engine: its lease was good */
+    stage_run(10000); /* this engine is the next owner, because its lease was good */
     assert_int_equal(pg_inbox_rows(world->pg), 0);
     assert_int_equal(stage_calls(NULL), 1);
 }
@@ -210,7 +208,7 @@ TEST(a_decision_of_the_inbox_waits_while_the_database_is_away)
     assert_int_equal(pg_inbox_rows(world->pg), 1);
     nodes[0].engine->readiness->database = true; /* and the row is read again */
     stage_run(1000);
-    assert_int_equal(pg_inbox_rows(world->pg), 0); /* there is no such approval, and that is the answer */
+    assert_int_equal(pg_inbox_rows(world->pg), 0); /* no such approval exists, which is the answer */
 }
 
 TEST(nobody_decides_or_lists_while_the_database_is_away)
@@ -322,7 +320,7 @@ TEST(a_definition_that_is_retired_starts_nothing_new_and_what_runs_goes_on)
     assert_int_equal(refused->code, ERR_CONFLICT);
     assert_string_equal(refused->err.message, "the definition old is retired: use new");
     assert_int_equal(start_under(NULL)->code, ERR_CONFLICT);
-    repeat = start_under("o-1"); /* it was started before that */
+    repeat = start_under("o-1"); /* the saga was started before that */
     assert_int_equal(repeat->code, ERR_OK);
     assert_false(repeat->created);
     assert_memory_equal(&repeat->saga, &id, sizeof(id));

@@ -1,4 +1,4 @@
-/* Inputs that reached another engine, carried out by the owner of their shard: what becomes of the row, and what is
+/* Inputs that reached another engine, carried out by the owner of their shard: what happens to the row, and what is
  * answered. */
 #include "tests/sim/stage.h"
 
@@ -26,7 +26,7 @@ static struct {
     void (*on_rows)(const struct inbox_row *rows, size_t count, void *context);
     void *context;
 } watch;
-static uint32_t dropped; /* rows that the engine dropped */
+static uint32_t dropped; /* the number of rows that the engine dropped */
 static bool may_send;    /* the lease lasts long enough */
 static char answer[4096];
 
@@ -101,7 +101,7 @@ static const char *answered(void)
     return code;
 }
 
-static void deliver_again(void) /* what is left comes again by itself */
+static void deliver_again(void) /* delivers the remaining rows again */
 {
     stage_run(600);
 }
@@ -117,7 +117,7 @@ static void hand_row(struct engine *engine, void *context)
     watch.on_rows(context, 1, watch.context);
 }
 
-/* A row that came out of the database before the engine lost the shard. */
+/* Hands over a row that came out of the database before the engine lost the shard. */
 static void hand_over(uint32_t shard)
 {
     struct inbox_row row = {.id = uuid_v7(WORLD_START_MS),
@@ -171,7 +171,7 @@ static void registered(enum definition_kind kind, const char *name, const char *
     stage_settle();
 }
 
-/* A turn of a saga that cannot be read. */
+/* Writes a turn of a saga that cannot be read. */
 static void write_nonsense(struct saga_id id)
 {
     struct append_start start = {.namespace = SLICE("default"), .saga_name = SLICE("s"), .version = 1};
@@ -233,7 +233,7 @@ TEST(a_row_of_a_shard_that_is_not_ours_is_left_alone)
     hand_over(999);
     assert_int_equal(rows(), 1);
     assert_false(is_answered());
-    node_drain(&nodes[0], 1000); /* and an engine that leaves takes none up */
+    node_drain(&nodes[0], 1000); /* an engine that leaves takes no input, either */
     hand_over(10);
     assert_false(is_answered());
 }
@@ -251,7 +251,7 @@ TEST(a_row_that_comes_again_while_it_is_carried_out_is_carried_out_once)
     stage_release(STORE_APPEND);
     assert_int_equal(rows(), 0);
     assert_string_equal(answered(), "ok");
-    deliver("start", id, "{" WHO ",'saga':'s','input':{}}"); /* put twice, as its answer was lost */
+    deliver("start", id, "{" WHO ",'saga':'s','input':{}}"); /* put twice, because the first answer was lost */
     assert_int_equal(rows(), 0);
 }
 
@@ -305,7 +305,7 @@ TEST(a_start_is_not_taken_in_where_there_is_too_much_work)
     deliver("start", fresh(), "{" WHO ",'saga':'s','input':{}}");
     assert_string_equal(answered(), "busy");
     assert_int_equal(rows(), 0);
-    /* What a saga asks for with its end was promised to it. */
+    /* The saga was promised the follower that it asked for at its end. */
     struct saga_id id = saga_id_new(1700000000001, 9);
 
     deliver("start", id, "{" WHO ",'saga':'s','input':{},'follows':'x'}");
@@ -317,7 +317,8 @@ TEST(a_start_is_not_taken_in_where_there_is_too_much_work)
 TEST(a_follower_that_can_never_be_started_is_told_of_and_dropped)
 {
     begin();
-    deliver("start", fresh(), "{" WHO ",'saga':'s','input':{'n':'one'},'follows':'x'}"); /* does not fit the schema */
+    deliver("start", fresh(),
+            "{" WHO ",'saga':'s','input':{'n':'one'},'follows':'x'}"); /* the input does not fit the schema */
     assert_int_equal(rows(), 0);
     deliver("start", fresh(), "{" WHO ",'saga':'never','input':{},'follows':'x'}");
     assert_int_equal(rows(), 1); /* there may be news of it */
@@ -344,7 +345,7 @@ TEST(a_follower_that_the_database_refuses_is_told_of_and_one_whose_shard_goes_st
     static const struct {
         enum err_code code;
         size_t rows;
-    } cases[] = {{ERR_CORRUPT, 0}, {ERR_FENCED, 1}, {ERR_DECIDED, 1 /* removed by whoever consumed it */}};
+    } cases[] = {{ERR_CORRUPT, 0}, {ERR_FENCED, 1}, {ERR_DECIDED, 1 /* removed by the engine that consumed it */}};
 
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         begin();
@@ -366,7 +367,7 @@ TEST(what_was_consumed_before_is_not_answered_again)
 
     stage_hold(STORE_APPEND);
     (void)stage_deliver(0, "pause", saga_id_shard(id), id, "{" WHO "}");
-    stage_fail(STORE_APPEND, ERR_DECIDED); /* by whoever owned the shard then, who has answered */
+    stage_fail(STORE_APPEND, ERR_DECIDED); /* consumed by the owner at that time, which has answered */
     assert_false(is_answered());
 }
 
@@ -399,7 +400,7 @@ TEST(a_refusal_of_an_engine_that_may_have_lost_the_shard_is_not_told)
     for (int i = 0; i < 3; i++) {
         begin();
         stage_hold(STORE_LIST_QUESTIONS);
-        deliver("resolve", fresh(), "{" WHO ",'escalation':9,'action':'retry'}"); /* there is none */
+        deliver("resolve", fresh(), "{" WHO ",'escalation':9,'action':'retry'}"); /* no such escalation exists */
         if (i == 0) {
             may_send = false;
         } else if (i == 1) {
@@ -448,7 +449,7 @@ TEST(a_refusal_while_its_shard_is_given_away_is_still_ours)
     begin();
     stage_is_automatic = false;
     stage_hold(STORE_LIST_QUESTIONS);
-    while (list_empty(&nodes[0].engine->shards[9].sagas)) { /* something is under way there */
+    while (list_empty(&nodes[0].engine->shards[9].sagas)) { /* a call is under way there */
         (void)stage_start(0, "s", "{}");
     }
     deliver("resolve", fresh(), "{" WHO ",'escalation':9,'action':'retry'}");
@@ -487,7 +488,7 @@ TEST(an_input_for_a_saga_that_cannot_be_read_stays)
         deliver_again(); /* it is held */
         assert_int_equal(stage_asked(STORE_READ_SAGA), reads);
         stage_run(61000);
-        deliver_again(); /* and tried again after a while */
+        deliver_again(); /* and it is tried again after a while */
         assert_int_equal(stage_asked(STORE_READ_SAGA), reads + 1);
         assert_int_equal(rows(), 1);
         stage_end();
@@ -503,7 +504,7 @@ TEST(the_answer_about_it_is_given_again_where_it_was_not_written)
     stage_hold(STORE_ANSWER_PUT);
     deliver("pause", id, "{" WHO "}");
     stage_fail(STORE_ANSWER_PUT, ERR_STORE);
-    deliver_again(); /* it is not held */
+    deliver_again(); /* the input is not held */
     stage_let(STORE_ANSWER_PUT);
     assert_string_equal(answered(), "corrupt");
     assert_int_equal(rows(), 1);
@@ -546,7 +547,7 @@ TEST(evidence_stays_while_memory_is_full)
             deliver(kinds[k], saga_id_new(5, 9), "{" WHO ",'key':'k','step':0,'attempt':1,'outcome':'completed'}");
         }
         assert_int_equal(rows(), 70);
-        stage_release(STORE_READ_SAGA); /* of those that were looked for there is no saga: they mean nothing */
+        stage_release(STORE_READ_SAGA); /* no saga exists for these, so they mean nothing */
         assert_in_range(rows(), 1, 10);
         stage_end();
     }
@@ -555,15 +556,15 @@ TEST(evidence_stays_while_memory_is_full)
 TEST(evidence_that_changes_nothing_is_dropped)
 {
     begin();
-    struct saga_id id = stage_start(0, "s", "{}"); /* it has ended */
+    struct saga_id id = stage_start(0, "s", "{}"); /* the saga has ended */
 
     (void)stage_deliver(0, "settled", saga_id_shard(id), id,
                         "{" WHO ",'step':0,'direction':'do','attempt':1,'outcome':'completed'}");
     assert_int_equal(rows(), 0);
-    deliver("locked", saga_id_new(5, 9), "{" WHO ",'key':'k'}"); /* there is no such saga */
+    deliver("locked", saga_id_new(5, 9), "{" WHO ",'key':'k'}"); /* no such saga exists */
     assert_int_equal(rows(), 0);
     stage_is_automatic = false;
-    id = stage_start(0, "s", "{}"); /* its call is under way: an attempt that was never made says nothing */
+    id = stage_start(0, "s", "{}"); /* the call is under way, and an attempt that was never made says nothing */
     (void)stage_deliver(0, "settled", saga_id_shard(id), id,
                         "{" WHO ",'step':0,'direction':'do','attempt':7,'outcome':'completed'}");
     assert_int_equal(rows(), 0);
@@ -591,7 +592,7 @@ TEST(a_call_of_a_tool_that_was_registered_elsewhere_waits_for_the_news)
     deliver("call", (struct saga_id){0}, call);
     stage_run(300);
     assert_false(is_answered());
-    stage_run(10000); /* there is none */
+    stage_run(10000); /* no such saga exists */
     assert_string_equal(answered(), "not-found");
     assert_int_equal(rows(), 0);
 }
@@ -654,12 +655,12 @@ TEST(a_caller_whose_clock_is_ahead_waits_no_longer_than_it_wanted)
     begin();
     stage_is_automatic = false;
     stage_sender_ahead_ms = 60000;
-    (void)stage_deliver(0, "pause", 63, fresh(), "{" WHO "}"); /* ids of later are made now */
+    (void)stage_deliver(0, "pause", 63, fresh(), "{" WHO "}"); /* later ids are made now */
     stage_sender_ahead_ms = 0;
     (void)stage_deliver(0, "call", run_shard(SLICE("default"), SLICE("r")), (struct saga_id){0},
                         "{" WHO ",'run':'r','tool':'look','args':{},'wait_ms':1000}");
     stage_run(900);
-    assert_string_equal(answered(), "not-found"); /* of the pause */
+    assert_string_equal(answered(), "not-found"); /* the answer of the pause */
     stage_run(200);
     assert_string_equal(answered(), "ok"); /* it goes on */
 }

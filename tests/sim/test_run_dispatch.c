@@ -1,4 +1,4 @@
-/* From an operation to its outcome (dispatch.c, rendering.c): what answers mean, what is kept of them, and calls
+/* From an operation to its outcome (dispatch.c, rendering.c): the meaning of answers, what is kept of them, and calls
  * that do not leave. */
 #include "run/call/call_queue.h"
 #include "tests/sim/stage.h"
@@ -12,7 +12,7 @@
 #define UNDO "{'name':'undo','builtin':{'tool':'undo'},'effect':'idempotent'}"
 #define KEYED "'effect':'keyed','key':{'window':'10m'}"
 #define ONE_STEP(tool) "'sagas':[{'name':'s','steps':[{'id':'a','call':'" tool "','with':{'n':1}}]}]"
-/* One tool and a saga that calls it. */
+/* Makes one tool and a saga that calls it. */
 #define ONE(members) "{'tools':[" UNDO ",{'name':'t','builtin':{'tool':'t'}," members "}]," ONE_STEP("t") "}"
 
 static void begin(const char *definitions)
@@ -25,7 +25,7 @@ static struct saga_id start(void)
     return stage_start(0, "s", "{'a':1}");
 }
 
-/* A member of the first step's operation, as GET shows it. */
+/* Returns a member of the first step's operation, as GET shows it. */
 static struct slice of_step(struct saga_id saga, const char *member)
 {
     struct slice steps = json_member(stage_saga(0, saga), "steps");
@@ -47,7 +47,7 @@ static bool has_begun(void *context)
 
 /* --- what an answer means --- */
 
-/* A tool's own word goes before what the adapter thinks of the answer. */
+/* A rule of the tool has precedence over the adapter's view of the answer. */
 TEST(a_rule_of_the_tool_makes_a_failure_of_a_good_answer)
 {
     struct saga_id saga;
@@ -61,7 +61,7 @@ TEST(a_rule_of_the_tool_makes_a_failure_of_a_good_answer)
     assert_int_equal(stage_calls("t"), 1);
 }
 
-/* None of the rules holds: nobody knows. */
+/* No rule matches, so the outcome is unknown. */
 TEST(an_answer_that_no_rule_knows_is_unknown)
 {
     struct reply *reply;
@@ -72,7 +72,7 @@ TEST(an_answer_that_no_rule_knows_is_unknown)
     (void)stage_expect(reply, ERR_AWAITING);
 }
 
-/* Which of the rules would have held cannot be told any more: that is no failure, and it is not sent again. */
+/* It is unknown which rule would have matched. That is not a failure, and the call is not sent again. */
 TEST(a_rule_that_cannot_be_evaluated_leaves_it_unknown)
 {
     struct reply *reply;
@@ -84,7 +84,7 @@ TEST(a_rule_that_cannot_be_evaluated_leaves_it_unknown)
     assert_int_equal(stage_calls("t"), 1);
 }
 
-/* The adapter's own error stays beside what the rule makes of it. */
+/* The adapter's own error stays beside the class that the rule gives. */
 TEST(a_rule_that_agrees_with_a_failure_keeps_its_reason)
 {
     struct reply *reply;
@@ -97,7 +97,7 @@ TEST(a_rule_that_agrees_with_a_failure_keeps_its_reason)
     assert_string_equal(reply->err.detail, "http-500");
 }
 
-/* "Accepted" of a service that cannot be asked later is all that will ever be heard. */
+/* The service says "accepted" and cannot be asked later, so this is all that will ever be heard. */
 TEST(accepted_without_a_probe_is_done)
 {
     struct saga_id saga;
@@ -155,7 +155,7 @@ TEST(what_is_kept_is_what_the_tool_says_unless_that_is_too_large)
     assert_true(json_string_is(of_step(saga, "result_error"), "the result is larger than allowed"));
 }
 
-/* An inquiry before a call that may be made once only: what it finds done is not done again. */
+/* The precheck comes before a call that may be made only once. What the precheck finds done is not done again. */
 TEST(what_a_precheck_finds_done_is_not_called)
 {
     struct saga_id saga;
@@ -168,7 +168,7 @@ TEST(what_a_precheck_finds_done_is_not_called)
     assert_int_equal(stage_calls("t"), 0);
 }
 
-/* It has happened, and what would be kept of it cannot be had: an undo may not guess. */
+/* The call has happened, and its result cannot be rendered. An undo may not guess the result. */
 TEST(a_result_that_cannot_be_rendered_is_lost_and_its_undo_is_a_persons)
 {
     struct saga_id saga;
@@ -185,7 +185,7 @@ TEST(a_result_that_cannot_be_rendered_is_lost_and_its_undo_is_a_persons)
     assert_int_equal(json_type(json_member(stage_saga(0, saga), "escalation")), JSON_NUMBER);
 }
 
-/* The same of a read and of an undo: there is nothing to undo after them, and the saga goes on. */
+/* The result of a read and of an undo is lost. There is nothing to undo after them, and the saga goes on. */
 TEST(a_lost_result_of_a_read_or_an_undo_stops_nothing)
 {
     struct saga_id saga;
@@ -271,8 +271,7 @@ TEST(while_a_cost_is_unknown_the_budget_takes_no_call_that_costs)
 
 /* --- what does not leave --- */
 
-/* The name of a secret is known to the definition, its value to the engine's settings: where these have none, nothing
- * is sent. */
+/* The definition names the secret, and the settings of the engine have its value. Without the value nothing is sent. */
 TEST(a_call_without_its_secret_is_not_sent_and_fails)
 {
     struct saga_id saga;
@@ -301,8 +300,8 @@ TEST(a_secret_is_rendered_into_what_is_sent)
     stage_until_saga(0, saga, "completed");
 }
 
-/* The engine stands still between the rendering of a call and its sending for longer than its lease: the call is
- * another's by then. */
+/* The engine is frozen for longer than its lease between rendering a call and sending it. By then another engine owns
+ * the call. */
 TEST(a_call_whose_lease_ends_while_it_is_rendered_does_not_leave)
 {
     struct saga_id saga;
@@ -338,7 +337,7 @@ TEST(a_call_whose_shard_is_lost_while_it_is_rendered_is_the_next_owners)
     assert_int_equal(stage_calls("t"), 1);
 }
 
-/* The saga is paused while a probe is being rendered: it is not asked, and asked after the pause. */
+/* The saga is paused while a probe is being rendered. The probe is sent after the pause. */
 TEST(a_probe_that_is_not_wanted_any_more_while_it_is_rendered_does_not_leave)
 {
     struct saga_id saga;
@@ -359,7 +358,7 @@ TEST(a_probe_that_is_not_wanted_any_more_while_it_is_rendered_does_not_leave)
     stage_until_saga(0, saga, "completed");
 }
 
-/* A probe whose settings cannot be rendered says nothing: it stays unknown, until a person is asked. */
+/* A probe whose settings cannot be rendered says nothing. The outcome stays unknown until a person is asked. */
 TEST(a_probe_that_cannot_be_asked_leaves_it_unknown)
 {
     struct reply *reply;
@@ -375,7 +374,7 @@ TEST(a_probe_that_cannot_be_asked_leaves_it_unknown)
     assert_int_equal(stage_calls("t"), 1);
 }
 
-/* What the engine gives up is asked to settle, once; an adapter that cannot hear of it settles in its own time. */
+/* The engine asks an abandoned call once to settle. An adapter without cancel() settles in its own time. */
 TEST(a_call_under_way_at_the_end_is_cancelled_where_its_adapter_can)
 {
     static const char *const adapters[] = {"builtin", "exec"};
@@ -404,7 +403,7 @@ TEST(a_call_under_way_at_the_end_is_cancelled_where_its_adapter_can)
     }
 }
 
-/* A precheck that cannot be put together is no reason to go on blindly, nor to fail for good. */
+/* A precheck that cannot be rendered is no reason to call blindly, nor to fail for good. */
 TEST(a_precheck_that_cannot_be_asked_holds_the_call_up)
 {
     struct saga_id saga;

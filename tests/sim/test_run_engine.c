@@ -1,5 +1,5 @@
-/* The engine as a whole (engine.c): what it starts with, when it is ready, what it does without its database, and how
- * it leaves. */
+/* The engine as a whole (engine.c): how it starts, when it is ready, what it does without its database, and how it
+ * leaves. */
 #include "tests/sim/stage.h"
 
 #include <stdio.h>
@@ -60,12 +60,12 @@ TEST(an_engine_starts_with_what_it_is_given)
     assert_int_equal(options->response_bytes_max, 4096);
     assert_int_equal(options->commit_delay_ms, 100);
     assert_int_equal(options->call_delay_ms, 500);
-    assert_true(options->memory_bytes_max > 0); /* half of what there is */
+    assert_true(options->memory_bytes_max > 0); /* half of the machine's memory */
     assert_int_equal(nodes[0].engine->host.response_bytes_max, 4096);
 }
 
-/* A server that acknowledges nothing safely, or is too old: told once, whether it was so from the beginning or has
- * become so. */
+/* A server that acknowledges nothing safely, or is too old, is reported once, whether it was so from the beginning or
+ * has become so. */
 TEST(an_engine_refuses_a_database_that_it_cannot_use)
 {
     for (int late = 0; late < 2; late++) {
@@ -84,10 +84,10 @@ TEST(an_engine_refuses_a_database_that_it_cannot_use)
     stage_begin(&(struct stage_plan){.unready = true, .tweak = nobody_is_told});
     stage_server_version = 140011;
     stage_run(5000);
-    assert_false(health().schema); /* where nobody wants to be told it is no ready engine either */
+    assert_false(health().schema); /* the engine is not ready, either, when no one listens */
 }
 
-/* Settings that cannot be read are told before anything has begun; nothing of the engine is left. */
+/* Settings that cannot be read are reported before anything has begun, and nothing of the engine is left. */
 TEST(an_engine_with_settings_that_cannot_be_read_does_not_start)
 {
     struct engine_options settings[] = {usual_options, usual_options};
@@ -105,7 +105,7 @@ TEST(an_engine_with_settings_that_cannot_be_read_does_not_start)
     engine_free(NULL);
 }
 
-/* A database that comes late: not ready until then, and a sentence says why. */
+/* The database comes late. The engine is not ready until then, and a sentence says why. */
 TEST(an_engine_waits_for_its_database)
 {
     stage_begin(&(struct stage_plan){.unready = true});
@@ -165,7 +165,7 @@ TEST(an_engine_without_its_database_is_not_ready_and_comes_back)
     stage_until_saga(0, stage_start(0, "s", "{}"), "completed");
 }
 
-/* What another engine registers is known here soon, however many come at once. */
+/* Definitions that another engine registers are soon known here, however many come at once. */
 TEST(definitions_of_another_engine_are_known_soon)
 {
     char text[256];
@@ -182,7 +182,7 @@ TEST(definitions_of_another_engine_are_known_soon)
     (void)stage_expect(stage_ask(1, engine_call, stage_call_of("r", "t4", "{}", 10000)), ERR_OK);
 }
 
-/* All programs of a document that do not compile are told at once, and nothing of it is registered. */
+/* All programs of a document that do not compile are reported at once, and nothing of the document is registered. */
 TEST(programs_that_do_not_compile_are_told_all_at_once)
 {
     static const char document[] =
@@ -199,7 +199,7 @@ TEST(programs_that_do_not_compile_are_told_all_at_once)
     (void)stage_expect(stage_ask(0, engine_call, stage_call_of("r", "b", "{}", 0)), ERR_NOT_FOUND);
 }
 
-/* The engine begins to leave while programs are compiled: nothing is registered, and its client is told to ask
+/* The engine begins to leave while programs are compiled. Nothing is registered, and the client is told to ask
  * elsewhere. */
 TEST(definitions_that_were_being_checked_when_the_engine_leaves_are_not_registered)
 {
@@ -220,7 +220,7 @@ TEST(definitions_that_were_being_checked_when_the_engine_leaves_are_not_register
     (void)stage_expect(gone, ERR_TIMEOUT);
 }
 
-/* Who has gone is not told of faults. */
+/* A client that left is not told of faults. */
 TEST(a_client_who_left_is_not_told_of_faults)
 {
     struct reply *gone;
@@ -276,12 +276,12 @@ TEST(who_watches_a_saga_hears_of_each_turn_until_its_end)
     stage_until_saga(0, other, "completed");
     assert_int_equal(watcher.times, times);
     engine_watch_remove(nodes[0].engine, &watcher.watch);
-    engine_watch_remove(nodes[0].engine, &watcher.watch); /* a second time changes nothing */
+    engine_watch_remove(nodes[0].engine, &watcher.watch); /* a second removal changes nothing */
 }
 
 /* --- leaving --- */
 
-/* A second signal with less patience counts; what has begun to end is not begun again. */
+/* A second signal with less patience counts. An end that has begun does not begin again. */
 TEST(an_engine_that_leaves_may_be_told_to_hurry)
 {
     struct staged_call *call;
@@ -292,7 +292,7 @@ TEST(an_engine_that_leaves_may_be_told_to_hurry)
     node_drain(&nodes[0], 600000);
     stage_run(5000);
     assert_true(nodes[0].up);
-    stage_cancels = false; /* it takes its time after that */
+    stage_cancels = false; /* the call takes its time after that */
     for (int i = 0; i < 2; i++) {
         node_hurry(&nodes[0]);
         stage_run(1000);
@@ -303,7 +303,7 @@ TEST(an_engine_that_leaves_may_be_told_to_hurry)
     assert_false(nodes[0].up);
 }
 
-/* Evaluations and evidence under way are waited for: their answers come into memory that is still there. */
+/* The engine waits for evaluations and evidence under way, because their answers arrive in its memory. */
 TEST(an_engine_does_not_end_before_what_it_has_asked_is_answered)
 {
     struct saga_id saga;
@@ -339,7 +339,7 @@ TEST(an_engine_does_not_end_before_what_it_has_asked_is_answered)
     nodes[0].cut = false;
     stage_run(2000);
     if (stage_call("pay")) {
-        stage_complete(stage_call("pay"), "{}"); /* evidence for the next owner, on its way through a slow database */
+        stage_complete(stage_call("pay"), "{}"); /* evidence for the next owner, sent through a slow database */
     }
     stage_run(1);
     node_drain(&nodes[0], 0);

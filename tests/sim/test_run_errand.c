@@ -1,6 +1,7 @@
 /*
- * Requests for shards of another engine: put into the inbox, answered by the owner, or found out otherwise. Node 0 owns
- * all shards under a long lease and stands still, so node 1, a standby, asks. The test speaks for the owner.
+ * Requests for shards of another engine: an engine puts them into the inbox, and the owner answers, or the asker finds
+ * out otherwise. Node 0 owns all shards under a long lease and is frozen, so node 1, a standby, asks. The test answers
+ * for the owner.
  */
 #include "tests/sim/stage.h"
 
@@ -22,8 +23,8 @@ static struct reply *asked;
 /* --- what the asker puts, and who owns the shards --- */
 
 static struct inbox_row last_put;
-static bool vanishes;  /* somebody consumes each row that is put, at once and without an answer */
-static int64_t owners; /* that came after the first one, as far as the asker's leases know */
+static bool vanishes;  /* each row that is put is consumed at once, without an answer */
+static int64_t owners; /* how many owners came after the first one, as far as the asker's leases know */
 
 int64_t __real_lease_last_epoch(const struct leases *leases, uint32_t shard);
 int64_t __wrap_lease_last_epoch(const struct leases *leases, uint32_t shard);
@@ -101,7 +102,7 @@ static void answer_last_put(const char *body)
     answer(&last_put, body);
 }
 
-/* A turn of a saga, which nobody can read: of all that is asked about it only its existence is known. */
+/* Writes a turn of a saga that cannot be read. Only its existence can be known. */
 static void write_log(struct saga_id id)
 {
     struct append_start start = {.namespace = SLICE("default"), .saga_name = SLICE("s"), .version = 1};
@@ -319,7 +320,7 @@ TEST(a_call_is_looked_for_in_its_log_when_its_time_is_over)
         if (i == 2) {
             stage_fail(STORE_READ_SAGA, ERR_STORE);
         }
-        end(ERR_BUSY); /* that call, with its emission, is in no log */
+        end(ERR_BUSY); /* no log has a call with this emission */
     }
 }
 
@@ -334,7 +335,7 @@ TEST(a_call_that_was_taken_up_is_answered_from_its_log)
     stage_expect(stage_ask(0, engine_call, what), ERR_OK);
     owner_stands_still();
     what = stage_call_of("r", "look", "{}", 0);
-    what->in.call.emission = SLICE("mine"); /* the same one */
+    what->in.call.emission = SLICE("mine"); /* the same emission */
     asked = call(what);
     stage_run(11000);
     assert_true(asked->answer.len > 0);
@@ -414,7 +415,7 @@ TEST(a_look_that_fails_is_made_again)
     stage_hold(STORE_FIND_INPUT);
     ask_pause(some_saga());
     owners++;
-    stage_run(12000); /* its time is over when the database answers */
+    stage_run(12000); /* the wait is over when the database answers */
     assert_false(asked->done);
     stage_fail(STORE_FIND_INPUT, ERR_STORE);
     end(ERR_BUSY);
@@ -424,16 +425,17 @@ TEST(a_look_that_fails_is_made_again)
     consume_last_put();
     owners++;
     stage_run(1100);
-    stage_fail(STORE_FIND_INPUT, ERR_STORE); /* which says nothing of the row */
+    stage_fail(STORE_FIND_INPUT, ERR_STORE); /* the answer says nothing about the row */
     stage_run(1100);
     stage_let(STORE_FIND_INPUT);
-    assert_int_equal(stage_asked(STORE_READ_SAGA), 0); /* missing for the first time: its answer may be on the way */
+    assert_int_equal(stage_asked(STORE_READ_SAGA),
+                     0); /* the row is missing for the first time, and its answer may still come */
     stage_run(1100);
     stage_let(STORE_FIND_INPUT);
     end(ERR_NOT_FOUND);
 }
 
-/* Applied, most likely: the saga itself says so. */
+/* The row was most likely applied; the saga itself says so. */
 TEST(a_word_that_was_consumed_is_not_said_twice)
 {
     begin();
@@ -479,7 +481,7 @@ TEST(a_start_that_was_consumed_unanswered_is_looked_for_and_put_again)
         struct saga_id id = last_put.saga;
 
         vanishes = false;
-        if (i == 0 || i == 3) { /* it was started */
+        if (i == 0 || i == 3) { /* the saga was started */
             write_log(id);
         }
         owners++;
@@ -495,7 +497,7 @@ TEST(a_start_that_was_consumed_unanswered_is_looked_for_and_put_again)
         } else if (i == 4) {
             answer_last_put("{'code':'ok','saga':'01890000-0000-7000-8000-000000000009','created':true}");
             stage_let(STORE_READ_SAGA);
-        } else if (i == 1) { /* it was not, and is put again */
+        } else if (i == 1) { /* the saga was not started, and is put again */
             assert_int_equal(put_count(), 2);
             answer_last_put("{'code':'ok','created':true}");
         }
@@ -550,7 +552,7 @@ TEST(an_engine_that_leaves_tells_all_who_wait)
         }
         node_drain(&nodes[1], 0);
         stage_settle();
-        if (kinds[i] != STORE_CALL_COUNT) { /* what the database was asked comes back first */
+        if (kinds[i] != STORE_CALL_COUNT) { /* the answer of the database comes back first */
             assert_false(asked->done);
             stage_fail(kinds[i], ERR_STORE);
         }
@@ -570,10 +572,10 @@ TEST(a_start_that_is_looked_for_when_the_engine_leaves_is_told_so)
     end(ERR_STOPPING);
 }
 
-/* Its leases are given up, and a call of a saga that it had has still to end. */
+/* The engine has given up its leases, and a call of a saga that it had has still to end. */
 TEST(who_waits_elsewhere_waits_on_while_the_engine_leaves)
 {
-    begin_awake(0); /* both own shards */
+    begin_awake(0); /* both nodes own shards */
     stage_cancels = false;
     (void)stage_start(1, "s", "{}");
     struct staged_call *begun = stage_until_call("t");

@@ -1,5 +1,5 @@
-/* Templates that hold programs (evaluation.c, rendering.c): what they give a saga, and what becomes of it where they
- * fail or come too late. */
+/* Templates with programs (evaluation.c, rendering.c): their values, and what happens when they fail or come too
+ * late. */
 #include "tests/sim/stage.h"
 
 #include <stdio.h>
@@ -34,7 +34,7 @@ static struct slice step_member(struct saga_id saga, size_t step, const char *me
     return json_trim(json_member(json_element(json_member(stage_saga(0, saga), "steps"), step), member));
 }
 
-/* Ends compensated, or waits for a person: whatever it is, it has not gone on. */
+/* The saga ends compensated or waits for a person. In either case it has not gone on. */
 static void stops(const char *definitions, const char *input)
 {
     struct saga_id saga;
@@ -100,13 +100,14 @@ TEST(a_tool_of_two_classes_gets_the_one_that_its_arguments_say)
     stage_until_saga(0, saga, "completed");
     assert_int_equal(stage_calls("either"), 2);
     stage_end();
-    begin(SAGA("'steps':[{'id':'a','call':'either','when':'${ .input.safe | . }'}]")); /* it has no arguments */
+    begin(SAGA(
+        "'steps':[{'id':'a','call':'either','when':'${ .input.safe | . }'}]")); /* the condition has no arguments */
     saga = start("{'safe':true}");
     stage_until_saga(0, saga, "completed");
     assert_int_equal(stage_calls("either"), 1);
 }
 
-/* Where the condition fails, it is the stricter class: a call whose answer is lost is not made again. */
+/* When the condition fails, the stricter class holds: a call whose answer is lost is not made again. */
 TEST(a_class_that_cannot_be_told_is_the_stricter_one)
 {
     struct saga_id saga;
@@ -139,7 +140,7 @@ TEST(the_keys_of_locks_may_be_numbers_and_texts)
     second = start("{'n':7}");
     (void)stage_until_call("look");
     stage_run(2000);
-    assert_int_equal(stage_calls("look"), 1); /* the second waits for the first */
+    assert_int_equal(stage_calls("look"), 1); /* the second call waits for the first */
     stage_complete(stage_call("look"), "{}");
     stage_complete(stage_until_call("look"), "{}");
     stage_until_saga(0, first, "completed");
@@ -217,7 +218,7 @@ TEST(an_output_that_cannot_be_had_does_not_undo_what_is_done)
     assert_true(stage_calls("look") >= 1);
 }
 
-/* One of several that cannot be begun is left out, and said; the others are begun. */
+/* Of several followers, one that cannot be started is left out and reported; the others are started. */
 TEST(a_saga_that_follows_is_begun_unless_its_input_or_id_cannot_be_had)
 {
     static const struct {
@@ -277,8 +278,7 @@ static bool is_evaluating(void *context)
     return renderings_under_way(nodes[0].engine) > 0;
 }
 
-/* What is evaluated when the saga leaves memory is forgotten, whatever it is: whoever has it
- * then evaluates it again. */
+/* An evaluation is forgotten when the saga leaves memory. The next owner evaluates again. */
 TEST(what_is_evaluated_when_the_shard_goes_is_evaluated_by_the_next_owner)
 {
     static const char *const sagas[] = {
@@ -308,7 +308,7 @@ TEST(what_is_evaluated_when_the_shard_goes_is_evaluated_by_the_next_owner)
     }
 }
 
-/* Paused meanwhile: what comes of it is not used, and it is evaluated again when the saga goes on. */
+/* The saga is paused during the evaluation. The value is not used, and the saga evaluates again when it goes on. */
 TEST(what_is_evaluated_in_a_pause_is_evaluated_again_after_it)
 {
     static const char *const sagas[] = {

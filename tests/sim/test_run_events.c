@@ -1,4 +1,4 @@
-/* The feed of events: nothing is missed, whatever becomes of the transactions, and the order of each saga is kept. */
+/* The feed of events misses no event, however the transactions end, and keeps the order of each saga. */
 #include "tests/sim/stage.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static char seen[65536]; /* "type id-of-saga/seq" lines, in the order in which they came */
+static char seen[65536]; /* lines of "type id-of-saga/seq", in the order in which they came */
 static char cursor[64];
 
 static void begin_reading(const char *at)
@@ -52,7 +52,7 @@ static struct reply *ask(uint32_t node, const char *types, int64_t wait_ms)
     return stage_ask(node, engine_get_events, &what);
 }
 
-/* Takes one page; how many events it had. */
+/* Takes one page and returns the number of its events. */
 static size_t take(struct reply *reply)
 {
     struct slice event, answer = stage_expect(reply, ERR_OK)->answer;
@@ -119,7 +119,7 @@ TEST(a_page_of_two_begins_where_the_last_one_ended)
     assert_int_equal(count_of("saga.completed"), 7);
 }
 
-/* Transactions of two engines overlap: some that began earlier commit after others that were read. */
+/* Transactions of two engines overlap: some that began earlier commit after others were read. */
 TEST(what_commits_late_is_not_missed)
 {
     struct reply *started[30];
@@ -130,7 +130,7 @@ TEST(what_commits_late_is_not_missed)
     pg_set_slow(world->pg, 100000);
     for (size_t i = 0; i < COUNT_OF(started); i++) {
         started[i] = stage_ask((uint32_t)i % 2, engine_start_saga, &what);
-        (void)take(ask((uint32_t)i % 2, NULL, 0)); /* reads all the while */
+        (void)take(ask((uint32_t)i % 2, NULL, 0)); /* reads the feed all the while */
     }
     for (int i = 0; i < 100; i++) {
         (void)take(ask((uint32_t)i % 2, NULL, 0));
@@ -187,7 +187,7 @@ TEST(who_waits_is_answered_by_the_next_event)
     waiting = ask(0, "case.*", 3000);
     (void)stage_start(1, "s", "{}");
     stage_run(2000);
-    assert_false(waiting->done); /* it is of another type */
+    assert_false(waiting->done); /* the event has another type */
     stage_run(5000);
     assert_int_equal(take(waiting), 0);
 }
@@ -218,7 +218,7 @@ TEST(who_comes_after_the_retention_is_told_where_to_go_on)
     (void)take(ask(0, NULL, 0));
     (void)snprintf(old, sizeof(old), "%s", cursor);
     (void)stage_start(0, "short", "{}");
-    stage_run(60000); /* it is forgotten */
+    stage_run(60000); /* the saga is forgotten */
     (void)stage_start(0, "s", "{}");
     stage_run(1000);
     struct reply *reply = stage_expect(ask(0, NULL, 0), ERR_GONE);
@@ -228,9 +228,9 @@ TEST(who_comes_after_the_retention_is_told_where_to_go_on)
     assert_int_equal(count_of("saga.completed"), 1);
     begin_reading("");
     read_all(0);
-    assert_int_equal(count_of("saga.completed"), 1); /* from the first that is kept */
+    assert_int_equal(count_of("saga.completed"), 1); /* the feed begins with the first event that is kept */
     (void)snprintf(cursor, sizeof(cursor), "999999999");
-    (void)stage_expect(ask(0, NULL, 0), ERR_GONE); /* of another database */
+    (void)stage_expect(ask(0, NULL, 0), ERR_GONE); /* the cursor is from another database */
     (void)snprintf(cursor, sizeof(cursor), "x");
     (void)stage_expect(ask(0, NULL, 0), ERR_MALFORMED);
 }

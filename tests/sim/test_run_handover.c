@@ -1,4 +1,5 @@
-/* Giving shards away: as soon as nothing of them is under way, and kept when that does not come. */
+/* An engine gives a shard away as soon as nothing of the shard is under way. It keeps a shard that does not become
+ * quiet. */
 #include "run/shard/handover.h"
 #include "store/store.h"
 #include "tests/sim/stage.h"
@@ -14,8 +15,8 @@ static const char definitions[] =
 
 /* --- what the leases say and hear --- */
 
-static uint64_t given; /* bits: shards that the engine gave away */
-static bool is_test;   /* it says what the surplus is, and nobody else does */
+static uint64_t given; /* bits of the shards that the engine gave away */
+static bool is_test;   /* only the test decides what the surplus is */
 
 void __real_leases_give(struct leases *leases, uint32_t shard);
 void __wrap_leases_give(struct leases *leases, uint32_t shard);
@@ -52,7 +53,7 @@ static struct shard *shard_of(uint32_t number)
     return &nodes[0].engine->shards[number];
 }
 
-/* The engine has the first so many shards. */
+/* Begins an engine with the first `shards` shards. */
 static void begin(uint32_t shards, int64_t park_after_ms)
 {
     stage_begin(&(struct stage_plan){.definitions = definitions, .node = {.park_after_ms = park_after_ms}});
@@ -72,12 +73,12 @@ static struct saga_id begin_saga(const char *name)
 
 /* --- what becomes of a shard --- */
 
-/* One shard is ours, and something of it is under way. */
+/* One shard is ours, and a call in it is under way. */
 TEST(a_shard_is_kept_when_what_is_under_way_does_not_end)
 {
     begin(1, 0);
     (void)begin_saga("s");
-    for (int i = 0; i < 8; i++) { /* and tried again later, each time after twice as long */
+    for (int i = 0; i < 8; i++) { /* the engine tries again later, each time after twice as long */
         surplus(1);
         assert_int_equal(shard_of(0)->state, SHARD_GIVING);
         stage_run(3100);
@@ -129,10 +130,10 @@ TEST(nothing_begins_in_a_shard_that_is_being_given)
 
     (void)begin_saga("s");
     surplus(1);
-    stage_run(2000); /* its sleep is over */
+    stage_run(2000); /* the saga's sleep is over */
     assert_int_equal(stage_calls(NULL), 1);
     assert_null(strstr(stage_log(sleeps), "step.running"));
-    stage_run(1500); /* the shard is kept: it goes on */
+    stage_run(1500); /* the shard is kept, and the saga goes on */
     assert_int_equal(shard_of(0)->state, SHARD_OWNED);
     assert_int_equal(stage_calls(NULL), 2);
 }
@@ -178,17 +179,17 @@ TEST(what_is_asked_of_the_database_for_a_saga_holds_its_shard)
 TEST(a_shard_that_is_still_being_loaded_is_given_at_once_by_an_engine_that_leaves)
 {
     begin(1, 0);
-    (void)begin_saga("s"); /* it waits for this */
+    (void)begin_saga("s"); /* the engine waits for this saga */
     stage_hold(STORE_LOAD_SHARD);
     stage_gain(0, 7);
     node_drain(&nodes[0], 5000);
     stage_settle();
     assert_true(is_given(7));
     assert_false(is_given(0));
-    stage_gain(0, 8); /* it was asked for before */
+    stage_gain(0, 8); /* the engine asked for the shard before it began to leave */
     assert_true(is_given(8));
     stage_release(STORE_LOAD_SHARD);
-    surplus(3); /* all of them are on their way */
+    surplus(3); /* the shards are already being given away */
     stage_answer_first(OUTCOME_COMPLETED, NULL, "{'status':200}");
     stage_run(100);
     assert_false(nodes[0].up);

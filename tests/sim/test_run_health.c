@@ -1,4 +1,4 @@
-/* How tools fare, as people and Prometheus are shown it. */
+/* The health of tools, as people and Prometheus see it. */
 #include "run/saga/live.h"
 #include "tests/sim/stage.h"
 
@@ -11,7 +11,7 @@ static const char definitions[] = "{'tools':[{'name':'t','builtin':{'tool':'t'},
                                   "'terminal':true,'timeout':'1h'}],"
                                   "'sagas':[{'name':'s','steps':[{'id':'a','call':'t','with':{}}]}]}";
 
-static const char *text; /* what was written last */
+static const char *text; /* the text that was written last */
 
 static void keep(struct buffer *out)
 {
@@ -83,7 +83,7 @@ TEST(beyond_some_hundred_tools_the_rest_is_one_line)
         struct tool_health *health = health_of("default", name);
 
         health->calls = 3;
-        health->breaker_state = i == 502; /* a gauge: the worst of them */
+        health->breaker_state = i == 502; /* a gauge shows the worst of them */
     }
     const char *shown = metrics();
 
@@ -119,7 +119,7 @@ TEST(each_sees_the_tools_of_its_namespace)
     assert_non_null(strstr(stats("another"), "\"breaker\":\"closed\""));
 }
 
-/* Nobody knows whether its call happened: a person is asked, and it leaves memory meanwhile. */
+/* Makes a call whose outcome is unknown. A person is asked, and the saga leaves memory. */
 static struct saga_id unknown(void)
 {
     struct saga_id id = stage_start(0, "s", "{}");
@@ -128,7 +128,7 @@ static struct saga_id unknown(void)
     return id;
 }
 
-/* Whoever asks for the figures does not wait for a look at every saga in memory. */
+/* A request for the figures does not look at every saga in memory. */
 TEST(only_sagas_in_doubt_are_looked_at)
 {
     (void)stage_start(0, "s", "{}");
@@ -154,16 +154,16 @@ TEST(what_nobody_knows_counts_in_memory_and_at_rest)
     assert_null(live_find(nodes[0].engine, second));
     assert_non_null(strstr(metrics(), "sagad_tool_unknown_open{namespace=\"default\",tool=\"t\"} 2\n"));
     assert_non_null(strstr(metrics(), "sagad_tool_unknown_oldest_seconds{namespace=\"default\",tool=\"t\"} 11\n"));
-    stage_lose(0, saga_id_shard(first)); /* another engine counts it now */
+    stage_lose(0, saga_id_shard(first)); /* another engine counts the saga now */
     assert_non_null(strstr(metrics(), "sagad_tool_unknown_open{namespace=\"default\",tool=\"t\"} 1\n"));
-    for (int i = 0; i < 8; i++) { /* whatever order they stand in: the oldest counts */
+    for (int i = 0; i < 8; i++) { /* the oldest counts, whatever the order */
         (void)unknown();
         stage_run(1000);
     }
     assert_non_null(strstr(metrics(), "sagad_tool_unknown_oldest_seconds{namespace=\"default\",tool=\"t\"} 18\n"));
 }
 
-/* Its call became unknown while the clock of PostgreSQL, which engines follow, was an hour ahead. */
+/* The call became unknown while the clock of PostgreSQL, which engines follow, was an hour ahead. */
 TEST(of_a_clock_that_was_set_back_no_age_is_told)
 {
     node_kill(&nodes[0]);
@@ -209,7 +209,7 @@ static bool is_without_store(void *context)
     return has_left;
 }
 
-/* The figures are asked for as long as anybody listens. */
+/* The engine shows the figures as long as clients ask. */
 TEST(figures_are_shown_while_the_engine_leaves_and_when_it_has_left)
 {
     stage_inside(0, leave, NULL);
@@ -217,7 +217,7 @@ TEST(figures_are_shown_while_the_engine_leaves_and_when_it_has_left)
     stage_until(is_without_store, NULL, "an engine that has left");
     assert_null(nodes[0].engine->store);
     assert_non_null(strstr(metrics(), "sagad_tool_calls_total"));
-    node_kill(&nodes[0]); /* it cannot leave again */
+    node_kill(&nodes[0]); /* a killed engine cannot leave again */
 }
 
 TEST_PROGRAM_EACH(setup, stage_teardown)

@@ -1,4 +1,4 @@
-/* Holds: from the answer on no engine begins anything of what is held, and what waited goes on when it is released. */
+/* Holds: after the answer no engine begins anything that is held. Work that waited goes on after the release. */
 #include "base/instant.h"
 #include "run/call/holds.h"
 #include "tests/sim/stage.h"
@@ -130,7 +130,7 @@ TEST_BETWEEN(an_engine_that_does_not_hear_sends_nothing_once_a_lease_has_passed,
     assert_int_equal(stage_calls(NULL), calls);
 }
 
-/* Whatever the moment: between two looks at who has heard of it, or during one. */
+/* The engine leaves at any moment: between two looks at the engines that know the hold, or during one. */
 TEST_BETWEEN(who_waits_for_a_hold_is_answered_when_the_engine_leaves, setup_two, teardown)
 {
     for (int64_t ms = 0; ms < 60; ms++) {
@@ -141,7 +141,7 @@ TEST_BETWEEN(who_waits_for_a_hold_is_answered_when_the_engine_leaves, setup_two,
         node_drain(&nodes[0], 0);
         (void)stage_wait(reply);
         assert_int_equal(reply->code, ERR_STOPPING);
-        stage_run(6000); /* the other goes on, so that it can leave too */
+        stage_run(6000); /* the other engine goes on, so that it can leave, too */
         stage_end();
         (void)setup_of(2);
     }
@@ -155,7 +155,7 @@ TEST_BETWEEN(a_call_that_waits_for_its_place_comes_back_when_it_is_held, NULL, t
     (void)stage_start(0, "pays", "{}");
     struct staged_call *first = stage_until_call("pay");
 
-    id = stage_start(0, "pays", "{}"); /* its intent is durable, and it has no place */
+    id = stage_start(0, "pays", "{}"); /* the intent is durable, and the call has no place */
     stage_settle();
     uint64_t number = hold(0, "{'tool':'pay','note':'down'}");
 
@@ -168,7 +168,8 @@ TEST_BETWEEN(a_call_that_waits_for_its_place_comes_back_when_it_is_held, NULL, t
     stage_until_saga(0, id, "completed");
 }
 
-/* Its intent is durable and it has its place: a program still renders its settings when the hold is answered. */
+/* The intent is durable and the call has a place. A program is still rendering its settings when the hold is
+ * answered. */
 TEST(a_call_that_is_being_prepared_does_not_leave_after_the_answer)
 {
     struct saga_id id;
@@ -224,7 +225,7 @@ TEST(a_call_of_an_agent_is_refused_and_leaves_no_trace)
 
     assert_non_null(strstr(held->err.message, "the bank is down"));
     assert_true(held->call.retry_after_ms > 0);
-    /* What was called before is answered. */
+    /* A call that was made before is answered. */
     assert_true(
         stage_expect(stage_ask(0, engine_call, stage_call_of("r", "pay", "{'a':1}", 1000)), ERR_OK)->call.replayed);
     assert_int_equal(release(0, number)->code, ERR_OK);

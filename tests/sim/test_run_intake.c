@@ -1,4 +1,4 @@
-/* What an engine measures before it takes in new work, and what whoever is refused is told. */
+/* What an engine measures before it accepts new work, and what a refused client is told. */
 #include "base/metric.h"
 #include "store/store.h"
 #include "tests/sim/stage.h"
@@ -16,7 +16,7 @@ static void begin(uint32_t calls_max, void (*tweak)(struct engine_options *optio
         .definitions = definitions, .node = {.sagas_max = 100000, .calls_max = calls_max}, .tweak = tweak});
 }
 
-/* So many starts; how many of them were refused. */
+/* Starts `count` sagas and returns how many were refused. */
 static size_t start_many(uint32_t node, size_t first, size_t count)
 {
     size_t refused = 0;
@@ -45,7 +45,7 @@ static void look(struct engine *engine, void *context)
     refusal->refused = engine_refuses_new(engine, &refusal->err, &refusal->retry_after_ms);
 }
 
-static bool refuses(const char *message) /* and says that; NULL: whatever */
+static bool refuses(const char *message) /* refuses with this message; NULL for any message */
 {
     struct refusal refusal = {0};
 
@@ -75,7 +75,7 @@ static void show(struct engine *engine, void *context)
     buffer_fini(&out);
 }
 
-/* What Prometheus sees: whether new work is held back. */
+/* Returns the gauge that tells Prometheus whether new work is held back. */
 static int64_t shown_shut(void)
 {
     stage_inside(0, show, NULL);
@@ -87,7 +87,7 @@ TEST(where_commits_take_long_new_work_is_told_so)
     begin(0, NULL);
     stage_hold(STORE_APPEND);
     (void)start_many(0, 0, 700);
-    for (int i = 0; i < 20; i++) { /* some are written, slowly */
+    for (int i = 0; i < 20; i++) { /* some starts are written, slowly */
         for (int k = 0; k < 5; k++) {
             stage_let(STORE_APPEND);
         }
@@ -138,7 +138,7 @@ TEST(a_queue_of_calls_that_is_full_is_named)
     assert_false(refuses(NULL));
 }
 
-static size_t more_appends; /* that wait, beside those of the engine */
+static size_t more_appends; /* appends that wait, beside those of the engine */
 
 size_t __real_store_appends_waiting(const struct store *store);
 size_t __wrap_store_appends_waiting(const struct store *store);
@@ -166,7 +166,8 @@ static void little_memory(struct engine_options *options)
     options->memory_bytes_max = 1 << 16;
 }
 
-/* Freed memory is given back first; and where nothing could leave memory, nobody is refused for it. */
+/* Freed memory is returned to the system first. Memory is a reason to refuse starts only while something could leave
+ * it. */
 TEST(memory_stands_against_new_work_only_while_something_could_leave_it)
 {
     begin(0, little_memory);
@@ -179,7 +180,7 @@ TEST(memory_stands_against_new_work_only_while_something_could_leave_it)
 
     stage_run(600);
     assert_true(refuses("memory"));
-    assert_int_equal(memory_given_back, before); /* not each time */
+    assert_int_equal(memory_given_back, before); /* memory is not returned each time */
     stage_run(6000);
     assert_true(refuses("memory"));
     assert_int_equal(memory_given_back, before + 1);

@@ -1,4 +1,4 @@
-/* How a call ended whose saga another engine has: told to its owner, for as long as this engine lives. */
+/* How a call ended whose saga another engine has. The engine tells the owner, for as long as it lives. */
 #include "tests/sim/stage.h"
 
 #include "base/json.h"
@@ -7,7 +7,7 @@ static const char definitions[] = "{'tools':[{'name':'t','builtin':{'tool':'t'},
                                   "'terminal':true,'timeout':'1h'}],"
                                   "'sagas':[{'name':'s','steps':[{'id':'a','call':'t','with':{}}]}]}";
 
-/* A saga whose call is under way at node 0 when its shard goes to node 1. */
+/* Begins a saga whose call is under way at node 0 when its shard goes to node 1. */
 static struct saga_id begin(void)
 {
     struct saga_id id;
@@ -57,13 +57,13 @@ TEST(it_is_told_again_until_the_database_has_it)
     stage_until_saga(1, id, "compensated");
 }
 
-/* The next owner counts the call as unknown, and settles that by what its tool allows. */
+/* The next owner counts the call as unknown, and settles it as the tool allows. */
 TEST(an_engine_that_leaves_does_not_wait_for_the_database)
 {
     (void)begin();
     stage_hold(STORE_INBOX_PUT);
     stage_answer_first(OUTCOME_FAILED, "http-422", "{'status':422}");
-    stage_fail(STORE_INBOX_PUT, ERR_STORE); /* its time to tell it again comes while the engine leaves */
+    stage_fail(STORE_INBOX_PUT, ERR_STORE); /* the time to tell it again comes while the engine leaves */
     node_drain(&nodes[0], 600000);
     stage_run(3000);
     assert_int_equal(stage_asked(STORE_INBOX_PUT), 2);

@@ -1,4 +1,4 @@
-/* The guards of an engine, with a database that says what the test wants: who waits, and who is refused. */
+/* The guards of an engine, with a database that answers as the test wants: which calls wait, and which are refused. */
 #include "tests/sim/limiter_stage.h"
 
 static void begin(void)
@@ -49,7 +49,7 @@ TEST(while_the_database_is_away_nobody_is_let_through_and_nobody_refused)
     }
     assert_false(asked->done);
     assert_int_equal(stage_calls(NULL), 0);
-    /* One that comes meanwhile stands behind it and is not refused either. */
+    /* A second call comes meanwhile. It waits behind the first and is not refused. */
     struct reply *second;
 
     stage_fail(STORE_GUARD_ASK, ERR_STORE);
@@ -72,7 +72,7 @@ TEST(who_waits_asks_later_when_somebody_else_is_told_of_a_longer_wait)
     begin();
     begin_saga("run_narrow");
     say(GUARD_CONCURRENCY, 1000);
-    asked = call_tool("r", "narrow"); /* who may be refused asks at once */
+    asked = call_tool("r", "narrow"); /* a call that may be refused asks at once */
     assert_int_equal(stage_asked(STORE_GUARD_ASK), 2);
     say(GUARD_PAUSED, 5000);
     assert_int_equal(asked->code, ERR_RATE);
@@ -89,7 +89,7 @@ TEST(a_group_that_is_refused_waits_again_together)
         begin_saga("run_rated");
     }
     say(GUARD_RATE, 500);
-    while (stage_held(STORE_GUARD_ASK) > 0) { /* those that asked before anybody was refused */
+    while (stage_held(STORE_GUARD_ASK) > 0) { /* these calls asked before the first refusal */
         say(GUARD_RATE, 500);
     }
     stage_run(1000);
@@ -113,7 +113,7 @@ TEST(who_comes_stands_behind_those_who_wait)
     struct saga_id second = begin_saga("run_narrow");
 
     assert_int_equal(stage_asked(STORE_GUARD_ASK), 1);
-    for (int i = 0; i < 2; i++) { /* nobody is left: nobody asks */
+    for (int i = 0; i < 2; i++) { /* no call is left, so no one asks */
         (void)stage_change(0, VERB_ABORT, i == 0 ? first : second);
         stage_settle();
     }
@@ -146,9 +146,9 @@ TEST(a_call_of_an_agent_is_refused_and_told_when_to_come_again)
         assert_true(asked->done);
         assert_int_equal(asked->code, cases[i].code);
         assert_in_range(asked->call.retry_after_ms, cases[i].told_ms > 5 ? cases[i].told_ms - 5 : 0,
-                        cases[i].told_ms); /* some time goes by until it is told */
+                        cases[i].told_ms); /* the answer is told some time later */
         assert_int_equal(stage_calls(NULL), 0);
-        if (cases[i].verdict == GUARD_RATE) { /* the next one need not ask */
+        if (cases[i].verdict == GUARD_RATE) { /* the next call need not ask */
             again = call_tool("r2", "broken");
             assert_int_equal(again->code, ERR_RATE);
             assert_int_equal(stage_asked(STORE_GUARD_ASK), 1);
@@ -230,7 +230,7 @@ TEST(what_may_not_be_repeated_and_cannot_be_read_is_no_trial_of_a_breaker)
     (void)stage_start(0, "run_mixed", "{'x':1}");
     stage_settle();
     assert_false(asked_now()->safe_to_repeat);
-    asked_now()->is_breaker_probe = true; /* whatever the database says: there is nothing that could be read */
+    asked_now()->is_breaker_probe = true; /* whatever the database says, because there is nothing to read */
     say(GUARD_GRANTED, 0);
     assert_int_equal(stage_calls(NULL), 1);
 }
@@ -244,7 +244,7 @@ TEST(the_breaker_that_others_see_is_shown)
     assert_int_equal(health("broken")->breaker_state, BREAKER_OPEN);
     stage_run(500);
     asked_now()->is_breaker_probe = true;
-    say(GUARD_GRANTED, 0); /* it is the one that tries: nothing is known yet */
+    say(GUARD_GRANTED, 0); /* this call tries the tool, and nothing is known yet */
     assert_int_equal(health("broken")->breaker_state, BREAKER_OPEN);
     begin_saga("run_broken");
     stage_run(1000);
@@ -277,7 +277,7 @@ TEST(a_grant_for_a_saga_whose_shard_has_gone_is_left_to_the_next_owner)
     stage_lose(0, saga_id_shard(id));
     say(GUARD_GRANTED, 0);
     assert_int_equal(stage_calls(NULL), 0);
-    assert_int_equal(stage_asked(STORE_GUARD_TELL), 0); /* the same attempt finds it granted */
+    assert_int_equal(stage_asked(STORE_GUARD_TELL), 0); /* the same attempt finds the permission */
 }
 
 TEST(a_grant_whose_turn_is_written_by_nobody_any_more_is_left_too)
@@ -299,7 +299,7 @@ TEST(an_engine_that_leaves_gives_back_what_it_is_granted_then)
     begin();
     stage_hold(STORE_GUARD_TELL);
     stage_is_automatic = false;
-    begin_saga("run_plain"); /* it waits for this call */
+    begin_saga("run_plain"); /* the saga waits for this call */
     begin_saga("run_rated");
     node_drain(&nodes[0], 5000);
     stage_settle();
@@ -320,7 +320,7 @@ TEST(one_that_is_refused_while_the_engine_leaves_has_nothing_to_give_back)
     assert_int_equal(stage_asked(STORE_GUARD_TELL), 0);
 }
 
-/* A compensation has its intent in the log before it asks. */
+/* A compensation has its intent in the log before it asks the guard. */
 static struct saga_id begin_undo(const char *name)
 {
     begin();
@@ -355,7 +355,7 @@ TEST(a_compensation_that_asks_when_its_engine_leaves_was_not_sent)
     stage_settle();
     say(GUARD_GRANTED, 0);
     assert_true(log_has(id, "the engine stopped before this call was sent"));
-    assert_int_equal(stage_held(STORE_GUARD_TELL), 1); /* its place is given back */
+    assert_int_equal(stage_held(STORE_GUARD_TELL), 1); /* the place is given back */
 }
 
 static bool has_left(void *context)
@@ -387,7 +387,7 @@ TEST(who_waited_too_long_for_a_place_asks_the_guards_again)
 {
     stage_begin(&(struct stage_plan){.definitions = definitions, .node = {.calls_max = 1, .lease_ms = 10000}});
     stage_is_automatic = false;
-    begin_saga("run_plain"); /* has the only place */
+    begin_saga("run_plain"); /* this call has the only place */
     begin_saga("run_narrow");
     begin_saga("run_slow_once");
     stage_run(10000);
@@ -398,7 +398,7 @@ TEST(who_waited_too_long_for_a_place_asks_the_guards_again)
     assert_int_equal(stage_open_calls(), 1);
     stage_run(1000);
     stage_answer_first(OUTCOME_COMPLETED, NULL, "{'status':200}");
-    assert_int_equal(stage_asked(STORE_GUARD_ASK), asks + 2); /* it has not waited long since */
+    assert_int_equal(stage_asked(STORE_GUARD_ASK), asks + 2); /* the call has not waited long */
     assert_int_equal(stage_open_calls(), 1);
     stage_answer_all();
 }
@@ -408,7 +408,7 @@ TEST(who_reads_what_became_of_a_call_asks_no_guard_however_long_it_waited)
     stage_begin(&(struct stage_plan){.definitions = definitions, .node = {.calls_max = 1}});
     stage_is_automatic = false;
     begin_saga("run_asked");
-    begin_saga("run_plain"); /* takes the place */
+    begin_saga("run_plain"); /* this call takes the place */
     stage_answer_first(OUTCOME_UNKNOWN, "timeout", NULL);
     uint32_t asks = stage_asked(STORE_GUARD_ASK);
 

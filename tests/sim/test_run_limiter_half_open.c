@@ -1,6 +1,6 @@
 /*
- * A breaker that stays half-open for hours: whoever may not simply be called again reads the status, over and over, and
- * holds no more memory for it.
+ * A breaker that stays half-open for hours. A call that may not simply be repeated reads the status over and over, and
+ * needs no more memory for it.
  */
 #include "run/call/activity.h"
 #include "run/saga/live.h"
@@ -10,7 +10,7 @@
 
 #define ROUNDS 3000
 
-/* What is held for the call under way of this saga, and for whatever else it is about. */
+/* Returns the bytes held for the call under way and for all activities of this saga. */
 static size_t bytes_held(struct saga_id id)
 {
     const struct list *activities = &live_find(nodes[0].engine, id)->activities;
@@ -22,7 +22,7 @@ static size_t bytes_held(struct saga_id id)
     return bytes;
 }
 
-/* The guards let it try the breaker, and what it sends is the status read. */
+/* Lets the call try the breaker; what it sends is the status read. */
 static void ask_for_the_status(void)
 {
     assert_int_equal(stage_held(STORE_GUARD_ASK), 1);
@@ -77,7 +77,8 @@ TEST(nor_does_a_compensation_and_it_is_made_as_it_was_meant)
     fail_thousands_of_status_reads(id);
     const struct staged_call *call = stage_until_call(NULL);
 
-    assert_true(slice_is(call->args, "{\"of\":\"seven\"}")); /* nothing of it went with what the reads had */
+    assert_true(
+        slice_is(call->args, "{\"of\":\"seven\"}")); /* the call kept its own arguments while the reads were freed */
     (void)snprintf(after, sizeof(after), "%.*s", SLICE_ARG(call->key));
     assert_string_equal(after, before);
     stage_answer_first(OUTCOME_COMPLETED, NULL, "{'status':200}");

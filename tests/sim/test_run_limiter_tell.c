@@ -1,4 +1,4 @@
-/* What the guards are told after a call, also while the database is away: what is given back, kept, counted. */
+/* What the guards are told after a call, also while the database is away: what is given back, kept and counted. */
 #include "run/call/limiter_state.h"
 #include "tests/lib/scratch.h"
 #include "tests/lib/usual_options.h"
@@ -9,7 +9,7 @@ static void with_budgets(struct engine_options *options)
     options->budgets_file = scratch_file;
 }
 
-static void write_budgets(const char *budgets) /* with ' for " */
+static void write_budgets(const char *budgets) /* writes text with ' for " */
 {
     char text[1024];
 
@@ -44,7 +44,7 @@ TEST(what_a_call_came_to_decides_what_becomes_of_its_reservation)
         {OUTCOME_COMPLETED, NULL, CHARGE_SETTLE},
         {OUTCOME_FAILED, "http-422", CHARGE_GIVE_BACK},
         {OUTCOME_RETRY, "refused", CHARGE_GIVE_BACK},
-        {OUTCOME_UNKNOWN, "timeout", CHARGE_KEEP}, /* nobody knows yet */
+        {OUTCOME_UNKNOWN, "timeout", CHARGE_KEEP}, /* the outcome is not known yet */
     };
 
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
@@ -72,7 +72,7 @@ TEST(what_will_be_paid_is_reserved_as_far_as_it_is_known)
         assert_int_equal(asked_now()->budgets[0].emissions, 1);
         assert_int_equal(asked_now()->budgets[0].micros, cases[i].micros);
         say(GUARD_GRANTED, 0);
-        if (i == 2) { /* another attempt is no other emission */
+        if (i == 2) { /* another attempt is not another emission */
             stage_answer_first(OUTCOME_RETRY, "refused", NULL);
             stage_run(2000);
             assert_int_equal(asked_now()->budgets[0].emissions, 0);
@@ -112,11 +112,11 @@ TEST(a_call_that_never_left_by_our_own_doing_gives_its_rate_back)
     assert_true(told_now()->never_called && told_now()->no_verdict && !told_now()->failed);
     stage_let(STORE_GUARD_TELL);
     stage_run(1000);
-    answer_unsent("refused"); /* the tool is not well */
+    answer_unsent("refused"); /* the tool is failing */
     assert_true(!told_now()->never_called && !told_now()->no_verdict && told_now()->failed);
     stage_let(STORE_GUARD_TELL);
     stage_run(2000);
-    stage_answer_first(OUTCOME_UNKNOWN, "cancelled", NULL); /* it has left, and we did not wait */
+    stage_answer_first(OUTCOME_UNKNOWN, "cancelled", NULL); /* the request has left, and we did not wait */
     assert_true(!told_now()->never_called && told_now()->no_verdict);
     stage_end();
 }
@@ -168,7 +168,7 @@ TEST(what_was_not_told_is_told_when_the_database_is_back)
         stage_run(1000);
     }
     assert_int_equal(stage_held(STORE_GUARD_TELL), 2);
-    stage_fail(STORE_GUARD_TELL, ERR_CORRUPT); /* refused as data: told once more it would be refused again */
+    stage_fail(STORE_GUARD_TELL, ERR_CORRUPT); /* refused as data: another try would be refused, too */
     stage_run(5000);
     assert_int_equal(stage_held(STORE_GUARD_TELL), 1);
     stage_end();
@@ -182,10 +182,10 @@ TEST(what_is_not_told_when_the_engine_ends_expires_by_itself)
         begin_saga("run_narrow");
         stage_answer_first(OUTCOME_COMPLETED, NULL, "{'status':200}");
         stage_answer_first(OUTCOME_COMPLETED, NULL, "{'status':200}");
-        if (i == 0) { /* the engine is gone before it is told again */
+        if (i == 0) { /* the engine is gone before it tells again */
             stage_fail(STORE_GUARD_TELL, ERR_STORE);
             stage_fail(STORE_GUARD_TELL, ERR_STORE);
-        } else { /* ... or leaves while the database does not answer */
+        } else { /* or it leaves while the database does not answer */
             if (i == 1) {
                 stage_fail(STORE_GUARD_TELL, ERR_STORE);
             }
@@ -198,7 +198,7 @@ TEST(what_is_not_told_when_the_engine_ends_expires_by_itself)
     }
 }
 
-/* Whatever the database would say. */
+/* Sets the state of the breaker, whatever the database would say. */
 static void breaker_is_now(enum breaker_state breaker_state)
 {
     told_now()->breaker_state = breaker_state;
@@ -221,7 +221,8 @@ TEST(a_breaker_that_opens_is_counted_and_one_that_closes_lets_all_go_on)
     say(GUARD_BREAKER, 60000);
     begin_saga("run_broken");
     assert_int_equal(stage_held(STORE_GUARD_ASK), 0);
-    /* One call that began before fails, and the next, elsewhere, half opens it: nobody goes on for that. */
+    /* A call that began before fails, and the next one, elsewhere, half-opens the breaker. No call goes on because of
+     * that. */
     for (enum breaker_state now = BREAKER_HALF_OPEN;; now = BREAKER_CLOSED) {
         limiter_gate(nodes[0].engine->limiter, SLICE("default"), SLICE("broken"))->pace.closed_until_ms = 0;
         (void)call_tool(now == BREAKER_CLOSED ? "closes" : "half", "broken");
@@ -291,7 +292,7 @@ TEST(what_certainly_was_not_counted_is_counted_with_the_next)
     stage_run(1500);
     assert_int_equal(counted()->budget_count, 9);
     assert_int_equal(counted()->budgets[0].calls, 2);
-    stage_fail(STORE_GUARD_COUNT, ERR_LOST_COMMIT); /* maybe it was: it may be missing, never twice */
+    stage_fail(STORE_GUARD_COUNT, ERR_LOST_COMMIT); /* the count may be missing, but is never made twice */
     stage_run(5000);
     assert_int_equal(stage_held(STORE_GUARD_COUNT), 0);
     /* The next day is another period of the same name. */
@@ -314,7 +315,7 @@ TEST(an_engine_that_leaves_counts_what_is_left)
         stage_release(STORE_GUARD_TELL);
         undo();
         assert_int_equal(stage_asked(STORE_GUARD_COUNT), 0);
-        nodes[0].cut = i == 1; /* the store closes without an answer: that is all that can be done */
+        nodes[0].cut = i == 1; /* the store closes without an answer, and nothing more can be done */
         node_drain(&nodes[0], 1000);
         stage_settle();
         assert_int_equal(stage_asked(STORE_GUARD_COUNT), 1);

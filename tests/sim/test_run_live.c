@@ -1,4 +1,4 @@
-/* A saga in memory: the order of what comes for it, and what it does when its turns are not written. */
+/* A saga in memory: the order of its inputs, and what it does when its turns are not written. */
 #include "run/saga/live.h"
 #include "run/saga/summon.h"
 #include "tests/sim/stage.h"
@@ -12,7 +12,7 @@ static const char definitions[] = "{'tools':[{'name':'t','builtin':{'tool':'t'},
                                   "{'name':'look','builtin':{'tool':'look'},'effect':'read','timeout':'1h'}],"
                                   "'sagas':[{'name':'s','steps':[{'id':'a','call':'t','with':{}}]}]}";
 
-/* What the database refuses as data is asked for again, and not for ever. */
+/* A turn that the database refuses as data is tried again, but not for ever. */
 TEST(a_turn_that_is_refused_again_and_again_waits_for_somebody)
 {
     stage_begin(&(struct stage_plan){.definitions = definitions});
@@ -31,7 +31,7 @@ TEST(a_turn_that_is_refused_again_and_again_waits_for_somebody)
     }
     assert_int_equal(refused, REFUSALS_MAX);
     assert_non_null(live_find(nodes[0].engine, id));
-    /* A person's word is written, and then it goes on. */
+    /* The person's pause is written, and then the saga goes on. */
     struct reply *paused;
 
     paused = stage_change(0, VERB_PAUSE, id);
@@ -65,11 +65,11 @@ static void send_early(struct engine *engine, void *context)
 static void break_off(void *request, enum err_code *code)
 {
     (void)request;
-    *code = ERR_STORE; /* sagas are there, and perhaps not all of them: the shard is read again */
+    *code = ERR_STORE; /* some sagas were read, perhaps not all, so the shard is read again */
     stage_hold(STORE_LOAD_SHARD);
 }
 
-/* Which numbers are free for escalations is known when all of the shard is. */
+/* The free numbers of escalations are known only once the whole shard is read. */
 TEST(what_comes_while_its_shard_is_being_loaded_waits)
 {
     stage_begin(&(struct stage_plan){.definitions = definitions});
@@ -88,7 +88,7 @@ TEST(what_comes_while_its_shard_is_being_loaded_waits)
     assert_non_null(strstr(stage_log(early_id), "saga.paused"));
 }
 
-/* Two engines took it for new. Whoever comes second goes to the first one's, which may be here by then. */
+/* Two engines began the same run. The second one uses the run of the first, which may be here by then. */
 TEST(a_run_that_has_begun_elsewhere_is_the_one_that_is_called)
 {
     static char first[16384];
@@ -122,7 +122,7 @@ TEST(a_run_that_has_begun_elsewhere_is_the_one_that_is_called)
     turn.payload = slice_of(first);
     turn.new_key_count = 0;
     stage_write(0, &turn);
-    /* something comes for that one; that a run cannot be paused is told when it is here */
+    /* Something comes for the second one. Only once the run is here is it known that a run cannot be paused. */
     (void)stage_change(0, VERB_PAUSE, id);
     stage_settle();
     assert_non_null(live_find(nodes[0].engine, id));

@@ -1,4 +1,4 @@
-/* Sagas that are read back because somebody wants something of them: what becomes of those who asked. */
+/* Sagas that are read back because of a request, and how these requests are answered. */
 #include "tests/sim/stage.h"
 
 #include <stdio.h>
@@ -95,7 +95,7 @@ static struct reply *call(struct saga_id saga, const char *run, const char *tool
     return called;
 }
 
-/* A saga that has ended, and left memory. */
+/* Returns a saga that has ended and left memory. */
 static struct saga_id ended(void)
 {
     struct saga_id id = stage_start(0, "s", "{}");
@@ -109,7 +109,7 @@ static struct saga_id nowhere(void)
 {
     struct saga_id id = saga_id_new(1, 0);
 
-    id.uuid.bytes[14] = 0xff; /* of a shard that there is not */
+    id.uuid.bytes[14] = 0xff; /* an id of a shard that does not exist */
     return id;
 }
 
@@ -131,7 +131,7 @@ TEST(who_asks_is_told_why_the_saga_cannot_be_had)
     assert_int_equal(asker.code, ERR_NOT_FOUND);
     send(&asker, nowhere(), "default");
     assert_int_equal(asker.code, ERR_NOT_FOUND);
-    summon(&asker, id, "of others"); /* what is there is nobody else's business */
+    summon(&asker, id, "of others"); /* other namespaces learn nothing about the saga */
     assert_int_equal(asker.code, ERR_NOT_FOUND);
     send(&asker, id, "of others");
     assert_int_equal(asker.code, ERR_NOT_FOUND);
@@ -141,7 +141,7 @@ TEST(who_asks_is_told_why_the_saga_cannot_be_had)
     send(&asker, gone, "default");
     assert_int_equal(asker.code, ERR_FENCED);
     stage_gain(0, 7);
-    /* A start that is not durable yet */
+    /* A start is not durable yet. */
     stage_hold(STORE_APPEND);
     started = stage_ask(0, engine_start_saga,
                         &(struct engine_request){.in.start = {.saga = SLICE("s"), .business_id = SLICE("here")}});
@@ -150,7 +150,7 @@ TEST(who_asks_is_told_why_the_saga_cannot_be_had)
 
     summon(&asker, fresh, "default");
     assert_int_equal(asker.code, ERR_NOT_FOUND);
-    send(&asker, fresh, "default"); /* is decided after it */
+    send(&asker, fresh, "default"); /* the request is decided after the start */
     assert_false(asker.answered);
     stage_release(STORE_APPEND);
     (void)stage_expect(started, ERR_OK);
@@ -176,7 +176,7 @@ TEST(what_was_read_under_another_lease_is_not_believed)
         stage_hold(STORE_READ_SAGA);
         summon(&summoned, id, "default");
         send(&sent, id, "default");
-        assert_int_equal(stage_held(STORE_READ_SAGA), 1); /* they share it */
+        assert_int_equal(stage_held(STORE_READ_SAGA), 1); /* both requests share one read */
         stage_lose(0, shard);
         if (i == 1) {
             stage_inside(0, gain_anew, &shard);
@@ -217,7 +217,7 @@ TEST(what_comes_for_a_saga_that_begins_meanwhile_reaches_it)
 
     stage_is_automatic = false;
     stage_hold(STORE_READ_SAGA);
-    send(&sent, id, "default"); /* whoever started it elsewhere knows its id */
+    send(&sent, id, "default"); /* the client started the saga elsewhere and knows its id */
     (void)stage_deliver(0, "start", 9, id,
                         "{'namespace':'default','actor':'a','saga':'s','version':1,'input':{},'tags':null}");
     stage_let(STORE_READ_SAGA);
@@ -236,13 +236,13 @@ TEST(memory_that_is_full_has_room_left_for_what_presses)
     (void)stage_start(0, "s", "{}");
     summon(&asker, ended, "default");
     assert_int_equal(asker.code, ERR_BUSY);
-    send(&pressing, ended, "default"); /* a person says something */
+    send(&pressing, ended, "default"); /* a person sends a verb */
     assert_false(pressing.answered);
     stage_settle();
     assert_int_equal(pressing.code, ERR_NOT_FOUND);
     called = call((struct saga_id){0}, "r", "t");
     assert_int_equal(called->code, ERR_BUSY);
-    /* ... and not without end */
+    /* The number of such reads is bounded. */
     static struct asker many[100];
     int refused = 0;
 
@@ -257,7 +257,7 @@ TEST(memory_that_is_full_has_room_left_for_what_presses)
 
 /* --- logs that make no sense --- */
 
-/* A turn of a saga that somebody else has written. The store takes no other than the next: see misplace(). */
+/* Writes a turn as another writer would. The store accepts only the next seq: see misplace(). */
 static void write_log(struct saga_id id, uint64_t first_seq, const char *payload)
 {
     struct append_start start = {.namespace = SLICE("default"), .saga_name = SLICE("s"), .version = 1};
@@ -274,7 +274,7 @@ static void write_log(struct saga_id id, uint64_t first_seq, const char *payload
                                     .status_changed = first_seq == 1});
 }
 
-static uint64_t last_seq; /* of the last turn that is read back; 0: as it was written */
+static uint64_t last_seq; /* the seq of the last turn that is read back; 0 for the one that was written */
 
 static void misplace(void *request, enum err_code *code)
 {
@@ -321,7 +321,7 @@ TEST(a_log_that_cannot_be_read_is_told_apart_from_a_saga_that_is_not_there)
         } else if (i == COUNT_OF(logs)) {
             write_log(id, 1, first); /* the beginning is missing */
             last_seq = 3;
-        } else if (i == COUNT_OF(logs) + 3) { /* its definition is missing */
+        } else if (i == COUNT_OF(logs) + 3) { /* the definition is missing */
             *(strstr(first, "\"saga\":\"s\"") + 8) = 'x';
             write_log(id, 1, first);
         } else {
@@ -354,7 +354,7 @@ static struct saga_id run_once(const char *run)
     struct saga_id id;
 
     assert_true(uuid_parse(saga, &id.uuid));
-    stage_run(3600 * 1000); /* it comes to rest, and leaves memory */
+    stage_run(3600 * 1000); /* the saga comes to rest and leaves memory */
     assert_null(live_find(nodes[0].engine, id));
     return id;
 }
@@ -374,7 +374,7 @@ TEST(a_run_is_called_by_its_name_and_not_by_its_id)
     begin();
     struct saga_id id = run_once("r");
 
-    assert_int_equal(call_it(id, NULL), ERR_CONFLICT); /* it rests, and is read back for that */
+    assert_int_equal(call_it(id, NULL), ERR_CONFLICT); /* the saga rests, and is read back for the call */
     stage_is_automatic = false;
     called = call((struct saga_id){0}, "other", "t");
     struct saga_id there =
@@ -397,9 +397,9 @@ TEST(a_run_has_not_the_name_of_a_saga)
     uuid_text(&id.uuid, name);
     assert_int_equal(call_it((struct saga_id){0}, name), ERR_INVALID);
     uuid_text(&free_id.uuid, name);
-    assert_int_equal(call_it((struct saga_id){0}, name), ERR_OK); /* there is none */
+    assert_int_equal(call_it((struct saga_id){0}, name), ERR_OK); /* there is no such saga */
     uuid_text(&other.uuid, name);
-    assert_int_equal(call_it((struct saga_id){0}, name), ERR_OK); /* and there can be none */
+    assert_int_equal(call_it((struct saga_id){0}, name), ERR_OK); /* there can be no such saga */
 }
 
 TEST(whether_a_run_has_the_name_of_a_saga_must_be_known)

@@ -1,5 +1,4 @@
-/* Locks on business keys: what of asking for them is refused is asked again, and nothing is
- * taken twice or forgotten. */
+/* Locks on business keys: refused requests for a lock are repeated, and no lock is taken twice or forgotten. */
 #include "run/saga/live.h"
 #include "run/shard/shard.h"
 #include "tests/sim/stage.h"
@@ -54,7 +53,7 @@ TEST(no_lock_is_asked_for_by_an_engine_that_leaves)
     struct saga_id id = stage_start(0, "holds", "{}");
 
     stage_tool("act")->delay_ms = 20000;
-    for (uint32_t i = 0; i < SHARD_COUNT; i++) { /* that shard is not given away either before this is over */
+    for (uint32_t i = 0; i < SHARD_COUNT; i++) { /* that shard is not given away, either, before this is over */
         (void)stage_start(0, "acts", "{}");
     }
     node_drain(&nodes[0], 3000);
@@ -89,8 +88,8 @@ TEST(a_lock_that_is_given_to_a_saga_whose_shard_was_lost_is_for_its_next_owner)
     stage_until_saga(0, id, "completed");
 }
 
-/* The lock is asked for again while a turn is under way by which it is not wanted for now: nothing is taken twice,
- * nothing is forgotten. */
+/* The saga asks for the lock again while a turn is under way after which the lock is not wanted for now. The lock is
+ * neither taken twice nor forgotten. */
 TEST(a_saga_that_is_paused_while_it_asks_stands_in_line_all_the_same)
 {
     enum { MANY = 8 };

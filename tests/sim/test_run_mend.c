@@ -1,6 +1,6 @@
 /*
- * A running saga goes on with another version of a tool: wherever that was registered, whoever is asked, and whoever
- * owns the saga afterwards. The key of what had begun stays.
+ * A running saga goes on with another version of a tool, wherever that version was registered, whichever engine is
+ * asked, and whichever engine owns the saga later. An operation that has begun keeps its key.
  */
 #include "run/shard/shard.h"
 #include "tests/sim/stage.h"
@@ -39,7 +39,7 @@ static uint32_t owner_of(struct saga_id id)
     return nodes[0].engine->shards[saga_id_shard(id)].state == SHARD_OWNED ? 0 : 1;
 }
 
-/* A saga whose payment was refused by the broken service, and is to be tried again; and its key. */
+/* Starts a saga whose payment the broken service refused and which is to be tried again. Also returns the key. */
 static struct saga_id start_broken(struct slice *key)
 {
     struct saga_id id = stage_start(0, "pays", "{}");
@@ -74,7 +74,7 @@ TEST(a_version_that_was_registered_elsewhere_a_moment_ago_is_found)
     struct saga_id id = start_broken(&key);
     uint32_t owner = owner_of(id);
 
-    stage_refuse(STORE_LOAD_DEFINITIONS, ERR_STORE, 1); /* neither hears of it by itself in time */
+    stage_refuse(STORE_LOAD_DEFINITIONS, ERR_STORE, 1); /* neither engine hears of the version in time by itself */
     (void)stage_expect(stage_define(1 - owner, DOCUMENT(PAY("mended"))), ERR_OK);
     (void)stage_expect(mend(1 - owner, id, "pay", 2), ERR_OK);
     stage_complete(stage_until_call("mended"), "{'id':7}");

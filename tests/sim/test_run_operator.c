@@ -1,6 +1,6 @@
 /*
- * What people and agents do to a saga while the database does not answer, while its shard goes to another engine, or
- * while it moves under their hands. What was not done is told as not done; what is durable is never told as lost.
+ * Verbs of people and agents while the database does not answer, while the shard moves to another engine, or while the
+ * saga moves on. A verb that was not done is reported as not done. A durable verb is never reported as lost.
  */
 #include "run/saga/live.h"
 #include "run/shard/shard.h"
@@ -50,8 +50,8 @@ static int setup(void **state)
 
 /* --- who asks --- */
 
-static struct op_key key_now; /* of the operation that a bypass is for */
-static uint64_t number_now;   /* of the escalation that is resolved */
+static struct op_key key_now; /* the key of the operation that a bypass is for */
+static uint64_t number_now;   /* the number of the escalation that is resolved */
 static enum operator_action action_now;
 
 static request_verb *to_abort(struct engine_request *what, struct saga_id id)
@@ -136,7 +136,7 @@ static void assert_does(intention *intent, struct saga_id id, enum err_code code
     (void)stage_expect(does(intent, id), code);
 }
 
-/* One call of an open saga that has completed; its key in key_now. */
+/* Opens a saga with one completed call, whose key goes to key_now. */
 static struct saga_id open_with_a_call(const char *business_id)
 {
     struct saga_id id = stage_open(0, business_id);
@@ -145,7 +145,7 @@ static struct saga_id open_with_a_call(const char *business_id)
     return id;
 }
 
-/* Begins a saga whose first step nobody knows the outcome of, and waits for its escalation: number_now. */
+/* Starts a saga whose first step has an unknown outcome, and waits for its escalation: number_now. */
 static struct saga_id stuck(const char *saga)
 {
     struct saga_id id = stage_start(0, saga, "{}");
@@ -210,8 +210,8 @@ static void lose_shard(void *request, enum err_code *code)
     shard_lost(append->shard, append->epoch, nodes[0].engine);
 }
 
-/* What was durable in the moment in which the shard was lost is told as done, from the log where memory
- * has it no more. */
+/* A verb that became durable in the moment in which the shard was lost is reported as done, from the log when the saga
+ * has left memory. */
 TEST(what_is_durable_is_told_as_done_though_the_shard_is_lost_in_that_moment)
 {
     for (size_t i = 0; i < COUNT_OF(intents); i++) {
@@ -220,16 +220,16 @@ TEST(what_is_durable_is_told_as_done_though_the_shard_is_lost_in_that_moment)
 
         stage_on_answer(STORE_APPEND, lose_shard);
         a = does(intents[i].intent, id);
-        if (intents[i].intent == to_sign) { /* who has it now knows its fingerprint */
+        if (intents[i].intent == to_sign) { /* the new owner knows the fingerprint */
             (void)stage_expect(a, ERR_FENCED);
             assert_non_null(strstr(a->err.message, "it is signed"));
         } else {
             (void)stage_expect(a, ERR_OK);
         }
         if (intents[i].intent == to_signal) {
-            assert_true(slice_is(json_trim(json_member(a->answer, "taken")), "null")); /* nobody can say here */
+            assert_true(slice_is(json_trim(json_member(a->answer, "taken")), "null")); /* this engine cannot know */
         }
-        node_kill(&nodes[0]); /* it believes to have lost what it holds */
+        node_kill(&nodes[0]); /* the engine believes that it has lost what it holds */
         stage_teardown(state);
         setup(state);
     }
@@ -292,12 +292,12 @@ TEST(a_person_has_to_say_what_came_of_it_where_an_undo_needs_that)
 
 /* --- resolving --- */
 
-/* A person says that it happened, and what came of it: an undo gets its arguments from that, as it would have from the
- * tool's answer. */
+/* A person says that the call happened, and what its result was. The undo gets its arguments from that result, as it
+ * would from the tool's answer. */
 TEST(an_undo_gets_its_arguments_from_what_a_person_said)
 {
     static const struct {
-        const char *saga, *undone_with; /* NULL: what cannot be rendered a person has to see to */
+        const char *saga, *undone_with; /* NULL when it cannot be rendered and a person has to act */
     } table[] = {
         {"stuck", "{\"id\":\"r1\"}"}, {"stuck_plain", "{\"id\":\"r1\"}"}, {"stuck_bare", "{}"}, {"stuck_broken", NULL},
         {"stuck_wrong", NULL},
@@ -341,7 +341,7 @@ TEST(a_resolution_that_is_too_large_or_of_nothing_is_refused)
         *(i ? &what.in.change.input.verdict.args : &what.in.change.input.verdict.result) = slice_of(large);
         (void)stage_expect(stage_ask(0, engine_change, &what), ERR_TOO_LARGE);
     }
-    number_now = 0; /* all of them, or the newest one, is not what anybody means by that */
+    number_now = 0; /* 0 never means all of them or the newest one */
     assert_does(to_resolve, (struct saga_id){0}, ERR_NOT_FOUND);
     number_now = 64 * 77;
     assert_does(to_resolve, (struct saga_id){0}, ERR_NOT_FOUND);
@@ -372,10 +372,10 @@ static void forget_question(void *request, enum err_code *code)
 {
     (void)request;
     (void)code;
-    stage_refuse(STORE_LIST_QUESTIONS, ERR_NOT_FOUND, 1); /* the next one: its saga is removed meanwhile */
+    stage_refuse(STORE_LIST_QUESTIONS, ERR_NOT_FOUND, 1); /* the saga of the next one is removed meanwhile */
 }
 
-/* The turn that was waited for has written the escalation: it is not read a second time, which would fail here. */
+/* The awaited turn has written the escalation. A second read, which would fail here, is not made. */
 TEST(a_resolution_is_answered_from_its_turn)
 {
     struct saga_id id = stuck("stuck");
@@ -386,7 +386,7 @@ TEST(a_resolution_is_answered_from_its_turn)
     assert_true(json_string_is(json_member(a->answer, "status"), "resolved"));
     assert_true(json_string_is(json_member(a->answer, "saga_name"), "stuck"));
     assert_true(json_string_is(json_member(a->answer, "tool"), "lose"));
-    assert_does(to_resolve, id, ERR_NOT_FOUND); /* the second read */
+    assert_does(to_resolve, id, ERR_NOT_FOUND); /* the second read fails */
     assert_does(to_resolve, id, ERR_DECIDED);
 }
 
@@ -395,7 +395,7 @@ static void other_saga(void *request, enum err_code *code)
     struct list_questions *list = container_of(request, struct list_questions, read);
 
     (void)code;
-    list->rows[0].saga.uuid.bytes[14] = 0xff; /* of a shard that there is not */
+    list->rows[0].saga.uuid.bytes[14] = 0xff; /* an id of a shard that does not exist */
 }
 
 TEST(an_escalation_of_a_saga_that_cannot_be_is_not_found)

@@ -1,6 +1,6 @@
 /*
- * Shards that come and go, and sagas that leave memory and come back, while the database refuses this or that in
- * between. Nothing is lost by it, nothing is done twice, and what was refused is tried again.
+ * Shards come and go, sagas leave memory and come back, and the database refuses requests in between. Nothing is lost
+ * or done twice, and each refused request is repeated.
  */
 #include "run/call/call_queue.h"
 #include "run/saga/live.h"
@@ -94,8 +94,8 @@ static void lost(void *request, enum err_code *code)
     *code = ERR_STORE;
 }
 
-/* What is left of it in due is replaced by its end, which must not take for granted that there is nothing (the world
- * looks for that). */
+/* The row left in due is replaced by the end of the saga, which must not expect that there is no row (the world checks
+ * that). */
 TEST(a_saga_whose_parking_was_done_and_counts_as_refused_is_forgotten_all_the_same)
 {
     struct saga_id id = stage_start(0, "listens-and-goes", "{}");
@@ -109,7 +109,7 @@ TEST(a_saga_whose_parking_was_done_and_counts_as_refused_is_forgotten_all_the_sa
     assert_int_equal(get(id), ERR_NOT_FOUND);
 }
 
-/* One that moves on is not to be skipped by recovery because of that row. */
+/* Recovery must not skip a saga that moves on because of that row. */
 TEST(a_saga_whose_parking_was_done_and_counts_as_refused_is_found_after_a_crash)
 {
     struct saga_id id = stage_start(0, "listens-and-acts", "{}");
@@ -119,10 +119,10 @@ TEST(a_saga_whose_parking_was_done_and_counts_as_refused_is_found_after_a_crash)
     stage_run(10000);
     assert_int_equal(signal_it(id), ERR_OK);
     stage_run(1000);
-    node_kill(&nodes[0]); /* while it acts */
+    node_kill(&nodes[0]); /* the engine dies while the saga acts */
     stage_again(0);
     stage_run(30000);
-    assert_status(id, "completed"); /* nobody has asked for it before */
+    assert_status(id, "completed"); /* nobody has asked for the saga before */
 }
 
 TEST(a_saga_whose_parking_is_fenced_goes_to_the_next_owner)
@@ -152,7 +152,7 @@ TEST(a_saga_may_leave_with_its_shard_while_it_is_being_parked)
     stage_run(5000);
     assert_null(live_find(engine_now(), id));
     assert_int_equal(shard_of(id)->state, SHARD_NONE);
-    node_kill(&nodes[0]); /* it believes to have lost what it holds */
+    node_kill(&nodes[0]); /* the engine believes that it has lost what it holds */
 }
 
 static struct reply *waiting;
@@ -177,8 +177,8 @@ TEST(a_saga_that_is_asked_for_while_it_is_parked_stays)
     assert_true(json_string_is(json_member(waiting->answer, "status"), "completed"));
 }
 
-/* What the database refuses as data again and again is for a person, or for the next engine: it is not asked for ever,
- * and stays in sight. */
+/* When the database refuses the saga's turns as data again and again, the saga waits for a person or for the next
+ * engine. The engine stops asking and keeps the saga in sight. */
 TEST(a_saga_whose_turns_are_refused_again_and_again_stands_still_in_memory)
 {
     stage_tool("act")->delay_ms = 500;
@@ -192,7 +192,7 @@ TEST(a_saga_whose_turns_are_refused_again_and_again_stands_still_in_memory)
     assert_int_equal(stage_asked(STORE_PARK), 0);
     node_kill(&nodes[0]);
     stage_again(0);
-    stage_until_saga(0, id, "completed"); /* the next one can */
+    stage_until_saga(0, id, "completed"); /* the next engine can */
 }
 
 TEST(memory_is_given_back_after_many_have_left)
@@ -257,12 +257,12 @@ TEST(a_sleeper_whose_log_makes_no_sense_is_left_alone_for_a_while)
     uint32_t reads = stage_asked(STORE_READ_SAGA);
 
     assert_true(reads >= 1);
-    /* Another one is due meanwhile: this one is not read for that. */
+    /* Another saga is due meanwhile. This one is not read for that. */
     other = stage_start(0, "forgets", "{}");
     stage_run(25000);
     assert_int_equal(stage_asked(STORE_READ_SAGA), reads);
     stage_run(60000);
-    assert_status(id, "completed"); /* it can be read now */
+    assert_status(id, "completed"); /* the saga can be read now */
     (void)other;
 }
 
@@ -300,7 +300,7 @@ TEST(more_that_is_due_than_memory_has_room_for_comes_when_there_is_room)
     assert_int_equal(lives_count(engine_now()), 0);
     size_t max = engine_now()->options.sagas_max;
 
-    /* As if it were full of others: what is due has a little room of its own, here none. */
+    /* The engine is as if full of other sagas. Due sagas have a little room of their own, here none. */
     others_in_memory = 2000;
     stage_run(58000);
     others_in_memory = 0;
@@ -321,7 +321,7 @@ TEST(many_that_are_due_at_once_all_come)
     }
     stage_run(10000);
     assert_int_equal(lives_count(engine_now()), 0);
-    nodes[0].wall_offset_ms = 30000; /* a clock that was behind is set right: all of them are due by then */
+    nodes[0].wall_offset_ms = 30000; /* a late clock is set right, so all sagas are due by then */
     stage_run(70000);
     for (size_t i = 0; i < MANY; i++) {
         assert_status(ids[i], "completed");
@@ -372,13 +372,13 @@ TEST(what_could_not_be_read_is_let_go_with_its_engine)
     stage_run(55000);
     node_drain(&nodes[0], 1000);
     stage_run(3000);
-    assert_false(nodes[0].up); /* and has freed everything */
+    assert_false(nodes[0].up); /* the engine has ended and freed everything */
     stage_again(0);
     stage_run(1000);
-    assert_status(id, "completed"); /* the next one can read it */
+    assert_status(id, "completed"); /* the next engine can read the saga */
 }
 
-/* Of the stage itself: what it waits for dies with the engine that asked, however often that happens. */
+/* A promise of the stage itself: requests die with the engine that sent them, however often that happens. */
 TEST(what_a_killed_engine_has_asked_is_not_waited_for)
 {
     enum { LIVES = 70, ASKS = 64 };
@@ -397,9 +397,9 @@ TEST(what_a_killed_engine_has_asked_is_not_waited_for)
 
 /* --- forgetting --- */
 
-enum { BATCH = 500, MANY_DUE = BATCH + 20 }; /* more than are read at once */
+enum { BATCH = 500, MANY_DUE = BATCH + 20 }; /* more than one read returns */
 
-static size_t due_at_once; /* the most that one read found */
+static size_t due_at_once; /* the most due sagas that one read found */
 
 static void count_due(void *request, enum err_code *code)
 {
@@ -442,7 +442,7 @@ TEST(all_whose_retention_is_over_are_forgotten_however_many)
     assert_all_gone(ids);
 }
 
-/* A whole batch: nothing of those at hand has moved. */
+/* The read returns a whole batch, and nothing of it has moved. */
 TEST(a_refused_forgetting_is_tried_again)
 {
     static struct saga_id ids[MANY_DUE];
@@ -493,8 +493,8 @@ TEST(what_a_shard_that_is_gone_already_says_of_forgetting_means_nothing)
     stage_on_answer(STORE_FORGET, forget_lost);
     stage_run(25000);
     assert_int_equal(shard_of(id)->state, SHARD_NONE);
-    assert_int_equal(shards_owned(engine_now()), owned - 1); /* once, and no other */
-    node_kill(&nodes[0]);                                    /* it believes to have lost what it holds */
+    assert_int_equal(shards_owned(engine_now()), owned - 1); /* only this shard, and only once */
+    node_kill(&nodes[0]);                                    /* the engine believes that it has lost what it holds */
 }
 
 static void lose_all(struct engine *engine, void *context)
@@ -523,7 +523,7 @@ TEST(what_is_due_in_a_shard_that_was_lost_meanwhile_is_left_alone)
     assert_int_equal(stage_asked(STORE_FORGET), 0);
     asked = stage_asked(STORE_DUE_TAKE);
     stage_run(60000);
-    assert_int_equal(stage_asked(STORE_DUE_TAKE), asked); /* nothing of what is here can be due */
+    assert_int_equal(stage_asked(STORE_DUE_TAKE), asked); /* no saga here can be due */
     node_kill(&nodes[0]);
 }
 
@@ -616,7 +616,7 @@ static void lose_and_gain_all(struct engine *engine, void *context)
         if (engine->shards[i].state == SHARD_LOADING) {
             int64_t epoch = engine->shards[i].epoch;
 
-            shard_lost(i, epoch - 1, engine); /* of an earlier time: it means nothing */
+            shard_lost(i, epoch - 1, engine); /* an older epoch means nothing */
             assert_int_equal(engine->shards[i].state, SHARD_LOADING);
             shard_lost(i, epoch, engine);
             assert_int_equal(engine->shards[i].state, SHARD_NONE);
@@ -632,7 +632,7 @@ TEST(a_shard_that_is_lost_and_gained_while_it_is_read_is_read_anew)
     stage_inside(0, lose_and_gain_all, NULL);
     stage_run(5000);
     assert_int_equal(shards_owned(engine_now()), SHARD_COUNT);
-    assert_int_equal(lives_count(engine_now()), 0); /* that one is parked by now */
+    assert_int_equal(lives_count(engine_now()), 0); /* that saga is parked by now */
     struct saga_id id = stage_start(0, "listens", "{}");
 
     assert_int_equal(signal_it(id), ERR_OK);
@@ -677,7 +677,7 @@ static void give_ended(struct engine *engine, void *context)
     assert_int_equal(shard->state, SHARD_LOADING);
     shard->load.on_saga(&shard->load, id, SLICE("default"), turns_kept, turns_count);
     assert_null(live_find(engine, id));
-    /* And two that nobody can read: the older of them is what recovery has to begin with. */
+    /* Adds two sagas that nobody can read. Recovery has to begin with the older of them. */
     shard->load.on_saga(&shard->load, id, SLICE("default"), &none, 1);
     older.uuid.bytes[0]--;
     shard->load.on_saga(&shard->load, older, SLICE("default"), &none, 1);
@@ -697,7 +697,7 @@ TEST(a_saga_that_has_ended_is_not_gone_on_with_whatever_the_table_says)
     node_kill(&nodes[0]);
     node_start(&nodes[0], &stage_options);
     stage_until(is_loading, NULL, "a shard that is being read");
-    /* Definitions are there before shards are read. */
+    /* Definitions are loaded before shards are read. */
     stage_inside(0, give_ended, &id);
     stage_run(3000);
 }

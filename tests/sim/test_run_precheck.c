@@ -1,6 +1,6 @@
 /*
- * Prechecks: what is done already is not done again, what is forbidden is not done, and in doubt nobody was asked: the
- * call is tried again later, and never made on the ground of an answer that nobody understood.
+ * Prechecks: what is already done is not done again, and what is forbidden is not done. In doubt the call is tried
+ * again later, and it is never made because of an answer that nobody understood.
  */
 #include "run/call/activity.h"
 #include "run/call/call_queue.h"
@@ -106,7 +106,7 @@ TEST(what_is_neither_is_done_once)
     } table[] = {
         {OUTCOME_COMPLETED, NULL, "{\"done\":false,\"blocked\":null}"},
         {OUTCOME_COMPLETED, NULL, "{\"done\":null,\"blocked\":false}"},
-        {OUTCOME_FAILED, "http-404", "{}"}, /* there is no such thing yet */
+        {OUTCOME_FAILED, "http-404", "{}"}, /* the thing does not exist yet */
         {OUTCOME_FAILED, "http-410", "{}"},
     };
 
@@ -125,7 +125,7 @@ static bool has_tried(void *tries)
     return stage_calls("look") + stage_calls("act") >= *(const uint32_t *)tries;
 }
 
-/* Neither a denied precheck nor a denied call says anything of its receiver: a person is asked, no breaker opens. */
+/* A denied precheck or call says nothing about its receiver. A person is asked, and no breaker opens. */
 TEST(what_is_denied_waits_for_a_person_until_it_is_allowed)
 {
     static const char *const sagas[] = {"looked", "bare", "checked"};
@@ -161,7 +161,7 @@ TEST(what_nobody_understands_is_asked_again_and_not_acted_on)
         {"broken_done", OUTCOME_COMPLETED, NULL, "{\"done\":false}"},
         {"broken_blocked", OUTCOME_COMPLETED, NULL, "{\"done\":false,\"id\":\"x\"}"},
         {"broken_result", OUTCOME_COMPLETED, NULL, "{\"done\":true}"},
-        {"looked", OUTCOME_COMPLETED, NULL, large}, /* its result is larger than allowed */
+        {"looked", OUTCOME_COMPLETED, NULL, large}, /* the result is larger than allowed */
     };
 
     (void)snprintf(large, sizeof(large), "{\"done\":true,\"id\":\"%070000d\"}", 1);
@@ -178,18 +178,18 @@ TEST(what_nobody_understands_is_asked_again_and_not_acted_on)
                      SLICE_ARG(stage_saga(0, id)));
         }
 
-        /* it would be asked for ever */
+        /* The precheck would be asked for ever. */
         (void)stage_wait(stage_change(0, VERB_ABORT, id));
         stage_run(5000);
     }
 }
 
-/* Nothing is called for a saga that was aborted, or left memory, while the precheck was under way or being judged. */
+/* A saga is aborted or leaves memory while its precheck is under way or being judged. The call is not made. */
 TEST(what_is_not_wanted_any_more_is_not_done)
 {
     static const char *const sagas[] = {"looked", "programs", "later", "broken_result"};
 
-    stage_tool("undo")->delay_ms = 500; /* it is still there while something of it is undone */
+    stage_tool("undo")->delay_ms = 500; /* the saga is still in memory while a step is undone */
     stage_says("look", OUTCOME_COMPLETED, NULL, "{\"done\":false}");
     for (int64_t after_ms = 0; after_ms < 80; after_ms += 2) {
         stage_tool("look")->delay_ms = 20;
@@ -230,7 +230,7 @@ TEST(the_next_owner_looks_again)
     }
 }
 
-/* A status read settles whether a tool is well again, of which a call more would not be harmless. */
+/* A status read finds out whether the tool is well again, when one more call would do harm. */
 TEST(a_tool_whose_calls_are_not_harmless_is_tried_by_a_read)
 {
     stage_says("act", OUTCOME_UNKNOWN, "http-500", NULL);

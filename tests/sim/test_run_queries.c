@@ -1,6 +1,6 @@
 /*
- * Looking at things: what the database cannot say is told as just that, what is asked for in the moment in which it
- * begins, moves or ends is answered as it is durable, and a page goes on where the last one ended.
+ * Queries: what the database cannot say is reported as such. A query in the moment in which a saga begins, moves or
+ * ends gets the durable answer. A page goes on where the last one ended.
  */
 #include "run/saga/live.h"
 #include "tests/sim/stage.h"
@@ -48,7 +48,7 @@ static struct saga_id ended(void)
     return id;
 }
 
-/* The key of the first step, as text. */
+/* Writes the key of the first step as text. */
 static void key_of(struct saga_id id, char key[UUID_TEXT_BYTES])
 {
     struct slice text = json_member(json_element(json_member(stage_saga(0, id), "steps"), 0), "key");
@@ -171,7 +171,8 @@ TEST(what_the_database_cannot_say_is_told_as_that)
         {sagas, STORE_LIST_SAGAS, ERR_STORE, ERR_STORE},
         {sagas_by_step, STORE_LIST_SAGAS, ERR_STORE, ERR_STORE},
         {sagas_by_step, STORE_READ_SAGA, ERR_STORE, ERR_STORE},
-        {sagas_by_step, STORE_READ_SAGA, ERR_NOT_FOUND, ERR_OK}, /* removed meanwhile: the others are shown */
+        {sagas_by_step, STORE_READ_SAGA, ERR_NOT_FOUND,
+         ERR_OK}, /* one saga was removed meanwhile, and the others are shown */
         {operations, STORE_LIST_SAGAS, ERR_STORE, ERR_STORE},
         {operations, STORE_READ_SAGA, ERR_STORE, ERR_STORE},
         {operations_of, STORE_FIND_SAGA, ERR_STORE, ERR_STORE},
@@ -203,7 +204,9 @@ TEST(what_the_database_cannot_say_is_told_as_that)
         if (stage_asked(table[i].call) == asked) {
             fail_msg("question %zu does not ask that", i);
         }
-        assert_asks(table[i].question, table[i].question == escalation ? ERR_NOT_FOUND : ERR_OK); /* and then it can */
+        assert_asks(table[i].question, table[i].question == escalation
+                                           ? ERR_NOT_FOUND
+                                           : ERR_OK); /* and then the question can be answered */
     }
 }
 
@@ -310,9 +313,9 @@ TEST(what_cannot_be_is_not_found)
     struct reply *a;
 
     choose(ended());
-    saga_now.uuid.bytes[14] = 0xff; /* of a shard that there is not */
+    saga_now.uuid.bytes[14] = 0xff; /* an id of a shard that does not exist */
     assert_asks(saga, ERR_NOT_FOUND);
-    saga_now = stage_start(0, "listens", "{}"); /* in memory, of another namespace */
+    saga_now = stage_start(0, "listens", "{}"); /* in memory, but in another namespace */
     uuid_text(&saga_now.uuid, id_now);
     (void)operations_of(&what);
     a = stage_expect(stage_ask(0, engine_list_operations, &what), ERR_OK);
@@ -345,7 +348,7 @@ TEST(nonsense_is_no_cursor)
     for (size_t i = 0; i < COUNT_OF(cursors); i++) {
         (void)stage_expect(list_operations(cursors[i]), ERR_MALFORMED);
     }
-    /* Behind the newest that can be: everything. A carry goes through all of an id. */
+    /* A cursor behind the newest possible id finds everything. Its successor carries through all bytes of an id. */
     (void)ended();
     a = stage_expect(list_operations("ffffffff-ffff-ffff-ffff-ffffffffffff.1"), ERR_OK);
     assert_int_equal(json_count(a->answer), 1);
@@ -353,7 +356,7 @@ TEST(nonsense_is_no_cursor)
     assert_int_equal(json_count(a->answer), 1);
 }
 
-/* A walk looks at so many sagas and no more; the cursor that it gives then leads on, until all were looked at once. */
+/* A walk looks at a bounded number of sagas. Its cursor leads on until all were looked at once. */
 TEST(a_long_walk_goes_on_where_it_ended)
 {
     enum { MANY = WALK_SAGAS_MAX + 60 };
@@ -402,7 +405,7 @@ TEST(sagas_are_found_by_the_error_of_a_step_its_undo_or_the_whole)
     struct saga_id id = stage_start(0, "fails", "{}");
 
     stage_until_saga(0, id, "compensated");
-    /* One whose undo is refused, after it was aborted. */
+    /* An open saga was aborted, and its undo is refused. */
     stage_says("undo", OUTCOME_FAILED, "no-such-room", NULL);
     a = stage_expect(stage_ask(0, engine_open_saga, &(struct engine_request){.in.open.business_id = SLICE("o")}),
                      ERR_OK);
@@ -446,7 +449,7 @@ TEST(an_operation_is_found_by_the_key_that_it_had_before)
                                      .note = SLICE("with another number")),
                        ERR_OK);
     stage_until_saga(0, id, "compensated");
-    a = stage_expect(asks(operation), ERR_OK); /* by its key of before */
+    a = stage_expect(asks(operation), ERR_OK); /* by the key of before */
     assert_true(json_string_is(json_member(a->answer, "state"), "completed"));
     key_now.uuid.bytes[3] ^= 1;
     assert_asks(operation, ERR_NOT_FOUND);
@@ -518,7 +521,7 @@ TEST(versions_that_are_not_known_here_yet_are_left_out)
     stage_tool("act")->delay_ms = 60000;
     (void)stage_start(0, "acts", "{}");
     (void)stage_start(0, "listens", "{}");
-    stage_inside(0, add_newer, NULL); /* it was registered elsewhere, and so were those between */
+    stage_inside(0, add_newer, NULL); /* this version and those before it were registered elsewhere */
     a = stage_expect(asks(definitions), ERR_OK);
     for (struct json_walk walk = json_walk(a->answer); json_next_element(&walk, &item);) {
         if (json_string_is(json_member(item, "name"), "acts")) {
@@ -543,7 +546,7 @@ static void change_engines(void *request, enum err_code *code)
     }
     list->rows = rows;
     list->count = 3;
-    list->shards[5].left_ms = 1000; /* held by nobody */
+    list->shards[5].left_ms = 1000; /* nobody holds the shard */
     list->shards[5].identity = SLICE_NONE;
 }
 
@@ -571,7 +574,7 @@ TEST(whoever_hangs_up_is_told_once_and_disturbs_nobody)
     for (size_t i = 0; i < COUNT_OF(questions); i++) {
         a = asks(questions[i]);
         stage_hang_up(a);
-        stage_hang_up(a); /* its answer is on the way */
+        stage_hang_up(a); /* the answer is under way */
         (void)stage_expect(a, ERR_TIMEOUT);
         stage_run(100);
     }
@@ -597,7 +600,7 @@ TEST(a_start_that_does_not_fit_is_refused_with_each_place)
     a = stage_expect(stage_ask(0, engine_start_saga, &(struct engine_request){.in.start.saga = SLICE("strict")}),
                      ERR_INVALID);
     assert_int_equal(a->faults, 1);
-    /* no input is an empty one */
+    /* Without an input the input is empty. */
     (void)stage_expect(stage_ask(0, engine_start_saga, &(struct engine_request){.in.start.saga = SLICE("acts")}),
                        ERR_OK);
 }

@@ -1,6 +1,6 @@
 /*
- * An ended saga once more: one saga for each request, however often it comes and whoever is faster, and none while what
- * the one before did stands, or while another rerun may do it.
+ * Reruns of an ended saga. Each request makes one saga, however often it comes and whichever engine is faster. There is
+ * no rerun while an effect of the saga stands, or while another rerun may repeat it.
  */
 #include "tests/sim/stage.h"
 
@@ -82,7 +82,7 @@ TEST(the_new_saga_has_the_same_input_a_number_and_links)
     assert_true(json_string_is(json_member(tags, "rerun_of"), text));
     assert_true(json_string_is(json_member(tags, "customer"), "c-1"));
     assert_true(json_string_is(json_member(tags, "team"), "a"));
-    /* Who wanted it, and why, stands beside the ended saga. */
+    /* The ended saga shows who wanted the rerun, and why. */
     struct reply *cases = stage_expect(
         stage_ask(0, engine_get_escalations, &(struct engine_request){.in.escalations = {.limit = 10}}), ERR_OK);
     struct slice row = json_element(cases->answer, 0);
@@ -106,8 +106,8 @@ TEST(a_repeat_is_the_same_saga_and_another_waits_for_how_it_ends)
 
     assert_false(repeat->created);
     assert_memory_equal(&(struct saga_id[]){id_of(repeat)}[0], &second, sizeof(second));
-    (void)stage_expect(ask(1, of, "k2", NULL), ERR_CONFLICT);    /* it may still pay */
-    (void)stage_expect(ask(1, of, "k2", "['a']"), ERR_CONFLICT); /* whatever is accepted of what stands */
+    (void)stage_expect(ask(1, of, "k2", NULL), ERR_CONFLICT);    /* the first rerun may still pay */
+    (void)stage_expect(ask(1, of, "k2", "['a']"), ERR_CONFLICT); /* whatever standing effects are accepted */
     refuse_payment(second);
     third = id_of(stage_expect(ask(1, of, "k2", NULL), ERR_OK));
     stage_answer_all();
@@ -131,7 +131,7 @@ TEST(of_two_who_ask_at_once_one_is_refused)
                 (one->code == ERR_CONFLICT && other->code == ERR_OK));
     stage_answer_all();
     stage_settle();
-    assert_int_equal(stage_calls("pay"), 2); /* of the first saga, and of one rerun */
+    assert_int_equal(stage_calls("pay"), 2); /* one call of the first saga, and one of a rerun */
 }
 
 TEST(what_stands_is_accepted_by_name)
@@ -148,7 +148,7 @@ TEST(what_stands_is_accepted_by_name)
     stage_answer_all();
 }
 
-/* Its rerun was given up with something that stands: whoever runs the first one again would do that twice. */
+/* The rerun was given up with a standing effect. Another rerun of the first saga would repeat that effect. */
 TEST(what_a_rerun_left_standing_is_accepted_by_name)
 {
     struct saga_id of = start("pays", "o-1"), second;
@@ -172,7 +172,7 @@ TEST(what_cannot_be_is_refused)
 {
     struct saga_id going_on = start("books", "o-1"), of = start("pays", "o-2"), opened = stage_open(0, "open");
 
-    (void)start("pays", "o-2~2"); /* of somebody else */
+    (void)start("pays", "o-2~2"); /* this saga belongs to somebody else */
     stage_answer(stage_until_call("pay"), (struct outcome){.kind = OUTCOME_FAILED, .error = SLICE("http-402")}, NULL);
     stage_until_saga(0, of, "compensated");
     (void)stage_expect(ask(0, going_on, "k1", NULL), ERR_CONFLICT);

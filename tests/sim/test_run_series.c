@@ -1,4 +1,4 @@
-/* Figures over time: what the engines have counted stands in the table once, whatever becomes of their writes. */
+/* Figures over time. What the engines have counted is in the table once, however their writes end. */
 #include "tests/sim/stage.h"
 
 #include <stdio.h>
@@ -33,7 +33,7 @@ static struct slice asked(enum series_by by, int64_t from_ms)
     return stage_expect(stage_ask(0, engine_get_series, &what), ERR_OK)->answer;
 }
 
-/* All the rows put together. */
+/* Adds up all rows. */
 static int64_t sum(enum series_by by, int64_t from_ms, const char *figure)
 {
     struct json_walk walk = json_walk(json_member(asked(by, from_ms), "items"));
@@ -77,7 +77,7 @@ TEST(what_happened_stands_in_its_minute_after_the_minute)
     assert_int_equal(sum(SERIES_BY_TOOL, from_ms, "calls"), 3);
     assert_int_equal(sum(SERIES_BY_ALL, from_ms, "calls_completed"), 3);
     assert_int_equal(sum(SERIES_BY_ALL, from_ms, "escalated"), 0);
-    stage_run(3 * MINUTE_MS); /* nothing more: nothing is written */
+    stage_run(3 * MINUTE_MS); /* nothing happens any more, so nothing is written */
     assert_int_equal(sum(SERIES_BY_SAGA, from_ms, "started"), 3);
     assert_non_null(strstr(asked(SERIES_BY_TOOL, from_ms).ptr, "\"tool\":\"t\""));
     assert_non_null(strstr(asked(SERIES_BY_SAGA, from_ms).ptr, "\"saga\":\"s\""));
@@ -169,7 +169,7 @@ TEST(a_clock_that_steps_doubles_nothing)
     assert_int_equal(sum(SERIES_BY_SAGA, from_ms, "started"), 8);
 }
 
-/* Everybody is away for so long. */
+/* All engines are away for this many days. */
 static void sleep_days(int64_t days)
 {
     node_kill(&nodes[0]);
@@ -193,7 +193,7 @@ TEST(minutes_become_hours_and_hours_go)
     assert_true(minutes >= 3);
     sleep_days(2);
     assert_int_equal(sum(SERIES_BY_SAGA, from_ms, "started"), 3);
-    assert_true(row_count(from_ms) <= 2); /* they lie in one hour, or in two */
+    assert_true(row_count(from_ms) <= 2); /* the rows are in one hour, or in two */
     assert_non_null(strstr(asked(SERIES_BY_SAGA, from_ms).ptr, "\"step\":\"hour\""));
     sleep_days(89);
     assert_int_equal(sum(SERIES_BY_SAGA, from_ms, "started"), 3);

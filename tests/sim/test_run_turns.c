@@ -1,6 +1,6 @@
 /*
- * Turns, and the ways to a saga: what is too large for one row, what a saga refuses of itself, who follows its log, who
- * is told when an engine leaves in the middle, and whoever asks twice.
+ * Turns and requests of a saga: a turn that is too large for one row, a turn that the saga itself refuses, followers of
+ * a log, requests while the engine leaves, and repeated requests.
  */
 #include "run/saga/live.h"
 #include "tests/sim/stage.h"
@@ -44,7 +44,7 @@ static struct reply *send_signal(uint32_t node, struct saga_id id)
 
 /* --- size --- */
 
-/* The next turns may be so large: it is 64 MiB otherwise. */
+/* Limits the size of the next turns, which is 64 MiB otherwise. */
 static void limit_turns(struct engine *engine, void *context)
 {
     struct list_link *link = list_first(&engine->turns->idle);
@@ -66,11 +66,11 @@ TEST(a_turn_that_is_too_large_for_a_row_is_not_written_and_stands_still)
 
     stage_run(20000);
     assert_int_equal(stage_asked(STORE_APPEND), appends);
-    assert_int_equal(live_find(engine_now(), id)->refusals, REFUSALS_MAX); /* it is not tried for ever */
+    assert_int_equal(live_find(engine_now(), id)->refusals, REFUSALS_MAX); /* the turn is not tried for ever */
     (void)stage_expect(stage_ask(0, engine_start_saga, &(struct engine_request){.in.start.saga = SLICE("acts")}),
-                       ERR_TOO_LARGE); /* whoever asked is told */
+                       ERR_TOO_LARGE); /* the client is told */
     stage_inside(0, limit_turns, &usual);
-    /* a person can still end it */
+    /* A person can still end the saga. */
     (void)stage_expect(stage_change(0, VERB_ABORT, id), ERR_OK);
 }
 
@@ -82,7 +82,7 @@ TEST(many_turns_and_large_ones_leave_no_memory_behind)
 
     (void)snprintf(input, sizeof(input), "{\"text\":\"%065500d\"}", 1);
     (void)stage_start(0, "listens", input);
-    assert_int_equal(engine_now()->turns->idle.count, 0); /* so large a one is not kept */
+    assert_int_equal(engine_now()->turns->idle.count, 0); /* so large a turn is not kept */
     for (size_t i = 0; i < MANY; i++) {
         asks[i] = stage_ask(0, engine_start_saga, &(struct engine_request){.in.start.saga = SLICE("listens")});
     }
@@ -94,7 +94,7 @@ TEST(many_turns_and_large_ones_leave_no_memory_behind)
 
 /* --- what the core refuses of itself --- */
 
-static int bent; /* so many decisions are refused by the core's own check */
+static int bent; /* the number of decisions that the core's own check refuses */
 
 enum err_code __real_saga_decide(const struct saga *saga, const struct saga_input *input, struct arena *arena,
                                  struct records *out, struct err *err);
@@ -125,7 +125,7 @@ TEST(a_decision_that_the_core_itself_refuses_is_tried_again_but_not_for_ever)
     assert_int_equal(live_find(engine_now(), id)->refusals, REFUSALS_MAX);
     assert_true(bent > 900);
 
-    (void)stage_expect(send_signal(0, id), ERR_INTERNAL); /* somebody else's request is refused, and not counted */
+    (void)stage_expect(send_signal(0, id), ERR_INTERNAL); /* another client's request is refused, and not counted */
     bent = 0;
     node_kill(&nodes[0]);
     stage_again(0);
@@ -147,7 +147,7 @@ static void on_changed(struct engine_watch *watch, uint64_t seq, bool ended)
     assert_true(seq > follower->seq);
     follower->seq = seq;
     follower->ended = ended;
-    if (follower == &followers[1]) { /* it has seen enough */
+    if (follower == &followers[1]) { /* this follower has seen enough */
         engine_watch_remove(engine_now(), watch);
     }
 }
@@ -160,7 +160,7 @@ static void follow(struct engine *engine, void *context)
     for (size_t i = 0; i < COUNT_OF(followers); i++) {
         followers[i].watch = (struct engine_watch){.id = *id, .changed = on_changed};
         if (i == 2) {
-            followers[i].watch.id.uuid.bytes[0] ^= 1; /* of another saga */
+            followers[i].watch.id.uuid.bytes[0] ^= 1; /* the id of another saga */
         }
         engine_watch_add(engine, &followers[i].watch);
     }
@@ -323,7 +323,7 @@ TEST(what_an_engine_that_leaves_has_not_begun_is_for_another_one)
     struct reply *a;
 
     a = send_resolution(0, number, OPERATOR_RESOLVE);
-    node_drain(&nodes[0], 5000); /* before the database has said which saga that is */
+    node_drain(&nodes[0], 5000); /* before the database has said which saga the id belongs to */
     (void)stage_expect(a, ERR_STOPPING);
     stage_run(10000);
     assert_false(nodes[0].up);
@@ -344,8 +344,7 @@ TEST(an_approval_ends_with_the_saga_that_is_abandoned)
     assert_true(slice_is(a->answer, "[]"));
 }
 
-/* The other engine has the saga: what is asked of this one goes through the inbox, and is answered as if it had been
- * asked there. */
+/* Another engine has the saga. A request here goes through the inbox and is answered as if it had been sent there. */
 TEST(a_resolution_through_another_engine_is_the_same)
 {
     struct saga_id id;
@@ -427,7 +426,7 @@ TEST(a_run_that_rests_is_woken_by_its_next_call_and_found_again_after_a_crash)
             assert_int_equal(lives_count(engine_now()), 0); /* it rests */
         }
     }
-    node_kill(&nodes[0]); /* with a call under way */
+    node_kill(&nodes[0]); /* the engine dies with a call under way */
     stage_tool("act")->delay_ms = 1;
     stage_again(0);
     stage_run(2000);
@@ -466,8 +465,9 @@ TEST(a_saga_with_something_unsettled_is_completed_when_that_is_settled_or_not_at
                      &(struct engine_request){
                          .in.call = {.saga = id, .tool = SLICE("act"), .step = SLICE("one"), .wait_ms = 20000}});
     stage_run(500);
-    (void)stage_expect(stage_change(0, VERB_COMPLETE, id), ERR_UNSETTLED);                  /* does not want to wait */
-    (void)stage_expect(stage_change(0, VERB_COMPLETE, id, .wait_ms = 1000), ERR_UNSETTLED); /* not for so long */
+    (void)stage_expect(stage_change(0, VERB_COMPLETE, id), ERR_UNSETTLED); /* the client does not want to wait */
+    (void)stage_expect(stage_change(0, VERB_COMPLETE, id, .wait_ms = 1000),
+                       ERR_UNSETTLED); /* the client does not wait long enough */
     memset(large, ' ', sizeof(large) - 1);
     (void)stage_expect(stage_change(0, VERB_COMPLETE, id, .input.complete = {.output = slice_of(large)}),
                        ERR_TOO_LARGE);

@@ -1,4 +1,4 @@
-/* Scenarios: what is drawn is valid and always the same, and text keeps all of it. */
+/* Scenarios: a seed always draws the same valid scenario, and the text keeps all of it. */
 #include <string.h>
 
 #include "core/definition/definition.h"

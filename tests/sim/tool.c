@@ -1,13 +1,13 @@
 /*
  * Services, their books, and the network to them. See tool.h.
  *
- * A service knows what it did by key. What it promises is its class: one that reads never acts, an idempotent or keyed
- * one acts once for a key, any other each time that it is asked. Of an undo it knows which key it undoes; one whose
- * name says "void" also refuses that key from then on. Whatever is late (a request on its way, what a probe sees) is
+ * A service knows by key what it did. Its class says what it promises: a read never acts, an idempotent or keyed
+ * service acts once for each key, and any other acts each time that it is asked. An undo knows the key that it undoes.
+ * A service with "void" in its name also refuses that key from then on. Late requests and late answers of probes are
  * late by less than the visibility that the definitions state.
  *
- * What becomes of a request is drawn from the seed, its key and how often this key came, so that one request more or
- * less elsewhere changes nothing here.
+ * The seed, the key and the number of requests with this key decide the fate of a request. So a request more or less
+ * elsewhere changes nothing here.
  */
 #include "tests/sim/tool.h"
 
@@ -20,7 +20,9 @@
 #include "tests/sim/scenario.h"
 
 #define ARENA_BLOCK_BYTES 16384
-#define LATE_US_MAX 3800000 /* of a request, and of what a probe sees: definitions state 4 s and more */
+#define LATE_US_MAX                                                                                                    \
+    3800000 /* the most that a request or the view of a probe is late; definitions state 4 s and more                  \
+             */
 #define DELAY_US_MIN 200
 #define DELAY_US_MAX 20000
 #define HEALED_US_MAX 3000
@@ -28,27 +30,27 @@
 #define RUNNING_US_MAX 3000000
 #define RETRY_AFTER_MS_MAX 3000
 
-/* What becomes of a request. */
+/* The fate of a request. */
 enum fate {
     FATE_GOOD,
-    FATE_UNSENT,       /* no connection: not a byte left */
-    FATE_TURNED_AWAY,  /* 429: certainly nothing happened, come again */
+    FATE_UNSENT,       /* no connection: no byte left */
+    FATE_TURNED_AWAY,  /* 429: certainly nothing happened, and a retry is welcome */
     FATE_REFUSED,      /* 422: certainly nothing happened, for good */
     FATE_REQUEST_LOST, /* the caller waits until its timeout */
-    FATE_RESET_BEFORE, /* the connection breaks, and the request has not arrived */
-    FATE_RESET_AFTER,  /* it breaks, and the request has */
-    FATE_ANSWER_LOST,  /* done, and the caller waits until its timeout */
-    FATE_ANSWER_LATE,  /* done, and the answer comes after the timeout */
-    FATE_REQUEST_LATE, /* it arrives after the timeout */
+    FATE_RESET_BEFORE, /* the connection breaks before the request has arrived */
+    FATE_RESET_AFTER,  /* the connection breaks after the request has arrived */
+    FATE_ANSWER_LOST,  /* the call is done, and the caller waits until its timeout */
+    FATE_ANSWER_LATE,  /* the call is done, and the answer comes after the timeout */
+    FATE_REQUEST_LATE, /* the request arrives after the timeout */
     FATE_ERROR_BEFORE, /* 500, and nothing happened */
-    FATE_ERROR_AFTER,  /* 500, and it happened */
-    FATE_TWICE,        /* the network delivers it twice */
-    FATE_RUNNING,      /* 202: accepted, and done some time later */
-    FATE_SLOW,         /* good, and takes most of the time there is */
+    FATE_ERROR_AFTER,  /* 500, and the call happened */
+    FATE_TWICE,        /* the network delivers the request twice */
+    FATE_RUNNING,      /* 202: the call is accepted, and done some time later */
+    FATE_SLOW,         /* the call succeeds and takes most of the time allowed */
     FATE_COUNT
 };
 
-/* What leaves a doubt is what this engine is made for. */
+/* Fates that leave a doubt are frequent, because the engine is made for them. */
 static const uint8_t fate_weights[FATE_COUNT] = {
     [FATE_UNSENT] = 2,       [FATE_TURNED_AWAY] = 3,  [FATE_REFUSED] = 1,     [FATE_REQUEST_LOST] = 3,
     [FATE_RESET_BEFORE] = 2, [FATE_RESET_AFTER] = 3,  [FATE_ANSWER_LOST] = 4, [FATE_ANSWER_LATE] = 3,
@@ -56,17 +58,17 @@ static const uint8_t fate_weights[FATE_COUNT] = {
     [FATE_RUNNING] = 2,      [FATE_SLOW] = 1,
 };
 
-struct key_state { /* what the services know of one key */
+struct key_state { /* the services' knowledge about one key */
     struct op_key key;
     uint32_t requests, probes;
     bool happened, undone, voided;
-    int64_t visible_us, done_us; /* a probe sees it from then on; it is not running any more */
+    int64_t visible_us, done_us; /* when a probe begins to see the effect, and when the call stops running */
 };
 
-struct request { /* on its way, at the service, or its answer on the way back */
+struct request { /* a request: under way, at the service, or its answer on the way back */
     struct event event;
     struct message answer;
-    struct world_call *call; /* NULL: nobody waits any more */
+    struct world_call *call; /* NULL when nobody waits any more */
     struct node *node;
     uint32_t life;
     int64_t sent_us, timeout_us;
@@ -75,7 +77,7 @@ struct request { /* on its way, at the service, or its answer on the way back */
     struct slice tool, args, id;
     enum fate fate;
     struct chance chance;
-    size_t entry; /* in the book; SIZE_MAX: not arrived */
+    size_t entry; /* index into the book; SIZE_MAX when the request has not arrived */
     /* the answer */
     enum outcome_kind kind;
     int64_t retry_after_ms;
@@ -83,7 +85,7 @@ struct request { /* on its way, at the service, or its answer on the way back */
     struct slice response;
 };
 
-struct world_call { /* in the engine's memory */
+struct world_call { /* in the memory of the engine */
     struct call call;
     struct request *request;
     struct timer timeout;
@@ -93,10 +95,10 @@ struct world_call { /* in the engine's memory */
 struct tool_book tool_book;
 
 static struct {
-    struct arena arena; /* in the network's memory */
+    struct arena arena; /* in the memory of the network */
     struct map keys;    /* of struct key_state */
-    uint32_t fates;     /* bits: those that this run has */
-    uint32_t percent;   /* of the requests are in trouble */
+    uint32_t fates;     /* bits of the fates that this run has */
+    uint32_t percent;   /* the share of requests in trouble */
     bool healed;
     int64_t disturbed_until_us;
     uint32_t disturbed_fates;
@@ -227,7 +229,7 @@ static void do_undo(struct request *request, struct tool_entry *entry, struct ke
     state->happened = true;
     state->visible_us = world->now_us;
     if (undone && !undone->happened) {
-        entry->voided = request->voids; /* nothing to undo */
+        entry->voided = request->voids; /* there is nothing to undo */
     } else if (!again) {
         entry->effect = true;
         if (undone) {
@@ -307,7 +309,7 @@ static void call_unknown(struct world_call *w, const char *error, const char *de
     call_end(w);
 }
 
-/* In a turn of the node's loop. */
+/* Runs in a turn of the node's loop. */
 static void on_answer(struct message *message)
 {
     struct request *request = container_of(message, struct request, answer);
@@ -361,7 +363,7 @@ static int64_t delay_of(struct request *request)
     return chance_between(&request->chance, DELAY_US_MIN, tools.healed ? HEALED_US_MAX : DELAY_US_MAX);
 }
 
-/* What the caller is told, when the service is through with it. */
+/* Sends the caller its answer when the service has finished. */
 static void request_answered(struct request *request)
 {
     int64_t delay_us = delay_of(request);
@@ -429,7 +431,7 @@ static bool is_forward(const struct request *request)
     return !request->is_probe && !request->is_read && !request->is_undo;
 }
 
-/* Some fates are only for some. */
+/* May the request meet this fate? Some fates are only for some requests. */
 static bool may_meet(struct request *request, enum fate fate)
 {
     switch (fate) {
@@ -458,7 +460,7 @@ static bool may_meet(struct request *request, enum fate fate)
     return false;
 }
 
-/* Each run has a random half of the fates: one must not hide another. */
+/* Draws a fate. Each run has a random half of the fates, so that no fate hides another one. */
 static enum fate draw_fate(struct request *request)
 {
     bool disturbed = world->now_us < tools.disturbed_until_us;
@@ -488,7 +490,7 @@ static enum fate draw_fate(struct request *request)
     return FATE_GOOD;
 }
 
-/* The network delivers it once more, and nobody hears the answer. */
+/* Delivers the request once more. Nobody hears the answer. */
 static void send_copy(const struct request *request)
 {
     struct memory_owner *before = network_enter();
@@ -517,7 +519,7 @@ static void request_send(struct request *request)
         request_answer(request, delay_us);
         return;
     case FATE_REQUEST_LOST:
-        return; /* its timeout speaks */
+        return; /* the timeout settles the call */
     case FATE_REQUEST_LATE:
         delay_us = chance_between(&request->chance,
                                   request->timeout_us < LATE_US_MAX ? request->timeout_us : DELAY_US_MIN, LATE_US_MAX);
@@ -574,7 +576,7 @@ static struct request *request_new(const struct call *call)
     CHECK(uuid_parse(call->key, &request->key.uuid));
     request->is_probe = json_string_is(what, "probe");
     request->is_undo = json_string_is(what, "undo");
-    request->has_key = true; /* also where it is not sent: the books are ours */
+    request->has_key = true; /* set even when the key is not sent, because our books need it */
     request->is_read = !request->is_probe && !call->send_key;
     request->acts_once = call->repeatable;
     request->is_refused = !request->is_probe && !request->is_undo && args_refuse(call->args);
@@ -633,11 +635,11 @@ static bool world_shares_keys(struct slice undone, struct slice settings)
 {
     (void)undone;
     (void)settings;
-    return true; /* all services have one memory */
+    return true; /* all services share one memory */
 }
 
 const struct adapter adapter_world = {
-    .name = "builtin", /* the language knows its adapters by name, and this one has no receiver either */
+    .name = "builtin", /* the language knows its adapters by name, and this one has no receiver, either */
     .call_size = sizeof(struct world_call),
     .check = world_check,
     .begin = world_begin,

@@ -9,8 +9,8 @@
 
 #define DELAY_US_MIN 50
 #define DELAY_US_MAX 500
-#define AGAIN_US_MAX 200000 /* between two tries of TCP */
-#define GIVE_UP_US 4000000  /* tcp_user_timeout, and what the keepalives come to */
+#define AGAIN_US_MAX 200000 /* the time between two tries of TCP */
+#define GIVE_UP_US 4000000  /* tcp_user_timeout, and the time that the keepalives add up to */
 #define UNNOTICED_US_MAX 8000000
 #define SHIPMENT_BLOCK_BYTES 2048
 
@@ -65,7 +65,7 @@ static int64_t delay(void)
     return world_between(STREAM_NETWORK, DELAY_US_MIN, DELAY_US_MAX);
 }
 
-/* Of what is on its way only the first `keep` arrive. */
+/* Drops all packets under way except the first `keep`. */
 static void pipe_drop(struct pipe *pipe, size_t keep)
 {
     struct list kept;
@@ -77,7 +77,7 @@ static void pipe_drop(struct pipe *pipe, size_t keep)
             keep--;
             list_push(&kept, &packet->link);
         } else {
-            packet_free(packet); /* a shipment is the client's, or goes with the run */
+            packet_free(packet); /* a shipment belongs to the client or ends with the run */
         }
     }
     while ((packet = LIST_ITEM(list_pop(&kept), struct packet, link)) != NULL) {
@@ -93,7 +93,7 @@ static void pipe_drop_some(struct pipe *pipe)
     pipe_drop(pipe, world_below(STREAM_NETWORK, (uint32_t)pipe->packets.count + 1));
 }
 
-/* The last transaction that arrives lacks its end. */
+/* Cuts off the end of the last transaction that arrives. */
 static void pipe_cut_last(struct pipe *pipe)
 {
     struct packet *last = pipe->packets.count > 0 ? container_of(pipe->packets.head.prev, struct packet, link) : NULL;
@@ -106,7 +106,7 @@ static void pipe_cut_last(struct pipe *pipe)
 
 void connections_forget(void)
 {
-    list_init(&wires); /* their memory goes with the network's */
+    list_init(&wires); /* the wires are in the memory of the network */
 }
 
 /* --- the server's side --- */
@@ -159,7 +159,7 @@ static void on_session_over(struct pg_session *session, enum db_outcome outcome,
     (void)list_pop(&wire->at_server);
     if (wire->session) {
         pipe_put(&wire->to_client, PACKET_ANSWER, delay())->shipment = shipment;
-    } /* else nobody hears it any more */
+    } /* otherwise nobody hears it */
 }
 
 static void on_session_notify(struct pg_session *session, struct slice channel, struct slice payload)
@@ -191,7 +191,7 @@ static void on_session_gone(struct pg_session *session)
     wire->session = NULL;
     world_cancel(&wire->late);
     if (world_percent(STREAM_NETWORK, 30)) {
-        pipe_drop_some(&wire->to_client); /* a reset throws away what had come and was not read */
+        pipe_drop_some(&wire->to_client); /* a reset discards what had come and was not read */
     } else if (shipment && world_percent(STREAM_NETWORK, 50)) {
         pipe_put(&wire->to_client, PACKET_ROWS, delay())->shipment =
             shipment; /* rows of a transaction whose end nobody hears */
@@ -241,7 +241,7 @@ static void server_gets(struct wire *wire, struct packet *packet)
 
 /* --- packets arrive --- */
 
-/* In a turn of the node's loop. */
+/* Runs in a turn of the node's loop. */
 static void on_client_gets(struct message *message)
 {
     struct packet *packet = container_of(message, struct packet, message);
@@ -257,7 +257,7 @@ static void on_client_died(struct message *message)
     packet_free(container_of(message, struct packet, message));
 }
 
-/* Neither side hears of the other any more; each finds out by itself. */
+/* Breaks the wire. Neither side hears of the other any more, and each finds out by itself. */
 static void wire_breaks(struct wire *wire)
 {
     struct packet *first;
@@ -265,7 +265,7 @@ static void wire_breaks(struct wire *wire)
     pipe_drop(&wire->to_server, 1);
     pipe_cut_last(&wire->to_server);
     first = LIST_ITEM(list_first(&wire->to_server.packets), struct packet, link);
-    if (first && first->is_part) { /* its first segments got through before */
+    if (first && first->is_part) { /* the first segments got through before */
         list_remove(&wire->to_server.packets, &first->link);
         server_gets(wire, first);
     }
@@ -280,7 +280,7 @@ static void wire_breaks(struct wire *wire)
     }
 }
 
-/* False: the wire is cut, and the packet waits. */
+/* Does the pipe flow? Returns false when the wire is cut and the packet waits. */
 static bool pipe_flows(struct pipe *pipe)
 {
     struct wire *wire = pipe->wire;
@@ -321,8 +321,8 @@ static void on_packet(struct event *event)
     }
 }
 
-/* What the kernel does for a process that is killed: usually it sends what was written, and closes. Or the machine was
- * switched off, and nobody says anything. */
+/* Does what the kernel does for a killed process: usually it sends what was written, and closes. Sometimes the machine
+ * was switched off, and the other side hears nothing. */
 void connections_orphan(struct node *node)
 {
     uint32_t luck = world_below(STREAM_NETWORK, 100);
@@ -346,7 +346,7 @@ void connections_orphan(struct node *node)
         } else if (wire->session) {
             world_at(&wire->late, world_between(STREAM_NETWORK, GIVE_UP_US / 2, UNNOTICED_US_MAX), on_found_out);
         } else {
-            pipe_drop(&wire->to_server, 0); /* it was connecting */
+            pipe_drop(&wire->to_server, 0); /* the connection was being made */
         }
     }
 }

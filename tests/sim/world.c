@@ -1,4 +1,4 @@
-/* The heap of what will happen, chance, and the trace. See world.h. */
+/* The heap of future events, the source of chance, and the trace. See world.h. */
 #include "tests/sim/world.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 struct world *world;
 
-/* Kept from run to run. */
+/* These are kept from run to run. */
 static struct event **heap;
 static size_t heap_capacity;
 
@@ -84,7 +84,7 @@ static void heap_down(size_t i, struct event *event)
 
 static void heap_grow(void)
 {
-    struct memory_owner *before = memory_switch(NULL); /* whoever asks: it is the world's */
+    struct memory_owner *before = memory_switch(NULL); /* the world owns the memory, whoever asks */
 
     world->heap_capacity = world->heap_capacity > 0 ? 2 * world->heap_capacity : 1024;
     world->heap = memory_grow(world->heap, world->heap_capacity * sizeof(*world->heap));
@@ -163,7 +163,8 @@ int64_t chance_between(struct chance *chance, int64_t least, int64_t most)
     uint64_t range = (uint64_t)(most - least);
 
     CHECK(least <= most);
-    if (range > 16 * (uint64_t)(least > 0 ? least : 1)) { /* wide: each power of two is as likely as the next one */
+    if (range >
+        16 * (uint64_t)(least > 0 ? least : 1)) { /* a wide range: each power of two is as likely as the next one */
         uint32_t bits = 64 - (uint32_t)__builtin_clzll(range);
         uint64_t some = UINT64_C(1) << chance_below(chance, bits + 1);
 
@@ -197,8 +198,8 @@ static void hash_bytes(const char *bytes, size_t len)
     hash_number(rest << 8 | len);
 }
 
-/* The arguments that a format names, without making text of them. Of what printf() knows only what a trace needs: flags
- * and widths as numbers, %d %i %u %x %c with any length, %s, %.*s and %%. */
+/* Hashes the arguments that a format names, without formatting them. It knows the parts of printf() that a trace needs:
+ * flags and widths as numbers, %d %i %u %x %c with any length, %s, %.*s and %%. */
 static void hash_args(const char *format, va_list args)
 {
     for (const char *at = strchr(format, '%'); at; at = strchr(at, '%')) {
@@ -234,7 +235,7 @@ static void hash_args(const char *format, va_list args)
         case '%':
             break;
         default:
-            CHECK(false); /* a format that this does not read */
+            CHECK(false); /* the format has a part that this function does not read */
         }
         at++;
     }
