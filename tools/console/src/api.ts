@@ -1,0 +1,96 @@
+// The HTTP API, with the session of this browser. Every request carries the header that a page of another origin cannot
+// send. All addresses are relative to this page, so that a proxy may serve sagad below a path of its own.
+
+export interface Answer<T> {
+  data: T
+  etag: string | null
+}
+
+// What went wrong, in the words of the service. `lost`: nobody answered at all.
+export class Problem extends Error {
+  constructor(
+    readonly status: number,
+    readonly title: string,
+    readonly detail: string,
+    readonly errors: { pointer: string; detail: string }[] = []
+  ) {
+    super(detail)
+  }
+
+  get lost() {
+    return this.status === 0
+  }
+}
+
+// A number that a double cannot hold stays the text that came.
+export class ExactNumber {
+  constructor(readonly text: string) {}
+}
+
+type Reviver = (this: unknown, key: string, value: unknown, context?: { source?: string }) => unknown
+
+const keepDigits: Reviver = (_key, value, context) =>
+  typeof value === 'number' && context?.source && !sameNumber(value, context.source)
+    ? new ExactNumber(context.source)
+    : value
+
+function sameNumber(value: number, source: string) {
+  return String(value) === source || (Number.isInteger(value) ? Number.isSafeInteger(value) : source.length < 16)
+}
+
+export const parse = (text: string): unknown => JSON.parse(text, keepDigits as (key: string, value: unknown) => unknown)
+
+const base = new URL('../', document.baseURI)
+
+async function send(path: string, init: RequestInit): Promise<Response> {
+  const headers = new Headers(init.headers)
+  headers.set('Sagad-Console', '1')
+  try {
+    return await fetch(new URL(path, base), { ...init, headers, cache: 'no-store', credentials: 'same-origin' })
+  } catch (error) {
+    if (init.signal?.aborted) throw error
+    throw new Problem(0, 'sagad does not answer', 'The connection to sagad is lost. This page tries again by itself.')
+  }
+}
+
+async function problemOf(response: Response): Promise<Problem> {
+  const text = await response.text()
+  try {
+    const body = JSON.parse(text)
+    return new Problem(response.status, body.title, body.detail, body.errors)
+  } catch {
+    return new Problem(response.status, `The answer was ${response.status}`, text.slice(0, 500) || response.statusText)
+  }
+}
+
+// `null`: what was asked for has not changed since `etag`.
+export async function get<T>(path: string, etag?: string | null, signal?: AbortSignal): Promise<Answer<T> | null> {
+  const response = await send(path, { headers: etag ? { 'If-None-Match': etag } : {}, signal })
+  if (response.status === 304) return null
+  if (!response.ok) throw await problemOf(response)
+  return { data: parse(await response.text()) as T, etag: response.headers.get('etag') }
+}
+
+export async function read<T>(path: string): Promise<T> {
+  return (await get<T>(path))!.data
+}
+
+// `once` is an Idempotency-Key: the same change sent twice is one.
+export async function change<T>(method: 'POST' | 'DELETE', path: string, body?: unknown, once?: string): Promise<T> {
+  const headers: Record<string, string> = body === undefined ? {} : { 'Content-Type': 'application/json' }
+  if (once) headers['Idempotency-Key'] = once
+  const response = await send(path, {
+    method,
+    headers,
+    body: body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body)
+  })
+  if (!response.ok) throw await problemOf(response)
+  return parse(await response.text()) as T
+}
+
+export function query(path: string, parameters: Record<string, string | number | undefined | null>) {
+  const search = new URLSearchParams()
+  for (const [name, value] of Object.entries(parameters))
+    if (value !== undefined && value !== null && value !== '') search.append(name, String(value))
+  return search.size ? `${path}?${search}` : path
+}

@@ -1,0 +1,244 @@
+// What the API answers, as far as the console reads it. schema/openapi.json is the contract.
+export type Role = 'reader' | 'agent' | 'operator' | 'admin'
+
+export interface Me {
+  name: string
+  namespace: string
+  role: Role
+  expires_at: string | null
+}
+
+export interface Page<T> {
+  items: T[]
+  next_cursor: string | null
+  looked_to?: string
+}
+
+export interface SagaRow {
+  id: string
+  saga: string
+  version: number
+  business_id: string | null
+  status: string
+  tags: Record<string, string> | null
+  created_at: string
+  updated_at: string
+  ended_at: string | null
+}
+
+export interface OperationError {
+  code: string
+  detail?: string | null
+  attempt?: number
+  status?: number
+  body?: unknown
+  cut?: boolean
+  by?: string
+}
+
+export interface Held {
+  n: number
+  since: string
+  until: string | null
+  actor: string
+  note: string
+}
+
+export interface Trying {
+  what: string
+  since: string | null
+  times: number
+  last_at: string | null
+  last_error: string | null
+  next_at: string | null
+  person_at: string | null
+}
+
+export interface Compensation {
+  status: string
+  key: string | null
+  attempts: number
+  result: unknown
+  error: OperationError | null
+  trying?: Trying
+  held?: Held
+  undone_by?: string
+  undone_note?: string
+  order?: number | null
+  started_at?: string | null
+  ended_at?: string | null
+}
+
+export interface Step {
+  id: string
+  kind?: string
+  group?: string | null
+  tool: string | null
+  status: string
+  took_effect: string
+  key: string | null
+  attempts: number
+  unsent?: number
+  waits_for?: Record<string, unknown> | null
+  due_at?: string | null
+  trying?: Trying
+  held?: Held
+  result: unknown
+  result_error?: string
+  error: OperationError | null
+  started_at: string | null
+  ended_at: string | null
+  compensation: Compensation | null
+}
+
+export interface Saga {
+  id: string
+  saga: string | null
+  version: number | null
+  business_id: string | null
+  status: string
+  input: unknown
+  output: unknown
+  steps: Step[]
+  escalation: Escalation | number | null
+  error: { code?: string; detail?: string; step?: string; actor?: string; note?: string } | null
+  cost: unknown
+  tags: Record<string, string> | null
+  debts?: string[]
+  deadline: string | null
+  created_at: string
+  updated_at: string
+  ended_at: string | null
+  open?: boolean
+  run?: string
+  paused?: string | null
+  paused_by?: string | null
+  paused_note?: string | null
+  followers?: { saga: string; business_id: string | null }[]
+}
+
+export interface Round {
+  round: number
+  reason: string
+  opened_at: string
+  resolved_at: string | null
+  action: string | null
+  as: string | null
+  actor: string | null
+  note: string | null
+}
+
+export interface Escalation {
+  n: number
+  saga: string
+  saga_name: string | null
+  business_id: string | null
+  tags: Record<string, string>
+  step: string | null
+  operation: string | null
+  tool: string | null
+  error: string | null
+  detail?: string | null
+  cost: number | null
+  reason: string
+  status: string
+  opened_at: string
+  round?: number
+  earlier?: Round[]
+  asked_by?: string | null
+  asked_note?: string | null
+  evidence: Record<string, unknown>
+  actions: { action: string; does: string }[]
+  resolved_at: string | null
+  action: string | null
+  as?: string | null
+  actor: string | null
+  note: string | null
+}
+
+export interface PreviewEnd {
+  if: string | null
+  unless_begins: string | null
+  status: string
+  waits_for: string | null
+  calls: { step: string; tool: string; direction: string }[]
+  undone: string[]
+  standing: { step: string; took_effect: string }[]
+}
+
+export interface PreviewVerb {
+  verb: string
+  as?: string
+  then?: string
+  allowed: boolean
+  refused?: string
+  because?: string
+  accept_double?: boolean
+  ends?: PreviewEnd[]
+}
+
+export interface Preview {
+  assumes: string
+  verbs: PreviewVerb[]
+}
+
+export interface LogEntry {
+  seq: number
+  at: string
+  type: string
+  step?: string | null
+  key?: string | null
+  attempt?: number
+  actor?: string | null
+  data: Record<string, unknown>
+}
+
+export interface CaseGroup {
+  group: Record<string, string | null>
+  count: number
+  oldest: string
+  newest: string
+  costs: { currency: string | null; micros: number; cases: number }[]
+  without_cost: number
+}
+
+export interface Counted {
+  reason: string
+  count: number
+  examples: string[]
+}
+
+export interface BulkJob {
+  bulk: string
+  state: string
+  count: number
+  action: string
+  as?: string
+  then?: string
+  note: string
+  filter?: Record<string, unknown>
+  looked: number
+  applies: number
+  refused: Counted[]
+  unmatched: Counted[]
+  leads_to: { status: string; count: number }[]
+  sample: { saga: string; saga_name: string | null; business_id: string | null; step?: string | null }[]
+  outcomes: { open: number; done: number; changed: number; refused: number }
+  created_at: string
+  created_by: string
+  expires_at: string
+  run: { actor: string; at: string } | null
+  stop: { actor: string; at: string; note?: string } | null
+  ended_at: string | null
+}
+
+export interface BulkItem {
+  n: number
+  saga: string
+  saga_name: string | null
+  business_id: string | null
+  step: string | null
+  escalation: number | null
+  outcome: string
+  error: { code?: string; detail?: string; type?: string; title?: string } | null
+}

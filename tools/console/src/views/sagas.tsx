@@ -1,0 +1,171 @@
+// The list of sagas. Rows that are shown follow what happens; new ones are announced, and come when they are asked for.
+import { useEffect, useState } from 'preact/hooks'
+import { Problem, query, read } from '../api'
+import { Filters, tagParameters, type Filter } from '../filters'
+import { useLive } from '../live'
+import { href } from '../route'
+import { State } from '../state'
+import { Age } from '../time'
+import type { Page, SagaRow } from '../types'
+import { Copy, Empty, Loading, Tags, Trouble, command, count, short } from '../ui'
+import type { ViewProps } from './index'
+
+const statuses = ['running', 'waiting', 'paused', 'compensating', 'escalated', 'completed', 'compensated', 'abandoned']
+const filters: Filter[] = [
+  { name: 'business_id', label: 'Business id', hint: 'order-1017' },
+  { name: 'status', label: 'Status', choices: statuses },
+  { name: 'saga', label: 'Definition', hint: 'order' },
+  { name: 'id', label: 'Id begins with', hint: '01a20e16' },
+  { name: 'step', label: 'Stands at step', hint: 'charge' },
+  { name: 'error', label: 'Error', hint: 'timeout' },
+  { name: 'tag', label: 'Tag', hint: 'city=Oslo' },
+  { name: 'since', label: 'Started since', when: true },
+  { name: 'until', label: 'Started before', when: true }
+]
+
+export function parameters(query: Record<string, string>) {
+  const { tag, ...rest } = query
+  return { ...rest, ...tagParameters(tag) }
+}
+
+function asCommand(query: Record<string, string>) {
+  const flags: Record<string, string> = { business_id: '--id' }
+  const words = Object.entries(query).flatMap(([name, value]) =>
+    name === 'tag' ? value.split(/\s+/).flatMap((tag) => ['--tag', tag]) : [flags[name] ?? `--${name}`, value]
+  )
+  return command('sagactl', 'list', ...words)
+}
+
+const Row = ({ row, isGone }: { row: SagaRow; isGone: boolean }) => (
+  <tr data-row={row.id} class={isGone ? 'gone' : undefined}>
+    <td>
+      <State state={row.status} />
+      {isGone && <span class="muted"> · when last seen</span>}
+    </td>
+    <td>
+      <a href={href(['saga', row.id])}>{row.business_id ?? short(row.id)}</a>
+    </td>
+    <td>
+      {row.saga} <span class="muted">v{row.version}</span>
+    </td>
+    <td>
+      <Tags tags={row.tags} />
+    </td>
+    <td>
+      <Age at={row.created_at} />
+    </td>
+    <td>
+      <Age at={row.updated_at} />
+    </td>
+  </tr>
+)
+
+export function Sagas({ route }: ViewProps) {
+  const asked = parameters(route.query)
+  const path = query('v1/sagas', { ...asked, limit: 100 })
+  const live = useLive<Page<SagaRow>>(path)
+  const [shown, setShown] = useState<{ path: string; rows: SagaRow[]; next: string | null } | null>(null)
+  const [problem, setProblem] = useState<Problem | null>(null)
+  const [busy, setBusy] = useState(false)
+  const mine = shown?.path === path ? shown : null
+
+  useEffect(() => {
+    if (!live.data) return
+    if (!mine) {
+      setShown({ path, rows: live.data.items, next: live.data.next_cursor })
+      return
+    }
+    const fresh = new Map(live.data.items.map((row) => [row.id, row]))
+    setShown({ ...mine, rows: mine.rows.map((row) => fresh.get(row.id) ?? row) })
+  }, [live.data])
+
+  async function more() {
+    setBusy(true)
+    try {
+      const page = await read<Page<SagaRow>>(query('v1/sagas', { ...asked, limit: 100, cursor: mine!.next }))
+      const known = new Set(mine!.rows.map((row) => row.id))
+      setShown({
+        path,
+        rows: [...mine!.rows, ...page.items.filter((row) => !known.has(row.id))],
+        next: page.next_cursor
+      })
+      setProblem(null)
+    } catch (error) {
+      setProblem(error as Problem)
+    }
+    setBusy(false)
+  }
+  function showNew() {
+    setShown({ path, rows: live.data!.items, next: live.data!.next_cursor })
+  }
+
+  const here = new Set(mine?.rows.map((row) => row.id))
+  const fresh = live.data && mine ? live.data.items.filter((row) => !here.has(row.id)).length : 0
+  const alive = new Set(live.data?.items.map((row) => row.id))
+  // Rows of further pages are not read again, and nothing is known against them.
+  const isGone = (row: SagaRow, i: number) => live.data !== null && i < 100 && fresh === 0 && !alive.has(row.id)
+  return (
+    <>
+      <div class="title">
+        <h1>Sagas</h1>
+        <Copy text={asCommand(route.query)} label="copy as sagactl" />
+      </div>
+      <Filters path={['sagas']} query={route.query} filters={filters} />
+      <div class="announced" role="status">
+        {fresh > 0 && (
+          <button type="button" class="main" onClick={showNew}>
+            {newOnes(fresh)} new: show
+          </button>
+        )}
+      </div>
+      <Trouble problem={live.problem?.lost ? null : live.problem} retry={live.refresh} />
+      {!mine && !live.problem && <Loading what="sagas" />}
+      {mine && mine.rows.length === 0 && <NoSagas filtered={Object.keys(route.query).length > 0} />}
+      {mine && mine.rows.length > 0 && (
+        <div class="table" role="region" aria-label="Sagas" tabIndex={0}>
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Status</th>
+                <th scope="col">Saga</th>
+                <th scope="col">Definition</th>
+                <th scope="col">Tags</th>
+                <th scope="col">Started</th>
+                <th scope="col">Changed</th>
+              </tr>
+            </thead>
+            <tbody>
+              {mine.rows.map((row, i) => (
+                <Row key={row.id} row={row} isGone={isGone(row, i)} />
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      <Trouble problem={problem} />
+      {mine && mine.rows.length > 0 && (
+        <p class="foot">
+          {count(mine.rows.length, 'saga')} shown{mine.next ? '' : '; there are no more'}.{' '}
+          {mine.next && (
+            <button type="button" onClick={() => void more()} disabled={busy}>
+              {busy ? 'Reading more …' : 'Show more'}
+            </button>
+          )}
+        </p>
+      )}
+    </>
+  )
+}
+
+const newOnes = (n: number) => (n === 100 ? '100 or more sagas are' : n === 1 ? '1 saga is' : `${n} sagas are`)
+
+const NoSagas = ({ filtered }: { filtered: boolean }) =>
+  filtered ? (
+    <Empty title="No saga fits these filters">
+      <p>Business id, error and step are compared as a whole; an id may be the beginning of one.</p>
+    </Empty>
+  ) : (
+    <Empty title="No saga has been started yet" command="sagactl start order --input '{}'">
+      <p>Register a definition with `sagactl apply`, and start it.</p>
+    </Empty>
+  )
