@@ -62,7 +62,7 @@ static void on_csv(struct engine_request *asked)
     if (out.overflow) {
         request_problem(request, ERR_TOO_LARGE, "this page is too large as CSV; ask for fewer with \"limit\"");
     } else {
-        request_answer_text(request, "text/csv; charset=utf-8; header=present",
+        request_answer_text(request, 200, "text/csv; charset=utf-8; header=present",
                             arena_slice(request->arena, buffer_slice(&out)));
     }
     buffer_fini(&out);

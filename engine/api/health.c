@@ -77,7 +77,7 @@ void handle_metrics(struct api_request *request)
     struct slice text = arena_slice(request->arena, buffer_slice(&out));
 
     buffer_fini(&out);
-    request_answer_text(request, "text/plain; version=0.0.4; charset=utf-8", text);
+    request_answer_text(request, 200, "text/plain; version=0.0.4; charset=utf-8", text);
 }
 
 void handle_get_stats(struct api_request *request)
@@ -126,8 +126,9 @@ void handle_openapi(struct api_request *request)
 
 void handle_root(struct api_request *request)
 {
-    request_answer_text(request, "text/plain; charset=utf-8",
+    request_answer_text(request, 200, "text/plain; charset=utf-8",
                         SLICE("This is sagad, an engine for sagas.\n\n"
+                              "/console/         shows and does all of it in a browser\n"
                               "/v1/openapi.json  describes the API\n"
                               "/readyz           says whether it is in order\n"
                               "/metrics          counts, for Prometheus\n\n"

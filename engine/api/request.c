@@ -76,12 +76,28 @@ static bool answers_revoked(struct api_request *request)
     return true;
 }
 
-void request_answer_text(struct api_request *request, const char *content_type, struct slice text)
+void request_answer_text(struct api_request *request, int status, const char *content_type, struct slice text)
 {
     if (!answers_revoked(request)) {
         request_end(request);
-        http_respond(request->exchange, 200, content_type, text);
+        http_respond(request->exchange, status, content_type, text);
     }
+}
+
+/* The console looks again and again at what mostly stays the same: it is told so in place of the same bytes. */
+static bool is_unchanged(struct api_request *request, int status, struct slice json)
+{
+    struct digest digest;
+    char hex[65], etag[67];
+
+    if (!request->has_session || status != 200 || !slice_is(request->exchange->method, "GET")) {
+        return false;
+    }
+    digest = digest_sha256(json);
+    digest_hex(&digest, hex);
+    (void)snprintf(etag, sizeof(etag), "\"%.40s\"", hex);
+    http_answer_header(request->exchange, "ETag", slice_of(etag));
+    return slice_is(http_exchange_header(request->exchange, "if-none-match"), etag);
 }
 
 void request_answer_json(struct api_request *request, int status, struct slice json)
@@ -94,7 +110,11 @@ void request_answer_json(struct api_request *request, int status, struct slice j
         start_batch_take(request, status, json, 0);
         return;
     }
-    http_respond(request->exchange, status, "application/json", json);
+    if (is_unchanged(request, status, json)) {
+        http_respond(request->exchange, 304, NULL, SLICE(""));
+    } else {
+        http_respond(request->exchange, status, "application/json", json);
+    }
 }
 
 void request_answer_items(struct api_request *request, struct slice items, struct slice next_cursor)

@@ -10,6 +10,7 @@
 #include "api/auth.h"
 #include "api/problem.h"
 #include "api/routes.h"
+#include "api/session.h"
 #include "base/json.h"
 #include "io/http/server.h"
 #include "run/engine.h"
@@ -28,6 +29,7 @@ struct api {
     struct tokens tokens; /* of the file */
     struct tokens dev;    /* of the option */
     bool has_tokens;
+    struct sessions sessions;
     struct tokens_seen tokens_seen; /* of the file as last read, to see a change */
     bool tokens_wrong;              /* the file was wrong when it was last read: what we have still holds */
     bool tokens_gone;               /* the file was not there when it was last looked for */
@@ -53,6 +55,8 @@ struct api_request {
     bool has_token;
     int64_t token_expires_ms;    /* 0: never, or there are no tokens */
     struct digest token;         /* whose right this is; looked for again while it waits, and before its answer */
+    bool has_session;            /* the token was shown by the console when its session began, not by this request */
+    struct digest session;       /* its secret */
     struct slice body;           /* passed json_check(), trimmed; "{}" where none was sent */
     struct engine_request asked; /* namespace, actor and arena are set */
     bool engine_busy;            /* the engine owes us a `done` */
@@ -69,7 +73,13 @@ struct api_request {
     void *state;               /* the handler's */
 };
 
-/* Was the token of this request taken away, or has it expired, since the request came? Its role and namespace count. */
+/* NULL when there is none, or it has expired. */
+const struct token *api_find_token(const struct api *api, const struct digest *digest);
+/* Answers that are held, and streams, end when the right to them has ended. */
+void api_cut_revoked(struct api *api);
+
+/* Was the token of this request taken away, or has it or its session ended, since the request came? Its role and
+ * namespace count. */
 bool request_is_revoked(const struct api_request *request);
 /* Is it for what belongs to no namespace, or to all: the process, the engines? An admin of the namespace "*", and
  * everybody where no tokens file tells namespaces apart. */
@@ -84,7 +94,7 @@ void request_cancel(struct api_request *request);
 /* Did the engine refuse? Then the refusal has been answered, which is an ending. */
 bool request_failed(struct api_request *request);
 /* Endings. Each exactly once. */
-void request_answer_text(struct api_request *request, const char *content_type, struct slice text); /* 200 */
+void request_answer_text(struct api_request *request, int status, const char *content_type, struct slice text);
 void request_answer_json(struct api_request *request, int status, struct slice json);
 void request_answer_items(struct api_request *request, struct slice items, struct slice next_cursor);
 void request_problem(struct api_request *request, enum err_code code, const char *message, ...) PRINTF_LIKE(3, 4);
@@ -189,5 +199,11 @@ void handle_readyz(struct api_request *request);
 void handle_metrics(struct api_request *request);
 void handle_openapi(struct api_request *request);
 void handle_root(struct api_request *request);
+void handle_console_slash(struct api_request *request);
+void handle_console(struct api_request *request);
+void handle_console_file(struct api_request *request);
+void handle_sign_in(struct api_request *request);
+void handle_sign_out(struct api_request *request);
+void handle_console_link(struct api_request *request);
 
 #endif

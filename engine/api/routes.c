@@ -90,6 +90,12 @@ const struct route routes[] = {
     {"GET", "/healthz", ROLE_NONE, "verbose", handle_readyz},
     {"GET", "/v1/openapi.json", ROLE_NONE, "", handle_openapi},
     {"GET", "/", ROLE_NONE, "", handle_root},
+    {"GET", "/console", ROLE_NONE, "", handle_console_slash},
+    {"GET", "/console/", ROLE_NONE, "", handle_console},
+    {"GET", "/console/{file}", ROLE_NONE, "", handle_console_file},
+    {"POST", "/console/session", ROLE_NONE, "", handle_sign_in},
+    {"DELETE", "/console/session", ROLE_NONE, "", handle_sign_out},
+    {"POST", "/console/links", ROLE_READER, "", handle_console_link},
 
     {"POST", "/mcp", ROLE_AGENT, "", NULL},
 };

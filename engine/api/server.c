@@ -24,7 +24,7 @@
 
 /* --- who asks --- */
 
-static const struct token *token_find(const struct api *api, const struct digest *digest)
+const struct token *api_find_token(const struct api *api, const struct digest *digest)
 {
     int64_t now_ms = loop_wall_ms(api->loop);
     const struct token *of_file = tokens_find(&api->tokens, digest, now_ms),
@@ -42,20 +42,71 @@ static const struct token *token_of(const struct api *api, const struct http_exc
     }
     struct digest digest = digest_sha256(slice_trim((struct slice){header.ptr + 7, header.len - 7}));
 
-    return token_find(api, &digest);
+    return api_find_token(api, &digest);
+}
+
+/* The token that a browser has shown when its session began. A session whose token is gone is over. */
+static const struct token *token_of_session(struct api_request *request)
+{
+    struct api *api = request->api;
+    const struct session *session;
+    struct digest secret;
+
+    if (!session_cookie(request->exchange, &secret)) {
+        return NULL;
+    }
+    session = session_find(&api->sessions, &secret, loop_boot_ms(api->loop));
+    if (!session) {
+        return NULL;
+    }
+    request->has_session = true;
+    request->session = secret;
+    const struct token *token = api_find_token(api, &session->token);
+
+    if (!token) {
+        session_end(&api->sessions, &secret);
+    }
+    return token;
 }
 
 bool request_is_revoked(const struct api_request *request)
 {
-    const struct token *token = request->has_token ? token_find(request->api, &request->token) : NULL;
+    const struct token *token = request->has_token ? api_find_token(request->api, &request->token) : NULL;
 
     return request->has_token &&
-           !(token && token->role >= request->role && slice_equal(token->namespace, request->asked.namespace));
+           (!(token && token->role >= request->role && slice_equal(token->namespace, request->asked.namespace)) ||
+            (request->has_session &&
+             !session_lives(&request->api->sessions, &request->session, loop_boot_ms(request->api->loop))));
 }
 
 bool request_sees_all(const struct api_request *request)
 {
     return !request->api->tokens_file || (request->role == ROLE_ADMIN && slice_is(request->asked.namespace, "*"));
+}
+
+static void refuse_stranger(struct api_request *request)
+{
+    struct digest secret;
+
+    if (http_exchange_header(request->exchange, "authorization").ptr) {
+        request_problem(request, ERR_UNAUTHENTICATED, "this token is not known here, or has expired");
+    } else if (session_cookie(request->exchange, &secret)) {
+        request_problem(request, ERR_UNAUTHENTICATED, "this session has ended, or sagad was started again: sign in");
+    } else {
+        request_problem(request, ERR_UNAUTHENTICATED, "send the header Authorization: Bearer TOKEN");
+    }
+}
+
+static bool session_is_safe(struct api_request *request)
+{
+    const char *fault = request->has_session ? session_guard_fault(request->exchange) : NULL;
+
+    if (fault) {
+        request_problem(request, ERR_FORBIDDEN, "%s", fault);
+    } else if (request->has_session) {
+        http_answer_header(request->exchange, "X-Content-Type-Options", SLICE("nosniff"));
+    }
+    return !fault;
 }
 
 static bool authenticate(struct api_request *request)
@@ -70,6 +121,13 @@ static bool authenticate(struct api_request *request)
         return true;
     }
     token = token_of(api, request->exchange);
+    if (!token && route_least(request->route) != ROLE_NONE &&
+        !http_exchange_header(request->exchange, "authorization").ptr) {
+        token = token_of_session(request);
+        if (!session_is_safe(request)) {
+            return false;
+        }
+    }
     if (token) { /* copied: the file may be read again before the answer */
         request->has_token = true;
         request->token = token->digest;
@@ -83,11 +141,7 @@ static bool authenticate(struct api_request *request)
         request->role = ROLE_NONE;
         return true;
     }
-    if (http_exchange_header(request->exchange, "authorization").ptr) {
-        request_problem(request, ERR_UNAUTHENTICATED, "this token is not known here, or has expired");
-    } else {
-        request_problem(request, ERR_UNAUTHENTICATED, "send the header Authorization: Bearer TOKEN");
-    }
+    refuse_stranger(request);
     return false;
 }
 
@@ -302,8 +356,7 @@ static bool tokens_changed(struct api *api)
            was.bytes != api->tokens_seen.bytes;
 }
 
-/* Answers that are held, and streams, end when the right to them has ended. */
-static void cut_revoked(struct api *api)
+void api_cut_revoked(struct api *api)
 {
     struct list_link *link = list_first(&api->waiting);
 
@@ -328,7 +381,7 @@ void api_reload(struct api *api)
     api->tokens_wrong = tokens_load(api->tokens_file, &api->tokens, &err) != ERR_OK;
     if (!api->tokens_wrong) {
         log_info("tokens_read", LOG_I64("count", api->tokens.count));
-        cut_revoked(api);
+        api_cut_revoked(api);
     } else {
         log_error("tokens_not_read", LOG_TEXT("then", "the tokens as they were still hold"), LOG_ERR(&err));
     }
@@ -352,7 +405,7 @@ static void look_for_tokens(struct api *api)
         api->tokens_good_ms = loop_boot_ms(api->loop);
     }
     gauge_set(GAUGE_TOKENS_AGE, (loop_boot_ms(api->loop) - api->tokens_good_ms) / 1000);
-    cut_revoked(api);
+    api_cut_revoked(api);
 }
 
 static void on_tokens_timer(struct timer *timer)

@@ -241,11 +241,29 @@ async function walk() {
   await ask('GET', '/v1/stats/series?name=order', { status: 400 })
   await ask('GET', '/v1/engines', { status: 200 })
   await ask('GET', '/v1/me', { status: 200 })
+  await walkConsole()
   await ask('GET', '/v1/debts?limit=5&tool=t.one', { status: 200 })
   await ask('GET', '/v1/debts?format=xml', { status: 400 })
   await ask('DELETE', '/v1/sagas', { status: 405 })
   await ask('GET', '/nothing', { status: 404 })
   if (token) await ask('GET', '/v1/stats', { headers: { authorization: 'Bearer nobody' }, status: 401 })
+}
+
+// Built without the console, the page says so; a service without tokens has no sessions.
+async function walkConsole() {
+  const ours = () => ({ 'sagad-console': '1' })
+  const page = await ask('GET', '/console/')
+  await ask('GET', '/console', { status: 308 })
+  await ask('GET', '/console/app.js', { status: page.answer.status })
+  await ask('GET', '/console/nothing.js', { status: 404 })
+  if (!page.answer.ok) for (const operation of ['console', 'consoleFile']) described.add(operation)
+  described.add('consoleSlash')
+  await ask('POST', '/console/links', { body: {}, status: token ? 200 : 409 })
+  await ask('POST', '/console/session', { body: { token }, status: 403 })
+  await ask('POST', '/console/session', { headers: ours(), body: { token: token ?? 'x' }, status: token ? 200 : 409 })
+  await ask('POST', '/console/session', { headers: ours(), body: {}, status: 422 })
+  await ask('DELETE', '/console/session', { headers: ours(), status: 200 })
+  if (!token) for (const operation of ['makeLink', 'signIn']) described.add(operation)
 }
 
 // A verdict about an operation, without the number of an escalation.

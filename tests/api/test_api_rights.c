@@ -22,6 +22,12 @@ static const struct {
     bool thing;       /* names something that belongs to a namespace */
 } rights[] = {
     {"GET", "/", ROLE_NONE, NULL, false},
+    {"GET", "/console", ROLE_NONE, NULL, false},
+    {"GET", "/console/", ROLE_NONE, NULL, false},
+    {"GET", "/console/{file}", ROLE_NONE, NULL, false},
+    {"POST", "/console/session", ROLE_NONE, "{\"token\":\"a-reader\"}", false},
+    {"DELETE", "/console/session", ROLE_NONE, NULL, false},
+    {"POST", "/console/links", ROLE_READER, "{}", false},
     {"GET", "/livez", ROLE_NONE, NULL, false},
     {"GET", "/readyz", ROLE_NONE, NULL, false},
     {"GET", "/healthz", ROLE_NONE, NULL, false},
@@ -139,7 +145,7 @@ static void ask_as(const char *token, const char *method, const char *target, co
 {
     char head[256];
 
-    (void)snprintf(head, sizeof(head), "Authorization: Bearer %s\r\n", token);
+    (void)snprintf(head, sizeof(head), "Authorization: Bearer %s\r\nSagad-Console: 1\r\n", token);
     raw_ask(host.port, method, target, head, body, &answer);
 }
 

@@ -48,6 +48,7 @@
     X(events)                                                                                                          \
     X(token)                                                                                                           \
     X(config)                                                                                                          \
+    X(console)                                                                                                         \
     X(prove)                                                                                                           \
     X(graph)
 

@@ -60,6 +60,7 @@ const struct command commands[] = {
     {"events", "what people want to know of; --follow prints it as it comes", help_events, cmd_events},
     {"engines", "engines on this database: shards, epochs, leases, lags", help_engines, cmd_engines, .can_watch = true},
     {"replay", "fold the durable log again and compare with the stored state", help_replay, cmd_replay},
+    {"console", "print a link that signs a browser in", help_console, cmd_console},
     {"config", "keep servers under names", help_config, cmd_config},
     {"token", "make an access token", help_token, cmd_token},
     {NULL, NULL, NULL, NULL},

@@ -15,7 +15,7 @@
 #include "io/http/listen.h"
 #include "io/http/server.h"
 
-#define ANSWER_HEADERS_MAX 8
+#define ANSWER_HEADERS_MAX 12
 #define STREAM_BYTES_MAX (16 * 1024 * 1024)
 
 enum phase { PHASE_FIRST, PHASE_IDLE, PHASE_HEADER, PHASE_BODY, PHASE_SURPLUS, PHASE_BUSY, PHASE_COUNT };
