@@ -1,0 +1,190 @@
+// Who gets in, what a foreign page cannot do, and how a session ends.
+import { writeFileSync } from 'node:fs'
+import { expect, expectEqual, promise } from '../lib/world.mjs'
+import { Visitor, digest, tokens, until } from './stage.mjs'
+
+const ours = { 'sagad-console': '1' }
+
+export async function session(world, browser) {
+  const bare = async (method, path, body, headers = {}) => {
+    const answer = await fetch(`http://127.0.0.1:${world.port}${path}`, {
+      method,
+      headers: body ? { 'content-type': 'application/json', ...headers } : headers,
+      body: body && JSON.stringify(body),
+      redirect: 'manual'
+    })
+    const text = await answer.text()
+    return {
+      status: answer.status,
+      headers: answer.headers,
+      text,
+      json: text.startsWith('{') ? JSON.parse(text) : null
+    }
+  }
+  const signIn = async (token) => {
+    const answer = await bare('POST', '/console/session', { token }, ours)
+    expectEqual(answer.status, 200, 'a token signs in')
+    return answer.headers.get('set-cookie').split(';')[0]
+  }
+
+  await promise('the files: compressed, with strong ETags and all guards, and small', async () => {
+    let bytes = 0
+    for (const name of ['', 'app.js', 'app.css', 'icon.svg']) {
+      const answer = await fetch(world.console + name)
+      const guard = (header) => answer.headers.get(header)
+      expectEqual([answer.status, guard('content-encoding')], [200, 'gzip'], name)
+      expect(/^"[0-9a-f]{40}"$/.test(guard('etag')), 'a strong ETag', guard('etag'))
+      expect(
+        !/unsafe|\*|https?:/.test(guard('content-security-policy')),
+        'the policy',
+        guard('content-security-policy')
+      )
+      for (const rule of ["default-src 'none'", "frame-ancestors 'none'", "form-action 'none'"])
+        expect(guard('content-security-policy').includes(rule), rule)
+      expectEqual(guard('x-content-type-options'), 'nosniff', 'X-Content-Type-Options')
+      expectEqual(guard('referrer-policy'), 'no-referrer', 'Referrer-Policy')
+      expectEqual(guard('x-frame-options'), 'DENY', 'X-Frame-Options')
+      bytes += Number(guard('content-length'))
+      await answer.text()
+      const again = await fetch(world.console + name, { headers: { 'if-none-match': guard('etag') } })
+      expectEqual(again.status, 304, 'the same file again')
+    }
+    console.log(`# first load: ${bytes} bytes compressed`)
+    expect(bytes <= 150 * 1024, 'first load, at most 150 KiB', bytes)
+    expectEqual((await bare('GET', '/console/none.js')).status, 404, 'a file that is not there')
+    const moved = await bare('GET', '/console')
+    expectEqual([moved.status, moved.headers.get('location')], [308, 'console/'], '/console')
+  })
+
+  await promise('a session: its cookie is out of reach of pages and other sites', async () => {
+    const answer = await bare('POST', '/console/session', { token: 'operator' }, ours)
+    const cookie = answer.headers.get('set-cookie')
+    for (const word of ['HttpOnly', 'SameSite=Strict', 'Path=/']) expect(cookie.includes(word), word, cookie)
+    expect(!cookie.includes('Secure'), 'no Secure without TLS', cookie)
+    expectEqual(answer.json.role, 'operator', 'who I am')
+    const tls = await bare('POST', '/console/session', { token: 'operator' }, { ...ours, 'x-forwarded-proto': 'https' })
+    expect(tls.headers.get('set-cookie').includes('; Secure'), 'Secure behind TLS')
+    expectEqual((await bare('POST', '/console/session', { token: 'nobody' }, ours)).status, 401, 'a wrong token')
+  })
+
+  await promise('what a foreign page can send is refused, with a cookie and without', async () => {
+    const cookie = await signIn('operator')
+    const saga = await world.order('foreign')
+    const pause = (headers) => bare('POST', `/v1/sagas/${saga}/pause`, { note: 'by a page' }, { cookie, ...headers })
+    const own = `http://127.0.0.1:${world.port}`
+    for (const [what, headers] of [
+      ['no header', {}],
+      ['a foreign origin', { ...ours, origin: 'http://evil.example' }],
+      ['an origin that is none', { ...ours, origin: 'null' }],
+      ['another port of this host', { ...ours, origin: 'http://127.0.0.1:1' }],
+      ['a request across sites', { ...ours, 'sec-fetch-site': 'cross-site' }],
+      ['a request of the same site', { ...ours, 'sec-fetch-site': 'same-site' }]
+    ]) {
+      expectEqual((await pause(headers)).status, 403, what)
+      const read = await bare('GET', '/v1/sagas', undefined, { cookie, ...headers })
+      expectEqual(read.status, 403, `${what}, reading`)
+      if (what !== 'no header') {
+        const session = await bare('POST', '/console/session', { token: 'operator' }, headers)
+        expectEqual(session.status, 403, `${what}, signing in`)
+      }
+    }
+    expectEqual((await world.saga(saga)).paused ?? null, null, 'nothing was done')
+    const asked = await bare('OPTIONS', `/v1/sagas/${saga}/pause`, undefined, { origin: 'http://evil.example' })
+    expectEqual(asked.headers.get('access-control-allow-origin'), null, 'nobody is allowed to ask across origins')
+    for (const headers of [{ origin: own }, { origin: 'https://s.example', 'x-forwarded-host': 's.example' }, {}]) {
+      const answer = await bare('GET', '/v1/me', undefined, { cookie, ...ours, ...headers })
+      expectEqual([answer.status, answer.json.name], [200, 'operator'], 'our own page')
+    }
+  })
+
+  await promise('what has not changed is not sent again', async () => {
+    const cookie = await signIn('reader')
+    const first = await bare('GET', '/v1/me', undefined, { cookie, ...ours })
+    const etag = first.headers.get('etag')
+    const again = await bare('GET', '/v1/me', undefined, { cookie, ...ours, 'if-none-match': etag })
+    expectEqual([again.status, again.text], [304, ''], 'the second read')
+  })
+
+  await promise('a session ends: by signing out, with its token, and is not more than its token', async () => {
+    const cookie = await signIn('reader')
+    const me = () => bare('GET', '/v1/me', undefined, { cookie, ...ours })
+    expectEqual((await me()).status, 200, 'signed in')
+    const define = await bare('POST', '/v1/definitions', { tools: [] }, { cookie, ...ours })
+    expectEqual(define.status, 403, 'a reader defines nothing')
+    expectEqual((await bare('DELETE', '/console/session', undefined, { cookie })).status, 403, 'a foreign sign-out')
+    expectEqual((await me()).status, 200, 'still signed in')
+    expectEqual((await bare('DELETE', '/console/session', undefined, { cookie, ...ours })).status, 200, 'signing out')
+    expectEqual((await me()).status, 401, 'the cookie is good for nothing')
+
+    const rows = tokens.map((token) => ({ ...token, sha256: digest(token.name) }))
+    const write = (some) => writeFileSync(world.tokensFile, JSON.stringify({ tokens: some }), { mode: 0o600 })
+    const agents = await signIn('agent')
+    write(rows.filter(({ name }) => name !== 'agent'))
+    await until(
+      async () => (await bare('GET', '/v1/me', undefined, { cookie: agents, ...ours })).status === 401,
+      'revoked'
+    )
+    write(rows)
+    await until(
+      async () =>
+        (await world.api('GET', '/v1/me', undefined, { headers: { authorization: 'Bearer agent' } })).status === 200,
+      'back'
+    )
+    expectEqual(
+      (await bare('GET', '/v1/me', undefined, { cookie: agents, ...ours })).status,
+      401,
+      'that session is over'
+    )
+  })
+
+  await promise('sessions are bounded: the one used least recently makes room', async () => {
+    const first = await signIn('stranger')
+    const second = await signIn('stranger')
+    for (let i = 0; i < 15; i++) await signIn('stranger')
+    expectEqual((await bare('GET', '/v1/me', undefined, { cookie: first, ...ours })).status, 401, 'the first of 17')
+    expectEqual((await bare('GET', '/v1/me', undefined, { cookie: second, ...ours })).status, 200, 'the second')
+  })
+
+  await promise('a link signs in once, and its code is not in the address any more', async () => {
+    const made = world.sagactl(['console'])
+    expectEqual(made.status, 0, `sagactl console: ${made.stderr}`)
+    const link = made.stdout.trim()
+    const visitor = await Visitor.arrives(browser, world)
+    const asked = []
+    visitor.page.on('request', (request) => asked.push(request.url()))
+    await visitor.page.goto(link)
+    await visitor.page.getByTestId('who').getByText('admin').first().waitFor()
+    const code = link.split('/').at(-1)
+    expect(!visitor.page.url().includes(code), 'the code is gone from the address', visitor.page.url())
+    expect(!asked.some((url) => url.includes(code)), 'and was never in one that sagad saw')
+    await visitor.leaves()
+    const other = await Visitor.arrives(browser, world)
+    await other.page.goto(link)
+    await other.sees('this link was used before')
+    await other.leaves()
+    const cookie = await signIn('admin')
+    const answer = await bare('POST', '/console/links', {}, { cookie, ...ours })
+    expectEqual(answer.status, 403, 'a session makes no links')
+  })
+
+  await promise('a person signs in and out; the page says who they are', async () => {
+    const visitor = await Visitor.arrives(browser, world)
+    await visitor.opens('')
+    await visitor.page.getByLabel('Your token').fill('wrong')
+    await visitor.page.keyboard.press('Enter')
+    await visitor.sees('this token is not known here, or has expired')
+    await visitor.checksAccess('sign-in')
+    await visitor.signsIn('operator')
+    const who = await visitor.page.getByTestId('who').innerText()
+    expect(/operator operator in default/.test(who), 'who', who)
+    const kept = await visitor.page.evaluate(
+      () => JSON.stringify({ ...localStorage, ...sessionStorage }) + document.cookie
+    )
+    expect(!/operator|sagad_session/.test(kept), 'the page keeps no secret', kept)
+    await visitor.page.getByRole('button', { name: 'Sign out' }).click()
+    await visitor.sees('You are signed out.')
+    await visitor.page.reload()
+    await visitor.page.getByLabel('Your token').waitFor()
+    await visitor.leaves()
+  })
+}

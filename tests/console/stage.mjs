@@ -1,0 +1,206 @@
+// What the tests of the console share: a world whose sagad has tokens, sagas in every state, and Debian's Chromium.
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { World, expect, sleep } from '../lib/world.mjs'
+import { consolePackages } from './packages.mjs'
+
+const packages = consolePackages()
+export const themes = ['light', 'dark']
+export const digest = (text) => createHash('sha256').update(text).digest('hex')
+
+export const tokens = [
+  ...['reader', 'agent', 'operator', 'admin'].map((role) => ({ name: role, role, namespace: 'default' })),
+  { name: 'stranger', role: 'admin', namespace: 'elsewhere' }
+]
+
+function definitions(shop) {
+  const post = (path) => ({ method: 'POST', url: `${shop}/${path}`, body: '${ .args }' })
+  const keyed = { effect: 'keyed', key: { window: '1d' } }
+  const call = (id, tool, more = {}) => ({ id, call: tool, with: { request: '${ .input.trip }', ...more } })
+  return {
+    tools: [
+      {
+        name: 'seat.free',
+        http: { method: 'DELETE', url: `${shop}/reservations/\${ .args.id }` },
+        effect: 'idempotent'
+      },
+      {
+        name: 'seat.book',
+        http: post('reservations'),
+        ...keyed,
+        result: { id: '${ .response.body.id }' },
+        compensate: { tool: 'seat.free', with: { id: '${ .result.id }' } }
+      },
+      { name: 'card.refund', http: post('refunds'), ...keyed },
+      {
+        name: 'card.pay',
+        http: post('charges'),
+        effect: 'once',
+        timeout: '500ms',
+        result: { charge_id: '${ .response.body.id }' },
+        cost: '${ .args.amount * 10000 }',
+        compensate: { tool: 'card.refund', with: { charge_id: '${ .result.charge_id }' } }
+      },
+      { name: 'post.send', http: post('mails'), ...keyed, terminal: true }
+    ],
+    sagas: [
+      {
+        name: 'trip',
+        input: {
+          type: 'object',
+          required: ['trip'],
+          properties: {
+            trip: { type: 'string', minLength: 1, description: 'the name of the trip' },
+            seats: { type: 'integer', minimum: 1 },
+            class: { enum: ['first', 'second'] },
+            window: { type: 'boolean' }
+          },
+          additionalProperties: false
+        },
+        steps: [
+          call('seat', 'seat.book', { sku: 'seat', qty: 1 }),
+          call('pay', 'card.pay', { amount: 2500, customer: '${ .input.trip }' }),
+          call('mail', 'post.send', { to: '${ .input.trip }', subject: 'bon voyage' })
+        ]
+      }
+    ]
+  }
+}
+
+export class ConsoleWorld extends World {
+  // `behind`: flags of sagad beside those of every test.
+  async begin() {
+    await Promise.all([this.startPostgres(), this.startShop()])
+    const file = join(this.directory, 'tokens.json')
+    const rows = tokens.map((token) => ({ ...token, sha256: digest(token.name) }))
+    writeFileSync(file, JSON.stringify({ tokens: rows }), { mode: 0o600 })
+    process.env.SAGACTL_TOKEN = 'admin'
+    this.tokensFile = file
+    await this.startSagad(['--tokens', file])
+    await this.define(this.example('shop.json'))
+    await this.define(definitions(`http://127.0.0.1:${this.shopPort}`))
+  }
+
+  api(method, path, body, options = {}) {
+    const headers = { authorization: 'Bearer admin', ...options.headers }
+    return super.api(method, path, body, { ...options, headers })
+  }
+
+  get console() {
+    return `http://127.0.0.1:${this.port}/console/`
+  }
+
+  order(id, email = 'ada@example.com', more = {}) {
+    return this.start('order', { order_id: id, sku: 'kettle', amount: 4900, email }, { id, ...more })
+  }
+
+  // One that completes, one that is undone, and one of which nobody knows whether the mail went out.
+  async someOrders(prefix) {
+    const completed = await this.order(`${prefix}-good`, 'ada@example.com', { tags: { city: 'Oslo' } })
+    const undone = await this.order(`${prefix}-undone`, 'bounce@example.com')
+    await this.until(completed)
+    await this.until(undone)
+    await this.fault({ route: 'mails', mode: 'reset-after-effect' })
+    const stuck = await this.order(`${prefix}-stuck`)
+    await this.until(stuck, ['escalated'])
+    await this.noFaults()
+    return { completed, undone, stuck }
+  }
+
+  // Trips of which nobody knows whether they were paid.
+  async doubtfulTrips(prefix, count) {
+    await this.fault({ route: 'charges', mode: 'timeout-after-effect', times: -1, match: `${prefix}-` })
+    const ids = []
+    for (let i = 0; i < count; i++)
+      ids.push(await this.start('trip', { trip: `${prefix}-${i}` }, { id: `${prefix}-${i}` }))
+    for (const id of ids) await this.until(id, ['escalated'])
+    await this.noFaults()
+    return ids
+  }
+}
+
+// --- the browser ---
+
+export const chromiumPath = ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find((path) => existsSync(path))
+
+export async function launchChromium() {
+  const { chromium } = createRequire(join(packages, 'package.json'))('playwright-core')
+  return chromium.launch({ executablePath: chromiumPath, args: process.getuid() === 0 ? ['--no-sandbox'] : [] })
+}
+
+const axeSource = () => readFileSync(join(packages, 'node_modules', 'axe-core', 'axe.min.js'), 'utf8')
+
+// A person at a browser. Whatever the page complains about on its console breaks the test.
+export class Visitor {
+  static async arrives(browser, world, { width = 1280, height = 800, ...more } = {}) {
+    const visitor = new Visitor()
+    visitor.world = world
+    visitor.context = await browser.newContext({ viewport: { width, height }, ...more })
+    visitor.context.setDefaultTimeout(60_000)
+    visitor.page = await visitor.context.newPage()
+    visitor.complaints = []
+    visitor.page.on('console', (message) => {
+      if (message.type() === 'error' && !/Failed to load resource/.test(message.text()))
+        visitor.complaints.push(message.text())
+    })
+    visitor.page.on('pageerror', (error) => visitor.complaints.push(String(error)))
+    return visitor
+  }
+
+  async signsIn(token) {
+    await this.page.goto(this.world.console)
+    await this.page.getByLabel('Your token').fill(token)
+    await this.page.getByRole('button', { name: 'Sign in' }).click()
+    await this.page.getByTestId('who').waitFor()
+  }
+
+  async opens(path) {
+    await this.page.goto(this.world.console + path)
+  }
+
+  async sees(text) {
+    await this.page.getByText(text).first().waitFor()
+  }
+
+  // No serious finding in either theme, and nothing that needs more than the width there is.
+  async checksAccess(name) {
+    for (const theme of themes) {
+      await this.page.emulateMedia({ colorScheme: theme })
+      await this.shoots(`${name}-${theme}`)
+      // Not by a <script>, which the page's own policy forbids.
+      await this.page.evaluate(axeSource())
+      const found = await this.page.evaluate(() =>
+        globalThis.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] })
+      )
+      const serious = found.violations
+        .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+        .map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).slice(0, 3)}`)
+      expect(serious.length === 0, `${name} in ${theme}: axe has findings`, serious.join('\n'))
+    }
+    const size = this.page.viewportSize()
+    await this.page.setViewportSize({ width: 320, height: 640 })
+    await this.shoots(`${name}-narrow`)
+    const wide = await this.page.evaluate(() => document.documentElement.scrollWidth)
+    await this.page.setViewportSize(size)
+    expect(wide <= 320, `${name}: fits into 320 px`, wide)
+  }
+
+  // Kept where SAGAD_CONSOLE_SHOTS says.
+  async shoots(name) {
+    const folder = process.env.SAGAD_CONSOLE_SHOTS
+    if (!folder) return
+    mkdirSync(folder, { recursive: true })
+    await this.page.screenshot({ path: join(folder, `${name}.png`), fullPage: true })
+  }
+
+  async leaves() {
+    await this.context.close()
+    expect(this.complaints.length === 0, 'the browser complains', this.complaints.join('\n'))
+  }
+}
+
+export async function until(is, what, seconds = 120) {
+  for (const end = Date.now() + seconds * 1000; !(await is()); await sleep(50)) expect(Date.now() < end, what)
+}

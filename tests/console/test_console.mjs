@@ -1,0 +1,19 @@
+// The console in a real browser: Chromium, sagad with tokens, PostgreSQL and the shop.
+//
+// Skipped without Chromium, or without the packages of tools/console. SAGAD_CONSOLE_SHOTS=DIR keeps screenshots.
+import { leaves, run } from '../lib/world.mjs'
+import { skip } from './packages.mjs'
+import { sagas } from './sagas.mjs'
+import { session } from './session.mjs'
+import { ConsoleWorld, chromiumPath, launchChromium } from './stage.mjs'
+
+if (!chromiumPath) skip('there is no chromium')
+
+await run(new ConsoleWorld(), async (world) => {
+  const [browser] = await Promise.all([launchChromium(), world.begin()])
+  const orders = await world.someOrders('first')
+  await session(world, browser)
+  await sagas(world, browser, orders)
+  await browser.close()
+  await leaves(world)
+})
