@@ -1,7 +1,6 @@
 /*
- * Schemas and values from outside: reads lines of {"schema": ..., "value": ...} and answers each with a line: valid,
- * invalid, or "refused" and the places and reasons for which the schema is not taken. Driven by
- * check_input_schemas.mjs.
+ * Reads lines of {"schema": ..., "value": ...} and answers each with one line: "valid", "invalid", or "refused" with
+ * the places and reasons for which the schema is refused. check_input_schemas.mjs runs this program.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +9,7 @@
 #include "base/json.h"
 #include "core/language/schema.h"
 
-/* An answer is one line, whatever the names in a value hold. */
+/* Prints an answer as one line, whatever the names in a value hold. */
 static void print_in_line(struct slice text)
 {
     for (size_t i = 0; i < text.len; i++) {

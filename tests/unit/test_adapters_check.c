@@ -1,4 +1,4 @@
-/* The settings of a tool are judged at registration: every fault, each with its place, and nothing that is right. */
+/* Registration checks the settings of a tool. It reports every fault with its place, and nothing that is right. */
 #include <string.h>
 
 #include "adapters/adapter.h"
@@ -10,7 +10,7 @@
 struct expectation {
     const char *adapter, *settings;
     enum key_place place;
-    const char *pointers; /* of the faults, in order, each followed by a space; "" is none */
+    const char *pointers; /* the places of the faults in order, each followed by a space; "" for none */
 };
 
 static const struct expectation table[] = {
@@ -188,7 +188,7 @@ TEST(adapters_are_found_by_name_and_no_other_is)
 TEST(a_key_is_set_in_a_body_and_the_rest_stays_byte_for_byte)
 {
     static const char *const bodies[][3] = {
-        /* body, pointer, what comes out (NULL: refused) */
+        /* The columns are body, pointer and result; a NULL result means refused. */
         {"{\"a\":1.50}", "/key", "{\"a\":1.50,\"key\":\"K\"}"},
         {"{}", "/key", "{\"key\":\"K\"}"},
         {"{\"key\":\"old\",\"b\":[1, 2]}", "/key", "{\"key\":\"K\",\"b\":[1, 2]}"},

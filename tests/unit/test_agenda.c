@@ -1,4 +1,4 @@
-/* What a loop has to do, without a loop: the order of timers, and what may happen while callbacks run. */
+/* The work of a loop, tested without a loop: the order of timers, and what may happen while callbacks run. */
 #include "io/loop/agenda.h"
 #include "tests/lib/test.h"
 
@@ -37,7 +37,7 @@ static void run_timers(int64_t now_ms)
 {
     agenda_timers_begin(&agenda);
     while (agenda_timers_next(&agenda, now_ms)) {
-        /* one more ran */
+        /* one more timer ran */
     }
 }
 
@@ -122,7 +122,7 @@ static void on_work(struct deferred *deferred)
 {
     ran[deferred - works]++;
     if (deferred == &works[0]) {
-        assert_true(agenda_defer(&agenda, &works[0], on_work)); /* the next round's */
+        assert_true(agenda_defer(&agenda, &works[0], on_work)); /* deferred to the next round */
         agenda_defer_cancel(&agenda, &works[1]);
     }
 }
@@ -150,7 +150,7 @@ static void on_ordered(struct deferred *deferred)
     order[order_count++] = (size_t)(deferred - works);
     if (deferred == &works[0]) {
         assert_true(agenda_defer_first(&agenda, &works[2], on_ordered));
-        assert_false(agenda_defer_first(&agenda, &works[1], on_ordered)); /* it has its place */
+        assert_false(agenda_defer_first(&agenda, &works[1], on_ordered)); /* the job already has its place */
     }
 }
 
@@ -160,7 +160,7 @@ TEST(what_comes_first_runs_in_the_same_round_before_all_that_waits)
     assert_true(agenda_defer(&agenda, &works[1], on_ordered));
     agenda_deferred_begin(&agenda);
     while (agenda_deferred_next(&agenda)) {
-        /* one more ran */
+        /* one more job ran */
     }
     assert_int_equal(order_count, 3);
     assert_int_equal(order[0], 0);
@@ -174,7 +174,7 @@ static int hooked[3];
 static void on_hook(struct loop_hook *hook)
 {
     hooked[hook - hooks]++;
-    if (hook == &hooks[0]) { /* itself and the next one */
+    if (hook == &hooks[0]) { /* removes itself and the next hook */
         agenda_hook_remove(&agenda, &hooks[0]);
         agenda_hook_remove(&agenda, &hooks[1]);
         agenda_hook_remove(&agenda, &hooks[1]);

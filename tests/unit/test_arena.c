@@ -1,4 +1,4 @@
-/* What an arena hands out is aligned, zeroed, apart from everything else, and ends when the arena does. */
+/* Memory from an arena is aligned, zeroed, apart from all other memory, and ends with the arena. */
 #include <string.h>
 
 #include "base/arena.h"
@@ -94,7 +94,7 @@ TEST(hooks_run_once_newest_first)
 
     arena_init(&arena, 64);
     arena_on_release(&arena, release, a);
-    arena_on_release(&arena, release, arena_text(&arena, SLICE("b"))); /* still readable in the hook */
+    arena_on_release(&arena, release, arena_text(&arena, SLICE("b"))); /* the hook can still read the memory */
     arena_reset(&arena);
     assert_int_equal(released_count, 2);
     arena_on_release(&arena, release, c);
@@ -126,8 +126,8 @@ TEST(what_is_reserved_lies_together)
     arena_reserve(&arena, 2000);
     char *first = arena_alloc(&arena, 1000), *second = arena_alloc(&arena, 992);
 
-    assert_ptr_equal(second, first + 1008);   /* rounded up for the next one */
-    assert_non_null(arena_alloc(&arena, 10)); /* and it goes on behind that */
+    assert_ptr_equal(second, first + 1008);   /* rounded up for the next allocation */
+    assert_non_null(arena_alloc(&arena, 10)); /* the arena goes on behind it */
     arena_reset(&arena);
     arena_reserve(&arena, 16);
     assert_int_equal(*(char *)arena_alloc(&arena, 16), 0);
@@ -149,7 +149,7 @@ TEST(whoever_lies_in_an_arena_may_end_it)
 
     owner->arena = arena;
     owner->number = 7;
-    arena_on_release(&owner->arena, release, &owner->number); /* which is still there then */
+    arena_on_release(&owner->arena, release, &owner->number); /* the number still exists then */
     arena = owner->arena;
     arena_fini(&arena);
     assert_int_equal(released_count, 1);
@@ -167,7 +167,7 @@ TEST(a_reset_keeps_one_ordinary_block)
     struct arena_block *kept = arena.blocks;
 
     assert_non_null(kept);
-    (void)arena_alloc(&arena, 100); /* goes into the kept block */
+    (void)arena_alloc(&arena, 100); /* uses the kept block */
     assert_ptr_equal(arena.blocks, kept);
     arena_fini(&arena);
 }

@@ -1,4 +1,4 @@
-/* A tokens file is read strictly, and a token is what it says. */
+/* The file of tokens is read strictly, and a token has the rights that the file gives it. */
 #include <string.h>
 
 #include "api/auth.h"
@@ -9,7 +9,7 @@
     "{\"tokens\":[{\"name\":\"a\",\"sha256\":\"" SHA_OF_ABC "\",\"namespace\":\"n\",\"role\":\"agent\"" more "}]}"
 
 static const struct {
-    const char *name, *text, *says; /* says NULL: good */
+    const char *name, *text, *says; /* says: NULL when the file is good */
 } cases[] = {
     {"a good one", ROW(""), NULL},
     {"with an expiry", ROW(",\"expires_at\":\"2099-01-01T00:00:00Z\""), NULL},
@@ -64,7 +64,7 @@ TEST(a_token_is_found_by_its_text)
     assert_true(slice_is(token->namespace, "n") && token->role == ROLE_AGENT);
     assert_null(find(&tokens, SLICE("abcd"), 0));
     assert_null(find(&tokens, SLICE(""), 0));
-    assert_null(find(&tokens, SLICE("abc"), INT64_C(4000000000000))); /* expired by then */
+    assert_null(find(&tokens, SLICE("abc"), INT64_C(4000000000000))); /* the token has expired by then */
     tokens_fini(&tokens);
 }
 

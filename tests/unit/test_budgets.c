@@ -1,4 +1,4 @@
-/* The file of budgets: what is read of it, and the sentence for each thing that is wrong with it. */
+/* The file of budgets: what is read from it, and the sentence for each fault. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,7 +96,7 @@ TEST(they_are_loaded_from_a_file)
     assert_int_equal(budgets_load(&budgets, scratch_file, &err), ERR_OK);
     assert_int_equal(budgets.count, 1);
     budgets_fini(&budgets);
-    assert_int_equal(budgets_load(&budgets, "", &err), ERR_OK); /* none are asked for */
+    assert_int_equal(budgets_load(&budgets, "", &err), ERR_OK); /* no budgets are wanted */
     assert_int_equal(budgets.count, 0);
     budgets_fini(&budgets);
 }
@@ -108,7 +108,7 @@ TEST(a_file_that_cannot_be_read_is_refused)
 
     assert_int_equal(budgets_load(&budgets, "/nowhere/budgets.json", &err), ERR_CONFIG);
     assert_non_null(strstr(err.message, "/nowhere/budgets.json"));
-    assert_int_equal(budgets_load(&budgets, "/", &err), ERR_CONFIG); /* a folder opens, and cannot be read */
+    assert_int_equal(budgets_load(&budgets, "/", &err), ERR_CONFIG); /* a folder can be opened but not read */
     scratch_write("                                                                ", (1 << 20) / 64 + 1);
     assert_int_equal(budgets_load(&budgets, scratch_file, &err), ERR_CONFIG);
     assert_non_null(strstr(err.message, "larger than 1024 KiB"));

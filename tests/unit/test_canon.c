@@ -1,5 +1,5 @@
-/* Equal values have equal canonical texts, and different values different ones: by pairs, and by the examples of RFC
- * 8785. */
+/* Equal values have equal canonical texts, and different values have different ones. Pairs of values and the examples
+ * of RFC 8785 show it. */
 #include <string.h>
 
 #include "base/canon.h"
@@ -55,11 +55,11 @@ static const struct {
     {"1e-41", "1e-41"},
     {"-12e-400", "-12e-400"},
     {"1e400", "1e400"},
-    /* strings: RFC 8785, 3.2.2.2 */
+    /* Strings, from RFC 8785, 3.2.2.2. */
     {"\"\\u20ac$\\u000F\\u000aA'\\u0042\\u0022\\u005c\\\\\\\"\\/\"", "\"\xe2\x82\xac$\\u000f\\nA'B\\\"\\\\\\\\\\\"/\""},
     {"\"\\u0008\\u0009\\u000a\\u000c\\u000d\\u0001\\u007f\"", "\"\\b\\t\\n\\f\\r\\u0001\x7f\""},
     {"\"\\ud83d\\ude00\"", "\"\xf0\x9f\x98\x80\""},
-    /* order of members: RFC 8785, 3.2.3 */
+    /* The order of members, from RFC 8785, 3.2.3. */
     {"{\"\\u20ac\":\"Euro\",\"\\r\":\"CR\",\"\\ufb33\":\"Dalet\",\"1\":\"One\",\"\\ud83d\\ude00\":\"Grin\",\"\\u0080\":"
      "\"Control\",\"\\u00f6\":\"o\"}",
      "{\"\\r\":\"CR\",\"1\":\"One\",\"\xc2\x80\":\"Control\",\"\xc3\xb6\":\"o\",\"\xe2\x82\xac\":\"Euro\","
@@ -133,7 +133,7 @@ TEST(equal_values_and_only_those_are_equal)
     }
 }
 
-/* The same digits with the point and the exponent moved against each other. */
+/* Compares the same digits with the point and the exponent moved against each other. */
 TEST(numbers_agree_whatever_their_notation)
 {
     arena_init(&arena, 4096);

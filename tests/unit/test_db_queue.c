@@ -1,4 +1,4 @@
-/* How transactions of a connection end: each exactly once, and as certain as it can be. */
+/* Each transaction of a connection ends exactly once, with as certain an outcome as possible. */
 #include "io/postgres/queue.h"
 #include "tests/lib/test.h"
 

@@ -1,4 +1,5 @@
-/* Definitions: every fault at its place in words that help, and what comes out of those without a fault. */
+/* Definitions: every fault is reported at its place in helpful words, and definitions without faults give the expected
+ * result. */
 #include "definition_faults.h"
 #include "definition_texts.h"
 
@@ -49,7 +50,7 @@ TEST(a_document_with_fifty_faults_reports_fifty)
     faults_init(&faults, &arena);
     buffer_init(&text, 1 << 16);
     buffer_put_text(&text, "{'tools':[");
-    for (int i = 0; i < 10; i++) { /* five faults each */
+    for (int i = 0; i < 10; i++) { /* each of these makes five faults */
         buffer_printf(&text,
                       "%s{'name':'t%d','builtin':{'do':'echo'},'effect':'sometimes','timeout':'9','bogus':1,'ttl':'1',"
                       "'retry':{'factor':99}}",
@@ -90,7 +91,7 @@ TEST(a_hostile_document_is_refused_in_bounded_memory)
     faults_init(&faults, &arena);
     buffer_init(&text, 1 << 20);
     buffer_put_text(&text, "{'tools':[{'name':'t','builtin':{'do':'echo'},'effect':'read','input':{'properties':{'");
-    for (int i = 0; i < 400000; i++) { /* a long name above very many faults: their pointers would make gigabytes */
+    for (int i = 0; i < 400000; i++) { /* a long name above very many faults, whose pointers would take gigabytes */
         buffer_put_char(&text, 'n');
     }
     buffer_put_text(&text, "':{");
@@ -276,8 +277,7 @@ TEST(a_tool_keeps_all_it_was_given)
     assert_int_equal(tool->retry.max_unsent, 4);
     assert_int_equal(tool->retry.factor_milli, 1500);
     assert_int_equal(tool->retry.initial_ms, 600000);
-    assert_int_equal(tool->retry.max_ms,
-                     600000); /* a delay that was asked for is not cut by the default of 5 minutes */
+    assert_int_equal(tool->retry.max_ms, 600000); /* the default of 5 minutes does not cut a delay that was written */
     assert_int_equal(tool->timeout_ms, 3600000);
 }
 
@@ -323,15 +323,15 @@ TEST(a_saga_is_compiled_against_registered_tools_and_borrows_nothing)
     assert_int_equal(look->tool->version, 0);
 
     assert_true(slice_is(room->compensate.tool->name, "refund"));
-    assert_int_equal(room->compensate.retry.initial_ms, 4000); /* the compensator's own tool */
+    assert_int_equal(room->compensate.retry.initial_ms, 4000); /* the policy of the compensator's own tool */
     assert_true(slice_is(car->compensate.tool->name, "pay"));
     assert_int_equal(car->compensate.give_up_after_ms, 300000);
     assert_int_equal(car->compensate.retry.max_attempts, 7);
     assert_int_equal(car->timeout_ms, 9000);
     assert_int_equal(pay->timeout_ms, 3000);
     assert_int_equal(pay->retry.max_attempts, 2);  /* the step */
-    assert_int_equal(pay->retry.initial_ms, 1000); /* on top of the tool */
-    assert_int_equal(pay->retry.max_ms, 300000);   /* on top of the class */
+    assert_int_equal(pay->retry.initial_ms, 1000); /* replaces the policy of the tool */
+    assert_int_equal(pay->retry.max_ms, 300000);   /* the class gives the rest */
     assert_int_equal(pay->compensate.retry.max_attempts, 50);
     assert_int_equal(pay->compensate.retry.initial_ms, 4000);
     assert_true(mail->terminal && !mail->compensate.is_set && !pay->terminal);
@@ -358,7 +358,7 @@ TEST(a_document_may_use_registered_tools)
                 &arena),
         &source, &arena, &faults, &document);
     no_faults(&faults);
-    assert_int_equal(document.check_count, 1); /* those that are registered were checked then */
+    assert_int_equal(document.check_count, 1); /* registered tools were checked when they were registered */
     assert_int_equal(document.items[1].saga->tool_count, 3);
 }
 

@@ -1,5 +1,5 @@
-/* Sagas in sagas, waits and groups: what comes out of definitions without a fault, and how they
- * grow when groups begin. */
+/* Sagas in sagas, waits and groups: the result of definitions without faults, and how definitions grow when groups
+ * begin. */
 #include "definition_texts.h"
 
 static bool find_child(void *context, struct slice name, uint32_t version, struct slice *body, uint32_t *version_found)
@@ -38,7 +38,7 @@ static struct definition *saga_of(const char *text, struct arena *arena)
     return saga;
 }
 
-/* The only fault of a document. */
+/* Returns the only fault of a document. */
 static struct fault fault_of(const char *text, struct arena *arena)
 {
     struct tool_source source = {find_registered, arena, find_child};
@@ -146,7 +146,7 @@ TEST(children_are_found_at_every_depth_with_all_their_tools)
     assert_int_equal(saga->children[0]->version, 20);
     assert_int_equal(saga->children[1]->version, 21);
     assert_ptr_equal(saga->steps[0].child, saga->children[0]);
-    assert_ptr_equal(saga->steps[2].child->steps[0].child, saga->children[0]); /* compiled once */
+    assert_ptr_equal(saga->steps[2].child->steps[0].child, saga->children[0]); /* the child is compiled once */
     assert_true(slice_is(saga->steps[2].child_name, "ship"));
     assert_int_equal(saga->tool_count, COUNT_OF(tools));
     for (size_t i = 0; i < COUNT_OF(tools); i++) {
@@ -178,7 +178,7 @@ TEST(sagas_of_a_document_find_each_other_whatever_their_order)
     assert_true(slice_is(document.items[3].name, "c") && slice_is(document.items[3].pointer, "/sagas/2"));
     assert_ptr_equal(document.items[1].saga->steps[1].child, document.items[3].saga);
     assert_int_equal(document.items[1].saga->child_count, 2);
-    assert_int_equal(document.check_count, 2); /* the tool's settings and the one program, once */
+    assert_int_equal(document.check_count, 2); /* the settings of the tool and the one program, each once */
 }
 
 TEST(eight_deep_is_allowed)
@@ -202,7 +202,7 @@ TEST(eight_deep_is_allowed)
     buffer_fini(&text);
 }
 
-/* 100 x 100 x 100 steps. */
+/* The sagas have 100 x 100 x 100 steps. */
 TEST(a_saga_with_too_many_steps_in_its_children_is_refused)
 {
     struct faults faults;
@@ -227,7 +227,8 @@ TEST(a_saga_with_too_many_steps_in_its_children_is_refused)
     }
     buffer_put_text(&text, "]}");
     document_check(json_of(buffer_c(&text), &arena), NULL, &arena, &faults, &document);
-    assert_int_equal(faults.count, 1); /* of the middle one, which has 10,100 steps; the outermost was never counted */
+    assert_int_equal(faults.count,
+                     1); /* the fault is in the middle saga with 10,100 steps; the outermost is never counted */
     assert_true(slice_is(faults.items[0].pointer, "/sagas/1/steps"));
     buffer_fini(&text);
 }
@@ -255,7 +256,7 @@ TEST(the_terminal_rule_of_a_registered_child_is_told_from_its_parents)
     assert_non_null(strstr(arena_text(&arena, fault.detail), "comes after the terminal step `a`"));
     fault = fault_of("{'sagas':[{'name':'pack','steps':[{'id':'a','call':'mail'}]},"
                      "{'name':'s','steps':[{'id':'x','saga':'ship'}]}]}",
-                     &arena); /* one saga made terminal breaks another, which uses it for each */
+                     &arena); /* a terminal step in one saga breaks another saga that uses it for each element */
     assert_true(slice_is(fault.pointer, "/sagas/1/steps/0/saga"));
     assert_non_null(
         strstr(arena_text(&arena, fault.detail), "the saga `ship` cannot be a child: its version 21 does not"));
@@ -315,7 +316,7 @@ TEST(groups_bring_their_members_under_their_own_names)
     assert_true(saga->steps[9].after[0] == 8 && saga->steps[9].after[1] == 7);
     assert_true(slice_is(saga->steps[9].tool->name, "book") && saga->steps[9].compensate.is_set);
 
-    assert_true(graph_before(saga, 0, 1)); /* of the steps as written the order is what it was */
+    assert_true(graph_before(saga, 0, 1)); /* the written steps keep their order */
     assert_false(graph_before(saga, 0, 9) || graph_before(saga, 8, 9));
     assert_true(graph_before(pack, 1, 2));
 }
@@ -345,7 +346,7 @@ TEST(members_are_added_in_shared_room_and_trying_disturbs_nobody)
     const struct step_definition *steps = written->steps;
     int moved = 0;
 
-    for (uint32_t i = 0; i < 200; i++) { /* no saga opens one group twice, but room is room */
+    for (uint32_t i = 0; i < 200; i++) { /* no saga opens one group twice, but the array must have room */
         const struct definition *tried = definition_with_members(saga, 0, 2, &trial, &first), *before = saga;
         const struct definition *also = i % 7 == 0 ? definition_with_members(saga, 0, 3, &arena, &first) : NULL;
 
@@ -360,7 +361,7 @@ TEST(members_are_added_in_shared_room_and_trying_disturbs_nobody)
         same_step(saga, i, "e#0", 0, 0, 0);
         assert_false(template_is_set(&saga->steps[i].when));
     }
-    assert_true(moved < 60); /* where somebody tried in the same arena, and when the room was full */
+    assert_true(moved < 60); /* the array moves only after a trial in the same arena, and when it is full */
     assert_ptr_equal(written->steps, steps);
     assert_true(template_is_set(&written->steps[0].for_each) && written->step_count == 1);
     arena_fini(&trial);

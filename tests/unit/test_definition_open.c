@@ -1,4 +1,4 @@
-/* Open sagas grow by a step with each call. */
+/* Open sagas grow by one step with each call. */
 #include "definition_texts.h"
 
 static void same_retry(const struct retry_policy *a, const struct retry_policy *b)
@@ -37,13 +37,13 @@ TEST(a_call_brings_its_compensator_and_retries_like_a_step_that_was_written)
     assert_int_equal(retry_policy_of_undo(&step.compensate, EFFECT_IDEMPOTENT).max_attempts, 50);
 
     assert_false(step_definition_of_call(pay, NULL, &step));
-    assert_false(step_definition_of_call(refund, NULL, &step)); /* it can only undo */
+    assert_false(step_definition_of_call(refund, NULL, &step)); /* the tool can only undo */
     struct tool *mail = compiled("{'name':'m','builtin':{'do':'echo'},'effect':'once','terminal':true}", &arena);
     struct tool *look = compiled("{'name':'l','builtin':{'do':'echo'},'effect':'read'}", &arena);
 
     assert_true(step_definition_of_call(mail, NULL, &step) && step.terminal);
     assert_true(step_definition_of_call(look, NULL, &step) && !step.terminal && !step.compensate.is_set);
-    assert_false(step_definition_of_call(pay, mail, &step)); /* what undoes is never called only once */
+    assert_false(step_definition_of_call(pay, mail, &step)); /* an undo may never be a `once` */
     assert_false(step_definition_of_call(pay, look, &step));
     arena_fini(&arena);
 }

@@ -1,4 +1,4 @@
-/* Paths in definitions: what can never be there is refused when a definition is registered, and nothing else is. */
+/* Registration refuses paths to values that can never exist, and no other paths. */
 #include "definition_texts.h"
 
 #define STRICT                                                                                                         \
@@ -235,10 +235,11 @@ TEST(what_is_registered_stays_good)
     struct outcome_of_check c;
 
     arena_init(&arena, 1 << 14);
-    check(&c, "{'sagas':[" OLD "]}", &source); /* the same again */
+    check(&c, "{'sagas':[" OLD "]}", &source); /* the same saga again */
     no_faults(&c.faults);
     arena_fini(&c.arena);
-    check(&c, "{'sagas':[{'name':'new','steps':[{'id':'b','saga':'old'}]}]}", &source); /* as a child of what is new */
+    check(&c, "{'sagas':[{'name':'new','steps':[{'id':'b','saga':'old'}]}]}",
+          &source); /* the old saga is a child of the new one */
     no_faults(&c.faults);
     arena_fini(&c.arena);
     check(&c,
@@ -288,7 +289,7 @@ TEST(a_tool_with_a_fault_is_still_held_against_the_others)
     arena_fini(&c.arena);
 }
 
-/* Where nobody can say what a tool does to a saga, nothing follows from it. */
+/* When the class or the undo of a tool is unknown, no further faults follow from it. */
 TEST(a_tool_whose_class_or_undo_is_wrong_makes_no_further_faults)
 {
     static const char *const tools[] = {

@@ -1,4 +1,5 @@
-/* Registered versions in memory: which children and tools a saga is compiled with, and when it is compiled anew. */
+/* Registered versions in memory: the children and tools with which a saga is compiled, and when it is compiled
+ * again. */
 #include "definition_texts.h"
 #include "run/request/definitions.h"
 
@@ -25,7 +26,7 @@ static struct definitions *registered(struct arena *arena)
 
     add(definitions, DEFINITION_TOOL, "look", 1, "{'name':'look','builtin':{'do':'echo'},'effect':'read'}", arena);
     add(definitions, DEFINITION_SAGA, "parent", 1, PARENT,
-        arena); /* before its child, as one transaction may store them */
+        arena); /* the saga comes before its child, since one transaction may store them in this order */
     add(definitions, DEFINITION_SAGA, "child", 1, CHILD_WITH(",'output':{'v':1}"), arena);
     return definitions;
 }
@@ -76,7 +77,8 @@ TEST(a_definition_is_read_as_it_was_registered_for_ever)
     assert_false(template_encodes_url(&first->settings));
     assert_int_equal(second->reading, READING_SECOND);
     assert_true(template_encodes_url(&second->settings));
-    assert_null(definitions_tool(definitions, SLICE("default"), SLICE("pay"), 3, &err)); /* of a later release */
+    assert_null(
+        definitions_tool(definitions, SLICE("default"), SLICE("pay"), 3, &err)); /* the version of a later release */
     assert_non_null(strstr(err.detail, "later release"));
 
     const struct definition *mixed =
@@ -84,7 +86,7 @@ TEST(a_definition_is_read_as_it_was_registered_for_ever)
 
     assert_non_null(mixed);
     assert_int_equal(mixed->steps[1].tool->reading, READING_SECOND);
-    assert_int_equal(mixed->steps[0].tool->reading, READING_FIRST); /* an inline tool has that of its saga */
+    assert_int_equal(mixed->steps[0].tool->reading, READING_FIRST); /* an inline tool has the reading of its saga */
     definitions_free(definitions);
 }
 
@@ -117,7 +119,7 @@ TEST(a_new_version_of_a_child_makes_the_parent_anew_and_running_sagas_keep_their
         second);
     definitions_free(definitions);
 
-    definitions = registered(&arena); /* after a restart */
+    definitions = registered(&arena); /* as after a restart */
     add(definitions, DEFINITION_SAGA, "child", 2, CHILD_WITH(",'output':{'v':2}"), &arena);
     first = definitions_pinned(definitions, SLICE("default"), SLICE("parent"), 1, tools, SLICE("{\"child\":1}"), &err);
     assert_int_equal(first->steps[0].child->version, 1);
@@ -182,11 +184,11 @@ TEST(a_document_may_bring_a_new_child_of_what_is_registered)
                 "'a','saga':'parent'}]}]}",
                 &arena),
         &source.source, &arena, &faults, &document);
-    assert_true(faults.count > 0); /* round in a circle, through what is registered */
+    assert_true(faults.count > 0); /* the definitions form a circle through registered ones */
     definitions_free(definitions);
 }
 
-/* Rows come in any order, and again and again: of each version there is one, and the newest is the newest. */
+/* Rows come in any order and repeatedly. Each version exists once, and the newest version is the newest. */
 TEST(versions_may_come_in_any_order_and_twice)
 {
     static const uint32_t order[] = {5, 2, 9, 1, 3, 2, 9, 4};
@@ -239,7 +241,7 @@ TEST(what_is_not_registered_is_told_with_its_name_and_version)
     definitions_free(definitions);
 }
 
-/* As a newer release may have registered it. */
+/* A newer release may have registered the tool. */
 TEST(a_tool_that_this_release_cannot_use_is_told_with_the_reason)
 {
     struct err err = {0};
@@ -252,14 +254,14 @@ TEST(a_tool_that_this_release_cannot_use_is_told_with_the_reason)
     assert_int_equal(err.code, ERR_INVALID);
     assert_non_null(strstr(err.message, "version 2 does not compile"));
     assert_true(err.detail[0] != '\0');
-    assert_non_null(
-        definitions_tool(definitions, SLICE("default"), SLICE("look"), 1, &err)); /* the older one still is */
+    assert_non_null(definitions_tool(definitions, SLICE("default"), SLICE("look"), 1,
+                                     &err)); /* the older version is still usable */
     add(definitions, DEFINITION_TOOL, "look", 3, "7", &arena);
     assert_null(definitions_tool(definitions, SLICE("default"), SLICE("look"), 0, &err));
     definitions_free(definitions);
 }
 
-/* A log may name anything as what its saga was begun with: only what is registered under it is used. */
+/* A log may name anything as the versions that its saga began with. Only registered versions are used. */
 TEST(pins_that_make_no_sense_do_not_compile)
 {
     static const char *const pins[] = {"{'look':'1'}", "{'look':0}", "{'look':-1}", "{'look':7}", "{'other':1}", "{}"};
@@ -285,7 +287,7 @@ TEST(pins_that_make_no_sense_do_not_compile)
     definitions_free(definitions);
 }
 
-/* Open sagas and runs have definitions of their own, the same for everybody. */
+/* Open sagas and runs have definitions of their own, which all of them share. */
 TEST(open_sagas_and_runs_are_there_without_being_registered)
 {
     struct err err = {0};
@@ -308,7 +310,7 @@ static bool guards_look(void *context, struct slice namespace, struct slice tool
     return slice_is(namespace, "default") && slice_is(tool, "look");
 }
 
-/* A budget of the settings makes a tool one that is asked about before it is called, wherever it is compiled. */
+/* A budget in the settings puts a guard in front of the tool's calls, wherever the tool is compiled. */
 TEST(a_tool_with_a_budget_is_guarded)
 {
     struct err err = {0};

@@ -1,4 +1,5 @@
-/* The private PostgreSQL of `sagad dev`, with the real PostgreSQL: it has to start from whatever it finds. */
+/* The private PostgreSQL of `sagad dev`, tested with the real PostgreSQL. It must start from any state that it
+ * finds. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +35,7 @@ static void own_by_server(const char *path)
     CHECK(chown(path, user.uid, user.gid) == 0);
 }
 
-/* What a SIGKILL of sagad leaves: the server runs, the lock is free, nobody was told. */
+/* Leaves the state of a sagad that got SIGKILL: the server runs, the lock is free, and nobody was told. */
 static void abandon(struct dev_cluster *cluster)
 {
     close(cluster->lock_fd);
@@ -202,7 +203,7 @@ TEST(a_server_that_does_not_start_is_quoted)
     assert_true(err.detail[0] != '\0' && err.hint[0] != '\0');
 }
 
-/* A folder below one that is root's alone: the data lies elsewhere, and is found again. */
+/* Only root may enter the folder. The data is put elsewhere, and later starts find it. */
 TEST(a_folder_that_the_server_cannot_enter_gets_a_place_for_its_data)
 {
     struct dev_cluster cluster;
@@ -212,7 +213,7 @@ TEST(a_folder_that_the_server_cannot_enter_gets_a_place_for_its_data)
 
     assert_int_equal(dev_user_find(&user, &err), ERR_OK);
     if (!user.changes) {
-        skip(); /* who is not root runs the server itself */
+        skip(); /* only root runs the server as another user */
     }
     path_in(closed, "closed");
     path_in(dir, "closed/dev");
@@ -225,8 +226,8 @@ TEST(a_folder_that_the_server_cannot_enter_gets_a_place_for_its_data)
     char *end = strstr(cluster.data, "/postgres");
 
     assert_non_null(end);
-    *end = '\0';                                    /* the folder of its own */
-    assert_int_equal(chmod(cluster.data, 0755), 0); /* somebody might have: it is not private any more */
+    *end = '\0';                                    /* leaves its own folder */
+    assert_int_equal(chmod(cluster.data, 0755), 0); /* another user could have changed it, so it is no longer private */
     assert_int_equal(dev_cluster_start(&cluster, dir, hear, &err), ERR_CONFIG);
     assert_non_null(strstr(err.message, "is not a private folder"));
     char *message_end = strstr(err.message, " is not");
@@ -253,7 +254,7 @@ TEST(a_path_that_is_too_long_is_refused)
     dir[4999] = '\0';
     assert_int_equal(dev_cluster_start(&cluster, dir, NULL, &err), ERR_CONFIG);
     assert_non_null(strstr(err.message, "longer than"));
-    /* It can be made, and nothing can be made in it. */
+    /* The folder can be made, but nothing can be made inside it. */
     size_t len = (size_t)snprintf(dir, 5000, "%s", scratch_folder);
 
     while (len < DEV_PATH_BYTES - 20) {
@@ -278,7 +279,7 @@ TEST(data_of_another_user_are_left_alone)
 
     assert_int_equal(dev_user_find(&user, &err), ERR_OK);
     if (!user.changes) {
-        skip(); /* only root can make some */
+        skip(); /* only root can make such files */
     }
     path_in(dir, "foreign");
     path_in(data, "foreign/postgres");
@@ -291,7 +292,7 @@ TEST(data_of_another_user_are_left_alone)
     assert_non_null(strstr(err.message, "belong to another user"));
 }
 
-/* In a folder that somebody else can write to, a link of theirs would have us write into a file of ours elsewhere. */
+/* The folder is writable for another user. A link by that user would make us write into our own file elsewhere. */
 TEST(a_file_of_somebody_else_is_not_taken)
 {
     char path[256], other[256];
@@ -310,7 +311,7 @@ TEST(a_file_of_somebody_else_is_not_taken)
     assert_int_equal(dev_file_open(path, 0600, &err), -1);
     assert_int_equal(unlink(other), 0);
     assert_int_equal(chmod(path, 0644), 0);
-    assert_int_equal(dev_file_open(path, 0600, &err), -1); /* others have read it */
+    assert_int_equal(dev_file_open(path, 0600, &err), -1); /* other users have read it */
     fd = dev_file_open(path, 0644, &err);
     assert_true(fd >= 0);
     assert_int_equal(close(fd), 0);

@@ -1,5 +1,5 @@
-/* The programs of PostgreSQL that `sagad dev` finds and runs, with scripts in their place: which one is taken, what it
- * says when it fails. */
+/* The programs of PostgreSQL that `sagad dev` finds and runs. Scripts replace them. The tests show which program is
+ * taken, and the message when it fails. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +61,7 @@ TEST(the_version_that_is_wanted_is_found_in_the_path)
     assert_non_null(strstr(postgres.bin, "/bin99"));
     assert_int_equal(dev_postgres_find(&postgres, 98, &err), ERR_CONFIG);
     assert_non_null(strstr(err.message, "PostgreSQL 98 is not installed"));
-    assert_int_equal(setenv("PATH", long_name, 1), 0); /* a folder nobody could have */
+    assert_int_equal(setenv("PATH", long_name, 1), 0); /* no user can have such a folder */
     assert_int_equal(dev_postgres_find(&postgres, 99, &err), ERR_CONFIG);
     assert_int_equal(unsetenv("PATH"), 0);
     assert_int_equal(dev_postgres_find(&postgres, 99, &err), ERR_CONFIG);
@@ -87,7 +87,7 @@ static void run(const char *program, enum err_code code, const char *last_words)
     }
 }
 
-/* Where branches are counted, a child that becomes another user says that it cannot write its counters. */
+/* When branches are counted, a child that becomes another user says that it cannot write its counters. */
 #ifdef SAGAD_COVERAGE
 static const char silence[] = "";
 #else
@@ -173,7 +173,7 @@ TEST(it_lies_where_programs_keep_their_state)
     assert_true(dev_cluster_default_directory(path, sizeof(path)));
     assert_string_equal(path, "/s/sagad/dev");
     assert_false(dev_cluster_default_directory(little, sizeof(little)));
-    assert_int_equal(setenv("XDG_STATE_HOME", "s", 1), 0); /* not absolute: as if it were not there */
+    assert_int_equal(setenv("XDG_STATE_HOME", "s", 1), 0); /* a relative path counts as unset */
     assert_true(dev_cluster_default_directory(path, sizeof(path)));
     assert_string_equal(path, "/h/.local/state/sagad/dev");
     assert_false(dev_cluster_default_directory(little, sizeof(little)));

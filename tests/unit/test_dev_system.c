@@ -1,7 +1,6 @@
 /*
- * `sagad dev` on a system that refuses: each call that it makes of the system fails once, and nothing worse comes of it
- * than a sentence. Scripts stand in for PostgreSQL; the linker puts the functions of this file in front of the
- * system's.
+ * `sagad dev` on a system that refuses. Each call to the system fails once, and the worst result is a sentence. Scripts
+ * replace PostgreSQL, and the linker puts the functions of this file in front of the system's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,16 +25,16 @@
 
 static struct {
     bool armed;
-    unsigned calls, fails_at; /* counted while armed; 0: none fails */
+    unsigned calls, fails_at; /* counts while armed; with fails_at 0 no call fails */
     int why;
     bool is_nobody_s; /* there is no user postgres */
     bool has_no_users;
-    uid_t euid;       /* who we are, as far as dev_user_find() can see */
-    bool stays;       /* becoming another user changes nothing: children can write what they counted */
-    bool has_scripts; /* instead of PostgreSQL */
-    bool hides;       /* what PostgreSQL is installed here */
-    bool hurries;     /* nobody comes to the end of a wait */
-    pid_t dies;       /* a server that ends while somebody waits */
+    uid_t euid;       /* the user that dev_user_find() sees */
+    bool stays;       /* becoming another user changes nothing, so that children can write their counters */
+    bool has_scripts; /* scripts replace PostgreSQL */
+    bool hides;       /* hides the installed PostgreSQL */
+    bool hurries;     /* makes every wait much shorter */
+    pid_t dies;       /* a server that ends while a waiter waits for it */
 } sys;
 
 static bool fails(void)
@@ -65,7 +64,7 @@ REFUSE(int, rename, (const char *from, const char *to), (from, to), -1)
 REFUSE(int, symlink, (const char *to, const char *path), (to, path), -1)
 REFUSE(pid_t, waitpid, (pid_t pid, int *status, int options), (pid, status, options), -1)
 
-/* Made outside of the test's own folder: sockets, and data that the server's user could not reach. */
+/* Things made outside of the test's own folder: sockets, and data that the server's user could not reach. */
 static struct {
     char paths[CALLS_MAX][64];
     size_t count;
@@ -183,7 +182,7 @@ static void script(const char *name, const char *text)
 
 #define RUNS "cd \"$2\" && printf '%s\\n%s\\nready   \\n' $$ \"$2\" > postmaster.pid && exec sleep 1000"
 
-/* As whoever we are: files are ours, and so are the children's counters. */
+/* Begins as the current user, who owns the files and the children's counters. */
 static void begin(void)
 {
     memset(&sys, 0, sizeof(sys));
@@ -205,7 +204,7 @@ static void folder(char out[256])
 
 /* --- one call after another fails --- */
 
-/* What was begun is over, or is found by the next start: that one works. */
+/* Checks that the next start works, because what was begun is either ended or found. */
 static void works_after_that(const char *dir)
 {
     struct dev_cluster cluster;
@@ -253,8 +252,7 @@ static void one_refusal_after_another(void)
             assert_true(err.message[0] != '\0');
             works_after_that(dir);
         }
-        if (all &&
-            code == ERR_OK) { /* children count on from where they were begun: one of theirs may still have failed */
+        if (all && code == ERR_OK) { /* children go on counting, so one of their calls may still have failed */
             break;
         }
         assert_true(call < CALLS_MAX);
@@ -268,10 +266,10 @@ TEST(whatever_the_system_refuses_is_told_and_the_next_start_works)
     char dir[256];
 
     if (getuid() != 0) {
-        skip(); /* files are made as root and belong to whoever runs the server */
+        skip(); /* root makes the files, and they belong to the user of the server */
     }
     one_refusal_after_another();
-    /* Over what the first one left: the data are there. */
+    /* The second start begins over the data that the first one left. */
     begin();
     sys.euid = 0;
     sys.stays = true;
@@ -311,7 +309,7 @@ TEST(a_program_that_cannot_be_begun_has_failed)
         sys.stays = true;
         assert_int_equal(dev_user_find(&user, &err), ERR_OK);
         assert_int_equal(user.changes, i == 0);
-        for (unsigned call = 1; call <= 20; call++) { /* of the parent, and of the child */
+        for (unsigned call = 1; call <= 20; call++) { /* calls of the parent and of the child */
             arm(call, call % 2 ? EINTR : EACCES);
             if (dev_program_run(&scripts, "works", arguments, &user, log, &err) != ERR_OK) {
                 assert_true(err.message[0] != '\0');
@@ -331,7 +329,8 @@ TEST(a_folder_is_reached_only_where_everything_says_so)
     sys.euid = 0;
     sys.stays = true;
     assert_int_equal(dev_user_find(&user, &err), ERR_OK);
-    for (unsigned call = 1; call <= 6; call++) { /* fork, becoming the user, going there, looking; waiting for it */
+    for (unsigned call = 1; call <= 6;
+         call++) { /* fork, becoming the user, entering the folder, looking, and waiting for the child */
         arm(call, EACCES);
         assert_int_equal(dev_user_reaches(&user, scratch_folder), false);
         sys.armed = false;
@@ -382,7 +381,7 @@ TEST(root_becomes_somebody_else_or_says_so)
     sys.stays = true;
     assert_int_equal(dev_user_find(&user, &err), ERR_OK);
     assert_string_equal(user.name, "nobody");
-    sys.stays = false; /* and who is called nobody is root */
+    sys.stays = false; /* the user called nobody is root */
     if (getuid() == 0) {
         assert_int_equal(dev_user_find(&user, &err), ERR_CONFIG);
     }
@@ -395,7 +394,7 @@ TEST(what_is_missing_or_too_old_is_told_with_what_to_install)
 
     begin();
     script("postgres", "echo 'postgres (PostgreSQL) 9.6'");
-    sys.hides = true; /* what is installed here */
+    sys.hides = true; /* hides the installed PostgreSQL */
     assert_int_equal(setenv("PATH", scripts.bin, 1), 0);
     assert_int_equal(__real_dev_postgres_find(&found, 0, &err), ERR_CONFIG);
     assert_non_null(strstr(err.message, "PostgreSQL 9 is too old"));
@@ -439,13 +438,13 @@ TEST(a_server_that_does_not_hear_is_stopped_at_once)
 
     sys.hurries = true;
     dev_cluster_stop(&cluster);
-    if (__real_waitpid(pid, &status, 0) == pid) { /* else it was seen to its end */
+    if (__real_waitpid(pid, &status, 0) == pid) { /* otherwise the child was reaped before */
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGQUIT);
     }
     assert_int_equal(kill(pid, 0), -1);
 }
 
-/* The workers of a killed one hold its memory for a moment. */
+/* The workers of a killed server hold its memory for a moment. */
 TEST(over_a_stale_server_the_start_is_tried_again)
 {
     struct dev_cluster cluster;
@@ -463,8 +462,7 @@ TEST(over_a_stale_server_the_start_is_tried_again)
     assert_int_equal(dev_cluster_start(&cluster, dir, NULL, &err), ERR_OK);
     dev_cluster_stop(&cluster);
     CHECK(snprintf(path, sizeof(path), "%s/postgres/postmaster.pid", dir) < (int)sizeof(path));
-    assert_int_equal(unlink(path),
-                     0); /* as a server does that ends by itself: nothing is stale, and it is told at once */
+    assert_int_equal(unlink(path), 0); /* a server that ends by itself is not stale, and its end is reported at once */
     assert_int_equal(dev_cluster_start(&cluster, dir, NULL, &err), ERR_IO);
     assert_non_null(strstr(err.detail, "shared memory is in use"));
 }
@@ -478,7 +476,7 @@ TEST(a_stale_server_that_never_goes_is_told)
     begin();
     folder(dir);
     assert_int_equal(dev_cluster_start(&cluster, dir, NULL, &err), ERR_OK);
-    dev_cluster_stop(&cluster); /* this one leaves its pid file behind */
+    dev_cluster_stop(&cluster); /* this stop leaves the pid file behind */
     script("postgres", "echo 'shared memory is in use'; exit 1");
     assert_int_equal(dev_cluster_start(&cluster, dir, NULL, &err), ERR_IO);
     assert_non_null(strstr(err.detail, "shared memory is in use"));
@@ -496,7 +494,7 @@ TEST(without_a_user_for_it_nothing_is_begun)
     folder(dir);
     assert_int_equal(dev_cluster_start(&cluster, dir, NULL, &err), ERR_CONFIG);
     begin();
-    sys.euid = getuid() + 4711; /* whose files these would be */
+    sys.euid = getuid() + 4711; /* the files belong to this user */
     assert_int_equal(dev_cluster_start(&cluster, dir, NULL, &err), ERR_CONFIG);
     assert_non_null(strstr(err.message, "belongs to another user"));
 }
@@ -516,7 +514,7 @@ TEST(a_server_that_ends_while_it_is_waited_for_is_told)
     file = fopen(path, "w");
     assert_non_null(file);
     assert_true(fprintf(file, "%d\nshutting down\n", (int)first.postmaster) > 0 && fclose(file) == 0);
-    sys.dies = first.postmaster; /* ... while the next one waits for it */
+    sys.dies = first.postmaster; /* while the next sagad waits for it */
     assert_int_equal(dev_cluster_start(&second, dir, NULL, &err), ERR_IO);
     assert_non_null(strstr(err.message, "did not start"));
 }
@@ -552,7 +550,7 @@ TEST(somebody_else_s_folder_for_sockets_is_not_used)
     assert_int_equal(dev_cluster_start(&cluster, dir, NULL, &err), ERR_OK);
     (void)snprintf(place, sizeof(place), "%s", cluster.socket_directory);
     dev_cluster_stop(&cluster);
-    FILE *file = fopen(place, "w"); /* no folder at all */
+    FILE *file = fopen(place, "w"); /* a file instead of a folder */
 
     assert_non_null(file);
     assert_int_equal(fclose(file), 0);
@@ -564,7 +562,7 @@ TEST(somebody_else_s_folder_for_sockets_is_not_used)
     assert_int_equal(unlink(place), 0);
 }
 
-/* Whatever came of it, nothing of ours stays where other programs keep theirs. */
+/* After each test, nothing of ours is left in the places of other programs. */
 static int remove_folders(void **state)
 {
     int left = 0;
@@ -584,7 +582,7 @@ static int remove_folders(void **state)
 
 int main(void)
 {
-    /* A shell without job control has what it begins in the background ignore them, and so its children. */
+    /* A shell without job control makes its background programs ignore these signals, and their children, too. */
     CHECK(signal(SIGINT, SIG_DFL) != SIG_ERR && signal(SIGQUIT, SIG_DFL) != SIG_ERR);
     return tests_run(scratch_make_folder, remove_folders);
 }

@@ -1,4 +1,4 @@
-/* SHA-256 by published vectors, and field lists that cannot be mistaken for one another. */
+/* SHA-256 is tested with published vectors, and lists of fields with lists that could be confused. */
 #include <string.h>
 
 #include "base/digest.h"
@@ -7,7 +7,7 @@
 static const struct {
     const char *text, *hex;
 } vectors[] = {
-    /* FIPS 180-4 examples */
+    /* Examples of FIPS 180-4. */
     {"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
     {"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
     {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
@@ -88,7 +88,8 @@ TEST(fields_are_a_bare_tag_then_length_and_bytes)
     assert_true(digest_equal(&fielded, &plain));
 }
 
-/* They are gathered before they are digested: wherever one crosses the end of what is gathered, nothing changes. */
+/* Fields are collected before they are digested. A field that crosses the end of the collection gives the same
+ * digest. */
 TEST(fields_of_any_length_are_digested_as_they_stand)
 {
     char bytes[4 + 5 + 4 + 1100];

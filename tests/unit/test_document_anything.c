@@ -1,7 +1,7 @@
 /*
- * Anything, anywhere: documents that use every member there is, with each value of them replaced by values of every
- * kind, cut short, renamed and left out. Each is compiled, or refused with sentences that say where; the same of
- * expressions, which are then rendered.
+ * Any value in any place. The documents use every member that exists. Each value is replaced by values of every kind,
+ * cut short, renamed and left out. The result is compiled, or refused with sentences that say where. Expressions are
+ * treated in the same way and then rendered.
  */
 #include <malloc.h>
 #include <stdio.h>
@@ -12,9 +12,9 @@
 #include "tests/lib/test.h"
 
 #define VALUES_MAX 600
-#define CUT_BYTES_MAX 26 /* longer ones are expressions: see below */
+#define CUT_BYTES_MAX 26 /* longer strings are expressions, see below */
 
-struct values { /* of a document, at every depth; the names of members too */
+struct values { /* the values of a document at every depth, and the names of members */
     struct slice items[VALUES_MAX];
     bool is_name[VALUES_MAX];
     size_t count;
@@ -59,7 +59,7 @@ static void compile(struct slice document, struct arena *arena)
     if (json_check(document, &json_limits_default, NULL) != ERR_OK ||
         json_type(json_member(document, "tools")) != JSON_ARRAY ||
         (json_member(document, "sagas").ptr && json_type(json_member(document, "sagas")) != JSON_ARRAY)) {
-        return; /* two members of a name; lists that are none */
+        return; /* skips repeated members, and lists that are no lists */
     }
     faults_init(&faults, arena);
     for (struct json_walk walk = json_walk(json_member(document, "tools")); json_next_element(&walk, &body);) {
@@ -82,7 +82,7 @@ static void compile(struct slice document, struct arena *arena)
     }
 }
 
-/* With `text` where `gone` is. */
+/* Compiles the document with `text` in the place of `gone`. */
 static void compile_with(struct slice document, struct slice gone, struct slice text, struct arena *arena)
 {
     struct buffer out;
@@ -180,7 +180,7 @@ static const char *const replacements[] = {
     "{\"name\":\"x\"}",
 };
 
-/* Every beginning of a string, where that is a string. */
+/* Tries every beginning of a string. */
 static void cut(struct slice document, struct slice value, struct arena *arena)
 {
     for (size_t len = 1; len + 1 < value.len; len++) {
@@ -195,7 +195,7 @@ static void cut(struct slice document, struct slice value, struct arena *arena)
     }
 }
 
-/* With each replacement, or with a third of them each. */
+/* Tries all replacements, or every third one. */
 static void change_everything(const char *text, size_t stride)
 {
     struct arena kept, arena;
@@ -204,7 +204,9 @@ static void change_everything(const char *text, size_t stride)
     uint64_t before = refused;
 
     arena_init(&kept, 65536);
-    arena_init(&arena, (size_t)1 << 20); /* one block is enough for most: else each gives its memory back */
+    arena_init(
+        &arena,
+        (size_t)1 << 20); /* one block is enough for most documents; otherwise each one would return its memory */
     document = trial_json(&kept, text);
     assert_int_equal(json_check(document, &json_limits_default, NULL), ERR_OK);
     compile(document, &arena);
@@ -446,7 +448,7 @@ TEST(every_beginning_of_an_expression_is_rendered_or_refused)
     arena_init(&arena, 65536);
     for (size_t i = 0; i < COUNT_OF(expressions); i++) {
         for (size_t len = 0; len <= strlen(expressions[i]); len++) {
-            for (unsigned closed = 0; closed < 2; closed++) { /* cut in the middle, and with its end all the same */
+            for (unsigned closed = 0; closed < 2; closed++) { /* cut in the middle, and cut but with its end */
                 struct buffer text;
 
                 buffer_init(&text, 4096);
@@ -531,6 +533,6 @@ TEST(more_expressions_than_a_place_may_have_are_told_once)
 
 int main(void)
 {
-    (void)mallopt(M_TRIM_THRESHOLD, 64 << 20); /* what a compilation gives back, the next one wants again */
+    (void)mallopt(M_TRIM_THRESHOLD, 64 << 20); /* the next compilation needs the memory that this one frees */
     return tests_run(NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Where two sets of arguments differ, and whether that matters. */
+/* The places in which two sets of arguments differ, and whether the difference matters. */
 #include <stdio.h>
 #include <string.h>
 
@@ -35,7 +35,7 @@ static const struct {
     const char *name;
     bool has_material;
     const char *first, *second;
-    const char *pointers; /* NULL: they do not differ */
+    const char *pointers; /* NULL when the sets do not differ */
     bool material;
 } cases[] = {
     {"the same", false, "{'a':1}", "{'a':1}", NULL, false},

@@ -1,4 +1,4 @@
-/* What is due comes in time, in order, and in bounded batches. The clock and the loop are the test's. */
+/* Due sagas come in time, in order and in bounded batches. The test provides the clock and the loop. */
 #include <string.h>
 
 #include "run/engine_state.h"
@@ -11,7 +11,7 @@
 static struct engine engine;
 static struct due due;
 static int64_t now_ms;
-static struct timer *timer; /* the one that runs */
+static struct timer *timer; /* the running timer */
 static int64_t timer_at_ms;
 static struct deferred *deferred;
 static int takes, overs;
@@ -168,7 +168,7 @@ TEST(the_clock_is_looked_at_each_minute)
         fire();
         assert_int_equal(takes, 0);
     }
-    now_ms = at_ms; /* it was set forward */
+    now_ms = at_ms; /* the clock was set forward */
     fire();
     assert_int_equal(takes, 1);
 }

@@ -1,4 +1,4 @@
-/* A repeat of a request is recognised, however many there were, and a copy keeps what it learns to itself. */
+/* A repeat of a request is recognised, however many requests there were. A copy keeps its new requests to itself. */
 #include <time.h>
 
 #include "core/record/emissions.h"
@@ -85,7 +85,7 @@ TEST(ten_thousand_are_found_as_fast_as_ten)
     arena_init(&arena, 65536);
     arena_init(&turn, 4096);
     for (uint32_t i = 0; i < EMISSIONS_MAX; i++) {
-        struct emissions copy = emissions_share(&emissions); /* as each decision makes one */
+        struct emissions copy = emissions_share(&emissions); /* each decision makes such a copy */
         struct slice id = arena_printf(&turn, "emission-%u", i);
 
         assert_null(emissions_find(&copy, id));

@@ -1,4 +1,4 @@
-/* Every code has its row; sentences are cut, never overrun; faults are bounded. */
+/* Every error code has its row, sentences are cut and never overrun, and the number of faults is bounded. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ TEST(every_code_has_a_name_a_title_and_sound_numbers)
     assert_false(err_retryable(ERR_INVALID));
 }
 
-/* Agents and their frameworks act by status, exit code and `retryable`: these are part of the contract. */
+/* Agents and their frameworks act by status, exit code and `retryable`, so these are part of the contract. */
 TEST(refusals_of_calls_are_as_the_contract_has_them)
 {
     static const struct {
@@ -153,7 +153,7 @@ TEST(it_is_printed_with_its_detail_and_hint_below)
     err_hint(&err, "take another");
     err_print(&err, "sagad");
     assert_true(dup2(old, STDERR_FILENO) >= 0);
-    (void)close(old); /* the rest of the test does not depend on it */
+    (void)close(old); /* the rest of the test does not need it */
     (void)close(ends[1]);
     ssize_t len = read(ends[0], text, sizeof(text) - 1);
 
@@ -172,7 +172,7 @@ TEST(faults_keep_place_and_sentence)
     faults_init(&faults, &arena);
     faults_add(&faults, slice_of(pointer), "%d is too many", 7);
     faults_add_not_supported(&faults, SLICE_NONE, "for_each");
-    memset(pointer, 'x', sizeof(pointer) - 1); /* they are copies */
+    memset(pointer, 'x', sizeof(pointer) - 1); /* the faults hold copies */
     assert_int_equal(faults.count, 2);
     assert_true(slice_is(faults.items[0].pointer, "/sagas/0"));
     assert_true(slice_is(faults.items[0].detail, "7 is too many"));

@@ -1,4 +1,4 @@
-/* What people are told about a saga: where it stands, why, and what comes next. */
+/* The explanation of a saga for people: where it stands, why, and what comes next. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Templates: what is plain, what is a program, what is refused, and which bytes come out. */
+/* Templates: which expressions are plain, which are programs, which are refused, and which bytes come out. */
 #include <stdio.h>
 #include <string.h>
 
@@ -114,7 +114,7 @@ TEST(what_is_put_into_a_url_is_no_part_of_it)
         {"{\"url\":\"http://h/${ secret(\\\"base\\\") }\"}", "{\"url\":\"http://h/https%3A%2F%2Fx%3A1%2Fy\"}"},
         {"{\"url\":\"${ secret(\\\"base\\\") }\"}", "{\"url\":\"https://x:1/y\"}"},
         {"{\"url\":\"http://h/${ .input.path | @uri }\"}",
-         "{\"url\":\"http://h/https://x:1/y\"}"}, /* of the program: see below */
+         "{\"url\":\"http://h/https://x:1/y\"}"}, /* the bytes that the program makes, see below */
         {"{\"url\":\"http://h/${ .input.path | @uri # | @uri\\n }\"}",
          "{\"url\":\"http://h/https%3A%2F%2Fx%3A1%2Fy\"}"},
         {"{\"url\":\"http://h/${ (.input.path | @uri) + .args }\"}", "{\"url\":\"http://h/https%3A%2F%2Fx%3A1%2Fy\"}"},
@@ -256,7 +256,7 @@ static const struct {
     {".input[1:2]", EXPRESSION_PROGRAM},
     {".input[.attempt]", EXPRESSION_PROGRAM},
     {".input[1.5]", EXPRESSION_PROGRAM},
-    {".input[\\r1]", EXPRESSION_PROGRAM}, /* which libjq may not take */
+    {".input[\\r1]", EXPRESSION_PROGRAM}, /* libjq may refuse this */
     {".input[\\n\\t1 ]", EXPRESSION_PLAIN},
     {".input[\\\"a\\\\(1)\\\"]", EXPRESSION_PROGRAM},
     {".input.a-b", EXPRESSION_PROGRAM},
@@ -344,7 +344,7 @@ TEST(hostile_nesting_is_a_fault_and_no_crash)
     size_t len = 0;
 
     len += (size_t)snprintf(json, 16, "\"${ ");
-    for (int i = 0; i < DEEP; i++) { /* "\("\("\(... */
+    for (int i = 0; i < DEEP; i++) { /* makes "\("\("\(... */
         memcpy(json + len, "\\\"\\\\(", 5);
         len += 5;
     }

@@ -1,4 +1,4 @@
-/* The direct way through plain paths gives what libjq gives, value for value and error for error. */
+/* Plain paths give the same values and errors as libjq. */
 #include <stdio.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ static const char *const inputs[] = {
 static const char *const parts[] = {".a",  ".b",   ".c",  "[\"b c\"]", "[\"a\"]", "[0]",
                                     "[1]", "[-1]", "[7]", "[-7]",      ".\"b\"",  "[ 2 ]"};
 
-static uint64_t next_random(uint64_t *seed) /* xorshift64*: the same paths in every run */
+static uint64_t next_random(uint64_t *seed) /* xorshift64* draws the same paths in every run */
 {
     *seed ^= *seed >> 12;
     *seed ^= *seed << 25;
@@ -93,7 +93,7 @@ TEST(plain_paths_give_what_jq_gives)
         buffer_fini(&json);
         arena_fini(&arena);
     }
-    assert_true(errors > SEEN_MIN && compared - errors > SEEN_MIN); /* both sides of the comparison were seen */
+    assert_true(errors > SEEN_MIN && compared - errors > SEEN_MIN); /* both values and errors were compared */
 }
 
 TEST_PROGRAM(NULL, NULL)

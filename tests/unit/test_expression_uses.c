@@ -1,4 +1,4 @@
-/* Which steps an expression names, and whether it can bear that their result is null. */
+/* Which steps an expression names, and whether it bears that their result is null. */
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static void put_use(void *context, const struct step_use *use)
 TEST(null_is_welcome_where_the_text_says_what_holds_then)
 {
     static const struct {
-        const char *expression, *uses; /* with ! where null would do harm */
+        const char *expression, *uses; /* a "!" marks a step whose null would do harm */
     } table[] = {
         {".steps.a.result", "a!"},
         {".steps.a.result.id", "a!"},
@@ -73,7 +73,7 @@ TEST(null_is_welcome_where_the_text_says_what_holds_then)
 TEST(a_condition_that_proves_the_result_allows_it)
 {
     static const char *const whens[] = {
-        "${ .input.x }", /* the same as that of the step it names */
+        "${ .input.x }", /* the same as that of the step that it names */
         "${ .steps.a.status == \\\"completed\\\" }",
         "${ .steps.a.result != null }",
         "${ .steps.a.result.id }",

@@ -1,4 +1,4 @@
-/* A clock that follows another one: never back, no steps, and right in the end. */
+/* A clock that follows another one never goes back, makes no steps, and is right in the end. */
 #include "base/followed_clock.h"
 #include "tests/lib/test.h"
 

@@ -1,6 +1,6 @@
 /*
- * What an engine keeps of the calls that a rewound history may have forgotten: the ring of calls that were made, what
- * the database is told of it, and what is looked up afterwards. The clock and the log are stand-ins.
+ * What an engine keeps about calls that a rewound history may have forgotten: the ring of the calls made, what the
+ * database is told about it, and what is looked up later. The clock and the log are stand-ins.
  */
 #include <string.h>
 
@@ -25,7 +25,7 @@ static size_t remembered_count;
 
 static size_t lines;
 static const char *last_event;
-static int64_t first_attempt; /* in the first line */
+static int64_t first_attempt; /* the attempt in the first line */
 
 /* --- stand-ins --- */
 
@@ -94,7 +94,8 @@ static struct op_key key_of(uint32_t number)
     return key;
 }
 
-/* Call `number`, from 1 on, a millisecond after the one before; its number is its attempt, and that of its record. */
+/* Makes call `number`, counted from 1, a millisecond after the one before. The number is also that of its attempt and
+ * of its record. */
 static void make(uint32_t number, enum effect effect)
 {
     struct activity activity = {.engine = &engine, .live = &live, .effect = effect, .operation_key = key_of(number)};
@@ -120,7 +121,7 @@ static struct known_work know(void)
     return out;
 }
 
-/* The database is told of calls `last` down to `first`, the newest first, and of nothing else. */
+/* Checks that the database is told of the calls `last` down to `first`, the newest first, and of no others. */
 static void assert_knows(const struct known_work *out, uint32_t first, uint32_t last)
 {
     assert_int_equal(out->call_count, last - first + 1);
@@ -165,7 +166,7 @@ TEST(only_calls_that_must_not_be_made_twice_are_kept)
     assert_int_equal(out.calls[2].effect, EFFECT_KEYED);
 }
 
-/* A place that no call was written to is never told. */
+/* The database is never told of a place to which no call was written. */
 TEST(a_ring_with_one_free_place_tells_only_what_was_made)
 {
     struct known_work out;
@@ -176,7 +177,7 @@ TEST(a_ring_with_one_free_place_tells_only_what_was_made)
     assert_int_equal(out.calls_since_ms, 0);
 }
 
-/* As long as it has room for all of them, nothing was dropped: calls are known from the beginning. */
+/* While the ring has room for all calls, none is dropped, and calls are known from the beginning. */
 TEST(a_ring_that_is_just_full_has_dropped_nothing)
 {
     struct known_work out;
@@ -187,7 +188,7 @@ TEST(a_ring_that_is_just_full_has_dropped_nothing)
     assert_int_equal(out.calls_since_ms, 0);
 }
 
-/* One more drops the oldest alone, and the database is told from when on calls are known. */
+/* One more call drops only the oldest, and the database is told since when calls are known. */
 TEST(one_call_more_drops_the_oldest_and_says_since_when_it_knows)
 {
     struct known_work out;
@@ -208,7 +209,7 @@ TEST(a_ring_that_went_round_twice_keeps_the_newest)
     assert_int_equal(out.calls_since_ms, WALL_MS + RING + 6);
 }
 
-/* No call is too old: only newer ones drop it. */
+/* No call is too old: only newer calls drop it. */
 TEST(time_alone_drops_nothing)
 {
     struct known_work out;
@@ -242,7 +243,7 @@ TEST(a_call_counts_as_made_up_to_the_highest_attempt_noted)
 
     assert_false(forgotten_call(&engine, &key, 1));
     forgotten_note(&engine, &key, 3);
-    forgotten_note(&engine, &key, 2); /* it may be told twice, by engines that knew less */
+    forgotten_note(&engine, &key, 2); /* two engines that knew less may tell it twice */
     assert_true(forgotten_call(&engine, &key, 1));
     assert_true(forgotten_call(&engine, &key, 3));
     assert_false(forgotten_call(&engine, &key, 4));

@@ -1,11 +1,12 @@
 /*
- * Golden histories: input -> records -> wants -> final state, as text files under tests/golden. They say to a reader
- * what the machine does, and to the next release what it must still do with the logs of this one.
+ * Golden histories: input -> records -> wants -> final state, as text files under tests/golden. They show a reader what
+ * the machine does, and they hold the next release to the logs of this one.
  *
- * A file begins with comments and a definition (JSON, one document with tools and one saga, between `definition` and
- * `end`). Each line that begins with `>` is an input; what follows it up to the next one is written by this program.
- * With REGENERATE=1 the files are written anew: on purpose, and each changed line is explained in the commit. A view
- * of the saga at the end may have got members since: those that stand in the file have to be there as they are.
+ * A file begins with comments and a definition: one JSON document with tools and one saga, between `definition` and
+ * `end`. A line that begins with `>` is an input. This program writes the lines behind an input, up to the next one.
+ * REGENERATE=1 writes the files anew; do that only on purpose, and explain each changed line in the commit. The view of
+ * the saga at the end of a file may lack members that the API has gained since. All members in the file must still be
+ * the same.
  *
  *     > [+MS] start JSON
  *     > [+MS] settled|probed STEP do|undo NUMBER OUTCOME [unsent] [after MS] [JSON|CODE]
@@ -131,7 +132,7 @@ static struct saga_input read_operator(struct history *history, struct slice res
     return input;
 }
 
-/* What sagas with waits, locks and pauses are told besides. False: it is none of these. */
+/* Reads the inputs of sagas with waits, locks and pauses. Returns false for any other input. */
 static bool read_message(struct slice verb, struct slice rest, struct saga_input *input)
 {
     if (slice_is(verb, "signal")) {
@@ -338,7 +339,7 @@ static struct slice next_line(struct slice *text)
 
 static bool is_as_it_was(struct slice is, struct slice should)
 {
-    bool is_view = false; /* the line before says that one follows */
+    bool is_view = false; /* the line before says that a view follows */
 
     while (is.len > 0 && should.len > 0) {
         struct slice now = next_line(&is), before = next_line(&should);
@@ -410,7 +411,7 @@ TEST(every_history_is_as_it_was)
         if (getenv("REGENERATE")) {
             write_file(path, now);
         } else if (!is_as_it_was(now, (struct slice){text, len})) {
-            (void)buffer_c(&history.out); /* ended by a NUL, as the message wants it */
+            (void)buffer_c(&history.out); /* ends with a NUL, as the message needs it */
             now = buffer_slice(&history.out);
             first_difference(path, now, (struct slice){text, len});
         }

@@ -1,7 +1,7 @@
 /*
- * Logs of open sagas and runs as this release writes them, under tests/golden/calls: one record a line, and last the
- * saga as it is shown. They say to the next release what it must still read. With REGENERATE=1 the files are written
- * anew: on purpose, and each changed line is explained in the commit.
+ * Logs of open sagas and runs as this release writes them, under tests/golden/calls: one record on each line, and at
+ * the end the saga as the API shows it. The next release must still read them. REGENERATE=1 writes the files anew. Do
+ * that only on purpose, and explain each changed line in the commit.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,7 +95,7 @@ static void write_file(const char *path, struct slice text)
     assert_int_equal(fclose(file), 0);
 }
 
-/* What this release makes of a log, whoever wrote it. */
+/* Folds a log, whoever wrote it, and shows the saga. */
 static void fold(struct saga *saga, struct slice log, struct slice *shown)
 {
     struct arena scratch;
@@ -121,7 +121,7 @@ static void fold(struct saga *saga, struct slice log, struct slice *shown)
     arena_fini(&scratch);
 }
 
-/* The records to the byte; the view behind them may have got members since. */
+/* Compares the records byte by byte. The view behind them may have new members. */
 static bool is_as_it_was(struct slice is, struct slice should, size_t log_bytes)
 {
     return should.len > log_bytes && memcmp(is.ptr, should.ptr, log_bytes) == 0 &&

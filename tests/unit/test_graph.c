@@ -1,10 +1,10 @@
-/* The order over steps. */
+/* The order of steps. */
 #include <string.h>
 
 #include "core/definition/graph.h"
 #include "tests/lib/test.h"
 
-struct drawn { /* steps and what they wait for */
+struct drawn { /* the steps and what each waits for */
     struct step_definition steps[DEFINITION_STEPS_MAX];
     uint32_t after[DEFINITION_STEPS_MAX][4];
     uint32_t count;
@@ -67,7 +67,8 @@ TEST(the_longest_chain_of_all_is_closed)
     static struct drawn chain = {.count = DEFINITION_STEPS_MAX};
 
     arena_init(&arena, 4096);
-    for (uint32_t i = 0; i + 1 < chain.count; i++) { /* every step waits for the one below: the deepest search */
+    for (uint32_t i = 0; i + 1 < chain.count;
+         i++) { /* every step waits for the one below, which makes the deepest search */
         wait_for(&chain, i, i + 1);
     }
     struct definition definition = close_graph(&chain, &arena);
@@ -80,7 +81,7 @@ TEST(the_longest_chain_of_all_is_closed)
 
 TEST(a_circle_is_refused_and_a_step_on_it_is_named)
 {
-    static struct drawn circle = {.count = 4}; /* 0 waits for 1, and 1, 2, 3 for each other */
+    static struct drawn circle = {.count = 4}; /* 0 waits for 1, and 1, 2 and 3 wait for each other */
     const uint64_t *ancestors = NULL;
     uint32_t cycle_step = UINT32_MAX;
 

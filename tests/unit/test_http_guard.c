@@ -1,5 +1,5 @@
-/* The list of heads that the guard refuses, without a socket; tests/api/test_api_guard.c sends the
- * same kinds over one. */
+/* Heads that the guard refuses, tested without a socket. tests/api/test_api_guard.c sends the same kinds over a
+ * socket. */
 #include <string.h>
 
 #include "tests/lib/test.h"
@@ -14,7 +14,7 @@
 static const struct {
     const char *name, *version;
     const char *headers[4][2];
-    const char *says; /* NULL: let through */
+    const char *says; /* NULL when the head is accepted */
 } heads[] = {
     {"only a Host", "HTTP/1.1", {{"Host", "localhost"}}, NULL},
     {"HTTP/1.0", "HTTP/1.0", {{"Host", "localhost"}}, NULL},

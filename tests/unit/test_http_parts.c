@@ -1,4 +1,5 @@
-/* What servers say in Retry-After, and what is made of it; and what the page about tools says of each status. */
+/* The values of Retry-After from servers, and what is made of them; also what the page about tools says of each
+ * status. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,8 +60,8 @@ static const char *page_read(void)
     return text;
 }
 
-/* A row is "| 200–201, 425 | outcome |": gives the outcome of `status` in the row that has it, and how many rows have
- * it. */
+/* Reads rows like "| 200–201, 425 | outcome |". Finds the outcome of `status` and returns how many rows have the
+ * status. */
 static size_t page_rows(const char *rows, int status, char outcome[32])
 {
     size_t count = 0;

@@ -1,4 +1,4 @@
-/* Ids keep their order, their version bits, and the shard they carry. */
+/* Ids keep their order, their version bits, and their shard. */
 #include <string.h>
 
 #include "base/id.h"
@@ -118,7 +118,7 @@ TEST(the_beginning_of_an_id_is_a_range)
     assert_true(uuid_range_parse(SLICE("019b3c52-0000-7000-8000-000000000001"), &first, &last));
     assert_true(uuid_equal(&first, &last));
     assert_false(uuid_range_parse(SLICE("019b3c5"), &first, &last));
-    assert_false(uuid_range_parse(SLICE("019b3c520000"), &first, &last)); /* the hyphens belong to it */
+    assert_false(uuid_range_parse(SLICE("019b3c520000"), &first, &last)); /* the hyphens are part of an id */
     assert_false(uuid_range_parse(SLICE("019b3c5x"), &first, &last));
     assert_false(uuid_range_parse(SLICE("019b3c52-0000-7000-8000-0000000000010"), &first, &last));
 }

@@ -1,4 +1,4 @@
-/* Instants go both ways without loss; durations are one number and one unit. */
+/* Instants are written and read without loss; a duration is one number and one unit. */
 #include <string.h>
 
 #include "base/instant.h"
@@ -7,7 +7,7 @@
 static const struct {
     const char *text;
     int64_t ms;
-    const char *written; /* NULL: as it came */
+    const char *written; /* NULL when the text stays the same */
 } instants[] = {
     {"1970-01-01T00:00:00.000Z", 0, NULL},
     {"2026-01-31T09:05:00.250Z", INT64_C(1769850300250), NULL},

@@ -1,4 +1,4 @@
-/* Whether new work is taken in: by tables of measures, and against a model of a service with a queue. */
+/* Whether new work is accepted: by tables of measures, and with a model of a service that has a queue. */
 #include <string.h>
 
 #include "base/check.h"
@@ -67,13 +67,13 @@ TEST(whoever_is_refused_is_told_the_time_that_the_queue_needs_to_sink)
     int64_t now_ms = 0, least = INT64_MAX, most = 0, sum = 0;
 
     intake_init(&intake, now_ms);
-    for (int look = 0; look < 100; look++) { /* 100 end in a second */
+    for (int look = 0; look < 100; look++) { /* 100 sagas end in a second */
         struct intake_measures measures = quiet();
 
         for (int i = 0; i < 10; i++) {
             intake_ended(&intake);
         }
-        measures.queues[INTAKE_SAGAS].now = look == 99 ? 1375 : 10; /* 500 over the mark */
+        measures.queues[INTAKE_SAGAS].now = look == 99 ? 1375 : 10; /* 500 above the mark */
         now_ms += INTAKE_LOOK_MS;
         intake_look(&intake, &measures, now_ms);
     }
@@ -85,7 +85,7 @@ TEST(whoever_is_refused_is_told_the_time_that_the_queue_needs_to_sink)
         most = retry_after_ms > most ? retry_after_ms : most;
         sum += retry_after_ms;
     }
-    /* 5 s, evenly between half of that and one and a half */
+    /* The pauses spread evenly around 5 s, from half of that to one and a half. */
     assert_in_range(least, 2400, 2600);
     assert_in_range(most, 7400, 7600);
     assert_in_range(sum / 1000, 4900, 5100);
@@ -102,7 +102,7 @@ TEST(a_delay_that_passes_is_borne)
     for (int look = 0; look < 100; look++) {
         struct intake_measures measures = quiet();
 
-        measures.delays[INTAKE_COMMIT_DELAY].ms = look % 3 < 2 ? 10000 : 0; /* for two looks of three */
+        measures.delays[INTAKE_COMMIT_DELAY].ms = look % 3 < 2 ? 10000 : 0; /* in two looks out of three */
         now_ms += INTAKE_LOOK_MS;
         intake_look(&intake, &measures, now_ms);
         for (int i = 0; i < 1000; i++) {
@@ -158,7 +158,7 @@ TEST(a_look_before_does_not_use_the_room_up)
 
 /* --- a service --- */
 
-/* It gets `capacity` done in a second; what came in waits in one queue. */
+/* The service finishes `capacity` sagas in a second; accepted work waits in one queue. */
 struct service {
     struct intake intake;
     double capacity, queue, done, credit;
@@ -214,9 +214,9 @@ TEST(ten_times_the_load_leaves_the_goodput_and_bounds_the_delay)
         assert_int_equal(service.refused, 0);
         service_run(&service, capacities[i] * 10, 120);
         assert_true(service.done >= 0.9 * capacities[i] * 120);
-        assert_true(service.longest_ms < 5000); /* what came in before the first look */
+        assert_true(service.longest_ms < 5000); /* sagas that came in before the first look */
         service_run(&service, capacities[i] * 10, 20);
-        assert_true(service.longest_ms < 1000); /* ... and when it has settled */
+        assert_true(service.longest_ms < 1000); /* and after it has settled */
         service_run(&service, capacities[i] * 0.8, 10);
         service_run(&service, capacities[i] * 0.8, 20);
         assert_int_equal(service.refused, 0);
@@ -224,7 +224,7 @@ TEST(ten_times_the_load_leaves_the_goodput_and_bounds_the_delay)
     }
 }
 
-/* What waits for people does not end: then nothing says how fast more may come but that nothing stands against it. */
+/* Sagas that wait for people do not end. Then only the absence of delays can say that more work may come. */
 TEST(a_pace_is_left_when_no_delay_is_left_although_nothing_ends)
 {
     struct intake intake;

@@ -1,4 +1,4 @@
-/* INVARIANT looks at whole objects in every build that tests. A state that is bent on purpose must not survive the next
+/* INVARIANT checks whole objects in every build for tests. A state that is bent on purpose must not survive the next
  * fold. */
 #include <signal.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #define SAID_BYTES_MAX 400
 
-/* Settles the step of a saga in a child process. What the child says on stderr is written to `said`. */
+/* Settles the step of a saga in a child process. What the child writes to stderr goes to `said`. */
 static int settle_in_a_child(struct trial *trial, bool bent, char *said)
 {
     int ends[2], status;

@@ -1,4 +1,5 @@
-/* Expressions: honest ones give what jq gives, hostile ones are refused or halted in time and cost nothing else. */
+/* Expressions: honest programs give what jq gives; hostile ones are refused or halted in time, and disturb nothing
+ * else. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +38,8 @@ static bool is_long(void)
     return text && strcmp(text, "1") == 0;
 }
 
-/* To compile a program takes libjq some 50 ms: the short form takes a quarter of a table's rows, others in each run. */
+/* Leaves out rows. libjq takes some 50 ms to compile a program, so the short form takes a quarter of each table's rows,
+ * different ones in each run. */
 static bool is_left_out(size_t row)
 {
     static uint64_t first;
@@ -74,7 +76,7 @@ TEST(honest_programs_give_what_jq_gives)
         {"[.input.name] | @sh", "\"'Ann'\""},
         {"1700000000 | todate", "\"2023-11-14T22:13:20Z\""},
         {".input | tojson | fromjson | .amount", "5"},
-        {"$ENV", "{}"}, /* of a definition that was registered before it was refused */
+        {"$ENV", "{}"}, /* a definition that was registered before `$ENV` was refused */
         {"$__prog_args", "{}"},
         {"reduce .input.items[] as $i (0; . + $i)", "6"},
         {"def f(x): x * 2; f(.input.amount)", "10"},
@@ -82,7 +84,7 @@ TEST(honest_programs_give_what_jq_gives)
         {"[paths] | length", "11"},
         {"[.[]?] | length", "2"},
         {".input.items[1:] | first", "1"},
-        {"[nan < 1, (0 * infinite | isnan)]", "[true,true]"}, /* what comes of it is a value */
+        {"[nan < 1, (0 * infinite | isnan)]", "[true,true]"}, /* the result is a value */
         {"\"\\u20ac\"", "\"\xe2\x82\xac\""},
     };
     struct arena arena;
@@ -104,11 +106,11 @@ TEST(honest_programs_give_what_jq_gives)
     arena_fini(&arena);
 }
 
-/* Whatever it is, it ends as an error, soon, and the next program runs as if nothing had happened. */
+/* Each hostile program ends soon as an error, and the next program runs as if nothing had happened. */
 TEST(hostile_programs_are_refused_or_halted_in_time)
 {
     static const char *const table[] = {
-        /* what must not be reached */
+        /* These must not be reached. */
         "env",
         "env.HOME",
         "[env]",
@@ -151,7 +153,7 @@ TEST(hostile_programs_are_refused_or_halted_in_time)
         "\"a\" | _match_impl(\"(a*)*b\"; null; false)",
         "_implode",
         "_times(1; 2)",
-        /* what does not end */
+        /* These do not end. */
         "repeat(.)",
         "[repeat(1)]",
         "def f: f; f",
@@ -171,7 +173,7 @@ TEST(hostile_programs_are_refused_or_halted_in_time)
         "reduce range(60) as $i (\"x\"; [., .] | add)",
         "[limit(1e12; repeat(1))] | length",
         "label $out | repeat(1) | select(. == 2)",
-        /* one operation of libjq that takes all time or memory */
+        /* One operation of libjq takes all time or memory. */
         "reduce range(60) as $i (0; [., .])",
         "reduce range(60) as $i (0; [., .]) | tojson",
         "reduce range(60) as $i (0; [., .]) | tostring",
@@ -184,7 +186,7 @@ TEST(hostile_programs_are_refused_or_halted_in_time)
         "[1] | .[900000000] |= 1",
         "[1] | .[100000000] += 1",
         "[range(100000) | 0] as $a | [range(100000) | 0] | indices($a)",
-        /* what libjq asserts on */
+        /* libjq asserts on these. */
         "[null] | implode",
         "[\"a\"] | implode",
         "[55296] | implode",
@@ -198,7 +200,7 @@ TEST(hostile_programs_are_refused_or_halted_in_time)
         "null | setpath([range(300000) | 0]; 1)",
         "[range(300000) | 0] as $p | null | getpath($p) | setpath($p; 1)",
         "reduce range(300000) as $i (0; [.]) | . as $a | (reduce range(300000) as $i (0; [.])) == $a | [., error]",
-        /* not one value */
+        /* These do not give exactly one value. */
         "empty",
         "1, 2",
         "1, repeat(1)",
@@ -220,7 +222,7 @@ TEST(hostile_programs_are_refused_or_halted_in_time)
         "[1, nan]",
         "{a: (0 * infinite)}",
         "infinite - infinite",
-        /* not a program */
+        /* These are not programs. */
         "",
         "   ",
         "# nothing",
@@ -301,7 +303,7 @@ TEST(what_does_not_compile_is_said_in_the_words_of_jq)
 TEST(a_name_that_can_never_work_is_refused_at_registration_and_only_where_it_is_that_name)
 {
     static const struct {
-        const char *program, *says; /* NULL: it is registered */
+        const char *program, *says; /* NULL when the program is registered */
     } table[] = {
         {"$ENV.HOME", "`$ENV`"},
         {"$ ENV", "`$ENV`"},
@@ -385,16 +387,16 @@ TEST(a_number_that_is_only_copied_keeps_its_bytes)
         {".nothing // .big", "9007199254740993"},
         {"if .big then .big else 0 end", "9007199254740993"},
         {".big as $b | [$b, $b] | first", "9007199254740993"},
-        {"-.big", "-9007199254740993"}, /* another sign is exact as well */
+        {"-.big", "-9007199254740993"}, /* a changed sign is exact as well */
         {"-.neg", "123456789012345678901234567890"},
         {".neg | length", "123456789012345678901234567890"},
         {"[.neg, -.big] | map(fabs)", "[123456789012345678901234567890,9007199254740993]"},
         {"-(.big | fabs)", "-9007199254740993"},
         {"copysign(.big; .neg)", "-9007199254740993"},
         {".big | type", "\"number\""},
-        {".n + 1", "4"}, /* what it does not touch does not make it fail */
+        {".n + 1", "4"}, /* an untouched number does not make the program fail */
         {"[.list[] | select(. != null)] | length", "2"},
-        {".money * 2", "25"}, /* a double holds it: it can be calculated with */
+        {".money * 2", "25"}, /* a double holds it exactly, so the program may calculate with it */
         {"[.one, .money] | add", "13.5"},
         {"[.money, .n] | sort", "[3,12.5]"},
         {"\"\\(.money)\"", "\"12.5\""},
@@ -427,7 +429,7 @@ TEST(a_number_that_is_only_copied_keeps_its_bytes)
     arena_fini(&arena);
 }
 
-/* Whatever a builtin function of jq does with a number that it would round: it fails, or it gives the number itself. */
+/* A builtin function of jq that would round a number fails, or gives the number itself. */
 TEST(a_number_that_would_be_rounded_is_used_by_no_function_of_jq)
 {
     static const char *const uses[] = {
@@ -624,7 +626,7 @@ TEST(a_program_that_stops_within_a_path_is_told_as_it_is)
     assert_string_equal(err.message, "The expression gives more than one value");
     enum err_code code = evaluate("path(repeat(.) | select(false))", INPUT, &arena, &output, &err);
 
-    assert_true(code == ERR_TIMEOUT || code == ERR_TOO_LARGE); /* whichever measure is full first */
+    assert_true(code == ERR_TIMEOUT || code == ERR_TOO_LARGE); /* whichever limit is reached first */
     arena_fini(&arena);
 }
 
@@ -660,7 +662,7 @@ TEST(a_value_over_the_limit_is_refused)
     arena_fini(&arena);
 }
 
-/* The time of ten evaluations, each of a program with another number: the one before and `step`. */
+/* Returns the time of ten evaluations. Each program has another number: the one before plus `step`. */
 static int64_t ten_ms(int number, int step)
 {
     int64_t begin = now_ms();
@@ -683,7 +685,7 @@ TEST(a_compiled_program_is_not_compiled_again)
 {
     int64_t same_ms = INT64_MAX, fresh_ms = INT64_MAX;
 
-    for (int round = 0; round < 3; round++) { /* both under the same conditions, the best of each */
+    for (int round = 0; round < 3; round++) { /* both under the same conditions; the best round of each counts */
         int64_t ms = ten_ms(0, 0);
 
         same_ms = ms < same_ms ? ms : same_ms;

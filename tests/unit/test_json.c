@@ -1,4 +1,4 @@
-/* Reading checked text: values are slices of it, whatever notation they were written in. */
+/* Reading checked text: values are slices of the text, whatever notation the text uses. */
 #include <string.h>
 
 #include <cjson/cJSON.h>
@@ -102,9 +102,9 @@ TEST(a_member_is_found_by_its_unescaped_name)
 }
 
 static const struct {
-    const char *pointer, *value; /* NULL: absent */
+    const char *pointer, *value; /* NULL when absent */
 } places[] = {
-    /* RFC 6901, section 5, and what it excludes */
+    /* RFC 6901, section 5, and the pointers that it excludes. */
     {"/foo", "[\"bar\", \"baz\"]"},
     {"/foo/0", "\"bar\""},
     {"/foo/1", "\"baz\""},

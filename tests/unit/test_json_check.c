@@ -1,4 +1,4 @@
-/* What the strict scanner takes and refuses, with the byte and the JSON Pointer it names. */
+/* What the strict scanner accepts and refuses, with the byte and the JSON Pointer that it names. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,7 +176,7 @@ static const struct {
     {T("\"\xff\""), 1, "", "not UTF-8"},
     {T("\"0123456789\xff\""), 11, "", "not UTF-8"},
     {T("{\"\xff\":1}"), 2, "", "not UTF-8"},
-    /* duplicate members: the repetition is named, wherever the object ends */
+    /* Duplicate members: the message names the repetition, wherever the object ends. */
     {T("{\"a\":1,\"a\":2}"), 7, "/a", "twice"},
     {T("{\"a\":1,\"a\":2,\"b\":3}"), 7, "/a", "twice"},
     {T("{\"b\":1,\"a\":2,\"b\":{\"c\":3},\"a\":4}"), 13, "/b", "twice"},
@@ -197,7 +197,7 @@ TEST(what_everybody_reads_the_same_way_is_taken)
 {
     for (size_t i = 0; i < COUNT_OF(taken); i++) {
         struct err err = {0};
-        char *exact = malloc(taken[i].len); /* so that a read beyond the end is seen */
+        char *exact = malloc(taken[i].len); /* an exact copy, so that a read beyond the end is noticed */
 
         memcpy(exact, taken[i].ptr, taken[i].len);
         if (json_check((struct slice){exact, taken[i].len}, &json_limits_default, &err) != ERR_OK) {
@@ -305,7 +305,7 @@ TEST(a_long_pointer_is_cut_not_overrun)
     buffer_fini(&text);
 }
 
-/* Pairs would be 10^10 comparisons here: an hour. The bound of this test is its time. */
+/* Comparing pairs would take 10^10 steps, an hour. The time of this test is its bound. */
 TEST(many_members_are_compared_in_better_than_quadratic_time)
 {
     struct json_limits limits = json_limits_default;
@@ -414,7 +414,7 @@ TEST(elements_are_told_apart_however_deep_one_is)
         count++;
     }
     assert_int_equal(count, 3);
-    text[606] = 'x'; /* one is not closed: then the array is not, either */
+    text[606] = 'x'; /* one object is not closed, so the array is not closed, either */
     assert_int_equal(json_check_syntax(whole, &err), ERR_MALFORMED);
 }
 

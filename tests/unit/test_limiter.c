@@ -1,5 +1,5 @@
-/* The parts of the guards that need no database: how those who wait are let go, what a call says about its tool,
- * budgets of the settings. */
+/* The parts of the guards that need no database: how waiting calls are let go, what a call tells about its tool, and
+ * budgets from the settings. */
 #include <string.h>
 
 #include "base/instant.h"
@@ -10,8 +10,8 @@
 
 /* --- the pace --- */
 
-/* A gate with nobody but a clock: lets `waiting` go as fast as the pace allows, each asking `grants` of whom are let
- * through at a time. */
+/* A gate with only a clock. It lets `waiting` calls go as fast as the pace allows; each question lets `grants` calls
+ * through. */
 struct trial {
     struct pace pace;
     int64_t now_ms;
@@ -191,7 +191,7 @@ TEST(each_budget_that_names_a_call_or_nobody_applies_to_it)
     assert_int_equal(budgets_match(&budgets, SLICE("shop"), SLICE("mail.send"), now, found), 4);
     for (size_t i = 1; i < 4; i++) {
         assert_true(slice_compare(found[i - 1].name, found[i].name) <
-                    0); /* one order for all: nobody waits in a ring */
+                    0); /* all calls use one order, so no calls wait in a ring */
     }
     assert_true(budgets_apply(&budgets, SLICE("any"), SLICE("any")));
     budgets_fini(&budgets);

@@ -1,4 +1,4 @@
-/* A list keeps its order and its count, and an item knows whether it is in one. */
+/* A list keeps its order and its count, and an item knows whether it is in a list. */
 #include "base/list.h"
 #include "tests/lib/test.h"
 
@@ -51,7 +51,7 @@ TEST(who_goes_first_stands_before_all_others)
     struct item items[3] = {{.number = 0}, {.number = 1}, {.number = 2}};
 
     list_init(&list);
-    list_push_front(&list, &items[1].link); /* also into an empty one */
+    list_push_front(&list, &items[1].link); /* also into an empty list */
     list_push(&list, &items[2].link);
     list_push_front(&list, &items[0].link);
     assert_int_equal(list.count, 3);

@@ -1,4 +1,4 @@
-/* One line is one event, whatever the texts in it; what does not fit is left out whole. */
+/* One line is one event, whatever its texts hold. A field that does not fit is left out whole. */
 #include <string.h>
 #include <unistd.h>
 
@@ -54,7 +54,7 @@ TEST(nothing_from_outside_forges_a_line_or_moves_a_cursor)
             assert_false(c == 0xc2 && (unsigned char)out.ptr[i + 1] < 0xa0);
         }
         assert_int_equal(out.ptr[out.len - 1], '\n');
-        assert_non_null(strstr(buffer_c(&out), "\xc3\xa9")); /* what is harmless stays */
+        assert_non_null(strstr(buffer_c(&out), "\xc3\xa9")); /* harmless characters stay */
     }
     assert_int_equal(json_check(buffer_slice(&out), &json_limits_default, NULL), ERR_OK);
     buffer_fini(&out);
@@ -98,7 +98,7 @@ TEST(a_line_below_the_least_level_is_not_written)
     log_warn("heard");
     log_error("heard_too", LOG_I64("n", 2));
     assert_true(dup2(old, STDERR_FILENO) >= 0);
-    (void)close(old); /* the rest of the test does not depend on it */
+    (void)close(old); /* the rest of the test does not need it */
     (void)close(ends[1]);
     ssize_t len = read(ends[0], text, sizeof(text) - 1);
 

@@ -1,4 +1,5 @@
-/* The loop: timers in order and never early, deferred work in its turn, hooks around each sleep, jobs on threads. */
+/* The loop: timers run in order and never early, deferred work runs in its turn, hooks run around each sleep, and jobs
+ * run on threads. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,7 +117,7 @@ TEST(a_stopped_timer_does_not_fire)
         tick_start(&ticks[i], 5 * i);
     }
     timer_stop(loop, &ticks[1].timer);
-    timer_stop(loop, &ticks[1].timer); /* stopping a stopped one is nothing */
+    timer_stop(loop, &ticks[1].timer); /* stopping a stopped timer does nothing */
     run_for(30);
     assert_int_equal(ticks[0].fired + ticks[2].fired, 2);
     assert_int_equal(ticks[1].fired, 0);
@@ -170,7 +171,7 @@ TEST(a_timer_that_starts_itself_again_does_not_starve_the_loop)
     timer_start(loop, &timer, 0, on_spin);
     run_for(20);
     assert_true(spins > 1);
-    assert_true(polls >= spins); /* at most one of its firings each turn */
+    assert_true(polls >= spins); /* at most one firing in each turn */
     timer_stop(loop, &timer);
     loop_hook_remove(loop, &hook);
 }
@@ -253,7 +254,7 @@ TEST(a_callback_sees_the_time_after_the_sleep)
     assert_true(woken_late_ms < 30);
     before_ms = loop_boot_ms(loop);
     usleep(3000);
-    assert_int_equal(loop_boot_ms(loop), before_ms); /* one reading a turn */
+    assert_int_equal(loop_boot_ms(loop), before_ms); /* one reading in each turn */
     loop_clock_update(loop);
     assert_true(loop_boot_ms(loop) > before_ms);
     assert_true(loop_wall_ms(loop) > INT64_C(1600000000000));
@@ -300,7 +301,7 @@ TEST(deferred_work_that_defers_itself_never_waits_for_an_event)
     struct timer late = {0};
 
     again = 0;
-    timer_start(loop, &late, 10 * 1000, on_never); /* the only event there would be */
+    timer_start(loop, &late, 10 * 1000, on_never); /* the only possible event */
     loop_defer(loop, &deferred, on_again);
     loop_run(loop);
     assert_int_equal(again, 1000);
@@ -344,7 +345,7 @@ TEST(hooks_run_around_each_sleep_and_may_remove_each_other)
 {
     struct counting_hook a = {.runs = 0}, b = {.runs = 0}, c = {.runs = 0};
 
-    a.removes = &b; /* the next one */
+    a.removes = &b; /* the next hook */
     c.removes = &c; /* itself */
     loop_hook_add(loop, &a.hook, on_hook);
     loop_hook_add(loop, &b.hook, on_hook);
@@ -413,7 +414,7 @@ TEST(a_job_works_on_a_thread_and_ends_once_on_the_loop)
     for (int i = 0; i < 600 && !all_ended(sums, 50); i++) {
         run_for(50);
     }
-    run_for(50); /* in which one could end again */
+    run_for(50); /* long enough for one of them to end again */
     for (int i = 0; i < 50; i++) {
         assert_int_equal(sums[i].worked, 1);
         assert_int_equal(sums[i].ended, 1);
@@ -442,7 +443,7 @@ TEST(freeing_the_loop_waits_for_jobs_on_threads)
 
 TEST(the_time_of_day_is_that_of_the_clock_that_is_followed)
 {
-    loop_follow(loop, 5000000, loop_boot_ms(loop) - 40); /* that is what it showed 40 ms ago */
+    loop_follow(loop, 5000000, loop_boot_ms(loop) - 40); /* the time that the other clock showed 40 ms ago */
     assert_in_range(loop_wall_ms(loop), 5000040, 5000040 + 5000);
 }
 

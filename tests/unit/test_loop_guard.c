@@ -1,4 +1,4 @@
-/* Who goes round in circles is stopped; who waits, races or makes progress is not. */
+/* Agents that go round in circles are stopped. Agents that wait, race or make progress are not. */
 #include <string.h>
 
 #include "core/record/loop_guard.h"
@@ -14,8 +14,8 @@ static struct loop_guard guard_of(uint32_t repeats, uint32_t max_cycle)
     return guard;
 }
 
-/* An emission of `call` that is answered with `answer`. The length of the block that it would have closed, then it was
- * not let in. */
+/* Emits `call` and answers it with `answer`. Returns the length of the block that the call would have closed; such a
+ * call was refused. */
 static uint32_t emit(struct loop_guard *guard, uint64_t call, uint64_t answer)
 {
     uint32_t length = loop_guard_trips(guard, call);
@@ -113,7 +113,7 @@ TEST(what_has_not_been_answered_repeats_nothing)
     }
     loop_guard_answered(&guard, 9, 7);
     assert_false(loop_guard_is_race(&guard, A));
-    assert_int_equal(loop_guard_trips(&guard, A), 0); /* the others are still open */
+    assert_int_equal(loop_guard_trips(&guard, A), 0); /* the other calls are still open */
 }
 
 TEST(nor_does_it_as_part_of_a_round)
@@ -135,7 +135,7 @@ TEST(an_answer_belongs_to_the_emissions_about_its_operation)
     assert_true(loop_guard_is_race(&guard, A));
     loop_guard_answered(&guard, 1, 7);
     assert_int_equal(loop_guard_trips(&guard, A), 1);
-    loop_guard_answered(&guard, 1, 8); /* too late: it has been answered */
+    loop_guard_answered(&guard, 1, 8); /* too late, because the call has been answered */
     loop_guard_add(&guard, A, 1);
     loop_guard_answered(&guard, 1, 7);
     assert_int_equal(loop_guard_trips(&guard, A), 1);

@@ -1,4 +1,4 @@
-/* A map against the plainest model there is: an array of flags. */
+/* A map is compared with the plainest model: an array of flags. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ struct entry {
     bool in;
 };
 
-static uint32_t next_random(uint32_t *seed) /* the same story in every run */
+static uint32_t next_random(uint32_t *seed) /* the same sequence in every run */
 {
     *seed = *seed * 1664525 + 1013904223;
     return *seed >> 8;
@@ -47,7 +47,7 @@ TEST(it_agrees_with_a_plain_array_through_puts_and_removals)
         }
         assert_int_equal(map.count, count);
     }
-    assert_true(map.capacity <= 2048); /* removals do not make it grow for ever */
+    assert_true(map.capacity <= 2048); /* removals do not make the map grow for ever */
     map_fini(&map);
 }
 
@@ -86,7 +86,7 @@ TEST(putting_again_replaces_value_and_key)
     map_init(&map);
     map_put(&map, first, 4, &one);
     map_put(&map, second, 4, &two);
-    memset(first, 'x', 4); /* the first key is not looked at any more */
+    memset(first, 'x', 4); /* the first key is no longer read */
     assert_ptr_equal(map_find(&map, "same", 4), &two);
     assert_int_equal(map.count, 1);
     map_fini(&map);

@@ -1,4 +1,4 @@
-/* What is counted is what is rendered, in seconds, in buckets that only grow. */
+/* What is counted is also rendered, in seconds, and in buckets that only grow. */
 #include <stdlib.h>
 #include <string.h>
 

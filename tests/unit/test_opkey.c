@@ -1,5 +1,4 @@
-/* Keys are what the table of published vectors says; check_key_vectors.mjs holds the same table against another
- * language. */
+/* Keys equal the table of published vectors. check_key_vectors.mjs checks the same table in another language. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,7 +115,7 @@ TEST(a_tool_says_what_else_is_volatile_and_stars_stand_for_every_element)
         bool is_same;
     } cases[] = {
         {"{\"asked_at\":1,\"x\":1}", "{\"x\":1,\"request_id\":2}", true},
-        {"{\"trace_id\":1}", "{\"trace_id\":2}", false}, /* only those that are given */
+        {"{\"trace_id\":1}", "{\"trace_id\":2}", false}, /* only given identifiers count */
         {"{\"items\":[{\"id\":1,\"n\":1},{\"id\":2,\"n\":2}]}", "{\"items\":[{\"n\":1},{\"id\":7,\"n\":2}]}", true},
         {"{\"items\":[{\"id\":1,\"n\":1}]}", "{\"items\":[{\"id\":1,\"n\":2}]}", false},
         {"{\"items\":[{\"id\":1},{}]}", "{\"items\":[{}]}", false},

@@ -1,4 +1,4 @@
-/* Names of outcomes go both ways. */
+/* Each outcome has a name, and the name finds the outcome. */
 #include "base/outcome.h"
 #include "tests/lib/test.h"
 

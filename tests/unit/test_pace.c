@@ -1,4 +1,4 @@
-/* How many calls of a tool ask its guards at once, and when again: see pace.h. */
+/* How many calls of a tool ask its guards at once, and when they ask again: see pace.h. */
 #include "base/text.h"
 #include "run/call/pace.h"
 #include "tests/lib/test.h"
@@ -11,7 +11,7 @@ TEST(a_group_in_which_one_was_refused_is_followed_by_one_that_tries)
     assert_int_equal(pace_begin_group(&pace, 10), 1);
     assert_true(pace_end_one(&pace, true, 1000, 0, &delay_ms));
     assert_int_equal(pace_begin_group(&pace, 10), 2);
-    pace_close(&pace, PACE_RATE, 500, 1000, 0); /* and the one behind it was let in */
+    pace_close(&pace, PACE_RATE, 500, 1000, 0); /* the call behind it was accepted */
     assert_false(pace_end_one(&pace, false, 1000, 0, &delay_ms));
     assert_true(pace_end_one(&pace, true, 1000, 0, &delay_ms));
     assert_int_equal(delay_ms, 500);
@@ -33,7 +33,7 @@ TEST(groups_grow_to_the_widest_and_no_further)
             (void)pace_end_one(&pace, true, 0, 0, &delay_ms);
         }
     }
-    assert_int_equal(pace_begin_group(&pace, 3), 3); /* no more than there are */
+    assert_int_equal(pace_begin_group(&pace, 3), 3); /* at most as many as there are */
 }
 
 TEST(after_a_trouble_of_the_tool_groups_are_apart_and_after_a_rate_they_are_not)
@@ -48,7 +48,7 @@ TEST(after_a_trouble_of_the_tool_groups_are_apart_and_after_a_rate_they_are_not)
         int64_t delay_ms;
 
         pace_close(&pace, table[i].why, 100, 0, 0);
-        pace_close(&pace, table[i].why, 50, 0, 0); /* says less: it stays closed for as long as it was */
+        pace_close(&pace, table[i].why, 50, 0, 0); /* this says less, so the gate stays closed for as long as before */
         assert_int_equal(pace_closed_ms(&pace, 0), 100);
         assert_int_equal(pace_closed_ms(&pace, 100), 0);
         assert_int_equal(pace_begin_group(&pace, 5), 1);

@@ -1,7 +1,7 @@
 /*
- * What each verb would lead to, saga by saga. A preview is read as lines:
+ * What each verb would lead to, saga by saga. The tests read a preview as lines:
  *   "resolve happened -> completed: calls c"    "retry refused conflict"
- * with "undoes a,b", "leaves a" and "waits ..." behind the calls, and "(unless b)" where a condition does not hold.
+ * with "undoes a,b", "leaves a" and "waits ..." behind the calls. "(unless b)" means that the condition of b is false.
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static const char *text_of(const cJSON *object, const char *name)
     return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
 }
 
-/* " calls a,b", with ! behind the name of a step that is undone; nothing where the list is empty. */
+/* Writes " calls a,b", with "!" behind the name of a step that is undone; writes nothing for an empty list. */
 static void put_list(struct buffer *out, const char *word, const cJSON *list)
 {
     const cJSON *item;
@@ -51,9 +51,10 @@ static void put_end(struct buffer *out, const cJSON *end)
     }
 }
 
-static unsigned slices; /* of the last preview */
+static unsigned slices; /* the slices of the last preview */
 
-/* The line of the verb: "resolve", "happened" or NULL, "retry" or NULL. In the arena of the trial. */
+/* Returns the line of a verb. `name` is for example "resolve"; the next two are "happened" or NULL and "retry" or NULL.
+ * The line is in the arena of the trial. */
 static const char *preview_of(struct trial *trial, const struct preview_question *question, const char *name,
                               const char *as, const char *then)
 {
@@ -64,7 +65,7 @@ static const char *preview_of(struct trial *trial, const struct preview_question
     buffer_init(&line, SIZE_MAX / 2);
     struct preview *preview = preview_new(&trial->saga, question, trial->now_ms, &trial->arena, &json);
 
-    for (slices = 1; !preview_play(preview, 1); slices++) { /* one turn each */
+    for (slices = 1; !preview_play(preview, 1); slices++) { /* one turn in each slice */
     }
     cJSON *tree = cJSON_Parse(buffer_c(&json));
 
@@ -148,7 +149,7 @@ TEST(nothing_of_the_saga_changes)
     assert_int_equal(trial.saga.seq, seq);
     assert_true(slice_equal(before, trial_view(&trial, &arena)));
     trial_check_replay(&trial);
-    /* What it said is what happens. */
+    /* The preview says what then happens. */
     assert_int_equal(trial_resolve(&trial, true, "{'id':'x'}"), ERR_OK);
     trial_settle(&trial, "c", OUTCOME_COMPLETED);
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
@@ -196,7 +197,7 @@ TEST(a_compensation_that_failed_can_be_retried_or_left)
     trial_settle(&trial, "c", OUTCOME_FAILED);
     trial_timer_undo(&trial, "b");
     trial_settle_undo(&trial, "b", OUTCOME_FAILED);
-    while (trial.saga.escalation.number == 0) { /* its tries are used up */
+    while (trial.saga.escalation.number == 0) { /* until its tries are used up */
         trial_timer_undo(&trial, "b");
         if (trial.saga.escalation.number == 0) {
             trial_settle_undo(&trial, "b", OUTCOME_FAILED);
@@ -223,7 +224,7 @@ TEST(an_abort_undoes_what_stands)
     ASSERT_PREVIEW(&trial, saga, "abort", NULL, NULL, "refused past-point-of-no-return");
 }
 
-/* A turn of a large saga takes long: whoever plays must be able to do something else between any two of them. */
+/* A turn of a large saga takes long. The caller must be able to do other work between any two turns. */
 TEST(a_long_play_is_played_in_slices_and_has_a_bound)
 {
     static const struct preview_question whole = {.steps_max = PREVIEW_STEPS_MAX}, bounded = {.steps_max = 100};

@@ -1,4 +1,4 @@
-/* The proof of small sagas, row by row: what can go wrong, how it ends, what is undone in which order. */
+/* The proof of small sagas, row by row: what can go wrong, how it ends, and in which order steps are undone. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -33,8 +33,8 @@ static void put_steps(struct buffer *out, const struct definition *definition, c
     }
 }
 
-/* "pay keyed unknown again: completed", "... undone a,b", "... standing a", "... waits a:
- * unknown", "... VIOLATED ..." */
+/* Writes "pay keyed unknown again: completed", "... undone a,b", "... standing a", "... waits a: unknown" or "...
+ * VIOLATED ...". */
 static void put_end(struct buffer *out, const struct definition *definition, const struct prove_end *end)
 {
     const struct prove_point *point = &end->point;
@@ -255,7 +255,7 @@ static void put_branches(struct buffer *out, unsigned branches, unsigned steps, 
     buffer_put_text(out, "]}]}");
 }
 
-/* The orders of two branches of ten are 184,756; the states on them are few. */
+/* Two branches of ten steps have 184,756 orders, but few states. */
 TEST(twenty_steps_in_two_branches_take_less_than_a_second)
 {
     struct buffer text;
@@ -272,9 +272,9 @@ TEST(twenty_steps_in_two_branches_take_less_than_a_second)
     assert_int_equal(proof.report.violation_count, 0);
     assert_false(proof.report.bounded);
     assert_true(proof.report.states >=
-                21 * 21 - 1); /* each branch pending or in flight at each of its steps, or done */
+                21 * 21 - 1); /* at each of its steps a branch is pending or in flight, or it is done */
     assert_true(proof.report.plays > 5000);
-    assert_true(seconds < 20.0); /* 0.2 s; a sanitizer and a busy machine take their share */
+    assert_true(seconds < 20.0); /* takes 0.2 s, and more with a sanitizer on a busy machine */
     proof_end(&proof);
     buffer_fini(&text);
 }
@@ -313,7 +313,7 @@ TEST(what_is_too_wide_is_walked_as_far_as_asked_and_says_so)
     "{'tools':[" TRIAL_TOOLS "],'sagas':[{'name':'trial'," members "'steps':[" steps                                   \
     "]},{'name':'child'," child_members "'steps':[" child_steps "]}]}"
 
-/* Each line of `rows` is in the table, and they come in this order. */
+/* Checks that each line of `rows` is in the table, in this order. */
 static void check_rows(const char *document, const char *rows)
 {
     struct proof proof;
@@ -411,7 +411,7 @@ TEST(waits_and_locks)
                "abort after step.waiting d: compensated undone a\n");
 }
 
-/* A class that depends on the arguments is proven both ways. */
+/* A class that depends on the arguments is proven under both classes. */
 TEST(both_classes_of_a_conditional_tool_are_played)
 {
     unsigned seen[EFFECT_COUNT] = {0};
@@ -434,7 +434,7 @@ TEST(both_classes_of_a_conditional_tool_are_played)
     proof_end(&proof);
 }
 
-/* What the language has besides, each by itself and beside another: whatever goes wrong, no invariant is broken. */
+/* Further parts of the language, each alone and beside another one. Whatever goes wrong, no invariant is broken. */
 #define MORE_TOOLS                                                                                                     \
     TRIAL_TOOLS ",{'name':'asked','builtin':{'do':'echo'},'effect':'once','compensate':{'tool':'undo'},'precheck':{'"  \
                 "builtin':{'do':'echo'},"                                                                              \
@@ -478,7 +478,7 @@ static const char *const kinds[] = {
     MORE("", "{'id':'each','for_each':'${ .input.list }','concurrency':2,'approve':{'show':'${ .item.n }'}},"
              "{'id':'waits','signal':{'name':'paid','timeout':'1h'},'for_each':'${ .input.list "
              "}','after':[]},{'id':'b','call':'idempotent_probed'},{'id':'c','call':'by_keyed'}"),
-    /* An answer comes late, while a child is undone that began earlier: the child is gone on with. */
+    /* An answer comes late, while a child that began earlier is being undone. The saga goes on with the child. */
     "{'tools':[" MORE_TOOLS "],'sagas':[{'name':'trial','deadline':'2m','steps':[{'id':'p','saga':'side'},"
     "{'id':'q','saga':'side','after':[]},{'id':'r','call':'once_probed'}]},"
     "{'name':'side','compensation':{'concurrency':4},'steps':[{'id':'x','call':'voidable'},{'id':'y','call':'keyed'},"

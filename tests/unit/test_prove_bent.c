@@ -1,7 +1,7 @@
 /*
- * The judge of a proof by itself: plays of small sagas in whose books, or in whose state, one thing after the other is
- * bent. Each invariant that it holds is seen broken. What fits the state is not asked here: the machine's own check
- * would refuse most of it before (-Wl,--wrap).
+ * The judge of a proof alone. Small sagas are played, and one thing after the other is bent in their books or in their
+ * state. Each invariant that the judge checks is seen broken. The machine's own check is switched off (-Wl,--wrap),
+ * because it would refuse most bent states first.
  */
 #include <stdio.h>
 #include <string.h>
@@ -26,7 +26,7 @@ bool __wrap_record_check(const struct saga *saga, const struct record *record, s
     return !refuses;
 }
 
-/* What a violation says; the names of steps stand where there is a %. */
+/* The sentences of violations; a "%" stands for the name of a step. */
 static const char *const sentences[] = {
     "% is begun before %",
     "% is begun beside too many others",
@@ -88,7 +88,7 @@ static void bend(struct prove_world *w, uint32_t step, unsigned how)
         return;
     case 3:
         book->maybe = !book->maybe;
-        if (w->saga.definition->steps[step].group != STEP_NONE) { /* and what it belongs to is undone on its own */
+        if (w->saga.definition->steps[step].group != STEP_NONE) { /* and its group is undone on its own */
             w->saga.steps[w->saga.definition->steps[step].group].group_phase = PHASE_UNDO;
         }
         return;
@@ -168,7 +168,7 @@ static void bend_everything(const struct prove_world *world, struct arena *arena
     }
 }
 
-/* Aborted after so many moves; this step fails. */
+/* Plays a saga that is aborted after `abort_after` moves and in which step `fails` fails. */
 static void play(const char *document, unsigned abort_after, uint32_t fails)
 {
     struct arena kept, scratch, turn;
@@ -218,7 +218,7 @@ TEST(each_invariant_of_the_judge_is_seen_broken)
         }
         play(documents[i], MOVES_MAX, STEP_NONE);
     }
-    for (uint32_t fails = 3; fails < 6; fails++) { /* in the child, which is undone on its own */
+    for (uint32_t fails = 3; fails < 6; fails++) { /* a step of the child that is undone on its own */
         play(documents[2], MOVES_MAX, fails);
     }
     for (size_t i = 0; i < COUNT_OF(sentences); i++) {

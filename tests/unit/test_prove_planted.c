@@ -1,6 +1,6 @@
 /*
- * A proof is worth what it can see: one rule of the machine is broken at a time, and the proof says which invariant
- * does not hold. The linker puts our functions in front of the machine's (-Wl,--wrap).
+ * Shows what a proof can see. One rule of the machine is broken at a time, and the proof names the invariant that does
+ * not hold. The linker puts our functions in front of the machine's (-Wl,--wrap).
  */
 #include <stdio.h>
 #include <string.h>
@@ -49,7 +49,7 @@ bool __wrap_step_comes_before(const struct saga *saga, uint32_t a, uint32_t b)
 
 bool __wrap_step_undone_before(const struct saga *saga, uint32_t a, uint32_t b)
 {
-    if (bug == BUG_MEMBERS) { /* a child is no unit: its steps and those beside it go by their own times */
+    if (bug == BUG_MEMBERS) { /* the child is no unit: its steps and those beside it follow their own times */
         return saga->steps[a].start_order > saga->steps[b].start_order;
     }
     return __real_step_undone_before(saga, a, b);
@@ -82,7 +82,7 @@ void __wrap_saga_wants(const struct saga *saga, struct arena *turn, struct wants
     "{'id':'a','saga':'child','after':[]},{'id':'b','saga':'child','after':[]}]},"                                     \
     "{'name':'child','steps':[{'id':'x','call':'keyed'},{'id':'y','call':'keyed'}]}]}"
 
-/* `expected` is among the violations reported; NULL: there are none. */
+/* Proves a document. `expected` must be among the reported violations; NULL means that there must be none. */
 static void prove_document(const char *document, enum bug planted, const char *expected)
 {
     struct arena arena = {0};

@@ -1,7 +1,7 @@
 /*
- * The pace of forgetting: one batch at a time, a tenth of the time while turns wait for their commit, all of it while
- * none does. The database and the clock are stand-ins: what is due is a number, and a batch takes as long as the test
- * says.
+ * The pace of forgetting: one batch at a time, a tenth of the time while turns wait for their commit, and all of the
+ * time while none does. The database and the clock are stand-ins: due sagas are only a number, and a batch takes as
+ * long as the test says.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,17 +18,17 @@ enum { EPOCH = 7 };
 
 static struct engine engine;
 static int64_t now_ms;
-static struct timer *timer; /* the one that runs */
+static struct timer *timer; /* the running timer */
 static int64_t timer_at_ms;
 static struct deferred *deferred;
 
 static size_t due_count;                     /* sagas whose time is over */
-static int64_t overdue_ms, first_overdue_ms; /* by so much, and the first of them */
-static int64_t later_ms;                     /* when the next one is that is not due; INT64_MAX: none */
-static int64_t read_ms, forget_ms;           /* that the database takes */
-static size_t turns_waiting;                 /* of others, at any time */
+static int64_t overdue_ms, first_overdue_ms; /* how long they are overdue, and the first of them */
+static int64_t later_ms;                     /* when the next saga becomes due; INT64_MAX for never */
+static int64_t read_ms, forget_ms;           /* how long the database takes */
+static size_t turns_waiting;                 /* turns of other sagas that wait at any time */
 static bool store_is_gone;
-static bool is_in_memory; /* the saga of every row */
+static bool is_in_memory; /* the saga of every row is in memory */
 static enum err_code read_code, forget_code;
 
 static struct due_take *reading;
@@ -191,7 +191,7 @@ static void answer_forgets(void)
     run_deferred();
 }
 
-/* Until nothing more happens by then. */
+/* Runs until nothing more happens before `until_ms`. */
 static void run_until(int64_t until_ms)
 {
     for (;;) {
@@ -291,7 +291,7 @@ TEST(what_is_overdue_for_long_gets_more_of_the_time_up_to_half)
         overdue_ms = first_overdue_ms = cases[i].overdue_ms;
         due_count = 4000000;
         dues_look(&engine);
-        run_until(now_ms + 60000); /* what was begun with the share before ends */
+        run_until(now_ms + 60000); /* the batch that began with the old share ends */
         working_ms = 0;
         run_until(now_ms + 60000);
         assert_in_range(working_ms, cases[i].least_ms, cases[i].most_ms);
@@ -324,7 +324,7 @@ TEST(what_ends_bit_by_bit_goes_together)
 {
     int64_t begun_ms = now_ms;
 
-    for (int i = 0; i < 1000; i++) { /* one each 10 ms */
+    for (int i = 0; i < 1000; i++) { /* one saga every 10 ms */
         due_count++;
         retention_due(engine.retention, now_ms);
         run_until(begun_ms + (i + 1) * 10);
@@ -351,7 +351,7 @@ TEST(a_slow_database_gets_smaller_batches_and_longer_pauses)
     forget_ms = 5;
     run_until(now_ms + 60000);
     size = most_at_once;
-    assert_int_equal(size, 500); /* and large ones again */
+    assert_int_equal(size, 500); /* and large batches again */
 }
 
 TEST(nothing_is_asked_while_nothing_is_due)
@@ -399,7 +399,7 @@ TEST(a_shard_that_is_not_ours_any_more_is_told_of_and_left_alone)
     assert_int_equal(reads, 0);
 }
 
-/* Here all that are due are one and the same. */
+/* All due sagas are one and the same here. */
 TEST(what_is_in_memory_is_not_removed_before_it_has_left)
 {
     due_count = 100;
@@ -407,7 +407,7 @@ TEST(what_is_in_memory_is_not_removed_before_it_has_left)
     dues_look(&engine);
     run_until(now_ms + 5000);
     assert_int_equal(forgotten, 0);
-    assert_true(reads > 1 && reads < 20); /* it is looked at again, and not all the time */
+    assert_true(reads > 1 && reads < 20); /* retention looks again, but not all the time */
     is_in_memory = false;
     run_until(now_ms + 5000);
     assert_int_equal(forgotten, 100);
@@ -424,7 +424,8 @@ TEST(who_leaves_begins_no_batch)
     assert_true(forgetting_count > 0);
     dues_stop(&engine);
     store_is_gone = true;
-    forget_code = ERR_STOPPING; /* what hangs is told so while the store closes, and tells retention later */
+    forget_code =
+        ERR_STOPPING; /* while the store closes, a hanging request ends with this code and tells retention later */
     answer_forgets();
     reads = 0;
     run_until(now_ms + 60000);

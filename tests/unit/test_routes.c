@@ -8,7 +8,7 @@
 #include "tests/lib/test.h"
 
 static const struct {
-    const char *method, *path, *pattern; /* pattern NULL: none */
+    const char *method, *path, *pattern; /* a NULL pattern means no route */
     const char *param, *allow;
 } cases[] = {
     {"POST", "/v1/sagas", "/v1/sagas", NULL, NULL},
@@ -105,8 +105,8 @@ TEST(changes_need_more_than_a_reader)
     }
 }
 
-/* A role that agents hold must never be enough for what signs off, decides or lets go on. (An approval says itself who
- * may give it, an operator where it does not say: the saga machine refuses the others.) */
+/* An agent's role must never be enough for a verb that signs off, decides or lets a saga go on. (An approval names the
+ * roles that may give it, operator by default; the saga machine refuses all others.) */
 TEST(what_a_person_decides_is_beyond_an_agent)
 {
     static const char *const signed_off[] = {"resolve", "bypass", "resume", "pause", "bulk"};

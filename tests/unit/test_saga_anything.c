@@ -1,9 +1,9 @@
 /*
- * Anything, at any time: sagas that are driven through all of their states by answers to what they want, and in each
- * state are told things that make no sense there and are shown records that do not belong there. What is refused is
- * refused with a sentence; what is taken leads to a sound state. Nothing of it ends the process.
+ * Any input at any time. Sagas are driven through all of their states by answers to their wants. In each state they get
+ * inputs that make no sense there, and are shown records that do not belong there. A refusal is a sentence, and an
+ * accepted input leads to a sound state. Nothing ends the process.
  *
- * A failure prints the seed and the saga. SAGA_SEEDS says how many seeds each saga is driven with.
+ * A failure prints the seed and the saga. SAGA_SEEDS says with how many seeds each saga is driven.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #include "tests/unit/anything_documents.h"
 
 #define TURNS 120
-#define AFTERWARDS 4 /* turns when it has ended */
+#define AFTERWARDS 4 /* turns after the end */
 #define FOREIGN 12   /* records that are shown in each state */
 #define NUMBERS 64
 
@@ -77,7 +77,7 @@ static const struct operation *operation(const struct saga *saga, uint32_t step,
 
 /* --- records that do not belong here --- */
 
-/* As it would be if it were the time for it. */
+/* Makes a record as it would be at this time. */
 static struct record some_record(const struct saga *saga, int64_t now_ms, struct arena *arena)
 {
     struct record record = {.seq = saga->seq + 1, .at_ms = now_ms, .type = (enum record_type)below(RECORD_TYPE_COUNT)};
@@ -129,7 +129,7 @@ static struct record some_record(const struct saga *saga, int64_t now_ms, struct
     return record;
 }
 
-/* One member of it is another one. */
+/* Changes one member of the record. */
 static void change(struct record *record, const struct saga *saga)
 {
     switch (below(34)) {
@@ -238,7 +238,7 @@ static void change(struct record *record, const struct saga *saga)
     }
 }
 
-/* A list of steps with one that is not there. */
+/* Puts a step that does not exist into a list of steps. */
 static void point_outside(struct record *record, const struct saga *saga, struct arena *arena)
 {
     uint32_t *steps = arena_array(arena, record->plan_count + 1, sizeof(*steps));
@@ -265,7 +265,7 @@ static bool are_steps(const uint32_t *steps, uint32_t count, uint32_t step_count
     return true;
 }
 
-/* Has it a text at all? */
+/* Can the record be written as text? */
 static bool is_writable(const struct record *record, const struct definition *definition)
 {
     return record->type < RECORD_TYPE_COUNT && (record->step == STEP_NONE || record->step < definition->step_count) &&
@@ -273,7 +273,7 @@ static bool is_writable(const struct record *record, const struct definition *de
            are_steps(record->debts, record->debt_count, definition->step_count);
 }
 
-/* Through its text, which has only those members that its type has. */
+/* Reads the record back from its text, which has only the members of its type. */
 static bool read_back(struct record *record, const struct definition *definition, struct arena *arena)
 {
     uint64_t seq = record->seq;
@@ -423,7 +423,7 @@ static void admit(struct saga_input *input, uint32_t step)
     input->admitted.result = often(70) ? SLICE("{\"id\":\"before\"}") : SLICE_NONE;
 }
 
-/* The answer to what it wants. False: it wants nothing. */
+/* Answers a want of the saga. Returns false when the saga wants nothing. */
 static bool answer(struct saga_input *input, const struct saga *saga, int64_t *now_ms, struct arena *arena,
                    uint32_t good)
 {
@@ -515,7 +515,7 @@ static void call(struct saga_input *input, const struct call_trial *tools)
     }
 }
 
-/* Of a person, a sender or an agent. */
+/* Makes an input of a person, a sender or an agent. */
 static void say(struct saga_input *input, const struct saga *saga, const struct call_trial *tools)
 {
     static const enum saga_input_type types[] = {
@@ -530,7 +530,7 @@ static void say(struct saga_input *input, const struct saga *saga, const struct 
         input->type = SAGA_INPUT_SIGNAL;
     }
     if (input->type == SAGA_INPUT_ABORT && often(80)) {
-        input->type = SAGA_INPUT_DECISION; /* else all is over too soon */
+        input->type = SAGA_INPUT_DECISION; /* otherwise the saga is over too soon */
     }
     if (input->type == SAGA_INPUT_CALL) {
         call(input, tools);
@@ -569,12 +569,12 @@ static void say(struct saga_input *input, const struct saga *saga, const struct 
         input->decision.actor = actor;
         input->decision.note = note;
     } else {
-        input->abort.actor = actor; /* as for pause and resume */
+        input->abort.actor = actor; /* the same place for pause and resume */
         input->abort.note = note;
     }
 }
 
-/* About something that is not asked, or not any more. */
+/* Makes an input about something that is not asked, or no longer asked. */
 static void say_nonsense(struct saga_input *input, const struct saga *saga)
 {
     uint32_t step = some_step(saga);
@@ -639,7 +639,7 @@ static void start(struct saga_input *input, const struct saga *saga, int64_t now
 #define BENDS 12
 static uint64_t bent_seen[BENDS];
 
-/* Does the state tell that it is none? That it may be one all the same is as good. */
+/* Bends the state. Does the state tell that it is broken? A state that is sound by chance is as good. */
 static void bend(const struct saga *saga, struct arena *arena)
 {
     struct saga *copy = saga_copy(saga, arena);
@@ -717,10 +717,10 @@ static void look(const struct saga *saga, int64_t now_ms)
 
 struct subject {
     struct saga saga;
-    const struct call_trial *tools; /* of an open saga or a run */
+    const struct call_trial *tools; /* the tools of an open saga or a run */
     int64_t now_ms;
     uint64_t next_number;
-    uint32_t good; /* so often, of a hundred, all goes well */
+    uint32_t good; /* out of a hundred answers so many are good */
 };
 
 static void turn(struct subject *s, struct arena *arena)
@@ -742,7 +742,7 @@ static void turn(struct subject *s, struct arena *arena)
         input = (struct saga_input){0};
         start(&input, &s->saga, s->now_ms); /* a second time */
     }
-    s->now_ms += often(2) ? 5400 * 1000 : below(3) * below(2000); /* now and then long enough for what expires */
+    s->now_ms += often(2) ? 5400 * 1000 : below(3) * below(2000); /* sometimes long enough for records to expire */
     input.now_ms = s->now_ms;
     input.escalation_number = input.approval_number = s->next_number;
     input.number_stride = NUMBERS;
@@ -797,7 +797,7 @@ static uint64_t seeds(void)
     return text ? strtoull(text, NULL, 10) : 100;
 }
 
-/* Its tools are those of the trial; JSON with ' for ". */
+/* Drives a definition with the tools of the trial. The JSON has ' for ". */
 static void drive_defined(const char *document)
 {
     struct arena arena;

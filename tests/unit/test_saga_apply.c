@@ -1,4 +1,4 @@
-/* Folding records: what fits is folded to the same state every time, what does not is refused and never crashes
+/* Folding records: a fitting record is folded to the same state every time, a wrong one is refused, and none crashes
  * anything. */
 #include <stdio.h>
 #include <string.h>
@@ -52,10 +52,10 @@ TEST(a_record_that_does_not_fit_is_refused)
     assert_false(fits(&trial, record)); /* again */
     record = next(&trial, RECORD_STEP_COMPLETED, 0, DIRECTION_DO);
     record.attempt = 2;
-    assert_false(fits(&trial, record)); /* of an attempt without an intent */
+    assert_false(fits(&trial, record)); /* an attempt without an intent */
     record.attempt = 1;
     record.key.uuid.bytes[3] ^= 1;
-    assert_false(fits(&trial, record)); /* of another key */
+    assert_false(fits(&trial, record)); /* another key */
     record = next(&trial, RECORD_STEP_COMPLETED, 0, DIRECTION_DO);
     record.step = 2;
     assert_false(fits(&trial, record));
@@ -68,7 +68,7 @@ TEST(a_record_that_does_not_fit_is_refused)
     record.key.uuid.bytes[0] = 1;
     record.fingerprint.bytes[0] = 1;
     record.args = SLICE("{}");
-    assert_false(fits(&trial, record)); /* before what it comes after */
+    assert_false(fits(&trial, record)); /* before the steps that it waits for */
     assert_false(fits(&trial, next(&trial, RECORD_SAGA_COMPLETED, STEP_NONE, DIRECTION_DO)));
     assert_false(fits(&trial, next(&trial, RECORD_SAGA_COMPENSATED, STEP_NONE, DIRECTION_DO)));
     assert_false(fits(&trial, next(&trial, RECORD_COMPENSATION_PLANNED, STEP_NONE, DIRECTION_DO)));
@@ -120,7 +120,7 @@ TEST(the_plan_must_be_the_right_one)
             fail_msg("plan %zu", i);
         }
     }
-    trial_close(&trial); /* bent on purpose */
+    trial_close(&trial); /* the state is bent on purpose */
 }
 
 TEST(an_undo_out_of_turn_is_refused)
@@ -137,7 +137,7 @@ TEST(an_undo_out_of_turn_is_refused)
     record.attempt = 1;
     record.key.uuid.bytes[0] = 1;
     record.args = SLICE("{}");
-    assert_false(fits(&trial, record)); /* before what came after it */
+    assert_false(fits(&trial, record)); /* before the steps that wait for it */
     trial_settle_undo(&trial, "b", OUTCOME_COMPLETED);
     assert_false(fits(&trial, next(&trial, RECORD_COMPENSATION_COMPLETED, 1, DIRECTION_UNDO))); /* twice */
     record = next(&trial, RECORD_STEP_INTENT, 2, DIRECTION_DO);
@@ -179,7 +179,7 @@ TEST(an_escalation_is_opened_once_and_closed_by_its_number)
     record.escalation = 64;
     assert_true(fits(&trial, record));
     record = next(&trial, RECORD_SAGA_ABANDONED, STEP_NONE, DIRECTION_DO);
-    assert_false(fits(&trial, record)); /* with a question open */
+    assert_false(fits(&trial, record)); /* a question is open */
 }
 
 TEST(the_state_is_the_same_whoever_folds_it)
@@ -194,7 +194,7 @@ TEST(the_state_is_the_same_whoever_folds_it)
     failing = next(&trial, RECORD_SAGA_FAILING, STEP_NONE, DIRECTION_DO);
     saga_apply(copy, &failing);
     assert_int_equal(copy->phase, PHASE_FAILING);
-    assert_int_equal(trial.saga.phase, PHASE_FORWARD); /* trying it on a copy leaves the state alone */
+    assert_int_equal(trial.saga.phase, PHASE_FORWARD); /* a trial on a copy leaves the state alone */
 }
 
 TEST(what_the_state_keeps_is_its_own)
@@ -234,7 +234,8 @@ TEST(a_send_that_never_left_leaves_no_trace_of_a_send)
         assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 3, unsent)),
                          ERR_OK);
         assert_int_equal(trial.saga.steps[0].forward.first_sent_ms, first);
-        assert_int_equal(saga_took_effect(&trial.saga, 0), TOOK_EFFECT_MAYBE); /* the one before may have */
+        assert_int_equal(saga_took_effect(&trial.saga, 0),
+                         TOOK_EFFECT_MAYBE); /* the attempt before may have had an effect */
         assert_string_equal(trial_records(&trial), "step.retrying a");
     }
 }

@@ -1,4 +1,4 @@
-/* Who may approve: by role, and not whoever started the saga. */
+/* Who may approve: people with the role, but not the person who started the saga. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,7 +44,7 @@ TEST(who_may_decide)
     }
 }
 
-/* Four eyes: whoever started the saga may refuse, and not approve. */
+/* The person who started the saga may refuse, but not approve ("four eyes"). */
 TEST(whoever_started_it_may_not_approve_it)
 {
     static const struct {
@@ -58,7 +58,7 @@ TEST(whoever_started_it_may_not_approve_it)
         {"ann", ROLE_OPERATOR, false, ERR_OK},
         {"bob", ROLE_AGENT, true, ERR_FORBIDDEN},
         {"bob", ROLE_OPERATOR, true, ERR_OK},
-        {NULL, ROLE_OPERATOR, true, ERR_FORBIDDEN}, /* nobody knows: it might have been ann */
+        {NULL, ROLE_OPERATOR, true, ERR_FORBIDDEN}, /* nobody knows who started it, so it may have been ann */
         {NULL, ROLE_OPERATOR, false, ERR_OK},
         {NULL, ROLE_ADMIN, true, ERR_OK},
     };

@@ -1,6 +1,6 @@
 /*
- * What is large, but allowed: no input may end the engine, and none may hold up its saga for good. Each of these texts
- * is longer than a record of the other tests may be, so that the machine is driven without writing its log.
+ * Inputs that are large but allowed. No input may end the engine, and none may hold up its saga for good. Each of these
+ * texts is longer than a record of the other tests may be, so the machine is driven without a written log.
  */
 #include "tests/unit/group_trial.h"
 
@@ -12,7 +12,7 @@ static struct slice text_of(struct arena *arena, size_t bytes)
     return (struct slice){text, bytes};
 }
 
-/* Decided and applied, but not written down. */
+/* Decides and applies an input without writing it down. */
 static enum err_code drive(struct trial *trial, struct saga_input input)
 {
     struct records *out = &trial->records;
@@ -49,7 +49,7 @@ TEST(a_saga_of_very_many_tools_starts)
     const struct tool **tools;
 
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}"));
-    definition = *trial.definition; /* as if its children had 10,000 steps with tools of their own */
+    definition = *trial.definition; /* as if the children had 10,000 steps with their own tools */
     definition.tool_count = 20000;
     tools = arena_array(&trial.arena, definition.tool_count, sizeof(*tools));
     for (uint32_t i = 0; i < definition.tool_count; i++) {
@@ -101,12 +101,13 @@ TEST(of_a_very_long_reason_a_person_is_shown_the_beginning)
     input.admitted.step = trial_step(&trial, "a");
     input.admitted.admission = ADMISSION_BLOCKED;
     input.admitted.detail = text_of(&trial.arena, (size_t)4 << 20);
-    memset((char *)(uintptr_t)input.admitted.detail.ptr, '\1', input.admitted.detail.len); /* six bytes each as JSON */
+    memset((char *)(uintptr_t)input.admitted.detail.ptr, '\1',
+           input.admitted.detail.len); /* each byte takes six bytes as JSON */
     memcpy((char *)(uintptr_t)input.admitted.detail.ptr + 16383, "\xc3\xa4", 2);
     assert_int_equal(drive(&trial, input), ERR_OK);
     is(&trial, SAGA_ESCALATED);
     detail = json_string(json_member(trial.saga.escalation.evidence, "detail"), &trial.arena);
-    assert_int_equal(detail.len, 16383); /* whole characters */
+    assert_int_equal(detail.len, 16383); /* cut between characters */
     assert_int_equal(trial.saga.steps[0].forward.detail.len, (size_t)4 << 20);
     trial_close(&trial);
 }
@@ -121,7 +122,7 @@ static struct slice nested(struct arena *arena, unsigned levels, const char *ins
     return text;
 }
 
-/* What could be written but not read back would be lost with the engine that wrote it. */
+/* A value that could be written but not read back would be lost with the engine that wrote it. */
 TEST(what_is_put_together_is_not_deeper_than_what_can_be_read_back)
 {
     const struct {
@@ -144,7 +145,7 @@ TEST(what_is_put_together_is_not_deeper_than_what_can_be_read_back)
                                                                        "'call':'keyed','with':{'deep':%.*s}}]}]}",
                                                                        SLICE_ARG(with)))));
         input = arena_printf(&arena, "{'in':[%.*s]}", SLICE_ARG(input));
-        trial_start(&trial, arena_text(&arena, input)); /* which reads each record back */
+        trial_start(&trial, arena_text(&arena, input)); /* reads each record back */
         is(&trial, cases[i].fits ? SAGA_RUNNING : SAGA_COMPENSATED);
         if (!cases[i].fits) {
             same(trial.saga.steps[0].forward.error, "arguments");
@@ -157,7 +158,8 @@ TEST(what_is_put_together_is_not_deeper_than_what_can_be_read_back)
 /* --- what is sent --- */
 
 #define LONG_VALUE "0123456789012345678901234567890123456789"
-#define LONG_INPUT "{'text':'" LONG_VALUE "'}" /* with the member of `with` around it: more than 60 bytes */
+#define LONG_INPUT                                                                                                     \
+    "{'text':'" LONG_VALUE "'}" /* with the member of `with` around it, the input has more than 60 bytes */
 #define TWICE "{'one':'${ .input.text }','two':'${ .input.text }'}"
 
 static void open_bounded(struct trial *trial, const char *document)
@@ -293,7 +295,7 @@ static size_t bytes_of(const struct records *records)
     return bytes;
 }
 
-#define TURN_MAX ((size_t)13 << 20) /* 8 MiB, and one payload more */
+#define TURN_MAX ((size_t)13 << 20) /* 8 MiB and one more payload */
 
 static struct slice large_input(struct arena *arena, unsigned elements)
 {
@@ -305,7 +307,7 @@ static struct slice large_input(struct arena *arena, unsigned elements)
     return arena_printf(arena, "%.*s]}", SLICE_ARG(text));
 }
 
-/* Nothing of it is a call that would bring the next turn. */
+/* None of these elements makes a call that would bring the next turn. */
 TEST(elements_that_wait_begin_in_as_many_turns_as_they_need)
 {
     struct trial trial;
@@ -318,7 +320,8 @@ TEST(elements_that_wait_begin_in_as_many_turns_as_they_need)
         uint32_t begun = trial.saga.steps[0].begun;
 
         assert_true(bytes_of(&trial.records) < TURN_MAX);
-        assert_int_equal(saga_rests_until(&trial.saga, &trial.arena), 0); /* it does not leave memory like this */
+        assert_int_equal(saga_rests_until(&trial.saga, &trial.arena),
+                         0); /* the saga does not leave memory in this state */
         assert_int_equal(drive(&trial, timer_of(&trial)), ERR_OK);
         assert_true(trial.saga.steps[0].begun > begun);
         turns++;
@@ -367,7 +370,7 @@ TEST(what_is_undone_begins_in_as_many_turns_as_it_needs)
     trial_close(&trial);
 }
 
-/* What a full turn left over is evaluated with the next, and its condition is asked all the same. */
+/* Elements that a full turn left over are evaluated in the next turn, and their condition is asked all the same. */
 TEST(a_condition_is_asked_of_what_a_full_turn_left_over)
 {
     struct saga_input evaluated = {.type = SAGA_INPUT_EVALUATED};
@@ -387,7 +390,7 @@ TEST(a_condition_is_asked_of_what_a_full_turn_left_over)
     trial_close(&trial);
 }
 
-/* Children in children, each with a result as large as the one in it. */
+/* Children in children, each with a result as large as that of its child. */
 TEST(groups_end_in_as_many_turns_as_they_need)
 {
     struct outcome outcome = {.kind = OUTCOME_COMPLETED};

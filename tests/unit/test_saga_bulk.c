@@ -1,10 +1,10 @@
-/* Items of bulk jobs: an item acts on its saga once, and only where its operation is as it was. */
+/* Items of bulk jobs: an item acts on its saga once, and only while its operation is unchanged. */
 #include "tests/lib/saga_trial.h"
 #include "tests/lib/test.h"
 
 #define ITEM SLICE("019b3c60-4a00-7000-8000-00000000002a/7")
 
-/* `act` is unknown for good after one call, and a person is asked. */
+/* Opens a saga in which `act` is unknown for good after one call, so that a person is asked. */
 static void open_stuck(struct trial *trial)
 {
     trial_open(trial, TRIAL_SAGA("{'id':'act','call':'once'},{'id':'next','call':'once'}"));
@@ -50,12 +50,12 @@ TEST(an_item_acts_once_and_stands_in_the_log)
     assert_true(saga_did_bulk(&trial.saga, ITEM));
     assert_false(saga_did_bulk(&trial.saga, SLICE("019b3c60-4a00-7000-8000-00000000002a/8")));
     assert_false(saga_did_bulk(&trial.saga, SLICE_NONE));
-    assert_int_equal(trial_input(&trial, input), ERR_OK); /* again: by whoever has the job now */
+    assert_int_equal(trial_input(&trial, input), ERR_OK); /* a repeat by the engine that now owns the job */
     assert_int_equal(trial.records.count, 0);
     close_sound(&trial);
 }
 
-/* The change was taken back by a person since: the repeat must not make it again. */
+/* A person has taken the change back since, and the repeat must not make it again. */
 TEST(an_item_that_acted_is_not_repeated_by_what_came_after_it)
 {
     struct saga_input pause = {.type = SAGA_INPUT_PAUSE, .bulk = {.id = ITEM}};

@@ -1,4 +1,4 @@
-/* What an agent's call means: the table of duplicates, drift, the rules of open sagas, budgets and expiry. Loops:
+/* What an agent's call means: the table of duplicates, drift, the rules of open sagas, budgets and expiry. Loops are in
  * test_saga_call_loops.c. */
 #include <stdio.h>
 #include <string.h>
@@ -48,7 +48,7 @@ static const struct {
                  {ERR_AWAITING, "operation.duplicate a (awaiting-operator)"}},
 };
 
-/* An operation "a" as it was found, begun by the emission "first". Each further call is a turn of its own, or it would
+/* Makes an operation "a" in this state, begun by the emission "first". Each further call has its own turn, or it would
  * be a loop. */
 static void make(struct call_trial *t, const char *tool, enum found found)
 {
@@ -148,7 +148,7 @@ TEST(the_same_emission_is_coalesced_whatever_the_policy)
         for (unsigned policy = 0; policy < POLICY_COUNT; policy++) {
             call_trial_run(&t);
             make(&t, tools[policy], (enum found)found);
-            for (int i = 0; i < 10; i++) { /* as often as the network likes, and it is no loop */
+            for (int i = 0; i < 10; i++) { /* the network may repeat it as often as it likes, and it is no loop */
                 assert_int_equal(CALL(&t, tools[policy], "a", .emission = "first", .turn = "1"), expected[found].code);
                 assert_string_equal(call_trial_records(&t), expected[found].records);
             }
@@ -214,7 +214,8 @@ TEST(while_a_probe_is_asked_nobody_calls_again)
     call_trial_run(&t);
     assert_int_equal(CALL(&t, "checked", "a"), ERR_OK);
     assert_string_equal(call_trial_records(&t),
-                        "saga.started, step.called a"); /* two commits, so that a crash between is known as not sent */
+                        "saga.started, step.called a"); /* two commits, so that after a crash between them the call is
+                                                           known as not sent */
     assert_int_equal(CALL(&t, "checked", "a"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "operation.duplicate a (waited)");
     call_trial_timer(&t, "a");
@@ -242,8 +243,8 @@ TEST(a_call_that_a_guard_refused_may_come_back)
     call_trial_run(&t);
     assert_int_equal(CALL(&t, "limited", "a", .emission = "first"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "saga.started, step.called a");
-    for (int i = 0; i < 9;
-         i++) { /* more often than there are attempts: nothing was sent; and it is no loop, it was told to come back */
+    for (int i = 0; i < 9; i++) { /* more often than there are attempts: nothing was sent, and it is no loop, because
+                                     the agent was told to come back */
         call_trial_admit(&t, "a", ADMISSION_REFUSED);
         assert_string_equal(call_trial_records(&t), "step.failed a");
         assert_int_equal(CALL(&t, "limited", "a", .emission = i % 2 ? "first" : NULL), ERR_OK);
@@ -337,7 +338,7 @@ TEST(only_so_many_operations_fit_into_a_run)
         arena_reset(&t.turn);
     }
     assert_int_equal(CALL(&t, "mail", "one-more"), ERR_CONFLICT);
-    assert_int_equal(CALL(&t, "mail", "s7"), ERR_OK); /* what is there is still found */
+    assert_int_equal(CALL(&t, "mail", "s7"), ERR_OK); /* existing operations are still found */
     assert_string_equal(call_trial_records(&t), "operation.duplicate s7 (waited)");
 }
 
@@ -470,7 +471,7 @@ TEST(a_terminal_call_comes_last_and_seals)
     assert_int_equal(CALL(&t, "mail", "n"), ERR_SEALED);
     assert_int_equal(t.records.count, 0);
     assert_int_equal(CALL(&t, "look", "l"), ERR_OK);     /* reads pass */
-    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK); /* and what was called before is still answered */
+    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK); /* earlier calls are still answered */
     assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
 }
 
@@ -489,7 +490,7 @@ TEST(what_only_reads_with_these_arguments_neither_comes_last_nor_seals)
     call_trial_timer(&t, "m~2");
     call_trial_settle(&t, "m~2", OUTCOME_COMPLETED, NULL);
     assert_int_equal(CALL(&t, "coalesce", "c", "{'amount':3}"), ERR_SEALED);
-    assert_int_equal(CALL(&t, "announce", "m", "{'send':false}"), ERR_OK); /* it reads once more */
+    assert_int_equal(CALL(&t, "announce", "m", "{'send':false}"), ERR_OK); /* the tool reads once more */
     assert_string_equal(call_trial_records(&t), "step.repeated m, step.intent m");
 }
 
@@ -571,11 +572,11 @@ TEST(a_saga_that_is_being_undone_takes_nothing_new)
     make(&t, "escalate", COMPLETED);
     assert_int_equal(call_trial_abort(&t), ERR_OK);
     assert_int_equal(CALL(&t, "coalesce", "b"), ERR_CLOSED);
-    assert_int_equal(CALL(&t, "escalate", "a"), ERR_DUPLICATE); /* no question about more work any more */
+    assert_int_equal(CALL(&t, "escalate", "a"), ERR_DUPLICATE); /* no question about more work is open any more */
     assert_int_equal(CALL(&t, "escalate", "a", .emission = "first", .turn = "1"), ERR_OK);
     CALL(&t, "escalate", "a");
     CALL(&t, "escalate", "a");
-    assert_int_equal(CALL(&t, "escalate", "a"), ERR_LOOP); /* refused, but nothing more is to be closed */
+    assert_int_equal(CALL(&t, "escalate", "a"), ERR_LOOP); /* refused, but no further call is closed */
     assert_string_equal(call_trial_records(&t), "operation.duplicate a (loop)");
     call_trial_settle_undo(&t, "a");
     assert_int_equal(saga_status(&t.saga), SAGA_COMPENSATED);
@@ -592,7 +593,7 @@ TEST(a_budget_is_never_overdrawn)
     assert_int_equal(CALL(&t, "coalesce", "c", "{'amount':3}"), ERR_BUDGET); /* none of them is settled yet */
     assert_int_equal(t.records.count, 0);
     call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
-    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':1}"), ERR_OK); /* a duplicate costs none */
+    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':1}"), ERR_OK); /* a duplicate costs nothing */
     call_trial_close(&t);
 
     call_trial_open(&t, "{'micros':250}", NULL, NULL);
@@ -604,7 +605,7 @@ TEST(a_budget_is_never_overdrawn)
     call_trial_settle(&t, "b", OUTCOME_FAILED, NULL); /* given back */
     assert_int_equal(t.saga.used.micros, 100);
     assert_int_equal(CALL(&t, "paid", "c", "{'n':3}"), ERR_OK);
-    assert_int_equal(CALL(&t, "coalesce", "d"), ERR_OK); /* what costs nothing passes */
+    assert_int_equal(CALL(&t, "coalesce", "d"), ERR_OK); /* a call without cost passes */
     assert_int_equal(t.saga.used.micros, 200);
     call_trial_close(&t);
 
@@ -612,7 +613,8 @@ TEST(a_budget_is_never_overdrawn)
     CALL(&t, "coalesce", "a", "{'amount':1}");
     CALL(&t, "coalesce", "a", "{'amount':1}");
     assert_int_equal(CALL(&t, "coalesce", "b", "{'amount':2}"), ERR_BUDGET);
-    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':1}"), ERR_OK); /* duplicates come before the budget */
+    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':1}"),
+                     ERR_OK); /* duplicates are answered before the budget is asked */
 }
 
 TEST(an_attempt_more_is_a_call_more)
@@ -657,7 +659,8 @@ TEST(a_tool_may_begin_again_after_that)
     call_trial_run(&t);
     make(&t, "again", COMPLETED);
     t.now_ms += HOUR_MS;
-    assert_int_equal(CALL(&t, "again", "a", .emission = "first"), ERR_EXPIRED); /* not for the request of then */
+    assert_int_equal(CALL(&t, "again", "a", .emission = "first"),
+                     ERR_EXPIRED); /* the request of that time is not answered */
     assert_int_equal(CALL(&t, "again", "a", .emission = "second"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "step.called a~2 (again), step.intent a~2");
     assert_int_equal(call_trial_step(&t, "a~2")->forward.generation, 1);

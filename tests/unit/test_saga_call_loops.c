@@ -1,4 +1,5 @@
-/* Whoever goes round in circles is stopped; whoever waits, races, or comes back because it was told to, is not. */
+/* An agent that goes round in circles is stopped. An agent that waits, races, or comes back because it was told to, is
+ * not. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +8,7 @@
 
 #include "base/json.h"
 
-/* An operation "a" that has completed, in the first turn. */
+/* Makes an operation "a" that has completed, in the first turn. */
 static void settled_once(struct call_trial *t)
 {
     assert_int_equal(CALL(t, "coalesce", "a", .emission = "first", .turn = "1"), ERR_OK);
@@ -26,7 +27,7 @@ TEST(equal_calls_with_equal_answers_are_a_loop_cache_hits_included)
     assert_true(slice_is(t.records.answer.pattern, "[{\"tool\":\"coalesce\",\"step\":\"a\",\"scope\":null}]"));
     assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP);
     assert_int_equal(t.records.count, 0);
-    assert_int_equal(CALL(&t, "coalesce", "b", "{'amount':1}"), ERR_OK); /* everything else passes */
+    assert_int_equal(CALL(&t, "coalesce", "b", "{'amount':1}"), ERR_OK); /* all other calls pass */
 }
 
 TEST(a_new_turn_lets_them_pass_again)
@@ -66,7 +67,7 @@ TEST(other_names_for_the_same_call_go_round_too)
     call_trial_settle(&t, "a", OUTCOME_COMPLETED, "{'same':1}");
     CALL(&t, "look", "b");
     call_trial_settle(&t, "b", OUTCOME_COMPLETED, "{'same':1}");
-    assert_int_equal(CALL(&t, "look", "c"), ERR_LOOP); /* an operation of which nothing is known */
+    assert_int_equal(CALL(&t, "look", "c"), ERR_LOOP); /* an operation that nobody knows */
     assert_string_equal(call_trial_records(&t), "loop.tripped");
     assert_int_equal(t.saga.definition->step_count, 2);
 }
@@ -75,7 +76,7 @@ TEST(a_second_loop_pauses_until_an_operator_resumes)
 {
     call_trial_open(&t, NULL, "{'repeats':2,'max_cycle':1}", NULL);
     settled_once(&t);
-    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP); /* the second of two already */
+    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP); /* already the second of two */
     CALL(&t, "look", "b", .turn = "2");
     call_trial_settle(&t, "b", OUTCOME_COMPLETED, NULL);
     assert_int_equal(CALL(&t, "look", "b"), ERR_LOOP);

@@ -1,6 +1,6 @@
 /*
- * What a repeat gets where time has passed or the tool has changed: it finds its operation all the same, a person is
- * asked once, what nobody could say is asked about again, and what is full or has expired says so. The table itself:
+ * The answers to repeats after time has passed or the tool has changed. The repeat still finds its operation, a person
+ * is asked once, an unknown outcome is probed again, and a full or expired record says so. The table itself is in
  * test_saga_call.c.
  */
 #include <string.h>
@@ -131,7 +131,7 @@ TEST(what_does_not_fit_begins_nothing)
     assert_string_equal(call_trial_records(&t), "step.repeated l, step.intent l");
 }
 
-/* What is sent then are the first arguments, to the version that they were given for. */
+/* The call is sent with the first arguments, to the version that they were given for. */
 TEST(what_does_not_fit_any_more_is_tried_again_as_it_was_begun)
 {
     call_trial_run(&t);
@@ -175,7 +175,7 @@ TEST(a_repeat_has_what_probes_gave_up_on_asked_about_once_more)
     call_trial_open(&t, NULL, NULL, NULL);
     give_up(&t);
     number = t.saga.escalation.number;
-    assert_int_equal(CALL(&t, "checked", "a"), ERR_AWAITING); /* it was asked about just now */
+    assert_int_equal(CALL(&t, "checked", "a"), ERR_AWAITING); /* the probe was asked just now */
     assert_string_equal(call_trial_records(&t), "operation.duplicate a (awaiting-operator)");
     t.now_ms += CALL_PROBE_MS;
     assert_int_equal(CALL(&t, "checked", "a"), ERR_AWAITING);
@@ -223,7 +223,7 @@ TEST(what_a_person_has_to_weigh_is_not_probed_by_repeats)
     call_trial_timer(&t, "a");
     call_trial_settle(&t, "a", OUTCOME_UNKNOWN, NULL);
     t.now_ms += CALL_PROBE_MS;
-    assert_int_equal(CALL(&t, "once", "a"), ERR_AWAITING); /* nobody could be asked */
+    assert_int_equal(CALL(&t, "once", "a"), ERR_AWAITING); /* there is no probe to ask */
     assert_string_equal(call_trial_records(&t), "operation.duplicate a (awaiting-operator)");
 }
 
@@ -245,7 +245,7 @@ TEST(a_log_that_is_full_takes_no_more_calls_and_still_answers_the_same_request)
     assert_int_equal(CALL(&t, "coalesce", "a", .emission = "first"), ERR_OK);
     assert_true(t.records.answer.replay);
     assert_int_equal(t.records.count, 0);
-    t.saga.seq = seq; /* the log that it was pretended to have is not there to be folded */
+    t.saga.seq = seq; /* the log that the test pretended does not exist and cannot be folded */
 }
 
 static bool shows_what_it_knew(const struct call_trial *on)

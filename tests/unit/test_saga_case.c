@@ -1,5 +1,5 @@
-/* Cases: a person has one opened, it keeps its number, each asking is a round, and whoever saw an earlier one is told.
- */
+/* Cases: a person has a case opened, the case keeps its number, each question is a round, and an answer to an earlier
+ * round is refused. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "tests/lib/test.h"
 
 static struct trial trial;
-static enum operator_action action = OPERATOR_RESOLVE; /* of answers() */
+static enum operator_action action = OPERATOR_RESOLVE; /* the action of answers() */
 
 static void open_at(const char *steps)
 {
@@ -49,7 +49,7 @@ static enum err_code answers(uint64_t round, const char *request, bool again)
     return trial_input(&trial, input);
 }
 
-/* `act` is unknown for good, and a person is asked. */
+/* Opens a saga in which `act` is unknown for good, so that a person is asked. */
 static void open_stuck(void)
 {
     open_at("{'id':'act','call':'once'}");
@@ -59,7 +59,7 @@ static void open_stuck(void)
     assert_int_equal(saga_case_round(&trial.saga), 1);
 }
 
-/* It is called once more, and again nobody knows. */
+/* Makes `act` unknown once more after another call. */
 static void is_stuck_again(void)
 {
     trial_timer(&trial, "act");
@@ -72,7 +72,7 @@ TEST(asked_again_it_is_the_same_case_in_another_round)
     struct buffer out;
 
     open_stuck();
-    assert_int_equal(answers(0, NULL, true), ERR_OK); /* asked once, it needs no round */
+    assert_int_equal(answers(0, NULL, true), ERR_OK); /* the question was asked once, so the answer needs no round */
     assert_int_equal(trial.saga.escalation.number, 0);
     is_stuck_again();
     assert_int_equal(trial.saga.escalation.number, 64);
@@ -108,7 +108,7 @@ TEST(the_same_answer_again_under_its_key_changes_nothing)
     action = OPERATOR_ABANDON;
     assert_int_equal(answers(0, "k1", false), ERR_OTHER_INPUT);
     action = OPERATOR_RESOLVE;
-    assert_int_equal(answers(1, "k2", true), ERR_DECIDED); /* a key makes no old round a new one */
+    assert_int_equal(answers(1, "k2", true), ERR_DECIDED); /* a key does not turn an old round into a new one */
     assert_int_equal(answers(0, "k2", true), ERR_OK);
     assert_int_not_equal(trial.records.count, 0);
     close_sound();
@@ -140,7 +140,7 @@ TEST(a_person_is_asked_about_what_is_waited_for)
     static const struct {
         const char *steps, *about;
         enum outcome_kind outcome;
-        unsigned actions; /* without abandon and compensate, which all have */
+        unsigned actions; /* without abandon and compensate, which all cases have */
     } rows[] = {
         {"{'id':'act','call':'keyed'}", "act", OUTCOME_RETRY, BIT(OPERATOR_RESOLVE)},
         {"{'id':'act','call':'once_probed'}", "act", OUTCOME_UNKNOWN, BIT(OPERATOR_RESOLVE) | BIT(OPERATOR_WAIVE)},
@@ -151,7 +151,7 @@ TEST(a_person_is_asked_about_what_is_waited_for)
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         open_at(rows[i].steps);
         if (rows[i].outcome == OUTCOME_UNKNOWN) {
-            trial_timer(&trial, "act"); /* its intent has a turn of its own */
+            trial_timer(&trial, "act"); /* the intent has its own turn */
         }
         if (rows[i].outcome != OUTCOME_KIND_COUNT) {
             trial_settle(&trial, "act", rows[i].outcome);
@@ -179,7 +179,7 @@ TEST(what_is_tried_again_goes_on_and_closes_the_case)
     assert_int_equal(asks("it takes long"), ERR_OK);
     trial_timer(&trial, "act");
     assert_string_equal(trial_records(&trial), "step.intent act");
-    assert_int_equal(answers(1, NULL, false), ERR_CALL_OUT); /* nothing is cut off */
+    assert_int_equal(answers(1, NULL, false), ERR_CALL_OUT); /* the call under way is not cut off */
     trial_settle(&trial, "act", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "step.completed act, escalation.resolved act, step.intent next");
     close_sound();

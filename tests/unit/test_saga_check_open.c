@@ -1,6 +1,6 @@
 /*
- * Records of open sagas and runs that do not fit are refused, whoever wrote them: the rules hold in the log, not only
- * in what decides. Each refusal is a sentence.
+ * Records of open sagas and runs that do not fit are refused, whoever wrote them, because the rules hold in the log and
+ * not only in decisions. Each refusal is a sentence.
  */
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "tests/lib/call_trial.h"
 #include "tests/lib/test.h"
 
-/* A call that fits, of this tool, as the next record. */
+/* Makes a fitting record of a call of this tool. */
 static struct record called(const struct call_trial *t, const char *tool, enum effect effect)
 {
     struct record record = {
@@ -270,7 +270,7 @@ TEST(an_operation_shows_its_run_class_cost_duplicates_and_what_it_is_another_exe
     assert_int_equal(call_trial_bypass(&t, "a"), ERR_OK);
     CALL(&t, "paid", "a", .scope = "order-7");
     show(&t, write_last);
-    SHOWS("step", "\"a\""); /* as in the key, although the saga calls it a~2 */
+    SHOWS("step", "\"a\""); /* as in the key, although the saga calls the step a~2 */
     SHOWS("generation", "1");
     assert_non_null(json_member(shown, "earlier_key").ptr);
 }

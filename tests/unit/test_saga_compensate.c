@@ -1,4 +1,5 @@
-/* Undoing: the right set, the exact reverse order, each class of compensator, and what holds up what. */
+/* Undoing: the right steps, in exactly the reverse order, with each class of compensator; and which steps wait for
+ * which. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@
         "{'id':'a','call':'keyed'},{'id':'b','call':'keyed','after':['a']},{'id':'c','call':'keyed','after':['a']},"   \
         "{'id':'d','call':'keyed','after':['b','c']}")
 
-/* Run the saga until this step is in flight, everything before it completed. */
+/* Runs the saga until this step is in flight and everything before it is completed. */
 static void open_until(struct trial *trial, const char *document, const char *step)
 {
     uint32_t until;
@@ -93,7 +94,7 @@ TEST(what_is_in_flight_is_waited_for)
     trial_settle(&trial, "b", OUTCOME_FAILED);
     assert_string_equal(trial_records(&trial), "step.failed b, saga.failing b");
     assert_string_equal(trial_wants(&trial), "call c 1");
-    trial_settle(&trial, "c", OUTCOME_UNKNOWN); /* a maybe goes on by its class */
+    trial_settle(&trial, "c", OUTCOME_UNKNOWN); /* the class decides how an unknown outcome goes on */
     assert_string_equal(trial_records(&trial), "step.retrying c");
     trial_timer(&trial, "c");
     trial_settle(&trial, "c", OUTCOME_COMPLETED);
@@ -112,7 +113,7 @@ TEST(what_surely_did_not_happen_is_stopped)
     assert_true(slice_is(trial.records.items[2].error, "stopped"));
     trial_close_sound(&trial);
 
-    trial_open(&trial, DIAMOND); /* and in flight: not tried again once it is certain */
+    trial_open(&trial, DIAMOND); /* b is in flight, and is not tried again once its outcome is certain */
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_settle(&trial, "b", OUTCOME_FAILED);
@@ -204,7 +205,7 @@ TEST(a_compensation_is_not_bounded_by_attempts_but_gives_up_in_time)
 {
     int rounds = 0;
 
-    open_undo(&trial, "by_checked"); /* gives up after ten minutes */
+    open_undo(&trial, "by_checked"); /* the undo gives up after ten minutes */
     while (saga_status(&trial.saga) == SAGA_COMPENSATING) {
         trial_settle_undo(&trial, "act", OUTCOME_RETRY);
         rounds++;
@@ -230,7 +231,8 @@ static void settle_undo_unsent(struct trial *on)
                      ERR_OK);
 }
 
-/* What `compensate` says about tries holds; a person is asked then, and another round by them has as many again. */
+/* The tries that `compensate` allows hold. After them a person is asked, and another round by the person has as many
+ * tries again. */
 TEST(a_compensation_ends_after_the_tries_it_was_given)
 {
     static const struct {
@@ -289,7 +291,7 @@ TEST(a_keyed_compensation_does_not_leave_after_its_window)
     assert_string_equal(trial_records(&trial), "compensation.failed act, escalation.opened act");
     assert_true(trial.records.items[0].maybe);
     assert_string_equal(step_status_name(saga_step_status(&trial.saga, 0)), "compensation_failed");
-    assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_CONFLICT); /* it may be a second refund */
+    assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_CONFLICT); /* the retry may be a second refund */
     assert_int_equal(trial_resolve(&trial, true, NULL), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved act, compensation.completed act, saga.compensated");
 }
@@ -343,7 +345,7 @@ TEST(an_undo_whose_arguments_cannot_be_made_is_a_question)
         trial_records(&trial),
         "step.failed next, saga.failing next, compensation.planned, compensation.failed act, escalation.opened act");
     assert_true(slice_is(trial.saga.escalation.reason, "compensation-arguments"));
-    assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_INVALID); /* they would be no better now */
+    assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_INVALID); /* the arguments would still be wrong */
     input = (struct saga_input){.type = SAGA_INPUT_OPERATOR};
     input.verdict.action = OPERATOR_RETRY;
     input.verdict.escalation = trial.saga.escalation.number;
@@ -405,7 +407,7 @@ TEST(a_terminal_step_in_flight_decides_what_an_abort_means)
     trial_timer(&trial, "end");
     assert_int_equal(trial_abort(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial), "saga.failing");
-    assert_int_equal(trial_abort(&trial), ERR_OK); /* once more says nothing new */
+    assert_int_equal(trial_abort(&trial), ERR_OK); /* a second abort changes nothing */
     assert_string_equal(trial_records(&trial), "");
     trial_settle(&trial, "end", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "step.completed end, saga.completed");
@@ -429,7 +431,7 @@ TEST(the_verdict_on_a_terminal_step_holds_up_everything)
     assert_int_equal(saga_status(&trial.saga), SAGA_ESCALATED);
     assert_int_equal(trial_abort(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial), "saga.failing, compensation.planned");
-    assert_string_equal(trial_wants(&trial), ""); /* a stays until it is known whether the mail went out */
+    assert_string_equal(trial_wants(&trial), ""); /* the undo of a waits until it is known whether the mail went out */
     assert_int_equal(trial_resolve(&trial, true, NULL), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved end, step.completed end, saga.completed");
     trial_close_sound(&trial);
@@ -446,7 +448,7 @@ TEST(an_abort_before_anything_was_sent_sends_nothing)
 {
     trial_open(&trial, TRIAL_SAGA("{'id':'act','call':'once'}"));
     trial_start(&trial, "{}");
-    assert_string_equal(trial_wants(&trial), "timer act 0"); /* pending: its key is durable, its intent is not */
+    assert_string_equal(trial_wants(&trial), "timer act 0"); /* pending: the key is durable, the intent is not */
     assert_int_equal(trial_abort(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial), "saga.failing, step.failed act, compensation.planned, saga.compensated");
     trial_timer(&trial, "act");

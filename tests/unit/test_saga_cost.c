@@ -1,4 +1,4 @@
-/* A cost that nobody could compute: the budget takes nothing more that costs, until a person has said the amount. */
+/* A cost that could not be computed: the budget allows no more calls with a cost until a person has said the amount. */
 #include <stdio.h>
 
 #include "tests/lib/call_trial.h"
@@ -6,7 +6,7 @@
 
 #define HOUR_MS INT64_C(3600000)
 
-/* A completed call of which nobody could compute what it cost. */
+/* Completes a call whose cost could not be computed. */
 static void settle_unpriced(struct call_trial *t, uint32_t step)
 {
     struct saga_input input = {.type = SAGA_INPUT_SETTLED};
@@ -39,7 +39,7 @@ TEST(a_person_says_what_it_cost_and_the_budget_goes_on_with_that)
     call_trial_open(&t, "{'micros':250}", NULL, NULL);
     assert_int_equal(CALL(&t, "paid", "a", "{'n':1}"), ERR_OK);
     a = &call_trial_step(&t, "a")->forward;
-    assert_int_equal(say_cost(&t, a, 30), ERR_CONFLICT); /* it is not settled */
+    assert_int_equal(say_cost(&t, a, 30), ERR_CONFLICT); /* the call is not settled */
     settle_unpriced(&t, 0);
     a = &call_trial_step(&t, "a")->forward;
     assert_non_null(a->cost_unknown.ptr);
@@ -52,7 +52,7 @@ TEST(a_person_says_what_it_cost_and_the_budget_goes_on_with_that)
     assert_null(a->cost_unknown.ptr);
     assert_int_equal(a->cost_micros, 120);
     assert_int_equal(t.saga.used.micros, 120);
-    assert_int_equal(say_cost(&t, a, 120), ERR_OK); /* heard before */
+    assert_int_equal(say_cost(&t, a, 120), ERR_OK); /* the verb was already applied */
     assert_int_equal(t.records.count, 0);
     assert_int_equal(say_cost(&t, a, 121), ERR_DECIDED);
     assert_int_equal(CALL(&t, "paid", "b", "{'n':2}"), ERR_OK);
@@ -77,7 +77,7 @@ TEST(what_a_call_of_a_run_that_rests_cost_is_said_too_and_nothing_after_the_end_
     assert_int_equal(say_cost(&t, &call_trial_step(&t, "a")->forward, 7), ERR_ENDED);
 }
 
-/* Nobody knows whether the call was made, but its arguments say what it costs if it was. */
+/* Makes a call whose outcome is unknown, but whose arguments tell its cost. */
 static void settle_estimated(struct call_trial *on, int64_t micros)
 {
     struct saga_input input = {.type = SAGA_INPUT_SETTLED};

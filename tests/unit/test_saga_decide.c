@@ -1,4 +1,4 @@
-/* What each outcome means, class by class: the heart of the engine, as tables. */
+/* The meaning of each outcome, class by class, as tables. This is the heart of the engine. */
 #include <stdio.h>
 #include <string.h>
 
@@ -69,14 +69,14 @@ static void open_act(struct trial *trial, const char *tool)
                    tool);
     trial_open(trial, document);
     trial_start(trial, "{}");
-    if (strncmp(trial_wants(trial), "timer", 5) == 0) { /* checked and once: record and intent are two commits */
+    if (strncmp(trial_wants(trial), "timer", 5) == 0) { /* for checked and once, record and intent are two commits */
         assert_string_equal(trial_records(trial), "saga.started, step.pending act");
         trial_timer(trial, "act");
     }
     assert_string_equal(trial_wants(trial), "call act 1");
 }
 
-/* Times are looked at elsewhere: here they would be jitter. */
+/* Cuts the times off, which are jitter here; other tests check them. */
 static void cut_times(char *wants)
 {
     char *plus;
@@ -299,7 +299,7 @@ TEST(tries_that_never_left_are_bounded_and_not_attempts)
                         "step.failed act, saga.failing act, compensation.planned, saga.compensated");
     struct slice act = json_element(json_member(trial_view(&trial, &trial.arena), "steps"), 0);
 
-    assert_true(slice_is(json_member(act, "attempts"), "0")); /* nobody reads ten calls of a once */
+    assert_true(slice_is(json_member(act, "attempts"), "0")); /* a `once` must not show ten calls */
     assert_true(slice_is(json_member(act, "unsent"), "10"));
 }
 
@@ -317,11 +317,11 @@ TEST(an_attempt_that_left_ends_the_row_of_those_that_did_not)
             trial_settle(&trial, "act", OUTCOME_RETRY);
             assert_int_equal(trial.saga.steps[0].forward.unsent, 0);
             trial.saga.steps[0].forward.window_from_ms =
-                0; /* the row below is longer than the window: it is not what this is about */
+                0; /* the row below is longer than the window, which this test is not about */
             trial_timer(&trial, "act");
         }
     }
-    trial_close(&trial); /* bent on purpose */
+    trial_close(&trial); /* the state is bent on purpose */
 }
 
 TEST(a_refusal_under_the_same_key_settles_the_attempts_before_it)
@@ -378,7 +378,7 @@ TEST(a_retry_never_leaves_after_the_window)
     assert_string_equal(trial_wants(&trial), "probe act 1 +0");
     trial_close(&trial);
 
-    open_act(&trial, "keyed"); /* it was due inside, but the engine was away */
+    open_act(&trial, "keyed"); /* the call was due inside the window, but the engine was away */
     trial_settle(&trial, "act", OUTCOME_UNKNOWN);
     assert_string_equal(trial_records(&trial), "step.retrying act");
     trial.now_ms = TRIAL_START_MS + 60000;
@@ -386,7 +386,7 @@ TEST(a_retry_never_leaves_after_the_window)
     assert_string_equal(trial_records(&trial), "step.unknown act, escalation.opened act");
     trial_close(&trial);
 
-    open_act(&trial, "keyed"); /* nothing ever happened: then it is no question */
+    open_act(&trial, "keyed"); /* nothing ever happened, so no question is open */
     trial_settle(&trial, "act", OUTCOME_RETRY);
     trial.now_ms = TRIAL_START_MS + 60000;
     trial_timer(&trial, "act");
@@ -407,10 +407,10 @@ TEST(retry_after_is_honoured)
 TEST(absent_counts_only_when_asked_late_enough)
 {
     open_act(&trial, "checked");
-    trial.now_ms += 3000; /* the call was out for three seconds: it may have left at their end */
+    trial.now_ms += 3000; /* the call was out for three seconds, and may have left at their end */
     trial_settle(&trial, "act", OUTCOME_UNKNOWN);
     assert_string_equal(trial_wants(&trial), "probe act 1 +0");
-    trial.now_ms += 60000; /* asked at once, answered late: asked is what counts */
+    trial.now_ms += 60000; /* the probe was sent at once and answered late; the time of sending counts */
     trial_probe(&trial, "act", OUTCOME_ABSENT);
     assert_string_equal(trial_records(&trial), "step.probed act");
     trial_probe(&trial, "act", OUTCOME_ABSENT);
@@ -423,7 +423,7 @@ TEST(absent_counts_only_when_asked_late_enough)
     assert_string_equal(trial_wants(&trial), "probe act 2 +5000");
 }
 
-/* What the log says of when it was sent is of another engine's clock, which may have been behind by more than that. */
+/* The log tells the time of sending by another engine's clock, which may have been further behind. */
 TEST(absent_counts_only_after_its_time_has_passed_here)
 {
     open_act(&trial, "checked");
@@ -431,7 +431,7 @@ TEST(absent_counts_only_after_its_time_has_passed_here)
     trial_probe(&trial, "act", OUTCOME_ABSENT);
     assert_string_equal(trial_wants(&trial), "probe act 2 +5000");
     trial.now_ms += 60000;
-    trial.saga.alone_from_ms = trial.now_ms; /* taken over now, and that probe is due at once */
+    trial.saga.alone_from_ms = trial.now_ms; /* the saga is taken over now, and the probe is due at once */
     trial_probe(&trial, "act", OUTCOME_ABSENT);
     assert_string_equal(trial_records(&trial), "step.probed act");
     assert_string_equal(trial_wants(&trial), "probe act 3 +5000");
@@ -439,7 +439,7 @@ TEST(absent_counts_only_after_its_time_has_passed_here)
     assert_string_equal(trial_records(&trial), "step.retrying act");
 }
 
-/* Else each of many takeovers makes the next question wait longer, for minutes in the end. */
+/* Otherwise each of many takeovers would make the next probe wait longer, in the end for minutes. */
 TEST(who_takes_over_asks_as_if_nobody_had_asked_before)
 {
     open_act(&trial, "checked");
@@ -487,10 +487,10 @@ TEST(an_answer_settles_once)
     trial_settle(&trial, "act", OUTCOME_UNKNOWN);
     answer(&trial, 1, OUTCOME_UNKNOWN);
     assert_string_equal(trial_records(&trial), "");
-    answer(&trial, 1, OUTCOME_FAILED); /* it moved on: the answer of an attempt that is over */
+    answer(&trial, 1, OUTCOME_FAILED); /* the answer of an attempt that is over */
     assert_string_equal(trial_records(&trial), "");
     trial_timer(&trial, "act");
-    answer(&trial, 1, OUTCOME_COMPLETED); /* but that it happened is always worth knowing */
+    answer(&trial, 1, OUTCOME_COMPLETED); /* a success always counts */
     assert_string_equal(trial_records(&trial), "step.completed act, step.intent next");
     answer(&trial, 2, OUTCOME_FAILED);
     assert_string_equal(trial_records(&trial), "");
@@ -508,7 +508,7 @@ TEST(late_evidence_settles_what_a_person_was_asked)
     assert_true(slice_is(trial.records.items[1].actor, "sagad"));
     trial_close(&trial);
 
-    open_act(&trial, "once"); /* the one attempt there was surely had no effect */
+    open_act(&trial, "once"); /* the only attempt certainly had no effect */
     trial_settle(&trial, "act", OUTCOME_UNKNOWN);
     answer(&trial, 1, OUTCOME_FAILED);
     assert_string_equal(
@@ -516,7 +516,7 @@ TEST(late_evidence_settles_what_a_person_was_asked)
         "step.failed act, saga.failing act, escalation.resolved act, compensation.planned, saga.compensated");
     trial_close(&trial);
 
-    open_act(&trial, "idempotent"); /* one of three says nothing about the others */
+    open_act(&trial, "idempotent"); /* one of three attempts says nothing about the others */
     for (int i = 0; i < 3; i++) {
         trial_settle(&trial, "act", OUTCOME_UNKNOWN);
         if (i < 2) {

@@ -1,6 +1,6 @@
 /*
- * What the guard of outgoing calls forbids is held as a case, and never fails: a call, an undo, a probe, a precheck. It
- * goes on when the settings let it, or when a person decides otherwise.
+ * A call that the guard of outgoing calls forbids becomes a case and never fails. This holds for calls, undos, probes
+ * and prechecks. The operation goes on when the settings allow it, or when a person decides otherwise.
  */
 #include <stdio.h>
 #include <string.h>
@@ -58,7 +58,7 @@ static void ring(struct trial *trial, const char *step, enum direction direction
     }
 }
 
-/* `once` and `checked` have their intent written first, and leave with the next turn. */
+/* Starts the saga. `once` and `checked` write their intent first, and leave with the next turn. */
 static void start(struct trial *trial, const char *document)
 {
     trial_open(trial, document);
@@ -76,7 +76,8 @@ static void is_held(const struct trial *trial, enum direction direction)
     assert_non_null(strstr(trial->saga.escalation.evidence.ptr, "--egress-allow"));
 }
 
-/* Denied again and again: one case, and nothing used up. The longest wait between two tries. */
+/* Denies the operation again and again. There is one case, and no try is used up. Returns the longest wait between two
+ * tries. */
 static int64_t deny_for_long(struct trial *trial, const char *step, enum direction direction)
 {
     const struct operation *op = operation(trial, step, direction);
@@ -157,7 +158,7 @@ TEST(tries_that_were_denied_do_not_count_as_tries_that_nobody_answered)
         trial_timer(&trial, "a");
         settle(&trial, "a", DIRECTION_DO, unreached);
     }
-    assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED); /* ten tries that nobody answered: it has failed */
+    assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED); /* ten tries got no answer, so the call has failed */
 }
 
 TEST(what_goes_out_at_last_and_is_lost_is_asked_anew)
@@ -177,7 +178,7 @@ TEST(what_may_have_happened_before_stays_in_doubt)
     settle(&trial, "a", DIRECTION_DO, denied);
     is_held(&trial, DIRECTION_DO);
     assert_int_equal(operation(&trial, "a", DIRECTION_DO)->took_effect, TOOK_EFFECT_MAYBE);
-    assert_int_equal(trial_abort(&trial), ERR_OK); /* what may have happened is not dropped */
+    assert_int_equal(trial_abort(&trial), ERR_OK); /* a call that may have had an effect is not dropped */
     assert_int_equal(operation(&trial, "a", DIRECTION_DO)->state, OP_RETRYING);
     is_held(&trial, DIRECTION_DO);
 }
@@ -197,7 +198,7 @@ TEST(a_late_word_that_it_was_denied_fails_nothing)
 
     for (size_t i = 0; i < COUNT_OF(late); i++) {
         start(&trial, late[i]);
-        trial_settle(&trial, "a", OUTCOME_UNKNOWN); /* the engine that made the call is gone, so it seems */
+        trial_settle(&trial, "a", OUTCOME_UNKNOWN); /* the engine that made the call seems to be gone */
         settle(&trial, "a", DIRECTION_DO, denied);
         is_held(&trial, DIRECTION_DO);
         assert_int_equal(operation_calls(operation(&trial, "a", DIRECTION_DO)), 0);
@@ -256,7 +257,7 @@ TEST(a_denied_probe_is_no_answer_and_asks_on_for_as_long_as_it_takes)
 {
     start(&trial, TRIAL_SAGA("{'id':'a','call':'checked'},{'id':'b','call':'keyed'}"));
     trial_settle(&trial, "a", OUTCOME_UNKNOWN);
-    assert_int_equal(trial.saga.escalation.number, 0); /* nobody was asked yet */
+    assert_int_equal(trial.saga.escalation.number, 0); /* no person was asked yet */
     for (int i = 0; i < TRIES; i++) {
         probe(&trial, "a", DIRECTION_DO, denied);
         assert_int_equal(operation(&trial, "a", DIRECTION_DO)->state, OP_PROBING);
@@ -293,7 +294,7 @@ TEST(a_probe_that_a_person_wants_and_that_is_denied_is_no_answer)
 
 TEST(a_denied_undo_is_not_given_up)
 {
-    open_undoing(&trial, "by_keyed"); /* which gives up after ten minutes */
+    open_undoing(&trial, "by_keyed"); /* the undo gives up after ten minutes */
     settle(&trial, "a", DIRECTION_UNDO, denied);
     assert_string_equal(trial_records(&trial), "compensation.retrying a, escalation.opened a");
     is_held(&trial, DIRECTION_UNDO);
@@ -340,11 +341,11 @@ TEST(a_person_has_it_tried_now)
                                                        : "escalation.resolved a, compensation.retrying a");
         assert_int_equal(operation(&trial, "a", direction)->due_ms, trial.now_ms);
         ring(&trial, "a", direction);
-        settle(&trial, "a", direction, denied); /* the settings are as they were: it is asked anew */
+        settle(&trial, "a", direction, denied); /* the settings have not changed, so the person is asked again */
         assert_string_equal(trial_records(&trial), direction == DIRECTION_DO
                                                        ? "step.retrying a, escalation.opened a"
                                                        : "compensation.retrying a, escalation.opened a");
-        assert_true(operation(&trial, "a", direction)->due_ms <= trial.now_ms + 1000); /* and the waits begin anew */
+        assert_true(operation(&trial, "a", direction)->due_ms <= trial.now_ms + 1000); /* the waits begin again, too */
         trial_close_sound(&trial);
     }
 }

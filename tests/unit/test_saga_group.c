@@ -1,6 +1,6 @@
 /*
  * Groups forward, and undone with their saga: elements of for_each and the steps of child sagas. Every trial ends with
- * a replay from the log. How children are undone on their own is in test_saga_group_undo.c.
+ * a replay from the log. test_saga_group_undo.c has children that are undone on their own.
  */
 #include <time.h>
 
@@ -98,7 +98,7 @@ TEST(so_many_elements_run_at_once_as_allowed_and_begin_in_order)
     trial_settle(&trial, "book#0", OUTCOME_COMPLETED);
     assert_string_equal(trial_wants(&trial), "call z 1");
     trial_settle(&trial, "z", OUTCOME_FAILED);
-    /* Whatever the order in which they came back. */
+    /* The order of the answers does not matter. */
     assert_string_equal(run_all(&trial, DIRECTION_UNDO), "book#3 book#2 book#1 book#0 a");
     is(&trial, SAGA_COMPENSATED);
     assert_string_equal(status_of(&trial, "book"), "compensated");
@@ -291,8 +291,8 @@ TEST(an_input_that_a_child_does_not_take_fails_its_step)
     "{'id':'d','call':'keyed'},{'id':'e','call':'keyed'},{'id':'f','call':'keyed'},{'id':'g','call':'keyed'},"         \
     "{'id':'h','call':'keyed'},{'id':'i','call':'keyed'},{'id':'j','call':'keyed'}]}"
 
-/* A thousand elements are allowed, their ten thousand steps beside them are not. Found out later, effects would have to
- * be undone. */
+/* A thousand elements are allowed, but not with their ten thousand steps. If that were found out later, effects would
+ * have to be undone. */
 TEST(elements_whose_steps_are_too_many_fail_before_the_first_begins)
 {
     struct buffer input;
@@ -377,7 +377,7 @@ TEST(an_output_with_a_program_is_evaluated)
                     "}','steps':[{'id':'x','call':'keyed'}]}"),
               "{}");
     trial_settle(&trial, "c/x", OUTCOME_COMPLETED);
-    assert_string_equal(trial_wants(&trial), "evaluate c 1"); /* and no deadline any more */
+    assert_string_equal(trial_wants(&trial), "evaluate c 1"); /* the deadline is no longer wanted */
     trial_evaluated(&trial, EVALUATE_OUTPUT, "c", "1");
     same(args_of(&trial, "z"), "{\"n\":1}");
     trial_settle(&trial, "z", OUTCOME_COMPLETED);
@@ -395,7 +395,7 @@ TEST(behind_a_terminal_step_in_the_last_child_there_is_no_way_back)
     trial_settle(&trial, "c/x", OUTCOME_COMPLETED);
     trial_timer(&trial, "c/mail");
     trial_settle(&trial, "c/mail", OUTCOME_COMPLETED);
-    /* Its output cannot be made, but what was done cannot be undone. */
+    /* The output cannot be made, but the effect cannot be undone. */
     assert_string_equal(trial_records(&trial), "step.completed c/mail, step.completed c, saga.completed");
     same(result_of(&trial, "c"), "null");
     assert_int_equal(trial_abort(&trial), ERR_PAST_RETURN);
@@ -436,7 +436,7 @@ TEST(a_terminal_step_that_turns_out_to_have_happened_completes_the_child_that_wa
     is(&trial, SAGA_ESCALATED);
     trial_timer(&trial, "c"); /* the deadline of the child counts all the same */
     assert_string_equal(trial_records(&trial), "step.failing c, compensation.planned c");
-    assert_string_equal(trial_wants(&trial), ""); /* c/x waits for the verdict */
+    assert_string_equal(trial_wants(&trial), ""); /* the undo of c/x waits for the verdict */
     assert_int_equal(trial_resolve(&trial, true, "{'sent':true}"), ERR_OK);
     assert_string_equal(trial_records(&trial),
                         "escalation.resolved c/mail, step.completed c/mail, step.completed c, saga.completed");

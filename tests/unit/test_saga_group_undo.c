@@ -1,6 +1,6 @@
 /*
  * Undoing with groups: children that are undone on their own, children side by side and in each other, the order of
- * undoing across them, and what comes late. Every trial ends with a replay from the log.
+ * undoing across them, and late answers. Every trial ends with a replay from the log.
  */
 #include "tests/unit/group_trial.h"
 
@@ -123,7 +123,7 @@ TEST(a_child_counts_as_one_when_steps_are_undone_side_by_side)
     trial_settle(&trial, "d/x", OUTCOME_COMPLETED);
     trial_settle(&trial, "d/y", OUTCOME_COMPLETED);
     trial_settle(&trial, "z", OUTCOME_FAILED);
-    /* The children d, one at a time, and c, two at a time: two units. b has to wait. */
+    /* The children d, one step at a time, and c, two steps at a time, are two units. b has to wait. */
     assert_string_equal(trial_wants(&trial), "call undo c/y 1, call undo c/w 1, call undo d/y 1");
     trial_settle_undo(&trial, "d/y", OUTCOME_COMPLETED);
     assert_string_equal(trial_wants(&trial), "call undo c/y 1, call undo c/w 1, call undo d/x 1");
@@ -149,7 +149,7 @@ TEST(the_rest_goes_on_while_a_child_is_undone_on_its_own)
     trial_settle(&trial, "c/y", OUTCOME_FAILED);
     assert_string_equal(trial_wants(&trial), "call undo c/x 1, call d/y 1");
     trial_settle(&trial, "d/y", OUTCOME_FAILED);
-    /* Each has a plan of its own. */
+    /* Each child has its own plan. */
     assert_string_equal(trial_wants(&trial), "call undo c/x 1, call undo d/x 1");
     trial_settle_undo(&trial, "d/x", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "compensation.completed d/x, step.failed d");
@@ -190,7 +190,7 @@ TEST(a_saga_that_fails_takes_along_what_a_child_is_undoing)
     assert_string_equal(trial_wants(&trial), "call b 1, call undo c/y 1");
     assert_int_equal(trial_abort(&trial), ERR_OK);
     assert_string_equal(trial_wants(&trial), "call b 1, call undo c/y 1");
-    trial_settle_undo(&trial, "c/y", OUTCOME_COMPLETED); /* it goes on meanwhile */
+    trial_settle_undo(&trial, "c/y", OUTCOME_COMPLETED); /* the undo of c goes on meanwhile */
     assert_string_equal(trial_wants(&trial), "call b 1, call undo c/x 1");
     trial_settle(&trial, "b", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "step.completed b, compensation.planned, compensation.intent b");
@@ -222,7 +222,7 @@ TEST(an_undo_that_fails_in_a_child_is_a_persons)
             trial_settle(&trial, "z", OUTCOME_COMPLETED);
             is(&trial, SAGA_COMPLETED);
             break;
-        case 1: /* the debt stands when the saga is done */
+        case 1: /* the debt stands when the saga ends */
             assert_string_equal(
                 trial_records(&trial),
                 "escalation.resolved trip/flight, step.waived trip/flight, step.failed trip, step.intent z");
@@ -417,7 +417,7 @@ TEST(late_success_in_a_child_that_was_undone_is_undone_too)
     assert_int_equal(trial_input(&trial, late_success(&trial, "trip/hotel", 1)), ERR_OK);
     assert_string_equal(trial_records(&trial), "step.late trip/hotel, escalation.opened trip/hotel");
     trial_settle(&trial, "z", OUTCOME_COMPLETED);
-    is(&trial, SAGA_ESCALATED); /* not before that is known */
+    is(&trial, SAGA_ESCALATED); /* the saga does not end before the outcome is known */
     assert_int_equal(trial_resolve(&trial, true, "{'id':'late'}"), ERR_OK);
     assert_string_equal(run_all(&trial, DIRECTION_UNDO), "trip/hotel");
     is(&trial, SAGA_COMPLETED);
@@ -479,7 +479,7 @@ TEST(children_in_a_row_are_undone_in_a_row)
     assert_string_equal(run_all(&trial, DIRECTION_UNDO), "d/y d/x c/y c/x");
 }
 
-/* What is to be evaluated first takes the room of one child, not of two steps. */
+/* A child whose undo must be evaluated first takes the room of one child, not of two steps. */
 TEST(a_child_whose_undo_is_evaluated_takes_the_room_of_one)
 {
     open_with(&trial,

@@ -1,4 +1,4 @@
-/* What stands between an operation and its intent: guards, the precheck, the saga's budget, and the class that the
+/* The checks between an operation and its intent: guards, the precheck, the saga's budget, and the class that the
  * arguments decide. */
 #include <stdio.h>
 #include <string.h>
@@ -54,7 +54,7 @@ static struct trial trial;
 TEST(nothing_leaves_before_the_guards_have_said_so)
 {
     open_guarded(&trial, "guarded");
-    trial_timer(&trial, "a"); /* time alone lets nothing pass */
+    trial_timer(&trial, "a"); /* time alone lets no call pass */
     assert_int_equal(trial.records.count, 0);
     ADMIT(&trial, "a", .admission = ADMISSION_GRANTED);
     assert_string_equal(trial_records(&trial), "step.intent a");
@@ -73,7 +73,7 @@ TEST(a_retry_asks_the_guards_again_when_it_is_due)
     trial_settle(&trial, "a", OUTCOME_RETRY);
     assert_true(strncmp(trial_wants(&trial), "admit a 2 +", 11) == 0);
     ADMIT(&trial, "a", .admission = ADMISSION_GRANTED);
-    assert_int_equal(trial.records.count, 0); /* it is not due */
+    assert_int_equal(trial.records.count, 0); /* the call is not due */
     trial.now_ms = forward(&trial, "a")->due_ms;
     ADMIT(&trial, "a", .admission = ADMISSION_GRANTED);
     assert_string_equal(trial_records(&trial), "step.intent a");
@@ -140,7 +140,7 @@ TEST(a_call_of_an_agent_is_refused_and_may_come_back)
     call_trial_admit(&t, "a", ADMISSION_REFUSED);
     assert_string_equal(call_trial_records(&t), "step.failed a");
     assert_int_equal(call_trial_step(&t, "a")->forward.due_ms, t.now_ms + 1000);
-    assert_int_equal(t.saga.used.calls, 0); /* it was never begun */
+    assert_int_equal(t.saga.used.calls, 0); /* the call was never begun */
     CALL(&t, "limited", "a", .turn = "2");
     assert_string_equal(call_trial_records(&t), "step.repeated a");
     call_trial_admit(&t, "a", ADMISSION_GRANTED);
@@ -194,7 +194,7 @@ TEST(what_the_precheck_finds_after_an_unknown_attempt_may_be_our_own_effect)
     ADMIT(&trial, "a", .admission = ADMISSION_GRANTED);
     trial_settle(&trial, "a", OUTCOME_UNKNOWN);
     trial.now_ms = forward(&trial, "a")->due_ms;
-    ADMIT(&trial, "a", .admission = ADMISSION_DONE); /* the same key says whose it is */
+    ADMIT(&trial, "a", .admission = ADMISSION_DONE); /* the same key tells whose effect it is */
     assert_string_equal(trial_records(&trial), "step.intent a");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     assert_int_equal(forward(&trial, "a")->took_effect, TOOK_EFFECT_YES);
@@ -235,7 +235,7 @@ TEST(money_is_given_back_when_it_certainly_was_not_spent)
     call_trial_settle(&t, "a", OUTCOME_FAILED, NULL);
     assert_int_equal(t.saga.used.micros, 0);
     assert_int_equal(CALL(&t, "paid", "b"), ERR_OK);
-    call_trial_settle(&t, "b", OUTCOME_UNKNOWN, NULL); /* what may have been spent is */
+    call_trial_settle(&t, "b", OUTCOME_UNKNOWN, NULL); /* an amount that may have been spent counts as spent */
     assert_int_equal(t.saga.used.micros, 100);
     call_trial_close(&t);
 }
@@ -248,14 +248,15 @@ TEST(the_class_is_decided_once_and_frozen)
         &trial,
         GUARDED("", "{'id':'a','call':'either','with':{'dry':true}},{'id':'b','call':'either','with':{'dry':false}}"));
     trial_start(&trial, "{}");
-    assert_string_equal(trial_records(&trial), "saga.started, step.intent a"); /* it only reads */
+    assert_string_equal(trial_records(&trial), "saga.started, step.intent a"); /* the call only reads */
     assert_int_equal(forward(&trial, "a")->effect, EFFECT_READ);
     trial_settle(&trial, "a", OUTCOME_UNKNOWN);
     assert_string_equal(trial_records(&trial), "step.retrying a");
     trial_timer(&trial, "a");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     assert_int_equal(forward(&trial, "a")->took_effect, TOOK_EFFECT_NO);
-    assert_string_equal(trial_records(&trial), "step.completed a, step.pending b"); /* once: two commits */
+    assert_string_equal(trial_records(&trial),
+                        "step.completed a, step.pending b"); /* for a once, these are two commits */
     trial_timer(&trial, "b");
     trial_settle(&trial, "b", OUTCOME_UNKNOWN);
     assert_string_equal(trial_records(&trial), "step.unknown b, escalation.opened b");

@@ -1,4 +1,4 @@
-/* Holds in the core: under one no call gets its intent, and when it has ended the same input makes it. */
+/* Holds in the core: under a hold no call gets its intent, and after the hold the same input makes the intent. */
 #include "core/saga/hold.h"
 #include "tests/lib/saga_trial.h"
 #include "tests/lib/test.h"
@@ -13,7 +13,7 @@ static struct hold hold_of(enum hold_kind kind, const char *name)
                          .actor = SLICE("ann")};
 }
 
-/* The step `act` is due: under the hold nothing comes of that, and then its call begins. */
+/* The step `act` is due. Under the hold nothing happens, and after it the call begins. */
 static void expect_held(struct trial *trial, const char *tool)
 {
     struct hold hold = hold_of(HOLD_TOOL, tool), other = hold_of(HOLD_TOOL, "read");

@@ -1,4 +1,4 @@
-/* The shapes that the API promises, member by member, and payloads byte for byte. */
+/* The views that the API promises, member by member, with payloads byte for byte. */
 #include <stdio.h>
 #include <string.h>
 
@@ -174,7 +174,7 @@ TEST(the_state_of_an_operation_is_in_the_words_of_the_registry)
     buffer_reset(&out);
     saga_write_operation(&trial.saga, 0, DIRECTION_DO, &out);
     assert_true(
-        json_string_is(json_member(text(), "state"), "in_flight")); /* one that went before may still take effect */
+        json_string_is(json_member(text(), "state"), "in_flight")); /* an earlier attempt may still take effect */
     close(&trial);
 }
 

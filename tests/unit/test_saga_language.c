@@ -1,7 +1,7 @@
 /*
- * The parts of the language that change which steps run and how they are undone: `when`, `on_failure`, branches,
- * `compensation.concurrency` and `tags`; each with success, failure inside and after, skipping, abort and deadline.
- * Every trial ends with a replay from the log.
+ * The parts of the language that decide which steps run and how they are undone: `when`, `on_failure`, branches,
+ * `compensation.concurrency` and `tags`. Each is tested with success, failure inside and after, skipping, abort and
+ * deadline. Every trial ends with a replay from the log.
  */
 #include <string.h>
 
@@ -63,7 +63,7 @@ TEST(a_step_whose_condition_does_not_hold_is_skipped_and_what_follows_starts)
     assert_true(slice_is(trial.records.items[1].reason, "when"));
     assert_string_equal(status_of(&trial, "b"), "skipped");
     assert_true(slice_is(trial.saga.steps[2].forward.args, "{\"n\":\"skipped\"}"));
-    assert_int_equal(trial.saga.steps[1].forward.created_ms, 0); /* there is no operation of it */
+    assert_int_equal(trial.saga.steps[1].forward.created_ms, 0); /* the step has no operation */
     trial_settle(&trial, "c", OUTCOME_COMPLETED);
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
     buffer_init(&out, 4096);
@@ -121,10 +121,10 @@ TEST(a_condition_that_is_a_program_is_evaluated_outside)
 {
     open_with(&trial, TRIAL_SAGA(PROGRAM), "{'n':1}");
     assert_string_equal(trial_wants(&trial), "evaluate a 0");
-    trial_check_replay(&trial); /* a crash here: it is evaluated again */
+    trial_check_replay(&trial); /* after a crash here the condition is evaluated again */
     evaluated(&trial, "a", true);
     assert_string_equal(trial_records(&trial), "step.skipped a, step.intent b");
-    evaluated(&trial, "a", false); /* the same again, too late */
+    evaluated(&trial, "a", false); /* the same value again, too late */
     assert_string_equal(trial_records(&trial), "");
     trial_close_sound(&trial);
 
@@ -172,9 +172,9 @@ TEST(a_skip_that_does_not_fit_is_refused)
     open_with(&trial, TRIAL_SAGA(WHEN), "{'wanted':false}");
     skip.seq = trial.saga.seq + 1;
     skip.at_ms = trial.now_ms;
-    skip.step = 1; /* what it comes after is not over */
+    skip.step = 1; /* the step before it is not over */
     assert_false(record_check(&trial.saga, &skip, &err));
-    skip.step = 0; /* it has no condition */
+    skip.step = 0; /* the step has no condition */
     assert_false(record_check(&trial.saga, &skip, &err));
 }
 
@@ -216,7 +216,7 @@ TEST(an_unknown_outcome_is_settled_before_it_is_gone_on_without)
     trial_timer(&trial, "b");
     trial_settle(&trial, "b", OUTCOME_UNKNOWN);
     assert_string_equal(trial_records(&trial), "step.unknown b");
-    while (trial.saga.steps[1].forward.state == OP_PROBING) { /* at first it is asked too early to count */
+    while (trial.saga.steps[1].forward.state == OP_PROBING) { /* the first probes come too early to count */
         trial_probe(&trial, "b", OUTCOME_ABSENT);
     }
     assert_string_equal(trial_records(&trial), "step.failed b, step.intent c");
@@ -349,7 +349,7 @@ TEST(a_failed_terminal_step_can_be_escalated)
 
 /* --- branches --- */
 
-/* a; then b1 -> b2 beside c1 -> c2 beside d; then e */
+/* The steps are a; then b1 -> b2 beside c1 -> c2 beside d; then e. */
 #define BRANCHES                                                                                                       \
     "{'id':'a','call':'keyed'},{'id':'b1','call':'keyed','after':['a']},{'id':'b2','call':'keyed','after':['b1']},"    \
     "{'id':'c1','call':'keyed','after':['a']},{'id':'c2','call':'keyed_probed','after':['c1']},"                       \
@@ -375,7 +375,8 @@ TEST(a_failing_branch_starts_nothing_and_waits_for_the_others)
     trial_settle(&trial, "c2", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "step.completed c2, compensation.planned, compensation.intent c2");
     trial_settle_undo(&trial, "c2", OUTCOME_COMPLETED);
-    assert_string_equal(trial_wants(&trial), "call undo d 1"); /* ties by reverse start */
+    assert_string_equal(trial_wants(&trial),
+                        "call undo d 1"); /* of equal steps, the one that started last comes first */
     trial_settle_undo(&trial, "d", OUTCOME_COMPLETED);
     assert_string_equal(trial_wants(&trial), "call undo c1 1");
     trial_settle_undo(&trial, "c1", OUTCOME_COMPLETED);
@@ -388,14 +389,14 @@ TEST(what_is_in_flight_beside_a_failure_is_settled_as_unknown)
     open_branches(&trial, TRIAL_SAGA(BRANCHES));
     trial_settle(&trial, "c1", OUTCOME_COMPLETED);
     trial_settle(&trial, "b1", OUTCOME_FAILED);
-    trial_settle(&trial, "d", OUTCOME_UNKNOWN); /* once, and nobody to ask */
+    trial_settle(&trial, "d", OUTCOME_UNKNOWN); /* a once without a probe */
     assert_string_equal(trial_records(&trial), "step.unknown d, escalation.opened d");
     trial_settle(&trial, "c2", OUTCOME_COMPLETED);
-    /* What does not depend on the verdict is undone meanwhile. */
+    /* Steps that do not depend on the verdict are undone meanwhile. */
     assert_string_equal(trial_wants(&trial), "call undo c2 1");
     trial_settle_undo(&trial, "c2", OUTCOME_COMPLETED);
     trial_settle_undo(&trial, "c1", OUTCOME_COMPLETED);
-    assert_string_equal(trial_wants(&trial), ""); /* `a` waits for it */
+    assert_string_equal(trial_wants(&trial), ""); /* `a` waits for the verdict */
     trial_check_replay(&trial);
     assert_int_equal(trial_resolve(&trial, true, "{'id':1}"), ERR_OK);
     assert_string_equal(trial_wants(&trial), "call undo d 1");
@@ -448,7 +449,7 @@ TEST(several_are_undone_at_once_as_far_as_the_graph_allows)
 TEST(no_more_are_undone_at_once_than_allowed)
 {
     open_failing_branches(&trial, TRIAL_SAGA_WITH("'compensation':{'concurrency':2}", BRANCHES));
-    assert_string_equal(trial_wants(&trial), "call undo c2 1, call undo d 1"); /* those that started last */
+    assert_string_equal(trial_wants(&trial), "call undo c2 1, call undo d 1"); /* the steps that started last */
     trial_settle_undo(&trial, "c2", OUTCOME_COMPLETED);
     assert_string_equal(trial_wants(&trial), "call undo c1 1, call undo d 1");
     trial_settle_undo(&trial, "d", OUTCOME_COMPLETED);

@@ -1,5 +1,4 @@
-/* Evidence that comes when everything was settled already: it is never lost, and never
- * overturns anything in silence. */
+/* Evidence that comes when everything was already settled is never lost, and never overturns anything silently. */
 #include <string.h>
 
 #include "tests/lib/call_trial.h"
@@ -49,7 +48,7 @@ TEST(a_late_success_of_what_had_failed_is_asked_about)
     assert_true(slice_is(t.saga.escalation.reason, "late-success"));
     assert_int_equal(call_trial_step(&t, "a")->forward.took_effect, TOOK_EFFECT_MAYBE);
     assert_int_equal(call_trial_complete(&t), ERR_UNSETTLED);
-    late(&t, "a", 1); /* the same evidence, delivered twice, is still no person's word */
+    late(&t, "a", 1); /* evidence that is delivered twice is still no person's word */
     assert_int_equal(t.records.count, 0);
     assert_int_equal(call_trial_step(&t, "a")->forward.state, OP_UNKNOWN);
     assert_int_not_equal(t.saga.escalation.number, 0);
@@ -88,7 +87,7 @@ TEST(while_the_saga_is_being_undone_the_effect_joins_what_is_left_to_undo)
         late(&t, "b", 1);
         assert_string_equal(call_trial_records(&t), "step.late b, escalation.opened b");
         call_trial_settle_undo(&t, "a");
-        assert_int_equal(t.saga.phase, PHASE_UNDO); /* it does not end while an effect may stand */
+        assert_int_equal(t.saga.phase, PHASE_UNDO); /* the saga does not end while an effect may stand */
         assert_int_equal(resolve(&t, happened), ERR_OK);
         if (happened) {
             assert_string_equal(call_trial_records(&t),
@@ -121,7 +120,7 @@ TEST(what_was_undone_blindly_and_turns_up_is_asked_about)
     assert_true(slice_is(trial.saga.escalation.reason, "late-success"));
     trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
     assert_int_equal(trial.saga.phase, PHASE_UNDO);
-    assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK); /* it is undone again */
+    assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK); /* the step is undone again */
     assert_string_equal(trial_records(&trial), "escalation.resolved b, compensation.reopened b, compensation.intent b");
     trial_settle_undo(&trial, "b", OUTCOME_COMPLETED);
     assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
@@ -169,7 +168,7 @@ TEST(a_run_that_rests_is_woken_by_it)
     call_trial_close(&t);
 }
 
-/* It failed, was called again, and a guard kept that back: then the first call turns out to have happened. */
+/* The call failed and was called again, and a guard held that back. Then the first call turns out to have happened. */
 TEST(a_late_success_under_a_key_that_was_forgotten_is_not_called_again)
 {
     struct call_trial t;
@@ -188,7 +187,7 @@ TEST(a_late_success_under_a_key_that_was_forgotten_is_not_called_again)
     call_trial_close(&t);
 }
 
-/* The same, and the other call was made: the key is as old as the first call, also for the calls of another round. */
+/* The other call was made, too. The key is as old as the first call, also for the calls of another round. */
 TEST(a_late_success_of_an_earlier_round_makes_the_key_as_old_as_that)
 {
     struct call_trial t;
@@ -211,7 +210,7 @@ TEST(a_late_success_of_an_earlier_round_makes_the_key_as_old_as_that)
     call_trial_close(&t);
 }
 
-/* Its record had expired as one of a failure. What the person says of it now answers its repeats. */
+/* The record of the failure had expired. Repeats now get what the person says about the operation. */
 TEST(a_late_success_of_what_has_expired_is_not_made_again)
 {
     struct call_trial t;
@@ -247,7 +246,8 @@ TEST(what_has_completed_is_never_overturned)
     call_trial_close(&t);
 }
 
-/* `act` is undone after the abort: a person has answered for its compensator, and here is what that one says. */
+/* Opens a saga in which `act` is undone after the abort. A person has answered for the compensator, and then the
+ * compensator's own answer comes. */
 static void open_undone_by_word(struct trial *trial, bool happened)
 {
     trial_open(
@@ -290,7 +290,7 @@ TEST(an_undo_that_a_person_denied_and_that_succeeds_is_asked_about_anew)
     hears(&trial, SAGA_INPUT_SETTLED, DIRECTION_UNDO, OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "compensation.late act, escalation.resolved act, escalation.opened act");
     assert_true(slice_is(trial.saga.escalation.reason, "late-success"));
-    assert_int_equal(trial.saga.escalation.number, before); /* the same case, asked again */
+    assert_int_equal(trial.saga.escalation.number, before); /* the same case is asked again */
     assert_int_equal(saga_case_round(&trial.saga), 3);
     assert_int_equal(trial_resolve(&trial, true, NULL), ERR_OK);
     trial_settle_undo(&trial, "before", OUTCOME_COMPLETED);
@@ -308,7 +308,7 @@ TEST(an_undo_that_a_person_vouched_for_and_that_failed_is_asked_about)
     assert_string_equal(trial_records(&trial), "compensation.late act, escalation.opened act");
     assert_true(slice_is(trial.saga.escalation.reason, "late-failure"));
     trial_settle_undo(&trial, "before", OUTCOME_COMPLETED);
-    assert_int_equal(trial.saga.phase, PHASE_UNDO); /* it does not end while the effect may stand */
+    assert_int_equal(trial.saga.phase, PHASE_UNDO); /* the saga does not end while the effect may stand */
     assert_int_equal(trial_resolve(&trial, false, NULL), ERR_OK);
     assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
     trial_settle_undo(&trial, "act", OUTCOME_COMPLETED);
@@ -317,7 +317,7 @@ TEST(an_undo_that_a_person_vouched_for_and_that_failed_is_asked_about)
     trial_close(&trial);
 }
 
-/* `act` is of class `once`, unknown, and a person has said what became of it. */
+/* Opens a saga in which `act`, of class `once`, was unknown, and a person has said its outcome. */
 static void open_said(struct trial *trial, bool happened)
 {
     trial_open(
@@ -360,7 +360,7 @@ TEST(what_a_person_vouched_for_and_did_not_happen_is_asked_about)
     assert_true(slice_is(trial.saga.escalation.reason, "late-failure"));
     assert_true(slice_is(trial.records.items[0].error, "http-404"));
     trial_settle(&trial, "next", OUTCOME_COMPLETED);
-    assert_int_equal(trial.saga.phase, PHASE_FORWARD); /* it does not end well before somebody has spoken */
+    assert_int_equal(trial.saga.phase, PHASE_FORWARD); /* the saga does not end well before a person has spoken */
     assert_int_equal(trial_resolve(&trial, false, NULL), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved act, step.failed act, saga.failing act, "
                                                "compensation.planned, compensation.intent next");
@@ -368,7 +368,7 @@ TEST(what_a_person_vouched_for_and_did_not_happen_is_asked_about)
     trial_close(&trial);
 }
 
-/* `next` is pending: it was not sent, and what it builds on is not there for certain any more. */
+/* `next` is pending: it was not sent, and it is no longer certain that the step it depends on is done. */
 TEST(what_comes_after_it_waits_until_it_is_over_again)
 {
     struct saga_input again = {.type = SAGA_INPUT_OPERATOR,
@@ -405,7 +405,7 @@ TEST(what_comes_after_it_waits_until_it_is_over_again)
     trial_close(&trial);
 }
 
-/* One at a time; the second has begun, and the first is in doubt again. */
+/* The elements run one at a time. The second has begun, and the first is in doubt again. */
 TEST(an_element_that_is_in_doubt_again_does_not_break_the_count_of_its_group)
 {
     struct saga_input again = {
@@ -434,7 +434,7 @@ TEST(an_element_that_is_in_doubt_again_does_not_break_the_count_of_its_group)
     assert_true(saga_is_sound(&trial.saga));
     again.verdict.escalation = trial.saga.escalation.number;
     again.verdict.round = saga_case_round(&trial.saga);
-    assert_int_equal(trial_input(&trial, again), ERR_OK); /* both are under way now, as a person wanted it */
+    assert_int_equal(trial_input(&trial, again), ERR_OK); /* both are under way now, because a person wanted that */
     assert_true(saga_is_sound(&trial.saga));
     trial_settle(&trial, "each#1", OUTCOME_COMPLETED);
     trial_timer(&trial, "each#0");
@@ -445,7 +445,8 @@ TEST(an_element_that_is_in_doubt_again_does_not_break_the_count_of_its_group)
     trial_close(&trial);
 }
 
-/* A child of which a person has vouched for one step; then it is over, `next` has begun, and that step was not done. */
+/* A person has vouched for one step of a child. The child is over and `next` has begun, and then the step turns out not
+ * to be done. */
 static void deny_in_a_child_that_is_over(struct trial *trial, const char *document)
 {
     uint32_t act;
@@ -484,7 +485,8 @@ TEST(what_did_not_happen_in_a_child_that_is_over_fails_what_is_around_it)
     trial_close_sound(&trial);
 }
 
-/* Nothing is undone over the head of a person who has vouched for it, though it could be undone blindly. */
+/* A step that a person has vouched for is not undone without asking that person, even though it could be undone
+ * blindly. */
 TEST(what_could_be_undone_blindly_is_asked_about_first)
 {
     struct saga_input input = {.type = SAGA_INPUT_OPERATOR};
@@ -499,7 +501,7 @@ TEST(what_could_be_undone_blindly_is_asked_about_first)
               "{}");
     trial_timer(&trial, "act");
     trial_settle(&trial, "act", OUTCOME_UNKNOWN);
-    trial_probe(&trial, "act", OUTCOME_UNKNOWN); /* and is asked again in a while */
+    trial_probe(&trial, "act", OUTCOME_UNKNOWN); /* and is probed again after a while */
     input.verdict.action = OPERATOR_RESOLVE;
     input.verdict.key = trial.saga.steps[0].forward.key;
     input.verdict.happened = true;
@@ -515,7 +517,8 @@ TEST(what_could_be_undone_blindly_is_asked_about_first)
     trial_close_sound(&trial);
 }
 
-/* A person had it asked once more: the answer ends the asking, and what is to become of it stays for that person. */
+/* A person had the step probed once more. The answer ends the probing, and the person still decides what becomes of the
+ * step. */
 TEST(what_cannot_be_undone_and_is_found_too_late_is_not_asked_for_again)
 {
     struct saga_input by_hand = {.type = SAGA_INPUT_OPERATOR,

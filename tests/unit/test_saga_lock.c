@@ -1,4 +1,4 @@
-/* Locks on business keys: which keys, in which order, and that nothing begins before all are held. */
+/* Locks on business keys: which keys, in which order; no step begins before all of them are held. */
 #include <string.h>
 
 #include "base/json.h"
@@ -83,7 +83,7 @@ TEST(what_is_named_twice_is_one_lock_and_the_stricter_holds)
 TEST(a_lock_that_another_saga_holds_fails_the_saga_where_it_is_not_to_wait)
 {
     open_with(&trial, LOCKED("'a',{'key':'b','when_taken':'fail'}"), "{}");
-    trial_locked(&trial, true); /* whoever answers is wrong: this one waits */
+    trial_locked(&trial, true); /* the answer is wrong, because this lock waits */
     assert_string_equal(trial_records(&trial), "");
     trial_locked(&trial, false);
     trial_locked(&trial, true);
@@ -195,16 +195,16 @@ TEST(a_record_of_a_lock_that_does_not_fit_is_refused)
         assert_false(record_check(&trial.saga, &record, &err));
     }
     record = (struct record){NEXT, .type = RECORD_LOCK_TAKEN, .lock = SLICE("7")};
-    assert_false(record_check(&trial.saga, &record, &err)); /* none is wanted yet */
+    assert_false(record_check(&trial.saga, &record, &err)); /* no lock is wanted yet */
     trial_evaluated(&trial, EVALUATE_LOCKS, "-", "['7','b']");
     record = (struct record){NEXT, .type = RECORD_LOCK_TAKEN, .lock = SLICE("b")};
-    assert_false(record_check(&trial.saga, &record, &err)); /* not its turn */
+    assert_false(record_check(&trial.saga, &record, &err)); /* it is not this lock's turn */
     record.lock = SLICE("7");
     assert_true(record_check(&trial.saga, &record, &err));
     record = (struct record){NEXT, .type = RECORD_STEP_INTENT, .attempt = 1, .args = SLICE("{}")};
     record.step = 0;
     record.key.uuid.bytes[0] = 1;
-    assert_false(record_check(&trial.saga, &record, &err)); /* no step begins before */
+    assert_false(record_check(&trial.saga, &record, &err)); /* no step begins before the locks are held */
 }
 
 TEST_PROGRAM_CLOSING(trial, trial_close_sound)

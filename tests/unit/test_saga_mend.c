@@ -1,4 +1,5 @@
-/* A saga that goes on with another version of a tool: keys stay, and what a call may have done already binds. */
+/* A saga that goes on with another version of a tool. Keys stay, and a call that may have had an effect restricts the
+ * change. */
 #include <stdio.h>
 #include <string.h>
 
@@ -18,12 +19,12 @@
 #define CALLS_PAY "{'id':'a','call':'pay','with':{'n':1},'retry':{'initial':'1s','max':'1s'}}"
 
 struct shelf {
-    struct tool_shelf shelf; /* first, so that mend() gets back here */
+    struct tool_shelf shelf; /* first, so that mend() finds this struct */
     struct arena arena;
     struct slice saga, child;
-    const char *tool;         /* which of them has versions */
-    const char *const *texts; /* of its versions, from 1 on */
-    uint32_t count, version;  /* of the one that is being compiled */
+    const char *tool;         /* the tool that has versions */
+    const char *const *texts; /* the texts of its versions, from 1 on */
+    uint32_t count, version;  /* version: the one that is being compiled */
     const struct definition *compiled[8];
 };
 
@@ -157,7 +158,7 @@ TEST(the_next_attempt_is_of_the_new_version_under_the_same_key)
     assert_int_equal(trial.records.items[0].tool_version, 2);
     assert_true(slice_is(trial.records.items[0].actor, "ann"));
     assert_true(slice_is(trial.records.items[0].note, "its probe asked with POST"));
-    assert_int_equal(forward(&trial, "a")->tool_version, 1); /* of the attempt that was made */
+    assert_int_equal(forward(&trial, "a")->tool_version, 1); /* the version of the attempt that was made */
     trial_timer(&trial, "a");
     assert_string_equal(trial_records(&trial), "step.intent a");
     assert_memory_equal(&forward(&trial, "a")->key, &key, sizeof(key));
@@ -234,7 +235,7 @@ TEST(elements_and_the_steps_of_children_stay_where_they_are)
 static const struct {
     const char *name;
     const char *before, *after;
-    enum err_code code, accepted; /* without and with accept_double, once a byte may have left */
+    enum err_code code, accepted; /* the codes without and with accept_double, once a byte may have left */
 } cases[] = {
     {"a higher number of attempts", PAY(KEYED "," UNDO), PAY(KEYED "," UNDO ",'retry':{'max_attempts':9}"), ERR_OK,
      ERR_OK},
@@ -327,7 +328,7 @@ TEST(a_call_or_a_probe_that_is_out_is_awaited)
     struct trial trial;
 
     SHELF_OPEN(shelf, trial, CALLS_PAY, "pay", PAY(IN), PAY(IN ",'timeout':'2s'"));
-    assert_int_equal(say(&trial, "pay", 2, false), ERR_OK); /* pending: surely not sent */
+    assert_int_equal(say(&trial, "pay", 2, false), ERR_OK); /* pending, so it certainly was not sent */
     assert_int_equal(say(&trial, "pay", 1, false), ERR_OK);
     trial_timer(&trial, "a");
     assert_int_equal(say(&trial, "pay", 2, true), ERR_CALL_OUT);
@@ -387,7 +388,7 @@ TEST(what_cannot_be_is_refused_with_a_sentence)
                PAY("'effect':'read'"), PAY(KEYED));
     assert_int_equal(say(&trial, "other", 2, false), ERR_INVALID);
     assert_int_equal(say(&trial, "pay", 9, false), ERR_NOT_FOUND);
-    assert_int_equal(say(&trial, "pay", 3, false), ERR_CONFLICT); /* neither a compensator nor terminal */
+    assert_int_equal(say(&trial, "pay", 3, false), ERR_CONFLICT); /* the tool has no compensator and is not terminal */
     assert_non_null(strstr(trial.err.message, "compensate"));
     assert_int_equal(trial_input(&trial, nobody), ERR_INVALID);
     shelf_close(&shelf, &trial);

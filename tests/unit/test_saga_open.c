@@ -1,4 +1,4 @@
-/* What becomes of open sagas and runs besides their calls: the end, the deadline, bypasses, pauses and rest. */
+/* Open sagas and runs besides their calls: the end, the deadline, bypasses, pauses and rest. */
 #include <stdio.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ TEST(an_open_saga_ends_when_its_agent_says_so)
     assert_int_equal(saga_status(&t.saga), SAGA_RUNNING);
     assert_int_equal(call_trial_complete(&t), ERR_OK);
     assert_string_equal(call_trial_records(&t), "saga.completed");
-    assert_int_equal(call_trial_complete(&t), ERR_OK); /* a repeat of it */
+    assert_int_equal(call_trial_complete(&t), ERR_OK); /* a repeat of the same request */
     assert_int_equal(t.records.count, 0);
     assert_int_equal(saga_status(&t.saga), SAGA_COMPLETED);
 }
@@ -44,7 +44,7 @@ TEST(not_before_all_of_it_is_settled)
     assert_int_equal(call_trial_complete(&t), ERR_UNSETTLED);
     call_trial_timer(&t, "a");
     call_trial_settle(&t, "a", OUTCOME_FAILED, NULL);
-    assert_int_equal(call_trial_complete(&t), ERR_OK); /* a failure is the agent's to judge */
+    assert_int_equal(call_trial_complete(&t), ERR_OK); /* the agent judges a failure */
 }
 
 TEST(nor_while_the_outcome_of_something_is_unknown)
@@ -132,7 +132,7 @@ TEST(or_asks_a_person_where_that_was_wanted)
     call_trial_due(&t, SAGA_TIMER_DEADLINE);
     assert_int_equal(t.records.count, 0);
     assert_int_equal(CALL(&t, "coalesce", "b", "{'n':2}"), ERR_AWAITING);
-    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK); /* what is known is still told */
+    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK); /* known calls are still answered */
     assert_int_equal(call_trial_operator(&t, OPERATOR_COMPENSATE), ERR_OK);
     call_trial_settle_undo(&t, "a");
     assert_int_equal(saga_status(&t.saga), SAGA_COMPENSATED);
@@ -157,7 +157,7 @@ TEST(a_deadline_after_what_cannot_be_undone_is_the_end_of_the_work)
     CALL(&t, "look", "l");
     t.now_ms += HOUR_MS;
     call_trial_due(&t, SAGA_TIMER_DEADLINE);
-    assert_int_equal(t.records.count, 0); /* somebody still reads */
+    assert_int_equal(t.records.count, 0); /* a client still reads */
     call_trial_settle(&t, "l", OUTCOME_COMPLETED, NULL);
     call_trial_due(&t, SAGA_TIMER_DEADLINE);
     assert_string_equal(call_trial_records(&t), "saga.completed");
@@ -180,7 +180,7 @@ TEST(a_bypass_is_used_once_and_a_second_click_finds_the_new_operation)
     call_trial_settle(&t, "a~2", OUTCOME_COMPLETED, NULL);
     assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':1}"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "operation.duplicate a~2 (replayed)");
-    assert_int_equal(call_trial_bypass(&t, "a"), ERR_CONFLICT); /* it has a younger one now */
+    assert_int_equal(call_trial_bypass(&t, "a"), ERR_CONFLICT); /* the call has a younger one now */
     assert_int_equal(call_trial_bypass(&t, "a~2"), ERR_OK);
 }
 
@@ -331,7 +331,7 @@ TEST(a_refusal_wakes_nobody)
     call_trial_due(&t, SAGA_TIMER_REST);
     assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP);
     assert_int_equal(t.records.count, 0);
-    assert_int_equal(call_trial_resume(&t), ERR_OK); /* an operator does */
+    assert_int_equal(call_trial_resume(&t), ERR_OK); /* an operator resumes it */
     assert_string_equal(call_trial_records(&t), "run.woken, saga.resumed");
     t.now_ms += MINUTE_MS;
     call_trial_due(&t, SAGA_TIMER_REST);
@@ -354,7 +354,7 @@ TEST(each_of_several_calls_of_one_step_is_undone_under_a_key_of_its_own)
     static const char *const labels[] = {"a~3", "a~2", "a"};
 
     call_trial_open(&t, NULL, NULL, NULL);
-    for (size_t i = COUNT_OF(labels); i-- > 0;) { /* the last one is of another tool with the same compensator */
+    for (size_t i = COUNT_OF(labels); i-- > 0;) { /* the last label belongs to another tool with the same compensator */
         CALL(&t, i == 0 ? "strict" : "allow", "a");
         call_trial_settle(&t, labels[i], OUTCOME_COMPLETED, NULL);
     }

@@ -1,11 +1,11 @@
-/* What people may decide, what follows, and what they are refused. */
+/* What people may decide, what follows, and what is refused. */
 #include <stdio.h>
 #include <string.h>
 
 #include "tests/lib/saga_trial.h"
 #include "tests/lib/test.h"
 
-/* `before` is completed; `act` is unknown for good, and a person is asked. */
+/* Opens a saga in which `before` is completed and `act` is unknown for good, so that a person is asked. */
 static void open_stuck(struct trial *trial, const char *tool, const char *rest)
 {
     char document[8192];
@@ -30,7 +30,7 @@ static void open_stuck(struct trial *trial, const char *tool, const char *rest)
     assert_string_equal(trial_wants(trial), "");
 }
 
-/* `act` is completed, `next` failed for good, and the undo of `act` was refused. */
+/* Opens a saga in which `act` is completed, `next` failed for good, and the undo of `act` was refused. */
 static void open_undo_failed(struct trial *trial)
 {
     trial_open(
@@ -90,7 +90,7 @@ TEST(a_person_is_offered_what_is_possible)
         for (unsigned a = 0; a < OPERATOR_ACTION_COUNT; a++) {
             if (!(verbs[i].actions & BIT(a))) {
                 assert_int_equal(trial_operator(&trial, (enum operator_action)a), ERR_CONFLICT);
-                assert_non_null(strstr(trial.err.detail, "resolve")); /* it names what is possible */
+                assert_non_null(strstr(trial.err.detail, "resolve")); /* the detail names the possible actions */
             } else {
                 assert_true(strlen(operator_action_does(&trial.saga, (enum operator_action)a)) > 20);
             }
@@ -118,7 +118,7 @@ TEST(a_decision_needs_a_number_an_actor_and_a_note)
     assert_int_equal(trial_input(&trial, input), ERR_INVALID);
     input = decision(&trial, OPERATOR_WAIVE);
     assert_int_equal(trial_input(&trial, input), ERR_OK);
-    assert_int_equal(trial_input(&trial, input), ERR_DECIDED); /* the first one wins */
+    assert_int_equal(trial_input(&trial, input), ERR_DECIDED); /* the first decision wins */
 }
 
 TEST(resolved_as_happened_the_saga_goes_on)
@@ -146,10 +146,10 @@ TEST(a_result_that_is_needed_later_must_be_given)
     for (size_t i = 0; i < COUNT_OF(needers); i++) {
         open_stuck(&trial, "once", needers[i]);
         assert_int_equal(trial_resolve(&trial, true, NULL), ERR_INVALID);
-        assert_int_equal(trial_resolve(&trial, true, "null"), ERR_OK); /* that there is none is an answer */
+        assert_int_equal(trial_resolve(&trial, true, "null"), ERR_OK); /* "no result" is an answer */
         trial_close_sound(&trial);
     }
-    open_stuck(&trial, "mail", ""); /* nobody asks for it */
+    open_stuck(&trial, "mail", ""); /* no compensator wants the result */
     assert_int_equal(trial_resolve(&trial, true, NULL), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved act, step.completed act, saga.completed");
 }
@@ -167,7 +167,7 @@ TEST(what_comes_after_the_saga_and_a_compensator_that_is_a_program_need_the_resu
     for (size_t i = 0; i < COUNT_OF(documents); i++) {
         trial_open(&trial, documents[i]);
         trial_start(&trial, "{}");
-        trial_timer(&trial, "act"); /* a tool of class once has its intent in a turn of its own */
+        trial_timer(&trial, "act"); /* a tool of class once has its intent in its own turn */
         trial_settle(&trial, "act", OUTCOME_UNKNOWN);
         if (trial_resolve(&trial, true, NULL) != ERR_INVALID) {
             fail_msg("%zu: %s %s", i, trial.err.message, trial_wants(&trial));
@@ -177,7 +177,7 @@ TEST(what_comes_after_the_saga_and_a_compensator_that_is_a_program_need_the_resu
     }
 }
 
-/* `act` failed for certain, and a person is asked; `next` is called with `from`. */
+/* Opens a saga in which `act` failed for certain and a person is asked; `next` is called with `from`. */
 static void open_failed(struct trial *on, const char *from)
 {
     char document[8192];
@@ -208,11 +208,11 @@ TEST(a_step_that_is_skipped_has_the_result_that_a_later_step_needs)
         assert_true(i > 0 || slice_is(trial.saga.steps[1].forward.args, "{\"from\":9007199254740993}"));
         trial_close_sound(&trial);
     }
-    open_failed(&trial, "${ .steps.act.result.id // null }"); /* it says itself what holds then */
+    open_failed(&trial, "${ .steps.act.result.id // null }"); /* the expression has a default */
     assert_int_equal(trial_operator(&trial, OPERATOR_SKIP), ERR_OK);
 }
 
-/* It took effect, and what it answered could not be kept: null would be a guess. */
+/* The call took effect, and its result could not be kept. A null would be a guess. */
 TEST(a_later_step_that_uses_a_result_that_was_lost_fails_for_certain)
 {
     static const struct {
@@ -276,7 +276,7 @@ TEST(while_undoing_the_verdict_decides_about_the_undo)
     open_stuck(&trial, "once", "");
     assert_int_equal(trial_abort(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial), "saga.failing, compensation.planned");
-    assert_string_equal(trial_wants(&trial), ""); /* before waits for the verdict on act */
+    assert_string_equal(trial_wants(&trial), ""); /* `before` waits for the verdict on act */
     assert_int_equal(trial_resolve(&trial, true, "{'id':'seen'}"), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved act, step.completed act, compensation.intent act");
     assert_true(slice_is(step_undo(&trial.saga.steps[1])->args, "{\"id\":\"seen\"}"));
@@ -298,7 +298,7 @@ TEST(a_retry_of_once_needs_a_second_effect_to_be_accepted)
     input.verdict.args = SLICE("{\"n\":2}");
     input.verdict.accept_double = true;
     assert_int_equal(trial_input(&trial, input),
-                     ERR_CONFLICT); /* other arguments only where it certainly had no effect */
+                     ERR_CONFLICT); /* other arguments are allowed only when there was certainly no effect */
     input.verdict.args = SLICE_NONE;
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved act, step.reopened act");
@@ -307,12 +307,13 @@ TEST(a_retry_of_once_needs_a_second_effect_to_be_accepted)
     assert_string_equal(trial_records(&trial), "step.intent act");
     input = trial_outcome(&trial, SAGA_INPUT_SETTLED, 1, DIRECTION_DO, 2,
                           (struct outcome){.kind = OUTCOME_RETRY, .unsent = true, .error = SLICE("refused")});
-    assert_int_equal(trial_input(&trial, input), ERR_OK); /* it never left: what was accepted is still to come */
+    assert_int_equal(trial_input(&trial, input),
+                     ERR_OK); /* the call never left, and the accepted second effect is still to come */
     trial_timer(&trial, "act");
     assert_string_equal(trial_records(&trial), "step.intent act");
     trial_settle(&trial, "act", OUTCOME_UNKNOWN);
     assert_string_equal(trial_records(&trial),
-                        "step.unknown act, escalation.opened act"); /* accepted once, not for ever */
+                        "step.unknown act, escalation.opened act"); /* the acceptance holds once, not for ever */
     assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_CONFLICT);
 }
 
@@ -353,7 +354,7 @@ TEST(a_probe_settles_it_or_leaves_it_with_the_person)
     assert_true(slice_is(trial.records.items[0].actor, "ann"));
     assert_int_equal(saga_status(&trial.saga), SAGA_ESCALATED);
     assert_int_equal(trial_operator(&trial, OPERATOR_PROBE), ERR_PROBE_OUT);
-    trial_probe(&trial, "act", OUTCOME_UNKNOWN); /* one answer, and it is the person's again */
+    trial_probe(&trial, "act", OUTCOME_UNKNOWN); /* after one answer the person decides again */
     assert_string_equal(trial_records(&trial), "step.unknown act");
     assert_int_equal(trial.saga.escalation.number, 64);
     assert_string_equal(trial_wants(&trial), "");
@@ -364,7 +365,7 @@ TEST(a_probe_settles_it_or_leaves_it_with_the_person)
     assert_true(slice_is(trial.records.items[1].actor, "ann"));
 }
 
-/* Two people: one has it asked again, the other decides while the question is under way. */
+/* One person has the call probed again. Another one decides while the probe is under way. */
 TEST(a_verdict_waits_for_the_probe_that_is_out)
 {
     static const enum operator_action verdicts[] = {OPERATOR_RESOLVE, OPERATOR_RETRY, OPERATOR_WAIVE, OPERATOR_PROBE};
@@ -375,7 +376,7 @@ TEST(a_verdict_waits_for_the_probe_that_is_out)
         assert_int_equal(trial_operator(&trial, verdicts[i]), ERR_PROBE_OUT);
         assert_string_equal(err_name(trial.err.code), "probe-under-way");
     }
-    trial_probe(&trial, "act", OUTCOME_COMPLETED); /* so it happened after all */
+    trial_probe(&trial, "act", OUTCOME_COMPLETED); /* the call happened after all */
     assert_int_equal(trial.saga.steps[1].forward.took_effect, TOOK_EFFECT_YES);
     trial_close_sound(&trial);
 
@@ -385,7 +386,7 @@ TEST(a_verdict_waits_for_the_probe_that_is_out)
     assert_int_equal(trial_resolve(&trial, false, NULL), ERR_OK);
 }
 
-/* Of `act`, whether or not a person is asked about it. */
+/* Makes a verdict about an operation, whether or not a person is asked about it. */
 static struct saga_input verdict(const struct trial *on, uint32_t step, enum direction direction)
 {
     struct saga_input input = {.type = SAGA_INPUT_OPERATOR};
@@ -398,7 +399,7 @@ static struct saga_input verdict(const struct trial *on, uint32_t step, enum dir
     return input;
 }
 
-/* `act` is probed in vain: nobody is asked yet. */
+/* Opens a saga in which `act` is probed in vain and nobody is asked yet. */
 static void open_probing(struct trial *on, const char *tool, const char *rest)
 {
     char document[8192];
@@ -426,7 +427,7 @@ TEST(a_verdict_need_not_wait_until_a_person_is_asked)
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     assert_string_equal(trial_records(&trial), "step.completed act, step.intent next");
     assert_true(slice_is(trial.records.items[0].actor, "ann"));
-    assert_int_equal(trial_input(&trial, input), ERR_DECIDED); /* it is settled */
+    assert_int_equal(trial_input(&trial, input), ERR_DECIDED); /* the operation is settled */
     assert_int_equal(trial_input(&trial, verdict(&trial, 2, DIRECTION_DO)), ERR_CALL_OUT);
     trial_close_sound(&trial);
 
@@ -457,7 +458,7 @@ TEST(not_happened_then_retry_calls_once_more_when_the_first_call_is_over)
     assert_int_equal(trial.saga.end, SAGA_COMPLETED);
     trial_close_sound(&trial);
 
-    /* What the first call says after all before the second leaves: there is no second. */
+    /* The first call answers before the second one leaves, so there is no second call. */
     open_probing(&trial, "once_probed", "");
     input = verdict(&trial, 1, DIRECTION_DO);
     input.verdict.again = true;
@@ -468,7 +469,7 @@ TEST(not_happened_then_retry_calls_once_more_when_the_first_call_is_over)
     assert_string_equal(trial_records(&trial), "step.completed act, saga.completed");
     trial_close_sound(&trial);
 
-    /* And when that is out: there may be two effects, which a person has to know. */
+    /* The second call is out when the first one answers. There may be two effects, and a person must know that. */
     open_probing(&trial, "once_probed", "");
     input = verdict(&trial, 1, DIRECTION_DO);
     input.verdict.again = true;
@@ -502,7 +503,7 @@ TEST(what_somebody_undid_by_hand_counts_as_undone)
 {
     struct saga_input input;
 
-    /* A forward step of which nobody knows: the saga cannot go on without it. */
+    /* A forward step with an unknown outcome: the saga cannot go on without it. */
     open_probing(&trial, "once_probed", "");
     input = verdict(&trial, 1, DIRECTION_DO);
     input.verdict.undone = true;
@@ -515,7 +516,7 @@ TEST(what_somebody_undid_by_hand_counts_as_undone)
     assert_true(slice_is(trial.saga.steps[1].undone_by, "ann"));
     trial_close_sound(&trial);
 
-    /* A compensator that was refused: said of the undo operation, and of the step. */
+    /* A refused compensator: the verdict may name the undo operation or the step. */
     for (int of_undo = 0; of_undo <= 1; of_undo++) {
         open_undo_failed(&trial);
         input = verdict(&trial, 1, of_undo ? DIRECTION_UNDO : DIRECTION_DO);
@@ -529,10 +530,10 @@ TEST(what_somebody_undid_by_hand_counts_as_undone)
         trial_close_sound(&trial);
     }
 
-    /* What was not called, and what left nothing, cannot have been undone. */
+    /* A step that was not called, or left nothing, cannot have been undone. */
     open_probing(&trial, "once_probed", ",{'id':'next','call':'once'}");
     input = verdict(&trial, 1, DIRECTION_DO);
-    assert_int_equal(trial_input(&trial, input), ERR_OK); /* it did not happen */
+    assert_int_equal(trial_input(&trial, input), ERR_OK); /* the call did not happen */
     input.verdict.undone = true;
     assert_int_equal(trial_input(&trial, input), ERR_CONFLICT);
 }
@@ -612,7 +613,7 @@ TEST(compensate_undoes_what_is_certain_and_asks_again)
         trial_records(&trial),
         "escalation.resolved act, saga.failing, escalation.opened act, compensation.planned, compensation.intent side");
     trial_settle_undo(&trial, "side", OUTCOME_COMPLETED);
-    assert_string_equal(trial_wants(&trial), ""); /* a comes before act: it waits */
+    assert_string_equal(trial_wants(&trial), ""); /* a comes before act, so it waits */
 }
 
 TEST(abandon_ends_at_once_and_lists_everything)
@@ -633,7 +634,7 @@ TEST(a_failed_compensation_may_be_retried_with_other_arguments)
 
     open_undo_failed(&trial);
     key = step_undo(&trial.saga.steps[1])->key;
-    assert_int_equal(trial_resolve(&trial, false, NULL), ERR_DECIDED); /* that it did not happen is known */
+    assert_int_equal(trial_resolve(&trial, false, NULL), ERR_DECIDED); /* it is known that the call did not happen */
     input = decision(&trial, OPERATOR_RETRY);
     input.verdict.args = SLICE("{\"id\":\"other\"}");
     assert_int_equal(trial_input(&trial, input), ERR_OK);
@@ -665,10 +666,11 @@ TEST(a_compensation_that_nobody_knows_about_can_be_resolved)
     assert_string_equal(trial_records(&trial), "compensation.unknown act");
     trial_probe_undo(&trial, "act", OUTCOME_RUNNING);
     assert_string_equal(trial_records(&trial), "compensation.failed act");
-    assert_int_equal(trial_resolve(&trial, false, NULL), ERR_OK); /* then it is a failed one, and a new question */
+    assert_int_equal(trial_resolve(&trial, false, NULL),
+                     ERR_OK); /* the operation counts as failed, which is a new question */
     assert_string_equal(trial_records(&trial),
                         "escalation.resolved act, compensation.failed act, escalation.opened act");
-    assert_true(saga_escalation_actions(&trial.saga) & V); /* somebody may undo it by hand */
+    assert_true(saga_escalation_actions(&trial.saga) & V); /* a person may undo it by hand */
     assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
     trial_settle_undo(&trial, "act", OUTCOME_COMPLETED);
     assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
@@ -694,7 +696,7 @@ TEST(an_undo_that_waits_for_its_turn_has_failed_at_nothing_yet)
     assert_int_equal(trial_input(&trial, input), ERR_CONFLICT); /* `side` is being undone, and there is room for one */
     input.verdict.again = false;
     assert_int_equal(trial_input(&trial, input), ERR_CONFLICT);
-    input.verdict.happened = true; /* somebody has seen to it meanwhile */
+    input.verdict.happened = true; /* a person has done the work meanwhile */
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     assert_string_equal(trial_records(&trial), "compensation.completed act");
     trial_settle_undo(&trial, "side", OUTCOME_COMPLETED);
@@ -713,7 +715,7 @@ TEST(no_step_starts_while_a_person_is_asked_but_what_is_out_settles)
     trial_settle(&trial, "side", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "step.completed side");
     assert_string_equal(trial_wants(&trial), "");
-    trial_timer(&trial, "begun"); /* it has its key, but surely was not sent: it waits too */
+    trial_timer(&trial, "begun"); /* the call has its key but certainly was not sent, so it waits, too */
     assert_string_equal(trial_records(&trial), "");
     assert_int_equal(trial_resolve(&trial, true, "null"), ERR_OK);
     assert_string_equal(trial_records(&trial),

@@ -1,4 +1,4 @@
-/* Pausing by a person: nothing begins, no clock runs, and what comes from outside meanwhile is kept. */
+/* Pauses by a person: nothing begins, no clock runs, and messages from outside are kept. */
 #include <string.h>
 
 #include "base/json.h"
@@ -76,7 +76,7 @@ TEST(what_comes_in_while_it_is_paused_means_nothing_unless_somebody_did_somethin
     assert_int_equal(trial_input(&trial, input), ERR_OK); /* of the step */
     assert_string_equal(trial_records(&trial), "");
     input.timer.step = STEP_NONE;
-    assert_int_equal(trial_input(&trial, input), ERR_OK); /* the deadline */
+    assert_int_equal(trial_input(&trial, input), ERR_OK); /* the deadline passes */
     assert_string_equal(trial_records(&trial), "");
     trial_close_sound(&trial);
     open_with(&trial, TRIAL_SAGA("{'id':'a','call':'keyed','with':{'n':'${ 1 + 1 }'}}"), "{}");
@@ -207,7 +207,8 @@ TEST(undoing_is_held_up_too)
     trial_timer_undo(&trial, "b");
     assert_string_equal(trial_records(&trial), "compensation.intent b");
     pause_now(&trial);
-    assert_int_equal(trial_abort(&trial), ERR_PAUSED); /* it is being undone already, and somebody holds that up */
+    assert_int_equal(trial_abort(&trial),
+                     ERR_PAUSED); /* the saga is already being undone, and a person holds that up */
     trial_settle_undo(&trial, "b", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "compensation.completed b");
     assert_string_equal(trial_wants(&trial), "");
@@ -266,7 +267,7 @@ TEST(locks_are_not_asked_for_but_one_that_was_taken_is_ours)
     assert_string_equal(trial_wants(&trial), "");
     trial_locked(&trial, false);
     assert_string_equal(trial_records(&trial), "lock.taken");
-    trial_locked(&trial, true); /* it is asked again */
+    trial_locked(&trial, true); /* the lock is asked for again */
     assert_string_equal(trial_records(&trial), "");
     assert_int_equal(trial_resume(&trial), ERR_OK);
     assert_string_equal(trial_wants(&trial), "lock - 1");
@@ -290,7 +291,7 @@ TEST(a_paused_saga_that_is_aborted_is_undone_at_once)
 
 TEST(clocks_go_on_where_they_stood_after_an_abort_too)
 {
-    open_with(&trial, TRIAL_SAGA("{'id':'p','call':'checked'}"), "{}"); /* it is asked about for an hour */
+    open_with(&trial, TRIAL_SAGA("{'id':'p','call':'checked'}"), "{}"); /* the operation is probed for an hour */
     trial_timer(&trial, "p");
     trial_settle(&trial, "p", OUTCOME_UNKNOWN);
     pause_now(&trial);
@@ -299,7 +300,7 @@ TEST(clocks_go_on_where_they_stood_after_an_abort_too)
     assert_string_equal(trial_records(&trial), "saga.failing");
     assert_string_equal(trial_wants(&trial), "probe p 1 +0");
     trial_probe(&trial, "p", OUTCOME_UNKNOWN);
-    assert_string_equal(trial_records(&trial), "step.probed p"); /* and is asked again */
+    assert_string_equal(trial_records(&trial), "step.probed p"); /* and is probed again */
 }
 
 TEST(a_person_may_answer_a_question_meanwhile_and_it_is_done_later)
@@ -329,7 +330,7 @@ TEST(a_question_that_answers_itself_in_a_pause_is_nobodys_to_decide_any_more)
         }
     }
     assert_int_equal(trial_pause(&trial), ERR_OK);
-    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED); /* its answer came after all */
+    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED); /* the answer came after all */
     assert_string_equal(trial_records(&trial), "compensation.completed a");
     assert_int_equal(saga_escalation_actions(&trial.saga), 0);
     for (unsigned i = 0; i < OPERATOR_ACTION_COUNT; i++) {
@@ -345,7 +346,7 @@ TEST(who_may_pause_what)
     struct saga_input nobody = {.type = SAGA_INPUT_PAUSE};
 
     trial_open(&trial, TWO);
-    assert_int_equal(trial_pause(&trial), ERR_CONFLICT); /* it has not started */
+    assert_int_equal(trial_pause(&trial), ERR_CONFLICT); /* the saga has not started */
     trial_start(&trial, "{}");
     assert_int_equal(trial_input(&trial, nobody), ERR_INVALID);
     assert_int_equal(trial_resume(&trial), ERR_CONFLICT);

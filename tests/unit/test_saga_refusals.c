@@ -1,6 +1,6 @@
 /*
- * Inputs that come at the wrong time, and decisions that the machine's own check refuses: nothing of them is left. The
- * linker puts a check of this test in front of the machine's (-Wl,--wrap), which refuses the record that the test says.
+ * Inputs at the wrong time, and decisions that the machine's own check refuses, leave nothing behind. The linker puts a
+ * check of this test in front of the machine's (-Wl,--wrap); it refuses the record that the test chooses.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 #define TWO TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'once'}")
 
-static unsigned refused_in; /* so many records on; 0: none is */
+static unsigned refused_in; /* refuses the record this many records later; 0 refuses none */
 
 bool __real_record_check(const struct saga *saga, const struct record *record, struct err *err);
 bool __wrap_record_check(const struct saga *saga, const struct record *record, struct err *err);
@@ -68,7 +68,8 @@ TEST(a_decision_that_does_not_fit_is_taken_back_whole)
     start.start.namespace = SLICE("default");
     start.start.input = SLICE("{}");
     trial_open(&trial, TWO);
-    for (unsigned nth = 1; nth <= 3; nth += 2) { /* saga.started, step.intent; each is checked when it is tried, too */
+    for (unsigned nth = 1; nth <= 3;
+         nth += 2) { /* saga.started and step.intent; each is also checked when it is tried */
         err = (struct err){0};
         refused_in = nth;
         assert_int_equal(saga_decide(&trial.saga, &start, &trial.turn, &records, &err), ERR_INTERNAL);
@@ -82,7 +83,7 @@ TEST(a_decision_that_does_not_fit_is_taken_back_whole)
     assert_int_equal(
         saga_decide(&trial.saga, &(struct saga_input){.type = SAGA_INPUT_ABORT}, &trial.turn, &records, NULL),
         ERR_CONFLICT);
-    trial_start(&trial, "{}"); /* it is none the worse for it */
+    trial_start(&trial, "{}"); /* the refusal has left no trace */
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_close(&trial);
 }
@@ -106,7 +107,7 @@ TEST(what_could_not_be_read_back_is_not_written)
     }
     arena_fini(&turn);
     assert_int_equal(trial.saga.signal_count, 0);
-    trial_settle(&trial, "a", OUTCOME_COMPLETED); /* it goes on as if nothing had come */
+    trial_settle(&trial, "a", OUTCOME_COMPLETED); /* the saga goes on as if no input had come */
     trial_close(&trial);
 }
 

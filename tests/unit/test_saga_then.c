@@ -1,4 +1,4 @@
-/* `then`: the sagas that follow one that has completed, once, in the record of its end. */
+/* `then`: the sagas that follow a completed one, named once, in the record of its end. */
 #include <string.h>
 
 #include "base/json.h"

@@ -1,6 +1,6 @@
 /*
- * Every verb in every state of an operation: what follows, or which sentence refuses it. engine/verbs.md prints the
- * whole, and each of its lines is held against the machine here. WRITE_VERBS=1 writes the page anew.
+ * Every verb in every state of an operation: what follows, or which sentence refuses the verb. engine/verbs.md prints
+ * the whole table, and this test checks each of its lines against the machine. WRITE_VERBS=1 writes the page anew.
  */
 #include <stdio.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static void probed(void)
     open_with("once_probed", ",{'id':'next','call':'keyed'}");
     trial_timer(&trial, "act");
     trial_settle(&trial, "act", OUTCOME_UNKNOWN);
-    trial_probe(&trial, "act", OUTCOME_UNKNOWN); /* the first one is due at once */
+    trial_probe(&trial, "act", OUTCOME_UNKNOWN); /* the first probe is due at once */
 }
 
 static void probe_out(void)
@@ -120,7 +120,7 @@ static void undone(void)
 static const struct {
     const char *name;
     void (*make)(void);
-    bool undo; /* the verbs are about what undoes it */
+    bool undo; /* the verbs are about the undo operation */
 } states[] = {
     {"pending", pending, false},
     {"in flight", in_flight, false},
@@ -223,7 +223,7 @@ static const char head[] =
     "follow, or the sentence that refuses the verb. `act` is the operation, `next` the step behind it. The test\n"
     "`saga_verb_table` holds this page against the machine; `WRITE_VERBS=1` writes it anew.\n";
 
-/* A list item, broken at blanks. */
+/* Writes a list item, broken at blanks. */
 static void put_item(struct buffer *out, const char *text)
 {
     size_t width = 0, len;

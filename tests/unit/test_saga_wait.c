@@ -1,4 +1,4 @@
-/* Steps that wait: for a time, for a signal, for a person. */
+/* Steps that wait for a time, for a signal or for a person. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static void open_with(struct trial *trial, const char *document, const char *inp
     trial_start(trial, input);
 }
 
-/* A member of the saga as the API shows it, by JSON Pointer. */
+/* Returns a member of the saga as the API shows it, by JSON Pointer. */
 static struct slice shown(struct trial *trial, const char *pointer)
 {
     return json_at(trial_view(trial, &trial->arena), slice_of(pointer));
@@ -76,7 +76,7 @@ TEST(what_a_sleep_may_be_given)
 {
     static const struct {
         const char *input;
-        int64_t due_ms; /* from the start; 0: at once; -1: refused */
+        int64_t due_ms; /* from the start; 0 for at once, -1 for refused */
     } cases[] = {
         {"{'until':'10s'}", 10000},
         {"{'until':'250ms'}", 250},
@@ -197,7 +197,7 @@ TEST(the_payload_of_a_signal_is_the_result)
     assert_string_equal(trial_records(&trial), "signal.received sig, step.completed sig, step.intent b");
     is_shown(&trial, "/steps/1/result", "{'n':1.10}");
     assert_true(slice_is(json_member(forward(&trial, "b")->args, "n"), "1.10"));
-    is_shown(&trial, "/signals", ""); /* none is kept */
+    is_shown(&trial, "/signals", ""); /* no signal is kept */
 }
 
 TEST(a_signal_that_comes_early_is_kept_and_shown)
@@ -210,7 +210,7 @@ TEST(a_signal_that_comes_early_is_kept_and_shown)
     trial_check_replay(&trial);
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "step.completed a, step.waiting sig, step.completed sig, step.intent b");
-    is_shown(&trial, "/steps/1/result", "{'n':1}"); /* first come, first served */
+    is_shown(&trial, "/steps/1/result", "{'n':1}"); /* the first signal is taken first */
     is_shown(&trial, "/signals", "1");
 }
 
@@ -242,10 +242,11 @@ TEST(the_same_signal_again_is_the_same_signal)
     assert_int_equal(trial_signal(&trial, "paid", "{ 'n' : 1.0 }", "s-1"), ERR_OK); /* the same value */
     assert_string_equal(trial_records(&trial), "");
     assert_int_equal(trial_signal(&trial, "paid", "{'n':2}", "s-1"), ERR_OTHER_INPUT);
-    assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", NULL), ERR_OK); /* without an id each is a new one */
+    assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", NULL),
+                     ERR_OK); /* without an id each signal is a new one */
     assert_string_equal(trial_records(&trial), "signal.received");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "s-1"), ERR_OK); /* also when it has been taken */
+    assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "s-1"), ERR_OK); /* also when the signal has been taken */
     assert_string_equal(trial_records(&trial), "");
     trial_settle(&trial, "b", OUTCOME_COMPLETED);
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
@@ -253,7 +254,7 @@ TEST(the_same_signal_again_is_the_same_signal)
     assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "s-9"), ERR_ENDED);
 }
 
-/* As written by a release that took ids which are not UTF-8: two of them read alike, and both were signals. */
+/* An earlier release accepted ids that are not UTF-8. Two such ids read alike, and both were signals. */
 TEST(a_log_with_two_signals_under_an_id_that_was_rewritten_is_read)
 {
     struct record record;
@@ -262,7 +263,7 @@ TEST(a_log_with_two_signals_under_an_id_that_was_rewritten_is_read)
     open_with(&trial, SIGNAL, "{}");
     assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "a\xef\xbf\xbd"), ERR_OK);
     assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "a\xef\xbf\xbd"), ERR_OK);
-    assert_string_equal(trial_records(&trial), ""); /* asked for again it is the same one */
+    assert_string_equal(trial_records(&trial), ""); /* the same wait is asked for again */
     record = (struct record){.seq = trial.saga.seq + 1,
                              .at_ms = trial.now_ms,
                              .type = RECORD_SIGNAL_RECEIVED,
@@ -273,7 +274,7 @@ TEST(a_log_with_two_signals_under_an_id_that_was_rewritten_is_read)
     assert_true(record_check(&trial.saga, &record, &err));
     saga_apply(&trial.saga, &record);
     assert_int_equal(trial.saga.signal_kept, 2);
-    trial_close(&trial); /* bent on purpose */
+    trial_close(&trial); /* the state is bent on purpose */
 }
 
 TEST(the_same_id_under_another_name_is_refused)
@@ -377,7 +378,7 @@ TEST(no_more_signals_are_kept_than_so_many)
     }
     assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", NULL), ERR_BUSY);
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", NULL), ERR_OK); /* one was taken */
+    assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", NULL), ERR_OK); /* one signal was taken */
 }
 
 TEST(no_more_bytes_of_signals_are_kept_than_so_many)
@@ -393,7 +394,7 @@ TEST(no_more_bytes_of_signals_are_kept_than_so_many)
     input.signal.name = SLICE("paid");
     input.signal.payload = (struct slice){payload, len};
     assert_int_equal(trial_signal(&trial, "paid", "1", NULL), ERR_OK);
-    trial.saga.signals->payload = input.signal.payload; /* as if it had been this one */
+    trial.saga.signals->payload = input.signal.payload; /* as if the kept signal had this payload */
     assert_int_equal(trial_input(&trial, input), ERR_BUSY);
     trial_close(&trial);
     free(payload);
@@ -471,7 +472,7 @@ TEST(waits_in_a_child_that_is_undone_on_its_own_are_stopped_and_those_outside_go
         trial_records(&trial),
         "step.failed c/in, step.failing c, step.failed c/nap, compensation.planned c, compensation.intent c/a");
     assert_true(slice_is(forward(&trial, "c/nap")->error, "stopped"));
-    assert_int_equal(saga_status(&trial.saga), SAGA_RUNNING); /* something of it is under way */
+    assert_int_equal(saga_status(&trial.saga), SAGA_RUNNING); /* a call of the saga is under way */
     trial_settle_undo(&trial, "c/a", OUTCOME_COMPLETED);
     assert_int_equal(saga_status(&trial.saga), SAGA_WAITING);
     assert_int_equal(trial_signal(&trial, "go", "1", NULL), ERR_OK);
@@ -481,7 +482,7 @@ TEST(waits_in_a_child_that_is_undone_on_its_own_are_stopped_and_those_outside_go
 TEST(the_deadline_of_a_child_counts_while_it_waits)
 {
     open_with(&trial, CHILD, "{}");
-    assert_int_equal(trial_signal(&trial, "go", "1", NULL), ERR_OK); /* the outer one has begun to wait first */
+    assert_int_equal(trial_signal(&trial, "go", "1", NULL), ERR_OK); /* the outer step began to wait first */
     assert_string_equal(trial_records(&trial), "signal.received out, step.completed out");
     trial_settle(&trial, "c/a", OUTCOME_COMPLETED);
     assert_int_equal(trial_signal(&trial, "go", "2", NULL), ERR_OK);
@@ -570,7 +571,7 @@ TEST(nobody_decides_in_time)
 {
     open_approval(&trial);
     trial.now_ms += 24 * 60 * MINUTE_MS;
-    assert_int_equal(trial_decide(&trial, "ok", true, ROLE_OPERATOR), ERR_DECIDED); /* before the timer has said so */
+    assert_int_equal(trial_decide(&trial, "ok", true, ROLE_OPERATOR), ERR_DECIDED); /* the timer has not fired yet */
     trial_timer(&trial, "ok");
     assert_true(slice_is(forward(&trial, "ok")->error, "timeout"));
     assert_true(json_string_is(json_member(approval(&trial, "ok"), "status"), "expired"));
@@ -660,7 +661,7 @@ TEST(a_record_of_a_wait_that_does_not_fit_is_refused)
     assert_false(record_check(&trial.saga, &record, &err));
     record = (struct record){NEXT,         .type = RECORD_STEP_INTENT, .step = 1,
                              .attempt = 1, .args = SLICE("{}"),        .key = trial.saga.steps[0].forward.key};
-    assert_false(record_check(&trial.saga, &record, &err)); /* nothing is called */
+    assert_false(record_check(&trial.saga, &record, &err)); /* no call is made */
     record = (struct record){NEXT, .type = RECORD_SIGNAL_RECEIVED, .step = STEP_NONE, .signal = SLICE("go"),
                              .args = SLICE("1")};
     assert_false(record_check(&trial.saga, &record, &err));
@@ -668,13 +669,13 @@ TEST(a_record_of_a_wait_that_does_not_fit_is_refused)
     open_with(&trial, SIGNAL, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     record = (struct record){NEXT, .type = RECORD_STEP_COMPLETED, .step = 1, .result = SLICE("1")};
-    assert_false(record_check(&trial.saga, &record, &err)); /* no signal is there */
+    assert_false(record_check(&trial.saga, &record, &err)); /* there is no such signal */
     record =
         (struct record){NEXT, .type = RECORD_SIGNAL_RECEIVED, .step = 0, .signal = SLICE("paid"), .args = SLICE("1")};
-    assert_false(record_check(&trial.saga, &record, &err)); /* a call does not take it */
+    assert_false(record_check(&trial.saga, &record, &err)); /* a call takes no signal */
     record.step = 1;
     assert_true(record_check(&trial.saga, &record, &err));
-    record.step = STEP_NONE; /* it may also be kept, as it is in a pause */
+    record.step = STEP_NONE; /* the signal may also be kept, as in a pause */
     record.emission = SLICE("s-1");
     assert_true(record_check(&trial.saga, &record, &err));
     assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "s-1"), ERR_OK);

@@ -1,4 +1,4 @@
-/* for_each directly on steps that wait: a time, a signal, an approval for each element. */
+/* for_each directly on steps that wait: a time, a signal or an approval for each element. */
 #include "tests/unit/group_trial.h"
 
 #define EACH_OF(members) "{'id':'each','for_each':'${ .input.list }'," members "}"
@@ -25,7 +25,7 @@ TEST(elements_sleep_one_after_the_other_each_as_long_as_it_says)
     is(&trial, SAGA_WAITING);
     assert_string_equal(status_of(&trial, "each"), "running");
     trial_check_replay(&trial);
-    trial_timer(&trial, "each#0"); /* ten minutes later: the second does not sleep at all */
+    trial_timer(&trial, "each#0"); /* ten minutes later, the second element need not sleep */
     assert_string_equal(trial_records(&trial), "step.completed each#0, step.waiting each#1, step.completed each#1, "
                                                "step.waiting each#2");
     assert_string_equal(trial_wants(&trial), "timer each#2 0 +1800000");
@@ -33,7 +33,7 @@ TEST(elements_sleep_one_after_the_other_each_as_long_as_it_says)
     assert_string_equal(trial_records(&trial), "step.completed each#2, step.completed each, step.intent z");
     same(args_of(&trial, "z"), "{\"all\":[null,null,null]}");
     trial_settle(&trial, "z", OUTCOME_FAILED);
-    assert_string_equal(run_all(&trial, DIRECTION_UNDO), "a"); /* there is nothing to undo of a sleep */
+    assert_string_equal(run_all(&trial, DIRECTION_UNDO), "a"); /* a sleep has nothing to undo */
     is(&trial, SAGA_COMPENSATED);
 }
 
@@ -43,7 +43,7 @@ TEST(elements_sleep_side_by_side_as_far_as_allowed)
     assert_string_equal(trial_wants(&trial), "timer each#0 0 +3600000, timer each#1 0 +7200000");
     trial_timer(&trial, "each#0");
     assert_string_equal(trial_wants(&trial), "timer each#1 0 +3600000, timer each#2 0 +3600000");
-    trial_timer(&trial, "each#2"); /* both are over: each has a timer of its own */
+    trial_timer(&trial, "each#2"); /* both are over, because each has its own timer */
     assert_string_equal(trial_records(&trial), "step.completed each#2, step.completed each#1, step.completed each, "
                                                "saga.completed");
 }
@@ -67,7 +67,7 @@ TEST(the_elements_may_come_from_a_program_that_changes_nothing)
     open_with(&trial, TRIAL_SAGA("{'id':'each','for_each':'${ .input.list | map(.) }','sleep':'${ .item }'}"),
               "{'list':['1m','1m']}");
     assert_string_equal(trial_wants(&trial), "evaluate each 0");
-    trial_evaluated(&trial, EVALUATE_ARGS, "each", "['1m','1m']"); /* twice the same: two elements */
+    trial_evaluated(&trial, EVALUATE_ARGS, "each", "['1m','1m']"); /* two equal elements */
     assert_string_equal(trial_records(&trial), "step.opened each, step.waiting each#0");
     trial_timer(&trial, "each#0");
     trial_timer(&trial, "each#1");
@@ -120,7 +120,7 @@ TEST(each_element_takes_one_signal_and_their_payloads_are_the_result)
     assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "s-1"), ERR_OK);
     assert_string_equal(trial_records(&trial), "signal.received each#0, step.completed each#0, step.waiting each#2");
     assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "s-1"), ERR_OK);
-    assert_string_equal(trial_records(&trial), ""); /* the same one once more is for nobody else */
+    assert_string_equal(trial_records(&trial), ""); /* the same signal again is for no other element */
     assert_int_equal(trial_signal(&trial, "paid", "{'n':2}", "s-2"), ERR_OK);
     assert_int_equal(trial_signal(&trial, "paid", "{'n':3}", "s-3"), ERR_OK);
     assert_string_equal(trial_records(&trial),
@@ -177,7 +177,8 @@ TEST(each_element_is_shown_and_decided_on_its_own)
     assert_int_equal(trial.saga.steps[trial_step(&trial, "each#1")].approval, 128);
     assert_int_equal(trial_decide(&trial, "each#1", true, ROLE_OPERATOR), ERR_OK);
     assert_string_equal(trial_records(&trial), "approval.decided each#1, step.completed each#1, step.waiting each#2");
-    assert_int_equal(trial.saga.steps[trial_step(&trial, "each#2")].approval, 192); /* the same once more is another */
+    assert_int_equal(trial.saga.steps[trial_step(&trial, "each#2")].approval,
+                     192); /* the same approval once more is another one */
     assert_int_equal(trial_decide(&trial, "each#1", true, ROLE_OPERATOR), ERR_DECIDED);
     assert_int_equal(trial_decide(&trial, "each#0", true, ROLE_OPERATOR), ERR_OK);
     assert_int_equal(trial_decide(&trial, "each#2", false, ROLE_OPERATOR), ERR_OK);
@@ -192,10 +193,10 @@ TEST(about_an_element_that_was_refused_a_person_may_be_asked)
               "{'list':[1,2,3]}");
     assert_int_equal(trial_decide(&trial, "each#0", false, ROLE_OPERATOR), ERR_OK);
     assert_string_equal(trial_records(&trial), "approval.decided each#0, step.failed each#0, escalation.opened each#0");
-    /* Meanwhile decisions are taken, but nothing begins. */
+    /* Meanwhile decisions are accepted, but nothing begins. */
     assert_int_equal(trial_decide(&trial, "each#1", true, ROLE_OPERATOR), ERR_OK);
     assert_string_equal(trial_records(&trial), "approval.decided each#1, step.completed each#1");
-    assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_CONFLICT); /* it is no call */
+    assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_CONFLICT); /* the step is no call */
     assert_int_equal(trial_operator(&trial, OPERATOR_SKIP), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved each#0, step.skipped each#0, step.waiting each#2");
     assert_int_equal(trial_decide(&trial, "each#2", true, ROLE_OPERATOR), ERR_OK);

@@ -1,4 +1,4 @@
-/* What should exist in each state: derived, sorted, and the same again after a crash. */
+/* The wants of each state: derived, sorted, and the same again after a crash. */
 #include <stdio.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ TEST(a_call_is_wanted_only_with_its_intent)
 {
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'checked'}"));
     trial_start(&trial, "{}");
-    assert_string_equal(trial_wants(&trial), "timer a 0"); /* pending: the intent is a commit of its own */
+    assert_string_equal(trial_wants(&trial), "timer a 0"); /* pending: the intent has its own commit */
     trial_timer(&trial, "a");
     assert_string_equal(trial_wants(&trial), "call a 1");
 }
@@ -53,7 +53,7 @@ TEST(a_program_is_evaluated_outside_and_its_value_recorded)
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     assert_string_equal(trial_records(&trial), "step.intent a");
     assert_true(slice_is(trial.saga.steps[0].forward.scope, "order-7"));
-    assert_int_equal(trial_input(&trial, input), ERR_OK); /* once more says nothing */
+    assert_int_equal(trial_input(&trial, input), ERR_OK); /* the same input again changes nothing */
     assert_string_equal(trial_records(&trial), "");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "step.completed a");
@@ -71,7 +71,7 @@ TEST(arguments_that_cannot_be_made_fail_the_step_without_a_call)
 {
     static const char *const steps[] = {
         "{'id':'b','call':'strict','with':{'n':'${ .input.n.m }'}}", /* a member of a number */
-        "{'id':'b','call':'strict','with':{'n':'two'}}",             /* not what the tool takes */
+        "{'id':'b','call':'strict','with':{'n':'two'}}",             /* not what the tool accepts */
         "{'id':'b','call':'strict','with':{'n':1},'scope':'${ .input.n.m }'}",
         "{'id':'b','call':'strict'}",
     };
@@ -140,7 +140,7 @@ TEST(an_undo_that_backs_off_is_the_only_thing_wanted)
     trial_start(&trial, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
     trial_settle(&trial, "b", OUTCOME_FAILED);
-    assert_string_equal(trial_wants(&trial), "call undo a 1"); /* no deadline: it was for forward work */
+    assert_string_equal(trial_wants(&trial), "call undo a 1"); /* no deadline, which was for forward work */
     trial_settle_undo(&trial, "a", OUTCOME_RETRY);
     assert_int_equal(strncmp(trial_wants(&trial), "timer undo a 1 +", 16), 0);
 }

@@ -211,7 +211,7 @@ TEST(an_expression_that_nobody_can_read_is_refused)
     }
 }
 
-/* In every zone: instants go on, and the clocks show a time that fits, unless it was skipped. */
+/* In every zone the instants go on, and the clocks show a matching time unless that time was skipped. */
 TEST(an_instant_comes_once_and_in_order)
 {
     for (enum zone_name name = UTC; name < ZONE_COUNT; name++) {
@@ -227,7 +227,7 @@ TEST(an_instant_comes_once_and_in_order)
             int64_t next_ms = timetable_next(&timetable, &zone, ms), offset_ms = 0;
 
             assert_true(next_ms > ms);
-            /* whoever asks at any time before it is told the same */
+            /* A question at any earlier time gets the same instant. */
             assert_int_equal(timetable_next(&timetable, &zone, next_ms - 1), next_ms);
             for (size_t i = 0; i < zone.count && (i == 0 || zone.offsets[i].from_ms <= next_ms); i++) {
                 offset_ms = zone.offsets[i].offset_ms;
@@ -366,8 +366,8 @@ TEST(what_becomes_of_instants)
         enum overlap overlap;
         enum catch_up catch_up;
         bool runs;
-        int before;  /* minutes that stand in the queue already */
-        int minutes; /* since the last instant; one comes each minute, and two minutes are on time */
+        int before;  /* minutes that are already in the queue */
+        int minutes; /* minutes since the last instant; an instant comes each minute, and two minutes late is on time */
         int64_t queued, skipped, missed;
         int first, last; /* minutes of the queue */
     } cases[] = {

@@ -1,4 +1,4 @@
-/* The subset of JSON Schema: what passes, what does not and where, and that nothing unknown is ignored. */
+/* The subset of JSON Schema: which values pass, which do not and where, and that no unknown keyword is ignored. */
 #include <stdio.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "core/language/schema.h"
 #include "tests/lib/test.h"
 
-/* JSON with ' for ", to be readable in C. */
+/* Reads JSON with ' for ", which is easier to read in C. */
 static struct slice json_of(const char *text, struct arena *arena)
 {
     char *copy = arena_text(arena, slice_of(text));
@@ -23,7 +23,7 @@ static struct slice json_of(const char *text, struct arena *arena)
 
 static const struct {
     const char *schema, *value;
-    const char *pointer, *part; /* of the one fault; NULL: it passes */
+    const char *pointer, *part; /* the place and a part of the one fault; NULL when the value passes */
 } cases[] = {
     {"true", "[1]", NULL, NULL},
     {"false", "1", "", "nothing is allowed"},
@@ -245,7 +245,7 @@ TEST(without_a_schema_everything_passes)
     assert_int_equal(faults.count, 0);
 }
 
-/* `def_count` definitions, each of which refers to the next one twice. */
+/* Compiles `def_count` definitions; each of them refers to the next one twice. */
 static const struct schema *compile_doubling(size_t def_count, struct arena *in, struct faults *faults)
 {
     struct slice text = SLICE("{'$ref':'#/$defs/d0','$defs':{");

@@ -1,4 +1,5 @@
-/* Secrets: where they come from, which goes first, and what a wrong file says, which is never one of them. */
+/* Secrets: their sources, which source has precedence, and the message about a wrong file, which never shows a
+ * secret. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -34,7 +35,7 @@ TEST(a_wrong_file_is_refused_and_nothing_of_it_is_shown)
     refuses("larger than 1024 KiB");
     assert_int_equal(secrets_load(&secrets, "/nowhere/secrets.json", &err), ERR_CONFIG);
     secrets_fini(&secrets);
-    assert_int_equal(secrets_load(&secrets, "/", &err), ERR_CONFIG); /* a folder opens, and cannot be read */
+    assert_int_equal(secrets_load(&secrets, "/", &err), ERR_CONFIG); /* a folder can be opened but not read */
     secrets_fini(&secrets);
 }
 
@@ -114,7 +115,7 @@ TEST(without_a_file_there_is_the_environment)
     secrets_fini(&secrets);
 }
 
-/* Half of a name finds nobody's secret, half of a secret opens nothing. */
+/* Half of a name finds no secret, and half of a secret opens nothing. */
 TEST(what_is_too_long_is_no_secret)
 {
     char name[257], *text = malloc(100001);
@@ -143,7 +144,7 @@ TEST(a_name_that_is_too_long_for_a_variable_is_not_that_of_a_shorter_one)
     assert_int_equal(secrets_load(&secrets, NULL, &err), ERR_OK);
     memset(name, 'a', sizeof(name) - 1);
     name[sizeof(name) - 1] = '\0';
-    memset(variable + strlen(variable), 'A', 159 - strlen("SAGAD_SECRET_")); /* as much of it as is looked for */
+    memset(variable + strlen(variable), 'A', 159 - strlen("SAGAD_SECRET_")); /* the longest part that is looked for */
     assert_int_equal(setenv(variable, "hush", 1), 0);
     assert_secret(&secrets, name, NULL);
     assert_int_equal(unsetenv(variable), 0);

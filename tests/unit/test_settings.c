@@ -31,7 +31,7 @@ static int start(void **state)
     struct settings *settings = malloc(sizeof(*settings));
 
     for (size_t i = 0; i < COUNT_OF(names); i++) {
-        (void)unsetenv(names[i]); /* what the caller has set is not for this test */
+        (void)unsetenv(names[i]); /* the caller's own environment is not for this test */
     }
     settings_init(settings, table, COUNT_OF(table));
     *state = settings;
@@ -67,10 +67,10 @@ static enum err_code read_text(struct settings *settings, const char *text, stru
 
     assert_true(file >= 0);
     assert_int_equal(write(file, text, strlen(text)), strlen(text));
-    (void)close(file); /* written to a file that is read at once */
+    (void)close(file); /* the file is read at once */
     enum err_code code = settings_from_file(settings, path, err);
 
-    (void)unlink(path); /* ours, in the folder for such files */
+    (void)unlink(path); /* our own file in the folder for such files */
     return code;
 }
 

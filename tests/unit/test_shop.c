@@ -1,4 +1,4 @@
-/* The shop is the judge of the fault tests: who judges has to be right. */
+/* The shop judges the fault tests, so the shop itself must be right. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Slices do not read beyond their end; a buffer never grows past its bound and never holds half of a put. */
+/* A slice is not read beyond its end. A buffer never grows past its bound and never holds half of a put. */
 #include <string.h>
 
 #include "base/text.h"
@@ -193,7 +193,7 @@ TEST(what_is_not_utf8_is_found_and_replaced)
 {
     static const struct {
         struct slice text;
-        const char *becomes; /* NULL: it is UTF-8 */
+        const char *becomes; /* NULL when the text is UTF-8 */
     } cases[] = {
         {SLICE(""), NULL},
         {SLICE("a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"), NULL},
@@ -204,7 +204,7 @@ TEST(what_is_not_utf8_is_found_and_replaced)
          "b"},
         {SLICE("\xc3"), "\xef\xbf\xbd"},
         {SLICE("a\0b"), "a\xef\xbf\xbd"
-                        "b"},                                            /* no row of PostgreSQL keeps it */
+                        "b"},                                            /* PostgreSQL cannot store it */
         {SLICE("\xed\xa0\x80"), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"}, /* a surrogate */
         {SLICE("\xc0\xaf"), "\xef\xbf\xbd\xef\xbf\xbd"},                 /* overlong */
     };

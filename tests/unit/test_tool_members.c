@@ -1,4 +1,4 @@
-/* What a tool says about duplicates, guards and money, and what a saga may use up. */
+/* What a tool says about duplicates, guards and money, and how much a saga may use. */
 #include "definition_texts.h"
 
 static struct arena arena;
@@ -44,7 +44,7 @@ TEST(a_tool_keeps_what_it_says_about_the_registry)
     assert_int_equal(tool->on_duplicate, DUPLICATE_ESCALATE);
     assert_int_equal(tool->material.count, 2);
     assert_true(slice_is(tool->material.items[1], "/to"));
-    assert_int_equal(tool->volatiles.count, 4); /* one of them is named though it always is */
+    assert_int_equal(tool->volatiles.count, 4); /* one of them is named, although it is always volatile */
     assert_true(slice_is(tool->volatiles.items[3], "/asked_at"));
     assert_int_equal(tool->ttl_ms, 7 * 24 * 3600 * 1000);
     assert_int_equal(tool->rate.limit, 100);
@@ -187,7 +187,7 @@ TEST(a_saga_has_the_budget_it_names_and_steps_are_named_by_their_ids)
     assert_true(slice_is(faults.items[0].pointer, "/budget"));
 }
 
-/* Whoever puts the key into a body follows the pointer part by part. */
+/* Putting the key into a body follows the pointer part by part. */
 TEST(a_pointer_to_a_key_in_a_body_is_bounded)
 {
     arena_init(&arena, 1 << 14);

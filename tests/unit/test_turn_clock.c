@@ -1,4 +1,4 @@
-/* The time as a turn sees it: read once and lazily, and never back when somebody else's clock is followed. */
+/* The time of a turn is read once and lazily, and never goes back when it follows another clock. */
 #include "io/loop/turn_clock.h"
 #include "tests/lib/test.h"
 
@@ -57,7 +57,7 @@ TEST(a_time_of_day_that_is_followed_never_goes_back_whatever_it_is_told)
     int64_t told_ms = 0;
 
     followed_clock_set(&clock.followed, 50000, 1000);
-    assert_int_equal(turn_clock_wall_ms(&clock), 50000); /* and not this machine's */
+    assert_int_equal(turn_clock_wall_ms(&clock), 50000); /* and not the time of this machine */
     for (int i = 0; i < 200; i++) {
         int64_t now_ms = turn_clock_wall_ms(&clock);
 

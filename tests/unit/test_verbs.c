@@ -1,4 +1,4 @@
-/* The table of verbs: what its columns promise, what passes between engines, and schema/openapi.json beside it. */
+/* The table of verbs: the promises of its columns, what engines send each other, and schema/openapi.json beside it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,7 +73,7 @@ TEST(every_verb_has_a_route)
         }
     }
     for (size_t i = 0; i < VERB_COUNT; i++) {
-        assert_int_equal(served[i], verbs[i].on == ON_SAGA ? 2 : 1); /* by its id, and by its business id */
+        assert_int_equal(served[i], verbs[i].on == ON_SAGA ? 2 : 1); /* by its id and by its business id */
     }
 }
 
@@ -239,7 +239,7 @@ TEST(openapi_describes_each_verb_as_its_row_does)
 
 #define KEY "019b3c52-0000-7000-8000-000000000001"
 
-/* As the first release wrote and read them: these texts never change, others may be added. */
+/* The texts as the first release wrote and read them. These texts never change; others may be added. */
 static const struct {
     const char *name;
     enum verb_id verb;
@@ -299,7 +299,8 @@ TEST(what_passes_between_engines_is_read_as_it_was_written)
     }
 }
 
-/* Two verbs share a name: releases before the table wrote the members of both, and a key where one was meant. */
+/* Two verbs share a name. Releases before the table wrote the members of both, and added a key for a verb about an
+ * operation. */
 TEST(a_verdict_of_an_engine_before_this_table_is_known_by_its_key)
 {
     struct saga_input input;
@@ -340,7 +341,7 @@ TEST(what_makes_no_sense_is_no_verb)
     }
 }
 
-/* A signal that nobody has named is put again under the name that it got at first. */
+/* A signal without an id is put again under the id that it got at first. */
 TEST(what_has_no_id_gets_one)
 {
     struct saga_input input = {.signal = {.name = SLICE("paid"), .payload = SLICE("1")}};

@@ -1,4 +1,4 @@
-/* What of YAML is read as which JSON, what is refused and where, and what is written. */
+/* How YAML is read as JSON, what is refused and where, and how YAML is written. */
 #include <string.h>
 
 #include "tests/lib/test.h"
