@@ -1,4 +1,4 @@
-/* The child process that tests of the API speak to; see api_host.h. */
+/* The child process that tests of the API talk to; see api_host.h. */
 #include "tests/api/api_host.h"
 
 #include <signal.h>
@@ -18,8 +18,8 @@ struct serving {
     bool away, busy;
 };
 
-/* Whoever sent the signal waits for this: the loop hands out signals last in a turn, behind
- * requests that came later. */
+/* Acknowledges a signal to its sender, who waits for it. The loop handles signals last in a turn, behind requests that
+ * came later. */
 static void acknowledge(const struct serving *serving)
 {
     CHECK(write(serving->told, "!", 1) == 1);
@@ -105,7 +105,8 @@ struct api_host api_host_start(const struct api_options *options)
         const int signals[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL};
 
         for (size_t i = 0; i < COUNT_OF(signals); i++) {
-            (void)signal(signals[i], SIG_DFL); /* the test runner's would go on with the parent's tests in here */
+            (void)signal(signals[i],
+                         SIG_DFL); /* the test runner's handlers would go on with the parent's tests in this process */
         }
         (void)close(ends[0]);
         api_host_serve(options, ends[1]);
@@ -126,7 +127,7 @@ void api_host_tell(const struct api_host *host, int signal_number)
     CHECK(read(host->told, &byte, 1) == 1);
 }
 
-/* cmocka 1.1 prints that the teardown of a group failed, and calls the test good all the same. */
+/* cmocka 1.1 only prints that the teardown of a group failed, and still counts the test as good. */
 static void fail_at_exit(void)
 {
     (void)fflush(NULL); /* the test has failed anyway */
@@ -137,10 +138,10 @@ int api_host_stop(struct api_host *host)
 {
     int status = 0;
 
-    (void)kill(host->pid, SIGTERM); /* gone already: waitpid tells */
+    (void)kill(host->pid, SIGTERM); /* waitpid reports a process that is already gone */
     CHECK(waitpid(host->pid, &status, 0) == host->pid);
     (void)close(host->told);
-    if (status != 0) { /* it crashed, or leaked */
+    if (status != 0) { /* the child crashed or leaked */
         CHECK(atexit(fail_at_exit) == 0);
     }
     return status;

@@ -27,7 +27,7 @@ static void read_all(int fd, char *to, size_t room)
 
 #define ARGUMENTS_MAX 39
 
-/* Splits `text` in place, at spaces but within quotes; gives how many there are behind the name. */
+/* Splits `text` in place at spaces outside quotes. Returns the number of arguments behind the name. */
 static int split(char *text, char **argv)
 {
     int argc = 1;
@@ -142,7 +142,7 @@ void terminal_until(struct terminal *terminal, const char *says)
 
 int terminal_end(struct terminal *terminal)
 {
-    read_all(terminal->fd, out + terminal->len, sizeof(out) - terminal->len); /* EIO when the program has gone */
+    read_all(terminal->fd, out + terminal->len, sizeof(out) - terminal->len); /* EIO when the program has ended */
     return exit_code_of(terminal->pid);
 }
 

@@ -1,4 +1,4 @@
-/* Blocking sockets, one answer at a time; see raw_client.h. */
+/* Blocking sockets that read one answer at a time; see raw_client.h. */
 #include "tests/api/raw_client.h"
 
 #include <arpa/inet.h>
@@ -28,7 +28,7 @@ void raw_send(int fd, const char *bytes, size_t len)
         ssize_t n = send(fd, bytes, len, MSG_NOSIGNAL);
 
         if (n <= 0) {
-            return; /* the server closed: reading tells */
+            return; /* the server closed, which the read reports */
         }
         bytes += n;
         len -= (size_t)n;
@@ -43,7 +43,7 @@ static int64_t clock_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* True when more bytes came; false when the time is over or the server closed. */
+/* Reads more bytes. Returns false when the time is over or the server closed. */
 static bool read_more(int fd, int64_t until_ms, char *to, size_t room, size_t *len, bool *closed)
 {
     struct pollfd poll_fd = {.fd = fd, .events = POLLIN};

@@ -1,4 +1,4 @@
-/* The API over a fake engine as a program: for tests written in other languages. Prints its port. */
+/* The API over a fake engine as a program, for tests in other languages. It prints its port. */
 #include <unistd.h>
 
 #include "tests/api/api_host.h"

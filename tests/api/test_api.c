@@ -1,4 +1,4 @@
-/* What the API promises, over a fake engine and real sockets. */
+/* The promises of the API, tested over a fake engine and real sockets. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,8 +14,8 @@
 #include "tests/api/token_file.h"
 #include "tests/lib/test.h"
 
-static struct api_host host;        /* without tokens */
-static struct api_host with_tokens; /* with a tokens file */
+static struct api_host host;        /* the host without tokens */
+static struct api_host with_tokens; /* the host with a file of tokens */
 static char tokens_path[] = "/tmp/sagad-test-tokens-XXXXXX";
 static struct raw_answer answer;
 
@@ -78,7 +78,7 @@ static bool body_has(const char *text)
     return strstr(answer.body, text) != NULL;
 }
 
-/* Whether TEXT came within so long; it is there to be read all the same. */
+/* Does `text` come within this time? The text can still be read afterwards. */
 static bool comes(int fd, const char *text, int patience_ms)
 {
     static char bytes[65536];
@@ -163,7 +163,7 @@ TEST(many_wait_and_all_are_woken)
     api_host_tell(&host, SIGUSR1);
     for (size_t i = 0; i < COUNT_OF(fds); i++) {
         while (!comes(fds[i], "HTTP", 2000) && ++tries < 10) {
-            api_host_tell(&host, SIGUSR1); /* this one may have come when the others had been told */
+            api_host_tell(&host, SIGUSR1); /* the client's request may have come when the others had been told */
         }
         raw_read(fds[i], 5000, &answer);
         assert_int_equal(answer.status, 201);
@@ -181,7 +181,7 @@ TEST(a_client_that_leaves_ends_its_wait)
     raw_send(fd, request, sizeof(request) - 1);
     (void)usleep(100000);
     (void)close(fd);
-    do { /* the gauge counts connections: ours alone is left */
+    do { /* the gauge counts connections until only ours is left */
         (void)usleep(100000);
         ask("GET", "/metrics", NULL);
         assert_int_equal(answer.status, 200);
@@ -295,7 +295,7 @@ TEST(new_work_is_refused_under_an_overload_and_nothing_else_is)
         (void)snprintf(body, sizeof(body), "{\"saga\":\"quick\",\"input\":{\"text\":\"%0*d\"}}", 1 + i * 1500, i);
         ask("POST", "/v1/sagas", body);
         assert_int_equal(answer.status, 503);
-        assert_true(raw_head_has(&answer, "\r\nRetry-After: 7\r\n")); /* 6.5 s, in whole ones */
+        assert_true(raw_head_has(&answer, "\r\nRetry-After: 7\r\n")); /* 6.5 s, rounded up to whole seconds */
         assert_true(body_has("\"type\":\"urn:sagad:problem:busy\""));
         assert_true(body_has("\"retryable\":true"));
         assert_false(answer.closed);
@@ -378,13 +378,13 @@ TEST(following_streams_until_the_saga_has_ended)
     raw_send(fd, request, strlen(request));
     assert_true(comes(fd, ": still here", 20000));
     api_host_tell(&host, SIGUSR1);
-    assert_true(comes(fd, "\r\n0\r\n\r\n", 20000)); /* the last chunk: the stream has ended */
+    assert_true(comes(fd, "\r\n0\r\n\r\n", 20000)); /* the last chunk ends the stream */
     raw_read(fd, 2000, &answer);
     (void)close(fd);
     assert_int_equal(answer.status, 200);
     assert_true(raw_head_has(&answer, "text/event-stream"));
     assert_true(body_has("id: 1\nevent: saga.started\ndata: {\"seq\":1,"));
-    assert_true(body_has("\ndata:  \"data\":")); /* the line end within the entry became a second data line */
+    assert_true(body_has("\ndata:  \"data\":")); /* the line end in the entry starts a second data line */
     assert_true(body_has(": still here\n\n"));
     assert_true(body_has("id: 3\nevent: saga.completed\n"));
 }
@@ -440,7 +440,7 @@ TEST(web_pages_of_other_origins_are_refused_without_tokens)
         {"Host: LocalHost\r\n", 200},
         {"Host: 127.255.0.9:1\r\n", 200},
         {"Host: [::1]:8077\r\n", 200},
-        /* names that their owners let resolve to loopback */
+        /* Names whose owners let them resolve to loopback. */
         {"Host: 127.attacker.example:8077\r\nOrigin: http://127.attacker.example:8077\r\n", 403},
         {"Host: 127.0.0.1.evil.example\r\n", 403},
         {"Host: 127.0.0.1.\r\n", 403},
@@ -448,16 +448,16 @@ TEST(web_pages_of_other_origins_are_refused_without_tokens)
         {"Host: localhost.evil.example\r\n", 403},
         {"Host: 128.0.0.1\r\n", 403},
         {"Host: 127.0.0.1:8077:8077\r\n", 403},
-        /* two of what should be one */
+        /* Headers that may come only once. */
         {"Host: localhost:1\r\nOrigin: http://localhost:1\r\nOrigin: http://evil.example\r\n", 403},
         {"Host: localhost\r\nSec-Fetch-Site: none\r\nSec-Fetch-Site: cross-site\r\n", 403},
-        /* what the browser itself says */
+        /* Headers that the browser itself sends. */
         {"Host: localhost\r\nSec-Fetch-Site: cross-site\r\n", 403},
         {"Host: localhost\r\nSec-Fetch-Site: same-site\r\n", 403},
         {"Host: localhost\r\nSec-Fetch-Site: \r\n", 403},
         {"Host: localhost\r\nSec-Fetch-Site: same-origin\r\n", 200},
         {"Host: localhost\r\nSec-Fetch-Site: none\r\n", 200},
-        /* what a proxy says: its clients may be anybody */
+        /* Headers that a proxy sends: its clients may be anybody. */
         {"Host: localhost\r\nX-Forwarded-For: 10.1.2.3\r\n", 403},
         {"Host: localhost\r\nForwarded: for=10.1.2.3\r\n", 403},
     };
@@ -607,9 +607,9 @@ TEST(a_tokens_file_that_others_may_write_is_not_read)
 
     token_file_write(tokens_path, &other, 1);
     assert_int_equal(chmod(tokens_path, 0620), 0);
-    (void)usleep(4500000); /* longer than it takes to be looked at twice */
+    (void)usleep(4500000); /* longer than two looks at the file */
     ask_as("above-all", "GET", "/metrics", NULL);
-    assert_int_equal(answer.status, 200); /* the tokens as they were hold */
+    assert_int_equal(answer.status, 200); /* the old tokens still hold */
     assert_true(body_has("sagad_tokens_age_seconds "));
     assert_false(body_has("sagad_tokens_age_seconds 0\n"));
     write_tokens(false);

@@ -1,4 +1,5 @@
-/* Many starts as one request: each is answered as it would have been alone, over a fake engine and real sockets. */
+/* Many starts in one request: each is answered as a single start would be. Tested over a fake engine and real
+ * sockets. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +43,7 @@ static bool body_has(const char *text)
     return strstr(answer.body, text) != NULL;
 }
 
-/* The results of the batch that was answered last, so many. */
+/* Returns the results of the last batch, and checks that there are `count`. */
 static struct slice results(size_t count)
 {
     struct err err = {0};
@@ -70,7 +71,7 @@ static struct slice text(struct slice result, const char *pointer)
 
 /* --- the same answers --- */
 
-/* What is wrong with each is told as to a single start, to the byte. */
+/* Each fault is reported as for a single start, to the byte. */
 static const char *const wrong[] = {
     "[]",
     "7",
@@ -123,7 +124,7 @@ TEST(what_is_wrong_with_one_is_told_as_to_a_single_start_and_harms_no_other)
     }
 }
 
-/* A thousand of them would have a long list each. */
+/* A batch of a thousand starts would have a thousand long lists. */
 TEST(of_a_start_with_many_faults_a_batch_lists_the_first_five)
 {
     static const char many[] = "{\"a\":1,\"b\":1,\"c\":1,\"d\":1,\"e\":1,\"f\":1,\"g\":1}";
@@ -217,8 +218,7 @@ TEST(an_idempotency_key_stands_for_each_place_of_the_batch)
     raw_ask(host.port, "POST", BATCH, head, body, &answer);
     struct slice items = results(3);
 
-    for (size_t i = 0; i < 3;
-         i++) { /* with its place the key is too long, for the saga that has an id of its own, too */
+    for (size_t i = 0; i < 3; i++) { /* with its place the key is too long, even for a saga with its own id */
         assert_int_equal(number(json_element(items, i), "status"), 422);
     }
 }
@@ -283,7 +283,7 @@ TEST(under_an_overload_each_start_is_told_when_to_come_again)
         struct slice result = json_element(items, i);
 
         assert_int_equal(number(result, "status"), 503);
-        assert_int_equal(number(result, "retry_after"), 7); /* 6.5 s, in whole ones */
+        assert_int_equal(number(result, "retry_after"), 7); /* 6.5 s, rounded up to whole seconds */
         assert_true(slice_is(text(result, "/body/type"), "urn:sagad:problem:busy"));
     }
     assert_int_equal(number(json_element(items, 1), "status"), 422);
@@ -325,7 +325,7 @@ TEST(a_client_that_leaves_harms_nothing)
         raw_send(fd, request.ptr, round % 2 ? request.len : request.len / 2);
         (void)close(fd);
     }
-    for (int tries = 0; tries < 50; tries++) { /* until one that came as a whole is there */
+    for (int tries = 0; tries < 50; tries++) { /* until a start that came whole is there */
         raw_ask(host.port, "GET", "/v1/sagas?business_id=left-999", "", NULL, &answer);
         if (body_has("left-999")) {
             break;

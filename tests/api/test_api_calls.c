@@ -1,4 +1,5 @@
-/* Calls of agents, open sagas and bypasses over HTTP: bodies, status, headers, waiting. Over a fake engine. */
+/* Calls of agents, open sagas and bypasses over HTTP: bodies, status, headers and waiting. Tested over a fake
+ * engine. */
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@
 #define X1024 X256 X256 X256 X256
 
 static struct api_host host;
-static struct api_host narrow; /* two may wait */
+static struct api_host narrow; /* at most two clients may wait */
 static struct raw_answer answer;
 
 static int setup(void **state)
@@ -124,7 +125,8 @@ TEST(a_wait_that_is_over_is_202_with_the_place_of_the_operation)
     ask("GET", location, NULL);
     assert_int_equal(answer.status, 200);
 
-    ask("POST", "/v1/operations?wait=50ms", "{\"run\":\"c\",\"tool\":\"t.slow\"}"); /* a duplicate: not its own */
+    ask("POST", "/v1/operations?wait=50ms",
+        "{\"run\":\"c\",\"tool\":\"t.slow\"}"); /* a duplicate, which is answered with the first operation */
     assert_int_equal(answer.status, 409);
     assert_true(body_has("urn:sagad:problem:in-flight") && body_has("\"retryable\":true"));
     assert_true(body_has("\"operation\":{\"key\":\"") && body_has(key));
@@ -140,16 +142,16 @@ TEST(all_who_wait_for_one_operation_are_told_when_it_is_settled)
     int fds[64], tries = 0;
     size_t replayed = 0;
 
-    for (size_t i = 0; i < COUNT_OF(fds); i++) { /* without ?wait=: 30 s */
+    for (size_t i = 0; i < COUNT_OF(fds); i++) { /* the default without ?wait= is 30 s */
         fds[i] = begin(host.port, "/v1/operations", "{\"run\":\"d\",\"tool\":\"t.slow\",\"args\":{\"n\":1}}");
     }
-    (void)usleep(200000); /* so that most wait */
+    (void)usleep(200000); /* so that most of them wait */
     settle();
     for (size_t i = 0; i < COUNT_OF(fds); i++) {
         struct pollfd answered = {.fd = fds[i], .events = POLLIN};
 
         while (poll(&answered, 1, 2000) == 0 && ++tries < 10) {
-            settle(); /* this one may have come when the others had been told */
+            settle(); /* the last one may have come when the others had been told */
         }
         raw_read(fds[i], 5000, &answer);
         assert_int_equal(answer.status, 200);
@@ -195,7 +197,7 @@ TEST(arguments_that_break_the_schema_are_named_place_by_place)
     assert_true(body_has("urn:sagad:problem:invalid") && body_has("\"pointer\":\"/args\""));
 }
 
-/* The fake's tool "as.NAME" is refused with the error of that name: each is a problem of the right shape. */
+/* The fake's tool "as.NAME" is refused with the error NAME. Each error is a problem document of the right shape. */
 TEST(every_refusal_is_a_problem_with_the_record)
 {
     for (int code = ERR_OK + 1; code < ERR_COUNT; code++) {
@@ -397,7 +399,7 @@ TEST(an_open_saga_takes_calls_until_it_is_completed)
     ask("POST", calls, "{\"tool\":\"t.one\",\"scope\":\"another\"}");
     assert_int_equal(answer.status, 409);
     assert_true(body_has("saga-closed"));
-    ask("POST", calls, "{\"tool\":\"t.one\",\"args\":{\"n\":1}}"); /* an earlier one still has its answer */
+    ask("POST", calls, "{\"tool\":\"t.one\",\"args\":{\"n\":1}}"); /* an earlier call still has its answer */
     assert_int_equal(answer.status, 200);
     assert_true(raw_head_has(&answer, "\r\nIdempotent-Replayed: true\r\n"));
 }
@@ -499,13 +501,13 @@ TEST(only_so_many_may_wait_and_others_are_still_answered)
     assert_int_equal(answer.status, 200);
     raw_ask(narrow.port, "GET", "/readyz", "", NULL, &answer);
     assert_int_equal(answer.status, 200);
-    (void)close(fds[0]); /* one leaves: another finds its place */
+    (void)close(fds[0]); /* one client leaves, and another one gets its place */
     do {
         (void)usleep(100000);
         raw_ask(narrow.port, "POST", "/v1/operations", "", "{\"run\":\"m\",\"tool\":\"t.one\"}", &answer);
     } while (answer.status == 503 && ++tries < 50);
     assert_int_equal(answer.status, 200);
-    for (int i = 0; i < 5; i++) { /* an answer gives the place back, a refusal too */
+    for (int i = 0; i < 5; i++) { /* an answer gives the place back, and so does a refusal */
         raw_ask(narrow.port, "POST", "/v1/operations", "", i % 2 ? "{" : "{\"run\":1}", &answer);
         assert_in_range(answer.status, 400, 422);
     }

@@ -1,4 +1,4 @@
-/* Requests that two readers could understand differently are refused; clients that dawdle are sent away. Over real
+/* Requests that two readers could understand differently are refused, and slow clients are sent away. Tested over real
  * sockets. */
 #include <errno.h>
 #include <stdio.h>
@@ -108,7 +108,7 @@ static const struct {
 };
 
 static struct api_host host;
-static struct api_host patient; /* with the times it has by itself, for large bodies */
+static struct api_host patient; /* the host with the default times, for large bodies */
 
 static int setup(void **state)
 {
@@ -139,7 +139,7 @@ TEST(ambiguous_requests_are_refused)
             fail_msg("%s: got %d%s\n%s", cases[i].name, answer.status, answer.closed ? ", closed" : "", answer.head);
         }
         if (raw_head_has(&answer, "\r\nContent-Type:") &&
-            answer.status >= 400) { /* the library's own refusals have none */
+            answer.status >= 400) { /* the library's own refusals have no problem document */
             assert_true(raw_head_has(&answer, "application/problem+json"));
         }
         (void)close(fd);
@@ -164,7 +164,7 @@ TEST(a_nul_in_the_head_is_refused)
     }
 }
 
-/* The library has no answer to them: their client would wait for nothing. */
+/* The library has no answer to so many parameters: its client would wait in vain. */
 TEST(far_too_many_parameters_are_refused_at_once)
 {
     static const size_t counts[] = {300, 3000, 9000};
@@ -201,12 +201,12 @@ static void read_to_the_end(int fd, char *to, size_t capacity)
         len += (size_t)n;
     }
     to[len] = '\0';
-    assert_true(n == 0 || errno == ECONNRESET); /* it was closed, and not only silent */
+    assert_true(n == 0 || errno == ECONNRESET); /* the connection was closed, not only silent */
 }
 
 /*
- * libmicrohttpd 0.9.75 answers these by itself, and writes the head of its answer twice. A client reads the second one
- * as a body. What counts is that the library takes neither this request nor the one behind it.
+ * libmicrohttpd 0.9.75 answers these requests itself and writes the head of its answer twice. A client reads the second
+ * head as a body. The test checks that the library takes neither this request nor the one behind it.
  */
 TEST(lengths_that_the_library_refuses_let_nothing_through)
 {
@@ -262,7 +262,7 @@ static int64_t processor_ms(pid_t pid)
     return (int64_t)used.tv_sec * 1000 + used.tv_nsec / 1000000;
 }
 
-/* The library has a full buffer then, can neither go on nor say so, and wants to be run again at once. */
+/* The library's buffer is full, and the library can neither go on nor refuse. It asks to be run again at once. */
 TEST(a_line_of_a_chunk_without_an_end_costs_next_to_nothing)
 {
     static const char head[] = "POST /v1/sagas HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -295,7 +295,7 @@ TEST(a_line_of_a_chunk_without_an_end_costs_next_to_nothing)
     }
 }
 
-/* Nobody waits for the end of a body that comes in chunks, of a client that may not send it. */
+/* A client without the right gets its refusal before the end of its body in chunks. */
 TEST(whoever_may_not_is_told_so_before_the_end_of_a_body_in_chunks)
 {
     static const char head[] =
@@ -310,7 +310,7 @@ TEST(whoever_may_not_is_told_so_before_the_end_of_a_body_in_chunks)
     (void)close(fd);
 }
 
-/* The answer must not be overtaken by a reset: a client that is still sending reads it afterwards. */
+/* No reset may overtake the answer: a client that is still sending reads the answer afterwards. */
 TEST(an_early_answer_waits_for_the_body)
 {
     static struct raw_answer answer;
@@ -445,16 +445,16 @@ TEST(whoever_comes_beyond_the_limit_of_connections_is_told_to_come_again)
         assert_true(raw_head_has(&answer, "\r\nRetry-After: "));
         assert_true(answer.closed);
     }
-    silent = raw_connect(few.port); /* says nothing, and is not borne for as long as the others */
+    silent = raw_connect(few.port); /* this client says nothing, and is closed earlier than the others */
     raw_read(silent, 20000, &answer);
     assert_int_equal(answer.status, 0);
     assert_true(answer.closed);
     (void)close(silent);
-    raw_send(fds[1], livez, sizeof(livez) - 1); /* those who were there go on */
+    raw_send(fds[1], livez, sizeof(livez) - 1); /* the earlier clients go on */
     raw_read(fds[1], 5000, &answer);
     assert_int_equal(answer.status, 200);
     (void)close(fds[0]);
-    do { /* until it is noticed that one has left */
+    do { /* until the server notices that one client has left */
         (void)usleep(100000);
         raw_ask(few.port, "POST", "/v1/sagas", "", "{\"saga\":\"quick\"}", &answer);
     } while (answer.status == 503 && ++tries < 50);

@@ -1,6 +1,6 @@
 /*
- * Who may do what: every route of the table with every role, and with a token of another namespace. A new route fails
- * here until it stands in the list below.
+ * Who may do what: every route with every role, and with a token of another namespace. A new route fails here until it
+ * has a row in the list below.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +18,8 @@
 static const struct {
     const char *method, *pattern;
     enum role least;
-    const char *body; /* one that passes */
-    bool thing;       /* names something that belongs to a namespace */
+    const char *body; /* a valid body */
+    bool thing;       /* the path names something that belongs to a namespace */
 } rights[] = {
     {"GET", "/", ROLE_NONE, NULL, false},
     {"GET", "/console", ROLE_NONE, NULL, false},
@@ -63,7 +63,7 @@ static const struct {
     {"GET", "/v1/escalations/{n}", ROLE_READER, NULL, true},
     {"GET", "/v1/approvals", ROLE_READER, NULL, false},
     {"GET", "/v1/approvals/{n}", ROLE_READER, NULL, true},
-    /* An agent calls, opens, starts, completes and aborts in its own namespace ... */
+    /* An agent calls, opens, starts, completes and aborts in its own namespace. */
     {"POST", "/v1/operations", ROLE_AGENT, "{\"run\":\"rights\",\"tool\":\"t.one\"}", false},
     {"POST", "/v1/sagas", ROLE_AGENT, "{\"open\":true}", false},
     {"POST", "/v1/sagas/batch", ROLE_AGENT, "[{\"open\":true}]", false},
@@ -72,7 +72,7 @@ static const struct {
     {"POST", "/v1/sagas/{id}/abort", ROLE_AGENT, "{\"note\":\"x\"}", true},
     {"POST", "/v1/sagas/{id}/signals/{name}", ROLE_AGENT, "{}", true},
     {"POST", "/mcp", ROLE_AGENT, "{}", false},
-    /* The same for a saga that is named by its business id. */
+    /* The same rights hold for a saga that is named by its business id. */
     {"GET", NAMED, ROLE_READER, NULL, true},
     {"GET", NAMED "/preview", ROLE_READER, NULL, true},
     {"GET", NAMED "/log", ROLE_READER, NULL, true},
@@ -85,9 +85,9 @@ static const struct {
     {"POST", NAMED "/resume", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
     {"POST", NAMED "/rerun", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
     {"POST", NAMED "/tools", ROLE_OPERATOR, "{\"tool\":\"quick\",\"version\":1,\"note\":\"x\"}", true},
-    /* ... approves only where the approval itself says that an agent may, which the engine looks after ... */
+    /* An agent approves only when the approval itself allows it, which the engine checks. */
     {"POST", "/v1/approvals/{n}", ROLE_AGENT, "{\"decision\":\"approve\",\"note\":\"x\"}", true},
-    /* ... and never resolves, bypasses, resumes, pauses ... */
+    /* An agent never resolves, bypasses, resumes or pauses. */
     {"POST", "/v1/sagas/{id}/escalate", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
     {"POST", "/v1/sagas/{id}/pause", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
     {"POST", "/v1/sagas/{id}/resume", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
@@ -106,7 +106,7 @@ static const struct {
     {"POST", "/v1/bulk", ROLE_OPERATOR, "{\"action\":\"pause\",\"filter\":{\"saga\":\"quick\"},\"note\":\"x\"}", false},
     {"POST", "/v1/bulk/{bulk}/run", ROLE_OPERATOR, "{}", true},
     {"POST", "/v1/bulk/{bulk}/stop", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
-    /* ... or defines. */
+    /* An agent never defines. */
     {"POST", "/v1/definitions", ROLE_ADMIN, "{\"tools\":[]}", false},
 };
 
@@ -160,7 +160,7 @@ static size_t right_of(const struct route *route)
     return 0;
 }
 
-/* The first text of 36 characters behind `member` in the answer. */
+/* Copies the first text of 36 characters behind `member` in the answer. */
 static void take_uuid(const char *member, char out[37])
 {
     const char *at = strstr(answer.body, member);
@@ -169,7 +169,7 @@ static void take_uuid(const char *member, char out[37])
     (void)snprintf(out, 37, "%.36s", at + strlen(member));
 }
 
-/* Something of each kind in the namespace "default", which the path then names. */
+/* Makes a thing of each kind in the namespace "default", and names it in the path. */
 static void fill(const char *pattern, char *out, size_t size)
 {
     static unsigned opened;
@@ -234,7 +234,8 @@ TEST(each_role_may_what_the_table_says_and_no_more)
             ask_as(tokens[k].name, routes[i].method, path, rights[right].body);
             bool refused = answer.status == 403 && strstr(answer.body, "urn:sagad:problem:forbidden");
 
-            bool above = strcmp(routes[i].pattern, "/v1/engines") == 0; /* an admin of one namespace is not enough */
+            bool above =
+                strcmp(routes[i].pattern, "/v1/engines") == 0; /* an admin of one namespace has too few rights */
 
             if (refused != (above || role < rights[right].least) || answer.status == 401 || answer.status == 422) {
                 fail_msg("%s %s as %s: got %d %s", routes[i].method, path, tokens[k].name, answer.status, answer.body);
@@ -272,7 +273,7 @@ TEST(what_belongs_to_another_namespace_is_404_everywhere)
             ask_as("other-agent", routes[i].method, path, rights[right].body);
             assert_int_equal(answer.status, 404);
         }
-        ask_as("an-admin", routes[i].method, path, rights[right].body); /* it was there all the time */
+        ask_as("an-admin", routes[i].method, path, rights[right].body); /* the thing was there all the time */
         assert_int_not_equal(answer.status, 404);
     }
 }
@@ -292,7 +293,7 @@ TEST(lists_show_only_what_belongs_to_the_namespace)
     }
 }
 
-/* The same names in two namespaces are two operations: neither is told of the other. */
+/* The same names in two namespaces are two operations, and neither learns of the other. */
 TEST(the_same_call_in_another_namespace_is_another_operation)
 {
     static const char body[] = "{\"run\":\"shared\",\"tool\":\"t.one\",\"args\":{\"n\":1}}";

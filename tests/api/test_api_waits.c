@@ -1,4 +1,4 @@
-/* Signals, approvals and pauses over HTTP: bodies, status, headers, rights. Over a fake engine. */
+/* Signals, approvals and pauses over HTTP: bodies, status, headers and rights. Tested over a fake engine. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +53,7 @@ static bool body_has(const char *text)
     return strstr(answer.body, text) != NULL;
 }
 
-/* A path of a new saga: "/v1/sagas/ID" and what is put behind it. */
+/* Returns a path of a new saga: "/v1/sagas/ID" and `rest`. */
 static const char *path_of_new(const char *rest)
 {
     static char path[160];
@@ -102,7 +102,7 @@ TEST(no_body_is_the_payload_null_and_any_json_will_do)
     ask("POST", path, "Idempotency-Key: empty\r\n", " null ");
     assert_int_equal(answer.status, 200); /* the same */
     ask("POST", path, "Idempotency-Key: empty\r\n", "{}");
-    assert_int_equal(answer.status, 422); /* not the same */
+    assert_int_equal(answer.status, 422); /* another payload under the same key */
     for (size_t i = 0; i < COUNT_OF(payloads); i++) {
         ask("POST", path, "", payloads[i]);
         assert_int_equal(answer.status, 201);
@@ -145,7 +145,7 @@ TEST(a_pause_and_a_resumption_need_a_note)
     assert_int_equal(answer.status, 200);
     assert_true(body_has("\"status\":\"paused\""));
     ask("POST", pause, "", "{\"note\":\"again\"}");
-    assert_int_equal(answer.status, 200); /* it is what was wanted */
+    assert_int_equal(answer.status, 200); /* the state is already as wanted */
     ask("POST", pause, "", "{\"note\":\"  \"}");
     assert_int_equal(answer.status, 422);
     ask("POST", pause, "", "{\"reason\":\"x\"}");
@@ -206,7 +206,7 @@ TEST(an_answer_counts_for_what_was_seen_and_the_first_one_holds)
     assert_true(body_has("urn:sagad:problem:already-decided"));
 }
 
-/* The engine gets the role of the token: the approval says which may decide. */
+/* The engine gets the role of the token, and the approval says which roles may decide. */
 TEST(who_may_decide_stands_in_the_approval)
 {
     static const char body[] = "{\"decision\":\"approve\",\"note\":\"seen\"}";

@@ -1,4 +1,5 @@
-/* sagactl against the API over a fake engine: usage, output, exit codes. The program's path is the first argument. */
+/* sagactl against the API over a fake engine: usage, output and exit codes. The first argument is the path of the
+ * program. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,7 +151,7 @@ static const struct program_case cases[] = {
     {"tools t.read", 0, "{\"name\":\"t.read\",\"builtin\":{\"do\":\"echo\"},\"effect\":\"read\"}"},
     {"tools nothing", 3, "no such thing"},
     {"definitions", 0, "b     2        "},
-    {"definitions", 0, "h ago  3\n"}, /* how long ago depends on the day */
+    {"definitions", 0, "h ago  3\n"}, /* the age depends on the day */
     {"definitions", 0, "UNFINISHED"},
     {"definitions b --versions", 0, "b     1        "},
     {"definitions b --versions -o name", 0, "b\n"},
@@ -317,7 +318,7 @@ TEST(every_command_has_its_exit_code)
     program_cases(cases, COUNT_OF(cases));
 }
 
-/* No line of it is wider; what was cut ends with an ellipsis. */
+/* Checks that no line is wider than `columns`, and that cut text ends with an ellipsis. */
 static void fits(const char *arguments, size_t columns)
 {
     char text[8];
@@ -371,7 +372,7 @@ TEST(names_are_for_pipes)
     (void)snprintf(arguments, sizeof(arguments), "show %s", id);
     assert_int_equal(run(arguments), 0);
     assert_non_null(strstr(out, "t.one"));
-    assert_null(strchr(out, '\033')); /* no colours but on a terminal */
+    assert_null(strchr(out, '\033')); /* colours only on a terminal */
     (void)snprintf(arguments, sizeof(arguments), "log %s", id);
     assert_int_equal(run(arguments), 0);
     assert_non_null(strstr(out, "saga.started"));
@@ -386,7 +387,7 @@ TEST(names_are_for_pipes)
     assert_int_equal(run(arguments), 4);
 }
 
-/* An open saga from its beginning to its end, and one more execution that an operator signs. */
+/* An open saga from beginning to end, and one more execution that an operator signs. */
 TEST(an_agents_calls_go_through_pipes)
 {
     char id[64], key[64], arguments[160];
@@ -439,7 +440,7 @@ TEST(a_saga_is_signalled_paused_and_resumed)
     (void)snprintf(arguments, sizeof(arguments), "pause %s --note 'the bank asked'", id);
     assert_int_equal(run(arguments), 0);
     assert_non_null(strstr(out, "paused"));
-    assert_int_equal(run(arguments), 0); /* it is what was wanted */
+    assert_int_equal(run(arguments), 0); /* the state is already as wanted */
     (void)snprintf(arguments, sizeof(arguments), "resume %s --note 'they are done'", id);
     assert_int_equal(run(arguments), 0);
     assert_non_null(strstr(out, "running"));
@@ -491,8 +492,8 @@ TEST(the_lines_of_a_file_are_started_in_batches)
     assert_memory_equal(out, "1       started  0", 18);
     assert_non_null(strstr(out, "\n2500    started  0"));
     assert_non_null(strstr(talk, "2500 started, 0 there already, 0 refused\n"));
-    assert_null(strchr(talk, '\r'));                 /* no progress but on a terminal */
-    assert_int_equal(run_lines(NULL, "-o name"), 0); /* the same file again: the same sagas */
+    assert_null(strchr(talk, '\r'));                 /* progress only on a terminal */
+    assert_int_equal(run_lines(NULL, "-o name"), 0); /* the same file again starts the same sagas */
     assert_non_null(strstr(talk, "0 started, 2500 there already, 0 refused\n"));
     assert_int_equal(strlen(out), 2500 * 37);
     assert_int_equal(unlink(lines_path), 0);
@@ -591,7 +592,7 @@ TEST(show_draws_groups_waits_and_the_lane_of_undoing)
     (void)snprintf(id, sizeof(id), "%.36s", out);
     (void)snprintf(arguments, sizeof(arguments), "show %s", id);
     (void)setenv("COLUMNS", "140", 1);
-    (void)usleep(1100000); /* so that its bars have a length */
+    (void)usleep(1100000); /* long enough for the bars to have a length */
     assert_int_equal(run(arguments), 0);
     for (size_t i = 0; i < COUNT_OF(says); i++) {
         if (!strstr(out, says[i])) {
@@ -605,7 +606,7 @@ TEST(show_draws_groups_waits_and_the_lane_of_undoing)
     assert_non_null(strstr(out, "#99"));
     assert_null(strstr(out, "more, all completed"));
 
-    (void)setenv("COLUMNS", "72", 1); /* the lines with commands are the longest: they are not broken */
+    (void)setenv("COLUMNS", "72", 1); /* lines with commands are the longest, and are not broken */
     (void)snprintf(arguments, sizeof(arguments), "show %s", id);
     assert_int_equal(run(arguments), 0);
     assert_non_null(strstr(out, "? #700"));
@@ -614,7 +615,7 @@ TEST(show_draws_groups_waits_and_the_lane_of_undoing)
     (void)unsetenv("COLUMNS");
 }
 
-/* The input to its third line, and only when asked for all of it, and for what was sent. */
+/* `show` prints the input up to its third line, all of it on request, and what was sent. */
 TEST(show_tells_what_the_saga_was_given_and_what_it_sent)
 {
     static const char *const says[] = {
@@ -665,7 +666,7 @@ TEST(a_definition_with_faults_is_told_all_of_them)
     (void)unlink(path);
 }
 
-/* The first line of `talk`, and of the file: a character each, an umlaut being one. */
+/* Columns count characters, in the first line of `talk` and of the file. An umlaut is one character. */
 TEST(a_fault_says_its_line_and_whether_the_service_was_asked)
 {
     char path[] = "/tmp/sagactl-test-XXXXXX", arguments[256];
@@ -696,7 +697,7 @@ TEST(a_fault_says_its_line_and_whether_the_service_was_asked)
     (void)unlink(path);
 }
 
-/* Writes `text` into a new file whose name ends with `suffix`; the path is the test's, for unlink(). */
+/* Writes `text` into a new file whose name ends with `suffix`. The test removes the file with unlink(). */
 static void write_scratch(char *path, size_t suffix, const char *text)
 {
     int fd = mkstemps(path, (int)suffix);
@@ -757,7 +758,7 @@ TEST(files_are_proven_and_drawn_without_a_service)
         "\"when\":\"${ .input.say == \\\"yes\\\" "
         "}\"}]},{\"name\":\"other\",\"steps\":[{\"id\":\"one\",\"call\":\"book\"}]}]}";
     static const struct {
-        const char *arguments; /* behind the path */
+        const char *arguments; /* the arguments behind the path */
         const char *command;
         int code;
         const char *says, *says_not;
@@ -837,7 +838,7 @@ TEST(children_elements_and_waits_are_drawn_as_what_they_are)
     assert_int_equal(write(fd_other, child, sizeof(child) - 1), sizeof(child) - 1);
     (void)close(fd);
     (void)close(fd_other);
-    for (size_t i = 0; i < COUNT_OF(asked); i++) { /* the child stands in another file, which comes later */
+    for (size_t i = 0; i < COUNT_OF(asked); i++) { /* the child is in another file, which comes later */
         (void)snprintf(arguments, sizeof(arguments), "graph %s %s --saga parent --format %s", path, other,
                        asked[i].format);
         assert_int_equal(run(arguments), 0);

@@ -1,5 +1,5 @@
-/* What people on call ask of sagactl: other outputs, waiting, several at once, questions. Against the API over a fake
- * engine; the program's path is the first argument. */
+/* What people on call ask of sagactl: other outputs, waiting, several sagas at once, questions. Tested against the API
+ * over a fake engine; the first argument is the path of the program. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static const struct program_case cases[] = {
     {"abort slow/w-2 --yes", 0, "compensating"},
 };
 
-/* No line of it is wider. */
+/* Checks that no line is wider than `columns`. */
 static void is_within(const char *text, size_t columns)
 {
     size_t width = 0;
@@ -78,7 +78,7 @@ TEST(several_are_one_command)
     assert_non_null(first);
     assert_non_null(strstr(first + 1, "  compensating\n"));
     assert_int_equal(run("resolve 1 99 retry --note back --yes"),
-                     3); /* the first is answered, the other is not there */
+                     3); /* the first is answered, the second does not exist */
     assert_non_null(strstr(out, "escalation 1 resolved by retry"));
     assert_non_null(strstr(talk, "that was escalation 99"));
 }
@@ -91,7 +91,8 @@ TEST(a_terminal_is_asked_first)
     assert_non_null(strstr(out, "Nothing was done."));
     assert_int_equal(run("show slow/a-1 --jq .status"), 0);
     assert_string_equal(out, "running\n");
-    assert_int_equal(run_at_terminal("pause slow/a-1 --note x", ""), 0); /* nothing to ask: it can be resumed */
+    assert_int_equal(run_at_terminal("pause slow/a-1 --note x", ""),
+                     0); /* nothing to confirm, because a pause can be resumed */
     assert_int_equal(run_at_terminal("abort slow/a-1", "y\n"), 0);
     assert_int_equal(run("start slow --id a-2 -o name"), 0);
     assert_int_equal(run_at_terminal("abort slow/a-2 --yes", ""), 0);
@@ -113,7 +114,7 @@ TEST(help_and_tables_fit_80_columns)
         (void)snprintf(arguments, sizeof(arguments), "%.*s --help", (int)strcspn(at + 3, " "), at + 3);
         assert_int_equal(run(arguments), 0);
         is_within(out, 80);
-        assert_non_null(strstr(out, "\n  ")); /* it has an example */
+        assert_non_null(strstr(out, "\n  ")); /* the help has an example */
     }
     assert_int_equal(
         run("start slow --id t-1 --input {\"a\":\"a-rather-long-text-that-goes-on-and-on-and-on-for-long\"}"), 0);
@@ -145,7 +146,7 @@ TEST(what_is_wrong_is_said_in_flags)
 #define ENTERED "\033[?1049h"
 #define LEFT "\033[?25h\033[?1049l"
 
-/* No painted line has more characters than the terminal has columns; colours and the like take none. */
+/* Checks that no painted line has more characters than `columns`. Colours and the like take no width. */
 static void is_painted_within(const char *text, size_t columns)
 {
     size_t width = 0;
@@ -169,10 +170,10 @@ TEST(top_is_a_live_screen_and_gives_the_terminal_back)
     terminal_until(&terminal, ENTERED);
     terminal_until(&terminal, "Needs a person");
     terminal_until(&terminal, "host:1");
-    terminal_until(&terminal, "Needs a person"); /* once more: it is live */
+    terminal_until(&terminal, "Needs a person"); /* the text appears again, so the screen is live */
     is_painted_within(out, 80);
     assert_int_equal(ioctl(terminal.fd, TIOCSWINSZ, &narrow), 0);
-    terminal_until(&terminal, "Engines"); /* may be of the frame before */
+    terminal_until(&terminal, "Engines"); /* this may be a part of the frame before */
     terminal_until(&terminal, "Engines");
     size_t resized = terminal.from;
 
@@ -194,7 +195,7 @@ TEST(top_says_that_the_server_is_away)
     struct terminal terminal = terminal_begin("top --server http://127.0.0.1:1 --interval 200ms", 80, 24);
 
     terminal_until(&terminal, "cannot be reached");
-    terminal_until(&terminal, "cannot be reached"); /* it goes on asking */
+    terminal_until(&terminal, "cannot be reached"); /* the command goes on asking */
     terminal_type(&terminal, "q");
     assert_int_equal(terminal_end(&terminal), 6);
 }
@@ -213,7 +214,7 @@ TEST(a_list_is_watched)
     assert_int_equal(run("list --watch --interval soon"), 2);
     assert_int_equal(run("list --interval 2s"), 2);
     assert_int_equal(run("list --watch --status"), 2); /* a fault of usage ends the watch */
-    assert_int_equal(run("top"), 0);                   /* no terminal: one screen, and the end */
+    assert_int_equal(run("top"), 0);                   /* without a terminal the command prints one screen and ends */
     assert_non_null(strstr(out, "Engines\n"));
     assert_null(strstr(out, "\033"));
 }
@@ -247,7 +248,8 @@ TEST(a_context_is_a_server_and_its_token)
     (void)setenv("SAGACTL_CONTEXT", "away", 1);
     assert_int_equal(run("list"), 6);
     (void)unsetenv("SAGACTL_CONTEXT");
-    (void)setenv("SAGACTL_SERVER", "http://127.0.0.1:1", 1); /* goes before the one in use, not before --context */
+    (void)setenv("SAGACTL_SERVER", "http://127.0.0.1:1",
+                 1); /* the variable has precedence over the context in use, but not over --context */
     assert_int_equal(run("list"), 6);
     assert_int_equal(run("list --context shop"), 0);
     (void)unsetenv("SAGACTL_SERVER");
@@ -264,7 +266,7 @@ TEST(a_context_is_a_server_and_its_token)
     assert_int_equal(chmod(path, 0622), 0);
     assert_int_equal(run("config"), 1);
     assert_non_null(strstr(talk, "others may write"));
-    assert_int_equal(run("token new --name x"), 0); /* asks no server */
+    assert_int_equal(run("token new --name x"), 0); /* the command needs no server */
     assert_int_equal(unlink(path), 0);
     (void)snprintf(path, sizeof(path), "%s/sagactl", folder);
     assert_int_equal(rmdir(path), 0);
@@ -283,7 +285,7 @@ TEST(the_token_of_the_environment_never_goes_to_a_context)
     assert_non_null(mkdtemp(folder));
     (void)setenv("XDG_CONFIG_HOME", folder, 1);
     (void)unsetenv("SAGACTL_SERVER");
-    (void)setenv("SAGACTL_TOKEN_FILE", "/nonexistent-token", 1); /* reading it would fail the command */
+    (void)setenv("SAGACTL_TOKEN_FILE", "/nonexistent-token", 1); /* reading this file would fail the command */
     (void)snprintf(token, sizeof(token), "%s/token", folder);
     file = fopen(token, "we");
     assert_non_null(file);
@@ -299,7 +301,7 @@ TEST(the_token_of_the_environment_never_goes_to_a_context)
     assert_non_null(strstr(out, token));
     assert_int_equal(run("list --context shop"), 0);
     assert_int_equal(unlink(token), 0);
-    assert_int_equal(run("list --context shop"), 2); /* its own token file is what is read */
+    assert_int_equal(run("list --context shop"), 2); /* the command reads the token file of the context */
     assert_non_null(strstr(talk, token));
     (void)unsetenv("SAGACTL_TOKEN_FILE");
     (void)snprintf(path, sizeof(path), "%s/sagactl/contexts.json", folder);

@@ -1,4 +1,4 @@
-/* Writes a file of tokens, as --tokens takes it, for the tests of roles. */
+/* Writes a file of tokens for --tokens, for the tests of roles. */
 #include "tests/api/token_file.h"
 
 #include <stdio.h>

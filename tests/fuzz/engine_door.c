@@ -1,6 +1,6 @@
 /*
- * The engine's door (run/engine.h) for fuzz_api.c: notes the requests that are under way, and holds what the API hands
- * over against what run/engine.h says of it. Nothing that is malformed may come this far.
+ * The engine's functions (run/engine.h) for fuzz_api.c. They note the requests that are under way, and check everything
+ * that the API passes against the promises of run/engine.h. Nothing malformed may come this far.
  */
 #include "tests/fuzz/engine_door.h"
 
@@ -41,7 +41,8 @@ static void must_be_wait(int64_t wait_ms)
 static void take(struct engine_request *request, enum door door)
 {
     MUST(engine_door.count < DOOR_MAX);
-    for (size_t i = 0; i < engine_door.count; i++) { /* many at once are of one batch: starts, and sagas read back */
+    for (size_t i = 0; i < engine_door.count;
+         i++) { /* several requests at once belong to one batch: starts, and sagas that are read back */
         MUST(engine_door.waiting[i].request != request);
         MUST(door == DOOR_START || door == DOOR_THING);
     }
@@ -101,7 +102,7 @@ void engine_call(struct engine *engine, struct engine_request *request)
     take(request, DOOR_CALL);
 }
 
-/* What the API has read by the row of a verb is within its bounds. */
+/* Checks that what the API has read by the row of a verb is within its bounds. */
 static void must_be_member(const struct verb_member *member, const struct saga_input *input)
 {
     const void *at = (const char *)input + member->at;

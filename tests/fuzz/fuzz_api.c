@@ -1,22 +1,22 @@
 /*
  * Requests to the API, behind the HTTP library and in front of the engine. The input:
  *
- *     SCRIPT                       how the engine answers: a character each time, see answer();
- *                                  ~ first: it takes nothing new
+ *     SCRIPT                       the engine's answers, one character each, see answer();
+ *                                  "~" first: the engine accepts nothing new
  *     METHOD TARGET
  *     Name: value                  header lines
  *                                  an empty line
  *     body
  *
- * Every request is answered exactly once, and so is each start of a batch, whatever the engine says and whenever the
- * client leaves; an error is a problem document; and nothing malformed comes through to the engine (engine_door.c).
+ * Every request, and each start of a batch, is answered exactly once, whatever the engine says and whenever the client
+ * leaves. An error is a problem document, and nothing malformed reaches the engine (engine_door.c).
  */
 #include "api/server.h"
 #include "io/http/guard.h"
 #include "tests/fuzz/engine_door.h"
 #include "tests/fuzz/fuzz.h"
 
-#define ANSWERS_MAX 16 /* of the engine to one request, before it answers well only */
+#define ANSWERS_MAX 16 /* the engine's answers to one request, before it only gives good ones */
 #define ALLOWANCE ((size_t)4 << 20)
 
 static struct http_server_options options;
@@ -24,7 +24,7 @@ static struct http_server_options options;
 static struct {
     struct http_exchange exchange;
     struct http_pair headers[HTTP_HEADERS_MAX], query[HTTP_QUERY_MAX];
-    int status; /* 0: not answered */
+    int status; /* 0 while not answered */
     bool streams, over;
 } now;
 
@@ -80,7 +80,7 @@ static void check_problem(int status, struct slice body)
     MUST(json_i64(json_member(body, "status"), &told) && told == status && status >= 400);
 }
 
-/* A result for each start: the saga, or a problem. */
+/* Checks that each start has a result: a saga or a problem. */
 static void check_results(struct slice body)
 {
     struct json_walk walk = json_walk(json_member(body, "items"));
@@ -184,10 +184,10 @@ static void answer_well(struct engine_request *request, enum door door, char how
     }
 }
 
-/* A digit is a good answer, of which there are three; any other character is an error. */
+/* Answers a request. A digit chooses one of three good answers; any other character chooses an error. */
 static void answer(char how)
 {
-    size_t i = (unsigned char)how % engine_door.count; /* in whatever order */
+    size_t i = (unsigned char)how % engine_door.count; /* in any order */
     struct door_request asked = engine_door.waiting[i];
     struct engine_request *request = asked.request;
     enum door door = asked.door;
@@ -265,7 +265,7 @@ static bool read_target(struct slice target, struct arena *arena)
     return true;
 }
 
-/* False: it would not have come through the HTTP library and the guard. */
+/* Reads a request. Returns false for a request that would not pass the HTTP library and the guard. */
 static bool read_request(struct slice text, struct arena *arena)
 {
     struct slice line = fuzz_line(&text), target;
@@ -320,7 +320,7 @@ static void play(struct slice script)
             }
         }
     }
-    leave(); /* of those who follow for ever */
+    leave(); /* clients that follow for ever leave, too */
     while (engine_door.count > 0 && !now.over) {
         answer('0');
     }

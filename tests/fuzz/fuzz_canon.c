@@ -1,6 +1,6 @@
 /*
- * Canonical JSON. The input is a line of pointer patterns to leave out, then the JSON. The canonical form is its own
- * canonical form, does not know the order of members, and holds nothing that was to be left out.
+ * Canonical JSON. The input is a line of pointer patterns to leave out, and then the JSON. A canonical form is its own
+ * canonical form, does not depend on the order of members, and holds nothing that was to be left out.
  */
 #include "base/canon.h"
 #include "tests/fuzz/fuzz.h"

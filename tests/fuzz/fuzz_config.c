@@ -1,6 +1,6 @@
 /*
- * Files that an operator writes: budgets and tokens. The first byte says which; what is wrong is refused with a
- * sentence, what is taken keeps to what the headers promise.
+ * Files that an operator writes: budgets and tokens. The first byte chooses one. A wrong file is refused with a
+ * sentence, and an accepted one keeps the promises of the headers.
  */
 #include "api/auth.h"
 #include "run/call/budgets.h"

@@ -1,9 +1,9 @@
 /*
- * PostgreSQL's binary formats, both ways. The input is a list of values: a byte for the type, then as many bytes as the
- * type has (a text: a length of two bytes first, which may say anything).
+ * PostgreSQL's binary formats, both ways. The input is a list of values: a byte for the type, then the bytes of the
+ * type. A text has a length of two bytes first, which may be anything.
  *
- * What is encoded as a parameter, given back by libpq as a column, and decoded, is the same value; an array is laid out
- * as PostgreSQL reads it; and a column of any length is borrowed with exactly that length.
+ * A value that is encoded as a parameter, returned by libpq as a column, and decoded, stays the same. An array has the
+ * layout that PostgreSQL reads. A column of any length is borrowed with exactly that length.
  */
 #include <endian.h>
 
@@ -15,7 +15,7 @@
 struct value {
     enum db_type type;
     bool is_null;
-    int64_t number; /* of all types that are one */
+    int64_t number; /* the value for all types of numbers */
     struct uuid uuid;
     struct slice bytes;
 };
@@ -36,7 +36,7 @@ static int64_t take_number(struct slice *rest, size_t len)
     for (size_t i = 0; i < bytes.len; i++) {
         value = value << 8 | (unsigned char)bytes.ptr[i];
     }
-    return (int64_t)(value << (64 - 8 * len)) >> (64 - 8 * len); /* with its sign */
+    return (int64_t)(value << (64 - 8 * len)) >> (64 - 8 * len); /* extends the sign */
 }
 
 static struct value take_value(struct slice *rest)
@@ -133,7 +133,7 @@ static void put_item(struct db_args *args, const struct value *value)
     }
 }
 
-/* A millisecond is what we keep; what is beyond PostgreSQL's years is its infinity. */
+/* Compares instants. We keep milliseconds, and times beyond PostgreSQL's years are its infinity. */
 static bool same_instant(int64_t ms, int64_t read)
 {
     int64_t us;
@@ -182,7 +182,7 @@ static uint32_t word(const char *at)
     return be32toh(big);
 }
 
-/* The first type, as an array of all values that have it. */
+/* Checks an array of all values that have the type of the first one. */
 static void check_array(const struct value *values, size_t count, struct arena *arena)
 {
     struct db_args *args = db_args_new(arena);
@@ -239,7 +239,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     result = PQmakeEmptyPGresult(NULL, PGRES_TUPLES_OK);
     MUST(result && PQsetResultAttrs(result, count, columns));
     for (int i = 0; i < count; i++) {
-        /* libpq takes a null value with the length -1 */
+        /* libpq takes the length -1 for a null. */
         MUST(PQsetvalue(result, 0, i, (char *)(uintptr_t)args->values[i], args->values[i] ? args->lengths[i] : -1));
     }
     rows.result = result;

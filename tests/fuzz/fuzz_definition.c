@@ -1,6 +1,6 @@
 /*
- * Definition documents. Every fault names a place of the document. What is accepted compiles again, tool by tool and
- * saga by saga, from its stored form, and has the same identity; so does its canonical form.
+ * Definition documents. Every fault names a place of the document. An accepted document compiles again from its stored
+ * form, tool by tool and saga by saga, with the same identity. The same holds for its canonical form.
  */
 #include "adapters/adapter.h"
 #include "base/canon.h"
@@ -26,8 +26,8 @@ static void compile_again(const struct document_item *item, struct slice body, c
     }
 }
 
-/* What the layers above look at: settings of adapters. They may find faults, and their places are
- * in the document too. */
+/* Checks the parts that the layers above read: the settings of adapters. Their faults also name places of the
+ * document. */
 static void check_settings(const struct document *document, struct slice text, struct arena *arena)
 {
     struct faults faults;

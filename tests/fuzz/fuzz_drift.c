@@ -1,7 +1,7 @@
 /*
- * The same call with other arguments: two JSON, each on a line, and what a tool says is material or volatile. They
- * differ just when their fingerprints do, whichever came first, and each pointer that is named is one of a place where
- * they do.
+ * The same call with other arguments. The input is two JSON texts on two lines, and the tool's material and volatile
+ * places. The texts differ exactly when their fingerprints do, in either order, and each named pointer is a place in
+ * which they differ.
  */
 #include "base/canon.h"
 #include "core/definition/drift.h"

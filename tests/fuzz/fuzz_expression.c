@@ -1,10 +1,9 @@
 /*
- * Templates and the direct way through plain paths. The input is a template on the first line and a JSON behind it,
- * which is what every name in an expression stands for.
+ * Templates, and our own way through plain paths. The input is a template on the first line and a JSON text behind it,
+ * which every name in an expression stands for.
  *
- * Each plain path gives what libjq gives for the same parts, value for value and error for error (whether libjq reads
- * the same parts out of the text is asked by fuzz_jq_path.c: compiling takes it milliseconds). What is rendered is
- * JSON.
+ * Each plain path gives the value or error that libjq gives for the same parts. (fuzz_jq_path.c checks whether libjq
+ * reads the same parts out of the text, because compiling takes milliseconds.) The rendered text is JSON.
  */
 #include "base/canon.h"
 #include "core/language/expression.h"
@@ -35,7 +34,7 @@ static bool parts_are_small(const struct expression *e)
 {
     for (size_t i = 0; i < e->part_count; i++) {
         if (!e->parts[i].member.ptr && (e->parts[i].index > INDEX_MAX || e->parts[i].index < -INDEX_MAX)) {
-            return false; /* libjq keeps numbers as floats, and casts them to int */
+            return false; /* libjq keeps numbers as floats and casts them to int */
         }
     }
     return true;
@@ -43,7 +42,7 @@ static bool parts_are_small(const struct expression *e)
 
 static void compare(const struct expression *e, const struct expression_context *context, struct arena *arena)
 {
-    static jq_state *jq; /* does what a path does, part by part */
+    static jq_state *jq; /* a program that follows a path part by part */
     struct slice json = expression_context_json(context, arena), ours;
     jv input = jv_object(), parts = jv_array(), theirs;
     struct err err = {0};

@@ -1,6 +1,6 @@
 /*
- * The guard in front of the HTTP library. The input is a head as it comes over the wire: request line, header lines.
- * What the guard lets through must be what every other reader understands the same way.
+ * The guard in front of the HTTP library. The input is a head as it comes over the wire: the request line and header
+ * lines. Every other reader must understand an accepted head in the same way.
  */
 #include <strings.h>
 
@@ -41,7 +41,7 @@ static size_t read_headers(struct slice rest, struct http_pair *pairs)
     return count;
 }
 
-/* What any reader of RFC 9112 would trip over. */
+/* Checks for everything that a reader of RFC 9112 could trip over. */
 static void check_accepted(struct slice version, const struct http_pair *pairs, size_t count, int64_t content_length)
 {
     size_t hosts = 0, lengths = 0, encodings = 0;

@@ -1,9 +1,9 @@
 /*
- * What the HTTP adapter makes of a tool's settings and of an answer. The input is a URL (or a JSON Pointer) on the
- * first line and a JSON, or an answer's bytes, behind it.
+ * What the HTTP adapter makes of the settings of a tool and of an answer. The input is a URL (or a JSON Pointer) on the
+ * first line, and JSON or the bytes of an answer behind it.
  *
- * Nothing that is put into a URL can end its query or begin another part of it; a body with a key set holds that key
- * and is otherwise what it was.
+ * Nothing that is put into a URL can end its query or begin another part of it. A body with a key holds that key and is
+ * otherwise unchanged.
  */
 #include "adapters/answer.h"
 #include "adapters/http_parts.h"
@@ -41,7 +41,7 @@ static void body(struct slice json, struct slice pointer, struct arena *arena)
         parts += pointer.ptr[i] == '/';
     }
     if (parts > PARTS_MAX || memmem(pointer.ptr, pointer.len, "/-", 2)) {
-        return; /* nested more deeply than is read; a `-` appends, another one each time */
+        return; /* nested too deeply to be read; a `-` appends a new element each time */
     }
     MUST(json_check(with_key, &(struct json_limits){(size_t)1 << 21, 96, 1024, 400}, NULL) == ERR_OK);
     MUST(json_string_is(json_at(with_key, pointer), "key"));
@@ -73,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     query(line, json, arena);
-    if (pointer_is_sound(line) && line.len <= POINTER_BYTES_MAX) { /* as a definition has it */
+    if (pointer_is_sound(line) && line.len <= POINTER_BYTES_MAX) { /* the rule that definitions follow */
         body(json, line, arena);
     }
     faults_init(&faults, arena);

@@ -1,6 +1,6 @@
 /*
- * What an engine that owns a shard answers to another one, by way of the database. The other may be of another version:
- * what makes no sense is refused with a sentence. What is read, written and read again is the same.
+ * The answer that the owner of a shard sends another engine through the database. The other engine may have another
+ * version. Nonsense is refused with a sentence. An answer that was read, written and read again stays the same.
  */
 #include "run/exchange/exchange.h"
 #include "tests/fuzz/fuzz.h"

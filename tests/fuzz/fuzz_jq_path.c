@@ -1,6 +1,7 @@
 /*
- * The text of plain paths: what we read as a path is one for libjq too, with the same value. The input is the path, a
- * line end, and the JSON that it goes through. Slow, because libjq compiles its whole library with each program.
+ * The text of plain paths. What we read as a path is also a path for libjq, with the same value. The input is the path,
+ * a line end, and the JSON text that it leads through. The target is slow, because libjq compiles its whole library
+ * with each program.
  */
 #include "core/language/expression.h"
 #include "tests/fuzz/jq_here.h"
@@ -9,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static char last[512]; /* the program that was compiled last: mutations of the JSON alone need no other */
+    static char last[512]; /* the program that was compiled last, because mutations of the JSON alone need no other */
     static jq_state *jq;
     struct slice json = fuzz_input(data, size), path = fuzz_line(&json), text, ours;
     struct arena *arena = fuzz_arena();

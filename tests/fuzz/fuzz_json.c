@@ -1,6 +1,6 @@
 /*
- * The JSON scanner, against cJSON and against itself: what it accepts cJSON must understand in the same way, what is
- * written from it must be accepted again and mean the same, and every place must be found by its pointer.
+ * The JSON scanner, against cJSON and against itself. cJSON must understand all accepted text in the same way. Text
+ * that is written from it must be accepted again and mean the same. Every place must be found by its pointer.
  */
 #include <cjson/cJSON.h>
 #include <math.h>
@@ -9,9 +9,9 @@
 #include "base/canon.h"
 #include "tests/fuzz/fuzz.h"
 
-#define CJSON_NUMBER_BYTES 63 /* longer ones are cut by cJSON 1.7.15 */
+#define CJSON_NUMBER_BYTES 63 /* cJSON 1.7.15 cuts longer numbers */
 #define POINTERS_MAX 16
-#define LEVELS_COUNTED 90 /* deeper down brackets are only counted, from the whole text on */
+#define LEVELS_COUNTED 90 /* deeper brackets are only counted, from the whole text on */
 
 static bool has_long_number(struct slice value)
 {
@@ -105,7 +105,7 @@ static void check_same(struct slice value, const cJSON *node, struct arena *aren
     }
 }
 
-/* The same value through the writer. */
+/* Writes the same value with the writer. */
 static void write_again(struct json_writer *w, const char *name, struct slice value, struct arena *arena)
 {
     struct json_walk walk = json_walk(value);
@@ -188,7 +188,7 @@ static void check_round_trip(struct slice text, struct arena *arena)
     MUST(slice_equal(canon(text, NULL, 0, arena), canon(buffer_slice(&out), NULL, 0, arena)));
 }
 
-/* By its syntax an array falls into elements that lie side by side, whatever each of them is. */
+/* Checks the syntax. An array falls into elements that lie side by side, whatever each of them is. */
 static void check_syntax(struct slice text, bool is_good)
 {
     struct err err = {0};

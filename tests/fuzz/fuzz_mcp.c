@@ -1,6 +1,6 @@
 /*
- * What a server of the Model Context Protocol sends: messages, and event streams around them. The first byte says in
- * which pieces the stream arrives. The pieces must not matter, and what a message was read as stands in it.
+ * Messages of a server of the Model Context Protocol, and event streams around them. The first byte says in which
+ * pieces the stream arrives. The pieces must not matter, and the text holds what a message was read as.
  */
 #include "adapters/mcp_message.h"
 #include "tests/fuzz/fuzz.h"

@@ -1,6 +1,6 @@
 /*
- * `sagad mcp-tools`: definitions drafted from what a server says of its tools. The input is an array of them. Whatever
- * the server says, each tool in the draft compiles, and no two have the same name.
+ * `sagad mcp-tools` drafts definitions from a server's list of tools. The input is an array of them. Whatever the
+ * server says, each tool of the draft compiles, and no two have the same name.
  */
 #include "core/definition/definition.h"
 #include "mcp_draft.h"

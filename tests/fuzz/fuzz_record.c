@@ -1,6 +1,6 @@
 /*
- * The record codec. The input is one record as text. What is read is written and read again, and then written to the
- * same bytes: nothing is lost on the way, and the log does not depend on how often it was copied.
+ * The record codec. The input is one record as text. A record that can be read is written and read again, and then
+ * written to the same bytes. So nothing is lost, however often the log is copied.
  */
 #include "core/definition/definition.h"
 #include "core/record/record.h"
@@ -47,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     if (record.step != STEP_NONE && record.step >= definition->step_count) {
-        return 0; /* step.called makes a step that is not there yet */
+        return 0; /* step.called makes a step that does not exist yet */
     }
     if (first.bytes_max == 0) {
         buffer_init(&first, (size_t)1 << 24);

@@ -1,9 +1,10 @@
 /*
  * A hostile log. The first line of the input is a definition document, or {"open": BOOL, "tools": [...]} for an open
- * saga or a run; each further line is the payload of one turn, an array of records, as it lies in the database.
+ * saga or a run. Each further line is the payload of one turn, an array of records, as in the database.
  *
- * It is folded as run/saga/fold.c does it: each record read, checked, applied. The check refuses what does not fit;
- * whatever passes must not end the process, and what the saga then shows, wants and says is well-formed.
+ * The log is folded as run/saga/fold.c does it: each record is read, checked and applied. The check refuses records
+ * that do not fit. Whatever passes must not end the process, and the views, wants and sentences of the saga must be
+ * well-formed.
  */
 #include "core/saga/saga.h"
 #include "core/show/explain.h"
@@ -13,11 +14,11 @@
 #define TOOLS_MAX 32
 #define BEGIN_MS INT64_C(1700000000000)
 
-struct subject { /* a definition that was compiled, kept because most mutations are about the log */
+struct subject { /* a compiled definition, kept because most mutations change only the log */
     struct tool_shelf shelf;
     struct arena arena;
     struct slice text;
-    const struct definition *definition; /* NULL: it does not compile */
+    const struct definition *definition; /* NULL when it does not compile */
     const struct tool *tools[TOOLS_MAX];
     size_t tool_count;
 };
@@ -36,7 +37,7 @@ static const struct tool *shelf_find(const struct tool_shelf *shelf, struct slic
     return NULL;
 }
 
-/* Whatever version a log names, the text of the tool is the same. */
+/* The text of the tool is the same, whatever version a log names. */
 static const struct definition *shelf_mend(const struct tool_shelf *shelf, struct slice namespace,
                                            const struct definition *definition, struct slice tool, uint32_t version,
                                            struct err *err)
@@ -79,7 +80,7 @@ static void compile(struct subject *self)
     } else if (json_type(sagas) == JSON_ARRAY && json_count(sagas) > 0) {
         struct definition *definition = definition_compile(
             json_element(sagas, json_count(sagas) - 1), 1, definition_source_init(&source, self->text, &self->arena),
-            SLICE(""), &self->arena, &faults); /* the last one: those before it may be its children */
+            SLICE(""), &self->arena, &faults); /* the last saga; those before it may be its children */
 
         if (definition) {
             self->shelf.mend = shelf_mend;
@@ -134,7 +135,7 @@ static void look_at(const struct saga *saga, struct arena *arena, struct wants *
     (void)saga_escalation_actions(saga);
 }
 
-/* False: the log makes no sense from here on. */
+/* Folds a turn. Returns false when the log makes no sense from here on. */
 static bool fold(struct saga *saga, struct slice payload, struct arena *arena)
 {
     struct json_walk walk = json_walk(payload);

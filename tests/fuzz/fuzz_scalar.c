@@ -1,6 +1,6 @@
 /*
- * Small texts: instants, durations, ids, digests, numbers, names. The first byte says which, the rest is the text. What
- * can be read is written and read again to the same value.
+ * Small texts: instants, durations, ids, digests, numbers, names. The first byte chooses one, and the rest is the text.
+ * A text that can be read is written and read again to the same value.
  */
 #include <stdio.h>
 
@@ -76,7 +76,7 @@ static void number(struct slice text)
     }
 }
 
-/* Each name that is known is the name of what it was read as. */
+/* Checks that each known name is the name of the value that it was read as. */
 static void names(struct slice text)
 {
     enum effect effect;
@@ -104,7 +104,7 @@ static void names(struct slice text)
     }
 }
 
-/* Two numbers: exact comparison, against 64 bits where they fit, and against the canonical form. */
+/* Checks two numbers: exact comparison against 64 bits when they fit, and against the canonical form. */
 static void decimals(struct slice text, struct arena *arena)
 {
     struct slice second = text, first = fuzz_line(&second);

@@ -1,6 +1,6 @@
 /*
- * Schedules: the first byte says which of a cron expression, a document and a stored state the rest is. What can be
- * read has instants that go on, and is written and read again to the same.
+ * Schedules. The first byte says whether the rest is a cron expression, a document or a stored state. A readable input
+ * has instants that go on, and is written and read again to the same value.
  */
 #include "core/schedule/schedule.h"
 #include "tests/fuzz/fuzz.h"

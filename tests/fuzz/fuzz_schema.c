@@ -1,11 +1,12 @@
 /*
- * Input schemas. The input is a schema on the first line and a value behind it. Faults name places of the schema, or of
- * the value. A schema says the same of a value when it stands within allOf, and the opposite within not.
+ * Input schemas. The input is a schema on the first line and a value behind it. Faults name places of the schema or of
+ * the value. A schema judges a value the same within allOf, and the opposite way within not.
  */
 #include "core/language/schema.h"
 #include "tests/fuzz/fuzz.h"
 
-#define TOO_MUCH "nested" /* a check is bounded in depth and in work; then it refuses whatever the schema says */
+#define TOO_MUCH                                                                                                       \
+    "nested" /* a check is bounded in depth and in work, and beyond that it refuses whatever the schema says */
 
 static bool accepts(const struct schema *schema, struct slice value, struct arena *arena, bool *bounded)
 {
@@ -56,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     all = compile(arena_printf(arena, "{\"allOf\":[%.*s,true]}", SLICE_ARG(text)), arena);
     not = compile(arena_printf(arena, "{\"not\":%.*s}", SLICE_ARG(text)), arena);
-    if (all && not ) { /* else it is nested as deeply as may be */
+    if (all && not ) { /* otherwise the schema already has the largest depth */
         bool in_all = accepts(all, value, arena, &bounded), in_not = accepts(not, value, arena, &bounded);
 
         MUST(bounded || (in_all == ok && in_not == !ok));

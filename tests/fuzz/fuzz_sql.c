@@ -1,6 +1,6 @@
 /*
  * What is known of an SQL statement without its database, and how rows become JSON. The first byte is the number of
- * parameters, and the kinds of the columns; the rest is the statement, and the values, one a line.
+ * parameters and the kinds of the columns. The rest is the statement and the values, one on each line.
  */
 #include "adapters/sql_rows.h"
 #include "adapters/sql_text.h"
@@ -8,7 +8,7 @@
 
 #define COLUMNS_MAX 8
 
-struct db_row { /* as io/postgres/pool.c would give it */
+struct db_row { /* a row as io/postgres/pool.c would give it */
     struct slice values[COLUMNS_MAX];
     char *names[COLUMNS_MAX];
     int count;
@@ -48,7 +48,7 @@ static void statement(struct slice text, int params, struct arena *arena)
     for (size_t i = 0; i < read.command.len; i++) {
         MUST(read.command.ptr[i] < 'a' || read.command.ptr[i] > 'z');
     }
-    /* What the server gets is read in the same way: $key has become a number, and nothing else. */
+    /* The text for the server is read in the same way: $key has become a number, and nothing else has changed. */
     if (!sql_text_read(read.text, params + 1 <= SQL_PARAMS_MAX ? params + 1 : params, arena, &again)) {
         MUST(!again.has_key && slice_equal(again.text, read.text) && slice_equal(again.command, read.command));
     }
@@ -62,7 +62,8 @@ static void rows(struct slice text, uint8_t kinds, struct arena *arena)
     bool ok = true;
 
     while (text.len > 0 && row.count < COLUMNS_MAX) {
-        row.values[row.count] = fuzz_line(&text); /* a text of PostgreSQL is UTF-8, but this need not know it */
+        row.values[row.count] =
+            fuzz_line(&text); /* a text of PostgreSQL is UTF-8, but this function need not know it */
         row.names[row.count] = arena_text(arena, arena_printf(arena, "c%d", row.count % 7));
         row.count++;
     }
@@ -88,7 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct arena *arena = fuzz_arena();
 
     if (memchr(text.ptr, 0, text.len)) {
-        return 0; /* neither a statement, which stood in JSON, nor a value can hold it */
+        return 0; /* neither a statement (it was in JSON) nor a value can hold this byte */
     }
     statement(text, first % (SQL_PARAMS_MAX + 1), arena);
     rows(text, first, arena);

@@ -1,6 +1,6 @@
 /*
- * YAML as sagactl reads and writes it. What is read is JSON but for what only json_check() judges; written as YAML and
- * read again it means the same; what is JSON means the same as YAML, where YAML reads it at all.
+ * YAML as sagactl reads and writes it. Text that is read is JSON, except for what only json_check() judges. It means
+ * the same when it is written as YAML and read again. JSON text means the same as YAML, when YAML can read it.
  */
 #include "base/canon.h"
 #include "tests/fuzz/fuzz.h"

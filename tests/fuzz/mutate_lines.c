@@ -1,7 +1,6 @@
 /*
- * How libFuzzer makes new logs out of old ones: half of the time by bytes, as ever, else by lines. A log whose records
- * have changed places, come twice or are missing is what record_check() is there for, and bytes alone hardly ever make
- * one.
+ * How libFuzzer makes new logs from old ones: half of the time by bytes as usual, otherwise by lines. record_check()
+ * exists for logs whose records have changed places, come twice or are missing, and bytes alone hardly ever make one.
  */
 #include <stdlib.h>
 
@@ -15,7 +14,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t size_max, unsi
 static size_t put(uint8_t *out, size_t len, size_t max, struct slice line)
 {
     if (line.len + 1 > max - len) {
-        return len; /* it does not fit: left out */
+        return len; /* a line that does not fit is left out */
     }
     memcpy(out + len, line.ptr, line.len);
     out[len + line.len] = '\n';
@@ -44,7 +43,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t size_max, unsi
     case 0: /* missing */
         lines[one].len = 0;
         break;
-    case 1: /* in each other's place */
+    case 1: /* swaps two lines */
     case 2: {
         struct slice line = lines[one];
 
@@ -56,10 +55,10 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t size_max, unsi
     case 4:
         lines[other] = lines[one];
         break;
-    case 5: /* cut off there */
+    case 5: /* cuts the log off */
         count = one + 1;
         break;
-    default: /* bytes of one line */
+    default: /* changes bytes of one line */
         memcpy(changed, lines[one].ptr, lines[one].len);
         lines[one] = (struct slice){
             (const char *)changed,

@@ -1,10 +1,10 @@
 /*
- * The main() of a fuzz target where there is no libFuzzer: runs the archives, folders and files named, each input once,
- * so that a corpus is a regression test with any compiler. What does not hold ends the process; the input is named
- * before.
+ * The main() of a fuzz target without libFuzzer. It runs each input of the named archives, folders and files once, so
+ * that a corpus is a regression test with any compiler. A failed check ends the process; the name of the input is
+ * printed first.
  *
- * An archive is a file whose name ends in .tar, in the ustar form: a header of a block for each input, then its bytes,
- * filled up to whole blocks; an empty name is the end. tools/fuzz makes them.
+ * An archive is a file whose name ends in .tar, in the ustar form. For each input it has a header of one block and then
+ * its bytes, filled up to whole blocks. An empty name is the end. tools/fuzz makes archives.
  */
 #include <dirent.h>
 #include <signal.h>
@@ -22,7 +22,7 @@ enum { BLOCK_BYTES = 512, NAME_BYTES = 100, SIZE_AT = 124, SIZE_BYTES = 12, TYPE
 static const char *current = "", *current_member = "";
 static size_t count;
 
-/* In memory of its own size, so that AddressSanitizer sees the end of it. */
+/* Runs a copy in memory of exactly its size, so that AddressSanitizer notices a read beyond the end. */
 static bool run_bytes(const uint8_t *bytes, size_t len)
 {
     uint8_t *own = malloc(len > 0 ? len : 1);
@@ -124,7 +124,7 @@ static bool run(const char *path)
 
 static void on_signal(int number)
 {
-    /* Not for signal handlers in general, but the process ends. */
+    /* printf is not safe in signal handlers, but the process ends anyway. */
     (void)fprintf(stderr, "the input is %s%s%s\n", current, current_member[0] ? ", member " : "", current_member);
     (void)signal(number, SIG_DFL);
     (void)raise(number);
