@@ -8,7 +8,7 @@ struct loop *loop;
 struct db *db;
 struct arena arena;
 
-/* What came so far. */
+/* These count what has come so far. */
 int ready_count, lost_count, closed_count, done_count, notify_count;
 bool inside_submit;
 struct err lost_err;

@@ -15,7 +15,7 @@ struct engine *engine;
 bool is_drained;
 static bool is_ready;
 
-/* The wall clock can be set on: a run rests after a minute. */
+/* The test can set the wall clock forward: a run rests after a minute. */
 int64_t ahead_ms;
 int64_t park_after_ms;
 int64_t park_ahead_ms;
@@ -260,7 +260,8 @@ void complete(struct ask *ask, struct saga_id id, int64_t wait_ms)
 
 int engine_rig_setup(void **state)
 {
-    static const char *const settings[] = {"autovacuum=off", NULL}; /* its transactions are counted as ours would be */
+    static const char *const settings[] = {"autovacuum=off",
+                                           NULL}; /* the transactions of autovacuum would count as ours */
 
     (void)state;
     log_setup(LOG_LEVEL_WARN, LOG_FORMAT_TEXT);

@@ -1,6 +1,6 @@
 /*
- * Says as JSON what the store sends: the settings of its connections and every statement of sql.h, so that a test of
- * the plans (test_plans.mjs) asks PostgreSQL about these texts and not about copies of them.
+ * Prints as JSON what the store sends: the settings of its connections and every statement of sql.h. So the test of the
+ * plans (test_plans.mjs) asks PostgreSQL about these texts and not about copies.
  */
 #include <stdio.h>
 
@@ -9,7 +9,7 @@
 
 static const struct db_statement *const statements[] = {
 #define STATEMENT(name) &name,
-#include "statements_list.h" /* made of sql.h by meson.build */
+#include "statements_list.h" /* meson.build makes it from sql.h */
 };
 
 static bool is_hot(const struct db_statement *statement)

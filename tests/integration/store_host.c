@@ -52,7 +52,7 @@ static void wait_on(struct host *host, bool (*condition)(void *context), void *c
     timer_stop(host->loop, &waiting.patience);
     loop_hook_remove(host->loop, &waiting.hook);
     if (waiting.late && !may_be_late) {
-        /* No jump out of here: what the store still holds lies in frames of this test. */
+        /* No jump leads out of here, because the store still holds memory in frames of this test. */
         (void)fprintf(stderr, "waited for nothing; the store's last word: %s (%s)\n", host->err.message,
                       host->err.detail);
         cluster_free(&host->cluster);
@@ -368,7 +368,7 @@ bool host_is_set(void *context)
 
 void host_ask_begin(struct store_read *read, struct arena *arena)
 {
-    static bool done; /* one at a time */
+    static bool done; /* one read at a time */
 
     done = false;
     read->arena = arena;

@@ -1,6 +1,6 @@
 /*
- * The adapter `mcp` against servers that do as told, over HTTP and over standard input: every outcome, and answers that
- * no honest server gives. A call is settled once, never inside begin(), and never promises more than is known.
+ * The adapter `mcp` against servers that follow a script, over HTTP and over standard input: every outcome, and answers
+ * that no honest server gives. A call is settled once, never inside begin(), and never promises more than is known.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ static void on_after(struct timer *timer)
     loop_stop(container_of(timer, struct trial, after)->host.loop);
 }
 
-/* The loop runs on for a moment, so that settling twice would be seen. */
+/* The loop runs on for a moment, so that a second settling would be noticed. */
 static void on_settled(struct call *call)
 {
     (void)call;
@@ -164,7 +164,7 @@ static const struct http_row http_rows[] = {
      "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}\n\ndata: {}\n\n"
      "data: nonsense\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{}}\n\ndata: " ANSWER(TEXT("hi")) "\n\n",
      STUB_KEEP, 0, 0, false, OUTCOME_COMPLETED, NULL, NULL},
-    /* the tool says no */
+    /* The tool refuses. */
     {"200 OK", JSON, ANSWER(TEXT("no money") ",\"isError\":true"), STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN,
      "tool-error", NULL},
     {"200 OK", JSON, ANSWER(TEXT("no money") ",\"isError\":true"), STUB_KEEP, 0, 0, true, OUTCOME_FAILED, "tool-error",
@@ -184,7 +184,7 @@ static const struct http_row http_rows[] = {
     {"200 OK", JSON,
      ANSWER(TEXT("MCP error -32602: Output validation error: Tool charge has an output schema") ",\"isError\":true"),
      STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "tool-error", NULL},
-    /* the protocol says no */
+    /* The protocol refuses. */
     {"200 OK", JSON, REFUSAL("-32600"), STUB_KEEP, 0, 0, false, OUTCOME_FAILED, "mcp-32600", NULL},
     {"200 OK", JSON, REFUSAL("-32601"), STUB_KEEP, 0, 0, false, OUTCOME_FAILED, "mcp-32601", NULL},
     {"200 OK", EVENTS, "data: " REFUSAL("-32602") "\n\n", STUB_KEEP, 0, 0, false, OUTCOME_FAILED, "mcp-32602", NULL},
@@ -196,7 +196,7 @@ static const struct http_row http_rows[] = {
     {"200 OK", JSON, REFUSAL("-32603"), STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "mcp-32603", NULL},
     {"200 OK", JSON, REFUSAL("7"), STUB_KEEP, 0, 0, true, OUTCOME_UNKNOWN, "mcp7", NULL},
     {"500 Oops", JSON, REFUSAL("-32603"), STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "mcp-32603", NULL},
-    /* HTTP says no */
+    /* HTTP refuses. */
     {"401 Unauthorized", JSON, "{}", STUB_KEEP, 0, 0, false, OUTCOME_FAILED, "http-401", NULL},
     {"403 Forbidden", "text/html", "<p>", STUB_KEEP, 0, 0, false, OUTCOME_FAILED, "http-403", NULL},
     {"429 Too Many", JSON, "", STUB_KEEP, 0, 0, false, OUTCOME_RETRY, "http-429", NULL},
@@ -204,7 +204,7 @@ static const struct http_row http_rows[] = {
     {"503 Busy", JSON, "", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "http-503", NULL},
     {"302 Found", JSON, ANSWER(TEXT("hi")), STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "http-302", NULL},
     {"500 Oops", JSON, ANSWER(TEXT("hi")), STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "http-500", NULL},
-    /* nobody can say */
+    /* The outcome is unknown. */
     {"202 Accepted", JSON, "", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "unreadable", NULL},
     {"200 OK", JSON, "", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "unreadable", NULL},
     {"200 OK", JSON, "{\"jsonrpc\":\"2.0\",\"id\":2,\"resu", STUB_KEEP, 0, 0, false, OUTCOME_UNKNOWN, "unreadable",
@@ -314,13 +314,13 @@ TEST(before_the_call_has_left_it_may_be_tried_again)
             &t.arena, arena_printf(&t.arena, "{\"server\":{\"url\":\"http://127.0.0.1:%d/\"},\"tool\":\"charge\"}",
                                    stub_server_port(stub)));
         a = trial_call(&t, settings);
-        b = trial_call(&t, settings); /* waits for the handshake of the first */
+        b = trial_call(&t, settings); /* waits for the handshake of the first call */
         a->timeout_ms = b->timeout_ms = table[i].then == STUB_HANG ? 300 : 20000;
         trial_run(&t, 0);
         expect(a, table[i].error, OUTCOME_RETRY, true, table[i].error, NULL);
         expect(b, table[i].error, OUTCOME_RETRY, true, table[i].error, NULL);
         assert_true(stub_server_requests(stub) <=
-                    2); /* where the time of the first was over, the second may have tried */
+                    2); /* when the time of the first call was over, the second may have tried */
         trial_fini(&t);
         stub_server_free(stub);
     }
@@ -571,7 +571,8 @@ TEST(an_answer_over_standard_output_means_what_it_says_and_no_more)
         const char *error;
     } table[] = {
         {HELLO "read line; echo '" ANSWER(TEXT("hi")) "'; read line", 0, 0, OUTCOME_COMPLETED, false, NULL},
-        {HELLO "read line; echo '" ANSWER(TEXT("hi")) "'", 0, 0, OUTCOME_COMPLETED, false, NULL}, /* its last words */
+        {HELLO "read line; echo '" ANSWER(TEXT("hi")) "'", 0, 0, OUTCOME_COMPLETED, false,
+         NULL}, /* the server's last words */
         {HELLO "read line; printf '" ANSWER("") "'", 0, 0, OUTCOME_UNKNOWN, false, "server-ended"},
         {HELLO "read line; echo noise; echo '{}'; echo '[]'; echo '{\"jsonrpc\":\"2.0\",\"id\":99,\"result\":{}}'; "
                "echo '" ANSWER("") "'; read line",
@@ -635,7 +636,7 @@ static bool no_more(const struct call *call)
     return false;
 }
 
-/* When the server is ready for it, another engine may have made it. */
+/* By the time the server is ready, another engine may have made the call. */
 TEST(a_call_that_may_not_leave_any_more_is_unsent)
 {
     struct trial t;
@@ -672,7 +673,7 @@ TEST(calls_share_one_process_and_are_told_apart_by_id)
     const char *settings;
 
     trial_init(&t);
-    /* Answers in another order, each with the process's own number as the result. */
+    /* The answers come in another order; each has the number of the process as its result. */
     settings = script_settings(
         &t, HELLO "read a; read b; read c; for i in 4 2 3; do echo "
                   "'{\"jsonrpc\":\"2.0\",\"id\":'$i',\"result\":{\"structuredContent\":['$i','$$']}}'; done; "

@@ -1,6 +1,6 @@
 /*
- * The adapter sql against a real PostgreSQL, through a proxy that cuts at a COMMIT: before it nothing has happened,
- * after it the barrier knows, and what is undone before it came never comes.
+ * The adapter `sql` against a real PostgreSQL, through a proxy that cuts at a COMMIT. Before the COMMIT nothing has
+ * happened; after it the barrier knows the call; and a call that is undone before it arrives never takes effect.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +52,7 @@ static void on_after(struct timer *timer)
 
 static struct timer after;
 
-/* The loop runs on for a moment, so that settling twice would be seen. */
+/* The loop runs on for a moment, so that a second settling would be noticed. */
 static void on_settled(struct call *call)
 {
     for (int i = 0; i < running_count; i++) {
@@ -70,7 +70,7 @@ static const char *new_key(void)
     return arena_text(&arena, arena_printf(&arena, "0190f5e4-7f2c-8a51-9b7d-%012lld", (long long)counter));
 }
 
-/* `settings` with ' for ", and DB for the connection string. */
+/* Makes a call. `settings` has ' for ", and DB for the connection string. */
 static struct call *call_new(const char *settings, const char *key, const char *undoes)
 {
     const struct adapter *found = adapter_find(SLICE("sql"));
@@ -184,7 +184,7 @@ static int64_t ask(const char *sql)
     return found;
 }
 
-/* Until it counts something: a minute at most. */
+/* Waits until the statement counts something, at most a minute. */
 static void wait_for(const char *sql)
 {
     for (int i = 0; i < 6000 && ask(sql) == 0; i++) {
@@ -220,7 +220,7 @@ static void barrier_install(void)
     text[len] = '\0';
     (void)fclose(file);
     ask(text);
-    ask(text); /* once more does no harm */
+    ask(text); /* a second run does no harm */
 }
 
 static int setup(void **state)
@@ -327,7 +327,7 @@ TEST_BETWEEN(an_error_before_the_commit_has_no_effect, setup, teardown)
             expect(call_run(call), table[i].kind, table[i].error, NULL);
             assert_null(call->response.ptr);
             assert_null(memmem(call->outcome.detail.ptr, call->outcome.detail.len, "secret",
-                               6)); /* refused values are not quoted */
+                               6)); /* the message does not quote refused values */
             assert_int_equal(call->outcome.unsent, strcmp(table[i].error, "bad-settings") == 0);
         }
     }
@@ -442,8 +442,10 @@ TEST_BETWEEN(a_killed_session_has_no_effect_and_the_next_call_gets_another, setu
     assert_int_equal(balance(), 1000);
     expect(call_run(call_new(PAY, NULL, NULL)), OUTCOME_COMPLETED, NULL, NULL);
     ask("select count(pg_terminate_backend(pid)) from pg_stat_activity where application_name = 'sagad sql'"); /* while
-                                                                                                                  it
-                                                                                                                  rests
+                                                                                                                  the
+                                                                                                                  connection
+                                                                                                                  is
+                                                                                                                  idle
                                                                                                                 */
     expect(call_run(call_new(PAY, NULL, NULL)), OUTCOME_COMPLETED, NULL, NULL);
     assert_int_equal(balance(), 980);
@@ -492,7 +494,7 @@ TEST_BETWEEN(a_lost_commit_is_settled_by_the_barrier, setup, teardown)
     assert_int_equal(balance(), 990);
     expect(call_run(call_new(PAY_ONCE, key, NULL)), OUTCOME_COMPLETED, NULL,
            "{\"rows\":[{\"amount\":990}],\"count\":1}"); /* the first answer */
-    commit_cutter_set(&cutter, CUT_HOLD_COMMIT);         /* it arrives when we look already */
+    commit_cutter_set(&cutter, CUT_HOLD_COMMIT);         /* the COMMIT has arrived by the time we look */
     expect(call_run(call_new(PAY_ONCE, NULL, NULL)), OUTCOME_COMPLETED, NULL,
            "{\"rows\":[{\"amount\":980}],\"count\":1}");
     assert_int_equal(balance(), 980);
@@ -520,7 +522,7 @@ TEST_BETWEEN(a_session_that_is_killed_at_its_commit_is_settled_by_the_barrier, s
     assert_int_equal(balance(), 1000);
 }
 
-/* Until the checkpointer has taken the setting too, all commit at once. */
+/* Until the checkpointer has the setting, too, all calls commit at once. */
 static struct call *pay_until_one_waits_for_its_standby(int64_t *paid)
 {
     static const char waits[] =
@@ -559,7 +561,7 @@ TEST_BETWEEN(a_commit_that_its_standby_did_not_confirm_is_unknown, setup, teardo
     ask("select pg_reload_conf()::int");
     run_ms(250);
     expect(call, OUTCOME_UNKNOWN, "commit-lost", NULL);
-    assert_int_equal(balance(), 1000 - 10 * (paid + 1)); /* it has happened */
+    assert_int_equal(balance(), 1000 - 10 * (paid + 1)); /* the call has happened */
 }
 
 /* --- the barrier --- */
@@ -591,7 +593,7 @@ TEST_BETWEEN(what_was_done_is_undone_once, setup, teardown)
     expect(call_run(call_new(PAY_ONCE, key, NULL)), OUTCOME_COMPLETED, NULL, NULL);
     expect(call_run(call_new(UNPAY, undo, key)), OUTCOME_COMPLETED, NULL, "{\"rows\":[],\"count\":1}");
     expect(call_run(call_new(UNPAY, undo, key)), OUTCOME_COMPLETED, NULL, "{\"rows\":[],\"count\":1}");
-    expect(call_run(call_new(UNPAY, NULL, key)), OUTCOME_COMPLETED, NULL, ABSENT); /* another undo of the same */
+    expect(call_run(call_new(UNPAY, NULL, key)), OUTCOME_COMPLETED, NULL, ABSENT); /* another undo of the same call */
     expect(call_run(call_new(PAY_ONCE, key, NULL)), OUTCOME_COMPLETED, NULL,
            "{\"rows\":[{\"amount\":990}],\"count\":1}");
     assert_int_equal(balance(), 1000);

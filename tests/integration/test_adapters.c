@@ -1,6 +1,6 @@
 /*
- * Every adapter, against real programs and a server that does as told: a call completes, fails, hangs or is
- * cancelled, and is settled exactly once, never inside begin(), with an outcome that keeps its promise.
+ * Every adapter, against real programs and a server that follows a script. A call completes, fails, hangs or is
+ * cancelled. It is settled exactly once, never inside begin(), with an outcome that keeps its promise.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static void on_after(struct timer *timer)
     loop_stop(container_of(timer, struct trial, after)->host.loop);
 }
 
-/* The loop runs on for a moment, so that settling twice would be seen. */
+/* The loop runs on for a moment, so that a second settling would be noticed. */
 static void on_settled(struct call *call)
 {
     assert_ptr_equal(call, running->call);
@@ -220,7 +220,7 @@ TEST(exec_runs_only_what_the_settings_allow)
         {NULL, "", "{\"argv\":[\"true\"]}", "not-allowed", true},
         {NULL, "/usr/bin/true", "{\"argv\":[\"/usr/bin/../bin/true\"]}", NULL, true},
         {NULL, "/usr/bin/true", "{\"argv\":[\"/usr/bin/id\"]}", "not-allowed", true},
-        {NULL, "/usr/bin/tru", "{\"argv\":[\"true\"]}", NULL, true}, /* no such file: see below */
+        {NULL, "/usr/bin/tru", "{\"argv\":[\"true\"]}", NULL, true}, /* no such file, see below */
         {NULL, "/usr", "{\"argv\":[\"./true\"],\"cwd\":\"/usr/bin\"}", "not-allowed", true},
         {NULL, "/usr", "{\"argv\":[\"true\"],\"env\":{\"PATH\":\"/nowhere\"}}", "not-allowed", true},
     };
@@ -414,7 +414,7 @@ TEST(http_writes_key_body_headers_and_query_as_told)
     assert_non_null(strstr(request, "\r\n\r\na=b"));
 
     trial_http(&t, stub, ",\"method\":\"GET\"")->send_key = false;
-    t.call->repeatable = true; /* on the kept connection: the stub has only one */
+    t.call->repeatable = true; /* on the kept connection, because the stub has only one */
     trial_run(&t, 0);
     stub_server_last(stub, request, sizeof(request));
     assert_ptr_equal(strstr(request, "GET /x HTTP/1.1\r\n"), request);

@@ -1,6 +1,6 @@
 /*
- * The guard of outgoing calls, held against every adapter that connects to a host: what it denies is never connected
- * to, and ends as "egress-denied", unsent. The address that was checked is the address that is connected to.
+ * The guard of outgoing calls, checked with every adapter that connects to a host. A denied address is never connected
+ * to, and the call ends as "egress-denied", unsent. The adapter connects to the address that was checked.
  */
 #include <arpa/inet.h>
 #include <pthread.h>
@@ -77,7 +77,7 @@ static void on_settled(struct call *call)
     loop_stop(t->host.loop);
 }
 
-/* `settings` with ' for ", and PORT for the listener's. */
+/* Makes settings. The text has ' for ", and PORT for the port of the listener. */
 static struct slice settings_of(struct trial *t, const char *settings)
 {
     struct buffer text;
@@ -152,7 +152,7 @@ static const struct {
     {"http", HTTP("2852039166"), NULL, NULL, true}, /* the same address */
     {"http", HTTP("127.0.0.1"), NULL, "loopback", true},
     {"http", HTTP("localhost"), NULL, "loopback", true},
-    {"http", HTTP("localhost"), "127.0.0.1", "loopback", false}, /* of its addresses one is allowed */
+    {"http", HTTP("localhost"), "127.0.0.1", "loopback", false}, /* one of its addresses is allowed */
     {"http", HTTP("10.1.2.3"), NULL, "private", true},
     {"mcp", MCP("127.0.0.1"), NULL, NULL, false},
     {"mcp", MCP(METADATA), NULL, NULL, true},

@@ -1,6 +1,6 @@
 /*
- * Agents' calls through a whole engine: what is new is carried out, what is a repeat is not, whoever waits is answered,
- * and none of it depends on the saga being in memory or on the engine staying alive.
+ * Agents' calls through a whole engine. A new call is carried out, a repeat is not, and every waiting client is
+ * answered. None of this depends on the saga being in memory or on the engine staying alive.
  */
 #include "tests/integration/engine_rig.h"
 
@@ -175,14 +175,14 @@ TEST(a_run_that_rests_is_read_back_for_the_next_call)
     ahead_ms += 61000;
     engine_rig_begin();
     host_run_until(&host, is_at_rest, run);
-    /* A repeat, by two at once: one load, no wakening without need, and never another call. */
+    /* Two clients repeat the call at once. There is one load, no needless wake-up, and never another call. */
     struct ask one, two;
     uint64_t calls = metric_value(METRIC_CALLS);
 
     prepare_call(&one, run, "hello", "greet", "{\"name\":\"Bob\"}", 20000);
     prepare_call(&two, run, "hello", "greet", "{\"name\":\"Bob\"}", 20000);
     one.request.in.call.conversation_turn = two.request.in.call.conversation_turn =
-        SLICE("2"); /* else it were the same call three times */
+        SLICE("2"); /* otherwise it would be the same call three times */
     engine_call(engine, &one.request);
     engine_call(engine, &two.request);
     ask_wait(&one);
@@ -193,7 +193,7 @@ TEST(a_run_that_rests_is_read_back_for_the_next_call)
     assert_int_equal(metric_value(METRIC_CALLS) - calls, 0);
     ask_end(&one);
     ask_end(&two);
-    /* Something new wakes it; it is found after a restart, although it is old. */
+    /* A new call wakes the saga. The saga is found after a restart, although it is old. */
     begin_call(&one, run, "long", "slow", "{}", 100);
     ask_wait(&one);
     assert_code(&one, ERR_OK);
@@ -264,7 +264,8 @@ TEST(a_bypass_permits_one_more_execution_and_no_second)
     assert_false(slice_equal(ask.request.call.key, first.request.call.key));
     ask_end(&ask);
     prepare_call(&ask, "run-8", "hello", "greet", "{\"name\":\"Mia\"}", 20000);
-    ask.request.in.call.conversation_turn = SLICE("2"); /* else it is the third of the same, with the same answer */
+    ask.request.in.call.conversation_turn =
+        SLICE("2"); /* otherwise it would be the third same call with the same answer */
     engine_call(engine, &ask.request);
     ask_wait(&ask);
     assert_code(&ask, ERR_OK);

@@ -1,6 +1,6 @@
 /*
- * Cases of which no log tells: a saga whose log cannot be read, and a follower that is refused after the end of its
- * saga. A person hears of them, and can end them.
+ * Cases that no log tells of: a saga whose log cannot be read, and a follower that is refused after its saga has ended.
+ * A person hears of them and can end them.
  */
 #include "tests/integration/engine_rig.h"
 
@@ -57,7 +57,7 @@ struct wanted {
     const char *sql;
     long number;
     int64_t looked_ms;
-    bool so; /* it is asked more than once in a turn of the loop */
+    bool so; /* the test asks more than once in a turn of the loop */
 };
 
 static bool is_there(void *context)
@@ -146,7 +146,7 @@ static enum err_code signal_it(struct saga_id id)
     return ask.request.code;
 }
 
-/* A saga that waits, with an effect that stands, and a last record of a kind that is not known here. */
+/* Makes a saga that waits, with a standing effect, and with a last record of an unknown kind. */
 static struct saga_id spoilt(void)
 {
     struct saga_id id = start("acts", NULL, "{}");
@@ -172,7 +172,7 @@ TEST(a_saga_that_cannot_be_read_is_a_case_and_ends_by_it)
     struct slice evidence;
 
     wait_for(1, about(OPEN_CASES, id));
-    assert_int_equal(signal_it(id), ERR_CORRUPT); /* looked at again: the same case */
+    assert_int_equal(signal_it(id), ERR_CORRUPT); /* the engine looks again, and the case is the same */
     number = number_of(id);
     gauge = gauge_value(GAUGE_ESCALATIONS_OPEN);
     assert_member(shown(number, &ask), "reason", "\"unreadable\"");
@@ -184,13 +184,13 @@ TEST(a_saga_that_cannot_be_read_is_a_case_and_ends_by_it)
     assert_member(json_at(ask.request.answer, SLICE("/actions/0")), "action", "\"abandon\"");
     ask_end(&ask);
     engine_rig_end();
-    engine_rig_begin(); /* an owner that has never seen it */
+    engine_rig_begin(); /* an owner that has never seen the saga */
     assert_int_equal(signal_it(id), ERR_CORRUPT);
     host_run_ms(&host, 300);
     assert_int_equal(host_number(&host, about(OPEN_CASES, id)), 1);
     resolved(engine, number, OPERATOR_RETRY, ERR_CONFLICT);
     engine_rig_begin_other();
-    resolve(other, number, OPERATOR_ABANDON, ERR_OK, &ask); /* by way of the owner */
+    resolve(other, number, OPERATOR_ABANDON, ERR_OK, &ask); /* through the owner */
     assert_member(ask.request.answer, "status", "\"resolved\"");
     assert_member(ask.request.answer, "action", "\"abandon\"");
     assert_member(ask.request.answer, "note", "\"seen by ann\"");
@@ -233,7 +233,7 @@ TEST(one_that_can_be_read_again_closes_its_case)
     wait_for(0, about(OPEN_CASES, id));
     assert_member(shown(number, &ask), "action", "\"evidence\"");
     ask_end(&ask);
-    /* And where nobody has looked yet, a person's word ends nothing. */
+    /* Where nobody has looked yet, a person's verdict ends nothing. */
     id = spoilt();
     wait_for(1, about(OPEN_CASES, id));
     number = number_of(id);
@@ -261,7 +261,7 @@ TEST(a_follower_that_is_refused_is_a_case_on_the_saga_that_has_completed)
     assert_member(json_at(ask.request.answer, SLICE("/evidence/follower")), "input", "{\"m\":1}");
     ask_end(&ask);
     resolved(engine, number, OPERATOR_PROBE, ERR_CONFLICT);
-    resolved(engine, number, OPERATOR_RETRY, ERR_OK); /* nothing has changed: it is refused again */
+    resolved(engine, number, OPERATOR_RETRY, ERR_OK); /* nothing has changed, so the follower is refused again */
     wait_for(1, about(OPEN_CASES, id));
     assert_true(number_of(id) > number);
     number = number_of(id);
@@ -279,7 +279,7 @@ TEST(so_is_one_that_another_saga_with_other_input_stands_for)
     struct saga_id id;
 
     define("{\"sagas\":[" STRICT("\"m\"") "]}");
-    (void)start("strict", "f-two", "{\"m\":1}"); /* by hand, the same: that is no refusal */
+    (void)start("strict", "f-two", "{\"m\":1}"); /* the same saga started by hand is no refusal */
     (void)start("strict", "f-three", "{\"m\":2}");
     (void)start("leads", NULL, "{\"of\":\"two\"}");
     id = start("leads", NULL, "{\"of\":\"three\"}");

@@ -1,4 +1,4 @@
-/* A connection against a real PostgreSQL: values go there and back, and a transaction ends in one of three ways. */
+/* A connection to a real PostgreSQL: values go there and back, and a transaction ends in one of three ways. */
 #include "tests/integration/db_rig.h"
 
 /* --- values --- */
@@ -308,7 +308,7 @@ TEST_CONNECTED(an_error_does_not_unprepare_what_later_transactions_use)
     struct tx bad = {.look = NULL}, good = {.look = NULL}, later = {.look = NULL};
 
     tx_query(&bad, &divide, int4_args(0));
-    tx_query(&bad, &first_use, int4_args(1)); /* skipped by the error before it */
+    tx_query(&bad, &first_use, int4_args(1)); /* skipped because of the error before it */
     tx_query(&good, &first_use, int4_args(2));
     tx_submit(&bad);
     tx_submit(&good);

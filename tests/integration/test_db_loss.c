@@ -1,4 +1,5 @@
-/* What a connection does when the server, the session or its owner goes: nothing is told twice, and it comes back. */
+/* A connection when the server, the session or its owner ends: nothing is reported twice, and the connection comes
+ * back. */
 #include "tests/integration/db_rig.h"
 
 /* --- losses --- */
@@ -101,7 +102,7 @@ TEST_CONNECTED(after_a_crash_every_commit_that_was_told_is_there)
     assert_true(count[DB_COMMITTED] >= MANY / 4);
     assert_true(found >= count[DB_COMMITTED]);
     assert_true(found <= count[DB_COMMITTED] + count[DB_UNKNOWN]);
-    assert_true(count[DB_REFUSED] > 0); /* the ones that were not sent */
+    assert_true(count[DB_REFUSED] > 0); /* those that were not sent */
     free(txs);
 }
 
@@ -114,7 +115,7 @@ TEST_CONNECTED(a_commit_whose_standby_wait_was_cancelled_is_unknown)
     fresh_table();
     ask("alter system set synchronous_standby_names = 'nobody'");
     ask("select pg_reload_conf()::int");
-    while (!waits) { /* until the checkpointer has taken the setting too, all commit at once */
+    while (!waits) { /* until the checkpointer has the setting, too, all transactions commit at once */
         assert_true(inserted < 5000);
         tx = next = (struct tx){.look = NULL};
         tx_query(&tx, &insert_item, item_args(++inserted, "a"));
@@ -151,7 +152,7 @@ TEST_CONNECTED(closing_ends_what_is_pending)
     tx_submit(&unsent);
     inside_submit = true;
     db_close(db, on_closed, &cluster);
-    assert_int_equal(sleeper.done + unsent.done, 0); /* nothing ends inside these calls */
+    assert_int_equal(sleeper.done + unsent.done, 0); /* no transaction ends inside these calls */
     inside_submit = false;
     run_until(is_closed);
     db = NULL;

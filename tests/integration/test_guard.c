@@ -1,4 +1,4 @@
-/* Bounds over all engines: two stores on one database race, and no bound is passed, nothing is taken twice, nothing is
+/* Bounds over all engines. Two stores on one database race: no bound is passed, nothing is taken twice, and nothing is
  * lost. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static struct uuid holder(uint8_t number)
     return uuid;
 }
 
-/* An ask about a tool without bounds; the test adds what it is about. */
+/* Makes an ask about a tool without bounds; the test adds the bounds. */
 static struct guard_ask asking(const char *tool, uint8_t number)
 {
     return (struct guard_ask){.read = {.arena = &arena, .done = on_done},
@@ -83,7 +83,7 @@ static void tell_one(struct guard_tell *tell, int engine)
     }
 }
 
-/* All of them at once, in turn over the engines. How many were let through. */
+/* Sends all asks at once, in turn over the engines. Returns how many were granted. */
 static int race(struct guard_ask *asks, int count)
 {
     int granted = 0;
@@ -114,11 +114,11 @@ TEST(places_are_never_more_than_there_are)
         if (asks[i].verdict == GUARD_GRANTED) {
             struct guard_ask again = asks[i];
 
-            assert_int_equal(ask_one(&again, 1), GUARD_GRANTED); /* asked twice: taken once */
+            assert_int_equal(ask_one(&again, 1), GUARD_GRANTED); /* asked twice, taken once */
             assert_int_equal(host_number(&host, "select count(*) from sagad.guard_place where tool = 'places'"), 7);
             tell = telling(&asks[i]);
             tell_one(&tell, 0);
-            tell_one(&tell, 1); /* told twice: given back once */
+            tell_one(&tell, 1); /* told twice, given back once */
             break;
         }
         assert_int_equal(asks[i].verdict, GUARD_CONCURRENCY);
@@ -160,11 +160,11 @@ TEST(a_rate_holds_over_both_engines_and_says_when)
         } else {
             struct guard_ask again = asks[i];
 
-            assert_int_equal(ask_one(&again, i % 2), GUARD_GRANTED); /* a repeat of one that was let through */
+            assert_int_equal(ask_one(&again, i % 2), GUARD_GRANTED); /* a repeat of a granted ask */
         }
     }
     assert_int_equal(later, RACERS - granted);
-    /* What was not used is given back. */
+    /* Unused grants are given back. */
     for (int i = 0; i < RACERS; i++) {
         if (asks[i].verdict == GUARD_GRANTED) {
             struct guard_tell tell = telling(&asks[i]);
@@ -196,7 +196,7 @@ TEST(calls_go_on_as_the_rate_refills)
             host_run_ms(&host, ask.retry_after_ms);
         }
     }
-    assert_true(granted >= 6); /* two at once, then one each 100 ms */
+    assert_true(granted >= 6); /* two at once, then one every 100 ms */
 }
 
 TEST(a_pause_that_the_tool_asked_for_holds_for_all)
@@ -260,7 +260,7 @@ TEST(a_breaker_opens_and_one_probe_over_both_engines_closes_it)
     assert_true(ask.retry_after_ms > 1000 && ask.retry_after_ms <= 2400);
     host_run_ms(&host, 2500);
     ask.safe_to_repeat = false;
-    assert_int_equal(ask_one(&ask, 1), GUARD_BREAKER); /* only what is safe to repeat may try */
+    assert_int_equal(ask_one(&ask, 1), GUARD_BREAKER); /* only a call that is safe to repeat may try */
     for (int i = 0; i < RACERS; i++) {
         asks[i] = breaker_ask("breaker", (uint8_t)(20 + i));
     }
@@ -272,7 +272,7 @@ TEST(a_breaker_opens_and_one_probe_over_both_engines_closes_it)
         }
     }
     assert_int_equal(probes, 1);
-    tell = telling(&asks[(probe + 1) % RACERS]); /* a late success of somebody else closes nothing */
+    tell = telling(&asks[(probe + 1) % RACERS]); /* a late success of another call does not close the breaker */
     tell_one(&tell, 0);
     assert_int_equal(tell.breaker_state, BREAKER_HALF_OPEN);
     tell = telling(&asks[probe]);
@@ -296,7 +296,7 @@ TEST(a_probe_that_fails_doubles_the_rest)
     assert_int_equal(tell.breaker_state, BREAKER_OPEN);
     assert_int_equal(ask_one(&ask, 1), GUARD_BREAKER);
     assert_true(ask.retry_after_ms > 3000 && ask.retry_after_ms <= 4800);
-    /* It ends at 10 minutes. */
+    /* The cooldown ends at 10 minutes. */
     host_sql(&host, "update sagad.guard_breaker set cooldown_ms = 500000, open_until = now() - interval '1 s' where "
                     "tool = 'doubling'");
     assert_int_equal(ask_one(&ask, 0), GUARD_GRANTED);
@@ -318,7 +318,7 @@ TEST(a_probe_that_never_comes_back_makes_room_for_another)
     assert_int_equal(ask_one(&second, 1), GUARD_GRANTED);
     assert_true(second.is_breaker_probe);
     tell = telling(&second);
-    tell.never_called = true; /* given back: the next may try at once */
+    tell.never_called = true; /* given back, so the next call may try at once */
     tell_one(&tell, 1);
     assert_int_equal(ask_one(&first, 0), GUARD_GRANTED);
     assert_true(first.is_breaker_probe);
@@ -404,14 +404,14 @@ TEST(what_it_cost_is_booked_once_and_a_certain_failure_gives_it_back)
     tell_one(&tell, 0);
     assert_int_equal(used("settle", "micros"), 120);
     assert_int_equal(used("settle", "calls"), 2);
-    tell = telling(&asks[2]); /* nobody knows: it keeps what it has */
+    tell = telling(&asks[2]); /* the outcome is unknown, so the attempt keeps its share */
     tell_one(&tell, 0);
     assert_int_equal(used("settle", "micros"), 120);
     assert_int_equal(ask_one(&asks[3], 1), GUARD_GRANTED);
     assert_int_equal(used("settle", "calls"), 3);
     assert_int_equal(used("settle", "emissions"), 4);
     assert_int_equal(used("settle", "micros"), 170);
-    tell = telling(&asks[1]); /* late evidence: it did happen after all */
+    tell = telling(&asks[1]); /* late evidence: the call happened after all */
     tell.charge = CHARGE_SETTLE;
     tell.cost_micros = 5;
     tell_one(&tell, 0);
@@ -440,9 +440,9 @@ TEST(a_cost_that_nobody_knows_is_not_counted_as_nothing)
     tell_one(&tell, 1); /* told twice */
     assert_int_equal(ask_one(&asks[1], 1), GUARD_UNPRICED);
     assert_true(asks[1].retry_after_ms > 0);
-    assert_int_equal(ask_one(&asks[0], 1), GUARD_UNPRICED); /* nor the same again */
+    assert_int_equal(ask_one(&asks[0], 1), GUARD_UNPRICED); /* nor the same ask again */
     one[0].micros = 0;
-    assert_int_equal(ask_one(&asks[2], 1), GUARD_GRANTED); /* what costs nothing */
+    assert_int_equal(ask_one(&asks[2], 1), GUARD_GRANTED); /* a call without cost */
     one[0].micros = 1;
     price.tool = asks[0].tool;
     price.operation = asks[0].operation;
@@ -454,7 +454,7 @@ TEST(a_cost_that_nobody_knows_is_not_counted_as_nothing)
     }
     assert_int_equal(used("unpriced", "calls"), 2);
     assert_int_equal(ask_one(&asks[1], 1), GUARD_GRANTED);
-    tell = telling(&asks[1]); /* it certainly did not happen; then late evidence says that it did */
+    tell = telling(&asks[1]); /* the call certainly did not happen; then late evidence says that it did */
     tell.charge = CHARGE_GIVE_BACK;
     tell_one(&tell, 0);
     assert_int_equal(used("unpriced", "micros"), 300);

@@ -1,4 +1,5 @@
-/* What the HTTP client says about a request must be true: sent or not, whole or not, and never sent twice. */
+/* What the HTTP client says about a request must be true: whether it was sent and whether the answer is whole. A
+ * request is never sent twice. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -166,7 +167,7 @@ TEST(what_never_left_is_told_as_unsent)
         struct exchange x;
 
         exchange_init(&x);
-        x.request.timeout_ms = 60000; /* a resolver without a network takes its time */
+        x.request.timeout_ms = 60000; /* a resolver without a network takes long */
         exchange_run(&x, "POST", table[i].url, SLICE("{}"));
         if (x.request.sent || x.request.complete || strcmp(x.request.error, table[i].error) != 0) {
             fail_msg("%s: sent %d, complete %d, error %s (%s)", table[i].url, x.request.sent, x.request.complete,
@@ -191,7 +192,7 @@ TEST(a_hanging_tls_handshake_is_unsent)
     stub_server_free(stub);
 }
 
-/* libcurl would send it again on a new connection, and call that a success. */
+/* libcurl would send the request again on a new connection and call that a success. */
 TEST(a_post_is_not_sent_twice_when_a_kept_connection_dies)
 {
     static const struct stub_act acts[] = {{OK_KEEP, STUB_KEEP}, {NULL, STUB_CLOSE}, {OK_KEEP, STUB_KEEP}};
@@ -210,7 +211,8 @@ TEST(a_post_is_not_sent_twice_when_a_kept_connection_dies)
     stub_server_free(stub);
 }
 
-/* A short body leaves with its head, a long one behind it: two ways not to leave again. */
+/* A short body leaves with its head, a long one behind it. These are two ways in which a request must not leave
+ * again. */
 TEST(a_long_post_is_not_sent_twice_either)
 {
     static const struct stub_act acts[] = {{OK_KEEP, STUB_KEEP}, {NULL, STUB_CLOSE}, {OK_KEEP, STUB_KEEP}};
@@ -231,9 +233,9 @@ TEST(a_long_post_is_not_sent_twice_either)
     stub_server_free(stub);
 }
 
-static bool is_full; /* the buffer of the socket, when POST /full is about to go into it */
+static bool is_full; /* the socket's buffer is full when POST /full is about to go into it */
 
-/* For libcurl too. */
+/* This function replaces send() for libcurl, too. */
 ssize_t send(int fd, const void *bytes, size_t len, int flags)
 {
     if (is_full && len > 10 && memcmp(bytes, "POST /full", 10) == 0) {
@@ -244,7 +246,7 @@ ssize_t send(int fd, const void *bytes, size_t len, int flags)
     return sendto(fd, bytes, len, flags, NULL, 0);
 }
 
-/* libcurl counts what its first sending took only. What had to wait for room has left all the same. */
+/* libcurl counts only what its first sending took. The bytes that had to wait for room have left all the same. */
 TEST(what_had_to_wait_for_room_in_the_socket_has_left_and_does_not_leave_twice)
 {
     static const struct {
@@ -299,17 +301,17 @@ TEST(what_comes_while_nobody_asks_is_no_answer)
     exchange_init(&x);
     exchange_run(&x, "POST", stub_url(&x, stub), SLICE("{}"));
     assert_true(x.request.complete);
-    timer_start(x.loop, &x.timer, 2500, on_idle_time); /* it comes by then */
+    timer_start(x.loop, &x.timer, 2500, on_idle_time); /* the event comes by then */
     loop_run(x.loop);
     exchange_run(&x, "POST", stub_url(&x, stub), SLICE("{}"));
     assert_true(x.request.complete);
-    assert_true(slice_is(x.request.response_body, "ok")); /* of its own, on another connection */
+    assert_true(slice_is(x.request.response_body, "ok")); /* the answer is its own, on another connection */
     assert_int_equal(stub_server_requests(stub), 2);
     exchange_fini(&x);
     stub_server_free(stub);
 }
 
-/* A server that refuses to be expected of is sent the head again by libcurl itself, as often as it refuses. */
+/* libcurl itself sends the head again to a server that refuses "Expect", as often as the server refuses. */
 TEST(nothing_is_expected_before_the_body)
 {
     static const struct stub_act acts[] = {{"HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n", STUB_KEEP}};
@@ -394,7 +396,7 @@ TEST(a_request_arrives_as_it_was_written)
     struct exchange x;
     char request[2000];
 
-    setenv("http_proxy", "http://127.0.0.1:1", 1); /* must not be honoured */
+    setenv("http_proxy", "http://127.0.0.1:1", 1); /* the client must ignore the variable */
     exchange_init(&x);
     x.request.headers = headers;
     x.request.header_count = 3;
@@ -583,7 +585,7 @@ TEST(connections_are_used_again)
     struct exchange x;
 
     exchange_init(&x);
-    for (int i = 0; i < 200; i++) { /* the stub serves one connection at a time: a second one would hang */
+    for (int i = 0; i < 200; i++) { /* the stub serves one connection at a time, so a second one would hang */
         exchange_run(&x, "POST", stub_url(&x, stub), SLICE("{}"));
         assert_true(x.request.complete);
     }
@@ -592,7 +594,7 @@ TEST(connections_are_used_again)
     stub_server_free(stub);
 }
 
-/* Its socket is watched on while nobody uses it, and its number is soon another connection's. */
+/* The socket is watched while it is idle, and its number soon belongs to another connection. */
 TEST(a_kept_connection_that_closes_meanwhile_is_replaced)
 {
     struct stub_act act = {OK_KEEP, STUB_CLOSE};
@@ -619,7 +621,8 @@ static bool may_leave(struct http_request *request)
     return ++leave_asked <= leave_granted;
 }
 
-/* Behind another one, and on a kept connection: the answer counts that is given when its turn has come. */
+/* The request waits behind another one, or on a kept connection. Permission to leave is asked when its turn has
+ * come. */
 TEST(what_may_not_leave_any_more_when_its_turn_has_come_is_unsent)
 {
     static const struct stub_act acts[] = {{OK_KEEP, STUB_KEEP}, {NULL, STUB_HANG}, {OK_KEEP, STUB_KEEP}};
@@ -641,7 +644,7 @@ TEST(what_may_not_leave_any_more_when_its_turn_has_come_is_unsent)
     first.request.timeout_ms = 200;
     exchange_send(&first, "POST", stub_url(&first, stub), SLICE("{}"));
     exchange_send(&x, "POST", stub_url(&x, stub), SLICE("{}"));
-    loop_run(x.loop); /* the first one's time is over; the second has waited for its connection */
+    loop_run(x.loop); /* the time of the first request is over; the second has waited for its connection */
     assert_true(first.request.timed_out && first.request.sent);
     if (x.done_count == 0) {
         loop_run(x.loop);
@@ -652,7 +655,7 @@ TEST(what_may_not_leave_any_more_when_its_turn_has_come_is_unsent)
     assert_string_equal(x.request.error, "withheld");
     assert_int_equal(stub_server_requests(stub), 2);
 
-    leave_granted = 4; /* and nothing is left behind that harms the next one */
+    leave_granted = 4; /* nothing is left that harms the next request */
     exchange_run(&x, "POST", stub_url(&x, stub), SLICE("{}"));
     assert_true(x.request.complete);
     assert_int_equal(stub_server_requests(stub), 3);

@@ -1,5 +1,5 @@
 /*
- * Open sagas through a whole engine, from their first call to their end, and callers at two engines of which one owns
+ * Open sagas through a whole engine, from their first call to their end. Clients use two engines, of which one owns
  * nothing.
  */
 #include "tests/integration/engine_rig.h"
@@ -191,7 +191,7 @@ TEST(a_budget_waits_for_a_cost_that_nobody_could_compute)
     assert_code(&ask, ERR_BUDGET);
     ask_end(&ask);
     engine_rig_begin_other();
-    say_cost(other, key, 120, ERR_OK);  /* by way of the owner */
+    say_cost(other, key, 120, ERR_OK);  /* through the owner */
     say_cost(engine, key, 120, ERR_OK); /* said again */
     say_cost(engine, key, 121, ERR_DECIDED);
     engine_rig_end_other();
@@ -207,7 +207,7 @@ TEST(a_budget_waits_for_a_cost_that_nobody_could_compute)
         1);
 }
 
-/* As guard.c finds the shard of a tool. */
+/* Computes the shard of a tool as guard.c does. */
 static int shard_of_tool(const char *tool)
 {
     const struct slice fields[] = {SLICE("default"), slice_of(tool)};
@@ -233,7 +233,7 @@ TEST(after_the_end_of_its_saga_only_the_budgets_of_the_settings_hear_of_a_cost)
     assert_code(&ask, ERR_OK);
     ask_end(&ask);
     records = host_number(&host, "select sum(records) from sagad.log where saga = '%s'", id_text(id));
-    ask_begin(&ask); /* nobody waits for it */
+    ask_begin(&ask); /* nobody waits for the answer */
     ask.request.in.change.verb = VERB_COST;
     ask.request.in.change.input.cost.key = key;
     ask.request.in.change.input.cost.note = SLICE("invoice 4712");

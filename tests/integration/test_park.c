@@ -1,6 +1,6 @@
 /*
- * Sagas that wait cost no memory and no queries, and are there when their time comes, when mail comes for them, and
- * when another engine has their shard by then.
+ * Sagas that wait need no memory and no queries. They are there when their time comes, when an input comes for them,
+ * and when another engine has their shard by then.
  */
 #include "tests/integration/engine_rig.h"
 
@@ -136,7 +136,7 @@ static long ended_count(const char *status)
     return host_number(&host, "select count(*) from sagad.saga where status = '%s'", status);
 }
 
-/* Asked in every turn of the loop, and asks the database. */
+/* Called in every turn of the loop; asks the database. */
 static bool have_ended(void *context)
 {
     struct ended *ended = context;
@@ -161,7 +161,7 @@ static void assert_nothing_is_left(void)
     assert_int_equal(host_number(&host, "select count(*) from sagad.awake"), 0);
 }
 
-/* The statements that the server has run so far, as its log tells them; see tell_statements(). */
+/* Returns how many statements the server has run so far, as its log tells; see tell_statements(). */
 static long statements(void)
 {
     char path[128], *line = NULL;
@@ -185,7 +185,7 @@ static bool statement_is_told(void *context)
     return statements() > *(long *)context;
 }
 
-/* Statistics would not do: PostgreSQL brings those of idle sessions up to date only after ten seconds. */
+/* Statistics would not do, because PostgreSQL updates those of idle sessions only after ten seconds. */
 static void tell_statements(bool told)
 {
     long before = statements();
@@ -193,7 +193,7 @@ static void tell_statements(bool told)
     host_sql(&host, "alter system set log_statement = %s", told ? "'all'" : "default");
     host_sql(&host, "select pg_reload_conf()");
     if (told) {
-        host_run_until(&host, statement_is_told, &before); /* the renewal of a lease, at the latest */
+        host_run_until(&host, statement_is_told, &before); /* at the latest the renewal of a lease */
     }
 }
 
@@ -236,7 +236,7 @@ TEST(an_escalated_saga_leaves_memory_and_can_be_resolved)
     assert_int_equal(host_number(&host, "select count(*) from sagad.due where at = 'infinity'"), 1);
     assert_int_equal(gauge_value(GAUGE_ESCALATIONS_OPEN), 1);
     take_shards_away();
-    assert_int_equal(gauge_value(GAUGE_ESCALATIONS_OPEN), 1); /* although it is not read back */
+    assert_int_equal(gauge_value(GAUGE_ESCALATIONS_OPEN), 1); /* although the saga is not read back */
     assert_int_equal(gauge_value(GAUGE_SAGAS_LOADED), 0);
     assert_saga(id, 0, "status", "\"escalated\"");
     assert_saga(id, 50, "status", "\"escalated\"");
@@ -285,7 +285,7 @@ TEST(a_sleeping_saga_leaves_memory_and_wakes_at_its_time)
 
     wait_until_parked(1);
     assert_saga(id, 0, "status", "\"waiting\"");
-    wait_until_ended("completed", completed + 1); /* nobody asks for it */
+    wait_until_ended("completed", completed + 1); /* nobody asks for the saga */
     begin_get(&ask, id, 0);
     ask_wait(&ask);
     assert_member(ask.request.answer, "status", "\"completed\"");
@@ -386,8 +386,8 @@ static int64_t instant_of(const struct ask *ask, struct slice entry)
     return at_ms;
 }
 
-/* How long the saga was paused as its log says. What we waited may be more: its time is the database's, whose answers
- * are late now and then. */
+/* Returns how long the saga was paused by its log. Our own wait may be longer, because the database's clock counts and
+ * its answers may be late. */
 static long paused_ms_of(struct saga_id id)
 {
     struct ask ask;
@@ -457,7 +457,7 @@ TEST(who_stands_in_line_for_a_lock_is_parked_and_told)
     assert_saga(second, 0, "status", "\"waiting\"");
     send_signal(first, "go", "null");
     assert_saga(first, 20000, "status", "\"completed\"");
-    send_signal(third, "go", "null"); /* kept until it has its lock */
+    send_signal(third, "go", "null"); /* kept until the saga has its lock */
     send_signal(second, "go", "null");
     assert_saga(second, 20000, "status", "\"completed\"");
     assert_saga(third, 20000, "status", "\"completed\"");
@@ -486,7 +486,8 @@ TEST(many_parked_sagas_survive_the_end_of_their_engine)
     resting = statements_in(3000);
     tell_statements(false);
     print_message("in 3 s: %ld statements without parked sagas, %ld with %d of them\n", idle, resting, MANY);
-    /* What an engine does once a minute may fall into the second time; one statement a saga would be five hundred. */
+    /* What an engine does once a minute may fall into the second measurement. One statement for each saga would be five
+     * hundred. */
     assert_true(resting <= idle + MANY / 10);
     engine_rig_end();
     ahead_ms += HOUR_MS + 1000;
@@ -515,7 +516,7 @@ TEST(what_has_moved_again_is_found_after_a_crash)
     struct ask ask;
 
     wait_until_parked(1);
-    ahead_ms += HOUR_MS; /* far behind what recovery would look at by itself */
+    ahead_ms += HOUR_MS; /* much later than recovery would look at by itself */
     ask_begin(&ask);
     ask.request.in.change.verb = VERB_RESOLVE;
     ask.request.in.change.input.verdict.escalation =
@@ -555,8 +556,7 @@ TEST(an_ended_saga_is_forgotten_when_its_retention_is_over)
     assert_nothing_is_left();
 }
 
-/* They leave memory after a millisecond, so that what comes for them meets them at every stage of leaving and coming
- * back. */
+/* The sagas leave memory after a millisecond, so that inputs meet them at every stage of leaving and coming back. */
 TEST(mail_that_meets_a_saga_on_its_way_out_or_in_is_not_lost)
 {
     static struct ask asks[FEW];

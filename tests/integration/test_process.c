@@ -1,4 +1,4 @@
-/* Child processes: what ran is told truly, and nothing of them is left behind. */
+/* Child processes: the result is reported truly, and nothing of them is left. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -52,7 +52,7 @@ static void trial_run(struct trial *t, const char *const *argv)
     t->run.env = (char *const *)env;
     t->run.arena = &t->arena;
     t->run.done = on_done;
-    loop_clock_update(t->loop); /* the time limit counts from here, and not from when the loop was made */
+    loop_clock_update(t->loop); /* the time limit counts from here, not from when the loop was made */
     process_start(t->loop, &t->run);
     assert_int_equal(t->done_count, 0); /* never inside process_start() */
     loop_run(t->loop);
@@ -67,7 +67,7 @@ static void trial_shell(struct trial *t, const char *script)
     trial_run(t, argv);
 }
 
-/* One that nobody has reaped yet has ended all the same. */
+/* Is the process alive? A zombie that nobody has reaped yet has ended all the same. */
 static bool is_alive(pid_t pid)
 {
     char path[64], word[64] = "Z";
@@ -94,17 +94,19 @@ TEST(a_program_inherits_as_little_of_us_as_can_be)
     trial_shell(&t, "ls /proc/self/fd | wc -l; grep NoNewPrivs /proc/self/status; ulimit -c; ulimit -n; trap | wc -l");
     assert_true(t.run.started);
     assert_int_equal(t.run.exit_code, 0);
-    /* 0, 1, 2 and the folder that ls reads */
+    /* These are 0, 1, 2 and the folder that ls reads. */
     assert_string_equal(arena_text(&t.arena, t.run.stdout_text), "4\nNoNewPrivs:\t1\n0\n1024\n0\n");
     (void)close(leaked[0]);
     (void)close(leaked[1]);
     trial_fini(&t);
 }
 
-/* Who has left the process group is not found when its time is over; it can burn a processor no longer than this. */
+/* A process that has left the process group is not found when the time is over. This bound limits its use of the
+ * processor. */
 TEST(a_program_has_no_more_processor_time_than_its_time_limit_allows)
 {
-    const long most = sysconf(_SC_NPROCESSORS_CONF) * 4; /* all of them busy for 1.5 s, and 2 s until SIGKILL */
+    const long most =
+        sysconf(_SC_NPROCESSORS_CONF) * 4; /* all processors are busy for 1.5 s, and for 2 s until SIGKILL */
     char expected[64];
     struct trial t;
 
@@ -133,7 +135,7 @@ TEST(a_program_runs_as_the_user_that_is_set)
     trial_fini(&t);
 }
 
-/* The shell is killed with its parent: what it would have written after a while never comes. */
+/* The shell is killed with its parent, so what it would write after a while never comes. */
 TEST(a_program_ends_with_us)
 {
     char path[] = "/tmp/sagad-process-XXXXXX", script[160];
@@ -143,7 +145,7 @@ TEST(a_program_ends_with_us)
     assert_true(fd >= 0);
     pid = fork();
     assert_true(pid >= 0);
-    if (pid == 0) { /* in sagad's place: it starts a program and is killed */
+    if (pid == 0) { /* acts as sagad: it starts a program and is killed */
         const char *const argv[] = {"sh", "-c", script, NULL};
         static const char *const env[] = {"PATH=/usr/bin:/bin", NULL};
         struct trial t;
@@ -225,12 +227,12 @@ TEST(a_timeout_ends_the_whole_group)
     int64_t grandchild;
 
     trial_init(&t);
-    t.run.timeout_ms = 3000; /* in which the shell has told its child */
+    t.run.timeout_ms = 3000; /* long enough for the shell to tell its child */
     trial_shell(&t, "sleep 60 & echo $!; wait");
     assert_true(t.run.timed_out);
     assert_true(t.took_ms < 30000);
     assert_true(slice_to_i64(slice_trim(t.run.stdout_text), &grandchild));
-    /* It was killed; who reaps it does so in its own time, so a zombie may still answer. */
+    /* The process was killed. It is reaped later, so a zombie may still answer. */
     for (int i = 0; i < 1000 && kill((pid_t)grandchild, 0) == 0; i++) {
         char path[64], status[256] = "";
         FILE *file;
@@ -255,7 +257,7 @@ TEST(a_program_that_ignores_sigterm_is_killed)
     struct trial t;
 
     trial_init(&t);
-    t.run.timeout_ms = 2000; /* in which the shell has its trap */
+    t.run.timeout_ms = 2000; /* long enough for the shell to set its trap */
     trial_shell(&t, "trap '' TERM; while :; do sleep 1; done");
     assert_true(t.run.timed_out);
     assert_int_equal(t.run.signal_number, SIGKILL);

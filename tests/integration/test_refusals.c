@@ -1,5 +1,5 @@
-/* Names and sizes that cannot be: a run that is called as if it were a saga, one with the name of a saga, a result that
- * is too large. */
+/* Impossible names and sizes: a run that is called like a saga, a run with the name of a saga, a result that is too
+ * large. */
 #include "tests/integration/engine_rig.h"
 
 #include <stdio.h>
@@ -56,7 +56,7 @@ TEST(a_run_is_called_by_its_name_and_not_by_its_id)
     ask_end(&ask);
     host_text(&host, text, sizeof(text), "select id from sagad.saga where business_id = 'by-name'");
     assert_true(uuid_parse((struct slice){text, UUID_TEXT_BYTES - 1}, &id.uuid));
-    for (int i = 0; i < 2; i++) { /* in memory, and after another engine's end read back */
+    for (int i = 0; i < 2; i++) { /* in memory, and read back after the end of another engine */
         call_in(&ask, id, "greet", "greet", "{}", 20000);
         ask_wait(&ask);
         assert_code(&ask, ERR_CONFLICT);

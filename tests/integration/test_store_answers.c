@@ -1,4 +1,4 @@
-/* Answers to inputs that another engine took: they reach the one that waits, and nobody else; they are gone when read;
+/* Answers to inputs that another engine consumed. They reach only the engine that waits, they are gone once read, and
  * nothing is asked while nobody waits. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,7 +103,7 @@ TEST(a_refusal_takes_the_input_away_with_its_answer)
         text);
     say(&said, 4, &asked.wait.input, "{\"code\":\"invalid\"}", true);
     host_run_until(&host, is_answered, &asked);
-    host_run_until(&host, is_said, &said); /* the answer may be read before who wrote it hears of its commit */
+    host_run_until(&host, is_said, &said); /* the answer may be read before its writer hears of the commit */
     assert_int_equal(host_number(&host, "select count(*) from sagad.inbox"), 1);
     assert_int_equal(host_number(&host, "select count(*) from sagad.inbox where id = '%s'", text), 0);
     host_sql(&host, "delete from sagad.inbox");
@@ -223,7 +223,7 @@ TEST(what_nobody_fetched_is_swept_once_by_who_wrote_answers)
     say(&said, 9, &input, "{}", false);
     host_run_until(&host, is_said, &said);
     assert_true(timer_running(&owner->answers.sweep));
-    timer_start(host.loop, &owner->answers.sweep, 0, owner->answers.sweep.fire); /* eleven minutes have passed */
+    timer_start(host.loop, &owner->answers.sweep, 0, owner->answers.sweep.fire); /* as if eleven minutes had passed */
     for (int i = 0; i < 50 && !is_swept(NULL); i++) {
         host_run_ms(&host, 100);
     }

@@ -1,4 +1,5 @@
-/* Appends: what shares a commit, what is refused and takes nobody with it, and what the tables hold afterwards. */
+/* Appends: which of them share a commit, which are refused without harm to others, and what the tables hold
+ * afterwards. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,10 +112,10 @@ TEST(turns_that_are_ready_at_once_share_commits)
     free(many.turns);
 }
 
-struct ready { /* a turn that somebody else finds ready, in a round of the loop */
+struct ready { /* a turn that another finds ready, in a round of the loop */
     struct deferred deferred;
     struct turn *turn;
-    size_t *under_way; /* batches, when it was found */
+    size_t *under_way; /* the batches under way when it was found */
 };
 
 static void on_ready(struct deferred *deferred)
@@ -125,7 +126,7 @@ static void on_ready(struct deferred *deferred)
     turn_submit(store, ready->turn);
 }
 
-/* Else either the engine is at work or the database, and never both. */
+/* Otherwise either the engine or the database would be at work, and never both. */
 TEST(the_first_half_of_a_crowd_leaves_while_the_other_is_still_decided)
 {
     enum { CROWD = 300 };
@@ -133,7 +134,7 @@ TEST(the_first_half_of_a_crowd_leaves_while_the_other_is_still_decided)
     struct ready *ready = calloc(CROWD, sizeof(*ready));
     size_t under_way[CROWD] = {0};
 
-    for (int round = 0; round < 2; round++) { /* all in one batch, twice: they are no more for that */
+    for (int round = 0; round < 2; round++) { /* all in one batch, twice, with no more batches because of that */
         for (int i = 0; i < CROWD; i++) {
             turn_start(&many.turns[i], host_saga(32 + (uint32_t)i % 32), 0, NULL);
         }
@@ -156,7 +157,7 @@ TEST(the_first_half_of_a_crowd_leaves_while_the_other_is_still_decided)
     free(ready);
 }
 
-/* The most batches that were under way right after something was sent. Its hook runs behind the store's. */
+/* Notes the most batches that were under way right after a send. Its hook runs behind the store's. */
 struct watch {
     struct loop_hook hook;
     size_t most;
@@ -196,7 +197,7 @@ static bool all_writers_up(void *context)
     return up == of->writer_count;
 }
 
-/* Small ones cost the database more than it gains by being asked more at once. */
+/* Small batches cost the database more than more batches at once gain. */
 TEST(a_third_batch_leaves_beside_two_only_when_it_is_full)
 {
     enum { FULL = 100 };
@@ -204,7 +205,7 @@ TEST(a_third_batch_leaves_beside_two_only_when_it_is_full)
     size_t nearly, full, many;
 
     store = host_store(&host, &(struct store_options){.batch_max = FULL});
-    host_run_until(&host, all_writers_up, store); /* it is ready with the first */
+    host_run_until(&host, all_writers_up, store); /* the store is ready with the first connection */
     nearly = most_under_way(3 * FULL - 1);
     full = most_under_way(3 * FULL);
     many = most_under_way(6 * FULL);
@@ -222,7 +223,7 @@ static void note_order(struct turn *turn)
     *(int *)turn->context = turns_over++;
 }
 
-/* `order` has a place for each: as which of them it was over. */
+/* Runs many turns. `order` gets for each turn the place at which it ended. */
 static void many_run_noting(struct many *many, int *order)
 {
     turns_over = 0;
@@ -234,8 +235,8 @@ static void many_run_noting(struct many *many, int *order)
     assert_int_equal(count_code(many, ERR_OK), many->count);
 }
 
-/* Two batches of 500: of the first an eighth is for those that begin, and the rest for what was begun, although it came
- * later. */
+/* There are two batches of 500. Of the first, an eighth goes to turns that begin a saga. The rest goes to sagas that
+ * have begun, although these turns came later. */
 TEST(what_was_begun_goes_before_what_begins)
 {
     enum { BEGUN = 450, BEGINNING = 600 };
@@ -255,14 +256,14 @@ TEST(what_was_begun_goes_before_what_begins)
     }
     many_run(&both);
     assert_int_equal(count_code(&both, ERR_OK), both.count);
-    /* by their transactions: two are under way at once, and either may be over first */
+    /* The check looks at transactions, because two are under way at once and either may end first. */
     assert_int_equal(host_number(&host, with_the_first, 2, id_text(first.turns[0].append.saga)), 500 - 500 / 8);
     assert_int_equal(host_number(&host, with_the_first, 1, id_text(first.turns[0].append.saga)), 500 / 8);
     free(first.turns);
     free(both.turns);
 }
 
-/* As a payload, a JSON string of so many bytes. */
+/* Fills a payload: a JSON string of `len` bytes. */
 static void fill_payload(struct turn *turn, char *text, size_t len)
 {
     memset(text, 'x', len);
@@ -271,7 +272,8 @@ static void fill_payload(struct turn *turn, char *text, size_t len)
     turn->append.payload = (struct slice){text, len};
 }
 
-/* A batch has 4 MiB: 10 of what was begun fill one, and behind them there is no room for what begins with so much. */
+/* A batch has 4 MiB. Ten turns of sagas that have begun fill one, and behind them there is no room for such large
+ * starts. */
 TEST(neither_large_starts_nor_what_was_begun_wait_behind_each_other_for_ever)
 {
     enum { BEGUN = 18, BEGINNING = 3, BEGUN_BYTES = 400000, BEGINNING_BYTES = 3900000 };
@@ -762,7 +764,7 @@ TEST(steps_and_operations_can_be_read_in_sql)
 
 /* --- plans --- */
 
-/* The plan that a connection of the store would use, whatever the parameters are. */
+/* Explains a statement with the plan that a connection of the store would use, whatever the parameters are. */
 static void explain(const struct db_statement *statement)
 {
     char sql[4000];
@@ -787,12 +789,13 @@ static void explain(const struct db_statement *statement)
     host_text(&host, out, sizeof(out), "%s", sql);
 }
 
-/* A line of the plan that reads a whole table or a whole index. The 64 rows of table shard may be read, and the few of
- * table engine. */
+/* Does this line of the plan read a whole table or a whole index? The 64 rows of table shard may be read, and the few
+ * of table engine. */
 static bool reads_all(const char *line, const char *next)
 {
-    bool is_small = strstr(line, " on shard ") || strstr(line, " on engine ") ||
-                    strstr(line, " using hold_in_force "); /* no more holds than people make, and all are wanted */
+    bool is_small =
+        strstr(line, " on shard ") || strstr(line, " on engine ") ||
+        strstr(line, " using hold_in_force "); /* there are only as many holds as people make, and all are wanted */
 
     return strstr(line, "Hash Join") || strstr(line, "Merge Join") || (strstr(line, "Seq Scan") && !is_small) ||
            (strstr(line, "Index ") && strstr(line, "Scan ") && !is_small && !strstr(next, "Index Cond"));

@@ -1,4 +1,4 @@
-/* Approvals as the store keeps them, and sagas that are forgotten with everything they have when their retention is
+/* Approvals as the store keeps them, and sagas that are forgotten with everything they have once their retention is
  * over. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,7 +154,7 @@ TEST(an_approval_that_is_not_there_cannot_end)
 
 /* --- forgetting --- */
 
-/* Transactions that wrote, which is what an id is given for. */
+/* Counts transactions that wrote, because only these get an id. */
 #define WRITERS "select pg_snapshot_xmax(pg_current_snapshot())::text::int8"
 
 static int forgets_done;
@@ -187,7 +187,7 @@ static enum err_code forget(struct saga_id id, int64_t epoch)
     return one.code;
 }
 
-/* Rows of a saga in all tables, as "saga|log|key|escalation|approval|due". */
+/* Counts the rows of a saga in all tables, as "saga|log|key|escalation|approval|due". */
 static const char *rows_of(struct saga_id id)
 {
     const char *text = id_text(id);
@@ -202,7 +202,7 @@ static const char *rows_of(struct saga_id id)
     return out;
 }
 
-/* A saga with everything that a saga can have. */
+/* Makes a saga with everything that a saga can have. */
 static struct saga_id whole_saga(uint32_t shard, uint64_t n, const char *business_id)
 {
     struct saga_id id = host_saga(shard);
@@ -249,11 +249,11 @@ TEST(a_saga_is_forgotten_with_everything_it_has_and_nothing_else)
     struct saga_id stays = whole_saga(45, 1, "stays"), goes = whole_saga(45, 2, "goes"), again;
     struct shard_load loaded;
 
-    /* As engines of the schema before made them known. */
+    /* Inserts the rows as engines of the schema before wrote them. */
     host_sql(&host, "insert into sagad.operation_key select b.shard, e.key, e.saga from sagad.key_bundle b cross join "
                     "lateral unnest(b.keys, b.sagas) as e (key, saga);"
                     " delete from sagad.key_bundle");
-    /* A key of the other one stands in its log: as a duplicate call of an agent names it. */
+    /* The log has a key of the other saga, as a duplicate call of an agent names it. */
     host_sql(&host,
              "update sagad.log set payload = convert_to('[{\"type\":\"x\",\"key\":\"' || (select key from "
              "sagad.operation_key where saga = '%s' limit 1) || '\"}]', 'UTF8')"
@@ -268,9 +268,9 @@ TEST(a_saga_is_forgotten_with_everything_it_has_and_nothing_else)
     assert_int_equal(forget(goes, 0), ERR_OK); /* gone already */
     assert_string_equal(rows_of(stays), "1|5|2|1|1|1\n");
     loaded = load(45);
-    assert_int_equal(loaded.approval_number_max, 64 * 2 + 45); /* a number is not given twice */
+    assert_int_equal(loaded.approval_number_max, 64 * 2 + 45); /* a number is not used twice */
     assert_int_equal(loaded.escalation_number_max, 64 * 2 + 45);
-    again = whole_saga(45, 3, "goes"); /* its business id is free again */
+    again = whole_saga(45, 3, "goes"); /* the business id is free again */
     assert_int_equal(forget(stays, 0), ERR_OK);
     assert_int_equal(forget(again, 0), ERR_OK);
     assert_int_equal(load(45).approval_number_max, 64 * 3 + 45);
@@ -283,10 +283,10 @@ TEST(a_saga_that_has_not_ended_is_not_forgotten)
 
     host_sql(&host, "insert into sagad.due (shard, saga, what, at) values (46, '%s', 'parked', now())", id_text(id));
     assert_int_equal(forget(id, 0), ERR_OK);
-    assert_string_equal(rows_of(id), "1|1|0|0|0|1\n"); /* and it stays parked */
+    assert_string_equal(rows_of(id), "1|1|0|0|0|1\n"); /* and the saga stays parked */
 }
 
-/* Of a batch each goes or stays for itself, whatever the others are. */
+/* Each saga of a batch goes or stays on its own, whatever the others do. */
 TEST(a_batch_removes_of_each_saga_what_it_may)
 {
     struct saga_id ended = whole_saga(51, 1, NULL), other = whole_saga(52, 2, NULL), stays = whole_saga(53, 3, NULL),
@@ -353,7 +353,7 @@ TEST(many_are_forgotten_some_at_a_time)
         store_forget(store, &forgets[i]);
     }
     host_run_until(&host, all_forgotten, &count);
-    assert_in_range(host_number(&host, WRITERS) - transactions, 2, 6); /* the database writes for itself, too */
+    assert_in_range(host_number(&host, WRITERS) - transactions, 2, 6); /* the database also writes for itself */
     assert_int_equal(host_number(&host, "select (select count(*) from sagad.saga where shard between 47 and 49) + "
                                         "(select count(*) from sagad.log where shard between 47 and 49)"
                                         " + (select count(*) from sagad.due where shard between 47 and 49)"),
@@ -363,11 +363,11 @@ TEST(many_are_forgotten_some_at_a_time)
 
 /* --- what the database does not want to remove --- */
 
-/* Removing the log of a saga of `refused` fails, with that SQLSTATE. */
+/* Makes the removal of the log of each saga in `refused` fail with its SQLSTATE. */
 static void damage(void)
 {
     host_sql(&host, "create table refused (saga uuid primary key, code text not null);"
-                    "create table tried (at int8 generated always as identity);" /* counts also what is rolled back */
+                    "create table tried (at int8 generated always as identity);" /* also counts what is rolled back */
                     "create or replace function refuse() returns trigger language plpgsql as $$ declare why text; begin"
                     " perform nextval('public.tried_at_seq');"
                     " select code into why from public.refused r where r.saga = old.saga;"
@@ -381,7 +381,7 @@ static void mend(void)
     host_sql(&host, "drop trigger refuse on sagad.log; drop function refuse(); drop table refused; drop table tried");
 }
 
-/* That many, each with one record. */
+/* Makes `count` due sagas, each with one record. */
 static void make_due(struct forget *forgets, int count, uint32_t shard)
 {
     for (int i = 0; i < count; i++) {
@@ -397,7 +397,7 @@ static void make_due(struct forget *forgets, int count, uint32_t shard)
     }
 }
 
-/* How often the log said `text` while `forgets` were removed. */
+/* Returns how often the log said `text` while `forgets` were removed. */
 static int forget_all(struct forget *forgets, int count, const char *text)
 {
     FILE *said = tmpfile();
@@ -423,7 +423,8 @@ static int forget_all(struct forget *forgets, int count, const char *text)
 TEST(what_cannot_be_removed_keeps_no_other_and_comes_again_in_an_hour)
 {
     enum { COUNT = 40 };
-    static const char *const codes[] = {"XX001", "22021", "57014"}; /* damaged, and one that always takes too long */
+    static const char *const codes[] = {"XX001", "22021",
+                                        "57014"}; /* damaged rows, and one that always takes too long */
     struct forget forgets[COUNT];
 
     make_due(forgets, COUNT, 56);
@@ -448,7 +449,7 @@ TEST(what_cannot_be_removed_keeps_no_other_and_comes_again_in_an_hour)
     assert_string_equal(rows_of(forgets[0].saga), "0|0|0|0|0|0\n");
 }
 
-/* It is not the rows, then: a saga that waits for its answer hears nothing meanwhile. */
+/* The rows are not at fault. A saga that waits for its answer hears nothing meanwhile. */
 TEST(where_one_after_the_other_is_refused_all_are_told)
 {
     enum { COUNT = 200 };
@@ -459,11 +460,11 @@ TEST(where_one_after_the_other_is_refused_all_are_told)
     damage();
     host_sql(&host, "create or replace function refuse() returns trigger language plpgsql as $$ begin"
                     " raise exception 'never' using errcode = '22023'; end $$");
-    assert_int_equal(forget_all(forgets, COUNT, ""), 4); /* put off, and so each in the log */
+    assert_int_equal(forget_all(forgets, COUNT, ""), 4); /* put off, so each is in the log */
     for (int i = 0; i < COUNT; i++) {
         assert_int_equal(forgets[i].code, ERR_STORE);
     }
-    assert_true(loop_boot_ms_now() - began < COUNT * 1000 / 2); /* not one a second */
+    assert_true(loop_boot_ms_now() - began < COUNT * 1000 / 2); /* faster than one a second */
     mend();
     assert_int_equal(forget_all(forgets, COUNT, ""), 0);
     for (int i = 0; i < COUNT; i++) {
@@ -471,7 +472,7 @@ TEST(where_one_after_the_other_is_refused_all_are_told)
     }
 }
 
-/* What is only in the way for the moment is nobody's fault, and nobody is put off. */
+/* A temporary obstacle is no row's fault, and no saga is put off. */
 TEST(a_refusal_of_the_moment_is_only_waited_for)
 {
     enum { COUNT = 10 };
@@ -491,7 +492,7 @@ TEST(a_refusal_of_the_moment_is_only_waited_for)
     mend();
 }
 
-/* Each of them would be refused: that is one refusal, and no row is at fault. */
+/* The missing right would refuse every row. That counts as one refusal, and no row is at fault. */
 TEST(a_right_that_is_missing_is_told_to_all_at_once)
 {
     enum { COUNT = 10 };
@@ -533,7 +534,8 @@ TEST(waits_and_groups_can_be_read_in_sql)
 static int setup(void **state)
 {
     (void)state;
-    static const char *const settings[] = {"autovacuum=off", NULL}; /* its transactions are counted as ours would be */
+    static const char *const settings[] = {"autovacuum=off",
+                                           NULL}; /* the transactions of autovacuum would count as ours */
 
     host_start(&host, settings);
     arena_init(&arena, 64 * 1024);

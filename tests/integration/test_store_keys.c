@@ -1,5 +1,5 @@
-/* From the key of an operation to its saga: what a batch makes known is found, and what is gone is
- * dropped in the end. */
+/* From the key of an operation to its saga: a key that a batch makes known is found, and a key that is gone is dropped
+ * in the end. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static bool is_released;
 
 #define ASK(call, request) HOST_ASK(&host, store, &arena, call, request)
 
-/* Keys of one shard: the last byte is the same. */
+/* Makes keys of one shard, whose last byte is the same. */
 static struct op_key key_of(uint8_t last)
 {
     struct op_key key;
@@ -71,7 +71,7 @@ static bool has_swept(void *context)
     return store->key_sweep.rounds > *(uint64_t *)context;
 }
 
-/* All shards, an hour later, at an instant at which the first saga of a bundle of 40 is the one that is looked for. */
+/* Sweeps all shards, an hour later. At that time the first saga of a bundle of 40 is looked up. */
 static void sweep(void)
 {
     uint64_t before = store->key_sweep.rounds;
@@ -108,7 +108,7 @@ TEST(what_a_batch_makes_known_is_found_and_lies_together)
         store_append(store, &turns[i].append);
     }
     host_run_until(&host, are_all_done, &done_count);
-    assert_true(bundles() < CROWD / 2); /* four rows a batch */
+    assert_true(bundles() < CROWD / 2); /* four rows in each batch */
     for (int i = 0; i < CROWD; i += 7) {
         assert_true(is_of(turns[i].keys[0], ids[i]));
     }
@@ -180,7 +180,7 @@ TEST(a_large_bundle_stays_as_long_as_a_saga_is_found)
     host_sql(&host, "delete from sagad.key_bundle");
 }
 
-/* More than one statement looks at: the next rounds follow by themselves, until nothing is due. */
+/* There are more bundles than one statement looks at. The next rounds follow by themselves, until nothing is due. */
 TEST(many_small_bundles_are_put_together_in_rounds)
 {
     struct saga_id id = host_saga(8);
@@ -279,7 +279,7 @@ TEST(an_engine_of_the_schema_before_finds_what_is_made_known_beside_it)
     assert_false(leases_beside_older(leases));
     host_sql(&host, "insert into sagad.engine (instance, identity, name, version, schema, expires_at) values ('old', "
                     "'', 'old', '0', 9, now() + interval '1 h');"
-                    " select pg_notify('" SQL_LEASES_CHANNEL "', '')"); /* as who comes does */
+                    " select pg_notify('" SQL_LEASES_CHANNEL "', '')"); /* as an engine does when it comes */
     host_run_until(&host, is_beside_older, &(bool){true});
     key = start_with_key(id, 10, NULL);
     assert_int_equal(

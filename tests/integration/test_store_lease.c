@@ -1,6 +1,6 @@
 /*
- * Leases between engines on one database: one owner at a time, taken over when it is gone, and from then on the old one
- * writes nothing.
+ * Leases between engines on one database. A shard has one owner at a time. When the owner is gone, another engine takes
+ * over, and from then on the old owner writes nothing.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,13 +17,13 @@
 
 static struct host host;
 
-struct engine { /* as far as leases go */
+struct engine { /* an engine as far as leases go */
     struct store *store;
     struct leases *leases;
     int gained, lost;
     int64_t oldest_ms; /* what it answers about its oldest unfinished saga */
     bool released;
-    size_t surplus; /* as it was told last */
+    size_t surplus; /* the surplus as it was told last */
     bool keeps;     /* it gives nothing away */
 };
 
@@ -35,7 +35,7 @@ static void on_gained(uint32_t shard, int64_t epoch, void *context)
     assert_true(lease_is_held(engine->leases, shard, &held));
     assert_int_equal(held, epoch);
     assert_true(engine->leases->shards[shard].deadline_ms >
-                engine->leases->sent_ms); /* by now it may have passed: tests are stopped too */
+                engine->leases->sent_ms); /* by now the time may have passed, because tests are stopped, too */
     engine->gained++;
 }
 
@@ -54,7 +54,7 @@ static int64_t oldest_unfinished_ms(uint32_t shard, void *context)
     return ((struct engine *)context)->oldest_ms;
 }
 
-/* Gives away at once, the highest numbers first. */
+/* Gives shards away at once, the highest numbers first. */
 static void on_surplus(size_t count, void *context)
 {
     struct engine *engine = context;
@@ -99,7 +99,7 @@ static void engine_begin_as(struct engine *engine, const char *name, int64_t ttl
     engine_begin_on(engine, host_store(&host, NULL), name, ttl_ms, standby);
 }
 
-/* One that has no share beside others: of two, the first one has all. */
+/* Begins an engine that has no share beside others: of two engines, the first one has all shards. */
 static void engine_begin(struct engine *engine, const char *name, int64_t ttl_ms)
 {
     engine_begin_as(engine, name, ttl_ms, true);
@@ -150,7 +150,7 @@ static bool has_lost_one(void *context)
     return ((struct engine *)context)->lost >= 1;
 }
 
-struct renewals { /* seen since the test began to look */
+struct renewals { /* the renewals since the test began to look */
     struct engine *engine;
     int64_t renewed_ms, looked_ms;
     int count;
@@ -173,7 +173,7 @@ static bool has_renewed_twice(void *context)
     return renewals->count >= 2;
 }
 
-/* Twice, and between them it did not look who else is there. */
+/* Has the engine renewed twice, without looking for other engines in between? */
 static bool has_renewed_without_a_look(void *context)
 {
     struct renewals *renewals = context;
@@ -239,7 +239,7 @@ TEST(one_engine_owns_all_and_the_other_waits_until_it_lets_go)
     engine_release(&one);
     assert_false(lease_is_held(one.leases, 3, NULL));
     host_run_until(&host, is_owner, &two);
-    assert_true(boot_ms() - began < 15000); /* it was told, and did not wait until it looks again, or for an expiry */
+    assert_true(boot_ms() - began < 15000); /* it was told, and did not wait for its next look or for an expiry */
     assert_int_equal(host_number(&host, "select min(epoch) from sagad.shard"), epoch + 1);
     assert_int_equal(lease_doubt_ms(two.leases, 3), 0);
     assert_int_equal(one.lost, 0);
@@ -256,13 +256,13 @@ TEST(what_an_engine_did_not_release_is_taken_when_it_expires)
 
     engine_begin(&one, "one", 3000);
     host_run_until(&host, is_owner, &one);
-    engine_end(&one); /* no release: as if it had crashed on another machine */
+    engine_end(&one); /* no release, as if the engine had crashed on another machine */
     began = boot_ms();
     engine_begin(&two, "two", 3000);
     host_run_until(&host, is_owner, &two);
-    assert_true(boot_ms() - began > 1000); /* the process is alive, so there was nothing to do but wait */
+    assert_true(boot_ms() - began > 1000); /* the process was alive, so the other engine had to wait */
     assert_true(boot_ms() - began < 30000);
-    assert_int_equal(lease_doubt_ms(two.leases, 3), 3000); /* who knows where it is */
+    assert_int_equal(lease_doubt_ms(two.leases, 3), 3000); /* nobody knows where the process is */
     engine_release(&two);
     engine_end(&two);
 }
@@ -289,7 +289,7 @@ TEST(leases_of_a_process_that_is_gone_are_taken_at_once)
     assert_false(lease_identity_is_dead(slice_of(own), own));
     assert_true(lease_identity_is_dead(slice_of(dead), own));
     assert_false(lease_identity_is_dead(SLICE("other 1-2-3 pid:[1] 99999999 12345 0123456789abcdef"),
-                                        own)); /* another machine: who knows */
+                                        own)); /* on another machine, so nobody knows */
     assert_false(lease_identity_is_dead(SLICE(""), own));
     assert_false(lease_identity_is_dead(SLICE("a b c"), own));
 
@@ -312,7 +312,7 @@ TEST(after_a_takeover_the_old_owner_writes_nothing_and_learns_it)
     struct saga_id id = host_saga(4);
     int64_t epoch = 0;
 
-    engine_begin(&one, "one", 30000); /* its next renewal does not come before the other has read that it is late */
+    engine_begin(&one, "one", 30000); /* its next renewal comes only after the other engine has read that it is late */
     host_run_until(&host, is_owner, &one);
     assert_true(lease_is_held(one.leases, 4, &epoch));
     turn_start(&turn, id, epoch, NULL);
@@ -333,7 +333,7 @@ TEST(after_a_takeover_the_old_owner_writes_nothing_and_learns_it)
         assert_true(lease_is_held(one.leases, 4, NULL)); /* told later, not inside the call */
     }
     host_run_until(&host, has_lost_one, &one);
-    host_run_until(&host, has_lost_all, &one); /* the others by the next renewal */
+    host_run_until(&host, has_lost_all, &one); /* the other shards by the next renewal */
     assert_int_equal(one.lost, SHARD_COUNT);
     assert_false(lease_allows_send(one.leases, 4));
 
@@ -351,8 +351,7 @@ TEST(a_takeover_waits_for_an_append_under_way)
 {
     struct engine one;
 
-    /* An open transaction that holds the fence, as an append between its first statement and its COMMIT
-                    does */
+    /* An open transaction holds the fence, as an append does between its first statement and its COMMIT. */
     engine_begin(&one, "one", 0);
     host_run_until(&host, is_owner, &one);
     engine_release(&one);
@@ -428,7 +427,8 @@ TEST(without_the_database_sending_stops_in_time_and_goes_on_after)
     host_run_ms(&host, 1700);
     assert_false(lease_allows_send(one.leases, 8)); /* a margin before the 2 s are over */
     host_run_ms(&host, 1500);
-    assert_int_equal(one.lost, 0); /* nobody can have taken it: what came back meanwhile can still be appended */
+    assert_int_equal(one.lost,
+                     0); /* nobody can have taken the shard: answers that came meanwhile can still be appended */
     cluster_resume(&host.cluster);
     host_run_until(&host, may_send, &one);
     assert_true(lease_is_held(one.leases, 8, &after));
@@ -464,7 +464,7 @@ TEST(low_follows_the_oldest_unfinished_saga_once_the_shard_is_loaded)
 
     host_sql(&host, "update sagad.shard set low = null");
     engine_begin(&one, "one", 3000);
-    one.oldest_ms = INT64_MAX; /* nothing unfinished */
+    one.oldest_ms = INT64_MAX; /* nothing is unfinished */
     host_run_until(&host, is_owner, &one);
     struct renewals renewals = renewals_of(&one);
 
@@ -486,7 +486,7 @@ TEST(low_follows_the_oldest_unfinished_saga_once_the_shard_is_loaded)
 
 struct fleet {
     struct engine *engines;
-    int count, held[4]; /* what each is to have in the end */
+    int count, held[4]; /* how many shards each is to have in the end */
 };
 
 static bool is_shared(void *context)
@@ -539,9 +539,9 @@ TEST(engines_share_equally_as_they_come_and_go)
     engine_begin_as(&engines[1], "two", 3000, false);
     fleet = (struct fleet){.engines = engines, .count = 2, .held = {32, 32}};
     host_run_until(&host, is_shared, &fleet);
-    assert_true(boot_ms() - began < 15000); /* it was told: who is alone looks every half minute */
+    assert_true(boot_ms() - began < 15000); /* it was told; an engine that is alone looks only every half minute */
     assert_int_equal(engines[0].lost, 0);
-    assert_int_equal(host_number(&host, "select sum(epoch) from sagad.shard"), epochs + 32); /* each moved once */
+    assert_int_equal(host_number(&host, "select sum(epoch) from sagad.shard"), epochs + 32); /* each shard moved once */
 
     engine_begin_as(&engines[2], "three", 3000, false);
     fleet.count = 3;
@@ -551,13 +551,13 @@ TEST(engines_share_equally_as_they_come_and_go)
     }
     epochs = host_number(&host, "select sum(epoch) from sagad.shard");
     host_run_ms(&host, 2500);
-    assert_true(is_shared(&fleet)); /* and there it stays */
+    assert_true(is_shared(&fleet)); /* and it stays so */
     assert_int_equal(host_number(&host, "select sum(epoch) from sagad.shard"), epochs);
     assert_int_equal(owned_twice(), 0);
 
     leases_leave(engines[1].leases);
     host_until_number(&host, 1, "select count(*) from sagad.engine where leaving and name = 'two'");
-    assert_int_equal(held_count(&engines[1]), fleet.held[1]); /* ours until given */
+    assert_int_equal(held_count(&engines[1]), fleet.held[1]); /* ours until given away */
     began = boot_ms();
     engine_release(&engines[1]);
     assert_int_equal(host_number(&host, "select count(*) from sagad.engine where name = 'two'"), 0);
@@ -568,16 +568,17 @@ TEST(engines_share_equally_as_they_come_and_go)
     assert_in_range(held_count(&engines[0]), 32, 32);
 
     engine_end(&engines[1]);
-    engine_end(&engines[2]); /* no release: as if it had crashed on another machine */
+    engine_end(&engines[2]); /* no release, as if the engine had crashed on another machine */
     fleet = (struct fleet){.engines = engines, .count = 1, .held = {SHARD_COUNT}};
     began = boot_ms();
     host_run_until(&host, is_shared, &fleet);
     assert_true(boot_ms() - began < 3000 + 20000);
     assert_int_equal(engines[0].lost, 0);
     host_sql(&host, "update sagad.engine set expires_at = expires_at - interval '2 hours' where name = 'three'");
-    host_sql(&host, "notify sagad_leases"); /* an engine that is alone looks seldom by itself */
-    host_until_number(&host, 0,
-                      "select count(*) from sagad.engine where name = 'three'"); /* rows of the dead go in the end */
+    host_sql(&host, "notify sagad_leases"); /* an engine that is alone seldom looks by itself */
+    host_until_number(
+        &host, 0,
+        "select count(*) from sagad.engine where name = 'three'"); /* rows of dead engines are removed in the end */
     engine_release(&engines[0]);
     engine_end(&engines[0]);
     assert_int_equal(host_number(&host, "select count(*) from sagad.engine where expires_at > now()"), 0);
@@ -592,7 +593,7 @@ TEST(an_engine_that_is_alone_renews_and_seldom_looks_who_else_is_there)
 
     engine_begin_as(&engines[0], "one", 3000, false);
     host_run_until(&host, is_shared, &fleet);
-    renewals = renewals_of(&engines[0]); /* it looks once more when it hears its own word, that it is there */
+    renewals = renewals_of(&engines[0]); /* it looks once more when it hears its own message */
     host_run_until(&host, has_renewed_without_a_look, &renewals);
     assert_int_equal(held_count(&engines[0]), SHARD_COUNT);
     assert_true(lease_allows_send(engines[0].leases, 0));
@@ -604,14 +605,14 @@ TEST(an_engine_that_is_alone_renews_and_seldom_looks_who_else_is_there)
     host_sql(&host, "update sagad.shard set epoch = epoch + 1, owner_identity = 'else', expires_at = clock_timestamp() "
                     "+ interval '1 s' where shard = 7");
     host_run_until(&host, has_lost_one, &engines[0]);
-    host_run_until(&host, is_shared, &fleet); /* it is free again when that one has not renewed */
+    host_run_until(&host, is_shared, &fleet); /* the shard is free again when that engine has not renewed */
     assert_int_equal(host_number(&host, "select epoch from sagad.shard where shard = 7"), epoch + 2);
 
     began = boot_ms();
     engine_begin_as(&engines[1], "two", 3000, false);
     fleet = (struct fleet){.engines = engines, .count = 2, .held = {32, 32}};
     host_run_until(&host, is_shared, &fleet);
-    assert_true(boot_ms() - began < 15000); /* who comes tells */
+    assert_true(boot_ms() - began < 15000); /* an engine that comes says so */
     engine_release(&engines[1]);
     engine_end(&engines[1]);
     fleet = (struct fleet){.engines = engines, .count = 1, .held = {SHARD_COUNT}};
@@ -658,7 +659,8 @@ TEST(a_standby_takes_over_and_gives_all_back)
     engine_end(&engines[0]);
 }
 
-/* Of two whose database was away for longer than a lease, the first one that comes back leaves the other its shards. */
+/* The database was away for longer than a lease. The first of the two engines that comes back leaves the other one its
+ * shards. */
 TEST(what_expired_while_the_database_was_away_stays_with_its_owner)
 {
     struct engine engines[2];
@@ -705,7 +707,7 @@ static int teardown(void **state)
 
 /* --- a history that was rewound --- */
 
-/* Of two engines: once the shard is marked the other one need not find it, too. */
+/* Has one of the two engines found the loss? Once the shard is marked, the other one need not find it. */
 static bool one_has_found_a_loss(void *context)
 {
     struct engine *const *engines = context;
@@ -718,7 +720,7 @@ static void say_nothing(const char *line)
     (void)line;
 }
 
-/* As if the takeover of a shard, and the turns since, were forgotten. */
+/* The history looks as if the takeover of a shard, and the turns since, were forgotten. */
 TEST(a_shard_whose_history_was_rewound_is_nobodys_until_a_person_accepts_it)
 {
     struct engine one, two;
@@ -732,17 +734,17 @@ TEST(a_shard_whose_history_was_rewound_is_nobodys_until_a_person_accepts_it)
     host_run_until(&host, has_looked, &two);
     assert_true(lease_is_held(one.leases, 5, &epoch));
     host_sql(&host, "update sagad.shard set epoch = epoch - 1 where shard = 5");
-    host_run_until(&host, one_has_found_a_loss, (struct engine *[]){&one, &two}); /* both have seen the epoch */
+    host_run_until(&host, one_has_found_a_loss, (struct engine *[]){&one, &two}); /* both engines have seen the epoch */
     assert_int_equal(host_number(&host,
                                  "select count(*) from sagad.history_shard h where h.shard = 5 and h.epoch >= %lld",
                                  (long long)epoch),
                      host_number(&host, "select count(*) from sagad.history_loss"));
     assert_int_equal(host_number(&host, "select count(*) from sagad.history_shard h where h.shard <> 5"), 0);
-    host_store_close(&host, one.store); /* what it knew stays, and the shard is not free when its lease is over */
+    host_store_close(&host, one.store); /* its knowledge stays, and the shard is not free when its lease is over */
     host_store_close(&host, two.store);
     engine_begin_on(&one, host_store_begin(&host, NULL), "three", 3000, true);
     host_run_ms(&host, 4000);
-    assert_int_equal(held_count(&one), 0); /* it comes after the loss, and waits */
+    assert_int_equal(held_count(&one), 0); /* the engine comes after the loss, and waits */
     assert_int_equal(
         host_number(
             &host,
@@ -753,7 +755,7 @@ TEST(a_shard_whose_history_was_rewound_is_nobodys_until_a_person_accepts_it)
     host_run_until(&host, is_owner, &one);
     assert_true(host_number(&host, "select epoch from sagad.shard where shard = 5") > epoch + 1);
     renewals = renewals_of(&one);
-    host_run_until(&host, has_renewed_twice, &renewals); /* and it misses nothing of what it reads now */
+    host_run_until(&host, has_renewed_twice, &renewals); /* and the engine misses nothing of what it reads now */
     assert_int_equal(host_number(&host, "select count(*) from sagad.history_loss where accepted_at is null"), 0);
     engine_release(&one);
     engine_end(&one);

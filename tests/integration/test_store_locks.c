@@ -1,5 +1,5 @@
-/* Locks on business keys: one holder at a time, in the order of coming, released with the end of their saga and not
- * otherwise. */
+/* Locks on business keys: one holder at a time, in the order in which sagas ask, released with the end of their saga
+ * and in no other way. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "tests/lib/test.h"
 
 static struct host host;
-static struct store *store, *other; /* two engines: the second one only takes */
+static struct store *store, *other; /* two engines, of which the second only takes */
 static struct arena arena;
 static char out[16384];
 
@@ -209,7 +209,7 @@ TEST(an_end_that_is_not_committed_releases_nothing)
     assert_true(takes(a, "kept"));
     assert_false(takes(b, "kept"));
     ending(&turn, a);
-    turn.append.first_seq = 1; /* this place of the log is taken */
+    turn.append.first_seq = 1; /* this place in the log is taken */
     host_append(&host, store, &turn);
     assert_int_equal(turn.append.code, ERR_FENCED);
     assert_int_equal(in_line("kept"), 2);
@@ -257,7 +257,7 @@ TEST(of_many_who_come_at_once_exactly_one_holds_it)
 
         (void)snprintf(key, sizeof(key), "crowd-%d", round);
         for (int i = 0; i < TAKERS; i++) {
-            take_begin(&takings[i], i % 2 ? store : other, ids[i], key); /* two engines, two connections each */
+            take_begin(&takings[i], i % 2 ? store : other, ids[i], key); /* two engines with two connections each */
         }
         for (int i = 0; i < TAKERS; i++) {
             host_run_until(&host, is_taken, &takings[i]);
@@ -334,7 +334,7 @@ static void worker_holds(struct worker *worker)
 {
     int key = worker->wanted[worker->at];
 
-    assert_int_equal(holder[key], -1); /* whoever had it has let go */
+    assert_int_equal(holder[key], -1); /* the holder before has released the lock */
     holder[key] = (int)(worker - workers);
     worker->at++;
     if (worker->at < worker->wanted_count) {
@@ -344,7 +344,7 @@ static void worker_holds(struct worker *worker)
     for (int i = 0; i < worker->wanted_count; i++) {
         assert_int_equal(holder[worker->wanted[i]], worker - workers);
         holder[worker->wanted[i]] =
-            -1; /* before the append leaves: its commit may be seen by others before we hear of it */
+            -1; /* before the append leaves, because others may see its commit before we hear of it */
     }
     worker->turn.after = worker_ended;
     ending(&worker->turn, worker->id);
@@ -382,7 +382,7 @@ static void on_told(const struct inbox_row *rows, size_t count, void *context)
                 assert_true(slice_is(rows[i].kind, "locked"));
                 if (workers[w].taking.done && workers[w].at < workers[w].wanted_count) {
                     worker_asks(
-                        &workers[w]); /* as an engine that was restarted would: it asks, and is told that it holds it */
+                        &workers[w]); /* as a restarted engine would: it asks, and is told that it holds the lock */
                 }
             }
         }

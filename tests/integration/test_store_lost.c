@@ -1,6 +1,6 @@
 /*
- * Appends while connections are cut and the server is killed: what was acknowledged is in the log, once, and what was
- * not acknowledged is appended when the truth is known. A worker is a saga that appends turn after turn.
+ * Appends while connections are cut and the server is killed. An acknowledged turn is in the log once. A turn that was
+ * not acknowledged is appended once its outcome is known. A worker is a saga that appends turn after turn.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,7 +79,8 @@ static void workers_stop_and_check(void)
             host_number(&host, "select count(*) from sagad.log where shard = %d and saga = '%s'", i % SHARD_COUNT, id),
             (long)workers[i].acknowledged);
     }
-    /* Dense from 1 (the key forbids doubles), and as many as were acknowledged: none missing, none extra. */
+    /* The turns are dense from 1 (the key forbids doubles), and as many as were acknowledged: none is missing, and none
+     * is extra. */
     assert_int_equal(
         host_number(
             &host,
@@ -172,8 +173,8 @@ TEST(a_backend_that_hangs_in_its_commit_is_ended_before_anybody_looks)
     struct err err = {.code = ERR_OK};
     char text[UUID_TEXT_BYTES];
 
-    /* A batch is "lost" while its backend still holds the row in an open transaction: what is not seen yet may still be
-     * committed. */
+    /* A batch is "lost" while its backend still holds the row in an open transaction. A row that is not visible yet may
+     * still be committed. */
     uuid_text(&id.uuid, text);
     host_run_until(&host, is_ready, NULL);
     assert_int_equal(db_session_open(cluster_dsn(&host.cluster), "sagad/other/writer", &other, &err), ERR_OK);
@@ -202,12 +203,12 @@ TEST(a_backend_that_hangs_in_its_commit_is_ended_before_anybody_looks)
         host_number(&host, "select count(*) from pg_stat_activity where application_name = 'sagad/other/writer'"), 0);
     assert_int_equal(host_number(&host, "select count(*) from sagad.log where saga = '%s'", text), 1);
     assert_int_equal(host_number(&host, "select count(*) from sagad.saga where id = '%s'", text),
-                     1); /* it was ours, appended again */
+                     1); /* our own turn, appended again */
     db_session_close(other);
     host_sql(&host, "truncate sagad.log, sagad.saga");
 }
 
-/* The COMMIT happened and its answer was lost: the row is there. */
+/* The COMMIT happened and its answer was lost, so the row is there. */
 static enum err_code resolve_against(const char *payload_there, struct saga_id id)
 {
     struct batch *batch = store->conns[0].batch;
@@ -225,7 +226,7 @@ static enum err_code resolve_against(const char *payload_there, struct saga_id i
     batch->items[0] = &turn.append;
     batch->count = 1;
     store->append_count++;
-    batch->backend_pid = 1; /* of nobody: it is gone */
+    batch->backend_pid = 1; /* the backend is gone */
     batch->backend_started_us = 1;
     batch_lost(batch);
     host_run_until(&host, turn_is_done, &turn);
@@ -237,7 +238,7 @@ TEST(a_commit_that_did_happen_is_not_repeated)
 {
     assert_int_equal(resolve_against("[{\"type\": \"step.intent\"}]", host_saga(1)), ERR_OK);
     assert_int_equal(resolve_against("[{\"type\": \"step.failed\"}]", host_saga(1)),
-                     ERR_FENCED); /* somebody else's turn */
+                     ERR_FENCED); /* the turn belongs to another engine */
     host_sql(&host, "truncate sagad.log");
 }
 

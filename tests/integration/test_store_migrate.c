@@ -1,5 +1,5 @@
-/* The schema: made once however often and by however many it is asked for; what does not fit is refused with a
- * sentence. */
+/* The schema is made once, however often and by however many engines it is asked for. A schema that does not fit is
+ * refused with a sentence. */
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static bool is_told(void *context)
     return host.refused_count > 0 || host.ready_count > 0;
 }
 
-/* Opens a store, and closes it when it said whether it may run. */
+/* Opens a store, and closes it when it has said whether it may run. */
 static bool refused_with(const struct store_options *options, const char *message)
 {
     struct store *store = host_store_begin(&host, options);
@@ -32,7 +32,7 @@ static bool refused_with(const struct store_options *options, const char *messag
         fail_msg("expected \"%s\", got \"%s\"", message, host.err.message);
     }
     if (refused) {
-        assert_true(host.err.hint[0] != '\0'); /* says what to do */
+        assert_true(host.err.hint[0] != '\0'); /* the hint says what to do */
     }
     return refused;
 }
@@ -91,7 +91,7 @@ TEST(a_newer_schema_is_refused_by_both)
     host_sql(&host, "delete from sagad.schema_version where version = 99");
 }
 
-/* The schema as a program made it that knows all migrations but the newest. */
+/* Makes the schema of a program that knows all migrations but the newest. */
 static void make_older_schema(void)
 {
     struct db_session *session = NULL;
@@ -121,7 +121,7 @@ TEST(it_does_not_change_the_schema_under_running_engines)
 {
     struct err err = {.code = ERR_OK};
 
-    /* The newest migration is not applied, from the test above. */
+    /* The test above did not apply the newest migration. */
     host_sql(&host, "update sagad.shard set owner = 'one', expires_at = now() + interval '1 hour' where shard = 3");
     assert_int_equal(migrate(cluster_dsn(&host.cluster), NULL, &err), ERR_BUSY);
     assert_non_null(strstr(err.message, "engines are running"));
@@ -134,8 +134,9 @@ TEST(a_migration_that_fails_leaves_nothing)
 {
     struct err err = {.code = ERR_OK};
 
-    host_sql(&host, "drop schema sagad cascade; create schema sagad; create table sagad.tool (x int)"); /* in the way of
-                                                                                                           the third */
+    host_sql(&host,
+             "drop schema sagad cascade; create schema sagad; create table sagad.tool (x int)"); /* in the way of the
+                                                                                                    third migration */
     assert_int_not_equal(migrate(cluster_dsn(&host.cluster), NULL, &err), ERR_OK);
     assert_non_null(strstr(err.message, "migration 3"));
     assert_int_equal(host_number(&host, "select count(*) from pg_class where relname = 'schema_version'"), 0);

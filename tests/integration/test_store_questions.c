@@ -1,4 +1,4 @@
-/* Lists of what waits for a person: in order of time, each filter, in groups, and how far they looked. */
+/* Lists of questions to people: in order of time, with each filter, in groups, and how far they looked. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ static struct arena arena;
 
 #define ASK(call, request) HOST_ASK(&host, store, &arena, call, request)
 
-/* A number carries its shard: of two questions the newer one may have the smaller number. Two are asked in one
+/* A number carries its shard, so the newer of two questions may have the smaller number. Two are asked in the same
  * millisecond. */
 TEST(questions_are_in_order_of_time_over_all_shards)
 {
@@ -51,7 +51,7 @@ TEST(questions_are_in_order_of_time_over_all_shards)
     }
 }
 
-/* Numbers of the cases that fit, newest first. */
+/* Checks the numbers of the matching cases, the newest first. */
 static void fits(struct question_filter filter, const char *numbers)
 {
     struct list_questions list = {.namespace = SLICE("filtered"), .limit = 50, .open_only = true, .filter = filter};
@@ -93,7 +93,8 @@ static void fill_cases(void)
              saga[0], saga[1]);
 }
 
-/* 1 to 6, a second apart: the even ones of trip-8, the odd ones of trip-9; tools bank0 to bank2; the last has none. */
+/* The cases are 1 to 6, a second apart. The even ones belong to trip-8, the odd ones to trip-9. The tools are bank0 to
+ * bank2, and the last case has none. */
 TEST(questions_are_filtered_by_what_they_are_about)
 {
     static const struct slice one = {"bank1", 5}, two[] = {{"bank1", 5}, {"bank2", 5}}, none = {"", 0};
@@ -118,7 +119,8 @@ TEST(questions_are_filtered_by_what_they_are_about)
     fits((struct question_filter){.tools = &one, .tool_count = 1, .sagas = &trip, .saga_count = 1}, "4");
 }
 
-/* The last that was looked at comes whether or not it fits, so that nobody takes the page for all there is. */
+/* The last case that was looked at is returned whether or not it matches, so that a page is not taken for the whole
+ * list. */
 TEST(a_list_says_how_far_it_looked)
 {
     static const struct slice one = {"bank1", 5};
@@ -140,7 +142,7 @@ TEST(a_list_says_how_far_it_looked)
     list.before = 0;
     list.looked_max = 3;
     assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
-    assert_true(list.count == 1 && list.has_edge && list.edge == list.rows[0].number); /* it fits, too */
+    assert_true(list.count == 1 && list.has_edge && list.edge == list.rows[0].number); /* this case matches, too */
 }
 
 TEST(questions_are_counted_in_groups)
@@ -150,7 +152,7 @@ TEST(questions_are_counted_in_groups)
     struct list_questions list = {.namespace = SLICE("filtered"), .limit = 50, .open_only = true, .by = &by};
 
     assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
-    assert_int_equal(list.count, 6); /* each case by itself: the newest first */
+    assert_int_equal(list.count, 6); /* each case by itself, the newest first */
     assert_true(list.groups[0].tool.ptr == NULL && slice_is(list.groups[0].tags, "[\"ada\"]"));
     assert_int_equal(list.groups[0].costless, 1);
     list.by = &by_saga;
@@ -162,7 +164,7 @@ TEST(questions_are_counted_in_groups)
     assert_int_equal(list.groups[0].newest_ms, 1769850005000);
     assert_true(slice_is(list.groups[1].saga, "trip") && list.groups[1].count == 2 && list.groups[1].cost == 600);
     assert_false(list.has_edge);
-    list.looked_max = 4; /* the fourth is of bank0 and has a group of its own, which nobody is shown */
+    list.looked_max = 4; /* the fourth case is about bank0 and has its own group, which is not shown */
     assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
     assert_true(list.has_edge && list.edge_ms == 1769850003000);
     assert_int_equal(list.count, 2);

@@ -1,4 +1,5 @@
-/* What was written comes back: sagas and their logs, each filter of lists, unfinished ones, inbox, definitions. */
+/* What was written comes back: sagas and their logs, each filter of lists, unfinished sagas, the inbox and
+ * definitions. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +18,8 @@ static bool done;
 
 #define ASK(call, request) HOST_ASK(&host, store, &arena, call, request)
 
-/* Forty sagas, i-th in shard i; every fourth is completed, every tenth of another namespace; one has a business id. */
+/* Writes forty sagas, the i-th in shard i. Every fourth is completed, every tenth is in another namespace, and one has
+ * a business id. */
 static void write_sagas(void)
 {
     for (int i = 0; i < SAGAS; i++) {
@@ -69,7 +71,7 @@ TEST(a_saga_comes_back_with_its_log)
     read = (struct read_saga){.id = ids[4], .namespace = SLICE("default"), .after_seq = 3, .turns_max = 1};
     assert_int_equal(ASK(store_read_saga, &read), ERR_OK);
     assert_int_equal(read.turn_count, 1);
-    assert_int_equal(read.turns[0].first_seq, 2); /* it holds record 4 */
+    assert_int_equal(read.turns[0].first_seq, 2); /* the turn holds record 4 */
     read = (struct read_saga){.id = ids[4], .namespace = SLICE("default"), .after_seq = 4};
     assert_int_equal(ASK(store_read_saga, &read), ERR_OK);
     assert_int_equal(read.turn_count, 1);
@@ -189,7 +191,7 @@ TEST(of_ended_sagas_the_newest_of_a_shard_are_counted)
     struct saga_id id[5];
     struct turn turn = {0};
 
-    for (int i = 0; i < 5; i++) { /* the oldest does not end */
+    for (int i = 0; i < 5; i++) { /* the oldest saga does not end */
         id[i] = host_saga(54);
         turn_start(&turn, id[i], 0, NULL);
         turn.start.namespace = turn.append.namespace = SLICE("ended");
@@ -291,7 +293,7 @@ enum { MANY_SHARDS = 8, MANY_SAGAS = 100 };
 
 struct crowd {
     struct loaded shards[MANY_SHARDS];
-    int ended, begun_at_first_end; /* shards; begun is one of which something has arrived */
+    int ended, begun_at_first_end; /* shards; a shard has begun when something of it has arrived */
 };
 static struct crowd crowd;
 
@@ -321,7 +323,7 @@ static void load_many_begin(void)
     }
 }
 
-/* While they load, the backends that `where` says are gone. */
+/* Loads many shards. While they load, the backends that `where` names are ended. */
 static void load_many(const char *where)
 {
     load_many_begin();
@@ -335,7 +337,7 @@ static void load_many(const char *where)
     }
 }
 
-/* A shard is of no use before all of it is there: the first ones must not wait for the last. */
+/* A shard is of no use before all of it is loaded, so the first shards must not wait for the last. */
 TEST(of_many_shards_a_few_are_loaded_at_once)
 {
     struct turn *turns = calloc((size_t)MANY_SHARDS * MANY_SAGAS, sizeof(*turns));
@@ -351,14 +353,13 @@ TEST(of_many_shards_a_few_are_loaded_at_once)
     }
     load_many("");
     assert_in_range(crowd.begun_at_first_end, 1, 4);
-    load_many("application_name like 'sagad/%/reader'"); /* all of those that read, those that wait for their turn
-                                                            behind them */
+    load_many("application_name like 'sagad/%/reader'"); /* all backends that read; other shards wait behind them */
     load_many("pid = (select min(pid) from pg_stat_activity where application_name like 'sagad/%/reader')");
     free(turns);
 }
 
-/* Those are loaded anew; what was on its way is for nobody. Of the first a page had been asked for, of the last
- * nothing. */
+/* These shards are loaded anew, and rows under way are for nobody. For the first, a page had been asked for; for the
+ * last, nothing. */
 TEST(a_load_of_a_shard_that_was_taken_again_ends)
 {
     load_many_begin();
@@ -391,8 +392,8 @@ TEST(a_run_that_was_woken_is_loaded_however_old_and_once)
         host_append(&host, store, &turn);
         assert_int_equal(turn.append.code, ERR_OK);
     }
-    host_sql(&host,
-             "update sagad.shard set low = '2023-01-01Z' where shard = 52"); /* before one of them, behind the other */
+    host_sql(&host, "update sagad.shard set low = '2023-01-01Z' where shard = 52"); /* before one of the sagas and
+                                                                                       behind the other */
     store_load_shard(store, &loaded.load);
     host_run_until(&host, is_loaded, &loaded);
     assert_int_equal(loaded.sagas, 2);
@@ -534,15 +535,15 @@ TEST(an_input_of_the_inbox_reaches_its_owner_until_it_is_consumed)
     store_inbox_watch(store, UINT64_C(1) << 1 | UINT64_C(1) << 2, on_rows, NULL);
     host_run_ms(&host, 200);
     began = loop_boot_ms_now();
-    put_input(3); /* of another owner */
+    put_input(3); /* an input of another owner */
     host_run_ms(&host, 200);
     assert_int_equal(rows_seen, 0);
     put_input(1);
     host_run_until(&host, saw_rows, NULL);
-    assert_true(loop_boot_ms_now() - began < 8000); /* by the notification: the poll has ten seconds */
+    assert_true(loop_boot_ms_now() - began < 8000); /* by the notification, because the poll takes ten seconds */
     assert_int_equal(rows_seen, 1);
     assert_int_equal(last_row.shard, 1);
-    host_run_until(&host, saw_it_again, NULL); /* because nobody took it in */
+    host_run_until(&host, saw_it_again, NULL); /* because nobody consumed it */
     store_inbox_drop(store, last_row.shard, &last_row.id);
     host_until_number(&host, 1, "select count(*) from sagad.inbox");
     host_run_ms(&host, 700);
@@ -552,12 +553,12 @@ TEST(an_input_of_the_inbox_reaches_its_owner_until_it_is_consumed)
     assert_int_equal(host_number(&host, "select count(*) from sagad.inbox"), 1);
 
     rows_seen = 0;
-    store_inbox_watch(store, UINT64_C(1) << 3, on_rows, NULL); /* what waited for a new owner comes at once */
+    store_inbox_watch(store, UINT64_C(1) << 3, on_rows, NULL); /* inputs that waited for a new owner come at once */
     host_run_until(&host, saw_rows, NULL);
     store_inbox_drop(store, last_row.shard, &last_row.id);
 }
 
-static uint64_t kinds_seen; /* one bit a shard */
+static uint64_t kinds_seen; /* one bit for each shard */
 
 static void on_crowd(const struct inbox_row *rows, size_t count, void *context)
 {
@@ -587,9 +588,9 @@ static bool saw_another(void *context)
 }
 
 /*
- * Between the word and its commit the row is there still: whoever was given it then refused it twice. The drop waits
- * for a table to be empty: for a lock it would wait as long as lock_timeout says, and then the row may come again. The
- * other row is written beside the store, whose connections are the drop's and the look's.
+ * Between the report and the commit the row still exists, and an engine that got it then would refuse it a second time.
+ * The drop waits for a table to be empty: it would wait for a lock only as long as lock_timeout, and then the row may
+ * come again. The other row is written beside the store, whose connections are used by the drop and the look.
  */
 TEST(an_input_does_not_come_again_while_it_is_being_dropped)
 {
@@ -647,7 +648,7 @@ static void on_crowd_gain(const struct inbox_row *rows, size_t count, void *cont
     store_inbox_watch(store, UINT64_C(1) << 4 | UINT64_C(1) << 5, on_crowd, NULL);
 }
 
-/* A page is full to its last row and nothing lies behind it: the next look of itself would come after ten seconds. */
+/* A page is full to its last row, and nothing is behind it. The next look by itself would come after ten seconds. */
 TEST(inputs_of_a_shard_gained_within_a_look_are_seen_at_once)
 {
     int64_t began = loop_boot_ms_now();
@@ -715,7 +716,7 @@ TEST(definitions_get_versions_all_or_nothing)
     int before = 0;
 
     store_watch_definitions(store, on_changed, NULL);
-    host_run_until(&host, has_changed, &before); /* what was there before the watch */
+    host_run_until(&host, has_changed, &before); /* rows from before the watch */
     before = changes;
     assert_int_equal(ASK(store_put_definitions, &put), ERR_OK);
     for (int i = 0; i < 3; i++) {
@@ -749,7 +750,7 @@ TEST(the_same_text_under_a_newer_reading_is_a_next_version)
     struct load_definitions load = {0};
     size_t seen = 0;
 
-    /* As the release before wrote it, which knew no readings. */
+    /* The release before wrote this row without a reading. */
     host_sql(
         &host,
         "insert into sagad.tool (namespace, name, version, identity, body) select 'read', 't', 1, sha256('t'), '{}'");
@@ -761,7 +762,7 @@ TEST(the_same_text_under_a_newer_reading_is_a_next_version)
                     "sha256('t'), '{}', 99");
     assert_int_equal(ASK(store_put_definitions, &put), ERR_OK);
     assert_true(!put.created[0] && rows[0].version == 3 &&
-                rows[0].reading == 99); /* of a later release: it is not taken back */
+                rows[0].reading == 99); /* a reading of a later release is kept */
     assert_int_equal(ASK(store_load_definitions, &load), ERR_OK);
     for (size_t i = 0; i < load.count; i++) {
         if (slice_is(load.rows[i].namespace, "read")) {

@@ -1,6 +1,6 @@
 /*
- * What waits: parked sagas and recovery, what is due, lists and counts of it, follow-up sagas. The connections go
- * through a proxy that can cut a transaction off at its end.
+ * Waiting sagas: parked ones and their recovery, due ones, lists and counts of them, and follow-up sagas. The
+ * connections go through a proxy that can cut a transaction off at its end.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -180,7 +180,7 @@ TEST(recovery_leaves_the_parked_alone_until_they_move)
     assert_int_equal(parked(waits), 0);
     assert_int_equal(awake(waits), 1);
     loaded = load(1);
-    assert_int_equal(loaded.sagas, 2); /* though it is behind the mark and awake too, once */
+    assert_int_equal(loaded.sagas, 2); /* once, though the saga is behind the mark and also awake */
     assert_int_equal(loaded.turns, 3);
     assert_int_equal(loaded.awake, 1);
 }
@@ -229,7 +229,7 @@ TEST(one_that_moves_to_its_end_is_neither_parked_nor_awake)
     assert_int_equal(load(3).sagas, 0);
 }
 
-/* Of those that end together: which say that they were never due. In one transaction, or in `transactions`. */
+/* Ends sagas together, in one transaction or in `transactions`. `never_due` says which of them were never due. */
 static void end_together(const struct saga_id *ending_ids, const bool *never_due, int count, int transactions)
 {
     struct turn turns[3];
@@ -261,7 +261,7 @@ TEST(one_that_was_never_due_needs_no_look_and_a_mistake_is_mended)
     end_together(good, (const bool[]){true, false, true}, 3, 1);
     park(bad[2], INT64_MAX);
     park(alone, INT64_MAX);
-    end_together(bad, (const bool[]){true, false, true}, 3, 1); /* that is committed */
+    end_together(bad, (const bool[]){true, false, true}, 3, 1); /* the transaction is committed all the same */
     end_together(&alone, (const bool[]){true}, 1, 1);
     host_sql(&host, "delete from sagad.due where shard = 3");
 }
@@ -323,7 +323,7 @@ TEST(a_park_waits_for_a_takeover_under_way_and_is_refused_then)
     host_sql(&host, "update sagad.shard set epoch = 0 where shard = 12");
 }
 
-/* Bounded: the next line of whoever waits says that it did not strike. */
+/* Waits with a bound; the next line of the caller reports when the proxy did not strike. */
 static void wait_for_strike(int strikes)
 {
     for (int i = 0; i < 600 && commit_cutter_strikes(&cutter) == strikes; i++) {
@@ -341,7 +341,7 @@ TEST(a_park_whose_answer_is_lost_is_repeated_and_never_overtakes_the_saga)
 
         host_run_until(&host, is_ready, NULL);
         for (int warm = 0; warm < 6;
-             warm++) { /* so that the connection has prepared it, and the next Sync is that of the park */
+             warm++) { /* so that the connection has prepared the statement, and the next Sync is that of the park */
             park(host_saga(4), 1);
         }
         strikes = commit_cutter_strikes(&cutter);
@@ -401,10 +401,10 @@ TEST(what_is_due_comes_in_order_and_the_next_time_is_known)
     }
     park(ids[0], 4000);                /* shard 20 */
     park(ids[1], 3000);                /* 21 */
-    park(ids[2], 2000);                /* 22: not asked about */
+    park(ids[2], 2000);                /* 22, which is not asked about */
     park(ids[3], 5001);                /* 20 */
     park(ids[4], 5000);                /* 21 */
-    for (uint32_t i = 0; i < 3; i++) { /* due for longer than all that are parked */
+    for (uint32_t i = 0; i < 3; i++) { /* due for longer than all parked ones */
         ending(&turns[i], start(20 + i % 2), 2);
         turns[i].append.forget_ms = 1000 + i;
         host_append(&host, store, &turns[i]);
@@ -422,15 +422,15 @@ TEST(what_is_due_comes_in_order_and_the_next_time_is_known)
         assert_int_equal(take.rows[i].at_ms, ((const int64_t[]){3000, 4000, 5000, 1000, 1001, 1002})[i]);
     }
     assert_int_equal(take.next_ms, 5001);
-    assert_int_equal(parked(ids[1]), 1); /* it only reads */
+    assert_int_equal(parked(ids[1]), 1); /* the statement only reads */
     take.limit = 2;
-    take.forget_limit = 1; /* those to be forgotten take no place of the others */
+    take.forget_limit = 1; /* sagas to be forgotten take no place of the others */
     assert_int_equal(ASK(store_due_take, &take), ERR_OK);
     assert_int_equal(take.count, 3);
     assert_true(take.more);
     assert_true(uuid_equal(&take.rows[1].saga.uuid, &ids[0].uuid));
     assert_true(take.rows[2].forget && uuid_equal(&take.rows[2].saga.uuid, &turns[0].append.saga.uuid));
-    take.forget_limit = 0; /* who asks only for one kind is told of no other, nor when it is due */
+    take.forget_limit = 0; /* a request for one kind hears nothing of the other, nor when that one is due */
     take.now_ms = 1001;
     assert_int_equal(ASK(store_due_take, &take), ERR_OK);
     assert_true(take.count == 0 && !take.more && take.next_ms == 3000);
@@ -444,7 +444,7 @@ TEST(what_is_due_comes_in_order_and_the_next_time_is_known)
     park(ids[5], INT64_MAX); /* 22 */
     take.shards = UINT64_C(1) << 20 | UINT64_C(1) << 22;
     assert_int_equal(ASK(store_due_take, &take), ERR_OK);
-    assert_int_equal(take.next_ms, INT64_MAX); /* what only mail moves is never due */
+    assert_int_equal(take.next_ms, INT64_MAX); /* a saga that only an input moves is never due */
     take.shards = 0;
     assert_int_equal(ASK(store_due_take, &take), ERR_OK);
     assert_int_equal(take.count, 0);
@@ -461,7 +461,7 @@ TEST(of_a_million_that_are_due_each_shard_gives_about_its_share)
                     "to_timestamp(2) from generate_series(1, 30) as i");
     assert_int_equal(ASK(store_due_take, &take), ERR_OK);
     assert_int_equal(take.count, 16 + 30);
-    assert_true(take.more); /* although it is fewer than were asked for */
+    assert_true(take.more); /* although there were fewer than asked for */
     take.shards = UINT64_C(1) << 25;
     assert_int_equal(ASK(store_due_take, &take), ERR_OK);
     assert_true(take.count == 100 && take.more);
@@ -489,7 +489,7 @@ TEST(parked_and_woken_sagas_are_listed_and_counted_once_however_old)
     park(old[1], 7);
     park(old[2], 7);
     next(old[2], 2, true);
-    ending(&turn, old[3], 2); /* years ago for all that a list of the unfinished needs to know */
+    ending(&turn, old[3], 2); /* years ago, for all that a list of unfinished sagas needs to know */
     turn.append.namespace = SLICE("old");
     host_append(&host, store, &turn);
     park(young, INT64_MAX);
@@ -554,7 +554,7 @@ TEST(versions_are_counted_apart_and_agents_have_none)
 
 /* --- follow-up sagas --- */
 
-static uint64_t starts_seen; /* one bit a shard */
+static uint64_t starts_seen; /* one bit for each shard */
 
 static void on_rows(const struct inbox_row *rows, size_t count, void *context)
 {
@@ -600,7 +600,7 @@ TEST(what_follows_is_started_with_the_commit_that_ends)
               id_text(followers[0].saga), id_text(followers[1].saga));
     assert_string_equal(out, "0\n");
     host_run_until(&host, saw_both, NULL);
-    assert_true(loop_boot_ms_now() - began < 5000); /* by the notification: the poll has ten seconds */
+    assert_true(loop_boot_ms_now() - began < 5000); /* by the notification, because the poll takes ten seconds */
     host_until_number(&host, 0, "select count(*) from sagad.inbox");
     store_inbox_watch(store, 0, on_rows, NULL);
 }
@@ -636,7 +636,7 @@ TEST(what_follows_is_there_once_whatever_comes_of_the_answer)
         host_append(&host, store, &turn);
         assert_int_equal(turn.append.code, ERR_OK);
         wait_for_strike(strikes);
-        host_run_ms(&host, 700); /* the held one has reached the server, or what is left of its backend */
+        host_run_ms(&host, 700); /* the held one has reached the server, or its backend has ended */
         assert_int_equal(commit_cutter_strikes(&cutter), strikes + 1);
         assert_int_equal(
             host_number(&host, "select count(*) from sagad.inbox where shard = 33 and kind = 'start' and saga = '%s'",

@@ -1,6 +1,6 @@
 /*
- * Templates that hold programs, wherever a saga may have one, and what comes of them: through a whole engine, with its
- * worker threads, its inbox and its locks.
+ * Templates with programs, in every place of a saga that may have one, and their results, through a whole engine with
+ * its worker threads, its inbox and its locks.
  */
 #include "tests/integration/engine_rig.h"
 

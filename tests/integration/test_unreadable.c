@@ -1,7 +1,7 @@
 /*
- * What a newer program, a hand in the tables or a broken disk has left: a log that cannot be read, an input that nobody
- * understands, a definition that does not compile. It is said so to whoever asks, nothing is done on its ground,
- * everything else goes on, and what can be read again goes on where it was.
+ * What a newer program, a hand in the tables or a broken disk leaves behind: a log that cannot be read, an input that
+ * nobody understands, a definition that does not compile. Clients are told so, nothing is done because of it, and
+ * everything else goes on. What becomes readable again goes on where it was.
  */
 #include "tests/integration/engine_rig.h"
 
@@ -23,19 +23,19 @@ static const char document[] = "{\"sagas\":["
                                "]}";
 
 static const char *const ways[] = {
-    /* What a record is not. */
+    /* The payload is no record. */
     "update sagad.log set payload = '[7]' where saga = '%s' and seq = (select max(seq) from sagad.log where saga = "
     "'%s')",
-    /* A record of a kind that is not known here. */
+    /* The record has an unknown kind. */
     "update sagad.log set payload = '[{\"type\":\"saga.sung\",\"data\":{}}]' where saga = '%s'"
     " and seq = (select max(seq) from sagad.log where saga = '%s')",
-    /* One that cannot come there. */
+    /* The record cannot come at this place. */
     "insert into sagad.log select shard, saga, (select max(seq + records) from sagad.log where saga = '%s'), records, "
     "at, epoch,"
     " payload from sagad.log where saga = '%s' and seq = 1",
-    /* No beginning. */
+    /* The log has no beginning. */
     "update sagad.log set seq = seq + 100 where saga = '%s' and saga = '%s' and seq = 1",
-    /* Begun by a definition that is not there. */
+    /* The definition that began the saga is missing. */
     "update sagad.log set payload = convert_to(replace(convert_from(payload, 'UTF8'), '\"version\":1', "
     "'\"version\":77'), 'UTF8')"
     " where saga = '%s' and saga = '%s' and seq = 1",
@@ -196,7 +196,7 @@ TEST(a_saga_that_cannot_be_read_is_said_to_be_so_whatever_is_wanted_of_it)
     struct ask ask;
 
     ask_begin(&ask);
-    signal_it(&ask, id); /* nothing of it is lost */
+    signal_it(&ask, id); /* nothing of the saga is lost */
     assert_code(&ask, ERR_OK);
     ask_end(&ask);
 }
@@ -365,7 +365,7 @@ struct empty {
     bool so;
 };
 
-/* Asked in every turn of the loop, and asks the database. */
+/* Called in every turn of the loop; asks the database. */
 static bool no_inputs(void *context)
 {
     struct empty *empty = context;
@@ -440,10 +440,10 @@ TEST(an_input_for_a_saga_that_cannot_be_read_waits)
                                                                                      registered elsewhere */
     host_run_ms(&host, 1500);
     assert_int_equal(inputs(), 4);
-    engine_rig_end(); /* with them in its hands */
+    engine_rig_end(); /* the engine ends with the inputs in its hands */
     mend();
     engine_rig_begin();
-    wait_until_no_inputs(); /* the tool is still not there: that is an answer by now */
+    wait_until_no_inputs(); /* the tool is still missing, which is an answer by now */
     struct ask ask;
 
     ask_begin(&ask);
@@ -464,7 +464,7 @@ TEST(a_follower_that_cannot_begin_is_told_to_people_and_holds_nobody_up)
                "\"input\":{}}");
     wait_until_no_inputs();
     assert_int_equal(metric_value(METRIC_FOLLOWERS_REFUSED), refused + 1);
-    /* What is not registered may be so in a moment, and is not after a while. */
+    /* A saga that is not registered may be registered in a moment. After a while it counts as missing. */
     send_input(ids[1], "start",
                "{\"namespace\":\"default\",\"saga\":\"nothing\",\"follows\":\"00000000-0000-7000-8000-000000000001\","
                "\"input\":{}}");
@@ -473,7 +473,7 @@ TEST(a_follower_that_cannot_begin_is_told_to_people_and_holds_nobody_up)
     ahead_ms += 6000;
     wait_until_no_inputs();
     assert_int_equal(metric_value(METRIC_FOLLOWERS_REFUSED), refused + 2);
-    /* One that is there already was begun before, by this saga or by hand: that is no refusal. */
+    /* A follower that exists already was started before, by this saga or by hand. That is no refusal. */
     struct ask ask;
 
     ask_begin(&ask);
@@ -521,7 +521,7 @@ TEST(what_does_not_compile_here_is_not_called_and_not_started)
     begin_and_wait(&ask, engine_call);
     assert_code(&ask, ERR_INVALID);
     ask_end(&ask);
-    ask_begin(&ask); /* who could undo it is not understood */
+    ask_begin(&ask); /* this engine does not understand the tool that would undo the call */
     ask.request.in.call.run = SLICE("run-of-half");
     ask.request.in.call.tool = SLICE("half");
     begin_and_wait(&ask, engine_call);
@@ -534,7 +534,7 @@ TEST(what_does_not_compile_here_is_not_called_and_not_started)
         assert_code(&ask, ERR_INVALID);
         ask_end(&ask);
     }
-    ask_begin(&ask); /* it is shown all the same */
+    ask_begin(&ask); /* the saga is shown all the same */
     ask.request.in.definitions.kind = DEFINITION_TOOL;
     ask.request.in.definitions.name = SLICE("newer");
     begin_and_wait(&ask, engine_get_definitions);
