@@ -1,4 +1,4 @@
-// Holds every answer of a walk over the API against schema/openapi.json.
+// Checks every answer of a walk over the API against schema/openapi.json.
 //
 //   node check_openapi.mjs OPENAPI_JSON PROGRAM|dev:SAGAD|URL [TOKEN]
 //
@@ -62,7 +62,7 @@ async function ask(method, path, { body, headers = {}, status, raw } = {}) {
   if (token && !('authorization' in headers)) headers.authorization = `Bearer ${token}`
   let answer
   for (let tries = 0; ; tries++, await sleep(500)) {
-    // a machine that stalls makes the real one refuse for a moment
+    // a machine that stalls makes the real engine refuse for a moment
     answer = await fetch(base + path, { method, headers, body: text, redirect: 'manual' })
     if (fake || answer.status !== 503 || status === undefined || tries === 60) break
     await answer.text()
@@ -249,7 +249,7 @@ async function walk() {
   if (token) await ask('GET', '/v1/stats', { headers: { authorization: 'Bearer nobody' }, status: 401 })
 }
 
-// Built without the console, the page says so; a service without tokens has no sessions.
+// Without the console the page says so, and a service without tokens has no sessions.
 async function walkConsole() {
   const ours = () => ({ 'sagad-console': '1' })
   const page = await ask('GET', '/console/')
@@ -266,7 +266,7 @@ async function walkConsole() {
   if (!token) for (const operation of ['makeLink', 'signIn']) described.add(operation)
 }
 
-// A verdict about an operation, without the number of an escalation.
+// Gives a verdict about an operation, without the number of an escalation.
 async function walkVerdict() {
   await ask('POST', '/v1/sagas', { body: { saga: 'stuck' }, status: 201 })
   let key
@@ -275,7 +275,7 @@ async function walkVerdict() {
     key = open.json?.items?.find((item) => item.operation)?.operation
     if (!key) await new Promise((resolve) => setTimeout(resolve, 100))
   }
-  // The fake engine's questions are about none.
+  // The fake engine's questions are about no operation.
   key ??= (await ask('GET', '/v1/operations', { status: 200 })).json?.items?.[0]?.key
   const path = `/v1/operations/${key}/resolve`
   await ask('POST', path, { body: { as: 'perhaps', note: 'walk' }, status: 422 })
@@ -287,7 +287,7 @@ async function walkVerdict() {
   })
 }
 
-// Many starts as one request; each is answered as it is alone.
+// Sends many starts in one request. Each is answered as a single start is.
 async function walkBatch(business) {
   const statuses = (asked) => asked.json?.items?.map((item) => item.status).join()
   const expectStatuses = (asked, wanted) => {
@@ -315,7 +315,7 @@ async function walkBatch(business) {
   }
   const thousand = Array.from({ length: 1000 }, (_, i) => ({ saga: 'quick', id: `${business}-${i}` }))
   const calm = async () => {
-    // the same again until the engine is not too busy for any of it
+    // the same batch until the engine is not too busy for any part of it
     for (let tries = 0; ; tries++, await sleep(500)) {
       const answer = await ask('POST', '/v1/sagas/batch', { body: thousand, status: 200 })
       if (tries === 60 || !statuses(answer)?.includes('503')) return answer
@@ -334,10 +334,10 @@ async function walkBatch(business) {
   await ask('POST', '/v1/sagas/batch', { raw: JSON.stringify([...thousand, { saga: 'quick' }]), status: 413 })
 }
 
-// A tool that the sagas call; the fake engine knows its own.
+// The tool that the sagas call; the fake engine has its own.
 const tool = () => (fake ? 'quick' : 't.read')
 
-// Signals, approvals, pauses: of a saga that waits.
+// Walks over signals, approvals and pauses of a saga that waits.
 async function walkWaits() {
   const started = await ask('POST', '/v1/sagas', {
     body: { saga: 'tree', input: { lock: 'a' + Date.now() } },
@@ -409,7 +409,7 @@ async function walkWaits() {
   await ask('GET', `${path}/log`, { status: 200 })
 }
 
-// Calls of agents, alone and in open sagas.
+// Walks over the calls of agents, alone and in open sagas.
 async function walkCalls() {
   const run = 'walk-' + Date.now()
   const headerIs = (asked, name, value) => {
@@ -497,7 +497,7 @@ async function walkCalls() {
   await ask('POST', `/v1/sagas/${left.json?.id}/abort`, { body: { note: 'walk' }, status: 200 })
 }
 
-// What people hold.
+// Walks over holds.
 async function walkHolds() {
   await ask('POST', '/v1/holds', { body: { tool: fake ? 'card.pay' : tool(), note: 'walk' }, status: 201 })
   await ask('POST', '/v1/holds', { body: { tool: 'nothing', note: 'walk' }, status: 422 })
@@ -511,7 +511,7 @@ async function walkHolds() {
   await ask('POST', '/v1/holds/7/release', { body: { note: 'walk' }, status: 404 })
 }
 
-// One verb on many sagas.
+// Walks over a bulk job: one verb on many sagas.
 async function walkBulk() {
   const job = { action: 'pause', filter: { saga: 'quick' }, note: 'walk' }
   const frozen = await ask('POST', '/v1/bulk', { body: job, status: 201 })
@@ -527,7 +527,7 @@ async function walkBulk() {
   await ask('POST', `/v1/bulk/${frozen.json?.bulk}/stop`, { body: {}, status: 422 })
 }
 
-// Sagas that the clock starts.
+// Walks over schedules: sagas that the clock starts.
 async function walkSchedules() {
   const schedule = { name: 'nightly', saga: 'quick', cron: '30 2 * * *', zone: 'Europe/Berlin', input: { n: 1 } }
   await ask('POST', '/v1/schedules', { body: schedule, status: 201 })
@@ -545,7 +545,7 @@ async function walkSchedules() {
   await ask('DELETE', '/v1/schedules/nothing', { status: 404 })
 }
 
-// The same verbs, the saga named by its business id.
+// Walks over the same verbs with a saga that is named by its business id.
 async function walkNames() {
   const id = 'named/' + Date.now()
   const part = encodeURIComponent(id.replace('/', '%2F'))
@@ -585,7 +585,7 @@ async function walkNames() {
   await ask('POST', `${open}/complete`, { body: {}, status: 200 })
 }
 
-// The second trip of a loop pauses the saga; the fake engine has a tool for that.
+// Pauses a saga by the second trip of a loop; the fake engine has a tool for that.
 async function paused(path) {
   let patterns = 0
   for (let i = 0; i < 12; i++) {
@@ -637,8 +637,8 @@ async function begin() {
   return `http://127.0.0.1:${port}`
 }
 
-// What a reader of the description needs: where an operation belongs, what it does, and an example of each request and
-// answer that the schema accepts.
+// Checks what a reader of the description needs: where each operation belongs, what it does, and an example of each
+// request and answer that the schema accepts.
 function holdDescription() {
   const tags = new Set(openapi.tags.map((tag) => tag.name))
   const holdExamples = (pointer, content, what) => {

@@ -1,11 +1,11 @@
-// W6: many sagas that sleep. What one in flight holds in memory, what those that sleep hold, and what the engine asks
-// of PostgreSQL while nothing happens. Once a run, on engines and databases of its own.
+// W6: many sagas that sleep. It measures the memory that one saga in flight takes and that sleepers take, and what the
+// engine asks of PostgreSQL while nothing happens. It runs once, on engines and databases of its own.
 import { sleep } from '../lib/world.mjs'
 import { cpuOf } from './gauge.mjs'
 
 const mib = 1048576
 
-// In batches so small that what the last ones held is nothing beside the sagas.
+// The batches are so small that the memory of the last ones is nothing beside the sagas.
 async function startSleepers(rig, count) {
   const how = rig.batches ? ['--batch', '100', '--no-wait', '--concurrency', '4'] : ['--no-wait', '--concurrency', '64']
   const figures = await rig.drive(['--saga', 'bench_w6', '--sagas', String(count), '--warmup', '0', ...how])
@@ -13,8 +13,8 @@ async function startSleepers(rig, count) {
   return figures
 }
 
-// What an engine that has worked keeps anyway: connections, buffers, statements, also those of the way that the
-// sleepers come by. Sleepers, because what sagas that ended leave would be used again by those that are counted.
+// Warms up what an engine that has worked keeps anyway: connections, buffers and statements, also those for starting
+// sleepers. It uses sleepers, because the counted sagas would reuse the memory of sagas that ended.
 async function warm(rig) {
   await rig.drive(['--saga', 'bench_w1', '--sagas', '2000', '--concurrency', '64'])
   await startSleepers(rig, 400)
@@ -34,7 +34,7 @@ async function parked(rig, count, seconds) {
   )
   if (!all) throw new Error(`not all of ${count} sagas were parked within 10 minutes`)
   const toPark = (Date.now() - parkedBegun) / 1000
-  await sleep(11000) // the sessions of PostgreSQL tell of what they did
+  await sleep(11000) // the sessions of PostgreSQL report their statistics
   const asleep = rig.residentBytes()
   const transactions = () =>
     Number(rig.sql('select xact_commit + xact_rollback from pg_stat_database where datname = current_database()'))
@@ -65,7 +65,7 @@ async function inFlight(rig, count) {
 export async function asleep(rig, count, seconds) {
   return {
     parked: await rig.onFreshDatabase('asleep', ['--park-after', '1s'], () => parked(rig, count, seconds)),
-    // In memory, since nothing is parked for an hour.
+    // The sagas stay in memory, because nothing is parked for an hour.
     in_flight: await rig.onFreshDatabase('in_flight', ['--park-after', '1h'], () =>
       inFlight(rig, Math.min(count, 50000))
     )

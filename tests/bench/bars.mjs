@@ -1,5 +1,5 @@
-// The table of what must be reached, and what was: a figure for each round out of what that round measured, so that a
-// ratio never compares two moments of the machine.
+// The table of the bars and of the figures that were reached. A figure is computed for each round from what that round
+// measured, so that a ratio never compares two moments of the machine.
 import { spread } from './statistics.mjs'
 
 const rate = (figures) => figures?.per_second
@@ -7,7 +7,7 @@ const ratio = (a, b) => (a > 0 && b > 0 ? a / b : undefined)
 const byBatches = (context, value) => (context.batches ? value : undefined)
 const noBatches = 'the service takes no batches'
 
-// less: true where little is good. of: from one round. once: from what is measured once a run.
+// less: true when small is good. of: computed from one round. once: computed from what is measured once in a run.
 const rows = [
   {
     id: 'w1_1024',
@@ -188,7 +188,7 @@ function verdict(row, value) {
   return reached(row.aim) ? 'aim' : reached(row.must) ? 'must' : 'no'
 }
 
-// [{id, text, must, aim, less, figure: spread, met: 'aim'|'must'|'no'|undefined, note}]
+// Returns [{id, text, must, aim, less, figure: spread, met: 'aim'|'must'|'no'|undefined, note}].
 export function bars(rounds, once, context) {
   return rows.map(({ id, text, must, aim, less = false, needs, enough, of, once: fromOnce }) => {
     const row = { id, text, must, aim, less }
@@ -200,7 +200,7 @@ export function bars(rounds, once, context) {
     const told = fromOnce(once)
     if (!Number.isFinite(told?.value)) return { ...row, note: 'not measured' }
     const figure = spread([told.value])
-    // With fewer than the table speaks of, the figure is told and not judged.
+    // With fewer sagas than the table names, the figure is shown and not judged.
     if (enough && told.at < enough)
       return { ...row, figure, note: `with ${told.at.toLocaleString('en')} only: not judged` }
     return { ...row, figure, met: verdict(row, told.value) }

@@ -1,8 +1,7 @@
-// The benchmark: sagad beside what PostgreSQL itself does, in interleaved rounds of one run. See README.md for what
-// each figure means.
+// The benchmark: sagad beside PostgreSQL alone, in interleaved rounds of one run. README.md explains each figure.
 //
-// SAGAD, SAGACTL, SAGAD_LOAD (the driver) and SAGAD_SHOP (the service of W3) name the programs. tools/bench builds
-// them and passes its arguments on.
+// SAGAD, SAGACTL, SAGAD_LOAD (the driver) and SAGAD_SHOP (the service of W3) name the programs. tools/bench builds them
+// and passes its arguments on.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { asleep } from './asleep.mjs'
@@ -51,7 +50,7 @@ async function measure(rig, wanted) {
     const round = {}
     rounds.push(round)
     for (const one of list) {
-      rig.sql('checkpoint') // each begins with what came before on disk, and pays for its own pages
+      rig.sql('checkpoint') // writes earlier data to the disk, so that each measurement pays for its own pages
       const text = `round ${number} of ${wanted.rounds}  ${one.name}`
       const figures = await progress.during(text, wanted.round, () =>
         one.measure({ rig, gauge, seconds: wanted.round, round })

@@ -1,4 +1,4 @@
-// What the workloads run. The tools are `builtin`, so that no step costs more than its turn; those of W3 call the
+// The definitions of the workloads. The tools are `builtin`, so that a step costs only its turn; those of W3 call the
 // service.
 const step = (id, call, n) => ({ id, call, with: { n } })
 

@@ -1,11 +1,13 @@
-// A flame graph: where the time of a program goes, each function as wide as its share, those it called on top of it.
+// Draws a flame graph, which shows where the time of a program goes. Each function is as wide as its share, and the
+// functions that it called are on top of it.
 
 const width = 1200
 const rowHeight = 17
 const top = 52
-const narrowest = 0.4 // pixels: what is thinner is not drawn; it counts all the same
+const narrowest = 0.4 // pixels; a thinner bar is counted but not drawn
 
-// What `perf script -F ip,sym` prints: for each sample its functions from the innermost outwards, then an empty line.
+// Reads the output of `perf script -F ip,sym`: for each sample its functions from the innermost outwards, then an empty
+// line.
 export function tree(text) {
   const root = { name: 'all', samples: 0, inner: new Map() }
   for (const sample of text.split(/\n\s*\n/)) {
@@ -29,7 +31,7 @@ export function tree(text) {
 const depthOf = (node) => 1 + Math.max(0, ...[...node.inner.values()].map(depthOf))
 const escape = (text) => text.replace(/[&<>"]/g, (c) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[c])
 
-// The same function has the same colour everywhere.
+// Returns the colour of a function, which is the same everywhere.
 function colour(name) {
   let hash = 0
   for (const c of name) hash = (hash * 31 + c.codePointAt(0)) % 997

@@ -1,5 +1,5 @@
-// What a stretch of work cost: processor time of the engine and of PostgreSQL, transactions that wrote, WAL, rows,
-// turns, memory. Counted from outside where it can be: by the kernel and by PostgreSQL.
+// Measures the cost of a stretch of work: processor time of the engine and of PostgreSQL, transactions that wrote, WAL,
+// rows, turns and memory. The kernel and PostgreSQL count wherever they can.
 import { execFileSync } from 'node:child_process'
 import { readFileSync, readdirSync } from 'node:fs'
 import { sleep } from '../lib/world.mjs'
@@ -8,7 +8,8 @@ const ticks = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
 
 function stat(pid) {
   try {
-    // Behind the name, which may hold blanks: state, ppid, ...; utime is the 12th of them, cutime the 14th.
+    // The fields begin behind the name, which may hold blanks: state, ppid and so on. utime is the 12th of them, cutime
+    // the 14th.
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
       .replace(/^.*\) /s, '')
       .split(' ')
@@ -18,13 +19,13 @@ function stat(pid) {
       ended: (Number(fields[13]) + Number(fields[14])) / ticks
     }
   } catch {
-    return undefined // it ended meanwhile; its parent has its time
+    return undefined // the process has ended meanwhile, and its parent has its time
   }
 }
 
 export const cpuOf = (pid) => stat(pid)?.own ?? NaN
 
-// The postmaster, its children, and those that it had.
+// Adds up the postmaster, its children, and children that have ended.
 export function cpuOfFamily(pid) {
   const parent = stat(pid)
   let sum = parent.own + parent.ended
@@ -35,7 +36,7 @@ export function cpuOfFamily(pid) {
   return sum
 }
 
-// Shared memory counted once, among those that share it.
+// Counts shared memory once among the processes that share it.
 function memoryOfFamily(pid) {
   let kib = 0
   for (const name of readdirSync('/proc')) {
@@ -52,11 +53,11 @@ function memoryOfFamily(pid) {
 export class Gauge {
   constructor(rig, round) {
     this.rig = rig
-    this.patience = Math.min(11, 2 * round) // a trial of the bench itself need not wait for all
+    this.patience = Math.min(11, 2 * round) // a short trial of the bench need not wait for everything
   }
 
-  // Sessions of PostgreSQL tell of their rows with a delay, of 10 s when they are idle. One log row is one turn: that
-  // says when all is told.
+  // Waits for the rows. Sessions of PostgreSQL report their rows with a delay, of 10 s when they are idle. One log row
+  // is one turn, which tells when all rows are reported.
   async rowsTold() {
     const read = () => {
       const [all, logs] = this.rig
@@ -96,7 +97,7 @@ export class Gauge {
     }
   }
 
-  // Runs `work`, which gives figures with `sagas`; adds what it cost, in all and for each of them.
+  // Runs `work`, which returns figures with `sagas`. Adds its cost, in all and for each saga.
   async around(work, { rows = false } = {}) {
     const before = await this.read(rows)
     let peak = 0
@@ -109,7 +110,7 @@ export class Gauge {
     } finally {
       clearInterval(timer)
     }
-    // Processor time at once; the rows may take a while to be told, and that while is idle.
+    // The processor time is read at once. The rows may be reported later, and the engine is idle meanwhile.
     const after = await this.read(false)
     const told = rows ? await this.rowsTold() : undefined
     const { sagas } = figures

@@ -1,5 +1,6 @@
-// Does it get slower with what it has done? W1 over tables that hold many ended sagas, and over empty ones, in turns.
-// The sagas are real: rows that somebody made by SQL would lie otherwise than those of an engine.
+// Does sagad become slower with the work it has done? Measures W1 over tables with many ended sagas and over empty
+// ones, in turns. The sagas are real, because rows made by SQL would have another order on the disk than those of an
+// engine.
 import { spread } from './statistics.mjs'
 
 async function fill(rig, count) {

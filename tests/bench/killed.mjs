@@ -1,9 +1,9 @@
-// SIGKILL with many unfinished sagas, each with a call under way or in line for it: how long until the next engine
-// makes its first call, and until all are there again. Counted from the moment at which it owns shards: before that the
-// lease of the dead one runs out, which is a setting. Once a run.
+// SIGKILL with many unfinished sagas, each with a call under way or in line for one. It measures how long the next
+// engine takes until its first call, and until all sagas are loaded. The time counts from the moment at which it owns
+// shards, because the lease of the dead engine is a setting. It runs once.
 import { sleep } from '../lib/world.mjs'
 
-// The calls are timers of the engine itself, so that nobody else's speed is in this.
+// The calls are timers of the engine itself, so that no other program's speed counts.
 const settings = ['--calls-max', '10000', '--call-delay', '1h', '--lease', '2s', '--park-after', '1h']
 
 const underWay = (metrics) => metrics.sagad_calls_in_flight + metrics.sagad_calls_waiting
@@ -12,7 +12,7 @@ async function metricsOrNothing(rig) {
   try {
     return await rig.metrics()
   } catch {
-    return {} // it does not listen yet
+    return {} // the engine does not listen yet
   }
 }
 

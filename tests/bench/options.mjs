@@ -1,4 +1,5 @@
-// What tools/bench was asked for. Run by itself it only says whether that can be done, before anything is built.
+// Reads the options of tools/bench. As a program it only checks, before anything is built, whether the benchmark can
+// run.
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'

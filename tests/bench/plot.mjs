@@ -1,4 +1,4 @@
-// The result as pictures: SVG by hand, since a bar and a line with ends are all it takes.
+// Draws the result as SVG pictures. They are written by hand, because they only need bars and lines with ends.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { short } from './report.mjs'
@@ -36,7 +36,7 @@ ${body.join('\n')}
 
 const log10 = Math.log10
 
-// Over powers of ten: what is compared here lies far apart.
+// Scales by powers of ten, because the compared values are far apart.
 function scale(values) {
   const shown = values.filter((value) => value > 0)
   const [low, high] = [Math.floor(log10(Math.min(...shown))), Math.ceil(log10(Math.max(...shown)) + 1e-9)]
@@ -71,7 +71,7 @@ function rates(result) {
 function reached(result) {
   const rows = result.bars.filter((bar) => bar.figure?.median > 0).map((bar) => ({ ...bar, name: bar.text }))
   if (rows.length === 0) return undefined
-  // Everything against its own bar, and to the right is good.
+  // Compares each figure with its own bar; further to the right is better.
   const part = (bar, value) => Math.min(50, Math.max(0.02, bar.less ? bar.must / value : value / bar.must))
   const at = scale([
     ...rows.flatMap((bar) => [part(bar, bar.figure.least), part(bar, bar.figure.most), part(bar, bar.aim)]),
@@ -124,7 +124,7 @@ function latencies(result) {
 function processor(result) {
   const rows = result.measures
     .filter(({ figures }) => figures['cpu_per_1000.both']?.median > 0)
-    .filter(({ id }) => id !== 'w4') // a hundred steps a saga: nothing else would be seen beside it
+    .filter(({ id }) => id !== 'w4') // a saga of a hundred steps would hide all others
   if (rows.length === 0) return undefined
   const parts = ['engine', 'postgres', 'driver']
   const most = Math.max(
@@ -146,7 +146,7 @@ function processor(result) {
   )
 }
 
-// The names of the files.
+// Returns the names of the files.
 export function plots(result, folder) {
   const drawn = {
     rates: rates(result),

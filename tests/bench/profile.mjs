@@ -1,5 +1,5 @@
-// Where the time goes, not how much there is: flame graphs of sagad by perf, and what each statement costs PostgreSQL
-// by pg_stat_statements. Beside the measurements and after them, because both cost time themselves.
+// Shows where the time goes, and not how much there is: flame graphs of sagad by perf, and the cost of each statement
+// by pg_stat_statements. It runs after the measurements, because both take time themselves.
 import { spawnSync } from 'node:child_process'
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

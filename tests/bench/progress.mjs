@@ -1,5 +1,5 @@
-// What is going on, on stderr: one line that is written over on a terminal, a line for each measurement elsewhere.
-// Colour on terminals only.
+// Shows the progress on stderr: one line that is overwritten on a terminal, otherwise a line for each measurement.
+// Colours are for terminals only.
 const terminal = process.stderr.isTTY && process.env.TERM !== 'dumb'
 const colours = terminal && !process.env.NO_COLOR
 const paint = (code, text) => (colours ? `\x1b[${code}m${text}\x1b[0m` : text)
@@ -8,12 +8,12 @@ const clock = (seconds) => (seconds < 90 ? `${Math.round(seconds)} s` : `${Math.
 
 export class Progress {
   constructor(total) {
-    this.total = total // seconds, roughly
+    this.total = total // roughly, in seconds
     this.begun = Date.now()
     this.done = 0
   }
 
-  // One measurement of about so many seconds.
+  // Runs one measurement of about `seconds`.
   async during(text, seconds, work) {
     const begun = Date.now()
     const show = () => {

@@ -1,5 +1,5 @@
-// What PostgreSQL itself does here, by pgbench in a database of its own: (i) a step as engines usually write it, five
-// statements in a transaction; (ii) rows by INSERT ... SELECT; (iii) commits of one row.
+// Measures PostgreSQL alone, by pgbench in its own database: (i) a step as engines usually write it, five statements in
+// a transaction; (ii) rows by INSERT ... SELECT; (iii) commits of one row.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -15,7 +15,7 @@ insert into operation(saga, status, payload) values (:id, 1, '${payload}');
 insert into event(saga, kind, payload) values (:id, 1, '${payload}');
 commit;
 `,
-  // A key that is never there twice: each client counts for itself.
+  // The keys never repeat, because each client counts for itself.
   rows: `\\set first :client_id * 1000000000000 + :n
 \\set n :n + ${rowsOfInsert}
 insert into raw_row(id, kind, payload) select :first + i, 1, '${payload}' from generate_series(1, ${rowsOfInsert}) i;
@@ -57,7 +57,7 @@ export class Reference {
     }
   }
 
-  // On a busy machine not one transaction may end within a second: then it gets ten times as long.
+  // On a busy machine not one transaction may end within a second. Then the run gets ten times as long.
   async run(name, clients, seconds) {
     return (
       (await this.try(name, clients, seconds)) ??
@@ -102,7 +102,7 @@ export class Reference {
     }
   }
 
-  // The number of clients at which (i) is fastest here.
+  // Returns the number of clients at which (i) is fastest here.
   async chooseClients(seconds) {
     const tried = []
     for (const clients of [8, 16, 32]) tried.push(await this.run('naive', clients, seconds))

@@ -1,8 +1,8 @@
-// The result as text: what was measured, what it cost, and the table of what must be reached.
+// Prints the result as text: the figures, their costs, and the table of the bars.
 const colours = process.stdout.isTTY && !process.env.NO_COLOR && process.env.TERM !== 'dumb'
 const paint = (code, text) => (colours ? `\x1b[${code}m${text}\x1b[0m` : text)
 
-// Three digits that say something.
+// Rounds to three significant digits.
 export function short(value) {
   if (!Number.isFinite(value)) return ''
   const size = Math.abs(value)
@@ -24,7 +24,7 @@ const ranged = (spread) =>
     ? `${short(spread.median)}${spread.rounds > 1 ? ` (${short(spread.least)} to ${short(spread.most)})` : ''}`
     : ''
 
-// The first column to the left, numbers to the right; nobody needs rules between.
+// Prints a table: the first column to the left, numbers to the right, no rules between.
 function print(title, rows, paintRow = () => undefined) {
   const widths = rows[0].map((_, column) => Math.max(...rows.map((row) => row[column].length)))
   console.log(`\n${paint(1, title)}`)

@@ -1,5 +1,5 @@
-// What is measured and who measures: a private PostgreSQL that keeps its promises, sagad, the service that W3 calls,
-// and the load driver (`bench-load`). All of them share this machine, as the references do.
+// The rig of the benchmark: a private PostgreSQL that keeps its promises, sagad, the service that W3 calls, and the
+// load driver (`bench-load`). All of them share this machine, and so do the references.
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { cpus, release, totalmem } from 'node:os'
@@ -7,8 +7,8 @@ import { resolve } from 'node:path'
 import { World, freePort, sleep } from '../lib/world.mjs'
 import { definitions } from './definitions.mjs'
 
-// PostgreSQL with room, so that neither side is measured while it waits for a checkpoint; the same for sagad and the
-// references.
+// PostgreSQL has enough room that neither side waits for a checkpoint while it is measured. sagad and the references
+// use the same settings.
 const postgresSettings = {
   fsync: 'on',
   synchronous_commit: 'on',
@@ -24,7 +24,7 @@ const postgresSettings = {
 const loadPath = process.env.SAGAD_LOAD && resolve(process.env.SAGAD_LOAD)
 
 export class Rig extends World {
-  // SAGAD_SHOP is the one service here; see service.c.
+  // SAGAD_SHOP is the only service here; see service.c.
   async open(sagadArgs, morePostgresSettings = []) {
     this.extraArgs = sagadArgs
     await this.startPostgres([
@@ -42,9 +42,9 @@ export class Rig extends World {
     this.batches = probe.status !== 404 && probe.status !== 405
   }
 
-  // A database that has run for a while takes the old files of its log anew; a fresh one fills each with zeros first,
-  // and all wait for that file, some 50 ms twice a second. From the checkpoint on there are as many as were filled
-  // here.
+  // Fills the log. A database that has run for a while reuses the old files of its log. A fresh one first fills each
+  // file with zeros, and everything waits for that, some 50 ms twice a second. From the checkpoint on there are as many
+  // files as were filled here.
   makeRoom(megabytes) {
     this.sql(
       `select count(pg_logical_emit_message(false, 'room', repeat('x', 1000000))) from generate_series(1, ${megabytes})`
@@ -52,7 +52,7 @@ export class Rig extends World {
     this.sql('checkpoint')
   }
 
-  // How much is in flight is the measurement's business here and not the intake's, which would begin to refuse.
+  // The measurement decides how many sagas are in flight, so the intake must not refuse starts.
   async startEngine(args = []) {
     this.launchEngine(args)
     await this.ready()
@@ -82,8 +82,8 @@ export class Rig extends World {
     ])
   }
 
-  // Runs `work` with the port of a second engine that has its share of the shards; afterwards the first one has all of
-  // them again.
+  // Runs `work` with the port of a second engine that has its share of the shards. Afterwards the first engine has all
+  // shards again.
   async withSecondEngine(work) {
     const port = await freePort()
     const { sagad_shards_owned: shards } = await this.metrics()
@@ -104,7 +104,7 @@ export class Rig extends World {
     await this.sagad.ended
   }
 
-  // Runs `work` with the engine on a database of its own; afterwards it is back on the one of before.
+  // Runs `work` with the engine on its own database. Afterwards the engine is back on the database of before.
   async onFreshDatabase(name, args, work) {
     const before = this.dsn
     this.sql(`create database ${name}`)
@@ -122,17 +122,17 @@ export class Rig extends World {
     }
   }
 
-  // Of all times, where GET /v1/stats looks at the last day; and however long it takes.
+  // Counts the sagas of all times, however long that takes, because GET /v1/stats looks only at the last day.
   endedSagas() {
     return Number(this.sql("select count(*) from sagad.saga where ended_at is not null and name <> '~run'"))
   }
 
-  // Several statements, none of them in a transaction with another.
+  // Runs several statements, each in its own transaction.
   script(...statements) {
     return statements.map((statement) => this.sql(statement))
   }
 
-  // {NAME: value} of the counters and gauges without labels.
+  // Returns {NAME: value} of the counters and gauges without labels.
   async metrics() {
     const page = (await this.api('GET', '/metrics')).text
     return Object.fromEntries(
@@ -140,7 +140,7 @@ export class Rig extends World {
     )
   }
 
-  // Runs a program to its end; its standard output.
+  // Runs a program to its end and returns its standard output.
   async output(name, path, args) {
     const child = this.launch(name, path, args, { stdio: ['ignore', 'pipe', 'pipe'] })
     let out = ''
@@ -158,7 +158,7 @@ export class Rig extends World {
     return { out, talk: talk.trim() }
   }
 
-  // One run of the load driver: its figures, with `talk` where something went wrong.
+  // Runs the load driver once and returns its figures, with `talk` when something went wrong.
   async drive(args, port = this.port) {
     const { out, talk } = await this.output('driver', loadPath, [
       '--server',
@@ -186,7 +186,7 @@ export class Rig extends World {
     }
   }
 
-  // Until the service answers that it has done what `over` asks for.
+  // Waits until the service answers that it has done what `over` asks for.
   async reaches(over, seconds) {
     for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(200))
       if (over(await this.metrics())) return true

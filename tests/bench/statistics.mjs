@@ -1,4 +1,4 @@
-// Numbers of several rounds: the median with the range, never the best.
+// Returns the median of several rounds with their range, and never the best round.
 
 export function spread(values) {
   const sorted = values.filter((value) => Number.isFinite(value)).sort((a, b) => a - b)
@@ -7,7 +7,7 @@ export function spread(values) {
   return { median: middle, least: sorted[0], most: sorted[sorted.length - 1], rounds: sorted.length }
 }
 
-// The numbers of nested objects under dotted names.
+// Collects the numbers of nested objects under dotted names.
 function leaves(object, prefix = '', into = {}) {
   for (const [name, value] of Object.entries(object ?? {})) {
     if (typeof value === 'number') into[prefix + name] = value
@@ -16,7 +16,7 @@ function leaves(object, prefix = '', into = {}) {
   return into
 }
 
-// [{figures of a measure by its id}] -> {id: {name: spread}}
+// Turns [{figures of a measure by its id}] into {id: {name: spread}}.
 export function summary(rounds) {
   const all = {}
   for (const round of rounds) {

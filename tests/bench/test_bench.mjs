@@ -1,5 +1,5 @@
-// The instrument in rounds of a second: it ends, and its JSON and its pictures have everything. What it measures is
-// nobody's business here.
+// Runs the benchmark in rounds of a second. It must end, and its JSON and its pictures must have everything. The
+// figures do not matter here.
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

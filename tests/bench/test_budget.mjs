@@ -1,6 +1,6 @@
 // What a saga may cost: statements, transactions, rows and WAL in PostgreSQL, turns and allocations in the engine. The
-// figures stand in budget.json; none may be above it, and one that is far below is told, so that the budget follows.
-// They are counts and no times: a slow or busy machine has the same ones.
+// figures are in budget.json. A figure above its budget fails the test, and one far below is reported so that the
+// budget can follow. The figures are counts and not times, so a slow or busy machine has the same ones.
 //
 //     node tests/bench/test_budget.mjs --write           writes budget.json anew, a little over what is measured here
 //
@@ -25,9 +25,9 @@ const postgresSettings = [
   'shared_buffers=256MB'
 ]
 
-// How far a budget lies above what was measured when it was written. What is counted alike in every run has little air;
-// WAL has more, since pages split where random keys fall. How many turns share a commit depends on how fast commits
-// are, and that has much.
+// The room between a budget and the measured figure. Figures that are equal in every run have little room. WAL has
+// more, because pages split where random keys fall. The number of turns that share a commit depends on the speed of
+// commits, so it has much room.
 const air = {
   turns: 1,
   statements: 1.01,
@@ -47,7 +47,7 @@ const airOfBatches = {
   allocations_per_turn: 1.15
 }
 
-// A few statements by the clock are no news: what an engine asks now and then, whatever it does.
+// A few statements by the clock do not count: an engine asks them now and then, whatever it does.
 const byTheClock = { statements: 0.05, reads: 0.05, commits: 0.05 }
 
 class Budget extends World {
@@ -69,7 +69,7 @@ class Budget extends World {
     this.counterPath = join(this.directory, 'malloc_count')
     writeFileSync(this.counterPath, Buffer.alloc(8))
     this.port = await freePort()
-    // Nothing that runs by the clock: the lease is long.
+    // Nothing runs by the clock, because the lease is long.
     this.sagad = this.launch(
       'sagad',
       this.sagadPath,
@@ -107,7 +107,7 @@ class Budget extends World {
     return Number(readFileSync(this.counterPath).readBigUInt64LE())
   }
 
-  // Asked in PostgreSQL, so that asking costs the engine nothing.
+  // Asks PostgreSQL, so that the question costs the engine nothing.
   async rows(table, count) {
     for (const end = Date.now() + 60000; Date.now() < end; await sleep(20)) {
       const now = Number(this.sql(`select count(*) from sagad.${table}`))
@@ -120,7 +120,7 @@ class Budget extends World {
     return Number(this.sql('select count(*) from sagad.log'))
   }
 
-  // What `work` costs for each of `count` sagas.
+  // Returns what `work` costs for each of `count` sagas.
   async costOf(count, work) {
     this.sql('checkpoint')
     const turns = this.turns()
@@ -137,7 +137,7 @@ class Budget extends World {
     )
       .split('|')
       .map(Number)
-    this.sql('checkpoint') // so that all up to `end` is on disk, where pg_walinspect reads it
+    this.sql('checkpoint') // writes everything up to `end` to the disk, where pg_walinspect reads it
     const records = Object.fromEntries(
       this.sql(
         `select "resource_manager/record_type", count from pg_get_wal_stats('${begin}', '${end}', true) where count > 0`
@@ -166,7 +166,7 @@ class Budget extends World {
     return answer.json
   }
 
-  // One after another, each to its end.
+  // Runs the sagas one after another, each to its end.
   single(saga, input = {}, end = 'completed') {
     return async (count) => {
       for (let i = 0; i < count; i++) {
@@ -176,7 +176,7 @@ class Budget extends World {
     }
   }
 
-  // 1,024 at once in four requests, then the next ones: until `table` has `each` rows more for every saga.
+  // Starts 1,024 sagas at once in four requests, and goes on until `table` has `each` rows more for every saga.
   batches(saga, table, each) {
     return async (count) => {
       let rows = await this.rows(table, 0)
@@ -259,7 +259,7 @@ function budgetOf(workload, figures) {
   )
 }
 
-// A line a workload, so that a change of it is a line.
+// Writes one line for each workload, so that its change is one line.
 function writeBudget(measured) {
   const line = (workload) =>
     `  ${JSON.stringify(workload.id)}: ` +
@@ -307,10 +307,10 @@ await run(world, async () => {
       await world.open()
       for (const { id, count, warm = 20, work } of workloads) {
         await work(warm)
-        // A machine that stands still for a moment only ever adds: a timer that fires in between, a turn that is made
+        // A machine that stalls for a moment only ever adds to a figure: a timer fires in between, or a turn is made
         // again. The least of six counts.
         for (let take = 0; take < 6 && (take === 0 || aboveBudget(measured[id], allowed[id]).length > 0); take++) {
-          // A call that was made is a repeat.
+          // A call that was made before would be a repeat.
           measured[id] = least(measured[id], await world.costOf(id === 'call' ? count + take : count, work))
         }
       }
@@ -334,7 +334,7 @@ await run(world, async () => {
       )
     })
     for (const [figure, most] of Object.entries(budget[id] ?? {})) {
-      // Held against what was measured when the budget was written.
+      // Compares with the figures at the time when the budget was written.
       if (most >= 0.2 && measured[id]?.[figure] < (0.8 * most) / airFor(workload, figure)) {
         console.log(
           `# ${id}: ${figure} is ${shown(measured[id][figure])}, far below ${shown(most)} in ` +

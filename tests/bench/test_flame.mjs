@@ -1,8 +1,8 @@
-// What a flame graph shows of some samples.
+// The flame graph of some samples.
 import { expect, promise, run } from '../lib/world.mjs'
 import { flame, tree } from './flame.mjs'
 
-// Innermost first, as perf prints them.
+// The innermost function comes first, as perf prints it.
 const samples = `
     55d0 turn_begin
     55d1 loop_run

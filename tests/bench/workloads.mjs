@@ -1,9 +1,9 @@
-// What one round measures, in its order: each workload near the reference that it is held against. A measurement gives
-// figures of which `per_second` (of what: `of`) is the first to look at.
+// The measurements of one round, in their order: each workload is near the reference that it is compared with. A
+// measurement returns figures. `per_second` (of what: `of`) is the first one to look at.
 import { sleep } from '../lib/world.mjs'
 
-// Durable changes of one saga, as any engine has to make them: its start, each outcome, its end. Fewer rows for them
-// are our advantage and no fewer transitions.
+// The durable changes of one saga that any engine has to make: its start, each outcome, its end. Fewer rows for them
+// are our advantage, but they are no fewer transitions.
 export const transitions = { bench_w1: 4, bench_gone: 4, bench_w2: 6, bench_w3: 4 }
 
 const batchConnections = 4
@@ -12,7 +12,7 @@ function batchFor(inFlight) {
   return Math.min(1000, Math.max(1, Math.floor(inFlight / batchConnections)))
 }
 
-// `starts` and what else the driver is told; each goes through the public API.
+// Runs `starts` and other loads of the driver, each through the public API.
 function sagas(saga, args, { rows = false, of = 'sagas' } = {}) {
   return async ({ rig, gauge, seconds }) => {
     const figures = await gauge.around(
@@ -38,7 +38,7 @@ const inFlight = (count) => [
   '--concurrency',
   String(batchConnections)
 ]
-// What is looked into with --profile: what the driver is told.
+// The loads that --profile looks into, as options of the driver.
 export const loads = [
   { id: 'w1-single', name: 'W1 by single starts, 256 clients that wait', args: ['--saga', 'bench_w1', ...single(256)] },
   { id: 'w1-batches', name: 'W1 by batches, 1,024 in flight', args: ['--saga', 'bench_w1', ...inFlight(1024)] },
@@ -59,7 +59,7 @@ function openLoop({ rig, gauge, seconds, round }) {
   )
 }
 
-// Half of the clients at each of two engines over the one database.
+// Puts half of the clients on each of two engines over one database.
 async function twoEngines({ rig, seconds }) {
   return rig.withSecondEngine(async (port) => {
     const args = ['--saga', 'bench_w1', '--seconds', String(seconds), '--steps', '0', '--warmup', '0', ...single(128)]
@@ -75,7 +75,7 @@ async function twoEngines({ rig, seconds }) {
   })
 }
 
-// New calls outside sagas, and the same once more: what the registry's answer to a repeat costs.
+// Makes new calls outside sagas and then repeats them, which shows the cost of the registry's answer to a repeat.
 async function duplicates({ rig, seconds }) {
   const half = String(Math.max(1, Math.round(seconds / 2)))
   const {
@@ -106,8 +106,9 @@ async function duplicates({ rig, seconds }) {
   }
 }
 
-// W1 that is kept, before and after W1 whose retention is over after two seconds: what removing the ended ones takes of
-// the rate, whichever way the machine drifts. What is left of them at the end goes before anybody else is measured.
+// Runs W1 with sagas that are kept, before and after W1 with a retention of two seconds. This shows how much of the
+// rate the removal of ended sagas takes, whichever way the machine drifts. The remaining sagas are removed before the
+// next measurement.
 async function forgotten(context) {
   const { rig, seconds } = context
   const half = Math.max(1, Math.round(seconds / 2))
@@ -150,8 +151,8 @@ async function forgotten(context) {
 
 const hundred = JSON.stringify({ items: Array.from({ length: 100 }, (_, i) => i) })
 
-// workload: what --workloads chooses by; `ref` are always there. With `batches: true` it needs POST /v1/sagas/batch;
-// `unless` gives way to it.
+// --workloads chooses by `workload`; the workload `ref` always runs. A measurement with `batches: true` needs POST
+// /v1/sagas/batch; `unless` gives way to it.
 export function measurements({ rig, reference: measured }) {
   const ref = (name, clients) => reference(name, clients)({ reference: measured })
   const all = [

@@ -1,5 +1,5 @@
-// The campaign against real processes: engines, PostgreSQL and the shop, and all that can go wrong between them. See
-// tests/fault/README.md.
+// The campaign against real processes: engines, PostgreSQL and the shop, with all faults that can occur between them.
+// See tests/fault/README.md.
 //
 //   node tests/fault/campaign.mjs [--faults kill,stop,...] [--minutes N | --count kill=2000,stop=200,...] [--sagas N]
 //                                 [--seed N] [--json FILE] [--engines N] [--rate N] [--round SECONDS] [--list]
@@ -52,7 +52,7 @@ for (let number = 0; ; number++) {
     console.log(`# kept: ${world.keep(join(options.keep, `${options.seed}-${number}`))}`)
   }
   await world.stop()
-  // A world that does not come up would not come up the next time either.
+  // A world that does not come up would not come up the next time, either.
   if (found.violations.length > 0 && (!options.goOn || !found.counts.sagas)) break
   await sleep(100)
 }

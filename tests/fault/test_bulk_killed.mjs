@@ -1,5 +1,5 @@
-// A bulk job over two engines of which one or the other is killed again and again: each saga hears of it once, and each
-// item has an outcome in the end.
+// A bulk job over two engines, of which one or the other is killed again and again. The job reaches each saga once, and
+// each item has an outcome in the end.
 import { createServer } from 'node:http'
 import { World, expect, expectEqual, promise, quick, run, sleep } from '../lib/world.mjs'
 
@@ -17,7 +17,7 @@ const pay = {
 }
 
 class Night extends World {
-  // Of whichever engine answers.
+  // Asks until an engine answers.
   async ask(method, path, body) {
     for (const end = Date.now() + 240000; ; await sleep(100)) {
       for (const engine of this.engines) {

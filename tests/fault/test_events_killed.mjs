@@ -1,11 +1,11 @@
-// The feed of events while the engines are killed and hand their shards over: a reader that goes on with its cursor at
-// whichever engine answers misses no event, and gets those of each saga in order.
+// The feed of events while the engines are killed and hand their shards over. A reader that goes on with its cursor at
+// any engine that answers misses no event, and gets the events of each saga in order.
 import { chooseSeed, randomFrom } from '../lib/load.mjs'
 import { World, expect, expectEqual, promise, quick, run, sleep } from '../lib/world.mjs'
 
 const kills = quick ? 6 : 60
 
-// Which entries of a log are events; step.waiting only where it asks for an approval.
+// The entries of a log that are events; step.waiting only when it asks for an approval.
 const told = {
   'saga.completed': 'saga.completed',
   'saga.compensated': 'saga.compensated',
@@ -35,7 +35,7 @@ await run(new World(), async (world) => {
       { name: 'loses', steps: [{ id: 'lose', call: 'lose', with: { amount: 1 } }] }
     ]
   })
-  // Of whichever engine answers, another one first each time.
+  // Asks until an engine answers, beginning with another one each time.
   let turn = 0
   const ask = async (method, path, body) => {
     for (const end = Date.now() + 60000; ; await sleep(50)) {

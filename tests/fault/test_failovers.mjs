@@ -1,6 +1,6 @@
 // Failovers of each kind, one after the other, with starts under way: thirty of each in the long form, one in the short
-// form. What was acknowledged stays, but for what an asynchronous standby never got; and no call of a tool that may be
-// called once leaves twice.
+// form. Everything acknowledged stays, except what an asynchronous standby never got. A call of a tool that may be
+// called once never leaves twice.
 import { createServer } from 'node:http'
 import { Pair } from '../lib/pair.mjs'
 import { expect, expectEqual, freePort, promise, quick, run, sleep } from '../lib/world.mjs'
@@ -18,7 +18,7 @@ const receiver = createServer((request, response) => {
 const acknowledged = new Map() // name -> saga id
 let number = 0
 
-// A start, repeated until it is acknowledged.
+// Repeats a start until it is acknowledged.
 async function begin(name = `saga-${number++}`) {
   for (const end = Date.now() + patience * 1000; ; await sleep(50)) {
     const answer = await world
@@ -30,7 +30,7 @@ async function begin(name = `saga-${number++}`) {
   }
 }
 
-// Three clients start sagas while something happens, and one more each when it has happened.
+// Three clients start sagas while something happens, and one more saga each when it has happened.
 async function meanwhile(happens) {
   let over = false
   const clients = Array.from({ length: 3 }, async () => {
@@ -66,7 +66,7 @@ async function judge(kind, forgotten = new Set()) {
   return kept.length
 }
 
-// The other server is the primary now. The old one follows it.
+// Makes the other server the primary, which the old one follows.
 async function swap(synchronous) {
   await world.follow(world.servers[0], synchronous)
   world.servers.reverse()

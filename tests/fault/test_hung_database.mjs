@@ -1,6 +1,6 @@
-// A PostgreSQL that hangs answers nothing, and TCP does not tell: what it gets is acknowledged by its kernel. So is one
-// that waits for a standby which is its successor by now. Neither may look like a database that works: a connection
-// without an answer within the lease is given up.
+// A PostgreSQL that hangs answers nothing, and TCP does not tell, because its kernel acknowledges what it gets. A
+// server that waits for a standby which has become its successor looks the same. Neither may look like a database that
+// works: an engine gives up a connection without an answer within the lease.
 import { Pair } from '../lib/pair.mjs'
 import { expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
 
@@ -20,7 +20,7 @@ await run(world, async () => {
     'a database that hangs: not ready within a lease and a half, with a reason; new work, reads and what waits ' +
       'are 503; and it goes on afterwards',
     async () => {
-      await sleep(lease) // a whole lease, so that what follows is not the beginning
+      await sleep(lease) // a whole lease, so that the beginning is over
       const waiting = []
       world.hang(first)
       try {
@@ -119,7 +119,7 @@ await run(world, async () => {
       await world.catchUp(second)
       await world.cut(second)
       const waiting = start('phantom')
-      // That very commit: who waits has written a saga, and others wait, too.
+      // The waiting backend holds that very commit: it has written a saga, and other backends wait, too.
       await world.within(
         20,
         'the commit waits for the standby',
@@ -163,7 +163,7 @@ await run(world, async () => {
       await world.follow(await world.kill(next).then(() => next), true)
       await world.ready()
       await world.catchUp(next)
-      world.promote(world.servers[1]) // the old one runs on, waits for its standby, and takes connections
+      world.promote(world.servers[1]) // the old server runs on, waits for its standby, and accepts connections
       const took = await world.within(
         (4 * lease) / 1000 + 10,
         'a start is taken by the promoted server',
@@ -195,7 +195,7 @@ await run(world, async () => {
   await promise(
     'an engine that is started then, too, goes to the newest timeline, although the old primary takes writes, too',
     async () => {
-      world.set(world.servers[0], 'synchronous_standby_names', '') // now it takes writes without anybody
+      world.set(world.servers[0], 'synchronous_standby_names', '') // now it takes writes without a standby
       await world.kill9()
       await world.startSagad()
       expect((await start('later')).status < 300, 'a start')

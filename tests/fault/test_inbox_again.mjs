@@ -1,5 +1,6 @@
-// An engine whose put into the inbox was committed, and whose answer was lost, puts it again; the owner may have
-// consumed the first one meanwhile. Each kind of input that comes a second time so does nothing, and does not stay.
+// An engine put a row into the inbox, the put was committed, and its answer was lost. The engine puts the row again,
+// and the owner may have consumed the first one meanwhile. An input of any kind that comes a second time in this way
+// does nothing and does not stay.
 import { finish } from '../lib/language.mjs'
 import { World, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
 
@@ -33,7 +34,7 @@ await run(new World(), async (world) => {
     ]
   })
   await both()
-  // Keeps a copy of each row of the inbox; the tests' own, nothing of sagad's schema.
+  // Keeps a copy of each row of the inbox in a table of the test, outside sagad's schema.
   world.sql(`create table kept (like sagad.inbox);
     create function keep() returns trigger language plpgsql as $$ begin 
     insert into public.kept select new.*; return new; end $$;

@@ -1,5 +1,5 @@
-// The judge is judged: a small real run must be found without fault, and each fault that is planted in a copy of what
-// it left (ledger, notes, rows) must be found, by the rule that is there for it.
+// The judge is judged. A small real run must be found without fault. Each fault that is planted in a copy of its
+// evidence (ledger, notes, rows) must be found by the rule for it.
 import { randomFrom } from '../lib/load.mjs'
 import { expect, promise, run, sleep } from '../lib/world.mjs'
 import { readEvidence } from './judge/evidence.mjs'
@@ -13,7 +13,7 @@ import { CampaignWorld } from './campaign/world.mjs'
 const random = randomFrom(7)
 const world = new CampaignWorld(random, { engineCount: 2 })
 
-// A copy that can be doctored; the log is read into memory.
+// Makes a copy that can be doctored; the log is read into memory.
 async function copyOf(evidence) {
   const logs = []
   for await (const log of evidence.logs()) logs.push(log)
@@ -41,7 +41,7 @@ async function copyOf(evidence) {
   return plain
 }
 
-// What the plants need to find their place.
+// Helps the plants to find their place.
 class Doctor {
   constructor(copy) {
     this.copy = copy
@@ -107,7 +107,7 @@ const hasCompleted = (log, step) =>
   )
 const ended = (status, name) => (saga) => saga.status === status && (!name || saga.name === name)
 
-// rule -> how its fault looks
+// rule -> a plant that breaks it
 const plants = {
   effect_once: (d) =>
     d.copy.ledger.push({ ...d.line((line) => line.kind === 'reserve' && line.effect === 1), id: 'planted', n: 1e6 }),
@@ -312,7 +312,7 @@ const plants = {
     d.record(({ record }) => record.type === 'step.intent').record.attempt = 3
   },
   'timers, early': (d) => {
-    // What comes after that is not judged.
+    // Nothing after a pause is judged.
     const wasPaused = (log) => log.turns.some((turn) => turn.records.some((record) => record.type === 'saga.paused'))
     const { log, turn } = d.record(
       ({ record, saga, log: of }) =>
@@ -351,7 +351,7 @@ const plants = {
     const other = keyed.find(({ log }) => log !== keyed[0].log)
     other.record.key = keyed[0].record.key
   },
-  // The first turn of a shard is said to be of an epoch after all others of that shard.
+  // The first turn of a shard claims an epoch after all other epochs of that shard.
   one_owner: (d) => {
     const shardOf = (log) => d.copy.sagas.get(log.saga).shard
     const shard = shardOf(d.log(ended('completed', 'order')))
@@ -429,7 +429,7 @@ const plants = {
   }
 }
 
-// What `undo_order` says of two elements that ran side by side and were undone the other way round than planned.
+// Returns what `undo_order` says of two elements that ran side by side and were undone in another order than planned.
 function saidOfElements(...between) {
   const made = (n, ...steps) => steps.map((step) => ({ type: n, step, key: step, data: {} }))
   const records = [
@@ -469,8 +469,8 @@ await run(world, async () => {
       return 'kill'
     }
   }
-  // What the plants need and luck may leave out: each shape, well and badly, and a saga that is paused while it waits
-  // for its signal.
+  // Makes what the plants need and chance may leave out: each shape, ended well and badly, and a saga that is paused
+  // while it waits for its signal.
   const sure = {
     name: 'sure',
     async fire({ load, notes }) {

@@ -10,7 +10,7 @@ await run(new World(), async (world) => {
   const random = randomFrom(seed + 1)
   await Promise.all([world.startPostgres(), world.startShop(['--chaos', '5', '--seed', String(seed)])])
   await world.startSagad()
-  // Each kill interrupts what is being undone, and doubles its pause: by the default to five minutes.
+  // Each kill interrupts an undo and doubles its pause, which by default grows to five minutes.
   const { tools, ...rest } = world.example('shop.json')
   const soon = { max: '5s' }
   await world.define({
@@ -26,7 +26,7 @@ await run(new World(), async (world) => {
     `sagad comes back after each of ${kills} kills`,
     async () => {
       for (let kill = 1; kill <= kills; kill++) {
-        // Also while it still starts and takes its shards.
+        // Also kills sagad while it still starts and takes its shards.
         await sleep(random() < 0.1 ? random() * 50 : 50 + random() * 350)
         await world.kill9()
         if (random() < 0.15) {

@@ -1,23 +1,23 @@
-// Each construct of the saga language with SIGKILL at each of its commits: at the n-th commit that carries a turn of
-// the saga, right before PostgreSQL sees it, or right after PostgreSQL has done it and before sagad knows. Then sagad
-// is started again, and the saga has to end as it would have, with the shop's ledger right. The short form takes every
-// second commit and one of the two places, by its seed. After that a crowd of all of them at once, with kills at random
-// moments and a shop that misbehaves.
+// Each construct of the saga language with SIGKILL at each of its commits. The kill comes at the n-th commit with a
+// turn of the saga, right before PostgreSQL sees it, or right after PostgreSQL has done it and before sagad knows. Then
+// sagad starts again, and the saga must end as it would have, with the right ledger. The short form takes every second
+// commit and one of the two places, by its seed. Afterwards a crowd of all constructs runs at once, with kills at
+// random moments and a shop that misbehaves.
 import { Cutter } from '../lib/cutter.mjs'
 import { done, happened, languageTools, nothingStands, patient, replayAll, take, undone } from '../lib/language.mjs'
 import { chooseSeed, randomFrom } from '../lib/load.mjs'
 import { World, effectsByKey, expect, expectEqual, freePort, promise, quick, run, sleep } from '../lib/world.mjs'
 
-const commitsMax = 60 // of one saga; there are fewer
-const crowd = quick ? 2 : 12 // of each construct
+const commitsMax = 60 // commits of one saga; there are fewer
+const crowd = quick ? 2 : 12 // sagas of each construct
 const randomKills = quick ? 8 : 120
 
 const named = (id, more) => take(id, `${id}-\${ .input.name }`, more)
 const never = { id: 'never', call: 'never' }
 const wait = { id: 'wait', signal: { name: 'go' } }
 const list = (items) => `\${ ${JSON.stringify(items)} }`
-// Fails for certain where it is "none", also when a kill has interrupted it: of another class than a read it might then
-// have happened.
+// Fails for certain when it is "none", even when a kill has interrupted it. A call of another class than a read might
+// then have happened.
 const check = (shop) => ({
   name: 'check',
   effect: 'read',
@@ -73,8 +73,8 @@ const everything = {
   }
 }
 
-// Of each construct: the saga, what people do meanwhile, how it ends, and what has to have happened (in this order,
-// where it is a list).
+// For each construct: the saga, what people do meanwhile, how it ends, and what must have happened (in this order, when
+// it is a list).
 const constructs = {
   when: {
     steps: [
@@ -228,7 +228,7 @@ class Case {
     this.patience = { every: 30, ms: 60000 }
   }
 
-  // Until somebody answers, and not with 503.
+  // Asks until an engine answers with anything but 503.
   async ask(method, path, body, headers = {}) {
     for (const end = Date.now() + this.patience.ms; ;) {
       const answer = await this.world.api(method, path, body, { seconds: 5, headers }).catch(() => undefined)
@@ -279,7 +279,7 @@ class Case {
     expect(answer.status < 300 || answer.status === 409, 'the answer to the signal', answer.text)
   }
 
-  // Said again after an answer that was lost, it finds itself decided: 409.
+  // Decides. A repeat after a lost answer finds the approval decided: 409.
   async decide(decision) {
     await this.waits('ask')
     for (const end = Date.now() + this.patience.ms; ; await sleep(this.patience.every)) {
@@ -327,7 +327,7 @@ class Case {
     }
   }
 
-  // From the start to the end. The cut is aimed before the saga is there; with no `n` there is none.
+  // Runs the case from the start to the end. The cut is aimed before the saga exists; without `n` there is no cut.
   async live() {
     const { construct } = this
     if (construct.helper) {
@@ -338,7 +338,7 @@ class Case {
     }
     if (this.n > 0) this.cut = this.world.cutter.aim(this.business, this.n, this.mode)
     this.ended = this.go()
-    this.ended.catch(() => {}) // looked at by judge()
+    this.ended.catch(() => {}) // judge() looks at it
   }
 
   async go() {
@@ -367,7 +367,7 @@ await run(new World(), async (world) => {
   await Promise.all([world.startPostgres(), world.startShop()])
   const shop = `http://127.0.0.1:${world.shopPort}`
   world.port = await freePort()
-  world.migrate() // waits for it, and so cannot go through a proxy of this process
+  world.migrate() // the migration is waited for, and so cannot go through a proxy of this process
   world.cutter = new Cutter(world)
   world.dsn = await world.cutter.start()
   await world.startSagad()
@@ -453,7 +453,7 @@ await run(new World(), async (world) => {
     'every log folds to the stored state',
     async () => {
       await world.kill9()
-      // Sagactl is waited for, and so is not to go through a proxy of this process.
+      // sagactl is waited for, and so must not go through a proxy of this process.
       world.dsn = world.dsn.replace('/proxy', '')
       world.launchSagad()
       await world.ready()

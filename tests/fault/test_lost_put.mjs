@@ -1,6 +1,6 @@
-// A word for another engine's saga goes through the inbox. When the answer to that put is lost, and the owner has
-// carried the word out meanwhile, it is not put a second time: a pause that came again after its resume would leave the
-// saga standing.
+// A word for another engine's saga goes through the inbox. The answer to that put is lost, and the owner has carried
+// the word out meanwhile. Then the word is not put a second time: a pause that came again after its resume would leave
+// the saga paused.
 import { randomFrom } from '../lib/load.mjs'
 import { expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
 import { ask } from './campaign/http.mjs'
@@ -14,7 +14,7 @@ const until = async (what, so, seconds = 60) => {
   throw new Error(`not within ${seconds} s: ${what}`)
 }
 
-// Repeats what may be repeated.
+// Repeats requests that may be repeated.
 async function told(engine, path, body) {
   let answer
   for (

@@ -1,5 +1,5 @@
-// An engine that has lost its leases and has not heard of it remembers its sagas as they were. What it would refuse by
-// that, the new owner may take: so it refuses nothing for good, and says that one may ask again.
+// An engine that has lost its leases and has not heard of it remembers its sagas as they were. The new owner may accept
+// what this engine would refuse. So it refuses nothing for good, and says that the client may ask again.
 import { randomFrom } from '../lib/load.mjs'
 import { expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
 import { ask } from './campaign/http.mjs'
@@ -13,7 +13,7 @@ const until = async (what, so, seconds = 60) => {
   throw new Error(`not within ${seconds} s: ${what}`)
 }
 
-// Repeats what may be repeated.
+// Repeats requests that may be repeated.
 async function told(engine, path, body, headers) {
   let answer
   for (
@@ -43,11 +43,11 @@ await run(world, async () => {
   let questions
   let holding = true
   let keepHolding
-  // What it says of its leases is held back, over whichever connection; all others are as they should be.
+  // Holds back the renewals of its leases on every connection; everything else works.
   const held = (ms = 10000) => world.aim.at('lease_renew', 'before', ms, (engine) => engine === first)
   await promise('one engine has all sagas; then it hears nothing of its leases any more', async () => {
     await Promise.all([first, second].map((engine) => world.killEngine(engine)))
-    first.args = ['--park-after', '10m'] // it keeps what waits in memory
+    first.args = ['--park-after', '10m'] // the engine keeps waiting sagas in memory
     world.launchEngine(first)
     await until(
       'the first engine has all shards',

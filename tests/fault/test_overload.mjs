@@ -1,15 +1,15 @@
-// Ten times the load that the engine can take: what it gets done stays, whoever is refused hears so at once and when to
-// come again, memory stays within its bound, what was accepted ends, and what people wait for (signals, aborts and the
+// Ten times the load that the engine can take. The rate of finished sagas stays, a refused client hears at once when to
+// come again, memory stays within its bound, accepted sagas end, and work that people wait for (signals, aborts and the
 // undoing they lead to) goes first.
 //
-// As it is run with the other tests it is short, with bars that a busy machine and AddressSanitizer can keep.
-// SAGAD_TEST_STRICT=1 takes the bars of issue 5 and two minutes: for a quiet machine and a release build, by hand.
+// With the other tests it runs in a short form, with bars that a busy machine and AddressSanitizer can keep.
+// SAGAD_TEST_STRICT=1 sets the bars of issue 5 and two minutes, for a quiet machine and a release build, by hand.
 //
-// What is scarce is the tools: each call takes 40 ms, and so many may be under way at once (SAGAD_TEST_PLACES).
-// SAGAD_TEST_TOOL_MS=0 makes it the processor, which the driver and the refusals then take their part of: a refusal
-// costs sagad what a tenth of such a saga does. The load comes from tests/lib/offer.c, which shares the processors with
-// what it measures and is the first to yield (nice). `# offer` lines say how much of the load it came to offer, the
-// lines below how much processor time each of the parts took.
+// The tools are scarce: each call takes 40 ms, and SAGAD_TEST_PLACES limits the calls under way at once. With
+// SAGAD_TEST_TOOL_MS=0 the processor is scarce, of which the driver and the refusals take their part: a refusal costs
+// sagad a tenth of such a saga. The load comes from tests/lib/offer.c, which shares the processors with what it
+// measures and yields first (nice). The `# offer` lines say how much of the load it offered, and the lines below say
+// how much processor time each part took.
 import { spawn } from 'node:child_process'
 import { chmodSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -26,7 +26,7 @@ const connections = 2000
 const toolMs = Number(process.env.SAGAD_TEST_TOOL_MS ?? 40)
 const places = Number(process.env.SAGAD_TEST_PLACES ?? (toolMs > 0 ? (quick ? 32 : 64) : 256))
 
-// Five calls: an undertaking of a usual size. What a refusal costs does not depend on it, so that shorter ones leave
+// Five calls make a saga of a usual size. The cost of a refusal does not depend on the size, so shorter sagas leave
 // less of the peak.
 const reserve = (id) => ({ id, call: 'inventory.reserve', with: { sku: '${ .input.sku }', qty: 1 } })
 const charge = (id) => ({
@@ -111,7 +111,7 @@ class Overload extends World {
     }
   }
 
-  // Processor seconds so far, of PostgreSQL with all its processes.
+  // Returns the processor seconds so far; those of PostgreSQL include all its processes.
   cpu() {
     const postgres = readdirSync('/proc')
       .filter((name) => /^[0-9]+$/.test(name))
@@ -124,7 +124,7 @@ class Overload extends World {
   }
 }
 
-// What a saga cost, in milliseconds of processor time, and how much of the machine the parts had together.
+// Returns what a saga cost, in milliseconds of processor time, and how much of the machine all parts used together.
 function costs(before, after, offered, ended, seconds) {
   const spent = {
     sagad: after.sagad - before.sagad,
@@ -144,13 +144,13 @@ function costs(before, after, offered, ended, seconds) {
   }
 }
 
-// How much longer everything takes because the processors do something else: 1 on a machine of our own (proc(5),
+// Returns how much longer everything takes because the processors do other work: 1 on a machine of our own (proc(5),
 // schedstat).
 const scheduled = (pid) => readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ').slice(0, 2).map(Number)
 const slowdown = ([ranBefore, waitedBefore], [ran, waited]) =>
   1 + (waited - waitedBefore) / Math.max(1, ran - ranBefore)
 
-// What ends in a second, while `during` goes on: without the first moments.
+// Counts the sagas that end in a second while `during` goes on, without the first moments.
 async function goodputOf(world, during, skipMs, show) {
   let over = false
   const all = []
@@ -175,7 +175,7 @@ async function goodputOf(world, during, skipMs, show) {
   return { got, goodput: ((last.ended - first.ended) * 1000) / (last.at - first.at), samples: all }
 }
 
-// One saga that waits is signalled and one is aborted, each second; gives how long each took to its end.
+// Each second, signals one waiting saga and aborts another. Returns how long each took to its end.
 async function urgent(world, ids, over) {
   const took = []
   while (ids.length > 1 && !over()) {
@@ -213,7 +213,7 @@ await run(new Overload(), async (world) => {
   writeFileSync(world.ids, '')
   chmodSync(world.ids, 0o644)
   chmodSync(world.directory, 0o755)
-  // The most that ends in a second, when as many as do the engine good are under way.
+  // The most sagas that end in a second when the best number for the engine is under way.
   const crowds = toolMs > 0 ? [places * 3] : quick ? [64] : [64, 256, 1000]
   const peakOf = async () => {
     let most = 0,
@@ -239,7 +239,7 @@ await run(new Overload(), async (world) => {
   }
   const longest = (took) => took.map((one) => one.ms).sort((x, y) => x - y)[Math.floor(took.length * 0.9)]
 
-  // Seconds until a quarter of the peak is served as if nothing had been; Infinity: not within the bar.
+  // Returns the seconds until a quarter of the peak is served as before; Infinity when that is not within the bar.
   const backToNormal = async (peak) => {
     for (const begun = Date.now(); Date.now() - begun < bars.normalSeconds * 1000;) {
       const one = await world.offer({ rate: Math.ceil(peak / 4), seconds: 2, connections: 64 })
@@ -249,7 +249,7 @@ await run(new Overload(), async (world) => {
     return Infinity
   }
 
-  // Ten times the most that it can do, for a while.
+  // Offers ten times the most that the engine can do, for a while.
   const overload = async () => {
     const waiting = []
     for (let i = 0; i < (quick ? 40 : 240); i++) waiting.push(await world.start('holds', {}))
@@ -289,7 +289,7 @@ await run(new Overload(), async (world) => {
     )
     const took = await urgently
     const normal = await backToNormal(peakBefore)
-    // What else the machine did meanwhile is in both: before and after.
+    // Other work of the machine is in both measurements, before and after.
     return { got, goodput, took, normal, slow, peak: (peakBefore + (await peakOf()).most) / 2 }
   }
   const isGood = ({ got, goodput, took, normal, peak, slow }) =>
@@ -298,7 +298,7 @@ await run(new Overload(), async (world) => {
     normal < Infinity &&
     goodput >= (peak * bars.goodput) / slow
 
-  // A machine that does much else is not asked once: whoever sheds its load badly does so each time.
+  // A busy machine gets more than one try; an engine that sheds load badly fails each time.
   let seen = await overload()
   for (let rounds = 1; quick && rounds < 3 && !isGood(seen); rounds++) {
     console.log('# once more: something was slower than it may be')

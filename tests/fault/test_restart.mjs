@@ -1,5 +1,5 @@
-// PostgreSQL stopped as by `pg_ctl -m immediate` and started again under load, 20 times (5 in the short form), while
-// sagad stays up: nothing that was acknowledged is lost, and sagad finds its way back by itself.
+// PostgreSQL is stopped as by `pg_ctl -m immediate` and started again under load, 20 times (5 in the short form), while
+// sagad stays up. Nothing acknowledged is lost, and sagad recovers by itself.
 import { Load, chooseSeed, judge, randomFrom } from '../lib/load.mjs'
 import { World, expect, leaves, promise, quick, run, sleep } from '../lib/world.mjs'
 

@@ -1,13 +1,13 @@
 // A database whose history was rewound: an asynchronous standby that was behind is promoted, and what was acknowledged
-// last is gone. Nothing is appended behind a hole, an engine that knows says what is missing and waits for a person,
-// and a call that the log has forgotten counts as unknown: for every engine, also when the one that made it has ended.
-// Where it ended with the server, another one knows from the counters of the shards.
+// last is gone. Nothing is appended behind a hole. An engine that knows of the loss says what is missing and waits for
+// a person. A call that the log has forgotten counts as unknown for every engine, even when the engine that made it has
+// ended. If that engine ended with the server, another one knows from the counters of the shards.
 import { createServer } from 'node:http'
 import { Pair } from '../lib/pair.mjs'
 import { expect, expectEqual, freePort, promise, run, sleep } from '../lib/world.mjs'
 
 const world = new Pair()
-const calls = [] // what came to the receiver: name and key
+const calls = [] // the requests of the receiver: name and key
 const receiver = createServer((request, response) => {
   calls.push({ name: request.url.slice(1), key: request.headers['idempotency-key'] })
   response.writeHead(200, { 'content-type': 'application/json' }).end('{"id": 1}')
@@ -92,7 +92,7 @@ await run(world, async () => {
         'it is written down',
         () => world.sql('select count(*) from sagad.history_loss where accepted_at is null') === '1'
       )
-      await sleep(2000) // a lease: until then what is in memory may be shown
+      await sleep(2000) // a lease, until which the memory may be shown
       for (let i = 0; i < 10; i++, await sleep(100)) {
         expectEqual(
           (await world.api('POST', '/v1/sagas', { saga: 'pair', id: `new-${i}`, input: {} })).status,
@@ -178,8 +178,7 @@ await run(world, async () => {
   const signalOf = (saga) => world.calm(() => world.api('POST', `/v1/sagas/${saga}/signals/go`, {}))
   const waits = async (engine) => (await reason(engine))?.includes('another history')
 
-  // `b` takes no shards while `a` lives. A saga that is known to the standby, too, and then a standby that gets nothing
-  // more.
+  // `b` takes no shards while `a` lives. A saga becomes known to the standby, and then the standby gets nothing more.
   const pairOfEngines = async (id, before) => {
     const [first, second] = world.servers
     await world.follow(first, false)

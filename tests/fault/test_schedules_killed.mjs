@@ -1,5 +1,5 @@
-// Schedules over two engines of which one or the other is killed again and again: one saga and one effect for each
-// instant, none left out.
+// Schedules over two engines, of which one or the other is killed again and again: one saga and one effect for each
+// instant, and no instant left out.
 import { chooseSeed, randomFrom } from '../lib/load.mjs'
 import { World, effectsByKey, expect, expectEqual, promise, quick, run, sleep } from '../lib/world.mjs'
 
@@ -24,7 +24,7 @@ await run(new World(), async (world) => {
     ],
     sagas: [{ name: 'tick', steps: [{ id: 'buy', call: 'buy', with: { amount: 1, customer: 'clock' } }] }]
   })
-  // Of whichever engine answers.
+  // Asks until an engine answers.
   const ask = async (method, path, body) => {
     for (const end = Date.now() + 60000; ; await sleep(50)) {
       for (const engine of world.engines) {

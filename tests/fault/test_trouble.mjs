@@ -1,5 +1,5 @@
-// PostgreSQL takes no writes for a while (read only here, a full disk elsewhere). An engine then tries one batch at a
-// time, and whichever way such a try ends, it goes on trying: also when the try is lost with its connection.
+// PostgreSQL takes no writes for a while (it is read only here; elsewhere its disk is full). An engine then tries one
+// batch at a time, and goes on trying however such a try ends, even when the try is lost with its connection.
 import { readFileSync } from 'node:fs'
 import { randomFrom } from '../lib/load.mjs'
 import { expect, promise, run, sleep } from '../lib/world.mjs'
@@ -55,7 +55,7 @@ await run(world, async () => {
       let refused
       for (let tries = 0; tries < 100 && refused?.status !== 503; tries++) refused = await start(`full-${tries}`)
       expect(refused?.status === 503, 'a start is refused', refused?.text)
-      // As if another engine had taken the shards over, and had gone.
+      // As if another engine had taken the shards over and had gone.
       await world.query(
         'update sagad.shard set epoch = epoch + 1, owner = null, owner_identity = null, expires_at = null'
       )

@@ -1,5 +1,5 @@
-// A call may wait for its connection as long as its timeout. When its turn comes, the shard may be another engine's,
-// which has made the call meanwhile and gone on: then it does not leave any more. So also for an engine that was
+// A call may wait for its connection as long as its timeout. When its turn comes, another engine may have the shard,
+// and may have made the call meanwhile. Then the call does not leave any more. This also holds for an engine that was
 // stopped while its calls waited.
 import { createServer } from 'node:http'
 import { randomFrom } from '../lib/load.mjs'
@@ -7,10 +7,10 @@ import { expect, expectEqual, freePort, promise, run, sleep } from '../lib/world
 import { ask } from './campaign/http.mjs'
 import { CampaignWorld } from './campaign/world.mjs'
 
-const perHost = 64 // connections that an engine has to one receiver
+const perHost = 64 // the connections of an engine to one receiver
 const more = 16
 
-// Holds the first requests that come until it is told to let go, and answers the others at once.
+// Holds the first requests until it is told to let them go, and answers all others at once.
 class Receiver {
   constructor() {
     this.requests = []

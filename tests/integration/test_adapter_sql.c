@@ -441,12 +441,8 @@ TEST_BETWEEN(a_killed_session_has_no_effect_and_the_next_call_gets_another, setu
     expect(call, OUTCOME_RETRY, "sql-57P01", NULL);
     assert_int_equal(balance(), 1000);
     expect(call_run(call_new(PAY, NULL, NULL)), OUTCOME_COMPLETED, NULL, NULL);
-    ask("select count(pg_terminate_backend(pid)) from pg_stat_activity where application_name = 'sagad sql'"); /* while
-                                                                                                                  the
-                                                                                                                  connection
-                                                                                                                  is
-                                                                                                                  idle
-                                                                                                                */
+    /* The connection is idle. */
+    ask("select count(pg_terminate_backend(pid)) from pg_stat_activity where application_name = 'sagad sql'");
     expect(call_run(call_new(PAY, NULL, NULL)), OUTCOME_COMPLETED, NULL, NULL);
     assert_int_equal(balance(), 980);
 }

@@ -1,6 +1,6 @@
-// Every statement that the store sends, on tables with 100,000 sagas: PostgreSQL's own plan of it, under the settings
-// of the store's connections, reads no table as a whole, hashes none and sorts none. What each one uses instead stands
-// in plans.txt; this test holds both against each other.
+// The plans of all statements of the store, on tables with 100,000 sagas. PostgreSQL's own plan, under the settings of
+// the store's connections, reads no whole table, hashes none and sorts none. plans.txt lists what each statement uses
+// instead, and this test compares the two.
 //
 //     node tests/integration/test_plans.mjs --write      writes plans.txt anew, for who has changed a statement and
 // means it
@@ -16,7 +16,7 @@ const file = join(root, 'tests', 'integration', 'plans.txt')
 const { setup, statements } = JSON.parse(execFileSync(process.env.SAGAD_STATEMENTS, { encoding: 'utf8' }))
 const sagas = 100000
 
-// A few rows each, however long the service runs: reading all of them is as good as an index.
+// These tables have a few rows, however long the service runs, so reading all of them is as good as an index.
 const small = new Set([
   'shard',
   'engine',
@@ -29,14 +29,14 @@ const small = new Set([
   'history_shard'
 ])
 
-// What may read a whole table all the same, and why.
+// Statements that may read a whole table, and why.
 const exceptions = {
   answer_sweep: { of: 'answer', why: 'once a minute, and the table holds what nobody fetched within minutes' },
   guard_list: { of: 'guard', why: 'somebody asks for all of them; a row a tool' }
 }
 
-// Rows that a sort or a hash may have by the planner's word: a page of a list, what is due at once. The tables have
-// 2,000 and more.
+// The rows that a sort or a hash may have by the planner's estimate: a page of a list, or what is due at once. The
+// tables have 2,000 and more.
 const sortedMost = 1000
 
 const fill = `
@@ -108,7 +108,7 @@ set default_statistics_target = 1000; -- all rows, so that no plan is drawn by l
 analyze;
 `
 
-// Arguments for statements that only call a function: {?} is the saga that `of` finds.
+// Arguments for statements that only call a function. {?} is the saga that `of` finds.
 const ofQuestion = 'select e.saga from sagad.escalation e where e.shard = 15 and e.resolved_at is not null limit 1'
 const ofCase = 'select id from sagad.saga where shard = 16 and ended_at is null limit 1'
 const calls = {
@@ -178,7 +178,7 @@ const prologue =
     .join('\n')
     .replace(/^select/m, '\\o /dev/null\nselect') + '\n\\o\n'
 
-// {name: [plan]} of all statements: whatever their parameters are.
+// Returns {name: [plan]} of all statements, for any parameters.
 function plansOfAll() {
   const asked = statements.map(({ name, sql }) => {
     const count = Math.max(0, ...[...sql.matchAll(/\$(\d+)/g)].map(([, number]) => Number(number)))
@@ -194,7 +194,7 @@ function plansOfAll() {
   )
 }
 
-// Plans of what a function does inside, as it was run, and of the call itself.
+// Returns the plans of the statements that ran inside a function, and of the call itself.
 function plansInside(name) {
   const { sql } = statements.find((statement) => statement.name === name)
   const { of, args } = calls[name]
@@ -210,8 +210,8 @@ function plansInside(name) {
     .map((plan) => plan.Plan)
 }
 
-// Its plan says nothing, since the work is done inside a function of the schema. Those named here read no table, or are
-// called only to complain.
+// Does the statement need a run? Its plan says nothing when a function of the schema does the work. The functions named
+// here read no table, or are called only to complain.
 const needsCall = ({ sql }) =>
   [...sql.matchAll(/sagad\.(\w+)\(/g)].some(
     ([, name]) => !['expect', 'fence', 'id_floor', 'new_id', 'shard_of', 'torn', 'zone_offsets'].includes(name)
@@ -222,8 +222,8 @@ function* nodes(plan) {
   for (const child of plan.Plans ?? []) yield* nodes(child)
 }
 
-// The tables and indexes that plans read: [{table, index, bounds}]. Indexes of PostgreSQL's own tables are its
-// business, and a scan by row ids reads the rows that something else has found.
+// Returns the tables and indexes that plans read: [{table, index, bounds}]. Indexes of PostgreSQL's own tables do not
+// count, and a scan by row ids reads rows that another node has found.
 const reads = (plans) =>
   plans
     .flatMap((plan) => [...nodes(plan)])
@@ -236,7 +236,7 @@ const reads = (plans) =>
     )
     .map((node) => ({ table: node['Relation Name'], index: node['Index Name'], bounds: node['Index Cond'] }))
 
-// As plans.txt has it: each index once; a small table by its name in brackets, however it is read.
+// Returns the lines of plans.txt: each index once, and a small table by its name in brackets, however it is read.
 const used = (plans) =>
   [
     ...new Set(
@@ -246,8 +246,9 @@ const used = (plans) =>
     .sort()
     .join(' ') || '-'
 
-// Unique over all shards: for its key there is one row at most. And in order of time over all shards, for lists that
-// look at so many at most. (Figures over time, in the table series, belong to no shard.)
+// Indexes that are unique over all shards, so that a key has at most one row. Others are in order of time over all
+// shards, for lists that look at a bounded number of rows. (Figures over time, in the table series, belong to no
+// shard.)
 const single = new Set([
   'saga_key_digest',
   ...['escalation_time', 'escalation_time_open', 'approval_time', 'approval_time_open']
@@ -339,7 +340,7 @@ await run(world, async () => {
     const now = table(empty, filled)
     if (process.argv.includes('--write')) writeFileSync(file, now)
     const then = readFileSync(file, 'utf8')
-    // Another one may find other ways; what is forbidden is forbidden there too.
+    // Another version may choose other plans, but what is forbidden is forbidden there, too.
     if (then.match(/PostgreSQL (\d+)/)[1] !== version()) return
     const lines = new Set(then.split('\n'))
     expectEqual(

@@ -1,7 +1,7 @@
-// A proxy between sagad and PostgreSQL that kills sagad at one certain commit: at the n-th one that carries a turn of a
-// certain saga, either before the server sees it, or after the server has done it and before sagad knows. It follows
-// the messages of the protocol: what is bound to the statements that append to the log says which sagas are in a
-// transaction, the Sync behind it is the commit.
+// A proxy between sagad and PostgreSQL that kills sagad at one commit: at the n-th one with a turn of a certain saga,
+// either before the server sees it, or after the server has done it and before sagad knows. It follows the messages of
+// the protocol. The values bound to the appending statements say which sagas are in a transaction, and the Sync behind
+// them is the commit.
 import { mkdirSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
@@ -16,7 +16,7 @@ export class Cutter {
     this.strikes = 0
   }
 
-  // The connection string that leads through the proxy.
+  // Returns the connection string that leads through the proxy.
   async start() {
     const directory = join(this.world.directory, 'proxy')
     mkdirSync(directory)
@@ -28,7 +28,7 @@ export class Cutter {
     return this.world.dsn.replace(`host=${this.world.directory}`, `host=${directory}`)
   }
 
-  // Kills sagad at the n-th commit, from 1, of the saga that starts with this business id; `struck` resolves then.
+  // Kills sagad at the n-th commit, from 1, of the saga with this business id; `struck` resolves then.
   aim(business, n, mode) {
     const cut = { business, n, mode, commits: 0 }
     cut.struck = new Promise((resolve) => {
@@ -40,7 +40,7 @@ export class Cutter {
 
   serve(client) {
     const server = connect(join(this.world.directory, '.s.PGSQL.5432'))
-    const session = { turns: new Map(), asked: 1, answered: 0 } // one answer is that to the startup message
+    const session = { turns: new Map(), asked: 1, answered: 0 } // one answer belongs to the startup message
     const fromClient = new Messages(true)
     const fromServer = new Messages(false)
     const end = () => {
@@ -73,7 +73,7 @@ export class Cutter {
     })
   }
 
-  // The cut that is due with the transaction that ends here.
+  // Returns the cut that is due with the transaction that ends here.
   due(session) {
     const { turns } = session
     const cut = this.cut
@@ -86,8 +86,8 @@ export class Cutter {
   }
 }
 
-// Which sagas have a turn in the statement, and its text: the second and the last parameter, binary arrays of the same
-// length.
+// Finds the sagas with a turn in the statement, and its text: the second and the last parameter, binary arrays of the
+// same length.
 function bind(session, body) {
   if (!appends.has(statementOf(body))) return
   const values = parametersOf(body)

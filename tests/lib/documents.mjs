@@ -1,6 +1,6 @@
-// The blocks of the pages that users read: what is printed in README.md, schema/*.md and engine/*.md. A block is run,
-// registered or told why not, by a comment in the line before it: <!-- not run: REASON --> or <!-- not registered:
-// REASON -->.
+// The blocks of the pages that users read: README.md, schema/*.md and engine/*.md. Tests run or register each block. A
+// comment in the line before a block gives the reason when they do not: <!-- not run: REASON --> or <!-- not
+// registered: REASON -->.
 import { spawnSync } from 'node:child_process'
 import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,7 +17,8 @@ export const pages = [
 
 export const pageText = (page) => readFileSync(join(root, page), 'utf8')
 
-// Each {kind, text, line, excuse}: the word behind the fence, what is in the block, where the page has it.
+// Returns each block as {kind, text, line, excuse}: the word behind the fence, the content of the block, and its place
+// in the page.
 export function blocksOf(page) {
   const blocks = []
   let block,
@@ -43,7 +44,7 @@ export function blocksOf(page) {
   return blocks
 }
 
-// The commands of a block: a line each, or more where the shell needs more to make a command of it.
+// Returns the commands of a block: one on each line, or on more lines when the shell needs them.
 export function commandsOf(text) {
   const commands = []
   let command = ''
@@ -60,7 +61,7 @@ export function commandsOf(text) {
 
 export const wantedExit = (command) => Number(/exit code (\d+)/.exec(command)?.[1] ?? 0)
 
-// The anchors of a page, as the sites that show it make them.
+// Returns the anchors of a page, as the sites that show it make them.
 export const anchorsOf = (page) =>
   new Set(
     pageText(page)

@@ -1,16 +1,16 @@
-// The messages of PostgreSQL's protocol in a stream of bytes, and what is bound to a statement: for the proxies that
-// stand between sagad and its database.
+// Messages of PostgreSQL's protocol in a stream of bytes, and the values bound to a statement, for the proxies between
+// sagad and its database.
 
-const asksForEncryption = new Set([80877103, 80877104]) // SSL, GSS: asked before the startup message
+const asksForEncryption = new Set([80877103, 80877104]) // SSL and GSS come before the startup message
 
-// Cuts a stream of bytes into messages. The first one of a client has no type.
+// Cuts a stream of bytes into messages. The first message of a client has no type.
 export class Messages {
   constructor(untyped) {
     this.rest = Buffer.alloc(0)
     this.untyped = untyped
   }
 
-  // [type, body, whole message]; the first message of a client has the type ''.
+  // Yields [type, body, whole message]; the first message of a client has the type ''.
   *take(bytes) {
     this.rest = this.rest.length ? Buffer.concat([this.rest, bytes]) : bytes
     for (;;) {
@@ -23,7 +23,7 @@ export class Messages {
       if (!this.untyped) {
         yield [String.fromCharCode(message[0]), message.subarray(5), message]
       } else {
-        // A cancel request is the last thing on its connection; a refused encryption is followed by the startup
+        // A cancel request is the last message on its connection. A refused encryption is followed by the startup
         // message.
         if (!asksForEncryption.has(message.readInt32BE(4))) this.untyped = false
         yield ['', message.subarray(4), message]
@@ -32,13 +32,13 @@ export class Messages {
   }
 }
 
-// The name of the statement that a Bind message is for.
+// Returns the name of the statement of a Bind message.
 export function statementOf(body) {
   const portal = body.indexOf(0)
   return body.toString('latin1', portal + 1, body.indexOf(0, portal + 1))
 }
 
-// The parameters of a Bind message.
+// Returns the parameters of a Bind message.
 export function parametersOf(body) {
   const values = []
   let at = body.indexOf(0, body.indexOf(0) + 1) + 1
@@ -53,7 +53,7 @@ export function parametersOf(body) {
   return values
 }
 
-// Of a one-dimensional array in PostgreSQL's binary form.
+// Yields the elements of a one-dimensional array in PostgreSQL's binary form.
 export function* elementsOf(array) {
   const count = array.readInt32BE(12)
   for (let i = 0, at = 20; i < count; i++) {

@@ -1,12 +1,12 @@
-// For tests of the saga language: tools over the example shop, the order of effects by its ledger, and what people do
-// (signals, approvals, pauses) over the API.
+// Helpers for tests of the saga language: tools over the example shop, the order of effects by its ledger, and the
+// verbs of people (signals, approvals, pauses) over the API.
 import { createHash } from 'node:crypto'
 import { expect, expectEqual, sleep } from './world.mjs'
 
 export const patient = { initial: '50ms', factor: 2, max: '500ms', max_attempts: 200 }
 
-// `take` is undone by `give`, `bill` by `unbill`; "none" cannot be taken and "declined" not billed, for certain. `slow`
-// takes after a while.
+// Returns the tools. `give` undoes `take`, and `unbill` undoes `bill`. "none" cannot be taken and "declined" cannot be
+// billed, for certain. `slow` takes after a while.
 export function languageTools(shop) {
   const keyed = { effect: 'keyed', key: { window: '1h' }, timeout: '5s', retry: patient }
   const take = {
@@ -50,7 +50,7 @@ export function languageTools(shop) {
         outcome: { completed: '${ .response.status == 200 }', absent: '${ .response.status == 404 }' }
       }
     },
-    // A read: of another class a call that a kill has interrupted may have happened.
+    // A read, because a call of another class that a kill has interrupted may have happened.
     { name: 'never', effect: 'read', builtin: { do: 'fail', outcome: 'no_effect' } },
     { name: 'say', effect: 'read', builtin: { do: 'echo' } },
     { name: 'nap', effect: 'read', builtin: { do: 'sleep', for: '300ms' } }
@@ -66,7 +66,7 @@ export const stepOf = (saga, id) => {
   return step
 }
 
-// What happened to a saga in the shop, in the order in which it did: "do STEP", "undo STEP".
+// Returns what happened to a saga in the shop, in that order: "do STEP", "undo STEP".
 export function happened(world, saga) {
   const names = new Map()
   for (const step of saga.steps) {
@@ -79,7 +79,7 @@ export function happened(world, saga) {
     .map((line) => names.get(line.key))
 }
 
-// The lines of the ledger about what its steps did (not about what undid them).
+// Returns the lines of the ledger about the forward calls of its steps.
 export function effectsOf(world, saga) {
   const keys = new Set(saga.steps.map((step) => step.key).filter(Boolean))
   return world.ledger().filter((line) => line.effect === 1 && keys.has(line.key))
@@ -94,7 +94,7 @@ export const done = (world, saga) =>
     .filter((what) => what.startsWith('do '))
     .map((what) => what.slice(3))
 
-// Each thing that was done was undone, and nothing twice.
+// Checks that each effect was undone, and none twice.
 export function nothingStands(world, saga) {
   const did = done(world, saga).sort()
   const undid = undone(world, saga).sort()
@@ -161,7 +161,7 @@ export async function replayAll(world) {
   expect(replayed.status === 0, 'sagactl replay --all', replayed.stdout.slice(-1500) + replayed.stderr.slice(-500))
 }
 
-// The idempotency key, computed from the words of the contract.
+// Computes the idempotency key from the words of the contract.
 export function keyOf({ run, step, tool, direction = 'do', scope = '', generation = 0 }) {
   const hash = createHash('sha256').update('sk1')
   for (const member of ['default', run, step, tool, direction, scope, String(generation)]) {

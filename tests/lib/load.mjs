@@ -53,7 +53,7 @@ export class Load {
           this.acknowledged.set(id, answer.json.id)
           break
         }
-        // 503 is the only refusal that a correct start may meet; no answer at all is what the test brings about.
+        // 503 is the only refusal that a correct start may meet; the test itself causes missing answers.
         if (answer && answer.status !== 503)
           this.faults.push(`the start of ${id} was answered with ${answer.status}: ${answer.text}`)
         if (answer && answer.status < 500) break
@@ -70,7 +70,7 @@ export class Load {
     }
   }
 
-  // Wherever the saga is by now: undone, or past the point of no return.
+  // Aborts a saga wherever it is: it is undone, or past the point of no return.
   async abort(id) {
     const answer = await this.world
       .api('POST', `/v1/sagas/${id}/abort`, { note: 'changed my mind' })
@@ -81,10 +81,10 @@ export class Load {
     this.aborts += answer.status !== 409
   }
 
-  // Settles escalations as somebody does who looks into the shop's books.
+  // Settles escalations as a person who looks into the shop's books.
   async person() {
     while (!this.stopping) {
-      await this.settleEscalations().catch(() => {}) // sagad is dead, or PostgreSQL is
+      await this.settleEscalations().catch(() => {}) // sagad or PostgreSQL is dead
       await sleep(700)
     }
   }
@@ -92,7 +92,7 @@ export class Load {
   async settleEscalations() {
     const open = await this.world.read('/v1/escalations?status=open&limit=500')
     if (open.status !== 200 || open.json.items.length === 0) return
-    // A call that left before sagad was killed may still be on its way: who decides waits for it.
+    // A call that left before sagad was killed may still be on its way, and a person waits for that before deciding.
     const due = open.json.items.filter((item) => Date.now() - Date.parse(item.opened_at) > 1500)
     const effects = effectsByKey(this.world.ledger())
     for (const item of due) {
@@ -118,8 +118,7 @@ export class Load {
     }
   }
 
-  // Each start is repeated until it is answered, but not for ever: a sagad that does not come back is a failure with a
-  // name.
+  // Repeats each start until it is answered, but not for ever: a sagad that does not come back is a named failure.
   async stop(seconds = 240) {
     this.giveUpAt = Date.now() + seconds * 1000
     this.stopping = true
@@ -127,7 +126,7 @@ export class Load {
   }
 }
 
-// What was acknowledged, as it ended; the rest of the promises is made of it.
+// Collects how each acknowledged saga ended; all other promises are judged from that.
 export async function judge(world, load) {
   const ended = new Map()
   await promise(

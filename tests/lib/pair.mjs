@@ -1,6 +1,6 @@
-// A primary and a standby on one machine, and an engine that knows both: for failovers of each kind. Unlike the
-// campaign's pair there is nothing between them and the engine, and a server may hang, be left behind unfenced, or lose
-// what its standby never got.
+// A primary and a standby on one machine, and an engine that knows both, for failovers of each kind. Unlike in the
+// campaign's pair, nothing is between them and the engine. A server may hang, be left behind unfenced, or lose what its
+// standby never got.
 import { spawnSync } from 'node:child_process'
 import { chownSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -21,8 +21,8 @@ export class Pair extends World {
     this.dsn =
       `host=${this.servers.map((server) => server.directory).join(',')} port=5432 user=postgres dbname=postgres ` +
       `target_session_attrs=read-write`
-    // A backend that is stopped does not notice that its postmaster is gone, and would stay for ever: they go on before
-    // all are killed.
+    // A stopped backend does not notice that its postmaster is gone, and would stay for ever. So all go on before they
+    // are killed.
     process.prependListener('exit', () => this.servers.forEach((server) => this.goOn(server)))
   }
 
@@ -94,7 +94,7 @@ export class Pair extends World {
     await this.follow(second, synchronous)
   }
 
-  // A new standby of the primary, by a base backup.
+  // Makes a new standby of the primary, by a base backup.
   async follow(server, synchronous) {
     rmSync(server.data, { recursive: true, force: true })
     this.tool('pg_basebackup', [
@@ -130,7 +130,7 @@ export class Pair extends World {
     this.at(server, 'select pg_reload_conf()')
   }
 
-  // Nothing that is written from now on comes to the standby.
+  // Cuts the standby off from everything that is written from now on.
   async cut(server) {
     this.set(server, 'primary_conninfo', '')
     for (let tries = 0; this.at(this.primary, 'select count(*) from pg_stat_replication') !== '0'; tries++) {
@@ -139,7 +139,7 @@ export class Pair extends World {
     }
   }
 
-  // The standby follows all that the primary has.
+  // Waits until the standby has all that the primary has.
   async catchUp(server) {
     const where = this.at(this.primary, 'select pg_current_wal_flush_lsn()')
     for (let tries = 0; this.at(server, `select pg_last_wal_replay_lsn() >= '${where}'`) !== 't'; tries++) {
@@ -150,7 +150,7 @@ export class Pair extends World {
 
   promote(server) {
     this.tool('pg_ctl', ['promote', '-D', server.data, '-w', '-t', '60'])
-    this.set(server, 'synchronous_standby_names', '') // it came over from the primary, and names this very server
+    this.set(server, 'synchronous_standby_names', '') // the setting came from the primary and names this very server
     this.primary = server
   }
 
@@ -164,15 +164,15 @@ export class Pair extends World {
     return [pid, ...children]
   }
 
-  // As a server looks whose disk does not answer: the kernel takes what comes, and nothing comes back. The postmaster
-  // first, so that no child is missed.
+  // Makes the server look like one whose disk does not answer: the kernel accepts bytes, and nothing comes back. The
+  // postmaster stops first, so that no child is missed.
   hang(server) {
     process.kill(server.child.pid, 'SIGSTOP')
     server.hung = this.processes(server)
     for (const pid of server.hung) process.kill(pid, 'SIGSTOP')
   }
 
-  // Nothing, where it does not hang.
+  // Lets a hung server go on; does nothing to others.
   goOn(server) {
     for (const pid of (server.hung ?? []).reverse()) {
       try {
@@ -198,7 +198,7 @@ export class Pair extends World {
     return this.at(this.primary, text)
   }
 
-  // Until it holds; the time it took in ms.
+  // Waits until the condition holds, and returns the time that took in ms.
   async within(seconds, what, so) {
     const begun = Date.now()
     for (let last; ; await sleep(50)) {

@@ -1,5 +1,5 @@
 // A proxy between sagad and PostgreSQL that makes a transaction of each statement: it puts a Sync behind every one.
-// Proxies that split pipelines do that, and Citus' coordinator comes to the same.
+// Proxies that split pipelines do that, and Citus' coordinator has the same effect.
 import { mkdirSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ export class Splitter {
     this.splits = true
   }
 
-  // The connection string that leads through the proxy.
+  // Returns the connection string that leads through the proxy.
   async start() {
     const directory = join(this.world.directory, 'splitter')
     mkdirSync(directory)
@@ -29,7 +29,7 @@ export class Splitter {
     const server = connect(join(this.world.directory, '.s.PGSQL.5432'))
     const fromClient = new Messages(true)
     const fromServer = new Messages(false)
-    const asked = ['client'] // who asked for each ReadyForQuery to come; the first one answers the startup message
+    const asked = ['client'] // who asked for each coming ReadyForQuery; the first one answers the startup message
     const end = () => {
       client.destroy()
       server.destroy()

@@ -1,4 +1,4 @@
-// A world for tests of the whole: a PostgreSQL cluster of its own, sagad and the example shop as processes that can be
+// A world for tests of the whole: its own PostgreSQL cluster, sagad and the example shop as processes that can be
 // killed one by one, and a reader of the shop's ledger. Everything goes away when the test ends, however it ends.
 //
 // The programs come from the environment: SAGAD, SAGACTL, SAGAD_SHOP.
@@ -21,11 +21,11 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-export const mayAskAgain = 6 // how sagactl ends when the engine is not ready, or too busy
-// The short form, of every day; SAGAD_TEST_LONG=1 is that of nights.
+export const mayAskAgain = 6 // the exit code of sagactl when the engine is not ready or too busy
+// True for the short form of every day; SAGAD_TEST_LONG=1 is the form of nights.
 export const quick = process.env.SAGAD_TEST_LONG !== '1'
-// Limits are written for a machine that has time. Tests run side by side, and a limit only says when it is certain that
-// nothing comes any more.
+// Limits are written for a machine that has time. Tests run side by side, and a limit only says when certainly nothing
+// comes any more.
 const patience = 4
 export const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..')
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
@@ -33,7 +33,7 @@ export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 // --- promises: one line each, and the exit code ---
 
 let kept = 0
-const broken = [] // a line each: name and reason
+const broken = [] // one line each: name and reason
 const oneLine = (name, error) => `${name}: ${String(error?.message ?? error).replace(/\s+/g, ' ')}`.slice(0, 1000)
 
 export async function promise(name, keep, seconds = 120) {
@@ -82,7 +82,7 @@ export const leaves = (world, seconds = 30) =>
     seconds
   )
 
-// Members may stand in any order.
+// Members may be in any order.
 const sorted = (_, value) =>
   value && typeof value === 'object' && !Array.isArray(value) ? Object.fromEntries(Object.entries(value).sort()) : value
 
@@ -108,7 +108,7 @@ export async function run(world, test) {
   }
   if (broken.length > 0) world.showLogs()
   await world.stop()
-  // Once more, behind the logs: who sees only the end of the output must see what is wrong.
+  // The broken promises again, behind the logs, so that they are visible at the end of the output.
   for (const line of broken.slice(0, 15)) console.log(`# broken: ${line}`)
   console.log(`# ${kept} promises kept, ${broken.length} broken`)
   process.exit(broken.length === 0 && kept > 0 ? 0 : 1)
@@ -120,7 +120,7 @@ const children = new Set()
 const directories = new Set()
 let canDieWithUs
 
-// What we start is killed by the kernel when this process dies in a way that leaves it no time.
+// The kernel kills what we start when this process dies without time to clean up.
 function diesWithUs() {
   canDieWithUs ??= spawnSync('setpriv', ['--pdeathsig', 'KILL', 'true']).status === 0
   return canDieWithUs
@@ -141,7 +141,7 @@ function launch(program, args, options) {
   return child
 }
 
-// Where branches are counted (tools/coverage), the counters are written first: see killed_counters.c.
+// When branches are counted (tools/coverage), the counters are written first: see killed_counters.c.
 function killNow(child) {
   child.kill(process.env.SAGAD_COUNTS === '1' ? 'SIGUSR2' : 'SIGKILL')
   if (process.env.SAGAD_COUNTS === '1') child.kill('SIGCONT')
@@ -169,14 +169,14 @@ function lives(path) {
   }
 }
 
-// For as long as this process lives, against the tests that run beside it: what listens there may do so much later, or
-// not all the time.
+// Claims a port for as long as this process lives, against the tests that run beside it. Its owner may listen much
+// later, or not all the time.
 function claim(port) {
   const path = join(tmpdir(), `sagad-test-port-${port}`)
   try {
     writeFileSync(path, String(process.pid), { flag: 'wx' })
   } catch {
-    // Who had it could not tidy up; two that find this at once must not both have it.
+    // The owner before could not tidy up. Two processes that find this at once must not both have the port.
     if (!lives(path)) rmSync(path, { force: true })
     return false
   }
@@ -184,8 +184,8 @@ function claim(port) {
   return true
 }
 
-// A port that nobody has. Not from the range that the kernel gives to outgoing connections, so that it stays free while
-// its owner restarts.
+// Returns a port that no process has. It is not from the kernel's range for outgoing connections, so that it stays free
+// while its owner restarts.
 export async function freePort() {
   for (;;) {
     const port = 10000 + Math.floor(Math.random() * 20000)
@@ -262,7 +262,7 @@ export class World {
 
   // --- PostgreSQL ---
 
-  // A server with its socket in `directory`.
+  // Launches a server with its socket in `directory`.
   launchServer(name, data, directory, settings) {
     const place = ['-D', data, '-k', directory, '-p', '5432', '-c', 'listen_addresses=']
     return this.launch(name, join(this.binaries, 'postgres'), [...place, ...settings], {
@@ -291,8 +291,8 @@ export class World {
     throw new Error('PostgreSQL does not start')
   }
 
-  // The first test that needs a cluster keeps a copy of what initdb made, for all that come later: to copy is ten times
-  // as quick.
+  // The first test that needs a cluster keeps a copy of what initdb made for all later ones, because copying is ten
+  // times as quick.
   makeData(data) {
     const initdb = join(this.binaries, 'initdb')
     const uid = this.user.uid ?? process.getuid()
@@ -318,12 +318,13 @@ export class World {
     try {
       renameSync(fresh, template)
     } catch {
-      // of several tests that came here at once, another one won
+      // several tests came here at once, and another one was faster
       rmSync(fresh, { recursive: true, force: true })
     }
   }
 
-  // As `pg_ctl -m immediate stop` does it: no checkpoint, the next start recovers from the log.
+  // Stops the server like `pg_ctl -m immediate stop`: without a checkpoint, so that the next start recovers from the
+  // log.
   async killPostgres() {
     this.postgres.kill('SIGQUIT')
     await this.postgres.ended
@@ -399,7 +400,7 @@ export class World {
     throw new Error(`sagad is not ready after ${seconds} s`)
   }
 
-  // The status of /readyz; 0 when nobody answers.
+  // Returns the status of /readyz; 0 when nobody answers.
   async readiness() {
     try {
       const answer = await fetch(`http://127.0.0.1:${this.port}/readyz`, { signal: AbortSignal.timeout(5000) })
@@ -410,7 +411,7 @@ export class World {
     }
   }
 
-  // Several engines over one database, each {name, port, child}; tests that use these do not use startSagad().
+  // Starts several engines over one database, each {name, port, child}. Tests that use these do not use startSagad().
   async startEngines(count, args = []) {
     this.migrate()
     this.engineArgs = args
@@ -439,7 +440,7 @@ export class World {
   async engineReady(engine, seconds = 60 * patience) {
     for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(20)) {
       if (engine.child.end) throw new Error(`${engine.name} ended: ${JSON.stringify(engine.child.end)}`)
-      // One that owns no shard, because another one owns them all, is alive and not ready.
+      // An engine that owns no shard, because another one owns them all, is alive and not ready.
       if (
         (await this.asks(engine, '/readyz')) ||
         ((await this.asks(engine, '/livez')) && (await this.anyEngineIsReady()))
@@ -473,11 +474,11 @@ export class World {
   async kill9() {
     killNow(this.sagad)
     const end = await this.sagad.ended
-    // One that ended by itself before the kill came has a story to tell.
+    // An engine that ended by itself before the kill is a fault.
     if (end.signal !== 'SIGKILL') throw new Error(`sagad ended by itself: ${JSON.stringify(end)}`)
   }
 
-  // SIGKILL, and the same program again.
+  // Sends SIGKILL and starts the same program again.
   async restart() {
     await this.kill9()
     this.launchSagad(this.sagadArgs)
@@ -519,7 +520,7 @@ export class World {
     await (await fetch(`http://127.0.0.1:${this.shopPort}/faults`, { method: 'DELETE' })).text()
   }
 
-  // Keys honoured or not, status reads or none, chaos: see `sagad-shop --help`.
+  // Sets the shop: keys honoured or not, status reads or none, chaos; see `sagad-shop --help`.
   async shopSettings(settings) {
     const answer = await fetch(`http://127.0.0.1:${this.shopPort}/settings`, {
       method: 'PUT',
@@ -529,7 +530,7 @@ export class World {
     if (!answer.ok) throw new Error(`PUT /settings: ${text}`)
   }
 
-  // One request straight to the shop, as often as it takes.
+  // Sends one request straight to the shop, as often as it takes.
   async atShop(method, path, body, key) {
     for (let tries = 0; ; tries++) {
       try {
@@ -557,7 +558,7 @@ export class World {
 
   // --- the API ---
 
-  // {status, headers, text, json}; throws when nobody answers.
+  // Returns {status, headers, text, json}; throws when nobody answers.
   async api(method, path, body, { headers = {}, raw, seconds = 60 } = {}) {
     const text = raw ?? (body === undefined ? undefined : JSON.stringify(body))
     const answer = await fetch(`http://127.0.0.1:${this.port}${path}`, {
@@ -577,8 +578,8 @@ export class World {
     return { status: answer.status, headers: answer.headers, text: got, json }
   }
 
-  // The same again while the answer is a 503 that says `retryable`, as a client should: a machine that stalls makes an
-  // engine refuse for a moment.
+  // Repeats the request while the answer is a 503 that says `retryable`, as a client should: a machine that stalls
+  // makes an engine refuse for a moment.
   async calm(ask, seconds = 30 * patience) {
     for (const end = Date.now() + seconds * 1000; ; await sleep(200)) {
       const answer = await ask()
@@ -597,7 +598,7 @@ export class World {
     return answer.json.items
   }
 
-  // The engine that was asked knows its definitions at once, the others when they have looked.
+  // The engine that was asked knows its definitions at once, and the others when they have looked.
   async known({ sagas = [] }) {
     for (const end = Date.now() + 30000 * patience; this.engines.length > 1; await sleep(50)) {
       const lives = this.engines.filter(({ child }) => child && !child.end)
@@ -608,7 +609,7 @@ export class World {
     }
   }
 
-  // An example of the repository, with the shop where it is here.
+  // Reads an example of the repository, with the address of this shop.
   example(name) {
     return JSON.parse(
       readFileSync(join(root, 'schema', 'examples', name), 'utf8').replaceAll(
@@ -635,8 +636,8 @@ export class World {
     return answer.json
   }
 
-  // Waits until the saga has one of these states. A 503 that says `retryable` is asked again, as a client should: an
-  // engine may still be finding out that the database was away.
+  // Waits until the saga has one of these states. It repeats the question after a 503 that says `retryable`, as a
+  // client should: an engine may still be finding out that the database was away.
   async until(id, states = ['completed', 'compensated', 'abandoned', 'escalated'], seconds = 60) {
     const end = Date.now() + seconds * patience * 1000
     let saga
@@ -677,8 +678,8 @@ export class World {
     })
   }
 
-  // Every saga folded from its log. On a machine so busy that a statement has no answer within a lease, the engine says
-  // that one may ask again.
+  // Replays every saga from its log. On a machine so busy that a statement has no answer within a lease, the engine
+  // says that the client may ask again.
   replayAll(options = []) {
     for (const end = Date.now() + 60000 * patience; ;) {
       const replay = this.sagactl([...options, 'replay', '--all'])
@@ -698,7 +699,7 @@ export class World {
 
 // --- the judge ---
 
-// The effects that the ledger tells of, by the key they came under: key -> [line].
+// Returns the effects in the ledger by their key: key -> [line].
 export function effectsByKey(ledger) {
   const effects = new Map()
   for (const line of ledger) {
@@ -709,7 +710,7 @@ export function effectsByKey(ledger) {
   return effects
 }
 
-// Holds ended orders (schema/examples/shop.json) against the ledger. Returns sentences about what is wrong.
+// Checks ended orders (schema/examples/shop.json) against the ledger. Returns sentences about faults.
 export function judgeOrders(sagas, ledger) {
   const faults = []
   const effects = effectsByKey(ledger)
@@ -727,7 +728,7 @@ export function judgeOrders(sagas, ledger) {
   for (const [charge, times] of refunded) {
     if (times > 1) faults.push(`the charge ${charge} was given back ${times} times`)
   }
-  // A mail has no thing that it hangs on: two keys for one order would show here.
+  // A mail belongs to no other thing, so two keys for one order would show here.
   const mails = new Map()
   for (const line of ledger) {
     if (line.effect === 1 && line.kind === 'mail') mails.set(line.body.subject, (mails.get(line.body.subject) ?? 0) + 1)

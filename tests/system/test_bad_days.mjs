@@ -1,4 +1,4 @@
-// Bad input and bad days: each gets one clear sentence with what to do and its status or exit code, and loses nothing.
+// Bad input and bad days: each gets one clear sentence with advice and its status or exit code, and loses nothing.
 import { createServer } from 'node:net'
 import { readFileSync } from 'node:fs'
 import { Splitter } from '../lib/splitter.mjs'
@@ -6,7 +6,7 @@ import { World, expect, expectEqual, freePort, promise, run, sleep } from '../li
 
 const echo = { builtin: { do: 'echo' } }
 
-// A tool over HTTP that ends its saga, with a server of the test's own behind it.
+// Returns a tool over HTTP that ends its saga, with the test's own server behind it.
 function tool(name, port, more = {}) {
   return {
     name,
@@ -18,7 +18,7 @@ function tool(name, port, more = {}) {
   }
 }
 
-// A receiver that does what `respond` does with the raw socket once the head of a request is there.
+// Starts a receiver that calls `respond` with the raw socket once the head of a request is there.
 async function receiver(respond) {
   const sockets = new Set()
   const server = createServer((socket) => {
@@ -120,7 +120,7 @@ await run(new World(), async (world) => {
     expectEqual(start.status, 503, 'a start')
     expect(start.headers.get('retry-after'), 'it says when to come back')
     await world.startPostgres()
-    // The database is there, the schema is not: that does not mend itself.
+    // The database exists without the schema, which does not mend itself.
     const end = await Promise.race([world.sagad.ended, sleep(20000)])
     expect(end && end.code === 2, 'no schema: exit 2', end)
     expect(/sagad migrate/.test(readFileSync(world.log('sagad'), 'utf8')), 'it says to migrate')
@@ -311,7 +311,7 @@ await run(new World(), async (world) => {
   }
   bad.shut()
   await promise('the memory of sagad stays bounded', () => {
-    if (/__asan_init/.test(readFileSync(world.sagadPath, 'latin1'))) return // a sanitizer has a memory of its own
+    if (/__asan_init/.test(readFileSync(world.sagadPath, 'latin1'))) return // a sanitizer uses memory of its own
     const peak = Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${world.sagad.pid}/status`, 'utf8'))[1])
     expect(peak < 200 * 1024, `peak of ${peak} KiB`)
   })

@@ -1,8 +1,8 @@
-// Engines that come and go: each gets its share of the shards, by handovers that no call under way notices, and nobody
-// who waits for a saga does either. Then one is killed, several times over. The judge is the shop's ledger, and the
-// log: an `unknown` there would be a call that was in doubt. Its tools may be called once only.
+// Engines that come and go. Each gets its share of the shards by handovers, which neither calls under way nor waiting
+// clients notice. Then one engine is killed, several times over. The judges are the shop's ledger and the log: an
+// `unknown` there would be a call in doubt. The tools may be called only once.
 //
-// SAGAD_TEST_KILLS=N kills N times and tells the figures, SAGAD_TEST_LEASE=SECONDS with another lease than 2 s.
+// SAGAD_TEST_KILLS=N kills N times and prints the figures; SAGAD_TEST_LEASE=SECONDS sets another lease than 2 s.
 import { readFileSync } from 'node:fs'
 import { World, effectsByKey, expect, expectEqual, freePort, promise, run, sleep } from '../lib/world.mjs'
 
@@ -46,13 +46,13 @@ function definitions(shop) {
   }
 }
 
-// Of a few times the median is judged, so that a machine which stalls once does not fail the test; of many the p99.
+// Judges the median of a few times, so that a machine which stalls once does not fail the test, and the p99 of many.
 const judged = (values) => percentile(values, values.length < 10 ? 0.5 : 0.99)
 const percentile = (values, p) => [...values].sort((a, b) => a - b)[Math.ceil(values.length * p) - 1]
 
 await run(new World(), async (world) => {
   await Promise.all([world.startPostgres(), world.startShop()])
-  await world.startEngines(1, ['--lease', `${LEASE_MS}ms`, '--drain', '30s']) // longer than any call lasts here
+  await world.startEngines(1, ['--lease', `${LEASE_MS}ms`, '--drain', '30s']) // longer than any call takes here
   await world.define(definitions(`http://127.0.0.1:${world.shopPort}`))
 
   const alive = () => world.engines.filter((engine) => !engine.child.end)
@@ -60,7 +60,7 @@ await run(new World(), async (world) => {
     world.port = engine.port
     return (await world.api('GET', '/v1/engines')).json
   }
-  // How many shards each living engine holds, by what the database says; [] while some have no owner.
+  // Returns how many shards each living engine holds, by the database; [] while some have no owner.
   const held = async () => {
     const answer = await listed()
     if (!answer.items || answer.unowned.length > 0) return []
@@ -187,7 +187,7 @@ await run(new World(), async (world) => {
     took.push(await leave(second))
     shared.push(await balanced([64], 'of the last one'))
     for (let i = 0; i < 3; i++) {
-      // once more: the median counts, a machine that stalls does not do so most times
+      // once more: the median counts, and a machine does not stall most times
       const engine = await join()
       await balanced([32, 32], 'of two')
       took.push(await leave(engine))
@@ -206,7 +206,7 @@ await run(new World(), async (world) => {
       const [first] = world.engines
       const careful = await begin(first, 'careful', 60, 'moved')
       const easy = await begin(first, 'easy', 40, 'eased')
-      const waits = [...careful, ...easy].map((id) => ended(id)) // of callers at the engine that gives
+      const waits = [...careful, ...easy].map((id) => ended(id)) // clients at the engine that gives its shards away
       await sleep(300)
       const engine = await join()
       await balanced([32, 32], 'of two, with calls under way', 30)
@@ -304,7 +304,7 @@ await run(new World(), async (world) => {
         world.port = engine.port
         return /^sagad_calls_in_flight 1$/m.test((await world.api('GET', '/metrics')).text)
       }
-      let second // whose shard it is
+      let second // the engine that has the shard
       for (const end = Date.now() + 20000; !second; await sleep(20)) {
         for (const engine of alive()) if (!second && (await calls(engine))) second = engine
         expect(Date.now() < end, 'the call is under way')
@@ -350,8 +350,8 @@ await run(new World(), async (world) => {
     120
   )
 
-  // On one machine an engine that was killed is known to be dead. Of one that stands still nobody knows, as of one on
-  // another machine.
+  // On one machine, a killed engine is known to be dead. Nobody knows that of a frozen one, nor of one on another
+  // machine.
   await promise(
     `an engine is killed, or stands still, ${kills} times: the others have its shards within the lease and two seconds`,
     async () => {

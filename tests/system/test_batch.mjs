@@ -1,5 +1,5 @@
-// Many starts as one request: they share commits, each is one saga whatever dies meanwhile, and engines that do not own
-// a shard pass on what is for it.
+// Many starts in one request. They share commits, each makes one saga whatever dies meanwhile, and engines pass on
+// starts for shards that they do not own.
 import { spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -28,7 +28,7 @@ const definitions = {
 
 class Batches extends World {
   at(port, starts, options = {}) {
-    this.port = port // read before the first await of api()
+    this.port = port // api() reads it before its first await
     return this.api('POST', '/v1/sagas/batch', starts, { seconds: 60, ...options })
   }
 
@@ -54,7 +54,7 @@ const statuses = (answer) => {
   return [...new Set(answer.json.items.map((item) => item.status))].sort()
 }
 
-// Sends again what is not acknowledged yet, as a client does that has to be sure. Gives the ids in the order of the
+// Repeats the starts that are not acknowledged yet, as a careful client does. Returns the ids in the order of the
 // batch.
 async function insist(world, port, batch) {
   const ids = new Map()
@@ -72,7 +72,7 @@ async function insist(world, port, batch) {
   throw new Error(`of ${batch.length} starts ${ids.size} are acknowledged`)
 }
 
-// The same again until the engine is not too busy for any of it.
+// Sends the same batch until the engine is not too busy for any part of it.
 async function calm(world, port, batch) {
   for (let tries = 0; ; tries++, await sleep(500)) {
     const answer = await world.at(port, batch)
@@ -92,7 +92,7 @@ await run(new Batches(), async (world) => {
     const first = await insist(world, world.port, batch)
     expectEqual(world.rows('few-'), '1000|1000', 'sagas')
     const commits = (await world.metric('sagad_batches_total')) - before
-    expect(commits <= 25, `${commits} commits`) // the starts are 2 or 3, unless the machine is slow
+    expect(commits <= 25, `${commits} commits`) // the starts take 2 or 3 commits, unless the machine is slow
     console.log(`# ${commits} commits`)
     const again = await calm(world, world.port, batch)
     expectEqual(statuses(again), [200], 'the codes of a repeat')

@@ -1,5 +1,5 @@
-// What is bounded, and that work which was accepted does not suffer where a bound is met: descriptors, memory, sagas in
-// memory; also at an engine that is asked by another one.
+// Bounds: descriptors, memory, sagas in memory. Accepted work does not suffer when a bound is reached, also at an
+// engine that another one asks.
 import { connect } from 'node:net'
 import { existsSync, readFileSync } from 'node:fs'
 import { World, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
@@ -36,7 +36,7 @@ class Bounds extends World {
   }
 }
 
-// Opens so many connections that say nothing; gives a function that closes them.
+// Opens `count` connections that say nothing. Returns a function that closes them.
 async function crowd(port, count) {
   const sockets = []
   for (let i = 0; i < count; i++) {
@@ -65,7 +65,7 @@ async function descriptors(world) {
       for (let i = 0; i < 20; i++) napping.push(await world.start('naps', {}))
       const leave = await crowd(world.port, files * 2)
       try {
-        // Whoever comes now hears something soon: that there is no place, or an answer.
+        // A new client soon hears that there is no place, or gets an answer.
         for (let i = 0; i < 5; i++) {
           const begun = Date.now()
           const answer = await world
@@ -115,10 +115,10 @@ async function memory(world) {
     expect(refused?.status === 503 && Number(refused.headers.get('retry-after')) >= 1, 'refused with a time', refused)
     expect(/memory/.test(refused.text), 'the sentence says why', refused.text)
     expect(ids.length > 20, 'not from the beginning', ids.length)
-    await sleep(600) // what memory there is, is looked at twice a second
+    await sleep(600) // the engine looks at its memory twice a second
     expect(world.resident() < max + 64 * 1024 * 1024, 'and memory stays about there', world.resident() - max)
     for (const id of ids) await end(world, id)
-    if (sanitized) return // keeps what was freed
+    if (sanitized) return // the sanitizer keeps freed memory
     for (const end = Date.now() + 30000; ; await sleep(500)) {
       const answer = await world.api('POST', '/v1/sagas', { saga: 'naps', input: {} })
       if (answer.status === 201) break

@@ -1,5 +1,5 @@
-// Bulk jobs: many sagas are stuck, because their payments were taken and never answered. A set is frozen and shown, run
-// and stopped, and each saga hears of it once.
+// Bulk jobs. Many sagas are stuck, because their payments were taken and never answered. A set is frozen and shown, run
+// and stopped, and the job reaches each saga once.
 import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import { World, expect, expectEqual, promise, run, sleep } from '../lib/world.mj
 
 const many = 300
 
-// Takes what it is asked and never answers, until it is told to.
+// A bank that takes every payment and never answers, until it is told to.
 class Bank {
   constructor() {
     this.hangs = true
@@ -92,7 +92,7 @@ class Night extends World {
     return this.job(id)
   }
 
-  // How often a bulk job has acted on each saga, by the logs.
+  // Counts by the logs how often a bulk job has acted on each saga.
   acts(id) {
     return this.sql(
       `select coalesce(json_agg(acts), '[]') from (select count(*) as acts from sagad.log_entry

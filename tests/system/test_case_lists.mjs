@@ -1,6 +1,5 @@
 // Lists of cases as a person on call asks for them, by the API and by sagactl: each filter, several values, groups with
-// sums, and how far a list of very many looked. The cases are rows of the database, of which there are as many as a bad
-// night makes.
+// sums, and how far a list of very many cases looked. The cases are rows of the database, as many as a bad night makes.
 import { World, expect, expectEqual, promise, run } from '../lib/world.mjs'
 
 const saga = (i) => `01a20e16-e514-7000-8000-${String(i).padStart(8, '0')}0005`

@@ -1,6 +1,5 @@
-// What README.md and the pages print is true: every block is run or registered as printed, every link leads somewhere,
-// every table that says what the programs say (settings, commands, bounds, problem codes, exit codes) is held against
-// them.
+// README.md and the pages are true: every block is run or registered as printed, every link leads somewhere, and every
+// table about the programs (settings, commands, bounds, problem codes, exit codes) is checked against them.
 import { spawnSync } from 'node:child_process'
 import {
   copyFileSync,
@@ -17,10 +16,10 @@ import { anchorsOf, blocksOf, commandsOf, pageText, pages, wantedExit } from '..
 import { World, expect, expectEqual, promise, root, run } from '../lib/world.mjs'
 
 const runs = new Set(['sh', 'js', 'sql', 'yaml'])
-const shown = new Set(['text', 'mermaid']) // for people's eyes
+const shown = new Set(['text', 'mermaid']) // blocks for people's eyes
 
 class Documents extends World {
-  // A folder as the reader has it: tools/dev has built the programs, made a token, and serves on ports of its own.
+  // Makes a folder as the reader has it: tools/dev has built the programs, made a token, and serves on its own ports.
   folder() {
     const folder = mkdtempSync(join(this.directory, 'clone-'))
     for (const path of ['build/dev', 'build/release/tools', 'schema/examples'])
@@ -43,7 +42,7 @@ class Documents extends World {
       .replaceAll('127.0.0.1:9001', `127.0.0.1:${this.shopPort}`)
   }
 
-  // A request that is refused fails its command, although the page says `curl -s`.
+  // A refused request fails its command, although the page says `curl -s`.
   environment(folder) {
     return {
       ...process.env,
@@ -59,8 +58,8 @@ class Documents extends World {
     }
   }
 
-  // One script of all the blocks of a page, so that what one exports the next one has. What it says after each command:
-  // the command's number and exit code. A command may end the script only on purpose.
+  // Runs one script of all blocks of a page, so that a block has the exports of the block before. After each command
+  // the script prints the command's number and exit code. A command may end the script only on purpose.
   runPage(page) {
     const folder = this.folder(),
       script = [],
@@ -113,7 +112,7 @@ class Documents extends World {
   }
 }
 
-// Of a block of JSON: the document that registers what it shows.
+// Returns the document that registers what a block of JSON shows.
 function documentOf(value) {
   if (value.tools || value.sagas) return value
   if (value.steps) return { sagas: [value] }

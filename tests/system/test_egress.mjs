@@ -1,9 +1,9 @@
-// What the settings deny is held as a case: calls over HTTP and to a database, undos, probes, prechecks, calls of
-// agents. Nothing is sent and nothing fails; after a restart with --egress-allow all of it goes on.
+// Calls that the settings deny become cases: calls over HTTP and to a database, undos, probes, prechecks, calls of
+// agents. Nothing is sent and nothing fails. After a restart with --egress-allow all of them go on.
 import { createServer } from 'node:http'
 import { World, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
 
-// It listens on all addresses: 127.0.0.2 is allowed from the beginning, 127.0.0.1 is not.
+// The receiver listens on all addresses: 127.0.0.2 is allowed from the beginning, 127.0.0.1 is not.
 const seen = []
 const receiver = createServer((request, response) => {
   const path = request.url.slice(1)

@@ -1,5 +1,5 @@
-// The examples of schema/examples/, each with every ending that it can have, against the real shop. What is undone, and
-// in which order, is read from the shop's ledger. (The example transfer.json has a test of its own.)
+// The examples of schema/examples/, each with every possible ending, against the real shop. The shop's ledger shows
+// what is undone, and in which order. (The example transfer.json has its own test.)
 import { spawnSync } from 'node:child_process'
 import { readFileSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -22,7 +22,7 @@ import {
 import { World, expect, expectEqual, leaves, promise, root, run, sleep } from '../lib/world.mjs'
 
 class Examples extends World {
-  // Under another name, and with other times: nobody waits two days in a test.
+  // Returns the example under another name and with shorter times, because nobody waits two days in a test.
   hasty(file, saga, times) {
     const document = this.example(file)
     const wanted = document.sagas.find((one) => one.name === saga)
@@ -220,7 +220,7 @@ await run(new Examples(), async (world) => {
       nothingStands(world, saga)
     }
     for (const none of ['flight', 'hotel']) {
-      // the others had begun by then, or never begin
+      // the other sagas had begun by then, or never begin
       const saga = await finish(world, await tripOf(`v-${none}`, { [none]: 'none' }), 'compensated')
       expectEqual([stepOf(saga, none).status, stepOf(saga, 'approval').status], ['failed', 'pending'], 'the steps')
       nothingStands(world, saga)

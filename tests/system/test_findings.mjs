@@ -1,11 +1,11 @@
-// What people from outside found when they saw sagad for the first time, tried as they tried it: each of these promises
+// Faults that outsiders found when they saw sagad for the first time, repeated as they tried it: each of these promises
 // was broken once.
 import { createServer, request } from 'node:http'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { World, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
 
-// Each path answers what its list says, the last one for ever: {status, body, ms, drop}.
+// Each path answers what its list says, the last answer for ever: {status, body, ms, drop}.
 const said = new Map(),
   seen = []
 const receiver = createServer((incoming, response) => {
@@ -39,7 +39,7 @@ const stepOf = (saga, id) => saga.steps.find((step) => step.id === id)
 
 await run(new World(), async (world) => {
   await world.startPostgres()
-  // sagad is told by its environment where its database is, and as whom it comes there.
+  // The environment tells sagad where its database is, and as which user it connects.
   Object.assign(process.env, {
     PGHOST: world.directory,
     PGPORT: '5432',
@@ -377,7 +377,7 @@ await run(new World(), async (world) => {
           }
         )
         asked.on('error', reject)
-        asked.end(Buffer.from('{}')) // bytes: a text would have the head written as UTF-8
+        asked.end(Buffer.from('{}')) // bytes, because a text would have the head written as UTF-8
       })
     expectEqual([await signal(0xff), await signal(0xfe)], [400, 400], 'the signals')
     expectEqual((await world.sagactl(['replay', id])).status, 0, 'the log')
@@ -387,7 +387,7 @@ await run(new World(), async (world) => {
     const id = await world.start('waits', {})
     for (const verb of ['pause', 'abort']) {
       const answer = await world.api('POST', `/v1/sagas/${id}/${verb}`, {})
-      // Without tokens nobody is told apart: an abort may be the starter's own.
+      // Without tokens all clients look alike, so an abort may come from the starter.
       expectEqual([verb, answer.status], [verb, verb === 'abort' ? 200 : 422], answer.text)
     }
   })

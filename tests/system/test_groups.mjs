@@ -1,6 +1,6 @@
 // Steps that are made of steps: for_each and child sagas, each with its failures, limits and verbs; and versions, which
-// a running saga keeps. Against the real shop, whose ledger says what really happened, under which key and in which
-// order.
+// a running saga keeps. The tests run against the real shop, whose ledger says what really happened, under which key
+// and in which order.
 import {
   done,
   effectsOf,

@@ -1,13 +1,13 @@
-// Guards: work that the engines drive waits at them and loses nothing, compensations too; a tool that has come back is
-// met gently; budgets of the settings hold however many race. Starts and calls go to two engines in turn. The tools are
-// a server of the test's own, which sees what arrives and when. That no bound is passed when two engines ask at once is
-// shown by test_guard.c.
+// Guards. Work that the engines drive waits at them and loses nothing, compensations, too. A tool that has come back is
+// met gently. Budgets of the settings hold however many calls race. Starts and calls go to two engines in turn. The
+// tools are the test's own server, which sees what arrives and when. test_guard.c shows that no bound is passed when
+// two engines ask at once.
 import { createServer } from 'node:http'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { World, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
 
-// Behaves as `behave[path]` says; each arrival is kept: {path, method, at, key, active}.
+// Starts a server that behaves as `behave[path]` says. It keeps each arrival: {path, method, at, key, active}.
 async function startServer() {
   const server = createServer(async (request, response) => {
     const path = request.url.split('?')[0].split('/')[1]
@@ -182,8 +182,8 @@ await run(new World(), async (world) => {
       .sort((a, b) => a - b)
     expectEqual(times.length, 20, 'calls')
     for (let i = 0; i < times.length; i++) {
-      // Five at once, then one each second; four seconds for the way from the guard to the server, on a machine that
-      // stalls. Twice the rate (of each engine its own) would have the last one there ten seconds early.
+      // Five calls at once, then one each second; four seconds for the way from the guard to the server, on a machine
+      // that stalls. With twice the rate (each engine its own) the last call would come ten seconds early.
       for (let k = i + 5; k < times.length; k++)
         expect(
           times[k] - times[i] >= (k - i - 4) * 1000 - 4000,
@@ -409,7 +409,7 @@ await run(new World(), async (world) => {
       throw new Error('no engine is ready')
     }
     const first = await owner()
-    const id = await world.start('run_slow', { n: ++count }) // without a name: of the engine that was asked
+    const id = await world.start('run_slow', { n: ++count }) // without a name, so the engine that was asked owns it
     while (server.of('slow').length === 0) await sleep(10)
     first.child.kill('SIGSTOP')
     const other = world.engines.find((engine) => engine !== first)
@@ -438,7 +438,7 @@ await run(new World(), async (world) => {
       const killed = world.engines[0],
         other = world.engines[1]
       const body = { saga: 'run_alone', id: `alone-${++count}`, input: { n: count } }
-      // Its connections were ended while it stood still.
+      // Its connections were ended while it was frozen.
       const made = await world.calm(() => at(0, 'POST', '/v1/sagas', body))
       expect(made.status < 300, `the start: ${made.status} ${made.text}`)
       while (server.of('alone').length === 0) await sleep(10)
@@ -464,7 +464,7 @@ await run(new World(), async (world) => {
     }
   )
 
-  await sleep(3000) // the frozen one knows that it owns nothing any more
+  await sleep(3000) // the frozen engine knows that it owns nothing any more
   await promise(
     'while the database is away nothing is let through, and afterwards everything is',
     async () => {

@@ -1,5 +1,5 @@
-// Holds: from the answer on no engine begins anything of what is held, under load, over a kill and a restart; what
-// waited goes on when it is released, at its pace. The tools are a server of the test's own, which sees what arrives.
+// Holds. After the answer no engine begins any held work, under load, over a kill and a restart. After the release,
+// waiting work goes on at its pace. The tools are the test's own server, which sees what arrives.
 import { createServer } from 'node:http'
 import { World, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
 
@@ -76,7 +76,7 @@ await run(new World(), async (world) => {
     return world.start(saga, {}, { id: `${saga}-${i}`, ...more })
   }
   const stepOf = (saga, step) => saga.steps.find((one) => one.id === step)
-  // Until what is held of each of these sagas is known not to have been sent.
+  // Waits until the held step of each of these sagas is known not to have been sent.
   const waits = async (ids, step) => {
     for (const id of ids)
       for (const end = Date.now() + 60000; ; await sleep(50)) {
@@ -100,14 +100,14 @@ await run(new World(), async (world) => {
     stop = true
     await Promise.all(load)
     await waits(ids, 'ship')
-    // What had left before is there within a second: it was on its way.
+    // Calls that had left before arrive within a second.
     const late = () => server.of('ship').filter((one) => one.at > answered + 1000).length
     await sleep(1200)
     expectEqual(late(), 0, 'calls that came after the answer')
     const waiting = ids.length - server.of('ship').length
     expect(waiting >= 40, 'sagas wait')
 
-    await world.killEngine(first) // its sagas go to the other one, and come back
+    await world.killEngine(first) // its sagas go to the other engine and come back
     while (!(await world.asks(second, '/readyz'))) await sleep(50)
     world.launchEngine(first)
     await world.engineReady(first)

@@ -1,5 +1,5 @@
-// The language against the real shop: conditions, failures that do not matter or are a person's to judge, branches, and
-// undoing side by side; in each of them SIGKILL at random moments. The shop's own ledger says what really happened.
+// The language against the real shop: conditions, failures that do not matter or that a person judges, branches, and
+// undoing side by side, each with SIGKILL at random moments. The shop's own ledger says what really happened.
 import { chooseSeed, randomFrom } from '../lib/load.mjs'
 import { World, effectsByKey, expect, expectEqual, promise, quick, run, sleep } from '../lib/world.mjs'
 
@@ -12,7 +12,8 @@ function definitions(shop) {
   const patient = { initial: '50ms', factor: 2, max: '500ms', max_attempts: 200 }
   const tools = [
     { name: 'never', ...never },
-    // A read: of another class a call that a kill has interrupted may have happened, and a person is asked.
+    // A read, because a call of another class that a kill has interrupted may have happened, and a person would be
+    // asked.
     { name: 'refuse', ...never },
     {
       name: 'picky',
@@ -25,7 +26,7 @@ function definitions(shop) {
       retry: patient
     }
   ]
-  // first; then express beside gift beside news; then pay
+  // The order is first; then express beside gift beside news; then pay.
   const steps = [
     { id: 'first', call: 'inventory.reserve', with: { sku: '${ .input.name }', qty: 1 }, retry: patient },
     {

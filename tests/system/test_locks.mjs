@@ -1,4 +1,4 @@
-// Locks on business keys, and the sagas that follow: between sagas, over kills, by the shop's ledger and the log.
+// Locks on business keys, and the sagas that follow: between sagas and over kills, by the shop's ledger and the log.
 import {
   finish,
   happened,
@@ -19,7 +19,7 @@ const kills = quick ? 5 : 50
 const parents = quick ? 24 : 100
 
 class Locks extends World {
-  // "waiting" it is as soon as it wants the lock; its place in line it has when PostgreSQL has given it.
+  // A lock shows "waiting" as soon as the saga wants it. The saga has its place in line once PostgreSQL has given it.
   async inLine(id) {
     for (
       const end = Date.now() + 20000;
@@ -29,7 +29,7 @@ class Locks extends World {
       expect(Date.now() < end, 'the saga has its place in line')
   }
 
-  // Does the saga stand in line for this long?
+  // Does the saga stay in line for this long?
   async staysInLine(id, ms = 300) {
     for (const end = Date.now() + ms; Date.now() < end; await sleep(50)) {
       const saga = await this.saga(id)

@@ -1,6 +1,6 @@
-// The adapter `mcp` against @modelcontextprotocol/server-everything, a server that others wrote, over both transports.
-// Its tool toggle-simulated-logging undoes itself when it is called twice: what reached it, and how often, can be seen
-// in what it says.
+// The adapter `mcp` against @modelcontextprotocol/server-everything, a server by other authors, over both transports.
+// Its tool toggle-simulated-logging undoes itself when it is called twice, so its answers show what reached it, and how
+// often.
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
@@ -18,7 +18,7 @@ if (!existsSync(server)) {
 const port = await freePort()
 let everything
 
-// With next to no environment: it has a tool that shows it.
+// Starts the server with nearly no environment, because it has a tool that shows it.
 async function startServer() {
   everything = spawn(process.execPath, ['--require', join(root, 'tests/lib/loopback.cjs'), server, 'streamableHttp'], {
     env: { PATH: process.env.PATH, PORT: String(port) },
@@ -102,7 +102,7 @@ function definitions() {
   return { tools, sagas: Object.keys(transports).flatMap((transport) => [order(transport), regret(transport)]) }
 }
 
-// What a server says of its tools, asked without sagad.
+// Asks a server for its tools without sagad.
 async function listed(argv) {
   const child = spawn(argv[0], argv.slice(1), { stdio: ['pipe', 'pipe', 'ignore'] })
   const send = (message) => child.stdin.write(JSON.stringify({ jsonrpc: '2.0', ...message }) + '\n')
@@ -126,7 +126,7 @@ async function listed(argv) {
   throw new Error('the server ended before it listed its tools')
 }
 
-// A server that lists just these tools, page by page.
+// Makes a server that lists only these tools, page by page.
 const stub = (pages) => [
   process.execPath,
   '-e',

@@ -1,11 +1,11 @@
-// The night of a payment outage, as the person on call lives it: many trips stand still, the bank sends a file of what
-// it knows, and `sagactl` is all there is. The commands are those of the operations page.
+// The night of a payment outage, as the person on call lives it. Many trips are stuck, the bank sends a file of what it
+// knows, and the person has only `sagactl`. The commands are those of the operations page.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { World, expect, expectEqual, promise, quick, run } from '../lib/world.mjs'
 
 const count = quick ? 60 : 2000
-// A third is charged and nobody hears of it, a third is not, and a third is told that the bank is away.
+// A third is charged without an answer, a third is not charged, and a third is told that the bank is away.
 const trips = Array.from({ length: count }, (_, i) => `${['took', 'hung', 'busy'][i % 3]}-${i}`)
 
 const definitions = (shop) => ({
@@ -64,7 +64,7 @@ const definitions = (shop) => ({
   ]
 })
 
-// What the bank knows: it charged some, and has never heard of the others.
+// Makes the bank's file: it has charged some of the trips, and has never heard of the others.
 const bankFile = (world) => {
   const charged = new Set(
     world

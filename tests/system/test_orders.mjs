@@ -7,7 +7,7 @@ import { World, effectsByKey, expect, expectEqual, freePort, leaves, promise, ru
 const retry = { max_attempts: 3, initial: '50ms', factor: 2, max: '200ms' }
 const classes = ['read', 'idempotent', 'keyed', 'checked', 'once', 'once_probed']
 
-// Every charge names its customer, and so does its refund: a fault that matches the name hits one saga only, so the
+// Every charge names its customer, and so does its refund. A fault that matches the name hits only one saga, so the
 // cases run side by side.
 function definitions(shop, closed) {
   const chargeProbe = {
@@ -73,7 +73,7 @@ function definitions(shop, closed) {
       http: { method: 'POST', url: `${shop}/mails`, body: { to: '${ .args.to }', subject: '${ .args.subject }' } }
     },
     { name: 'refuse', effect: 'idempotent', terminal: true, builtin: { do: 'fail', outcome: 'no_effect' } },
-    // A read with a body, so that faults can match it; the shop answers 422 to what it does not know.
+    // A read with a body, so that faults can match it. The shop answers 422 to what it does not know.
     {
       name: 'charge_patient',
       ...charge(shop),
@@ -150,7 +150,7 @@ await run(new World(), async (world) => {
   await world.define(world.example('first.json'))
   await world.define(world.example('shop.json'))
 
-  // What the shop has of one case: calls that came, and what stands.
+  // Returns the shop's books of one case: calls that came, and effects that stand.
   const books = (name) => {
     const ledger = world.ledger()
     const effects = (kind, member) =>
@@ -247,10 +247,10 @@ await run(new World(), async (world) => {
     hang: absent,
     503: absent,
     422: Object.fromEntries(classes.map((name) => [name, failed(1)])),
-    // A 429 has certainly done nothing and may be repeated, but `once` has one attempt only.
+    // A 429 has certainly done nothing and may be repeated, but `once` has only one attempt.
     429: { ...Object.fromEntries(classes.map((name) => [name, again(2)])), once: failed(1), once_probed: failed(1) }
   }
-  // For a read every answer but a good one is a failure that did nothing; there is nothing to count in the shop either.
+  // For a read, every answer but a good one is a failure that did nothing, and the shop has nothing to count.
   const cells = []
   for (const [mode, row] of Object.entries(table)) {
     for (const name of classes) cells.push({ mode, name, customer: `${name}.${mode}`, wanted: row[name] })

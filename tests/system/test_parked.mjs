@@ -1,6 +1,6 @@
-// Waiting is free: sagas that wait for a signal, a time or a lock leave the memory of the engine, cost PostgreSQL
-// nothing, and are there at once when something comes for them. SAGAD_TEST_PARKED says how many there are (100000 in
-// the measurement of README.md's "Limits").
+// Waiting is free. Sagas that wait for a signal, a time or a lock leave the memory of the engine, cost PostgreSQL
+// nothing, and are there at once when an input comes for them. SAGAD_TEST_PARKED says how many there are (100000 in the
+// measurement of README.md's "Limits").
 import { readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { World, expect, expectEqual, leaves, promise, quick, run, sleep } from '../lib/world.mjs'
@@ -16,7 +16,7 @@ class Parked extends World {
     this.agent = new Agent({ keepAlive: true, maxSockets: 64 })
   }
 
-  // Many starts: node's fetch is too slow for a hundred thousand of them.
+  // Sends many starts; node's fetch is too slow for a hundred thousand of them.
   post(path, body) {
     return new Promise((resolve, reject) => {
       const text = JSON.stringify(body)
@@ -43,13 +43,13 @@ class Parked extends World {
     })
   }
 
-  // In bytes, of the process that serves.
+  // Returns the memory of the serving process in bytes.
   memory() {
     const status = readFileSync(`/proc/${this.sagadPid()}/status`, 'utf8')
     return Number(/VmRSS:\s+(\d+) kB/.exec(status)[1]) * 1024
   }
 
-  // What was launched may be a wrapper that became sagad by exec: the same process id.
+  // The launched program may be a wrapper that became sagad by exec, with the same process id.
   sagadPid() {
     return this.sagad.pid
   }
@@ -66,8 +66,8 @@ class Parked extends World {
     return this.metric(text, 'sagad_sagas_loaded')
   }
 
-  // What PostgreSQL does for the idle engine, a second: transactions, and rows read of each table. Sessions tell their
-  // statistics with a delay.
+  // Returns PostgreSQL's work for the idle engine in a second: transactions, and rows read of each table. Sessions
+  // report their statistics with a delay.
   async idleRate() {
     const read = () => {
       const lines = this
@@ -107,7 +107,7 @@ class Parked extends World {
 const megabytes = (bytes) => Math.round(bytes / 1e5) / 10
 
 await run(new Parked(), async (world) => {
-  // Without autovacuum, which would be seen where an idle engine should do nothing.
+  // Without autovacuum, whose work would show when an idle engine should do nothing.
   await Promise.all([world.startPostgres(['-c', 'autovacuum=off']), world.startShop(['--no-sync'])])
   // Freed memory that the sanitizer keeps back would hide what is measured.
   process.env.ASAN_OPTIONS = [process.env.ASAN_OPTIONS, 'quarantine_size_mb=1', 'malloc_context_size=2']
@@ -158,7 +158,7 @@ await run(new Parked(), async (world) => {
   let empty
   let rateEmpty
   await promise('measured first: the engine without any saga', async () => {
-    await startMany('waits', 500) // what an engine that has worked keeps anyway: connections, buffers, statements
+    await startMany('waits', 500) // warms up what an engine that has worked keeps: connections, buffers, statements
     for (const id of ids.waits.splice(0)) await signal(world, id, 'go', null)
     await sleep(parkAfterMs + 1500)
     rateEmpty = await world.idleRate()
@@ -194,8 +194,8 @@ await run(new Parked(), async (world) => {
   )
   await promise('they hold no memory beyond a fixed bound', async () => {
     const used = world.memory()
-    // Memory is given back after a wave; the sanitizer's allocator keeps what the wave needed at most at one time.
-    // Neither grows with their number.
+    // Memory is given back after a wave; the sanitizer's allocator keeps the most that the wave needed. Neither grows
+    // with the number of sagas.
     const sanitized = readFileSync(`/proc/${world.sagadPid()}/maps`, 'utf8').includes('libasan')
     const bound = sanitized ? 128e6 : 32e6
     console.log(`# with ${count} parked: ${megabytes(used)} MB, ${megabytes(used - empty)} MB more than empty`)
@@ -209,8 +209,8 @@ await run(new Parked(), async (world) => {
     const rows = () => world.sql(`select count(*) from sagad.due where saga = '${id}' and what = 'parked'`)
     for (const end = Date.now() + 32000; rows() !== '1'; await sleep(100)) expect(Date.now() < end, 'it is parked')
   }
-  // It sleeps while the idle engine is measured, and is not a thousandth of what would be seen.
-  const bird = { at: Date.now() + 30000 } // what is due within 10 s is not parked
+  // It sleeps while the idle engine is measured, and its cost is too small to be seen.
+  const bird = { at: Date.now() + 30000 } // a saga that is due within 10 s is not parked
   await promise('one that will be due soon is parked', async () => {
     bird.id = await world.start('wakes', { name: 'early bird', at: new Date(bird.at).toISOString() })
     await isParked(bird.id)

@@ -1,11 +1,11 @@
-// What a person who has to act is told, and may say, against a receiver that answers as it is told: evidence, probes
-// that are out, verdicts.
+// What a person who has to act is told and may say, against a receiver with scripted answers: evidence, probes that are
+// out, verdicts.
 import { createServer } from 'node:http'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { World, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
 
-// Each path answers what its list says, the last one for ever: {status, body (text, bytes or JSON), ms}.
+// Each path answers what its list says, the last answer for ever: {status, body (text, bytes or JSON), ms}.
 class Receiver {
   constructor() {
     this.answers = new Map()
@@ -211,7 +211,7 @@ await run(new World(), async (world) => {
   const keyOf = (saga, id) => stepOf(saga, id).key
   const verdict = (key, body) =>
     world.api('POST', `/v1/operations/${key}/resolve`, { note: 'as the test wants it', ...body })
-  // A step in doubt that is probed in vain; the next probe is a while off.
+  // Makes a step in doubt that is probed in vain; the next probe comes later.
   const inDoubt = async () => {
     receiver.says('room', { drop: true })
     receiver.says('asked', { status: 500, body: '' })

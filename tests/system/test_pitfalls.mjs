@@ -1,6 +1,6 @@
-// Where engines that take sagas as JSON are known to go wrong when something is undone: in branches, fan-outs, nested
-// sagas, with several compensators about one step, on resuming in the middle of it, and with errors that come from
-// within. One promise each, against the real shop.
+// The places where engines for sagas in JSON are known to undo wrongly: branches, fan-outs, nested sagas, several
+// compensators for one step, resuming in the middle, and errors from within. One promise for each, against the real
+// shop.
 import {
   done,
   finish,
@@ -20,7 +20,7 @@ function definitions(shop) {
   const never = { id: 'never', call: 'never' }
   const named = (id, more) => take(id, `\${ "${id}-" + .input.name }`, more)
   const sagas = [
-    // start; then a1 a2 beside b1 b2 (b2 perhaps) beside c1, which fails when told to
+    // The order is start; then a1 a2 beside b1 b2 (b2 perhaps) beside c1, which fails when told to.
     {
       name: 'branches',
       steps: [
@@ -146,7 +146,8 @@ await run(new World(), async (world) => {
         expectEqual(undo.at(-1), 'start', 'what was undone last')
         nothingStands(world, saga)
       }
-      // Ties by reverse start: b1 began after a1, and with one at a time the order is the same each time.
+      // Equal steps are undone in reverse order of their start: b1 began after a1, and with one step at a time the
+      // order is the same each time.
       const orders = new Set()
       for (let n = 0; n < 3; n++) {
         const saga = await finish(world, await start('branches', `bt-${n}`, { more: true, end: 'none' }), 'compensated')

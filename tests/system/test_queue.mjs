@@ -1,5 +1,5 @@
-// What waits for a place among the calls, or for a tool that asked for a pause, when the engine is killed: of a call
-// that must never be sent twice the log knows then that it was not sent, so that nobody has to be asked.
+// The engine is killed while calls wait for a place, or for a tool that asked for a pause. The log knows that a waiting
+// call which must never be sent twice was not sent, so that no person has to be asked.
 import { createServer } from 'node:http'
 import { World, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
 

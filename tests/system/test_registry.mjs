@@ -1,5 +1,5 @@
-// The registry over HTTP, with the real shop: what a repeat of a call gets, for each class and each state, and what
-// guards refuse. After each case the shop's own ledger says what really happened.
+// The registry over HTTP, with the real shop: the answers to repeats of a call, for each class and each state, and the
+// refusals of guards. After each case the shop's own ledger says what really happened.
 import { World, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
 
 const retry = { max_attempts: 3, initial: '50ms', factor: 2, max: '200ms' }
@@ -126,7 +126,7 @@ await run(new World(), async (world) => {
   let count = 0
   const fresh = (name) => `${name}-${++count}`
   const args = (customer, more = {}) => ({ amount: 5, customer, ...more })
-  // Each with a turn of its own, so that no loop is seen where none is meant.
+  // Calls a tool with a turn of its own, so that no loop is seen by mistake.
   const call = (run, tool, body = {}, { wait = '20s', headers = {} } = {}) =>
     world.api(
       'POST',
@@ -367,7 +367,7 @@ await run(new World(), async (world) => {
     } else {
       status(last, 200)
     }
-    // An idempotent tool may be called twice: the shop honours the key that is sent with it anyway.
+    // An idempotent tool may be called twice; the shop honours the key that is sent with it anyway.
     expectEqual(books(after).charges, 1, `${name}: timeout after the effect`)
 
     const before = fresh(`before-${name}`)

@@ -1,8 +1,8 @@
-// What the registry promises, held by two engines over one database, of which one owns every shard: callers race over
-// both, guards count over both, everything can be asked of the one that owns nothing, and the owner is killed, or
-// stopped and woken after its lease. The judge is the shop's ledger; where a key would hide a second effect, the shop
-// is told to ignore keys. Both are standbys, so that the first one keeps all shards; how engines share is
-// test_balance.mjs.
+// The promises of the registry, kept by two engines over one database, of which one owns every shard. Clients race over
+// both, guards count over both, everything can be asked of the engine that owns nothing, and the owner is killed, or
+// stopped and woken after its lease. The judge is the shop's ledger; when a key would hide a second effect, the shop is
+// told to ignore keys. Both engines are standbys, so that the first one keeps all shards; test_balance.mjs shows how
+// engines share.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { World, expect, expectEqual, freePort, promise, run, sleep } from '../lib/world.mjs'
@@ -31,7 +31,7 @@ function definitions(shop) {
   }
   const keyed = { effect: 'keyed', key: { window: '1h' }, retry }
   const quick = probe('300ms', '20s')
-  // Calls that may take longer than a lease lasts.
+  // Calls that may take longer than a lease.
   const patient = { ...charge, timeout: '40s' }
   return {
     sagas: [],
@@ -86,20 +86,20 @@ await run(new World(), async (world) => {
   writeFileSync(budgets, JSON.stringify({ budgets: [{ tool: 'budgeted', per: 'ever', calls: BUDGET }] }))
   await Promise.all([world.startPostgres(), world.startShop()])
   await world.startEngines(1, ['--standby', '--budgets', budgets])
-  world.engines.push({ name: 'sagad-1', port: await freePort() }) // late: the first one has taken all shards
+  world.engines.push({ name: 'sagad-1', port: await freePort() }) // late, so that the first one has taken all shards
   world.launchEngine(world.engines[1])
   await world.engineReady(world.engines[1])
   let [owner, taker] = world.engines
 
   const api = (engine, method, path, body, { headers = {}, seconds = 90 } = {}) => {
-    world.port = engine.port // read before the first await of api()
+    world.port = engine.port // api() reads it before its first await
     return world.api(method, path, body, { headers, seconds })
   }
   const either = (i) => (i % 2 ? taker : owner)
   let count = 0
   const fresh = (name) => `${name}-${++count}`
   const args = (customer, more = {}) => ({ amount: 5, customer, ...more })
-  // Each with a turn of its own, so that no loop is seen where none is meant.
+  // Calls a tool with a turn of its own, so that no loop is seen by mistake.
   const call = (engine, run, tool, body = {}, { wait = '20s' } = {}) =>
     api(engine, 'POST', `/v1/operations?wait=${wait}`, { run, tool, args: args(run), turn: fresh('turn'), ...body })
   const callIn = (engine, saga, tool, body = {}, { wait = '20s' } = {}) =>
@@ -138,7 +138,7 @@ await run(new World(), async (world) => {
       expect(Date.now() < end, 'it did not come true in time', String(what))
     }
   }
-  // Asked of the database, because a stopped engine cannot say: each takeover raises it.
+  // Asks the database, because a stopped engine cannot answer; each takeover raises the epoch.
   const epochs = () => Number(world.sql('select min(epoch) from sagad.shard'))
   const swap = () => {
     ;[owner, taker] = [taker, owner]
@@ -283,7 +283,7 @@ await run(new World(), async (world) => {
     const names = Array.from({ length: 16 }, () => fresh('rated'))
     const all = await Promise.all(names.map((name, i) => call(either(i), name, 'rated')))
     const through = all.filter((answer) => answer.status === 200).length
-    expect(through >= 4 && through <= 5, 'through', codes(all)) // one more drops in each 15 s
+    expect(through >= 4 && through <= 5, 'through', codes(all)) // one more drops every 15 s
     const refused = all.filter((answer) => answer.status === 429)
     expect(
       refused.length === 16 - through && refused.every((answer) => Number(answer.headers.get('retry-after')) >= 1),
@@ -423,8 +423,9 @@ await run(new World(), async (world) => {
 
   // --- the owner is stopped for longer than its lease, with calls under way ---
 
-  // Begins calls, stops the owner when `begun`, and wakes it when the other one has taken over and `meanwhile` is done:
-  // the roles have changed then. Gives what the callers were told, of whom each second one asked the stopped engine.
+  // Begins calls, stops the owner when `begun` holds, and wakes it when the other engine has taken over and `meanwhile`
+  // is done. Then the roles have changed. Returns the answers of the clients, of whom every second one asked the
+  // stopped engine.
   const stopOwner = async (names, tool, begun, meanwhile = () => {}) => {
     const before = epochs()
     const callers = names.map((name, i) =>
@@ -527,7 +528,7 @@ await run(new World(), async (world) => {
             )
           })
         )
-        // The answers lie in the sockets of the one that was stopped: it hands them to the owner as evidence.
+        // The answers wait in the sockets of the stopped engine, which hands them to the owner as evidence.
         for (const name of names) {
           const last = await until(async () => {
             const answer = await call(owner, name, tool, {}, { wait: '5s' })
@@ -622,7 +623,7 @@ await run(new World(), async (world) => {
     240
   )
 
-  // Answers whose taker found the result by itself are swept later.
+  // Answers to a request whose sender found the result by itself are swept later.
   await promise(
     'nothing is left in the inbox',
     async () => {

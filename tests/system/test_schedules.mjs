@@ -4,7 +4,7 @@ import { World, expect, expectEqual, promise, run, sleep } from '../lib/world.mj
 
 const schedules = '/v1/schedules'
 
-// Instants of a saga by what the schedule calls it: schedule:NAME@INSTANT.
+// Reads the instant of a saga from its business id, which the schedule makes: schedule:NAME@INSTANT.
 const instantOf = (saga) => Date.parse(saga.business_id.slice(saga.business_id.indexOf('@') + 1))
 
 class Clockwork extends World {
@@ -181,13 +181,13 @@ await run(new Clockwork(), async (world) => {
     )
     await world.define(definition({ retired: 'use another' }))
     await world.act('refused', 'hold')
-    await world.act('refused', 'release') // else it is tried again within a minute
+    await world.act('refused', 'release') // otherwise it is tried again within a minute
     await world.reach('refused', 'it says that the definition is retired', (seen) =>
       seen.error?.message.includes('is retired: use another')
     )
     await world.define(definition())
     await world.act('refused', 'hold')
-    await world.act('refused', 'release') // else it is tried again within a minute
+    await world.act('refused', 'release') // otherwise it is tried again within a minute
     const { sagas } = await world.reach(
       'refused',
       'it goes on',

@@ -1,6 +1,6 @@
-// Secrets in every place where a tool may have one, each of them part of a call that goes wrong: neither the words of a
-// library or of PostgreSQL, nor what a receiver repeats, brings one of them into an answer, a row, a log of sagad, or a
-// metric.
+// Secrets in every place where a tool may have one, each of them part of a call that goes wrong. Neither messages of a
+// library or of PostgreSQL, nor text that a receiver repeats, may bring a secret into an answer, a row, a log of sagad,
+// or a metric.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ const canary = (name, text = (word) => word) => {
   words.set(name, word)
   return `\${ secret("${name}") }`
 }
-const words = new Map() // name of the secret -> what must be seen nowhere
+const words = new Map() // name of the secret -> the text that must appear nowhere
 
 // Answers with what it got: headers, path, body.
 const repeats = createServer((request, response) => {

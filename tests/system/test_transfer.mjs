@@ -1,6 +1,6 @@
-// Transfers between two databases by the adapter sql with its barrier, one of them sagad's own, while sagad is killed,
-// sessions are ended and PostgreSQL crashes. The judge is SQL: no cent is made or lost, and each saga moved what its
-// ending says.
+// Transfers between two databases, one of them sagad's own, by the adapter `sql` with its barrier, while sagad is
+// killed, sessions are ended and PostgreSQL crashes. The judge is SQL: no cent is made or lost, and each saga moved
+// what its ending says.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { chooseSeed, randomFrom } from '../lib/load.mjs'
@@ -67,7 +67,7 @@ class Banks extends World {
     ])
   }
 
-  // Until PostgreSQL has a session like that.
+  // Waits until PostgreSQL has such a session.
   async sessions(where) {
     const count = () => this.at('a', `select count(*) from pg_stat_activity where pid <> pg_backend_pid() and ${where}`)
     for (const end = Date.now() + 20000; count() === '0'; await sleep(20))
@@ -106,7 +106,7 @@ async function client(world, number, random) {
     const id = await world.begin(name, `${name}-${number}-${count}`, input)
     if (id && name === 'transfer_aborted') {
       await sleep(random() * 200)
-      // Or not: sagad may be away.
+      // Or not, because sagad may be away.
       await world.api('POST', `/v1/sagas/${id}/abort`, { note: 'changed my mind' }).catch(() => undefined)
     }
     await sleep(random() * 60)
@@ -215,7 +215,7 @@ await run(new Banks(), async (world) => {
       ['b', 'to', 1]
     ]) {
       const due = Object.fromEntries(Array.from({ length: accounts }, (_, n) => [`x${n + 1}`, opening]))
-      due[bank === 'a' ? 'x1' : 'x2'] += sign * 300 // the first promise's
+      due[bank === 'a' ? 'x1' : 'x2'] += sign * 300 // from the first promise
       for (const transfer of world.ended.values())
         if (transfer.status === 'completed') due[transfer[member]] += sign * transfer.cents
       const held = Object.fromEntries(

@@ -1,23 +1,23 @@
-// Two engines over one database, of which one owns every shard: what is asked of the other one goes through the inbox,
-// and nobody can tell. Both are standbys, so that the first one keeps all it took; how engines share is
-// test_balance.mjs.
+// Two engines over one database, of which one owns every shard. Requests to the other one go through the inbox, and
+// clients see no difference. Both are standbys, so that the first one keeps all shards; test_balance.mjs shows how
+// engines share.
 import { World, expect, expectEqual, freePort, promise, run, sleep } from '../lib/world.mjs'
 
 await run(new World(), async (world) => {
   await world.startPostgres()
   await world.startShop()
   await world.startEngines(1, ['--standby'])
-  world.engines.push({ name: 'sagad-1', port: await freePort() }) // late: the first one has taken all shards
+  world.engines.push({ name: 'sagad-1', port: await freePort() }) // late, so that the first one has taken all shards
   const launch = async (engine) => {
     world.launchEngine(engine)
     await world.engineReady(engine)
-    // One that owns nothing is ready for us when it has the database.
+    // An engine that owns nothing is ready for this test when it has the database.
     while (!(await world.asks(engine, '/v1/sagas'))) await sleep(50)
   }
   await launch(world.engines[1])
   let [owner, taker] = world.engines
   const at = (engine, method, path, body, options) => {
-    world.port = engine.port // read before the first await of api()
+    world.port = engine.port // api() reads it before its first await
     return world.api(method, path, body, options)
   }
   let turn = 0
@@ -33,7 +33,7 @@ await run(new World(), async (world) => {
   const effects = (request) =>
     world.ledger().filter((line) => line.kind === 'reserve' && line.effect === 1 && line.request === request).length
   const waiting = () => world.sql('select (select count(*) from sagad.inbox) + (select count(*) from sagad.answer)')
-  // Of one that was killed, or stood still, an answer may be left until the sweep of answers.
+  // An answer of an engine that was killed or frozen may be left until the sweep of answers.
   const nothingWaits = async (rows = waiting) => {
     for (let tries = 0; rows() !== '0'; tries++) {
       expect(
@@ -148,14 +148,14 @@ await run(new World(), async (world) => {
           }
         }
       }
-      // A key that was an id: with another id it is refused as well.
+      // A key that was used as an id is refused with another id, too.
       const alone = await start(taker, 'key-3')
       expectEqual([alone.status, alone.json.business_id], [201, 'key-3'], alone.text)
       expectEqual((await start(owner, 'key-3', 'id-3')).status, 422, 'another id')
       const plain = await start(owner, null, 'key-4')
       expectEqual((await start(taker, 'key-4', 'id-4')).status, 422, 'a key that is the id of another saga')
       expectEqual((await start(taker, 'key-4')).json.id, plain.json.id, 'the key of an id')
-      // At once, over both engines: one saga.
+      // At once over both engines: one saga.
       for (let round = 0; round < 5; round++) {
         const answers = await Promise.all(
           Array.from({ length: 12 }, (_, i) =>
@@ -250,7 +250,7 @@ await run(new World(), async (world) => {
 
   await promise('open sagas are opened, worked in, completed and aborted through it', async () => {
     for (let i = 0; i < 4; i++) {
-      // of some shards or others
+      // in various shards
       const good = await open()
       for (const n of [1, 2]) expectEqual((await inSaga(good, n)).status, 200, 'a call')
       const done = await at(taker, 'POST', `/v1/sagas/${good}/complete`, { output: { fine: true } })

@@ -1,7 +1,7 @@
-// A rolling upgrade, under load: two engines of this release, a migration of the next one while they run, then engines
-// of the next release take their places one after another. The next release is built from the same sources with one
-// more migration and another version; nothing may be lost, doubled or in doubt on the way. Its program comes from the
-// environment: SAGAD_NEXT.
+// A rolling upgrade under load. Two engines of this release run, a migration of the next one comes meanwhile, and then
+// engines of the next release take their places one after another. The next release is built from the same sources with
+// one more migration and another version. Nothing may be lost, doubled or in doubt on the way. SAGAD_NEXT names its
+// program.
 import { spawnSync } from 'node:child_process'
 import { World, effectsByKey, expect, expectEqual, freePort, promise, run, sleep } from '../lib/world.mjs'
 
@@ -72,7 +72,7 @@ await run(new World(), async (world) => {
     expectEqual((await engine.child.ended).code, 0, `${engine.name} after SIGTERM`)
   }
 
-  // Clients that start sagas until they are told to stop, each start repeated until it is acknowledged.
+  // Clients start sagas until they are told to stop, and repeat each start until it is acknowledged.
   const acknowledged = new Map()
   const faults = []
   let stopping = false
@@ -193,7 +193,7 @@ await run(new World(), async (world) => {
         const saga = await world.until(id, ['completed', 'compensated', 'abandoned', 'escalated'])
         statuses.set(name, saga.status)
       }
-      // The kill leaves calls in doubt, which nobody may repeat: these, and no others, wait for a person.
+      // The kill leaves calls in doubt that may not be repeated. Only these wait for a person.
       const doubted = Number(world.sql("select count(distinct saga) from sagad.log_entry where type like '%.unknown'"))
       const escalated = [...statuses.values()].filter((status) => status === 'escalated').length
       expectEqual(

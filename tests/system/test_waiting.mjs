@@ -1,5 +1,5 @@
-// What waits: for a time, for a signal, for a person; and pausing, aborting and the deadline while something waits.
-// Against the real shop, with sagad killed in between; the shop's ledger says what really happened.
+// Steps that wait for a time, for a signal or for a person; and pauses, aborts and the deadline while a step waits. The
+// tests run against the real shop, with sagad killed in between; the shop's ledger says what really happened.
 import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -27,7 +27,7 @@ import { World, expect, expectEqual, leaves, promise, run, sleep } from '../lib/
 const roles = ['reader', 'agent', 'operator', 'admin']
 
 class Waiting extends World {
-  // The calls of the helpers come from an administrator; `as` is another role.
+  // The helpers call as an administrator; `as` is another role.
   async api(method, path, body, options = {}) {
     return super.api(method, path, body, {
       ...options,

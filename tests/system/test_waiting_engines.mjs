@@ -1,5 +1,5 @@
-// Two engines over one database: what waits is parked by one, and signals, decisions, pauses, locks and followers reach
-// it through either. Then one of them is killed, and the other goes on where it was.
+// Two engines over one database. One of them parks waiting sagas, and signals, decisions, pauses, locks and followers
+// reach them through either. Then one engine is killed, and the other goes on where it was.
 import {
   approvalOf,
   decide,
@@ -18,7 +18,7 @@ import { World, expect, expectEqual, freePort, promise, run, sleep } from '../li
 const parkAfter = ['--park-after', '300ms']
 
 class Both extends World {
-  // Each request goes to the next engine that lives.
+  // Sends each request to the next engine that lives.
   api(method, path, body, options) {
     const alive = this.engines.filter((engine) => !engine.child.end)
     this.port = alive[(this.turn = ((this.turn ?? 0) + 1) % alive.length)].port
@@ -125,7 +125,7 @@ await run(new Both(), async (world) => {
       for (const name of ['one', 'two', 'three']) {
         line.push(await start('holds', `${name}-${round}`, { thing: round }))
         if (name === 'one') await waitsAt(world, line[0], 'go')
-        await world.parked(line.at(-1)) // and so has its place in line
+        await world.parked(line.at(-1)) // so it also has its place in line
       }
       for (const [i, id] of line.entries()) {
         await waitsAt(world, id, 'go')
@@ -156,7 +156,7 @@ await run(new Both(), async (world) => {
   await promise('the owner is killed: the other one takes over, with nothing loaded and nothing lost', async () => {
     const stopped = Date.now()
     await world.killEngine(owner)
-    // It is ready with its own half already: all shards have to be its, and loaded.
+    // It is ready with its own half already. The test waits until it owns and has loaded all shards.
     const hasAll = async () =>
       world.sql('select count(distinct owner_identity) from sagad.shard') === '1' &&
       world.asks(world.engines[1], '/readyz')

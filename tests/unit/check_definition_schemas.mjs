@@ -1,5 +1,5 @@
-// Are schema/*.schema.json right about definitions: do they accept every example, and one document for each member, and
-// refuse what the engine refuses? ajv comes from npm; tools/test installs it, NODE_MODULES says where.
+// Are schema/*.schema.json right about definitions? They must accept every example and one document for each member,
+// and refuse what the engine refuses. ajv comes from npm; tools/test installs it, and NODE_MODULES says where.
 import { readFileSync, readdirSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'

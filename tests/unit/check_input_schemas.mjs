@@ -1,4 +1,4 @@
-// Does the engine take and refuse the same values as ajv, over random schemas of its subset? The argument is the
+// Does the engine accept and refuse the same values as ajv, over random schemas of its subset? The argument is the
 // program schema_lines; SEED and ROUNDS repeat or lengthen a run. Numbers are small, because ajv computes in binary
 // fractions and the engine does not.
 import { spawnSync } from 'node:child_process'
@@ -103,8 +103,8 @@ const withoutRef = Object.fromEntries(Object.entries(keywords).filter(([name]) =
 const def = () => JSON.parse(JSON.stringify(schema(1, withoutRef)))
 const cases = []
 // allErrors: without it ajv 8.20 overlooks that a required member named "" is missing, and that an empty array fails
-// `contains` when `prefixItems` stands beside it. Below `not` and `if` it is always without, so these two are not made
-// here; test_schema.c has them.
+// `contains` beside `prefixItems`. Below `not` and `if` ajv never uses it, so these two cases are not made here;
+// test_schema.c has them.
 const ajv = new Ajv({ strict: false, allErrors: true, validateFormats: false, validateSchema: true })
 const seen = new Set()
 

@@ -1,4 +1,4 @@
-// The published key vectors, computed once more from the words of the contract, in another language than the engine.
+// Computes the published key vectors once more from the words of the contract, in another language than the engine's.
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,6 +1,7 @@
-// The official JSON Schema test suite (draft 2020-12, the required tests), as Debian's
-// libtest-json-schema-acceptance-perl ships it. What the engine takes must give the suite's answers; what it refuses
-// must be refused for a keyword or a rule that schema/input-schema.md names. The argument is schema_lines.
+// Runs the official JSON Schema test suite (draft 2020-12, the required tests), as Debian's
+// libtest-json-schema-acceptance-perl ships it. A schema that the engine accepts must give the suite's answers. A
+// schema that it refuses must be refused for a keyword or a rule that schema/input-schema.md names. The argument is
+// schema_lines.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 
@@ -10,7 +11,7 @@ if (!existsSync(folder)) {
   process.exit(77)
 }
 
-// Outside of the documented subset: keywords, references, and what is stricter than the standard.
+// Cases outside the documented subset: keywords, references, and rules that are stricter than the standard.
 const outside = [
   'pattern',
   'patternProperties',

@@ -1,6 +1,6 @@
-// The door of the shop: a proxy between the engines and the shop's HTTP, that can be told to strike when a request has
+// The door of the shop: a proxy between the engines and the shop's HTTP. It can be told to strike when a request has
 // come (shop:received), when its effect is there and the answer is held back (shop:effect), or when the answer has just
-// gone (shop:reply); and that can give another answer than the shop did.
+// gone (shop:reply). It can also give another answer than the shop did.
 import { readFileSync, readdirSync, readlinkSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 
@@ -9,8 +9,8 @@ export const shopPlaces = ['received', 'effect', 'reply']
 const head = (status, length, more = '') =>
   `HTTP/1.1 ${status} x\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n${more}\r\n`
 
-// Answers that no service should give. `served`: the shop has done what was asked for, only its answer is lost. Those
-// that are not served say for certain that nothing happened, and lie if something did.
+// Answers that no service should give. `served`: the shop has done its work, and only its answer is lost. The other
+// answers say for certain that nothing happened, which is a lie if something did.
 export const hostile = {
   html: {
     served: true,
@@ -99,10 +99,10 @@ export class Door {
   serve(caller) {
     const shop = connect({ port: this.shopPort, host: '127.0.0.1', allowHalfOpen: true })
     let busy = false
-    let lie // the answer to be given instead
+    let lie // the answer that is given instead
     let rest = Buffer.alloc(0)
-    let answer = Buffer.alloc(0) // what the shop has said, while another answer is to be given
-    let left = -1 // bytes of the answer's body that are to come; -1: its head is not complete
+    let answer = Buffer.alloc(0) // the answer of the shop, while another answer is to be given
+    let left = -1 // bytes of the answer's body that are still to come; -1 until its head is complete
     const end = () => {
       caller.destroy()
       shop.destroy()
@@ -140,7 +140,7 @@ export class Door {
       }
       const over = left === 0
       if (lie) answer = Buffer.concat([answer, bytes])
-      // A refusal is told as it is: who says 200 where nothing happened is believed, and rightly.
+      // A refusal is passed on as it is. A 200 when nothing happened would rightly be believed.
       if (over && lie && Number(answer.toString('latin1', 9, 12)) >= 400) {
         lie = undefined
         bytes = answer
@@ -172,7 +172,7 @@ export class Door {
   }
 }
 
-// Whose is the other end of this socket? By the kernel's own tables.
+// Finds the engine at the other end of this socket, in the kernel's own tables.
 export function ownerOf(socket, engines) {
   const port = socket.remotePort
   if (!port) return undefined

@@ -1,4 +1,4 @@
-// All faults by name, and why one cannot be brought about on this machine.
+// All faults by name, and why a fault is impossible on this machine.
 import { answers } from './faults/answers.mjs'
 import { clients } from './faults/clients.mjs'
 import { clock } from './faults/clock.mjs'
@@ -33,7 +33,7 @@ export const allFaults = [
   clock
 ]
 
-// undefined: it can be.
+// Returns undefined for a possible fault.
 export function whyNot(fault) {
   return fault.impossible?.()
 }

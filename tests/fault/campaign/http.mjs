@@ -1,17 +1,17 @@
-// One HTTP request over connections that are kept, without the price of fetch(): the clients share the machine with
-// what they test.
+// Sends one HTTP request over kept connections. fetch() costs more, and the clients share the machine with the engines
+// that they test.
 import { Agent, request } from 'node:http'
 
 const agent = new Agent({ keepAlive: true, maxSockets: 400, scheduling: 'lifo' })
 
 let authorization = {}
 
-// From here on all requests carry it.
+// Sets the token that all later requests carry.
 export function useToken(token) {
   authorization = token ? { authorization: `Bearer ${token}` } : {}
 }
 
-// {status, text, json}; undefined when nobody answers, or not to the end.
+// Returns {status, text, json}; undefined when nobody answers, or the answer is cut off.
 export function ask(host, port, method, path, body, { seconds = 4, headers = {} } = {}) {
   return new Promise((resolve) => {
     const text = body === undefined ? undefined : JSON.stringify(body)

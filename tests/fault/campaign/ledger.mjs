@@ -11,7 +11,7 @@ export class LedgerTail {
     this.lastIn = 0
   }
 
-  // Takes in what is new.
+  // Reads the new lines.
   read() {
     if (!existsSync(this.path)) return
     const file = openSync(this.path, 'r')

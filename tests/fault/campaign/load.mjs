@@ -1,6 +1,6 @@
-// Clients that start sagas through any of the engines and repeat each start until it is acknowledged, and what they say
-// to them afterwards: signals, aborts, the same start once more, a look at how it ended. All that they know goes into
-// the notes.
+// Clients that start sagas through any of the engines and repeat each start until it is acknowledged. Afterwards they
+// send signals, aborts and the same start once more, and look at how the saga ended. The notes get everything that they
+// know.
 import { sleep } from '../../lib/world.mjs'
 import { chooseShape, inputOf, shapes } from './shapes.mjs'
 
@@ -25,7 +25,7 @@ export class Load {
     this.clients.push(this.gauge())
   }
 
-  // How many sagas are on their way: by the rows, as a person would count them.
+  // Counts the unfinished sagas by their rows.
   async gauge() {
     while (!this.stopping) {
       const count = await this.world
@@ -56,7 +56,8 @@ export class Load {
 
   async start(name, shape, input) {
     const path = this.random() < 0.2 ? '/v1/sagas?wait=1s' : '/v1/sagas'
-    // To its end: one that was begun and is not known to anybody would wait for its signal for ever.
+    // Repeats the start until it is answered. A saga that was started and that no client knows would wait for its
+    // signal for ever.
     for (; !this.stopping || Date.now() < this.stopped + 60000;) {
       const answer = await this.world.ask('POST', path, { saga: shape, id: name, input })
       if (answer?.status === 201 || answer?.status === 200) {
@@ -73,7 +74,7 @@ export class Load {
     return undefined
   }
 
-  // What one start leads to. Errands go on while the client starts the next.
+  // Runs the errands that a start leads to, while the client starts the next saga.
   follow(name, shape, input, id) {
     if (shapes[shape].signal)
       this.errand(
@@ -94,7 +95,7 @@ export class Load {
     else if (luck < 0.14) this.errand(() => this.look(id))
   }
 
-  // `needed`: what would be left undone for ever without it.
+  // Runs an errand. A `needed` one is never dropped, because its work would stay undone for ever.
   errand(run, needed = false) {
     if (!needed && this.errands.size > 600) {
       this.errandsDropped++
@@ -106,7 +107,7 @@ export class Load {
     this.errands.add(promise)
   }
 
-  // Repeats a word until somebody answers it. 409: the saga is past it.
+  // Repeats a verb until an engine answers it. 409 means that the saga is past it.
   async say(kind, id, make) {
     const word = this.notes.word(kind, id)
     await sleep(this.random() < 0.5 ? 0 : this.random() * 300)
@@ -129,7 +130,7 @@ export class Load {
     await this.say('pause', id, (note) => ['POST', `/v1/sagas/${id}/pause`, { note }])
     await sleep(this.random() * 200)
     for (;;) {
-      // whatever else happens, nothing stays paused
+      // whatever else happens, no saga stays paused
       const word = await this.resume(id)
       if (word.acknowledged || (await this.hasEnded(id)) || !(await this.isPaused(id))) return
     }
@@ -144,7 +145,7 @@ export class Load {
     return answer?.status !== 200 || answer.json.status === 'paused'
   }
 
-  // The same name means the same saga, and with another input nothing.
+  // Starts the saga once more. The same name means the same saga, and another input is refused.
   async again(name, shape, input) {
     for (const end = Date.now() + errandSeconds * 1000; Date.now() < end; await sleep(100)) {
       const other = this.random() < 0.5
@@ -172,7 +173,7 @@ export class Load {
       return true
     }
     if (!['completed', 'compensated', 'abandoned'].includes(answer.json.status)) return false
-    // A read is no acknowledgement: what it shows may be on this server only, and gone with it.
+    // A read is no acknowledgement. What it shows may be on this server only, and gone with it.
     if (this.notes.unconfirmed || this.notes.vanished !== before) return false
     this.notes.final(id, answer.text)
     return true
@@ -186,7 +187,7 @@ export class Load {
     );
   }
 
-  // No new sagas; what was begun to be said is said to its end.
+  // Starts no new sagas, and waits for the errands that have begun.
   async stop() {
     this.stopping = true
     this.stopped = Date.now()

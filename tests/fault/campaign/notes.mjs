@@ -1,15 +1,15 @@
-// What the clients know by themselves: what they asked for under which name, and what they were told. Nothing here
-// comes from sagad's rows.
+// The knowledge of the clients: what they asked for under which name, and what they were told. Nothing here comes from
+// sagad's rows.
 //
-// Each word that a person or a client says carries a token of its own (in a note or a payload), by which the log can be
-// searched for it.
+// Each verb of a person or client carries its own token (in a note or a payload), by which the log can be searched for
+// it.
 export class Notes {
   constructor() {
     this.starts = new Map() // name -> {shape, input, id: acknowledged, at}
     this.words = [] // {kind, saga, token, acknowledged, sent: how often it was said}
-    this.finals = new Map() // saga id -> the text of its record once it had ended, as somebody read it
+    this.finals = new Map() // saga id -> the text of its record once it had ended, as a client read it
     this.complaints = [] // answers that no client should ever get
-    this.unconfirmed = false // a server shows what a standby may not have: commits whose wait for it was cancelled
+    this.unconfirmed = false // a server shows commits that a standby may lack: their wait was cancelled
     this.vanished = 0 // how often such a server was lost
     this.counts = { starts: 0, refused: 0, lost: 0 }
   }

@@ -1,7 +1,7 @@
 // The options of the campaign.
 import { parseArgs } from 'node:util'
 
-// As long as the environment says; by hand four minutes.
+// Returns the minutes that the environment sets; four minutes by hand.
 function defaultMinutes() {
   const env = process.env
   return Number(

@@ -1,16 +1,15 @@
-// The people: they decide what is asked of them, and clear every escalation by looking at what the shop's books say
-// happened.
+// The people. They decide what they are asked, and clear every escalation by looking into the shop's books.
 import { sleep } from '../../lib/world.mjs'
 import { LedgerTail } from './ledger.mjs'
 
-// A call that left before its engine died may still be on its way to the shop. Who decides waits for it.
+// A call that left before its engine died may still be on its way to the shop. A person waits for that before deciding.
 const patienceMs = 2500
 
 export class People {
   constructor(world, notes, random) {
     Object.assign(this, { world, notes, random, seen: new Map(), stopping: false, verdicts: 0, decisions: 0 })
     this.books = new LedgerTail(world.ledgerPath)
-    this.worksFrom = 0 // after this instant: while the network is cut nobody can know what is still under way
+    this.worksFrom = 0 // people wait until this time: during a cut nobody knows which calls are under way
     this.work = this.loop()
   }
 
@@ -36,7 +35,7 @@ export class People {
     )
   }
 
-  // 404 only where the question may be gone with the server that showed it.
+  // 404 is accepted only when the question may be gone with the server that showed it.
   fitting({ status }, statuses) {
     return status === 503 || status === 429 || statuses.includes(status) || (status === 404 && this.notes.rowsMayVanish)
   }
@@ -91,7 +90,7 @@ export class People {
     })
   }
 
-  // A step that was answered with a success and no name for what was done: the books have the name.
+  // The step was answered with a success and no name for what was done, so the name comes from the books.
   async argumentsOf(item) {
     const saga = await this.world.ask('GET', `/v1/sagas/${item.saga}`)
     const line = this.books.byKey.get(saga?.json?.steps?.find((step) => step.id === item.step)?.key)

@@ -1,8 +1,8 @@
-// What is done when: faults by topology, topologies in rounds. By time (--minutes) each topology gets its share, by
-// number (--count) as many rounds as it takes; --sagas adds rounds until so many were accepted.
+// The plan: faults by topology, topologies in rounds. By time (--minutes) each topology gets its share. By number
+// (--count) there are as many rounds as it takes. --sagas adds rounds until so many sagas were accepted.
 import { allFaults, whyNot } from './faults.mjs'
 
-const usualCost = 15 // seconds
+const usualCost = 15 // Gives most of the time to topologies with most faults.
 
 export class Plan {
   constructor(options, summary) {
@@ -33,7 +33,9 @@ export class Plan {
     return `${engines} engines, ${length}, faults ${[...this.left.keys()]}`
   }
 
-  // Most of the time where most faults are.
+  // Returns the seconds for faults in a round: its share of the remaining time, less the time for setting a round up
+  // and judging it. That time differs by a factor of ten between machines and builds, so it is taken from earlier
+  // rounds.
   byTime() {
     const { minutes, roundSeconds } = this.options
     const shares = [...this.topologies].map(([topology, faults]) => ({ topology, weight: 1 + faults.length / 2 }))
@@ -46,8 +48,7 @@ export class Plan {
     return parts
   }
 
-  // What a round gets for faults: its share of the time that is left, less what it costs to set a round up and to judge
-  // it. That differs by a factor of ten between machines and builds, so that it goes by the rounds so far.
+  // Returns the next round, or undefined.
   secondsFor(part) {
     const { rounds } = this.summary
     const elapsed = (Date.now() - this.begun) / 1000
@@ -59,7 +60,7 @@ export class Plan {
     return Math.max(8, ((this.options.minutes * 60 - elapsed) * part.weight) / weights - cost)
   }
 
-  // The next round, or undefined.
+  // A fault that never fires is not waited for, for ever.
   part() {
     this.rounds++
     const timed = this.parts?.shift()
@@ -74,7 +75,7 @@ export class Plan {
     return undefined
   }
 
-  // One that cannot be brought to fire is not waited for, for ever.
+  // Chooses some faults, because one fault may hide what another would show. The first round has all of them.
   wants(fault) {
     return this.left.get(fault.name) > 0 && (this.misses.get(fault.name) ?? 0) < 500
   }

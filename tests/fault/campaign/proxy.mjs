@@ -1,7 +1,7 @@
-// A proxy for the connections of one engine to one PostgreSQL, that knows the statements by name and can be told to
-// strike at one of them: before (it is held back, and never gets there), after (it has been done, and the answer is
-// dropped) or answered (the answer has just been given). It can also stand between the two as a bad network: cut,
-// freeze, let through in one direction only.
+// A proxy for the connections of one engine to one PostgreSQL. It knows the statements by name and can be told to
+// strike at one of them: before (the statement is held back and never gets there), after (it is done, and the answer is
+// dropped) or answered (the answer has just been given). It can also act as a bad network: cut, freeze, or let bytes
+// through in only one direction.
 import { mkdirSync, rmSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
@@ -9,15 +9,15 @@ import { Messages, statementOf } from '../../lib/frames.mjs'
 
 export const places = ['before', 'after', 'answered']
 
-// What is waited for, over all the proxies: the one it happens in first takes it.
+// The fault that is waited for, over all proxies: the first proxy in which it occurs takes it.
 export class Aim {
   constructor() {
     this.known = new Map() // statement -> how often it was seen
     this.wanted = undefined
   }
 
-  // Resolves to the engine, when the statement has come to the place; to undefined when it has not in time. `holding`:
-  // the connection stays open, frozen, when it is struck.
+  // Resolves to the engine when the statement has come to the place, and to undefined when it has not in time.
+  // `holding`: the struck connection stays open, frozen.
   at(statement, place, ms, allowed = () => true) {
     return new Promise((resolve) => {
       const timer = setTimeout(() => {
@@ -60,7 +60,8 @@ export class Proxy {
     )
   }
 
-  // As if there were no such host: libpq then tries the next one. One that accepts and closes it takes for an answer.
+  // Closes the listener, as if there were no such host: libpq then tries the next one. A connection that is accepted
+  // and closed would count as an answer.
   unlisten() {
     this.server?.close()
     this.server = undefined
@@ -98,7 +99,7 @@ export class Proxy {
   asks(session, bytes) {
     if (session.muted) return
     const aim = this.aim
-    // Where this message begins in `bytes`; below 0: its first part has gone already.
+    // The place of this message in `bytes`; below 0 when its first part has already gone.
     let passed = -session.fromClient.rest.length
     for (const [type, body, message] of session.fromClient.take(bytes)) {
       if (type === 'S' || type === 'Q') session.asked++
@@ -149,7 +150,7 @@ export class Proxy {
     else (direction === 0 ? session.server : session.client).write(bytes)
   }
 
-  // Nothing gets through any more, in either direction; what was sent meanwhile comes when it thaws.
+  // Freezes both directions. Bytes that are sent meanwhile come when the proxy thaws.
   freeze() {
     this.frozen = true
   }
@@ -169,7 +170,7 @@ export class Proxy {
     }
   }
 
-  // All connections end; `for good`: new ones are refused too.
+  // Ends all connections. `refusing`: new ones are refused, too.
   cut(refusing = false) {
     this.refusing = refusing
     for (const session of [...this.sessions]) session.end()

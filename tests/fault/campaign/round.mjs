@@ -1,5 +1,5 @@
-// One round: a world of its own, load on it, faults one after the other (some last while the next ones strike); then
-// everything is healed, what was begun comes to its end, and the judge looks at it.
+// One round: a world of its own, load on it, and faults one after the other, some of which last while the next ones
+// strike. Then everything is healed, all sagas end, and the judge looks at them.
 import { judge } from '../judge/judge.mjs'
 import { readEvidence, storyOf } from '../judge/evidence.mjs'
 import { mayAskAgain, sleep } from '../../lib/world.mjs'
@@ -10,7 +10,7 @@ import { People } from './people.mjs'
 import { leaseMs } from './world.mjs'
 
 export class Round {
-  // `next()` gives the next fault, or undefined when there is to be none any more. `fired(fault, label)` is told what
+  // `next()` returns the next fault, or undefined when no more are to come. `fired(fault, label)` is told what
   // happened.
   constructor(world, random, { tried = new Map(), load = {}, settleSeconds = 360 } = {}) {
     Object.assign(this, {
@@ -66,7 +66,7 @@ export class Round {
     this.under.add(kept)
   }
 
-  // Faults that take engines away leave this many.
+  // Waits until this many engines live, which faults must leave.
   async someoneLives(count) {
     for (let tries = 0; tries < 400 && this.world.living().length < count; tries++) await sleep(20)
   }
@@ -75,7 +75,7 @@ export class Round {
     ;(this.measures[what] ??= []).push(ms)
   }
 
-  // How long until something is acknowledged again.
+  // Measures the time until a start is acknowledged again.
   async progress(what, seconds = 20) {
     const [from, before] = [Date.now(), this.notes.counts.starts]
     while (this.notes.counts.starts === before && Date.now() - from < seconds * 1000) await sleep(10)
@@ -84,8 +84,8 @@ export class Round {
     if (ms > 4000) console.log(`# ${new Date().toISOString()} ${what}: ${ms} ms to the next acknowledged start`)
   }
 
-  // How long until others have the shards of a process that is dead or stopped, from now on. It says something when one
-  // of the others was there all the time, with PostgreSQL, and the stopped one has not woken.
+  // Measures how long the other engines take to get the shards of a process that is dead or stopped. The figure counts
+  // only when one of them was there all the time, with PostgreSQL, and the stopped one has not woken.
   async takeover(what, engine) {
     const { pid } = engine.child
     const from = Date.now()
@@ -125,7 +125,7 @@ export class Round {
     )
   }
 
-  // Everything is well again.
+  // Heals everything.
   async heal() {
     const { world } = this
     world.aim.wanted = undefined
@@ -148,12 +148,12 @@ export class Round {
     await this.heal()
     const healed = Date.now()
     await this.load.stop()
-    // Clients go on until each of their starts is answered: how long sagas take to end counts from here.
+    // Clients go on until each of their starts is answered. The time that sagas take to end counts from here.
     const from = Date.now()
     let left = ''
     for (let looks = 1; Date.now() - from < this.settleSeconds * 1000; await sleep(200), looks++) {
-      // One that was asked to pause twice, because the first time nobody answered, may be paused by the first after it
-      // was resumed.
+      // A saga that was paused twice, because nobody answered the first time, may be paused by the first request after
+      // it was resumed.
       if (looks % 10 === 0) await this.resumePaused()
       left = await world
         .query('select (select count(*) from sagad.saga where ended_at is null) + (select count(*) from sagad.inbox)')
@@ -172,7 +172,7 @@ export class Round {
 
   async verdict() {
     const { world, notes } = this
-    // What somebody has read of an ended saga reads the same, through whichever engine.
+    // An ended saga that a client has read must read the same through any engine.
     for (const id of [...notes.finals.keys()].slice(0, 300)) {
       for (let tries = 0; tries < 50; tries++) {
         const answer = await world.ask('GET', `/v1/sagas/${id}`)
@@ -186,7 +186,7 @@ export class Round {
     const found = await judge(evidence, { settled: true, clocksJump: this.clocksJump })
     const accuse = (rule, what) => found.violations.push({ rule, saga: '', what })
     let replay
-    // A busy machine may leave a statement without an answer for a lease: then the engine says that one may ask again.
+    // On a busy machine a statement may have no answer for a lease. Then the engine says that the client may ask again.
     for (
       const end = Date.now() + 240000;
       (replay = await world.sagactlAsync(['replay', '--all'])).code === mayAskAgain && Date.now() < end;
@@ -213,7 +213,7 @@ export class Round {
     return { ...found, late: this.late, measures: this.measures, replay: replay.out.trim().split('\n').at(-1) }
   }
 
-  // SIGTERM: they drain, and end with 0.
+  // Sends SIGTERM. The engines drain and end with 0.
   async leave(accuse) {
     await Promise.all(
       this.world.engines.map(async (engine) => {

@@ -1,6 +1,6 @@
-// The sagas of the campaign: one of each construct of the language, over shop steps of every effect class. Each effect
-// carries in its body the name of what it is for ("request": NAME:STEP), so that the shop's ledger alone says what
-// happened to a saga, whatever keys it used.
+// The sagas of the campaign: one for each construct of the language, over shop steps of every effect class. The body of
+// each effect names its purpose ("request": NAME:STEP), so that the shop's ledger alone says what happened to a saga,
+// whatever keys it used.
 //
 // `expects(input)` names the steps whose effects stand when a saga of this shape has completed.
 const patient = { initial: '50ms', factor: 2, max: '500ms', max_attempts: 200, max_unsent: 200 }
@@ -92,7 +92,7 @@ const step = (id, call, args, more) => ({ id, call, with: { ...args, request: `$
 const take = (id, more) => step(id, 'take', { sku: 'x', qty: 1 }, more)
 const bill = (id, more) => step(id, 'bill', { amount: 7, customer: 'ada' }, more)
 const mail = (id, call, more) => step(id, call, { to: 'ada', subject: named }, more)
-// Fails for certain where the fate of the saga is a bad one.
+// A last step that fails for certain when the saga is to end badly.
 const last = (id, more) => step(id, 'take', { sku: '${ if .input.bad then "none" else "x" end }', qty: 1 }, more)
 
 const always =
@@ -151,7 +151,7 @@ export const shapes = {
     expects: always('a', 'pair:one', 'pair:two', 'b')
   },
   spare: {
-    // a child that fails is undone alone, and the saga goes on
+    // a failing child is undone on its own, and the saga goes on
     weight: 1,
     steps: [
       take('a'),

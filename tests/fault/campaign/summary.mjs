@@ -1,4 +1,4 @@
-// What fired and what was found, as a table and as JSON.
+// Prints what fired and what was found, as a table and as JSON.
 const percentile = (sorted, p) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * p))]
 
 const shownMax = 15
@@ -55,7 +55,7 @@ export class Summary {
     return this.violations.length === 0 && this.total('sagas') > 0 && this.faults.size > 0
   }
 
-  // Last, and a line each: who sees only the end of the output must see what is wrong.
+  // Violations come last, one on each line, so that they are visible at the end of the output.
   showViolations() {
     const rules = new Map()
     for (const { rule } of this.violations) rules.set(rule, (rules.get(rule) ?? 0) + 1)

@@ -1,4 +1,4 @@
-// The world that a group of faults needs.
+// The world that each group of faults needs.
 import { CampaignWorld } from './world.mjs'
 import { ClockWorld } from './world_clock.mjs'
 import { DiskWorld } from './world_disk.mjs'

@@ -1,5 +1,4 @@
-// The world of the campaign: several engines, each behind proxies of its own to PostgreSQL, and the shop behind its
-// door.
+// The world of the campaign: several engines, each behind its own proxies to PostgreSQL, and the shop behind its door.
 import { spawn, spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +8,7 @@ import { ask } from './http.mjs'
 import { Aim, Proxy } from './proxy.mjs'
 import { definitions } from './shapes.mjs'
 
-export const leaseMs = 2000 // the shortest that sagad takes
+export const leaseMs = 2000 // the shortest lease that sagad allows
 
 export class CampaignWorld extends World {
   constructor(random, { engineCount = 3 } = {}) {
@@ -24,7 +23,7 @@ export class CampaignWorld extends World {
     })
   }
 
-  // Where PostgreSQL can be reached, one directory of a socket a node.
+  // Returns the directories with the sockets of PostgreSQL, one for each node.
   nodes() {
     return [this.directory]
   }
@@ -52,15 +51,15 @@ export class CampaignWorld extends World {
     return '127.0.0.1'
   }
 
-  // The program and what stands before its arguments.
+  // Returns the program and the arguments before its own.
   program() {
     return [this.sagadPath, []]
   }
 
   async defineAt(engine, document) {
     let answer
-    // A machine that is busy with other tests may leave a statement without an answer for a lease; then the engine says
-    // that one may ask again.
+    // On a machine that is busy with other tests, a statement may have no answer for a lease. Then the engine says that
+    // the client may ask again.
     for (const end = Date.now() + 240000; Date.now() < end && (!answer || answer.status === 503); await sleep(100)) {
       answer = await ask(engine.host, engine.port, 'POST', '/v1/definitions', document, { seconds: 120 })
     }
@@ -141,7 +140,7 @@ export class CampaignWorld extends World {
     })
   }
 
-  // SIGKILL, whatever it is doing; a stopped one too.
+  // Sends SIGKILL, whatever the engine is doing, also to a stopped one.
   async killEngine(engine) {
     engine.down = true
     engine.child.expected = true
@@ -167,14 +166,14 @@ export class CampaignWorld extends World {
     return list[Math.floor(this.random() * list.length)]
   }
 
-  // Any engine, also one that is dead, frozen or cut off: a client does not know.
+  // Asks any engine, even one that is dead, frozen or cut off, because a client does not know that.
   ask(method, path, body, options) {
     const engine = this.random() < 0.9 ? this.pick(this.living()) : undefined
     const { host, port } = engine ?? this.pick(this.engines)
     return ask(host, port, method, path, body, options)
   }
 
-  // Until every engine that runs is ready, or there is nothing more to be hoped for.
+  // Waits until every running engine is ready, or the time is over.
   async allReady(seconds = 30) {
     for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(50)) {
       const asked = await Promise.all(
@@ -220,7 +219,7 @@ export class CampaignWorld extends World {
     )
   }
 
-  // PostgreSQL without a wait that blocks.
+  // Waits for PostgreSQL without blocking.
   async postgresAnswers(directory = this.directory, seconds = 60) {
     for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(30)) {
       const up = await this.run(
@@ -252,7 +251,7 @@ export class CampaignWorld extends World {
     })
   }
 
-  // What is needed to look for the reason later: the logs, the ledger and the rows.
+  // Keeps the logs, the ledger and the rows for a later search for the cause.
   keep(directory) {
     mkdirSync(directory, { recursive: true })
     for (const name of readdirSync(this.directory))

@@ -1,4 +1,5 @@
-// Engines whose wall clocks can be moved, each for itself: tests/fault/clock_shim.c, loaded before everything else.
+// Engines whose wall clocks can be moved one by one, with tests/fault/clock_shim.c, which is loaded before everything
+// else.
 import { closeSync, existsSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { CampaignWorld } from './world.mjs'

@@ -63,7 +63,7 @@ export class DiskWorld extends CampaignWorld {
     throw new Error('PostgreSQL does not start')
   }
 
-  // Takes all that is free.
+  // Takes all free space.
   fill() {
     const { bavail, bsize } = statfsSync(this.disk)
     const block = Buffer.alloc(1 << 20)

@@ -1,5 +1,5 @@
-// Each engine in a network namespace of its own, with a wire to the namespace where PostgreSQL and the shop are. Only
-// root can; what is left by a campaign that was killed is removed by the next one.
+// Each engine is in its own network namespace, with a wire to the namespace of PostgreSQL and the shop. Only root can
+// make namespaces. The next campaign removes what a killed one has left.
 import { createHash } from 'node:crypto'
 import { appendFileSync, existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { execFileSync } from 'node:child_process'
@@ -39,9 +39,9 @@ const quiet = (...args) => {
 export class NetWorld extends CampaignWorld {
   constructor(random, options) {
     super(random, options)
-    // What left before a cut the kernel sends again when the wire is back, seconds later: a PUT that meanwhile was made
-    // again by another engine, and undone, is then there once more. Keys keep that from happening, and people wait for
-    // it; a tool that is only idempotent has neither, and no engine can call back what has left.
+    // The kernel repeats bytes that left before a cut when the wire is back, seconds later. A PUT that another engine
+    // has meanwhile repeated and undone then takes effect again. Keys prevent that, and people wait for it. A tool that
+    // is only idempotent has neither, and no engine can call back what has left.
     this.without = ['marked']
   }
 
@@ -66,7 +66,7 @@ export class NetWorld extends CampaignWorld {
       '-c',
       'tcp_user_timeout=4000'
     ]
-    // An address that is not loopback is served only with tokens.
+    // An address other than loopback is served only with tokens.
     const [token, file] = ['campaign', join(this.directory, 'tokens.json')]
     writeFileSync(
       file,
@@ -89,7 +89,7 @@ export class NetWorld extends CampaignWorld {
     await super.startAll([...settings])
   }
 
-  // pg_hba.conf is there only after initdb: PostgreSQL is started once without the network.
+  // pg_hba.conf exists only after initdb, so PostgreSQL is started once without the network.
   async prepare() {
     await this.startPostgres()
     await this.stopPostgres()
@@ -134,13 +134,13 @@ export class NetWorld extends CampaignWorld {
     return ['ip', ['netns', 'exec', engine.space, this.sagadPath]]
   }
 
-  // Rules of the engine's own namespace, so that they go away with it.
+  // Adds a rule in the engine's own namespace, which takes the rule with it when it ends.
   rule(engine, action, ...rule) {
     return this.run('ip', ['netns', 'exec', engine.space, 'iptables', '-w', action, ...rule], { seconds: 10 })
   }
 
-  // Nothing comes and nothing goes, and nobody is told. Not by taking the link down: its route would go too, and
-  // another one may answer.
+  // Cuts the wire in both directions without telling either side. Taking the link down would also remove its route, and
+  // another route might answer.
   async cutWire(engine) {
     await this.rule(engine, '-A', 'OUTPUT', '-j', 'DROP')
     await this.rule(engine, '-A', 'INPUT', '-j', 'DROP')

@@ -1,6 +1,6 @@
-// A primary and its synchronous standby, as an operator with automatic failover has them: the primary dies, the standby
-// is promoted, and a new standby is made of what is left. Every engine knows both, through proxies of its own, and asks
-// for the one that takes writes.
+// A primary and its synchronous standby, as an operator with automatic failover runs them: the primary dies, the
+// standby is promoted, and the old server becomes a new standby. Every engine knows both servers, through its own
+// proxies, and asks for the one that takes writes.
 import { chownSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { sleep } from '../../lib/world.mjs'
@@ -42,7 +42,7 @@ export class PairWorld extends CampaignWorld {
     await this.startEngineSet()
   }
 
-  // Where the judge and the people look.
+  // Points the judge and the people to a server.
   point(server) {
     this.primary = server
     this.dsn = `host=${server.directory} port=5432 user=postgres dbname=postgres`
@@ -74,8 +74,7 @@ export class PairWorld extends CampaignWorld {
     for (const engine of this.engines) engine.proxies[server.number].unlisten()
   }
 
-  // Makes the other server a synchronous standby of the primary: by a new base backup, which is what is always
-  // possible.
+  // Makes the other server a synchronous standby of the primary, by a new base backup, which is always possible.
   async follow(server) {
     const { primary } = this
     rmSync(server.data, { recursive: true, force: true })
@@ -104,8 +103,8 @@ export class PairWorld extends CampaignWorld {
     await this.run(join(this.binaries, 'psql'), ['-X', '-q', '-d', this.dsn, '-c', text], { seconds: 10 })
   }
 
-  // The primary dies; the standby takes over. It keeps no standby until followAgain(): a promoted server is told to go
-  // on alone.
+  // The primary dies, and the standby takes over. It has no standby until followAgain(): a promoted server is told to
+  // go on alone.
   async failOver(how) {
     const old = this.primary
     const next = this.servers.find((server) => server !== old)
@@ -116,7 +115,7 @@ export class PairWorld extends CampaignWorld {
       cwd: this.directory,
       seconds: 70
     })
-    // The setting came over with the base backup: it names this very server, and would wait for it.
+    // The setting came with the base backup. It names this very server, which would wait for itself.
     await this.onPrimary("alter system set synchronous_standby_names = ''")
     await this.onPrimary('select pg_reload_conf()')
     this.failovers++

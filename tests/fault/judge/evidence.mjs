@@ -1,6 +1,6 @@
-// What the judge is given: the shop's ledger, the clients' notes and the rows of PostgreSQL. The log comes saga by
-// saga, so that a campaign may be longer than memory. `commit` is when PostgreSQL committed the row, by its own clock
-// (track_commit_timestamp), in microseconds.
+// The evidence of the judge: the shop's ledger, the clients' notes and the rows of PostgreSQL. The log comes saga by
+// saga, so that a campaign may be larger than memory. `commit` is the time at which PostgreSQL committed the row, by
+// its own clock (track_commit_timestamp), in microseconds.
 import { spawn } from 'node:child_process'
 import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
@@ -92,7 +92,7 @@ export async function readEvidence(world, notes) {
   }
 }
 
-// {saga, turns: [{seq, count, epoch, at, commit, records}]}
+// Yields {saga, turns: [{seq, count, epoch, at, commit, records}]}.
 async function* logs(world) {
   let open
   for await (const [saga, seq, count, epoch, at, commit, payload] of rows(
@@ -117,7 +117,7 @@ async function* logs(world) {
   if (open) yield open
 }
 
-// What is known about some sagas, for whoever has to find out why: their logs and what the shop has of them.
+// Returns what is known about some sagas, to find a cause: their logs and the lines of the shop.
 export async function storyOf(world, evidence, names) {
   const lines = []
   for (const name of names) {

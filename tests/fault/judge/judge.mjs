@@ -1,4 +1,4 @@
-// The judge: goes through all sagas, applies the rules to each, and then those over all of them together. Gives
+// The judge goes through all sagas, applies the rules to each, and then the rules over all of them together. It returns
 // violations, {rule, saga, what}, and counts that show what it has seen.
 import { shapes } from '../campaign/shapes.mjs'
 import { finals, operationsOf, recordsOf } from './operations.mjs'
@@ -7,8 +7,7 @@ import { Books } from './shop_books.mjs'
 
 const violationsMax = 200
 
-// `settled`: everything was given the time to end. `clocksJump`: the engines' clocks were moved, so that their times
-// say nothing.
+// `settled`: everything had the time to end. `clocksJump`: the engines' clocks were moved, so their times say nothing.
 export async function judge(evidence, { settled = true, clocksJump = false } = {}) {
   const { notes, sagas, definitions } = evidence
   const books = new Books(evidence.ledger)
@@ -77,7 +76,7 @@ export async function judge(evidence, { settled = true, clocksJump = false } = {
   return found
 }
 
-// What a person or a client said, as it stands in the log; what follows from it may name it again.
+// The records of words of people and clients. Records that follow from such a word may repeat its token.
 const words = new Set(['signal.received', 'approval.decided', 'escalation.resolved', 'saga.paused', 'saga.resumed'])
 const isWord = ({ type, data }) =>
   (words.has(type) && data.note !== 'it was settled without a person') ||
@@ -166,14 +165,14 @@ function wholeRules(whole, evidence, books, settled) {
         )
     }
   }
-  // A business key is one saga's at a time.
+  // Only one saga at a time holds a business key.
   for (const [key, spans] of whole.locks) {
     spans.sort((a, b) => a.from - b.from)
     for (const [i, span] of spans.entries())
       if (i > 0 && span.from < spans[i - 1].to)
         accuse('lock_of_one', span.saga, `it has ${key} while ${spans[i - 1].saga.business} has it`)
   }
-  // 7, 10. What was acknowledged is there, as it was asked for.
+  // 7, 10. Whatever was acknowledged is there, as it was asked for.
   for (const [name, start] of notes.starts) {
     const found = whole.names.get(name)
     if (start.id && !found)
@@ -194,20 +193,20 @@ function wholeRules(whole, evidence, books, settled) {
       accuse('nobody_asked', found.id, `a saga ${name} that no client started`)
   }
   for (const saga of sagas.values()) if (!whole.seen.has(saga.id)) accuse('log_has_saga', saga, 'a row without a log')
-  // 7, 19. Each word is in the log once if somebody was told that it was taken, and never twice.
+  // 7, 19. A word that was acknowledged is in the log once, and no word is there twice.
   for (const word of notes.words) {
     const places = whole.tokens.get(word.token) ?? []
-    // Only starts and signals carry a key by which a second one is known. Of what else is said again because no answer
-    // came, the first may still be on its way, and is carried out when it arrives; where that is no second time for the
-    // saga, as with a decision, there is only one all the same. So a pause can be there twice when it was said twice,
-    // if somebody has resumed the saga between (pauses_alternate).
+    // Only starts and signals carry a key that identifies a repeat. Of any other word that is repeated because no
+    // answer came, the first one may still be on its way, and is carried out when it arrives. When the saga does not
+    // accept it a second time, as with a decision, the log still has it once. So a pause can be in the log twice when
+    // it was sent twice and somebody has resumed the saga in between (pauses_alternate).
     if (places.length > (word.kind === 'pause' || word.kind === 'resume' ? word.sent : 1))
       accuse('words_once', word.saga, `the ${word.kind} ${word.token} is ${places.length} times in the log`)
     if (places.length === 1 && places[0] !== word.saga)
       accuse('words_once', word.saga, `the ${word.kind} ${word.token} went to the saga ${places[0]}`)
     if (!word.acknowledged || places.length > 0) continue
     const status = sagas.get(word.saga)?.status
-    // Where what is wanted is so already there is nothing to write down.
+    // When the state is already as wanted, no record is written.
     if (word.kind === 'abort' && status !== 'completed') continue
     if (word.kind === 'resume') continue
     accuse(

@@ -1,5 +1,5 @@
-// The log of one saga as a list of operations: which key is whose, which intents it had, what was said of it. Of its
-// own making: no code of the engine, and not the engine's fold.
+// Reads the log of one saga as a list of operations: whose key each is, which intents it had, and what was said of it.
+// It uses no code of the engine, and not the engine's fold.
 export const finals = ['completed', 'compensated', 'abandoned']
 
 export function recordsOf(log) {
@@ -9,7 +9,7 @@ export function recordsOf(log) {
   return found
 }
 
-// key -> {key, step, direction, intents, records}
+// Returns key -> {key, step, direction, intents, records}.
 export function operationsOf(records) {
   const operations = new Map()
   for (const record of records) {
@@ -24,8 +24,8 @@ export function operationsOf(records) {
   return operations
 }
 
-// The step of the definition that a step of the log is an instance of: "pair/one" is the step `one` of the child at
-// `pair`, "each#0" an element.
+// Finds the step of the definition of which a step in the log is an instance: "pair/one" is the step `one` of the child
+// at `pair`, and "each#0" is an element.
 export function stepOf(definitions, saga, path) {
   let definition = definitions.sagas.get(`${saga.name}@${saga.version}`)
   let found
@@ -44,8 +44,8 @@ export function toolOf(definitions, saga, operation) {
   return undo && definitions.tools.get(`${undo}@${saga.tools?.[undo] ?? 1}`)
 }
 
-// Does the step `later` wait for `earlier`, by what the definition says? Only steps of the same level are compared;
-// others are told apart by their parents.
+// Does the step `later` wait for `earlier`, by the definition? Only steps of the same level are compared; for others
+// their parents decide.
 export function waitsFor(definitions, saga, later, earlier) {
   let definition = definitions.sagas.get(`${saga.name}@${saga.version}`)
   const a = later.split('/')

@@ -1,10 +1,10 @@
-// The rules over one saga: its log and row, held against the ledger. Each is a function that gives sentences about what
-// is wrong. The numbers are those of the invariants in the design.
+// The rules over one saga: its log and row are checked against the ledger. Each rule is a function that yields
+// sentences about faults. The numbers are those of the invariants in the design.
 import { finals, stepOf, toolOf, waitsFor } from './operations.mjs'
 
 const msOf = (record) => record.turn.commit / 1000
-const slackMs = 3 // two clocks reads of one machine, rounded
-const onTheWayMs = 8000 // a request that left before the end may still arrive: the longest timeout of a tool, and some
+const slackMs = 3 // two readings of one machine's clock, rounded
+const onTheWayMs = 8000 // a request may arrive after the end: the longest timeout of a tool and more
 
 export const sagaRules = {
   // 2. No call without its committed intent: the n-th request under a key came after the commit of the n-th intent.
@@ -13,7 +13,7 @@ export const sagaRules = {
       const requests = books
         .requests(operation.key)
         .filter((line, i, all) => line.fault !== 'redelivered' || all[i - 1]?.fault !== 'redelivered')
-      // What is harmless twice and has no body the HTTP client may send again by itself, when a kept connection dies
+      // The HTTP client may itself repeat a request that is harmless twice and has no body, when a kept connection dies
       // without an answer.
       const tool = toolOf(definitions, saga, operation)
       const mayRepeat = tool?.effect === 'idempotent' && !tool.http?.body
@@ -24,7 +24,7 @@ export const sagaRules = {
         )
       const times = requests.map((line) => line.t_in).sort((a, b) => a - b)
       for (const [i, time] of times.entries()) {
-        // Which attempt a repeated request belongs to the ledger does not say.
+        // The ledger does not say to which attempt a repeated request belongs.
         const intent = operation.intents[mayRepeat ? 0 : i]
         if (intent && msOf(intent) > time + slackMs)
           yield (
@@ -78,7 +78,8 @@ export const sagaRules = {
         undone.add(record.step)
       }
       if (record.type === 'compensation.planned') {
-        // What a child was about to undo comes again in the plan of the whole, when that is undone meanwhile.
+        // A step that a child was about to undo comes again in the plan of the whole saga, when the saga is undone
+        // meanwhile.
         if (new Set(record.data.plan).size < record.data.plan.length)
           yield `a step is twice in the plan ${record.data.plan}`
         for (const step of record.data.plan) seen.add(step)
@@ -103,11 +104,11 @@ export const sagaRules = {
   *undo_order({ saga, records, operations, books, definitions }) {
     const done = new Map() // step -> [place of its first intent, of its completion]
     const begun = new Map() // step -> the place where its undoing began
-    const refused = new Map() // step -> the place where it was left to a person; what ran beside it goes on meanwhile
+    const refused = new Map() // step -> the place where it was left to a person; steps beside it go on meanwhile
     for (const record of records) {
       if (record.type === 'compensation.intent' && !begun.has(record.step)) begun.set(record.step, record.place)
       if (record.type === 'compensation.failed' && !refused.has(record.step)) refused.set(record.step, record.place)
-      // A step begins when its operation is durable; what is side by side is undone in the reverse order of that.
+      // A step begins when its operation is durable. Steps side by side are undone in the reverse order of that.
       if (/^step.(pending|intent)$/.test(record.type) && !done.has(record.step))
         done.set(record.step, [record.place, Infinity])
       if (record.type === 'step.completed' && done.has(record.step)) done.get(record.step)[1] = record.place
@@ -235,8 +236,8 @@ export const sagaRules = {
       if (!tool || tool.effect === 'read') continue
       const effect = books.effect(operation.key)
       let unknown = false
-      // The answer of a call may come after its engine has lost the shard: then the shop has given it.
-      // Or its engine says that it never left: then fewer have come than were begun.
+      // The answer of a call may come after its engine has lost the shard, and then the shop has given it. Or its
+      // engine says that the call never left, and then fewer requests came than were begun.
       const neverLeft = (record) =>
         record.data.unsent && books.requests(operation.key).length < operation.intents.length
       const told = (what, record) =>
@@ -259,7 +260,7 @@ export const sagaRules = {
           yield `${operation.step} failed, and the shop has its effect ${effect.id}`
         if (what === 'intent') unknown = false
         if (what === 'unknown') unknown = true
-        // It certainly did not happen.
+        // The call certainly did not happen.
         if (what === 'retrying' && ['probe', 'operator'].includes(record.data.source)) unknown = false
         if (
           unknown &&
@@ -278,7 +279,7 @@ export const sagaRules = {
     for (const operation of operations.values()) {
       if (toolOf(definitions, saga, operation)?.effect !== 'once') continue
       const again = records.filter((record) => record.type === 'step.reopened' && record.step === operation.step).length
-      // Refused before a byte left it may be tried again; each such attempt says so.
+      // A call that was refused before a byte left may be tried again, and each such attempt says so.
       const unsent = operation.records.filter((record) => record.type === 'step.retrying' && record.data.unsent).length
       const surely = operation.records.filter(
         (record) => record.type === 'step.retrying' && !record.data.unsent && !record.data.maybe
@@ -327,8 +328,8 @@ export const sagaRules = {
     }
   },
 
-  // What is so already is not written down again, however often it was said. What a loop has closed is resumed without
-  // a pause.
+  // A state that is already reached is not written again, however often it is asked for. A saga that a loop has closed
+  // is resumed without a pause.
   *pauses_alternate({ records }) {
     let paused = false
     for (const record of records) {

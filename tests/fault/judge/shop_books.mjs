@@ -1,11 +1,11 @@
-// The ledger, sorted for questions: what came under a key, what happened for a wish, and what was undone of it.
+// The ledger, sorted for questions: requests by key, effects by wish, and what was undone.
 const undoing = new Set(['release', 'refund', 'untag'])
 
 export class Books {
   constructor(ledger) {
     this.byKey = new Map()
-    this.bySaga = new Map() // the name that the wishes of a saga begin with -> effects that make something
-    this.undone = new Map() // id (of a tag: its name) -> effects that undo it
+    this.bySaga = new Map() // the name with which the wishes of a saga begin -> effects that make something
+    this.undone = new Map() // id (for a tag, its name) -> effects that undo it
     this.strange = []
     for (const line of ledger) {
       if (line.key) put(this.byKey, line.key, line)
@@ -25,7 +25,7 @@ export class Books {
     return this.requests(key).find((line) => line.effect === 1)
   }
 
-  // What was made for a saga, each with what undid it.
+  // Returns what was made for a saga, each with its undo.
   made(name) {
     return (this.bySaga.get(name) ?? []).map((line) => ({
       line,

@@ -1,10 +1,10 @@
-// Answers that no tool should give, one in some requests for a while: what was asked for may have happened or not, and
-// the answer does not say.
+// Answers that no tool should give, to some requests for a while. The call may have happened or not, and the answer
+// does not say.
 import { sleep } from '../../../lib/world.mjs'
 import { hostile } from '../door.mjs'
 
-// Asked to wait for longer than anybody can live the engine waits for a week at most. Nobody here waits for that: those
-// sagas are aborted in the end.
+// These calls are told to wait longer than a person lives; the engine waits for a week at most. Nobody waits for that
+// here: the sagas are aborted in the end.
 const delayed = new Set() // names
 
 export const answers = {
@@ -22,7 +22,7 @@ export const answers = {
       if (text.startsWith('GET ')) return undefined
       if (which !== 'retry_absurd') return hostile[which]
       const name = /"request":"([^":]+):/.exec(text)?.[1]
-      if (!run.notes.starts.get(name)?.id) return undefined // an undoing, or one that nobody could call off
+      if (!run.notes.starts.get(name)?.id) return undefined // an undo, or a saga that nobody could abort
       delayed.add(name)
       return hostile[which]
     }

@@ -1,5 +1,5 @@
-// Clients that are slow on purpose: one byte a second, headers that never end, bodies that are promised and do not
-// come, answers that nobody reads.
+// Clients that are slow on purpose: one byte a second, headers that never end, promised bodies that never come, answers
+// that nobody reads.
 import { connect } from 'node:net'
 import { sleep } from '../../../lib/world.mjs'
 

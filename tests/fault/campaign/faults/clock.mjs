@@ -1,5 +1,5 @@
-// The wall clock of an engine jumps, forth and back. Leases must not care; what waits for a time may be late or, by
-// this engine's clock, early, and nothing else.
+// The wall clock of an engine jumps back and forth. Leases must not depend on it. A step that waits for a time may be
+// late or, by this engine's clock, early, and nothing else may happen.
 import { sleep } from '../../../lib/world.mjs'
 import { whyNoClock } from '../world_clock.mjs'
 

@@ -1,5 +1,5 @@
-// What stands between an engine and PostgreSQL misbehaves: connections are cut right before or after a COMMIT, answers
-// are lost, a COMMIT comes late, everything freezes with the connections open, or nobody answers.
+// Faults between an engine and PostgreSQL: connections are cut right before or after a COMMIT, answers are lost, a
+// COMMIT comes late, everything freezes with the connections open, or nobody answers.
 import { leaseMs } from '../world.mjs'
 import { sleep } from '../../../lib/world.mjs'
 
@@ -19,7 +19,7 @@ const writes = [
 ]
 const lives = (engine) => !engine.down && !engine.paused
 
-// Cut at a commit: the engine cannot know whether it happened.
+// The connection is cut at a commit, so that the engine cannot know whether the commit happened.
 export const cut = {
   name: 'cut',
   topology: 'plain',
@@ -30,7 +30,7 @@ export const cut = {
     const hit = await run.world.aim.at(statement, place, 1000, lives)
     if (!hit) return undefined
     if (run.random() < 0.3)
-      hit.proxy.cut() // the whole engine at once
+      hit.proxy.cut() // cuts all connections of the engine at once
     else hit.session.end()
     return `cut ${statement}:${place}`
   }
@@ -64,7 +64,7 @@ export const hold = {
   }
 }
 
-// Everything between one engine and PostgreSQL stands still, with the connections open.
+// Everything between one engine and PostgreSQL freezes, with the connections open.
 export const freeze = {
   name: 'freeze',
   topology: 'plain',

@@ -1,5 +1,5 @@
-// The disk of PostgreSQL is full for a while: statements fail that need room, then the write-ahead log finds none and
-// PostgreSQL panics and stays down. Room is made again, and it is started as an operator would.
+// The disk of PostgreSQL is full for a while. First statements that need room fail. Then the write-ahead log finds no
+// room, and PostgreSQL panics and stays down. The fault makes room again and starts PostgreSQL as an operator would.
 import { sleep } from '../../../lib/world.mjs'
 import { whyNoDisk } from '../world_disk.mjs'
 

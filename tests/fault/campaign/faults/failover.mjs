@@ -1,4 +1,5 @@
-// Failover to a synchronous standby. Whatever was acknowledged before is there after it; what was not may be.
+// Failover to a synchronous standby. Everything that was acknowledged before is there after it; other writes may be
+// there.
 import { leaseMs } from '../world.mjs'
 import { sleep } from '../../../lib/world.mjs'
 
@@ -19,8 +20,9 @@ export const failover = {
   }
 }
 
-// The standby is away for a while: commits wait for it, and none may be acknowledged meanwhile. Some of those that wait
-// are cancelled, which makes PostgreSQL commit them with a warning, on the primary alone: then that primary is lost.
+// The standby is away for a while. Commits wait for it, and none may be acknowledged meanwhile. Some of the waiting
+// commits are cancelled, which makes PostgreSQL commit them with a warning, on the primary alone. Then that primary is
+// lost.
 export const standby_lost = {
   name: 'standby_lost',
   topology: 'pair',
@@ -35,13 +37,13 @@ export const standby_lost = {
       .query(`select count(pg_cancel_backend(pid)) from pg_stat_activity where wait_event = 'SyncRep'`)
       .catch(() => '0')
     if (Number(cancelled) > 0)
-      run.notes.rowsMayVanish = true // who reads now, reads what only this server has
+      run.notes.rowsMayVanish = true // reads now show rows that only this server has
     else run.notes.unconfirmed = false
     await sleep(run.random() * 300)
     if (run.random() < 0.5) {
       standby.child.kill('SIGCONT')
       await run.progress('standby back')
-      // A commit of our own that the standby has confirms all that came before it.
+      // A commit of our own that has reached the standby confirms all commits before it.
       if (
         await world.onPrimary("select pg_logical_emit_message(true, 'campaign', 'here')").then(
           () => true,
@@ -51,7 +53,7 @@ export const standby_lost = {
         run.notes.unconfirmed = false
       return `standby_lost, ${Number(cancelled) > 0 ? 'commits cancelled' : 'nothing waited'}, back`
     }
-    // The primary dies with what only it has.
+    // The primary dies with the rows that only it has.
     await world.killServer(world.primary, 'SIGKILL')
     standby.child.kill('SIGCONT')
     const { old } = await world.failOver('SIGKILL')

@@ -1,6 +1,6 @@
-// SIGKILL: at every named fault point, in turns, and at random moments. A point is STATEMENT:before (it never got
-// there), STATEMENT:after (done, and the answer is lost), STATEMENT:answered (the answer has just come), or one of the
-// shop's: received, effect, reply.
+// SIGKILL, at every named fault point in turns, and at random moments. A point is STATEMENT:before (the statement never
+// got there), STATEMENT:after (it is done, and the answer is lost), STATEMENT:answered (the answer has just come), or
+// one of the shop's: received, effect, reply.
 import { leaseMs } from '../world.mjs'
 import { sleep } from '../../../lib/world.mjs'
 import { ownerOf, shopPlaces } from '../door.mjs'
@@ -8,7 +8,7 @@ import { places } from '../proxy.mjs'
 
 const patienceMs = 1200
 
-// The point that was struck least often.
+// Returns the point that was struck least often.
 function choosePoint(run) {
   const points = [...run.world.aim.known.keys()].flatMap((statement) => places.map((place) => `${statement}:${place}`))
   points.push(...shopPlaces.map((place) => `shop:${place}`))
@@ -35,7 +35,7 @@ export async function strike(run, point, ms = patienceMs) {
 async function comeBack(run, engine) {
   const luck = run.random()
   if (luck > 0.85) {
-    // long enough for others to take over
+    // long enough for other engines to take over
     run.background(run.takeover('kill', engine))
     await sleep(leaseMs + 500 + run.random() * 500)
   } else if (luck > 0.6) await sleep(run.random() * leaseMs)
@@ -63,7 +63,7 @@ export const kill = {
     const point = choosePoint(run)
     const hit = await strike(run, point)
     if (!hit || hit.engine.down) {
-      run.tried.set(point, run.tried.get(point) + 3) // rare: the others first
+      run.tried.set(point, run.tried.get(point) + 3) // a rare point; the others come first
       return undefined
     }
     await killed(run, hit.engine)
@@ -72,7 +72,7 @@ export const kill = {
   }
 }
 
-// All of them at once: recovery with nobody else there.
+// Kills all engines at once, so that recovery has no other engine.
 export const kill_all = {
   name: 'kill_all',
   topology: 'plain',

@@ -1,10 +1,10 @@
-// The network of one engine: the wire is cut, lets through in one direction only, or loses the engine altogether.
-// Nobody is told: no FIN, no RST.
+// The network of one engine: the wire is cut, lets bytes through in only one direction, or loses the engine altogether.
+// No side is told: there is no FIN and no RST.
 import { leaseMs } from '../world.mjs'
 import { sleep } from '../../../lib/world.mjs'
 import { whyNoNetwork } from '../world_net.mjs'
 
-// What was sent before a cut may arrive after it, when TCP tries again: until then no person can know.
+// Bytes that left before a cut may arrive after it, when TCP tries again. Until then no person can know the outcome.
 const echoMs = 8000
 
 let reason
@@ -78,7 +78,7 @@ export const shop_away = net('shop_away', 2, async (run) => {
   return `shop_away (${how[0]})`
 })
 
-// A machine that is gone: nothing of it is ever heard again, its connections stay as they are on the other side.
+// A machine that is gone. It is never heard again, and its connections stay open on the other side.
 export const vanish = net('vanish', 2, async (run) => {
   const engine = await someEngine(run)
   if (!engine) return undefined

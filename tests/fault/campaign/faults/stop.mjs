@@ -1,5 +1,6 @@
-// SIGSTOP for 1.5 to 3 leases: long enough for the others to take over, and then the frozen one wakes and believes that
-// nothing has happened. At random moments, and with a transaction open: the fence is taken, and the rest has not come.
+// SIGSTOP for 1.5 to 3 leases. This is long enough for other engines to take over. Then the frozen one wakes and
+// believes that nothing has happened. It strikes at random moments, and in an open transaction: the fence is taken, and
+// the rest has not come.
 import { leaseMs } from '../world.mjs'
 import { sleep } from '../../../lib/world.mjs'
 import { ownerOf, shopPlaces } from '../door.mjs'
@@ -31,7 +32,7 @@ export const stop = {
       return 'stop random'
     }
     if (luck < 0.6) {
-      // a call is on its way out, or its answer on its way in
+      // a call is leaving, or its answer is coming in
       const place = run.world.pick(shopPlaces)
       const socket = await run.world.door.at(place, 1000)
       const engine = socket && ownerOf(socket, run.world.living())
@@ -42,8 +43,8 @@ export const stop = {
     const statement = run.world.pick(['log', 'log_unique', 'lease_renew', 'inbox_consume', 'status', 'answer_put'])
     const hit = await run.world.aim.at(statement, 'before', 1000, (engine) => !engine.down && !engine.paused)
     if (!hit) return undefined
-    // What it had sent comes when it wakes: the Bind that was held back is lost with its connection, as if the network
-    // had eaten it.
+    // Messages that it had sent come when it wakes. The Bind that was held back is lost with its connection, as if the
+    // network had lost it.
     await stopped(run, hit.engine, () => hit.session.end())
     return `stop ${statement}, its transaction open`
   }
