@@ -6,6 +6,7 @@
 
 #include "base/metric.h"
 #include "run/call/activity.h"
+#include "run/call/call_terms.h"
 #include "run/call/holds.h"
 #include "run/call/limiter.h"
 #include "run/exchange/exchange.h"

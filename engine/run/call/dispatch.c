@@ -19,6 +19,7 @@
 #include "core/language/decimal.h"
 #include "run/call/activity.h"
 #include "run/call/call_queue.h"
+#include "run/call/call_terms.h"
 #include "run/call/holds.h"
 #include "run/call/limiter.h"
 #include "run/call/refusal.h"
@@ -170,14 +171,7 @@ static void send_call(struct activity *activity)
     call->args = act->args;
     call->key = act->key;
     call->undoes = act->undoes;
-    call->key_place = is_question(activity) ? KEY_PLACE_DEFAULT : tool->key_place;
-    call->key_name = is_question(activity) ? SLICE_NONE : tool->key_name;
-    call->reading = tool->reading;
-    call->question = is_question(activity);
-    call->reads = call->question || tool->effect == EFFECT_READ;
-    call->send_key = !is_question(activity) && activity->effect != EFFECT_READ;
-    call->harmless = is_question(activity) || activity->effect == EFFECT_READ || activity->effect == EFFECT_IDEMPOTENT;
-    call->repeatable = is_question(activity) || effect_is_safe(activity->effect);
+    call_terms_fill(call, tool, activity->effect, is_question(activity));
     call->timeout_ms = timeout_of(activity);
     call->attempt = (int)activity->want.number;
     call->may_leave = may_leave;
@@ -206,86 +200,19 @@ static void take_answer(struct activity *activity)
     call_place_give_back(activity);
 }
 
-struct rule {
-    enum outcome_kind kind;
-    const struct template *condition;
-};
-
-static size_t rules_of(const struct activity *activity, struct rule out[4])
-{
-    if (is_probe(activity)) {
-        const struct outcome_rules *rules = &activity->act->tool->probe.outcome;
-
-        out[0] = (struct rule){OUTCOME_COMPLETED, &rules->completed};
-        out[1] = (struct rule){OUTCOME_ABSENT, &rules->absent};
-        out[2] = (struct rule){OUTCOME_RUNNING, &rules->running};
-        return 3;
-    }
-    const struct outcome_rules *rules = &activity->act->tool->outcome;
-
-    out[0] = (struct rule){OUTCOME_COMPLETED, &rules->completed};
-    out[1] = (struct rule){OUTCOME_RUNNING, &rules->running};
-    out[2] = (struct rule){OUTCOME_RETRY, &rules->retry};
-    out[3] = (struct rule){OUTCOME_FAILED, &rules->no_effect};
-    return 4;
-}
-
 static bool ask_rules(struct activity *activity)
 {
-    struct rule rules[4];
-    struct rendering *rendering = begin_render(activity, DISPATCH_RULES, rules_of(activity, rules));
+    struct rendering *rendering = begin_render(activity, DISPATCH_RULES, 0);
 
-    for (size_t i = 0; i < rendering->count; i++) {
-        rendering->items[i].template = rules[i].condition;
-    }
+    rendering->count = call_terms_conditions(activity->act->tool, is_probe(activity), rendering->items);
     return rendering_start(activity->engine->loop, rendering);
-}
-
-/* By the first rule that holds: the tool's own condition where it has one, else the adapter's default. `why`: a
- * condition could not be evaluated. It could have been true, so whatever a later one says would be a guess. */
-static enum outcome_kind outcome_by_rules(const struct activity *activity, struct slice *why)
-{
-    const struct act *act = activity->act;
-    struct rule rules[4];
-    size_t count = rules_of(activity, rules);
-
-    for (size_t i = 0; i < count; i++) {
-        const struct rendering_item *item = &act->rendering.items[i];
-
-        if (!template_is_set(rules[i].condition)) {
-            if (rules[i].kind == act->outcome.kind) {
-                return rules[i].kind;
-            }
-        } else if (item->code != ERR_OK) {
-            *why = sentence(act->arena, "a condition of `outcome`", item->error);
-            return OUTCOME_UNKNOWN;
-        } else if (expression_true(item->value)) {
-            return rules[i].kind;
-        }
-    }
-    return OUTCOME_UNKNOWN;
 }
 
 static void take_rules(struct activity *activity)
 {
-    struct outcome *outcome = &activity->act->outcome;
-    struct slice why = SLICE_NONE;
-    enum outcome_kind found = outcome_by_rules(activity, &why);
+    struct act *act = activity->act;
 
-    if (found != outcome->kind) {
-        outcome->unsent = false;
-        if (found == OUTCOME_UNKNOWN || !outcome->error.ptr) {
-            outcome->error = found == OUTCOME_UNKNOWN ? SLICE("outcome") : SLICE("outcome-rule");
-            outcome->detail = why.ptr
-                                  ? why
-                                  : arena_printf(activity->act->arena, "by the tool's `outcome`, the answer means %s",
-                                                 outcome_name(found));
-        }
-    }
-    outcome->kind = found;
-    if (found == OUTCOME_RUNNING && !activity->act->tool->has_probe) {
-        outcome->kind = OUTCOME_COMPLETED; /* accepted is all that will ever be heard of it */
-    }
+    call_terms_judge(act->tool, is_probe(activity), act->rendering.items, act->arena, &act->outcome);
 }
 
 /* --- the arguments of the compensator, as soon as the forward operation is known to have happened --- */

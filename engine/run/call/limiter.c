@@ -4,6 +4,7 @@
 
 #include "run/call/activity.h"
 #include "run/call/call_queue.h"
+#include "run/call/call_terms.h"
 #include "run/call/holds.h"
 #include "run/call/limiter_state.h"
 #include "run/query/health.h"
@@ -110,22 +111,6 @@ static bool may_be_refused(const struct activity *activity)
 
     return activity->want.type == WANT_ADMIT && saga_is_open(saga) &&
            saga->steps[activity->want.step].forward.state == OP_PENDING;
-}
-
-bool effect_is_safe(enum effect effect)
-{
-    switch (effect) {
-    case EFFECT_READ:
-    case EFFECT_IDEMPOTENT:
-    case EFFECT_KEYED:
-        return true;
-    case EFFECT_CHECKED:
-    case EFFECT_ONCE:
-        return false;
-    case EFFECT_COUNT:
-        break;
-    }
-    UNREACHABLE();
 }
 
 /*

@@ -58,6 +58,5 @@ enum call_verdict { CALL_WELL, CALL_FAILED, CALL_NO_VERDICT }; /* what a call sa
 enum call_verdict call_verdict(const struct outcome *outcome, struct slice response);
 /* Scheme, host and port of an http tool whose url is plain, else empty. */
 struct slice tool_endpoint(const struct tool *tool, struct arena *arena);
-bool effect_is_safe(enum effect effect); /* the same call twice does no harm */
 
 #endif
