@@ -29,6 +29,7 @@ struct thing {
     int64_t units;  /* quantity or amount */
     bool undone;    /* released, refunded */
     uint32_t times; /* entries made under this key: over 1 only with --ignore-keys */
+    int64_t made_ms;
     struct digest body;
     struct slice tag;    /* ENTRY_TAG: its text */
     struct tally *tally; /* of the request that it was made for; NULL where nobody said */
@@ -195,28 +196,35 @@ static bool order_is_acceptable(const struct books *books, const struct books_re
     UNREACHABLE();
 }
 
+/* What came under this key before, as far as this shop remembers it. */
+static const struct thing *books_before(const struct books *books, struct slice key)
+{
+    const struct thing *thing = key.ptr && !books->ignore_keys ? map_find(&books->by_key, key.ptr, key.len) : NULL;
+
+    return thing && books->forget_ms > 0 && books->now_ms - thing->made_ms >= books->forget_ms ? NULL : thing;
+}
+
 static void decide_create(const struct books *books, const struct books_request *request, struct arena *arena,
                           struct books_answer *answer)
 {
-    if (request->key.ptr && !books->ignore_keys) {
-        const struct thing *before = map_find(&books->by_key, request->key.ptr, request->key.len);
+    const struct thing *before = books_before(books, request->key);
+
+    if (before) {
         struct digest body = digest_sha256(request->body);
 
-        if (before && before->kind == ENTRY_VOID) {
+        if (before->kind == ENTRY_VOID) {
             answer_problem(answer, arena, 410, "called_off", "this key was called off before it came");
             return;
         }
-        if (before && (before->kind != request->kind || !digest_equal(&before->body, &body))) {
+        if (before->kind != request->kind || !digest_equal(&before->body, &body)) {
             answer_problem(answer, arena, 422, "other_request_under_this_key",
                            "this key came with another request before");
             return;
         }
-        if (before) {
-            answer_thing(answer, arena, 201, before);
-            answer->body =
-                arena_printf(arena, "{\"id\":\"%.*s\"}", SLICE_ARG(before->id)); /* the same bytes as the first time */
-            return;
-        }
+        answer_thing(answer, arena, 201, before);
+        answer->body =
+            arena_printf(arena, "{\"id\":\"%.*s\"}", SLICE_ARG(before->id)); /* the same bytes as the first time */
+        return;
     }
     if (order_is_acceptable(books, request, arena, answer)) {
         answer_effect(books, answer, arena, 201, request->kind);
@@ -235,7 +243,7 @@ static void decide_release(const struct books *books, const struct books_request
         answer->request = thing->tally ? thing->tally->request : SLICE_NONE;
     } else if (!request->target_is_key) {
         answer_problem(answer, arena, 404, "no_such_thing", "this shop never gave out that id");
-    } else if (map_find(&books->by_key, request->target.ptr, request->target.len)) {
+    } else if (books->ignore_voids || map_find(&books->by_key, request->target.ptr, request->target.len)) {
         answer->status = 200;
         answer->body = SLICE("{\"status\":\"called off\"}");
     } else {
@@ -416,6 +424,7 @@ static struct thing *books_add(struct books *books, enum entry_kind kind, struct
                             .id = arena_slice(&books->arena, id),
                             .units = units,
                             .times = 1,
+                            .made_ms = books->now_ms,
                             .body = digest_sha256(body),
                             .tally = books_tally(books, body)};
     if (thing->tally) {

@@ -81,7 +81,10 @@ struct books_answer {
 
 struct books {
     bool ignore_keys;   /* every request is a new effect */
+    bool ignore_voids;  /* a key that was called off is served all the same when it comes */
     bool no_status;     /* nothing can be looked up by its key */
+    int64_t forget_ms;  /* a key is forgotten that long after it came; 0: never */
+    int64_t now_ms;     /* when the request came that is decided or applied; the shop sets it */
     struct arena arena; /* things live as long as the shop */
     struct map by_id, by_key, by_tag, by_request;
     uint64_t entries; /* effects so far: the next id */

@@ -16,6 +16,8 @@ static const char help_text[] =
     "  --listen ADDRESS:PORT  where to serve (127.0.0.1:9001); port 0 takes a free one and prints it\n"
     "  --ledger FILE          the append-only ledger (shop-ledger.jsonl); the state is rebuilt from it\n"
     "  --ignore-keys          do not honour Idempotency-Key: every request is a new effect\n"
+    "  --forget-keys MS       forget an Idempotency-Key that long after it came\n"
+    "  --ignore-voids         serve a key that was called off all the same\n"
     "  --no-status            do not tell what became of a key\n"
     "  --no-sync              do not wait for the disk before answering\n"
     "  --chaos PERCENT        so many of a hundred requests go wrong\n"
@@ -31,13 +33,16 @@ static const char help_text[] =
     "  GET /requests/NAME                 what was done and undone for bodies with \"request\": NAME\n"
     "  GET /ledger, GET /state            what happened, and what stands\n"
     "  PUT /faults {route, mode, times, match, ms}, GET /faults, DELETE /faults\n"
-    "  PUT /settings {keys: honour|ignore, status: by-key|none, chaos: {percent, seed, ms, modes}}, GET /settings\n"
+    "  PUT /settings {keys: honour|ignore, forget_ms, voids: honour|ignore, status: by-key|none, chaos: {percent, "
+    "seed, ms, modes}}, GET /settings\n"
     "  sku \"none\" is out of stock, customer \"declined\" is declined, mail to bounce@... bounces\n";
 
 enum {
     OPTION_LISTEN = 256,
     OPTION_LEDGER,
     OPTION_IGNORE_KEYS,
+    OPTION_FORGET_KEYS,
+    OPTION_IGNORE_VOIDS,
     OPTION_NO_STATUS,
     OPTION_NO_SYNC,
     OPTION_CHAOS,
@@ -49,6 +54,8 @@ static const struct option long_options[] = {
     {"listen", required_argument, NULL, OPTION_LISTEN},
     {"ledger", required_argument, NULL, OPTION_LEDGER},
     {"ignore-keys", no_argument, NULL, OPTION_IGNORE_KEYS},
+    {"forget-keys", required_argument, NULL, OPTION_FORGET_KEYS},
+    {"ignore-voids", no_argument, NULL, OPTION_IGNORE_VOIDS},
     {"no-status", no_argument, NULL, OPTION_NO_STATUS},
     {"no-sync", no_argument, NULL, OPTION_NO_SYNC},
     {"chaos", required_argument, NULL, OPTION_CHAOS},
@@ -78,6 +85,14 @@ static void options_read(int argc, char **argv, struct shop_options *options)
             break;
         case OPTION_IGNORE_KEYS:
             options->ignore_keys = true;
+            break;
+        case OPTION_FORGET_KEYS:
+            if (!slice_to_i64(slice_of(optarg), &options->forget_ms) || options->forget_ms < 0) {
+                usage_error("--forget-keys takes a number of milliseconds");
+            }
+            break;
+        case OPTION_IGNORE_VOIDS:
+            options->ignore_voids = true;
             break;
         case OPTION_NO_STATUS:
             options->no_status = true;

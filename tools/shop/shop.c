@@ -164,6 +164,7 @@ static bool on_ledger_line(void *context, struct slice line)
     if (good && effect == 1) {
         good = entry_kind_parse(json_string(json_member(line, "kind"), &arena), &kind) && kind != ENTRY_NONE;
         if (good) {
+            (void)json_i64(json_member(line, "t_in"), &shop->books.now_ms); /* we wrote it */
             books_apply(&shop->books, kind, json_string(json_member(line, "id"), &arena),
                         json_string(json_member(line, "key"), &arena), json_string(json_member(line, "target"), &arena),
                         json_member(line, "body"));
@@ -335,6 +336,7 @@ static uint64_t shop_serve(struct shop *shop, struct exchange *exchange, const c
 
     buffer_init(&line, 4 * SHOP_BODY_BYTES_MAX);
     request->number = shop->ledger.lines + 1;
+    shop->books.now_ms = now_ms();
     if (fault_mode_has_effect(fault)) {
         books_decide(&shop->books, request, &exchange->arena, decided);
     }
@@ -418,7 +420,10 @@ static bool choice_parse(struct slice value, const char *first_name, const char 
 static enum err_code settings_read(struct shop *shop, struct slice body, struct err *err)
 {
     struct slice chaos = json_member(body, "chaos");
+    struct slice forget = json_member(body, "forget_ms");
     bool ignore_keys = shop->books.ignore_keys, no_status = shop->books.no_status;
+    bool ignore_voids = shop->books.ignore_voids;
+    int64_t forget_ms = shop->books.forget_ms;
 
     if (!choice_parse(json_member(body, "keys"), "honour", "ignore", &ignore_keys)) {
         return err_set(err, ERR_INVALID, "keys must be honour or ignore");
@@ -426,11 +431,19 @@ static enum err_code settings_read(struct shop *shop, struct slice body, struct 
     if (!choice_parse(json_member(body, "status"), "by-key", "none", &no_status)) {
         return err_set(err, ERR_INVALID, "status must be by-key or none");
     }
+    if (!choice_parse(json_member(body, "voids"), "honour", "ignore", &ignore_voids)) {
+        return err_set(err, ERR_INVALID, "voids must be honour or ignore");
+    }
+    if (forget.ptr && (!json_i64(forget, &forget_ms) || forget_ms < 0)) {
+        return err_set(err, ERR_INVALID, "forget_ms must be a whole number; 0 forgets nothing");
+    }
     if (chaos.ptr && fault_plan_set_chaos(&shop->faults, chaos, err) != ERR_OK) {
         return ERR_INVALID;
     }
     shop->books.ignore_keys = ignore_keys;
     shop->books.no_status = no_status;
+    shop->books.ignore_voids = ignore_voids;
+    shop->books.forget_ms = forget_ms;
     return ERR_OK;
 }
 
@@ -441,6 +454,8 @@ static void settings_write(const struct shop *shop, struct buffer *out)
     json_writer_init(&w, out);
     json_object_begin(&w, NULL);
     json_write_text(&w, "keys", shop->books.ignore_keys ? "ignore" : "honour");
+    json_write_i64(&w, "forget_ms", shop->books.forget_ms);
+    json_write_text(&w, "voids", shop->books.ignore_voids ? "ignore" : "honour");
     json_write_text(&w, "status", shop->books.no_status ? "none" : "by-key");
     json_object_begin(&w, "chaos");
     json_write_i64(&w, "percent", shop->faults.chaos_percent);
@@ -642,6 +657,8 @@ enum err_code shop_start(struct shop *shop, const struct shop_options *options, 
     pthread_mutex_init(&shop->lock, NULL);
     books_init(&shop->books, options->ignore_keys);
     shop->books.no_status = options->no_status;
+    shop->books.ignore_voids = options->ignore_voids;
+    shop->books.forget_ms = options->forget_ms;
     fault_plan_init(&shop->faults, options->chaos_percent, options->seed);
     code = ledger_open(&shop->ledger, options->ledger_path, !options->no_sync, on_ledger_line, shop, err);
     if (code == ERR_OK) {

@@ -19,7 +19,8 @@ struct MHD_Daemon;
 struct shop_options {
     const char *listen; /* ADDRESS:PORT, IPv4; port 0 takes any free one */
     const char *ledger_path;
-    bool ignore_keys, no_status, no_sync;
+    bool ignore_keys, ignore_voids, no_status, no_sync;
+    int64_t forget_ms; /* see struct books */
     unsigned chaos_percent;
     uint64_t seed;
 };
