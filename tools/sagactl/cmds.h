@@ -50,6 +50,7 @@
     X(config)                                                                                                          \
     X(console)                                                                                                         \
     X(prove)                                                                                                           \
+    X(hammer)                                                                                                          \
     X(graph)
 
 #define X(name)                                                                                                        \

@@ -79,14 +79,14 @@ static void take_sagas(const struct document *document, const char *only, struct
     }
 }
 
-int documents_load(struct ctl *ctl, const struct arguments *files, const char *only, struct documents *out)
+int documents_load_all(struct ctl *ctl, const struct arguments *files, struct document **out)
 {
     struct input_text *texts = arena_array(&ctl->arena, files->count, sizeof(*texts));
     struct document *documents = arena_array(&ctl->arena, files->count, sizeof(*documents));
     struct faults *faults = arena_array(&ctl->arena, files->count, sizeof(*faults));
     struct known_documents known;
     struct tool_source source;
-    size_t fault_count = 0, item_count = 1;
+    size_t fault_count = 0;
 
     jq_prepare(); /* called while there is one thread and little memory */
     for (size_t i = 0; i < files->count; i++) {
@@ -103,7 +103,6 @@ int documents_load(struct ctl *ctl, const struct arguments *files, const char *o
     for (size_t i = 0; registered.code == EXIT_OK && i < files->count; i++) {
         faults_init(&faults[i], &ctl->arena);
         documents_review(&texts[i], &source, &ctl->arena, &faults[i], &documents[i]);
-        item_count += documents[i].item_count;
     }
     registered_close(&registered);
     if (registered.code != EXIT_OK) {
@@ -112,8 +111,21 @@ int documents_load(struct ctl *ctl, const struct arguments *files, const char *o
     for (size_t i = 0; i < files->count; i++) {
         fault_count += print_faults(&texts[i], &faults[i]);
     }
-    if (fault_count > 0) {
-        return EXIT_FAILED;
+    *out = documents;
+    return fault_count > 0 ? EXIT_FAILED : EXIT_OK;
+}
+
+int documents_load(struct ctl *ctl, const struct arguments *files, const char *only, struct documents *out)
+{
+    struct document *documents;
+    size_t item_count = 1;
+    int code = documents_load_all(ctl, files, &documents);
+
+    if (code != EXIT_OK) {
+        return code;
+    }
+    for (size_t i = 0; i < files->count; i++) {
+        item_count += documents[i].item_count;
     }
     *out = (struct documents){arena_array(&ctl->arena, item_count, sizeof(*out->sagas)), 0};
     for (size_t i = 0; i < files->count; i++) {

@@ -17,6 +17,9 @@ void documents_know(struct ctl *ctl, const struct input_text *texts, size_t coun
 void documents_review(const struct input_text *text, const struct tool_source *source, struct arena *arena,
                       struct faults *faults, struct document *document);
 
+/* All of them, one for each file. Gives EXIT_OK, or the exit code once the faults were printed. */
+MUST_USE int documents_load_all(struct ctl *ctl, const struct arguments *files, struct document **out);
+
 struct documents {
     const struct definition **sagas; /* in the order of the files */
     size_t count;
