@@ -1,4 +1,4 @@
-/* Bulk jobs: frozen, run, stopped and listed through any engine; carried out by the owner of their shard alone. See
+/* Bulk jobs. Any engine can freeze, run, stop and list them; only the owner of their shard carries them out. See
  * schema/migrations/0023_bulk.sql. */
 #include "store/bulk.h"
 
@@ -23,7 +23,7 @@ static enum bulk_state read_state(struct slice name)
             return (enum bulk_state)i;
         }
     }
-    return BULK_STOPPED; /* of a later release: nothing is done for it here */
+    return BULK_STOPPED; /* a state of a later release; nothing is done for it here */
 }
 
 static void read_bulk(struct job *job, const struct db_rows *rows, size_t i, struct bulk_row *out)
@@ -46,7 +46,7 @@ static void read_bulk(struct job *job, const struct db_rows *rows, size_t i, str
 
 #define ROW_COLUMNS 15
 
-/* An id that is none of a job is found in no shard. */
+/* No shard has a job with an id that no job can have. */
 static void put_id(struct db_args *args, struct saga_id id)
 {
     uint32_t shard = saga_id_shard(id);

@@ -1,4 +1,4 @@
-/* Cases of which no log tells: written beside the log, by the owner of the shard alone. See
+/* Cases that no log tells of. Only the owner of the shard writes them, beside the log. See
  * schema/migrations/0016_case.sql. */
 #include "store/store_state.h"
 
@@ -13,13 +13,13 @@ static void on_put(struct db_query *query, const struct db_rows *rows)
     put->stands_as = number > 0 ? (uint64_t)number : 0;
 }
 
-/* The end of every read, but for an input that is consumed with it. */
+/* Ends a read, and consumes the input that belongs to it. */
 static void on_finished(struct job *job)
 {
     const struct case_put *put = job->request;
 
     if (job->code == ERR_OK && put->stands_as > 0 && !uuid_is_nil(&put->input)) {
-        inbox_consumed(job->store, &put->input); /* a poll that began meanwhile may have seen it still */
+        inbox_consumed(job->store, &put->input); /* a poll that began meanwhile may still have seen the row */
     }
     read_finished(job);
 }

@@ -1,4 +1,4 @@
-/* The feed of events: turns of the log, and cases of which no log tells, in the order of their transactions. */
+/* The feed of events: turns of the log, and cases that no log tells of, in the order of their transactions. */
 #include "store/store_state.h"
 
 static void read_event(struct job *job, const struct db_rows *rows, size_t i, struct stored_event *out)
@@ -40,7 +40,7 @@ static void on_list(struct db_query *query, const struct db_rows *rows)
     for (size_t i = 0; i < count && db_int(rows, i, 3) != cut; i++) {
         read_event(job, rows, i, &list->rows[list->count++]);
     }
-    list->is_cut = list->count == 0; /* one transaction has more rows than that */
+    list->is_cut = list->count == 0; /* one transaction has more rows than the limit */
     list->through = list->count ? list->rows[list->count - 1].tx : list->after;
     list->more = true;
 }

@@ -1,12 +1,11 @@
-/* Asking the guards and telling them: see guard.h, and the functions in
- * schema/migrations/0006_guard.sql that decide. */
+/* Asks and tells the guards. guard.h explains them, and the functions in schema/migrations/0006_guard.sql decide. */
 #include "store/guard.h"
 
 #include "store/store_state.h"
 
-enum { NEVER_AGAIN = 1000 }; /* tries: more than a job may have */
+enum { NEVER_AGAIN = 1000 }; /* more tries than a job may have */
 
-/* Which shard a row of this name lies in: any, but always the same. */
+/* Returns the shard of a row with this name: any shard, but always the same. */
 static int shard_of(struct slice namespace, struct slice name)
 {
     const struct slice fields[] = {namespace, name};
@@ -71,7 +70,7 @@ static enum guard_verdict verdict_parse(struct slice text)
             return names[i].verdict;
         }
     }
-    return GUARD_PAUSED; /* what is not understood is no permission */
+    return GUARD_PAUSED; /* an unknown answer is no permission */
 }
 
 static void on_asked(struct db_query *query, const struct db_rows *rows)
@@ -201,7 +200,7 @@ void store_guard_count(struct store *store, struct guard_count *count)
     struct db_args *args = job_query(job, &sql_guard_count, NULL);
 
     job->writes = true;
-    job->tries = NEVER_AGAIN; /* an addition is no repeatable write */
+    job->tries = NEVER_AGAIN; /* an addition must not be repeated */
     arg_budget_keys(args, count->budgets, count->budget_count);
     ARG_NUMBERS(args, count->budgets, count->budget_count, calls);
     ARG_NUMBERS(args, count->budgets, count->budget_count, emissions);

@@ -1,5 +1,5 @@
-/* Holds: made, listed and released by people through any engine; read by every engine, which says so. See
- * schema/migrations/0022_hold.sql. */
+/* Holds. People make, list and release them through any engine; every engine reads them and reports which version it
+ * has. See schema/migrations/0022_hold.sql. */
 #include "store/store_state.h"
 
 static int64_t instant_at(const struct db_rows *rows, size_t i, int column)
@@ -141,7 +141,7 @@ void store_hold_load(struct store *store, struct hold_load *load)
     struct job *job = read_job(store, &load->read, load);
 
     job->wants_one = true;
-    (void)job_query(job, &sql_hold_version, on_version); /* it takes no parameters, nor does the next */
+    (void)job_query(job, &sql_hold_version, on_version); /* this statement and the next take no parameters */
     (void)job_query(job, &sql_hold_in_force, on_in_force);
     job_submit(job);
 }

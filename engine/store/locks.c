@@ -1,6 +1,6 @@
 /*
- * Locks on business keys: asking for one. They are released by the append that ends their saga (append_batch.c); who
- * comes next is decided in schema/migrations/0007_waiting.sql.
+ * Asks for locks on business keys. The append that ends a saga releases its locks (append_batch.c).
+ * schema/migrations/0007_waiting.sql decides who comes next.
  */
 #include "store/store_state.h"
 
@@ -15,7 +15,7 @@ static void locks_on_taken(struct db_query *query, const struct db_rows *rows)
     take->held = job->found && db_int(rows, 0, 0) != 0;
 }
 
-/* A repeat takes nothing twice, and one that comes late, when the saga has ended, takes nothing. */
+/* A repeated request takes nothing twice. A late one, after the saga has ended, takes nothing. */
 void store_lock_take(struct store *store, struct lock_take *take)
 {
     struct job *job = read_job(store, &take->read, take);

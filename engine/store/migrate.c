@@ -1,11 +1,11 @@
 /*
- * `sagad migrate`: bring the schema up to date, in one transaction under an advisory lock. Either all of it happened or
- * nothing; of two at once the second one waits and then finds nothing to do.
+ * `sagad migrate` brings the schema up to date, in one transaction under an advisory lock. All of the migration happens
+ * or nothing. Of two at once, the second one waits and then finds nothing to do.
  *
- * A program runs on the schema it was made for and on the next one. So engines may run while a migration takes that one
- * step, and are replaced one after another behind it; appends wait for as long as it takes. A longer step, or one that
- * an engine which is there does not know of, is refused while engines run: the lease table is taken first, so that none
- * can acquire a lease meanwhile.
+ * A program runs on the schema that it was made for and on the next one. So engines may run while a migration takes
+ * that one step, and are replaced one after another behind it; appends wait meanwhile. A longer step, or a step that a
+ * running engine does not know, is refused while engines run. The lease table is locked first, so that no engine can
+ * get a lease meanwhile.
  */
 #include "store/migrate.h"
 
@@ -17,8 +17,8 @@
 #include "store/store.h"
 #include "store/store_state.h"
 
-#define MIGRATE_LOCK "1397178691" /* any number that is only ours */
-#define ENGINE_TABLE_VERSION 8    /* that made the table of engines */
+#define MIGRATE_LOCK "1397178691" /* any number that no other program uses */
+#define ENGINE_TABLE_VERSION 8    /* the version that made the table of engines */
 
 static const char begin_sql[] = "begin;"
                                 " set local lock_timeout = '30s';"
@@ -33,7 +33,7 @@ static const char version_sql[] = "select coalesce(max(version), 0) from sagad.s
 
 static const char hold_sql[] = "lock table sagad.shard in access exclusive mode";
 
-/* Who holds a lease and is not in the table of engines is older than that table. */
+/* An engine that holds a lease without a row in the table of engines is older than that table. */
 static const char held_sql[] = "select count(*), min(owner) from sagad.shard where expires_at > clock_timestamp()";
 
 static const char held_by_older_sql[] =
@@ -74,7 +74,7 @@ static enum err_code ask(struct db_session *session, const char *sql, struct ans
     return db_session_run(session, sql, on_row, answer, err);
 }
 
-/* The version that the database has, 0 for none; refuses what is no place for a migration. */
+/* Reads the version of the database, 0 for none. Refuses a database in which no migration may run. */
 static enum err_code read_version(struct db_session *session, int *version, struct err *err)
 {
     struct answer answer;
@@ -97,7 +97,7 @@ static enum err_code read_version(struct db_session *session, int *version, stru
     return code;
 }
 
-/* `version` is the one that the database has. */
+/* Refuses while engines run. `version` is the version of the database. */
 static enum err_code refuse_if_engines_run(struct db_session *session, int version, struct err *err)
 {
     struct answer answer;
@@ -130,7 +130,7 @@ static enum err_code apply(struct db_session *session, const struct migration *m
 
     if (code == ERR_OK) {
         (void)snprintf(sql, sizeof(sql), "insert into sagad.schema_version (version, name) values (%d, '%s')",
-                       migration->version, migration->name); /* names are ours: letters and underscores */
+                       migration->version, migration->name); /* our names consist of letters and underscores */
         code = ask(session, sql, &answer, err);
     }
     return code == ERR_OK ? code : err_context(err, "migration %d (%s)", migration->version, migration->name);
@@ -196,6 +196,6 @@ enum err_code migrate(const char *dsn, void (*progress)(const char *line), struc
     if (code == ERR_OK) {
         code = migrate_within(session, progress, err);
     }
-    db_session_close(session); /* what was not committed never happened */
+    db_session_close(session); /* a transaction without a commit never happened */
     return code;
 }

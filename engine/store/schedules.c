@@ -1,4 +1,4 @@
-/* Schedules: made, listed, held and deleted by people through any engine; moved by the owner of their shard alone. See
+/* Schedules. People make, list, hold and delete them through any engine; only the owner of their shard moves them. See
  * schema/migrations/0020_schedule.sql. */
 #include "store/store_state.h"
 

@@ -1,4 +1,4 @@
-/* Figures over time: written by every engine, put together and deleted by one of them, read by people. See
+/* Figures over time. Every engine writes them, one engine rolls them up and deletes them, and people read them. See
  * schema/migrations/0021_series.sql. */
 #include "store/store_state.h"
 

@@ -1,6 +1,6 @@
 /*
- * See sql.h. Array statements are planned once, for tables of any size: the connections switch plans off that read
- * whole tables (store_setup in store.c), so that a plan made when a table was empty is not a trap later.
+ * See sql.h. Array statements are planned once, for tables of any size. The connections switch off plans that read
+ * whole tables (store_setup in store.c), so that a plan made while a table was empty does no harm later.
  */
 #include "store/sql.h"
 
@@ -8,13 +8,14 @@
 
 /* clang-format off */
 
-/* Of the row of one saga, found by its key. Not as `what = 'parked'`: a plan that was made while the table was empty
- * would go through all that are parked instead. */
+/* A condition on the row of one saga, found by its key. It is not `what = 'parked'`, because a plan made while the
+ * table was empty would then go through all parked sagas. */
 #define IS_PARKED "(d.what = 'parked') is true"
 
 /* --- append --- */
 
-/* The function only says what is wrong: in it, the same rows would be locked at twice the price of the whole append. */
+/* The function is called only to say what is wrong: locking the same rows inside it would cost twice as much as the
+ * whole append. */
 const struct db_statement sql_fence = {
     "fence",
     "select sagad.fence($1::int2[], $2::int8[])"
@@ -37,8 +38,8 @@ const struct db_statement sql_start = {
 };
 
 /*
- * $15: of the key of the request, if it had one. $16: where a saga would lie that has this key for its business id;
- * null where that is this saga itself.
+ * $15 is the key of the request, if it had one. $16 is the shard of a saga that has this key for its business id; null
+ * when that is this saga itself.
  */
 const struct db_statement sql_start_unique = {
     "start_unique",
@@ -52,7 +53,8 @@ const struct db_statement sql_start_unique = {
     " on conflict do nothing returning id",
 };
 
-/* A saga whose id is older than what recovery would read: only moves back, and not where recovery reads everything. */
+/* A saga may have an older id than recovery would read. `low` only moves back, and not where recovery reads
+ * everything. */
 const struct db_statement sql_lower_low = {
     "lower_low",
     "update sagad.shard s set low = u.low from unnest($1::int2[], $2::timestamptz[]) as u (shard, low)"
@@ -88,8 +90,8 @@ const struct db_statement sql_log_unique = {
     " where (u.saga_shard is null or (select true from sagad.saga s where s.shard = u.saga_shard and s.id = u.saga))"
 
 /*
- * One row for each of the 16 shards that keys are bundled in, with all that the batch makes known there. $4: the shard
- * of a saga that may have been refused, else NULL. A small one is looked at by $7, others twelve times as late.
+ * One row for each of the 16 shards of bundles, with all keys that the batch makes known there. $4 is the shard of a
+ * saga that may have been refused, else NULL. A small bundle is swept by $7, others twelve times as late.
  */
 const struct db_statement sql_key_bundle = {
     "key_bundle",
@@ -99,8 +101,8 @@ const struct db_statement sql_key_bundle = {
     " $5::uuid, $6::timestamptz, array_agg(u.key), array_agg(u.saga)" KNOWN_KEYS " group by (u.shard % 16)::int2",
 };
 
-/* The same for engines of the schema before: they look nowhere else, and "no such operation" is not what they may
- * say. */
+/* The same keys for engines of the schema before. They look only in this table, and must not say "no such
+ * operation". */
 const struct db_statement sql_key_for_older = {
     "key_for_older",
     "insert into sagad.operation_key (shard, key, saga) select u.shard, u.key, u.saga" KNOWN_KEYS " on conflict"
@@ -108,15 +110,16 @@ const struct db_statement sql_key_for_older = {
 };
 
 /*
- * Bundles of the shard $1 whose time to be looked at has come by $2, at most $3, and no more after some $6 keys: one of
- * $4 keys or more stays as it is if one of its sagas, another one each time, is there; of others what belongs to sagas
- * that are gone is dropped (of those of the last quarter of an hour it is not asked), and the rest put together by $5.
- * Looked at again after nine times their age, five minutes to thirty days. How many bundles and keys were looked at.
+ * Sweeps bundles of the shard $1 whose time has come by $2: at most $3 bundles, and none more after some $6 keys. A
+ * bundle of $4 keys or more stays as it is when one of its sagas is there; each sweep looks for another one. Of smaller
+ * bundles, keys of sagas that are gone are dropped, except those of the last quarter of an hour, and the rest is joined
+ * by $5. The next sweep comes after nine times the age of a bundle, from five minutes to thirty days. Returns how many
+ * bundles and keys were looked at.
  */
 #define KEY_LOOKED_AT(made_at) "$2::timestamptz + least(greatest(9 * ($2::timestamptz - " made_at "), interval '5" \
     " minutes'), interval '30 days')"
 
-/* Not exists(): planned while there are no sagas that reads all of them. */
+/* Not exists(): a plan made while there are no sagas would read all of them. */
 #define SAGA_IS_THERE(id) "(select true from sagad.saga s where s.shard = sagad.shard_of(" id ") and s.id = " id ")"
 
 #define KEY_LOOKED_FOR "d.sagas[1 + mod(floor(extract(epoch from d.check_at))::int8, cardinality(d.sagas))]"
@@ -156,7 +159,7 @@ const struct db_statement sql_status = {
     " having count(*) <> cardinality($1::int2[])",
 };
 
-/* The joins leave out what belongs to a start that was refused. */
+/* The joins leave out the rows of a start that was refused. */
 const struct db_statement sql_escalation_open = {
     "escalation_open",
     "insert into sagad.escalation (shard, number, saga, namespace, opened_at, step, reason, body)"
@@ -166,7 +169,7 @@ const struct db_statement sql_escalation_open = {
     " join sagad.saga s on s.shard = u.shard and s.id = u.saga",
 };
 
-/* Resolved, or asked again: it is in the lists where it was asked last. */
+/* An escalation is resolved, or asked again. Lists have it at the time of its last question. */
 const struct db_statement sql_escalation_change = {
     "escalation_change",
     "with changed as (update sagad.escalation e set resolved_at = u.resolved_at,"
@@ -178,7 +181,7 @@ const struct db_statement sql_escalation_change = {
     " having count(*) <> cardinality($1::int2[])",
 };
 
-/* The join is for the first turn of a run that was refused: it leaves nothing. */
+/* The join is for the refused first turn of a run, which must leave nothing. */
 const struct db_statement sql_awake_add = {
     "awake_add",
     "insert into sagad.awake (shard, saga) select u.shard, u.saga from unnest($1::int2[], $2::uuid[]) as u (shard,"
@@ -212,7 +215,8 @@ const struct db_statement sql_approval_open = {
     " join sagad.saga s on s.shard = u.shard and s.id = u.saga",
 };
 
-/* One that is asked and over in the first turn of a saga: the join leaves it out with the start that was refused. */
+/* An approval may be asked and be over in the first turn of a saga. The join leaves it out when the start was
+ * refused. */
 const struct db_statement sql_approval_end = {
     "approval_end",
     "with ended as materialized (select u.* from unnest($1::int2[], $2::int8[], $3::timestamptz[], $4::text[],"
@@ -226,7 +230,7 @@ const struct db_statement sql_approval_end = {
     " having count(*) <> (select count(*) from ended)",
 };
 
-/* $1, $2: the saga that has ended; the others: the inbox row. */
+/* $1 and $2 are the saga that has ended; the others are the inbox row. */
 const struct db_statement sql_follow = {
     "follow",
     "with put as (insert into sagad.inbox (shard, id, saga, kind, payload)"
@@ -252,7 +256,7 @@ const struct db_statement sql_forget_later = {
     " on conflict (shard, saga) do update set what = excluded.what, at = excluded.at",
 };
 
-/* Of sagas that are there and never had a row: without the looks for both, which take as long as the rows
+/* These sagas exist and never had a row. The statement skips the checks for both, which take as long as the rows
  * themselves. */
 const struct db_statement sql_forget_first = {
     "forget_first",
@@ -267,7 +271,8 @@ const struct db_statement sql_lock_release = {
 
 /* --- what is asked about an append --- */
 
-/* Found by its id, by the key as an id, by the key: what is known by its key is that saga, whatever else has the id. */
+/* Finds a saga by its id, by the key as an id, and by the key. A saga known by its key wins, whatever else has the
+ * id. */
 const struct db_statement sql_taken = {
     "taken",
     "select u.i::int4, s.id, s.input_digest, s.business_digest, s.found"
@@ -287,7 +292,7 @@ const struct db_statement sql_epochs = {
     "select s.shard, s.epoch from sagad.shard s where s.shard = any($1::int2[])",
 };
 
-/* The start time tells a process from another one that got its number later. */
+/* The start time tells the process from a later one with the same number. */
 const struct db_statement sql_end_backend = {
     "end_backend",
     "select count(pg_terminate_backend(a.pid)) from pg_catalog.pg_stat_activity a"
@@ -295,8 +300,8 @@ const struct db_statement sql_end_backend = {
     " and a.pid <> pg_backend_pid()",
 };
 
-/* Locking rows makes the transaction a writing one, so that its COMMIT waits until a synchronous standby has all
- * that is seen below. */
+/* Locking rows makes this a writing transaction, so that its COMMIT waits until a synchronous standby has all that is
+ * visible below. */
 const struct db_statement sql_hold_shards = {
     "hold_shards",
     "select s.shard from sagad.shard s where s.shard = any($1::int2[]) order by s.shard for key share",
@@ -311,8 +316,8 @@ const struct db_statement sql_look = {
 
 /* --- loads and reads --- */
 
-/* Unfinished are those behind `low` but for the parked, and those that are awake, however old. One that is both
- * comes once. */
+/* Unfinished sagas are those behind `low` that are not parked, and those that are awake, however old. A saga that is
+ * both comes once. */
 const struct db_statement sql_load = {
     "load",
     "select s.id, s.namespace, l.seq, l.at, l.payload, s.awake from (select u.id, u.namespace,"
@@ -338,7 +343,7 @@ const struct db_statement sql_load_numbers = {
     " (select count(*) from sagad.escalation e where e.shard = $1::int2 and e.resolved_at is null)",
 };
 
-/* Calls that were made, and that a history which was rewound has forgotten. */
+/* Calls that were made and that a rewound history has forgotten. */
 const struct db_statement sql_load_forgotten = {
     "load_forgotten",
     "select c.key, c.attempts from sagad.history_call c where c.shard = $1::int2",
@@ -375,8 +380,8 @@ const struct db_statement sql_saga_by_key = {
 };
 
 /*
- * Unfinished sagas lie behind `low`, or stand in due or awake, however old they are. This gives the ids of shard `h`
- * that are before `bound`, each once.
+ * Unfinished sagas are behind `low`, or in due or awake, however old they are. This returns the ids of shard `h` that
+ * are before `bound`, each once.
  */
 #define OLDER_BEFORE(bound) \
     "(select d.saga from sagad.due d where d.shard = h.shard and d.what = 'parked' and d.saga < " bound \
@@ -384,8 +389,8 @@ const struct db_statement sql_saga_by_key = {
     " and not exists (select 1 from sagad.due d where d.shard = a.shard and d.saga = a.saga and " IS_PARKED "))"
 
 /*
- * The newest of each shard, merged: ids are in order of time within a shard, and no index has to span shards. $4: only
- * unfinished ones are wanted. $11: runs are left out.
+ * The newest sagas of each shard, merged. Ids are in order of time within a shard, so no index has to span shards. $4:
+ * only unfinished sagas. $11: runs are left out.
  */
 #define LIST_CONDITION \
     " and g.namespace = $3::text" \
@@ -413,9 +418,9 @@ const struct db_statement sql_saga_list = {
 };
 
 /*
- * Unfinished sagas, all of them, and what has ended of those from an id on: $3, or a later one that has $2 behind it in
- * its shard, which bounds what is read. That id is in each row; a row with the status NULL when there is nothing to
- * count. Runs are no sagas to people.
+ * Counts all unfinished sagas, and those that ended from an id on: $3, or a later one with $2 sagas behind it in its
+ * shard, which bounds the rows that are read. Each row has that id; a row with the status NULL comes when there is
+ * nothing to count. Runs are not sagas for people.
  */
 #define NO_ID "'00000000-0000-0000-0000-000000000000'::uuid"
 
@@ -454,15 +459,15 @@ const struct db_statement sql_version_count = {
 };
 
 /*
- * What people are asked, newest first, and what of it is wanted. A number carries its shard, so that the order over all
- * shards is that of `opened_at`; $1 and $2 are the instant and the number of the last row of the page before, or null.
- * The newest $5 are looked at: the last of these is in the answer whether or not it fits, and says that there may be
- * more. What stays away fits everything; an empty value fits what has none.
+ * Questions to people, the newest first, with filters. A number carries its shard, so the order over all shards is that
+ * of `opened_at`. $1 and $2 are the time and the number of the last row of the page before, or null. The newest $5
+ * questions are looked at. The last of these is in the answer whether or not it fits, and says that there may be more.
+ * An absent filter fits everything; an empty value fits questions without one.
  */
 #define QUESTION_COLUMNS(ended_at) "q.number, q.saga, q.body, q." ended_at " is null, q.opened_at, s.name," \
     " s.business_id, s.tags::text, s.started_by"
 
-/* The saga that a refused follower was to follow may lie in another shard than the question. */
+/* A refused follower may be in another shard than the question about it. */
 #define SAGA_OF_QUESTION " left join sagad.saga s on s.shard = get_byte(uuid_send(q.saga), 15)::int2 and s.id = q.saga"
 
 #define ESCALATION_FACTS "g.tool, g.reason, g.error, g.cost, g.resolved_at as ended_at," \
@@ -488,7 +493,7 @@ const struct db_statement sql_version_count = {
     "(" ONE_OF("10", "s.name") \
     " and (cardinality($14::text[]) = 0 or coalesce(s.tags @> any($14::text[]::jsonb[]), false)))"
 
-/* The saga of what does not fit itself is not looked up. */
+/* The saga of a question that does not fit by itself is not looked up. */
 #define QUESTION_WANTED \
     " where (" FITS_ITSELF " or q.place = $5::int8) and (" FITS_BY_SAGA " or q.place = $5::int8)"
 
@@ -498,8 +503,9 @@ const struct db_statement sql_version_count = {
     " order by q.opened_at desc, q.number desc limit $4::int8"
 
 /*
- * The last of those that were looked at has a row of its own, before the others, where it does not fit. $16 to $20: by
- * which of these; $21: by the values of which tags, a JSON array in the answer. Sagas are looked up where they matter.
+ * The last question that was looked at has its own row, before the others, when it does not fit. $16 to $20 say which
+ * columns make the groups; $21 names the tags that do, as a JSON array in the answer. Sagas are looked up only when
+ * they matter.
  */
 #define QUESTION_GROUP(table, facts, condition) \
     "select r.fits, r.tool, r.saga_name, r.step, r.reason, r.error, r.tags, count(*), min(r.opened_at)," \
@@ -518,8 +524,7 @@ const struct db_statement sql_version_count = {
     " group by r.fits, r.tool, r.saga_name, r.step, r.reason, r.error, r.tags" \
     " order by r.fits, count(*) desc, max(r.number) desc limit $4::int8"
 
-/* "is not distinct": a plan that is made while there are no questions would go by the namespace instead of the
- * number. */
+/* "is not distinct": a plan made while there are no questions would search by the namespace instead of the number. */
 #define QUESTION_ONE(table, ended_at) \
     "select " QUESTION_COLUMNS(ended_at) ", true, false from sagad." table " q" SAGA_OF_QUESTION \
     " where q.shard = $1::int2 and q.number = $2::int8 and q.namespace is not distinct from $3::text"
@@ -555,8 +560,8 @@ const struct db_statement sql_case_put = {
 /* --- what is due --- */
 
 /*
- * The lease rows are locked against a takeover, and read as they are once that lock is there: what was decided under
- * another epoch is left out instead of taking the others with it.
+ * The lease rows are locked against a takeover, and read as they are under that lock. Decisions under another epoch are
+ * left out instead of failing the others.
  */
 const struct db_statement sql_park = {
     "park",
@@ -584,8 +589,8 @@ const struct db_statement sql_forget = {
     " order by d.at limit " limit ")"
 
 /*
- * Each who asks wants one of both kinds, and sets the limit of the other to 0. Of what is to be forgotten no shard
- * gives more than about twice its share: a million that are due cost one read as little as a thousand.
+ * A caller wants one of both kinds, and sets the limit of the other to 0. No shard returns more than about twice its
+ * share of sagas to forget, so a million due sagas cost one read as little as a thousand.
  */
 const struct db_statement sql_due = {
     "due",
@@ -641,7 +646,7 @@ const struct db_statement sql_inbox_find = {
 
 /* --- answers --- */
 
-/* Each is written once: a second one to the same input, from a delivery that was repeated, is not kept. */
+/* Each answer is written once. A second one to the same input, from a repeated delivery, is not kept. */
 const struct db_statement sql_answer_put = {
     "answer_put",
     "with put as (insert into sagad.answer (shard, input, body)"
@@ -662,7 +667,7 @@ const struct db_statement sql_answer_take = {
     " where a.shard = u.shard and a.input = u.input returning a.input, a.body",
 };
 
-/* Reads the whole table, which holds what nobody fetched within minutes. */
+/* Reads the whole table, which holds only answers that nobody fetched within minutes. */
 const struct db_statement sql_answer_sweep = {
     "answer_sweep",
     "delete from sagad.answer where at < clock_timestamp() - interval '10 minutes'",
@@ -670,7 +675,7 @@ const struct db_statement sql_answer_sweep = {
 
 /* --- definitions --- */
 
-/* A statement of its own, so that those behind it see what was registered while it waited. */
+/* A separate statement, so that the next ones see what was registered while this one waited. */
 const struct db_statement sql_definition_lock = {
     "definition_lock",
     "select pg_advisory_xact_lock($1::int4, $2::int4)",
@@ -731,8 +736,8 @@ const struct db_statement sql_guard_price = {
     "select sagad.guard_price($1::int2, $2::text, $3::text, $4::uuid, $5::int8)",
 };
 
-/* In the order given, which is that of the names, as everywhere: so that two that touch the same budgets cannot wait
- * for each other. */
+/* The rows come in the given order, which is that of the names, as everywhere. So two statements about the same budgets
+ * cannot wait for each other. */
 const struct db_statement sql_guard_count = {
     "guard_count",
     "insert into sagad.guard_budget as b (shard, name, period, calls, emissions, micros)"

@@ -49,7 +49,7 @@ const struct db_statement sql_bulk_items = {
     " and i.n > $3::int8 and ($4::text is null or coalesce(i.outcome, 'open') = $4::text) order by i.n limit $5::int8",
 };
 
-/* One job, and those of its items whose turn it is. */
+/* Returns one job, and those of its items whose turn it is. */
 const struct db_statement sql_bulk_due = {
     "bulk_due",
     "select " ROW ", i.n, i.body from (select d.* from unnest($1::int2[]) as h (shard) cross join lateral"

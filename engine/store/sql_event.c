@@ -1,17 +1,17 @@
-/* The statement of the feed: see schema/migrations/0024_event.sql. */
+/* The statement of the feed of events: see schema/migrations/0024_event.sql. */
 #include "store/sql.h"
 
 /* clang-format off */
 
-/* The number of this transaction, or of another one that began earlier and may still write. */
+/* The number of this transaction, or of an earlier one that may still write. */
 #define EDGE "pg_snapshot_xmin(pg_current_snapshot())::text::int8"
 
 #define BETWEEN(of) of ".event_tx > $1::int8 and " of ".event_tx < " EDGE
 
 /*
- * $1: what was read; $2: rows at most; $3: the namespace; $4: bytes at most, of whole transactions, at least one. Gives
- * one row without a turn where there is none. `cut` is the transaction that may be there in part, because there were $2
- * rows.
+ * $1: what was read; $2: the most rows; $3: the namespace; $4: the most bytes of whole transactions, at least one.
+ * Returns one row without a turn when there is none. `cut` is a transaction that may be incomplete, because there were
+ * $2 rows.
  */
 const struct db_statement sql_event_list = {
     "event_list",

@@ -27,7 +27,7 @@ const struct db_statement sql_hold_one = {
     "select " ROW " from sagad.hold h where h.number = $2::int8 and h.namespace = $1::text",
 };
 
-/* What an engine abides by. The version is read first: what is read after it is never older. */
+/* Reads the holds that an engine obeys. The version is read first, so everything read after it is at least as new. */
 const struct db_statement sql_hold_version = {
     "hold_version",
     "select v.version from sagad.hold_version v where v.only_row",
@@ -44,7 +44,8 @@ const struct db_statement sql_hold_seen = {
     "update sagad.engine e set holds = $2::int8 where e.instance = $1::text and e.holds < $2::int8",
 };
 
-/* Engines that may send and do not abide by this version. By its shards an engine may live longer than by its row. */
+/* Returns the engines that may send and do not obey this version yet. By its shards an engine may live longer than by
+ * its row. */
 const struct db_statement sql_hold_unseen = {
     "hold_unseen",
     "select e.name, e.holds is null from sagad.engine e where (e.holds is null or e.holds < $1::int8)"
@@ -52,7 +53,8 @@ const struct db_statement sql_hold_unseen = {
     " where s.owner_identity = e.identity and s.expires_at > clock_timestamp() limit 1)) order by e.instance",
 };
 
-/* With each renewal. By its lock whoever makes a hold waits for renewals under way, and finds their engines. */
+/* Runs with each renewal. Because of its lock, the maker of a hold waits for renewals under way, and finds their
+ * engines. */
 const struct db_statement sql_hold_renewed = {
     "hold_renewed",
     "select v.version from sagad.hold_version v where v.only_row for share",

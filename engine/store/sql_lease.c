@@ -52,8 +52,8 @@ const struct db_statement sql_check_schema = {
     "select max(v.version), pg_backend_pid() from sagad.schema_version v",
 };
 
-/* Asked twice, first and last in a transaction: see store_is_one_transaction(). The table is there so that what routes
- * statements by their tables (Citus) sends this one where it sends the others. */
+/* Runs twice, first and last in a transaction: see store_is_one_transaction(). It reads a table so that a router of
+ * statements by their tables (Citus) sends it where the others go. */
 const struct db_statement sql_check_transaction = {
     "check_transaction",
     "select pg_current_xact_id()::text::int8, pg_backend_pid() from sagad.schema_version v where v.version = 1",
@@ -61,7 +61,7 @@ const struct db_statement sql_check_transaction = {
 
 /* --- history: see history.c --- */
 
-/* Of turns that were confirmed to us, those that are not there. */
+/* Returns the turns confirmed to us that are missing. */
 const struct db_statement sql_history_missing = {
     "history_missing",
     "select u.saga, u.seq, u.at from unnest($1::int2[], $2::uuid[], $3::int4[], $4::int8[], $5::timestamptz[]) as u"
@@ -75,14 +75,14 @@ const struct db_statement sql_history_open = {
     "select count(*) from sagad.history_loss h where h.accepted_at is null",
 };
 
-/* What each shard's counters say; less than an engine has seen: the history was rewound. */
+/* Returns the counters of each shard. When they are lower than an engine has seen, the history was rewound. */
 const struct db_statement sql_history_marks = {
     "history_marks",
     "select s.shard, s.epoch, s.turns from sagad.shard s",
 };
 
-/* The loss, then what is known of it, in one transaction. It may be made again when the answer was lost: nothing
- * happens twice, nor after a person has accepted it. */
+/* Writes the loss and all knowledge about it in one transaction. The transaction may be repeated when its answer was
+ * lost: nothing happens twice, nor after a person has accepted the loss. */
 #define LOSS_IS_OPEN "(select h.accepted_at is null from sagad.history_loss h where h.id = $1::uuid)"
 
 const struct db_statement sql_history_found = {
@@ -91,8 +91,8 @@ const struct db_statement sql_history_found = {
     " values ($1::uuid, $2::text, $3::text, $4::int8, $5::timestamptz) on conflict (id) do nothing",
 };
 
-/* Of sagas that somebody knows up to a record, those that lack it, or have another one of a later epoch in its
- * place. */
+/* Of sagas that an engine knows up to a record, finds those that lack the record, or have another one of a later epoch
+ * in its place. */
 const struct db_statement sql_history_sagas = {
     "history_sagas",
     "insert into sagad.history_saga (shard, saga, loss, seq, seq_left)"
@@ -116,8 +116,8 @@ const struct db_statement sql_history_shards = {
     " on conflict (shard, loss) do nothing",
 };
 
-/* By what every engine asks before it takes or renews a shard, also one of an earlier release; and whoever has it is
- * fenced. */
+/* Marks the shards in the way that every engine checks before it takes or renews a shard, also one of an earlier
+ * release. The owner is fenced. */
 const struct db_statement sql_history_mark = {
     "history_mark",
     "with marked as (select s.shard, h.epoch from sagad.history_shard h join sagad.shard s on s.shard = h.shard"
@@ -153,7 +153,7 @@ const struct db_statement sql_lease_table = {
     " from sagad.shard s order by s.shard",
 };
 
-/* Connections carry the instance of their engine in their name: sagad/INSTANCE/what-for. */
+/* A connection has the instance of its engine in its name: sagad/INSTANCE/what-for. */
 const struct db_statement sql_lease_end_backends = {
     "lease_end_backends",
     "select count(pg_terminate_backend(a.pid)) from pg_catalog.pg_stat_activity a"
@@ -173,9 +173,9 @@ const struct db_statement sql_lease_unlock = {
 };
 
 /*
- * FOR UPDATE waits for appends under way, and those behind it find another epoch: see fence() in the migrations. An
- * epoch is never used twice, also where takeovers were forgotten in a failover: the timeline of the server is its upper
- * half, and the first one counts as 0.
+ * FOR UPDATE waits for appends under way, and later ones find another epoch: see fence() in the migrations. An epoch is
+ * never used twice, even when takeovers were forgotten in a failover: its upper half is the timeline of the server, of
+ * which the first one counts as 0.
  */
 const struct db_statement sql_lease_take = {
     "lease_take",
@@ -189,7 +189,7 @@ const struct db_statement sql_lease_take = {
     " from mine where s.shard = mine.shard returning s.shard, s.epoch, s.low, s.turns",
 };
 
-/* `low` moves on only if nobody moved it back since we saw it (lower_low). */
+/* `low` moves on only when nobody moved it back since we saw it (lower_low). */
 const struct db_statement sql_lease_renew = {
     "lease_renew",
     "update sagad.shard s set expires_at = clock_timestamp() + $5::int8 * interval '1 millisecond',"
@@ -217,7 +217,7 @@ const struct db_statement sql_lease_unlock_all = {
 
 /* --- engines: see schema/migrations/0008_engine.sql --- */
 
-/* What an engine is does not change while it lives; what it says does. */
+/* The fixed properties of an engine do not change while it lives; its figures do. */
 const struct db_statement sql_engine_put = {
     "engine_put",
     "insert into sagad.engine as e (instance, identity, name, version, schema, standby, leaving, expires_at,"
@@ -241,7 +241,7 @@ const struct db_statement sql_engine_remove = {
     "delete from sagad.engine e where e.instance = any($1::text[])",
 };
 
-/* Who is there has changed, or who is leaving: the others look at once. */
+/* An engine has come or is leaving, so the others look at once. */
 const struct db_statement sql_engine_tell = {
     "engine_tell",
     "select pg_notify('" SQL_LEASES_CHANNEL "', '')",

@@ -8,7 +8,7 @@ const struct db_statement sql_schedule_put = {
     "select sagad.schedule_put($1::int2, $2::text, $3::text, $4::uuid, $5::text, $6::bytea, $7::text, $8::int8)",
 };
 
-/* Offsets are asked for from a little before the last instant: a clock that was set back then still counts. */
+/* Offsets are read from a little before the last instant, so that a clock that was set back still gets them. */
 #define OFFSETS(since, until) \
     "case when s.zone is not null then sagad.zone_offsets(s.zone," \
     " greatest(s.last_at, " since ") - interval '48 hours', " until ") end"
@@ -38,7 +38,7 @@ const struct db_statement sql_schedule_delete = {
     " returning 1",
 };
 
-/* The names are looked for because a text such as "UTC+3" is a zone, too, and not the one that is meant. */
+/* The names are checked because a text such as "UTC+3" is a zone, too, but not the intended one. */
 const struct db_statement sql_zone = {
     "zone",
     "select sagad.zone_offsets($1::text, $2::timestamptz - interval '48 hours', $3::timestamptz)"

@@ -29,7 +29,7 @@ const struct db_statement sql_series_add = {
     " on conflict (" KEY ") do nothing",
 };
 
-/* Each minute is moved into its hour once, by whoever deletes it. */
+/* Each minute is moved into its hour once, by the engine that deletes it. */
 const struct db_statement sql_series_roll = {
     "series_roll",
     "with t as materialized (delete from sagad.series m where m.ctid = any (array(select o.ctid from sagad.series o"
@@ -51,7 +51,8 @@ const struct db_statement sql_series_drop = {
     " returning 1) select count(*) from gone",
 };
 
-/* $2: by the hour, else by the minute; $5, $6: of this kind, and of this name. Without a kind all are put together. */
+/* $2: by the hour, otherwise by the minute. $5 and $6: only this kind and this name. Without a kind all are summed
+ * up. */
 #define ASKED_FOR(number) \
     "select p.* from sagad.series p where p.namespace = $1::text and p.span = " number " and p.at >= $3::timestamptz" \
     " and p.at < $4::timestamptz and ($5::text is null or p.kind = $5::text)" \

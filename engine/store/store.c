@@ -1,10 +1,10 @@
 /*
- * The connections of the store, and whether sagad may run on what is behind them.
+ * The connections of the store, and whether sagad may run on the database behind them.
  *
- * Each connection is checked whenever it is made, in two transactions: what server is it and how durable, then which
- * schema, and whether a transaction is one. The store is ready while a writer and a reader have passed. What cannot get
- * better by waiting (too old, not durable, other schema, no rights, a pooler) is told once as refused, and nothing is
- * sent any more; everything else is away and tried again.
+ * Each new connection is checked in two transactions: first the server and its durability, then the schema, and whether
+ * a transaction really is one. The store is ready while a writer and a reader have passed. A fault that waiting cannot
+ * cure (too old, not durable, another schema, no rights, a pooler) is reported once as a refusal, and nothing is sent
+ * any more. Any other fault counts as away and is tried again.
  */
 #include "store/store.h"
 
@@ -29,9 +29,9 @@ enum {
 };
 
 /*
- * Plans are made once, and for tables of any size: what an empty table invites to (reading all of it, hashing) is
- * switched off. transaction_timeout exists from PostgreSQL 17 on. The fence needs read committed: after waiting for a
- * takeover it has to see it.
+ * Plans are made once, for tables of any size. The plans that an empty table invites (reading all of it, hashing) are
+ * switched off. transaction_timeout exists from PostgreSQL 17 on. The fence needs read committed, because after waiting
+ * for a takeover it has to see the takeover.
  */
 const char *const store_setup[] = {
     "set default_transaction_isolation = 'read committed'",
@@ -120,7 +120,7 @@ void store_refuse(struct store *store, const struct err *err)
     }
 }
 
-/* A connection that is no good now and may be later. */
+/* Handles a connection that is no good now and may be later. */
 static void on_recheck(struct timer *timer);
 
 static void conn_later(struct conn *conn, const struct err *err)
@@ -246,8 +246,8 @@ static void note_replication(struct store *store, const struct conn_facts *facts
     store->is_asynchronous = is_asynchronous;
 }
 
-/* Two of our connections, or two transactions of one, that are served by one backend and another: sessions
- * do not hold. */
+/* Do sessions hold? They do not when one backend serves two of our connections, or when two transactions of one
+ * connection have different backends. */
 static bool check_sessions(const struct conn *conn, struct err *err)
 {
     const struct store *store = conn->store;
@@ -286,7 +286,8 @@ static bool check_schema_there(const struct conn_facts *facts, struct err *err)
     return false;
 }
 
-/* One step ahead is as good: migrations only add, and engines are replaced one after another behind one. */
+/* A schema that is one step ahead is as good: migrations only add, and engines are replaced one after another behind
+ * one. */
 static bool check_version(const struct conn_facts *facts, struct err *err)
 {
     if (facts->schema_version > migrate_newest() + 1) {
@@ -316,9 +317,9 @@ static void conn_submit(struct conn *conn, size_t count, bool read_only, void (*
 }
 
 /*
- * A primary that was restarted shows commits that its synchronous standby never got. So nothing that is read here
- * counts before a commit of our own was confirmed behind it: a locked row makes the transaction a writing one, and its
- * COMMIT waits until the standby has all that was there.
+ * A restarted primary shows commits that its synchronous standby never got. So nothing read here counts before a commit
+ * of our own was confirmed behind it. A locked row makes the transaction a writing one, and its COMMIT waits until the
+ * standby has everything.
  */
 static void check_schema_and_commit(struct conn *conn)
 {
@@ -339,7 +340,7 @@ static void check_schema_and_commit(struct conn *conn)
     conn_submit(conn, count, false, on_schema_checked);
 }
 
-/* The check itself was refused. */
+/* Handles a refusal of the check itself. */
 static void conn_check_failed(struct conn *conn)
 {
     struct err err = conn->check.err;
@@ -356,7 +357,7 @@ static void conn_check_failed(struct conn *conn)
     }
     if ((strcmp(conn->check.sqlstate, "42P01") == 0 || strcmp(conn->check.sqlstate, "42703") == 0) &&
         conn->facts.schema_version > 0 && !check_version(&conn->facts, &err)) {
-        store_refuse(conn->store, &err); /* what we ask by has no table or column there */
+        store_refuse(conn->store, &err); /* a table or column that the check reads is missing */
         return;
     }
     (void)err_context(&err, "checking the database");
@@ -398,7 +399,8 @@ static void on_schema_checked(struct db_transaction *transaction)
     loads_run(store);
     jobs_run(store);
     dues_conn_up(store);
-    if (conn == &store->conns[store->writer_count]) { /* notifications may have been missed while it was away */
+    if (conn ==
+        &store->conns[store->writer_count]) { /* notifications may have been missed while the connection was away */
         answers_conn_up(store);
         inbox_conn_up(store);
         definitions_conn_up(store);
@@ -484,8 +486,7 @@ static void on_state(struct db *db, enum db_state state, const struct err *err, 
         conn->checking = false;
         timer_stop(store->loop, &conn->recheck);
         store->hung |= db_was_unanswered(db);
-        if (err &&
-            err->code == ERR_CONFIG) { /* a connection string that cannot be read does not get better with time */
+        if (err && err->code == ERR_CONFIG) { /* time does not make a connection string readable */
             store_refuse(store, err);
             break;
         }
@@ -540,7 +541,7 @@ static void conn_open(struct store *store, size_t i)
         setup[count++] = store_setup[s];
     }
     if (!conn->writer) {
-        setup[count++] = "set statement_timeout = '30s'"; /* a list with a rare filter may have to read much */
+        setup[count++] = "set statement_timeout = '30s'"; /* a list with a rare filter may have to read many rows */
     }
     for (size_t s = 0; i == store->writer_count && s < COUNT_OF(listener_setup); s++) {
         setup[count++] = listener_setup[s];
@@ -662,7 +663,7 @@ static void on_all_closed(struct deferred *deferred)
 void store_db_closed(struct store *store)
 {
     store->dbs_open--;
-    if (store->dbs_open == 0) { /* only store_close() closes the last ones */
+    if (store->dbs_open == 0) { /* only store_close() closes the last connections */
         loop_defer(store->loop, &store->closer, on_all_closed);
     }
 }

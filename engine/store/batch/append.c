@@ -1,20 +1,21 @@
 /*
- * Group commit: appends wait in one queue, and batches leave before the loop blocks and after it woke.
+ * Group commit. Appends wait in one queue, and batches leave before the loop blocks and after it wakes.
  *
- * When no batch is under way, what is there leaves at once, even a single append: no timer delays it. While one is
- * under way another leaves on a second connection only when many wait, because small batches cost the database more
- * than they gain. What a COMMIT takes is thus what the next batch grows by.
+ * When no batch is under way, all waiting appends leave at once, even a single one: no timer delays it. While a batch
+ * is under way, another one leaves on a second connection only when many appends wait, because small batches cost the
+ * database more than they gain. So the next batch grows by what arrives during a COMMIT.
  *
- * Sagas whose turns were in one batch are all ready at once when it is committed: then either we are at work or the
- * database. So the first half of such a crowd (all that waited or was under way when a batch left) leaves while we are
- * still at the other, and from then on they take turns.
+ * Sagas whose turns were in one batch are all ready at once when the batch is committed. Then either this engine works
+ * or the database, but never both. So the first half of such a crowd (all appends that waited or were under way when a
+ * batch left) leaves while the engine still works on the other half. From then on the halves take turns.
  *
- * Two batches under way keep a database and us at work as long as less than a full batch waits behind them. Where more
- * does, further writers take full ones, so that the database has the next while we are told of the last.
+ * Two batches under way keep the database and the engine at work as long as less than a full batch waits behind them.
+ * When more waits, further writers take full batches, so that the database has the next batch while the engine hears of
+ * the last.
  *
- * Sagas that begin stand in a queue of their own: what was begun goes first, and where it alone would fill a batch
- * they get an eighth of the places and bytes, so that nobody who was let in waits for ever; one that is larger than
- * that is the first of every second batch.
+ * Sagas that begin wait in their own queue, because sagas that have begun go first. When those alone would fill a
+ * batch, the newcomers get an eighth of the places and bytes, so that no accepted start waits for ever. A newcomer
+ * larger than that is the first append of every second batch.
  *
  *                 +--------- committed --------------------------------> done (TAKEN first, if a business id was taken)
  *   waiting -> SENT -- refused: fenced ------> EPOCHS -> lost shards: ERR_FENCED; others wait again
@@ -31,11 +32,11 @@
 #include "store/store_state.h"
 
 enum {
-    CROWD_MIN = 4000,        /* so many waiting: batches twice the size */
-    HALVED_MIN = 200,        /* a smaller crowd stays together: batches cost the database, which others may need */
-    BATCHES_OF_ANY_SIZE = 2, /* under way at once; more are full ones */
-    NEWCOMERS_SHARE = 8,     /* one of so many places of a batch is theirs, whatever else waits */
-    PAUSE_MS = 20,           /* after a deadlock and the like */
+    CROWD_MIN = 4000, /* the number of waiting appends from which batches are twice as large */
+    HALVED_MIN = 200, /* a smaller crowd stays together, because batches cost the database, which others may need */
+    BATCHES_OF_ANY_SIZE = 2, /* the most batches of any size under way; further ones must be full */
+    NEWCOMERS_SHARE = 8,     /* newcomers get one of this many places of a batch, whatever else waits */
+    PAUSE_MS = 20,           /* the pause after a deadlock or a similar refusal */
     TROUBLE_MS_MIN = 100,
     TROUBLE_MS_MAX = 3000
 };
@@ -66,7 +67,7 @@ void append_again(struct store *store, struct append *append)
         append_complete(store, append, ERR_FENCED);
         return;
     }
-    /* What another engine or a turn before asked for was accepted then. */
+    /* An input of another engine or of an earlier turn was accepted back then, so it is no newcomer. */
     list_push(append->start && !append->from_inbox ? &store->newcomers : &store->waiting, &append->link);
 }
 
@@ -188,7 +189,7 @@ bool appends_will_consume(const struct store *store, const struct uuid *inbox_id
 
 static void on_pause_over(struct timer *timer)
 {
-    (void)timer; /* the loop is awake: its hook sends */
+    (void)timer; /* the loop is awake, and its hook sends */
 }
 
 void store_pause(struct store *store, int64_t ms)
@@ -232,7 +233,7 @@ struct append *batch_take(struct batch *batch, size_t i)
 {
     struct append *append = batch->items[i];
 
-    batch->items[i] = NULL; /* its owner may free it as soon as it is told */
+    batch->items[i] = NULL; /* the owner may free the append as soon as it is told */
     return append;
 }
 
@@ -243,7 +244,7 @@ void batch_finish(struct batch *batch)
     gauge_set(GAUGE_APPENDS_WAITING, (int64_t)batch->store->append_count);
 }
 
-static void batch_repeat(struct batch *batch) /* nothing of it happened */
+static void batch_repeat(struct batch *batch) /* nothing of the batch happened */
 {
     for (size_t i = 0; i < batch->count; i++) {
         append_again(batch->store, batch_take(batch, i));
@@ -286,7 +287,8 @@ static void batch_suspect(struct batch *batch, size_t from, size_t count)
     }
 }
 
-/* A saga that was said to have no row in due has one: all are asked again, at nobody's word. */
+/* Repeats a batch with a saga that was declared to have no row in due, but has one. The claim is dropped for all of
+ * them. */
 static void batch_had_dues(struct batch *batch)
 {
     log_error("due_was_there", LOG_ERR(&batch->transaction.err));
@@ -297,8 +299,8 @@ static void batch_had_dues(struct batch *batch)
 }
 
 /*
- * Something in it is not acceptable as data. One alone is guilty; of more, each half is tried apart. A group stays
- * together: its members carry its size, and they lie side by side in the queue.
+ * Handles a batch that holds unacceptable data. A single append is guilty; of several, each half is tried apart. A
+ * group stays together: its members carry its size, and they are side by side in the queue.
  */
 static void batch_refused_as_data(struct batch *batch)
 {
@@ -325,7 +327,8 @@ static void batch_refused_as_data(struct batch *batch)
             append_complete(store, append, ERR_FENCED);
         } else if (exists && append->start && append->from_inbox &&
                    (statement == &sql_log_unique || statement == &sql_start)) {
-            /* Whoever put it into the inbox did so again after it had been consumed, not knowing: it is that start. */
+            /* The sender put it into the inbox again after it had been consumed, not knowing that. It is the same
+             * start. */
             append->existing = append->saga;
             append->existing_input = append->start->input_digest;
             err_set(&append->err, ERR_CONFLICT, "this start was taken in before");
@@ -348,7 +351,7 @@ static void batch_refused_as_data(struct batch *batch)
 
 enum refusal { REFUSED_UNSENT, REFUSED_FENCED, REFUSED_TORN, REFUSED_DATA, REFUSED_FOR_NOW, REFUSED_TROUBLE };
 
-/* By the class of the SQLSTATE. */
+/* Returns the kind of refusal, by the class of the SQLSTATE. */
 static enum refusal refusal_of(const struct db_transaction *transaction)
 {
     const char *state = transaction->sqlstate;
@@ -383,7 +386,7 @@ static void batch_refused(struct batch *batch)
         break;
     case REFUSED_TORN:
         history_torn(batch);
-        batch_repeat(batch); /* it waits for a person with the others */
+        batch_repeat(batch); /* the batch waits for a person with the others */
         break;
     case REFUSED_DATA:
         batch_refused_as_data(batch);
@@ -476,7 +479,7 @@ void batch_submit(struct batch *batch, enum batch_phase phase, bool read_only)
 
 /* --- sending --- */
 
-/* `bytes` counts what is in the batch, and may not grow over `bytes_max`. */
+/* Fills the batch. `bytes` counts the bytes in the batch, and may not grow beyond `bytes_max`. */
 static void batch_fill(struct batch *batch, struct list *from, size_t count_max, size_t *bytes, size_t bytes_max)
 {
     struct append *append;
@@ -498,7 +501,8 @@ static void batch_fill_waiting(struct batch *batch, size_t count_max)
     size_t bytes = 0, theirs = count_max / NEWCOMERS_SHARE;
 
     theirs = store->newcomers.count < theirs ? store->newcomers.count : theirs;
-    /* For a large one there would never be room behind the others; nor for them, if such came first each time. */
+    /* A large newcomer would never find room behind the others, and the others would find none if a large one came
+     * first each time. */
     store->newcomer_led =
         !store->newcomer_led && theirs > 0 && newcomer->payload.len > BATCH_BYTES_MAX / NEWCOMERS_SHARE;
     if (store->newcomer_led) {
@@ -543,7 +547,7 @@ static size_t second_batch_min(const struct store *store)
     return some < store->options.second_batch_min ? some : store->options.second_batch_min;
 }
 
-/* The writer on which a batch should leave now, or NULL. */
+/* Returns the writer on which a batch should leave now, or NULL. */
 static struct batch *batch_due(const struct store *store)
 {
     size_t waiting = waiting_count(store) + store->suspects.count;
@@ -571,9 +575,9 @@ static struct batch *batch_due(const struct store *store)
 }
 
 /*
- * The appends that were to be tried went with their shards, so nothing would ever tell that the database takes appends
- * again; and as long as nobody knows that, no shard is taken and no new work either. So it counts as well, until an
- * append says otherwise.
+ * Is there nothing to try? The appends to be tried went away with their shards, so nothing would ever show that the
+ * database accepts appends again. Until that is known, the engine takes no shard and no new work. Therefore the
+ * database counts as working until an append says otherwise.
  */
 static bool has_nothing_to_try(const struct store *store)
 {
@@ -591,8 +595,8 @@ static void appends_send(struct store *store)
     while ((batch = batch_due(store)) != NULL) {
         store->trouble_may_try = false;
         if (store->trouble) {
-            /* However this try ends, there is another: it may also be lost with its connection, or
-             * be refused as data. */
+            /* However this try ends, there is another one: this try may be lost with its connection, or be refused as
+             * data. */
             timer_start(store->loop, &store->trouble_timer, TROUBLE_MS_MIN, on_trouble_timer);
         }
         batch_send(batch);
@@ -644,7 +648,7 @@ void appends_drop_rewound(struct store *store)
             list_push(&rewound, &append->link);
         }
     }
-    while ((append = append_of(list_pop(&rewound))) != NULL) { /* whoever is told may append again */
+    while ((append = append_of(list_pop(&rewound))) != NULL) { /* an owner that is told may append again */
         append_again(store, append);
     }
 }
@@ -658,7 +662,7 @@ void appends_stop(struct store *store)
         struct batch *batch = store->conns[i].batch;
 
         timer_stop(store->loop, &batch->again);
-        batch_stop(batch); /* of one whose answer was lost nobody waits for a connection any more */
+        batch_stop(batch); /* nobody waits any more for a connection to settle a batch whose answer was lost */
     }
     for (size_t i = 0; i < COUNT_OF(lists); i++) {
         while ((append = append_of(list_pop(lists[i]))) != NULL) {

@@ -1,5 +1,5 @@
 /*
- * One batch as a pipeline of array statements. Each statement is left out when nothing is for it. Order:
+ * One batch is a pipeline of array statements. A statement without rows is left out. The order is:
  *
  *   fence     locks the lease rows at the epochs of the appends, or refuses the whole batch
  *   start     saga rows; those with a business id may find it taken, and then nothing of their turn may be written:
@@ -7,7 +7,7 @@
  *   log, key, status, due, awake, escalation, approval, inbox
  *   locks     last: locks of one key wait for each other, and whoever has them needs nothing more
  *
- * Everything is in one implicit transaction, ended by the Sync.
+ * All statements are in one implicit transaction, which the Sync ends.
  */
 #include "store/store_state.h"
 
@@ -33,7 +33,7 @@ static bool is_status_change(const struct append *append)
     return !append->start && append->status_changed;
 }
 
-/* One that was parked may be older than recovery reads. */
+/* A parked saga may be older than the sagas that recovery reads. */
 static bool is_woken(const struct append *append)
 {
     return append->awake == AWAKE_ADD || (append->unparks && !append->ended);
@@ -84,7 +84,7 @@ struct slice digest_slice(const struct digest *digest, size_t bytes)
     return (struct slice){(const char *)digest->bytes, bytes};
 }
 
-/* One array parameter over the appends that pass `filter`. */
+/* Adds one array parameter over the appends that pass `filter`. */
 #define COLUMN(args, type, batch, n, filter, put)                                                                      \
     do {                                                                                                               \
         db_array_begin((args), (type), (n));                                                                           \
@@ -114,8 +114,8 @@ struct db_args *batch_query(struct batch *batch, const struct db_statement *stat
     return query->args;
 }
 
-/* Each pair of shard and epoch once. Two epochs of one shard are both named: one of them is wrong, and the fence says
- * so. */
+/* Names each pair of shard and epoch once. Two epochs of one shard are both named: one of them is wrong, and the fence
+ * says so. */
 static void add_fence(struct batch *batch)
 {
     uint64_t seen = 0;
@@ -176,7 +176,7 @@ void batch_put_key(struct db_args *args, const struct append_start *start)
     }
 }
 
-/* Without an id of its own the saga is the one that has the key for its business id. */
+/* Without its own id, the saga is the one that has the key for its business id. */
 bool start_has_own_id(const struct append_start *start)
 {
     return !start->has_key || !digest_equal(&start->key_digest, &start->business_digest);
@@ -191,7 +191,7 @@ void batch_put_key_shard(struct db_args *args, const struct append_start *start)
     }
 }
 
-/* The ids that were new come back in the order in which they were sent; the search begins behind the last one found. */
+/* The new ids come back in the order in which they were sent, so the search begins behind the last one found. */
 static void on_unique_starts(struct db_query *query, const struct db_rows *rows)
 {
     struct batch *batch = query->context;
@@ -220,7 +220,7 @@ static void add_starts(struct batch *batch)
         saga_columns(batch, batch_query(batch, &sql_start, NULL), plain, is_start);
     }
     for (size_t i = 0; i < batch->count; i++) {
-        batch->refused[i] = is_unique_start(batch->items[i]); /* until its id comes back */
+        batch->refused[i] = is_unique_start(batch->items[i]); /* refused until its id comes back */
     }
     if (unique > 0) {
         batch->unique_cursor = 0;
@@ -234,8 +234,8 @@ static void add_starts(struct batch *batch)
     }
 }
 
-/* A start with an id made long ago (from an inbox, or by a clock that is behind): recovery has to
- * begin early enough. */
+/* A start may have an id made long ago (from an inbox, or by a clock that is behind). Recovery has to begin early
+ * enough to find it. */
 static void add_low(struct batch *batch)
 {
     int64_t low_ms[SHARD_COUNT];
@@ -391,7 +391,7 @@ static void add_escalations(struct batch *batch)
         ESCALATION_COLUMN(args, DB_TEXT, batch, opened, true, db_item_bytes(args, e->reason));
         ESCALATION_COLUMN(args, DB_BYTEA, batch, opened, true, db_item_bytes(args, e->body));
     }
-    if (changed > 0) { /* one that is open was reopened in this turn */
+    if (changed > 0) { /* a changed case that is open was reopened in this turn */
         args = batch_query(batch, &sql_escalation_change, NULL);
         ESCALATION_COLUMN(args, DB_INT2, batch, changed, false, db_item_int(args, a->shard));
         ESCALATION_COLUMN(args, DB_INT8, batch, changed, false, db_item_int(args, (int64_t)e->number));

@@ -1,8 +1,8 @@
 /*
- * What came of a batch that was not simply committed: whose the business ids are, which shards are lost, and, when the
- * answer to the COMMIT was lost, whether it happened.
+ * Finds out what happened to a batch that was not simply committed: which sagas have the business ids, which shards are
+ * lost, and whether the COMMIT happened when its answer was lost.
  *
- * The last goes in three steps, each on a connection that is up, repeated until it is answered:
+ * The last question takes three steps, each on a connection that is up, and repeated until it is answered:
  *   1. The old backend is ended, and gone from pg_stat_activity. Until then it may still commit, and a row that is not
  * there proves nothing. (After a restart or a failover it is gone by itself.)
  *   2. The log is read at the places that the batch would have taken, in a transaction that locks the shards' rows:
@@ -16,7 +16,7 @@
 #include "store/store_state.h"
 
 enum { AGAIN_MS = 50, STANDBY_MS = 1000 };
-enum { FOUND_BY_ID = 1 }; /* the third column of `taken`, and the least */
+enum { FOUND_BY_ID = 1 }; /* the least value of the third column of `taken` */
 
 static void batch_repeat_all(struct batch *batch)
 {
@@ -85,7 +85,7 @@ void batch_ask_taken(struct batch *batch)
 void batch_taken_done(struct batch *batch)
 {
     if (batch->transaction.outcome != DB_COMMITTED) {
-        batch_repeat_all(batch); /* nothing was written for them, so trying again asks again */
+        batch_repeat_all(batch); /* nothing was written for them, so another try asks again */
         return;
     }
     for (size_t i = 0; i < batch->count; i++) {
@@ -95,7 +95,7 @@ void batch_taken_done(struct batch *batch)
             err_set(&append->err, ERR_CONFLICT, "a saga with this business id is there already");
             append_complete(batch->store, append, ERR_CONFLICT);
         } else {
-            append_again(batch->store, append); /* removed meanwhile */
+            append_again(batch->store, append); /* the saga was removed meanwhile */
         }
     }
     batch_finish(batch);
@@ -139,7 +139,7 @@ void batch_ask_epochs(struct batch *batch)
 void batch_epochs_done(struct batch *batch)
 {
     if (batch->transaction.outcome != DB_COMMITTED) {
-        batch_repeat_all(batch); /* they are fenced again */
+        batch_repeat_all(batch); /* the appends are fenced again */
         return;
     }
     for (size_t i = 0; i < batch->count; i++) {
@@ -236,8 +236,8 @@ void batch_lost(struct batch *batch)
 {
     log_warn("commit_unknown", LOG_I64("turns", batch->count), LOG_ERR(&batch->transaction.err));
     batch->phase = BATCH_LOST;
-    /* The answer came, with the warning that the standby may not have it: the same backend
-     * has ended its transaction. */
+    /* The answer came, with the warning that the standby may lack the commit. The same backend has ended its
+     * transaction. */
     batch->backend_gone = batch->conn->up && db_state(batch->conn->db) == DB_READY &&
                           batch->conn->backend_pid == batch->backend_pid &&
                           batch->conn->backend_started_us == batch->backend_started_us;
@@ -247,7 +247,7 @@ void batch_lost(struct batch *batch)
 void batch_resolve(struct batch *batch)
 {
     if (batch->phase != BATCH_LOST || !batch->conn->up || batch->store->closing) {
-        return; /* appends_conn_up() comes here again */
+        return; /* appends_conn_up() calls this again */
     }
     timer_stop(batch->store->loop, &batch->again);
     if (!batch->backend_gone) {

@@ -1,23 +1,23 @@
 /*
- * From the key of an operation to its saga. Keys lie in bundles: each batch puts those that it makes known into one row
- * for each shard of keys (append_batch.c), and a question reads the bundles of one shard. Here they are looked at from
- * time to time: small ones are put together, and what belongs to sagas that are gone is dropped.
+ * From the key of an operation to its saga. Keys are kept in bundles. A batch puts its new keys into one row for each
+ * shard of keys (append_batch.c), and a question reads the bundles of one shard. This file sweeps the bundles from time
+ * to time: it joins small ones, and drops keys of sagas that are gone.
  *
- * The shards of keys are fewer than those of sagas; whoever holds the shard of sagas with the same number does it, one
- * shard after the other, some bundles a statement and with a tenth of the time: it goes over the connections of
- * questions and loads, and they wait behind it.
+ * There are fewer shards of keys than shards of sagas. The engine that holds the shard of sagas with the same number
+ * does the work. It sweeps one shard after the other, some bundles in each statement and with a tenth of the time,
+ * because questions and loads wait on the same connections.
  */
 #include "base/log.h"
 #include "store/store_state.h"
 
 enum {
-    KEY_SHARD_COUNT = 16, /* that bundles lie in; as in sql_key_bundle and sagad.saga_of() */
-    STAYS_MIN = 32,       /* keys: a bundle that is large enough */
-    PACKED_MAX = 64,      /* keys that are put together; with their sagas they lie in the row itself */
-    BUNDLES_MAX = 512,    /* of one shard in one statement, */
-    KEYS_MAX = 4096,      /* and keys: some ten milliseconds, for which questions wait */
-    SHARE = 10,           /* one part of the time in so many */
-    REST = 12,            /* times as long until the next round where nothing goes on */
+    KEY_SHARD_COUNT = 16, /* the shards of bundles; sql_key_bundle and sagad.saga_of() use the same number */
+    STAYS_MIN = 32,       /* a bundle with this many keys is large enough */
+    PACKED_MAX = 64,      /* the most keys that are joined; with their sagas they fit into the row itself */
+    BUNDLES_MAX = 512,    /* the most bundles of one shard in one statement */
+    KEYS_MAX = 4096,      /* the most keys; they take some ten milliseconds, for which questions wait */
+    SHARE = 10,           /* the sweep takes one part of this many of the time */
+    REST = 12,            /* the next round comes this many times later when nothing goes on */
     PAUSE_MS_MIN = 20,
     PAUSE_MS_MAX = 30 * 1000
 };
@@ -57,8 +57,8 @@ static void on_swept(struct job *job)
         sweep->is_fed |= sweep->bundles > 0;
         sweep->is_behind |= sweep->bundles == bundles_max || sweep->keys >= KEYS_MAX;
         sweep->bundles_max = bundles_max < BUNDLES_MAX ? 2 * bundles_max : bundles_max;
-    } else { /* the other shards go on; this one comes again in its turn, a smaller part of it if that was too much at
-                once */
+    } else { /* the other shards go on; this one comes again in its turn, with a smaller part in case that was too much
+              */
         sweep->bundles_max = bundles_max > 1 ? bundles_max / 2 : 1;
         sweep->is_fed = true; /* nobody knows what is due there */
         if (!sweep->store->closing) {

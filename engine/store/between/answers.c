@@ -1,10 +1,10 @@
 /*
- * Answers: what the owner of a shard says to an input of the inbox whose sender waits on another engine.
+ * Answers: the owner of a shard answers an input of the inbox whose sender waits on another engine.
  *
- * They are written some at a time: one statement is under way, and those that come meanwhile share the next one. A
- * notification names the inputs that were answered, so that each engine asks for its own; a slow poll is behind it
- * while somebody waits. Nothing is asked while nobody does. What nobody fetched is swept by an engine that wrote
- * answers, once after it did so.
+ * Answers are written in groups: one statement is under way, and answers that come meanwhile share the next one. A
+ * notification names the answered inputs, so that each engine asks for its own. While a sender waits, a slow poll also
+ * asks; otherwise nothing is asked. Answers that nobody fetched are swept by an engine that wrote answers, once after
+ * it did so.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "store/store_state.h"
 
 enum {
-    PUT_MAX = 200, /* their ids go in one notification, which has 8000 bytes */
+    PUT_MAX = 200, /* the ids of these answers fit into one notification of 8000 bytes */
     PUT_BYTES_MAX = 4 << 20,
     PUT_AGAIN_MS = 1000,
     TAKE_MAX = 256,
@@ -22,7 +22,7 @@ enum {
 
 /* --- put --- */
 
-struct putting { /* answers on their way */
+struct putting { /* answers that are being written */
     struct store *store;
     struct arena arena;
     struct list puts;
@@ -56,7 +56,7 @@ struct sweeping {
 
 static void on_sweep_finished(struct job *job)
 {
-    struct sweeping *sweeping = job->request; /* if it failed, the one after the next answers does it */
+    struct sweeping *sweeping = job->request; /* when this sweep fails, the one after the next answers does its work */
 
     arena_fini(&sweeping->arena);
     free(sweeping);
@@ -95,11 +95,11 @@ static void on_puts_finished(struct job *job)
     list_init(&puts);
     while ((put = put_of(list_pop(&putting->puts))) != NULL) {
         if (code == ERR_OK && put->drop_input) {
-            inbox_consumed(store, &put->input); /* a poll that began meanwhile may have seen it still */
+            inbox_consumed(store, &put->input); /* a poll that began meanwhile may still have seen the row */
         }
         list_push(again ? &answers->puts : &puts, &put->link);
     }
-    arena_fini(&putting->arena); /* the job lies in it */
+    arena_fini(&putting->arena); /* the arena holds the job */
     free(putting);
     answers->putting = false;
     if (again) { /* the database is away */
@@ -225,7 +225,8 @@ static void answers_on_taken(struct db_query *query, const struct db_rows *rows)
     }
 }
 
-/* What was read counts even if the answer to the COMMIT was lost: should the rows still be there, they are swept. */
+/* Rows that were read count even when the answer to the COMMIT was lost. If the rows are still there, they are
+ * swept. */
 static void on_take_done(struct db_transaction *transaction)
 {
     struct answers *answers = container_of(transaction, struct answers, transaction);
@@ -268,7 +269,7 @@ static void take_now(struct store *store)
     struct db_args *args;
 
     if (answers->taking || !conn || list_empty(&answers->ripe)) {
-        return; /* what is ripe stays so, for the next poll */
+        return; /* these answers stay ripe for the next poll */
     }
     while (count < TAKE_MAX && !list_empty(&answers->ripe)) {
         waits[count++] = LIST_ITEM(list_pop(&answers->ripe), struct answer_wait, link);
@@ -309,7 +310,7 @@ static void on_take_poll(struct timer *timer)
     struct store *store = container_of(answers, struct store, answers);
 
     if (answers->waits.count == 0) {
-        return; /* the next one that waits starts it again */
+        return; /* the next wait starts the poll again */
     }
     timer_start(store->loop, timer, TAKE_POLL_MS, on_take_poll);
     take_all(store);

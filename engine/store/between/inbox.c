@@ -1,9 +1,9 @@
 /*
- * The inbox: inputs that reached an engine which does not own the shard wait here, durable, for its owner.
+ * The inbox. An input that reached an engine which does not own the shard waits here, durable, for the owner.
  *
- * A notification is only a hint; a slow poll is behind it, and a quicker one while rows are there that nobody consumed.
- * What was consumed while a poll was under way may still be in the poll's answer: those ghosts are left out. So is what
- * a drop or an append under way is about to consume; the latter cannot be dropped either.
+ * A notification is only a hint. A slow poll backs it up, and a quicker one while unconsumed rows are there. The answer
+ * of a poll may still hold rows that were consumed while it was under way; these ghosts are left out. Rows that a drop
+ * or an append under way will consume are left out, too, and those of an append cannot be dropped.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static void on_put_finished(struct job *job)
     put->code = job->code;
     put->err = job->err;
     put->internal = NULL;
-    arena_fini(&putting->arena); /* the job lies in it */
+    arena_fini(&putting->arena); /* the arena holds the job */
     free(putting);
     put->done(put);
 }
@@ -47,7 +47,7 @@ void store_inbox_put(struct store *store, struct inbox_put *put)
     put->internal = putting;
     job = job_new(store, &putting->arena, putting, on_put_finished);
     job->writes = true;
-    job->once = put->once; /* its row may have been consumed already, and would be there a second time */
+    job->once = put->once; /* the row may have been consumed already, and a second put would bring it back */
     args = job_query(job, &sql_inbox_put, NULL);
     db_arg_int2(args, (int)put->row.shard);
     db_arg_uuid(args, &put->row.id);
@@ -73,12 +73,12 @@ static struct dropping *dropping_of(struct list_link *link)
 
 static void on_drop_finished(struct job *job)
 {
-    struct dropping *dropping = job->request; /* if it failed the row comes again, and is dropped again */
+    struct dropping *dropping = job->request; /* when the drop fails, the row comes again and is dropped again */
     struct store *store = dropping->store;
 
     list_remove(&store->inbox.drops, &dropping->link);
     if (job->code == ERR_OK) {
-        inbox_consumed(store, &dropping->id); /* a poll that began meanwhile may have seen it still */
+        inbox_consumed(store, &dropping->id); /* a poll that began meanwhile may still have seen the row */
     }
     arena_fini(&dropping->arena);
     free(dropping);
@@ -136,7 +136,7 @@ void inbox_consumed(struct store *store, const struct uuid *id)
     struct inbox_watch *watch = &store->inbox;
 
     if (!watch->polling) {
-        return; /* the next poll does not see it: it is gone */
+        return; /* the next poll does not see the row, because it is gone */
     }
     if (watch->consumed_count < CONSUMED_MAX) {
         watch->consumed[watch->consumed_count++] = *id;
@@ -199,7 +199,7 @@ static void poll_now(struct store *store)
         return;
     }
     if (!watch->on_rows || watch->shards == 0 || store->closing || !conn) {
-        return; /* inbox_conn_up() or the next watch comes here again */
+        return; /* inbox_conn_up() or the next watch calls this again */
     }
     arena_reset(&watch->arena);
     watch->polling = true;
@@ -235,7 +235,8 @@ void store_inbox_watch(struct store *store, uint64_t shards,
     watch->on_rows = on_rows;
     watch->context = context;
     watch->shards = shards;
-    if (more) { /* what came while nobody owned them: from the first row on, also where a look is under way behind it */
+    if (more) { /* rows that came while nobody owned the shards are read from the first one on, even when a look is
+                   under way behind them */
         watch->after = (struct uuid){{0}};
         watch->stale |= watch->polling;
         timer_start(store->loop, &watch->poll, 0, on_poll);

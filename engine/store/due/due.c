@@ -1,6 +1,6 @@
 /*
- * What is due: sagas that are put aside until their time comes, those whose time has come, and those that are forgotten
- * then. The first and the last change the database in batches of due_queue.c.
+ * Due sagas: those that are put aside until their time comes, those whose time has come, and those that are forgotten
+ * then. Parking and forgetting change the database in batches of due_queue.c.
  */
 #include "store/store_state.h"
 
@@ -106,7 +106,7 @@ void dues_fini(struct store *store)
 
 /* --- whose time has come? --- */
 
-/* As sql_due has it. */
+/* Returns the same limit as sql_due has. */
 static size_t forgets_of_shard_max(const struct due_take *take)
 {
     size_t shards = (size_t)__builtin_popcountll(take->shards), share = 2 * take->forget_limit / (shards ? shards : 1);

@@ -1,14 +1,14 @@
 /*
- * Small fenced writes that many sagas want at once: those that are ready in the same turn of the loop share a
- * transaction, and one transaction of a kind is under way at a time. While the database is away they wait.
+ * Small fenced writes that many sagas want at once. Writes that are ready in the same turn of the loop share a
+ * transaction, and one transaction of each kind is under way at a time. While the database is away they wait.
  *
- * They may be repeated, but not overtaken by themselves: a park whose answer was lost and that the server carries out
- * after all, when the saga was parked again and has moved on since, would hide a saga from recovery that is awake. So
- * the backend that had it is ended first, as with appends.
+ * A write may be repeated, but its older try must not overtake it. The answer of a park may be lost and the server may
+ * carry it out later, when the saga was parked again and has moved on since. That would hide an awake saga from
+ * recovery. So the backend that had the write is ended first, as with appends.
  *
- * What the database refuses is halved until the one is found that it does not want: a damaged row must not keep all
- * that stand in line with it. That one alone is told so; where its kind can be put off, its row is due again only after
- * a long time. Where one after the other is refused, it is not the rows: all are told.
+ * A batch that the database refuses is halved until the guilty write is found: a damaged row must not hold up all
+ * others in line. Only that write is told. When its kind can be put off, its row is due again only after a long time.
+ * When one write after the other is refused, the rows are not at fault, and all are told.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +66,8 @@ static void batch_end(struct due_queue *queue, enum err_code code)
     }
 }
 
-static void batch_back(struct due_queue *queue) /* in front: it certainly did not happen, or a repeat does no harm */
+static void batch_back(struct due_queue *queue) /* puts the batch in front of the queue: it certainly did not happen, or
+                                                   a repeat does no harm */
 {
     while (queue->sent_count > 0) {
         list_push_front(&queue->waiting, queue->sent[--queue->sent_count]);
@@ -83,13 +84,14 @@ static bool is_one_of(const char *sqlstate, const char *const *classes, size_t c
     return false;
 }
 
-/* Fewer would have been enough, or take less memory. */
+/* Was the batch too large? A smaller one takes less time or memory. */
 static bool is_too_much(const char *sqlstate)
 {
     return strcmp(sqlstate, "57014") == 0 || strcmp(sqlstate, "53200") == 0;
 }
 
-/* The connection, a standby, a deadlock, no resources, a lock, a shutdown: the same goes through later. */
+/* Is the refusal temporary? The causes are the connection, a standby, a deadlock, missing resources, a lock or a
+ * shutdown; the same batch goes through later. */
 static bool is_of_the_moment(const char *sqlstate)
 {
     static const char *const classes[] = {"08", "25", "40", "53", "55", "57"};
@@ -97,7 +99,7 @@ static bool is_of_the_moment(const char *sqlstate)
     return !is_too_much(sqlstate) && is_one_of(sqlstate, classes, COUNT_OF(classes));
 }
 
-/* A right or a function that is missing: whatever the rows are. */
+/* Is the refusal about the statement, whatever the rows are? A right or a function is missing. */
 static bool is_of_the_statement(const char *sqlstate)
 {
     static const char *const classes[] = {"0A", "28", "3F", "42"};
@@ -105,10 +107,11 @@ static bool is_of_the_statement(const char *sqlstate)
     return is_one_of(sqlstate, classes, COUNT_OF(classes));
 }
 
-/* So many one after the other are no damaged rows: whoever waits is told, and goes on without. */
+/* Ends all waiting writes. So many refusals one after the other do not come from damaged rows. The callers are told,
+ * and go on without the write. */
 static void rest_end(struct due_queue *queue)
 {
-    size_t left = queue->waiting.count; /* who is told may ask again */
+    size_t left = queue->waiting.count; /* a caller that is told may ask again */
 
     log_warn(queue->kind->refused, LOG_I64("sagas", left), LOG_ERR(&queue->transaction.err));
     while (left > 0) {
@@ -131,7 +134,7 @@ static void one_end(struct due_queue *queue)
     }
 }
 
-static void on_put_off(struct db_transaction *transaction) /* whatever came of it: it comes again sooner, then */
+static void on_put_off(struct db_transaction *transaction) /* if this fails, the row is only due sooner */
 {
     struct due_queue *queue = container_of(transaction, struct due_queue, transaction);
 
@@ -149,7 +152,7 @@ static void one_refused(struct due_queue *queue)
     struct db_args *args;
 
     if (!queue->kind->put_off) {
-        one_end(queue); /* who wanted it tells of it */
+        one_end(queue); /* the caller logs the refusal */
         return;
     }
     err_hint(&err, "the others go on; look in the database for what is wrong with its rows: tried again in an hour");
@@ -312,7 +315,7 @@ void due_queue_go(struct due_queue *queue)
     struct conn *conn = queue->store->closing ? NULL : store_reader(queue->store);
 
     if (queue->busy || !conn || timer_running(&queue->again) || (list_empty(&queue->waiting) && !queue->lost)) {
-        return; /* dues_conn_up(), the timer or the end of what is under way comes here again */
+        return; /* dues_conn_up(), the timer or the end of the batch under way calls this again */
     }
     if (queue->lost) {
         end_backend(queue, conn);

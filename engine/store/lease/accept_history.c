@@ -1,4 +1,4 @@
-/* `sagad accept-history`: a person says that the database may go on without what is missing. */
+/* `sagad accept-history`: a person decides that the database may go on without the missing history. */
 #include "store/lease/accept_history.h"
 
 #include <stdio.h>
@@ -9,10 +9,11 @@
 
 enum {
     SQL_BYTES = 6144,
-    KNOWING_SCHEMA = 17 /* that made the table history_call: engines made for an earlier one do not read it */
+    KNOWING_SCHEMA =
+        17 /* the schema that made the table history_call; engines for an earlier one do not read the table */
 };
 
-/* What a person is told of each loss `h`: seven columns. */
+/* What a person is told of each loss `h`, in seven columns. */
 #define LOSS_COLUMNS                                                                                                   \
     "h.found_at, h.engine, h.missing,"                                                                                 \
     " (select coalesce(string_agg(s.shard::text, ' ' order by s.shard), 'none') from sagad.history_shard s where "     \
@@ -28,8 +29,8 @@ enum {
 static const char waiting_sql[] =
     "select " LOSS_COLUMNS " from sagad.history_loss h where h.accepted_at is null order by h.found_at";
 
-/* Only shards whose loss is accepted: another one may be found meanwhile. What is given out is above all that was ever
- * used. */
+/* Frees only shards whose loss is accepted, because another loss may be found meanwhile. New numbers are above all that
+ * were ever used. */
 static const char accept_sql[] =
     "set standard_conforming_strings = on;"
     " update sagad.history_loss h set accepted_at = clock_timestamp(), accepted_by = %s || ', ' || current_user, note "
@@ -64,7 +65,7 @@ static void on_loss(void *context, int columns, const char *const *values)
             line, sizeof(line),
             "%s: missing since %s, found by the engine %s: %s; shards: %s; turns, at most: %s; known by name: %s; %s",
             losses->verb, values[0], values[1], values[2], values[3], values[4], values[5],
-            values[6]); /* cut is good enough */
+            values[6]); /* a cut text is good enough */
         losses->progress(line);
     }
 }
@@ -74,7 +75,8 @@ static void on_older(void *context, int columns, const char *const *values)
     ((struct losses *)context)->has_older = columns == 1 && values[0] && strcmp(values[0], "0") != 0;
 }
 
-/* As a literal: quotes doubled; standard_conforming_strings is on. False: it does not fit. */
+/* Writes a text as a literal with doubled quotes; standard_conforming_strings is on. Returns false when it does not
+ * fit. */
 static bool quote(const char *text, char *out, size_t bytes)
 {
     size_t at = 0;
@@ -94,7 +96,7 @@ static bool quote(const char *text, char *out, size_t bytes)
     return true;
 }
 
-/* Calls that were forgotten count as unknown only where they are looked up. */
+/* Refuses while older engines run. Forgotten calls count as unknown only in engines that look them up. */
 static enum err_code refuse_beside_older(struct db_session *session, struct losses *losses, struct err *err)
 {
     char sql[sizeof(older_sql) + 12];
@@ -121,7 +123,7 @@ static enum err_code accept_all(struct db_session *session, struct losses *losse
         return code;
     }
     losses->verb = "accepted";
-    (void)snprintf(sql, sizeof(sql), accept_sql, who, note); /* it fits: both are bounded */
+    (void)snprintf(sql, sizeof(sql), accept_sql, who, note); /* the text fits, because both parts are bounded */
     code = db_session_run(session, sql, on_loss, losses, err);
     if (code == ERR_OK && losses->count == 0) {
         (void)err_set(err, ERR_CONFLICT, "no engine has found another history in this database");

@@ -1,5 +1,5 @@
-/* The engines that are there and who holds which shard, read together. What engines themselves reckon with is
- * lease_fleet.c. */
+/* Reads which engines are there and which shards each holds, together. lease_fleet.c does the reckoning of the engines
+ * themselves. */
 #include "store/store_state.h"
 
 static void on_engines(struct db_query *query, const struct db_rows *rows)

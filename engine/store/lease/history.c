@@ -1,13 +1,13 @@
 /*
- * Is this still the history that we wrote?
+ * Checks whether the database still has the history that we wrote.
  *
- * A server that comes back may lack what it had confirmed: a standby that was behind was promoted, or a backup
- * restored. What is lost is then the end of the log of the whole server, so that it is enough to remember of each
- * writer, for each shard, the last turn that was confirmed: commits of one writer come one after the other, and where
- * its last one is there, so are those before. Each new connection looks for them before it is used. So it does for the
- * counters of every shard, also of those that other engines have: an engine that wrote nothing there, but has seen a
- * higher epoch or more turns, knows it too, and its word counts when the owner is gone. A timeline or server that has
- * them all goes on without a word.
+ * A server that comes back may lack commits that it had confirmed: a standby that was behind was promoted, or a backup
+ * was restored. It then lacks the end of the log of the whole server. So it is enough to remember the last confirmed
+ * turn of each writer for each shard: commits of one writer come one after the other, and when its last one is there,
+ * so are those before. Each new connection looks for these turns before it is used. It also looks at the counters of
+ * every shard, even of shards that other engines have. An engine that wrote nothing there, but has seen a higher epoch
+ * or more turns, notices the loss, too, and its word counts when the owner is gone. A server that has all of them goes
+ * on without a word.
  *
  *   KNOWN -- a turn or an epoch is missing, twice in a row on one connection;
  *            a turn behind a hole (SG003); a counter, for a lease ----------------> OTHER
@@ -15,13 +15,14 @@
  *   OTHER -- it stands in the table history_loss, and a person has accepted it --> KNOWN
  *   KNOWN again: every shard is dropped, and taken anew
  *
- * Twice, because a saga may be forgotten while we look. What is forgotten is not looked for any more from the moment
- * it is asked.
+ * A turn must be missing twice, because a saga may be forgotten during the look. A saga that is being forgotten is no
+ * longer looked for.
  *
- * One transaction says it: the loss, which sagas lack what, which calls were made for them, and that the shards are
- * nobody's until a person has accepted it (history_mark). So whoever comes later, this engine after a restart, too,
- * can neither take them nor make those calls again: they are loaded with the shard. What is known only here is lost
- * when this process ends before that transaction; until then nothing else is done.
+ * One transaction writes the loss, the records that each saga lacks, the calls that were made for these sagas, and a
+ * mark that keeps the shards without an owner until a person has accepted the loss (history_mark). So no later engine,
+ * and not this one after a restart, can take the shards or make those calls again: the calls are loaded with the shard.
+ * Knowledge that only this process has is lost when it ends before that transaction, so nothing else is done until
+ * then.
  */
 #include <string.h>
 
@@ -53,7 +54,8 @@ void history_forget(struct store *store, uint32_t shard, struct saga_id saga)
 
 /* --- looking, with the checks of a connection --- */
 
-/* Of shards that are ours: what another engine has by now it may have forgotten. */
+/* Does our evidence count for this shard? Only for our own shards: another owner may have forgotten its sagas by
+ * now. */
 static bool counts(const struct store *store, size_t writer, uint32_t shard)
 {
     const struct evidence *last = &store->history.last[writer][shard];
@@ -84,7 +86,8 @@ static bool is_less(struct shard_mark mark, struct shard_mark seen)
     return mark.epoch < seen.epoch || mark.turns < seen.turns;
 }
 
-/* Of a shard that is ours the turns themselves are looked for: a renewal that was lost alone does not matter. */
+/* Compares the counters of a shard. For our own shards the turns themselves are looked for, so a renewal that alone was
+ * lost does not matter. */
 static void compare_mark(struct conn *conn, uint32_t shard, struct shard_mark mark)
 {
     const struct shard_mark *seen = &conn->store->history.seen[shard];
@@ -146,13 +149,13 @@ size_t history_put_checks(struct conn *conn, size_t at)
     size_t count = 0;
     struct db_args *args;
 
-    (void)check_query(conn, &at, &sql_history_open, on_open); /* it takes no parameters */
+    (void)check_query(conn, &at, &sql_history_open, on_open); /* takes no parameters */
     for (size_t i = 0; i < store->writer_count; i++) {
         for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
             count += counts(store, i, shard);
         }
     }
-    (void)check_query(conn, &at, &sql_history_marks, on_marks); /* nor does this */
+    (void)check_query(conn, &at, &sql_history_marks, on_marks); /* takes no parameters */
     if (count > 0) {
         args = check_query(conn, &at, &sql_history_missing, on_missing);
         EVIDENCE_COLUMN(DB_INT2, (void)last; db_item_int(args, shard));
@@ -171,8 +174,8 @@ static void say(struct err *err)
                   "accept this one: sagad accept-history --note ...");
 }
 
-/* An owner that lives, and misses only its last renewal, has renewed again within a lease. Checks
- * come once a second. */
+/* Returns how many looks must fail. An owner that lives, and misses only its last renewal, renews again within a lease.
+ * Checks come once a second. */
 static int doubts_enough(const struct conn *conn)
 {
     bool is_certain = conn->facts.missing_turns > 0 || conn->facts.shards_back > 0 || !conn->store->leases;
@@ -193,16 +196,16 @@ bool history_is_good(struct conn *conn, struct err *err)
         store->history.is_doubted = facts->losses_open > 0;
         if (facts->losses_open == 0) {
             if (was_doubted && store->leases) {
-                leases_tick(store->leases); /* they said nothing while it was doubted, and nobody else wakes them */
+                leases_tick(store->leases); /* the leases were silent during the doubt, and nothing else wakes them */
             }
             return true;
         }
-        store->away_told = false; /* another reason than before */
+        store->away_told = false; /* the reason is another one than before */
         say(err);
         err_detail(err, "another engine found it: see the table sagad.history_loss");
         return false;
     }
-    store->away_told = false; /* another reason than before */
+    store->away_told = false; /* the reason is another one than before */
     store->history.is_doubted = true;
     say(err);
     if (facts->missing_turns > 0) {
@@ -217,7 +220,7 @@ bool history_is_good(struct conn *conn, struct err *err)
                    __builtin_popcountll(facts->shards_back | facts->shards_behind));
     }
     if (!store->history.is_other && ++conn->doubts >= doubts_enough(conn)) {
-        store->history.asked = (size_t)(conn - store->conns); /* it is told there first */
+        store->history.asked = (size_t)(conn - store->conns); /* this connection is told first */
         history_found(store, facts->shards_missing | facts->shards_back | facts->shards_behind, err);
     }
     return false;
@@ -311,7 +314,7 @@ static void on_accepted(struct db_query *query, const struct db_rows *rows)
     history->is_accepted = history->is_there && db_int(rows, 0, 0);
 }
 
-/* The next connection there is, to the newest server that we know. */
+/* Returns the next connection to the newest server that we know. */
 static struct conn *conn_to_ask(struct store *store)
 {
     struct history *history = &store->history;
@@ -391,7 +394,7 @@ static void put_calls(struct history *history, const struct known_work *known)
     COLUMN(DB_TEXT, known->call_count, db_item_bytes(args, known->calls[i].tool));
 }
 
-/* All of it, or nothing. */
+/* Writes the whole loss, or nothing. */
 static void put_loss(struct store *store)
 {
     struct history *history = &store->history;
@@ -415,7 +418,7 @@ static void put_loss(struct store *store)
     put_calls(history, &known);
 }
 
-/* Writes it down, then asks whether a person has accepted it. */
+/* Writes the loss down, then asks whether a person has accepted it. */
 static void history_step(struct store *store)
 {
     struct history *history = &store->history;

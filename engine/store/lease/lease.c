@@ -1,9 +1,9 @@
 /*
- * The leases of shards, on a connection of their own.
+ * The leases of shards, on their own connection.
  *
- * Truth is the epoch in the lease table, and every append asks it; what is in memory here only says when to stop
- * sending. An advisory lock per shard keeps engines from stepping on each other, no more. One conversation with the
- * database at a time:
+ * The epoch in the lease table is the truth, and every append checks it. The state in memory only says when to stop
+ * sending. An advisory lock for each shard only keeps engines out of each other's way. There is one conversation with
+ * the database at a time:
  *
  *   RENEW   our rows, at our epochs, and our row among the engines; what was given away is released; both tables are
  *           read, but for an engine that is alone and has every shard: others tell it when they come. A row that is not
@@ -14,9 +14,9 @@
  *   TAKE    the rows FOR UPDATE, which waits for appends under way; epoch + 1. From here on the old owner is fenced.
  *   RELEASE rows and locks, and tell others
  *
- * The deadline of a lease is counted from before the statement was sent, on a clock that counts suspend, and ends a
- * margin early; past it nothing is sent to the world. But the shard is not dropped then: while nobody has raised the
- * epoch it is still ours, and what came back from calls can still be appended when the database is there again. It is
+ * The deadline of a lease counts from before the statement was sent, on a clock that counts suspend, and ends a margin
+ * early. After the deadline nothing is sent to the world. But the shard is not dropped then. While nobody has raised
+ * the epoch the shard is still ours, and answers of calls can still be appended when the database is back. The shard is
  * dropped when the table says that it is lost.
  */
 #include <stdlib.h>
@@ -138,7 +138,7 @@ void leases_lose(struct leases *leases, uint32_t shard)
         return;
     }
     lease->held = false;
-    leases->told = false; /* to whoever has it we were dead */
+    leases->told = false; /* the new owner took us for dead */
     leases->options.on_lost(shard, lease->epoch, leases->options.context);
 }
 
@@ -158,7 +158,7 @@ void leases_be_patient(struct leases *leases)
 
 void leases_reconnect(struct leases *leases, const struct err *reason)
 {
-    leases->relock = true; /* nothing is said before another connection has looked */
+    leases->relock = true; /* nothing is written before another connection has looked */
     if (leases->db) {
         db_give_up(leases->db, reason);
     }
@@ -202,7 +202,8 @@ void leases_give(struct leases *leases, uint32_t shard)
     CHECK(shard < SHARD_COUNT);
     if (lease->held) {
         lease->held = false;
-        lease->giving = true; /* until its row says so: by then nobody else can have it, and we do not want it back */
+        lease->giving = true; /* the shard stays marked until its row says so: by then nobody else can have it, and we
+                                 do not want it back */
         loop_defer(leases->store->loop, &leases->give, on_give);
     }
 }
@@ -258,19 +259,19 @@ void leases_release_send(struct leases *leases)
     for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
         leases->shards[shard].asked = leases->shards[shard].held || leases->shards[shard].giving;
     }
-    /* With another history nobody is to have our shards before what we know is written down; then they are marked
+    /* With another history, nobody may have our shards before our knowledge is written down; then they are marked
      * anyway. */
     if (db_state(leases->db) != DB_READY || leases->store->history.is_other ||
         (lease_asked_count(leases) == 0 && !leases->in_fleet)) {
         leases_release_end(leases);
         return;
     }
-    fleet_put_gone(leases); /* before others are told of the shards */
+    fleet_put_gone(leases); /* the row is removed before others are told of the shards */
     args = lease_query(leases, &sql_lease_release, NULL);
     lease_put_asked(leases, args);
     lease_put_epochs(leases, args);
     db_arg_text(args, slice_of(leases->identity));
-    (void)lease_query(leases, &sql_lease_unlock_all, NULL); /* it takes no parameters */
+    (void)lease_query(leases, &sql_lease_unlock_all, NULL); /* takes no parameters */
     for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
         leases->shards[shard].held = false;
     }
@@ -336,7 +337,7 @@ void leases_store_ready(struct leases *leases)
     leases_tick(leases);
 }
 
-/* On a new connection nothing is said before another one has found the history that we know. */
+/* A new connection writes nothing before another one has found the history that we know. */
 void leases_store_checked(struct leases *leases)
 {
     if (leases->relock) {
@@ -367,7 +368,7 @@ struct leases *leases_start(struct store *store, const struct lease_options *opt
     leases->options.version = arena_text(&leases->names, slice_of(options->version ? options->version : "?"));
     lease_identity_own(store->instance, leases->identity);
     store_name_connection(store, "lease", leases->connection_name);
-    leases->beside_older = true; /* until we have looked */
+    leases->beside_older = true; /* assumed until the table was read */
     for (size_t i = 0; store_setup[i]; i++) {
         CHECK(count < COUNT_OF(setup) - 3);
         setup[count++] = store_setup[i];

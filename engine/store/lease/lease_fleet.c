@@ -1,16 +1,16 @@
 /*
- * The engines that live on this database, and what follows for the shards: how many are ours, and how many of ours
- * others should have.
+ * The engines on this database, and what follows for the shards: how many are ours, and how many of ours other engines
+ * should have.
  *
- * Each engine reckons for itself from the two tables it reads with each renewal. They need not agree: who owns a shard
- * is decided by its row alone, and a reckoning from old rows is put right by the next one.
+ * Each engine computes this for itself from the two tables that it reads with each renewal. The engines need not agree:
+ * the row of a shard alone decides who owns it, and a result from old rows is corrected by the next one.
  */
 #include <string.h>
 
 #include "store/lease/lease_state.h"
 #include "store/migrate.h"
 
-enum { STALE_MS = 3600 * 1000, LOOK_AFTER_MS = 100, BUNDLES_SINCE = 10 /* the version of the schema */ };
+enum { STALE_MS = 3600 * 1000, LOOK_AFTER_MS = 100, BUNDLES_SINCE = 10 /* BUNDLES_SINCE: the version of the schema */ };
 
 /* --- our row --- */
 
@@ -48,7 +48,7 @@ void fleet_put(struct leases *leases)
     db_arg_int8(args, lags.holds);
     leases->says_leaving = leases->leaving;
     if (!leases->told && !leases->options.standby) {       /* a standby changes nobody's share */
-        (void)lease_query(leases, &sql_engine_tell, NULL); /* it takes no parameters */
+        (void)lease_query(leases, &sql_engine_tell, NULL); /* takes no parameters */
     }
     if (leases->stale_count > 0) {
         put_instances(lease_query(leases, &sql_engine_remove, NULL), leases, false);
@@ -63,9 +63,9 @@ void fleet_put_gone(struct leases *leases)
 void fleet_written(struct leases *leases)
 {
     leases->in_fleet = true;
-    leases->stale_count = leases->looks ? leases->stale_count : 0; /* those are removed now */
+    leases->stale_count = leases->looks ? leases->stale_count : 0; /* these rows are removed now */
     leases->told =
-        leases->says_leaving == leases->leaving; /* else it was asked for meanwhile, and stands in the next one */
+        leases->says_leaving == leases->leaving; /* otherwise the wish came meanwhile, and the next renewal says it */
 }
 
 /* --- all rows --- */
@@ -104,7 +104,7 @@ bool leases_beside_older(const struct leases *leases)
 
 void fleet_read(struct leases *leases)
 {
-    (void)lease_query(leases, &sql_engine_table, on_fleet); /* it takes no parameters */
+    (void)lease_query(leases, &sql_engine_table, on_fleet); /* takes no parameters */
 }
 
 /* --- what follows --- */
@@ -114,13 +114,13 @@ static bool is_self(const struct leases *leases, const struct fleet_row *row)
     return strcmp(row->identity, leases->identity) == 0;
 }
 
-/* Has it a share beside the others? */
+/* Does the engine have a share beside the others? */
 static bool counts(const struct fleet_row *row)
 {
     return !row->standby && !row->leaving;
 }
 
-/* How many have a share, and how many of them before us, whether or not our own row was read. */
+/* Counts the engines that have a share, and those of them before us, whether or not our own row was read. */
 static size_t count_engines(const struct leases *leases, size_t *before)
 {
     size_t count = 0;
@@ -146,7 +146,7 @@ bool fleet_is_alone(const struct leases *leases)
            !leases->leaving;
 }
 
-/* Where the engines do not divide the shards, the first of them take one more. */
+/* When the shards cannot be divided evenly, the first engines take one more. */
 size_t fleet_share(const struct leases *leases)
 {
     size_t before, count = count_engines(leases, &before);
@@ -180,9 +180,10 @@ static size_t held_by(const struct leases *leases, const char *identity)
 }
 
 /*
- * Any of them may keep the one more that it has, so that nothing moves only because another engine came that is earlier
- * in the order. It is given away only where an engine has less than its part and nothing is free: by the last ones in
- * the order, which do not take it back.
+ * Returns the surplus of an engine that has one shard more than an even part. Any engine may keep the one more that it
+ * has, so that no shard moves only because another engine came that is earlier in the order. It is given away only when
+ * an engine has less than its part and nothing is free: the last engines in the order give it, because they do not take
+ * it back.
  */
 static size_t surplus_of_one(const struct leases *leases, size_t count)
 {
@@ -198,7 +199,7 @@ static size_t surplus_of_one(const struct leases *leases, size_t count)
             continue;
         }
         if (held > smaller + 1) {
-            return 0; /* that one gives first */
+            return 0; /* that engine gives first */
         }
         lacking += held < smaller ? smaller - held : 0;
         after += passed && held > smaller;
@@ -215,7 +216,7 @@ size_t fleet_surplus(const struct leases *leases)
         held += leases->shards[shard].held;
     }
     if (leases->leaving || leases->releasing || count == 0) {
-        return 0; /* it gives all, and needs not be told; or it is a standby that nobody waits for */
+        return 0; /* it gives all shards anyway, or it is a standby that nobody waits for */
     }
     most = leases->options.standby ? 0 : (SHARD_COUNT + count - 1) / count;
     if (held > most) {

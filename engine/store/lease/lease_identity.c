@@ -1,4 +1,4 @@
-/* See lease_identity.h. Fields are parted by a space; one that cannot be learnt is "?" and then nothing is ever
+/* See lease_identity.h. A space separates the fields. A field that cannot be learnt is "?", and then nothing is ever
  * certain. */
 #include "store/lease/lease_identity.h"
 
@@ -18,13 +18,13 @@ static bool read_text(const char *path, char *out, size_t out_bytes)
     ssize_t len = fd < 0 ? -1 : read(fd, out, out_bytes - 1);
 
     if (fd >= 0) {
-        (void)close(fd); /* it was only read */
+        (void)close(fd); /* the file was only read */
     }
     out[len > 0 ? len : 0] = '\0';
     return len > 0;
 }
 
-/* Keeps a field one field. */
+/* Cuts a text to one word, so that it stays one field. */
 static void one_word(char *text)
 {
     text[strcspn(text, " \n")] = '\0';
@@ -35,8 +35,9 @@ static void one_word(char *text)
 }
 
 /*
- * State and start time (in ticks since boot) from /proc/PID/stat. The name of the program stands in parentheses and may
- * hold anything, so that fields are counted from the last one. False: there is no such process.
+ * Reads the state and the start time (in ticks since boot) from /proc/PID/stat. The name of the program is in
+ * parentheses and may hold anything, so the fields are counted from the last parenthesis. Returns false when there is
+ * no such process.
  */
 static bool process_started(long pid, char *state, char *started, size_t started_bytes)
 {
@@ -49,7 +50,7 @@ static bool process_started(long pid, char *state, char *started, size_t started
     }
     at += 2;
     *state = *at;
-    for (int field = 3; field < 22; field++) { /* the state is the third, the start time the 22nd */
+    for (int field = 3; field < 22; field++) { /* the state is field 3, the start time field 22 */
         at = strchr(at, ' ');
         if (!at) {
             return false;
@@ -66,7 +67,7 @@ void lease_identity_own(const char *instance, char out[LEASE_IDENTITY_BYTES])
     ssize_t len = readlink("/proc/self/ns/pid", namespace, sizeof(namespace) - 1);
 
     namespace[len > 0 ? len : 0] = '\0';
-    (void)gethostname(host, sizeof(host) - 1); /* empty: shown as ? */
+    (void)gethostname(host, sizeof(host) - 1); /* an empty name is shown as ? */
     (void)read_text("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
     (void)process_started((long)getpid(), &state, started, sizeof(started));
     one_word(host);
@@ -95,7 +96,8 @@ bool lease_identity_is_dead(struct slice identity, const char *own)
         return false;
     }
     if (!process_started((long)pid, &state, started, sizeof(started))) {
-        return kill((pid_t)pid, 0) < 0 && errno == ESRCH; /* /proc may hide it (hidepid): the kernel is asked too */
+        return kill((pid_t)pid, 0) < 0 &&
+               errno == ESRCH; /* /proc may hide the process (hidepid), so the kernel is asked, too */
     }
     return !slice_is(theirs[FIELD_STARTED], started) || state == 'Z' || state == 'X';
 }

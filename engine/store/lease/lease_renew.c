@@ -1,15 +1,16 @@
-/* Renewing the leases of our shards, and moving `low` along: the instant from which recovery has to read. */
+/* Renews the leases of our shards, and moves `low` along, the time from which recovery has to read. */
 #include "base/log.h"
 #include "store/lease/lease_state.h"
 
 enum {
-    LOW_QUIET_MS = 60000, /* `low` stays so far behind the clock where nothing is unfinished */
+    LOW_QUIET_MS = 60000, /* `low` stays this far behind the clock when nothing is unfinished */
     LOW_MARGIN_MS = 1000,
-    LOOK_MS = 30000,  /* whoever is alone looks so seldom who else is there: those who come tell */
-    PATIENT_MS = 2500 /* those whose connections are new are back by then */
+    LOOK_MS = 30000,  /* an engine that is alone looks this seldom for others, because newcomers say so */
+    PATIENT_MS = 2500 /* after this time, engines with new connections are back */
 };
 
-/* The instant before which no unfinished saga of the shard was made; ours to say, because only we start sagas in it. */
+/* Returns the time before which no unfinished saga of the shard was made. We know it, because only we start sagas in
+ * the shard. */
 static int64_t low_now(struct leases *leases, uint32_t shard, int64_t starting_ms)
 {
     int64_t low_ms = loop_wall_ms(leases->store->loop) - LOW_QUIET_MS;
@@ -18,7 +19,7 @@ static int64_t low_now(struct leases *leases, uint32_t shard, int64_t starting_m
 
     low_ms = oldest_ms < low_ms ? oldest_ms : low_ms;
     low_ms = starting_ms < low_ms ? starting_ms : low_ms;
-    /* 0: it stays as it is, because the owner does not know, or has not loaded what is unfinished. */
+    /* 0 leaves `low` as it is, because the owner does not know, or has not loaded the unfinished sagas. */
     return oldest_ms <= 0 || !leases->store->loaded[shard] ? 0 : low_ms - LOW_MARGIN_MS;
 }
 
@@ -69,7 +70,7 @@ static void put_turns(struct leases *leases, struct db_args *args)
     db_array_end(args);
 }
 
-/* Our row as we have just written it. What else stands in it was so before. */
+/* Notes the expiry of our row as we have just written it. The rest of the row has not changed. */
 static void note_expiry(struct leases *leases, uint32_t shard, int64_t expires_ms)
 {
     leases->table[shard].has_expiry = true;
@@ -93,12 +94,12 @@ static void on_renewed(struct db_query *query, const struct db_rows *rows)
             database_ms = db_timestamptz(rows, row, 2) - leases->options.ttl_ms;
         }
     }
-    if (database_ms && !leases->looks) { /* else the table has a later one */
+    if (database_ms && !leases->looks) { /* otherwise the table has a later one */
         lease_follow(leases, database_ms);
     }
 }
 
-/* On a new connection our old one may still hang on the server with our locks. */
+/* On a new connection, the old one may still hang on the server with our locks. */
 static void add_relock(struct leases *leases)
 {
     struct db_args *args;
@@ -109,13 +110,13 @@ static void add_relock(struct leases *leases)
     db_item_bytes(args, own);
     db_array_end(args);
     db_arg_text(args, SLICE("lease"));
-    args =
-        lease_query(leases, &sql_lease_lock, NULL); /* not given: somebody waits for us to be late; the row decides */
+    args = lease_query(leases, &sql_lease_lock,
+                       NULL); /* not granted when another engine waits for us to be late; the row decides */
     db_arg_int4(args, STORE_ADVISORY_SHARDS);
     lease_put_asked(leases, args);
 }
 
-/* Locks of shards that we lost or did not get. */
+/* Unlocks shards that we lost or did not get. */
 static void add_unlock(struct leases *leases)
 {
     struct db_args *args;
@@ -132,14 +133,15 @@ static void add_unlock(struct leases *leases)
     db_array_begin(args, DB_INT2, count);
     for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
         if (leases->shards[shard].locked && !leases->shards[shard].held) {
-            leases->shards[shard].locked = false; /* if this fails the lock is ignored sooner or later: it is a hint */
+            leases->shards[shard].locked =
+                false; /* if this fails, the lock is ignored sooner or later, because it is only a hint */
             db_item_int(args, shard);
         }
     }
     db_array_end(args);
 }
 
-/* What was given away since: not ours in the table either, and others are told. */
+/* Releases the shards given away since: the table no longer has them as ours, and others are told. */
 static void add_release(struct leases *leases)
 {
     struct db_args *args;
@@ -156,8 +158,9 @@ static void add_release(struct leases *leases)
 }
 
 /*
- * An engine that is alone and has every shard learns from its own renewals whether that is still so: who takes a shard
- * has raised its epoch. Who comes, or leaves, tells; and this is no longer believed when our connection was lost.
+ * Must the engine look at the tables? An engine that is alone and has every shard learns from its own renewals whether
+ * that is still so, because a taker raises the epoch. Engines that come or leave say so. After the loss of our
+ * connection this is no longer believed.
  */
 static bool has_to_look(const struct leases *leases)
 {
@@ -170,7 +173,8 @@ static bool has_to_look(const struct leases *leases)
            loop_boot_ms_now() - leases->looked_ms >= LOOK_MS;
 }
 
-/* Usually they are renewed twice as often. Whoever looks meanwhile may believe that we are dead. */
+/* Was the engine away? Usually leases are renewed twice as often. Others that look meanwhile may believe that we are
+ * dead. */
 static bool was_away(const struct leases *leases, int64_t now_ms)
 {
     return leases->renewed_ms && now_ms - leases->renewed_ms > leases->options.ttl_ms * 2 / 3;
@@ -194,15 +198,15 @@ void leases_renew(struct leases *leases)
 {
     struct db_args *args;
 
-    leases->told = leases->told && !was_away(leases, loop_boot_ms_now()); /* they have to hear that we are back */
+    leases->told = leases->told && !was_away(leases, loop_boot_ms_now()); /* the others must hear that we are back */
     leases->looks = has_to_look(leases);
     leases->look_due = false;
     lease_begin(leases);
     (void)lease_query(leases, &sql_check_transaction, on_transaction);
     add_unlock(leases);
     add_release(leases);
-    fleet_put(leases);                                      /* before the leases, so that it never outlives them */
-    (void)lease_query(leases, &sql_hold_renewed, on_holds); /* it takes no parameters */
+    fleet_put(leases);                                      /* before the leases, so that the row never outlives them */
+    (void)lease_query(leases, &sql_hold_renewed, on_holds); /* takes no parameters */
     for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
         leases->shards[shard].asked = leases->shards[shard].held;
     }
@@ -220,15 +224,15 @@ void leases_renew(struct leases *leases)
     }
     if (leases->looks) {
         fleet_read(leases);
-        (void)lease_query(leases, &sql_lease_table, lease_on_table); /* it takes no parameters */
+        (void)lease_query(leases, &sql_lease_table, lease_on_table); /* takes no parameters */
     }
     (void)lease_query(leases, &sql_check_transaction, on_transaction);
     lease_submit(leases, TALK_RENEW, false);
 }
 
 /*
- * We could not renew for longer than usual: so it may have been for the others, whose leases are over in the table and
- * who are about to come back. Their calls under way would be lost to them.
+ * Is patient with others. We could not renew for longer than usual, and perhaps neither could the others, whose leases
+ * are over in the table. They are about to come back, and a takeover would lose their calls under way.
  */
 static void be_patient(struct leases *leases)
 {
@@ -268,7 +272,7 @@ void leases_renewed(struct leases *leases)
         }
     }
     if (lost > 0 && !leases->looks) {
-        leases->look_due = leases->tick_due = true; /* who has them? */
+        leases->look_due = leases->tick_due = true; /* the next look finds the owner */
     }
     if (lost > 0) {
         log_warn("leases_lost", LOG_I64("shards", lost), LOG_TEXT("why", "another engine has taken them over"));

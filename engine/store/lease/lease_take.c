@@ -1,12 +1,12 @@
-/* Taking shards over that nobody holds: end the backends of the old owner, lock, raise the epoch. */
+/* Takes shards over that nobody holds: ends the backends of the old owner, locks, and raises the epoch. */
 #include <string.h>
 
 #include "base/log.h"
 #include "store/lease/lease_state.h"
 
-enum { LOCK_TRIES = 5 }; /* then an advisory lock that nobody lets go is ignored: it is a hint */
+enum { LOCK_TRIES = 5 }; /* after so many tries an advisory lock is ignored, because it is only a hint */
 
-/* Marks the shards that may be taken now; how many. */
+/* Marks the shards that may be taken now, and returns how many. */
 size_t leases_choose(struct leases *leases)
 {
     size_t held = 0, chosen = 0, share = fleet_share(leases), first = fleet_first(leases);
@@ -20,7 +20,8 @@ size_t leases_choose(struct leases *leases)
         size_t shard = (first + i) % SHARD_COUNT;
         const struct lease_row *row = &leases->table[shard];
         struct lease *lease = &leases->shards[shard];
-        bool own = strcmp(row->identity, leases->identity) == 0; /* and not held: the answer to our TAKE was lost */
+        bool own = strcmp(row->identity, leases->identity) ==
+                   0; /* the row is ours but not held: the answer to our TAKE was lost */
 
         lease->wanted = false;
         if (lease->held || lease->giving || held + chosen >= share) {
@@ -38,8 +39,8 @@ size_t leases_choose(struct leases *leases)
     return chosen;
 }
 
-/* Each old owner once: its instance (end their backends) or its identity (take its rows, though
- * they have not expired). */
+/* Puts each old owner once: its instance (to end its backends) or its identity (to take its rows before they
+ * expire). */
 static void put_old_owners(struct leases *leases, struct db_args *args, bool instances)
 {
     const struct slice own = slice_of(leases->identity);
@@ -103,7 +104,7 @@ void leases_lock(struct leases *leases)
     args = lease_query(leases, &sql_lease_lock, on_locked);
     db_arg_int4(args, STORE_ADVISORY_SHARDS);
     lease_put_asked(leases, args);
-    lease_submit(leases, TALK_LOCK, false); /* a lock is an effect: its answer matters */
+    lease_submit(leases, TALK_LOCK, false); /* a lock is an effect, so its answer matters */
 }
 
 void leases_locked(struct leases *leases)

@@ -34,7 +34,7 @@ void lease_begin(struct leases *leases)
 void lease_submit(struct leases *leases, enum lease_talk talk, bool read_only)
 {
     leases->talk = talk;
-    leases->sent_ms = loop_boot_ms_now(); /* before it leaves: the deadline can only be early */
+    leases->sent_ms = loop_boot_ms_now(); /* the time before it leaves, so that the deadline can only be early */
     memset(&leases->transaction, 0, sizeof(leases->transaction));
     leases->transaction.queries = leases->queries;
     leases->transaction.count = leases->query_count;
@@ -43,7 +43,7 @@ void lease_submit(struct leases *leases, enum lease_talk talk, bool read_only)
     db_submit(leases->db, &leases->transaction);
 }
 
-/* The numbers of the shards that were `asked`. */
+/* Puts the numbers of the shards that were `asked`. */
 void lease_put_asked(struct leases *leases, struct db_args *args)
 {
     size_t count = 0;
@@ -90,9 +90,9 @@ struct lease *lease_of_row(struct leases *leases, const struct db_rows *rows, si
 }
 
 /*
- * Time is the database's: engines decide one after another about the same saga, and how long ago something was sent
- * must not depend on whose clock is right. The answer was made before it came, so what we believe is late by its way at
- * most, and never early; one that was long on its way is left out.
+ * Follows the database's clock. Engines decide one after another about the same saga, and the age of a sending must not
+ * depend on whose clock is right. The database read its clock before the answer came, so our time is late by the
+ * answer's way at most, and never early. An answer that took long is left out.
  */
 void lease_follow(struct leases *leases, int64_t database_ms)
 {
@@ -157,7 +157,7 @@ static void tick_in(struct leases *leases, int64_t ms)
     timer_start(leases->store->loop, &leases->tick, ms, on_tick);
 }
 
-/* After what was not taken now: at its expiry, or at the next renewal. */
+/* Returns when to look again for a shard that was not taken: at its expiry, or at the next renewal. */
 static int64_t next_tick_ms(const struct leases *leases)
 {
     int64_t ms = fleet_next_ms(leases, leases->options.ttl_ms / 3);
@@ -179,11 +179,11 @@ static int64_t next_tick_ms(const struct leases *leases)
 static void tick(struct leases *leases)
 {
     if (!can_talk(leases)) {
-        leases->tick_due = leases->talk != TALK_IDLE; /* on_state() and leases_store_ready() tick too */
+        leases->tick_due = leases->talk != TALK_IDLE; /* on_state() and leases_store_ready() also start a tick */
         return;
     }
     if (!leases->store->was_ready) {
-        return; /* nobody has looked yet what is behind the connections: leases_store_ready() */
+        return; /* nobody has checked yet what is behind the connections; leases_store_ready() goes on */
     }
     leases_renew(leases);
 }
@@ -194,7 +194,8 @@ void leases_tick(struct leases *leases)
     tick(leases);
 }
 
-/* Our word was confirmed behind what was read. */
+/* Does the table that was read have what we have seen before? Our own write was confirmed behind the read, so the read
+ * counts. */
 static bool knows_the_table(struct leases *leases, enum lease_talk over)
 {
     struct shard_mark table[SHARD_COUNT];
@@ -219,11 +220,11 @@ static bool was_one_transaction(struct leases *leases, enum lease_talk over)
     return false;
 }
 
-/* The next step after the one that is over. False: the conversation has ended. */
+/* Takes the next step of the conversation. Returns false when it has ended. */
 static bool lease_advance(struct leases *leases, enum lease_talk over)
 {
     if (!was_one_transaction(leases, over) || !knows_the_table(leases, over)) {
-        return false; /* of what was asked nothing is believed, and what we have is not lost */
+        return false; /* no part of the answer is believed, and our shards are not lost */
     }
     switch (over) {
     case TALK_RENEW:
@@ -259,8 +260,8 @@ static void on_lease_done(struct db_transaction *transaction)
 {
     struct leases *leases = container_of(transaction, struct leases, transaction);
     enum lease_talk over = leases->talk;
-    bool good =
-        transaction->outcome == DB_COMMITTED || over == TALK_END; /* backends that we may not end: the locks decide */
+    bool good = transaction->outcome == DB_COMMITTED ||
+                over == TALK_END; /* we may not end these backends, so the locks decide */
     int64_t pause_ms = AGAIN_MS;
 
     leases->talk = TALK_IDLE;
@@ -268,7 +269,7 @@ static void on_lease_done(struct db_transaction *transaction)
         return;
     }
     if (over == TALK_RELEASE) {
-        leases_release_end(leases); /* if it failed they expire by themselves */
+        leases_release_end(leases); /* if this failed, the leases expire by themselves */
         return;
     }
     if (good && (!leases->releasing || over == TALK_TAKE)) {
@@ -292,6 +293,6 @@ static void on_lease_done(struct db_transaction *transaction)
     if (leases->releasing) {
         leases_release_send(leases);
     } else {
-        tick_in(leases, pause_ms); /* without a connection on_state() ticks */
+        tick_in(leases, pause_ms); /* without a connection on_state() starts the tick */
     }
 }

@@ -1,6 +1,6 @@
 /*
- * Registered tools and definitions. They are few and every engine keeps all of them in memory, so there is one load and
- * one registration, and a notification when another engine registered some; a slow poll stands behind it.
+ * Registered tools and definitions. They are few, and every engine keeps all of them in memory. So there is one load
+ * and one registration, and a notification when another engine registered some; a slow poll backs it up.
  */
 #include <string.h>
 
@@ -38,13 +38,13 @@ void store_load_definitions(struct store *store, struct load_definitions *load)
 {
     struct job *job = read_job(store, &load->read, load);
 
-    (void)job_query(job, &sql_definition_load, on_definitions); /* it takes no parameters */
+    (void)job_query(job, &sql_definition_load, on_definitions); /* takes no parameters */
     job_submit(job);
 }
 
 /* --- register --- */
 
-/* The i-th row of the answer is about the i-th row of this kind. */
+/* Reads the answer: its i-th row is about the i-th row of this kind. */
 static void put_answered(struct job *job, const struct db_rows *rows, enum definition_kind kind)
 {
     struct put_definitions *put = job->request;
@@ -54,7 +54,8 @@ static void put_answered(struct job *job, const struct db_rows *rows, enum defin
         if (put->rows[i].kind == kind && answer < db_row_count(rows)) {
             put->rows[i].version = (uint32_t)db_int(rows, answer, 1);
             put->rows[i].reading = (enum reading)db_int(rows, answer, 3);
-            put->created[i] = put->created[i] || db_int(rows, answer, 2) != 0; /* or by the try whose answer was lost */
+            put->created[i] =
+                put->created[i] || db_int(rows, answer, 2) != 0; /* or created by the try whose answer was lost */
             answer++;
         }
     }
@@ -110,7 +111,7 @@ void store_put_definitions(struct store *store, struct put_definitions *put)
     db_arg_int4(args, 0);
     add_rows(job, put, DEFINITION_TOOL);
     add_rows(job, put, DEFINITION_SAGA);
-    (void)job_query(job, &sql_definition_notify, NULL); /* it takes no parameters */
+    (void)job_query(job, &sql_definition_notify, NULL); /* takes no parameters */
     job_submit(job);
 }
 

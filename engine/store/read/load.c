@@ -1,10 +1,10 @@
 /*
- * The unfinished sagas of a shard that are not parked, with their logs, in order of id, some at a time so that memory
- * stays bounded. A lost connection is no end: it goes on behind the last saga that was handed over.
+ * Loads the unfinished sagas of a shard that are not parked, with their logs, in order of id, some at a time so that
+ * memory stays bounded. A lost connection does not end the load: it goes on behind the last saga that was handed over.
  *
- * Nothing of a shard goes on before all of it is there. So few shards are read at once: with all of a takeover side by
- * side the first call would leave when the last saga is read, and meanwhile so much would have arrived that nothing
- * else gets its turn of the loop.
+ * Nothing of a shard goes on before all of the shard is loaded. So few shards are read at once. With all shards of a
+ * takeover side by side, the first call would leave only when the last saga is read, and so many rows would arrive
+ * meanwhile that nothing else got its turn of the loop.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,27 +14,27 @@
 enum {
     LOAD_SAGAS = 64,
     LOADS_AT_ONCE =
-        4 /* two for each reader as they are by default: while we are at what one brought, it has the next */
+        4 /* two for each default reader: while the engine handles one answer, the reader has the next request */
 };
 
 struct loading {
-    struct list_link link; /* in store->loads: waits for its turn, or for a connection */
-    bool begun;            /* it is one of the few that are read, and goes first */
+    struct list_link link; /* links store->loads, which wait for their turn or for a connection */
+    bool begun;            /* this load is one of the few that are read, and goes first */
     struct store *store;
     struct shard_load *load;
     struct arena arena;
     struct uuid after; /* the last saga that was handed over */
-    size_t count;      /* sagas of the answer at hand */
+    size_t count;      /* the sagas of the current answer */
     struct saga_id last;
     bool asked_max;
-    unsigned due;              /* of store->loads_due when it began */
+    unsigned due;              /* the value of store->loads_due when the load began */
     struct stored_turn *turns; /* of one saga */
     size_t turn_capacity;
     struct db_query queries[3];
     struct db_transaction transaction;
 };
 
-/* The shard was lost meanwhile and taken again: it is loaded anew, and this is for nobody. */
+/* Is the load outdated? The shard was lost meanwhile and taken again. It is loaded anew, and nobody needs this load. */
 static bool is_outdated(const struct loading *loading)
 {
     return loading->due != loading->store->loads_due[loading->load->shard];
@@ -72,8 +72,8 @@ static struct stored_turn *next_turn(struct loading *loading, size_t count)
     return &loading->turns[count];
 }
 
-/* Rows of a saga lie side by side. Handing over before the Sync is fine: nothing is decided, and a read has no other
- * half. */
+/* Hands sagas over, whose rows are side by side. This may happen before the Sync, because a read decides nothing and
+ * has no other half. */
 static void on_sagas(struct db_query *query, const struct db_rows *rows)
 {
     struct loading *loading = query->context;

@@ -1,5 +1,5 @@
-/* Escalations and approvals as appends left them (append_batch.c writes them): one by number, a page of them, newest
- * first, or how many there are of what. */
+/* Escalations and approvals as appends wrote them (append_batch.c): one by number, a page of them with the newest
+ * first, or counts. */
 #include "store/store_state.h"
 
 static const struct statements {
@@ -23,7 +23,7 @@ static void on_questions(struct db_query *query, const struct db_rows *rows)
     for (size_t i = 0; i < count; i++) {
         struct question_row *row = &list->rows[list->count];
 
-        if (db_int(rows, i, 10)) { /* the last that was looked at, whether or not it fits */
+        if (db_int(rows, i, 10)) { /* the last row looked at, whether or not it fits */
             list->has_edge = true;
             list->edge = (uint64_t)db_int(rows, i, 0);
             list->edge_ms = db_timestamptz(rows, i, 4);
@@ -57,7 +57,7 @@ static void on_groups(struct db_query *query, const struct db_rows *rows)
     for (size_t i = 0; i < count; i++) {
         struct question_group *group = &list->groups[list->count];
 
-        if (db_int(rows, i, 12)) { /* the last that was looked at is in this one, or fits none */
+        if (db_int(rows, i, 12)) { /* the last row looked at is in this group, or fits none */
             list->has_edge = true;
             list->edge_ms = db_timestamptz(rows, i, 8);
         }

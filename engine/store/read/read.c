@@ -1,8 +1,8 @@
 /*
- * How requests other than appends travel: one transaction on the least busy reader, answers copied into the request's
- * arena. When that connection is lost another one that is up is tried; without one it ends with ERR_STORE. A write
- * whose answer was lost waits for a connection and is done again; one that may be done only once ends with
- * ERR_LOST_COMMIT.
+ * The way of all requests other than appends: one transaction on the least busy reader, with answers copied into the
+ * request's arena. When that connection is lost, another one that is up is tried; without one the request ends with
+ * ERR_STORE. A write whose answer was lost waits for a connection and is repeated. A write that must not be repeated
+ * ends with ERR_LOST_COMMIT.
  */
 #include <string.h>
 
@@ -156,7 +156,7 @@ struct job *read_job(struct store *store, struct store_read *read, void *request
 {
     struct job *job = job_new(store, read->arena, read, read_finished);
 
-    CHECK(request == (void *)read && read->done); /* struct store_read is the first member of each request */
+    CHECK(request == (void *)read && read->done); /* each request has struct store_read as its first member */
     read->internal = job;
     return job;
 }
@@ -170,7 +170,7 @@ void read_row(const struct db_rows *rows, size_t row, struct arena *arena, struc
     out->saga_name = arena_slice(arena, db_bytes(rows, row, 2));
     out->version = (uint32_t)db_int(rows, row, 3);
     if (!saga_status_parse(db_bytes(rows, row, 4), &out->status)) {
-        out->status = SAGA_RUNNING; /* the table's own check allows no other */
+        out->status = SAGA_RUNNING; /* the check of the table allows no other status */
     }
     out->tags = arena_slice(arena, db_bytes(rows, row, 5));
     out->business_id = arena_slice(arena, db_bytes(rows, row, 6));

@@ -1,4 +1,5 @@
-/* Sagas and operations: read one with its log, find one by business id or by the key of an operation, list, count. */
+/* Sagas and operations: reads one with its log, finds one by business id or by the key of an operation, lists and
+ * counts. */
 #include <string.h>
 
 #include "store/store_state.h"
@@ -29,7 +30,7 @@ static void on_turns(struct db_query *query, const struct db_rows *rows)
         read->turns[i].payload = arena_slice(job->arena, db_bytes(rows, i, 2));
     }
     if (read->after_seq == 0 && read->turn_count == 0) {
-        job->found = false; /* forgotten between the two statements: no saga is without a log */
+        job->found = false; /* the saga was forgotten between the two statements, since every saga has a log */
     }
 }
 
@@ -137,7 +138,7 @@ static void on_list(struct db_query *query, const struct db_rows *rows)
     }
 }
 
-/* The smallest id that a saga made at `ms` can have; sagad.id_floor() in SQL. */
+/* Returns the smallest id that a saga made at `ms` can have; sagad.id_floor() in SQL. */
 static struct uuid id_floor(int64_t ms)
 {
     struct uuid id = {{0}};
@@ -148,7 +149,7 @@ static struct uuid id_floor(int64_t ms)
     return id;
 }
 
-/* The next id; of the largest one itself, which no saga has. */
+/* Returns the next id; the largest id, which no saga has, is its own successor. */
 static struct uuid id_after(struct uuid id)
 {
     struct uuid next = id;
