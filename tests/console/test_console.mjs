@@ -3,6 +3,7 @@
 // Skipped without Chromium, or without the packages of tools/console. SAGAD_CONSOLE_SHOTS=DIR keeps screenshots.
 import { leaves, run } from '../lib/world.mjs'
 import { skip } from './packages.mjs'
+import { saga } from './saga.mjs'
 import { sagas } from './sagas.mjs'
 import { session } from './session.mjs'
 import { ConsoleWorld, chromiumPath, launchChromium } from './stage.mjs'
@@ -14,6 +15,7 @@ await run(new ConsoleWorld(), async (world) => {
   const orders = await world.someOrders('first')
   await session(world, browser)
   await sagas(world, browser, orders)
+  await saga(world, browser, orders)
   await browser.close()
   await leaves(world)
 })

@@ -164,7 +164,7 @@ function Frame({ me, onSignOut }: { me: Me; onSignOut: () => void }) {
       <Lost />
       <main id="main" ref={main} tabIndex={-1}>
         {view ? (
-          <view.View route={route} me={me} key={where} />
+          <view.View route={route} me={me} key={route.path.slice(0, 2).join('/')} />
         ) : (
           <Trouble problem={new Problem(404, 'There is no such view', `The console has no view "${name}".`)} />
         )}

@@ -1,15 +1,124 @@
-// One saga.
+// One saga: what happened when, its steps, its log, and what a person can do about it.
+import { useMemo } from 'preact/hooks'
 import { useLive } from '../live'
+import { argumentsOf, useLog } from '../log'
+import { href } from '../route'
 import { State } from '../state'
-import { Age, At } from '../time'
+import { Age, At, span } from '../time'
 import type { Saga } from '../types'
 import { Copy, Fact, Facts, Json, Loading, Tags, Trouble, command, isNothing } from '../ui'
+import { LogView } from './log'
+import { SagaVerbs } from './sagaverbs'
+import { Steps } from './steps'
+import { Timeline } from './timeline'
 import type { ViewProps } from './index'
 
-export function SagaView({ route }: ViewProps) {
+const caseNumber = (saga: Saga) =>
+  typeof saga.escalation === 'number' ? saga.escalation : (saga.escalation?.n ?? null)
+
+// What a reader wants to know first: why it is not simply going on.
+function Why({ saga }: { saga: Saga }) {
+  const { error } = saga
+  const n = caseNumber(saga)
+  return (
+    <>
+      {n !== null && (
+        <p class="note bad">
+          <State state="escalated" />: <a href={href(['case', String(n)])}>case {n}</a> asks what is true, and what to
+          do.
+        </p>
+      )}
+      {saga.paused && (
+        <p class="note">
+          <State state="paused" /> by {saga.paused_by ?? 'a loop'}: {saga.paused_note ?? saga.paused}
+        </p>
+      )}
+      {error && (
+        <p class="note bad">
+          <strong>Why it is undone:</strong> {error.step && `step ${error.step}: `}
+          {[error.code, error.detail].filter(Boolean).join(' · ')}
+          {error.actor && ` · said by ${error.actor}`}
+          {error.note && `: ${error.note}`}
+          {error.step && (
+            <>
+              {' '}
+              · <a href={href(['saga', saga.id], { step: error.step })}>what was sent, and what came back</a>
+            </>
+          )}
+        </p>
+      )}
+      {saga.debts && saga.debts.length > 0 && (
+        <p class="note bad">
+          <strong>Effects that stand, or may stand:</strong> {saga.debts.join(', ')}
+        </p>
+      )}
+    </>
+  )
+}
+
+function Head({ saga }: { saga: Saga }) {
+  const took = saga.ended_at && Date.parse(saga.ended_at) - Date.parse(saga.created_at)
+  return (
+    <Facts>
+      <Fact name="Definition">
+        {saga.saga && saga.version ? (
+          <a href={href(['definitions', saga.saga], { version: String(saga.version) })}>
+            {saga.saga} v{saga.version}
+          </a>
+        ) : (
+          (saga.saga ?? 'an open saga')
+        )}
+      </Fact>
+      <Fact name="Id">
+        <code>{saga.id}</code> <Copy text={saga.id} label="copy" />
+      </Fact>
+      <Fact name="Started">
+        <At at={saga.created_at} />
+      </Fact>
+      {took ? (
+        <Fact name="Took">{span(took)}</Fact>
+      ) : (
+        <Fact name="Changed">
+          <Age at={saga.updated_at} />
+        </Fact>
+      )}
+      {saga.deadline && !saga.ended_at && (
+        <Fact name="Deadline">
+          <Age at={saga.deadline} />
+        </Fact>
+      )}
+      {saga.tags && Object.keys(saga.tags).length > 0 && (
+        <Fact name="Tags">
+          <Tags tags={saga.tags} />
+        </Fact>
+      )}
+    </Facts>
+  )
+}
+
+const Followers = ({ saga }: { saga: Saga }) =>
+  saga.followers && saga.followers.length > 0 ? (
+    <>
+      <h2>Followers</h2>
+      <ul>
+        {saga.followers.map((follower, i) => (
+          <li key={i}>
+            <a href={href(['sagas'], { saga: follower.saga, business_id: follower.business_id ?? undefined })}>
+              {follower.saga} {follower.business_id}
+            </a>
+          </li>
+        ))}
+      </ul>
+    </>
+  ) : null
+
+export function SagaView({ route, me }: ViewProps) {
   const id = route.path[1] ?? ''
+  const tab = route.path[2] ?? ''
   const live = useLive<Saga>(`v1/sagas/${encodeURIComponent(id)}`, 2000)
   const saga = live.data
+  const log = useLog(id, saga?.updated_at)
+  const args = useMemo(() => argumentsOf(log.entries), [log.entries])
 
   if (!saga)
     return (
@@ -18,63 +127,50 @@ export function SagaView({ route }: ViewProps) {
         {live.problem ? <Trouble problem={live.problem} retry={live.refresh} /> : <Loading what="the saga" />}
       </>
     )
+  const tabs: [string, string][] = [
+    ['', 'What happened'],
+    ['log', 'Log'],
+    ['data', 'Input and output']
+  ]
   return (
     <>
       <div class="title">
         <h1>{saga.business_id ?? saga.id}</h1>
         <State state={saga.status} />
+        <SagaVerbs saga={saga} me={me} onDone={live.refresh} />
         <Copy text={command('sagactl', 'show', saga.id)} label="copy as sagactl" />
       </div>
-      <Facts>
-        <Fact name="Definition">
-          {saga.saga} v{saga.version}
-        </Fact>
-        <Fact name="Id">
-          <code>{saga.id}</code>
-        </Fact>
-        <Fact name="Started">
-          <At at={saga.created_at} />
-        </Fact>
-        <Fact name="Changed">
-          <Age at={saga.updated_at} />
-        </Fact>
-        <Fact name="Tags">
-          <Tags tags={saga.tags} />
-        </Fact>
-      </Facts>
-      <h2>Steps</h2>
-      <div class="table" role="region" aria-label="Steps" tabIndex={0}>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Step</th>
-              <th scope="col">Status</th>
-              <th scope="col">Tool</th>
-              <th scope="col">Attempts</th>
-              <th scope="col">Error</th>
-            </tr>
-          </thead>
-          <tbody>
-            {saga.steps.map((step) => (
-              <tr key={step.id}>
-                <td>{step.id}</td>
-                <td>
-                  <State state={step.status} />
-                </td>
-                <td>{step.tool ?? '–'}</td>
-                <td>{step.attempts}</td>
-                <td>{step.error?.detail ?? step.error?.code ?? '–'}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-      <h2>Input</h2>
-      <Json value={saga.input} label="Input" />
-      {!isNothing(saga.output) && (
+      <Trouble problem={live.problem?.lost ? null : live.problem} />
+      <Why saga={saga} />
+      <Head saga={saga} />
+      <nav class="tabs" aria-label="Of this saga">
+        {tabs.map(([name, title]) => (
+          <a
+            key={name}
+            href={href(name ? ['saga', id, name] : ['saga', id])}
+            aria-current={tab === name ? 'page' : undefined}
+          >
+            {title}
+          </a>
+        ))}
+      </nav>
+      {tab === '' && (
         <>
+          <Timeline saga={saga} entries={log.entries} />
+          <Trouble problem={log.problem} />
+          {!log.whole && !log.problem && !log.cut && <Loading what="the log" />}
+          <h2>Steps</h2>
+          <Steps saga={saga} open={route.query.step} args={args} />
+          <Followers saga={saga} />
+        </>
+      )}
+      {tab === 'log' && <LogView saga={saga} log={log} query={route.query} />}
+      {tab === 'data' && (
+        <>
+          <h2>Input</h2>
+          {isNothing(saga.input) ? <p class="muted">none</p> : <Json value={saga.input} label="Input" />}
           <h2>Output</h2>
-          <Json value={saga.output} label="Output" />
+          {isNothing(saga.output) ? <p class="muted">none yet</p> : <Json value={saga.output} label="Output" />}
         </>
       )}
     </>

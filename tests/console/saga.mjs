@@ -1,0 +1,148 @@
+// One saga: what happened when, what was sent and what came back, the log, and the verbs of a person.
+import { expect, expectEqual, promise } from '../lib/world.mjs'
+import { Visitor, until } from './stage.mjs'
+
+const voices = 400
+
+export async function saga(world, browser, orders) {
+  const visitor = await Visitor.arrives(browser, world)
+  const { page } = visitor
+  await visitor.signsIn('operator')
+  const pressIn = async (name, note) => {
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Why, for those who read the log later').fill(note)
+    await dialog.getByRole('button', { name, exact: true }).click()
+    await dialog.waitFor({ state: 'detached' })
+  }
+
+  await promise('what happened: steps on one axis, what was undone below, and why', async () => {
+    await visitor.opens(`#/saga/${orders.undone}`)
+    await visitor.sees('Why it is undone:')
+    const timeline = page.getByTestId('timeline')
+    const rows = await page.getByRole('list', { name: 'Timeline' }).getByRole('listitem').allInnerTexts()
+    expectEqual(rows, ['reserve', 'charge', 'confirm', 'charge', 'reserve'], 'rows, the undoing in reverse')
+    await timeline.getByRole('button', { name: /^undoing charge: .* undone/ }).waitFor()
+    await timeline.getByRole('button', { name: /^confirm: .*attempt 1.*failed for certain: http-422/ }).waitFor()
+    await visitor.checksAccess('saga')
+  })
+
+  await promise('what was sent and what came back, in the words of the receiver', async () => {
+    await page.getByRole('link', { name: 'what was sent, and what came back' }).click()
+    await visitor.sees('What the receiver answered to attempt 1: status 422')
+    expect(
+      (await page.getByLabel('Answer', { exact: true }).innerText()).includes('there is no such mailbox'),
+      'the words'
+    )
+    expect(
+      (await page.getByLabel('Arguments', { exact: true }).innerText()).includes('bounce@example.com'),
+      'the arguments'
+    )
+    const key = (await world.saga(orders.undone)).steps.find(({ id }) => id === 'confirm').key
+    await visitor.sees(key)
+    expect(page.url().endsWith('?step=confirm'), 'the step is in the address', page.url())
+    await visitor.checksAccess('saga-step')
+  })
+
+  await promise('the log: filtered, an entry chosen, all of it in the address', async () => {
+    await page.getByRole('link', { name: 'Log', exact: true }).click()
+    await page.getByLabel('Type contains').fill('compensation')
+    await visitor.sees('5 entries of 15')
+    await page.getByRole('link', { name: /compensation.planned/ }).click()
+    expect((await page.getByLabel('Data').innerText()).includes('"charge"'), 'the plan')
+    await visitor.checksAccess('saga-log')
+    const other = await Visitor.arrives(browser, world)
+    await other.signsIn('reader')
+    await other.page.goto(page.url())
+    await other.page.getByRole('heading', { name: '10 compensation.planned' }).waitFor()
+    await other.sees('5 entries of 15')
+    await other.leaves()
+  })
+
+  await promise('pause and resume, with a note that is in the log', async () => {
+    const id = await world.start('contract', {}, { id: 'verbs' })
+    await visitor.opens(`#/saga/${id}`)
+    await page.getByRole('button', { name: 'Pause' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Pause', exact: true }).click()
+    expectEqual((await world.saga(id)).paused ?? null, null, 'nothing without a note')
+    await pressIn('Pause', 'the lawyer is ill')
+    await visitor.sees('the lawyer is ill')
+    const paused = await world.saga(id)
+    expectEqual([paused.paused_by, paused.paused_note], ['operator', 'the lawyer is ill'], 'who and why')
+    await page.getByRole('button', { name: 'Resume' }).click()
+    await pressIn('Resume', 'she is back')
+    await page.getByRole('button', { name: 'Pause' }).waitFor()
+    expectEqual((await world.saga(id)).paused ?? null, null, 'it goes on')
+  })
+
+  await promise('a signal goes byte for byte, and comes back with every digit', async () => {
+    const id = (await world.api('GET', '/v1/sagas/by-business-id/contract/verbs')).json.id
+    const payload = '{"by": "ada", "number": 12345678901234567890.10}'
+    await page.getByRole('button', { name: 'Signal' }).click()
+    const dialog = page.getByRole('dialog')
+    expectEqual(await dialog.getByLabel('Name').inputValue(), 'signed', 'the name that it waits for')
+    await dialog.getByLabel('Payload, JSON').fill('{"by": ')
+    await dialog.getByText('the payload is no JSON').waitFor()
+    await dialog.getByLabel('Payload, JSON').fill(payload)
+    await dialog.getByRole('button', { name: 'Send the signal' }).click()
+    await dialog.waitFor({ state: 'detached' })
+    await world.until(id, ['completed'])
+    const answer = await world.api('GET', `/v1/sagas/${id}`)
+    expect(answer.text.includes('12345678901234567890.10'), 'what came in is what was typed', answer.text)
+    await page.getByRole('link', { name: 'Input and output' }).click()
+    await page.getByLabel('Output').getByText('12345678901234567890.10').waitFor()
+    await visitor.checksAccess('saga-data')
+  })
+
+  await promise('abort says first what it leads to', async () => {
+    await visitor.opens(`#/saga/${orders.stuck}`)
+    await page.getByRole('button', { name: 'Abort' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('What this leads to').waitFor()
+    await dialog.getByText('Assumed: each later call succeeds').waitFor()
+    await visitor.checksAccess('saga-abort')
+    await page.keyboard.press('Escape')
+    expectEqual((await world.saga(orders.stuck)).status, 'escalated', 'nothing was done')
+  })
+
+  await promise('what a role may not do is shown as not allowed, with why, and not done', async () => {
+    const reader = await Visitor.arrives(browser, world)
+    await reader.signsIn('reader')
+    await reader.opens(`#/saga/${orders.stuck}`)
+    const abort = reader.page.getByRole('button', { name: 'Abort' })
+    await abort.waitFor()
+    expectEqual(await abort.getAttribute('aria-disabled'), 'true', 'abort')
+    await reader.sees('needs the role agent; you are signed in as reader')
+    await abort.click({ force: true })
+    expectEqual(await reader.page.getByRole('dialog').count(), 0, 'dialogs')
+    await reader.checksAccess('saga-reader')
+    await reader.leaves()
+    const stranger = await Visitor.arrives(browser, world)
+    await stranger.signsIn('stranger')
+    await stranger.opens(`#/saga/${orders.stuck}`)
+    await stranger.page.getByRole('alert').getByText('there is no saga').waitFor()
+    await stranger.leaves()
+  })
+
+  await promise(`a saga of ${voices} steps opens soon, and draws only what is seen`, async () => {
+    const id = await world.start(
+      'choir',
+      Array.from({ length: voices }, (_, i) => ({ voice: i })),
+      { id: 'choir' }
+    )
+    await world.until(id, ['completed'])
+    const begun = Date.now()
+    await visitor.opens(`#/saga/${id}`)
+    await until(async () => (await page.locator('.timeline .row.do').count()) > 10, 'rows of the timeline')
+    console.log(`# a saga of ${voices} steps opened in ${Date.now() - begun} ms`)
+    expect((await page.locator('.timeline .row.do').count()) < 100, 'rows that exist')
+    await visitor.opens(`#/saga/${id}/log`)
+    await until(async () => (await page.locator('.entry').count()) > 10, 'entries of the log')
+    expect((await page.locator('.entry').count()) < 200, 'entries that exist')
+    await page
+      .getByLabel('Log', { exact: true })
+      .last()
+      .evaluate((box) => (box.scrollTop = box.scrollHeight))
+    await page.getByRole('link', { name: /saga.completed/ }).waitFor()
+  })
+  await visitor.leaves()
+}

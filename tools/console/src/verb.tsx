@@ -1,0 +1,137 @@
+// A verb is asked for in a dialog: what it leads to, why (a note), and the same as a command. What the service answers
+// is shown as it is; the first answer counts, however often the button is pressed.
+import type { ComponentChildren } from 'preact'
+import { useRef, useState } from 'preact/hooks'
+import { Problem, change } from './api'
+import { wordOf } from './state'
+import type { PreviewEnd } from './types'
+import { Copy, Dialog, Trouble, shellQuote } from './ui'
+
+export const noteMax = 1000
+
+export function curl(path: string, body: string) {
+  const url = new URL(`../${path}`, document.baseURI.replace(/#.*/, ''))
+  return `curl ${shellQuote(url.href)} -H "Authorization: Bearer $TOKEN" -d ${shellQuote(body)}`
+}
+
+export function VerbDialog({
+  title,
+  does,
+  path,
+  body,
+  raw,
+  asCommand,
+  note = 'required',
+  danger,
+  button,
+  children,
+  onClose,
+  onDone
+}: {
+  title: string
+  does: string
+  path: string
+  body: (note: string) => Record<string, unknown> | string // a text says what is wrong
+  raw?: string // sent in place of the body: JSON that a person has typed goes byte for byte
+  asCommand: (note: string) => string
+  note?: 'required' | 'none'
+  danger?: boolean
+  button: string
+  children?: ComponentChildren
+  onClose: () => void
+  onDone: (answer: unknown) => void
+}) {
+  const [why, setWhy] = useState('')
+  const [busy, setBusy] = useState(false)
+  const [problem, setProblem] = useState<Problem | null>(null)
+  const once = useRef(crypto.randomUUID())
+  const made = body(why.trim())
+  const wrong = typeof made === 'string' ? made : null
+
+  async function send(event: Event) {
+    event.preventDefault()
+    if (typeof made === 'string') return
+    setBusy(true)
+    try {
+      onDone(await change('POST', path, raw ?? made, once.current))
+      onClose()
+    } catch (error) {
+      setProblem(error as Problem)
+      setBusy(false)
+    }
+  }
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <form class="verb" onSubmit={(event) => void send(event)}>
+        <p>{does}</p>
+        {children}
+        {note === 'required' && (
+          <label>
+            Why, for those who read the log later
+            <textarea
+              name="note"
+              required
+              maxLength={noteMax}
+              rows={2}
+              value={why}
+              onInput={(event) => setWhy(event.currentTarget.value)}
+            />
+          </label>
+        )}
+        {wrong && <p class="wrong">{wrong}</p>}
+        <Trouble problem={problem} />
+        <div class="actions">
+          <button type="submit" class={danger ? 'danger' : 'main'} disabled={busy || wrong !== null}>
+            {busy ? 'Asking sagad …' : button}
+          </button>
+          <Copy text={asCommand(why.trim() || 'WHY')} label="copy as sagactl" />
+          {typeof made !== 'string' && <Copy text={curl(path, raw ?? JSON.stringify(made))} label="copy as curl" />}
+        </div>
+      </form>
+    </Dialog>
+  )
+}
+
+// --- what a verb leads to ---
+
+const effects: Record<string, string> = { yes: 'stands', maybe: 'may stand', before: 'stood before' }
+
+function End({ end }: { end: PreviewEnd }) {
+  return (
+    <li>
+      {(end.if || end.unless_begins) && (
+        <p class="muted">
+          {end.if && `if a probe answers ${end.if}`}
+          {end.if && end.unless_begins && ', and '}
+          {end.unless_begins && `if ${end.unless_begins} does not begin`}
+        </p>
+      )}
+      <p>
+        The saga ends <strong>{wordOf(end.status)}</strong>
+        {end.waits_for && ` and waits for ${end.waits_for}`}.
+      </p>
+      <ul class="leads">
+        {end.calls.length === 0 && <li>Nothing is called.</li>}
+        {end.calls.map((call, i) => (
+          <li key={i}>
+            {call.direction === 'undo' ? 'undoes' : 'calls'} <strong>{call.step}</strong> by <code>{call.tool}</code>
+          </li>
+        ))}
+        {end.standing.map(({ step, took_effect }) => (
+          <li key={step} class={took_effect === 'maybe' ? 'warn' : undefined}>
+            <strong>{step}</strong> {effects[took_effect] ?? took_effect} in the end
+          </li>
+        ))}
+        {end.standing.length === 0 && <li>Nothing stands in the end.</li>}
+      </ul>
+    </li>
+  )
+}
+
+export const Ends = ({ ends }: { ends: PreviewEnd[] | undefined }) => (
+  <ul class="ends">
+    {(ends ?? []).map((end, i) => (
+      <End end={end} key={i} />
+    ))}
+  </ul>
+)
