@@ -85,4 +85,19 @@ TEST(nor_does_a_compensation_and_it_is_made_as_it_was_meant)
     assert_true(strstr(stage_log(id), "saga.compensated"));
 }
 
+/* No wait makes the read allowed. */
+TEST(a_person_is_asked_about_a_compensation_whose_status_read_is_denied)
+{
+    stage_begin(&(struct stage_plan){.definitions = definitions});
+    struct saga_id id = stage_start(0, "given_back", "{'of':'seven'}");
+    stage_settle();
+
+    stage_answer_first(OUTCOME_COMPLETED, NULL, "{'status':200}");
+    stage_hold(STORE_GUARD_ASK);
+    stage_answer_first(OUTCOME_FAILED, "http-422", "{'status':422}");
+    ask_for_the_status();
+    answer_unsent(OUTCOME_EGRESS_DENIED);
+    assert_true(strstr(stage_log(id), OUTCOME_EGRESS_DENIED));
+}
+
 TEST_PROGRAM_EACH(NULL, stage_teardown)

@@ -247,4 +247,26 @@ TEST(a_tool_whose_calls_are_not_harmless_is_tried_by_a_read)
     assert_true(stage_calls("probe") > 0);
 }
 
+/* A read that was denied says nothing of the tool: its breaker does not rest longer, and a person hears of it. */
+TEST(a_denied_status_read_asks_a_person_and_leaves_the_breaker_to_the_next_try)
+{
+    uint32_t probes;
+
+    stage_says("act", OUTCOME_UNKNOWN, "http-500", NULL);
+    stage_says("probe", OUTCOME_COMPLETED, NULL, "{'absent':true}");
+    for (int i = 0; i < 4; i++) {
+        (void)stage_start(0, "checked", "{}");
+    }
+    stage_run(20000);
+    stage_says("probe", OUTCOME_RETRY, OUTCOME_EGRESS_DENIED, NULL);
+    struct saga_id id = stage_start(0, "checked", "{}");
+
+    stage_until_saga(0, id, "escalated");
+    probes = stage_calls("probe");
+    stage_says("act", OUTCOME_COMPLETED, NULL, "{}");
+    stage_says("probe", OUTCOME_COMPLETED, NULL, "{\"absent\":true}");
+    stage_until_saga(0, id, "completed");
+    assert_true(stage_calls("probe") > probes);
+}
+
 TEST_PROGRAM_EACH(setup, stage_teardown)

@@ -140,9 +140,7 @@ void activity_report_timer(struct activity *activity)
     activity_report(activity);
 }
 
-/* Its intent is durable, and it was never sent: the log says so, or the next owner would have to take it for one of
- * which nothing is known. */
-static void report_unsent(struct activity *activity, struct slice error, struct slice detail)
+void activity_unsent(struct activity *activity, struct slice error, struct slice detail)
 {
     limiter_forgo(activity);
     activity_act(activity);
@@ -157,15 +155,15 @@ static void report_unsent(struct activity *activity, struct slice error, struct 
 
 void activity_return(struct activity *activity)
 {
-    report_unsent(activity, SLICE("stopping"),
-                  engine_is_draining(activity->engine)
-                      ? SLICE("the engine stopped before this call was sent")
-                      : SLICE("the shard went to another engine before this call was sent"));
+    activity_unsent(activity, SLICE("stopping"),
+                    engine_is_draining(activity->engine)
+                        ? SLICE("the engine stopped before this call was sent")
+                        : SLICE("the shard went to another engine before this call was sent"));
 }
 
 void activity_return_held(struct activity *activity)
 {
-    report_unsent(activity, SLICE("held"), SLICE("a person held it before this call was sent"));
+    activity_unsent(activity, SLICE("held"), SLICE("a person held it before this call was sent"));
 }
 
 static void timer_is_due(struct activity *activity)

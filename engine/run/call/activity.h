@@ -108,7 +108,10 @@ static inline struct activity *activity_of(struct rendering *rendering)
 {
     return container_of(rendering, struct act, rendering)->activity;
 }
-void activity_report(struct activity *activity);      /* act->mail.input is what its saga is told */
+void activity_report(struct activity *activity); /* act->mail.input is what its saga is told */
+/* Its intent is durable, and it was never sent: the log says so, or the next owner would have to take it for one of
+ * which nothing is known. */
+void activity_unsent(struct activity *activity, struct slice error, struct slice detail);
 void activity_return(struct activity *activity);      /* a call that was never sent, and will not be by this engine */
 void activity_return_held(struct activity *activity); /* the same, because a person holds it */
 void activity_end(struct activity *activity);         /* unlink and free */

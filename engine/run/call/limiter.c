@@ -424,18 +424,26 @@ void limiter_enter(struct activity *activity)
     }
 }
 
-void limiter_status_read(struct activity *activity, bool well)
+void limiter_status_read(struct activity *activity)
 {
     struct admitting *admitting = activity->admitting;
+    const struct outcome *outcome = &activity->act->outcome;
+    enum call_verdict verdict = call_verdict(outcome, activity->act->response);
 
-    limiter_tell_status(activity, well);
+    limiter_tell_status(activity, verdict);
     admitting->granted = false;
     activity->inquiry = INQUIRY_NONE;
     activity->state = ACTIVITY_WAITING;
     /* Well: as soon as the store has heard of it the gate opens (gate_wake()). */
-    pace_close(&admitting->gate->pace, PACE_BREAKER, well ? 200 : 1000, boot_ms(activity->engine->limiter),
-               salt_of(activity));
-    if (!well && may_be_refused(activity)) {
+    pace_close(&admitting->gate->pace, PACE_BREAKER, verdict == CALL_WELL ? 200 : 1000,
+               boot_ms(activity->engine->limiter), salt_of(activity));
+    if (outcome_is_egress_denied(outcome)) { /* no wait makes it allowed: a person is asked, as for a call */
+        if (activity->want.type == WANT_ADMIT) {
+            limiter_admission(activity, ADMISSION_UNASKED, outcome->error, outcome->detail, 0, SLICE_NONE);
+        } else {
+            activity_unsent(activity, outcome->error, outcome->detail);
+        }
+    } else if (verdict != CALL_WELL && may_be_refused(activity)) {
         refuse(activity, PACE_BREAKER, 1000);
     } else {
         wait_at_gate(activity, false);

@@ -47,8 +47,8 @@ void limiter_admitted(struct activity *activity); /* its SAGA_INPUT_ADMITTED has
 /* precheck.c, when it is done */
 void limiter_admission(struct activity *activity, enum admission admission, struct slice error, struct slice detail,
                        int64_t retry_after_ms, struct slice result);
-/* The status read that tries a half-open breaker has an answer. */
-void limiter_status_read(struct activity *activity, bool well);
+/* The status read that tries a half-open breaker has an answer, or could not be made: `activity->act->outcome`. */
+void limiter_status_read(struct activity *activity);
 
 /* dispatch.c: a call or a probe is over, `activity->act->outcome` and its `cost_micros` are final. */
 void limiter_settled(struct activity *activity);

@@ -42,7 +42,7 @@ struct uuid limiter_holder(const struct op_key *key, uint32_t attempt);
 
 /* limiter_tell.c */
 void limiter_tell_unused(struct activity *activity); /* granted, and not called */
-void limiter_tell_status(struct activity *activity, bool well);
+void limiter_tell_status(struct activity *activity, enum call_verdict verdict);
 void limiter_count(struct limiter *limiter, const struct guard_budget *budgets, size_t count); /* with the next flush */
 void limiter_flush(struct limiter *limiter);
 void limiter_tell_fini(struct limiter *limiter);

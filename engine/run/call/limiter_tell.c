@@ -35,7 +35,7 @@ static void telling_free(struct telling *telling)
 
 enum call_verdict call_verdict(const struct outcome *outcome, struct slice response)
 {
-    static const char *const ours[] = {"bad-settings", "settings", "lease",       "withheld",
+    static const char *const ours[] = {"bad-settings", "settings", "lease",       "withheld",           "held",
                                        "cancelled",    "stopping", "interrupted", OUTCOME_EGRESS_DENIED};
     int64_t status = 0;
 
@@ -214,12 +214,13 @@ void limiter_interrupted(struct activity *activity)
     tell_now(telling);
 }
 
-void limiter_tell_status(struct activity *activity, bool well)
+void limiter_tell_status(struct activity *activity, enum call_verdict verdict)
 {
     struct telling *telling = telling_new(activity, tool_asked(activity));
 
-    telling->tell.failed = !well;
-    telling->tell.charge = activity->maybe_before || well ? CHARGE_KEEP : CHARGE_GIVE_BACK;
+    telling->tell.failed = verdict == CALL_FAILED;
+    telling->tell.no_verdict = verdict == CALL_NO_VERDICT;
+    telling->tell.charge = activity->maybe_before || verdict == CALL_WELL ? CHARGE_KEEP : CHARGE_GIVE_BACK;
     tell_now(telling);
 }
 

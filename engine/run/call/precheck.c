@@ -35,7 +35,7 @@ void precheck_unasked(struct activity *activity, struct slice error, struct slic
         return;
     }
     if (activity->inquiry == INQUIRY_STATUS) {
-        limiter_status_read(activity, false);
+        limiter_status_read(activity);
     } else {
         limiter_admission(activity, ADMISSION_UNASKED, error, detail, activity->act->outcome.retry_after_ms,
                           SLICE_NONE);
@@ -147,7 +147,7 @@ void precheck_settled(struct activity *activity)
         return;
     }
     if (activity->inquiry == INQUIRY_STATUS) {
-        limiter_status_read(activity, call_verdict(&activity->act->outcome, activity->act->response) == CALL_WELL);
+        limiter_status_read(activity);
         return;
     }
     if (!activity->act->response.ptr || activity->act->outcome.kind == OUTCOME_UNKNOWN ||
