@@ -1,4 +1,4 @@
-/* Holds: what people keep from beginning. */
+/* What people keep from beginning: holds, and breakers that a person opens or closes. */
 #include "api/request.h"
 
 #include "base/utf8.h"
@@ -41,14 +41,19 @@ void handle_get_hold(struct api_request *request)
     }
 }
 
+static void check_note_text(struct slice note, struct faults *faults)
+{
+    if (note.ptr && !text_is_plain(slice_trim(note), NOTE_BYTES_MAX)) {
+        faults_add(faults, SLICE("/note"), "say why, for those who read it later, in at most %d bytes", NOTE_BYTES_MAX);
+    }
+}
+
 static void check_note(struct api_request *request, struct faults *faults)
 {
     struct slice *json = request->state, note = json_string(*json, request->arena);
 
     request->asked.in.hold.note = note;
-    if (note.ptr && !text_is_plain(slice_trim(note), NOTE_BYTES_MAX)) {
-        faults_add(faults, SLICE("/note"), "say why, for those who read it later, in at most %d bytes", NOTE_BYTES_MAX);
-    }
+    check_note_text(note, faults);
 }
 
 void handle_release_hold(struct api_request *request)
@@ -60,5 +65,35 @@ void handle_release_hold(struct api_request *request)
     if (request_read_number(request, "hold", &request->asked.in.hold.number) &&
         request_read_body(request, members, COUNT_OF(members), check_note)) {
         request_ask(request, engine_release_hold, request_on_answer);
+    }
+}
+
+struct breaker_body {
+    struct slice state, note; /* JSON */
+};
+
+static void check_breaker(struct api_request *request, struct faults *faults)
+{
+    const struct breaker_body *body = request->state;
+    struct slice state = json_string(body->state, request->arena), note = json_string(body->note, request->arena);
+
+    request->asked.in.breaker.tool = request->params[0];
+    request->asked.in.breaker.is_open = slice_is(state, "open");
+    request->asked.in.breaker.note = note;
+    if (state.ptr && !slice_is(state, "open") && !slice_is(state, "closed")) {
+        faults_add(faults, SLICE("/state"), "a breaker is `open` or `closed`");
+    }
+    check_note_text(note, faults);
+}
+
+void handle_set_breaker(struct api_request *request)
+{
+    struct breaker_body *body = arena_alloc(request->arena, sizeof(*body));
+    const struct member members[] = {{"state", JSON_STRING, true, false, &body->state},
+                                     {"note", JSON_STRING, true, false, &body->note}};
+
+    request->state = body;
+    if (request_read_body(request, members, COUNT_OF(members), check_breaker)) {
+        request_ask(request, engine_set_breaker, request_on_answer);
     }
 }

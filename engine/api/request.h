@@ -177,6 +177,7 @@ void handle_put_hold(struct api_request *request);
 void handle_list_holds(struct api_request *request);
 void handle_get_hold(struct api_request *request);
 void handle_release_hold(struct api_request *request);
+void handle_set_breaker(struct api_request *request);
 void handle_put_schedule(struct api_request *request);
 void handle_list_schedules(struct api_request *request);
 void handle_get_schedule(struct api_request *request);

@@ -67,6 +67,7 @@ const struct route routes[] = {
     {"GET", "/v1/holds", ROLE_READER, LIST " all", handle_list_holds},
     {"GET", "/v1/holds/{n}", ROLE_READER, "", handle_get_hold},
     {"POST", "/v1/holds/{n}/release", ROLE_OPERATOR, "", handle_release_hold},
+    {"POST", "/v1/tools/{name}/breaker", ROLE_OPERATOR, "", handle_set_breaker},
     {"POST", "/v1/schedules", ROLE_OPERATOR, "", handle_put_schedule},
     {"GET", "/v1/schedules", ROLE_READER, LIST, handle_list_schedules},
     {"GET", "/v1/schedules/{name}", ROLE_READER, "", handle_get_schedule},

@@ -217,6 +217,11 @@ struct engine_request {
             struct slice cursor;
         } hold;
         struct {
+            struct slice tool; /* of the path */
+            bool is_open;
+            struct slice note;
+        } breaker;
+        struct {
             struct saga_id id;    /* of the job; nil: all, or the one that `body` makes */
             struct slice body;    /* JSON: what it is to do */
             enum role role;       /* of whoever freezes or runs it */
@@ -274,6 +279,8 @@ void engine_put_hold(struct engine *engine, struct engine_request *request);
 void engine_get_holds(struct engine *engine, struct engine_request *request); /* the one with the number, or a page */
 void engine_release_hold(struct engine *engine,
                          struct engine_request *request); /* answer: the hold; every engine knows */
+/* answer: {tool, breaker, by}; this engine goes by it at once, others within seconds */
+void engine_set_breaker(struct engine *engine, struct engine_request *request);
 /* One verb on many sagas (run/bulk). answer: the job; of items and of the list the array. */
 void engine_freeze_bulk(struct engine *engine, struct engine_request *request); /* nothing is done before it is run */
 void engine_run_bulk(struct engine *engine, struct engine_request *request);    /* a second run: the same job */

@@ -192,6 +192,21 @@ void store_guard_price(struct store *store, struct guard_price *price)
     job_submit(job);
 }
 
+/* --- a person's word on the breaker --- */
+
+void store_guard_breaker_set(struct store *store, struct guard_breaker_set *set)
+{
+    struct job *job = read_job(store, &set->read, set);
+    struct db_args *args = job_query(job, &sql_guard_breaker_set, NULL);
+
+    job->writes = true;
+    db_arg_int2(args, shard_of(set->namespace, set->tool));
+    db_arg_text(args, set->namespace);
+    db_arg_text(args, set->tool);
+    db_arg_bytea(args, set->open);
+    job_submit(job);
+}
+
 /* --- count --- */
 
 void store_guard_count(struct store *store, struct guard_count *count)
@@ -228,6 +243,7 @@ static void on_listed(struct db_query *query, const struct db_rows *rows)
         row->paused_until_ms = db_is_null(rows, i, 5) ? 0 : db_timestamptz(rows, i, 5);
         row->places_taken = (uint32_t)db_int(rows, i, 6);
         row->opened = (uint64_t)db_int(rows, i, 7);
+        row->opened_by = db_is_null(rows, i, 8) ? SLICE_NONE : arena_slice(job->arena, db_bytes(rows, i, 8));
     }
 }
 

@@ -80,6 +80,13 @@ struct guard_price { /* a person says what an operation cost; nothing happens wh
 };
 void store_guard_price(struct store *store, struct guard_price *price);
 
+struct guard_breaker_set { /* a person opens or closes the breaker of all endpoints of a tool */
+    struct store_read read;
+    struct slice namespace, tool;
+    struct slice open; /* who opens it, why and when, as JSON; SLICE_NONE: it is closed, and forgets its failures */
+};
+void store_guard_breaker_set(struct store *store, struct guard_breaker_set *set);
+
 struct guard_count { /* adds to budgets what needed no permission: emissions of duplicates, undo calls */
     struct store_read read;
     const struct guard_budget *budgets; /* name, period, calls, emissions, micros; each name and period once */
@@ -96,7 +103,8 @@ struct guard_list { /* all rows of a namespace, for `sagactl tools` and metrics 
         enum breaker_state breaker_state;
         int64_t open_until_ms, paused_until_ms; /* 0: neither open nor paused */
         uint32_t places_taken;
-        uint64_t opened; /* how often the breaker opened */
+        uint64_t opened;        /* how often the breaker opened */
+        struct slice opened_by; /* JSON: the person who keeps it open, why and since when; SLICE_NONE: nobody does */
     } * rows;
     size_t count;
 };

@@ -736,6 +736,11 @@ const struct db_statement sql_guard_price = {
     "select sagad.guard_price($1::int2, $2::text, $3::text, $4::uuid, $5::int8)",
 };
 
+const struct db_statement sql_guard_breaker_set = {
+    "guard_breaker_set",
+    "select sagad.guard_breaker_set($1::int2, $2::text, $3::text, $4::bytea)",
+};
+
 /* The rows come in the given order, which is that of the names, as everywhere. So two statements about the same budgets
  * cannot wait for each other. */
 const struct db_statement sql_guard_count = {
@@ -750,12 +755,14 @@ const struct db_statement sql_guard_count = {
 
 const struct db_statement sql_guard_list = {
     "guard_list",
-    "select g.namespace, g.tool, coalesce(b.endpoint, ''), coalesce(b.state, 'closed'),"
-    " case when b.state <> 'closed' and b.open_until > clock_timestamp() then b.open_until end,"
+    "select g.namespace, g.tool, coalesce(b.endpoint, ''),"
+    " case when g.breaker_open is not null then 'open' else coalesce(b.state, 'closed') end,"
+    " case when g.breaker_open is null and b.state <> 'closed' and b.open_until > clock_timestamp()"
+    " then b.open_until end,"
     " case when g.paused_until > clock_timestamp() then g.paused_until end,"
     " (select count(*)::int8 from sagad.guard_place p where p.shard = g.shard and p.namespace = g.namespace and"
     " p.tool = g.tool"
-    " and p.expires_at > clock_timestamp()), coalesce(b.opened, 0)"
+    " and p.expires_at > clock_timestamp()), coalesce(b.opened, 0), g.breaker_open"
     " from sagad.guard g left join sagad.guard_breaker b"
     " on b.shard = g.shard and b.namespace = g.namespace and b.tool = g.tool"
     " where $1::text is null or g.namespace = $1::text order by 1, 2, 3",

@@ -168,6 +168,7 @@ extern const struct db_statement sql_definition_state; /* a value that changes w
 extern const struct db_statement sql_guard_ask;
 extern const struct db_statement sql_guard_tell;
 extern const struct db_statement sql_guard_price;
+extern const struct db_statement sql_guard_breaker_set;
 extern const struct db_statement sql_guard_count;
 extern const struct db_statement sql_guard_list;
 

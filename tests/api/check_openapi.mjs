@@ -111,7 +111,7 @@ const definitions = {
     { name: 't.one', builtin: { do: 'echo' }, effect: 'idempotent', terminal: true },
     { name: 't.read', builtin: { do: 'echo' }, effect: 'read' },
     { name: 't.slow', builtin: { do: 'sleep', for: '3s' }, effect: 'idempotent', terminal: true },
-    { name: 't.stuck', builtin: { do: 'fail', outcome: 'unknown' }, effect: 'once', terminal: true }
+    { name: 't.stuck', builtin: { do: 'fail', outcome: 'unknown' }, effect: 'once', terminal: true, breaker: {} }
   ],
   sagas: [
     { name: 'quick', steps: [{ id: 'one', call: 't.one', with: { n: 1 } }] },
@@ -336,6 +336,7 @@ async function walkBatch(business) {
 
 // The tool that the sagas call; the fake engine has its own.
 const tool = () => (fake ? 'quick' : 't.read')
+const guarded = () => (fake ? 'card.pay' : 't.stuck')
 
 // Walks over signals, approvals and pauses of a saga that waits.
 async function walkWaits() {
@@ -509,6 +510,11 @@ async function walkHolds() {
   await ask('POST', '/v1/holds/1/release', { body: { note: 'walk' }, status: 200 })
   await ask('POST', '/v1/holds/1/release', { body: {}, status: 422 })
   await ask('POST', '/v1/holds/7/release', { body: { note: 'walk' }, status: 404 })
+  await ask('POST', `/v1/tools/${guarded()}/breaker`, { body: { state: 'open', note: 'walk' }, status: 200 })
+  await ask('GET', '/v1/stats', { status: 200 })
+  await ask('POST', `/v1/tools/${guarded()}/breaker`, { body: { state: 'closed', note: 'walk' }, status: 200 })
+  await ask('POST', `/v1/tools/${guarded()}/breaker`, { body: { state: 'ajar', note: 'walk' }, status: 422 })
+  await ask('POST', '/v1/tools/nothing/breaker', { body: { state: 'closed', note: 'walk' }, status: 404 })
 }
 
 // Walks over a bulk job: one verb on many sagas.

@@ -99,6 +99,7 @@ static const struct {
     {"POST", "/v1/escalations/{n}/resolve", ROLE_OPERATOR, "{\"action\":\"probe\",\"note\":\"x\"}", true},
     {"POST", "/v1/holds", ROLE_OPERATOR, "{\"tool\":\"card.pay\",\"note\":\"x\"}", false},
     {"POST", "/v1/holds/{n}/release", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
+    {"POST", "/v1/tools/{name}/breaker", ROLE_OPERATOR, "{\"state\":\"closed\",\"note\":\"x\"}", true},
     {"POST", "/v1/schedules", ROLE_OPERATOR, "{\"name\":\"nightly\",\"saga\":\"quick\",\"every\":\"1m\"}", false},
     {"DELETE", "/v1/schedules/{name}", ROLE_OPERATOR, NULL, true},
     {"POST", "/v1/schedules/{name}/hold", ROLE_OPERATOR, "{\"note\":\"x\"}", true},

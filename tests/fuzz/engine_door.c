@@ -257,6 +257,13 @@ void engine_release_hold(struct engine *engine, struct engine_request *request)
     take(request, DOOR_THING);
 }
 
+void engine_set_breaker(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    MUST(request->in.breaker.tool.len > 0 && request->in.breaker.note.len > 0);
+    take(request, DOOR_THING);
+}
+
 void engine_freeze_bulk(struct engine *engine, struct engine_request *request)
 {
     (void)engine;

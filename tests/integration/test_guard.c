@@ -248,6 +248,50 @@ static void open_breaker(const char *tool)
     }
 }
 
+static void set_breaker(const char *tool, struct slice open, int engine)
+{
+    struct guard_breaker_set set = {.read = {.arena = &arena, .done = on_done},
+                                    .namespace = SLICE("default"),
+                                    .tool = slice_of(tool),
+                                    .open = open};
+
+    store_guard_breaker_set(engines[engine], &set);
+    wait_for(1);
+    assert_int_equal(set.read.code, ERR_OK);
+}
+
+/* Which is what closes that of a tool whose calls may not be repeated. */
+TEST(a_person_closes_a_breaker_and_what_failed_before_is_forgotten)
+{
+    struct guard_ask ask = breaker_ask("closed", 9);
+
+    open_breaker("closed");
+    ask.safe_to_repeat = false;
+    assert_int_equal(ask_one(&ask, 1), GUARD_BREAKER);
+    set_breaker("closed", SLICE_NONE, 0);
+    assert_int_equal(ask_one(&ask, 1), GUARD_GRANTED);
+    assert_false(ask.is_breaker_probe);
+    assert_int_equal(host_number(&host, "select cardinality(failures) from sagad.guard_breaker where tool = 'closed'"),
+                     0);
+}
+
+TEST(a_breaker_that_a_person_opened_stays_open_until_a_person_closes_it)
+{
+    struct guard_ask ask = breaker_ask("opened", 9), other = asking("opened", 8);
+    struct guard_tell tell = tell_of("opened", 9, false);
+
+    set_breaker("opened", SLICE("{\"actor\":\"ops\"}"), 0);
+    assert_int_equal(ask_one(&ask, 1), GUARD_BREAKER);
+    assert_int_equal(ask.retry_after_ms, 5000);
+    assert_int_equal(ask_one(&other, 1), GUARD_GRANTED); /* of a version that has no breaker */
+    tell_one(&tell, 0);
+    assert_int_equal(ask_one(&ask, 1), GUARD_BREAKER);
+    set_breaker("opened", SLICE("{}"), 0); /* twice is once */
+    set_breaker("opened", SLICE_NONE, 1);
+    set_breaker("opened", SLICE_NONE, 0);
+    assert_int_equal(ask_one(&ask, 1), GUARD_GRANTED);
+}
+
 TEST(a_breaker_opens_and_one_probe_over_both_engines_closes_it)
 {
     static struct guard_ask asks[RACERS];

@@ -157,6 +157,7 @@ const calls = {
     of: "select id from sagad.bulk where shard = 9 and state = 'done' limit 1",
     args: "9, 0, '?', now() + interval '1 year', 100"
   },
+  guard_breaker_set: { args: "7, 'default', 'tool7', null" },
   guard_price: { args: `7, 'default', 'tool7', '${'0'.repeat(31)}3', 5` }
 }
 

@@ -623,6 +623,9 @@ void engine_change(struct engine *engine, struct engine_request *request)
     "down\",\"actor\":\"ops\",\"starts\":\"wait\",\"undo\":false,"                                                     \
     "\"pace\":50,\"until\":null,\"made_at\":\"2026-01-02T02:00:00.000Z\",\"status\":\"held\",\"released\":null}"
 
+#define BREAKER(state) "{\"tool\":\"card.pay\",\"breaker\":\"" state "\",\"by\":" BREAKER_BY "}"
+#define BREAKER_BY "{\"actor\":\"ops\",\"at\":\"2026-01-02T02:00:00.000Z\",\"note\":\"the bank is down\"}"
+
 static const char hold_in_force[] =
     "{\"n\":1,\"tag\":{\"customer\":\"ada\"},\"note\":\"the bank is down\",\"actor\":\"ops\",\"starts\":\"refuse\","
     "\"undo\":true,\"pace\":2,\"until\":\"2026-01-03T02:00:00.000Z\",\"made_at\":\"2026-01-02T02:00:00.000Z\","
@@ -665,6 +668,15 @@ void engine_release_hold(struct engine *engine, struct engine_request *request)
     if (is_first_hold(engine, request)) {
         fake_finish_text(engine, request, slice_of(hold_in_force));
     }
+}
+
+void engine_set_breaker(struct engine *engine, struct engine_request *request)
+{
+    if (!is_default(request) || slice_is(request->in.breaker.tool, "nothing")) {
+        fake_finish(engine, request, fake_not_found(request));
+        return;
+    }
+    fake_finish_text(engine, request, request->in.breaker.is_open ? SLICE(BREAKER("open")) : SLICE(BREAKER("closed")));
 }
 
 /* --- bulk jobs: one, which is always there --- */

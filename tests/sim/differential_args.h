@@ -141,6 +141,7 @@ void draw_tool(struct db_args *args, struct chance *chance);
 void draw_guard_ask(struct db_args *args, struct chance *chance);
 void draw_guard_tell(struct db_args *args, struct chance *chance);
 void draw_guard_price(struct db_args *args, struct chance *chance);
+void draw_guard_breaker_set(struct db_args *args, struct chance *chance);
 void draw_guard_count(struct db_args *args, struct chance *chance);
 void draw_namespace_or_null(struct db_args *args, struct chance *chance);
 void draw_definition_lock(struct db_args *args, struct chance *chance);

@@ -459,6 +459,18 @@ void draw_guard_price(struct db_args *args, struct chance *chance)
     db_arg_int8(args, chance_below(chance, 5));
 }
 
+void draw_guard_breaker_set(struct db_args *args, struct chance *chance)
+{
+    db_arg_int2(args, 20);
+    arg_text(args, "n");
+    arg_text(args, ONE_OF("x", "x", "y"));
+    if (chance_percent(chance, 50)) {
+        db_arg_bytea(args, SLICE("{}"));
+    } else {
+        db_arg_null(args, DB_BYTEA);
+    }
+}
+
 void draw_guard_count(struct db_args *args, struct chance *chance)
 {
     struct some budgets = some_of(chance, 2);

@@ -137,8 +137,9 @@ const struct kind kinds[] = {
     {&sql_guard_ask, "bni", draw_guard_ask, .themes = "g", .weight = 14},
     {&sql_guard_tell, "bi", draw_guard_tell, .themes = "g", .weight = 12},
     {&sql_guard_price, "i", draw_guard_price, .themes = "g", .weight = 4},
+    {&sql_guard_breaker_set, "v", draw_guard_breaker_set, .themes = "g", .weight = 3},
     {&sql_guard_count, "", draw_guard_count, .affects = true, .themes = "g", .weight = 3},
-    {&sql_guard_list, "bbbbmmii", draw_namespace_or_null, .themes = "g", .weight = 2},
+    {&sql_guard_list, "bbbbmmiib", draw_namespace_or_null, .themes = "g", .weight = 2},
 };
 const size_t kind_count = sizeof(kinds) / sizeof(kinds[0]);
 

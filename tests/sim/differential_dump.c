@@ -28,7 +28,7 @@ DUMP(approval,
 DUMP(number_gone, "select n.shard, n.escalation, n.approval from sagad.number_gone n order by n.shard")
 DUMP(lock, "select l.shard, l.digest, l.ticket, l.saga_shard, l.saga, l.namespace, l.key from sagad.lock l"
            " order by l.shard, l.digest, l.ticket")
-DUMP(guard, "select g.shard, g.namespace, g.tool, g.rate_at, g.paused_until from sagad.guard g"
+DUMP(guard, "select g.shard, g.namespace, g.tool, g.rate_at, g.paused_until, g.breaker_open from sagad.guard g"
             " order by g.shard, g.namespace, g.tool")
 DUMP(guard_place, "select p.shard, p.namespace, p.tool, p.holder from sagad.guard_place p"
                   " order by p.shard, p.namespace, p.tool, p.holder")
@@ -85,7 +85,7 @@ const struct kind dumps[] = {
     {&dump_approval, "iiubtttbbb"},
     {&dump_number_gone, "iii"},
     {&dump_lock, "ibiiubb"},
-    {&dump_guard, "ibbmm"},
+    {&dump_guard, "ibbmmb"},
     {&dump_guard_place, "ibbu"},
     {&dump_guard_breaker, "ibbbbimiium"},
     {&dump_guard_budget, "ibtiiii"},

@@ -383,6 +383,11 @@ static enum pg_progress dump_guard_rows(struct pg_call *call)
         put_bytes(call, row->tool);
         put_time_of_us(call, row->rate_us);
         put_time_of_us(call, row->paused_us);
+        if (row->breaker_open.ptr) {
+            put_bytes(call, row->breaker_open);
+        } else {
+            put_null(call);
+        }
         put_row_end(call);
     }
     return PG_DONE;

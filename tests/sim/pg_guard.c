@@ -388,6 +388,10 @@ enum pg_progress pg_statement_guard_ask(struct pg_call *call)
         answer(call, "paused", ceil_ms(tool.paused_us - moment_us), false);
         return PG_DONE;
     }
+    if (arg_int(call, 7) > 0 && tool.breaker_open.ptr) {
+        answer(call, "breaker", 5000, false);
+        return PG_DONE;
+    }
     if (rate_limit > 0 && !places.has_own) {
         double per_seconds = (double)arg_int(call, 5) / 1000.0;
 
@@ -479,8 +483,9 @@ static void put_listed(struct pg_call *call, const struct listed *listed, int64_
     put_bytes(call, listed->guard->namespace);
     put_bytes(call, listed->guard->tool);
     put_bytes(call, breaker ? breaker->endpoint : SLICE(""));
-    put_bytes(call, breaker ? breaker->state : SLICE("closed"));
-    if (breaker && !slice_is(breaker->state, "closed") && breaker->open_until_us > now_us) {
+    put_bytes(call, listed->guard->breaker_open.ptr ? SLICE("open") : breaker ? breaker->state : SLICE("closed"));
+    if (!listed->guard->breaker_open.ptr && breaker && !slice_is(breaker->state, "closed") &&
+        breaker->open_until_us > now_us) {
         put_time_ms(call, breaker->open_until_us / 1000);
     } else {
         put_null(call);
@@ -492,6 +497,11 @@ static void put_listed(struct pg_call *call, const struct listed *listed, int64_
     }
     put_int(call, listed->places);
     put_int(call, breaker ? breaker->opened : 0);
+    if (listed->guard->breaker_open.ptr) {
+        put_bytes(call, listed->guard->breaker_open);
+    } else {
+        put_null(call);
+    }
     put_row_end(call);
 }
 

@@ -1,4 +1,5 @@
-/* How an attempt ended: sagad.guard_tell() of migration 0006, statement by statement. */
+/* How an attempt ended: sagad.guard_tell() of migration 0006, statement by statement; and what people say of costs and
+ * breakers. */
 #include <string.h>
 
 #include "tests/sim/pg_guard.h"
@@ -261,6 +262,63 @@ enum pg_progress pg_statement_guard_price(struct pg_call *call)
     }
     put_int(call, true);
     put_row_end(call);
+    return PG_DONE;
+}
+
+/* --- guard_breaker_set() of migration 0025 --- */
+
+static enum pg_progress close_breakers(struct pg_call *call)
+{
+    struct row_guard_breaker key = guard_breaker_key(call);
+    struct pg_row *row, *next;
+
+    key.endpoint = SLICE("");
+    for (row = pg_first(call, PG_GUARD_BREAKER, &key); row; row = next) {
+        const struct row_guard_breaker *seen = pg_see(call, row);
+        const void *current = NULL;
+
+        next = pg_next(call, PG_GUARD_BREAKER, row);
+        if (seen && (seen->shard != key.shard || !slice_equal(seen->namespace, key.namespace) ||
+                     !slice_equal(seen->tool, key.tool))) {
+            break;
+        }
+        if (seen) {
+            RETURN_UNLESS_DONE(pg_lock(call, row, PG_NO_KEY_UPDATE, &current));
+        }
+        if (current) {
+            struct row_guard_breaker breaker = *(const struct row_guard_breaker *)current;
+
+            breaker.state = SLICE("closed");
+            breaker.failure_count = 0;
+            breaker.cooldown_ms = 0;
+            breaker.has_probe = false;
+            pg_update(call, row, &breaker);
+        }
+    }
+    return PG_DONE;
+}
+
+enum pg_progress pg_statement_guard_breaker_set(struct pg_call *call)
+{
+    struct row_guard guard = {arg_int(call, 0), pg_keep(call, arg_bytes(call, 1)), pg_keep(call, arg_bytes(call, 2)),
+                              NO_TIME, NO_TIME};
+    struct slice open = arg_is_null(call, 3) ? SLICE_NONE : pg_keep(call, arg_bytes(call, 3));
+    struct pg_touched touched = {0};
+    struct pg_row *row;
+    const void *current;
+
+    guard.breaker_open = open;
+    RETURN_UNLESS_DONE(pg_insert_or_lock(call, PG_GUARD, &guard, &touched, &row, &current));
+    if (current) {
+        guard = *(const struct row_guard *)current;
+        guard.breaker_open = open;
+        pg_update(call, row, &guard);
+    }
+    if (!open.ptr) {
+        pg_next_statement(call);
+        RETURN_UNLESS_DONE(close_breakers(call));
+    }
+    pg_put_void(call);
     return PG_DONE;
 }
 

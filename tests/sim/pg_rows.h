@@ -155,6 +155,7 @@ struct row_guard {
     int64_t shard;
     struct slice namespace, tool; /* key */
     int64_t rate_us, paused_us;   /* since 1970; INT64_MIN: -infinity */
+    struct slice breaker_open;    /* SLICE_NONE: null */
 };
 
 struct row_guard_place {

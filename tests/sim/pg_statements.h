@@ -155,6 +155,7 @@
     X(guard_ask)                                                                                                       \
     X(case_put)                                                                                                        \
     X(guard_tell)                                                                                                      \
+    X(guard_breaker_set)                                                                                               \
     X(guard_price)                                                                                                     \
     X(guard_count)                                                                                                     \
     X(guard_list)

@@ -38,6 +38,7 @@
     X(operations)                                                                                                      \
     X(hold)                                                                                                            \
     X(holds)                                                                                                           \
+    X(breaker)                                                                                                         \
     X(release)                                                                                                         \
     X(schedules)                                                                                                       \
     X(stats)                                                                                                           \

@@ -40,6 +40,7 @@ const struct command commands[] = {
     {"hold", "keep a tool, a saga, a tag or a namespace from beginning", help_hold, cmd_hold},
     {"holds", "list what is held, or show one hold", help_holds, cmd_holds, .can_watch = true},
     {"release", "end holds: what waited goes on, at a pace", help_release, cmd_release},
+    {"breaker", "open or close the breaker of a tool", help_breaker, cmd_breaker},
     {"approvals", "list what waits for a yes or no, or show one", help_approvals, cmd_approvals, .can_watch = true},
     {"approve", "approve, or refuse, what a saga asks for", help_approve, cmd_approve},
     {"cases", "list or count what waits for a person, or show one", help_escalations, cmd_escalations,

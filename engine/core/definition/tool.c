@@ -455,11 +455,6 @@ static void check_rules(struct reader *reader, const struct members *m, const st
                    "happened; without one it can only be `once`",
                    may);
     }
-    if (tool->breaker.failures > 0 && !tool->has_probe && !tool->conditional && tool->effect == EFFECT_ONCE) {
-        faults_add(reader->faults, members_pointer(m, "breaker"),
-                   "a breaker is closed again by a call that may be repeated, and a `once` has none; add a `probe`, "
-                   "or leave `breaker` out");
-    }
     check_settles(reader, m, tool);
     if (tool->effect == EFFECT_READ) {
         check_read(reader, m, tool);

@@ -10,6 +10,7 @@
 #include "run/query/health.h"
 #include "run/saga/live.h"
 
+#define BREAKER_LOOK_MS 5000  /* after so long an open breaker is looked at: a person may have closed it */
 #define AWAY_MS 300           /* the database did not answer: ask again after so long */
 #define PLACE_MARGIN_MS 15000 /* between being let through and the call, and between its end and the word of it */
 #define STALE_MS 8000         /* who waited so long for a place among the calls asks again: the margin is nearly over */
@@ -113,10 +114,8 @@ static bool may_be_refused(const struct activity *activity)
            saga->steps[activity->want.step].forward.state == OP_PENDING;
 }
 
-/*
- * May it try a half-open breaker? What a status read can settle does no harm either. A tool of which neither holds for
- * any call is refused a breaker when it is registered.
- */
+/* May it try a half-open breaker? What a status read can settle does no harm either. Where neither holds for any call
+ * of a tool, a person closes its breaker. */
 static bool may_probe(const struct activity *activity, const struct tool *tool)
 {
     return effect_is_safe(activity->effect) || tool->has_probe;
@@ -292,8 +291,13 @@ static void on_answer(struct activity *activity)
 
     admitting->granted = asked->read.code == ERR_OK && asked->verdict == GUARD_GRANTED;
     if (why != PACE_OPEN) {
-        pace_close(&gate->pace, why, why == PACE_AWAY ? AWAY_MS : asked->retry_after_ms, boot_ms(gate->limiter),
-                   salt_of(activity));
+        int64_t wait_ms = why == PACE_AWAY ? AWAY_MS : asked->retry_after_ms;
+
+        if (why == PACE_BREAKER) {
+            gate->rests_until_ms = boot_ms(gate->limiter) + wait_ms;
+            wait_ms = wait_ms < BREAKER_LOOK_MS ? wait_ms : BREAKER_LOOK_MS;
+        }
+        pace_close(&gate->pace, why, wait_ms, boot_ms(gate->limiter), salt_of(activity));
     } else if (gate->health->breaker_state != BREAKER_CLOSED && admitting->granted && !asked->is_breaker_probe) {
         gate->health->breaker_state = BREAKER_CLOSED; /* another engine saw it close */
     }
@@ -386,6 +390,14 @@ static void ask(struct activity *activity, bool in_group)
     store_guard_ask(limiter->engine->store, &admitting->ask);
 }
 
+/* How long an open breaker rests, which is longer than the time to the next look. */
+static int64_t rests_ms(const struct gate *gate, int64_t closed_ms)
+{
+    int64_t left_ms = gate->rests_until_ms - boot_ms(gate->limiter);
+
+    return left_ms > closed_ms ? left_ms : closed_ms;
+}
+
 static void release_admitting(void *object)
 {
     arena_fini(&((struct admitting *)object)->arena);
@@ -411,7 +423,7 @@ void limiter_enter(struct activity *activity)
     }
     if (closed_ms > 0 && gate->pace.why != PACE_CONCURRENCY) {
         if (may_be_refused(activity) && gate->pace.why != PACE_AWAY) {
-            refuse(activity, gate->pace.why, closed_ms);
+            refuse(activity, gate->pace.why, gate->pace.why == PACE_BREAKER ? rests_ms(gate, closed_ms) : closed_ms);
         } else {
             wait_at_gate(activity, false);
         }
@@ -447,6 +459,17 @@ void limiter_status_read(struct activity *activity)
         refuse(activity, PACE_BREAKER, 1000);
     } else {
         wait_at_gate(activity, false);
+    }
+}
+
+void limiter_breaker_set(struct engine *engine, struct slice namespace, struct slice tool, bool is_open)
+{
+    struct gate *gate = limiter_gate(engine->limiter, namespace, tool);
+
+    gate->health->breaker_state = is_open ? BREAKER_OPEN : BREAKER_CLOSED;
+    if (!is_open) {
+        gate->rests_until_ms = 0;
+        gate_wake(gate);
     }
 }
 

@@ -50,6 +50,9 @@ void limiter_admission(struct activity *activity, enum admission admission, stru
 /* The status read that tries a half-open breaker has an answer, or could not be made: `activity->act->outcome`. */
 void limiter_status_read(struct activity *activity);
 
+/* request/breaker.c: a person has opened or closed the breaker; other engines see it when they look next. */
+void limiter_breaker_set(struct engine *engine, struct slice namespace, struct slice tool, bool is_open);
+
 /* dispatch.c: a call or a probe is over, `activity->act->outcome` and its `cost_micros` are final. */
 void limiter_settled(struct activity *activity);
 

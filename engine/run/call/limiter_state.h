@@ -12,6 +12,7 @@ struct gate { /* where calls of one tool wait; made once, kept as long as the en
     struct list waiting; /* struct admitting */
     struct timer timer;
     struct pace pace;
+    int64_t rests_until_ms;  /* boot clock: what the breaker said last; it is looked at more often than that */
     int64_t paused_until_ms; /* boot clock: the tool asked for it, also where it is not guarded */
 };
 

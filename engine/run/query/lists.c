@@ -379,6 +379,9 @@ static void write_guards(struct json_writer *w, const struct guard_list *list)
         if (row->open_until_ms) {
             json_write_instant(w, "open_until", row->open_until_ms);
         }
+        if (row->opened_by.ptr) {
+            json_write_raw(w, "opened_by", row->opened_by);
+        }
         if (row->paused_until_ms) {
             json_write_instant(w, "paused_until", row->paused_until_ms);
         }

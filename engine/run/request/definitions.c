@@ -300,6 +300,37 @@ static void write_tools(const struct definition *definition, struct slice tool, 
     json_object_end(&w);
 }
 
+static const struct tool *tool_of_a_step(const struct definition *definition, struct slice name)
+{
+    for (uint32_t i = 0; i < definition->step_count; i++) {
+        const struct step_definition *step = &definition->steps[i];
+
+        if (step->tool && slice_equal(step->tool->name, name)) {
+            return step->tool;
+        }
+        if (step->compensate.is_set && slice_equal(step->compensate.tool->name, name)) {
+            return step->compensate.tool;
+        }
+    }
+    return NULL;
+}
+
+const struct tool *definitions_find_tool(struct definitions *definitions, struct slice namespace, struct slice name)
+{
+    const struct tool *tool = definitions_row(definitions, DEFINITION_TOOL, namespace, name, 0)
+                                  ? definitions_tool(definitions, namespace, name, 0, NULL)
+                                  : NULL;
+
+    for (size_t i = 1; i < name.len && !tool; i++) {
+        const struct definition *definition =
+            name.ptr[i] == '.' ? definitions_newest(definitions, namespace, (struct slice){name.ptr, i}, 0, NULL)
+                               : NULL;
+
+        tool = definition ? tool_of_a_step(definition, name) : NULL;
+    }
+    return tool;
+}
+
 void definition_write_tools(const struct definition *definition, struct buffer *out)
 {
     write_tools(definition, SLICE_NONE, 0, out);

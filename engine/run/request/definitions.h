@@ -48,6 +48,9 @@ const struct definition *definitions_open(struct definitions *definitions, enum 
 /* A tool compiled; 0 asks for the newest version. NULL with a sentence. */
 const struct tool *definitions_tool(struct definitions *definitions, struct slice namespace, struct slice name,
                                     uint32_t version, struct err *err);
+/* The newest version of a tool, also of one that a step defines itself, called SAGA.STEP. NULL: there is none that
+ * compiles. */
+const struct tool *definitions_find_tool(struct definitions *definitions, struct slice namespace, struct slice name);
 /* The pinned tools of a compiled definition as JSON {name: version}. */
 void definition_write_tools(const struct definition *definition, struct buffer *out);
 /* The same of its children, at every depth. {} without any. */

@@ -245,27 +245,6 @@ static void on_put(struct store_read *read)
     wait_until_seen(asked, asked->put.number, asked->put.number);
 }
 
-/* A step may define its tool itself, which is called SAGA.STEP then. */
-static bool is_tool_of_a_step(struct work *work, struct slice name)
-{
-    for (size_t i = 1; i < name.len; i++) {
-        const struct definition *definition =
-            name.ptr[i] == '.'
-                ? definitions_newest(work->engine->definitions, work->namespace, (struct slice){name.ptr, i}, 0, NULL)
-                : NULL;
-
-        for (uint32_t step = 0; definition && step < definition->step_count; step++) {
-            const struct step_definition *of = &definition->steps[step];
-
-            if ((of->tool && slice_equal(of->tool->name, name)) ||
-                (of->compensate.is_set && slice_equal(of->compensate.tool->name, name))) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
 /* A target that nobody knows would hold nothing, and a slip of the pen would not be found. */
 static void check_target(struct work *work, const struct hold *hold, struct faults *faults)
 {
@@ -274,7 +253,7 @@ static void check_target(struct work *work, const struct hold *hold, struct faul
     switch (hold->kind) {
     case HOLD_TOOL:
         if (!definitions_row(engine->definitions, DEFINITION_TOOL, work->namespace, hold->name, 0) &&
-            !is_tool_of_a_step(work, hold->name)) {
+            !definitions_find_tool(engine->definitions, work->namespace, hold->name)) { /* nor one of a step */
             faults_add(faults, SLICE("/tool"), "there is no tool `%.*s`", SLICE_ARG(hold->name));
         }
         break;

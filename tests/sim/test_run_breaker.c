@@ -1,0 +1,114 @@
+/* Breakers that a person opens and closes, on every engine; and those of tools whose calls may not be repeated. */
+#include "tests/sim/stage.h"
+
+#define BREAKER "'breaker':{'failures':2,'window':'60s','cooldown':'60s'}"
+#define ONE(name) "{'name':'" name "s','steps':[{'id':'a','call':'" name "','with':{}}]}"
+
+static const char document[] =
+    "{'tools':["
+    "{'name':'note','builtin':{'tool':'note'},'effect':'once','terminal':true," BREAKER "},"
+    "{'name':'pay','builtin':{'tool':'pay'},'effect':'keyed','key':{'window':'24h'},'terminal':true," BREAKER "},"
+    "{'name':'free','builtin':{'tool':'free'},'effect':'keyed','key':{'window':'24h'},'terminal':true}],"
+    "'sagas':[" ONE("note") "," ONE("pay") ",{'name':'inline','steps':[{'id':'a','call':{'builtin':{'tool':'in'},"
+                                           "'effect':'once','terminal':true," BREAKER "},'with':{}}]}]}";
+
+static int setup(void **state)
+{
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = document, .node_count = 2});
+    stage_is_automatic = true;
+    return 0;
+}
+
+static struct reply *set_breaker(uint32_t node, const char *tool, bool is_open)
+{
+    return stage_wait(
+        stage_ask(node, engine_set_breaker,
+                  &(struct engine_request){
+                      .in.breaker = {.tool = slice_of(tool), .is_open = is_open, .note = SLICE("the bank says so")}}));
+}
+
+static struct reply *call_tool(uint32_t node, const char *run, const char *tool)
+{
+    return stage_wait(stage_ask(node, engine_call, stage_call_of(run, tool, "{}", 60000)));
+}
+
+static void fail_twice(const char *tool, const char *saga)
+{
+    stage_says(tool, OUTCOME_UNKNOWN, "http-500", "{'status':500}");
+    for (int i = 0; i < 2; i++) {
+        stage_until_saga(0, stage_start(0, saga, "{}"), "escalated");
+    }
+    stage_says(tool, OUTCOME_COMPLETED, NULL, "{'status':200}");
+}
+
+TEST(the_breaker_of_a_tool_that_may_not_be_repeated_is_closed_by_a_person)
+{
+    static const struct {
+        const char *name, *tool, *saga;
+    } table[] = {{"note", "note", "notes"}, {"inline.a", "in", "inline"}};
+
+    for (uint32_t i = 0; i < COUNT_OF(table); i++) {
+        fail_twice(table[i].tool, table[i].saga);
+        struct saga_id waits = stage_start(i, table[i].saga, "{}");
+
+        stage_run(INT64_C(1200) * 1000);
+        assert_int_equal(stage_calls(table[i].tool), 2);
+        assert_int_equal(set_breaker(1 - i, table[i].name, false)->code, ERR_OK); /* where it does not wait */
+        stage_run(6000);
+        assert_int_equal(stage_calls(table[i].tool), 3);
+        stage_until_saga(0, waits, "completed");
+    }
+}
+
+TEST(what_a_person_opened_stays_open_on_every_engine_until_a_person_closes_it)
+{
+    struct saga_id ids[2];
+
+    struct reply *set = set_breaker(0, "pay", true);
+
+    assert_int_equal(set->code, ERR_OK);
+    assert_true(json_string_is(json_member(set->answer, "breaker"), "open"));
+    assert_true(json_string_is(json_member(json_member(set->answer, "by"), "note"), "the bank says so"));
+    for (uint32_t i = 0; i < 2; i++) {
+        ids[i] = stage_start(i, "pays", "{}");
+        assert_int_equal(call_tool(i, i ? "r1" : "r0", "pay")->code, ERR_BREAKER);
+    }
+    stage_run(INT64_C(1200) * 1000);
+    assert_int_equal(stage_calls("pay"), 0);
+    struct slice stats = stage_wait(stage_ask(0, engine_get_stats, &(struct engine_request){0}))->answer;
+    struct slice guard = json_element(json_member(stats, "guards"), 0);
+
+    assert_true(json_string_is(json_member(guard, "breaker"), "open"));
+    assert_true(json_string_is(json_member(json_member(guard, "opened_by"), "note"), "the bank says so"));
+    assert_int_equal(set_breaker(1, "pay", false)->code, ERR_OK);
+    for (uint32_t i = 0; i < 2; i++) {
+        stage_until_saga(0, ids[i], "completed");
+    }
+    stats = stage_wait(stage_ask(0, engine_get_stats, &(struct engine_request){0}))->answer;
+    guard = json_element(json_member(stats, "guards"), 0);
+    assert_true(json_string_is(json_member(guard, "breaker"), "closed"));
+    assert_null(json_member(guard, "opened_by").ptr);
+}
+
+TEST(a_breaker_that_is_not_there_is_not_opened)
+{
+    assert_int_equal(set_breaker(0, "free", true)->code, ERR_INVALID);
+    assert_int_equal(set_breaker(0, "free", false)->code, ERR_OK); /* a version before may have had one */
+    assert_int_equal(set_breaker(0, "nothing", false)->code, ERR_NOT_FOUND);
+    assert_int_equal(set_breaker(0, "inline.b", false)->code, ERR_NOT_FOUND);
+}
+
+/* Callers hear how long the tool rests, not when the engine looks next. */
+TEST(a_caller_hears_how_long_the_tool_rests)
+{
+    fail_twice("note", "notes");
+    for (int i = 0; i < 2; i++) { /* the database says so, and then the engine by itself */
+        struct reply *refused = call_tool(0, i ? "r1" : "r0", "note");
+
+        assert_int_equal(refused->code, ERR_BREAKER);
+        assert_in_range(refused->call.retry_after_ms, 55000, 80000);
+    }
+}
+
+TEST_PROGRAM_EACH(setup, stage_teardown)
