@@ -36,6 +36,11 @@ static const struct setting setting_table[] = {
      "ADDRESS:PORT of the HTTP API; other addresses than loopback need --tokens", false},
     {"database", SETTING_TEXT, NULL, "", 0, 0,
      "libpq connection string or URI; PG* variables and the service file hold where it is silent", true},
+    {"tls-cert", SETTING_TEXT, NULL, NULL, 0, 0,
+     "PEM file of the certificate of the HTTP API; read again on SIGHUP, like its key", false},
+    {"tls-key", SETTING_TEXT, NULL, NULL, 0, 0, "PEM file of the key of --tls-cert, without a passphrase", false},
+    {"behind-proxy", SETTING_SWITCH, NULL, NULL, 0, 0,
+     "a proxy in front speaks TLS: do not warn of plain HTTP on other addresses than loopback", false},
     {"tokens", SETTING_TEXT, NULL, NULL, 0, 0, "file of bearer tokens (make rows with `sagactl token new`)", false},
     {"secrets", SETTING_TEXT, NULL, NULL, 0, 0,
      "JSON file of names and texts for secret(\"name\"); SAGAD_SECRET_NAME serves too", false},
@@ -292,7 +297,8 @@ static void on_ready(struct engine *engine, void *context)
 
     (void)engine;
     if (service->dev && service->api) {
-        (void)fprintf(stderr, "sagad: ready at http://%s\n", api_address(service->api));
+        (void)fprintf(stderr, "sagad: ready at %s://%s\n", api_has_tls(service->api) ? "https" : "http",
+                      api_address(service->api));
         if (isatty(STDERR_FILENO)) {
             (void)fprintf(stderr, "sagad: token %s (also in %s)\n", service->dev_token, service->token_path);
         } else { /* a file or a journal may be read by others */
@@ -439,6 +445,9 @@ static int serve(struct service *service)
                                      .on_refused = on_refused,
                                      .context = service};
     struct api_options api = {.listen = settings_text(settings, "listen"),
+                              .tls_cert_file = settings_text(settings, "tls-cert"),
+                              .tls_key_file = settings_text(settings, "tls-key"),
+                              .behind_proxy = settings_switch(settings, "behind-proxy"),
                               .tokens_file = settings_text(settings, "tokens"),
                               .dev_token =
                                   service->dev && !settings_text(settings, "tokens") ? service->dev_token : NULL,
@@ -466,6 +475,11 @@ static int serve(struct service *service)
     if (egress_read(&egress, settings_text(settings, "egress-allow"), settings_text(settings, "egress-deny"), &err) !=
             ERR_OK ||
         bound_descriptors(&options, &api, &err) != ERR_OK) {
+        return fail(&err);
+    }
+    if ((api.tls_cert_file != NULL) != (api.tls_key_file != NULL)) {
+        err_set(&err, ERR_CONFIG, "TLS needs a certificate and its key, and only one of them is given");
+        err_hint(&err, "give both --tls-cert and --tls-key");
         return fail(&err);
     }
     options.egress = &egress;

@@ -370,7 +370,21 @@ void api_cut_revoked(struct api *api)
     }
 }
 
-void api_reload(struct api *api)
+static void reload_tls(struct api *api)
+{
+    struct err err = {0};
+
+    if (!http_server_has_tls(api->server)) {
+        return;
+    }
+    if (http_server_reload_tls(api->server, &err) == ERR_OK) {
+        log_info("certificate_read", LOG_TEXT("then", "it holds for new connections"));
+    } else {
+        log_error("certificate_not_read", LOG_TEXT("then", "the certificate as it was still holds"), LOG_ERR(&err));
+    }
+}
+
+static void reload_tokens(struct api *api)
 {
     struct err err = {0};
 
@@ -387,6 +401,12 @@ void api_reload(struct api *api)
     }
 }
 
+void api_reload(struct api *api)
+{
+    reload_tokens(api);
+    reload_tls(api);
+}
+
 /* A file that is being replaced may be away for a moment. One that stays away revokes all of its tokens. */
 static void look_for_tokens(struct api *api)
 {
@@ -399,7 +419,7 @@ static void look_for_tokens(struct api *api)
         tokens_fini(&api->tokens);
         api->tokens_seen = (struct tokens_seen){0};
     } else if (!api->tokens_gone && tokens_changed(api)) {
-        api_reload(api);
+        reload_tokens(api);
     }
     if (!api->tokens_wrong && !api->tokens_gone) {
         api->tokens_good_ms = loop_boot_ms(api->loop);
@@ -491,6 +511,8 @@ struct api *api_start(struct loop *loop, struct engine *engine, const struct api
                                          .idle_ms = options->idle_ms,
                                          .header_ms = options->header_ms,
                                          .body_ms = options->body_ms,
+                                         .tls_cert_file = options->tls_cert_file,
+                                         .tls_key_file = options->tls_key_file,
                                          .loopback_only = !api->has_tokens,
                                          .on_headers = on_headers,
                                          .on_request = on_request,
@@ -502,9 +524,10 @@ struct api *api_start(struct loop *loop, struct engine *engine, const struct api
         api_free(api);
         return NULL;
     }
-    if (api->has_tokens && !http_server_is_loopback(api->server)) {
+    if (!http_server_is_loopback(api->server) && !options->tls_cert_file && !options->behind_proxy) {
         log_warn("api_without_tls",
-                 LOG_TEXT("note", "tokens cross the network in clear: put a proxy that speaks TLS in front"));
+                 LOG_TEXT("note", "tokens cross the network in clear; give --tls-cert and --tls-key, or say with "
+                                  "--behind-proxy that a proxy speaks TLS. A later release refuses this"));
     }
     return api;
 }
@@ -522,6 +545,11 @@ const char *api_address(const struct api *api)
 bool api_has_tokens(const struct api *api)
 {
     return api->has_tokens;
+}
+
+bool api_has_tls(const struct api *api)
+{
+    return http_server_has_tls(api->server);
 }
 
 void api_stop(struct api *api, void (*done)(void *context), void *context)

@@ -50,6 +50,19 @@ bool http_server_is_loopback(const struct http_server *server)
     return true;
 }
 
+bool http_server_has_tls(const struct http_server *server)
+{
+    (void)server;
+    return false;
+}
+
+enum err_code http_server_reload_tls(struct http_server *server, struct err *err)
+{
+    (void)server;
+    (void)err;
+    return ERR_OK;
+}
+
 const char *http_server_address(const struct http_server *server)
 {
     (void)server;

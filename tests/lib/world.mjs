@@ -670,8 +670,12 @@ export class World {
     return this.api('POST', `/v1/escalations/${escalation.n}/resolve`, answer)
   }
 
-  sagactl(args, { seconds = 600 } = {}) {
-    return spawnSync(this.sagactlPath, ['--server', `http://127.0.0.1:${this.port}`, ...args], {
+  sagactl(args, options) {
+    return this.sagactlAt(`http://127.0.0.1:${this.port}`, args, options)
+  }
+
+  sagactlAt(server, args, { seconds = 600 } = {}) {
+    return spawnSync(this.sagactlPath, ['--server', server, ...args], {
       encoding: 'utf8',
       timeout: seconds * 1000,
       maxBuffer: 1 << 26

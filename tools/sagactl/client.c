@@ -196,6 +196,7 @@ int client_call(struct ctl *ctl, const char *method, struct slice path, struct s
     request->body = body;
     request->headers = headers;
     request->header_count = put_headers(ctl, arena, headers, body.ptr != NULL, SLICE("application/json"));
+    request->ca_file = ctl->ca_file;
     request->timeout_ms = timeout_ms;
     request->connect_timeout_ms = 5000;
     request->response_bytes_max = RESPONSE_BYTES_MAX;
@@ -319,6 +320,7 @@ int client_follow(struct client_stream *stream)
                                      .url = arena_printf(&arena, "%s%.*s", ctl->server, SLICE_ARG(stream->path)),
                                      .headers = headers,
                                      .header_count = count,
+                                     .ca_file = ctl->ca_file,
                                      .timeout_ms = INT64_C(24) * 3600 * 1000,
                                      .connect_timeout_ms = 5000,
                                      .response_bytes_max = SIZE_MAX,

@@ -10,11 +10,13 @@
 
 const char help_config[] = "sagactl config\n"
                            "sagactl config set NAME --server URL [--token-file FILE]\n"
+                           "                  [--ca-file FILE]\n"
                            "sagactl config use NAME\n"
                            "sagactl config remove NAME\n"
                            "\n"
                            "Keeps servers under names, in sagactl/contexts.json below XDG_CONFIG_HOME\n"
-                           "(~/.config): a context is a URL and the file of the token for it. Without\n"
+                           "(~/.config): a context is a URL, the file of the token for it, and of the\n"
+                           "authorities of an https server. Without\n"
                            "arguments it lists them; * marks the one in use. `use` makes one the default, and\n"
                            "--context NAME or SAGACTL_CONTEXT names one for a command.\n"
                            "\n"
@@ -53,6 +55,20 @@ static int print_contexts(struct ctl *ctl, const struct contexts *contexts)
     return EXIT_OK;
 }
 
+/* SLICE_NONE for no file. False: it is not there, and a sentence was printed. */
+static bool absolute(struct ctl *ctl, const char *file, struct slice *out)
+{
+    char *path = file ? realpath(file, NULL) : NULL;
+
+    *out = path ? arena_slice(&ctl->arena, slice_of(path)) : SLICE_NONE;
+    free(path);
+    if (file && !out->ptr) {
+        (void)fprintf(stderr, "sagactl: %s cannot be found: %s\n", file, strerror(errno));
+        return false;
+    }
+    return true;
+}
+
 static int set(struct ctl *ctl, struct contexts *contexts, const char *name)
 {
     struct context *context = contexts_find(contexts, slice_of(name));
@@ -63,16 +79,13 @@ static int set(struct ctl *ctl, struct contexts *contexts, const char *name)
     if (!context && contexts->count == CONTEXTS_MAX) {
         return usage_error(ctl, "there are %d contexts, and no more can be; remove one", CONTEXTS_MAX);
     }
-    char *token_file = ctl->token_file ? realpath(ctl->token_file, NULL) : NULL;
+    struct slice token_file, ca_file;
 
-    if (ctl->token_file && !token_file) {
-        (void)fprintf(stderr, "sagactl: %s cannot be found: %s\n", ctl->token_file, strerror(errno));
+    if (!absolute(ctl, ctl->token_file, &token_file) || !absolute(ctl, ctl->ca_file, &ca_file)) {
         return EXIT_FAILED;
     }
     context = context ? context : &contexts->items[contexts->count++];
-    *context = (struct context){slice_of(name), slice_of(ctl->server),
-                                token_file ? arena_slice(&ctl->arena, slice_of(token_file)) : SLICE_NONE};
-    free(token_file);
+    *context = (struct context){slice_of(name), slice_of(ctl->server), token_file, ca_file};
     return contexts_write(ctl, contexts) ? EXIT_OK : EXIT_FAILED;
 }
 

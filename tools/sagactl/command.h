@@ -38,6 +38,7 @@ struct ctl {
     bool server_is_given;   /* by --server or --context: commands that need none ask it then */
     const char *token;      /* NULL: none */
     const char *token_file; /* where it is from; NULL: from no file */
+    const char *ca_file;    /* authorities that the server's certificate may come from; NULL: those of the system */
     enum output output;
     bool yaml;         /* OUTPUT_DATA as YAML */
     bool wide;         /* tables are not cut, and have columns more */

@@ -1,6 +1,7 @@
 /*
  * Named servers: sagactl/contexts.json below XDG_CONFIG_HOME (~/.config), written by `sagactl config`.
- * {"current": NAME or null, "contexts": [{"name", "server", "token_file" or null}]}. Tokens themselves are never in it.
+ * {"current": NAME or null, "contexts": [{"name", "server", "token_file" or null, "ca_file" or null}]}. Tokens
+ * themselves are never in it.
  */
 #ifndef SAGACTL_CONTEXTS_H
 #define SAGACTL_CONTEXTS_H
@@ -10,7 +11,7 @@
 #define CONTEXTS_MAX 100
 
 struct context {
-    struct slice name, server, token_file; /* token_file: SLICE_NONE without one; an absolute path */
+    struct slice name, server, token_file, ca_file; /* files: SLICE_NONE without one; absolute paths */
 };
 
 struct contexts {

@@ -81,6 +81,8 @@ static void print_help(void)
                 "  --context NAME      a server and its token, of `sagactl config`\n"
                 "  --token TEXT        access token (SAGACTL_TOKEN); better in a file:\n"
                 "  --token-file FILE   file that holds it (SAGACTL_TOKEN_FILE)\n"
+                "  --ca-file FILE      PEM file of the authorities of an https server, instead of\n"
+                "                      the system's (SAGACTL_CA_FILE)\n"
                 "  -o table|wide|json|yaml|name\n"
                 "                      how to print; data goes to stdout, talk to stderr\n"
                 "  --jq PROGRAM        print what a jq program makes of the answer; texts bare\n"

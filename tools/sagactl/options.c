@@ -15,7 +15,7 @@
 #define INPUT_BYTES_MAX (16 << 20)
 
 struct globals {
-    const char *server, *token, *token_file, *output, *jq, *context;
+    const char *server, *token, *token_file, *ca_file, *output, *jq, *context;
     bool help, version, no_color, yes;
 };
 
@@ -25,6 +25,7 @@ static const struct option global_options[] = {
     {"--server", &globals.server, NULL, NULL},
     {"--token", &globals.token, NULL, NULL},
     {"--token-file", &globals.token_file, NULL, NULL},
+    {"--ca-file", &globals.ca_file, NULL, NULL},
     {"--output", &globals.output, NULL, NULL},
     {"-o", &globals.output, NULL, NULL},
     {"--context", &globals.context, NULL, NULL},
@@ -275,6 +276,14 @@ static bool take_token(struct ctl *ctl, const struct context *context)
     return true;
 }
 
+/* As with tokens: what the environment has may be for another server than that of a context. */
+static void take_ca_file(struct ctl *ctl, const struct context *context)
+{
+    const char *of_context = context && context->ca_file.ptr ? arena_text(&ctl->arena, context->ca_file) : NULL;
+
+    ctl->ca_file = first_of(globals.ca_file, context ? of_context : getenv("SAGACTL_CA_FILE"));
+}
+
 bool options_finish(struct ctl *ctl)
 {
     const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
@@ -298,6 +307,7 @@ bool options_finish(struct ctl *ctl)
     if (!take_server(ctl, server ? server : SERVER_DEFAULT) || !take_token(ctl, context)) {
         return false;
     }
+    take_ca_file(ctl, context);
     ctl->colour =
         isatty(STDOUT_FILENO) && !globals.no_color && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
     ctl->progress = isatty(STDERR_FILENO) && !ctl->is_frame;

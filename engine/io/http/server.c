@@ -10,6 +10,7 @@
 #include "io/http/server.h"
 
 #include <errno.h>
+#include <gnutls/abstract.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -141,8 +142,9 @@ void http_connection_refuse(struct http_server *server, struct connection *conne
                        strlen(words) + 1, words);
 
     CHECK(len > 0 && (size_t)len < sizeof(answer));
-    (void)!send(connection->fd, answer, (size_t)len,
-                MSG_NOSIGNAL | MSG_DONTWAIT); /* the connection is closed whether or not this is sent */
+    if (!server->tls) { /* the connection is closed whether or not this is sent */
+        (void)!send(connection->fd, answer, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
     metric_add(METRIC_HTTP_REQUESTS, 1);
     metric_add(METRIC_HTTP_ERRORS, 1);
     http_connection_cut(server, connection);
@@ -229,6 +231,10 @@ static void on_connection(void *context, struct MHD_Connection *mhd, void **sock
         connection = memory_alloc(sizeof(*connection));
         connection->fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
         connection->phase = PHASE_BUSY;
+        if (server->tls) {
+            connection->tls_pair = http_tls_enter(
+                server->tls, MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session);
+        }
         connection->places = places_of(server, mhd);
         connection->surplus = ++server->connections > connection->places;
         metric_add(METRIC_HTTP_SURPLUS, connection->surplus);
@@ -243,6 +249,9 @@ static void on_connection(void *context, struct MHD_Connection *mhd, void **sock
             http_exchange_forgotten(connection->exchange);
         }
         http_connection_move(server, connection, PHASE_BUSY);
+        if (connection->tls_pair) {
+            http_tls_leave(connection->tls_pair);
+        }
         free(connection);
         *socket_context = NULL;
         server->connections--;
@@ -282,20 +291,40 @@ static struct http_server_options with_defaults(const struct http_server_options
     return o;
 }
 
+/* Asked for the certificate of a session that got none of ours: there is no such session (on_connection()). */
+static int on_certificate(gnutls_session_t session, const gnutls_datum_t *authorities, int authority_count,
+                          const gnutls_pk_algorithm_t *algorithms, int algorithm_count, gnutls_pcert_st **certificate,
+                          unsigned *certificate_count, gnutls_privkey_t *key)
+{
+    (void)session;
+    (void)authorities;
+    (void)authority_count;
+    (void)algorithms;
+    (void)algorithm_count;
+    (void)certificate;
+    (void)certificate_count;
+    (void)key;
+    return -1;
+}
+
 static struct MHD_Daemon *daemon_start(struct http_server *server)
 {
     unsigned idle_s = (unsigned)((server->options.idle_ms + 999) / 1000);
+    unsigned flags = MHD_USE_EPOLL | MHD_USE_TURBO | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
+    const struct MHD_OptionItem plain[] = {{MHD_OPTION_END, 0, NULL}};
+    struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *)on_certificate},
+                                   {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)HTTP_TLS_PRIORITIES},
+                                   {MHD_OPTION_END, 0, NULL}};
 
     return MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_USE_TURBO | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, on_accept, server,
-        http_exchange_on_access, server, MHD_OPTION_EXTERNAL_LOGGER, on_library_log, server, MHD_OPTION_LISTEN_SOCKET,
-        server->listener.fd, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY_BYTES,
-        MHD_OPTION_CONNECTION_LIMIT,
+        flags | (server->tls ? MHD_USE_TLS : 0), 0, on_accept, server, http_exchange_on_access, server,
+        MHD_OPTION_EXTERNAL_LOGGER, on_library_log, server, MHD_OPTION_LISTEN_SOCKET, server->listener.fd,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY_BYTES, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)(server->options.connections_max + http_server_surplus(server->options.connections_max)),
         MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned)server->options.connections_per_ip_max,
         MHD_OPTION_CONNECTION_TIMEOUT, idle_s, MHD_OPTION_NOTIFY_COMPLETED, http_exchange_on_completed, server,
         MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_URI_LOG_CALLBACK, http_exchange_on_target,
-        server, MHD_OPTION_END);
+        server, MHD_OPTION_ARRAY, server->tls ? tls : plain, MHD_OPTION_END);
 }
 
 struct http_server *http_server_start(struct loop *loop, const struct http_server_options *options, struct err *err)
@@ -313,9 +342,17 @@ struct http_server *http_server_start(struct loop *loop, const struct http_serve
         err_hint(err, "give a tokens file with --tokens (`sagactl token new` makes a row), or listen on 127.0.0.1");
         return NULL;
     }
+    struct http_tls *tls =
+        options->tls_cert_file ? http_tls_new(options->tls_cert_file, options->tls_key_file, err) : NULL;
+
+    if (options->tls_cert_file && !tls) {
+        (void)close(listener.fd); /* nothing was written */
+        return NULL;
+    }
     struct http_server *server = memory_alloc(sizeof(*server));
 
     server->loop = loop;
+    server->tls = tls;
     server->options = with_defaults(options);
     server->listener = listener;
     for (int phase = 0; phase < PHASE_BUSY; phase++) {
@@ -329,6 +366,7 @@ struct http_server *http_server_start(struct loop *loop, const struct http_serve
         (void)err_set(err, ERR_IO, "the HTTP server on %s cannot be started", listener.text);
         err_detail(err, "%s", strerror(errno));
         (void)close(listener.fd); /* nothing was written */
+        http_tls_free(server->tls);
         free(server);
         return NULL;
     }
@@ -350,6 +388,16 @@ bool http_server_is_loopback(const struct http_server *server)
     return server->listener.is_loopback;
 }
 
+bool http_server_has_tls(const struct http_server *server)
+{
+    return server->tls != NULL;
+}
+
+enum err_code http_server_reload_tls(struct http_server *server, struct err *err)
+{
+    return server->tls ? http_tls_reload(server->tls, err) : ERR_OK;
+}
+
 const char *http_server_address(const struct http_server *server)
 {
     return server->listener.text;
@@ -365,6 +413,7 @@ static void on_poll_closed(uv_handle_t *handle)
     while ((link = list_pop(&server->spare))) {
         http_exchange_free(container_of(link, struct exchange, link));
     }
+    http_tls_free(server->tls);
     free(server);
     stopped(context);
 }

@@ -22,6 +22,8 @@ struct http_pair {
 
 struct http_server_options {
     const char *listen; /* ADDRESS:PORT, [ADDRESS]:PORT or localhost:PORT; port 0 takes a free one */
+    const char *tls_cert_file,
+        *tls_key_file;  /* PEM (http/tls.h); NULL: plain HTTP. Borrowed until the server has stopped */
     bool loopback_only; /* refuse an address that other machines can reach */
     /* default 1024, of which a sixteenth, at most 16, are for clients on this machine. An eighth more are accepted,
      * each for one request, which is refused, so that nobody waits without an answer */
@@ -57,11 +59,16 @@ struct http_exchange {
     void (*on_drained)(struct http_exchange *exchange); /* streams only: everything written was sent; may be NULL */
 };
 
-/* NULL and an error when the port is taken, or the address is not ours or cannot be read. */
+/* NULL and an error when the port is taken, the address is not ours or cannot be read, or the certificate cannot be
+ * used. */
 struct http_server *http_server_start(struct loop *loop, const struct http_server_options *options, struct err *err);
 uint32_t http_server_surplus(uint32_t connections_max); /* connections accepted only to be refused */
 uint16_t http_server_port(const struct http_server *server);
 bool http_server_is_loopback(const struct http_server *server);
+bool http_server_has_tls(const struct http_server *server);
+/* Reads certificate and key again, for the connections to come. ERR_CONFIG: they are wrong, and those before still
+ * hold. Does nothing on plain HTTP. */
+MUST_USE enum err_code http_server_reload_tls(struct http_server *server, struct err *err);
 const char *http_server_address(const struct http_server *server); /* "127.0.0.1:8077" */
 
 /* Accept nothing more, wait until every exchange was answered and its answer has left (the latter 2 s at most), then

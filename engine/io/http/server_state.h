@@ -14,6 +14,7 @@
 
 #include "io/http/listen.h"
 #include "io/http/server.h"
+#include "io/http/tls.h"
 
 #define ANSWER_HEADERS_MAX 12
 #define STREAM_BYTES_MAX (16 * 1024 * 1024)
@@ -28,10 +29,11 @@ struct connection {
     enum phase phase;
     int64_t since_ms;
     int fd;
-    size_t places;                /* connections that clients of its kind may have */
-    bool surplus;                 /* it is beyond that number, and is only told so */
-    uint64_t pieces, pieces_seen; /* body pieces handed over: now, and when http/stall.c last looked */
-    unsigned strikes;             /* checks in a row in which its body stood still although bytes were waiting */
+    struct http_tls_pair *tls_pair; /* NULL on plain HTTP */
+    size_t places;                  /* connections that clients of its kind may have */
+    bool surplus;                   /* it is beyond that number, and is only told so */
+    uint64_t pieces, pieces_seen;   /* body pieces handed over: now, and when http/stall.c last looked */
+    unsigned strikes;               /* checks in a row in which its body stood still although bytes were waiting */
 };
 
 enum state { EXCHANGE_NEW, EXCHANGE_READING, EXCHANGE_HANDLING, EXCHANGE_ANSWERED, EXCHANGE_STREAMING };
@@ -80,6 +82,7 @@ struct http_server {
     struct loop *loop;
     struct http_server_options options;
     struct http_listener listener;
+    struct http_tls *tls; /* NULL: plain HTTP */
     struct MHD_Daemon *daemon;
     uv_poll_t poll;
     struct deferred run;
@@ -100,7 +103,7 @@ void http_server_check_stopped(struct http_server *server);
 void http_connection_move(struct http_server *server, struct connection *connection, enum phase phase);
 void http_connection_cut(struct http_server *server, struct connection *connection); /* the library then closes it */
 /* Writes a 400 past the library and cuts the connection. Only before the library has read a head, while it writes
- * nothing. */
+ * nothing. With TLS the connection is only cut: the library keeps the session to itself. */
 void http_connection_refuse(struct http_server *server, struct connection *connection, const char *words);
 bool http_exchange_is_at_once(const struct exchange *x); /* the answer does not wait for the end of the body */
 bool http_connection_is_surplus(const struct http_server *server, struct connection *connection); /* still? */
