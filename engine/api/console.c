@@ -7,6 +7,7 @@
  */
 #include "api/console_files.h"
 #include "api/request.h"
+#include "api/server.h"
 #include "base/instant.h"
 #include "base/log.h"
 
@@ -134,7 +135,7 @@ void handle_sign_in(struct api_request *request)
     log_info("session_began", LOG_SLICE("actor", known->name), LOG_SLICE("namespace", known->namespace),
              LOG_TEXT("role", role_name(known->role)), LOG_TEXT("by", code.ptr ? "link" : "token"));
     session_begin(&api->sessions, &digest, loop_boot_ms(api->loop), secret);
-    session_put_cookie(request->exchange, secret);
+    session_put_cookie(request->exchange, secret, api_has_tls(api));
     request->role = known->role;
     request->token_expires_ms = known->expires_ms;
     request->asked.namespace = arena_slice(request->arena, known->namespace);
@@ -155,7 +156,7 @@ void handle_sign_out(struct api_request *request)
         session_end(&request->api->sessions, &secret);
         api_cut_revoked(request->api);
     }
-    session_put_cookie(request->exchange, NULL);
+    session_put_cookie(request->exchange, NULL, api_has_tls(request->api));
     request_answer_json(request, 200, SLICE("{\"signed_out\":true}"));
 }
 

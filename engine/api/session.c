@@ -208,9 +208,9 @@ const char *session_guard_fault(const struct http_exchange *exchange)
     return NULL;
 }
 
-void session_put_cookie(struct http_exchange *exchange, const char *secret)
+void session_put_cookie(struct http_exchange *exchange, const char *secret, bool has_tls)
 {
-    bool is_tls = slice_is(http_exchange_header(exchange, "x-forwarded-proto"), "https");
+    bool is_tls = has_tls || slice_is(http_exchange_header(exchange, "x-forwarded-proto"), "https");
     char text[256];
 
     (void)snprintf(text, sizeof(text), COOKIE "=%s; Path=/; HttpOnly; SameSite=Strict; Max-Age=%lld%s",

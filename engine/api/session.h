@@ -51,6 +51,8 @@ bool session_code_use(struct sessions *sessions, struct slice code, int64_t now_
 bool session_cookie(const struct http_exchange *exchange, struct digest *secret);
 /* NULL, or the sentence that says why a request by a session is refused: a page of another origin may have sent it. */
 const char *session_guard_fault(const struct http_exchange *exchange);
-void session_put_cookie(struct http_exchange *exchange, const char *secret); /* NULL: takes it away */
+/* NULL takes the cookie away. Where the server, or the proxy in front, speaks TLS, the browser sends it over TLS only.
+ */
+void session_put_cookie(struct http_exchange *exchange, const char *secret, bool has_tls);
 
 #endif

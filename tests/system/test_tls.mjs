@@ -88,7 +88,7 @@ class TlsWorld extends World {
   }
 
   // The answer, and the organisation in the certificate that came with it.
-  ask(method, path, body, agent) {
+  ask(method, path, body, agent, more = {}) {
     const ca = readFileSync(this.file('ca.pem'))
     return new Promise((resolve, reject) => {
       const asked = request({
@@ -98,14 +98,16 @@ class TlsWorld extends World {
         path,
         ca,
         agent,
-        headers: { 'content-type': 'application/json' }
+        headers: { 'content-type': 'application/json', ...more }
       })
       asked.on('error', reject).on('response', (response) => {
         const certificate = response.socket.getPeerCertificate().subject?.O
         const protocol = response.socket.getProtocol()
         let text = ''
         response.on('data', (data) => (text += data))
-        response.on('end', () => resolve({ status: response.statusCode, text, certificate, protocol }))
+        response.on('end', () =>
+          resolve({ status: response.statusCode, headers: response.headers, text, certificate, protocol })
+        )
         response.on('error', reject)
       })
       asked.end(body)
@@ -171,6 +173,11 @@ await run(new TlsWorld(), async (world) => {
   await promise('sagactl believes only the authority that it was given', () => {
     const strange = world.sagactlTls(['stats'], [])
     expect(strange.status === 6 && /certificate/i.test(strange.stderr), 'without --ca-file', strange.stderr)
+  })
+
+  await promise('a browser sends the cookie of a session over TLS only', async () => {
+    const { headers } = await world.ask('DELETE', '/console/session', undefined, undefined, { 'sagad-console': '1' })
+    expect(/; Secure$/.test(headers['set-cookie']?.[0]), 'the cookie', headers['set-cookie'])
   })
 
   await promise('plain HTTP, and TLS before 1.2, get nothing', async () => {
