@@ -14,6 +14,7 @@
 #include "run/request/verbs.h"
 
 struct engine;
+struct offers;
 struct store_options;
 
 /* Every text is given, and every number: the settings of the program have the defaults. */
@@ -243,6 +244,9 @@ struct engine_request {
 
 void engine_define(struct engine *engine, struct engine_request *request);
 void engine_get_definitions(struct engine *engine, struct engine_request *request);
+/* What the namespace offers to agents over the Model Context Protocol. Lives until the loop turns. NULL with an error
+ * while the engine does not know its definitions. */
+const struct offers *engine_offers(struct engine *engine, struct slice namespace, struct err *err);
 /* done when durable. answer: with `wants_saga` the saga as its start left it, where it is in memory and not large; else
  * none: use engine_get_saga */
 void engine_start_saga(struct engine *engine, struct engine_request *request);

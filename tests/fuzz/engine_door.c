@@ -3,6 +3,7 @@
  * that the API passes against the promises of run/engine.h. Nothing malformed may come this far.
  */
 #include "tests/fuzz/engine_door.h"
+#include "core/definition/exposure.h"
 
 #include "tests/fuzz/fuzz.h"
 
@@ -392,4 +393,28 @@ void engine_watch_remove(struct engine *engine, struct engine_watch *watch)
     (void)engine;
     MUST(engine_door.watch == watch);
     engine_door.watch = NULL;
+}
+
+/* Two tools that may be called, and a definition that may be started. */
+const struct offers *engine_offers(struct engine *engine, struct slice namespace, struct err *err)
+{
+    const struct offered definitions[] = {
+        {DEFINITION_TOOL, SLICE("t.one"),
+         SLICE("{\"effect\":\"keyed\",\"terminal\":true,\"expose\":{\"step\":true,\"scope\":true}}")},
+        {DEFINITION_TOOL, SLICE("t.read"),
+         SLICE("{\"effect\":\"read\",\"mcp\":{},\"input\":{\"properties\":{\"n\":{}}}}")},
+        {DEFINITION_SAGA, SLICE("quick"), SLICE("{\"expose\":true}")},
+    };
+    static struct offers offers;
+
+    (void)engine;
+    MUST(namespace.len > 0);
+    if (engine_door.busy) {
+        (void)err_set(err, ERR_STORE, "the database does not answer");
+        return NULL;
+    }
+    if (!offers.items) {
+        offers_build(definitions, COUNT_OF(definitions), &offers);
+    }
+    return &offers;
 }

@@ -453,6 +453,43 @@ void engine_get_operation(struct engine *engine, struct engine_request *request)
     }
 }
 
+#define FAKE_TOOL(name, more)                                                                                          \
+    {                                                                                                                  \
+        DEFINITION_TOOL, SLICE(name), SLICE("{\"name\":\"" name "\"," more "}")                                        \
+    }
+#define FAKE_REFUSING(error) FAKE_TOOL("as." error, "\"effect\":\"keyed\",\"terminal\":true")
+
+/* The tools that it has, and the definition "quick". Every namespace but "default" is empty. */
+const struct offers *engine_offers(struct engine *engine, struct slice namespace, struct err *err)
+{
+    const struct offered definitions[] = {
+        FAKE_TOOL("t.one",
+                  "\"description\":\"Charges a card.\",\"effect\":\"keyed\",\"compensate\":{\"tool\":\"t.undo\"},"
+                  "\"input\":{\"$comment\":\"a\",\"properties\":{\"n\":{\"type\":\"number\"}}},"
+                  "\"expose\":{\"title\":\"Charge\",\"scope\":true,\"open_world\":false}"),
+        FAKE_TOOL("t.undo", "\"effect\":\"keyed\",\"terminal\":true"),
+        FAKE_TOOL("t.read", "\"effect\":\"read\""),
+        FAKE_TOOL("t.slow", "\"effect\":\"once\",\"terminal\":true,\"expose\":{\"step\":true}"),
+        FAKE_TOOL("t.hidden", "\"effect\":\"read\",\"expose\":false"),
+        FAKE_REFUSING("arguments-differ"),
+        FAKE_REFUSING("loop-detected"),
+        FAKE_REFUSING("budget-exhausted"),
+        FAKE_REFUSING("breaker-open"),
+        FAKE_REFUSING("saga-sealed"),
+        FAKE_REFUSING("outcome-unknown"),
+        FAKE_REFUSING("awaiting-operator"),
+        {DEFINITION_SAGA, SLICE("quick"), SLICE("{\"name\":\"quick\",\"expose\":true,\"steps\":[]}")},
+    };
+
+    if (engine->away) {
+        (void)err_set(err, ERR_STORE, "the database does not answer");
+        return NULL;
+    }
+    offers_fini(&engine->offers);
+    offers_build(definitions, slice_is(namespace, "default") ? COUNT_OF(definitions) : 0, &engine->offers);
+    return &engine->offers;
+}
+
 void engine_write_tool_metrics(const struct engine *engine, struct slice namespace, struct buffer *out)
 {
     (void)namespace;

@@ -40,6 +40,7 @@ void fake_engine_free(struct engine *engine)
     }
     fake_calls_fini(engine);
     map_fini(&engine->by_id);
+    offers_fini(&engine->offers);
     free(engine);
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/list.h"
 #include "base/map.h"
+#include "core/definition/exposure.h"
 #include "tests/lib/fake_engine.h"
 
 struct fake_saga {
@@ -30,6 +31,7 @@ struct engine {
     struct loop *loop;
     struct list sagas, waits, watches, operations, call_waits;
     struct map by_id;
+    struct offers offers; /* as last asked for */
     size_t cancelled, pending;
     bool away, busy, resolved;
     const char *decided; /* how approval 1 was; NULL: it is open */

@@ -52,6 +52,9 @@ const good = {
     precheck: { ...precheck, blocked: '${ .response.why }', result: { id: '${ .response.id }' }, timeout: '1s' }
   }),
   guards: tool({ rate: { limit: 1, per: '1s' }, concurrency: 1, breaker: {} }),
+  'what is offered': tool({ expose: { title: 'T', step: true, scope: false, open_world: false } }),
+  'what is kept out': tool({ expose: false }),
+  'a saga that is offered': saga({ expose: true }),
   breaker: tool({ breaker: { failures: 1, window: '1s', cooldown: '1s' } }),
   'an mcp server over HTTP': {
     tools: [

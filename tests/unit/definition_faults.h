@@ -57,6 +57,24 @@ static const struct {
      "a123456789a12345678','builtin':{'do':'echo'},'effect':'read'}]}",
      "/tools/0/name", "up to 127"},
 
+    /* what is offered to agents */
+    {"expose that is a text", TOOL("'terminal':true,'expose':'no'"), "/tools/0/expose", "must be an object"},
+    {"an unknown member of expose", TOOL("'terminal':true,'expose':{'sagas':true}"), "/tools/0/expose/sagas",
+     "not a member"},
+    {"a title of nothing", TOOL("'terminal':true,'expose':{'title':''}"), "/tools/0/expose/title", "1 to 128"},
+    {"a step that is a text", TOOL("'terminal':true,'expose':{'step':'yes'}"), "/tools/0/expose/step", "true or false"},
+    {"open_world that is a text", TOOL("'terminal':true,'expose':{'open_world':''}"), "/tools/0/expose/open_world",
+     "true or false"},
+    {"a step beside an argument of that name",
+     TOOL("'terminal':true,'input':{'properties':{'step':{}}},'expose':{'step':true}"), "/tools/0/expose/step",
+     "an argument `step` of its own"},
+    {"a scope beside an argument of that name",
+     TOOL("'terminal':true,'input':{'properties':{'scope':{}}},'expose':{'scope':true}"), "/tools/0/expose/scope",
+     "an argument `scope` of its own"},
+    {"a tool in place that is offered", STEP("'call':{'builtin':{'do':'echo'},'effect':'read','expose':false}"),
+     "/sagas/0/steps/0/call/expose", "register the tool"},
+    {"a saga with an object", MEMBERS("'expose':{}"), "/sagas/0/expose", "true or false"},
+
     /* members of tools */
     {"a misspelt member", TOOL("'compensat':{}"), "/tools/0/compensat", "did you mean `compensate`?"},
     {"letters swapped", TOOL("'retyr':{}"), "/tools/0/retyr", "did you mean `retry`?"},

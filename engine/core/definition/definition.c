@@ -7,7 +7,8 @@
 #include "core/definition/graph.h"
 #include "core/definition/parts.h"
 
-#define SAGA_KNOWN "name description input deadline steps output budget locks compensation then retention tags retired"
+#define SAGA_KNOWN                                                                                                     \
+    "name description input deadline steps output budget locks compensation then retention tags retired expose"
 
 static void read_steps(struct saga_reader *s, struct slice value)
 {
@@ -72,8 +73,10 @@ struct definition *saga_read(struct reader *reader, struct slice body, uint32_t 
     nesting.name = definition->name;
     reader->nesting = &nesting;
     struct slice description = SLICE_NONE;
+    bool exposed = false;
 
     (void)members_text(&m, "description", &description); /* the description is for people; only its type matters */
+    (void)members_bool(&m, "expose", &exposed);          /* exposure.c reads it */
     (void)members_duration(&m, "deadline", 1, DURATION_MS_MAX,
                            &definition->deadline_ms); /* without a deadline by default */
     if (members_at(&m, "input").ptr) {

@@ -3,6 +3,7 @@
 
 #include "base/instant.h"
 #include "base/json.h"
+#include "core/definition/exposure.h"
 #include "core/definition/parts.h"
 
 #define RECORD_ERRORS_DEFAULT 4096
@@ -11,7 +12,7 @@
 #define KNOWN                                                                                                          \
     "name description http exec sql mcp builtin input effect key outcome result error record_errors probe precheck "   \
     "compensate terminal retry "                                                                                       \
-    "url_raw timeout scope on_duplicate material volatile ttl on_expired rate concurrency breaker cost"
+    "url_raw timeout scope on_duplicate material volatile ttl on_expired rate concurrency breaker cost expose"
 
 static void read_name(struct reader *reader, const struct members *m, struct tool *tool)
 {
@@ -536,6 +537,12 @@ struct tool *tool_read(struct reader *reader, struct slice body, struct slice na
         check_rules(reader, &m, tool);
     }
     check_tool_paths(reader, tool);
+    if (is_inline && members_at(&m, "expose").ptr) {
+        faults_add(reader->faults, members_pointer(&m, "expose"),
+                   "a tool written in place is called by its saga only; leave `expose` out, or register the tool");
+    } else {
+        exposure_check(&m);
+    }
     return tool;
 }
 

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "run/query/health.h"
 #include "run/query/walk.h"
+#include "run/readiness.h"
 #include "run/saga/live.h"
 #include "store/guard.h"
 
@@ -346,6 +347,16 @@ void engine_get_definitions(struct engine *engine, struct engine_request *reques
                                          .namespace = work->namespace};
         store_count_versions(engine->store, count);
     }
+}
+
+const struct offers *engine_offers(struct engine *engine, struct slice namespace, struct err *err)
+{
+    if (!engine_has_database(engine) || !engine_knows_definitions(engine)) {
+        engine_reason(engine, err);
+        err->code = ERR_STORE;
+        return NULL;
+    }
+    return definitions_offers(engine->definitions, namespace);
 }
 
 /* --- stats --- */

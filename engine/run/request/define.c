@@ -206,6 +206,7 @@ void engine_define(struct engine *engine, struct engine_request *request)
     definitions_source_init(&source, engine->definitions, work->namespace, SLICE_NONE, SLICE_NONE);
     review_document_core(arena_slice(&work->arena, request->in.define.document), &source.source, &work->arena,
                          work->jq_faults, &work->document);
+    definitions_check_offers(engine->definitions, work->namespace, &work->document, &work->arena, work->jq_faults);
     work->found = work->jq_faults->count;
     compile_programs(work, 0);
 }

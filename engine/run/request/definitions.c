@@ -24,11 +24,17 @@ struct definitions {
     struct map current; /* "namespace name version" -> struct compiled, with the newest tools and children; emptied
                            when anything is added */
     struct map tools;   /* "namespace name version" -> struct compiled_tool */
+    struct map offers;  /* namespace -> struct offers_of; emptied when anything is added */
     struct tool_shelf shelf;
     const struct definition *open, *run; /* what open sagas and runs begin with */
     bool (*guard_applies)(void *context, struct slice namespace, struct slice tool); /* NULL: nobody says */
     void *guard_context;
     struct buffer key;
+};
+
+struct offers_of {
+    struct slice namespace;
+    struct offers offers;
 };
 
 struct compiled_tool {
@@ -58,10 +64,26 @@ struct definitions *definitions_new(void)
     map_init(&definitions->pinned);
     map_init(&definitions->current);
     map_init(&definitions->tools);
+    map_init(&definitions->offers);
     buffer_init(&definitions->key, 65536);
     definitions->shelf.find = shelf_find;
     definitions->shelf.mend = shelf_mend;
     return definitions;
+}
+
+static void forget_offers(struct definitions *definitions)
+{
+    size_t position = 0;
+    void *value;
+
+    while (map_next(&definitions->offers, &position, &value)) {
+        struct offers_of *of = value;
+
+        offers_fini(&of->offers);
+        free(of);
+    }
+    map_fini(&definitions->offers);
+    map_init(&definitions->offers);
 }
 
 void definitions_free(struct definitions *definitions)
@@ -73,6 +95,8 @@ void definitions_free(struct definitions *definitions)
     map_fini(&definitions->pinned);
     map_fini(&definitions->current);
     map_fini(&definitions->tools);
+    forget_offers(definitions);
+    map_fini(&definitions->offers);
     buffer_fini(&definitions->key);
     arena_fini(&definitions->arena);
     free(definitions);
@@ -151,6 +175,7 @@ void definitions_add(struct definitions *definitions, const struct definition_ro
     }
     map_fini(&definitions->current);
     map_init(&definitions->current);
+    forget_offers(definitions);
 }
 
 const struct definition_row *definitions_row(const struct definitions *definitions, enum definition_kind kind,
@@ -203,6 +228,65 @@ const struct definition_row **definitions_list(const struct definitions *definit
     }
     qsort(rows, *count, sizeof(*rows), compare_rows);
     return rows;
+}
+
+/* --- what agents are offered --- */
+
+static struct offered *offered_list(const struct definitions *definitions, struct slice namespace, struct arena *arena,
+                                    size_t *count)
+{
+    struct offered *list = arena_array(arena, definitions->newest.count + 1, sizeof(*list));
+    size_t position = 0;
+    void *value;
+
+    *count = 0;
+    while (map_next(&definitions->newest, &position, &value)) {
+        const struct definition_row *row = &((const struct registered *)value)->row;
+
+        if (slice_equal(row->namespace, namespace)) {
+            list[(*count)++] = (struct offered){row->kind, row->name, row->body};
+        }
+    }
+    return list;
+}
+
+const struct offers *definitions_offers(struct definitions *definitions, struct slice namespace)
+{
+    struct offers_of *of = map_find(&definitions->offers, namespace.ptr, namespace.len);
+    struct offered *list;
+    struct arena scratch;
+    size_t count;
+
+    if (of) {
+        return &of->offers;
+    }
+    arena_init(&scratch, 4096);
+    of = memory_alloc(sizeof(*of));
+    list = offered_list(definitions, namespace, &scratch, &count);
+    offers_build(list, count, &of->offers);
+    arena_fini(&scratch);
+    of->namespace = arena_slice(&of->offers.arena, namespace);
+    map_put(&definitions->offers, of->namespace.ptr, of->namespace.len, of);
+    return &of->offers;
+}
+
+void definitions_check_offers(const struct definitions *definitions, struct slice namespace,
+                              const struct document *document, struct arena *arena, struct faults *faults)
+{
+    struct offered *fresh = arena_array(arena, document->item_count + 1, sizeof(*fresh));
+    struct slice *pointers = arena_array(arena, document->item_count + 1, sizeof(*pointers));
+    size_t fresh_count = 0, count;
+    const struct offered *registered = offered_list(definitions, namespace, arena, &count);
+
+    for (size_t i = 0; i < document->item_count; i++) {
+        const struct document_item *item = &document->items[i];
+
+        if (item->name.len > 0 && json_type(item->body) == JSON_OBJECT) {
+            pointers[fresh_count] = item->pointer;
+            fresh[fresh_count++] = (struct offered){item->kind, item->name, item->body};
+        }
+    }
+    offers_check(fresh, pointers, fresh_count, registered, count, arena, faults);
 }
 
 static bool find_row(const struct definitions_source *source, enum definition_kind kind, struct slice pins,

@@ -6,7 +6,7 @@
 #define SAGAD_RUN_REQUEST_DEFINITIONS_H
 
 #include "base/map.h"
-#include "core/definition/definition.h"
+#include "core/definition/exposure.h"
 #include "store/store.h"
 
 struct definitions;
@@ -31,6 +31,12 @@ bool definitions_lets_start(const struct definitions *definitions, struct slice 
 /* All newest versions of a namespace, by name, for lists. The array lies in the arena. */
 const struct definition_row **definitions_list(const struct definitions *definitions, enum definition_kind kind,
                                                struct slice namespace, struct arena *arena, size_t *count);
+
+/* What a namespace offers to agents over the Model Context Protocol. Lives until a definition is added. */
+const struct offers *definitions_offers(struct definitions *definitions, struct slice namespace);
+/* Names a fault for each definition of the document that would be offered under the name of another one. */
+void definitions_check_offers(const struct definitions *definitions, struct slice namespace,
+                              const struct document *document, struct arena *arena, struct faults *faults);
 
 /* The saga compiled with the newest tools and children. NULL with a sentence when there is none or it no longer
  * compiles. */
