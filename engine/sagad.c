@@ -109,6 +109,16 @@ static const struct setting setting_table[] = {
     {"waiting-max", SETTING_NUMBER, NULL, "10000", 1, 65536,
      "callers whose answers are held because they asked to wait; at most 7/8 of --connections-max", false},
     {"body-max", SETTING_NUMBER, "bytes", "1048576", 1024, 67108864, "largest request body", false},
+    {"mcp-run-keys", SETTING_TEXT, NULL, NULL, 0, 0,
+     "/mcp: members of _meta, with commas between, that hosts send anyway and that name the run of a call (default: "
+     "see "
+     "schema/mcp.md)",
+     false},
+    {"mcp-turn-keys", SETTING_TEXT, NULL, NULL, 0, 0, "the same for the turn; KEY#/POINTER is a value within a member",
+     false},
+    {"mcp-emission-keys", SETTING_TEXT, NULL, NULL, 0, 0, "the same for the emission", false},
+    {"mcp-origins", SETTING_TEXT, NULL, NULL, 0, 0,
+     "origins of web pages that may use /mcp, such as https://chat.example, with commas between", false},
     {"log-level", SETTING_TEXT, NULL, "info", 0, 0, "debug, info, warn or error", false},
     {"log-format", SETTING_TEXT, NULL, NULL, 0, 0, "text or json (default: text on a terminal, else json)", false},
     {"risk-losing-acknowledged-work", SETTING_SWITCH, NULL, NULL, 0, 0,
@@ -454,7 +464,12 @@ static int serve(struct service *service)
                               .connections_max = (uint32_t)settings_number(settings, "connections-max"),
                               .connections_per_ip_max = (uint32_t)settings_number(settings, "connections-per-address"),
                               .waiting_max = (uint32_t)settings_number(settings, "waiting-max"),
-                              .body_bytes_max = (size_t)settings_number(settings, "body-max")};
+                              .body_bytes_max = (size_t)settings_number(settings, "body-max"),
+                              .mcp_run_keys = settings_text(settings, "mcp-run-keys"),
+                              .mcp_turn_keys = settings_text(settings, "mcp-turn-keys"),
+                              .mcp_emission_keys = settings_text(settings, "mcp-emission-keys"),
+                              .mcp_origins = settings_text(settings, "mcp-origins"),
+                              .version = SAGAD_VERSION};
 
     struct arena arena;
     struct egress egress;

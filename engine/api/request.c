@@ -113,7 +113,7 @@ void request_answer_json(struct api_request *request, int status, struct slice j
     if (is_unchanged(request, status, json)) {
         http_respond(request->exchange, 304, NULL, SLICE(""));
     } else {
-        http_respond(request->exchange, status, "application/json", json);
+        http_respond(request->exchange, status, json.ptr ? "application/json" : NULL, json);
     }
 }
 
@@ -181,18 +181,24 @@ void request_problem(struct api_request *request, enum err_code code, const char
     request_problem_of(request, &err, NULL);
 }
 
+struct problem_more request_problem_more(const struct api_request *request)
+{
+    const struct call_result *call = &request->asked.call; /* empty but for calls */
+
+    return (struct problem_more){.faults = &request->asked.faults,
+                                 .operation = call->operation,
+                                 .pointers = call->pointers,
+                                 .pattern = call->pattern,
+                                 .cursor = request->asked.code == ERR_GONE ? request->asked.next_cursor : SLICE_NONE,
+                                 .retry_after_ms = call->retry_after_ms};
+}
+
 bool request_failed(struct api_request *request)
 {
     if (request->asked.code == ERR_OK) {
         return false;
     }
-    const struct call_result *call = &request->asked.call; /* empty but for calls */
-    struct problem_more more = {.faults = &request->asked.faults,
-                                .operation = call->operation,
-                                .pointers = call->pointers,
-                                .pattern = call->pattern,
-                                .cursor = request->asked.code == ERR_GONE ? request->asked.next_cursor : SLICE_NONE,
-                                .retry_after_ms = call->retry_after_ms};
+    const struct problem_more more = request_problem_more(request);
 
     request->asked.err.code = request->asked.code;
     request_put_replay_headers(request);
@@ -350,6 +356,12 @@ static bool hold(struct api_request *request)
     request->holds = true;
     api->holding++;
     return true;
+}
+
+bool request_hold(struct api_request *request, int64_t wait_ms)
+{
+    request->wait_ms = wait_ms;
+    return hold(request);
 }
 
 bool request_read_wait(struct api_request *request, int64_t otherwise_ms)

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "api/auth.h"
+#include "api/mcp/identity.h"
 #include "api/problem.h"
 #include "api/routes.h"
 #include "api/session.h"
@@ -41,6 +42,9 @@ struct api {
     bool stopping;
     struct list waiting;   /* requests that stop waiting when the service stops */
     struct list followers; /* of the feed of events */
+    struct host_keys mcp_keys;
+    struct slice mcp_origins; /* with commas between */
+    const char *version;
     void (*stopped)(void *context);
     void *stopped_context;
 };
@@ -95,11 +99,14 @@ void request_cancel(struct api_request *request);
 bool request_failed(struct api_request *request);
 /* Endings. Each exactly once. */
 void request_answer_text(struct api_request *request, int status, const char *content_type, struct slice text);
+/* SLICE_NONE: an answer without a body. */
 void request_answer_json(struct api_request *request, int status, struct slice json);
 void request_answer_items(struct api_request *request, struct slice items, struct slice next_cursor);
 void request_problem(struct api_request *request, enum err_code code, const char *message, ...) PRINTF_LIKE(3, 4);
 void request_problem_of(struct api_request *request, const struct err *err,
                         const struct faults *faults); /* faults may be NULL */
+/* What the engine said beside its refusal. */
+struct problem_more request_problem_more(const struct api_request *request);
 void request_problem_later(struct api_request *request, const struct err *err, int64_t retry_after_ms);
 
 /* A `done` that answers with the engine's text, or with its error. */
@@ -122,6 +129,8 @@ bool request_read_body(struct api_request *request, const struct member *members
 bool request_is_good(struct api_request *request, const struct faults *faults);
 /* ?wait=5s into wait_ms, at most 5 minutes. Refused when as many callers wait already as may. */
 bool request_read_wait(struct api_request *request, int64_t otherwise_ms);
+/* The same without a parameter. */
+bool request_hold(struct api_request *request, int64_t wait_ms);
 bool request_read_stream(struct api_request *request, bool *out); /* ?follow=, or server-sent events are accepted */
 bool request_read_limit(struct api_request *request);             /* ?limit= into limit: 50, 1 to 500 */
 bool request_read_count(struct api_request *request, const char *name, uint64_t least,
@@ -206,5 +215,6 @@ void handle_console_file(struct api_request *request);
 void handle_sign_in(struct api_request *request);
 void handle_sign_out(struct api_request *request);
 void handle_console_link(struct api_request *request);
+void handle_mcp(struct api_request *request); /* gets its body as it came, not checked */
 
 #endif

@@ -17,7 +17,7 @@ const struct route routes[] = {
     {"POST", "/v1/operations", ROLE_AGENT, "wait", handle_call}, /* first: the hot ones */
     {"POST", "/v1/sagas/{id}/calls", ROLE_AGENT, "wait", handle_call_in_saga},
     {"POST", "/v1/sagas", ROLE_AGENT, "wait", handle_start_saga},
-    {"POST", "/v1/sagas/batch", ROLE_AGENT, "", handle_start_batch},
+    {"POST", "/v1/sagas/batch", ROLE_AGENT, "", handle_start_batch, .takes_any_body = true},
     {"GET", "/v1/sagas/{id}", ROLE_READER, "wait", handle_get_saga},
     {"GET", "/v1/sagas", ROLE_READER, LIST " status id saga tag.* business_id since until step error",
      handle_list_sagas},
@@ -97,8 +97,7 @@ const struct route routes[] = {
     {"POST", "/console/session", ROLE_NONE, "", handle_sign_in},
     {"DELETE", "/console/session", ROLE_NONE, "", handle_sign_out},
     {"POST", "/console/links", ROLE_READER, "", handle_console_link},
-
-    {"POST", "/mcp", ROLE_AGENT, "", NULL},
+    {"POST", "/mcp", ROLE_AGENT, "", handle_mcp, .takes_any_body = true},
 };
 const size_t route_count = COUNT_OF(routes);
 

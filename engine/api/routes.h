@@ -14,8 +14,9 @@ struct route {
     const char *pattern; /* "/v1/sagas/{id}": a part in braces matches any one part that is not empty */
     enum role least;     /* unless it is a verb, whose row says it: route_least() */
     const char *query;   /* names allowed, separated by spaces; "tag.*" stands for all that begin so */
-    void (*handle)(struct api_request *request); /* NULL: a route of a later version */
-    const struct verb *verb;                     /* handle_change(); NULL: it changes nothing that exists */
+    void (*handle)(struct api_request *request);
+    bool takes_any_body;     /* which its handler checks itself */
+    const struct verb *verb; /* handle_change(); NULL: it changes nothing that exists */
 };
 
 extern const struct route routes[];

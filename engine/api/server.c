@@ -233,11 +233,6 @@ static void on_headers(struct http_exchange *exchange, void *context)
     if (!route_request(request) || !authenticate(request) || !authorise(request)) {
         return;
     }
-    if (!request->route->handle) {
-        request_problem(request, ERR_NOT_FOUND, "%s %s is not supported yet", request->route->method,
-                        request->route->pattern);
-        return;
-    }
     if (api->stopping && route_least(request->route) != ROLE_NONE) {
         request_problem(request, ERR_STOPPING, "this engine is stopping; another one, or the next start, takes over");
         return;
@@ -307,7 +302,7 @@ static void on_request(struct http_exchange *exchange, void *context)
         request->body = json_trim(exchange->body);
         if (request->body.len == 0) {
             request->body = SLICE("{}");
-        } else if (request->route->handle != handle_start_batch &&
+        } else if (!request->route->takes_any_body &&
                    json_check(exchange->body, &json_limits_default, &err) != ERR_OK) {
             request_problem_of(request, &err, NULL);
             return;
@@ -499,6 +494,12 @@ struct api *api_start(struct loop *loop, struct engine *engine, const struct api
     api->heartbeat_ms = options->heartbeat_ms ? options->heartbeat_ms : HEARTBEAT_MS;
     list_init(&api->waiting);
     list_init(&api->followers);
+    api->mcp_keys = (struct host_keys){
+        .run = slice_of(options->mcp_run_keys ? options->mcp_run_keys : HOST_RUN_KEYS_DEFAULT),
+        .turn = slice_of(options->mcp_turn_keys ? options->mcp_turn_keys : HOST_TURN_KEYS_DEFAULT),
+        .emission = slice_of(options->mcp_emission_keys ? options->mcp_emission_keys : HOST_EMISSION_KEYS_DEFAULT)};
+    api->mcp_origins = slice_of(options->mcp_origins ? options->mcp_origins : "");
+    api->version = options->version ? options->version : "0";
     if (tokens_begin(api, options, err) != ERR_OK) {
         api_free(api);
         return NULL;

@@ -31,6 +31,9 @@ struct api_options {
     int64_t idle_ms, header_ms,
         body_ms;          /* total times for the next request to begin, its head, its body; defaults 60 s, 10 s, 30 s */
     int64_t heartbeat_ms; /* of followed logs; default 15000 */
+    /* of /mcp: members of `_meta` that hosts send anyway, and origins of web pages; with commas between (api/mcp) */
+    const char *mcp_run_keys, *mcp_turn_keys, *mcp_emission_keys, *mcp_origins;
+    const char *version; /* of the program, shown to clients */
 };
 
 /*

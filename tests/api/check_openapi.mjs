@@ -244,6 +244,15 @@ async function walk() {
   await walkConsole()
   await ask('GET', '/v1/debts?limit=5&tool=t.one', { status: 200 })
   await ask('GET', '/v1/debts?format=xml', { status: 400 })
+  const message = (method, params) => ({ jsonrpc: '2.0', id: 1, method, params })
+  await ask('POST', '/mcp', { body: message('tools/list'), status: 200 })
+  await ask('POST', '/mcp', {
+    body: message('tools/call', { name: 't_one', arguments: { n: 1 }, _meta: { 'sagad/run': 'walk' } }),
+    status: 200
+  })
+  await ask('POST', '/mcp', { body: { jsonrpc: '2.0', method: 'notifications/initialized' }, status: 202 })
+  await ask('POST', '/mcp', { body: [], status: 400 })
+  await ask('GET', '/mcp', { status: 405 })
   await ask('DELETE', '/v1/sagas', { status: 405 })
   await ask('GET', '/nothing', { status: 404 })
   if (token) await ask('GET', '/v1/stats', { headers: { authorization: 'Bearer nobody' }, status: 401 })

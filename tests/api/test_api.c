@@ -221,7 +221,6 @@ static const struct {
     {"an unknown path", "GET", "/v2/sagas", NULL, 404, "openapi.json"},
     {"a slash too many", "GET", "/v1/sagas/", NULL, 404, "not-found"},
     {"a method that is not there", "DELETE", "/v1/sagas", NULL, 405, "method-not-allowed"},
-    {"a route of a later version", "POST", "/mcp", "{}", 404, "not supported yet"},
     {"a bulk job without an action", "POST", "/v1/bulk", "{}", 422, "\"pointer\":\"/action\""},
     {"an outcome that is none", "GET", "/v1/bulk/01890a5d-ac96-774b-bcce-b302099a0007/items?outcome=lost", NULL, 400,
      "changed"},

@@ -1,0 +1,106 @@
+/*
+ * POST /mcp: sagad as a server of the Model Context Protocol. One message comes, one answer leaves; nothing is kept
+ * between two requests. What a method does is in files of its own.
+ */
+#include "api/mcp/mcp.h"
+
+#include <string.h>
+#include <strings.h>
+
+static const struct method {
+    const char *name;
+    bool handshake, stateless; /* the revisions that have it */
+    void (*perform)(struct mcp_exchange *exchange);
+} methods[] = {
+    {"tools/call", true, true, mcp_call_tool},      {"tools/list", true, true, mcp_list_tools},
+    {"initialize", true, false, mcp_initialize},    {"ping", true, false, mcp_ping},
+    {"server/discover", false, true, mcp_discover},
+};
+
+static const struct method *method_find(const struct rpc_message *message)
+{
+    for (size_t i = 0; i < COUNT_OF(methods); i++) {
+        if (slice_is(message->method, methods[i].name) &&
+            (message->era == ERA_STATELESS ? methods[i].stateless : methods[i].handshake)) {
+            return &methods[i];
+        }
+    }
+    return NULL;
+}
+
+/* --- web pages --- */
+
+static bool same_text(struct slice a, struct slice b)
+{
+    return a.len == b.len && strncasecmp(a.ptr, b.ptr, a.len) == 0;
+}
+
+static bool is_listed(struct slice origins, struct slice origin)
+{
+    while (origins.len > 0) {
+        const char *comma = memchr(origins.ptr, ',', origins.len);
+        struct slice one = {origins.ptr, comma ? (size_t)(comma - origins.ptr) : origins.len};
+
+        if (same_text(slice_trim(one), origin)) {
+            return true;
+        }
+        origins = comma ? (struct slice){comma + 1, origins.len - one.len - 1} : SLICE_NONE;
+    }
+    return false;
+}
+
+/* A browser sends Origin. A page of another origin may use this endpoint only where the settings name it. */
+static bool origin_is_good(const struct api_request *request)
+{
+    const struct http_exchange *http = request->exchange;
+    struct slice origin = http_exchange_header(http, "origin"), host = http_exchange_header(http, "host");
+    size_t scheme = slice_starts_with(origin, "https://") ? 8 : slice_starts_with(origin, "http://") ? 7 : 0;
+
+    if (!origin.ptr) {
+        return true;
+    }
+    return http_exchange_header_count(http, "origin") == 1 &&
+           ((scheme && same_text((struct slice){origin.ptr + scheme, origin.len - scheme}, host)) ||
+            is_listed(request->api->mcp_origins, origin));
+}
+
+/* --- the way of a message --- */
+
+static void perform(struct mcp_exchange *exchange)
+{
+    const struct method *method = method_find(&exchange->message);
+
+    if (!method) {
+        mcp_fail(exchange, exchange->message.era == ERA_STATELESS ? 404 : 200, RPC_METHOD_NOT_FOUND,
+                 "this method is not known here");
+        return;
+    }
+    method->perform(exchange);
+}
+
+void handle_mcp(struct api_request *request)
+{
+    struct mcp_exchange *exchange = arena_alloc(request->arena, sizeof(*exchange));
+    struct rpc_fault fault;
+
+    exchange->request = request;
+    request->state = exchange;
+    if (!origin_is_good(request)) {
+        request_problem(request, ERR_FORBIDDEN,
+                        "this request comes from a web page of another origin; --mcp-origins lists those that may");
+        return;
+    }
+    if (!rpc_message_read(request->body, request->arena, &exchange->message, &fault)) {
+        mcp_fail(exchange, 400, fault.code, fault.message);
+        return;
+    }
+    if (!mcp_revision_holds(exchange)) {
+        return;
+    }
+    if (!exchange->message.id.ptr ||
+        exchange->message.is_answer) { /* a notification: none that we know asks for more */
+        request_answer_json(request, 202, SLICE_NONE);
+        return;
+    }
+    perform(exchange);
+}

@@ -1,0 +1,57 @@
+/* What the files of this folder share: one request to /mcp, from its message to its answer. */
+#ifndef SAGAD_API_MCP_MCP_H
+#define SAGAD_API_MCP_MCP_H
+
+#include "api/mcp/identity.h"
+#include "api/mcp/rpc.h"
+#include "api/request.h"
+#include "core/definition/exposure.h"
+
+#define MCP_VERSION_STATELESS "2026-07-28"
+#define MCP_VERSION_HANDSHAKE "2025-11-25"
+#define META_PREFIX "io.modelcontextprotocol/"
+
+struct mcp_exchange { /* api_request->state */
+    struct api_request *request;
+    struct rpc_message message;
+    bool passes_content; /* the result may be content of the protocol as it is */
+};
+
+struct mcp_result { /* a result while it is written */
+    struct buffer out;
+    struct json_writer w;
+    const struct mcp_exchange *exchange;
+};
+
+/* methods.c: each ends the request. */
+void mcp_initialize(struct mcp_exchange *exchange);
+void mcp_ping(struct mcp_exchange *exchange);
+void mcp_discover(struct mcp_exchange *exchange);
+void mcp_list_tools(struct mcp_exchange *exchange); /* tools_list.c */
+void mcp_call_tool(struct mcp_exchange *exchange);  /* tools_call.c */
+
+/* revision.c: is the message good in its revision? It answers what is not. */
+bool mcp_revision_holds(struct mcp_exchange *exchange);
+bool mcp_version_is_known(struct slice version); /* of those with a handshake */
+
+/* schema.c: the arguments of an offered tool, with those that sagad adds. */
+void mcp_write_input_schema(struct json_writer *w, const char *name, const struct offer *offer, struct arena *arena);
+
+/* --- answers (answer.c); each ends the request --- */
+
+/* Opens "result". `bytes` is how much the caller may write, about. */
+void mcp_result_begin(struct mcp_result *result, const struct mcp_exchange *exchange, size_t bytes);
+void mcp_write_caching(struct mcp_result *result); /* how long a list may be kept, where the revision has that */
+void mcp_write_server_info(struct json_writer *w, const char *name, const struct api *api);
+void mcp_meta_begin(struct mcp_result *result); /* "_meta", with what every result says in it */
+void mcp_meta_end(struct mcp_result *result);
+void mcp_result_send(struct mcp_result *result); /* behind mcp_meta_end() */
+void mcp_fail(struct mcp_exchange *exchange, int http_status, enum rpc_code code, const char *message);
+void mcp_fail_with(struct mcp_exchange *exchange, int http_status, enum rpc_code code, const char *message,
+                   struct slice data); /* JSON */
+/* A tool refuses: a result with `isError`, the problem as its content. `more` may be NULL. */
+void mcp_refuse(struct mcp_exchange *exchange, const struct err *err, const struct problem_more *more);
+/* What the engine knows of the operation of this call, for `_meta`; SLICE_NONE: there is none. */
+void mcp_write_operation(struct mcp_result *result, struct slice operation, const struct call_result *call);
+
+#endif

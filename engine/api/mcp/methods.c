@@ -1,0 +1,58 @@
+/* The methods that ask for no tool. */
+#include "api/mcp/mcp.h"
+
+#define INSTRUCTIONS                                                                                                   \
+    "Calls go through sagad, which does each of them once: a repeat of a call gets what the first one got. When a "    \
+    "result says that the call is under way, make the same call again with the same arguments. When a call is "        \
+    "refused, do what its text says; do not work around it with another tool."
+
+static void write_capabilities(struct json_writer *w)
+{
+    json_object_begin(w, "capabilities");
+    json_object_begin(w, "tools");
+    json_object_end(w);
+    json_object_end(w);
+}
+
+void mcp_initialize(struct mcp_exchange *exchange)
+{
+    struct slice asked =
+        json_string(json_member(exchange->message.params, "protocolVersion"), exchange->request->arena);
+    struct mcp_result result;
+
+    if (!asked.ptr) {
+        mcp_fail(exchange, 200, RPC_INVALID_PARAMS, "\"protocolVersion\" is missing, or no text");
+        return;
+    }
+    mcp_result_begin(&result, exchange, 0);
+    json_write_slice(&result.w, "protocolVersion", mcp_version_is_known(asked) ? asked : SLICE(MCP_VERSION_HANDSHAKE));
+    write_capabilities(&result.w);
+    mcp_write_server_info(&result.w, "serverInfo", exchange->request->api);
+    json_write_text(&result.w, "instructions", INSTRUCTIONS);
+    mcp_result_send(&result);
+}
+
+void mcp_ping(struct mcp_exchange *exchange)
+{
+    struct mcp_result result;
+
+    mcp_result_begin(&result, exchange, 0);
+    mcp_result_send(&result);
+}
+
+void mcp_discover(struct mcp_exchange *exchange)
+{
+    struct mcp_result result;
+
+    mcp_result_begin(&result, exchange, 0);
+    json_array_begin(&result.w, "supportedVersions");
+    json_write_text(&result.w, NULL, MCP_VERSION_STATELESS);
+    json_write_text(&result.w, NULL, MCP_VERSION_HANDSHAKE);
+    json_array_end(&result.w);
+    write_capabilities(&result.w);
+    json_write_text(&result.w, "instructions", INSTRUCTIONS);
+    mcp_write_caching(&result);
+    mcp_meta_begin(&result);
+    mcp_meta_end(&result);
+    mcp_result_send(&result);
+}

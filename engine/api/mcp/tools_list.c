@@ -1,0 +1,125 @@
+/*
+ * tools/list: what the namespace of the token offers, by name, in pages. The cursor is the name behind which a page
+ * begins, so that a tool that is registered meanwhile moves no other into a page twice, and out of none.
+ */
+#include "api/mcp/mcp.h"
+
+#include <string.h>
+
+#define PAGE_TOOLS_MAX 100
+#define PAGE_BYTES_MAX (1 << 20)
+#define TOOL_FRAME_BYTES 2048 /* of a tool in the list, beside its description and its schema */
+#define CURSOR_PREFIX "after:"
+
+static void write_annotations(struct json_writer *w, const struct offer *offer, bool run_is_known)
+{
+    json_object_begin(w, "annotations");
+    json_write_bool(w, "readOnlyHint", offer->reads);
+    if (!offer->reads) {
+        json_write_bool(w, "destructiveHint", offer->is_terminal);
+        json_write_bool(w, "idempotentHint", offer->coalesces && run_is_known);
+    }
+    json_write_bool(w, "openWorldHint", offer->exposure.is_open_world);
+    json_object_end(w);
+}
+
+static void write_tool(struct json_writer *w, const struct offer *offer, bool run_is_known, struct arena *arena)
+{
+    struct slice description = json_member(offer->body, "description");
+
+    json_object_begin(w, NULL);
+    json_write_slice(w, "name", offer->name);
+    if (offer->exposure.title.ptr) {
+        json_write_slice(w, "title", offer->exposure.title);
+    }
+    if (description.ptr) {
+        json_write_raw(w, "description", description);
+    }
+    mcp_write_input_schema(w, "inputSchema", offer, arena);
+    write_annotations(w, offer, run_is_known);
+    json_object_end(w);
+}
+
+/* Does this request say for which run it is? Then a call that says the same is coalesced with its repeats. */
+static bool run_is_known(const struct mcp_exchange *exchange)
+{
+    const struct api_request *request = exchange->request;
+    const struct identity_sources sources = {
+        .meta = exchange->message.meta, .headers = request->exchange, .keys = &request->api->mcp_keys};
+    struct identity identity;
+
+    return identity_read(&sources, request->arena, &identity, NULL) && identity.run.ptr;
+}
+
+static bool read_cursor(struct mcp_exchange *exchange, struct slice *after)
+{
+    struct slice cursor = json_member(exchange->message.params, "cursor");
+    struct slice text = json_string(cursor, exchange->request->arena);
+
+    if (!cursor.ptr) {
+        return true;
+    }
+    if (!slice_starts_with(text, CURSOR_PREFIX)) {
+        mcp_fail(exchange, 200, RPC_INVALID_PARAMS, "\"cursor\" is none that this server has given out");
+        return false;
+    }
+    *after = (struct slice){text.ptr + strlen(CURSOR_PREFIX), text.len - strlen(CURSOR_PREFIX)};
+    return true;
+}
+
+/* How many of the offers from `first` on fit into one page: one at least. */
+static size_t page_of(const struct offers *offers, size_t first, size_t *bytes)
+{
+    size_t count = 0;
+
+    *bytes = 0;
+    while (first + count < offers->count && count < PAGE_TOOLS_MAX) {
+        size_t more = offers->items[first + count].body.len + TOOL_FRAME_BYTES;
+
+        if (count > 0 && *bytes + more > PAGE_BYTES_MAX) {
+            break;
+        }
+        *bytes += more;
+        count++;
+    }
+    return count;
+}
+
+void mcp_list_tools(struct mcp_exchange *exchange)
+{
+    struct api_request *request = exchange->request;
+    struct err err = {0};
+    const struct offers *offers = engine_offers(request->api->engine, request->asked.namespace, &err);
+    struct slice after = SLICE_NONE;
+    bool known = run_is_known(exchange);
+    struct mcp_result result;
+    size_t first = 0, bytes;
+
+    if (!offers) {
+        request_problem_of(request, &err, NULL);
+        return;
+    }
+    if (!read_cursor(exchange, &after)) {
+        return;
+    }
+    while (after.ptr && first < offers->count && slice_compare(offers->items[first].name, after) <= 0) {
+        first++;
+    }
+    size_t count = page_of(offers, first, &bytes);
+
+    mcp_result_begin(&result, exchange, bytes);
+    json_array_begin(&result.w, "tools");
+    for (size_t i = first; i < first + count; i++) {
+        write_tool(&result.w, &offers->items[i], known, request->arena);
+    }
+    json_array_end(&result.w);
+    if (first + count < offers->count) {
+        json_write_slice(
+            &result.w, "nextCursor",
+            arena_printf(request->arena, CURSOR_PREFIX "%.*s", SLICE_ARG(offers->items[first + count - 1].name)));
+    }
+    mcp_write_caching(&result);
+    mcp_meta_begin(&result);
+    mcp_meta_end(&result);
+    mcp_result_send(&result);
+}

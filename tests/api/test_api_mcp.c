@@ -1,0 +1,460 @@
+/* POST /mcp over a fake engine: messages, revisions, the list of tools, calls, identity, refusals. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/api/api_host.h"
+#include "tests/api/raw_client.h"
+#include "tests/api/token_file.h"
+#include "tests/lib/test.h"
+
+#define BODY_MAX 8192
+#define CALL(id, tool, meta, args)                                                                                     \
+    "{\"jsonrpc\":\"2.0\",\"id\":" id ",\"method\":\"tools/call\",\"params\":{\"name\":\"" tool "\",\"_meta\":{" meta  \
+    "},\"arguments\":" args "}}"
+#define LATER_META                                                                                                     \
+    "\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\",\"io.modelcontextprotocol/clientCapabilities\":{}"
+#define LATER(id, method, more)                                                                                        \
+    "{\"jsonrpc\":\"2.0\",\"id\":" id ",\"method\":\"" method "\",\"params\":{\"_meta\":{" LATER_META "}" more "}}"
+#define LATER_HEAD(method) "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: " method "\r\n"
+
+static struct api_host host, guarded;
+static char tokens_path[] = "/tmp/sagad-test-mcp-XXXXXX";
+static struct raw_answer answer;
+
+static const struct test_token tokens[] = {
+    {"a-reader", "default", "reader", NULL},
+    {"an-agent", "default", "agent", NULL},
+    {"other-agent", "other", "agent", NULL},
+};
+
+static int setup(void **state)
+{
+    int fd = mkstemp(tokens_path);
+
+    (void)state;
+    if (fd < 0) {
+        return -1;
+    }
+    (void)close(fd);
+    token_file_write(tokens_path, tokens, COUNT_OF(tokens));
+    host = api_host_start(&(struct api_options){.version = "1.2.3"});
+    guarded = api_host_start(
+        &(struct api_options){.tokens_file = tokens_path, .mcp_origins = "https://a.example, https://chat.example"});
+    return host.port && guarded.port ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    int a = api_host_stop(&host), b = api_host_stop(&guarded);
+
+    (void)state;
+    (void)unlink(tokens_path);
+    return a || b;
+}
+
+static void ask_with(const char *head, const char *body)
+{
+    raw_ask(host.port, "POST", "/mcp", head, body, &answer);
+}
+
+static void ask(const char *body)
+{
+    ask_with("", body);
+}
+
+static bool body_has(const char *text)
+{
+    return strstr(answer.body, text) != NULL;
+}
+
+static void must_have(const char *text)
+{
+    if (!body_has(text)) {
+        fail_msg("%s is not in %s", text, answer.body);
+    }
+}
+
+static void must_not_have(const char *text)
+{
+    if (body_has(text)) {
+        fail_msg("%s is in %s", text, answer.body);
+    }
+}
+
+static void must_be_refused(const char *type, const char *says)
+{
+    assert_int_equal(answer.status, 200);
+    must_have("\"isError\":true");
+    must_have(type);
+    must_have(says);
+}
+
+/* --- messages --- */
+
+static const struct {
+    const char *name, *body;
+    int status;
+    const char *says;
+} messages[] = {
+    {"nothing", "", 400, "\"id\":null,\"error\":{\"code\":-32600"},
+    {"no JSON", "{\"jsonrpc\":", 400, "\"code\":-32700"},
+    {"a member twice", "{\"jsonrpc\":\"2.0\",\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}", 400,
+     "\"code\":-32700"},
+    {"a batch", "[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]", 400, "batches are not taken"},
+    {"a number", "7", 400, "\"code\":-32600"},
+    {"no version", "{\"id\":1,\"method\":\"ping\"}", 400, "\"id\":1,\"error\":{\"code\":-32600"},
+    {"version 1", "{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"ping\"}", 400, "\"code\":-32600"},
+    {"an id that is null", "{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"ping\"}", 400, "\"code\":-32600"},
+    {"an id that is a part", "{\"jsonrpc\":\"2.0\",\"id\":1.5,\"method\":\"ping\"}", 400, "\"code\":-32600"},
+    {"an id that is an object", "{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"ping\"}", 400, "\"code\":-32600"},
+    {"no method", "{\"jsonrpc\":\"2.0\",\"id\":1}", 400, "\"code\":-32600"},
+    {"a method that is a number", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":7}", 400, "\"code\":-32600"},
+    {"params that are an array", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":[]}", 400, "-32602"},
+    {"_meta that is a text", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{\"_meta\":\"\"}}", 400,
+     "-32602"},
+    {"a token that is a list",
+     "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{\"_meta\":{\"progressToken\":[]}}}", 400, "-32602"},
+    {"a method that is none", "{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"tools/forget\"}", 200,
+     "\"id\":\"a\",\"error\":{\"code\":-32601"},
+    {"a method of the later revision", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"server/discover\"}", 200, "-32601"},
+    {"a ping", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}", 200,
+     "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}"},
+    {"a call without a name", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{}}", 200, "-32602"},
+    {"a call of nothing", CALL("1", "t_nothing", "", "{}"), 200, "there is no tool of this name"},
+    {"a call of what is hidden", CALL("1", "t_hidden", "", "{}"), 200, "there is no tool of this name"},
+    {"a call of what undoes", CALL("1", "t_undo", "", "{}"), 200, "there is no tool of this name"},
+    {"a call by the registered name", CALL("1", "t.one", "", "{}"), 200, "there is no tool of this name"},
+    {"arguments that are a list", CALL("1", "t_one", "", "[]"), 200, "-32602"},
+    {"a cursor that is none", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{\"cursor\":\"x\"}}",
+     200, "-32602"},
+};
+
+TEST(each_message_is_answered_as_its_revision_says)
+{
+    for (size_t i = 0; i < COUNT_OF(messages); i++) {
+        ask(messages[i].body);
+        if (answer.status != messages[i].status || !body_has(messages[i].says)) {
+            fail_msg("%s: got %d %s", messages[i].name, answer.status, answer.body);
+        }
+    }
+}
+
+TEST(a_notification_and_an_answer_get_202_without_a_body)
+{
+    static const char *const bodies[] = {"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}",
+                                         "{\"jsonrpc\":\"2.0\",\"method\":\"tools/call\",\"params\":{}}",
+                                         "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}"};
+
+    for (size_t i = 0; i < COUNT_OF(bodies); i++) {
+        ask(bodies[i]);
+        assert_int_equal(answer.status, 202);
+        assert_int_equal(answer.body_len, 0);
+    }
+}
+
+TEST(an_id_comes_back_as_it_was_and_a_huge_one_is_refused)
+{
+    char body[BODY_MAX];
+
+    ask("{\"jsonrpc\":\"2.0\",\"id\":\"a\\u0041\\\"\",\"method\":\"ping\"}");
+    must_have("\"id\":\"a\\u0041\\\"\"");
+    (void)snprintf(body, sizeof(body), "{\"jsonrpc\":\"2.0\",\"id\":\"%0254d\",\"method\":\"ping\"}", 1);
+    ask(body);
+    assert_int_equal(answer.status, 200);
+    (void)snprintf(body, sizeof(body), "{\"jsonrpc\":\"2.0\",\"id\":\"%0255d\",\"method\":\"ping\"}", 1);
+    ask(body);
+    assert_int_equal(answer.status, 400);
+    must_have("\"id\":null");
+}
+
+TEST(only_post_is_possible)
+{
+    static const char *const methods[] = {"GET", "DELETE", "PUT"};
+
+    for (size_t i = 0; i < COUNT_OF(methods); i++) {
+        raw_ask(host.port, methods[i], "/mcp", "", NULL, &answer);
+        assert_int_equal(answer.status, 405);
+        assert_true(raw_head_has(&answer, "\r\nAllow: POST\r\n"));
+    }
+}
+
+/* --- revisions --- */
+
+TEST(a_handshake_gets_the_revision_it_asks_for_or_the_newest_of_its_kind)
+{
+    static const struct {
+        const char *asked, *got;
+    } rows[] = {{"2025-11-25", "2025-11-25"},
+                {"2025-06-18", "2025-06-18"},
+                {"1999-01-01", "2025-11-25"},
+                {"2026-07-28", "2025-11-25"}};
+    char body[BODY_MAX], says[64];
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        (void)snprintf(body, sizeof(body),
+                       "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"%s\","
+                       "\"capabilities\":{},\"clientInfo\":{\"name\":\"t\",\"version\":\"1\"}}}",
+                       rows[i].asked);
+        (void)snprintf(says, sizeof(says), "\"protocolVersion\":\"%s\"", rows[i].got);
+        ask(body);
+        assert_int_equal(answer.status, 200);
+        must_have(says);
+        must_have("\"capabilities\":{\"tools\":{}}");
+        must_have("\"serverInfo\":{\"name\":\"sagad\"");
+        must_have("\"version\":\"1.2.3\"");
+        assert_false(raw_head_has(&answer, "\r\nMcp-Session-Id:")); /* there are no sessions */
+    }
+    ask("{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{}}");
+    must_have("-32602");
+    ask_with("MCP-Protocol-Version: 1999-01-01\r\n", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}");
+    assert_int_equal(answer.status, 400);
+    must_have("\"code\":-32022");
+    must_have("\"supported\":[\"2026-07-28\",\"2025-11-25\"],\"requested\":\"1999-01-01\"");
+}
+
+TEST(the_later_revision_says_everything_with_each_request)
+{
+    ask_with(LATER_HEAD("server/discover"), LATER("1", "server/discover", ""));
+    assert_int_equal(answer.status, 200);
+    must_have("\"result\":{\"resultType\":\"complete\",\"supportedVersions\":[\"2026-07-28\",\"2025-11-25\"]");
+    must_have("\"ttlMs\":60000,\"cacheScope\":\"private\"");
+    must_have("\"_meta\":{\"io.modelcontextprotocol/serverInfo\":{\"name\":\"sagad\"");
+    ask_with(LATER_HEAD("tools/list"), LATER("1", "tools/list", ""));
+    must_have("\"resultType\":\"complete\",\"tools\":[");
+    must_have("\"cacheScope\":\"private\"");
+    ask_with(LATER_HEAD("ping"), LATER("1", "ping", ""));
+    assert_int_equal(answer.status, 404);
+    must_have("-32601");
+}
+
+static const struct {
+    const char *name, *head, *body;
+    const char *code;
+} broken[] = {
+    {"no header at all", "", LATER("1", "tools/list", ""), "-32020"},
+    {"no Mcp-Method", "MCP-Protocol-Version: 2026-07-28\r\n", LATER("1", "tools/list", ""), "-32020"},
+    {"another method", LATER_HEAD("tools/call"), LATER("1", "tools/list", ""), "-32020"},
+    {"another revision", "MCP-Protocol-Version: 2025-11-25\r\nMcp-Method: tools/list\r\n", LATER("1", "tools/list", ""),
+     "-32020"},
+    {"a header twice", LATER_HEAD("tools/list") "Mcp-Method: tools/list\r\n", LATER("1", "tools/list", ""), "-32020"},
+    {"no Mcp-Name", LATER_HEAD("tools/call"), LATER("1", "tools/call", ",\"name\":\"t_read\""), "-32020"},
+    {"another name", LATER_HEAD("tools/call") "Mcp-Name: t_one\r\n", LATER("1", "tools/call", ",\"name\":\"t_read\""),
+     "-32020"},
+    {"a name that is no base64", LATER_HEAD("tools/call") "Mcp-Name: =?base64?!?=\r\n",
+     LATER("1", "tools/call", ",\"name\":\"t_read\""), "-32020"},
+    {"no _meta", LATER_HEAD("tools/list"), "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}", "-32602"},
+    {"no capabilities", LATER_HEAD("tools/list"),
+     "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{\"_meta\":{"
+     "\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\"}}}",
+     "-32602"},
+    {"a revision to come", "MCP-Protocol-Version: 2031-01-01\r\nMcp-Method: tools/list\r\n",
+     "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{\"_meta\":{"
+     "\"io.modelcontextprotocol/protocolVersion\":\"2031-01-01\"}}}",
+     "-32022"},
+};
+
+TEST(a_header_that_says_something_else_than_the_body_is_refused)
+{
+    for (size_t i = 0; i < COUNT_OF(broken); i++) {
+        ask_with(broken[i].head, broken[i].body);
+        if (answer.status != 400 || !body_has(broken[i].code)) {
+            fail_msg("%s: got %d %s", broken[i].name, answer.status, answer.body);
+        }
+    }
+    ask_with(LATER_HEAD("tools/call") "Mcp-Name: =?base64?dF9yZWFk?=\r\n",
+             LATER("1", "tools/call", ",\"name\":\"t_read\""));
+    assert_int_equal(answer.status, 200);
+    must_have("\"resultType\":\"complete\",\"content\":[");
+}
+
+/* --- who may --- */
+
+static void ask_as(const char *token, const char *more, const char *body)
+{
+    char head[512];
+
+    (void)snprintf(head, sizeof(head), "Authorization: Bearer %s\r\n%s", token, more);
+    raw_ask(guarded.port, "POST", "/mcp", head, body, &answer);
+}
+
+#define LIST "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}"
+
+TEST(a_token_sees_the_tools_of_its_namespace_only)
+{
+    ask_as("an-agent", "", LIST);
+    must_have("\"name\":\"t_one\"");
+    ask_as("other-agent", "", LIST);
+    must_have("\"tools\":[]");
+    ask_as("other-agent", "", CALL("1", "t_one", "\"sagad/run\":\"r\"", "{}"));
+    must_have("there is no tool of this name");
+    ask_as("a-reader", "", LIST);
+    assert_int_equal(answer.status, 403);
+    ask_as("nobody", "", LIST);
+    assert_int_equal(answer.status, 401);
+}
+
+TEST(a_web_page_of_another_origin_is_refused)
+{
+    ask_as("an-agent", "Origin: https://evil.example\r\n", LIST);
+    assert_int_equal(answer.status, 403);
+    ask_as("an-agent", "Origin: null\r\n", LIST);
+    assert_int_equal(answer.status, 403);
+    ask_as("an-agent", "Origin: https://chat.example\r\nOrigin: https://evil.example\r\n", LIST);
+    assert_int_equal(answer.status, 403);
+    ask_as("an-agent", "Origin: https://chat.example\r\n", LIST);
+    assert_int_equal(answer.status, 200);
+    ask_as("an-agent", "Origin: https://localhost\r\n", LIST); /* the page comes from where the request goes */
+    assert_int_equal(answer.status, 200);
+}
+
+/* --- the list --- */
+
+TEST(the_list_says_what_a_model_and_its_host_need)
+{
+    ask(LIST);
+    assert_int_equal(answer.status, 200);
+    must_have(
+        "{\"name\":\"t_one\",\"title\":\"Charge\",\"description\":\"Charges a card.\",\"inputSchema\":{\"type\":"
+        "\"object\",\"$comment\":\"a\",\"properties\":{\"n\":{\"type\":\"number\"},\"saga\":{\"type\":\"string\"");
+    must_have("\"scope\":{\"type\":\"string\"");
+    must_have("\"annotations\":{\"readOnlyHint\":false,\"destructiveHint\":false,\"idempotentHint\":false,"
+              "\"openWorldHint\":false}}");
+    must_have("{\"name\":\"t_read\",\"inputSchema\":{\"type\":\"object\",\"properties\":{}},\"annotations\":{"
+              "\"readOnlyHint\":true,\"openWorldHint\":true}}");
+    must_have("\"name\":\"t_slow\"");
+    must_not_have("t_hidden");
+    must_not_have("t_undo");
+    must_not_have("nextCursor");
+    ask_with("Saga-Run: conversation-1\r\n", LIST);
+    must_have("\"idempotentHint\":true");
+}
+
+/* --- calls --- */
+
+TEST(a_repeat_gets_the_same_bytes_and_what_sagad_knows_stands_in_meta)
+{
+    static const char first[] = CALL("1", "t_one", "\"sagad/run\":\"same\"", "{\"n\": 1.50, \"m\":\"\\u0041\\n\"}"),
+                      again[] = CALL("2", "t_one", "\"sagad/run\":\"same\"", "{\"n\": 1.50, \"m\":\"\\u0041\\n\"}");
+
+    ask(first);
+    assert_int_equal(answer.status, 200);
+    must_have("\"id\":1,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"{\\\"n\\\": 1.50, "
+              "\\\"m\\\":\\\"\\\\u0041\\\\n\\\"}\"}],\"structuredContent\":{\"n\": 1.50, \"m\":\"\\u0041\\n\"},"
+              "\"isError\":false,\"_meta\":{\"sagad/operation\":\"");
+    must_have("\"sagad/state\":\"completed\",\"sagad/replayed\":false}");
+    ask(again);
+    must_have("\"id\":2,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"{\\\"n\\\": 1.50, "
+              "\\\"m\\\":\\\"\\\\u0041\\\\n\\\"}\"}],\"structuredContent\":{\"n\": 1.50, \"m\":\"\\u0041\\n\"},"
+              "\"isError\":false,\"_meta\":{\"sagad/operation\":\"");
+    must_have("\"sagad/replayed\":true,\"sagad/first-at\":\"20");
+}
+
+TEST(a_tool_with_effects_does_nothing_without_a_run_and_a_read_runs)
+{
+    ask(CALL("1", "t_one", "\"progressToken\":\"p\"", "{}"));
+    must_be_refused("urn:sagad:problem:invalid", "nothing was done");
+    must_have("Saga-Run");
+    must_not_have("sagad/operation");
+    ask(CALL("1", "t_read", "", "{\"n\":1}"));
+    must_have("\"structuredContent\":{\"n\":1},\"isError\":false");
+    ask(CALL("2", "t_read", "", "{\"n\":2}")); /* no repeat of it, although nothing tells them apart */
+    must_have("\"structuredContent\":{\"n\":2},\"isError\":false");
+    must_have("\"sagad/replayed\":false");
+}
+
+static const struct {
+    const char *name, *head, *body;
+    bool same; /* as the call under the run "who", step "~t.one", without a scope; else another operation */
+} sources[] = {
+    {"_meta", "", CALL("1", "t_one", "\"sagad/run\":\"who\"", "{}"), true},
+    {"a header", "Saga-Run: who\r\n", CALL("1", "t_one", "", "{}"), true},
+    {"both", "Saga-Run: who\r\n", CALL("1", "t_one", "\"sagad/run\":\"who\"", "{}"), true},
+    {"VS Code", "", CALL("1", "t_one", "\"vscode.conversationId\":\"who\",\"vscode.requestId\":\"q\"", "{}"), true},
+    {"Codex", "", CALL("1", "t_one", "\"threadId\":\"who\",\"x-codex-turn-metadata\":{\"turn_id\":\"t\"}", "{}"), true},
+    {"OpenCode", "", CALL("1", "t_one", "\"ai.opencode/sessionID\":\"who\"", "{}"), true},
+    {"Antigravity", "", CALL("1", "t_one", "\"antigravity.google/conversation_id\":\"who\"", "{}"), true},
+    {"an emission beside it", "", CALL("1", "t_one", "\"threadId\":\"who\",\"claudecode/toolUseId\":\"u\"", "{}"),
+     true},
+    {"a host's key that says less", "", CALL("1", "t_one", "\"sagad/run\":\"who\",\"threadId\":\"x\"", "{}"), true},
+    {"a turn that is a number", "", CALL("1", "t_one", "\"sagad/run\":\"who\",\"sagad/turn\":7", "{}"), true},
+    {"another run", "", CALL("1", "t_one", "\"sagad/run\":\"whom\"", "{}"), false},
+    {"a step", "Saga-Step: pay\r\n", CALL("1", "t_one", "\"sagad/run\":\"who\"", "{}"), false},
+    {"a scope", "Saga-Scope: kettle\r\n", CALL("1", "t_one", "\"sagad/run\":\"who\"", "{}"), false},
+    {"a scope of the model", "", CALL("1", "t_one", "\"sagad/run\":\"who\"", "{\"scope\":\"lamp\"}"), false},
+};
+
+TEST(what_a_call_is_for_comes_from_wherever_the_host_says_it)
+{
+    for (size_t i = 0; i < COUNT_OF(sources); i++) {
+        ask_with(sources[i].head, sources[i].body);
+        if (answer.status != 200 || !body_has("\"isError\":false") ||
+            body_has("\"sagad/replayed\":true") != (sources[i].same && i > 0)) {
+            fail_msg("%s: got %d %s", sources[i].name, answer.status, answer.body);
+        }
+    }
+    must_have("\"structuredContent\":{}"); /* the scope was for sagad */
+}
+
+static const struct {
+    const char *name, *head, *body, *says, *and_says;
+} contradictions[] = {
+    {"the run", "Saga-Run: b\r\n", CALL("1", "t_one", "\"sagad/run\":\"a\"", "{}"),
+     "_meta \\\"sagad/run\\\" says that the run is \\\"a\\\"", "the header \\\"Saga-Run\\\" says that it is \\\"b\\\""},
+    {"the step", "Saga-Step: b\r\n", CALL("1", "t_one", "\"sagad/run\":\"a\",\"sagad/step\":\"a\"", "{}"),
+     "\\\"sagad/step\\\" says", "\\\"Saga-Step\\\" says"},
+    {"the scope", "", CALL("1", "t_one", "\"sagad/run\":\"a\",\"sagad/scope\":\"a\"", "{\"scope\":\"b\"}"),
+     "\\\"sagad/scope\\\" says", "the argument \\\"scope\\\" says"},
+    {"the turn", "Saga-Turn: 2\r\n", CALL("1", "t_one", "\"sagad/run\":\"a\",\"sagad/turn\":1", "{}"),
+     "\\\"sagad/turn\\\" says", "\\\"Saga-Turn\\\" says"},
+    {"the emission", "Idempotency-Key: 2\r\n", CALL("1", "t_one", "\"sagad/run\":\"a\",\"sagad/emission\":\"1\"", "{}"),
+     "\\\"sagad/emission\\\" says", "\\\"Idempotency-Key\\\" says"},
+    {"a run that is no text", "", CALL("1", "t_one", "\"sagad/run\":{}", "{}"), "cannot be right", "\\\"sagad/run\\\""},
+    {"an empty run", "", CALL("1", "t_one", "\"sagad/run\":\"\"", "{}"), "cannot be right", "the run"},
+    {"a step that is sagad's own", "", CALL("1", "t_one", "\"sagad/run\":\"a\",\"sagad/step\":\"~t.one\"", "{}"),
+     "cannot be right", "the step"},
+    {"two runs in headers", "Saga-Run: a\r\nSaga-Run: a\r\n", CALL("1", "t_one", "", "{}"), "twice", "Saga-Run"},
+    {"a handle that is none", "", CALL("1", "t_one", "", "{\"saga\":\"mine\"}"), "not the handle", "saga_open"},
+};
+
+TEST(two_places_that_say_different_things_are_refused_and_both_are_named)
+{
+    for (size_t i = 0; i < COUNT_OF(contradictions); i++) {
+        ask_with(contradictions[i].head, contradictions[i].body);
+        if (answer.status != 200 || !body_has("\"isError\":true") || !body_has(contradictions[i].says) ||
+            !body_has(contradictions[i].and_says) || body_has("sagad/operation")) {
+            fail_msg("%s: got %d %s", contradictions[i].name, answer.status, answer.body);
+        }
+    }
+}
+
+TEST(each_refusal_is_a_result_that_a_model_can_read)
+{
+    static const char *const names[] = {"arguments-differ", "loop-detected",   "budget-exhausted", "breaker-open",
+                                        "saga-sealed",      "outcome-unknown", "awaiting-operator"};
+    char body[BODY_MAX], type[64];
+
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        (void)snprintf(body, sizeof(body), CALL("1", "as_%s", "\"sagad/run\":\"refused\"", "{}"), names[i]);
+        (void)snprintf(type, sizeof(type), "\"structuredContent\":{\"type\":\"urn:sagad:problem:%s\"", names[i]);
+        ask(body);
+        must_be_refused(type, "{\"type\":\"text\",\"text\":\"refused as the tool's name says");
+        must_have("\"sagad/operation\":\"");
+    }
+    ask(CALL("1", "as_arguments-differ", "\"sagad/run\":\"refused\"", "{}"));
+    must_have("\"pointers\":[\"/amount\",\"/to/name\"]");
+}
+
+TEST(a_database_that_is_away_is_a_problem_and_no_empty_list)
+{
+    api_host_tell(&host, SIGUSR2);
+    ask(LIST);
+    assert_int_equal(answer.status, 503);
+    api_host_tell(&host, SIGUSR2);
+    ask(LIST);
+    assert_int_equal(answer.status, 200);
+}
+
+TEST_PROGRAM(setup, teardown)

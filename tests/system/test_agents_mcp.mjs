@@ -1,0 +1,176 @@
+// sagad as a server of the Model Context Protocol, with the client library that others wrote and the real shop: what
+// the shop's ledger says after repeats and kills.
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { World, expect, expectEqual, leaves, promise, run } from '../lib/world.mjs'
+
+const library = join(process.env.NODE_MODULES ?? '', '@modelcontextprotocol/sdk/dist/esm/client')
+if (!existsSync(library)) {
+  console.log('skipped: @modelcontextprotocol/sdk is not installed (tools/test does it)')
+  process.exit(77)
+}
+const { Client } = await import(join(library, 'index.js'))
+const { StreamableHTTPClientTransport } = await import(join(library, 'streamableHttp.js'))
+
+function definitions(shop) {
+  const retry = { max_attempts: 3, initial: '50ms', factor: 2, max: '200ms' }
+  return {
+    tools: [
+      {
+        name: 'cards.charge',
+        description: 'Charges a card.',
+        http: { method: 'POST', url: `${shop}/charges`, body: '${ .args }' },
+        input: {
+          type: 'object',
+          properties: { amount: { type: 'integer' }, customer: { type: 'string' } },
+          required: ['amount', 'customer'],
+          additionalProperties: false
+        },
+        result: { id: '${ .response.body.id }' },
+        effect: 'keyed',
+        key: { window: '1h' },
+        timeout: '3s',
+        retry,
+        expose: { title: 'Charge a card', scope: true, open_world: false },
+        compensate: { tool: 'cards.refund', with: { charge_id: '${ .result.id }', customer: '${ .args.customer }' } }
+      },
+      {
+        name: 'cards.refund',
+        http: { method: 'POST', url: `${shop}/refunds`, body: '${ .args }' },
+        effect: 'keyed',
+        key: { window: '1h' },
+        timeout: '3s',
+        retry
+      },
+      {
+        name: 'price',
+        http: { url: `${shop}/prices/\${ .args.sku }` },
+        result: '${ .response.body }',
+        effect: 'read',
+        timeout: '3s',
+        retry
+      }
+    ],
+    sagas: []
+  }
+}
+
+await run(new World(), async (world) => {
+  await Promise.all([world.startPostgres(), world.startShop()])
+  await world.startSagad()
+  await world.define(definitions(`http://127.0.0.1:${world.shopPort}`))
+
+  const url = () => new URL(`http://127.0.0.1:${world.port}/mcp`)
+  // A host, as the library makes one: a new connection, and ids that begin anew.
+  const host = async (headers = {}) => {
+    const client = new Client({ name: 'test', version: '1' })
+    await client.connect(new StreamableHTTPClientTransport(url(), { requestInit: { headers } }))
+    return client
+  }
+  const call = (client, name, args, _meta) => client.callTool({ name, arguments: args, _meta })
+  const charges = (customer) =>
+    world.ledger().filter((line) => line.effect === 1 && line.kind === 'charge' && line.body?.customer === customer)
+  const charge = (customer) => ({ amount: 5, customer })
+
+  await promise('the library finds the tools, with what their definitions say', async () => {
+    const client = await host()
+    const { tools } = await client.listTools()
+    expectEqual(
+      tools.map((tool) => tool.name),
+      ['cards_charge', 'price'],
+      'tools'
+    )
+    expectEqual(tools[0].annotations.openWorldHint, false, 'openWorldHint')
+    expectEqual(tools[0].title, 'Charge a card', 'title')
+    expectEqual(Object.keys(tools[0].inputSchema.properties), ['amount', 'customer', 'saga', 'scope'], 'arguments')
+    expectEqual(tools[0].inputSchema.additionalProperties, false, 'no others')
+    expectEqual(tools[1].annotations.readOnlyHint, true, 'readOnlyHint')
+    await client.ping()
+    await client.close()
+  })
+
+  await promise('a host that forgets, connects anew and calls again has charged once', async () => {
+    const results = []
+    for (let i = 0; i < 4; i++) {
+      const client = await host()
+      results.push(
+        await call(client, 'cards_charge', charge('anew'), {
+          'vscode.conversationId': 'chat-anew',
+          'vscode.requestId': `request-${i}`
+        })
+      )
+      await client.close()
+    }
+    for (const result of results) {
+      expect(!result.isError, 'is no refusal', result)
+      expectEqual(result.structuredContent, results[0].structuredContent, 'the same result')
+      expectEqual(JSON.parse(result.content[0].text), result.structuredContent, 'the same as text')
+    }
+    expectEqual(results[0]._meta['sagad/replayed'], false, 'the first')
+    expectEqual(results[3]._meta['sagad/replayed'], true, 'the last')
+    expectEqual(results[3]._meta['sagad/operation'], results[0]._meta['sagad/operation'], 'one operation')
+    expectEqual(charges('anew').length, 1, 'charges')
+  })
+
+  await promise('another scope, which the model names, is another charge', async () => {
+    const client = await host({ 'Saga-Run': 'chat-scopes' })
+    await call(client, 'cards_charge', { ...charge('scopes'), scope: 'kettle' })
+    await call(client, 'cards_charge', { ...charge('scopes'), scope: 'lamp' })
+    await call(client, 'cards_charge', { ...charge('scopes'), scope: 'lamp' })
+    expectEqual(charges('scopes').length, 2, 'charges')
+    expect(!('scope' in charges('scopes')[0].body), 'the scope is no argument of the tool', charges('scopes')[0])
+    await client.close()
+  })
+
+  await promise('another amount is refused, and the refusal says where', async () => {
+    const client = await host({ 'Saga-Run': 'chat-differs' })
+    await call(client, 'cards_charge', charge('differs'))
+    const refused = await call(client, 'cards_charge', { ...charge('differs'), amount: 6 })
+    expectEqual(refused.isError, true, 'isError')
+    expectEqual(refused.structuredContent.type, 'urn:sagad:problem:arguments-differ', 'type')
+    expectEqual(refused.structuredContent.pointers, ['/amount'], 'pointers')
+    expectEqual(refused.content[0].text, refused.structuredContent.detail, 'text')
+    expectEqual(charges('differs').length, 1, 'charges')
+    await client.close()
+  })
+
+  await promise('arguments that do not fit are a result that a model can mend', async () => {
+    const client = await host({ 'Saga-Run': 'chat-unfit' })
+    const refused = await call(client, 'cards_charge', { amount: 'five', customer: 'unfit' })
+    expectEqual(refused.structuredContent.errors[0].pointer, '/args/amount', 'pointer')
+    expectEqual(charges('unfit').length, 0, 'charges')
+    await client.close()
+  })
+
+  await promise('without a run nothing with an effect is done, and a read is', async () => {
+    const client = await host()
+    const refused = await call(client, 'cards_charge', charge('nobody'))
+    expectEqual(refused.isError, true, 'isError')
+    expectEqual(charges('nobody').length, 0, 'charges')
+    const read = await call(client, 'price', { sku: 'kettle' })
+    expect(!read.isError && read.structuredContent, 'the price', read)
+    await client.close()
+  })
+
+  await promise('two names that clients could not tell apart are refused when the second is registered', async () => {
+    const second = { name: 'cards_charge', builtin: { do: 'echo' }, effect: 'read' }
+    const refused = await world.api('POST', '/v1/definitions', { tools: [second] })
+    expectEqual(refused.status, 422, 'status')
+    expectEqual(refused.json.errors[0].pointer, '/tools/0/name', 'pointer')
+    expect(/cards\.charge/.test(refused.json.errors[0].detail), 'the other one is named', refused.json)
+    await world.define({ tools: [{ ...second, expose: false }] })
+  })
+
+  await promise('a kill between two calls changes nothing for the host', async () => {
+    const client = await host({ 'Saga-Run': 'chat-kill' })
+    const first = await call(client, 'cards_charge', charge('kill'))
+    await world.restart()
+    const again = await call(client, 'cards_charge', charge('kill'))
+    expectEqual(again.content, first.content, 'the same result')
+    expectEqual(again._meta['sagad/replayed'], true, 'replayed')
+    expectEqual(charges('kill').length, 1, 'charges')
+    await client.close()
+  })
+
+  await leaves(world)
+})
