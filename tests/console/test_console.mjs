@@ -2,6 +2,7 @@
 //
 // Skipped without Chromium, or without the packages of tools/console. SAGAD_CONSOLE_SHOTS=DIR keeps screenshots.
 import { leaves, run } from '../lib/world.mjs'
+import { cases } from './cases.mjs'
 import { skip } from './packages.mjs'
 import { saga } from './saga.mjs'
 import { sagas } from './sagas.mjs'
@@ -16,6 +17,7 @@ await run(new ConsoleWorld(), async (world) => {
   await session(world, browser)
   await sagas(world, browser, orders)
   await saga(world, browser, orders)
+  await cases(world, browser)
   await browser.close()
   await leaves(world)
 })

@@ -40,6 +40,17 @@ function sameNumber(value: number, source: string) {
 
 export const parse = (text: string): unknown => JSON.parse(text, keepDigits as (key: string, value: unknown) => unknown)
 
+// The counterpart of parse(): what came in with more digits than a double holds goes out with all of them.
+export function print(value: unknown): string {
+  if (value instanceof ExactNumber) return value.text
+  if (Array.isArray(value)) return `[${value.map(print).join(',')}]`
+  if (value && typeof value === 'object') {
+    const members = Object.entries(value).filter(([, member]) => member !== undefined)
+    return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${print(member)}`).join(',')}}`
+  }
+  return JSON.stringify(value) ?? 'null'
+}
+
 const base = new URL('../', document.baseURI)
 
 async function send(path: string, init: RequestInit): Promise<Response> {
@@ -82,7 +93,7 @@ export async function change<T>(method: 'POST' | 'DELETE', path: string, body?: 
   const response = await send(path, {
     method,
     headers,
-    body: body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body)
+    body: body === undefined ? undefined : typeof body === 'string' ? body : print(body)
   })
   if (!response.ok) throw await problemOf(response)
   return parse(await response.text()) as T
@@ -91,6 +102,6 @@ export async function change<T>(method: 'POST' | 'DELETE', path: string, body?: 
 export function query(path: string, parameters: Record<string, string | number | undefined | null>) {
   const search = new URLSearchParams()
   for (const [name, value] of Object.entries(parameters))
-    if (value !== undefined && value !== null && value !== '') search.append(name, String(value))
+    if (value !== undefined && value !== null) search.append(name, String(value))
   return search.size ? `${path}?${search}` : path
 }

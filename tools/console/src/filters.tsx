@@ -1,4 +1,6 @@
-// Filters live in the address: what is typed is there after a moment, what is chosen at once.
+// Filters live in the address: what is typed is there after a moment, what is chosen at once. A filter that is there
+// and empty asks for what has none.
+import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { replace } from './route'
 
@@ -31,13 +33,13 @@ function Field({
   onChange
 }: {
   filter: Filter
-  value: string
+  value: string | undefined
   first: boolean
   onChange: (value: string) => void
 }) {
-  const [typed, setTyped] = useState(value)
+  const [typed, setTyped] = useState(value ?? '')
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined)
-  useEffect(() => setTyped(value), [value])
+  useEffect(() => setTyped(value ?? ''), [value])
   useEffect(() => () => clearTimeout(timer.current), [])
   const id = `filter-${filter.name}`
   const search = first ? { 'data-search': '' } : {}
@@ -55,7 +57,7 @@ function Field({
     <div class="field">
       <label for={id}>{filter.label}</label>
       {filter.choices ? (
-        <select id={id} value={value} onChange={(event) => now(event.currentTarget.value)} {...search}>
+        <select id={id} value={value ?? ''} onChange={(event) => now(event.currentTarget.value)} {...search}>
           <option value="">any</option>
           {filter.choices.map((choice) => (
             <option key={choice} value={choice}>
@@ -67,7 +69,7 @@ function Field({
         <input
           id={id}
           type="datetime-local"
-          value={value && localOf(value)}
+          value={value ? localOf(value) : ''}
           onChange={(event) => now(instantOf(event.currentTarget.value))}
         />
       ) : (
@@ -75,7 +77,7 @@ function Field({
           id={id}
           type="search"
           value={typed}
-          placeholder={filter.hint}
+          placeholder={value === '' ? 'none' : filter.hint}
           spellcheck={false}
           onInput={(event) => onInput(event.currentTarget.value)}
           onChange={(event) => now(event.currentTarget.value)}
@@ -89,11 +91,15 @@ function Field({
 export function Filters({
   path,
   query,
-  filters
+  kept = {},
+  filters,
+  children
 }: {
   path: string[]
   query: Record<string, string>
+  kept?: Record<string, string> // beside the filters in the address: not cleared with them
   filters: Filter[]
+  children?: ComponentChildren
 }) {
   const used = Object.keys(query).length > 0
   return (
@@ -103,12 +109,13 @@ export function Filters({
           key={filter.name}
           filter={filter}
           first={i === 0}
-          value={query[filter.name] ?? ''}
-          onChange={(value) => replace(path, { ...query, [filter.name]: value })}
+          value={query[filter.name]}
+          onChange={(value) => replace(path, { ...kept, ...query, [filter.name]: value || undefined })}
         />
       ))}
+      {children}
       {used && (
-        <button type="button" class="quiet" onClick={() => replace(path, {})}>
+        <button type="button" class="quiet" onClick={() => replace(path, kept)}>
           Clear filters
         </button>
       )}

@@ -17,7 +17,7 @@ const keys: [string, string][] = [
   ['j', 'the next row'],
   ['k', 'the row before'],
   ['Enter', 'opens the row'],
-  ['g', 'and then a letter: s sagas, n needs a person, o overview'],
+  ['g', `and then a letter: ${views.map(({ key, title }) => `${key} ${title.toLowerCase()}`).join(', ')}`],
   ['?', 'this list'],
   ['Esc', 'closes a dialog, leaves a field']
 ]

@@ -7,14 +7,22 @@ export interface Route {
   query: Record<string, string>
 }
 
+function decoded(part: string) {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part // typed by hand, and no encoding at all
+  }
+}
+
 function current(): Route {
   const [path = '', search = ''] = location.hash.replace(/^#\/?/, '').split('?')
-  return { path: path.split('/').map(decodeURIComponent), query: Object.fromEntries(new URLSearchParams(search)) }
+  return { path: path.split('/').map(decoded), query: Object.fromEntries(new URLSearchParams(search)) }
 }
 
 export function href(path: string[], parameters: Record<string, string | undefined> = {}) {
   const search = new URLSearchParams()
-  for (const [name, value] of Object.entries(parameters)) if (value) search.set(name, value)
+  for (const [name, value] of Object.entries(parameters)) if (value !== undefined) search.set(name, value)
   return `#/${path.map(encodeURIComponent).join('/')}${search.size ? `?${search}` : ''}`
 }
 

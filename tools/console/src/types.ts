@@ -140,6 +140,7 @@ export interface Escalation {
   error: string | null
   detail?: string | null
   cost: number | null
+  cost_estimated?: boolean
   reason: string
   status: string
   opened_at: string
@@ -240,5 +241,5 @@ export interface BulkItem {
   step: string | null
   escalation: number | null
   outcome: string
-  error: { code?: string; detail?: string; type?: string; title?: string } | null
+  error: { code?: string; message?: string; detail?: string | null } | null
 }

@@ -110,8 +110,13 @@ export function Act({
   why,
   children,
   kind,
+  briefly,
   ...rest
-}: { why?: string | null; kind?: 'main' | 'danger' | 'quiet' } & ButtonHTMLAttributes<HTMLButtonElement>) {
+}: {
+  why?: string | null
+  kind?: 'main' | 'danger' | 'quiet'
+  briefly?: boolean // why stands elsewhere on the page, too
+} & ButtonHTMLAttributes<HTMLButtonElement>) {
   const id = useId()
   if (!why)
     return (
@@ -124,7 +129,7 @@ export function Act({
       <button type="button" class={kind} aria-disabled="true" aria-describedby={id} title={why}>
         {children}
       </button>
-      <span id={id} class="why">
+      <span id={id} class={briefly ? 'heard' : 'why'}>
         {why}
       </span>
     </span>
@@ -233,4 +238,11 @@ export const Tags = ({ tags }: { tags: Record<string, string> | null | undefined
 )
 
 export const count = (n: number, one: string, many = `${one}s`) => `${n.toLocaleString('en')} ${n === 1 ? one : many}`
+export const times = (n: number) => (n === 0 ? 'never' : n === 1 ? 'once' : `${n} times`)
 export const short = (id: string) => id.slice(0, 13)
+
+// Costs count millionths; a tool that does not name its currency leaves the number alone.
+export function money(micros: number, currency: string | null) {
+  const digits = { minimumFractionDigits: 2, maximumFractionDigits: 2 }
+  return [(micros / 1e6).toLocaleString('en', digits), currency].filter(Boolean).join(' ')
+}

@@ -2,8 +2,8 @@
 // is shown as it is; the first answer counts, however often the button is pressed.
 import type { ComponentChildren } from 'preact'
 import { useRef, useState } from 'preact/hooks'
-import { Problem, change } from './api'
-import { wordOf } from './state'
+import { Problem, change, print } from './api'
+import { State } from './state'
 import type { PreviewEnd } from './types'
 import { Copy, Dialog, Trouble, shellQuote } from './ui'
 
@@ -85,7 +85,7 @@ export function VerbDialog({
             {busy ? 'Asking sagad …' : button}
           </button>
           <Copy text={asCommand(why.trim() || 'WHY')} label="copy as sagactl" />
-          {typeof made !== 'string' && <Copy text={curl(path, raw ?? JSON.stringify(made))} label="copy as curl" />}
+          {typeof made !== 'string' && <Copy text={curl(path, raw ?? print(made))} label="copy as curl" />}
         </div>
       </form>
     </Dialog>
@@ -94,9 +94,30 @@ export function VerbDialog({
 
 // --- what a verb leads to ---
 
-const effects: Record<string, string> = { yes: 'stands', maybe: 'may stand', before: 'stood before' }
+type Called = PreviewEnd['calls']
+
+const Calls = ({ title, calls }: { title: string; calls: Called }) =>
+  calls.length === 0 ? null : (
+    <li>
+      {title}{' '}
+      {calls.map(({ step, tool }, i) => (
+        <span key={i}>
+          {i > 0 && ', then '}
+          <strong>{step}</strong> by <code>{tool}</code>
+        </span>
+      ))}
+    </li>
+  )
+
+const Standing = ({ title, steps, doubt }: { title: string; steps: PreviewEnd['standing']; doubt?: boolean }) =>
+  steps.length === 0 ? null : (
+    <li class={doubt ? 'warn' : undefined}>
+      {title} <strong>{steps.map(({ step }) => step).join(', ')}</strong>
+    </li>
+  )
 
 function End({ end }: { end: PreviewEnd }) {
+  const inDoubt = end.standing.filter(({ took_effect }) => took_effect === 'maybe')
   return (
     <li>
       {(end.if || end.unless_begins) && (
@@ -107,22 +128,16 @@ function End({ end }: { end: PreviewEnd }) {
         </p>
       )}
       <p>
-        The saga ends <strong>{wordOf(end.status)}</strong>
-        {end.waits_for && ` and waits for ${end.waits_for}`}.
+        The saga ends <State state={end.status} />
+        {end.waits_for && ` and waits for ${end.waits_for}`}
       </p>
       <ul class="leads">
-        {end.calls.length === 0 && <li>Nothing is called.</li>}
-        {end.calls.map((call, i) => (
-          <li key={i}>
-            {call.direction === 'undo' ? 'undoes' : 'calls'} <strong>{call.step}</strong> by <code>{call.tool}</code>
-          </li>
-        ))}
-        {end.standing.map(({ step, took_effect }) => (
-          <li key={step} class={took_effect === 'maybe' ? 'warn' : undefined}>
-            <strong>{step}</strong> {effects[took_effect] ?? took_effect} in the end
-          </li>
-        ))}
-        {end.standing.length === 0 && <li>Nothing stands in the end.</li>}
+        {end.calls.length === 0 && <li>Nothing is called</li>}
+        <Calls title="Calls" calls={end.calls.filter(({ direction }) => direction === 'do')} />
+        <Calls title="Undoes" calls={end.calls.filter(({ direction }) => direction === 'undo')} />
+        <Standing title="Stands in the end:" steps={end.standing.filter((one) => !inDoubt.includes(one))} />
+        <Standing title="May stand in the end:" steps={inDoubt} doubt />
+        {end.standing.length === 0 && <li>Nothing stands in the end</li>}
       </ul>
     </li>
   )

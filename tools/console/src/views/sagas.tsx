@@ -7,7 +7,7 @@ import { href } from '../route'
 import { State } from '../state'
 import { Age } from '../time'
 import type { Page, SagaRow } from '../types'
-import { Copy, Empty, Loading, Tags, Trouble, command, count, short } from '../ui'
+import { Act, Copy, Empty, Loading, Tags, Trouble, command, count, short, whyNot } from '../ui'
 import type { ViewProps } from './index'
 
 const statuses = ['running', 'waiting', 'paused', 'compensating', 'escalated', 'completed', 'compensated', 'abandoned']
@@ -36,6 +36,11 @@ function asCommand(query: Record<string, string>) {
   return command('sagactl', 'list', ...words)
 }
 
+// What a job about sagas can be narrowed by.
+const bulkFilters = ['saga', 'status', 'business_id', 'tag', 'since', 'until']
+const canBulk = (query: Record<string, string>) =>
+  Object.keys(query).length > 0 && Object.keys(query).every((name) => bulkFilters.includes(name))
+
 const Row = ({ row, isGone }: { row: SagaRow; isGone: boolean }) => (
   <tr data-row={row.id} class={isGone ? 'gone' : undefined}>
     <td>
@@ -60,7 +65,7 @@ const Row = ({ row, isGone }: { row: SagaRow; isGone: boolean }) => (
   </tr>
 )
 
-export function Sagas({ route }: ViewProps) {
+export function Sagas({ route, me }: ViewProps) {
   const asked = parameters(route.query)
   const path = query('v1/sagas', { ...asked, limit: 100 })
   const live = useLive<Page<SagaRow>>(path)
@@ -109,6 +114,14 @@ export function Sagas({ route }: ViewProps) {
       <div class="title">
         <h1>Sagas</h1>
         <Copy text={asCommand(route.query)} label="copy as sagactl" />
+        {canBulk(route.query) &&
+          (whyNot(me, 'operator') ? (
+            <Act why={whyNot(me, 'operator')}>Act on all that match</Act>
+          ) : (
+            <a class="button" href={href(['bulk', 'new'], { of: 'sagas', ...route.query })}>
+              Act on all that match
+            </a>
+          ))}
       </div>
       <Filters path={['sagas']} query={route.query} filters={filters} />
       <div class="announced" role="status">

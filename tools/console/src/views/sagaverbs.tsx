@@ -74,23 +74,30 @@ export function SagaVerbs({ saga, me, onDone }: { saga: Saga; me: Me; onDone: ()
       return 'the payload is no JSON'
     }
   }
+  const shown = (Object.keys(words) as Verb[]).filter(
+    (verb) => verb !== (saga.paused ? 'pause' : 'resume') && (verb === 'rerun') === (saga.ended_at !== null)
+  )
+  const refused = shown.filter((verb) => whyNot(me, words[verb].least))
   return (
     <>
       <div class="actions">
-        {(Object.keys(words) as Verb[])
-          .filter(
-            (verb) => verb !== (saga.paused ? 'pause' : 'resume') && (verb === 'rerun') === (saga.ended_at !== null)
-          )
-          .map((verb) => (
-            <Act
-              key={verb}
-              kind={verb === 'abort' ? 'danger' : undefined}
-              why={whyNot(me, words[verb].least) ?? whyNotNow(verb, saga)}
-              onClick={() => ask(verb)}
-            >
-              {words[verb].title}
-            </Act>
-          ))}
+        {shown.map((verb) => (
+          <Act
+            key={verb}
+            kind={verb === 'abort' ? 'danger' : undefined}
+            why={whyNot(me, words[verb].least) ?? whyNotNow(verb, saga)}
+            briefly
+            onClick={() => ask(verb)}
+          >
+            {words[verb].title}
+          </Act>
+        ))}
+        {refused.length > 0 && (
+          <span class="why">
+            You are signed in as {me.role}:{' '}
+            {refused.map((verb) => `${words[verb].title} needs ${words[verb].least}`).join(', ')}.
+          </span>
+        )}
       </div>
       {asked && asked !== 'signal' && (
         <VerbDialog

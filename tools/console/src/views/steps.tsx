@@ -4,7 +4,7 @@ import { go } from '../route'
 import { State, wordOf } from '../state'
 import { Age, At, span } from '../time'
 import type { Compensation, Held, OperationError, Saga, Step, Trying } from '../types'
-import { Copy, Fact, Facts, Json, command, isNothing } from '../ui'
+import { Copy, Fact, Facts, Json, command, isNothing, times } from '../ui'
 
 const effects: Record<string, string> = {
   no: 'no effect',
@@ -58,7 +58,7 @@ const Waits = ({ step }: { step: Step }) => {
 const Tried = ({ trying }: { trying?: Trying }) =>
   trying ? (
     <Fact name={trying.what === 'probe' ? 'Asks the receiver' : 'Tries again'}>
-      {trying.times} times
+      {times(trying.times)}
       {trying.next_at && (
         <>
           , next <Age at={trying.next_at} />
@@ -123,7 +123,7 @@ function Undo({ undo, args }: { undo: Compensation; args: unknown }) {
   )
 }
 
-function Failure({ error }: { error: OperationError }) {
+export function Failure({ error }: { error: OperationError }) {
   return (
     <section class="failure">
       <p>

@@ -1,0 +1,175 @@
+// What waits for a person: groups, one case with its evidence and what each answer leads to, and one answer for many.
+import { expect, expectEqual, promise } from '../lib/world.mjs'
+import { Visitor, until } from './stage.mjs'
+
+export async function cases(world, browser) {
+  const trips = await world.doubtfulTrips('night', 6)
+  const visitor = await Visitor.arrives(browser, world)
+  const { page } = visitor
+  await visitor.signsIn('operator')
+  const caseOf = async (id) => (await world.escalationOf(id)).n
+  const note = 'Why, for those who read the log later'
+  const answers = () => page.getByRole('region', { name: 'What can be answered' })
+  const answer = (name) =>
+    answers()
+      .getByRole('listitem')
+      .filter({ has: page.getByRole('button', { name, exact: true }) })
+
+  await promise('groups of cases: how many, why, and how much money', async () => {
+    await visitor.opens('#/cases')
+    const row = page.locator('tr[data-row]').filter({ hasText: 'card.pay' })
+    await row.waitFor()
+    const text = await row.innerText()
+    for (const part of ['6 cases', 'pay', 'unknown', 'timeout', '150.00']) expect(text.includes(part), part, text)
+    await visitor.checksAccess('cases')
+    await row.getByRole('link', { name: '6 cases' }).click()
+    await until(async () => (await page.locator('tr[data-row]').count()) === 6, 'six cases')
+    expect(/tool=card.pay/.test(page.url()), 'the group is in the address', page.url())
+    await visitor.checksAccess('cases-list')
+  })
+
+  await promise('a case: what is known beside what each answer leads to', async () => {
+    await visitor.opens(`#/case/${await caseOf(trips[0])}`)
+    const known = page.getByRole('region', { name: 'What is known' })
+    await known.getByText('Timeout was reached').waitFor()
+    await known.getByText('"customer": "night-0"').waitFor()
+    expect((await known.innerText()).includes('25.00, by estimate'), 'what is at stake')
+    const text = async (name) => (await answer(name).innerText()).replace(/\s+/g, ' ')
+    await answer('It happened').getByText('The saga ends completed').waitFor()
+    expect(/ends undone .*Undoes seat by seat.free .*Nothing stands/.test(await text('It did not happen')), 'undone')
+    expect(
+      /Stands in the end: seat .*May stand in the end: pay/.test(await text('Give up')),
+      'debts',
+      await text('Give up')
+    )
+    expect(/not possible/.test(await text('Ask the receiver again')), 'no probe, and why')
+    await visitor.checksAccess('case')
+  })
+
+  await promise('a second effect is not risked by accident', async () => {
+    await answer('Try again').getByRole('button', { name: 'Try again' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel(note).fill('not sure')
+    await dialog.getByText('Say that a second effect is acceptable').waitFor()
+    expect(await dialog.getByRole('button', { name: 'Try again' }).isDisabled(), 'the button is off')
+    await visitor.checksAccess('case-dialog')
+    await page.keyboard.press('Escape')
+  })
+
+  await promise('an answer: refused in words, then taken, with name and note, once', async () => {
+    const n = await caseOf(trips[0])
+    await answer('It happened').getByRole('button').click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel(note).fill('seen at the bank')
+    await dialog.getByRole('button', { name: 'It happened', exact: true }).click()
+    await dialog.getByRole('alert').getByText('the result of step pay is needed').waitFor()
+    await dialog.getByLabel('Result, JSON').fill('{"charge_id": "ch-77"}')
+    await dialog.getByRole('button', { name: 'It happened', exact: true }).click()
+    await dialog.waitFor({ state: 'detached' })
+    await visitor.sees('This case is answered')
+    await world.until(trips[0], ['completed'])
+    const { json } = await world.api('GET', `/v1/escalations/${n}`)
+    expectEqual(
+      [json.status, json.as, json.actor, json.note],
+      ['resolved', 'happened', 'operator', 'seen at the bank'],
+      'it'
+    )
+    await visitor.sees('seen at the bank')
+  })
+
+  await promise('two people answer at once: the second is told, in words', async () => {
+    const second = await Visitor.arrives(browser, world)
+    await second.signsIn('admin')
+    const n = await caseOf(trips[1])
+    await second.opens(`#/case/${n}`)
+    await second.page.getByRole('button', { name: 'It did not happen', exact: true }).click()
+    const dialog = second.page.getByRole('dialog')
+    await dialog.getByLabel(note).fill('so I heard')
+    const taken = await world.api('POST', `/v1/escalations/${n}/resolve`, { action: 'abandon', note: 'too late' })
+    expectEqual(taken.status, 200, 'the first answer')
+    await dialog.getByRole('button', { name: 'It did not happen', exact: true }).click()
+    await dialog.getByRole('alert').getByText('Somebody decided this before').waitFor()
+    await second.leaves()
+  })
+
+  await promise('a reader sees every answer, and may give none', async () => {
+    const reader = await Visitor.arrives(browser, world)
+    await reader.signsIn('reader')
+    await reader.opens(`#/case/${await caseOf(trips[2])}`)
+    const button = reader.page.getByRole('button', { name: 'It did not happen', exact: true })
+    await button.waitFor()
+    expectEqual(await button.getAttribute('aria-disabled'), 'true', 'not allowed')
+    await reader.sees('needs the role operator; you are signed in as reader')
+    await reader.leaves()
+  })
+
+  await promise(
+    'by keyboard alone: one answer for a group, shown, confirmed by its number, an outcome for each',
+    async () => {
+      const left = trips.slice(2)
+      // Presses Tab until what has the focus is called so.
+      const tabTo = async (name) => {
+        for (let i = 0; i < 60; i++) {
+          await page.keyboard.press('Tab')
+          const named = await page.evaluate(() => {
+            const { activeElement: at } = document
+            if (!at.matches('a, button, input, select, textarea')) return ''
+            return [at.labels?.[0]?.innerText, at.innerText, at.getAttribute('aria-label')].filter(Boolean).join(' ')
+          })
+          if (named.includes(name)) return
+        }
+        throw new Error(`Tab does not lead to ${name}`)
+      }
+      await visitor.opens('#/sagas')
+      await page.getByRole('heading', { name: 'Sagas' }).waitFor()
+      await page.keyboard.press('g')
+      await page.keyboard.press('n')
+      await page.getByRole('link', { name: `${left.length} cases` }).waitFor()
+      await tabTo(`Answer all ${left.length}`)
+      await page.keyboard.press('Enter')
+      await page.getByRole('heading', { name: 'One answer for many' }).waitFor()
+      await tabTo('It happened')
+      await page.keyboard.press('ArrowDown')
+      await visitor.checksAccess('bulk-new')
+      await tabTo('Why, for those who read the logs later')
+      await page.keyboard.type('the bank has never heard of them')
+      await tabTo('Show what would happen')
+      await page.keyboard.press('Enter')
+      await page.getByRole('heading', { name: `It did not happen: ${left.length} items` }).waitFor()
+      const preview = page.getByRole('region', { name: 'What would happen' })
+      await preview.getByText(`${left.length} would take it`).waitFor()
+      await preview.getByText(`${left.length} would end`).waitFor()
+      await visitor.checksAccess('bulk-preview')
+      await tabTo(`Type ${left.length}`)
+      await page.keyboard.type('999')
+      expect(await page.getByRole('button', { name: 'Run it on' }).isDisabled(), 'another number does nothing')
+      for (let i = 0; i < 3; i++) await page.keyboard.press('Backspace')
+      await page.keyboard.type(String(left.length))
+      await page.keyboard.press('Enter')
+      await page.getByRole('heading', { name: `${left.length} of ${left.length} have an outcome` }).waitFor()
+      await until(
+        async () => (await page.getByRole('cell', { name: 'done' }).count()) === left.length,
+        'an outcome for each'
+      )
+      await visitor.checksAccess('bulk-done')
+      for (const id of left) await world.until(id, ['compensated'])
+      await visitor.opens('#/bulk')
+      await visitor.sees('the bank has never heard of them')
+      await visitor.checksAccess('bulk')
+    }
+  )
+
+  await promise('a filtered list of sagas is a set for a verb as well', async () => {
+    const ids = []
+    for (let i = 0; i < 3; i++) ids.push(await world.start('contract', {}, { id: `many-${i}`, tags: { lot: 'seven' } }))
+    await visitor.opens('#/sagas?tag=lot%3Dseven')
+    await page.getByRole('link', { name: 'Act on all that match' }).click()
+    await page.getByLabel('Why, for those who read the logs later').fill('lunch')
+    await page.getByRole('button', { name: 'Show what would happen' }).click()
+    await page.getByLabel('Type 3 to run it').fill('3')
+    await page.getByRole('button', { name: 'Run it on 3' }).click()
+    await page.getByRole('heading', { name: '3 of 3 have an outcome' }).waitFor()
+    for (const id of ids) expectEqual((await world.saga(id)).paused_note, 'lunch', 'paused, with the note')
+  })
+  await visitor.leaves()
+}

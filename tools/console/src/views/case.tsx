@@ -1,0 +1,331 @@
+// One case: on one side what is known, on the other what can be answered, and what each answer would lead to.
+import { useState } from 'preact/hooks'
+import { parse } from '../api'
+import { placeOf, resolveCommand, wordsOf, type CaseVerb } from '../caseverbs'
+import { useLive } from '../live'
+import { argumentsOf, useLog } from '../log'
+import { href } from '../route'
+import { State, wordOf } from '../state'
+import { Age, At } from '../time'
+import type { Escalation, Me, Preview, PreviewVerb, Saga } from '../types'
+import {
+  Act,
+  Copy,
+  Fact,
+  Facts,
+  Json,
+  Loading,
+  Tags,
+  Trouble,
+  command,
+  isNothing,
+  money,
+  short,
+  times,
+  whyNot
+} from '../ui'
+import { Ends, VerbDialog } from '../verb'
+import { Failure } from './steps'
+import type { ViewProps } from './index'
+
+const caseVerb = ({ verb, as, then }: PreviewVerb): CaseVerb => ({ action: verb, as, then })
+
+interface Evidence {
+  tool?: string
+  direction?: string
+  attempts?: number
+  first_sent_at?: string | null
+  last_sent_at?: string | null
+  last_error?: string
+  detail?: string
+  probes?: number
+  open?: { step: string; status: string; took_effect: string; needs_person: boolean }[]
+}
+
+// What is known beyond the lines below; nothing of the evidence stays hidden.
+const told = [
+  'operation',
+  'tool',
+  'direction',
+  'attempts',
+  'first_sent_at',
+  'last_sent_at',
+  'last_error',
+  'detail',
+  'probes',
+  'open'
+]
+
+function Known({ one, saga }: { one: Escalation; saga: Saga | null }) {
+  const evidence = (one.evidence ?? {}) as Evidence
+  const log = useLog(one.saga, saga?.updated_at)
+  const step = saga?.steps.find(({ id }) => id === one.step)
+  const undoing = evidence.direction === 'undo'
+  const error = undoing ? step?.compensation?.error : step?.error
+  const args = one.step ? argumentsOf(log.entries)[undoing ? 'undo' : 'do'].get(one.step) : undefined
+  const rest = Object.entries(one.evidence ?? {}).filter(([name]) => !told.includes(name))
+  return (
+    <section aria-label="What is known">
+      <h2>What is known</h2>
+      <Facts>
+        <Fact name="Sent">
+          {times(evidence.attempts ?? 0)}
+          {evidence.first_sent_at && (
+            <>
+              , first at <At at={evidence.first_sent_at} millis />
+            </>
+          )}
+          {evidence.last_sent_at && evidence.last_sent_at !== evidence.first_sent_at && (
+            <>
+              , last at <At at={evidence.last_sent_at} millis />
+            </>
+          )}
+        </Fact>
+        <Fact name="Probes">{evidence.probes ? `${evidence.probes}, none of which could tell` : 'none'}</Fact>
+        {one.cost ? (
+          <Fact name="At stake">
+            {money(one.cost, null)}
+            {one.cost_estimated && ', by estimate'}
+          </Fact>
+        ) : null}
+        {one.operation && (
+          <Fact name="Key">
+            <code>{one.operation}</code> <Copy text={one.operation} label="copy" />
+          </Fact>
+        )}
+      </Facts>
+      {error ? (
+        <Failure error={error} />
+      ) : (
+        one.error && (
+          <p class="note bad">
+            <strong>{one.error}</strong> {one.detail}
+          </p>
+        )
+      )}
+      {!isNothing(args) && (
+        <>
+          <h3>What was sent</h3>
+          <Json value={args} label="What was sent" />
+        </>
+      )}
+      {evidence.open && evidence.open.length > 0 && (
+        <>
+          <h3>What is open in this saga</h3>
+          <ul>
+            {evidence.open.map((open) => (
+              <li key={open.step}>
+                {open.step}: <State state={open.status} />
+                {open.needs_person && ' · a person has to say'}
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+      {rest.length > 0 && <Json value={Object.fromEntries(rest)} label="More evidence" />}
+      {one.asked_by && (
+        <p class="note">
+          Asked by {one.asked_by}: {one.asked_note}
+        </p>
+      )}
+      {one.earlier && one.earlier.length > 0 && (
+        <>
+          <h3>Asked before</h3>
+          <ul>
+            {one.earlier.map((round) => (
+              <li key={round.round}>
+                Round {round.round}, {round.reason}:{' '}
+                {wordsOf({ action: round.action ?? '', as: round.as ?? undefined }).title} by {round.actor}:{' '}
+                {round.note}
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+    </section>
+  )
+}
+
+function Answer({ verb, me, onAsk }: { verb: PreviewVerb; me: Me; onAsk: () => void }) {
+  const words = wordsOf(caseVerb(verb))
+  return (
+    <li class={verb.allowed ? 'answer' : 'answer refused'}>
+      <div class="actions">
+        <Act
+          kind={words.danger ? 'danger' : undefined}
+          why={whyNot(me, 'operator') ?? (verb.allowed ? null : (verb.because ?? 'not possible now'))}
+          onClick={onAsk}
+        >
+          {words.title}
+        </Act>
+      </div>
+      {verb.allowed && (
+        <>
+          {verb.accept_double && <p class="warn">It may take effect a second time.</p>}
+          <Ends ends={verb.ends} />
+        </>
+      )}
+    </li>
+  )
+}
+
+function AnswerDialog({
+  one,
+  verb,
+  onClose,
+  onDone
+}: {
+  one: Escalation
+  verb: PreviewVerb
+  onClose: () => void
+  onDone: () => void
+}) {
+  const [result, setResult] = useState('')
+  const [double, setDouble] = useState(false)
+  const chosen = caseVerb(verb)
+  const words = wordsOf(chosen)
+  const takesResult = verb.as === 'happened' || verb.verb === 'skip'
+  const more = [
+    ...(result.trim() && takesResult ? ['--result', result.trim()] : []),
+    ...(double ? ['--accept-double'] : []),
+    ...((one.round ?? 1) > 1 ? ['--round', String(one.round)] : [])
+  ]
+
+  function body(note: string) {
+    const made: Record<string, unknown> = { action: verb.verb, note, round: one.round }
+    if (verb.as) made.as = verb.as
+    if (verb.then) made.then = verb.then
+    if (verb.accept_double) {
+      if (!double) return 'Say that a second effect is acceptable, or choose another answer.'
+      made.accept_double = true
+    }
+    if (takesResult && result.trim()) {
+      try {
+        made.result = parse(result)
+      } catch {
+        return 'The result is no JSON.'
+      }
+    }
+    return made
+  }
+  return (
+    <VerbDialog
+      title={`${words.title}: case ${one.n}`}
+      does={words.does}
+      path={`v1/escalations/${one.n}/resolve`}
+      body={body}
+      asCommand={(note) => resolveCommand(one.n, chosen, note, more)}
+      danger={words.danger}
+      button={words.title}
+      onClose={onClose}
+      onDone={onDone}
+    >
+      <Ends ends={verb.ends} />
+      {takesResult && (
+        <label>
+          Result, JSON, as the tool would have answered it; needed where a later step uses it
+          <textarea rows={2} value={result} onInput={(event) => setResult(event.currentTarget.value)} />
+        </label>
+      )}
+      {verb.accept_double && (
+        <label class="check">
+          <input type="checkbox" checked={double} onChange={(event) => setDouble(event.currentTarget.checked)} /> A
+          second effect is acceptable
+        </label>
+      )}
+    </VerbDialog>
+  )
+}
+
+function Answered({ one }: { one: Escalation }) {
+  return (
+    <p class="note">
+      <State state="resolved" word="answered" />:{' '}
+      <strong>{wordsOf({ action: one.action ?? '', as: one.as ?? undefined }).title}</strong>
+      {one.actor && ` by ${one.actor}`}
+      {one.note && `: ${one.note}`} <Age at={one.resolved_at} />
+    </p>
+  )
+}
+
+export function CaseView({ route, me }: ViewProps) {
+  const n = route.path[1] ?? ''
+  const live = useLive<Escalation>(`v1/escalations/${encodeURIComponent(n)}`, 3000)
+  const one = live.data
+  const open = one?.status === 'open'
+  const saga = useLive<Saga>(one ? `v1/sagas/${one.saga}` : null, 5000)
+  const preview = useLive<Preview>(open ? `v1/escalations/${one.n}/preview` : null, 15_000)
+  const [asked, setAsked] = useState<PreviewVerb | null>(null)
+
+  if (!one)
+    return (
+      <>
+        <h1>Case {n}</h1>
+        {live.problem ? <Trouble problem={live.problem} retry={live.refresh} /> : <Loading what="the case" />}
+      </>
+    )
+  return (
+    <>
+      <div class="title">
+        <h1>
+          Case {one.n}: {one.tool ?? 'the saga'} {one.step && `at step ${one.step}`}
+        </h1>
+        <State state={one.status} word={open ? 'open' : 'answered'} />
+        <Copy text={command('sagactl', 'cases', String(one.n))} label="copy as sagactl" />
+      </div>
+      {!open && <Answered one={one} />}
+      <Facts>
+        <Fact name="Saga">
+          <a href={href(['saga', one.saga])}>{one.business_id ?? short(one.saga)}</a>{' '}
+          <span class="muted">{one.saga_name}</span>
+        </Fact>
+        <Fact name="Why a person is asked">{wordOf(one.reason)}</Fact>
+        <Fact name="Asked">
+          <Age at={one.opened_at} />
+        </Fact>
+        {(one.round ?? 1) > 1 && <Fact name="Round">{one.round}</Fact>}
+        {Object.keys(one.tags ?? {}).length > 0 && (
+          <Fact name="Tags">
+            <Tags tags={one.tags} />
+          </Fact>
+        )}
+        <Fact name="The same question elsewhere">
+          <a href={href(['cases'], { list: 'yes', tool: one.tool ?? '', error: one.error ?? '', reason: one.reason })}>
+            cases of this kind
+          </a>
+        </Fact>
+      </Facts>
+      <div class="sides">
+        <Known one={one} saga={saga.data} />
+        <section aria-label="What can be answered">
+          <h2>{open ? 'What is true? Each answer, and what it leads to' : 'This case is answered'}</h2>
+          <Trouble problem={preview.problem?.lost ? null : preview.problem} />
+          {open && !preview.data && !preview.problem && <Loading what="what each answer would lead to" />}
+          {open && preview.data && (
+            <>
+              <ul class="answers">
+                {[...preview.data.verbs]
+                  .sort((a, b) => Number(b.allowed) - Number(a.allowed) || placeOf(caseVerb(a)) - placeOf(caseVerb(b)))
+                  .map((verb) => (
+                    <Answer
+                      key={`${verb.verb} ${verb.as} ${verb.then}`}
+                      verb={verb}
+                      me={me}
+                      onAsk={() => setAsked(verb)}
+                    />
+                  ))}
+              </ul>
+              <p class="muted">Assumed: {preview.data.assumes}.</p>
+            </>
+          )}
+          {!open && (
+            <p>
+              <a href={href(['cases'])}>What else waits for a person</a>
+            </p>
+          )}
+        </section>
+      </div>
+      {asked && <AnswerDialog one={one} verb={asked} onClose={() => setAsked(null)} onDone={live.refresh} />}
+    </>
+  )
+}
