@@ -67,8 +67,9 @@ static bool read_texts(struct api_request *request, struct engine_questions *in)
     const struct {
         const char *name;
         struct slice *out;
-    } texts[] = {{"tool", &in->tool},     {"saga", &in->saga},   {"step", &in->step},
-                 {"reason", &in->reason}, {"error", &in->error}, {"group_by", &in->group_by}};
+    } texts[] = {{"tool", &in->tool},        {"saga", &in->saga},   {"step", &in->step},
+                 {"reason", &in->reason},    {"error", &in->error}, {"group_by", &in->group_by},
+                 {"assigned", &in->assigned}};
 
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         *texts[i].out = request_query(request, texts[i].name);
@@ -94,6 +95,19 @@ static bool read_cost(struct api_request *request, struct engine_questions *in)
     return true;
 }
 
+static bool read_acknowledged(struct api_request *request, struct engine_questions *in)
+{
+    struct slice text = request_query(request, "acknowledged");
+
+    in->has_acknowledged = text.ptr != NULL;
+    in->acknowledged = slice_is(text, "true");
+    if (text.ptr && !in->acknowledged && !slice_is(text, "false")) {
+        request_problem(request, ERR_MALFORMED, "the query parameter \"acknowledged\" is true or false");
+        return false;
+    }
+    return true;
+}
+
 void request_list_questions(struct api_request *request, struct engine_questions *in, const char *known,
                             void (*ask)(struct engine *, struct engine_request *))
 {
@@ -101,7 +115,8 @@ void request_list_questions(struct api_request *request, struct engine_questions
     bool all = status.ptr == NULL || slice_is(status, "all");
 
     if (!request_read_limit(request) || !read_texts(request, in) || !read_tags(request, in) ||
-        !read_cost(request, in) || !request_read_instant(request, "since", &in->since_ms) ||
+        !read_cost(request, in) || !read_acknowledged(request, in) ||
+        !request_read_instant(request, "since", &in->since_ms) ||
         !request_read_instant(request, "until", &in->until_ms)) {
         return;
     }

@@ -102,7 +102,9 @@ struct engine_questions { /* which of those that a person is asked */
     size_t tag_count;
     int64_t since_ms, until_ms; /* opened; 0: any time */
     bool has_cost;
-    int64_t cost_above;    /* with has_cost */
+    int64_t cost_above;                  /* with has_cost */
+    bool has_acknowledged, acknowledged; /* with has_acknowledged: does somebody look at the case now? */
+    struct slice assigned;               /* names with commas between; an empty name: nobody; SLICE_NONE: any case */
     struct slice group_by; /* tool, saga, step, reason, error, tag.NAME, with commas between; SLICE_NONE: a list */
     size_t limit;
     struct slice cursor;

@@ -1,5 +1,7 @@
 /* Cases that no log tells of. Only the owner of the shard writes them, beside the log. See
  * schema/migrations/0016_case.sql. */
+#include "store/cases.h"
+
 #include "store/store_state.h"
 
 static void on_put(struct db_query *query, const struct db_rows *rows)
@@ -47,5 +49,50 @@ void store_case_put(struct store *store, struct case_put *put)
     db_arg_bytea(args, put->body);
     db_arg_uuid(args, &put->input);
     db_arg_bool(args, put->ends_saga);
+    job_submit(job);
+}
+
+const char *remark_kind_name(enum remark_kind kind)
+{
+    static const char *const names[] = {
+        [REMARK_ACKNOWLEDGE] = "acknowledge", [REMARK_ASSIGN] = "assign", [REMARK_COMMENT] = "comment"};
+
+    return names[kind];
+}
+
+static void on_remark(struct db_query *query, const struct db_rows *rows)
+{
+    struct job *job = query->context;
+    struct case_remark *remark = job->request;
+
+    job->found = db_row_count(rows) == 1 && !db_is_null(rows, 0, 0);
+    remark->full = job->found && db_int(rows, 0, 0) == 0;
+}
+
+void store_case_remark(struct store *store, struct case_remark *remark)
+{
+    struct job *job = read_job(store, &remark->read, remark);
+    struct db_args *args = job_query(job, &sql_case_remark, on_remark);
+
+    job->writes = true;
+    job->wants_one = true;
+    db_arg_int2(args, (int)(remark->number % SHARD_COUNT));
+    db_arg_int8(args, remark->number <= INT64_MAX ? (int64_t)remark->number : 0);
+    db_arg_text(args, remark->namespace);
+    db_arg_uuid(args, &remark->id);
+    db_arg_text(args, slice_of(remark_kind_name(remark->kind)));
+    db_arg_text(args, remark->by);
+    if (remark->until_ms > 0) {
+        db_arg_timestamptz(args, remark->until_ms);
+    } else {
+        db_arg_null(args, DB_TIMESTAMPTZ);
+    }
+    if (remark->to.len > 0) {
+        db_arg_text(args, remark->to);
+    } else {
+        db_arg_null(args, DB_TEXT);
+    }
+    db_arg_text(args, remark->text);
+    db_arg_int4(args, CASE_REMARKS_MAX);
     job_submit(job);
 }

@@ -475,8 +475,18 @@ const struct db_statement sql_version_count = {
 #define APPROVAL_FACTS \
     "null::text as tool, null::text as reason, null::text as error, null::int8 as cost, g.ended_at, g.status"
 
+/* What people have said of a question; of approvals they say nothing. A case that was asked again is nobody's. */
+#define ESCALATION_REMARK " left join sagad.case_remark r on r.shard = q.shard and r.number = q.number"
+#define APPROVAL_REMARK \
+    " cross join (select null::text as acknowledged_by, null::timestamptz as acknowledged_until," \
+    " null::timestamptz as acknowledged_case, null::text as assigned_to, null::text[] as remarks) as r"
+#define LOOKED_AT "r.acknowledged_by is not null and r.acknowledged_case = q.opened_at"
+#define REMARK_COLUMNS \
+    "case when " LOOKED_AT " then r.acknowledged_by end, r.acknowledged_until, r.assigned_to," \
+    " coalesce(cardinality(r.remarks), 0)"
+
 #define QUESTION_NEWEST(table, facts, condition) \
-    "(select g.number, g.saga, g.body, g.opened_at, g.step, " facts "," \
+    "(select g.shard, g.number, g.saga, g.body, g.opened_at, g.step, " facts "," \
     " row_number() over (order by g.opened_at desc, g.number desc) as place from sagad." table " g" \
     " where g.namespace = $3::text and (g.opened_at, g.number) < (coalesce($1::timestamptz, 'infinity')," \
     " coalesce($2::int8, 0)) and g.opened_at >= coalesce($6::timestamptz, '-infinity')" \
@@ -489,66 +499,78 @@ const struct db_statement sql_version_count = {
     "(" ONE_OF("8", "q.status") " and " ONE_OF("9", "q.tool") " and " ONE_OF("11", "q.step") \
     " and " ONE_OF("12", "q.reason") " and " ONE_OF("13", "q.error") \
     " and ($15::int8 is null or coalesce(q.cost > $15::int8, false)))"
+#define FITS_BY_REMARK \
+    "(($16::bool is null or $16::bool = (" LOOKED_AT \
+    " and coalesce(r.acknowledged_until > $17::timestamptz, true))) and " ONE_OF("18", "r.assigned_to") ")"
 #define FITS_BY_SAGA \
     "(" ONE_OF("10", "s.name") \
     " and (cardinality($14::text[]) = 0 or coalesce(s.tags @> any($14::text[]::jsonb[]), false)))"
 
 /* The saga of a question that does not fit by itself is not looked up. */
 #define QUESTION_WANTED \
-    " where (" FITS_ITSELF " or q.place = $5::int8) and (" FITS_BY_SAGA " or q.place = $5::int8)"
+    " where (" FITS_ITSELF " or q.place = $5::int8) and (" FITS_BY_REMARK " or q.place = $5::int8)" \
+    " and (" FITS_BY_SAGA " or q.place = $5::int8)"
 
-#define QUESTION_LIST(table, facts, condition) \
-    "select " QUESTION_COLUMNS("ended_at") ", " FITS_ITSELF " and " FITS_BY_SAGA ", q.place = $5::int8 from " \
-    QUESTION_NEWEST(table, facts, condition) SAGA_OF_QUESTION QUESTION_WANTED \
+#define QUESTION_LIST(table, facts, condition, remark) \
+    "select " QUESTION_COLUMNS("ended_at") ", " FITS_ITSELF " and " FITS_BY_REMARK " and " FITS_BY_SAGA "," \
+    " q.place = $5::int8, " REMARK_COLUMNS ", null::text from " \
+    QUESTION_NEWEST(table, facts, condition) remark SAGA_OF_QUESTION QUESTION_WANTED \
     " order by q.opened_at desc, q.number desc limit $4::int8"
 
 /*
- * The last question that was looked at has its own row, before the others, when it does not fit. $16 to $20 say which
- * columns make the groups; $21 names the tags that do, as a JSON array in the answer. Sagas are looked up only when
+ * The last question that was looked at has its own row, before the others, when it does not fit. $19 to $23 say which
+ * columns make the groups; $24 names the tags that do, as a JSON array in the answer. Sagas are looked up only when
  * they matter.
  */
-#define QUESTION_GROUP(table, facts, condition) \
+#define QUESTION_GROUP(table, facts, condition, remark) \
     "select r.fits, r.tool, r.saga_name, r.step, r.reason, r.error, r.tags, count(*), min(r.opened_at)," \
     " max(r.opened_at), least(coalesce(sum(r.cost), 0), 9223372036854775807)::int8," \
     " count(*) filter (where coalesce(r.cost, 0) = 0)," \
-    " max(r.place) = $5::int8 from (select " FITS_ITSELF " and " FITS_BY_SAGA " as fits," \
-    " case when $16::bool then q.tool end as tool," \
-    " case when $17::bool then s.name end as saga_name, case when $18::bool then q.step end as step," \
-    " case when $19::bool then q.reason end as reason, case when $20::bool then q.error end as error," \
-    " case when cardinality($21::text[]) > 0 then" \
-    " (select array_to_json(array_agg(s.tags ->> k.name order by k.i))::text from unnest($21::text[]) with ordinality" \
+    " max(r.place) = $5::int8 from (select " FITS_ITSELF " and " FITS_BY_REMARK " and " FITS_BY_SAGA " as fits," \
+    " case when $19::bool then q.tool end as tool," \
+    " case when $20::bool then s.name end as saga_name, case when $21::bool then q.step end as step," \
+    " case when $22::bool then q.reason end as reason, case when $23::bool then q.error end as error," \
+    " case when cardinality($24::text[]) > 0 then" \
+    " (select array_to_json(array_agg(s.tags ->> k.name order by k.i))::text from unnest($24::text[]) with ordinality" \
     " as k (name, i)) end as tags, q.opened_at, q.number, q.cost, q.place from " \
-    QUESTION_NEWEST(table, facts, condition) SAGA_OF_QUESTION \
-    " and ($17::bool or cardinality($10::text[]) + cardinality($14::text[]) + cardinality($21::text[]) > 0)" \
+    QUESTION_NEWEST(table, facts, condition) remark SAGA_OF_QUESTION \
+    " and ($20::bool or cardinality($10::text[]) + cardinality($14::text[]) + cardinality($24::text[]) > 0)" \
     QUESTION_WANTED ") as r" \
     " group by r.fits, r.tool, r.saga_name, r.step, r.reason, r.error, r.tags" \
     " order by r.fits, count(*) desc, max(r.number) desc limit $4::int8"
 
 /* "is not distinct": a plan made while there are no questions would search by the namespace instead of the number. */
-#define QUESTION_ONE(table, ended_at) \
-    "select " QUESTION_COLUMNS(ended_at) ", true, false from sagad." table " q" SAGA_OF_QUESTION \
+#define QUESTION_ONE(table, ended_at, remark) \
+    "select " QUESTION_COLUMNS(ended_at) ", true, false, " REMARK_COLUMNS ", array_to_string(r.remarks, ',')" \
+    " from sagad." table " q" remark SAGA_OF_QUESTION \
     " where q.shard = $1::int2 and q.number = $2::int8 and q.namespace is not distinct from $3::text"
 
 #define ESCALATIONS_OPEN " and g.resolved_at is null"
 #define APPROVALS_OPEN " and g.ended_at is null"
 
-const struct db_statement sql_escalation_list = {
-    "escalation_list", QUESTION_LIST("escalation", ESCALATION_FACTS, "")};
-const struct db_statement sql_escalation_list_open = {
-    "escalation_list_open", QUESTION_LIST("escalation", ESCALATION_FACTS, ESCALATIONS_OPEN)};
-const struct db_statement sql_escalation_sum = {
-    "escalation_sum", QUESTION_GROUP("escalation", ESCALATION_FACTS, "")};
-const struct db_statement sql_escalation_sum_open = {
-    "escalation_sum_open", QUESTION_GROUP("escalation", ESCALATION_FACTS, ESCALATIONS_OPEN)};
-const struct db_statement sql_escalation_one = {"escalation_one", QUESTION_ONE("escalation", "resolved_at")};
+#define ESCALATIONS_LISTED(condition) QUESTION_LIST("escalation", ESCALATION_FACTS, condition, ESCALATION_REMARK)
+#define ESCALATIONS_GROUPED(condition) QUESTION_GROUP("escalation", ESCALATION_FACTS, condition, ESCALATION_REMARK)
+#define APPROVALS_LISTED(condition) QUESTION_LIST("approval", APPROVAL_FACTS, condition, APPROVAL_REMARK)
+#define APPROVALS_GROUPED(condition) QUESTION_GROUP("approval", APPROVAL_FACTS, condition, APPROVAL_REMARK)
 
-const struct db_statement sql_approval_list = {"approval_list", QUESTION_LIST("approval", APPROVAL_FACTS, "")};
-const struct db_statement sql_approval_list_open = {
-    "approval_list_open", QUESTION_LIST("approval", APPROVAL_FACTS, APPROVALS_OPEN)};
-const struct db_statement sql_approval_sum = {"approval_sum", QUESTION_GROUP("approval", APPROVAL_FACTS, "")};
-const struct db_statement sql_approval_sum_open = {
-    "approval_sum_open", QUESTION_GROUP("approval", APPROVAL_FACTS, APPROVALS_OPEN)};
-const struct db_statement sql_approval_one = {"approval_one", QUESTION_ONE("approval", "ended_at")};
+const struct db_statement sql_escalation_list = {"escalation_list", ESCALATIONS_LISTED("")};
+const struct db_statement sql_escalation_list_open = {"escalation_list_open", ESCALATIONS_LISTED(ESCALATIONS_OPEN)};
+const struct db_statement sql_escalation_sum = {"escalation_sum", ESCALATIONS_GROUPED("")};
+const struct db_statement sql_escalation_sum_open = {"escalation_sum_open", ESCALATIONS_GROUPED(ESCALATIONS_OPEN)};
+const struct db_statement sql_escalation_one = {
+    "escalation_one", QUESTION_ONE("escalation", "resolved_at", ESCALATION_REMARK)};
+
+const struct db_statement sql_approval_list = {"approval_list", APPROVALS_LISTED("")};
+const struct db_statement sql_approval_list_open = {"approval_list_open", APPROVALS_LISTED(APPROVALS_OPEN)};
+const struct db_statement sql_approval_sum = {"approval_sum", APPROVALS_GROUPED("")};
+const struct db_statement sql_approval_sum_open = {"approval_sum_open", APPROVALS_GROUPED(APPROVALS_OPEN)};
+const struct db_statement sql_approval_one = {"approval_one", QUESTION_ONE("approval", "ended_at", APPROVAL_REMARK)};
+
+const struct db_statement sql_case_remark = {
+    "case_remark",
+    "select sagad.case_remark($1::int2, $2::int8, $3::text, $4::uuid, $5::text, $6::text, $7::timestamptz, $8::text,"
+    " $9::text, $10::int4)",
+};
 
 const struct db_statement sql_case_put = {
     "case_put",
@@ -776,7 +798,7 @@ const struct db_statement *const sql_hot[] = {
     &sql_lease_renew, &sql_load,           &sql_load_numbers, &sql_saga_row,
     &sql_saga_turns, &sql_saga_by_business_id, &sql_saga_by_key, &sql_saga_list,
     &sql_saga_count, &sql_escalation_list, &sql_escalation_list_open, &sql_escalation_sum,
-    &sql_escalation_sum_open, &sql_escalation_one, &sql_inbox_read,
+    &sql_escalation_sum_open, &sql_escalation_one, &sql_case_remark, &sql_inbox_read,
     &sql_inbox_drop, &sql_inbox_find,
     &sql_awake_add, &sql_awake_remove, &sql_answer_put, &sql_answer_drop_inputs, &sql_answer_take,
     &sql_approval_open, &sql_approval_end, &sql_follow, &sql_unpark, &sql_forget_later, &sql_forget_first,

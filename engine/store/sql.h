@@ -80,6 +80,7 @@ extern const struct db_statement sql_saga_by_key;
 extern const struct db_statement sql_saga_list;
 extern const struct db_statement sql_saga_count;
 extern const struct db_statement sql_case_put;
+extern const struct db_statement sql_case_remark;
 extern const struct db_statement sql_escalation_list;
 extern const struct db_statement sql_escalation_list_open;
 extern const struct db_statement sql_escalation_sum;

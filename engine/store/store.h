@@ -446,6 +446,12 @@ struct question_row {
     bool open;
     int64_t opened_ms;
     struct slice saga_name, business_id, tags, started_by; /* members of its saga; SLICE_NONE when the saga lacks one */
+    /* The members below belong to cases that were read from the store (is_read), not to cases that a turn just made. */
+    bool is_read;
+    struct slice acknowledged_by, assigned_to; /* SLICE_NONE: nobody */
+    int64_t acknowledged_until_ms;             /* 0: until the case is resolved */
+    int64_t remark_count;
+    struct slice remarks; /* JSON objects with commas between; SLICE_NONE in lists */
 };
 /* Selects questions. A member that is empty, zero or SLICE_NONE selects all. Of each list from `tools` to `errors` one
  * value must fit; an empty text fits questions without a value. Texts are in the arena of the read. */
@@ -456,7 +462,11 @@ struct question_filter {
     size_t tag_count;
     int64_t since_ms, until_ms; /* when it was opened: from since_ms to before until_ms */
     bool has_cost;
-    int64_t cost_above; /* with has_cost */
+    int64_t cost_above;                  /* with has_cost */
+    bool has_acknowledged, acknowledged; /* with has_acknowledged: does somebody look at the case, as of now_ms? */
+    int64_t now_ms;
+    const struct slice *assigned; /* the case is assigned to one of them; an empty text: to nobody */
+    size_t assigned_count;
 };
 
 struct question_grouping {
@@ -496,25 +506,6 @@ struct list_questions { /* lists questions newest first, or one by its number, o
     uint64_t edge;                      /* out; not for groups */
 };
 void store_list_questions(struct store *store, struct list_questions *list);
-
-/*
- * Opens (resolved_ms is 0) or resolves an escalation that no log has, if the shard is at its epoch. A saga has at most
- * one open case "unreadable"; when there is one already, `stands_as` is its number. A repeat changes nothing.
- */
-struct case_put {
-    struct store_read read;
-    uint32_t shard;                       /* in; the shard of the number: number modulo SHARD_COUNT */
-    int64_t epoch;                        /* in */
-    uint64_t number;                      /* in */
-    struct saga_id saga;                  /* in; may lie in another shard */
-    struct slice namespace, reason, body; /* in */
-    int64_t opened_ms, resolved_ms;       /* in */
-    struct uuid input;                    /* in: the inbox row to remove in the same transaction; nil: none */
-    bool ends_saga;                       /* in: abandons the saga, which is of this shard, and passes its locks on */
-    uint64_t stands_as;                   /* out; 0: nothing was written, because ... */
-    bool fenced, decided;                 /* out: ... another engine has the shard; it was resolved before */
-};
-void store_case_put(struct store *store, struct case_put *put);
 
 struct version_row {
     struct slice name;

@@ -113,7 +113,7 @@ static void must_be_member(const struct verb_member *member, const struct saga_i
     }
     switch (member->kind) {
     case MEMBER_TEXT:
-        MUST(((const struct slice *)at)->len > 0);
+        MUST(((const struct slice *)at)->ptr);
         return;
     case MEMBER_NOTE:
         MUST(member->characters_max == 0 || ((const struct slice *)at)->len <= 4 * member->characters_max);
@@ -132,6 +132,9 @@ static void must_be_member(const struct verb_member *member, const struct saga_i
         return;
     case MEMBER_VERSION:
         MUST(*(const uint32_t *)at >= 1 && *(const uint32_t *)at <= INT32_MAX);
+        return;
+    case MEMBER_INSTANT:
+        MUST(*(const int64_t *)at > 0);
         return;
     case MEMBER_MICROS:
         MUST(*(const int64_t *)at >= 0 && *(const int64_t *)at <= COST_MICROS_MAX);

@@ -103,6 +103,8 @@ insert into sagad.bulk_item (shard, bulk, n, body, outcome, look_at)
 insert into sagad.event_gone (shard, namespace, tx) select i % 64, 'n' || i, i from generate_series(1, 20000) as i;
 insert into sagad.case_event (shard, number, resolved, event_tx, at, saga, namespace, reason)
   select i % 64, i, false, i, now(), md5(i::text)::uuid, 'default', 'follower' from generate_series(1, 20000) as i;
+insert into sagad.case_remark (shard, number, saga)
+  select shard, number, saga from sagad.escalation where number % 5 = 0;
 update sagad.shard set low = now() - interval '1 hour';
 set default_statistics_target = 1000; -- all rows, so that no plan is drawn by lot
 analyze;
@@ -140,6 +142,7 @@ const calls = {
     of: ofCase,
     args: `16, 0, 1168, '?', 'default', now(), now(), 'unreadable', '', '${'0'.repeat(31)}3', true`
   },
+  case_remark: { args: `16, 80, 'default', '${'0'.repeat(31)}6', 'assign', 'a', null, 'b', '{}', 100` },
   hold_put: { args: `'${'0'.repeat(31)}5', 'n7', '', null, 1000` },
   hold_release: { args: "40, 'n40', ''" },
   schedule_put: { args: `9, 'default', 'new', '${'0'.repeat(31)}4', 'UTC', '', 'x', 50000` },

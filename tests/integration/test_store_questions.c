@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "store/cases.h"
 #include "store/store_state.h"
 #include "tests/integration/store_host.h"
 #include "tests/lib/test.h"
@@ -169,6 +170,70 @@ TEST(questions_are_counted_in_groups)
     assert_true(list.has_edge && list.edge_ms == 1769850003000);
     assert_int_equal(list.count, 2);
     assert_int_equal(list.groups[0].count, 1);
+}
+
+static enum err_code remark(uint64_t n, enum remark_kind kind, struct uuid id, int64_t until_ms, bool *full)
+{
+    struct case_remark put = {.number = 5 + 64 * n,
+                              .namespace = SLICE("filtered"),
+                              .id = id,
+                              .kind = kind,
+                              .by = SLICE("ada"),
+                              .until_ms = until_ms,
+                              .to = SLICE("bob"),
+                              .text = SLICE("{}")};
+    enum err_code code = ASK(store_case_remark, &put);
+
+    *full = put.full;
+    return code;
+}
+
+/* Of the same cases: the first is looked at, the second until 09:00, the third was asked again since, the fourth is
+ * assigned. */
+TEST(what_people_say_of_a_case_stands_beside_it_until_it_is_asked_again)
+{
+    static const struct slice bob = {"bob", 3}, nobody = {"", 0};
+    const struct question_filter looked_at = {.has_acknowledged = true, .acknowledged = true};
+    struct question_filter filter = looked_at;
+    bool full;
+
+    for (uint64_t n = 1; n <= 3; n++) {
+        int64_t until_ms = n == 2 ? 1769850000000 : 0;
+
+        assert_int_equal(remark(n, REMARK_ACKNOWLEDGE, uuid_v7(1), until_ms, &full), ERR_OK);
+        assert_false(full);
+    }
+    host_sql(&host, "update sagad.escalation set opened_at = opened_at + interval '1 ms' where number = 5 + 64 * 3");
+    assert_int_equal(remark(4, REMARK_ASSIGN, uuid_v7(1), 0, &full), ERR_OK);
+    assert_int_equal(remark(99, REMARK_COMMENT, uuid_v7(1), 0, &full), ERR_NOT_FOUND);
+    filter.now_ms = 1769849999999;
+    fits(filter, "2 1");
+    filter.now_ms++;
+    fits(filter, "1");
+    filter.acknowledged = false;
+    fits(filter, "6 5 4 3 2");
+    fits((struct question_filter){.assigned = &bob, .assigned_count = 1}, "4");
+    fits((struct question_filter){.assigned = &nobody, .assigned_count = 1}, "6 5 3 2 1");
+}
+
+TEST(a_repeated_remark_is_one_and_a_case_has_so_many_at_most)
+{
+    struct list_questions one = {.namespace = SLICE("filtered"), .number = 5 + 64 * 6, .limit = 1};
+    struct uuid id = uuid_v7(1);
+    bool full = false;
+
+    for (int i = 0; i < CASE_REMARKS_MAX; i++) {
+        assert_int_equal(remark(6, REMARK_COMMENT, i < 2 ? id : uuid_v7(1), 0, &full), ERR_OK);
+        assert_false(full);
+    }
+    assert_int_equal(remark(6, REMARK_COMMENT, uuid_v7(1), 0, &full), ERR_OK);
+    assert_false(full);
+    assert_int_equal(remark(6, REMARK_COMMENT, uuid_v7(1), 0, &full), ERR_OK);
+    assert_true(full);
+    assert_int_equal(remark(6, REMARK_COMMENT, id, 0, &full), ERR_OK);
+    assert_false(full);
+    assert_int_equal(ASK(store_list_questions, &one), ERR_OK);
+    assert_int_equal(one.rows[0].remark_count, CASE_REMARKS_MAX);
 }
 
 static int setup(void **state)

@@ -93,6 +93,7 @@ void draw_by_key(struct db_args *args, struct chance *chance);
 void draw_list(struct db_args *args, struct chance *chance);
 void draw_namespace(struct db_args *args, struct chance *chance);
 void draw_count(struct db_args *args, struct chance *chance);
+void draw_case_remark(struct db_args *args, struct chance *chance);
 void draw_case(struct db_args *args, struct chance *chance);
 void draw_questions_filtered(struct db_args *args, struct chance *chance);
 void draw_questions_grouped(struct db_args *args, struct chance *chance);

@@ -253,6 +253,33 @@ void draw_questions_filtered(struct db_args *args, struct chance *chance)
     } else {
         db_arg_int8(args, chance_below(chance, 8));
     }
+    if (chance_percent(chance, 70)) {
+        db_arg_null(args, DB_BOOL);
+    } else {
+        db_arg_bool(args, chance_percent(chance, 50));
+    }
+    db_arg_timestamptz(args, T0_MS + chance_below(chance, 100));
+    add_few(args, chance, 15, "ada", "");
+}
+
+void draw_case_remark(struct db_args *args, struct chance *chance)
+{
+    uint32_t saga = a_saga(chance);
+
+    db_arg_int2(args, saga_shard(saga));
+    db_arg_int8(args, saga_shard(saga) + 64 * (1 + saga / SHARDS));
+    arg_text(args, ONE_OF("n", "n", "m"));
+    arg_id(args, saga_id(a_saga(chance)));
+    arg_text(args, ONE_OF("acknowledge", "assign", "comment"));
+    arg_text(args, ONE_OF("ada", "bob"));
+    time_or_null(args, chance, T0_MS + 50);
+    if (chance_percent(chance, 30)) {
+        db_arg_null(args, DB_TEXT);
+    } else {
+        arg_text(args, ONE_OF("ada", "bob"));
+    }
+    arg_text(args, ONE_OF("{\"kind\":\"comment\"}", "{}"));
+    db_arg_int4(args, 1 + (int)chance_below(chance, 3));
 }
 
 void draw_questions_grouped(struct db_args *args, struct chance *chance)

@@ -47,6 +47,9 @@ DUMP(schedule,
      " s.last_at, s.look_at from sagad.schedule s order by s.shard, s.namespace, s.name")
 DUMP(case_event, "select c.shard, c.number, c.resolved, c.at, c.saga, c.namespace, c.reason from sagad.case_event c"
                  " order by c.shard, c.number, c.resolved")
+DUMP(case_remark,
+     "select r.shard, r.number, r.saga, r.acknowledged_by, r.acknowledged_until, r.acknowledged_case, r.assigned_to,"
+     " array_to_string(r.remarks, ','), cardinality(r.ids) from sagad.case_remark r order by r.shard, r.number")
 DUMP(event_gone, "select g.shard, g.namespace from sagad.event_gone g order by g.shard, g.namespace")
 DUMP(series,
      "select s.namespace, s.span, s.at, s.kind, s.name, s.part, s.started, s.completed, s.compensated, s.abandoned,"
@@ -92,6 +95,7 @@ const struct kind dumps[] = {
     {&dump_guard_reservation, "ibbubii"},
     {&dump_schedule, "ibbuibbbbbmmm"},
     {&dump_case_event, "iiitubb"},
+    {&dump_case_remark, "iiubttbbi"},
     {&dump_event_gone, "ib"},
     {&dump_series, "bitbbuiiiiiiiiiiii"},
     {&dump_hold, "iubbmtmb"},

@@ -540,6 +540,24 @@ static enum pg_progress dump_schedule_rows(struct pg_call *call)
     return PG_DONE;
 }
 
+static enum pg_progress dump_case_remark_rows(struct pg_call *call)
+{
+    FOR_ROWS(PG_CASE_REMARK, row_case_remark, &(struct row_case_remark){.shard = INT16_MIN})
+    {
+        put_int(call, row->shard);
+        put_int(call, row->number);
+        put_uuid(call, &row->saga);
+        put_bytes(call, row->acknowledged_by);
+        put_time(call, row->has_until, row->acknowledged_until_ms);
+        put_time(call, row->acknowledged_by.ptr, row->acknowledged_case_ms);
+        put_bytes(call, row->assigned_to);
+        put_bytes(call, row->remarks.ptr ? row->remarks : SLICE(""));
+        put_int(call, row->remark_count);
+        put_row_end(call);
+    }
+    return PG_DONE;
+}
+
 static enum pg_progress dump_case_event_rows(struct pg_call *call)
 {
     FOR_ROWS(PG_CASE_EVENT, row_case_event, &(struct row_case_event){.shard = INT16_MIN})
@@ -654,6 +672,7 @@ static void add_dumps(void)
                  {&dump_bulk, dump_bulk_rows},
                  {&dump_bulk_item, dump_bulk_item_rows},
                  {&dump_case_event, dump_case_event_rows},
+                 {&dump_case_remark, dump_case_remark_rows},
                  {&dump_event_gone, dump_event_gone_rows}};
 
     for (size_t i = 0; i < sizeof(added) / sizeof(added[0]); i++) {

@@ -278,7 +278,7 @@ void side_begin(void)
                                          "engine",      "definition",    "tool",          "guard",
                                          "guard_place", "guard_breaker", "guard_budget",  "guard_reservation",
                                          "schedule",    "series",        "hold",          "bulk",
-                                         "bulk_item",   "event_gone",    "case_event"};
+                                         "bulk_item",   "event_gone",    "case_event",    "case_remark"};
     static unsigned scripts = 0;
     char text[SQL_BYTES];
     int len = 0;

@@ -371,18 +371,34 @@ static enum pg_progress forget_questions(struct pg_call *call, const struct ende
     return PG_DONE;
 }
 
-static enum pg_progress forget_case_events(struct pg_call *call, const struct ended *ended, size_t count)
+static bool is_case_event_of(const void *row, const struct ended *ended)
+{
+    const struct row_case_event *event = row;
+
+    return event->shard == ended->shard && uuid_equal(&event->saga, &ended->saga);
+}
+
+static bool is_remark_of(const void *row, const struct ended *ended)
+{
+    const struct row_case_remark *remark = row;
+
+    return remark->shard == ended->shard && uuid_equal(&remark->saga, &ended->saga);
+}
+
+/* Forgets the rows of one table that belong to these sagas. `first` is the key before all rows. */
+static enum pg_progress forget_rows(struct pg_call *call, enum pg_table table, const void *first,
+                                    bool (*is_of)(const void *row, const struct ended *ended),
+                                    const struct ended *ended, size_t count)
 {
     struct pg_touched touched = {0};
-    struct pg_row *row = pg_first(call, PG_CASE_EVENT, &(struct row_case_event){.shard = INT16_MIN}), *next;
+    struct pg_row *row = pg_first(call, table, first), *next;
 
     for (; row; row = next) {
-        const struct row_case_event *of = pg_see(call, row);
-        const void *current = NULL;
+        const void *of = pg_see(call, row), *current = NULL;
 
-        next = pg_next(call, PG_CASE_EVENT, row);
+        next = pg_next(call, table, row);
         for (size_t i = 0; of && i < count; i++) {
-            if (of->shard == ended[i].shard && uuid_equal(&of->saga, &ended[i].saga)) {
+            if (is_of(of, &ended[i])) {
                 RETURN_UNLESS_DONE(pg_take(call, &touched, row, PG_UPDATE, &current));
             }
         }
@@ -408,7 +424,11 @@ static enum pg_progress forget_ended(struct pg_call *call, const struct ended *e
     pg_next_statement(call);
     RETURN_UNLESS_DONE(forget_questions(call, ended, count));
     pg_next_statement(call);
-    RETURN_UNLESS_DONE(forget_case_events(call, ended, count));
+    RETURN_UNLESS_DONE(
+        forget_rows(call, PG_CASE_REMARK, &(struct row_case_remark){.shard = INT16_MIN}, is_remark_of, ended, count));
+    pg_next_statement(call);
+    RETURN_UNLESS_DONE(
+        forget_rows(call, PG_CASE_EVENT, &(struct row_case_event){.shard = INT16_MIN}, is_case_event_of, ended, count));
     pg_next_statement(call);
     for (size_t i = 0; i < count; i++) {
         RETURN_UNLESS_DONE(forget_turns(call, &ended[i], &turns, &last_tx[i]));

@@ -186,6 +186,12 @@ int rows_compare(enum pg_table table, const void *left, const void *right)
         COMPARE(compare_int(a->number, b->number));
         return a->is_resolved - b->is_resolved;
     }
+    case PG_CASE_REMARK: {
+        const struct row_case_remark *a = left, *b = right;
+
+        COMPARE(compare_int(a->shard, b->shard));
+        return compare_int(a->number, b->number);
+    }
     case PG_TABLE_COUNT:
         break;
     }
@@ -222,4 +228,5 @@ const size_t rows_bytes[PG_TABLE_COUNT] = {
     [PG_BULK_ITEM] = sizeof(struct row_bulk_item),
     [PG_EVENT_GONE] = sizeof(struct row_event_gone),
     [PG_CASE_EVENT] = sizeof(struct row_case_event),
+    [PG_CASE_REMARK] = sizeof(struct row_case_remark),
 };

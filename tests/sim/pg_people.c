@@ -1,5 +1,6 @@
 /* Escalations and approvals, which wait for a person. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/sim/pg_statements.h"
 
@@ -251,6 +252,92 @@ enum pg_progress pg_statement_case_put(struct pg_call *call)
         RETURN_UNLESS_DONE(tell_case(call));
     }
     put_int(call, answer);
+    put_row_end(call);
+    return PG_DONE;
+}
+
+/* --- remarks on a case --- */
+
+static bool has_id(struct slice ids, struct uuid id)
+{
+    for (size_t at = 0; at < ids.len; at += sizeof(id)) {
+        if (memcmp(ids.ptr + at, &id, sizeof(id)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* array_append() */
+static void add_remark(struct pg_call *call, struct row_case_remark *row, struct slice remark, struct uuid id)
+{
+    char *ids = arena_alloc(call->arena, row->ids.len + sizeof(id));
+
+    if (row->ids.len > 0) {
+        memcpy(ids, row->ids.ptr, row->ids.len);
+    }
+    memcpy(ids + row->ids.len, &id, sizeof(id));
+    row->ids = pg_keep(call, (struct slice){ids, row->ids.len + sizeof(id)});
+    row->remarks = pg_keep(call, arena_printf(call->arena, "%.*s%s%.*s", SLICE_ARG(row->remarks),
+                                              row->remark_count ? "," : "", SLICE_ARG(remark)));
+    row->remark_count++;
+}
+
+static void change_remark(struct pg_call *call, struct row_case_remark *row, int64_t opened_ms)
+{
+    if (slice_is(arg_bytes(call, 4), "acknowledge")) {
+        row->acknowledged_by = pg_keep(call, arg_bytes(call, 5));
+        row->has_until = !arg_is_null(call, 6);
+        row->acknowledged_until_ms = row->has_until ? arg_time_ms(call, 6) : 0;
+        row->acknowledged_case_ms = opened_ms;
+    }
+    if (slice_is(arg_bytes(call, 4), "assign")) {
+        row->assigned_to = arg_is_null(call, 7) ? SLICE_NONE : pg_keep(call, arg_bytes(call, 7));
+    }
+    add_remark(call, row, arg_bytes(call, 8), arg_uuid(call, 3));
+}
+
+static enum pg_progress put_remark(struct pg_call *call, const struct row_escalation *of, int64_t *answer)
+{
+    struct row_case_remark row = {.shard = of->shard, .number = of->number, .saga = of->saga};
+    struct pg_touched touched = {0};
+    struct pg_row *existing;
+    const void *current = NULL;
+    bool inserted;
+
+    pg_next_statement(call);
+    RETURN_UNLESS_DONE(pg_insert_new(call, PG_CASE_REMARK, &row, &inserted));
+    pg_next_statement(call);
+    existing = pg_find(call, PG_CASE_REMARK, &row);
+    RETURN_UNLESS_DONE(pg_take(call, &touched, existing, PG_NO_KEY_UPDATE, &current));
+    CHECK(current); /* it goes with its case, which is locked */
+    row = *(const struct row_case_remark *)current;
+    *answer = has_id(row.ids, arg_uuid(call, 3)) || row.remark_count < arg_int(call, 9);
+    if (*answer && !has_id(row.ids, arg_uuid(call, 3))) {
+        pg_next_statement(call);
+        change_remark(call, &row, of->opened_ms);
+        pg_update(call, existing, &row);
+    }
+    return PG_DONE;
+}
+
+enum pg_progress pg_statement_case_remark(struct pg_call *call)
+{
+    const struct row_escalation key = {.shard = arg_int(call, 0), .number = arg_int(call, 1)};
+    struct pg_row *found = pg_find(call, PG_ESCALATION, &key);
+    const struct row_escalation *seen = pg_see(call, found);
+    const void *current = NULL;
+    int64_t answer;
+
+    if (seen && slice_equal(seen->namespace, arg_bytes(call, 2))) {
+        RETURN_UNLESS_DONE(pg_lock(call, found, PG_KEY_SHARE, &current));
+    }
+    if (current) {
+        RETURN_UNLESS_DONE(put_remark(call, current, &answer));
+        put_int(call, answer);
+    } else {
+        put_null(call);
+    }
     put_row_end(call);
     return PG_DONE;
 }

@@ -13,6 +13,10 @@ struct question { /* an escalation or an approval */
     struct slice status, step, tool, reason, error;
     bool has_cost;
     int64_t cost;
+    struct slice acknowledged_by, assigned_to, remarks;
+    int64_t acknowledged_until_ms;
+    bool has_until;
+    int64_t remark_count;
     const struct row_saga *of; /* NULL when the saga is gone */
     bool fits, is_last;        /* true only for questions that were looked at */
 };
@@ -32,7 +36,7 @@ static struct slice text_of(struct pg_call *call, struct slice body, const char 
     return json_type(value) == JSON_STRING ? json_string(value, call->arena) : SLICE_NONE;
 }
 
-static void put_question(struct pg_call *call, const struct question *question)
+static void put_question(struct pg_call *call, const struct question *question, struct slice remarks)
 {
     const struct row_saga *saga = question->of;
 
@@ -47,6 +51,15 @@ static void put_question(struct pg_call *call, const struct question *question)
     put_bytes(call, saga ? saga->started_by : SLICE_NONE);
     put_int(call, question->fits);
     put_int(call, question->is_last);
+    put_bytes(call, question->acknowledged_by);
+    if (question->has_until) {
+        put_time_ms(call, question->acknowledged_until_ms);
+    } else {
+        put_bytes(call, SLICE_NONE);
+    }
+    put_bytes(call, question->assigned_to);
+    put_int(call, question->remark_count);
+    put_bytes(call, remarks);
     put_row_end(call);
 }
 
@@ -58,6 +71,21 @@ static int by_time_down(const void *left, const void *right)
         return a->opened_ms < b->opened_ms ? 1 : -1;
     }
     return a->number < b->number ? 1 : a->number > b->number ? -1 : 0;
+}
+
+static void remark_of(struct pg_call *call, const struct row_escalation *e, struct question *out)
+{
+    const struct row_case_remark key = {.shard = e->shard, .number = e->number};
+    const struct row_case_remark *remark = pg_see(call, pg_find(call, PG_CASE_REMARK, &key));
+
+    if (remark) {
+        out->acknowledged_by = remark->acknowledged_case_ms == e->opened_ms ? remark->acknowledged_by : SLICE_NONE;
+        out->has_until = remark->has_until;
+        out->acknowledged_until_ms = remark->acknowledged_until_ms;
+        out->assigned_to = remark->assigned_to;
+        out->remark_count = remark->remark_count;
+        out->remarks = remark->remarks;
+    }
 }
 
 /* Returns NULL when the question is missing or belongs to another namespace. */
@@ -84,6 +112,7 @@ static const struct question *question_of(struct pg_call *call, enum pg_table ta
                                  .reason = e->reason,
                                  .error = text_of(call, e->body, "/evidence/last_error")};
         out->has_cost = json_i64(member_of(e->body, "/cost"), &out->cost);
+        remark_of(call, e, out);
     } else {
         const struct row_approval *a = seen;
 
@@ -147,13 +176,21 @@ static bool has_wanted_tags(struct pg_call *call, const struct row_saga *saga)
     return count == 0;
 }
 
+static bool is_acknowledged(struct pg_call *call, const struct question *question)
+{
+    return question->acknowledged_by.ptr &&
+           (!question->has_until || question->acknowledged_until_ms > arg_time_ms(call, 16));
+}
+
 static bool question_fits(struct pg_call *call, const struct question *question)
 {
     return is_one_of(call, 7, question->status) && is_one_of(call, 8, question->tool) &&
            is_one_of(call, 9, question->of ? question->of->name : SLICE_NONE) && is_one_of(call, 10, question->step) &&
            is_one_of(call, 11, question->reason) && is_one_of(call, 12, question->error) &&
            has_wanted_tags(call, question->of) &&
-           (arg_is_null(call, 14) || (question->has_cost && question->cost > arg_int(call, 14)));
+           (arg_is_null(call, 14) || (question->has_cost && question->cost > arg_int(call, 14))) &&
+           (arg_is_null(call, 15) || (arg_int(call, 15) != 0) == is_acknowledged(call, question)) &&
+           is_one_of(call, 17, question->assigned_to);
 }
 
 static bool is_in_time(struct pg_call *call, int64_t opened_ms)
@@ -204,7 +241,7 @@ static enum pg_progress list_questions(struct pg_call *call, enum pg_table table
     const struct question *found = find_questions(call, table, open_only, &count);
 
     for (size_t i = 0; i < count && (int64_t)i < arg_int(call, 3); i++) {
-        put_question(call, &found[i]);
+        put_question(call, &found[i], SLICE_NONE);
     }
     return PG_DONE;
 }
@@ -219,18 +256,18 @@ struct group {
     int64_t count, oldest_ms, newest_ms, cost, costless, number;
 };
 
-/* Computes array_to_json() of the values of the tags in $21. */
+/* Computes array_to_json() of the values of the tags in $24. */
 static struct slice tag_values(struct pg_call *call, const struct row_saga *saga)
 {
     struct buffer out;
     struct slice text;
 
-    if (arg_count(call, 20) == 0) {
+    if (arg_count(call, 23) == 0) {
         return SLICE_NONE;
     }
     buffer_init(&out, 1 << 20);
-    for (size_t i = 0; i < arg_count(call, 20); i++) {
-        struct slice value = saga && saga->tags.ptr ? pg_tag_of(call, saga->tags, item_bytes(call, 20, i)) : SLICE_NONE;
+    for (size_t i = 0; i < arg_count(call, 23); i++) {
+        struct slice value = saga && saga->tags.ptr ? pg_tag_of(call, saga->tags, item_bytes(call, 23, i)) : SLICE_NONE;
 
         buffer_put_char(&out, i > 0 ? ',' : '[');
         if (value.ptr) {
@@ -252,7 +289,7 @@ static struct group group_of(struct pg_call *call, const struct question *questi
     struct group group = {.fits = question->fits};
 
     for (int i = 0; i < GROUP_KEYS - 1; i++) {
-        group.keys[i] = arg_int(call, 15 + i) ? keys[i] : SLICE_NONE;
+        group.keys[i] = arg_int(call, 18 + i) ? keys[i] : SLICE_NONE;
     }
     group.keys[GROUP_KEYS - 1] = tag_values(call, question->of);
     return group;
@@ -380,7 +417,7 @@ static enum pg_progress one_question(struct pg_call *call, enum pg_table table, 
     struct question question;
 
     if (question_of(call, table, row, arg_bytes(call, 2), &question)) {
-        put_question(call, &question);
+        put_question(call, &question, question.remarks);
     }
     return PG_DONE;
 }

@@ -36,6 +36,7 @@ enum pg_table {
     PG_BULK_ITEM,
     PG_EVENT_GONE,
     PG_CASE_EVENT,
+    PG_CASE_REMARK,
     PG_TABLE_COUNT
 };
 
@@ -110,6 +111,16 @@ struct row_escalation {
     struct slice namespace, step, reason, body;
     int64_t opened_ms, resolved_ms;
     bool is_resolved;
+};
+
+struct row_case_remark {
+    int64_t shard, number; /* key */
+    struct uuid saga;
+    struct slice acknowledged_by, assigned_to, remarks; /* the last: JSON objects with commas between */
+    int64_t acknowledged_until_ms, acknowledged_case_ms;
+    bool has_until;
+    int64_t remark_count;
+    struct slice ids; /* their bytes, one after the other */
 };
 
 struct row_approval {

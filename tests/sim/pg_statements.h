@@ -153,6 +153,7 @@
     X(definition_state)                                                                                                \
     /* pg_guard.c, pg_guard_tell.c */                                                                                  \
     X(guard_ask)                                                                                                       \
+    X(case_remark)                                                                                                     \
     X(case_put)                                                                                                        \
     X(guard_tell)                                                                                                      \
     X(guard_breaker_set)                                                                                               \

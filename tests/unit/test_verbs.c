@@ -171,6 +171,8 @@ static bool is_described(const struct verb_member *member, struct slice schema)
         return has_words(member->words, json_member(schema, "enum"));
     case MEMBER_ACTION:
         return has_actions(json_member(schema, "enum"));
+    case MEMBER_INSTANT:
+        return json_string_is(json_member(schema, "format"), "date-time");
     case MEMBER_NUMBER:
         return json_string_is(type, "integer") && number_of(schema, "minimum") == 1;
     case MEMBER_TEXT:
@@ -251,6 +253,9 @@ static const struct {
     {"rerun", VERB_RERUN, "{\"version\":0,\"accept_standing\":null,\"key\":\"k\",\"note\":\"n\"}"},
     {"rerun", VERB_RERUN, "{\"version\":2,\"accept_standing\":[\"a\"],\"key\":\"k\",\"note\":\"n\"}"},
     {"abort", VERB_ABORT, "{\"note\":\"\"}"},
+    {"acknowledge", VERB_ACKNOWLEDGE, "{\"escalation\":9,\"note\":\"n\"}"},
+    {"assign", VERB_ASSIGN, "{\"to\":\"ada\",\"escalation\":9,\"note\":\"n\"}"},
+    {"comment", VERB_COMMENT, "{\"escalation\":9,\"note\":\"n\"}"},
     {"escalate", VERB_ESCALATE, "{\"note\":\"n\"}"},
     {"complete", VERB_COMPLETE, "{\"output\":{\"a\":1}}"},
     {"complete", VERB_COMPLETE, "{\"output\":null}"},

@@ -25,6 +25,8 @@ const char help_escalations[] = "sagactl cases [N] [FILTERS] [--group-by KEYS] [
                                 "                               values of each name\n"
                                 "  --opened-since T, --opened-until T   an instant, or an age such as 2h\n"
                                 "  --cost-above MICROS\n"
+                                "  --acknowledged true|false    whether somebody looks at it now\n"
+                                "  --assigned NAME,...          an empty value: to nobody\n"
                                 "  --group-by KEYS              tool, saga, step, reason, error, tag.NAME\n"
                                 "\n"
                                 "  sagactl cases\n"
@@ -89,11 +91,44 @@ static void print_earlier(struct ctl *ctl, struct slice earlier)
     }
 }
 
+static void print_remarks(struct ctl *ctl, struct slice remarks)
+{
+    struct json_walk walk = json_walk(remarks);
+    struct slice remark;
+
+    while (json_type(remarks) == JSON_ARRAY && json_next_element(&walk, &remark)) {
+        struct slice to = show_member(ctl, remark, "to"), until = show_member(ctl, remark, "until");
+
+        (void)printf("  %-12.*s %.*s %.*s%s%.*s%s%.*s: %.*s\n", SLICE_ARG(show_member(ctl, remark, "kind")),
+                     SLICE_ARG(show_member(ctl, remark, "actor")), SLICE_ARG(show_age(ctl, remark, "at")),
+                     to.len ? " to " : "", SLICE_ARG(to), until.len ? " until " : "", SLICE_ARG(until),
+                     SLICE_ARG(show_member(ctl, remark, "note")));
+    }
+}
+
 static void print_one(struct ctl *ctl, struct slice e)
 {
-    static const char *const members[] = {"saga",       "saga_name",   "business_id", "tags",  "step",      "operation",
-                                          "cost",       "reason",      "status",      "round", "opened_at", "asked_by",
-                                          "asked_note", "resolved_at", "action",      "as",    "actor",     "note"};
+    static const char *const members[] = {"saga",
+                                          "saga_name",
+                                          "business_id",
+                                          "tags",
+                                          "step",
+                                          "operation",
+                                          "cost",
+                                          "reason",
+                                          "status",
+                                          "round",
+                                          "opened_at",
+                                          "asked_by",
+                                          "asked_note",
+                                          "acknowledged_by",
+                                          "acknowledged_until",
+                                          "assigned_to",
+                                          "resolved_at",
+                                          "action",
+                                          "as",
+                                          "actor",
+                                          "note"};
     struct json_walk walk = json_walk(json_member(e, "actions"));
     struct slice action;
 
@@ -108,6 +143,7 @@ static void print_one(struct ctl *ctl, struct slice e)
     }
     print_facts(ctl, json_member(e, "evidence"), 4);
     print_earlier(ctl, json_member(e, "earlier"));
+    print_remarks(ctl, json_member(e, "remarks"));
     while (json_type(json_member(e, "actions")) == JSON_ARRAY && json_next_element(&walk, &action)) {
         (void)printf("    %s%-11.*s%s %.*s\n", colour_on(ctl, COLOUR_BLUE),
                      SLICE_ARG(show_member(ctl, action, "action")), colour_off(ctl, COLOUR_BLUE),
@@ -115,19 +151,27 @@ static void print_one(struct ctl *ctl, struct slice e)
     }
 }
 
+static struct slice who_has_it(struct ctl *ctl, struct slice item)
+{
+    struct slice assigned = show_member(ctl, item, "assigned_to");
+
+    return assigned.len ? assigned : show_member(ctl, item, "acknowledged_by");
+}
+
 /* Prints a list of escalations. With `all`, the list includes resolved ones, so each row shows its status. */
 static void print_many(struct ctl *ctl, struct slice answer, bool all)
 {
-    static const char *const titles[] = {"N",      "SAGA",  "BUSINESS ID", "STEP",   "TOOL",
-                                         "REASON", "ERROR", "COST",        "OPENED", NULL};
-    static const char *const titles_all[] = {"N",     "SAGA", "BUSINESS ID", "STEP",   "TOOL", "REASON",
-                                             "ERROR", "COST", "OPENED",      "STATUS", NULL};
+    static const char *const titles[] = {"N",     "SAGA", "BUSINESS ID", "STEP", "TOOL", "REASON",
+                                         "ERROR", "COST", "OPENED",      "WHO",  NULL};
+    static const char *const titles_all[] = {"N",     "SAGA", "BUSINESS ID", "STEP", "TOOL",   "REASON",
+                                             "ERROR", "COST", "OPENED",      "WHO",  "STATUS", NULL};
     struct json_walk walk = json_walk(json_member(answer, "items"));
     struct table table;
     struct slice item;
 
     table_init(&table, ctl, all ? titles_all : titles);
     table.flexible = BIT(1) | BIT(2) | BIT(3) | BIT(4) | BIT(5) | BIT(6);
+    table.optional = BIT(9);
     while (json_next_element(&walk, &item)) {
         struct cell *row = table_row(&table);
 
@@ -140,9 +184,10 @@ static void print_many(struct ctl *ctl, struct slice answer, bool all)
         row[6].text = show_member(ctl, item, "error");
         row[7].text = show_member(ctl, item, "cost");
         row[8].text = show_age(ctl, item, "opened_at");
+        row[9].text = who_has_it(ctl, item);
         if (all) {
-            row[9].text = show_member(ctl, item, "status");
-            row[9].colour = status_colour(row[9].text);
+            row[10].text = show_member(ctl, item, "status");
+            row[10].colour = status_colour(row[10].text);
         }
     }
     table_print(&table, 0);
@@ -151,9 +196,10 @@ static void print_many(struct ctl *ctl, struct slice answer, bool all)
 /* Prints a sheet for programs: the members have the names of the API. */
 static void print_sheet(struct ctl *ctl, struct slice answer)
 {
-    static const char *const members[] = {"n",         "status",      "saga_name", "business_id", "saga",   "step",
-                                          "operation", "tool",        "reason",    "error",       "detail", "cost",
-                                          "opened_at", "resolved_at", "tags",      NULL};
+    static const char *const members[] = {
+        "n",    "status", "saga_name",       "business_id", "saga", "step",      "operation",
+        "tool", "reason", "error",           "detail",      "cost", "opened_at", "resolved_at",
+        "tags", "round",  "acknowledged_by", "assigned_to", NULL};
     struct json_walk walk = json_walk(json_member(answer, "items"));
     struct table table;
     struct slice item;
@@ -206,7 +252,8 @@ static void print_groups(struct ctl *ctl, struct slice answer, const char *group
 }
 
 struct case_options {
-    const char *status, *tool, *saga, *step, *reason, *error, *since, *until, *cost_above, *group_by, *limit, *cursor;
+    const char *status, *tool, *saga, *step, *reason, *error, *since, *until, *cost_above, *group_by, *limit, *cursor,
+        *acknowledged, *assigned;
     struct option_values tags;
 };
 
@@ -222,6 +269,7 @@ static bool put_cases(struct ctl *ctl, const struct case_options *o, struct buff
            query_put(ctl, path, "saga", o->saga) && query_put(ctl, path, "step", o->step) &&
            query_put(ctl, path, "reason", o->reason) && query_put(ctl, path, "error", o->error) &&
            query_put_time(ctl, path, "since", o->since) && query_put_time(ctl, path, "until", o->until) &&
+           query_put(ctl, path, "acknowledged", o->acknowledged) && query_put(ctl, path, "assigned", o->assigned) &&
            query_put(ctl, path, "cost_above", o->cost_above) && query_put(ctl, path, "group_by", o->group_by) &&
            query_put(ctl, path, "cursor", o->cursor);
 }
@@ -281,6 +329,8 @@ int cmd_escalations(struct ctl *ctl, int argc, char **argv)
                                      {"--opened-since", &o.since, NULL, NULL},
                                      {"--opened-until", &o.until, NULL, NULL},
                                      {"--cost-above", &o.cost_above, NULL, NULL},
+                                     {"--acknowledged", &o.acknowledged, NULL, NULL},
+                                     {"--assigned", &o.assigned, NULL, NULL},
                                      {"--group-by", &o.group_by, NULL, NULL},
                                      {"--limit", &o.limit, NULL, NULL},
                                      {"--cursor", &o.cursor, NULL, NULL},

@@ -27,6 +27,9 @@
     X(rerun)                                                                                                           \
     X(approvals)                                                                                                       \
     X(approve)                                                                                                         \
+    X(acknowledge)                                                                                                     \
+    X(assign)                                                                                                          \
+    X(comment)                                                                                                         \
     X(escalate)                                                                                                        \
     X(abort)                                                                                                           \
     X(wait)                                                                                                            \

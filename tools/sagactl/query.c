@@ -34,6 +34,15 @@ bool query_put_time(struct ctl *ctl, struct buffer *path, const char *name, cons
     return query_put(ctl, path, name, instant);
 }
 
+bool read_until(const char *value, int64_t *ms)
+{
+    if (duration_parse(slice_of(value), ms)) {
+        *ms += now_ms();
+        return true;
+    }
+    return instant_parse(slice_of(value), ms);
+}
+
 bool query_put_tag(struct ctl *ctl, struct buffer *path, const char *tag)
 {
     const char *equals = tag ? strchr(tag, '=') : NULL;

@@ -304,6 +304,8 @@ static enum err_code decide_by_type(struct machine *m)
         return operator_decide(m);
     case SAGA_INPUT_ESCALATE:
         return escalation_ask(m);
+    case SAGA_INPUT_REMARK:
+        return ERR_OK; /* a remark stands beside the log */
     case SAGA_INPUT_ADMITTED:
         forward_admitted(m);
         return ERR_OK;
@@ -341,6 +343,7 @@ static bool is_from_outside(enum saga_input_type type)
     case SAGA_INPUT_ABORT:
     case SAGA_INPUT_OPERATOR:
     case SAGA_INPUT_ESCALATE:
+    case SAGA_INPUT_REMARK:
     case SAGA_INPUT_CALL:
     case SAGA_INPUT_COMPLETE:
     case SAGA_INPUT_BYPASS:

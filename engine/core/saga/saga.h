@@ -345,6 +345,7 @@ enum saga_input_type {
     SAGA_INPUT_ABORT,
     SAGA_INPUT_OPERATOR,
     SAGA_INPUT_ESCALATE, /* a person is to be asked now */
+    SAGA_INPUT_REMARK,   /* a remark about a case; it changes no saga */
     SAGA_INPUT_CALL,     /* an agent calls a tool, in an open saga or a run */
     SAGA_INPUT_COMPLETE, /* an open saga ends well */
     SAGA_INPUT_BYPASS,
@@ -460,6 +461,13 @@ struct saga_input { /* borrowed during saga_decide() */
         struct {
             struct slice actor, note;
         } escalate;
+        struct { /* a remark: somebody looks at a case, is to answer it, or comments it */
+            uint64_t escalation;
+            struct slice to;  /* who is to answer the case; empty: nobody in particular */
+            int64_t until_ms; /* the acknowledgement ends then; 0: when the case is resolved */
+            struct slice id;  /* the Idempotency-Key; SLICE_NONE: none */
+            struct slice actor, note;
+        } remark;
         struct {
             enum operator_action action;
             uint64_t escalation;

@@ -168,6 +168,10 @@ bool work_read_questions(struct work *work, const struct engine_questions *wante
     filter->until_ms = wanted->until_ms;
     filter->has_cost = wanted->has_cost;
     filter->cost_above = wanted->cost_above;
+    filter->has_acknowledged = wanted->has_acknowledged;
+    filter->acknowledged = wanted->acknowledged;
+    filter->now_ms = loop_wall_ms(work->engine->loop);
+    filter->assigned = split(work, wanted->assigned, &filter->assigned_count);
     filter->statuses = split(work, wanted->status, &filter->status_count);
     filter->tools = split(work, wanted->tool, &filter->tool_count);
     filter->sagas = split(work, wanted->saga, &filter->saga_count);

@@ -25,6 +25,21 @@ static struct slice member_then(struct slice then, struct slice name, struct sli
                                         : now;
 }
 
+/* Writes who has the case and the remarks about it. An acknowledgement ends by time. */
+static void put_remarks(struct work *work, const struct question_row *row, struct json_writer *w)
+{
+    bool holds = row->acknowledged_by.ptr &&
+                 (row->acknowledged_until_ms == 0 || row->acknowledged_until_ms > loop_wall_ms(work->engine->loop));
+
+    json_write_slice(w, "acknowledged_by", holds ? row->acknowledged_by : SLICE_NONE);
+    json_write_instant(w, "acknowledged_until", holds ? row->acknowledged_until_ms : 0);
+    json_write_slice(w, "assigned_to", row->assigned_to);
+    json_write_i64(w, "remark_count", row->remark_count);
+    if (row->remarks.ptr) {
+        json_write_raw(w, "remarks", arena_printf(&work->arena, "[%.*s]", SLICE_ARG(row->remarks)));
+    }
+}
+
 /* `then`: of the earlier rounds the one to be shown; SLICE_NONE: as it stands. */
 static void put_question(struct work *work, const struct question_row *row, struct slice then)
 {
@@ -42,6 +57,9 @@ static void put_question(struct work *work, const struct question_row *row, stru
     }
     if (evidence.ptr && !json_member(row->body, "round").ptr) { /* as engines of an earlier release wrote it */
         json_write_i64(&w, "round", 1);
+    }
+    if (row->is_read) {
+        put_remarks(work, row, &w);
     }
     json_write_slice(&w, "saga_name", row->saga_name);
     json_write_slice(&w, "business_id", row->business_id.len ? row->business_id : SLICE_NONE);

@@ -53,6 +53,7 @@ struct verb_extra {
     void (*send)(struct work *work);   /* its saga is known, and has not heard of it: ends in route_send() */
     bool (*ended)(struct work *work);  /* the saga has ended. True: the work goes on, or is over */
     void (*answer)(struct work *work); /* ANSWER_OWN: it is durable */
+    void (*found)(struct work *work);  /* the question was read; ends the work without its saga */
 };
 
 /* operator.c */
@@ -60,6 +61,8 @@ void abort_send(struct work *work);
 void verdict_send(struct work *work);
 bool case_takes(struct work *work, const struct question_row *row); /* true: this is a case, and the work is its */
 void bypass_answer(struct work *work);
+/* remark.c */
+void remark_found(struct work *work);
 /* signal.c */
 bool signal_ended(struct work *work);
 void signal_answer(struct work *work);

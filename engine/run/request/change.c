@@ -14,10 +14,17 @@
 #include "run/saga/live.h"
 
 static const struct verb_extra extras[VERB_COUNT] = {
-    [VERB_MEND] = {.send = mend_send},         [VERB_RERUN] = {.send = rerun_send, .ended = rerun_ended},
-    [VERB_ABORT] = {.send = abort_send},       [VERB_SIGNAL] = {.ended = signal_ended, .answer = signal_answer},
-    [VERB_RESOLVE] = {.send = verdict_send},   [VERB_RESOLVE_OPERATION] = {.send = verdict_send},
-    [VERB_BYPASS] = {.answer = bypass_answer}, [VERB_COST] = {.ended = cost_ended, .answer = cost_answer},
+    [VERB_MEND] = {.send = mend_send},
+    [VERB_RERUN] = {.send = rerun_send, .ended = rerun_ended},
+    [VERB_ABORT] = {.send = abort_send},
+    [VERB_SIGNAL] = {.ended = signal_ended, .answer = signal_answer},
+    [VERB_RESOLVE] = {.send = verdict_send},
+    [VERB_RESOLVE_OPERATION] = {.send = verdict_send},
+    [VERB_ACKNOWLEDGE] = {.found = remark_found},
+    [VERB_ASSIGN] = {.found = remark_found},
+    [VERB_COMMENT] = {.found = remark_found},
+    [VERB_BYPASS] = {.answer = bypass_answer},
+    [VERB_COST] = {.ended = cost_ended, .answer = cost_answer},
 };
 
 static bool asks(const struct verb *verb)
@@ -153,6 +160,10 @@ static void on_question(struct store_read *read)
     const struct question_row *row = work_question(work);
 
     if (!row || work_answered_before(work, row)) {
+        return;
+    }
+    if (extra_of(work)->found) {
+        extra_of(work)->found(work);
         return;
     }
     if (!row->open) {

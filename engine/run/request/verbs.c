@@ -3,9 +3,13 @@
 
 #include <string.h>
 
+#include "base/instant.h"
+#include "base/utf8.h"
+
 #define NOTE_CHARACTERS_MAX 1000
 #define HASH_CHARACTERS 64
 #define COMPLETE_WAIT_MS 30000
+#define ASSIGNED_BYTES_MAX 256
 
 #define AT(member) offsetof(struct saga_input, member)
 #define MEMBERS(list) .members = (list), .member_count = COUNT_OF(list)
@@ -76,6 +80,26 @@ static const struct verb_member resolve_members[] = {
 static const struct verb_member resolve_operation_members[] = {{"key", FROM_TARGET, MEMBER_OPKEY, AT(verdict.key)},
                                                                {"action", FROM_ROW, MEMBER_ACTION, AT(verdict.action)},
                                                                VERDICT(true)};
+
+#define REMARK                                                                                                         \
+    {"escalation", FROM_TARGET, MEMBER_NUMBER, AT(remark.escalation)},                                                 \
+        {"id", FROM_KEY, MEMBER_TEXT, AT(remark.id), .left_out = true}, NOTE("note", remark.note)
+
+static const struct verb_member acknowledge_members[] = {
+    {"until", FROM_BODY, MEMBER_INSTANT, AT(remark.until_ms), .left_out = true}, REMARK};
+static const struct verb_member assign_members[] = {{"to", FROM_BODY, MEMBER_TEXT, AT(remark.to), true}, REMARK};
+static const struct verb_member comment_members[] = {REMARK};
+
+static void check_assign(struct slice body, const struct saga_input *input, struct faults *faults)
+{
+    struct slice to = input->remark.to;
+
+    (void)body;
+    if (to.len > 0 && !text_is_plain(to, ASSIGNED_BYTES_MAX)) {
+        faults_add(faults, SLICE("/to"), "a name is plain text of at most %d bytes; an empty one is nobody",
+                   ASSIGNED_BYTES_MAX);
+    }
+}
 
 static void check_verdict(struct slice body, const struct saga_input *input, struct faults *faults)
 {
@@ -155,6 +179,15 @@ const struct verb verbs[VERB_COUNT] = {
     [VERB_RESOLVE] = {"resolve", ON_ESCALATION, ROLE_OPERATOR, NOTE_NEEDED, SAGA_INPUT_OPERATOR,
                       .actor = AT(verdict.actor), .target = AT(verdict.escalation), .answer = ANSWER_QUESTION,
                       .repeatable = true, MEMBERS(resolve_members), .check = check_resolve},
+    [VERB_ACKNOWLEDGE] = {"acknowledge", ON_ESCALATION, ROLE_OPERATOR, NOTE_NEEDED, SAGA_INPUT_REMARK,
+                          .actor = AT(remark.actor), .target = AT(remark.escalation), .answer = ANSWER_QUESTION,
+                          .repeatable = true, MEMBERS(acknowledge_members)},
+    [VERB_ASSIGN] = {"assign", ON_ESCALATION, ROLE_OPERATOR, NOTE_NEEDED, SAGA_INPUT_REMARK, .actor = AT(remark.actor),
+                     .target = AT(remark.escalation), .answer = ANSWER_QUESTION, .repeatable = true,
+                     MEMBERS(assign_members), .check = check_assign},
+    [VERB_COMMENT] = {"comment", ON_ESCALATION, ROLE_OPERATOR, NOTE_NEEDED, SAGA_INPUT_REMARK,
+                      .actor = AT(remark.actor), .target = AT(remark.escalation), .answer = ANSWER_QUESTION,
+                      .repeatable = true, MEMBERS(comment_members)},
     [VERB_BYPASS] = {"bypass", ON_OPERATION, ROLE_OPERATOR, NOTE_NEEDED, SAGA_INPUT_BYPASS, .actor = AT(bypass.actor),
                      .target = AT(bypass.key), .answer = ANSWER_OWN, .repeatable = true, MEMBERS(bypass_members)},
     [VERB_COST] = {"cost", ON_OPERATION, ROLE_OPERATOR, NOTE_NEEDED, SAGA_INPUT_COST, .actor = AT(cost.actor),
@@ -202,6 +235,7 @@ enum json_type verb_member_type(const struct verb_member *member)
     case MEMBER_ROLE:
     case MEMBER_ACTION:
     case MEMBER_WORDS:
+    case MEMBER_INSTANT:
         return JSON_STRING;
     case MEMBER_FLAG:
         return JSON_BOOL;
@@ -315,6 +349,11 @@ static void read_member(const struct verb_member *member, struct slice value, st
     case MEMBER_FLAG:
         (void)json_bool(value, to); /* it is one */
         return;
+    case MEMBER_INSTANT:
+        if (!instant_parse(text, to) || *(int64_t *)to <= 0) {
+            faults_add(faults, pointer, "\"%s\" is an instant, such as 2026-01-31T09:00:00Z", member->name);
+        }
+        return;
     case MEMBER_MICROS:
         if (!json_i64(value, to) || *(int64_t *)to < 0 || *(int64_t *)to > COST_MICROS_MAX) {
             faults_add(faults, pointer, "a cost is a whole number of millionths of your currency, from 0 to %lld",
@@ -378,6 +417,7 @@ static const size_t sizes[] = {
     [MEMBER_JSON] = sizeof(struct slice),
     [MEMBER_FLAG] = sizeof(bool),
     [MEMBER_NUMBER] = sizeof(uint64_t),
+    [MEMBER_INSTANT] = sizeof(int64_t),
     [MEMBER_MICROS] = sizeof(int64_t),
     [MEMBER_VERSION] = sizeof(uint32_t),
     [MEMBER_OPKEY] = sizeof(struct op_key),
@@ -451,6 +491,9 @@ static void write_member(const struct verb_member *member, const struct saga_inp
         return;
     case MEMBER_NUMBER:
         json_write_i64(w, member->name, (int64_t) * (const uint64_t *)from);
+        return;
+    case MEMBER_INSTANT:
+        json_write_instant(w, member->name, *(const int64_t *)from);
         return;
     case MEMBER_MICROS:
         json_write_i64(w, member->name, *(const int64_t *)from);
@@ -553,6 +596,8 @@ static bool take_member(const struct verb_member *member, struct slice value, st
         (void)json_i64(value, &number);
         *(uint64_t *)to = (uint64_t)number;
         return true;
+    case MEMBER_INSTANT:
+        return !value.ptr || instant_parse(text, to);
     case MEMBER_MICROS:
         return json_i64(value, to) && *(int64_t *)to >= 0;
     case MEMBER_VERSION:

@@ -24,6 +24,9 @@ enum verb_id {
     VERB_DECIDE,
     VERB_RESOLVE_OPERATION,
     VERB_RESOLVE, /* of an escalation; below the one before, whose inputs have the same name and a key */
+    VERB_ACKNOWLEDGE,
+    VERB_ASSIGN,
+    VERB_COMMENT,
     VERB_BYPASS,
     VERB_COST,
     VERB_COUNT
@@ -64,6 +67,7 @@ enum member_kind {              /* what lies in the input: */
                    MEMBER_FLAG, /* bool */
                    MEMBER_NUMBER,  /* uint64_t */
                    MEMBER_VERSION, /* uint32_t, from 1; 0 where it is not given */
+                   MEMBER_INSTANT, /* int64_t, milliseconds; 0: not given */
                    MEMBER_MICROS,  /* int64_t, 0 to COST_MICROS_MAX */
                    MEMBER_OPKEY,   /* struct op_key */
                    MEMBER_ROLE,    /* enum role */

@@ -23,6 +23,7 @@
 #include "run/saga/fold.h"
 #include "run/saga/live.h"
 #include "run/shard/shard.h"
+#include "store/cases.h"
 
 #define BODY_BYTES_MAX ((size_t)4 << 20)
 #define OPEN_ITEMS_MAX 100

@@ -142,6 +142,7 @@ static bool is_own(enum saga_input_type type)
     case SAGA_INPUT_ABORT:
     case SAGA_INPUT_OPERATOR:
     case SAGA_INPUT_ESCALATE:
+    case SAGA_INPUT_REMARK:
     case SAGA_INPUT_CALL:
     case SAGA_INPUT_COMPLETE:
     case SAGA_INPUT_BYPASS:

@@ -40,6 +40,12 @@ static void on_questions(struct db_query *query, const struct db_rows *rows)
         row->business_id = arena_slice(job->arena, db_bytes(rows, i, 6));
         row->tags = arena_slice(job->arena, db_bytes(rows, i, 7));
         row->started_by = arena_slice(job->arena, db_bytes(rows, i, 8));
+        row->is_read = list->kind == QUESTION_ESCALATION;
+        row->acknowledged_by = arena_slice(job->arena, db_bytes(rows, i, 11));
+        row->acknowledged_until_ms = db_is_null(rows, i, 12) ? 0 : db_timestamptz(rows, i, 12);
+        row->assigned_to = arena_slice(job->arena, db_bytes(rows, i, 13));
+        row->remark_count = db_int(rows, i, 14);
+        row->remarks = arena_slice(job->arena, db_bytes(rows, i, 15));
         list->count++;
     }
     job->found = list->count > 0;
@@ -97,7 +103,7 @@ static void arg_instant(struct db_args *args, int64_t ms)
     }
 }
 
-/* $5 to $15 */
+/* $5 to $18 */
 static void arg_filter(struct db_args *args, const struct list_questions *list)
 {
     const struct question_filter *filter = &list->filter;
@@ -117,9 +123,16 @@ static void arg_filter(struct db_args *args, const struct list_questions *list)
     } else {
         db_arg_null(args, DB_INT8);
     }
+    if (filter->has_acknowledged) {
+        db_arg_bool(args, filter->acknowledged);
+    } else {
+        db_arg_null(args, DB_BOOL);
+    }
+    db_arg_timestamptz(args, filter->now_ms);
+    arg_texts(args, filter->assigned, filter->assigned_count);
 }
 
-/* $16 to $21 */
+/* $19 to $24 */
 static void arg_grouping(struct db_args *args, const struct question_grouping *by)
 {
     db_arg_bool(args, by->tool);
