@@ -93,7 +93,7 @@ static void builtin_check(struct slice settings, struct slice pointer, enum key_
         }
     }
     if (place != KEY_PLACE_DEFAULT) {
-        faults_add(faults, pointer, "A builtin has no receiver to give the key to: leave the place of the key out");
+        faults_add(faults, pointer, "a builtin has no receiver to give the key to: leave the place of the key out");
     }
 }
 

@@ -28,7 +28,7 @@ static void exec_check(struct slice settings, struct slice pointer, enum key_pla
     /* The place of the key is checked whether or not the settings are an object. */
     (void)settings_check(settings, pointer, settings_table, COUNT_OF(settings_table), faults);
     if (place != KEY_PLACE_DEFAULT && place != KEY_PLACE_ENV) {
-        faults_add(faults, pointer, "A program gets its key in the environment: {\"env\": NAME}");
+        faults_add(faults, pointer, "a program gets its key in the environment: {\"env\": NAME}");
     }
 }
 

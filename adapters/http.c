@@ -35,7 +35,7 @@ static void check_method(struct slice value, struct slice pointer, struct faults
         }
     }
     if (method.len == 0) {
-        faults_add(faults, pointer, "The method is %.*s; it must be an HTTP method in capital letters, like \"POST\"",
+        faults_add(faults, pointer, "the method is %.*s; it must be an HTTP method in capital letters, like \"POST\"",
                    SLICE_ARG(value));
     }
 }
@@ -51,11 +51,11 @@ static void check_query(struct slice value, struct slice pointer, struct faults 
 
         if (json_type(parameter) == JSON_OBJECT) {
             faults_add(faults, place,
-                       "Found object; a query parameter is text, a number, a boolean, null or an array of these");
+                       "found object; a query parameter is text, a number, a boolean, null or an array of these");
         } else if (json_type(parameter) == JSON_ARRAY) {
             while (json_next_element(&elements, &element)) {
                 if (json_type(element) == JSON_OBJECT || json_type(element) == JSON_ARRAY) {
-                    faults_add(faults, place, "Found %s in the array; only text, numbers and booleans can stand there",
+                    faults_add(faults, place, "found %s in the array; only text, numbers and booleans can stand there",
                                json_type_name(json_type(element)));
                 }
             }
@@ -86,7 +86,7 @@ static void http_check(struct slice settings, struct slice pointer, enum key_pla
     case KEY_PLACE_ENV:
     case KEY_PLACE_META:
         faults_add(faults, pointer,
-                   "An HTTP request carries its key in a \"header\", in the \"body\" or in the \"query\"");
+                   "an HTTP request carries its key in a \"header\", in the \"body\" or in the \"query\"");
         return;
     }
 }

@@ -223,16 +223,16 @@ void http_check_url(struct slice value, struct slice pointer, struct faults *fau
     bool plain = true;
 
     if (!slice_starts_with(url, "http://") && !slice_starts_with(url, "https://")) {
-        faults_add(faults, pointer, "The URL must begin with http:// or https://");
+        faults_add(faults, pointer, "the URL must begin with http:// or https://");
         return;
     }
     for (size_t i = 0; i < url.len; i++) {
         plain = plain && (unsigned char)url.ptr[i] > ' ' && url.ptr[i] != 0x7f;
     }
     if (!plain || url.len == strlen("http://") || slice_is(url, "https://")) {
-        faults_add(faults, pointer, "The URL needs a host and may hold neither spaces nor control characters");
+        faults_add(faults, pointer, "the URL needs a host and may hold neither spaces nor control characters");
     } else if (url_has_dot_segment(url)) {
-        faults_add(faults, pointer, "A segment of the path is \".\" or \"..\"; write the path that is meant");
+        faults_add(faults, pointer, "a segment of the path is \".\" or \"..\"; write the path that is meant");
     }
 }
 
@@ -300,7 +300,7 @@ void http_check_url_template(struct slice value, struct slice pointer, struct fa
     if (rest.ptr) {
         if (rest.len > 0 && !strchr("/?", rest.ptr[0])) {
             faults_add(faults, pointer,
-                       "Behind the secret that holds its host, the URL must go on with \"/\" or \"?\", or end");
+                       "behind the secret that holds its host, the URL must go on with \"/\" or \"?\", or end");
         }
         return;
     }
@@ -309,7 +309,7 @@ void http_check_url_template(struct slice value, struct slice pointer, struct fa
     }
     if (at == 0 || url.ptr + at > template) {
         faults_add(faults, pointer,
-                   "Scheme, user, host and port of a URL may not come out of a template; write them, as in "
+                   "scheme, user, host and port of a URL may not come from a template; write them, as in "
                    "\"https://api.example/${ .args.id }\", or begin with one secret: \"${ secret(\\\"api\\\") }/${ "
                    ".args.id }\"");
     }
@@ -357,12 +357,12 @@ void http_check_headers(struct slice value, struct slice pointer, struct faults 
 
         if (header_is(name, "host") && setting_is_template(header)) {
             faults_add(faults, json_pointer_join(faults->arena, pointer, name),
-                       "Which host is called may not come out of a template; write it");
+                       "the host of a call may not come from a template; write it");
         }
         for (size_t i = 0; i < text.len; i++) {
             if (((unsigned char)text.ptr[i] < ' ' && text.ptr[i] != '\t') || text.ptr[i] == 0x7f) {
                 faults_add(faults, json_pointer_join(faults->arena, pointer, name),
-                           "The value of a header may hold no control characters");
+                           "the value of a header may hold no control characters");
                 break;
             }
         }

@@ -39,7 +39,7 @@ static bool tool_name_is_sound(struct slice name)
 static void check_tool(struct slice value, struct slice pointer, struct faults *faults)
 {
     if (!tool_name_is_sound(json_string(value, faults->arena))) {
-        faults_add(faults, pointer, "The name of a tool is 1 to 128 letters, digits, \"_\", \"-\", \".\" and \"/\"");
+        faults_add(faults, pointer, "the name of a tool is 1 to 128 letters, digits, \"_\", \"-\", \".\" and \"/\"");
     }
 }
 
@@ -55,7 +55,7 @@ static void check_headers(struct slice value, struct slice pointer, struct fault
         for (size_t i = 0; i < COUNT_OF(ours); i++) {
             if (name.len == strlen(ours[i]) && strncasecmp(name.ptr, ours[i], name.len) == 0) {
                 faults_add(faults, json_pointer_join(faults->arena, pointer, name),
-                           "The protocol itself sets the header \"%s\"", ours[i]);
+                           "the protocol itself sets the header \"%s\"", ours[i]);
             }
         }
     }
@@ -94,7 +94,7 @@ static void check_server(struct slice value, struct slice pointer, struct faults
 
     if (url == argv) {
         faults_add(faults, pointer,
-                   "A server has either a \"url\", for streamable HTTP, or an \"argv\", for a program that is spoken "
+                   "a server has either a \"url\", for streamable HTTP, or an \"argv\", for a program that is spoken "
                    "to over standard input");
         return;
     }
@@ -110,8 +110,7 @@ static void check_server(struct slice value, struct slice pointer, struct faults
 static void refuse_server_template(struct slice value, struct slice pointer, struct faults *faults)
 {
     (void)value; /* a template may become anything */
-    faults_add(faults, pointer,
-               "Which server is called may not come out of a template; write the object with \"url\" or \"argv\"");
+    faults_add(faults, pointer, "the server may not come from a template; write the object with \"url\" or \"argv\"");
 }
 
 static const struct setting settings_table[] = {
@@ -125,7 +124,7 @@ static void mcp_check(struct slice settings, struct slice pointer, enum key_plac
     /* The place of the key is checked whether or not the settings are an object. */
     (void)settings_check(settings, pointer, settings_table, COUNT_OF(settings_table), faults);
     if (place != KEY_PLACE_DEFAULT && place != KEY_PLACE_META) {
-        faults_add(faults, pointer, "A tool of an MCP server gets its key in _meta: {\"meta\": NAME}");
+        faults_add(faults, pointer, "a tool of an MCP server gets its key in _meta: {\"meta\": NAME}");
     }
 }
 

@@ -43,11 +43,11 @@ void program_check_argv(struct slice value, struct slice pointer, struct faults 
         struct slice place = json_pointer_join(faults->arena, pointer, arena_printf(faults->arena, "%d", i));
 
         if (json_type(element) != JSON_STRING) {
-            faults_add(faults, place, "Found %s; an argument is a string", json_type_name(json_type(element)));
+            faults_add(faults, place, "found %s; an argument is a string", json_type_name(json_type(element)));
         } else if (i == 0 && json_string_is(element, "")) {
-            faults_add(faults, place, "The name of the program is empty");
+            faults_add(faults, place, "the name of the program is empty");
         } else if (i == 0 && setting_is_template(element)) {
-            faults_add(faults, place, "Which program runs may not come out of a template; write its name or path");
+            faults_add(faults, place, "the program may not come from a template; write its name or path");
         }
     }
 }
@@ -56,7 +56,7 @@ void program_refuse_template(struct slice value, struct slice pointer, struct fa
 {
     (void)value; /* a template may become anything */
     faults_add(faults, pointer,
-               "Which program runs may not come out of a template; write the array, with a template for each argument "
+               "the program may not come from a template; write the array, with a template for each argument "
                "that changes");
 }
 

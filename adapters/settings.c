@@ -54,7 +54,7 @@ static void unknown_add(struct slice name, struct slice pointer, const struct se
     for (size_t i = 0; i < count; i++) {
         buffer_printf(&known, "%s%s", i ? ", " : "", table[i].name);
     }
-    faults_add(faults, pointer, "There is no setting \"%.*s\" here; the settings are %s", SLICE_ARG(name),
+    faults_add(faults, pointer, "there is no setting \"%.*s\" here; the settings are %s", SLICE_ARG(name),
                buffer_c(&known));
     buffer_fini(&known);
 }
@@ -66,7 +66,7 @@ bool settings_check(struct slice settings, struct slice pointer, const struct se
     struct slice name, value;
 
     if (json_type(settings) != JSON_OBJECT) {
-        faults_add(faults, pointer, "The settings of an adapter are an object, found %s",
+        faults_add(faults, pointer, "the settings of an adapter are an object, found %s",
                    json_type_name(json_type(settings)));
         return false;
     }
@@ -86,7 +86,7 @@ bool settings_check(struct slice settings, struct slice pointer, const struct se
     }
     for (size_t i = 0; i < count; i++) {
         if (table[i].required && !json_member(settings, table[i].name).ptr) {
-            faults_add(faults, pointer, "The setting \"%s\" is missing", table[i].name);
+            faults_add(faults, pointer, "the setting \"%s\" is missing", table[i].name);
         }
     }
     return true;
@@ -106,7 +106,7 @@ void settings_check_scalars(struct slice object, struct slice pointer, struct fa
             check_name(name, place, faults);
         }
         if (type == JSON_ARRAY || type == JSON_OBJECT) {
-            faults_add(faults, place, "Found %s; only text, a number, a boolean or null can stand here",
+            faults_add(faults, place, "found %s; only text, a number, a boolean or null can stand here",
                        json_type_name(type));
         }
     }

@@ -17,7 +17,7 @@ static void check_database(struct slice value, struct slice pointer, struct faul
                    "secret: \"${ secret(\\\"bank_dsn\\\") }\"");
     } else if (has_password) {
         faults_add(faults, pointer,
-                   "A password stands plainly in \"database\", and definitions are stored and shown; make the "
+                   "a password stands plainly in \"database\", and definitions are stored and shown; make the "
                    "whole of it a secret: \"${ secret(\\\"bank_dsn\\\") }\"");
     } else if (!db_dsn_is_whole(arena_text(faults->arena, json_string(value, faults->arena)))) {
         faults_add(faults, pointer,
@@ -77,7 +77,7 @@ static void check_statement(struct slice settings, struct slice pointer, struct 
     place = place_of(faults, pointer, "statement");
     fault = sql_text_read(json_string(statement, faults->arena), (int)count, faults->arena, &text);
     if (fault) {
-        faults_add(faults, place, "It cannot be used: %s", fault);
+        faults_add(faults, place, "it cannot be used: %s", fault);
         return;
     }
     if (command_is_refused(text.command)) {
@@ -97,7 +97,7 @@ static void check_statement(struct slice settings, struct slice pointer, struct 
             faults_add(faults,
                        json_pointer_join(faults->arena, place_of(faults, pointer, "params"),
                                          arena_printf(faults->arena, "%zu", i)),
-                       "There is no $%zu in the statement for it", i + 1);
+                       "there is no $%zu in the statement for it", i + 1);
         }
     }
 }
@@ -113,13 +113,13 @@ void sql_check(struct slice settings, struct slice pointer, enum key_place place
     check_fixed(settings, "barrier", pointer, "write true or false", faults);
     if (json_count(json_member(settings, "params")) >= SQL_PARAMS_MAX) {
         faults_add(faults, place_of(faults, pointer, "params"),
-                   "There are %zu parameters; at most %d are possible. An array or object is one parameter, as JSON",
+                   "there are %zu parameters; at most %d are possible. An array or object is one parameter, as JSON",
                    json_count(json_member(settings, "params")), SQL_PARAMS_MAX - 1);
         return;
     }
     check_statement(settings, pointer, faults);
     if (place != KEY_PLACE_DEFAULT) {
-        faults_add(faults, pointer, "A statement gets its key as the parameter $key: leave the place of the key out");
+        faults_add(faults, pointer, "a statement gets its key as the parameter $key: leave the place of the key out");
     }
 }
 

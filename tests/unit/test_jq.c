@@ -594,7 +594,7 @@ TEST(a_number_that_would_be_rounded_is_used_by_no_function_of_jq)
     struct err err;
 
     assert_int_equal(evaluate(".x + 1", inputs[0], &arena, &output, &err), ERR_INVALID);
-    assert_string_equal(err.message, "The expression uses a number that jq would round");
+    assert_string_equal(err.message, "the expression uses a number that jq would round");
     assert_non_null(strstr(err.detail, "9007199254740993 has more digits"));
     arena_fini(&arena);
 }
@@ -623,7 +623,7 @@ TEST(a_program_that_stops_within_a_path_is_told_as_it_is)
 
     arena_init(&arena, 4096);
     assert_int_equal(evaluate("path(..)", INPUT, &arena, &output, &err), ERR_INVALID);
-    assert_string_equal(err.message, "The expression gives more than one value");
+    assert_string_equal(err.message, "the expression gives more than one value");
     enum err_code code = evaluate("path(repeat(.) | select(false))", INPUT, &arena, &output, &err);
 
     assert_true(code == ERR_TIMEOUT || code == ERR_TOO_LARGE); /* whichever limit is reached first */

@@ -261,16 +261,16 @@ static void program_drop(struct program *program)
 static bool program_is_text(struct slice text, struct err *err)
 {
     if (text.len > PROGRAM_BYTES_MAX) {
-        (void)err_set(err, ERR_INVALID, "The expression is longer than %zu bytes", PROGRAM_BYTES_MAX);
+        (void)err_set(err, ERR_INVALID, "the expression is longer than %zu bytes", PROGRAM_BYTES_MAX);
         return false;
     }
     if (slice_trim(text).len == 0) {
-        (void)err_set(err, ERR_INVALID, "The expression is empty");
-        err_hint(err, "Write \".\" for the whole input");
+        (void)err_set(err, ERR_INVALID, "the expression is empty");
+        err_hint(err, "write \".\" for the whole input");
         return false;
     }
     if (memchr(text.ptr, '\0', text.len)) {
-        (void)err_set(err, ERR_INVALID, "The expression holds a NUL byte");
+        (void)err_set(err, ERR_INVALID, "the expression holds a NUL byte");
         return false;
     }
     return true;
@@ -294,7 +294,7 @@ static struct program *program_get(struct slice text, struct err *err)
     jq = program_compile(guarded);
     free(guarded);
     if (!jq) {
-        (void)err_set(err, ERR_INVALID, "The expression does not compile");
+        (void)err_set(err, ERR_INVALID, "the expression does not compile");
         err_detail(err, "%s", child.words);
         return NULL;
     }
@@ -346,7 +346,7 @@ static enum err_code program_check(struct slice text, struct err *err)
     jq = program_compile(alone);
     free(alone);
     if (!jq && !refused_name(err)) {
-        (void)err_set(err, ERR_INVALID, "The expression does not compile");
+        (void)err_set(err, ERR_INVALID, "the expression does not compile");
         err_detail(err, "%s", child.words);
     }
     if (!jq) {
@@ -405,18 +405,18 @@ static enum err_code not_written(enum jq_written written, const struct jq_wire_r
 {
     switch (written) {
     case JQ_WRITTEN_TOO_LARGE:
-        return err_set(err, ERR_TOO_LARGE, "The value of the expression is larger than %llu bytes",
+        return err_set(err, ERR_TOO_LARGE, "the value of the expression is larger than %llu bytes",
                        (unsigned long long)r->output_bytes_max);
     case JQ_WRITTEN_TOO_DEEP:
-        (void)err_set(err, ERR_INVALID, "The value of the expression cannot be kept");
+        (void)err_set(err, ERR_INVALID, "the value of the expression cannot be kept");
         err_detail(err, "it has too many arrays and objects in each other");
         return ERR_INVALID;
     case JQ_WRITTEN_NO_NUMBER:
-        (void)err_set(err, ERR_INVALID, "The value of the expression cannot be kept");
+        (void)err_set(err, ERR_INVALID, "the value of the expression cannot be kept");
         err_detail(err, "it holds a number that is infinite, or too large for jq");
         return ERR_INVALID;
     case JQ_WRITTEN_NAN:
-        (void)err_set(err, ERR_INVALID, "The value of the expression cannot be kept");
+        (void)err_set(err, ERR_INVALID, "the value of the expression cannot be kept");
         err_detail(err, "it holds the result of a calculation that has none (NaN), such as 0 * infinite");
         return ERR_INVALID;
     case JQ_WRITTEN:
@@ -433,29 +433,29 @@ static enum err_code run_error(enum run_end end, enum jq_written written, const 
     if (child.halted &&
         (end != RUN_TOUCHED ||
          !sample.ptr)) { /* a loop over a rounded number may never end, so a touched number is reported instead */
-        return err_set(err, ERR_TIMEOUT, "The expression ran longer than %lld ms", (long long)r->time_ms);
+        return err_set(err, ERR_TIMEOUT, "the expression ran longer than %lld ms", (long long)r->time_ms);
     }
     switch (end) {
     case RUN_GOOD:
         return ERR_OK;
     case RUN_NONE:
-        (void)err_set(err, ERR_INVALID, "The expression gives no value");
-        err_hint(err, "Write \"// null\" behind it for null");
+        (void)err_set(err, ERR_INVALID, "the expression gives no value");
+        err_hint(err, "write \"// null\" behind it for null");
         return ERR_INVALID;
     case RUN_MORE:
-        (void)err_set(err, ERR_INVALID, "The expression gives more than one value");
-        err_hint(err, "Put it in brackets for an array of them");
+        (void)err_set(err, ERR_INVALID, "the expression gives more than one value");
+        err_hint(err, "put it in brackets for an array of them");
         return ERR_INVALID;
     case RUN_FAILED:
-        (void)err_set(err, ERR_INVALID, "The expression failed");
+        (void)err_set(err, ERR_INVALID, "the expression failed");
         err_detail(err, "%s", child.words[0] ? child.words : "error");
         return ERR_INVALID;
     case RUN_TOUCHED:
-        (void)err_set(err, ERR_INVALID, "The expression uses a number that jq would round");
+        (void)err_set(err, ERR_INVALID, "the expression uses a number that jq would round");
         err_detail(err, "%.*s%s has more digits than jq calculates with: it can be copied, and not be used otherwise",
                    (int)(sample.len < 40 ? sample.len : 40), sample.ptr ? sample.ptr : "",
                    sample.len > 40 ? "..." : "");
-        err_hint(err, "Hand it over as text, or copy it as it is");
+        err_hint(err, "hand it over as text, or copy it as it is");
         return ERR_INVALID;
     case RUN_NOT_WRITTEN:
         return not_written(written, r, err);
@@ -480,7 +480,7 @@ static enum run_end program_try(struct program *program, struct slice input_json
     phase_end();
     if (!jv_is_valid(input)) {
         jv_free(input);
-        (void)err_set(err, ERR_INVALID, "The input of the expression is no JSON that jq can read");
+        (void)err_set(err, ERR_INVALID, "the input of the expression is no JSON that jq can read");
     } else {
         phase_begin(r->time_ms);
         end = program_run(program->jq, input, r, output, &written);
@@ -488,7 +488,7 @@ static enum run_end program_try(struct program *program, struct slice input_json
         bool says_nothing = end == RUN_TOUCHED && marks.spelling_count > 0;
 
         if (says_nothing && child.ends) { /* the next helper begins with careful marks */
-            (void)err_set(err, ERR_TIMEOUT, "The expression has not come to its end");
+            (void)err_set(err, ERR_TIMEOUT, "the expression has not come to its end");
         }
         if (!says_nothing) {
             (void)run_error(end, written, r, err); /* also in err */

@@ -322,16 +322,16 @@ static enum err_code output_read(struct jq_request *request, size_t i, int fd)
     request->index = i;
     limits.bytes_max = request->limits->output_bytes_max;
     if (!jq_wire_read(fd, &len, sizeof(len)) || len > limits.bytes_max) {
-        return err_set(&request->err, ERR_INTERNAL, "The jq helper gave an answer that makes no sense");
+        return err_set(&request->err, ERR_INTERNAL, "the jq helper gave an answer that makes no sense");
     }
     text = arena_alloc(request->arena, (size_t)len + 1);
     if (!jq_wire_read(fd, text, len)) {
-        return err_set(&request->err, ERR_INTERNAL, "The jq helper gave half an answer");
+        return err_set(&request->err, ERR_INTERNAL, "the jq helper gave half an answer");
     }
     request->outputs[i] = (struct slice){text, len};
     if (json_check(request->outputs[i], &limits, &why) !=
         ERR_OK) { /* fails for a NUL in a text and for a text that is nested too deep */
-        (void)err_set(&request->err, ERR_INVALID, "The value of the expression cannot be kept");
+        (void)err_set(&request->err, ERR_INVALID, "the value of the expression cannot be kept");
         err_detail(&request->err, "%s", why.detail[0] ? why.detail : why.message);
         return ERR_INVALID;
     }
@@ -373,7 +373,7 @@ static enum err_code answer_read(struct jq_request *request, int fd, bool *alive
     *alive = false;
     *again = true;
     if (!jq_wire_read(fd, &answer, sizeof(answer))) {
-        (void)err_set(&request->err, ERR_INVALID, "The expression does something that jq cannot do");
+        (void)err_set(&request->err, ERR_INVALID, "the expression does something that jq cannot do");
         err_detail(&request->err, "two helper processes that evaluated it have crashed");
         return ERR_INVALID;
     }
@@ -388,12 +388,12 @@ static enum err_code answer_read(struct jq_request *request, int fd, bool *alive
         *alive = !*again && !answer.last;
         return request->err.code;
     case JQ_WIRE_TIME:
-        return err_set(&request->err, ERR_TIMEOUT, "The expression ran longer than %lld ms",
+        return err_set(&request->err, ERR_TIMEOUT, "the expression ran longer than %lld ms",
                        (long long)request->limits->time_ms);
     case JQ_WIRE_MEMORY:
-        return err_set(&request->err, ERR_TOO_LARGE, "The expression needs more memory than allowed");
+        return err_set(&request->err, ERR_TOO_LARGE, "the expression needs more memory than allowed");
     }
-    return err_set(&request->err, ERR_INTERNAL, "The jq helper gave an answer that makes no sense");
+    return err_set(&request->err, ERR_INTERNAL, "the jq helper gave an answer that makes no sense");
 }
 
 /* Waits for the answer. The helper bounds its own processor time; this bound is for a helper that gets no processor or
@@ -423,7 +423,7 @@ static bool request_try(struct jq_request *request, bool brand_new, bool again)
      * request. */
     for (int tries = 0;; tries++) {
         if (!pool_take(&helper, brand_new)) {
-            request->code = err_set(&request->err, ERR_IO, "No helper process for expressions can be started");
+            request->code = err_set(&request->err, ERR_IO, "no helper process for expressions can be started");
             return false;
         }
         if (request_send(request, helper.fd, again) || tries == HELPERS_MAX) {
@@ -434,7 +434,7 @@ static bool request_try(struct jq_request *request, bool brand_new, bool again)
     if (answer_await(request, helper.fd, again)) {
         request->code = answer_read(request, helper.fd, &alive, &once_more);
     } else {
-        request->code = err_set(&request->err, ERR_TIMEOUT, "The helper process for expressions does not answer");
+        request->code = err_set(&request->err, ERR_TIMEOUT, "the helper process for expressions does not answer");
     }
     if (!alive) {
         (void)kill(helper.pid, SIGKILL); /* most helpers have ended already, and then nothing happens */
