@@ -1,6 +1,6 @@
 /*
- * Annotations of a server's tools become suggestions. Where they say nothing, the strictest class is suggested: who
- * edits the draft can only loosen it, and has to mean it.
+ * Turns the annotations of a server's tools into suggestions. Without annotations it suggests the strictest class, so
+ * that a person who edits the draft can only loosen it, on purpose.
  */
 #include "mcp_draft.h"
 
@@ -75,7 +75,7 @@ static bool name_is_taken(const struct mcp_draft *draft, struct slice name)
     return false;
 }
 
-/* getSum and get-sum give get_sum and get-sum; what a name may not hold becomes "_". */
+/* Makes a name: getSum and get-sum become get_sum and get-sum, and a character that a name may not hold becomes "_". */
 static struct slice name_fit(const struct mcp_draft *draft, struct slice theirs)
 {
     struct buffer text;
@@ -111,7 +111,8 @@ static struct slice name_fit(const struct mcp_draft *draft, struct slice theirs)
 
 /* --- one tool ------------------------------------------------------------------------------------------------- */
 
-/* Without a `$schema`: servers name drafts there that differ from ours only in what the review below refuses anyway. */
+/* Writes the schema without `$schema`. Servers name drafts there that differ from ours only in what the review below
+ * refuses anyway. */
 static void write_input(struct json_writer *w, struct slice schema, struct arena *arena)
 {
     struct json_walk walk = json_walk(schema);
@@ -137,7 +138,7 @@ static struct slice tool_write(const struct mcp_draft *draft, struct slice name,
     struct slice tool;
 
     description = json_type(description) == JSON_STRING ? description : title;
-    buffer_init(&text, SIZE_MAX / 2); /* what goes in is bounded already */
+    buffer_init(&text, SIZE_MAX / 2); /* the input is already bounded */
     json_writer_init(&w, &text);
     json_object_begin(&w, NULL);
     json_write_slice(&w, "name", name);
@@ -161,7 +162,7 @@ static struct slice tool_write(const struct mcp_draft *draft, struct slice name,
     return tool;
 }
 
-/* SLICE_NONE, or the first thing that `sagactl check` would say of a document with these tools. */
+/* Returns the first thing that `sagactl check` would say of a document with these tools, or SLICE_NONE. */
 static struct slice first_fault(struct slice document, struct arena *arena)
 {
     struct faults faults;
@@ -180,7 +181,7 @@ static struct slice tool_fault(struct slice tool, struct arena *arena)
     return first_fault(arena_printf(arena, "{\"tools\":[%.*s]}", SLICE_ARG(tool)), arena);
 }
 
-/* A line of text that a server may have had a hand in: a terminal gets no control characters of it. */
+/* Prints a line of text that may come from a server, without control characters for the terminal. */
 static void say(struct slice line)
 {
     (void)fputs("sagad: ", stderr);
@@ -201,8 +202,7 @@ void mcp_draft_add(struct mcp_draft *draft, struct slice offered)
     enum suggestion suggestion = suggest(json_member(offered, "annotations"), &because);
 
     draft->offered++;
-    if (theirs.len == 0 ||
-        memmem(theirs.ptr, theirs.len, "${", 2)) { /* that would be an expression, and the server's own */
+    if (theirs.len == 0 || memmem(theirs.ptr, theirs.len, "${", 2)) { /* this would be an expression of the server */
         say(SLICE("a tool is left out: its name is missing, empty or holds \"${\""));
         return;
     }
@@ -242,7 +242,7 @@ static void put_line(struct buffer *out, int depth)
     buffer_printf(out, "\n%*s", INDENT * depth, "");
 }
 
-/* Sound JSON as a person wants to edit it. */
+/* Writes sound JSON indented for a person who edits it. */
 static void put_indented(struct buffer *out, struct slice json)
 {
     bool in_string = false;
@@ -311,7 +311,7 @@ enum err_code mcp_draft_print(const struct mcp_draft *draft, struct err *err)
     struct slice fault;
     bool failed;
 
-    buffer_init(&text, SIZE_MAX / 2); /* a list that was bounded when it came */
+    buffer_init(&text, SIZE_MAX / 2); /* the list was bounded when it came */
     buffer_init(&document, SIZE_MAX / 2);
     buffer_put_text(&text, "{\"tools\":[");
     for (size_t i = 0; i < draft->count; i++) {

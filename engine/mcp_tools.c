@@ -1,5 +1,5 @@
 /*
- * Asks a server for its tools with the client that will call them later, without a database and without an engine: what
+ * Asks a server for its tools with the client that will call them later, without a database and without an engine. What
  * does not work here would not work there.
  */
 #include "mcp_tools.h"
@@ -32,13 +32,13 @@ static const struct setting options_table[] = {
 };
 
 struct asking {
-    struct adapter_host host; /* its address in a call leads back here */
+    struct adapter_host host; /* its address in a call leads back to this struct */
     struct arena arena;
-    struct slice server; /* JSON, with the token */
+    struct slice server; /* JSON with the token */
     int64_t due_boot_ms;
     size_t pages;
     struct mcp_draft draft;
-    struct err err; /* code ERR_OK: the whole list is there */
+    struct err err; /* ERR_OK means that the whole list is there */
 };
 
 static void help(const struct settings *options)
@@ -86,7 +86,8 @@ static bool is_variable(const char *name)
     return *name && strlen(name) <= 64;
 }
 
-/* By which the service will find it: SAGAD_SECRET_CRM is secret("crm"), and so is CRM here. */
+/* Returns the name by which the service will find the secret: SAGAD_SECRET_CRM is secret("crm"), and here CRM is,
+ * too. */
 static struct slice secret_name(const char *variable, struct arena *arena)
 {
     size_t skip = strncmp(variable, SECRET_PREFIX, strlen(SECRET_PREFIX)) == 0 ? strlen(SECRET_PREFIX) : 0;
@@ -201,7 +202,8 @@ static void asking_fail(struct asking *asking, const char *message, struct slice
 static void page_fail(struct asking *asking, const struct call *call)
 {
     bool over_http = json_member(asking->server, "url").ptr;
-    struct slice said = json_trim(json_member(json_member(call->response, "error"), "message")); /* as JSON: escaped */
+    struct slice said =
+        json_trim(json_member(json_member(call->response, "error"), "message")); /* stays escaped, as JSON */
     struct slice detail =
         said.ptr ? arena_printf(&asking->arena, "%.*s It said: %.*s", SLICE_ARG(call->outcome.detail), SLICE_ARG(said))
                  : call->outcome.detail;

@@ -1,4 +1,4 @@
-/* sagad: options, configuration, start, signals, drain, exit code. */
+/* The program sagad: options, configuration, start, signals, drain and exit code. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -131,7 +131,7 @@ static const struct setting setting_table[] = {
     {"version", SETTING_SWITCH, NULL, NULL, 0, 0, "the version", false},
 };
 
-struct service { /* the loop's root */
+struct service { /* the root of everything on the loop */
     struct loop *loop;
     struct engine *engine;
     struct api *api;
@@ -221,7 +221,7 @@ static enum err_code read_settings(struct settings *settings, int argc, char **a
     return code == ERR_OK ? set_up_log(settings, err) : code;
 }
 
-/* A connection string may hold a password, and everybody can read the arguments of a process. The
+/* Hides the connection string, which may hold a password, because everybody can read the arguments of a process. The
  * settings have a copy. */
 static void hide_database(int argc, char **argv)
 {
@@ -311,13 +311,13 @@ static void on_ready(struct engine *engine, void *context)
                       api_address(service->api));
         if (isatty(STDERR_FILENO)) {
             (void)fprintf(stderr, "sagad: token %s (also in %s)\n", service->dev_token, service->token_path);
-        } else { /* a file or a journal may be read by others */
+        } else { /* others may be able to read a file or a journal */
             (void)fprintf(stderr, "sagad: token in %s\n", service->token_path);
         }
     }
 }
 
-/* Is it what we have written there? */
+/* Is it a token that an earlier run has written? */
 static bool is_dev_token(const char *text, ssize_t len)
 {
     return len == 64 && strspn(text, "0123456789abcdef") == 64;
@@ -336,7 +336,7 @@ static enum err_code make_dev_token(struct service *service, struct err *err)
     if (fd < 0) {
         return err->code;
     }
-    /* The token of an earlier run stays good: whoever works with this folder need not log in again. */
+    /* The token of an earlier run stays good, so that users of this folder need not log in again. */
     ssize_t got = read(fd, service->dev_token, sizeof(service->dev_token));
 
     if (!is_dev_token(service->dev_token, got)) {
@@ -344,7 +344,7 @@ static enum err_code make_dev_token(struct service *service, struct err *err)
         if (ftruncate(fd, 0) != 0 || pwrite(fd, service->dev_token, 64, 0) != 64) {
             (void)err_set(err, ERR_IO, "the token file %s cannot be written", service->token_path);
             err_detail(err, "%s", strerror(errno));
-            (void)close(fd); /* the error above is what counts */
+            (void)close(fd); /* the error above counts */
             return ERR_IO;
         }
     }
@@ -358,7 +358,7 @@ static enum err_code start_dev(struct service *service, struct err *err)
     char directory[DEV_PATH_BYTES];
     const char *chosen = settings_text(&service->settings, "dir");
 
-    (void)umask(077); /* what lies in the folder is nobody else's */
+    (void)umask(077); /* nobody else may read what is in the folder */
     if (!chosen) {
         if (!dev_cluster_default_directory(directory, sizeof(directory))) {
             return err_set(err, ERR_CONFIG, "`sagad dev` needs a folder: give --dir");
@@ -382,14 +382,14 @@ static const char *engine_name(const struct settings *settings, char *out, size_
     if (settings_text(settings, "name")) {
         return settings_text(settings, "name");
     }
-    (void)gethostname(host, sizeof(host) - 1); /* only shown to people */
+    (void)gethostname(host, sizeof(host) - 1); /* shown only to people */
     (void)snprintf(out, bytes, "%s:%d", host, (int)getpid());
     return out;
 }
 
 /*
- * Descriptors for all that may be open at once, so that running out of them stays what it should be: no client can take
- * those that sagas need. Where the system gives fewer, fewer clients are accepted.
+ * Sets the bound on descriptors for everything that may be open at once, so that no client can take the descriptors
+ * that sagas need. When the system gives fewer, fewer clients are accepted.
  */
 static enum err_code bound_descriptors(const struct engine_options *engine, struct api_options *api, struct err *err)
 {
@@ -476,7 +476,7 @@ static int serve(struct service *service)
     struct programs programs;
     bool as_me = settings_switch(settings, "exec-as-me");
 
-    /* `sagad dev` is its developer's own, and so are the programs. */
+    /* `sagad dev` belongs to its developer, and so do the programs. */
     if (programs_read(&programs, settings_text(settings, "exec-user"),
                       as_me || (service->dev && !settings_text(settings, "exec-user")),
                       settings_text(settings, "exec-path"), &err) != ERR_OK) {
@@ -538,15 +538,15 @@ int main(int argc, char **argv)
     /* Before anything is read: no other process of this user may look into this one, nor into its helpers. */
     (void)prctl(PR_SET_DUMPABLE, 0); /* cannot fail */
     jq_prepare();
-    (void)signal(SIGPIPE, SIG_IGN); /* a peer that left is an error of its write */
+    (void)signal(SIGPIPE, SIG_IGN); /* a peer that left shows as an error of its write */
     if (argc > 1 && strcmp(argv[1], "mcp-tools") == 0) {
-        return mcp_tools(argc - 1, argv + 1); /* no service: options of its own */
+        return mcp_tools(argc - 1, argv + 1); /* not a service: it has options of its own */
     }
     settings_init(&service.settings, setting_table, COUNT_OF(setting_table));
     exit_code = read_settings(&service.settings, argc, argv, &command, &err) == ERR_OK ? 0 : fail(&err);
     hide_database(argc, argv);
     if (exit_code != 0) {
-        /* said already */
+        /* the fault was already printed */
     } else if (settings_switch(&service.settings, "dumpable") && prctl(PR_SET_DUMPABLE, 1) != 0) {
         exit_code = 1; /* it cannot fail */
     } else if (settings_switch(&service.settings, "help") || (command && strcmp(command, "help") == 0)) {

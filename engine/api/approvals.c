@@ -1,4 +1,4 @@
-/* Approvals, as people read them; the answer to one is a verb (changes.c). */
+/* Lists approvals for people. The answer to one is a verb (changes.c). */
 #include "api/request.h"
 
 void handle_list_approvals(struct api_request *request)

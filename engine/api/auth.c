@@ -1,4 +1,4 @@
-/* The tokens file is checked as strictly as a definition: a misspelt role must not quietly become a right. */
+/* Reads the file of tokens as strictly as a definition: a misspelt role must not quietly become a right. */
 #include "api/auth.h"
 
 #include <stdio.h>

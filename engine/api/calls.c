@@ -1,8 +1,8 @@
 /*
  * Calls of agents: one operation through the registry, in an open saga or under a run that the caller names.
  *
- * The header Idempotency-Key is the id of this emission: it recognises the same request sent again, and never enters
- * the key of the operation. What the call is told is in engine.h, struct call_result; here it becomes status and
+ * The header Idempotency-Key is the id of this emission. It identifies a repeat of the same request, and never enters
+ * the key of the operation. engine.h says in struct call_result what a call is told; here that becomes status and
  * headers.
  */
 #include "api/request.h"
@@ -35,7 +35,7 @@ static void check_step(struct slice step, struct faults *faults)
     }
 }
 
-/* A turn may be counted or named: 7 and "7" are the same one. */
+/* Reads a turn, which may be counted or named: 7 and "7" are the same one. */
 static struct slice read_turn(struct slice turn, struct arena *arena, struct faults *faults)
 {
     struct slice text = json_string(turn, arena);

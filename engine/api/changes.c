@@ -2,7 +2,7 @@
 #include "api/request.h"
 
 struct change_state {
-    struct slice values[VERB_MEMBERS_MAX]; /* JSON of each member of the verb */
+    struct slice values[VERB_MEMBERS_MAX]; /* the JSON of each member of the verb */
 };
 
 static bool says_why(const struct api_request *request)
@@ -57,7 +57,7 @@ static void check_change(struct api_request *request, struct faults *faults)
     read_elsewhere(request, verb, faults);
 }
 
-/* Its members, of the body; a verb whose body is one value has none. */
+/* Reads the members of the verb from the body; a verb whose body is one value has none. */
 static bool read_members(struct api_request *request, const struct verb *verb)
 {
     struct change_state *state = request->state;

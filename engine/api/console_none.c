@@ -1,4 +1,4 @@
-/* What stands in the place of the console where node, npm or its packages are missing. */
+/* Replaces the console when node, npm or its packages are missing. */
 #include "api/console_files.h"
 
 const struct console_file console_files[] = {{NULL, NULL, NULL, NULL, NULL}};

@@ -1,9 +1,10 @@
-/* Debts: effects that stand although their sagas ended. As JSON like every list, or as CSV for a spreadsheet. */
+/* Debts: effects that stand although their sagas have ended. The list is JSON like every list, or CSV for a
+ * spreadsheet. */
 #include <string.h>
 
 #include "api/request.h"
 
-#define CSV_BYTES_MAX ((size_t)16 << 20) /* a page of the engine is no larger either */
+#define CSV_BYTES_MAX ((size_t)16 << 20) /* a page of the engine is no larger, either */
 
 static const char *const columns[] = {"saga", "saga_name",   "business_id", "step",   "tool",    "operation",
                                       "cost", "took_effect", "since",       "result", "ended_at"};

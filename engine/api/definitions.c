@@ -1,4 +1,4 @@
-/* Definitions and tools: register, read. */
+/* Registers and reads definitions and tools. */
 #include "api/request.h"
 
 static void on_defined(struct engine_request *asked)

@@ -1,4 +1,4 @@
-/* Escalations, as people read them; what a person says to one is a verb (changes.c). */
+/* Lists escalations for people. The answer to one is a verb (changes.c). */
 #include "api/request.h"
 
 void handle_list_escalations(struct api_request *request)

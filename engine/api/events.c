@@ -1,9 +1,10 @@
 /*
- * The feed of events: a page as JSON, which may be waited for, or everything from a place on as server-sent events.
+ * The feed of events: a page as JSON, with or without a wait, or all events from a cursor on as server-sent events.
  *
- * Following is one loop: ask for what is behind the cursor and wait for it, write it, wait until it has left, ask
- * again. The `id` of an event is a cursor behind which nothing is missed: that of the page before, and only with the
- * last event of a page the next one. So whoever comes again with Last-Event-ID may get some twice, and misses none.
+ * Following is one loop: ask for the events behind the cursor and wait for them, write them, wait until they have left,
+ * ask again. The `id` of an event is a cursor behind which nothing is missed: that of the page before, and only with
+ * the last event of a page the next one. So a client that comes again with Last-Event-ID may get some events twice, and
+ * misses none.
  */
 #include "api/request.h"
 #include "base/utf8.h"
@@ -11,14 +12,14 @@
 
 #include <string.h>
 
-#define EVENT_FOLLOWERS_MAX 64 /* of one engine */
+#define EVENT_FOLLOWERS_MAX 64 /* followers of one engine */
 #define FOLLOWERS_OF_NAMESPACE_MAX 16
 #define TYPES_BYTES_MAX 1024
 #define CURSOR_BYTES_MAX 32
 
 struct follow {
     struct api_request *request;
-    struct list_link link; /* in api->followers */
+    struct list_link link; /* links api->followers */
     struct slice types;
     char cursor[CURSOR_BYTES_MAX];
     bool streaming, writing, over;
@@ -64,7 +65,7 @@ static void put_event(struct buffer *out, const char *id, struct slice event)
     struct slice type = json_member(event, "type");
 
     buffer_printf(out, "id: %s\nevent: %.*s\ndata: ", id, (int)(type.len > 2 ? type.len - 2 : 0), type.ptr + 1);
-    buffer_put_slice(out, event); /* one line: we have written it */
+    buffer_put_slice(out, event); /* one line, because we have written it */
     buffer_put_text(out, "\n\n");
 }
 
@@ -82,7 +83,7 @@ static void follow_write(struct follow *follow, struct slice events, struct slic
         }
         put_event(&out, follow->cursor, event);
     }
-    if (count == 0) { /* it tells a client that goes away how far it had come */
+    if (count == 0) { /* tells a client that goes away how far it had come */
         keep_cursor(follow, next_cursor);
         buffer_printf(&out, "id: %s\n: still here\n\n", follow->cursor);
     }
@@ -110,7 +111,7 @@ static void on_events(struct engine_request *asked)
         return;
     }
     if (asked->code != ERR_OK || request_is_revoked(request)) {
-        follow->over = true; /* the client comes again with Last-Event-ID, and is told why */
+        follow->over = true; /* the client comes again with Last-Event-ID, and is told the reason */
     } else {
         if (!follow->streaming) {
             http_answer_header(request->exchange, "Cache-Control", SLICE("no-store"));
@@ -127,7 +128,7 @@ static void follow_advance(struct follow *follow)
     struct api_request *request = follow->request;
 
     if (request->engine_busy) {
-        return; /* its answer advances */
+        return; /* the answer advances the stream */
     }
     if (follow->over) {
         follow_end(follow);
@@ -146,7 +147,7 @@ static void follow_cancel(struct api_request *request)
     struct follow *follow = request->state;
 
     if (follow->over) {
-        return; /* the client left and the service stops: once is enough */
+        return; /* the client left and the service stops, and one end is enough */
     }
     follow->over = true;
     if (request->engine_busy) {

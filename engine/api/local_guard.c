@@ -1,15 +1,15 @@
 /*
- * A page in a browser on this machine can reach loopback. Three headers that no page can forge tell: Host, when the
- * page comes by a name of its own that now resolves to 127.0.0.1; Origin and Sec-Fetch-Site, when it sends a plain
- * cross-site request. A proxy on this machine hides all of its clients behind loopback, and says so in headers of its
- * own.
+ * Refuses web pages. A page in a browser on this machine can reach loopback, but it cannot forge three headers. Host
+ * tells when the page uses a name of its own that now resolves to 127.0.0.1. Origin and Sec-Fetch-Site tell when it
+ * sends a plain cross-site request. A proxy on this machine hides all of its clients behind loopback, and says so in
+ * headers of its own.
  */
 #include "api/local_guard.h"
 
 #include <arpa/inet.h>
 #include <strings.h>
 
-static struct slice host_name(struct slice host) /* without the port */
+static struct slice host_name(struct slice host) /* the name without the port */
 {
     for (size_t i = host.len; i > 0; i--) {
         char c = host.ptr[i - 1];
@@ -29,7 +29,7 @@ static bool same_text(struct slice a, struct slice b)
     return a.len == b.len && strncasecmp(a.ptr, b.ptr, a.len) == 0;
 }
 
-/* Only a literal: "127.attacker.example" is a name that its owner lets resolve to whatever they like. */
+/* Accepts only a literal, because "127.attacker.example" is a name that its owner can resolve to any address. */
 static bool is_local(struct slice name)
 {
     char text[INET_ADDRSTRLEN + 1];

@@ -1,4 +1,4 @@
-/* Who asks: what a token is good for, in the words of the one who holds it. */
+/* Says who asks: the rights of the token, for the person who holds it. */
 #include "api/request.h"
 
 void handle_me(struct api_request *request)

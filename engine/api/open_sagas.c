@@ -41,7 +41,7 @@ static void check_loop(struct slice loop, struct arena *arena, struct faults *fa
     struct slice name_raw, value;
 
     if (json_type(loop) != JSON_OBJECT) {
-        return; /* absent, or a fault that has been named */
+        return; /* absent, or a fault that was reported */
     }
     while (json_next_member(&walk, &name_raw, &value)) {
         struct slice quoted = {name_raw.ptr - 1, name_raw.len + 2}, name = json_string(quoted, arena);
@@ -94,7 +94,8 @@ static void check_open(struct api_request *request, struct faults *faults)
         faults_add(faults, SLICE("/on_timeout"), "\"on_timeout\" is \"abort\", which undoes, or \"escalate\"");
     }
     if (state->budget.ptr) {
-        (void)budget_read(state->budget, SLICE("/budget"), request->arena, faults, &budget); /* has named every fault */
+        (void)budget_read(state->budget, SLICE("/budget"), request->arena, faults,
+                          &budget); /* reports every fault itself */
     }
     check_loop(state->loop, request->arena, faults);
     saga_check_tags(state->tags, request->arena, faults);
@@ -116,7 +117,8 @@ void handle_open_saga(struct api_request *request)
         {"on_timeout", JSON_STRING, false, false, &state->on_timeout},
         {"budget", JSON_OBJECT, false, false, &state->budget},
         {"loop", JSON_OBJECT, false, false, &state->loop},
-        {"saga", JSON_NONE, false, false, &state->saga}, /* these three: only to say that they do not belong here */
+        {"saga", JSON_NONE, false, false,
+         &state->saga}, /* these three are read only to say that they do not belong here */
         {"input", JSON_NONE, false, false, &state->input},
         {"version", JSON_NONE, false, false, &state->version},
     };

@@ -1,4 +1,4 @@
-/* Operations, as they are read. Calls, which make them, are in calls.c; what people do to them in changes.c. */
+/* Reads operations. Calls, which make them, are in calls.c; the verbs of people about them are in changes.c. */
 #include "api/request.h"
 
 void handle_list_operations(struct api_request *request)

@@ -1,4 +1,4 @@
-/* What each verb would lead to, before anybody says it. */
+/* Previews what each verb would lead to, before a person uses it. */
 #include <string.h>
 
 #include "api/request.h"
@@ -8,7 +8,7 @@ void handle_preview_saga(struct api_request *request)
     struct saga_id id;
 
     if (request_read_saga_id(request, &id)) {
-        memset(&request->asked.in, 0, sizeof(request->asked.in)); /* a look for the business id came before */
+        memset(&request->asked.in, 0, sizeof(request->asked.in)); /* the search for the business id came before */
         request->asked.in.preview.id = id;
         request_ask(request, engine_preview, request_on_answer);
     }

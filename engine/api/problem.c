@@ -1,11 +1,11 @@
-/* One place makes every error answer, so that all look alike. */
+/* Makes every error answer, so that all look alike. */
 #include "api/problem.h"
 
 #include "base/json.h"
 
 #define PROBLEM_BYTES_MAX (1 << 20)
 
-/* "message: detail; hint" or "message: detail. Hint." as one text; parts that are missing leave no trace. */
+/* Joins "message: detail; hint" or "message: detail. Hint."; missing parts leave no trace. */
 static struct slice sentence(const struct err *err, struct arena *arena)
 {
     bool own_sentence = err->hint[0] >= 'A' && err->hint[0] <= 'Z';
@@ -53,7 +53,7 @@ struct slice problem_text(const struct err *err, const struct problem_more *more
     json_write_text(&w, "title", err_title(err->code));
     json_write_i64(&w, "status", err_http_status(err->code));
     json_write_slice(&w, "detail", sentence(err, arena));
-    /* Of a failed call it depends on the attempts that are left: who knows has said when. */
+    /* For a failed call it depends on the attempts left: an answer with a time to come again has some. */
     json_write_bool(&w, "retryable",
                     err_retryable(err->code) || (err->code == ERR_TOOL_FAILED && more->retry_after_ms > 0));
     if (more->faults && more->faults->count > 0) {
@@ -72,7 +72,8 @@ struct slice problem_text(const struct err *err, const struct problem_more *more
     return text;
 }
 
-/* Seconds after which asking again makes sense, when whoever refused did not say; 0: no time would help. */
+/* Returns after how many seconds another try makes sense, when the error itself does not say; 0 when no time would
+ * help. */
 static int64_t patience_s(enum err_code code)
 {
     static const struct {

@@ -1,11 +1,11 @@
-/* What escalations and approvals have in common here: both are lists of what a person is asked, by number. */
+/* What escalations and approvals share here: both are lists of questions to people, by number. */
 #include <string.h>
 
 #include "api/request.h"
 #include "base/utf8.h"
 
-#define STATUSES_MAX 8      /* as many as may be given at once */
-#define QUERY_TEXT_MAX 4096 /* bytes of one parameter */
+#define STATUSES_MAX 8      /* the most statuses in one request */
+#define QUERY_TEXT_MAX 4096 /* the most bytes of one parameter */
 
 static bool is_status(struct slice status, const char *known)
 {
@@ -37,7 +37,7 @@ static bool are_statuses(struct slice list, const char *known)
     return false;
 }
 
-/* tag.NAME=VALUE, each as often as one likes. */
+/* Reads tag.NAME=VALUE, any number of times. */
 static bool read_tags(struct api_request *request, struct engine_questions *in)
 {
     const struct http_exchange *exchange = request->exchange;
@@ -61,7 +61,7 @@ static bool read_tags(struct api_request *request, struct engine_questions *in)
     return true;
 }
 
-/* Texts that are compared with columns of the database, which holds no character 0. */
+/* Reads texts that are compared with columns of the database, which stores no character 0. */
 static bool read_texts(struct api_request *request, struct engine_questions *in)
 {
     const struct {

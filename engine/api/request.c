@@ -1,4 +1,4 @@
-/* Reading and ending a request: what every handler does the same way. */
+/* Reads and ends a request: the steps that are the same for every handler. */
 #include "api/request.h"
 
 #include <stdarg.h>
@@ -60,7 +60,8 @@ static void request_end(struct api_request *request)
 
 static void answer_problem(struct api_request *request, const struct err *err, const struct problem_more *more);
 
-/* What the answer says is not for this client any more. Whether it was done is for another one to look up. */
+/* The answer is no longer for this client, whose token was revoked. Another token can look up whether the request was
+ * done. */
 static bool answers_revoked(struct api_request *request)
 {
     struct problem_more none = {0};
@@ -69,7 +70,7 @@ static bool answers_revoked(struct api_request *request)
     if (request->batch || !request_is_revoked(request)) {
         return false;
     }
-    request->has_token = false; /* for this answer */
+    request->has_token = false; /* for this answer only */
     (void)err_set(&err, ERR_UNAUTHENTICATED, "this token was revoked, or has expired, while its request was under way");
     err_hint(&err, "look with another token whether it was done, before you ask for it again");
     answer_problem(request, &err, &none);
@@ -84,7 +85,7 @@ void request_answer_text(struct api_request *request, int status, const char *co
     }
 }
 
-/* The console looks again and again at what mostly stays the same: it is told so in place of the same bytes. */
+/* The console asks again and again for what mostly stays the same. It is told so instead of getting the same bytes. */
 static bool is_unchanged(struct api_request *request, int status, struct slice json)
 {
     struct digest digest;
@@ -183,7 +184,7 @@ void request_problem(struct api_request *request, enum err_code code, const char
 
 struct problem_more request_problem_more(const struct api_request *request)
 {
-    const struct call_result *call = &request->asked.call; /* empty but for calls */
+    const struct call_result *call = &request->asked.call; /* empty for everything but calls */
 
     return (struct problem_more){.faults = &request->asked.faults,
                                  .operation = call->operation,
@@ -319,7 +320,7 @@ bool request_read_body(struct api_request *request, const struct member *members
     struct faults faults;
 
     faults_init(&faults, request->arena);
-    if (request->batch) { /* a thousand of them have a list each */
+    if (request->batch) { /* a batch of a thousand starts would have a list for each */
         faults.count_max = BATCH_FAULTS_MAX;
     }
     for (size_t i = 0; i < count; i++) {
@@ -338,7 +339,8 @@ bool request_read_body(struct api_request *request, const struct member *members
     return request_is_good(request, &faults);
 }
 
-/* A caller that waits keeps a connection. So many are let in that others still find one. */
+/* Holds a request that waits, which keeps a connection. The number of waits is bounded, so that other clients still
+ * find a connection. */
 static bool hold(struct api_request *request)
 {
     struct api *api = request->api;

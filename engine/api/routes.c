@@ -1,4 +1,4 @@
-/* The table that schema/openapi.json describes; a test holds the two against each other. */
+/* The table that schema/openapi.json describes; a test compares the two. */
 #include "api/routes.h"
 
 #include <stdio.h>
@@ -10,11 +10,11 @@
 #define QUESTIONS LIST " status saga step tag.* since until group_by"
 #define BY_BUSINESS_ID "/v1/sagas/by-business-id/{name}/{business_id}"
 
-/* A verb: its row has the role, and whether it takes `wait`. */
+/* A verb; its row has the role, and whether it takes `wait`. */
 #define DOES(id) .handle = handle_change, .verb = &verbs[VERB_##id]
 
 const struct route routes[] = {
-    {"POST", "/v1/operations", ROLE_AGENT, "wait", handle_call}, /* first: the hot ones */
+    {"POST", "/v1/operations", ROLE_AGENT, "wait", handle_call}, /* the most frequent ones come first */
     {"POST", "/v1/sagas/{id}/calls", ROLE_AGENT, "wait", handle_call_in_saga},
     {"POST", "/v1/sagas", ROLE_AGENT, "wait", handle_start_saga},
     {"POST", "/v1/sagas/batch", ROLE_AGENT, "", handle_start_batch, .takes_any_body = true},

@@ -1,10 +1,9 @@
 /*
- * The durable log of a saga: a page as JSON, or everything from a place on as server-sent events until the saga has
+ * The durable log of a saga: a page as JSON, or all entries from a number on as server-sent events until the saga has
  * ended.
  *
- * Following is one loop: ask for the entries behind `after`, write them, wait until they have left and a turn
- * was committed, ask again. The engine's hint may be missed (another engine owns the shard), so each heartbeat looks
- * too.
+ * Following is one loop: ask for the entries behind `after`, write them, wait until they have left and a turn was
+ * committed, ask again. The engine's hint may be missed (another engine owns the shard), so each heartbeat looks, too.
  */
 #include "api/request.h"
 
@@ -19,7 +18,7 @@ struct follow {
     uint64_t after; /* the seq of the last entry written */
     bool streaming; /* http_stream_begin() was called */
     bool changed;   /* there may be entries behind `after` */
-    bool writing;   /* what was written has not left yet */
+    bool writing;   /* written bytes have not left yet */
     bool over;      /* the last entry was written, or nobody listens any more */
 };
 
@@ -42,7 +41,7 @@ static uint64_t seq_of(struct slice entry)
 {
     int64_t seq = 0;
 
-    (void)json_i64(json_member(entry, "seq"), &seq); /* every entry has one; 0 ends a page early at worst */
+    (void)json_i64(json_member(entry, "seq"), &seq); /* every entry has one; at worst 0 ends a page early */
     return (uint64_t)seq;
 }
 
@@ -78,7 +77,7 @@ static void follow_end(struct follow *follow)
     }
 }
 
-/* JSON may hold line ends between its tokens, and a line end ends a field: one "data:" a line. */
+/* Writes one "data:" for each line, because JSON may hold line ends between its tokens, and a line end ends a field. */
 static void put_data(struct buffer *out, struct slice json)
 {
     size_t begin = 0;
@@ -178,7 +177,8 @@ static void follow_stream(struct follow *follow, struct slice entries)
     follow_advance(follow);
 }
 
-/* Nothing behind Last-Event-ID: either nothing yet, or the saga has ended; 204 tells a browser not to come again. */
+/* Answers when nothing is behind Last-Event-ID: there is nothing yet, or the saga has ended. 204 tells a browser not to
+ * come again. */
 static void on_nothing_new(struct engine_request *asked)
 {
     struct api_request *request = request_of(asked);
@@ -205,7 +205,7 @@ static void on_entries(struct engine_request *asked)
         asked->err.code = asked->code;
         request_problem_of(request, &asked->err, NULL);
     } else if (asked->code !=
-               ERR_OK) { /* the database is away, or nobody listens: the client comes again with Last-Event-ID */
+               ERR_OK) { /* the database is away, or nobody listens; the client comes again with Last-Event-ID */
         follow->over = true;
         follow_advance(follow);
     } else if (!follow->streaming && json_count(asked->answer) == 0) {
@@ -224,7 +224,7 @@ static void follow_advance(struct follow *follow)
     struct api_request *request = follow->request;
 
     if (request->engine_busy) {
-        return; /* its answer advances */
+        return; /* the answer advances the stream */
     }
     if (follow->over) {
         follow_end(follow);
@@ -243,7 +243,7 @@ static void follow_cancel(struct api_request *request)
     struct follow *follow = request->state;
 
     if (follow->over) {
-        return; /* the client left and the service stops: once is enough */
+        return; /* the client left and the service stops, and one end is enough */
     }
     follow->over = true;
     if (request->engine_busy) {
@@ -265,7 +265,7 @@ static void follow_begin(struct api_request *request, struct saga_id id, uint64_
     request->state = follow;
     request->cancel = follow_cancel;
     request->exchange->on_drained = on_drained;
-    engine_watch_add(request->api->engine, &follow->watch); /* first, so that nothing is missed */
+    engine_watch_add(request->api->engine, &follow->watch); /* added first, so that nothing is missed */
     timer_start(request->api->loop, &follow->heartbeat, request->api->heartbeat_ms, on_heartbeat);
     follow_advance(follow);
 }

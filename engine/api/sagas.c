@@ -1,5 +1,5 @@
-/* Sagas: start, read, list. POST /v1/sagas is the hot path: one check and one walk over the body, no copy of a
- * payload. */
+/* Sagas: start, read, list. POST /v1/sagas is the hot path, so it makes one check and one walk over the body, and
+ * copies no payload. */
 #include "api/sagas.h"
 
 #include "api/start_batch.h"
@@ -18,7 +18,7 @@ static void on_saga(struct engine_request *asked)
     struct api_request *request = container_of(asked, struct api_request, asked);
 
     if (asked->code == ERR_TIMEOUT &&
-        request->wait_ms > 0) { /* the wait was broken off: answer with the saga as it is */
+        request->wait_ms > 0) { /* the wait was broken off, so the answer is the saga as it is */
         (void)request_of(asked);
         request->wait_ms = 0;
         asked->in.get.wait_ms = 0;
@@ -49,8 +49,8 @@ void handle_get_saga(struct api_request *request)
 
 /* --- start --- */
 
-/* The start is durable, whatever becomes of the reading: without a business id a client told otherwise would start it
- * twice. */
+/* The start is durable, whatever happens to the read. Without a business id, a client that is told otherwise would
+ * start the saga twice. */
 static void on_started_saga(struct engine_request *asked)
 {
     struct api_request *request = container_of(asked, struct api_request, asked);
@@ -120,7 +120,7 @@ struct slice saga_read_id(struct api_request *request, struct slice id, struct s
         *key = start_batch_key(request, *key, faults);
     }
     if (!id.ptr) {
-        if (!text_is_shown(*key)) { /* it is the business id */
+        if (!text_is_shown(*key)) { /* the key becomes the business id */
             faults_add(faults, SLICE(""),
                        "the header Idempotency-Key holds a control character, or one that turns the direction of text");
         }
@@ -184,7 +184,7 @@ void handle_start_saga(struct api_request *request)
         {"id", JSON_STRING, false, false, &state->id},
         {"tags", JSON_OBJECT, false, false, &state->tags},
         {"version", JSON_NUMBER, false, false, &state->version},
-        {.name = of_open[0]}, /* each a fault of check_start(), with a better sentence */
+        {.name = of_open[0]}, /* check_start() reports each of these with a better sentence */
         {.name = of_open[1]},
         {.name = of_open[2]},
         {.name = of_open[3]},

@@ -1,26 +1,25 @@
 /*
- * Many starts as one request. All elements are handed to the engine before the loop turns, so that their first turns
- * share commits as far as the store's batches are large; the answer leaves when the last of them is committed or
- * refused.
+ * Many starts in one request. All elements are handed to the engine before the loop turns, so that their first turns
+ * share commits as far as the store's batches allow. The answer leaves when the last of them is committed or refused.
  *
  *   element -> refused by itself -------------------------------------> its result
  *          `-> engine_start_saga() -> refused -----------------------> its result
  *                                `-> durable, and here --------------> its result
  *                                `-> durable -> to be read -> read --> its result
  *
- * One that was made here is told as its start left it. Repeats, and what began at another engine, are read back, a few
- * at a time, and none any more when what was read is as large as an answer may be: whoever repeats starts of large
- * sagas must not fill the memory with them. Such a result has the id alone.
+ * A saga that was started here is answered as its start left it. Repeats, and sagas that began at another engine, are
+ * read back a few at a time, until the results are as large as an answer may be. Later results have only the id, so
+ * that repeats of large sagas cannot fill the memory.
  */
 #include "api/start_batch.h"
 
 #include "api/sagas.h"
 
 #define STARTS_MAX 1000
-#define BATCHES_MAX 32 /* under way: each holds its text, its elements and their answers */
+#define BATCHES_MAX 32 /* batches under way; each holds its text, its elements and their answers */
 #define READS_MAX 8
 #define ANSWER_BYTES_MAX ((size_t)16 << 20)
-#define DEPTH 1 /* of the array around the elements */
+#define DEPTH 1 /* the depth of the array around the elements */
 
 struct start_result {
     int status; /* 0: none yet */
@@ -29,16 +28,16 @@ struct start_result {
 };
 
 struct start_batch {
-    struct api_request *request; /* the client's */
+    struct api_request *request; /* the request of the client */
     struct api_request *elements;
     struct start_result *results;
     size_t count, ended;
-    size_t *started; /* indexes of those whose start is durable, in that order */
+    size_t *started; /* indexes of the elements whose start is durable, in that order */
     size_t started_count, read_count, reading;
     size_t answer_bytes;
-    bool is_good;   /* the whole passed json_check() */
-    bool begun;     /* every element was handed over: the batch may end */
-    bool advancing; /* what ends inside is seen by the loop that is under way */
+    bool is_good;   /* the whole text passed json_check() */
+    bool begun;     /* every element was handed over, so the batch may end */
+    bool advancing; /* an end inside is seen by the loop that is running */
 };
 
 static size_t index_of(const struct api_request *element)
@@ -96,7 +95,7 @@ static void answer_id(struct api_request *element)
         arena_printf(element->arena, "{\"id\":\"%.*s\"}", (int)(location.len - prefix), location.ptr + prefix));
 }
 
-/* The batch may be gone afterwards. */
+/* Advances the batch, which may be gone afterwards. */
 static void start_batch_advance(struct start_batch *batch)
 {
     if (batch->advancing) {
@@ -181,11 +180,11 @@ static void start_element(struct start_batch *batch, size_t i, struct slice text
     }
 }
 
-/* Is the body an array of starts that may be so many? Its elements may be wrong, each for itself. */
+/* Is the body an array of starts, and no longer than allowed? Single elements may be wrong. */
 static bool read_starts(struct api_request *request, bool *is_good, size_t *count)
 {
     const struct json_limits *limits = &json_limits_default;
-    const struct json_limits whole = {.bytes_max = SIZE_MAX, /* the server has its bound */
+    const struct json_limits whole = {.bytes_max = SIZE_MAX, /* the server has its own bound */
                                       .depth_max = limits->depth_max + DEPTH,
                                       .number_bytes_max = limits->number_bytes_max,
                                       .exponent_max = limits->exponent_max};

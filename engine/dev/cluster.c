@@ -1,9 +1,9 @@
 /*
- * See dev/cluster.h. In the folder: `postgres` (the data; a link where the server's user cannot reach the folder),
- * `postgres.log`, `lock`. The socket lies in a short folder under /tmp, because the path of a socket must fit in 107
+ * See dev/cluster.h. The folder has `postgres` (the data, or a link when the server's user cannot reach the folder),
+ * `postgres.log` and `lock`. The socket is in a short folder under /tmp, because the path of a socket must fit in 107
  * bytes.
  *
- * A new cluster is made as `postgres.new` and renamed, so that one that was interrupted is never taken for a good one.
+ * A new cluster is made as `postgres.new` and then renamed, so that an interrupted one is never taken for a good one.
  */
 #include "dev/cluster.h"
 
@@ -45,7 +45,7 @@ static void wait_a_little(void)
 {
     struct timespec pause = {.tv_nsec = WAIT_MS * 1000000L};
 
-    (void)nanosleep(&pause, NULL); /* shorter after a signal, which is as good */
+    (void)nanosleep(&pause, NULL); /* a signal makes the pause shorter, which is fine */
 }
 
 /* --- files --- */
@@ -74,7 +74,7 @@ static enum err_code directory_problem(const char *path, int why, struct err *er
     return ERR_IO;
 }
 
-/* A folder that somebody else can write to could hold links and files of theirs in place of ours. */
+/* Checks a folder. If another user can write to it, links and files of that user could be in place of ours. */
 static enum err_code directory_check(const char *path, struct err *err)
 {
     struct stat st;
@@ -113,8 +113,8 @@ int dev_file_open(const char *path, mode_t mode, struct err *err)
 }
 
 /*
- * mkdir -p, then an absolute path without links. What is made is private; where PostgreSQL runs as another user, that
- * one can pass through it.
+ * Does mkdir -p and returns an absolute path without links. New folders are private; when PostgreSQL runs as another
+ * user, that user may pass through them.
  */
 static enum err_code directory_make(const char *path, const struct dev_user *user, char out[DEV_PATH_BYTES],
                                     struct err *err)
@@ -141,16 +141,16 @@ static enum err_code directory_make(const char *path, const struct dev_user *use
         access(inside, R_OK | W_OK | X_OK) != 0) {
         return directory_problem(path, errno, err);
     }
-    /* Room for the names below it. */
+    /* Leaves room for the names below it. */
     if (strlen(real) + 32 > DEV_PATH_BYTES) {
         return err_set(err, ERR_CONFIG, "--dir is longer than %d bytes", DEV_PATH_BYTES - 32);
     }
-    (void)text_fits(out, DEV_PATH_BYTES, real, ""); /* its length was just looked at */
+    (void)text_fits(out, DEV_PATH_BYTES, real, ""); /* its length was just checked */
     return directory_check(real, err);
 }
 
-/* A folder that only the server's user can enter, made or found. Somebody else's under that name is refused: /tmp is
- * open to all. */
+/* Makes or finds a folder that only the server's user can enter. Another user's folder of that name is refused, because
+ * everybody can write to /tmp. */
 static enum err_code private_folder(const struct dev_user *user, const char *path, struct err *err)
 {
     struct stat st;
@@ -179,7 +179,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 
 static void folder_remove(const char *path)
 {
-    (void)nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT); /* what stays is met by whoever makes it anew */
+    (void)nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT); /* whoever makes it anew meets what stays */
 }
 
 /* --- where things lie --- */
@@ -195,8 +195,8 @@ static void folder_hash(const char *path, char out[17])
 }
 
 /*
- * Where the data lies: in the folder, or, when the server's user cannot get there (a checkout below /root), in a folder
- * of that user under /var/tmp to which DIR/postgres links.
+ * Chooses the place of the data: in the folder, or, when the server's user cannot get there (a checkout below /root),
+ * in a folder of that user under /var/tmp to which DIR/postgres links.
  */
 static enum err_code data_place(struct dev_cluster *cluster, void (*say)(const char *), struct err *err)
 {
@@ -213,7 +213,7 @@ static enum err_code data_place(struct dev_cluster *cluster, void (*say)(const c
     CHECK(text_fits(probe, sizeof(probe), cluster->directory, "/reach"));
     code = private_folder(&cluster->user, probe, err);
     if (code == ERR_OK && dev_user_reaches(&cluster->user, probe)) {
-        (void)rmdir(probe); /* met again by the next start otherwise */
+        (void)rmdir(probe); /* otherwise the next start meets it */
         return ERR_OK;
     }
     (void)rmdir(probe);
@@ -265,7 +265,7 @@ static enum err_code lock_take(struct dev_cluster *cluster, struct err *err)
 
 /* --- the data --- */
 
-/* The major version of the data that lies there; 0: none yet; -1 with a sentence. */
+/* Returns the major version of the data; 0 when there is none yet, -1 with a sentence. */
 static int data_major(const struct dev_cluster *cluster, struct err *err)
 {
     char path[DEV_PATH_BYTES + 16], text[32];
@@ -313,7 +313,7 @@ static enum err_code data_make(const struct dev_cluster *cluster, struct err *er
 
 /* --- the server --- */
 
-/* What postmaster.pid says. False: there is none that can be read. */
+/* Reads postmaster.pid. Returns false when there is no readable file. */
 static bool postmaster_file(const struct dev_cluster *cluster, pid_t *pid, bool *ready)
 {
     char path[DEV_PATH_BYTES + 24], text[DEV_PATH_BYTES + 512];
@@ -323,12 +323,12 @@ static bool postmaster_file(const struct dev_cluster *cluster, pid_t *pid, bool 
         return false;
     }
     *pid = (pid_t)atoi(text);
-    *ready = strstr(text, "\nready") != NULL; /* its last line, written by the postmaster */
+    *ready = strstr(text, "\nready") != NULL; /* the postmaster writes this last line */
     return true;
 }
 
-/* Is this process a server on our data? Its number alone says nothing: numbers come again. A postmaster works in its
- * data folder. */
+/* Is this process a server on our data? Its number alone proves nothing, because numbers come again. A postmaster works
+ * in its data folder. */
 static bool postmaster_is_ours(const struct dev_cluster *cluster, pid_t pid)
 {
     char link_path[64], target[PATH_MAX], real[PATH_MAX];
@@ -348,7 +348,7 @@ static void remove_in(const char *folder, const char *name)
     char path[DEV_PATH_BYTES + 32];
 
     CHECK(text_fits(path, sizeof(path), folder, name));
-    (void)unlink(path); /* mostly it is not there */
+    (void)unlink(path); /* usually it is not there */
 }
 
 static enum err_code postmaster_await(struct dev_cluster *cluster, bool is_child, struct err *err)
@@ -408,7 +408,7 @@ static enum err_code postmaster_start(struct dev_cluster *cluster, struct err *e
     return postmaster_await(cluster, true, err);
 }
 
-/* Find the running server, or start one. */
+/* Finds the running server, or starts one. */
 static enum err_code postmaster_get(struct dev_cluster *cluster, void (*say)(const char *), struct err *err)
 {
     enum err_code code;
@@ -426,13 +426,13 @@ static enum err_code postmaster_get(struct dev_cluster *cluster, void (*say)(con
         remove_in(cluster->data, "/postmaster.pid");
         stale = true;
     }
-    /* No server is on our data and nobody else may enter this folder: a socket in it is a dead one. */
+    /* No server uses our data, and nobody else may enter this folder, so a socket in it is a dead one. */
     remove_in(cluster->socket_directory, "/.s.PGSQL.5432");
     remove_in(cluster->socket_directory, "/.s.PGSQL.5432.lock");
     tell(say, "starting PostgreSQL %d in %s", cluster->postgres.major, cluster->data);
     code = postmaster_start(cluster, err);
-    /* The workers of a killed server hold its memory for a moment, and a new one refuses to start as
-     * long as they do. */
+    /* The workers of a killed server hold its memory for a moment, and a new server refuses to start until they are
+     * gone. */
     for (int i = 0; i < STALE_STARTS && stale && code != ERR_OK && cluster->postmaster == 0; i++) {
         wait_a_little();
         code = postmaster_start(cluster, err);
@@ -496,9 +496,9 @@ enum err_code dev_cluster_start(struct dev_cluster *cluster, const char *directo
 
 static bool postmaster_ends(const struct dev_cluster *cluster, int signal_number)
 {
-    (void)kill(cluster->postmaster, signal_number); /* gone already is what we want */
+    (void)kill(cluster->postmaster, signal_number); /* a server that is already gone is fine */
     for (int i = 0; i < STOP_WAITS; i++) {
-        (void)waitpid(cluster->postmaster, NULL, WNOHANG); /* only where it is our child */
+        (void)waitpid(cluster->postmaster, NULL, WNOHANG); /* only when it is our child */
         if (!postmaster_is_ours(cluster, cluster->postmaster)) {
             return true;
         }
@@ -510,14 +510,14 @@ static bool postmaster_ends(const struct dev_cluster *cluster, int signal_number
 void dev_cluster_stop(struct dev_cluster *cluster)
 {
     if (cluster->postmaster > 0 && postmaster_is_ours(cluster, cluster->postmaster)) {
-        /* Fast shutdown; a server that does not manage in time is stopped at once and repairs itself when it starts
-         * again. */
+        /* Shuts down fast. A server that is not done in time is stopped at once, and repairs itself at its next
+         * start. */
         if (!postmaster_ends(cluster, SIGINT)) {
             (void)postmaster_ends(cluster, SIGQUIT);
         }
     }
     if (cluster->socket_directory[0]) {
-        (void)rmdir(cluster->socket_directory); /* the next start makes it again; not empty while a server runs */
+        (void)rmdir(cluster->socket_directory); /* the next start makes it again; it is not empty while a server runs */
     }
     cluster->postmaster = 0;
     if (cluster->lock_fd >= 0) {

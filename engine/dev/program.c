@@ -1,4 +1,5 @@
-/* See dev/program.h. Between fork() and exec only calls that POSIX allows there: this process may have threads. */
+/* See dev/program.h. Between fork() and exec, only calls are made that POSIX allows there, because this process may
+ * have threads. */
 #include "dev/program.h"
 
 #include <errno.h>
@@ -43,7 +44,7 @@ enum err_code dev_user_find(struct dev_user *user, struct err *err)
     return ERR_OK;
 }
 
-/* In a child: become the user for good. */
+/* Becomes the user for good, in a child. */
 static bool user_become(const struct dev_user *user)
 {
     if (!user->changes) {
@@ -63,7 +64,8 @@ bool dev_user_reaches(const struct dev_user *user, const char *folder)
     return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* The major version that `bin`/postgres says it is; 0: none there, or nothing that can be read. */
+/* Returns the major version that `bin`/postgres reports; 0 when there is no such program or its answer cannot be
+ * read. */
 static int postgres_major(const char *bin)
 {
     char path[DEV_PATH_BYTES + 16], text[128] = "";
@@ -73,7 +75,7 @@ static int postgres_major(const char *bin)
     int pipe_fds[2], status;
     pid_t pid;
 
-    CHECK(snprintf(path, sizeof(path), "%s/initdb", bin) < (int)sizeof(path)); /* bin has DEV_PATH_BYTES at most */
+    CHECK(snprintf(path, sizeof(path), "%s/initdb", bin) < (int)sizeof(path)); /* bin has at most DEV_PATH_BYTES */
     if (access(path, X_OK) != 0) {
         return 0;
     }
@@ -95,7 +97,7 @@ static int postgres_major(const char *bin)
     if (pid > 0) {
         waitpid(pid, &status, 0);
     }
-    at = strstr(text, "(PostgreSQL) "); /* postgres (PostgreSQL) 15.8 (Debian 15.8-0+deb12u1) */
+    at = strstr(text, "(PostgreSQL) "); /* for example: postgres (PostgreSQL) 15.8 (Debian 15.8-0+deb12u1) */
     return at ? (int)strtol(at + strlen("(PostgreSQL) "), NULL, 10) : 0;
 }
 
@@ -110,7 +112,7 @@ static void postgres_consider(struct dev_postgres *best, const char *bin, int wa
         return;
     }
     best->major = major;
-    (void)snprintf(best->bin, sizeof(best->bin), "%s", bin); /* as large as any that is looked in */
+    (void)snprintf(best->bin, sizeof(best->bin), "%s", bin); /* as large as any folder that is searched */
 }
 
 enum err_code dev_postgres_find(struct dev_postgres *postgres, int major, struct err *err)
@@ -168,14 +170,14 @@ pid_t dev_program_start(const struct dev_postgres *postgres, const char *program
 
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
-        setsid(); /* Ctrl-C in the terminal is for sagad alone */
+        setsid(); /* Ctrl-C in the terminal is only for sagad */
         if (in < 0 || log < 0 || dup2(in, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0 || !user_become(user) ||
             chdir("/") != 0) {
             _exit(EXIT_CANNOT_RUN);
         }
-        closefrom(3); /* a lock or a socket of ours must not live on in a server that survives us */
+        closefrom(3); /* a server that survives us must not hold our lock or socket */
         execve(path, (char *const *)(uintptr_t)arguments,
-               (char *const *)(uintptr_t)environment); /* its prototype is older than const */
+               (char *const *)(uintptr_t)environment); /* the prototype is older than const */
         _exit(EXIT_CANNOT_RUN);
     }
     return pid;
@@ -224,5 +226,5 @@ void dev_log_last_line(const char *log_path, char *out, size_t out_bytes)
     for (start = end; start > 0 && text[start - 1] != '\n'; start--) {
     }
     (void)snprintf(out, out_bytes, "%.*s", (int)(end - start),
-                   text + start); /* cut where it is too long for a sentence */
+                   text + start); /* a text too long for a sentence is cut */
 }

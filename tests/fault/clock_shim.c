@@ -1,8 +1,8 @@
 /*
- * Moves the wall clock of one process: loaded before all others (LD_PRELOAD) it adds to CLOCK_REALTIME what stands in a
- * file, as a signed 64-bit number of nanoseconds that another process changes whenever it likes. The file is named by
- * CLOCK_SHIM_FILE. Clocks that only go forward (monotonic, boot time) stay as they are: that is what a jump of the wall
- * clock is.
+ * Moves the wall clock of one process. Loaded before all other libraries (LD_PRELOAD), it adds an offset to
+ * CLOCK_REALTIME. Another process writes the offset into the file CLOCK_SHIM_FILE at any time, as a signed 64-bit
+ * number of nanoseconds. Clocks that only go forward (monotonic, boot time) stay as they are, as in a real jump of the
+ * wall clock.
  */
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* See books.h. The rules of the shop: what is refused, what a repeated key is answered, what undoes what. */
+/* See books.h. The rules of the shop: what it refuses, how it answers a repeated key, and what undoes what. */
 #include "books.h"
 
 #include <stdio.h>
@@ -26,13 +26,13 @@ static const char *const route_names[ROUTE_COUNT] = {
 struct thing {
     enum entry_kind kind;
     struct slice id, key;
-    int64_t units;  /* quantity or amount */
-    bool undone;    /* released, refunded */
-    uint32_t times; /* entries made under this key: over 1 only with --ignore-keys */
+    int64_t units;  /* the quantity or the amount */
+    bool undone;    /* released or refunded */
+    uint32_t times; /* entries made under this key; more than 1 only with --ignore-keys */
     int64_t made_ms;
     struct digest body;
-    struct slice tag;    /* ENTRY_TAG: its text */
-    struct tally *tally; /* of the request that it was made for; NULL where nobody said */
+    struct slice tag;    /* the text of an ENTRY_TAG */
+    struct tally *tally; /* the tally of its request; NULL when the request was not named */
 };
 
 struct tally { /* what happened for one request */
@@ -95,7 +95,7 @@ static void answer_thing(struct books_answer *answer, struct arena *arena, unsig
     answer->status = status;
     answer->effect = false;
     answer->kind = thing->kind;
-    (void)snprintf(answer->id, sizeof(answer->id), "%.*s", SLICE_ARG(thing->id)); /* ids are ours and short */
+    (void)snprintf(answer->id, sizeof(answer->id), "%.*s", SLICE_ARG(thing->id)); /* our own ids are short */
     answer->body = arena_printf(arena, "{\"id\":\"%.*s\",\"status\":\"%s\",\"times\":%u}", SLICE_ARG(thing->id),
                                 thing->undone ? "undone" : "standing", thing->times);
 }
@@ -119,7 +119,7 @@ static const struct thing *books_find(const struct books *books, const struct bo
     return thing && thing->kind == request->kind ? thing : NULL;
 }
 
-/* A text member that must be there; "" is as good as none. */
+/* Reads a text member that must be there; "" counts as missing. */
 static struct slice text_member(struct slice body, const char *name, struct arena *arena)
 {
     struct slice text = json_string(json_member(body, name), arena);
@@ -127,7 +127,7 @@ static struct slice text_member(struct slice body, const char *name, struct aren
     return text.len > 0 ? text : SLICE_NONE;
 }
 
-/* Is the body one that this shop can serve at all? False after the answer was filled. */
+/* Can this shop serve the body at all? Returns false after it has filled the answer. */
 static bool order_is_acceptable(const struct books *books, const struct books_request *request, struct arena *arena,
                                 struct books_answer *answer)
 {
@@ -196,7 +196,7 @@ static bool order_is_acceptable(const struct books *books, const struct books_re
     UNREACHABLE();
 }
 
-/* What came under this key before, as far as this shop remembers it. */
+/* the same bytes as the first time */
 static const struct thing *books_before(const struct books *books, struct slice key)
 {
     const struct thing *thing = key.ptr && !books->ignore_keys ? map_find(&books->by_key, key.ptr, key.len) : NULL;
@@ -222,8 +222,9 @@ static void decide_create(const struct books *books, const struct books_request 
             return;
         }
         answer_thing(answer, arena, 201, before);
-        answer->body =
-            arena_printf(arena, "{\"id\":\"%.*s\"}", SLICE_ARG(before->id)); /* the same bytes as the first time */
+        answer->body = arena_printf(arena, "{\"id\":\"%.*s\"}",
+                                    SLICE_ARG(before->id)); /* Decides a tag, which is a state and not an event: setting
+                                                               it twice, or removing a missing one, changes nothing. */
         return;
     }
     if (order_is_acceptable(books, request, arena, answer)) {
@@ -258,8 +259,7 @@ static const struct thing *books_tag(const struct books *books, struct slice nam
     return thing && !thing->undone ? thing : NULL;
 }
 
-/* A tag is state and not a happening: to set what is set already, or to take away what is
- * not there, changes nothing. */
+/* Decides a read. Its answer is about the shop, never about the request that asks. */
 static void decide_tag(const struct books *books, const struct books_request *request, struct arena *arena,
                        struct books_answer *answer)
 {
@@ -288,7 +288,7 @@ static void decide_untag(const struct books *books, const struct books_request *
     }
 }
 
-/* The reads. What they say is about the shop, never about the request that asks. */
+/* Adds a thing under its id and, if it came with one, its key. */
 static void decide_read(const struct books *books, const struct books_request *request, struct arena *arena,
                         struct books_answer *answer)
 {
@@ -413,7 +413,7 @@ static void thing_undo(struct thing *thing)
     }
 }
 
-/* Remember a new thing by its id and, when it came with one, by its key. */
+/* decide_create() has checked it */
 static struct thing *books_add(struct books *books, enum entry_kind kind, struct slice id, struct slice key,
                                int64_t units, struct slice body)
 {
@@ -458,11 +458,11 @@ void books_apply(struct books *books, enum entry_kind kind, struct slice id, str
     books->entries++;
     switch (kind) {
     case ENTRY_RESERVATION:
-        (void)json_i64(json_member(body, "qty"), &units); /* decide_create() looked */
+        (void)json_i64(json_member(body, "qty"), &units); /* only a tag gets more fields */
         books->sum.reserved++;
         books->sum.reserved_units += units;
         books->sum.standing_units += units;
-        (void)books_add(books, kind, id, key, units, body); /* only a tag is filled further */
+        (void)books_add(books, kind, id, key, units, body); /* DELETE of the charge itself */
         return;
     case ENTRY_CHARGE:
         (void)json_i64(json_member(body, "amount"), &units);

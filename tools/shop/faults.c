@@ -17,7 +17,7 @@ static const struct {
 #undef X
 };
 
-/* What chaos picks from until it is told otherwise, and how often. Never what would hold a caller for long. */
+/* The default faults of chaos and their weights. None of them holds a caller for long. */
 static const unsigned chaos_weights[FAULT_MODE_COUNT] = {
     [FAULT_RESET_AFTER] = 2, [FAULT_RESET_BEFORE] = 1, [FAULT_500_BEFORE] = 1, [FAULT_500_AFTER] = 1, [FAULT_503] = 1,
     [FAULT_429] = 1,         [FAULT_GARBAGE] = 1,      [FAULT_TRUNCATED] = 1,  [FAULT_SLOW] = 2,
@@ -77,7 +77,7 @@ static bool mode_parse(struct slice name, struct fault_rule *rule)
 {
     struct slice ms = {NULL, 0};
 
-    if (slice_is(name, "slow-ms")) { /* the name of the mode where `ms` stands beside it */
+    if (slice_is(name, "slow-ms")) { /* with `ms` beside it, the name of the mode */
         name = SLICE("slow");
     } else if (slice_starts_with(name, "slow-")) {
         ms = (struct slice){name.ptr + 5, name.len - 5};
@@ -203,7 +203,7 @@ static struct fault_decision chaos_take(struct fault_plan *plan, enum route rout
             pick -= plan->weights[i];
         }
     }
-    /* A state that is set late, after it was taken away again, is what no caller without keys can prevent. */
+    /* No caller without keys can prevent a tag that is set late, after it was removed again. */
     if (mode == FAULT_LATE && (route == ROUTE_TAGS || route == ROUTE_UNTAGS)) {
         mode = FAULT_SLOW;
     }

@@ -1,4 +1,4 @@
-/* See ledger.h. Group commit: whoever finds nobody syncing does it for all that was written so far. */
+/* See ledger.h. Group commit: a writer that finds no sync under way syncs everything written so far. */
 #include "ledger.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 static _Noreturn void ledger_broken(const char *what)
 {
-    /* A shop that cannot write down what it did must not go on doing things. */
+    /* A shop that cannot write its ledger must not go on working. */
     fprintf(stderr, "sagad-shop: the ledger cannot be %s: %s\n", what, strerror(errno));
     exit(1);
 }

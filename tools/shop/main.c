@@ -1,6 +1,6 @@
 /*
- * sagad-shop: the example shop that the README, the examples and the tests talk to. Inventory, payments and mail behind
- * one HTTP service with a ledger of its own, and with switches that make it misbehave in every way a service can.
+ * sagad-shop: the example shop for the README, the examples and the tests. It offers inventory, payments and mail over
+ * one HTTP service with its own ledger, and switches that make it fail in every way a service can.
  */
 #include <getopt.h>
 #include <signal.h>
@@ -114,7 +114,7 @@ static void options_read(int argc, char **argv, struct shop_options *options)
             break;
         case OPTION_HELP:
         case 'h':
-            (void)fputs(help_text, stdout); /* nobody to tell when this fails */
+            (void)fputs(help_text, stdout); /* on failure nobody can be told */
             exit(0);
         default:
             usage_error("that option is not known or lacks its value");
@@ -139,8 +139,9 @@ int main(int argc, char **argv)
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &signals,
-                    NULL); /* before any thread is made: all inherit it, and sigwait() below takes them */
+    pthread_sigmask(
+        SIG_BLOCK, &signals,
+        NULL); /* set before any thread starts, so that all inherit it and sigwait() below takes the signals */
     if (shop_start(&shop, &options, &port, &err) != ERR_OK) {
         err_print(&err, "sagad-shop");
         return err_exit_code(err.code);

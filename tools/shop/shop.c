@@ -1,6 +1,6 @@
 /*
  * See shop.h. One request: read the body, take a fault, decide, write the ledger line, make the effect true, wait for
- * the disk, answer (or not). The line is written before the effect is visible to anybody else, under the same lock.
+ * the disk, answer (or not). The line is written before anybody else can see the effect, under the same lock.
  */
 #include "shop.h"
 
@@ -23,14 +23,14 @@
 #define HUGE_BYTES (UINT64_C(1) << 30)
 #define THREAD_STACK_BYTES (256 * 1024)
 
-struct exchange { /* one request while its connection is busy with it */
+struct exchange { /* one request while its connection serves it */
     struct arena arena;
     struct buffer body;
     int64_t t_in_ms;
     bool too_large;
 };
 
-struct answer { /* what goes back */
+struct answer { /* the answer */
     unsigned status;
     struct slice body;
     struct fault_decision fault;
@@ -70,7 +70,8 @@ static const struct {
     {"GET", "/requests", true, ROUTE_REQUESTS, ENTRY_NONE},
 };
 
-/* Which thing the path names: nothing, /ID or /by-key/KEY behind the prefix. False: the path is not of this route. */
+/* Finds the thing that the path names: nothing, /ID or /by-key/KEY behind the prefix. Returns false when the path is
+ * not of this route. */
 static bool path_target(const char *path, const char *prefix, bool has_target, struct books_request *request)
 {
     size_t len = strlen(prefix);
@@ -93,7 +94,7 @@ static bool path_target(const char *path, const char *prefix, bool has_target, s
     return request->target.len > 0 && !memchr(request->target.ptr, '/', request->target.len);
 }
 
-/* 0 when found, else the status of the refusal. */
+/* Returns 0 when a route was found, otherwise the status of the refusal. */
 static unsigned route_find(const char *method, const char *path, struct books_request *request)
 {
     unsigned status = 404;
@@ -113,8 +114,8 @@ static unsigned route_find(const char *method, const char *path, struct books_re
 /* --- the ledger's lines --- */
 
 /*
- * The body as it goes into books and ledger: on one line, without white space around it, so that what is read back
- * after a restart is the same bytes. Line ends of checked JSON stand between tokens only: in strings they are escaped.
+ * Returns the body for books and ledger: on one line without white space around it, so that it has the same bytes after
+ * a restart. Line ends of checked JSON are only between tokens, because strings escape them.
  */
 static struct slice body_on_one_line(struct buffer *body)
 {
@@ -174,7 +175,8 @@ static bool on_ledger_line(void *context, struct slice line)
     return good;
 }
 
-/* --- faults on the wire --- */
+/* Sends a TCP reset now. connect(AF_UNSPEC) does so on Linux before a FIN can be sent; SO_LINGER is for the close()
+ * that follows. */
 
 static int connection_fd(struct MHD_Connection *connection)
 {
@@ -183,8 +185,7 @@ static int connection_fd(struct MHD_Connection *connection)
     return info ? info->connect_fd : -1;
 }
 
-/* Send a TCP reset now. connect(AF_UNSPEC) does so on Linux before anybody gets to send a FIN; SO_LINGER is for the
- * close() that follows. */
+/* a caller that left already needs no reset */
 static enum MHD_Result connection_reset(struct MHD_Connection *connection)
 {
     struct linger linger = {.l_onoff = 1, .l_linger = 0};
@@ -192,13 +193,13 @@ static enum MHD_Result connection_reset(struct MHD_Connection *connection)
     int fd = connection_fd(connection);
 
     (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger,
-                     sizeof(linger)); /* a caller that left already needs no reset */
+                     sizeof(linger)); /* Waits until `ms` have passed (-1: for ever), the caller has gone or the shop
+                                         stops. Returns false when the caller must not be answered. */
     (void)connect(fd, &nobody, sizeof(nobody));
     return MHD_NO;
 }
 
-/* Wait until `ms` have passed (-1: for ever), the caller has gone or the shop stops. False: the caller is not to be
- * answered. */
+/* Waits whether or not the caller stays, but not longer than the shop runs. */
 static bool connection_linger(struct shop *shop, struct MHD_Connection *connection, int64_t ms)
 {
     struct pollfd pollfd = {.fd = connection_fd(connection), .events = POLLRDHUP};
@@ -217,7 +218,7 @@ static bool connection_linger(struct shop *shop, struct MHD_Connection *connecti
     return false;
 }
 
-/* Like poll() on nobody: the time passes whether the caller stays or not, and ends with the shop. */
+/* an early wake-up looks at the clock again */
 static void shop_wait(const struct shop *shop, int64_t ms)
 {
     int64_t until_ms = now_ms() + ms;
@@ -225,7 +226,8 @@ static void shop_wait(const struct shop *shop, int64_t ms)
     while (!atomic_load(&shop->stopping) && now_ms() < until_ms) {
         int64_t left = until_ms - now_ms();
 
-        (void)poll(NULL, 0, (int)(left < 50 ? left : 50)); /* woken early it looks at the clock again */
+        (void)poll(NULL, 0,
+                   (int)(left < 50 ? left : 50)); /* the head of the answer promises them, and half of them are sent */
     }
 }
 
@@ -250,7 +252,7 @@ static ssize_t on_huge(void *context, uint64_t position, char *out, size_t max)
     return (ssize_t)max;
 }
 
-/* --- answers --- */
+/* fails only without memory */
 
 static enum MHD_Result reply_with(struct MHD_Connection *connection, unsigned status, struct MHD_Response *response)
 {
@@ -259,7 +261,8 @@ static enum MHD_Result reply_with(struct MHD_Connection *connection, unsigned st
     if (!response) {
         return MHD_NO;
     }
-    (void)MHD_add_response_header(response, "Content-Type", "application/json"); /* fails only without memory */
+    (void)MHD_add_response_header(response, "Content-Type",
+                                  "application/json"); /* never answered, however the wait ends */
     if (status == 503 || status == 429) {
         (void)MHD_add_response_header(response, "Retry-After", "1");
     }
@@ -325,9 +328,9 @@ static enum MHD_Result reply_answer(struct shop *shop, struct MHD_Connection *co
     UNREACHABLE();
 }
 
-/* --- requests --- */
+/* Serves the request under the lock: decides it, writes it down and makes it true. */
 
-/* Under the lock: what this request comes to, written down and made true. */
+/* A queue that delivers twice relies on the key, so a shop without keys has no such queue. */
 static uint64_t shop_serve(struct shop *shop, struct exchange *exchange, const char *method, const char *path,
                            struct books_request *request, enum fault_mode fault, struct books_answer *decided)
 {
@@ -367,14 +370,14 @@ static enum MHD_Result handle_business(struct shop *shop, struct MHD_Connection 
         pthread_mutex_lock(&shop->lock);
     }
     position = shop_serve(shop, exchange, method, path, request, answer.fault.mode, &decided);
-    /* A queue that delivers twice leans on the key; a shop that knows no keys has no such queue. */
+    /* also without an effect, because the answer may tell of one that is still being written */
     if (answer.fault.mode == FAULT_REDELIVERED && !shop->books.ignore_keys &&
         (request->key.ptr || strcmp(method, "POST") != 0)) {
         position = shop_serve(shop, exchange, method, path, request, answer.fault.mode, &decided);
     }
     pthread_mutex_unlock(&shop->lock);
-    ledger_wait(&shop->ledger,
-                position); /* also without an effect: the answer may speak of one that is on its way to the disk */
+    ledger_wait(&shop->ledger, position); /* Does `value` name one of the two? Returns true also when it is absent, and
+                                             then leaves `second` as it is. */
     answer.status = decided.status;
     answer.body = decided.body;
     return reply_answer(shop, connection, &answer);
@@ -406,7 +409,8 @@ static enum MHD_Result handle_faults(struct shop *shop, struct MHD_Connection *c
     return result;
 }
 
-/* Does `value` name one of the two? True also when it is absent; `second` then stays as it is. */
+/* Sends the ledger as it is on disk, as JSON lines. The file only grows and lines are written whole, so its length now
+ * is the end of a line. */
 static bool choice_parse(struct slice value, const char *first_name, const char *second_name, bool *second)
 {
     if (!value.ptr || json_string_is(value, first_name)) {
