@@ -12,6 +12,7 @@
 
 #include "api/server.h"
 #include "base/log.h"
+#include "base/metric.h"
 #include "base/settings.h"
 #include "dev/cluster.h"
 #include "io/http/egress.h"
@@ -19,6 +20,7 @@
 #include "io/loop/loop.h"
 #include "io/postgres/environment.h"
 #include "io/process/jq.h"
+#include "io/process/manager.h"
 #include "io/process/programs.h"
 #include "mcp_tools.h"
 #include "run/call/budgets.h"
@@ -29,6 +31,7 @@
 #define MS_DAY (INT64_C(24) * 3600 * 1000)
 #define DESCRIPTORS_SPARE 64
 #define CONNECTIONS_LEAST 32
+#define STOP_SPARE_MS 30000 /* for what comes before and after the drain: answers that are held, leases, commits */
 #define PARK_AHEAD_MS 10000 /* a saga that goes on sooner stays in memory */
 
 static const struct setting setting_table[] = {
@@ -135,6 +138,7 @@ struct service { /* the root of everything on the loop */
     struct loop *loop;
     struct engine *engine;
     struct api *api;
+    struct manager manager;
     struct settings settings;
     struct dev_cluster cluster;
     bool dev, stopping;
@@ -269,6 +273,7 @@ static void stop(struct service *service)
     }
     service->stopping = true;
     log_info("draining");
+    manager_stopping(&service->manager, settings_number(&service->settings, "drain") + STOP_SPARE_MS);
     if (service->api) {
         api_stop(service->api, on_api_stopped, service);
     } else {
@@ -288,6 +293,30 @@ static void on_reload_signal(void *context)
     if (service->api) {
         api_reload(service->api);
     }
+    manager_reloaded(&service->manager);
+}
+
+/* The line of `systemctl status`. */
+static void on_describe(void *context, char out[MANAGER_STATUS_BYTES])
+{
+    const struct service *service = context;
+    struct engine_health health = {.alive = false};
+
+    if (service->engine) {
+        engine_health(service->engine, &health);
+    }
+    if (service->stopping) {
+        (void)snprintf(out, MANAGER_STATUS_BYTES, "draining: %lld calls under way",
+                       (long long)gauge_value(GAUGE_CALLS_IN_FLIGHT));
+    } else if (health.database && health.schema && health.leases && health.loaded) {
+        (void)snprintf(out, MANAGER_STATUS_BYTES,
+                       "ready: %lld shards, %lld sagas in memory, %lld cases wait for a person",
+                       (long long)gauge_value(GAUGE_SHARDS_OWNED), (long long)gauge_value(GAUGE_SAGAS_LOADED),
+                       (long long)gauge_value(GAUGE_ESCALATIONS_OPEN));
+    } else {
+        (void)snprintf(out, MANAGER_STATUS_BYTES, "not ready: %.120s",
+                       health.err.message[0] ? health.err.message : "waiting for the database");
+    }
 }
 
 static void on_refused(struct engine *engine, const struct err *err, void *context)
@@ -303,9 +332,10 @@ static void on_refused(struct engine *engine, const struct err *err, void *conte
 
 static void on_ready(struct engine *engine, void *context)
 {
-    const struct service *service = context;
+    struct service *service = context;
 
     (void)engine;
+    manager_ready(&service->manager);
     if (service->dev && service->api) {
         (void)fprintf(stderr, "sagad: ready at %s://%s\n", api_has_tls(service->api) ? "https" : "http",
                       api_address(service->api));
@@ -499,6 +529,11 @@ static int serve(struct service *service)
     }
     options.egress = &egress;
     service->loop = loop_new();
+    if (manager_open(&service->manager, service->loop, on_describe, service, &err) != ERR_OK) {
+        loop_free(service->loop);
+        programs_fini(&programs);
+        return fail(&err);
+    }
     loop_on_signal(service->loop, SIGTERM, on_stop_signal, service);
     loop_on_signal(service->loop, SIGINT, on_stop_signal, service);
     loop_on_signal(service->loop, SIGHUP, on_reload_signal, service);
@@ -521,8 +556,9 @@ static int serve(struct service *service)
             }
         }
         loop_run(service->loop);
-        engine_free(service->engine);
     }
+    manager_close(&service->manager);
+    engine_free(service->engine);
     loop_free(service->loop);
     programs_fini(&programs);
     return service->exit_code;
