@@ -319,6 +319,18 @@ TEST(a_denied_probe_of_an_undo_is_not_given_up)
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
 }
 
+TEST(a_late_word_that_an_undo_was_denied_fails_nothing)
+{
+    open_undoing(&trial, "by_checked");
+    trial_settle_undo(&trial, "a", OUTCOME_UNKNOWN); /* the engine that made the call seems to be gone */
+    settle(&trial, "a", DIRECTION_UNDO, denied);
+    assert_string_equal(trial_records(&trial), "compensation.retrying a, escalation.opened a");
+    is_held(&trial, DIRECTION_UNDO);
+    trial_timer_undo(&trial, "a");
+    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
+}
+
 /* --- people --- */
 
 TEST(a_person_has_it_tried_now)

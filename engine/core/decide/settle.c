@@ -442,8 +442,9 @@ static void settled_late(struct machine *m, uint32_t step, enum direction direct
         (op->state == OP_PROBING || op->state == OP_UNKNOWN) && m->input->settled.attempt == op->attempts &&
         op->attempts == op->other_key_attempts + 1 && !op->accepted) {
         next.kind = NEXT_FAILED;
-        if (outcome_is_egress_denied(outcome) && direction == DIRECTION_DO &&
-            step_phase(m->saga, step) == PHASE_FORWARD) { /* it is made again, and a person is asked if need be */
+        if (outcome_is_egress_denied(outcome) &&
+            (direction == DIRECTION_UNDO || step_phase(m->saga, step) == PHASE_FORWARD)) {
+            /* it is made again, and a person is asked if need be */
             next.kind = NEXT_RETRY;
             next.due_ms = retry_due_ms(&denied_policy, 1, m->input->now_ms, 0, &op->key);
         }
