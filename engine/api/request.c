@@ -60,6 +60,17 @@ static void request_end(struct api_request *request)
 
 static void answer_problem(struct api_request *request, const struct err *err, const struct problem_more *more);
 
+void request_end_stream(struct api_request *request, struct slice last)
+{
+    bool may_hear = !request_is_revoked(request);
+
+    request_end(request);
+    if (may_hear) {
+        http_stream_write(request->exchange, last);
+    }
+    http_stream_end(request->exchange);
+}
+
 /* The answer is no longer for this client, whose token was revoked. Another token can look up whether the request was
  * done. */
 static bool answers_revoked(struct api_request *request)

@@ -44,6 +44,7 @@ struct api {
     struct list followers; /* of the feed of events */
     struct host_keys mcp_keys;
     struct slice mcp_origins; /* with commas between */
+    int64_t mcp_wait_ms, mcp_progress_ms;
     const char *version;
     void (*stopped)(void *context);
     void *stopped_context;
@@ -101,6 +102,8 @@ bool request_failed(struct api_request *request);
 void request_answer_text(struct api_request *request, int status, const char *content_type, struct slice text);
 /* SLICE_NONE: an answer without a body. */
 void request_answer_json(struct api_request *request, int status, struct slice json);
+/* Of a stream that the handler has begun: these are the last bytes, unless the token was revoked. */
+void request_end_stream(struct api_request *request, struct slice last);
 void request_answer_items(struct api_request *request, struct slice items, struct slice next_cursor);
 void request_problem(struct api_request *request, enum err_code code, const char *message, ...) PRINTF_LIKE(3, 4);
 void request_problem_of(struct api_request *request, const struct err *err,

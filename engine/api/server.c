@@ -21,6 +21,8 @@
 #define HEARTBEAT_MS 15000
 #define CONNECTIONS_MAX 1024
 #define WAITING_MAX 10000
+#define MCP_WAIT_MS 45000 /* hosts give a call up after a minute, or later */
+#define MCP_PROGRESS_MS 5000
 
 /* --- who asks --- */
 
@@ -499,6 +501,8 @@ struct api *api_start(struct loop *loop, struct engine *engine, const struct api
         .turn = slice_of(options->mcp_turn_keys ? options->mcp_turn_keys : HOST_TURN_KEYS_DEFAULT),
         .emission = slice_of(options->mcp_emission_keys ? options->mcp_emission_keys : HOST_EMISSION_KEYS_DEFAULT)};
     api->mcp_origins = slice_of(options->mcp_origins ? options->mcp_origins : "");
+    api->mcp_wait_ms = options->mcp_wait_ms ? options->mcp_wait_ms : MCP_WAIT_MS;
+    api->mcp_progress_ms = options->mcp_progress_ms ? options->mcp_progress_ms : MCP_PROGRESS_MS;
     api->version = options->version ? options->version : "0";
     if (tokens_begin(api, options, err) != ERR_OK) {
         api_free(api);

@@ -20,7 +20,7 @@
     "{\"jsonrpc\":\"2.0\",\"id\":" id ",\"method\":\"" method "\",\"params\":{\"_meta\":{" LATER_META "}" more "}}"
 #define LATER_HEAD(method) "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: " method "\r\n"
 
-static struct api_host host, guarded;
+static struct api_host host, guarded, hasty; /* hasty: a call waits for 400 ms, with a sign of life each 100 ms */
 static char tokens_path[] = "/tmp/sagad-test-mcp-XXXXXX";
 static struct raw_answer answer;
 
@@ -43,16 +43,17 @@ static int setup(void **state)
     host = api_host_start(&(struct api_options){.version = "1.2.3"});
     guarded = api_host_start(
         &(struct api_options){.tokens_file = tokens_path, .mcp_origins = "https://a.example, https://chat.example"});
-    return host.port && guarded.port ? 0 : -1;
+    hasty = api_host_start(&(struct api_options){.mcp_wait_ms = 400, .mcp_progress_ms = 100});
+    return host.port && guarded.port && hasty.port ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
-    int a = api_host_stop(&host), b = api_host_stop(&guarded);
+    int a = api_host_stop(&host), b = api_host_stop(&guarded), c = api_host_stop(&hasty);
 
     (void)state;
     (void)unlink(tokens_path);
-    return a || b;
+    return a || b || c;
 }
 
 static void ask_with(const char *head, const char *body)
@@ -287,7 +288,8 @@ TEST(a_token_sees_the_tools_of_its_namespace_only)
     ask_as("an-agent", "", LIST);
     must_have("\"name\":\"t_one\"");
     ask_as("other-agent", "", LIST);
-    must_have("\"tools\":[]");
+    must_have("\"name\":\"saga_open\"");
+    must_not_have("t_one");
     ask_as("other-agent", "", CALL("1", "t_one", "\"sagad/run\":\"r\"", "{}"));
     must_have("there is no tool of this name");
     ask_as("a-reader", "", LIST);
@@ -445,6 +447,247 @@ TEST(each_refusal_is_a_result_that_a_model_can_read)
     }
     ask(CALL("1", "as_arguments-differ", "\"sagad/run\":\"refused\"", "{}"));
     must_have("\"pointers\":[\"/amount\",\"/to/name\"]");
+}
+
+/* --- calls that take their time --- */
+
+#define STREAMS "Accept: application/json, text/event-stream\r\nConnection: close\r\n"
+
+/* Sends a request and leaves it open. */
+static int begin(uint16_t port, const char *head, const char *body)
+{
+    char request[BODY_MAX];
+    int fd = raw_connect(port);
+
+    (void)snprintf(request, sizeof(request), "POST /mcp HTTP/1.1\r\nHost: localhost\r\n%sContent-Length: %zu\r\n\r\n%s",
+                   head, strlen(body), body);
+    raw_send(fd, request, strlen(request));
+    return fd;
+}
+
+/* Reads until this stands there, or the connection ends. */
+static void read_until(int fd, const char *text, char out[BODY_MAX])
+{
+    size_t len = 0;
+    ssize_t got;
+
+    out[0] = '\0';
+    while (!strstr(out, text) && len < BODY_MAX - 1 && (got = read(fd, out + len, BODY_MAX - 1 - len)) > 0) {
+        len += (size_t)got;
+        out[len] = '\0';
+    }
+    if (!strstr(out, text)) {
+        fail_msg("%s is not in %s", text, out);
+    }
+}
+
+TEST(a_call_that_is_too_slow_says_what_to_do_and_the_next_one_joins_it)
+{
+    raw_ask(hasty.port, "POST", "/mcp", "", CALL("1", "t_slow", "\"sagad/run\":\"slow\"", "{}"), &answer);
+    must_be_refused("urn:sagad:problem:in-flight", "under way: call again with the same arguments");
+    must_have("\"sagad/state\":\"in_flight\"");
+    raw_ask(hasty.port, "POST", "/mcp", "", CALL("2", "t_slow", "\"sagad/run\":\"slow\"", "{}"), &answer);
+    must_be_refused("urn:sagad:problem:in-flight", "under way: call again with the same arguments");
+    api_host_tell(&hasty, SIGUSR1);
+    raw_ask(hasty.port, "POST", "/mcp", "", CALL("3", "t_slow", "\"sagad/run\":\"slow\"", "{}"), &answer);
+    must_have("\"isError\":false");
+    must_have("\"sagad/replayed\":true");
+}
+
+TEST(whoever_asks_for_progress_gets_signs_of_life_and_then_the_answer)
+{
+    raw_ask(hasty.port, "POST", "/mcp", STREAMS,
+            CALL("1", "t_slow", "\"sagad/run\":\"progress\",\"progressToken\":\"p-1\"", "{}"), &answer);
+    assert_int_equal(answer.status, 200);
+    assert_true(raw_head_has(&answer, "\r\nContent-Type: text/event-stream\r\n"));
+    assert_true(raw_head_has(&answer, "\r\nX-Accel-Buffering: no\r\n"));
+    must_have(": under way\n\n");
+    must_have("event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{"
+              "\"progressToken\":\"p-1\",\"progress\":1,\"message\":\"under way\"}}\n\n");
+    must_have("\"progress\":2,");
+    must_have("event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{");
+    must_have("under way: call again with the same arguments");
+}
+
+TEST(a_result_with_line_ends_is_one_event)
+{
+    ask_with(STREAMS, CALL("1", "t_one", "\"sagad/run\":\"lines\",\"progressToken\":7", "{\n\"n\":\r\n1}"));
+    must_have("\ndata: \"n\":\ndata: 1},\"isError\":false");
+}
+
+TEST(whoever_reads_events_and_waits_for_a_second_gets_a_stream)
+{
+    char got[BODY_MAX];
+    int fd = begin(host.port, STREAMS, CALL("1", "t_slow", "\"sagad/run\":\"second\"", "{}"));
+
+    read_until(fd, ": under way", got);
+    assert_non_null(strstr(got, "text/event-stream"));
+    api_host_tell(&host, SIGUSR1);
+    read_until(fd, "\"isError\":false", got);
+    assert_null(strstr(got, "notifications/progress")); /* nobody has asked for it */
+    (void)close(fd);
+}
+
+TEST(a_client_that_leaves_ends_its_wait_and_never_the_operation)
+{
+    static const char call[] = CALL("1", "t_slow", "\"sagad/run\":\"leaves\",\"progressToken\":1", "{}");
+    char got[BODY_MAX];
+    int fd = begin(host.port, STREAMS, call);
+
+    read_until(fd, ": under way", got);
+    (void)close(fd);
+    fd = begin(host.port, STREAMS, call);
+    read_until(fd, ": under way", got);
+    api_host_tell(&host, SIGUSR1);
+    read_until(fd, "\"sagad/replayed\":true", got);
+    (void)close(fd);
+}
+
+/* --- the tools that sagad has itself --- */
+
+static void take_handle(char *out, size_t size)
+{
+    const char *at = strstr(answer.body, "\"structuredContent\":{\"saga\":\"");
+
+    assert_non_null(at);
+    at += strlen("\"structuredContent\":{\"saga\":\"");
+    (void)snprintf(out, size, "%.*s", (int)strcspn(at, "\""), at);
+}
+
+static void ask_about(const char *tool, const char *meta, const char *handle, const char *more)
+{
+    char body[BODY_MAX];
+
+    (void)snprintf(body, sizeof(body),
+                   "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"%s\",\"_meta\":{%s},"
+                   "\"arguments\":{\"saga\":\"%s\"%s}}}",
+                   tool, meta, handle, more);
+    ask(body);
+}
+
+TEST(a_model_opens_a_saga_calls_in_it_and_keeps_or_undoes_it)
+{
+    char handle[128], again[128];
+
+    ask(CALL("1", "saga_open", "", "{\"name\":\"trip\"}"));
+    must_have("\"status\":\"running\"");
+    take_handle(handle, sizeof(handle));
+    assert_int_equal(strlen(handle), 36);
+    ask(CALL("1", "saga_open", "", "{\"name\":\"trip\"}")); /* nothing says that it is the same */
+    take_handle(again, sizeof(again));
+    assert_string_not_equal(again, handle);
+    ask_about("t_one", "", handle, ",\"n\":1");
+    must_have("\"structuredContent\":{\"n\":1},\"isError\":false");
+    ask_about("t_one", "", handle, ",\"n\":1");
+    must_have("\"sagad/replayed\":true");
+    ask_about("saga_status", "", handle, "");
+    must_have("\"status\":\"running\"");
+    must_have("\"isError\":false");
+    ask_about("saga_complete", "", handle, "");
+    must_have("\"status\":\"completed\"");
+    ask_about("t_one", "", handle, ",\"n\":2,\"scope\":\"late\"");
+    must_be_refused("urn:sagad:problem:saga-closed", "ended");
+    ask_about("saga_abort", "", again, "");
+    must_be_refused("urn:sagad:problem:invalid", "note");
+    ask_about("saga_abort", "", again, ",\"note\":\"no time\"");
+    must_have("\"status\":\"compensating\"");
+}
+
+TEST(a_saga_that_is_opened_again_in_its_run_is_the_same_and_good_in_no_other)
+{
+    char handle[128], again[128];
+
+    ask(CALL("1", "saga_open", "\"sagad/run\":\"a\"", "{\"name\":\"trip\"}"));
+    must_have("\"sagad/replayed\":false");
+    take_handle(handle, sizeof(handle));
+    ask(CALL("2", "saga_open", "\"sagad/run\":\"a\"", "{\"name\":\"trip\"}"));
+    must_have("\"sagad/replayed\":true");
+    take_handle(again, sizeof(again));
+    assert_string_equal(again, handle);
+    ask(CALL("2", "saga_open", "\"sagad/run\":\"a\"", "{\"name\":\"other\"}"));
+    take_handle(again, sizeof(again));
+    assert_string_not_equal(again, handle);
+    ask_about("t_one", "\"sagad/run\":\"a\"", handle, "");
+    must_have("\"isError\":false");
+    ask_about("t_one", "\"threadId\":\"b\"", handle, ""); /* a key that the host sends anyway gives way */
+    must_have("\"isError\":false");
+    ask_about("t_one", "\"sagad/run\":\"b\"", handle, "");
+    must_be_refused("urn:sagad:problem:invalid", "\\\"sagad/run\\\" says that the run is \\\"b\\\"");
+    ask_about("saga_abort", "\"sagad/run\":\"b\"", handle, ",\"note\":\"x\"");
+    must_be_refused("urn:sagad:problem:invalid", "was not opened in it");
+    handle[36] = '\0'; /* without its mark */
+    ask_about("t_one", "\"sagad/run\":\"a\"", handle, "");
+    must_be_refused("urn:sagad:problem:invalid", "was not opened in it");
+}
+
+TEST(a_definition_that_is_offered_is_started_once_in_its_run)
+{
+    ask(CALL("1", "start_quick", "", "{\"n\":1}"));
+    must_be_refused("urn:sagad:problem:invalid", "nothing was done");
+    ask(CALL("1", "start_quick", "\"sagad/run\":\"start\"", "{\"n\":1}"));
+    must_have("\"status\":\"completed\"");
+    must_have("\"sagad/replayed\":false");
+    ask(CALL("1", "start_quick", "\"sagad/run\":\"start\"", "{\"n\":1}"));
+    must_have("\"sagad/replayed\":true");
+    ask(CALL("1", "start_quick", "\"sagad/run\":\"start\"", "{\"n\":2}"));
+    must_be_refused("urn:sagad:problem:other-input", "other input");
+}
+
+TEST(an_operation_is_shown_by_its_key)
+{
+    char key[37], body[BODY_MAX];
+    const char *at;
+
+    ask(CALL("1", "t_one", "\"sagad/run\":\"shown\"", "{\"n\":5}"));
+    at = strstr(answer.body, "\"sagad/operation\":\"");
+    assert_non_null(at);
+    (void)snprintf(key, sizeof(key), "%.36s", at + strlen("\"sagad/operation\":\""));
+    (void)snprintf(body, sizeof(body), CALL("1", "operation_status", "", "{\"operation\":\"%s\"}"), key);
+    ask(body);
+    must_have("\"state\":\"completed\"");
+    must_have("\"result\":{\"n\":5}");
+    ask(CALL("1", "operation_status", "", "{\"operation\":\"7\"}"));
+    must_be_refused("urn:sagad:problem:invalid", "no key of an operation");
+    ask(CALL("1", "operation_status", "", "{\"operation\":\"01890a5d-ac96-774b-bcce-b302099a8057\"}"));
+    must_be_refused("urn:sagad:problem:not-found", "no such thing");
+}
+
+static const struct {
+    const char *name, *body, *says;
+} own_faults[] = {
+    {"no name", CALL("1", "saga_open", "", "{}"), "\\\"name\\\" is missing"},
+    {"a name with blanks", CALL("1", "saga_open", "", "{\"name\":\"a trip\"}"), "\\\"name\\\" is missing, or has"},
+    {"a deadline of nothing", CALL("1", "saga_open", "", "{\"name\":\"a\",\"deadline\":\"0s\"}"), "deadline"},
+    {"a deadline of years", CALL("1", "saga_open", "", "{\"name\":\"a\",\"deadline\":\"367d\"}"), "deadline"},
+    {"another end", CALL("1", "saga_open", "", "{\"name\":\"a\",\"on_timeout\":\"complete\"}"), "on_timeout"},
+    {"no handle", CALL("1", "saga_status", "", "{}"), "\\\"saga\\\" is missing"},
+    {"a handle of nothing", CALL("1", "saga_status", "", "{\"saga\":\"01890a5d-ac96-774b-bcce-b302099a8057\"}"),
+     "not-found"},
+};
+
+TEST(what_is_wrong_with_a_tool_of_sagads_own_is_a_result)
+{
+    for (size_t i = 0; i < COUNT_OF(own_faults); i++) {
+        ask(own_faults[i].body);
+        if (answer.status != 200 || !body_has("\"isError\":true") || !body_has(own_faults[i].says)) {
+            fail_msg("%s: got %d %s", own_faults[i].name, answer.status, answer.body);
+        }
+    }
+}
+
+TEST(no_verb_of_operators_is_offered_whatever_the_role)
+{
+    char names[1024] = "";
+    size_t len = 0;
+
+    ask(LIST); /* without tokens everybody is an admin */
+    for (const char *at = answer.body; (at = strstr(at, "{\"name\":\"")); at++) {
+        at += strlen("{\"name\":\"");
+        len += (size_t)snprintf(names + len, sizeof(names) - len, "%.*s ", (int)strcspn(at, "\""), at);
+    }
+    assert_string_equal(names, "operation_status saga_abort saga_complete saga_open saga_status "
+                               "as_arguments-differ as_awaiting-operator as_breaker-open as_budget-exhausted "
+                               "as_loop-detected as_outcome-unknown as_saga-sealed start_quick t_one t_read t_slow ");
 }
 
 TEST(a_database_that_is_away_is_a_problem_and_no_empty_list)

@@ -51,7 +51,16 @@ function definitions(shop) {
         retry
       }
     ],
-    sagas: []
+    sagas: [
+      {
+        name: 'order',
+        description: 'Charges a customer.',
+        input: { type: 'object', properties: { customer: { type: 'string' } }, required: ['customer'] },
+        steps: [{ id: 'pay', call: 'cards.charge', with: { amount: 5, customer: '${ .input.customer }' } }],
+        output: { id: '${ .steps.pay.result.id }' },
+        expose: true
+      }
+    ]
   }
 }
 
@@ -77,14 +86,24 @@ await run(new World(), async (world) => {
     const { tools } = await client.listTools()
     expectEqual(
       tools.map((tool) => tool.name),
-      ['cards_charge', 'price'],
+      [
+        'operation_status',
+        'saga_abort',
+        'saga_complete',
+        'saga_open',
+        'saga_status',
+        'cards_charge',
+        'price',
+        'start_order'
+      ],
       'tools'
     )
-    expectEqual(tools[0].annotations.openWorldHint, false, 'openWorldHint')
-    expectEqual(tools[0].title, 'Charge a card', 'title')
-    expectEqual(Object.keys(tools[0].inputSchema.properties), ['amount', 'customer', 'saga', 'scope'], 'arguments')
-    expectEqual(tools[0].inputSchema.additionalProperties, false, 'no others')
-    expectEqual(tools[1].annotations.readOnlyHint, true, 'readOnlyHint')
+    const [charge, price] = tools.slice(5)
+    expectEqual(charge.annotations.openWorldHint, false, 'openWorldHint')
+    expectEqual(charge.title, 'Charge a card', 'title')
+    expectEqual(Object.keys(charge.inputSchema.properties), ['amount', 'customer', 'saga', 'scope'], 'arguments')
+    expectEqual(charge.inputSchema.additionalProperties, false, 'no others')
+    expectEqual(price.annotations.readOnlyHint, true, 'readOnlyHint')
     await client.ping()
     await client.close()
   })
@@ -149,6 +168,41 @@ await run(new World(), async (world) => {
     expectEqual(charges('nobody').length, 0, 'charges')
     const read = await call(client, 'price', { sku: 'kettle' })
     expect(!read.isError && read.structuredContent, 'the price', read)
+    await client.close()
+  })
+
+  const refunds = (customer) =>
+    world.ledger().filter((line) => line.effect === 1 && line.kind === 'refund' && line.body?.customer === customer)
+
+  await promise('a model opens a saga, calls in it twice over and aborts: both charges are undone', async () => {
+    const client = await host()
+    const opened = await call(client, 'saga_open', { name: 'trip' })
+    const saga = opened.structuredContent.saga
+    for (const scope of ['flight', 'hotel', 'hotel'])
+      await call(client, 'cards_charge', { ...charge('trip'), scope, saga })
+    expectEqual(charges('trip').length, 2, 'charges')
+    await client.close()
+    const later = await host()
+    const status = await call(later, 'saga_status', { saga })
+    expectEqual(
+      status.structuredContent.steps.map((step) => step.status),
+      ['completed', 'completed'],
+      'steps'
+    )
+    const aborted = await call(later, 'saga_abort', { saga, note: 'no time' })
+    expect(!aborted.isError, 'is no refusal', aborted)
+    await world.until(saga, ['compensated'])
+    expectEqual(refunds('trip').length, 2, 'refunds')
+    await later.close()
+  })
+
+  await promise('a definition is started once in its run, and its end is the result', async () => {
+    const client = await host({ 'Saga-Run': 'chat-order' })
+    const first = await call(client, 'start_order', { customer: 'order' })
+    expectEqual(first.structuredContent.status, 'completed', 'status')
+    const again = await call(client, 'start_order', { customer: 'order' })
+    expectEqual(again.content, first.content, 'the same')
+    expectEqual(charges('order').length, 1, 'charges')
     await client.close()
   })
 

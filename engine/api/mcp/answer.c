@@ -7,11 +7,6 @@
 #define FRAME_BYTES 4096
 #define LIST_TTL_MS 60000
 
-static void send(struct mcp_exchange *exchange, int http_status, struct slice json)
-{
-    request_answer_json(exchange->request, http_status, json);
-}
-
 void mcp_result_begin(struct mcp_result *result, const struct mcp_exchange *exchange, size_t bytes)
 {
     result->exchange = exchange;
@@ -67,7 +62,7 @@ void mcp_result_send(struct mcp_result *result)
     struct slice text = arena_slice(exchange->request->arena, buffer_slice(&result->out));
 
     buffer_fini(&result->out);
-    send(exchange, 200, text);
+    mcp_send(exchange, 200, text);
 }
 
 void mcp_fail_with(struct mcp_exchange *exchange, int http_status, enum rpc_code code, const char *message,
@@ -92,7 +87,7 @@ void mcp_fail_with(struct mcp_exchange *exchange, int http_status, enum rpc_code
     struct slice text = arena_slice(exchange->request->arena, buffer_slice(&out));
 
     buffer_fini(&out);
-    send(exchange, http_status, text);
+    mcp_send(exchange, http_status, text);
 }
 
 void mcp_fail(struct mcp_exchange *exchange, int http_status, enum rpc_code code, const char *message)
@@ -133,4 +128,17 @@ void mcp_refuse(struct mcp_exchange *exchange, const struct err *err, const stru
     mcp_write_operation(&result, exchange->request->asked.call.operation, &exchange->request->asked.call);
     mcp_meta_end(&result);
     mcp_result_send(&result);
+}
+
+void mcp_refuse_asked(struct mcp_exchange *exchange)
+{
+    struct engine_request *asked = &exchange->request->asked;
+    const struct problem_more more = request_problem_more(exchange->request);
+
+    asked->err.code = asked->code;
+    if (asked->code == ERR_TIMEOUT && exchange->request->api->stopping) {
+        (void)err_set(&asked->err, ERR_STOPPING, "this engine is stopping; what is under way goes on without it");
+        err_hint(&asked->err, "make the same call again: it waits for what is under way");
+    }
+    mcp_refuse(exchange, &asked->err, &more);
 }

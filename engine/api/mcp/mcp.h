@@ -11,10 +11,19 @@
 #define MCP_VERSION_HANDSHAKE "2025-11-25"
 #define META_PREFIX "io.modelcontextprotocol/"
 
+struct mcp_stream { /* of an answer that takes its time (stream.c) */
+    bool may_begin; /* the client reads server-sent events */
+    bool has_begun;
+    uint64_t signs; /* of life, so far */
+    struct timer timer;
+};
+
 struct mcp_exchange { /* api_request->state */
     struct api_request *request;
     struct rpc_message message;
+    struct mcp_stream stream;
     bool passes_content; /* the result may be content of the protocol as it is */
+    void *state;         /* of the method */
 };
 
 struct mcp_result { /* a result while it is written */
@@ -30,9 +39,26 @@ void mcp_discover(struct mcp_exchange *exchange);
 void mcp_list_tools(struct mcp_exchange *exchange); /* tools_list.c */
 void mcp_call_tool(struct mcp_exchange *exchange);  /* tools_call.c */
 
+/* saga_tools.c: the tools that sagad has beside the registered ones, by name. Each ends the request. */
+struct saga_tool {
+    const char *name, *title, *description, *input, *annotations; /* the last two JSON */
+    void (*perform)(struct mcp_exchange *exchange, struct slice arguments);
+};
+extern const struct saga_tool saga_tools[];
+extern const size_t saga_tool_count;
+void mcp_start_saga(struct mcp_exchange *exchange, const struct offer *offer, struct slice arguments);
+
 /* revision.c: is the message good in its revision? It answers what is not. */
 bool mcp_revision_holds(struct mcp_exchange *exchange);
 bool mcp_version_is_known(struct slice version); /* of those with a handshake */
+
+/*
+ * stream.c: the request waits, as long as its caller may. Whoever reads server-sent events gets signs of life
+ * meanwhile: at once where it has asked for progress, else when it has waited for a second. False: it was answered,
+ * because as many wait as may.
+ */
+bool mcp_wait(struct mcp_exchange *exchange);
+void mcp_send(struct mcp_exchange *exchange, int http_status, struct slice json); /* ends the request */
 
 /* schema.c: the arguments of an offered tool, with those that sagad adds. */
 void mcp_write_input_schema(struct json_writer *w, const char *name, const struct offer *offer, struct arena *arena);
@@ -49,6 +75,8 @@ void mcp_result_send(struct mcp_result *result); /* behind mcp_meta_end() */
 void mcp_fail(struct mcp_exchange *exchange, int http_status, enum rpc_code code, const char *message);
 void mcp_fail_with(struct mcp_exchange *exchange, int http_status, enum rpc_code code, const char *message,
                    struct slice data); /* JSON */
+/* The engine has refused what it was asked. */
+void mcp_refuse_asked(struct mcp_exchange *exchange);
 /* A tool refuses: a result with `isError`, the problem as its content. `more` may be NULL. */
 void mcp_refuse(struct mcp_exchange *exchange, const struct err *err, const struct problem_more *more);
 /* What the engine knows of the operation of this call, for `_meta`; SLICE_NONE: there is none. */

@@ -7,7 +7,6 @@
 
 #include "base/id.h"
 
-#define CALL_WAIT_MS 45000 /* hosts give up after a minute, or later */
 #define UNDER_WAY "under way: call again with the same arguments"
 
 /* --- the answer --- */
@@ -64,23 +63,11 @@ static void answer(struct mcp_exchange *exchange)
     mcp_result_send(&out);
 }
 
-static void refuse(struct mcp_exchange *exchange, const struct err *err)
-{
-    const struct problem_more more = request_problem_more(exchange->request);
-
-    mcp_refuse(exchange, err, &more);
-}
-
 static void on_called(struct engine_request *asked)
 {
     struct api_request *request = request_of(asked);
     struct mcp_exchange *exchange = request->state;
 
-    if (asked->code == ERR_TIMEOUT && request->api->stopping) {
-        asked->code = ERR_STOPPING;
-        (void)err_set(&asked->err, ERR_STOPPING, "this engine is stopping; the operation goes on without it");
-        err_hint(&asked->err, "make the same call again: it waits for what is under way");
-    }
     if (asked->code == ERR_OK && asked->call.going_on) {
         asked->call.operation = asked->answer;
         asked->code = ERR_IN_FLIGHT;
@@ -91,8 +78,7 @@ static void on_called(struct engine_request *asked)
     if (asked->code == ERR_OK) {
         answer(exchange);
     } else {
-        asked->err.code = asked->code;
-        refuse(exchange, &asked->err);
+        mcp_refuse_asked(exchange);
     }
 }
 
@@ -192,7 +178,7 @@ static void call(struct mcp_exchange *exchange, const struct offer *offer, struc
         mcp_refuse(exchange, &err, NULL);
         return;
     }
-    if (!request_hold(request, CALL_WAIT_MS)) {
+    if (!mcp_wait(exchange)) {
         return;
     }
     exchange->passes_content = json_member(offer->body, "mcp").ptr && !json_member(offer->body, "result").ptr;
@@ -223,14 +209,24 @@ void mcp_call_tool(struct mcp_exchange *exchange)
     if (!read_arguments(exchange, &arguments)) {
         return;
     }
+    for (size_t i = 0; i < saga_tool_count; i++) {
+        if (slice_is(name, saga_tools[i].name)) {
+            saga_tools[i].perform(exchange, arguments);
+            return;
+        }
+    }
     offers = engine_offers(request->api->engine, request->asked.namespace, &err);
     if (!offers) {
         request_problem_of(request, &err, NULL);
         return;
     }
     offer = offers_find(offers, name);
-    if (!offer || offer->kind != DEFINITION_TOOL) {
+    if (!offer) {
         mcp_fail(exchange, 200, RPC_INVALID_PARAMS, "there is no tool of this name; tools/list says which there are");
+        return;
+    }
+    if (offer->kind == DEFINITION_SAGA) {
+        mcp_start_saga(exchange, offer, arguments);
         return;
     }
     call(exchange, offer, arguments);

@@ -23,6 +23,17 @@ static void write_annotations(struct json_writer *w, const struct offer *offer, 
     json_object_end(w);
 }
 
+static void write_saga_tool(struct json_writer *w, const struct saga_tool *tool)
+{
+    json_object_begin(w, NULL);
+    json_write_text(w, "name", tool->name);
+    json_write_text(w, "title", tool->title);
+    json_write_text(w, "description", tool->description);
+    json_write_raw(w, "inputSchema", slice_of(tool->input));
+    json_write_raw(w, "annotations", slice_of(tool->annotations));
+    json_object_end(w);
+}
+
 static void write_tool(struct json_writer *w, const struct offer *offer, bool run_is_known, struct arena *arena)
 {
     struct slice description = json_member(offer->body, "description");
@@ -107,8 +118,11 @@ void mcp_list_tools(struct mcp_exchange *exchange)
     }
     size_t count = page_of(offers, first, &bytes);
 
-    mcp_result_begin(&result, exchange, bytes);
+    mcp_result_begin(&result, exchange, bytes + saga_tool_count * TOOL_FRAME_BYTES);
     json_array_begin(&result.w, "tools");
+    for (size_t i = 0; !after.ptr && i < saga_tool_count; i++) { /* the first page begins with them */
+        write_saga_tool(&result.w, &saga_tools[i]);
+    }
     for (size_t i = first; i < first + count; i++) {
         write_tool(&result.w, &offers->items[i], known, request->arena);
     }
