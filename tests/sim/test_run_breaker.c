@@ -8,9 +8,12 @@ static const char document[] =
     "{'tools':["
     "{'name':'note','builtin':{'tool':'note'},'effect':'once','terminal':true," BREAKER "},"
     "{'name':'pay','builtin':{'tool':'pay'},'effect':'keyed','key':{'window':'24h'},'terminal':true," BREAKER "},"
+    "{'name':'sure','builtin':{'tool':'sure'},'effect':'once','terminal':true," BREAKER ",'test':'ping'},"
+    "{'name':'ping','builtin':{'tool':'ping'},'effect':'read'},"
     "{'name':'free','builtin':{'tool':'free'},'effect':'keyed','key':{'window':'24h'},'terminal':true}],"
-    "'sagas':[" ONE("note") "," ONE("pay") ",{'name':'inline','steps':[{'id':'a','call':{'builtin':{'tool':'in'},"
-                                           "'effect':'once','terminal':true," BREAKER "},'with':{}}]}]}";
+    "'sagas':[" ONE("note") "," ONE("pay") "," ONE(
+        "sure") ",{'name':'inline','steps':[{'id':'a','call':{'builtin':{'tool':'in'},"
+                "'effect':'once','terminal':true," BREAKER "},'with':{}}]}]}";
 
 static int setup(void **state)
 {
@@ -59,6 +62,45 @@ TEST(the_breaker_of_a_tool_that_may_not_be_repeated_is_closed_by_a_person)
         assert_int_equal(stage_calls(table[i].tool), 3);
         stage_until_saga(0, waits, "completed");
     }
+}
+
+/* Where nobody answers the test, or refuses it, the tool rests on. */
+TEST(the_test_of_a_tool_closes_its_breaker)
+{
+    static const struct {
+        enum outcome_kind kind;
+        const char *error, *response;
+    } not_well[] = {{OUTCOME_UNKNOWN, "timeout", NULL}, {OUTCOME_FAILED, "http-404", "{'status':404}"}};
+
+    fail_twice("sure", "sures");
+    struct saga_id waits = stage_start(0, "sures", "{'much':'to say'}");
+
+    for (size_t i = 0; i < COUNT_OF(not_well); i++) {
+        uint32_t tests = stage_calls("ping");
+
+        stage_says("ping", not_well[i].kind, not_well[i].error, not_well[i].response);
+        stage_run(INT64_C(700) * 1000);
+        assert_true(stage_calls("ping") > tests);
+        assert_int_equal(stage_calls("sure"), 2);
+    }
+    stage_says("ping", OUTCOME_COMPLETED, NULL, "{'status':200}");
+    stage_run(INT64_C(700) * 1000);
+    stage_until_saga(0, waits, "completed");
+    assert_int_equal(stage_calls("sure"), 3);
+    assert_true(stage_calls("ping") < 20); /* it rests between the tries */
+}
+
+/* A later version of the test that changes something is not called. */
+TEST(a_test_that_does_not_read_any_more_is_not_called)
+{
+    fail_twice("sure", "sures");
+    struct saga_id waits = stage_start(0, "sures", "{}");
+
+    stage_define(0, "{'tools':[{'name':'ping','builtin':{'tool':'ping'},'effect':'once','terminal':true}]}");
+    stage_run(INT64_C(700) * 1000);
+    assert_int_equal(stage_calls("ping"), 0);
+    assert_int_equal(set_breaker(1, "sure", false)->code, ERR_OK);
+    stage_until_saga(0, waits, "completed");
 }
 
 TEST(what_a_person_opened_stays_open_on_every_engine_until_a_person_closes_it)

@@ -55,7 +55,7 @@ const good = {
   'what is offered': tool({ expose: { title: 'T', step: true, scope: false, open_world: false } }),
   'what is kept out': tool({ expose: false }),
   'a saga that is offered': saga({ expose: true }),
-  breaker: tool({ breaker: { failures: 1, window: '1s', cooldown: '1s' } }),
+  breaker: tool({ breaker: { failures: 1, window: '1s', cooldown: '1s' }, test: 'look' }),
   'an mcp server over HTTP': {
     tools: [
       {

@@ -230,6 +230,8 @@ static void read_tools(struct reader *reader, struct slice array, struct slice p
     for (size_t i = 0; i < finder->entry_count; i++) {
         const struct compensator *compensate = &finder->entries[i].tool->compensate;
 
+        tool_check_test(reader, finder->entries[i].tool, &finder->finder, document->items[i].pointer);
+
         if (compensate->is_set) {
             (void)compensator_find(reader, compensate,
                                    &finder->finder, /* only the faults matter here; each saga finds the tool again */

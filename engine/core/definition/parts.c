@@ -228,6 +228,34 @@ void reader_compensator(struct reader *reader, struct slice value, struct slice 
     }
 }
 
+void tool_check_test(struct reader *reader, const struct tool *tool, struct tool_finder *finder, struct slice pointer)
+{
+    struct slice place = place_join(reader->arena, pointer, SLICE("test")), near;
+    const struct tool *test;
+
+    if (!tool->test.ptr) {
+        return;
+    }
+    switch (finder->find(finder, tool->test, place, &test)) {
+    case TOOL_FOUND:
+    case TOOL_FLAWED:
+        if (test->effect != EFFECT_READ) {
+            faults_add(reader->faults, place,
+                       "the effect of the test `%.*s` is `%s`; what tries a breaker must change nothing, so name a "
+                       "tool of the class `read`",
+                       SLICE_ARG(tool->test), effect_name(test->effect));
+        }
+        break;
+    case TOOL_BROKEN:
+        break;
+    case TOOL_MISSING:
+        near = finder->near ? finder->near(finder, tool->test) : SLICE_NONE;
+        faults_add(reader->faults, place, "the test `%.*s` is no tool of this document%s%.*s", SLICE_ARG(tool->test),
+                   reader_not_registered(reader), SLICE_ARG(did_you_mean(near, reader->arena)));
+        break;
+    }
+}
+
 static const char *effect_words(const struct tool *tool, struct arena *arena)
 {
     return tool->conditional ? arena_printf(arena, "`%s` or `%s`, depending on its arguments",

@@ -68,7 +68,8 @@ void reader_retry(struct reader *reader, struct slice value, struct slice pointe
 void reader_compensator(struct reader *reader, struct slice value, struct slice pointer, unsigned roots,
                         struct compensator *out);
 
-/* precheck, on_duplicate, material, volatile, ttl, on_expired, rate, concurrency, breaker, cost (tool_members.c). */
+/* precheck, on_duplicate, material, volatile, ttl, on_expired, rate, concurrency, breaker, test, cost (tool_members.c).
+ */
 void tool_read_registry(struct reader *reader, const struct members *members, struct tool *tool);
 bool pointer_is_sound(struct slice pointer); /* a JSON Pointer to a member */
 /* The class that allows most of those it may turn out to be; tool->effect is the one that allows least. */
@@ -154,6 +155,9 @@ struct definition *saga_read(struct reader *reader, struct slice body, uint32_t 
 
 /* The tool that turned out to be meant, and its retries under those of the compensator. */
 void compensator_resolve(struct compensator *compensator, const struct tool *tool);
+
+/* Faults unless the `test` of a tool, where it has one, is a tool that reads. */
+void tool_check_test(struct reader *reader, const struct tool *tool, struct tool_finder *finder, struct slice pointer);
 
 /* Faults unless there is a tool `compensator` names and its class may undo. Gives the tool, or NULL. */
 const struct tool *compensator_find(struct reader *reader, const struct compensator *compensator,

@@ -28,6 +28,7 @@ static void find_call(struct saga_reader *s, struct step_definition *step, const
         }
         s->is_inline[step->index] = true;
         step->tool = tool_read(reader, call, name, 0, place);
+        tool_check_test(reader, step->tool, s->finder, place);
         return;
     }
     struct slice name = json_type(call) == JSON_STRING ? json_string(call, reader->arena) : SLICE_NONE;

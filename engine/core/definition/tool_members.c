@@ -247,6 +247,16 @@ static void read_breaker(struct reader *reader, const struct members *tool_membe
     (void)members_duration(&m, "cooldown", 1, DURATION_MS_MAX, &tool->breaker.cooldown_ms); /* and here */
 }
 
+static void read_test(struct reader *reader, const struct members *m, struct tool *tool)
+{
+    if (members_text(m, "test", &tool->test) && tool->breaker.failures == 0) {
+        faults_add(reader->faults, members_pointer(m, "test"),
+                   "`test` names the tool that tries the breaker, and this tool has no `breaker`; add one, or leave "
+                   "`test` out");
+        tool->test = SLICE_NONE;
+    }
+}
+
 static void read_cost(struct reader *reader, const struct members *m, struct tool *tool)
 {
     struct slice value = members_at(m, "cost"), place = members_pointer(m, "cost");
@@ -288,6 +298,7 @@ void tool_read_registry(struct reader *reader, const struct members *m, struct t
     read_rate(reader, m, tool);
     (void)members_count(m, "concurrency", 1, CONCURRENCY_MAX, &tool->concurrency); /* without a bound by default */
     read_breaker(reader, m, tool);
+    read_test(reader, m, tool);
     read_cost(reader, m, tool);
     tool->guarded = tool->rate.limit || tool->concurrency || tool->breaker.failures || tool->has_precheck;
 }

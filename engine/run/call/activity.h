@@ -16,8 +16,9 @@ enum activity_state {
     ACTIVITY_REPORTING /* its mail is in the mailbox */
 };
 
-/* what a WANT_ADMIT, or a call behind a half-open breaker, reads first */
-enum inquiry { INQUIRY_NONE, INQUIRY_PRECHECK, INQUIRY_STATUS };
+/* What a WANT_ADMIT, or a call behind a half-open breaker, reads first: the precheck of its tool, or what tries the
+ * breaker, which is the status of the operation or the test of the tool. */
+enum inquiry { INQUIRY_NONE, INQUIRY_PRECHECK, INQUIRY_STATUS, INQUIRY_TEST };
 
 /* What a call awaits: dispatch.c. */
 enum dispatch_stage {
@@ -81,6 +82,7 @@ struct activity {                /* one want being carried out; lies in its aren
     bool on_hold;                /* a person holds it: activities_let_go() */
     bool held;                   /* it came when nothing may begin: activities_resume(), or the next owner */
     enum inquiry inquiry;
+    const struct tool *test; /* INQUIRY_TEST: what is called */
     int64_t queued_boot_ms;
 };
 

@@ -44,6 +44,7 @@ static bool is_question(const struct activity *activity)
 static struct slice adapter_of(const struct activity *activity)
 {
     return activity->inquiry == INQUIRY_PRECHECK ? activity->act->tool->precheck.adapter
+           : activity->inquiry == INQUIRY_TEST   ? activity->test->adapter
            : is_question(activity)               ? activity->act->tool->probe.adapter
                                                  : activity->act->tool->adapter;
 }
@@ -51,6 +52,7 @@ static struct slice adapter_of(const struct activity *activity)
 static const struct template *settings_of(const struct activity *activity)
 {
     return activity->inquiry == INQUIRY_PRECHECK ? &activity->act->tool->precheck.settings
+           : activity->inquiry == INQUIRY_TEST   ? &activity->test->settings
            : is_question(activity)               ? &activity->act->tool->probe.settings
                                                  : &activity->act->tool->settings;
 }
@@ -60,6 +62,7 @@ static int64_t timeout_of(const struct activity *activity)
     const struct tool *tool = activity->act->tool;
 
     return activity->inquiry == INQUIRY_PRECHECK ? tool->precheck.timeout_ms
+           : activity->inquiry == INQUIRY_TEST   ? activity->test->timeout_ms
            : is_question(activity)               ? tool->probe.timeout_ms
            : activity->want.direction == DIRECTION_UNDO
                ? tool->timeout_ms
@@ -157,7 +160,7 @@ static void send_call(struct activity *activity)
 {
     struct engine *engine = activity->engine;
     struct act *act = activity->act;
-    const struct tool *tool = act->tool;
+    const struct tool *tool = activity->inquiry == INQUIRY_TEST ? activity->test : act->tool;
     const struct adapter *adapter = adapter_find(adapter_of(activity));
 
     CHECK(adapter);
@@ -627,7 +630,7 @@ void dispatch_begin(struct activity *activity)
     /* A copy: the step of an open saga goes with its saga, and late evidence is judged after that. */
     activity->act->compensator =
         arena_dup(arena, &saga->definition->steps[activity->want.step].compensate, sizeof(*activity->act->compensator));
-    activity->act->args = arena_slice(arena, operation->args);
+    activity->act->args = activity->inquiry == INQUIRY_TEST ? SLICE("{}") : arena_slice(arena, operation->args);
     uuid_text(&operation->key.uuid, key);
     activity->act->key = arena_slice(arena, slice_of(key));
     keep_undone(activity);

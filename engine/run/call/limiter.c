@@ -8,6 +8,7 @@
 #include "run/call/holds.h"
 #include "run/call/limiter_state.h"
 #include "run/query/health.h"
+#include "run/request/definitions.h"
 #include "run/saga/live.h"
 
 #define BREAKER_LOOK_MS 5000  /* after so long an open breaker is looked at: a person may have closed it */
@@ -114,11 +115,19 @@ static bool may_be_refused(const struct activity *activity)
            saga->steps[activity->want.step].forward.state == OP_PENDING;
 }
 
-/* May it try a half-open breaker? What a status read can settle does no harm either. Where neither holds for any call
- * of a tool, a person closes its breaker. */
+/* The tool of class `read` that tries the breaker. NULL: there is none any more. */
+static const struct tool *test_of(const struct activity *activity, const struct tool *tool)
+{
+    const struct tool *test = definitions_find_tool(activity->engine->definitions, activity->namespace, tool->test);
+
+    return test && test->effect == EFFECT_READ ? test : NULL;
+}
+
+/* May it try a half-open breaker? The test of its tool may, and what a status read can settle does no harm either.
+ * Where nothing may try, a person closes the breaker. */
 static bool may_probe(const struct activity *activity, const struct tool *tool)
 {
-    return effect_is_safe(activity->effect) || tool->has_probe;
+    return tool->test.ptr ? activity->test != NULL : effect_is_safe(activity->effect) || tool->has_probe;
 }
 
 struct uuid limiter_holder(const struct op_key *key, uint32_t attempt)
@@ -234,8 +243,10 @@ static void go_on(struct activity *activity)
     const struct tool *tool = tool_of(activity);
     const struct guard_ask *asked = &activity->admitting->ask;
 
-    if (activity->admitting->granted && asked->is_breaker_probe && !effect_is_safe(activity->effect) &&
-        tool->has_probe) {
+    if (activity->admitting->granted && asked->is_breaker_probe && tool->test.ptr) {
+        activity->inquiry = INQUIRY_TEST;
+    } else if (activity->admitting->granted && asked->is_breaker_probe && !effect_is_safe(activity->effect) &&
+               tool->has_probe) {
         activity->inquiry = INQUIRY_STATUS;
     } else if (activity->want.type == WANT_ADMIT && tool->has_precheck) {
         activity->inquiry = INQUIRY_PRECHECK;
@@ -286,7 +297,15 @@ static void on_answer(struct activity *activity)
 {
     struct admitting *admitting = activity->admitting;
     struct gate *gate = admitting->gate;
-    const struct guard_ask *asked = &admitting->ask;
+    struct guard_ask *asked = &admitting->ask;
+
+    /* It was let through before as the one that tries, and its test is not there any more. */
+    if (asked->read.code == ERR_OK && asked->verdict == GUARD_GRANTED && asked->is_breaker_probe &&
+        !may_probe(activity, tool_of(activity))) {
+        limiter_tell_unused(activity);
+        asked->verdict = GUARD_BREAKER;
+        asked->retry_after_ms = 1000;
+    }
     enum pace_why why = asked->read.code == ERR_OK ? why_of(asked->verdict) : PACE_AWAY;
 
     admitting->granted = asked->read.code == ERR_OK && asked->verdict == GUARD_GRANTED;
@@ -347,7 +366,8 @@ static int64_t place_ms(const struct activity *activity, const struct tool *tool
 
     timeout = timeout > tool->timeout_ms ? timeout : tool->timeout_ms;
     return timeout + (tool->has_precheck ? tool->precheck.timeout_ms : 0) +
-           (tool->has_probe ? tool->probe.timeout_ms : 0) + PLACE_MARGIN_MS;
+           (tool->has_probe ? tool->probe.timeout_ms : 0) + (activity->test ? activity->test->timeout_ms : 0) +
+           PLACE_MARGIN_MS;
 }
 
 static void ask(struct activity *activity, bool in_group)
@@ -358,6 +378,7 @@ static void ask(struct activity *activity, bool in_group)
 
     arena_reset(&admitting->arena);
     admitting->in_group = in_group;
+    activity->test = tool->test.ptr ? test_of(activity, tool) : NULL;
     admitting->ask = (struct guard_ask){.read = {.arena = &admitting->arena, .done = on_asked, .context = activity},
                                         .namespace = activity->namespace,
                                         .tool = tool->name,
@@ -436,11 +457,21 @@ void limiter_enter(struct activity *activity)
     }
 }
 
+/* A test has to complete: that its tool refuses it says nothing good. Whoever answers about the status is there. */
+static enum call_verdict verdict_of_read(const struct activity *activity)
+{
+    const struct outcome *outcome = &activity->act->outcome;
+    enum call_verdict verdict = call_verdict(outcome, activity->act->response);
+
+    return activity->inquiry == INQUIRY_TEST && verdict == CALL_WELL && outcome->kind != OUTCOME_COMPLETED ? CALL_FAILED
+                                                                                                           : verdict;
+}
+
 void limiter_status_read(struct activity *activity)
 {
     struct admitting *admitting = activity->admitting;
     const struct outcome *outcome = &activity->act->outcome;
-    enum call_verdict verdict = call_verdict(outcome, activity->act->response);
+    enum call_verdict verdict = verdict_of_read(activity);
 
     limiter_tell_status(activity, verdict);
     admitting->granted = false;

@@ -47,7 +47,7 @@ void limiter_admitted(struct activity *activity); /* its SAGA_INPUT_ADMITTED has
 /* precheck.c, when it is done */
 void limiter_admission(struct activity *activity, enum admission admission, struct slice error, struct slice detail,
                        int64_t retry_after_ms, struct slice result);
-/* The status read that tries a half-open breaker has an answer, or could not be made: `activity->act->outcome`. */
+/* The read that tries a half-open breaker has an answer, or could not be made: `activity->act->outcome`. */
 void limiter_status_read(struct activity *activity);
 
 /* request/breaker.c: a person has opened or closed the breaker; other engines see it when they look next. */

@@ -1,7 +1,7 @@
 /*
  * Reads before a call: the tool's precheck (is the wanted state there already, or does it forbid the call?), and the
- * status read that tries a half-open breaker for a tool whose calls are not safe to repeat. Sent by dispatch.c like a
- * probe; judged here.
+ * read that tries a half-open breaker: the status of an operation that is not safe to repeat, or the test of its tool.
+ * Sent by dispatch.c like a probe; judged here.
  *
  * In doubt a precheck was not asked: the call is tried again later, like one that never left.
  */
@@ -34,7 +34,7 @@ void precheck_unasked(struct activity *activity, struct slice error, struct slic
     if (is_over(activity)) {
         return;
     }
-    if (activity->inquiry == INQUIRY_STATUS) {
+    if (activity->inquiry != INQUIRY_PRECHECK) {
         limiter_status_read(activity);
     } else {
         limiter_admission(activity, ADMISSION_UNASKED, error, detail, activity->act->outcome.retry_after_ms,
@@ -146,7 +146,7 @@ void precheck_settled(struct activity *activity)
     if (is_over(activity)) {
         return;
     }
-    if (activity->inquiry == INQUIRY_STATUS) {
+    if (activity->inquiry != INQUIRY_PRECHECK) {
         limiter_status_read(activity);
         return;
     }
