@@ -22,6 +22,7 @@
 #include "io/process/jq.h"
 #include "io/process/manager.h"
 #include "io/process/programs.h"
+#include "mcp_bridge.h"
 #include "mcp_tools.h"
 #include "run/call/budgets.h"
 #include "run/engine.h"
@@ -162,6 +163,7 @@ static void help(const struct settings *settings)
         "  sagad migrate [SETTINGS]   bring the schema of the database up to date\n"
         "  sagad accept-history       let engines go on in a database that has lost work;\n"
         "                             without --note it shows what is missing\n"
+        "  sagad mcp ...              serve the Model Context Protocol over standard input and output\n"
         "  sagad mcp-tools ...        draft definitions of the tools of an MCP server; see `sagad mcp-tools --help`\n\n"
         "Settings: flag, then SAGAD_NAME in the environment, then the file of --config, then the default.\n\n%s\n"
         "Try it:  sagad dev            then, elsewhere:  sagactl --help\n"
@@ -575,6 +577,9 @@ int main(int argc, char **argv)
     (void)prctl(PR_SET_DUMPABLE, 0); /* cannot fail */
     jq_prepare();
     (void)signal(SIGPIPE, SIG_IGN); /* a peer that left shows as an error of its write */
+    if (argc > 1 && strcmp(argv[1], "mcp") == 0) {
+        return mcp_bridge(argc - 1, argv + 1);
+    }
     if (argc > 1 && strcmp(argv[1], "mcp-tools") == 0) {
         return mcp_tools(argc - 1, argv + 1); /* not a service: it has options of its own */
     }

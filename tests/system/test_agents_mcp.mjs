@@ -1,6 +1,7 @@
 // sagad as a server of the Model Context Protocol, with the client library that others wrote and the real shop: what
 // the shop's ledger says after repeats and kills.
-import { existsSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { existsSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { World, expect, expectEqual, leaves, promise, run } from '../lib/world.mjs'
 
@@ -10,6 +11,7 @@ if (!existsSync(library)) {
   process.exit(77)
 }
 const { Client } = await import(join(library, 'index.js'))
+const { StdioClientTransport } = await import(join(library, 'stdio.js'))
 const { StreamableHTTPClientTransport } = await import(join(library, 'streamableHttp.js'))
 
 function definitions(shop) {
@@ -224,6 +226,62 @@ await run(new World(), async (world) => {
     expectEqual(again._meta['sagad/replayed'], true, 'replayed')
     expectEqual(charges('kill').length, 1, 'charges')
     await client.close()
+  })
+
+  // `sagad mcp`, as a host starts it.
+  const bridged = async (args = []) => {
+    const client = new Client({ name: 'test', version: '1' })
+    const server = ['mcp', '--server', `http://127.0.0.1:${world.port}`, ...args]
+    await client.connect(new StdioClientTransport({ command: process.env.SAGAD, args: server, stderr: 'ignore' }))
+    return client
+  }
+
+  await promise('a host that only starts programs has the same tools, and its repeats are done once', async () => {
+    for (let i = 0; i < 2; i++) {
+      const client = await bridged()
+      expectEqual((await client.listTools()).tools.length, 8, 'tools')
+      const result = await call(client, 'cards_charge', charge('stdio'), { 'sagad/run': 'chat-stdio' })
+      expectEqual(result._meta['sagad/replayed'], i === 1, 'replayed')
+      const both = await Promise.all([client.ping(), call(client, 'price', { sku: 'kettle' })])
+      expect(!both[1].isError, 'the price', both[1])
+      await client.close()
+    }
+    expectEqual(charges('stdio').length, 1, 'charges')
+  })
+
+  const lines = (input, args = []) =>
+    spawnSync(process.env.SAGAD, ['mcp', '--server', `http://127.0.0.1:${world.port}`, ...args], {
+      input,
+      encoding: 'utf8',
+      timeout: 60000
+    })
+
+  await promise('the bridge says in headers what a message of the later revision says', () => {
+    const _meta = {
+      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+      'io.modelcontextprotocol/clientCapabilities': {}
+    }
+    const message = (id, params) => JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params }) + '\n'
+    const ran = lines(
+      message(1, { name: 'price', arguments: { sku: 'kettle' }, _meta }) + message(2, { name: 'prïce', _meta })
+    )
+    const answers = ran.stdout.trim().split('\n').map(JSON.parse)
+    expectEqual(ran.status, 0, 'exit code')
+    expectEqual(answers.find((one) => one.id === 1).result.resultType, 'complete', 'the first')
+    expectEqual(answers.find((one) => one.id === 2).error.code, -32602, 'the second: there is no such tool')
+  })
+
+  await promise('the bridge passes on what is no message, and says when no service answers', () => {
+    expectEqual(JSON.parse(lines('{"jsonrpc"\n').stdout).error.code, -32700, 'no JSON')
+    const ping = '{"jsonrpc":"2.0","id":"a","method":"ping"}\n'
+    const away = lines(ping, ['--server', 'http://127.0.0.1:9'])
+    expect(/make the same call again/.test(JSON.parse(away.stdout).error.message), 'no service', away.stdout)
+    expectEqual(JSON.parse(away.stdout).id, 'a', 'the id')
+    expectEqual(lines(ping, ['--server', 'nowhere']).status, 2, 'a wrong address')
+    expectEqual(lines('').status, 0, 'nothing')
+    const file = openSync(import.meta.filename ?? process.argv[1])
+    const ran = spawnSync(process.env.SAGAD, ['mcp'], { stdio: [file, 'pipe', 'pipe'], encoding: 'utf8' })
+    expect(ran.status === 1 && /no pipe/.test(ran.stderr), 'a file', ran.stderr)
   })
 
   await leaves(world)
