@@ -64,6 +64,24 @@ TEST(the_breaker_of_a_tool_that_may_not_be_repeated_is_closed_by_a_person)
     }
 }
 
+/* Engines look at a breaker that rests, too: somebody may have closed it elsewhere. */
+TEST(a_breaker_that_is_closed_while_it_rests_lets_calls_go_on_every_engine)
+{
+    struct saga_id ids[2];
+
+    fail_twice("note", "notes");
+    for (uint32_t i = 0; i < 2; i++) {
+        ids[i] = stage_start(i, "notes", "{}");
+    }
+    stage_run(2000);
+    assert_int_equal(set_breaker(1, "note", false)->code, ERR_OK);
+    stage_run(7000); /* of the minute that it would rest */
+    assert_int_equal(stage_calls("note"), 4);
+    for (uint32_t i = 0; i < 2; i++) {
+        stage_until_saga(i, ids[i], "completed");
+    }
+}
+
 /* Where nobody answers the test, or refuses it, the tool rests on. */
 TEST(the_test_of_a_tool_closes_its_breaker)
 {
