@@ -4,15 +4,15 @@
 #include "api/request.h"
 #include "base/utf8.h"
 
-#define STATUSES_MAX 8      /* the most statuses in one request */
+#define WORDS_MAX 8         /* the most values in one parameter */
 #define QUERY_TEXT_MAX 4096 /* the most bytes of one parameter */
 
-static bool is_status(struct slice status, const char *known)
+static bool is_word(struct slice word, const char *known)
 {
     while (*known) {
         size_t len = strcspn(known, " ");
 
-        if (status.len == len && memcmp(status.ptr, known, len) == 0) {
+        if (word.len == len && memcmp(word.ptr, known, len) == 0) {
             return true;
         }
         known += len + (known[len] == ' ');
@@ -20,13 +20,13 @@ static bool is_status(struct slice status, const char *known)
     return false;
 }
 
-static bool are_statuses(struct slice list, const char *known)
+bool query_words_are_known(struct slice list, const char *known)
 {
-    for (size_t count = 0; count < STATUSES_MAX; count++) {
+    for (size_t count = 0; count < WORDS_MAX; count++) {
         const char *comma = memchr(list.ptr, ',', list.len);
         size_t len = comma ? (size_t)(comma - list.ptr) : list.len;
 
-        if (!is_status((struct slice){list.ptr, len}, known)) {
+        if (!is_word((struct slice){list.ptr, len}, known)) {
             return false;
         }
         if (!comma) {
@@ -37,13 +37,12 @@ static bool are_statuses(struct slice list, const char *known)
     return false;
 }
 
-/* Reads tag.NAME=VALUE, any number of times. */
-static bool read_tags(struct api_request *request, struct engine_questions *in)
+bool request_read_tags(struct api_request *request, const struct engine_tag **out, size_t *out_count)
 {
     const struct http_exchange *exchange = request->exchange;
     struct engine_tag *tags = arena_array(request->arena, exchange->query_count + 1, sizeof(*tags));
+    size_t count = 0;
 
-    in->tag_count = 0;
     for (size_t i = 0; i < exchange->query_count; i++) {
         struct slice name = exchange->query[i].name, value = exchange->query[i].value;
 
@@ -55,23 +54,16 @@ static bool read_tags(struct api_request *request, struct engine_questions *in)
             request_problem(request, ERR_MALFORMED, "a tag is asked for by its name and value, as in tag.customer=ada");
             return false;
         }
-        tags[in->tag_count++] = (struct engine_tag){{name.ptr + 4, name.len - 4}, value};
+        tags[count++] = (struct engine_tag){{name.ptr + 4, name.len - 4}, value};
     }
-    in->tags = tags;
+    *out = tags;
+    *out_count = count;
     return true;
 }
 
-/* Reads texts that are compared with columns of the database, which stores no character 0. */
-static bool read_texts(struct api_request *request, struct engine_questions *in)
+bool request_read_texts(struct api_request *request, const struct query_text *texts, size_t count)
 {
-    const struct {
-        const char *name;
-        struct slice *out;
-    } texts[] = {{"tool", &in->tool},        {"saga", &in->saga},   {"step", &in->step},
-                 {"reason", &in->reason},    {"error", &in->error}, {"group_by", &in->group_by},
-                 {"assigned", &in->assigned}};
-
-    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+    for (size_t i = 0; i < count; i++) {
         *texts[i].out = request_query(request, texts[i].name);
         if (texts[i].out->len > 0 && !text_is_plain(*texts[i].out, QUERY_TEXT_MAX)) {
             request_problem(request, ERR_MALFORMED,
@@ -113,14 +105,17 @@ void request_list_questions(struct api_request *request, struct engine_questions
 {
     struct slice status = request_query(request, "status");
     bool all = status.ptr == NULL || slice_is(status, "all");
+    const struct query_text texts[] = {{"tool", &in->tool},        {"saga", &in->saga},   {"step", &in->step},
+                                       {"reason", &in->reason},    {"error", &in->error}, {"group_by", &in->group_by},
+                                       {"assigned", &in->assigned}};
 
-    if (!request_read_limit(request) || !read_texts(request, in) || !read_tags(request, in) ||
-        !read_cost(request, in) || !read_acknowledged(request, in) ||
-        !request_read_instant(request, "since", &in->since_ms) ||
+    if (!request_read_limit(request) || !request_read_texts(request, texts, COUNT_OF(texts)) ||
+        !request_read_tags(request, &in->tags, &in->tag_count) || !read_cost(request, in) ||
+        !read_acknowledged(request, in) || !request_read_instant(request, "since", &in->since_ms) ||
         !request_read_instant(request, "until", &in->until_ms)) {
         return;
     }
-    if (!all && !are_statuses(status, known)) {
+    if (!all && !query_words_are_known(status, known)) {
         request_problem(
             request, ERR_MALFORMED,
             "the query parameter \"status\" is not \"all\", and not one or more of these, with commas between: %s",

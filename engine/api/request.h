@@ -143,6 +143,16 @@ bool request_read_saga_id(struct api_request *request,
                           struct saga_id *out); /* the first part in braces; an id that is none is 404 */
 struct slice request_query(const struct api_request *request, const char *name);
 
+/* questions.c: texts that are compared with columns of the database, which holds no character 0; and tag.NAME=VALUE,
+ * each as often as one likes. */
+struct query_text {
+    const char *name;
+    struct slice *out;
+};
+bool request_read_texts(struct api_request *request, const struct query_text *texts, size_t count);
+/* Each of those between the commas is one of `known`, which has blanks between. */
+bool query_words_are_known(struct slice list, const char *known);
+bool request_read_tags(struct api_request *request, const struct engine_tag **out, size_t *out_count);
 /* questions.c: ?status=open, ?limit= and ?cursor= into `in`, one of request->asked.in; and asks */
 /* `known` has the statuses that may be asked for, with blanks between. */
 void request_list_questions(struct api_request *request, struct engine_questions *in, const char *known,

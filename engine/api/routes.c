@@ -19,7 +19,7 @@ const struct route routes[] = {
     {"POST", "/v1/sagas", ROLE_AGENT, "wait", handle_start_saga},
     {"POST", "/v1/sagas/batch", ROLE_AGENT, "", handle_start_batch, .takes_any_body = true},
     {"GET", "/v1/sagas/{id}", ROLE_READER, "wait", handle_get_saga},
-    {"GET", "/v1/sagas", ROLE_READER, LIST " status id saga tag.* business_id since until step error",
+    {"GET", "/v1/sagas", ROLE_READER, LIST " status id saga tag.* business_id since until step error waits_for",
      handle_list_sagas},
     {"GET", "/v1/sagas/{id}/preview", ROLE_READER, "", handle_preview_saga},
     {"GET", "/v1/sagas/{id}/log", ROLE_READER, LIST " follow", handle_get_log},

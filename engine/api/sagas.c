@@ -203,57 +203,38 @@ void handle_start_saga(struct api_request *request)
 
 /* --- list --- */
 
-static bool read_tag(struct api_request *request)
+#define STATUSES "running waiting paused compensating escalated completed compensated abandoned"
+#define WAITS "retry probe hold person approval signal time lock"
+
+static bool is_known(struct api_request *request, const char *name, const char *what, struct slice words,
+                     const char *known)
 {
-    const struct http_exchange *exchange = request->exchange;
-
-    for (size_t i = 0; i < exchange->query_count; i++) {
-        struct slice name = exchange->query[i].name;
-
-        if (!slice_starts_with(name, "tag.")) {
-            continue;
-        }
-        if (request->asked.in.sagas.tag_name.ptr) {
-            request_problem(request, ERR_MALFORMED, "only one tag.NAME=VALUE at a time is supported");
-            return false;
-        }
-        request->asked.in.sagas.tag_name = (struct slice){name.ptr + 4, name.len - 4};
-        request->asked.in.sagas.tag_value = exchange->query[i].value;
-    }
-    return true;
-}
-
-static bool read_status(struct api_request *request)
-{
-    struct slice text = request_query(request, "status");
-    enum saga_status status;
-
-    if (text.ptr && !saga_status_parse(text, &status)) {
-        request_problem(
-            request, ERR_MALFORMED,
-            "the query parameter \"status\" is not a status of sagas: running, waiting, paused, compensating, "
-            "escalated, completed, compensated, abandoned");
+    if (words.ptr && !query_words_are_known(words, known)) {
+        request_problem(request, ERR_MALFORMED,
+                        "the query parameter \"%s\" is not %s; it takes one or more, with commas between, of: %s", name,
+                        what, known);
         return false;
     }
-    request->asked.in.sagas.status = text;
     return true;
 }
 
 void handle_list_sagas(struct api_request *request)
 {
-    struct engine_request *asked = &request->asked;
+    struct engine_sagas *in = &request->asked.in.sagas;
+    const struct query_text texts[] = {
+        {"status", &in->status}, {"saga", &in->saga},   {"business_id", &in->business_id},
+        {"step", &in->step},     {"error", &in->error}, {"waits_for", &in->waits_for}};
 
-    if (!request_read_limit(request) || !read_status(request) || !read_tag(request) ||
-        !request_read_instant(request, "since", &asked->in.sagas.since_ms) ||
-        !request_read_instant(request, "until", &asked->in.sagas.until_ms)) {
+    if (!request_read_limit(request) || !request_read_texts(request, texts, COUNT_OF(texts)) ||
+        !is_known(request, "status", "a status of sagas", in->status, STATUSES) ||
+        !is_known(request, "waits_for", "what sagas wait for", in->waits_for, WAITS) ||
+        !request_read_tags(request, &in->tags, &in->tag_count) ||
+        !request_read_instant(request, "since", &in->since_ms) ||
+        !request_read_instant(request, "until", &in->until_ms)) {
         return;
     }
-    asked->in.sagas.id = request_query(request, "id");
-    asked->in.sagas.saga = request_query(request, "saga");
-    asked->in.sagas.business_id = request_query(request, "business_id");
-    asked->in.sagas.step = request_query(request, "step");
-    asked->in.sagas.error = request_query(request, "error");
-    asked->in.sagas.limit = request->limit;
-    asked->in.sagas.cursor = request_query(request, "cursor");
+    in->id = request_query(request, "id");
+    in->limit = request->limit;
+    in->cursor = request_query(request, "cursor");
     request_ask(request, engine_list_sagas, request_on_items);
 }

@@ -110,6 +110,17 @@ struct engine_questions { /* which of those that a person is asked */
     struct slice cursor;
 };
 
+struct engine_sagas { /* which ones; SLICE_NONE and 0: any */
+    struct slice id;  /* the first characters of it, as uuid_range_parse() takes them */
+    struct slice status, saga, step, error, waits_for; /* one of these, with commas between */
+    struct slice business_id;
+    const struct engine_tag *tags; /* as of questions */
+    size_t tag_count;
+    int64_t since_ms, until_ms; /* when it began */
+    size_t limit;
+    struct slice cursor;
+};
+
 struct engine_request {
     struct arena *arena;           /* in: for everything in and out; the caller's, untouched after done */
     struct slice namespace, actor; /* in: from the token */
@@ -123,6 +134,7 @@ struct engine_request {
     struct slice answer;      /* out, with ERR_OK: JSON; for lists the array of items */
     struct slice next_cursor; /* out: lists; SLICE_NONE: no more */
     int64_t looked_ms; /* out: lists; there may be more that are older than this, and were not looked at; 0: all were */
+    int64_t looked_count;    /* out: with looked_ms: so many were looked at */
     struct saga_id saga;     /* out: start, find */
     bool created;            /* out: start, false when the saga was there already */
     struct call_result call; /* out: call */
@@ -171,13 +183,7 @@ struct engine_request {
         struct {
             struct slice name, business_id;
         } find;
-        struct {
-            struct slice id; /* the first characters of it, as uuid_range_parse() takes them; SLICE_NONE: any */
-            struct slice status, saga, business_id, tag_name, tag_value, step, error;
-            int64_t since_ms, until_ms;
-            size_t limit;
-            struct slice cursor;
-        } sagas;
+        struct engine_sagas sagas;
         struct {
             struct slice tool, state, run;
             size_t limit;

@@ -1,5 +1,6 @@
 /* Figures over time. Every engine writes them, one engine rolls them up and deletes them, and people read them. See
  * schema/migrations/0021_series.sql. */
+#include "store/figures.h"
 #include "store/store_state.h"
 
 static const char *const kind_names[SERIES_KIND_COUNT] = {[SERIES_SAGA] = "saga", [SERIES_TOOL] = "tool"};

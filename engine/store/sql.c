@@ -389,32 +389,58 @@ const struct db_statement sql_saga_by_key = {
     " and not exists (select 1 from sagad.due d where d.shard = a.shard and d.saga = a.saga and " IS_PARKED "))"
 
 /*
- * The newest sagas of each shard, merged. Ids are in order of time within a shard, so no index has to span shards. $4:
- * only unfinished sagas. $11: runs are left out.
+ * The newest sagas of each shard, merged. Ids are in order of time within a shard, so no index has to span shards. The
+ * list looks at $10 sagas of the namespace in each shard. The row of the last one is there even when it does not fit:
+ * no saga that is older than it was looked at. $4: only unfinished sagas. $8: runs are left out, except those that have
+ * a status of $5 which wants a person. $9: the limit.
  */
-#define LIST_CONDITION \
-    " and g.namespace = $3::text" \
-    " and (not $4::bool or g.ended_at is null) and (not $11::bool or g.name <> '" RUN_SAGA_NAME "')" \
-    " and ($5::text is null or g.status = $5::text)" \
-    " and ($6::text is null or g.name = $6::text)" \
-    " and ($7::text is null or g.business_id = $7::text)" \
-    " and ($8::text is null or g.tags ->> $8::text = $9::text)"
+#define LIST_FITS \
+    "((not $4::bool or g.ended_at is null) and (not $8::bool or g.name <> '" RUN_SAGA_NAME "'" \
+    " or cardinality($5::text[]) > 0 and g.status in ('paused', 'escalated'))" \
+    " and (cardinality($5::text[]) = 0 or g.status = any($5::text[]))" \
+    " and (cardinality($6::text[]) = 0 or g.name = any($6::text[]))" \
+    " and (cardinality($7::text[]) = 0 or coalesce(g.tags @> any($7::text[]::jsonb[]), false)))"
+
+#define LIST_NEWEST(from, id, condition) \
+    "(select g.*, " LIST_FITS " as fits, g.place = $10::int8 as edge from (select g.*, row_number() over (order by " \
+    id " desc) as place from " from " where " condition " and " id " < $1::uuid and g.namespace = $3::text" \
+    " order by " id " desc limit $10::int8) as g where " LIST_FITS " or g.place = $10::int8" \
+    " order by g.id desc limit $9::int8)"
 
 #define LIST_OLDER(table, condition) \
-    "(select g.* from sagad." table " w join sagad.saga g on g.shard = w.shard and g.id = w.saga" \
-    " where $4::bool and w.shard = h.shard and w.saga < $1::uuid and w.saga < sagad.id_floor(h.low)" \
-    " and w.saga >= $2::uuid" condition LIST_CONDITION " order by w.saga desc limit $10::int8)"
+    LIST_NEWEST("sagad." table " w join sagad.saga g on g.shard = w.shard and g.id = w.saga", "w.saga", \
+                "$4::bool and w.shard = h.shard and w.saga < sagad.id_floor(h.low) and w.saga >= $2::uuid" condition)
 
 const struct db_statement sql_saga_list = {
     "saga_list",
-    "select " ROW_COLUMNS " from sagad.shard h cross join lateral ((select g.* from sagad.saga g"
-    " where g.shard = h.shard and g.id < $1::uuid"
-    " and g.id >= greatest($2::uuid, case when $4::bool then sagad.id_floor(h.low) end)" LIST_CONDITION
-    " order by g.id desc limit $10::int8)"
+    "select " ROW_COLUMNS ", s.fits, s.edge from sagad.shard h cross join lateral ("
+    LIST_NEWEST("sagad.saga g", "g.id", "g.shard = h.shard"
+                " and g.id >= greatest($2::uuid, case when $4::bool then sagad.id_floor(h.low) end)")
     " union all " LIST_OLDER("due", " and w.what = 'parked'")
     " union all " LIST_OLDER("awake", " and not exists (select 1 from sagad.due d where d.shard = w.shard and"
     " d.saga = w.saga and " IS_PARKED ")")
-    ") as s order by s.id desc limit $10::int8",
+    ") as s order by s.id desc limit $9::int8",
+};
+
+/* How many sagas the list above looks at from the id $2 to before the id $1. */
+const struct db_statement sql_saga_looked = {
+    "saga_looked",
+    "select count(*)::int8 from sagad.shard h cross join lateral (select 1 from sagad.saga g"
+    " where g.shard = h.shard and g.id < $1::uuid and g.namespace = $3::text"
+    " and g.id >= greatest($2::uuid, case when $4::bool then sagad.id_floor(h.low) end)"
+    " union all select 1 from " OLDER_BEFORE("sagad.id_floor(h.low)") " as w (saga)"
+    " join sagad.saga g on g.shard = h.shard and g.id = w.saga"
+    " where $4::bool and w.saga < $1::uuid and w.saga >= $2::uuid and g.namespace = $3::text) as s",
+};
+
+/* The same list of those with a business id, which is known under these digests: nothing else is looked at. "limit 1":
+ * else a plan that is made while there are no sagas would go by the id. */
+const struct db_statement sql_saga_list_of_id = {
+    "saga_list_of_id",
+    "select " ROW_COLUMNS ", true, false from (select g.* from unnest($10::int2[], $11::bytea[]) as u (shard, digest)"
+    " cross join lateral (select o.* from sagad.saga o where o.shard = u.shard and o.business_digest = u.digest"
+    " and o.business_digest is not null limit 1) as g where g.id < $1::uuid and g.id >= $2::uuid"
+    " and g.namespace = $3::text and " LIST_FITS ") as s order by s.id desc limit $9::int8",
 };
 
 /*
@@ -797,6 +823,7 @@ const struct db_statement *const sql_hot[] = {
     &sql_epochs,     &sql_hold_shards,     &sql_look,      &sql_lease_take,
     &sql_lease_renew, &sql_load,           &sql_load_numbers, &sql_saga_row,
     &sql_saga_turns, &sql_saga_by_business_id, &sql_saga_by_key, &sql_saga_list,
+    &sql_saga_looked, &sql_saga_list_of_id,
     &sql_saga_count, &sql_escalation_list, &sql_escalation_list_open, &sql_escalation_sum,
     &sql_escalation_sum_open, &sql_escalation_one, &sql_case_remark, &sql_inbox_read,
     &sql_inbox_drop, &sql_inbox_find,

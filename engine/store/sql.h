@@ -78,6 +78,8 @@ extern const struct db_statement sql_saga_turns;
 extern const struct db_statement sql_saga_by_business_id;
 extern const struct db_statement sql_saga_by_key;
 extern const struct db_statement sql_saga_list;
+extern const struct db_statement sql_saga_looked;
+extern const struct db_statement sql_saga_list_of_id;
 extern const struct db_statement sql_saga_count;
 extern const struct db_statement sql_case_put;
 extern const struct db_statement sql_case_remark;

@@ -417,23 +417,45 @@ struct find_input { /* ERR_OK: the row is in the inbox; ERR_NOT_FOUND: it was co
 };
 void store_find_input(struct store *store, struct find_input *find);
 
-struct list_sagas { /* newest first */
-    struct store_read read;
-    struct slice namespace;              /* in */
-    bool has_status;                     /* in */
-    enum saga_status status;             /* in */
-    struct slice saga_name, business_id; /* in; SLICE_NONE: any */
-    struct slice tag_name, tag_value;    /* in */
-    int64_t since_ms, until_ms;          /* in; 0: any */
-    bool without_runs;                   /* in: leave "~run" out */
-    struct uuid before;                  /* in; nil: from the newest */
-    bool has_ids;                        /* in: only ids from first_id to last_id */
-    struct uuid first_id, last_id;       /* in */
-    size_t limit;                        /* in */
-    struct saga_row *rows;               /* out */
-    size_t count;                        /* out */
+struct business_place { /* where a saga with a business id lies */
+    uint32_t shard;
+    struct digest digest;
 };
+
+/*
+ * Lists sagas newest first. A member that is empty, zero or nil selects all. Of each list one value must fit. A list
+ * reads few sagas besides those that fit: `edge` says where it ended.
+ */
+struct list_sagas {
+    struct store_read read;
+    struct slice namespace;           /* in */
+    uint32_t statuses;                /* in: a bit for each enum saga_status */
+    const struct slice *names, *tags; /* in: names of definitions; JSON objects of texts as in question_filter */
+    size_t name_count, tag_count;
+    bool has_business_id; /* in: only the sagas at these places */
+    const struct business_place *places;
+    size_t place_count;
+    int64_t since_ms, until_ms; /* in */
+    bool without_runs;  /* in: leave "~run" out, unless it is paused or escalated and that status was asked for */
+    struct uuid before; /* in; nil: from the newest */
+    bool has_ids;       /* in: only ids from first_id to last_id */
+    struct uuid first_id, last_id; /* in */
+    size_t limit;                  /* in */
+    size_t looked_max;             /* in: sagas of each shard that are looked at; 0: SAGAS_LOOKED_AT; tests set it */
+    struct saga_row *rows;         /* out */
+    size_t count;                  /* out */
+    bool has_edge; /* out: sagas with a smaller id than `edge` were not looked at, although `limit` was not reached */
+    struct uuid edge;
+};
+#define SAGAS_LOOKED_AT 256
 void store_list_sagas(struct store *store, struct list_sagas *list);
+
+struct count_looked { /* how many sagas a list that ended at its edge has looked at */
+    struct store_read read;
+    const struct list_sagas *list; /* in: as it came back */
+    int64_t count;                 /* out */
+};
+void store_count_looked(struct store *store, struct count_looked *count);
 
 /* The kinds of questions to people. An escalation wants a person to act, an approval wants a yes or
  * no. */
@@ -700,68 +722,6 @@ struct event_list {
     bool is_cut;               /* out: a transaction has more rows than `limit`: ask again with a larger one */
 };
 void store_event_list(struct store *store, struct event_list *list);
-
-/*
- * --- figures over time ---
- *
- * Every engine adds its own counts; a figure is the sum over all engines.
- */
-enum series_kind { SERIES_SAGA, SERIES_TOOL, SERIES_KIND_COUNT };
-
-/* The columns of the table, and the members of the API. */
-#define SERIES_FIGURES(X)                                                                                              \
-    X(STARTED, "started")                                                                                              \
-    X(COMPLETED, "completed")                                                                                          \
-    X(COMPENSATED, "compensated")                                                                                      \
-    X(ABANDONED, "abandoned")                                                                                          \
-    X(ESCALATED, "escalated") /* the last figure of a saga; those of a tool follow */                                  \
-    X(OPERATIONS, "operations")                                                                                        \
-    X(CALLS, "calls")                                                                                                  \
-    X(RETRIES, "retries")                                                                                              \
-    X(CALLS_COMPLETED, "calls_completed")                                                                              \
-    X(CALLS_FAILED, "calls_failed")                                                                                    \
-    X(CALLS_UNKNOWN, "calls_unknown")                                                                                  \
-    X(DUPLICATES, "duplicates")
-#define X(id, name) SERIES_##id,
-enum series_figure { SERIES_FIGURES(X) SERIES_FIGURE_COUNT };
-#undef X
-
-struct series_row {
-    struct slice namespace, name;
-    enum series_kind kind;
-    int64_t at_ms;
-    int64_t figures[SERIES_FIGURE_COUNT];
-};
-
-struct series_add {
-    struct store_read read;
-    struct uuid part;              /* in: the id of this part; a part is never added twice */
-    int64_t at_ms;                 /* in: the minute of all rows */
-    const struct series_row *rows; /* in: one row for each saga or tool */
-    size_t count;                  /* in */
-};
-void store_series_add(struct store *store, struct series_add *add);
-
-struct series_roll { /* adds minutes up to hours, and deletes old hours; two engines may do so at once */
-    struct store_read read;
-    int64_t minutes_before_ms, hours_before_ms; /* in */
-    size_t limit;                               /* in: rows of each */
-    int64_t rolled, dropped;                    /* out: numbers of rows; when one is `limit`, there may be more */
-};
-void store_series_roll(struct store *store, struct series_roll *roll);
-
-struct series_list { /* lists figures by time and name */
-    struct store_read read;
-    struct slice namespace;    /* in */
-    bool by_hour;              /* in; false: by minute */
-    int64_t from_ms, until_ms; /* in */
-    enum series_kind kind;     /* in; SERIES_KIND_COUNT: the sums over the namespace, without names */
-    struct slice name;         /* in; SLICE_NONE: any */
-    size_t limit;              /* in */
-    struct series_row *rows;   /* out */
-    size_t count;              /* out */
-};
-void store_series_list(struct store *store, struct series_list *list);
 
 /*
  * --- holds ---

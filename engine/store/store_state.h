@@ -484,5 +484,6 @@ struct job *read_job(struct store *store, struct store_read *read, void *request
 void read_finished(struct job *job); /* tells the owner of the request; the job is gone with that */
 /* columns of sql_saga_row */
 void read_row(const struct db_rows *rows, size_t row, struct arena *arena, struct saga_row *out);
+void read_arg_texts(struct db_args *args, const struct slice *texts, size_t count);
 
 #endif

@@ -230,7 +230,7 @@ static const struct program_case cases[] = {
     {"cases --group-by tool,error -o csv", 0,
      "\"tool\",\"error\",\"count\",\"cost\",\"without cost\",\"oldest\",\"newest\"\n"
      "\"payments.charge\",\"timeout\",\"312\",\"41300000000\",\"2\",\"2026-01-31T02:14:00.000Z\","},
-    {"cases --group-by tool,error --cost-above 3", 0, "since 2026-01-31T09:00:00.000Z"},
+    {"cases --group-by tool,error --cost-above 3", 0, "Looked at 20000, back to 2026-01-31T09:00:00.000Z"},
     {"cases --group-by tool -o name", 2, "groups have no names"},
     {"cases -o csv", 0, "\"n\",\"status\",\"saga_name\",\"business_id\""},
     {"cases -o csv", 0, "\n\"1\",\"open\",\"checkout\",\"order-2026-000042\""},

@@ -133,8 +133,55 @@ TEST(a_list_is_newest_first_and_goes_on_where_it_ended)
     assert_int_equal(count, 36);
 }
 
+/* Pages of a list that looks at one saga of each shard only: each saga comes once, and each page says how far it is. */
+TEST(a_list_that_looks_no_further_says_where_it_ended)
+{
+    const struct slice trip[] = {SLICE("trip")};
+    size_t found = 0, pages = 0;
+    int64_t looked = 0;
+    struct list_sagas list = {.namespace = SLICE("short"), .names = trip, .name_count = 1, .limit = 50};
+    struct turn turn = {0};
+
+    for (int i = 0; i < 12; i++) { /* of each three one is wanted */
+        turn_start(&turn, host_saga(i % 2 ? 54 : 55), 0, NULL);
+        turn.start.namespace = turn.append.namespace = SLICE("short");
+        turn.start.saga_name = i % 3 == 0 ? SLICE("trip") : SLICE("order");
+        host_append(&host, store, &turn);
+        assert_int_equal(turn.append.code, ERR_OK);
+    }
+    for (list.has_edge = true; list.has_edge; pages++) {
+        struct count_looked count = {.list = &list};
+
+        list.before = list.edge;
+        list.looked_max = 2;
+        assert_int_equal(ASK(store_list_sagas, &list), ERR_OK);
+        for (size_t i = 0; i < list.count; i++) {
+            assert_true(slice_is(list.rows[i].saga_name, "trip"));
+            assert_true(!list.has_edge || uuid_compare(&list.rows[i].id.uuid, &list.edge) >= 0);
+        }
+        found += list.count;
+        if (list.has_edge) {
+            assert_int_equal(ASK(store_count_looked, &count), ERR_OK);
+            assert_in_range(count.count, 2, 4);
+            looked += count.count;
+        }
+    }
+    assert_int_equal(found, 4);
+    assert_in_range(pages, 3, 7);
+    assert_in_range(looked, 8, 12);
+    list = (struct list_sagas){.namespace = SLICE("short"), .limit = 3, .looked_max = 2};
+    assert_int_equal(ASK(store_list_sagas, &list), ERR_OK);
+    assert_true(list.count == 3 && !list.has_edge); /* full before it had to stop */
+}
+
 TEST(each_filter_of_a_list_holds)
 {
+    const struct slice trip[] = {SLICE("trip")}, order[] = {SLICE("order")}, both[] = {SLICE("trip"), SLICE("order")},
+                       none[] = {SLICE("stay")}, south[] = {SLICE("{\"shop\":\"south\"}")},
+                       east[] = {SLICE("{\"shop\":\"east\"}")},
+                       either[] = {SLICE("{\"shop\":\"east\"}"), SLICE("{\"shop\":\"south\"}")},
+                       third[] = {SLICE("{\"shop\":\"south\",\"n\":\"4\"}")};
+    const struct business_place places[] = {{5, turn_business_digest("order-5")}, {6, turn_business_digest("order-6")}};
     const struct {
         const char *name;
         struct list_sagas list;
@@ -143,18 +190,38 @@ TEST(each_filter_of_a_list_holds)
         {"all", {.namespace = SLICE("default")}, 36},
         {"another namespace", {.namespace = SLICE("other")}, 4},
         {"no such namespace", {.namespace = SLICE("third")}, 0},
-        {"completed", {.namespace = SLICE("default"), .has_status = true, .status = SAGA_COMPLETED}, 10},
-        {"running", {.namespace = SLICE("default"), .has_status = true, .status = SAGA_RUNNING}, 26},
-        {"escalated", {.namespace = SLICE("default"), .has_status = true, .status = SAGA_ESCALATED}, 0},
-        {"by name", {.namespace = SLICE("default"), .saga_name = SLICE("trip")}, 16},
-        {"by name and status",
-         {.namespace = SLICE("default"), .saga_name = SLICE("order"), .has_status = true, .status = SAGA_COMPLETED},
+        {"completed", {.namespace = SLICE("default"), .statuses = BIT(SAGA_COMPLETED)}, 10},
+        {"running", {.namespace = SLICE("default"), .statuses = BIT(SAGA_RUNNING)}, 26},
+        {"escalated", {.namespace = SLICE("default"), .statuses = BIT(SAGA_ESCALATED)}, 0},
+        {"by name", {.namespace = SLICE("default"), .names = trip, .name_count = 1}, 16},
+        {"by either name", {.namespace = SLICE("default"), .names = both, .name_count = 2}, 36},
+        {"by a name that nothing has", {.namespace = SLICE("default"), .names = none, .name_count = 1}, 0},
+        {"by either status", {.namespace = SLICE("default"), .statuses = BIT(SAGA_COMPLETED) | BIT(SAGA_RUNNING)}, 36},
+        {"by two statuses of which nothing has one",
+         {.namespace = SLICE("default"), .statuses = BIT(SAGA_COMPLETED) | BIT(SAGA_ABANDONED)},
          10},
-        {"by business id", {.namespace = SLICE("default"), .business_id = SLICE("order-5")}, 1},
-        {"by tag", {.namespace = SLICE("default"), .tag_name = SLICE("shop"), .tag_value = SLICE("south")}, 1},
-        {"by another value of the tag",
-         {.namespace = SLICE("default"), .tag_name = SLICE("shop"), .tag_value = SLICE("east")},
+        {"by name and status",
+         {.namespace = SLICE("default"), .names = order, .name_count = 1, .statuses = BIT(SAGA_COMPLETED)},
+         10},
+        {"by business id",
+         {.namespace = SLICE("default"), .has_business_id = true, .places = places, .place_count = 2},
+         1},
+        {"by business id and a name that it has not",
+         {.namespace = SLICE("default"),
+          .has_business_id = true,
+          .places = places,
+          .place_count = 2,
+          .names = order,
+          .name_count = 1},
          0},
+        {"by a business id that is nowhere", {.namespace = SLICE("default"), .has_business_id = true}, 0},
+        {"by a business id of another namespace",
+         {.namespace = SLICE("other"), .has_business_id = true, .places = places, .place_count = 2},
+         0},
+        {"by tag", {.namespace = SLICE("default"), .tags = south, .tag_count = 1}, 1},
+        {"by either value of a tag", {.namespace = SLICE("default"), .tags = either, .tag_count = 2}, 1},
+        {"by two tags of which it has one", {.namespace = SLICE("default"), .tags = third, .tag_count = 1}, 0},
+        {"by another value of the tag", {.namespace = SLICE("default"), .tags = east, .tag_count = 1}, 0},
         {"since long ago", {.namespace = SLICE("default"), .since_ms = INT64_C(1600000000000)}, 36},
         {"since the far future", {.namespace = SLICE("default"), .since_ms = INT64_C(4000000000000)}, 0},
         {"until long ago", {.namespace = SLICE("default"), .until_ms = INT64_C(1600000000000)}, 0},
@@ -408,9 +475,9 @@ TEST(runs_can_be_left_out_of_a_list)
                       sagas = {.namespace = SLICE("runs"), .limit = 9, .without_runs = true},
                       runs = {.namespace = SLICE("runs"),
                               .limit = 9,
-                              .saga_name = SLICE("~run"),
-                              .has_status = true,
-                              .status = SAGA_RUNNING};
+                              .names = &(struct slice){"~run", 4},
+                              .name_count = 1,
+                              .statuses = BIT(SAGA_RUNNING)};
     struct count_sagas count = {.namespace = SLICE("runs"), .newest = 1000};
 
     for (int i = 0; i < 3; i++) {
@@ -426,6 +493,15 @@ TEST(runs_can_be_left_out_of_a_list)
     assert_int_equal(sagas.count, 1);
     assert_int_equal(ASK(store_list_sagas, &runs), ERR_OK);
     assert_int_equal(runs.count, 2);
+    /* But for those that want a person, where that is asked for. */
+    host_sql(&host, "update sagad.saga set status = 'escalated' where namespace = 'runs' and name = '~run'");
+    sagas.statuses = BIT(SAGA_RUNNING) | BIT(SAGA_ESCALATED);
+    assert_int_equal(ASK(store_list_sagas, &sagas), ERR_OK);
+    assert_int_equal(sagas.count, 3);
+    sagas.statuses = 0;
+    assert_int_equal(ASK(store_list_sagas, &sagas), ERR_OK);
+    assert_int_equal(sagas.count, 1);
+    host_sql(&host, "update sagad.saga set status = 'running' where namespace = 'runs'");
     assert_int_equal(ASK(store_count_sagas, &count), ERR_OK);
     assert_int_equal(count.counts[SAGA_RUNNING], 1);
 }

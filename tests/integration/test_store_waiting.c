@@ -476,7 +476,7 @@ TEST(of_a_million_that_are_due_each_shard_gives_about_its_share)
 TEST(parked_and_woken_sagas_are_listed_and_counted_once_however_old)
 {
     struct saga_id old[4], young;
-    struct list_sagas list = {.namespace = SLICE("old"), .limit = 10, .has_status = true, .status = SAGA_RUNNING};
+    struct list_sagas list = {.namespace = SLICE("old"), .limit = 10, .statuses = BIT(SAGA_RUNNING)};
     struct count_sagas count = {.namespace = SLICE("old"), .newest = 1000};
     struct count_versions versions = {.namespace = SLICE("old")}, foreign = {.namespace = SLICE("nobody")};
     struct turn turn = {0};

@@ -576,6 +576,7 @@ void engine_get_escalations(struct engine *engine, struct engine_request *reques
 {
     if (request->in.escalations.number == 0 && request->in.escalations.group_by.len > 0) {
         request->looked_ms = request->in.escalations.has_cost ? 1769850000000 : 0;
+        request->looked_count = 20000;
         fake_finish_text(engine, request, SLICE("[" CASE_GROUP "]"));
     } else if (request->in.escalations.number == 0) {
         fake_finish_text(engine, request, is_default(request) ? SLICE("[" ESCALATION("open") "]") : SLICE("[]"));

@@ -132,8 +132,8 @@ static struct saga_id some_saga(uint32_t manner, struct saga_id known)
 
 static void ask_sagas(struct engine *engine, struct engine_request *request, uint32_t manner, bool by_step)
 {
-    static const char *const statuses[] = {"running",     "waiting", "escalated", "completed",
-                                           "compensated", "paused",  "unheard"};
+    static const char *const statuses[] = {"running",     "waiting", "escalated",         "completed",
+                                           "compensated", "paused",  "escalated,running", "unheard"};
     static const char *const errors[] = {"refused", "timeout", "step_failed", "aborted"};
 
     request->in.sagas.limit = manner & 3;
@@ -142,11 +142,16 @@ static void ask_sagas(struct engine *engine, struct engine_request *request, uin
     request->in.sagas.saga = manner >> 6 & 3 ? SLICE_NONE : manner & 256 ? SLICE("~open") : SLICE("s0");
     request->in.sagas.business_id = manner >> 9 & 7 ? SLICE_NONE : SLICE("b1");
     if ((manner >> 12 & 7) == 0) {
-        request->in.sagas.tag_name = SLICE("colour");
-        request->in.sagas.tag_value = SLICE("blue");
+        static const struct engine_tag blue = {{"colour", 6}, {"blue", 4}};
+
+        request->in.sagas.tags = &blue;
+        request->in.sagas.tag_count = 1;
     }
     request->in.sagas.since_ms = manner >> 15 & 3 ? 0 : WORLD_START_MS + 500;
     request->in.sagas.until_ms = manner >> 17 & 3 ? 0 : WORLD_START_MS + 60000;
+    if ((manner >> 19 & 15) == 0) {
+        request->in.sagas.waits_for = SLICE("retry,hold,person,signal");
+    }
     if (by_step) {
         request->in.sagas.step = manner & 32 ? SLICE("a0") : SLICE_NONE;
         request->in.sagas.error =

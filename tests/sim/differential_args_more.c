@@ -174,9 +174,15 @@ void draw_by_key(struct db_args *args, struct chance *chance)
     arg_text(args, ONE_OF("n", "n", "m"));
 }
 
-void draw_list(struct db_args *args, struct chance *chance)
+static void add_few(struct db_args *args, struct chance *chance, uint32_t percent, const char *one, const char *other)
 {
-    const char *tag = ONE_OF(NULL, NULL, "team", "aa", "a");
+    struct some few = {{0, 1}, chance_percent(chance, percent) ? 1 + chance_below(chance, 2) : 0};
+
+    COLUMN(DB_TEXT, few, item_text(args, x ? one : ONE_OF(one, other)));
+}
+
+static void draw_list_range(struct db_args *args, struct chance *chance)
+{
     struct uuid last;
 
     memset(&last, 0xff, sizeof(last));
@@ -184,13 +190,36 @@ void draw_list(struct db_args *args, struct chance *chance)
     arg_id(args, chance_percent(chance, 70) ? (struct uuid){{0}} : saga_id(a_saga(chance)));
     arg_text(args, ONE_OF("n", "n", "m"));
     db_arg_bool(args, chance_percent(chance, 50));
-    arg_text(args, ONE_OF(NULL, NULL, "running", "completed"));
-    arg_text(args, ONE_OF(NULL, NULL, "order"));
-    arg_text(args, ONE_OF(NULL, NULL, NULL, "one"));
-    arg_text(args, tag);
-    arg_text(args, tag ? ONE_OF("one", "y", "\u00e9\n\x01/") : NULL);
-    db_arg_int8(args, 1 + chance_below(chance, 10));
+}
+
+static void draw_list_filter(struct db_args *args, struct chance *chance)
+{
+    draw_list_range(args, chance);
+    add_few(args, chance, 30, "running", "completed");
+    add_few(args, chance, 30, "order", "trip");
+    add_few(args, chance, 30, "{\"team\":\"one\"}", ONE_OF("{\"b\":\"x\",\"aa\":\"y\"}", "{\"a\":\"\u00e9\"}"));
     db_arg_bool(args, chance_percent(chance, 50));
+    db_arg_int8(args, 1 + chance_below(chance, 10));
+}
+
+void draw_list(struct db_args *args, struct chance *chance)
+{
+    draw_list_filter(args, chance);
+    db_arg_int8(args, chance_percent(chance, 50) ? 256 : 1 + chance_below(chance, 3));
+}
+
+void draw_looked(struct db_args *args, struct chance *chance)
+{
+    draw_list_range(args, chance);
+}
+
+void draw_list_of_id(struct db_args *args, struct chance *chance)
+{
+    struct some some = some_of(chance, SHARDS);
+
+    draw_list_filter(args, chance);
+    add_shards(args, some);
+    COLUMN(DB_BYTEA, some, item_text(args, (const char *const[]){"digest 1", "digest 2", "digest 3"}[x]));
 }
 
 void draw_namespace(struct db_args *args, struct chance *chance)
@@ -216,13 +245,6 @@ static void draw_questions(struct db_args *args, struct chance *chance)
     }
     arg_text(args, ONE_OF("n", "n", "m"));
     db_arg_int8(args, 1 + chance_below(chance, 5));
-}
-
-static void add_few(struct db_args *args, struct chance *chance, uint32_t percent, const char *one, const char *other)
-{
-    struct some few = {{0, 1}, chance_percent(chance, percent) ? 1 + chance_below(chance, 2) : 0};
-
-    COLUMN(DB_TEXT, few, item_text(args, x ? one : ONE_OF(one, other)));
 }
 
 static void time_or_null(struct db_args *args, struct chance *chance, int64_t ms)

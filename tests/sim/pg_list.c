@@ -6,7 +6,7 @@
 #include "core/definition/definition.h"
 #include "tests/sim/pg_statements.h"
 
-void pg_put_saga(struct pg_call *call, const struct row_saga *saga)
+static void put_saga_columns(struct pg_call *call, const struct row_saga *saga)
 {
     put_uuid(call, &saga->id);
     put_bytes(call, saga->namespace);
@@ -23,6 +23,11 @@ void pg_put_saga(struct pg_call *call, const struct row_saga *saga)
     } else {
         put_null(call);
     }
+}
+
+void pg_put_saga(struct pg_call *call, const struct row_saga *saga)
+{
+    put_saga_columns(call, saga);
     put_row_end(call);
 }
 
@@ -30,12 +35,14 @@ void pg_put_saga(struct pg_call *call, const struct row_saga *saga)
  * Calls `visit` for each saga that lists of unfinished sagas look at: those of a shard from its bound on, and those
  * before it that are in due (parked) or awake.
  */
+enum part { PART_NEWEST, PART_PARKED, PART_AWAKE }; /* where a saga was met */
+
 struct walk {
     struct pg_call *call;
     bool with_older;
     struct uuid (*bound)(struct walk *walk,
                          const struct row_shard *shard); /* the bound of the newer sagas of a shard */
-    void (*visit)(struct walk *walk, const struct row_saga *saga, bool is_older);
+    void (*visit)(struct walk *walk, const struct row_saga *saga, enum part part);
     void *context;
 };
 
@@ -62,7 +69,7 @@ static void walk_older(struct walk *walk, int64_t shard, const struct uuid *boun
         }
         saga = due && !due->is_forget && uuid_compare(&due->saga, bound) < 0 ? pg_saga(call, shard, due->saga) : NULL;
         if (saga) {
-            walk->visit(walk, saga, true);
+            walk->visit(walk, saga, PART_PARKED);
         }
     }
     for (struct pg_row *row = pg_first(call, PG_AWAKE, &(struct row_awake){.shard = shard}); row;
@@ -77,7 +84,7 @@ static void walk_older(struct walk *walk, int64_t shard, const struct uuid *boun
                    ? pg_saga(call, shard, awake->saga)
                    : NULL;
         if (saga) {
-            walk->visit(walk, saga, true);
+            walk->visit(walk, saga, PART_AWAKE);
         }
     }
 }
@@ -100,7 +107,7 @@ static void walk_shards(struct walk *walk)
                 break;
             }
             if (saga) {
-                walk->visit(walk, saga, false);
+                walk->visit(walk, saga, PART_NEWEST);
             }
         }
         if (shard && walk->with_older) {
@@ -111,18 +118,22 @@ static void walk_shards(struct walk *walk)
 
 /* --- the list --- */
 
+struct found {
+    const struct row_saga *saga;
+    bool fits, is_edge;
+};
+
 struct saga_list {
-    const struct row_saga **found;
+    struct found *found;
     size_t count, capacity;
-    struct uuid before, from;
-    bool unfinished;
+    size_t own;    /* of the shard and table being looked through: begin here */
+    int64_t shard; /* that one */
+    enum part part;
 };
 
 static struct uuid list_bound(struct walk *walk, const struct row_shard *shard)
 {
-    const struct saga_list *list = walk->context;
-
-    return list->unfinished && shard->has_low ? pg_id_floor(shard->low_ms) : nil;
+    return arg_int(walk->call, 3) && shard->has_low ? pg_id_floor(shard->low_ms) : nil;
 }
 
 struct slice pg_tag_of(struct pg_call *call, struct slice tags, struct slice name)
@@ -142,64 +153,175 @@ struct slice pg_tag_of(struct pg_call *call, struct slice tags, struct slice nam
     return SLICE_NONE;
 }
 
-static bool is_wanted(struct pg_call *call, int arg, struct slice value)
+/* saga.tags @> wanted: objects of texts */
+static bool holds_tags(struct pg_call *call, const struct row_saga *saga, struct slice wanted)
 {
-    return arg_is_null(call, arg) || (value.ptr && slice_equal(value, arg_bytes(call, arg)));
+    struct json_walk walk = json_walk(wanted);
+    struct slice name, value;
+
+    while (json_next_member(&walk, &name, &value)) {
+        struct slice own = pg_tag_of(call, saga->tags, name);
+
+        if (!own.ptr || !slice_equal(own, json_string(value, call->arena))) {
+            return false;
+        }
+    }
+    return true;
 }
 
-static void list_visit(struct walk *walk, const struct row_saga *saga, bool is_older)
+bool pg_has_tags(struct pg_call *call, const struct row_saga *saga, int arg)
 {
-    struct saga_list *list = walk->context;
-    struct pg_call *call = walk->call;
-    struct slice tag;
+    size_t count = arg_count(call, arg);
 
-    (void)is_older;
-    if (uuid_compare(&saga->id, &list->before) >= 0 || uuid_compare(&saga->id, &list->from) < 0 ||
-        !slice_equal(saga->namespace, arg_bytes(call, 2)) || (list->unfinished && saga->has_ended) ||
-        (arg_int(call, 10) && slice_is(saga->name, RUN_SAGA_NAME)) || !is_wanted(call, 4, saga->status) ||
-        !is_wanted(call, 5, saga->name) || !is_wanted(call, 6, saga->business_id)) {
-        return;
-    }
-    if (!arg_is_null(call, 7)) {
-        tag = saga->tags.ptr ? pg_tag_of(call, saga->tags, arg_bytes(call, 7)) : SLICE_NONE;
-        if (!tag.ptr || arg_is_null(call, 8) || !slice_equal(tag, arg_bytes(call, 8))) {
-            return;
+    for (size_t i = 0; i < count && saga && saga->tags.ptr; i++) {
+        if (holds_tags(call, saga, item_bytes(call, arg, i))) {
+            return true;
         }
     }
-    if (list->count == list->capacity) {
-        const struct row_saga **larger;
+    return count == 0;
+}
 
-        list->capacity = list->capacity ? 4 * list->capacity : 64;
-        larger = arena_array(call->arena, list->capacity, sizeof(struct row_saga *));
-        if (list->count > 0) {
-            memcpy(larger, list->found, list->count * sizeof(struct row_saga *));
+bool pg_is_one_of(struct pg_call *call, int arg, struct slice value)
+{
+    size_t count = arg_count(call, arg);
+
+    for (size_t i = 0; i < count; i++) {
+        if (slice_equal(item_bytes(call, arg, i), value.ptr ? value : SLICE(""))) {
+            return true;
         }
-        list->found = larger;
     }
-    list->found[list->count++] = saga;
+    return count == 0;
+}
+
+static bool list_has(struct pg_call *call, const struct row_saga *saga)
+{
+    struct uuid before = arg_uuid(call, 0), from = arg_uuid(call, 1);
+
+    return uuid_compare(&saga->id, &before) < 0 && uuid_compare(&saga->id, &from) >= 0 &&
+           slice_equal(saga->namespace, arg_bytes(call, 2));
+}
+
+static bool list_fits(struct pg_call *call, const struct row_saga *saga)
+{
+    bool wants_person =
+        arg_count(call, 4) > 0 && (slice_is(saga->status, "paused") || slice_is(saga->status, "escalated"));
+
+    return (!arg_int(call, 3) || !saga->has_ended) &&
+           (!arg_int(call, 7) || !slice_is(saga->name, RUN_SAGA_NAME) || wants_person) &&
+           pg_is_one_of(call, 4, saga->status) && pg_is_one_of(call, 5, saga->name) && pg_has_tags(call, saga, 6);
 }
 
 static int by_id_down(const void *a, const void *b)
 {
-    const struct row_saga *const *x = a, *const *y = b;
+    const struct found *x = a, *y = b;
 
-    return uuid_compare(&(*y)->id, &(*x)->id);
+    return uuid_compare(&y->saga->id, &x->saga->id);
+}
+
+/* Of one table of one shard so many are looked at; those that fit stay, and the last. */
+static void list_close_part(struct saga_list *list, struct pg_call *call)
+{
+    size_t kept = list->own, looked = list->count - list->own;
+    int64_t most = arg_int(call, 9);
+
+    if (looked > 0) {
+        qsort(list->found + list->own, looked, sizeof(*list->found), by_id_down);
+    }
+    for (size_t i = 0; i < looked && (int64_t)i < most; i++) {
+        struct found *found = &list->found[list->own + i];
+
+        found->is_edge = (int64_t)i + 1 == most;
+        if (found->fits || found->is_edge) {
+            list->found[kept++] = *found;
+        }
+    }
+    list->own = list->count = kept;
+}
+
+static void list_add(struct saga_list *list, struct pg_call *call, const struct row_saga *saga)
+{
+    if (list->count == list->capacity) {
+        struct found *larger;
+
+        list->capacity = list->capacity ? 4 * list->capacity : 64;
+        larger = arena_array(call->arena, list->capacity, sizeof(*larger));
+        if (list->count > 0) {
+            memcpy(larger, list->found, list->count * sizeof(*larger));
+        }
+        list->found = larger;
+    }
+    list->found[list->count++] = (struct found){.saga = saga, .fits = list_fits(call, saga)};
+}
+
+static void list_visit(struct walk *walk, const struct row_saga *saga, enum part part)
+{
+    struct saga_list *list = walk->context;
+
+    if (saga->shard != list->shard || part != list->part) {
+        list_close_part(list, walk->call);
+        list->shard = saga->shard;
+        list->part = part;
+    }
+    if (list_has(walk->call, saga)) {
+        list_add(list, walk->call, saga);
+    }
+}
+
+static void put_list(struct pg_call *call, struct saga_list *list)
+{
+    int64_t limit = arg_int(call, 8);
+
+    if (list->count > 0) {
+        qsort(list->found, list->count, sizeof(*list->found), by_id_down);
+    }
+    for (size_t i = 0; i < list->count && (int64_t)i < limit; i++) {
+        put_saga_columns(call, list->found[i].saga);
+        put_int(call, list->found[i].fits);
+        put_int(call, list->found[i].is_edge);
+        put_row_end(call);
+    }
 }
 
 enum pg_progress pg_statement_saga_list(struct pg_call *call)
 {
-    struct saga_list list = {
-        .before = arg_uuid(call, 0), .from = arg_uuid(call, 1), .unfinished = arg_int(call, 3) != 0};
-    struct walk walk = {call, list.unfinished, list_bound, list_visit, &list};
-    int64_t limit = arg_int(call, 9);
+    struct saga_list list = {.shard = INT64_MIN};
+    struct walk walk = {call, arg_int(call, 3) != 0, list_bound, list_visit, &list};
 
     walk_shards(&walk);
-    if (list.count > 0) {
-        qsort(list.found, list.count, sizeof(struct row_saga *), by_id_down);
+    list_close_part(&list, call);
+    put_list(call, &list);
+    return PG_DONE;
+}
+
+static void looked_visit(struct walk *walk, const struct row_saga *saga, enum part part)
+{
+    (void)part;
+    *(int64_t *)walk->context += list_has(walk->call, saga);
+}
+
+enum pg_progress pg_statement_saga_looked(struct pg_call *call)
+{
+    int64_t count = 0;
+    struct walk walk = {call, arg_int(call, 3) != 0, list_bound, looked_visit, &count};
+
+    walk_shards(&walk);
+    put_int(call, count);
+    put_row_end(call);
+    return PG_DONE;
+}
+
+enum pg_progress pg_statement_saga_list_of_id(struct pg_call *call)
+{
+    struct saga_list list = {0};
+
+    for (size_t i = 0; i < arg_count(call, 9); i++) {
+        const struct row_saga *saga = pg_saga_of_business(call, item_int(call, 9, i), item_bytes(call, 10, i));
+
+        if (saga && list_has(call, saga) && list_fits(call, saga)) {
+            list_add(&list, call, saga);
+        }
     }
-    for (size_t i = 0; i < list.count && (int64_t)i < limit; i++) {
-        pg_put_saga(call, list.found[i]);
-    }
+    put_list(call, &list);
     return PG_DONE;
 }
 
@@ -287,14 +409,14 @@ static struct uuid count_bound(struct walk *walk, const struct row_shard *shard)
     return uuid_compare(&low, &count->since) < 0 ? low : count->since;
 }
 
-static void count_visit(struct walk *walk, const struct row_saga *saga, bool is_older)
+static void count_visit(struct walk *walk, const struct row_saga *saga, enum part part)
 {
     struct saga_count *count = walk->context;
 
     if (!slice_equal(saga->namespace, arg_bytes(walk->call, 0)) || slice_is(saga->name, RUN_SAGA_NAME)) {
         return;
     }
-    if (!saga->has_ended || (!is_older && uuid_compare(&saga->id, &count->since) >= 0)) {
+    if (!saga->has_ended || (part == PART_NEWEST && uuid_compare(&saga->id, &count->since) >= 0)) {
         count_one(&count->groups, saga->status, 0);
     }
 }
@@ -327,9 +449,9 @@ static struct uuid version_bound(struct walk *walk, const struct row_shard *shar
     return shard->has_low ? pg_id_floor(shard->low_ms) : nil;
 }
 
-static void version_visit(struct walk *walk, const struct row_saga *saga, bool is_older)
+static void version_visit(struct walk *walk, const struct row_saga *saga, enum part part)
 {
-    (void)is_older;
+    (void)part;
     if (slice_equal(saga->namespace, arg_bytes(walk->call, 0)) && !saga->has_ended &&
         !slice_is(saga->name, OPEN_SAGA_NAME) && !slice_is(saga->name, RUN_SAGA_NAME)) {
         count_one(walk->context, saga->name, saga->version);

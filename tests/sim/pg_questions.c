@@ -136,46 +136,6 @@ static const struct question *question_of(struct pg_call *call, enum pg_table ta
 
 /* --- which fit --- */
 
-static bool is_one_of(struct pg_call *call, int arg, struct slice value)
-{
-    size_t count = arg_count(call, arg);
-
-    for (size_t i = 0; i < count; i++) {
-        if (slice_equal(item_bytes(call, arg, i), value.ptr ? value : SLICE(""))) {
-            return true;
-        }
-    }
-    return count == 0;
-}
-
-/* Computes saga.tags @> wanted for objects of texts. */
-static bool holds_tags(struct pg_call *call, const struct row_saga *saga, struct slice wanted)
-{
-    struct json_walk walk = json_walk(wanted);
-    struct slice name, value;
-
-    while (json_next_member(&walk, &name, &value)) {
-        struct slice own = pg_tag_of(call, saga->tags, name);
-
-        if (!own.ptr || !slice_equal(own, json_string(value, call->arena))) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool has_wanted_tags(struct pg_call *call, const struct row_saga *saga)
-{
-    size_t count = arg_count(call, 13);
-
-    for (size_t i = 0; i < count && saga && saga->tags.ptr; i++) {
-        if (holds_tags(call, saga, item_bytes(call, 13, i))) {
-            return true;
-        }
-    }
-    return count == 0;
-}
-
 static bool is_acknowledged(struct pg_call *call, const struct question *question)
 {
     return question->acknowledged_by.ptr &&
@@ -184,13 +144,13 @@ static bool is_acknowledged(struct pg_call *call, const struct question *questio
 
 static bool question_fits(struct pg_call *call, const struct question *question)
 {
-    return is_one_of(call, 7, question->status) && is_one_of(call, 8, question->tool) &&
-           is_one_of(call, 9, question->of ? question->of->name : SLICE_NONE) && is_one_of(call, 10, question->step) &&
-           is_one_of(call, 11, question->reason) && is_one_of(call, 12, question->error) &&
-           has_wanted_tags(call, question->of) &&
+    return pg_is_one_of(call, 7, question->status) && pg_is_one_of(call, 8, question->tool) &&
+           pg_is_one_of(call, 9, question->of ? question->of->name : SLICE_NONE) &&
+           pg_is_one_of(call, 10, question->step) && pg_is_one_of(call, 11, question->reason) &&
+           pg_is_one_of(call, 12, question->error) && pg_has_tags(call, question->of, 13) &&
            (arg_is_null(call, 14) || (question->has_cost && question->cost > arg_int(call, 14))) &&
            (arg_is_null(call, 15) || (arg_int(call, 15) != 0) == is_acknowledged(call, question)) &&
-           is_one_of(call, 17, question->assigned_to);
+           pg_is_one_of(call, 17, question->assigned_to);
 }
 
 static bool is_in_time(struct pg_call *call, int64_t opened_ms)

@@ -142,6 +142,8 @@
     X(saga_by_business_id)                                                                                             \
     /* pg_list.c */                                                                                                    \
     X(saga_list)                                                                                                       \
+    X(saga_looked)                                                                                                     \
+    X(saga_list_of_id)                                                                                                 \
     X(saga_count)                                                                                                      \
     X(version_count)                                                                                                   \
     /* pg_definition.c */                                                                                              \
@@ -210,6 +212,10 @@ int64_t pg_left_ms(struct pg_call *call, int64_t at_ms); /* from clock_timestamp
 struct slice pg_number_text(struct pg_call *call, int64_t number);
 void pg_escape_json(struct buffer *out, struct slice text); /* as escape_json() of PostgreSQL */
 
+/* The array of this argument holds the value, "" where there is none; or the array is empty. */
+bool pg_is_one_of(struct pg_call *call, int arg, struct slice value);
+/* The tags of the saga include one of the JSON objects of this argument; or there are none of those. */
+bool pg_has_tags(struct pg_call *call, const struct row_saga *saga, int arg);
 /* tags ->> name; SLICE_NONE is null */
 struct slice pg_tag_of(struct pg_call *call, struct slice tags, struct slice name);
 

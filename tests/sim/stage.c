@@ -145,6 +145,8 @@ static void on_done(struct engine_request *request)
                             .err = request->err,
                             .answer = keep(request->answer),
                             .next_cursor = keep(request->next_cursor),
+                            .looked_ms = request->looked_ms,
+                            .looked_count = request->looked_count,
                             .saga = request->saga,
                             .created = request->created,
                             .call = request->call,

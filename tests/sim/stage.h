@@ -58,6 +58,7 @@ struct reply { /* texts stay until stage_end() */
     enum err_code code;
     struct err err;
     struct slice answer, next_cursor;
+    int64_t looked_ms, looked_count;
     struct saga_id saga;
     bool created;
     struct call_result call;

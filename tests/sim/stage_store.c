@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/figures.h"
 #include "store/guard.h"
 #include "tests/sim/stage.h"
 
@@ -390,6 +391,7 @@ READS(list_sagas, store_list_sagas, STORE_LIST_SAGAS)
 READS(list_questions, store_list_questions, STORE_LIST_QUESTIONS)
 READS(list_engines, store_list_engines, STORE_LIST_ENGINES)
 READS(count_versions, store_count_versions, STORE_COUNT_VERSIONS)
+READS(count_looked, store_count_looked, STORE_COUNT_LOOKED)
 READS(count_sagas, store_count_sagas, STORE_COUNT_SAGAS)
 READS(load_definitions, store_load_definitions, STORE_LOAD_DEFINITIONS)
 READS(put_definitions, store_put_definitions, STORE_PUT_DEFINITIONS)

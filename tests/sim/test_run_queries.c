@@ -76,6 +76,12 @@ static request_verb *sagas_by_step(struct engine_request *what)
     return engine_list_sagas;
 }
 
+static request_verb *sagas_that_wait(struct engine_request *what)
+{
+    what->in.sagas.waits_for = SLICE("signal,retry");
+    return engine_list_sagas;
+}
+
 static request_verb *operations(struct engine_request *what)
 {
     (void)what;
@@ -171,6 +177,7 @@ TEST(what_the_database_cannot_say_is_told_as_that)
         {sagas, STORE_LIST_SAGAS, ERR_STORE, ERR_STORE},
         {sagas_by_step, STORE_LIST_SAGAS, ERR_STORE, ERR_STORE},
         {sagas_by_step, STORE_READ_SAGA, ERR_STORE, ERR_STORE},
+        {sagas_that_wait, STORE_LIST_SAGAS, ERR_STORE, ERR_STORE},
         {sagas_by_step, STORE_READ_SAGA, ERR_NOT_FOUND,
          ERR_OK}, /* one saga was removed meanwhile, and the others are shown */
         {operations, STORE_LIST_SAGAS, ERR_STORE, ERR_STORE},
@@ -372,6 +379,7 @@ TEST(a_long_walk_goes_on_where_it_ended)
     for (size_t i = 0; i < COUNT_OF(walks); i++) {
         cursor[0] = '\0';
         size_t found = 0, pages = 0;
+        int64_t looked = 0, looked_ms = 0;
 
         do {
             struct engine_request what = {0};
@@ -383,12 +391,77 @@ TEST(a_long_walk_goes_on_where_it_ended)
                 what.in.operations.cursor = slice_of(cursor);
             }
             a = stage_expect(stage_ask(0, walks[i], &what), ERR_OK);
+            if (pages == 0) {
+                looked = a->looked_count;
+                looked_ms = a->looked_ms;
+            }
             found += json_count(a->answer);
             (void)snprintf(cursor, sizeof(cursor), "%.*s", SLICE_ARG(a->next_cursor));
             pages++;
         } while (cursor[0]);
         assert_int_equal(pages, 2);
+        assert_true(looked == WALK_SAGAS_MAX && looked_ms > WORLD_START_MS); /* what the first page said */
+        assert_int_equal(a->looked_ms, 0);
         assert_int_equal(found, i); /* the operation of the first saga; no saga has that error */
+    }
+}
+
+static struct reply *list_sagas(struct engine_sagas in)
+{
+    return stage_expect(stage_ask(0, engine_list_sagas, &(struct engine_request){.in.sagas = in}), ERR_OK);
+}
+
+TEST(sagas_are_found_by_several_values_and_by_what_they_wait_for)
+{
+    static const struct engine_tag tags[] = {
+        {{"team", 4}, {"blue", 4}}, {{"team", 4}, {"red", 3}}, {{"size", 4}, {"large", 5}}};
+    const struct {
+        const char *name;
+        struct engine_sagas in;
+        size_t found;
+    } table[] = {
+        {"one status", {.status = SLICE("waiting")}, 2},
+        {"two statuses", {.status = SLICE("waiting,completed")}, 3},
+        {"two names", {.saga = SLICE("acts,listens")}, 3},
+        {"a name among others", {.saga = SLICE("strict,acts")}, 1},
+        {"one thing", {.waits_for = SLICE("signal")}, 2},
+        {"two things", {.waits_for = SLICE("retry,signal")}, 2},
+        {"another thing", {.waits_for = SLICE("retry")}, 0},
+        {"nothing that has ended waits", {.waits_for = SLICE("signal"), .status = SLICE("completed")}, 0},
+        {"a step among others", {.step = SLICE("b,a"), .status = SLICE("completed")}, 1},
+        {"one value of each tag", {.tags = tags, .tag_count = 3}, 1},
+        {"one value of a tag", {.tags = tags, .tag_count = 2}, 2},
+        {"a business id under any name", {.business_id = SLICE("one, two")}, 1},
+        {"a business id under one of two names", {.business_id = SLICE("one, two"), .saga = SLICE("acts,listens")}, 1},
+        {"a business id under another name", {.business_id = SLICE("one, two"), .saga = SLICE("acts")}, 0},
+        {"a business id and what it waits for", {.business_id = SLICE("one, two"), .waits_for = SLICE("signal")}, 1},
+        {"another business id", {.business_id = SLICE("one")}, 0},
+    };
+    static const char *const wrong[] = {"running,done", "", ",running", "running,"};
+
+    (void)ended();
+    for (int i = 0; i < 2; i++) {
+        struct engine_request what = {
+            .in.start = {.saga = SLICE("listens"),
+                         .business_id = i ? SLICE("one, two") : SLICE_NONE,
+                         .tags = i ? SLICE("{\"team\":\"red\",\"size\":\"large\"}") : SLICE("{\"team\":\"blue\"}")}};
+
+        stage_until_saga(0, stage_expect(stage_ask(0, engine_start_saga, &what), ERR_OK)->saga, "waiting");
+    }
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        struct reply *a = list_sagas(table[i].in);
+
+        if (json_count(a->answer) != table[i].found || a->looked_ms != 0) {
+            fail_msg("%s: %.*s", table[i].name, SLICE_ARG(a->answer));
+        }
+    }
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        (void)stage_expect(
+            stage_ask(0, engine_list_sagas, &(struct engine_request){.in.sagas.status = slice_of(wrong[i])}),
+            ERR_MALFORMED);
+        (void)stage_expect(
+            stage_ask(0, engine_list_sagas, &(struct engine_request){.in.sagas.waits_for = slice_of(wrong[i])}),
+            ERR_MALFORMED);
     }
 }
 

@@ -37,18 +37,29 @@ const char help_start[] =
     "  sagactl start --batch orders.jsonl\n"
     "  make-orders | sagactl start --batch - -o name > ids\n";
 
-const char help_list[] =
-    "sagactl list [--status S] [--saga NAME] [--id BUSINESS_ID] [--tag NAME=VALUE] [--since T] [--until T]\n"
-    "             [--step ID] [--error CODE] [--limit N] [--cursor C]\n"
-    "\n"
-    "Lists sagas, newest first. Times are RFC 3339 (2026-01-31T09:00:00Z) or an age such as 2h.\n"
-    "Open sagas go by the name ~open. The calls of a run are kept in a saga, too: --saga ~run.\n"
-    "\n"
-    "  sagactl list --status escalated\n"
-    "  sagactl list --status waiting        for a time, a signal, a person or a lock\n"
-    "  sagactl list --saga order --since 2h\n"
-    "  sagactl list --saga '~run'\n"
-    "  sagactl list --status running -o name | xargs -n 1 sagactl show\n";
+const char help_list[] = "sagactl list [--status S] [--waits-for W] [--saga NAME] [--id BUSINESS_ID]\n"
+                         "             [--tag NAME=VALUE] [--since T] [--until T] [--step ID] [--error CODE]\n"
+                         "             [--limit N] [--cursor C]\n"
+                         "\n"
+                         "Lists sagas, newest first. Times are RFC 3339 (2026-01-31T09:00:00Z) or an age\n"
+                         "such as 2h. --status, --waits-for, --saga, --step and --error take several values,\n"
+                         "with commas between or one by one; --tag may be given several times, and the saga\n"
+                         "has one of the values of each name. Open sagas go by the name ~open. The calls of\n"
+                         "a run are kept in a saga, too: --saga ~run.\n"
+                         "\n"
+                         "  --status      running, waiting, paused, compensating, escalated, completed,\n"
+                         "                compensated, abandoned\n"
+                         "  --waits-for   retry (the next attempt of a call), probe (an answer to what became\n"
+                         "                of a call), hold, person (a case is open), approval, signal, time,\n"
+                         "                lock\n"
+                         "\n"
+                         "A list ends where it would cost too much to go on, and says how far it looked.\n"
+                         "\n"
+                         "  sagactl list --status escalated,paused\n"
+                         "  sagactl list --waits-for retry --saga order\n"
+                         "  sagactl list --saga order --since 2h\n"
+                         "  sagactl list --saga '~run'\n"
+                         "  sagactl list --status running -o name | xargs -n 1 sagactl show\n";
 
 /* --- start --- */
 
@@ -227,15 +238,21 @@ static void print_sagas(struct ctl *ctl, struct slice answer)
 }
 
 struct list_options {
-    const char *status, *saga, *id, *tag, *since, *until, *step, *error, *limit, *cursor;
+    struct option_values statuses, waits, sagas, steps, errors, tags;
+    const char *id, *since, *until, *limit, *cursor;
 };
 
 static bool put_list(struct ctl *ctl, const struct list_options *o, struct buffer *path)
 {
+    bool ok = true;
+
     buffer_printf(path, "/v1/sagas?limit=%s", o->limit);
-    return query_put_tag(ctl, path, o->tag) && query_put(ctl, path, "status", o->status) &&
-           query_put(ctl, path, "saga", o->saga) && query_put(ctl, path, "business_id", o->id) &&
-           query_put(ctl, path, "step", o->step) && query_put(ctl, path, "error", o->error) &&
+    for (size_t i = 0; i < o->tags.count && ok; i++) {
+        ok = query_put_tag(ctl, path, o->tags.items[i]);
+    }
+    return ok && query_put_all(ctl, path, "status", &o->statuses) && query_put_all(ctl, path, "waits_for", &o->waits) &&
+           query_put_all(ctl, path, "saga", &o->sagas) && query_put_all(ctl, path, "step", &o->steps) &&
+           query_put_all(ctl, path, "error", &o->errors) && query_put(ctl, path, "business_id", o->id) &&
            query_put(ctl, path, "cursor", o->cursor) && query_put_time(ctl, path, "since", o->since) &&
            query_put_time(ctl, path, "until", o->until);
 }
@@ -244,10 +261,10 @@ int cmd_list(struct ctl *ctl, int argc, char **argv)
 {
     struct list_options o = {.limit = "50"};
     const struct option options[] = {
-        {"--status", &o.status, NULL, NULL}, {"--saga", &o.saga, NULL, NULL},   {"--id", &o.id, NULL, NULL},
-        {"--tag", &o.tag, NULL, NULL},       {"--since", &o.since, NULL, NULL}, {"--until", &o.until, NULL, NULL},
-        {"--step", &o.step, NULL, NULL},     {"--error", &o.error, NULL, NULL}, {"--limit", &o.limit, NULL, NULL},
-        {"--cursor", &o.cursor, NULL, NULL}, {NULL, NULL, NULL, NULL}};
+        {"--status", NULL, &o.statuses, NULL}, {"--waits-for", NULL, &o.waits, NULL}, {"--saga", NULL, &o.sagas, NULL},
+        {"--step", NULL, &o.steps, NULL},      {"--error", NULL, &o.errors, NULL},    {"--tag", NULL, &o.tags, NULL},
+        {"--id", &o.id, NULL, NULL},           {"--since", &o.since, NULL, NULL},     {"--until", &o.until, NULL, NULL},
+        {"--limit", &o.limit, NULL, NULL},     {"--cursor", &o.cursor, NULL, NULL},   {NULL, NULL, NULL, NULL}};
     struct arguments names;
     struct answer answer;
     struct buffer path;

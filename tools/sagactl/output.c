@@ -591,7 +591,8 @@ void print_more(struct ctl *ctl, struct slice answer)
     struct slice looked_to = show_member(ctl, answer, "looked_to");
 
     if (looked_to.len > 0) {
-        (void)fprintf(stderr, "Looked at no more than those since %.*s.\n", SLICE_ARG(looked_to));
+        (void)fprintf(stderr, "Looked at %.*s, back to %.*s: what is older may fit as well.\n",
+                      SLICE_ARG(show_member(ctl, answer, "looked_count")), SLICE_ARG(looked_to));
     }
     if (cursor.len > 0) {
         (void)fprintf(stderr, "There are more: add --cursor %.*s\n", SLICE_ARG(cursor));

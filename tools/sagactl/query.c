@@ -15,6 +15,21 @@ bool query_put(struct ctl *ctl, struct buffer *path, const char *name, const cha
     return true;
 }
 
+bool query_put_all(struct ctl *ctl, struct buffer *path, const char *name, const struct option_values *values)
+{
+    for (size_t i = 0; i < values->count; i++) {
+        struct slice value = url_escape(slice_of(values->items[i]), &ctl->arena);
+
+        if (i == 0) {
+            buffer_printf(path, "&%s=", name);
+        } else {
+            buffer_put_text(path, "%2C");
+        }
+        buffer_put_slice(path, value);
+    }
+    return true;
+}
+
 bool query_put_time(struct ctl *ctl, struct buffer *path, const char *name, const char *value)
 {
     char instant[INSTANT_TEXT_BYTES];

@@ -6,6 +6,8 @@
 
 /* "&name=value"; nothing where the value is NULL. */
 MUST_USE bool query_put(struct ctl *ctl, struct buffer *path, const char *name, const char *value);
+/* The same for an option that may be given several times: "&name=one,other". */
+MUST_USE bool query_put_all(struct ctl *ctl, struct buffer *path, const char *name, const struct option_values *values);
 /* Reads an instant, or a time from now such as 2h. */
 MUST_USE bool read_until(const char *value, int64_t *ms);
 /* An instant, or an age such as 2h, which counts back from now. */

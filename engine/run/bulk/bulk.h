@@ -46,7 +46,7 @@ struct bulk_plan {
     enum verb_id verb;                   /* that its members are read by */
     struct slice said[VERB_MEMBERS_MAX]; /* of these what the request says for all, as JSON */
     struct engine_questions cases;       /* BULK_OF_CASES */
-    struct list_sagas sagas;             /* BULK_OF_SAGAS: its filter */
+    struct engine_sagas sagas;           /* BULK_OF_SAGAS: its filter */
 };
 
 /* The verb that an action of bulk jobs is; of what is done to cases VERB_RESOLVE. */

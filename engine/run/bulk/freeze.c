@@ -10,7 +10,7 @@
 #include "run/bulk/freeze.h"
 
 #include "base/json.h"
-#include "run/query/walk.h"
+#include "run/query/filter.h"
 #include "run/saga/cases.h"
 
 #define PAGE_ITEMS 500
@@ -236,6 +236,10 @@ static void on_sagas(struct store_read *read)
     bulk_plan_members(&freeze->plan, SLICE_NONE, &freeze->page, &input, &faults);
     for (size_t i = 0; i < list->count && !freeze->over; i++) {
         const struct saga_row *row = &list->rows[i];
+
+        if (slice_is(row->saga_name, RUN_SAGA_NAME)) { /* no saga to people */
+            continue;
+        }
         struct candidate candidate = {0};
         struct bulk_item item = {.saga = row->id,
                                  .saga_name = row->saga_name,
@@ -250,11 +254,14 @@ static void on_sagas(struct store_read *read)
     if (freeze->over) {
         return;
     }
-    if (list->count < list->limit) {
+    if (list->has_edge) {
+        freeze->sagas.before = list->edge;
+    } else if (list->count < list->limit) {
         freeze_look(freeze);
         return;
+    } else {
+        freeze->sagas.before = list->rows[list->count - 1].id.uuid;
     }
-    freeze->sagas.before = list->rows[list->count - 1].id.uuid;
     gather_page(freeze);
 }
 
@@ -530,10 +537,10 @@ void engine_freeze_bulk(struct engine *engine, struct engine_request *request)
         gather_items(freeze);
         return;
     case BULK_OF_SAGAS:
-        freeze->sagas = freeze->plan.sagas;
-        freeze->sagas.namespace = work->namespace;
-        freeze->sagas.limit = PAGE_ITEMS;
-        gather_page(freeze);
+        if (work_read_sagas(work, &freeze->plan.sagas, &freeze->sagas)) {
+            freeze->sagas.limit = PAGE_ITEMS;
+            gather_page(freeze);
+        }
         return;
     case BULK_OF_CASES:
         freeze->cases = (struct list_questions){.kind = QUESTION_ESCALATION, .namespace = work->namespace};

@@ -278,29 +278,36 @@ static void take_cases(struct filter_reader *r)
     cases->tag_count = r->tag_count;
 }
 
+static bool are_statuses(struct slice text)
+{
+    struct slice parts[SAGA_STATUS_COUNT + 1];
+    size_t count = slice_split(text, ',', parts, COUNT_OF(parts));
+    enum saga_status status;
+
+    for (size_t i = 0; i < count; i++) {
+        if (!saga_status_parse(parts[i], &status)) {
+            return false;
+        }
+    }
+    return count <= SAGA_STATUS_COUNT;
+}
+
 static void take_sagas(struct filter_reader *r)
 {
-    struct list_sagas *sagas = &r->plan->sagas;
+    struct engine_sagas *sagas = &r->plan->sagas;
 
     r->plan->of = BULK_OF_SAGAS;
-    sagas->saga_name = r->saga;
+    sagas->saga = r->saga;
+    sagas->status = r->status;
     sagas->business_id = r->business_id;
     sagas->since_ms = r->plan->cases.since_ms;
     sagas->until_ms = r->plan->cases.until_ms;
-    sagas->without_runs = true;
-    if (r->status.ptr) {
-        sagas->has_status = true;
-        if (!saga_status_parse(r->status, &sagas->status)) {
-            fault(r, SLICE("status"),
-                  "a saga is running, waiting, paused, compensating, escalated, completed, "
-                  "compensated or abandoned");
-        }
-    }
-    if (r->tag_count > 1) {
-        fault(r, SLICE("tag.*"), "sagas are found by one tag; cases by several");
-    } else if (r->tag_count == 1) {
-        sagas->tag_name = r->tags[0].name;
-        sagas->tag_value = r->tags[0].value;
+    sagas->tags = arena_dup(r->arena, r->tags, sizeof(r->tags));
+    sagas->tag_count = r->tag_count;
+    if (r->status.ptr && !are_statuses(r->status)) {
+        fault(r, SLICE("status"),
+              "a saga is running, waiting, paused, compensating, escalated, completed, "
+              "compensated or abandoned");
     }
 }
 

@@ -2,9 +2,8 @@
  * What stands: the effects of sagas that ended abandoned, which nobody will undo any more. There is no table of them;
  * abandoned sagas are walked through, newest first, and their logs say what stands.
  */
-#include "run/query/walk.h"
-
 #include "base/json.h"
+#include "run/query/filter.h"
 
 #define LIMIT_DEFAULT 50
 
@@ -100,9 +99,8 @@ void engine_list_debts(struct engine *engine, struct engine_request *request)
     walk->context = debts;
     walk->visit = visit_saga;
     walk->done = on_walked;
-    walk->page.has_status = true;
-    walk->page.status = SAGA_ABANDONED;
-    walk->page.saga_name = arena_slice(&work->arena, request->in.debts.saga);
+    walk->page.statuses = BIT(SAGA_ABANDONED);
+    walk->page.names = filter_split(work, request->in.debts.saga, &walk->page.name_count);
     if (cursor.len && (!uuid_parse(cursor, &walk->page.before) || uuid_is_nil(&walk->page.before))) {
         work_bad_cursor(work);
         return;

@@ -4,6 +4,7 @@
 
 #include "run/call/call_queue.h"
 #include "run/saga/live.h"
+#include "store/figures.h"
 
 struct health;
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "run/query/walk.h"
+#include "run/query/filter.h"
 #include "run/saga/live.h"
 #include "run/saga/summon.h"
 
@@ -33,7 +33,8 @@ static bool operation_exists(const struct saga *saga, uint32_t step, enum direct
 /* --- the list --- */
 
 struct operations {
-    struct slice tool, state;
+    const struct slice *tools, *states;
+    size_t tool_count, state_count;
     int64_t now_ms; /* what has expired until then shows no arguments and no result */
     size_t limit, found;
     struct saga_id from; /* of the cursor: this saga from place `from_place` on; nil: no cursor */
@@ -80,15 +81,14 @@ static bool operation_matches(struct operations *operations, const struct saga *
     if (!operation_exists(saga, step, direction)) {
         return false;
     }
-    if (operations->tool.len && !slice_equal(saga_tool(saga, step, direction)->name, operations->tool)) {
+    if (!filter_has(operations->tools, operations->tool_count, saga_tool(saga, step, direction)->name)) {
         return false;
     }
     buffer_reset(&operations->text);
     saga_write_operation_at(saga, step, direction, operations->now_ms, &operations->text);
     struct slice state = json_member(buffer_slice(&operations->text), "state");
 
-    return !operations->state.len || (state.len == operations->state.len + 2 &&
-                                      memcmp(state.ptr + 1, operations->state.ptr, operations->state.len) == 0);
+    return filter_has(operations->states, operations->state_count, (struct slice){state.ptr + 1, state.len - 2});
 }
 
 static bool visit_operations(struct walk *walk, const struct saga_row *row, const struct saga *saga)
@@ -149,6 +149,16 @@ static bool is_registry_state(struct slice text)
     return false;
 }
 
+static bool are_registry_states(const struct slice *texts, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!is_registry_state(texts[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static void release_buffer(void *object)
 {
     buffer_fini(object);
@@ -159,8 +169,8 @@ static struct operations *operations_new(struct work *work)
     struct operations *operations = arena_alloc(&work->arena, sizeof(*operations));
     const struct engine_request *request = work->request;
 
-    operations->tool = arena_slice(&work->arena, request->in.operations.tool);
-    operations->state = arena_slice(&work->arena, request->in.operations.state);
+    operations->tools = filter_split(work, request->in.operations.tool, &operations->tool_count);
+    operations->states = filter_split(work, request->in.operations.state, &operations->state_count);
     operations->now_ms = loop_wall_ms(work->engine->loop);
     operations->limit = request->in.operations.limit ? request->in.operations.limit : LIMIT_DEFAULT;
     buffer_init(&operations->text, work->out.bytes_max);
@@ -210,7 +220,7 @@ void engine_list_operations(struct engine *engine, struct engine_request *reques
     walk->context = operations;
     walk->visit = visit_operations;
     walk->done = operations_end;
-    if (operations->state.len && !is_registry_state(operations->state)) {
+    if (!are_registry_states(operations->states, operations->state_count)) {
         work_fail(work, ERR_MALFORMED, "this is not a state of operations",
                   "they are pending, in_flight, completed, failed, unknown, escalated");
     } else if (cursor.len && !cursor_parse(cursor, operations)) {

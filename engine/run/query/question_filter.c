@@ -2,8 +2,7 @@
  * texts of a request. */
 #include <string.h>
 
-#include "base/json.h"
-#include "run/query/walk.h"
+#include "run/query/filter.h"
 
 #define LIMIT_DEFAULT 50
 #define CURSOR_MS_MAX INT64_C(253402300799999) /* the end of the year 9999 */
@@ -27,108 +26,11 @@ static bool read_cursor(struct work *work, struct slice cursor, struct list_ques
     return true;
 }
 
-/* What lies between the commas; none of SLICE_NONE, one empty text of an empty one. */
-static const struct slice *split(struct work *work, struct slice list, size_t *count)
-{
-    struct slice *parts, text = arena_slice(&work->arena, list);
-    size_t n = 1;
-
-    *count = 0;
-    if (!list.ptr) {
-        return NULL;
-    }
-    for (size_t i = 0; i < text.len; i++) {
-        n += text.ptr[i] == ',';
-    }
-    parts = arena_array(&work->arena, n, sizeof(*parts));
-    for (size_t at = 0; *count < n; at++) {
-        size_t from = at;
-
-        while (at < text.len && text.ptr[at] != ',') {
-            at++;
-        }
-        parts[(*count)++] = (struct slice){text.ptr + from, at - from};
-    }
-    return parts;
-}
-
-/* Of the tags from `at` on with the name of that one, those before it left out: its first? */
-static bool is_first_of_name(const struct engine_questions *wanted, size_t at)
-{
-    for (size_t i = 0; i < at; i++) {
-        if (slice_equal(wanted->tags[i].name, wanted->tags[at].name)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static struct slice tags_of_choice(struct work *work, const struct engine_questions *wanted, size_t choice)
-{
-    struct buffer out;
-    struct json_writer w;
-    struct slice text;
-
-    buffer_init(&out, SIZE_MAX / 2); /* the query of a request is bounded */
-    json_writer_init(&w, &out);
-    json_object_begin(&w, NULL);
-    for (size_t i = 0; i < wanted->tag_count; i++) {
-        size_t count = 0, pick, seen = 0;
-
-        if (!is_first_of_name(wanted, i)) {
-            continue;
-        }
-        for (size_t k = i; k < wanted->tag_count; k++) {
-            count += slice_equal(wanted->tags[k].name, wanted->tags[i].name);
-        }
-        pick = choice % count;
-        choice /= count;
-        for (size_t k = i; k < wanted->tag_count; k++) {
-            if (slice_equal(wanted->tags[k].name, wanted->tags[i].name) && seen++ == pick) {
-                json_write_slice(&w, arena_text(&work->arena, wanted->tags[i].name), wanted->tags[k].value);
-            }
-        }
-    }
-    json_object_end(&w);
-    text = arena_slice(&work->arena, buffer_slice(&out));
-    buffer_fini(&out);
-    return text;
-}
-
-#define TAG_CHOICES_MAX 64
-
-/* Each way to take one value of each name: the saga has all tags of one of them. */
-static bool read_tags(struct work *work, const struct engine_questions *wanted, struct question_filter *filter)
-{
-    struct slice *choices;
-    size_t count = wanted->tag_count > 0 ? 1 : 0;
-
-    for (size_t i = 0; i < wanted->tag_count && count <= TAG_CHOICES_MAX; i++) {
-        size_t values = 0;
-
-        for (size_t k = i; is_first_of_name(wanted, i) && k < wanted->tag_count; k++) {
-            values += slice_equal(wanted->tags[k].name, wanted->tags[i].name);
-        }
-        count *= values ? values : 1;
-    }
-    if (count > TAG_CHOICES_MAX) {
-        work_fail(work, ERR_MALFORMED, "there are too many combinations of these tags", "ask for fewer values at once");
-        return false;
-    }
-    choices = arena_array(&work->arena, count + 1, sizeof(*choices));
-    for (size_t i = 0; i < count; i++) {
-        choices[i] = tags_of_choice(work, wanted, i);
-    }
-    filter->tags = choices;
-    filter->tag_count = count;
-    return true;
-}
-
 static bool read_grouping(struct work *work, struct slice group_by, struct list_questions *list)
 {
     struct question_grouping *by = arena_alloc(&work->arena, sizeof(*by));
     size_t count = 0;
-    const struct slice *names = split(work, group_by, &count);
+    const struct slice *names = filter_split(work, group_by, &count);
     struct slice *tags = arena_array(&work->arena, count + 1, sizeof(*tags));
     struct {
         const char *name;
@@ -171,13 +73,14 @@ bool work_read_questions(struct work *work, const struct engine_questions *wante
     filter->has_acknowledged = wanted->has_acknowledged;
     filter->acknowledged = wanted->acknowledged;
     filter->now_ms = loop_wall_ms(work->engine->loop);
-    filter->assigned = split(work, wanted->assigned, &filter->assigned_count);
-    filter->statuses = split(work, wanted->status, &filter->status_count);
-    filter->tools = split(work, wanted->tool, &filter->tool_count);
-    filter->sagas = split(work, wanted->saga, &filter->saga_count);
-    filter->steps = split(work, wanted->step, &filter->step_count);
-    filter->reasons = split(work, wanted->reason, &filter->reason_count);
-    filter->errors = split(work, wanted->error, &filter->error_count);
-    return read_cursor(work, wanted->cursor, list) && read_tags(work, wanted, filter) &&
+    filter->assigned = filter_split(work, wanted->assigned, &filter->assigned_count);
+    filter->statuses = filter_split(work, wanted->status, &filter->status_count);
+    filter->tools = filter_split(work, wanted->tool, &filter->tool_count);
+    filter->sagas = filter_split(work, wanted->saga, &filter->saga_count);
+    filter->steps = filter_split(work, wanted->step, &filter->step_count);
+    filter->reasons = filter_split(work, wanted->reason, &filter->reason_count);
+    filter->errors = filter_split(work, wanted->error, &filter->error_count);
+    return read_cursor(work, wanted->cursor, list) &&
+           filter_tags(work, wanted->tags, wanted->tag_count, &filter->tags, &filter->tag_count) &&
            read_grouping(work, wanted->group_by, list);
 }

@@ -3,6 +3,7 @@
 #define SAGAD_RUN_QUERY_SAGA_HEALTH_H
 
 #include "run/saga/live.h"
+#include "store/figures.h"
 
 struct saga_healths;
 

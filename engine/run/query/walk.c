@@ -56,6 +56,29 @@ static void on_page(struct store_read *read)
     walk_on(walk);
 }
 
+/* --- the end, where not all was looked at --- */
+
+static void on_looked(struct store_read *read)
+{
+    struct walk *walk = read->context;
+
+    if (read->code != ERR_OK) {
+        work_done(walk->work, read->code, &read->err);
+        return;
+    }
+    work_looked(walk->work, uuid_v7_ms(&walk->last.uuid), walk->looked.count);
+    walk->done(walk, true);
+}
+
+static void walk_cut(struct walk *walk)
+{
+    walk->page.before = walk->begin;
+    walk->page.edge = walk->last.uuid;
+    walk->looked = (struct count_looked){.read = {.arena = &walk->work->arena, .done = on_looked, .context = walk},
+                                         .list = &walk->page};
+    store_count_looked(walk->work->engine->store, &walk->looked);
+}
+
 static void walk_page(struct walk *walk)
 {
     struct work *work = walk->work;
@@ -140,10 +163,13 @@ static void walk_step(struct deferred *deferred)
         walk->done(walk, false);
     } else if (walk->at < walk->page.count) {
         if (walk->looked_at >= WALK_SAGAS_MAX) {
-            walk->done(walk, true);
+            walk_cut(walk);
         } else {
             walk_look(walk, walk->page.rows[walk->at].id);
         }
+    } else if (walk->page.has_edge) {
+        walk->last.uuid = walk->page.edge;
+        walk_cut(walk);
     } else if (walk->page.count < PAGE_SAGAS) {
         walk->done(walk, false);
     } else {
@@ -154,6 +180,7 @@ static void walk_step(struct deferred *deferred)
 
 void walk_all(struct walk *walk)
 {
+    walk->begin = walk->page.before;
     walk_page(walk);
 }
 
@@ -169,6 +196,14 @@ void work_next_cursor(struct work *work, struct slice cursor)
 {
     if (work->request) {
         work->request->next_cursor = arena_slice(work->request->arena, cursor);
+    }
+}
+
+void work_looked(struct work *work, int64_t back_to_ms, int64_t count)
+{
+    if (work->request) {
+        work->request->looked_ms = back_to_ms;
+        work->request->looked_count = count;
     }
 }
 

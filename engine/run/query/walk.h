@@ -20,6 +20,8 @@ struct walk {
 
     /* the walk's own */
     size_t at, looked_at;
+    struct uuid begin; /* `before` as it was */
+    struct count_looked looked;
     bool one;
     struct arena arena; /* of the saga being looked at */
     struct read_saga read;
@@ -36,6 +38,8 @@ const struct saga *walk_live(struct engine *engine, struct saga_id id, struct sl
 /* What more there is, for the one who asked, if still there. */
 void work_next_cursor(struct work *work, struct slice cursor);
 void work_bad_cursor(struct work *work);
+/* A list was not looked through: so many were looked at, back to there. */
+void work_looked(struct work *work, int64_t back_to_ms, int64_t count);
 
 /* query/questions.c. Ends the work with one escalation or approval as the API shows it. */
 /* The case was answered under the Idempotency-Key of this work before: that answer is shown, and the work is over. */

@@ -85,15 +85,6 @@ static void on_groups(struct db_query *query, const struct db_rows *rows)
     }
 }
 
-static void arg_texts(struct db_args *args, const struct slice *texts, size_t count)
-{
-    db_array_begin(args, DB_TEXT, count);
-    for (size_t i = 0; i < count; i++) {
-        db_item_bytes(args, texts[i]);
-    }
-    db_array_end(args);
-}
-
 static void arg_instant(struct db_args *args, int64_t ms)
 {
     if (ms > 0) {
@@ -111,13 +102,13 @@ static void arg_filter(struct db_args *args, const struct list_questions *list)
     db_arg_int8(args, list->looked_max ? (int64_t)list->looked_max : QUESTIONS_LOOKED_AT);
     arg_instant(args, filter->since_ms);
     arg_instant(args, filter->until_ms);
-    arg_texts(args, filter->statuses, list->open_only ? 0 : filter->status_count);
-    arg_texts(args, filter->tools, filter->tool_count);
-    arg_texts(args, filter->sagas, filter->saga_count);
-    arg_texts(args, filter->steps, filter->step_count);
-    arg_texts(args, filter->reasons, filter->reason_count);
-    arg_texts(args, filter->errors, filter->error_count);
-    arg_texts(args, filter->tags, filter->tag_count);
+    read_arg_texts(args, filter->statuses, list->open_only ? 0 : filter->status_count);
+    read_arg_texts(args, filter->tools, filter->tool_count);
+    read_arg_texts(args, filter->sagas, filter->saga_count);
+    read_arg_texts(args, filter->steps, filter->step_count);
+    read_arg_texts(args, filter->reasons, filter->reason_count);
+    read_arg_texts(args, filter->errors, filter->error_count);
+    read_arg_texts(args, filter->tags, filter->tag_count);
     if (filter->has_cost) {
         db_arg_int8(args, filter->cost_above);
     } else {
@@ -129,7 +120,7 @@ static void arg_filter(struct db_args *args, const struct list_questions *list)
         db_arg_null(args, DB_BOOL);
     }
     db_arg_timestamptz(args, filter->now_ms);
-    arg_texts(args, filter->assigned, filter->assigned_count);
+    read_arg_texts(args, filter->assigned, filter->assigned_count);
 }
 
 /* $19 to $24 */
@@ -140,7 +131,7 @@ static void arg_grouping(struct db_args *args, const struct question_grouping *b
     db_arg_bool(args, by->step);
     db_arg_bool(args, by->reason);
     db_arg_bool(args, by->error);
-    arg_texts(args, by->tags, by->tag_count);
+    read_arg_texts(args, by->tags, by->tag_count);
 }
 
 static void ask_one(struct job *job, const struct list_questions *list)

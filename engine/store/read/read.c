@@ -181,3 +181,12 @@ void read_row(const struct db_rows *rows, size_t row, struct arena *arena, struc
     out->updated_ms = db_timestamptz(rows, row, 9);
     out->ended_ms = db_is_null(rows, row, 10) ? 0 : db_timestamptz(rows, row, 10);
 }
+
+void read_arg_texts(struct db_args *args, const struct slice *texts, size_t count)
+{
+    db_array_begin(args, DB_TEXT, count);
+    for (size_t i = 0; i < count; i++) {
+        db_item_bytes(args, texts[i]);
+    }
+    db_array_end(args);
+}

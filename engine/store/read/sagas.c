@@ -130,11 +130,19 @@ static void on_list(struct db_query *query, const struct db_rows *rows)
 {
     struct job *job = query->context;
     struct list_sagas *list = job->request;
+    size_t count = db_row_count(rows);
 
-    list->count = db_row_count(rows);
-    list->rows = arena_array(job->arena, list->count + 1, sizeof(*list->rows));
-    for (size_t i = 0; i < list->count; i++) {
-        read_row(rows, i, job->arena, &list->rows[i]);
+    list->count = 0;
+    list->has_edge = false;
+    list->rows = arena_array(job->arena, count + 1, sizeof(*list->rows));
+    for (size_t i = 0; i < count && !list->has_edge; i++) {
+        if (db_int(rows, i, 11)) {
+            read_row(rows, i, job->arena, &list->rows[list->count++]);
+        }
+        if (db_int(rows, i, 12) && list->count < list->limit) {
+            list->has_edge = true;
+            list->edge = db_uuid(rows, i, 0);
+        }
     }
 }
 
@@ -162,22 +170,15 @@ static struct uuid id_after(struct uuid id)
     return id;
 }
 
-static bool is_set(struct slice text)
+/* Only unfinished sagas are wanted. */
+static bool is_unfinished(const struct list_sagas *list)
 {
-    return text.ptr && text.len > 0;
+    return list->statuses && !(list->statuses & (BIT(SAGA_COMPLETED) | BIT(SAGA_COMPENSATED) | BIT(SAGA_ABANDONED)));
 }
 
-static void arg_text_or_null(struct db_args *args, struct slice text)
+static struct uuid list_before(const struct list_sagas *list)
 {
-    db_arg_text(args, is_set(text) ? text : SLICE_NONE);
-}
-
-void store_list_sagas(struct store *store, struct list_sagas *list)
-{
-    struct job *job = read_job(store, &list->read, list);
-    struct db_args *args = job_query(job, &sql_saga_list, on_list);
-    struct uuid before, from = id_floor(list->since_ms > 0 ? list->since_ms : 0);
-    bool unfinished = list->has_status && !saga_status_is_final(list->status);
+    struct uuid before, behind = id_after(list->last_id);
 
     memset(&before, 0xff, sizeof(before));
     if (list->until_ms > 0) {
@@ -186,23 +187,86 @@ void store_list_sagas(struct store *store, struct list_sagas *list)
     if (!uuid_is_nil(&list->before) && uuid_compare(&list->before, &before) < 0) {
         before = list->before;
     }
-    if (list->has_ids) {
-        struct uuid behind = id_after(list->last_id);
+    return list->has_ids && uuid_compare(&behind, &before) < 0 ? behind : before;
+}
 
-        from = uuid_compare(&list->first_id, &from) > 0 ? list->first_id : from;
-        before = uuid_compare(&behind, &before) < 0 ? behind : before;
+static struct uuid list_from(const struct list_sagas *list)
+{
+    struct uuid from = id_floor(list->since_ms > 0 ? list->since_ms : 0);
+
+    return list->has_ids && uuid_compare(&list->first_id, &from) > 0 ? list->first_id : from;
+}
+
+static void arg_statuses(struct db_args *args, uint32_t statuses)
+{
+    size_t count = 0;
+
+    for (unsigned i = 0; i < SAGA_STATUS_COUNT; i++) {
+        count += (statuses & BIT(i)) != 0;
     }
+    db_array_begin(args, DB_TEXT, count);
+    for (unsigned i = 0; i < SAGA_STATUS_COUNT; i++) {
+        if (statuses & BIT(i)) {
+            db_item_bytes(args, slice_of(saga_status_name((enum saga_status)i)));
+        }
+    }
+    db_array_end(args);
+}
+
+static void arg_places(struct db_args *args, const struct list_sagas *list)
+{
+    db_array_begin(args, DB_INT2, list->place_count);
+    for (size_t i = 0; i < list->place_count; i++) {
+        db_item_int(args, list->places[i].shard);
+    }
+    db_array_end(args);
+    db_array_begin(args, DB_BYTEA, list->place_count);
+    for (size_t i = 0; i < list->place_count; i++) {
+        db_item_bytes(args, (struct slice){(const char *)list->places[i].digest.bytes, 16});
+    }
+    db_array_end(args);
+}
+
+void store_list_sagas(struct store *store, struct list_sagas *list)
+{
+    struct job *job = read_job(store, &list->read, list);
+    struct db_args *args = job_query(job, list->has_business_id ? &sql_saga_list_of_id : &sql_saga_list, on_list);
+    struct uuid before = list_before(list), from = list_from(list);
+
     db_arg_uuid(args, &before);
     db_arg_uuid(args, &from);
     db_arg_text(args, list->namespace);
-    db_arg_bool(args, unfinished);
-    db_arg_text(args, list->has_status ? slice_of(saga_status_name(list->status)) : SLICE_NONE);
-    arg_text_or_null(args, list->saga_name);
-    arg_text_or_null(args, list->business_id);
-    arg_text_or_null(args, list->tag_name);
-    db_arg_text(args, is_set(list->tag_name) && !list->tag_value.ptr ? SLICE("") : list->tag_value);
-    db_arg_int8(args, (int64_t)list->limit);
+    db_arg_bool(args, is_unfinished(list));
+    arg_statuses(args, list->statuses);
+    read_arg_texts(args, list->names, list->name_count);
+    read_arg_texts(args, list->tags, list->tag_count);
     db_arg_bool(args, list->without_runs);
+    db_arg_int8(args, (int64_t)list->limit);
+    if (list->has_business_id) {
+        arg_places(args, list);
+    } else {
+        db_arg_int8(args, list->looked_max ? (int64_t)list->looked_max : SAGAS_LOOKED_AT);
+    }
+    job_submit(job);
+}
+
+static void on_looked(struct db_query *query, const struct db_rows *rows)
+{
+    struct job *job = query->context;
+
+    ((struct count_looked *)job->request)->count = db_row_count(rows) == 1 ? db_int(rows, 0, 0) : 0;
+}
+
+void store_count_looked(struct store *store, struct count_looked *count)
+{
+    struct job *job = read_job(store, &count->read, count);
+    struct db_args *args = job_query(job, &sql_saga_looked, on_looked);
+    struct uuid before = list_before(count->list);
+
+    db_arg_uuid(args, &before);
+    db_arg_uuid(args, &count->list->edge);
+    db_arg_text(args, count->list->namespace);
+    db_arg_bool(args, is_unfinished(count->list));
     job_submit(job);
 }
 
