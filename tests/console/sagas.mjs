@@ -8,6 +8,8 @@ export async function sagas(world, browser, orders) {
   const rows = () => page.locator('tr[data-row]').count()
   await visitor.signsIn('reader')
 
+  await visitor.opens('#/sagas')
+
   await promise('the list shows each state by a word, and passes axe at every width', async () => {
     for (const word of ['completed', 'undone', 'needs a person'])
       await page.getByRole('cell', { name: word, exact: true }).first().waitFor()
@@ -34,6 +36,7 @@ export async function sagas(world, browser, orders) {
   await promise('another namespace sees nothing of it, and an empty list teaches a command', async () => {
     const other = await Visitor.arrives(browser, world)
     await other.signsIn('stranger')
+    await other.opens('#/sagas')
     await other.sees('No saga has been started yet')
     await other.sees('sagactl start')
     await other.checksAccess('sagas-empty')

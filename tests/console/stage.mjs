@@ -75,6 +75,13 @@ function definitions(shop) {
         output: '${ .steps.signed.result }'
       },
       {
+        name: 'spending',
+        steps: [
+          { id: 'ask', approve: { show: { cents: '${ .input.cents }' }, timeout: '2d', roles: ['operator'] } },
+          { id: 'say', call: 'say', with: '${ .input }' }
+        ]
+      },
+      {
         name: 'choir',
         steps: [{ id: 'voices', for_each: '${ .input }', concurrency: 20, call: 'say', with: '${ .item }' }]
       }

@@ -8,6 +8,7 @@ import { saga } from './saga.mjs'
 import { sagas } from './sagas.mjs'
 import { session } from './session.mjs'
 import { ConsoleWorld, chromiumPath, launchChromium } from './stage.mjs'
+import { views } from './views.mjs'
 
 if (!chromiumPath) skip('there is no chromium')
 
@@ -18,6 +19,7 @@ await run(new ConsoleWorld(), async (world) => {
   await sagas(world, browser, orders)
   await saga(world, browser, orders)
   await cases(world, browser)
+  await views(world, browser, orders)
   await browser.close()
   await leaves(world)
 })

@@ -75,6 +75,7 @@ export function useLive<T>(path: string | null, every = 3000): Live<T> {
         if (problem.status === 401) onSignedOut()
         setKept((before) => ({ path, data: before.path === path ? before.data : null, problem }))
         delay = Math.min(delay * 2, slowest)
+        if (problem.status === 403) return // it stays so for as long as this session lasts
       }
       if (!document.hidden) timer = setTimeout(look, delay)
     }

@@ -55,6 +55,8 @@ const looks: Record<string, Look> = {
 
 export const wordOf = (state: string) => looks[state]?.word ?? state.replaceAll('_', ' ')
 
+export const toneOf = (state: string) => looks[state]?.tone ?? 'calm'
+
 export function Shape({ state }: { state: string }) {
   const look = looks[state] ?? { shape: 'ring', tone: 'calm' }
   return (

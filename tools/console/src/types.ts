@@ -148,6 +148,9 @@ export interface Escalation {
   earlier?: Round[]
   asked_by?: string | null
   asked_note?: string | null
+  acknowledged_by?: string | null
+  assigned_to?: string | null
+  remarks?: { kind: string; at: string; actor: string; note: string; to?: string | null }[]
   evidence: Record<string, unknown>
   actions: { action: string; does: string }[]
   resolved_at: string | null
@@ -242,4 +245,159 @@ export interface BulkItem {
   escalation: number | null
   outcome: string
   error: { code?: string; message?: string; detail?: string | null } | null
+}
+
+export interface SeriesRow {
+  at: string
+  started?: number
+  completed?: number
+  compensated?: number
+  abandoned?: number
+  escalated?: number
+  calls?: number
+  retries?: number
+  calls_unknown?: number
+  duplicates?: number
+}
+
+export interface Series {
+  step: string
+  from: string
+  to: string
+  items: SeriesRow[]
+  next_from: string | null
+}
+
+export interface ToolHealth {
+  name: string
+  calls: number
+  retries: number
+  completed: number
+  failed: number
+  unknown: number
+  duplicates?: Record<string, number>
+  retry_rate?: number
+  duplicate_rate?: number
+  unknown_open?: number
+  unknown_oldest_ms?: number
+  drift?: number
+  budget_refusals?: number
+  rate_refusals?: number
+  breaker_refusals?: number
+}
+
+export interface Guard {
+  tool: string
+  endpoint: string
+  breaker: string
+  opened_by?: { actor: string; at: string; note: string }
+  open_until?: string
+}
+
+export interface Stats {
+  sagas: Record<string, number>
+  ended_since: string
+  tools?: ToolHealth[]
+  guards?: Guard[]
+}
+
+export interface Engines {
+  items: {
+    name: string
+    instance: string
+    version: string
+    state: string
+    started_at: string
+    shards: number[]
+    lease_left_ms: number
+  }[]
+  unowned: unknown
+}
+
+export interface Hold {
+  n: number
+  tool?: string
+  saga?: string
+  namespace?: string
+  tag?: Record<string, string>
+  note: string
+  starts: string
+  undo: boolean
+  pace: number
+  until: string | null
+  actor: string
+  made_at: string
+  status: string
+  released: { at: string; actor: string; note: string } | null
+  in_force?: boolean
+  ignored_by?: string[]
+}
+
+export interface Approval {
+  n: number
+  saga: string
+  saga_name: string | null
+  business_id: string | null
+  step: string
+  show: unknown
+  hash: string
+  roles?: Role[]
+  not_by?: string
+  opened_at: string | null
+  expires_at: string | null
+  status: string
+  decided_at: string | null
+  actor: string | null
+  note: string | null
+}
+
+export interface StepDefinition {
+  id: string
+  call?: string
+  saga?: string
+  signal?: unknown
+  approve?: unknown
+  sleep?: unknown
+  after?: string[]
+  when?: unknown
+  for_each?: unknown
+  on_failure?: unknown
+}
+
+export interface InputSchema {
+  type?: string
+  description?: string
+  enum?: unknown[]
+  properties?: Record<string, InputSchema>
+  required?: string[]
+}
+
+export interface Definition {
+  kind: string
+  name: string
+  version: number
+  created_at: string
+  body?: Record<string, unknown>
+  versions?: { version: number; created_at: string; unfinished: number }[]
+}
+
+export interface Operation {
+  key: string
+  state: string
+  took_effect: string
+  run: string
+  saga: string | null
+  step: string
+  tool: string
+  tool_version: number
+  scope: string | null
+  class: string
+  attempts: number
+  args: unknown
+  result: unknown
+  error: OperationError | null
+  cost: unknown
+  duplicates_seen?: number
+  first_sent_at: string | null
+  created_at: string | null
 }

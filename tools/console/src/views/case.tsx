@@ -237,6 +237,62 @@ function AnswerDialog({
   )
 }
 
+const remarks = {
+  acknowledge: { title: 'I look at it', does: 'Others see that you look at this case.', did: 'looks at it' },
+  assign: { title: 'Assign', does: 'Says who is to answer this case.', did: 'assigned it' },
+  comment: { title: 'Comment', does: 'Leaves a comment with the case, for those who read it later.', did: 'said' }
+}
+type Remark = keyof typeof remarks
+
+function Remarks({ one, me, onDone }: { one: Escalation; me: Me; onDone: () => void }) {
+  const [asked, setAsked] = useState<Remark | null>(null)
+  const [to, setTo] = useState('')
+  return (
+    <>
+      {one.status === 'open' && (
+        <div class="actions">
+          {(Object.keys(remarks) as Remark[]).map((kind) => (
+            <Act key={kind} why={whyNot(me, 'operator')} briefly onClick={() => setAsked(kind)}>
+              {remarks[kind].title}
+            </Act>
+          ))}
+        </div>
+      )}
+      {one.remarks && one.remarks.length > 0 && (
+        <ul>
+          {one.remarks.map((remark, i) => (
+            <li key={i}>
+              <strong>{remark.actor}</strong> {remarks[remark.kind as Remark]?.did ?? remark.kind}
+              {remark.to && ` to ${remark.to}`}: {remark.note} <Age at={remark.at} />
+            </li>
+          ))}
+        </ul>
+      )}
+      {asked && (
+        <VerbDialog
+          title={`${remarks[asked].title}: case ${one.n}`}
+          does={remarks[asked].does}
+          path={`v1/escalations/${one.n}/${asked}`}
+          body={(note) => (asked === 'assign' ? { to: to.trim(), note } : { note })}
+          asCommand={(note) =>
+            command('sagactl', asked, String(one.n), ...(asked === 'assign' ? ['--to', to] : []), '--note', note)
+          }
+          button={remarks[asked].title}
+          onClose={() => setAsked(null)}
+          onDone={onDone}
+        >
+          {asked === 'assign' && (
+            <label>
+              To whom
+              <input value={to} onInput={(event) => setTo(event.currentTarget.value)} />
+            </label>
+          )}
+        </VerbDialog>
+      )}
+    </>
+  )
+}
+
 function Answered({ one }: { one: Escalation }) {
   return (
     <p class="note">
@@ -283,6 +339,8 @@ export function CaseView({ route, me }: ViewProps) {
         <Fact name="Asked">
           <Age at={one.opened_at} />
         </Fact>
+        {one.acknowledged_by && <Fact name="Looked at by">{one.acknowledged_by}</Fact>}
+        {one.assigned_to && <Fact name="To be answered by">{one.assigned_to}</Fact>}
         {(one.round ?? 1) > 1 && <Fact name="Round">{one.round}</Fact>}
         {Object.keys(one.tags ?? {}).length > 0 && (
           <Fact name="Tags">
@@ -295,6 +353,7 @@ export function CaseView({ route, me }: ViewProps) {
           </a>
         </Fact>
       </Facts>
+      <Remarks one={one} me={me} onDone={live.refresh} />
       <div class="sides">
         <Known one={one} saga={saga.data} />
         <section aria-label="What can be answered">

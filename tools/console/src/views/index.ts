@@ -2,11 +2,16 @@
 import type { ComponentType } from 'preact'
 import type { Route } from '../route'
 import type { Me } from '../types'
+import { Approvals } from './approvals'
 import { Bulk } from './bulk'
+import { Calls } from './calls'
 import { CaseView } from './case'
 import { Cases } from './cases'
+import { Definitions } from './definitions'
+import { Overview } from './overview'
 import { SagaView } from './saga'
 import { Sagas } from './sagas'
+import { Holds, Tools } from './tools'
 
 export interface ViewProps {
   route: Route
@@ -26,8 +31,16 @@ const SagasOrOne: ComponentType<ViewProps> = (props) =>
 const CasesOrOne: ComponentType<ViewProps> = (props) =>
   props.route.path[0] === 'case' ? CaseView(props) : Cases(props)
 
+const ToolsOrHolds: ComponentType<ViewProps> = (props) =>
+  props.route.path[0] === 'holds' ? Holds(props) : Tools(props)
+
 export const views: View[] = [
+  { name: 'overview', title: 'Overview', key: 'o', View: Overview },
   { name: 'sagas', also: ['saga'], title: 'Sagas', key: 's', View: SagasOrOne },
   { name: 'cases', also: ['case'], title: 'Needs a person', key: 'n', View: CasesOrOne },
-  { name: 'bulk', title: 'Many at once', key: 'm', View: Bulk }
+  { name: 'approvals', title: 'Approvals', key: 'a', View: Approvals },
+  { name: 'bulk', title: 'Many at once', key: 'm', View: Bulk },
+  { name: 'definitions', title: 'Definitions', key: 'd', View: Definitions },
+  { name: 'tools', also: ['holds'], title: 'Tools', key: 't', View: ToolsOrHolds },
+  { name: 'calls', title: 'Calls', key: 'c', View: Calls }
 ]

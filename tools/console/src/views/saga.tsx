@@ -1,11 +1,13 @@
 // One saga: what happened when, its steps, its log, and what a person can do about it.
 import { useMemo } from 'preact/hooks'
+import { query } from '../api'
+import { Graph } from '../graph'
 import { useLive } from '../live'
 import { argumentsOf, useLog } from '../log'
 import { href } from '../route'
 import { State } from '../state'
 import { Age, At, span } from '../time'
-import type { Saga } from '../types'
+import type { Definition, Saga, StepDefinition } from '../types'
 import { Copy, Fact, Facts, Json, Loading, Tags, Trouble, command, isNothing } from '../ui'
 import { LogView } from './log'
 import { SagaVerbs } from './sagaverbs'
@@ -112,6 +114,15 @@ const Followers = ({ saga }: { saga: Saga }) =>
     </>
   ) : null
 
+// The graph of its definition, each step in the state that it has here.
+function SagaGraph({ saga }: { saga: Saga }) {
+  const path = query(`v1/definitions/${encodeURIComponent(saga.saga ?? '')}`, { version: saga.version })
+  const live = useLive<Definition>(path, 60_000)
+  if (!live.data) return live.problem ? <Trouble problem={live.problem} /> : <Loading what="the definition" />
+  const states = new Map(saga.steps.map(({ id, status }) => [id, status]))
+  return <Graph steps={(live.data.body?.steps ?? []) as StepDefinition[]} states={states} />
+}
+
 export function SagaView({ route, me }: ViewProps) {
   const id = route.path[1] ?? ''
   const tab = route.path[2] ?? ''
@@ -129,6 +140,7 @@ export function SagaView({ route, me }: ViewProps) {
     )
   const tabs: [string, string][] = [
     ['', 'What happened'],
+    ...(saga.version ? [['graph', 'Graph'] as [string, string]] : []),
     ['log', 'Log'],
     ['data', 'Input and output']
   ]
@@ -164,6 +176,7 @@ export function SagaView({ route, me }: ViewProps) {
           <Followers saga={saga} />
         </>
       )}
+      {tab === 'graph' && <SagaGraph saga={saga} />}
       {tab === 'log' && <LogView saga={saga} log={log} query={route.query} />}
       {tab === 'data' && (
         <>

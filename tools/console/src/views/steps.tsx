@@ -6,7 +6,7 @@ import { Age, At, span } from '../time'
 import type { Compensation, Held, OperationError, Saga, Step, Trying } from '../types'
 import { Copy, Fact, Facts, Json, command, isNothing, times } from '../ui'
 
-const effects: Record<string, string> = {
+export const effects: Record<string, string> = {
   no: 'no effect',
   maybe: 'may have happened',
   yes: 'happened',

@@ -1,0 +1,160 @@
+// Runs: the calls of an agent in their order, what repeats of them got, and one more execution signed off.
+import { useState } from 'preact/hooks'
+import { query } from '../api'
+import { Filters, type Filter } from '../filters'
+import { useLive } from '../live'
+import { href } from '../route'
+import { State } from '../state'
+import { Age } from '../time'
+import type { Me, Operation, Page } from '../types'
+import { Act, Copy, Empty, Fact, Facts, Json, Loading, Trouble, command, count, isNothing, money, whyNot } from '../ui'
+import { VerbDialog } from '../verb'
+import { Failure, effects } from './steps'
+import type { ViewProps } from './index'
+
+const filters: Filter[] = [
+  { name: 'run', label: 'Run, or id of a saga', hint: 'chat-17' },
+  { name: 'tool', label: 'Tool', hint: 'card.pay' },
+  { name: 'state', label: 'State', choices: ['pending', 'in_flight', 'completed', 'failed', 'unknown', 'escalated'] }
+]
+
+function Bypass({ one, me, onDone }: { one: Operation; me: Me; onDone: () => void }) {
+  const [asked, setAsked] = useState(false)
+  return (
+    <>
+      <Act kind="danger" why={whyNot(me, 'operator')} onClick={() => setAsked(true)}>
+        Sign one more execution off
+      </Act>
+      {asked && (
+        <VerbDialog
+          title={`One more execution of ${one.tool}`}
+          does="The next call of it, with these arguments, is made again, although it was made before."
+          path={`v1/operations/${one.key}/bypass`}
+          body={(reason) => ({ reason })}
+          asCommand={(reason) => command('sagactl', 'bypass', one.key, '--reason', reason)}
+          danger
+          button="Sign it off"
+          onClose={() => setAsked(false)}
+          onDone={onDone}
+        />
+      )}
+    </>
+  )
+}
+
+function OneCall({ operation, me }: { operation: string; me: Me }) {
+  const live = useLive<Operation>(`v1/operations/${encodeURIComponent(operation)}`, 3000)
+  const one = live.data
+  if (!one) return live.problem ? <Trouble problem={live.problem} /> : <Loading what="the operation" />
+  return (
+    <>
+      <div class="title">
+        <h1>
+          {one.tool} <span class="muted">v{one.tool_version}</span>
+        </h1>
+        <State state={one.state} />
+        <Bypass one={one} me={me} onDone={live.refresh} />
+        <Copy text={command('sagactl', 'operations', one.key)} label="copy as sagactl" />
+      </div>
+      <Facts>
+        <Fact name="Key">
+          <code>{one.key}</code> <Copy text={one.key} label="copy" />
+        </Fact>
+        <Fact name="Effect">{effects[one.took_effect] ?? one.took_effect}</Fact>
+        <Fact name="Class">{one.class}</Fact>
+        <Fact name="Attempts">{one.attempts}</Fact>
+        <Fact name="Repeats seen">{one.duplicates_seen ?? 0}</Fact>
+        <Fact name="Run">
+          <a href={href(['calls'], { run: one.run })}>{one.run}</a>
+        </Fact>
+        {one.saga && (
+          <Fact name="Saga">
+            <a href={href(['saga', one.saga], { step: one.step })}>step {one.step}</a>
+          </Fact>
+        )}
+        {one.scope && <Fact name="About">{one.scope}</Fact>}
+        {typeof one.cost === 'number' && one.cost > 0 && <Fact name="Cost">{money(one.cost, null)}</Fact>}
+        <Fact name="First sent">
+          <Age at={one.first_sent_at} />
+        </Fact>
+      </Facts>
+      {one.error && <Failure error={one.error} />}
+      <h2>Arguments</h2>
+      <Json value={one.args} label="Arguments" />
+      {!isNothing(one.result) && (
+        <>
+          <h2>Result</h2>
+          <Json value={one.result} label="Result" />
+        </>
+      )}
+    </>
+  )
+}
+
+export function Calls({ route, me }: ViewProps) {
+  return route.path[1] ? <OneCall operation={route.path[1]} me={me} /> : <AllCalls query={route.query} />
+}
+
+function AllCalls({ query: asked }: { query: Record<string, string> }) {
+  const live = useLive<Page<Operation>>(query('v1/operations', { ...asked, limit: 200 }), 5000)
+  const flags = Object.entries(asked).flatMap(([name, value]) => [`--${name}`, value])
+  return (
+    <>
+      <div class="title">
+        <h1>Calls</h1>
+        <Copy text={command('sagactl', 'operations', ...flags)} label="copy as sagactl" />
+      </div>
+      <Filters path={['calls']} query={asked} filters={filters} />
+      <Trouble problem={live.problem?.lost ? null : live.problem} retry={live.refresh} />
+      {!live.data && !live.problem && <Loading what="calls" />}
+      {live.data?.items.length === 0 && (
+        <Empty title="No call fits" command="sagactl call card.pay --run chat-1 --args '{}'">
+          <p>Calls of agents, and every call that a saga has made, stand here with their keys.</p>
+        </Empty>
+      )}
+      {live.data && live.data.items.length > 0 && (
+        <>
+          <p role="status">
+            {count(live.data.items.length, 'call')} shown{live.data.next_cursor ? '; there are more' : ''}.
+          </p>
+          <div class="table" role="region" aria-label="Calls" tabIndex={0}>
+            <table>
+              <thead>
+                <tr>
+                  <th scope="col">Tool</th>
+                  <th scope="col">State</th>
+                  <th scope="col">Effect</th>
+                  <th scope="col">Step</th>
+                  <th scope="col">Attempts</th>
+                  <th scope="col">Repeats</th>
+                  <th scope="col">What was heard</th>
+                  <th scope="col">Began</th>
+                </tr>
+              </thead>
+              <tbody>
+                {live.data.items.map((one) => (
+                  <tr key={one.key} data-row={one.key}>
+                    <td>
+                      <a href={href(['calls', one.key])}>{one.tool}</a>
+                    </td>
+                    <td>
+                      <State state={one.state} />
+                    </td>
+                    <td>{effects[one.took_effect] ?? one.took_effect}</td>
+                    <td>{one.step}</td>
+                    <td class="number">{one.attempts}</td>
+                    <td class="number">{one.duplicates_seen ?? 0}</td>
+                    <td>{one.error ? (one.error.detail ?? one.error.code) : <span class="muted">–</span>}</td>
+                    <td>
+                      <Age at={one.created_at} />
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        </>
+      )}
+    </>
+  )
+}
