@@ -123,6 +123,12 @@ static const struct {
     {"a method of the later revision", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"server/discover\"}", 200, "-32601"},
     {"a ping", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}", 200,
      "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}"},
+    {"a list of what is not there", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"resources/list\"}", 200,
+     "\"result\":{\"resources\":[]"},
+    {"another one", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"resources/templates/list\"}", 200,
+     "\"resourceTemplates\":[]"},
+    {"a third one", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"prompts/list\"}", 200, "\"prompts\":[]"},
+    {"a look at what is not there", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"resources/read\"}", 200, "-32602"},
     {"a call without a name", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{}}", 200, "-32602"},
     {"a call of nothing", CALL("1", "t_nothing", "", "{}"), 200, "there is no tool of this name"},
     {"a call of what is hidden", CALL("1", "t_hidden", "", "{}"), 200, "there is no tool of this name"},
@@ -203,7 +209,7 @@ TEST(a_handshake_gets_the_revision_it_asks_for_or_the_newest_of_its_kind)
         ask(body);
         assert_int_equal(answer.status, 200);
         must_have(says);
-        must_have("\"capabilities\":{\"tools\":{}}");
+        must_have("\"capabilities\":{\"tools\":{},\"resources\":{},\"prompts\":{}}");
         must_have("\"serverInfo\":{\"name\":\"sagad\"");
         must_have("\"version\":\"1.2.3\"");
         assert_false(raw_head_has(&answer, "\r\nMcp-Session-Id:")); /* there are no sessions */
@@ -324,7 +330,8 @@ TEST(the_list_says_what_a_model_and_its_host_need)
     must_have("\"scope\":{\"type\":\"string\"");
     must_have("\"annotations\":{\"readOnlyHint\":false,\"destructiveHint\":false,\"idempotentHint\":false,"
               "\"openWorldHint\":false}}");
-    must_have("{\"name\":\"t_read\",\"inputSchema\":{\"type\":\"object\",\"properties\":{}},\"annotations\":{"
+    must_have("{\"name\":\"t_read\",\"description\":\"Calls t.read, which has no "
+              "description.\",\"inputSchema\":{\"type\":\"object\",\"properties\":{}},\"annotations\":{"
               "\"readOnlyHint\":true,\"openWorldHint\":true}}");
     must_have("\"name\":\"t_slow\"");
     must_not_have("t_hidden");

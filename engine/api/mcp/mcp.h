@@ -36,6 +36,8 @@ struct mcp_result { /* a result while it is written */
 void mcp_initialize(struct mcp_exchange *exchange);
 void mcp_ping(struct mcp_exchange *exchange);
 void mcp_discover(struct mcp_exchange *exchange);
+void mcp_list_nothing(struct mcp_exchange *exchange); /* some hosts ask for everything that a server may have */
+void mcp_read_nothing(struct mcp_exchange *exchange);
 void mcp_list_tools(struct mcp_exchange *exchange); /* tools_list.c */
 void mcp_call_tool(struct mcp_exchange *exchange);  /* tools_call.c */
 

@@ -6,11 +6,16 @@
     "result says that the call is under way, make the same call again with the same arguments. When a call is "        \
     "refused, do what its text says; do not work around it with another tool."
 
+/* Whatever is answered has to be declared, also the lists that are empty. */
 static void write_capabilities(struct json_writer *w)
 {
+    static const char *const declared[] = {"tools", "resources", "prompts"};
+
     json_object_begin(w, "capabilities");
-    json_object_begin(w, "tools");
-    json_object_end(w);
+    for (size_t i = 0; i < COUNT_OF(declared); i++) {
+        json_object_begin(w, declared[i]);
+        json_object_end(w);
+    }
     json_object_end(w);
 }
 
@@ -55,4 +60,25 @@ void mcp_discover(struct mcp_exchange *exchange)
     mcp_meta_begin(&result);
     mcp_meta_end(&result);
     mcp_result_send(&result);
+}
+
+void mcp_list_nothing(struct mcp_exchange *exchange)
+{
+    struct slice method = exchange->message.method;
+    struct mcp_result result;
+
+    mcp_result_begin(&result, exchange, 0);
+    json_array_begin(&result.w, slice_is(method, "prompts/list")     ? "prompts"
+                                : slice_is(method, "resources/list") ? "resources"
+                                                                     : "resourceTemplates");
+    json_array_end(&result.w);
+    mcp_write_caching(&result);
+    mcp_meta_begin(&result);
+    mcp_meta_end(&result);
+    mcp_result_send(&result);
+}
+
+void mcp_read_nothing(struct mcp_exchange *exchange)
+{
+    mcp_fail(exchange, 200, RPC_INVALID_PARAMS, "this server has tools only: no resources and no prompts");
 }

@@ -45,6 +45,11 @@ static void write_tool(struct json_writer *w, const struct offer *offer, bool ru
     }
     if (description.ptr) {
         json_write_raw(w, "description", description);
+    } else { /* a model has to read something */
+        json_write_slice(w, "description",
+                         arena_printf(arena, "%s %.*s, which has no description.",
+                                      offer->kind == DEFINITION_SAGA ? "Starts" : "Calls",
+                                      SLICE_ARG(offer->definition)));
     }
     mcp_write_input_schema(w, "inputSchema", offer, arena);
     write_annotations(w, offer, run_is_known);
