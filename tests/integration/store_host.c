@@ -193,7 +193,7 @@ static void run_sql(struct host *host, struct answer *answer, const char *format
 {
     struct db_session *session = NULL;
     struct err err = {.code = ERR_OK};
-    char sql[4096];
+    char sql[16000];
     enum err_code code;
 
     assert_true((size_t)vsnprintf(sql, sizeof(sql), format, arguments) < sizeof(sql));

@@ -767,7 +767,7 @@ TEST(steps_and_operations_can_be_read_in_sql)
 /* Explains a statement with the plan that a connection of the store would use, whatever the parameters are. */
 static void explain(const struct db_statement *statement)
 {
-    char sql[4000];
+    char sql[16000];
     int parameters = 0, len = 0;
 
     for (const char *at = statement->sql; (at = strchr(at, '$')) != NULL; at++) {
