@@ -407,6 +407,21 @@ TEST(what_a_call_is_for_comes_from_wherever_the_host_says_it)
     must_have("\"structuredContent\":{}"); /* the scope was for sagad */
 }
 
+TEST(the_arguments_beside_those_for_sagad_arrive_whole_even_where_their_names_grow)
+{
+    char name[201], grown[601], body[BODY_MAX];
+
+    for (size_t i = 0; i < 100; i++) {
+        (void)snprintf(name + 2 * i, sizeof(name) - 2 * i, "\\b");
+        (void)snprintf(grown + 6 * i, sizeof(grown) - 6 * i, "\\u0008");
+    }
+    (void)snprintf(body, sizeof(body),
+                   CALL("1", "t_one", "\"sagad/run\":\"grown\"", "{\"scope\":\"lamp\",\"%s\":1,\"n\":2}"), name);
+    ask(body);
+    (void)snprintf(body, sizeof(body), "\"structuredContent\":{\"%s\":1,\"n\":2},\"isError\":false", grown);
+    must_have(body);
+}
+
 static const struct {
     const char *name, *head, *body, *says, *and_says;
 } contradictions[] = {

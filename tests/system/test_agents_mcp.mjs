@@ -284,5 +284,16 @@ await run(new World(), async (world) => {
     expect(ran.status === 1 && /no pipe/.test(ran.stderr), 'a file', ran.stderr)
   })
 
+  await promise('a tool is listed whole, even where names grow when they are written', async () => {
+    const name = '\b'.repeat(30000)
+    const wide = { name: 'wide', builtin: { do: 'echo' }, effect: 'read', input: { properties: { [name]: {} } } }
+    await world.define({ tools: [wide] })
+    const client = await host()
+    const { tools } = await client.listTools()
+    const listed = tools.find((tool) => tool.name === 'wide')
+    expect(name in listed.inputSchema.properties, 'the argument', Object.keys(tools.at(-1).inputSchema.properties))
+    await client.close()
+  })
+
   await leaves(world)
 })

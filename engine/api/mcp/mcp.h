@@ -10,6 +10,7 @@
 #define MCP_VERSION_STATELESS "2026-07-28"
 #define MCP_VERSION_HANDSHAKE "2025-11-25"
 #define META_PREFIX "io.modelcontextprotocol/"
+#define NAME_GROWTH 3 /* of a name that is read and written again: \b becomes \u0008 */
 
 struct mcp_stream { /* of an answer that takes its time (stream.c) */
     bool may_begin; /* the client reads server-sent events */

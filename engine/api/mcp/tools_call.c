@@ -100,7 +100,7 @@ static struct slice own_arguments(const struct offer *offer, struct slice argume
         !(offer->takes_scope && json_member(arguments, "scope").ptr)) {
         return arguments;
     }
-    buffer_init(&out, arguments.len + 2);
+    buffer_init(&out, arguments.len * NAME_GROWTH);
     json_writer_init(&w, &out);
     json_object_begin(&w, NULL);
     while (json_next_member(&walk, &name_raw, &value)) {
@@ -112,6 +112,7 @@ static struct slice own_arguments(const struct offer *offer, struct slice argume
         }
     }
     json_object_end(&w);
+    CHECK(!out.overflow);
     struct slice text = arena_slice(arena, buffer_slice(&out));
 
     buffer_fini(&out);

@@ -90,7 +90,7 @@ static size_t page_of(const struct offers *offers, size_t first, size_t *bytes)
 
     *bytes = 0;
     while (first + count < offers->count && count < PAGE_TOOLS_MAX) {
-        size_t more = offers->items[first + count].body.len + TOOL_FRAME_BYTES;
+        size_t more = offers->items[first + count].body.len * NAME_GROWTH + TOOL_FRAME_BYTES;
 
         if (count > 0 && *bytes + more > PAGE_BYTES_MAX) {
             break;
