@@ -80,5 +80,8 @@ void mcp_list_nothing(struct mcp_exchange *exchange)
 
 void mcp_read_nothing(struct mcp_exchange *exchange)
 {
-    mcp_fail(exchange, 200, RPC_INVALID_PARAMS, "this server has tools only: no resources and no prompts");
+    struct slice uri = json_member(exchange->message.params, "uri");
+    struct slice data = uri.ptr ? arena_printf(exchange->request->arena, "{\"uri\":%.*s}", SLICE_ARG(uri)) : SLICE_NONE;
+
+    mcp_fail_with(exchange, 200, RPC_INVALID_PARAMS, "this server has tools only: no resources and no prompts", data);
 }
