@@ -1,5 +1,6 @@
 // Who gets in, what a foreign page cannot do, and how a session ends.
 import { writeFileSync } from 'node:fs'
+import { createServer, request } from 'node:http'
 import { expect, expectEqual, promise } from '../lib/world.mjs'
 import { Visitor, digest, tokens, until } from './stage.mjs'
 
@@ -165,6 +166,34 @@ export async function session(world, browser) {
     const cookie = await signIn('admin')
     const answer = await bare('POST', '/console/links', {}, { cookie, ...ours })
     expectEqual(answer.status, 403, 'a session makes no links')
+  })
+
+  await promise('behind a proxy that serves it below a path of its own', async () => {
+    const proxy = createServer((asked, answered) => {
+      if (!asked.url.startsWith('/x/y/')) return answered.writeHead(404).end()
+      const { method, headers } = asked
+      const onward = request(
+        { host: '127.0.0.1', port: world.port, method, path: asked.url.slice(4), headers: { ...headers, ...proxied } },
+        (answer) => {
+          answered.writeHead(answer.statusCode, answer.headers)
+          answer.pipe(answered)
+        }
+      )
+      onward.on('error', () => answered.destroy())
+      asked.pipe(onward)
+    })
+    await new Promise((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+    const proxied = { host: 'sagad.internal', 'x-forwarded-host': `127.0.0.1:${proxy.address().port}` }
+    const visitor = await Visitor.arrives(browser, world)
+    await visitor.page.goto(`http://${proxied['x-forwarded-host']}/x/y/console`)
+    await visitor.page.getByLabel('Your token').fill('operator')
+    await visitor.page.keyboard.press('Enter')
+    await visitor.page.getByRole('link', { name: 'Sagas' }).click()
+    await visitor.page.getByRole('link', { name: 'first-good' }).click()
+    await visitor.page.getByRole('button', { name: 'Run again' }).waitFor()
+    await visitor.leaves()
+    proxy.closeAllConnections()
+    proxy.close()
   })
 
   await promise('a person signs in and out; the page says who they are', async () => {

@@ -208,12 +208,12 @@ export class Visitor {
     expect(wide <= 320, `${name}: fits into 320 px`, wide)
   }
 
-  // Kept where SAGAD_CONSOLE_SHOTS says.
-  async shoots(name) {
+  // Kept where SAGAD_CONSOLE_SHOTS says: the whole page, or what can be seen of it.
+  async shoots(name, fullPage = true) {
     const folder = process.env.SAGAD_CONSOLE_SHOTS
     if (!folder) return
     mkdirSync(folder, { recursive: true })
-    await this.page.screenshot({ path: join(folder, `${name}.png`), fullPage: true })
+    await this.page.screenshot({ path: join(folder, `${name}.png`), fullPage })
   }
 
   async leaves() {

@@ -4,6 +4,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { Problem, get } from './api'
 
+const firstAgainMs = 1000 // after a read that failed
 const slowest = 30_000
 
 // --- is the connection there? ---
@@ -53,7 +54,7 @@ export function useLive<T>(path: string | null, every = 3000): Live<T> {
   useEffect(() => {
     if (!path) return
     let timer: ReturnType<typeof setTimeout> | undefined
-    let delay = every
+    let failures = 0
     let etag: string | null = null
     const ended = new AbortController()
 
@@ -67,16 +68,17 @@ export function useLive<T>(path: string | null, every = 3000): Live<T> {
           setKept((before) => (before.problem ? { ...before, problem: null } : before))
         }
         setLost(false)
-        delay = every
+        failures = 0
       } catch (error) {
         if (ended.signal.aborted) return
         const problem = error instanceof Problem ? error : new Problem(-1, 'This page has a fault', String(error))
         setLost(problem.lost)
         if (problem.status === 401) onSignedOut()
         setKept((before) => ({ path, data: before.path === path ? before.data : null, problem }))
-        delay = Math.min(delay * 2, slowest)
+        failures++
         if (problem.status === 403) return // it stays so for as long as this session lasts
       }
+      const delay = failures > 0 ? Math.min(firstAgainMs * 2 ** (failures - 1), slowest) : every
       if (!document.hidden) timer = setTimeout(look, delay)
     }
     function onVisible() {

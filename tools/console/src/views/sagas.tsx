@@ -14,9 +14,14 @@ const statuses = ['running', 'waiting', 'paused', 'compensating', 'escalated', '
 const filters: Filter[] = [
   { name: 'business_id', label: 'Business id', hint: 'order-1017' },
   { name: 'status', label: 'Status', choices: statuses },
+  {
+    name: 'waits_for',
+    label: 'Waits for',
+    choices: ['retry', 'probe', 'hold', 'person', 'approval', 'signal', 'time', 'lock']
+  },
   { name: 'saga', label: 'Definition', hint: 'order' },
   { name: 'id', label: 'Id begins with', hint: '01a20e16' },
-  { name: 'step', label: 'Stands at step', hint: 'charge' },
+  { name: 'step', label: 'Has begun step', hint: 'charge' },
   { name: 'error', label: 'Error', hint: 'timeout' },
   { name: 'tag', label: 'Tag', hint: 'city=Oslo' },
   { name: 'since', label: 'Started since', when: true },
@@ -29,7 +34,7 @@ export function parameters(query: Record<string, string>) {
 }
 
 function asCommand(query: Record<string, string>) {
-  const flags: Record<string, string> = { business_id: '--id' }
+  const flags: Record<string, string> = { business_id: '--id', waits_for: '--waits-for' }
   const words = Object.entries(query).flatMap(([name, value]) =>
     name === 'tag' ? value.split(/\s+/).flatMap((tag) => ['--tag', tag]) : [flags[name] ?? `--${name}`, value]
   )
@@ -65,11 +70,25 @@ const Row = ({ row, isGone }: { row: SagaRow; isGone: boolean }) => (
   </tr>
 )
 
+interface Shown {
+  path: string
+  rows: SagaRow[]
+  next: string | null
+  lookedTo: string | undefined // older ones were not looked at
+}
+
+const shownOf = (path: string, page: Page<SagaRow>): Shown => ({
+  path,
+  rows: page.items,
+  next: page.next_cursor,
+  lookedTo: page.looked_to
+})
+
 export function Sagas({ route, me }: ViewProps) {
   const asked = parameters(route.query)
   const path = query('v1/sagas', { ...asked, limit: 100 })
   const live = useLive<Page<SagaRow>>(path)
-  const [shown, setShown] = useState<{ path: string; rows: SagaRow[]; next: string | null } | null>(null)
+  const [shown, setShown] = useState<Shown | null>(null)
   const [problem, setProblem] = useState<Problem | null>(null)
   const [busy, setBusy] = useState(false)
   const mine = shown?.path === path ? shown : null
@@ -77,7 +96,7 @@ export function Sagas({ route, me }: ViewProps) {
   useEffect(() => {
     if (!live.data) return
     if (!mine) {
-      setShown({ path, rows: live.data.items, next: live.data.next_cursor })
+      setShown(shownOf(path, live.data))
       return
     }
     const fresh = new Map(live.data.items.map((row) => [row.id, row]))
@@ -92,7 +111,8 @@ export function Sagas({ route, me }: ViewProps) {
       setShown({
         path,
         rows: [...mine!.rows, ...page.items.filter((row) => !known.has(row.id))],
-        next: page.next_cursor
+        next: page.next_cursor,
+        lookedTo: page.looked_to
       })
       setProblem(null)
     } catch (error) {
@@ -101,7 +121,7 @@ export function Sagas({ route, me }: ViewProps) {
     setBusy(false)
   }
   function showNew() {
-    setShown({ path, rows: live.data!.items, next: live.data!.next_cursor })
+    setShown(shownOf(path, live.data!))
   }
 
   const here = new Set(mine?.rows.map((row) => row.id))
@@ -133,7 +153,7 @@ export function Sagas({ route, me }: ViewProps) {
       </div>
       <Trouble problem={live.problem?.lost ? null : live.problem} retry={live.refresh} />
       {!mine && !live.problem && <Loading what="sagas" />}
-      {mine && mine.rows.length === 0 && <NoSagas filtered={Object.keys(route.query).length > 0} />}
+      {mine && mine.rows.length === 0 && !mine.next && <NoSagas filtered={Object.keys(route.query).length > 0} />}
       {mine && mine.rows.length > 0 && (
         <div class="table" role="region" aria-label="Sagas" tabIndex={0}>
           <table>
@@ -156,7 +176,12 @@ export function Sagas({ route, me }: ViewProps) {
         </div>
       )}
       <Trouble problem={problem} />
-      {mine && mine.rows.length > 0 && (
+      {mine?.lookedTo && (
+        <p class="muted" role="status">
+          sagad has looked at those that began since <Age at={mine.lookedTo} />; of older ones some may fit as well.
+        </p>
+      )}
+      {mine && (mine.rows.length > 0 || mine.next) && (
         <p class="foot">
           {count(mine.rows.length, 'saga')} shown{mine.next ? '' : '; there are no more'}.{' '}
           {mine.next && (
