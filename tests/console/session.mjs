@@ -217,3 +217,25 @@ export async function session(world, browser) {
     await visitor.leaves()
   })
 }
+
+// The last: it starts sagad anew.
+export async function withoutTokens(world, browser) {
+  await promise('without tokens everybody on this machine is the admin, and a foreign page still is not', async () => {
+    world.sagad.kill('SIGTERM')
+    await world.sagad.ended
+    world.launchSagad([])
+    await world.ready()
+    const visitor = await Visitor.arrives(browser, world)
+    await visitor.opens('#/definitions/contract')
+    const who = await visitor.page.getByTestId('who').innerText()
+    expect(/local admin in default/.test(who), 'who', who)
+    expectEqual(await visitor.page.getByRole('button', { name: 'Sign out' }).count(), 0, 'nothing to sign out of')
+    await visitor.page.getByLabel('Business id').fill('by nobody in particular')
+    await visitor.page.getByRole('button', { name: 'Start', exact: true }).click()
+    await visitor.page.getByRole('heading', { name: 'by nobody in particular' }).waitFor()
+    await visitor.leaves()
+    const headers = { authorization: '', origin: 'http://evil.example' }
+    const foreign = await world.api('POST', '/v1/sagas', { saga: 'contract' }, { headers })
+    expectEqual(foreign.status, 403, 'a foreign page')
+  })
+}

@@ -6,7 +6,7 @@ import { cases } from './cases.mjs'
 import { skip } from './packages.mjs'
 import { saga } from './saga.mjs'
 import { sagas } from './sagas.mjs'
-import { session } from './session.mjs'
+import { session, withoutTokens } from './session.mjs'
 import { ConsoleWorld, chromiumPath, launchChromium } from './stage.mjs'
 import { views } from './views.mjs'
 
@@ -20,6 +20,7 @@ await run(new ConsoleWorld(), async (world) => {
   await saga(world, browser, orders)
   await cases(world, browser)
   await views(world, browser, orders)
+  await withoutTokens(world, browser)
   await browser.close()
   await leaves(world)
 })
