@@ -6,8 +6,8 @@
 
 #define CSV_BYTES_MAX ((size_t)16 << 20) /* a page of the engine is no larger, either */
 
-static const char *const columns[] = {"saga", "saga_name",   "business_id", "step",   "tool",    "operation",
-                                      "cost", "took_effect", "since",       "result", "ended_at"};
+static const char *const columns[] = {"saga", "saga_name",   "business_id", "step",   "tool",     "operation",
+                                      "cost", "took_effect", "since",       "result", "ended_at", "settled"};
 
 /* RFC 4180. A text that a spreadsheet would take for a formula gets an apostrophe, which keeps it a text. */
 static void put_cell(struct buffer *out, struct slice text)
@@ -80,6 +80,9 @@ void handle_list_debts(struct api_request *request)
     }
     if (format.ptr && !is_csv && !slice_is(format, "json")) {
         request_problem(request, ERR_MALFORMED, "the query parameter \"format\" is json or csv");
+        return;
+    }
+    if (!request_read_bool(request, "settled", &asked->in.debts.has_settled, &asked->in.debts.settled)) {
         return;
     }
     asked->in.debts.saga = request_query(request, "saga");

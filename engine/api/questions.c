@@ -87,19 +87,6 @@ static bool read_cost(struct api_request *request, struct engine_questions *in)
     return true;
 }
 
-static bool read_acknowledged(struct api_request *request, struct engine_questions *in)
-{
-    struct slice text = request_query(request, "acknowledged");
-
-    in->has_acknowledged = text.ptr != NULL;
-    in->acknowledged = slice_is(text, "true");
-    if (text.ptr && !in->acknowledged && !slice_is(text, "false")) {
-        request_problem(request, ERR_MALFORMED, "the query parameter \"acknowledged\" is true or false");
-        return false;
-    }
-    return true;
-}
-
 void request_list_questions(struct api_request *request, struct engine_questions *in, const char *known,
                             void (*ask)(struct engine *, struct engine_request *))
 {
@@ -111,7 +98,8 @@ void request_list_questions(struct api_request *request, struct engine_questions
 
     if (!request_read_limit(request) || !request_read_texts(request, texts, COUNT_OF(texts)) ||
         !request_read_tags(request, &in->tags, &in->tag_count) || !read_cost(request, in) ||
-        !read_acknowledged(request, in) || !request_read_instant(request, "since", &in->since_ms) ||
+        !request_read_bool(request, "acknowledged", &in->has_acknowledged, &in->acknowledged) ||
+        !request_read_instant(request, "since", &in->since_ms) ||
         !request_read_instant(request, "until", &in->until_ms)) {
         return;
     }

@@ -439,6 +439,19 @@ bool request_read_limit(struct api_request *request)
     return true;
 }
 
+bool request_read_bool(struct api_request *request, const char *name, bool *is_given, bool *out)
+{
+    struct slice text = request_query(request, name);
+
+    *is_given = text.ptr != NULL;
+    *out = slice_is(text, "true");
+    if (*is_given && !*out && !slice_is(text, "false")) {
+        request_problem(request, ERR_MALFORMED, "the query parameter \"%s\" is true or false", name);
+        return false;
+    }
+    return true;
+}
+
 bool request_read_instant(struct api_request *request, const char *name, int64_t *out)
 {
     struct slice text = request_query(request, name);

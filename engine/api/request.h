@@ -136,6 +136,8 @@ bool request_read_wait(struct api_request *request, int64_t otherwise_ms);
 bool request_hold(struct api_request *request, int64_t wait_ms);
 bool request_read_stream(struct api_request *request, bool *out); /* ?follow=, or server-sent events are accepted */
 bool request_read_limit(struct api_request *request);             /* ?limit= into limit: 50, 1 to 500 */
+/* Reads a query parameter that is true or false. */
+bool request_read_bool(struct api_request *request, const char *name, bool *is_given, bool *out);
 bool request_read_count(struct api_request *request, const char *name, uint64_t least,
                         uint64_t *out); /* a query parameter; untouched when absent */
 bool request_read_instant(struct api_request *request, const char *name, int64_t *out);

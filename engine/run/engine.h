@@ -190,7 +190,8 @@ struct engine_request {
             struct slice cursor;
         } operations;
         struct {
-            struct slice saga, tool; /* names; SLICE_NONE: any */
+            struct slice saga, tool;   /* names; SLICE_NONE: any */
+            bool has_settled, settled; /* with has_settled: was the debt settled? */
             size_t limit;
             struct slice cursor;
         } debts;

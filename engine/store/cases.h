@@ -1,4 +1,4 @@
-/* What stands beside the log of a saga: cases that no log has, and remarks about cases. */
+/* What stands beside the log of a saga: cases that no log has, remarks about cases, and debts that were settled. */
 #ifndef SAGAD_STORE_CASES_H
 #define SAGAD_STORE_CASES_H
 
@@ -39,5 +39,30 @@ struct case_put {
     bool fenced, decided;                 /* out: ... another engine has the shard; it was resolved before */
 };
 void store_case_put(struct store *store, struct case_put *put);
+
+struct debt_settle { /* settles a debt of a saga that has ended; ERR_NOT_FOUND when there is no such saga */
+    struct store_read read;
+    struct saga_id saga;    /* in */
+    struct slice namespace; /* in */
+    struct op_key key;      /* in */
+    struct slice body;      /* in: JSON; out: what the first who settled this debt has said */
+    uint32_t debt_count;    /* in: all debts of the saga */
+    int64_t forget_ms;      /* in: the saga may be removed then, when its last debt is settled; 0: never */
+};
+void store_debt_settle(struct store *store, struct debt_settle *settle);
+
+struct debt_settled_row {
+    struct uuid saga;
+    struct op_key key;
+    struct slice body; /* JSON */
+};
+struct debt_settled { /* reads the debts of these sagas that were settled */
+    struct store_read read;
+    const struct saga_id *sagas;   /* in */
+    size_t saga_count;             /* in */
+    struct debt_settled_row *rows; /* out */
+    size_t count;                  /* out */
+};
+void store_debt_settled(struct store *store, struct debt_settled *settled);
 
 #endif

@@ -598,6 +598,17 @@ const struct db_statement sql_case_remark = {
     " $9::text, $10::int4)",
 };
 
+const struct db_statement sql_debt_settle = {
+    "debt_settle",
+    "select sagad.debt_settle($1::int2, $2::uuid, $3::text, $4::uuid, $5::bytea, $6::int4, $7::timestamptz)",
+};
+
+const struct db_statement sql_debt_settled = {
+    "debt_settled",
+    "select d.saga, d.operation, d.body from unnest($1::int2[], $2::uuid[]) as u (shard, saga)"
+    " join sagad.debt_settled d on d.shard = u.shard and d.saga = u.saga",
+};
+
 const struct db_statement sql_case_put = {
     "case_put",
     "select sagad.case_put($1::int2, $2::int8, $3::int8, $4::uuid, $5::text, $6::timestamptz, $7::timestamptz,"
@@ -825,7 +836,8 @@ const struct db_statement *const sql_hot[] = {
     &sql_saga_turns, &sql_saga_by_business_id, &sql_saga_by_key, &sql_saga_list,
     &sql_saga_looked, &sql_saga_list_of_id,
     &sql_saga_count, &sql_escalation_list, &sql_escalation_list_open, &sql_escalation_sum,
-    &sql_escalation_sum_open, &sql_escalation_one, &sql_case_remark, &sql_inbox_read,
+    &sql_escalation_sum_open, &sql_escalation_one, &sql_case_remark, &sql_debt_settle,
+    &sql_debt_settled, &sql_inbox_read,
     &sql_inbox_drop, &sql_inbox_find,
     &sql_awake_add, &sql_awake_remove, &sql_answer_put, &sql_answer_drop_inputs, &sql_answer_take,
     &sql_approval_open, &sql_approval_end, &sql_follow, &sql_unpark, &sql_forget_later, &sql_forget_first,

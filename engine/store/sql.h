@@ -83,6 +83,8 @@ extern const struct db_statement sql_saga_list_of_id;
 extern const struct db_statement sql_saga_count;
 extern const struct db_statement sql_case_put;
 extern const struct db_statement sql_case_remark;
+extern const struct db_statement sql_debt_settle;
+extern const struct db_statement sql_debt_settled;
 extern const struct db_statement sql_escalation_list;
 extern const struct db_statement sql_escalation_list_open;
 extern const struct db_statement sql_escalation_sum;

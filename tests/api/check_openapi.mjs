@@ -252,6 +252,8 @@ async function walk() {
   await ask('GET', '/v1/me', { status: 200 })
   await walkConsole()
   await ask('GET', '/v1/debts?limit=5&tool=t.one', { status: 200 })
+  await ask('GET', '/v1/debts?settled=false', { status: 200 })
+  await ask('GET', '/v1/debts?settled=maybe', { status: 400 })
   await ask('GET', '/v1/debts?format=xml', { status: 400 })
   const message = (method, params) => ({ jsonrpc: '2.0', id: 1, method, params })
   await ask('POST', '/mcp', { body: message('tools/list'), status: 200 })

@@ -95,7 +95,8 @@ insert into sagad.hold (number, id, namespace, body, made_at, released_at)
   from generate_series(1, 20000) as i;
 update sagad.hold_version set version = 20000;
 insert into sagad.bulk (shard, id, namespace, state, body, actor, created_at, expires_at, look_at)
-  select i % 64, md5(i::text)::uuid, 'default', case when i % 100 = 0 then 'running' else 'done' end, '{}', 'x', now(),
+  select i % 64, md5(i::text)::uuid, case when i % 100 = 0 then 'busy' else 'default' end,
+  case when i % 100 = 0 then 'running' else 'done' end, '{}', 'x', now(),
   now(), now() + i * interval '1 minute' from generate_series(1, 20000) as i;
 insert into sagad.bulk_item (shard, bulk, n, body, outcome, look_at)
   select i % 64, md5((i % 64 + 6400)::text)::uuid, i, '{}', case when i % 10 > 0 then 'done' end,
@@ -105,6 +106,8 @@ insert into sagad.case_event (shard, number, resolved, event_tx, at, saga, names
   select i % 64, i, false, i, now(), md5(i::text)::uuid, 'default', 'follower' from generate_series(1, 20000) as i;
 insert into sagad.case_remark (shard, number, saga)
   select shard, number, saga from sagad.escalation where number % 5 = 0;
+insert into sagad.debt_settled (shard, saga, operation, body)
+  select shard, id, id, '' from made where i % 10 = 3;
 update sagad.shard set low = now() - interval '1 hour';
 set default_statistics_target = 1000; -- all rows, so that no plan is drawn by lot
 analyze;
@@ -117,7 +120,7 @@ const calls = {
   forget: {
     of:
       'select s.id from sagad.saga s join sagad.escalation e on e.saga = s.id where s.shard = 5 and s.ended_at is ' +
-      'not null limit 1',
+      'not null and e.resolved_at is not null limit 1',
     args: "'{5}', '{0}', '{?}'"
   },
   lock_take: {
@@ -143,6 +146,10 @@ const calls = {
     args: `16, 0, 1168, '?', 'default', now(), now(), 'unreadable', '', '${'0'.repeat(31)}3', true`
   },
   case_remark: { args: `16, 80, 'default', '${'0'.repeat(31)}6', 'assign', 'a', null, 'b', '{}', 100` },
+  debt_settle: {
+    of: 'select id from sagad.saga where shard = 17 and ended_at is not null limit 1',
+    args: `17, '?', 'default', '${'0'.repeat(31)}7', '', 1, now()`
+  },
   hold_put: { args: `'${'0'.repeat(31)}5', 'n7', '', null, 1000` },
   hold_release: { args: "40, 'n40', ''" },
   schedule_put: { args: `9, 'default', 'new', '${'0'.repeat(31)}4', 'UTC', '', 'x', 50000` },

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "store/cases.h"
 #include "store/store_state.h"
 #include "tests/integration/store_host.h"
 #include "tests/lib/test.h"
@@ -241,6 +242,11 @@ static struct saga_id whole_saga(uint32_t shard, uint64_t n, const char *busines
     turn.append.forget_ms = 1000;
     host_append(&host, store, &turn);
     assert_int_equal(turn.append.code, ERR_OK);
+    host_sql(&host, "update sagad.escalation set resolved_at = now() where saga = '%s'", id_text(id));
+    host_sql(&host,
+             "insert into sagad.case_remark (shard, number, saga) select e.shard, e.number, e.saga from"
+             " sagad.escalation e where e.saga = '%s'",
+             id_text(id));
     return id;
 }
 
@@ -275,6 +281,67 @@ TEST(a_saga_is_forgotten_with_everything_it_has_and_nothing_else)
     assert_int_equal(forget(again, 0), ERR_OK);
     assert_int_equal(load(45).approval_number_max, 64 * 3 + 45);
     assert_int_equal(host_number(&host, "select count(*) from sagad.log where shard = 45"), 0);
+}
+
+TEST(what_is_open_keeps_its_saga_and_is_looked_at_again_in_an_hour)
+{
+    struct saga_id id = whole_saga(47, 1, NULL);
+    static const struct {
+        const char *opens, *closes;
+    } pins[] = {
+        {"update sagad.escalation set resolved_at = null where shard = 47",
+         "update sagad.escalation set resolved_at = now() where shard = 47"},
+        {"insert into sagad.bulk (shard, id, namespace, state, body, actor, created_at, expires_at, look_at) select"
+         " 3, sagad.new_id(), s.namespace, 'running', '', 'x', now(), now(), now() from sagad.saga s"
+         " where s.shard = 47",
+         "update sagad.bulk set state = 'done'"},
+        {"update sagad.bulk set state = 'frozen', expires_at = now() + interval '1 minute'",
+         "update sagad.bulk set expires_at = now() - interval '1 minute'"}};
+
+    for (size_t i = 0; i < COUNT_OF(pins); i++) {
+        host_sql(&host, "%s", pins[i].opens);
+        assert_int_equal(forget(id, 0), ERR_OK);
+        assert_string_equal(rows_of(id), "1|5|2|1|1|1\n");
+        assert_int_equal(host_number(&host,
+                                     "select count(*) from sagad.due where shard = 47 and what = 'forget' and at >"
+                                     " now() + interval '59 minutes' and at < now() + interval '61 minutes'"),
+                         1);
+        host_sql(&host, "%s", pins[i].closes);
+    }
+    assert_int_equal(forget(id, 0), ERR_OK);
+    assert_string_equal(rows_of(id), "0|0|0|0|0|0\n");
+    assert_int_equal(host_number(&host, "select count(*) from sagad.case_remark where shard = 47"), 0);
+    host_sql(&host, "delete from sagad.bulk");
+}
+
+/* The first who settles a debt holds, and the last debt of a saga lets it go. */
+TEST(a_debt_is_settled_once_and_the_last_one_lets_its_saga_go)
+{
+    struct saga_id id = whole_saga(48, 1, NULL);
+    struct debt_settle settle = {.saga = id,
+                                 .namespace = SLICE("default"),
+                                 .key = {uuid_v7(1)},
+                                 .body = SLICE("{\"n\":1}"),
+                                 .debt_count = 2,
+                                 .forget_ms = 2000};
+    struct debt_settled settled = {.sagas = &id, .saga_count = 1};
+
+    host_sql(&host, "delete from sagad.due where shard = 48");
+    assert_int_equal(HOST_ASK(&host, store, &arena, store_debt_settle, &settle), ERR_OK);
+    settle.body = SLICE("{\"n\":2}");
+    assert_int_equal(HOST_ASK(&host, store, &arena, store_debt_settle, &settle), ERR_OK);
+    assert_true(slice_is(settle.body, "{\"n\":1}"));
+    assert_int_equal(host_number(&host, "select count(*) from sagad.due where shard = 48"), 0);
+    settle.key.uuid = uuid_v7(1);
+    assert_int_equal(HOST_ASK(&host, store, &arena, store_debt_settle, &settle), ERR_OK);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.due where shard = 48 and what = 'forget'"), 1);
+    assert_int_equal(HOST_ASK(&host, store, &arena, store_debt_settled, &settled), ERR_OK);
+    assert_int_equal(settled.count, 2);
+    settle.namespace = SLICE("other");
+    assert_int_equal(HOST_ASK(&host, store, &arena, store_debt_settle, &settle), ERR_NOT_FOUND);
+    assert_int_equal(forget(id, 0), ERR_OK);
+    assert_int_equal(HOST_ASK(&host, store, &arena, store_debt_settled, &settled), ERR_OK);
+    assert_int_equal(settled.count, 0);
 }
 
 TEST(a_saga_that_has_not_ended_is_not_forgotten)

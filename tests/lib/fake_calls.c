@@ -393,7 +393,8 @@ void engine_list_debts(struct engine *engine, struct engine_request *request)
                                  "\"business_id\":\"=1+1\",\"tags\":{},\"step\":\"one\",\"tool\":\"t.one\","
                                  "\"operation\":\"7c0f1a44-0000-8000-8000-000000000001\",\"took_effect\":\"yes\","
                                  "\"cost\":4900,\"result\":{\"id\":\"a \\\"b\\\"\"},"
-                                 "\"since\":\"2026-01-01T00:00:00.000Z\",\"ended_at\":\"2026-01-01T00:00:01.000Z\"}]")
+                                 "\"since\":\"2026-01-01T00:00:00.000Z\",\"ended_at\":\"2026-01-01T00:00:01.000Z\","
+                                 "\"settled\":null}]")
                          : SLICE("[]"));
 }
 

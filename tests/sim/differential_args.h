@@ -95,6 +95,8 @@ void draw_looked(struct db_args *args, struct chance *chance);
 void draw_list_of_id(struct db_args *args, struct chance *chance);
 void draw_namespace(struct db_args *args, struct chance *chance);
 void draw_count(struct db_args *args, struct chance *chance);
+void draw_debt_settle(struct db_args *args, struct chance *chance);
+void draw_debt_settled(struct db_args *args, struct chance *chance);
 void draw_case_remark(struct db_args *args, struct chance *chance);
 void draw_case(struct db_args *args, struct chance *chance);
 void draw_questions_filtered(struct db_args *args, struct chance *chance);

@@ -284,6 +284,26 @@ void draw_questions_filtered(struct db_args *args, struct chance *chance)
     add_few(args, chance, 15, "ada", "");
 }
 
+void draw_debt_settle(struct db_args *args, struct chance *chance)
+{
+    uint32_t saga = a_saga(chance);
+
+    db_arg_int2(args, saga_shard(saga));
+    arg_id(args, saga_id(saga));
+    arg_text(args, ONE_OF("n", "n", "m"));
+    arg_id(args, saga_id(a_saga(chance)));
+    db_arg_bytea(args, slice_of(ONE_OF("{}", "[]")));
+    db_arg_int4(args, (int)chance_below(chance, 3));
+    time_or_null(args, chance, T0_MS + 50);
+}
+
+void draw_debt_settled(struct db_args *args, struct chance *chance)
+{
+    struct some sagas = some_sagas(chance);
+
+    add_sagas(args, sagas);
+}
+
 void draw_case_remark(struct db_args *args, struct chance *chance)
 {
     uint32_t saga = a_saga(chance);

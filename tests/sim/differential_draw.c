@@ -78,6 +78,8 @@ const struct kind kinds[] = {
     {&sql_escalation_list_open, "iubitbbbbiibtbib", draw_questions_filtered, .themes = "p", .weight = 1},
     {&sql_escalation_sum, "ibbbbbbittiii", draw_questions_grouped, .themes = "p", .weight = 1},
     {&sql_escalation_sum_open, "ibbbbbbittiii", draw_questions_grouped, .themes = "p", .weight = 1},
+    {&sql_debt_settle, "b", draw_debt_settle, .themes = "d", .weight = 6},
+    {&sql_debt_settled, "uub", draw_debt_settled, .unordered = true, .themes = "d", .weight = 3},
     {&sql_case_remark, "i", draw_case_remark, .themes = "p", .weight = 3},
     {&sql_case_put, "i", draw_case, .themes = "p", .weight = 4},
     {&sql_escalation_one, "iubitbbbbiibtbib", draw_question, .themes = "p", .weight = 1},

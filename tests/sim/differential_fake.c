@@ -291,7 +291,7 @@ static enum pg_progress dump_due_rows(struct pg_call *call)
         put_int(call, row->shard);
         put_uuid(call, &row->saga);
         put_int(call, row->is_forget);
-        put_time_ms(call, row->at_ms);
+        put_time(call, row->at_ms < INT64_C(1609459200000), row->at_ms);
         put_row_end(call);
     }
     return PG_DONE;
@@ -558,6 +558,19 @@ static enum pg_progress dump_case_remark_rows(struct pg_call *call)
     return PG_DONE;
 }
 
+static enum pg_progress dump_debt_settled_rows(struct pg_call *call)
+{
+    FOR_ROWS(PG_DEBT_SETTLED, row_debt_settled, &(struct row_debt_settled){.shard = INT16_MIN})
+    {
+        put_int(call, row->shard);
+        put_uuid(call, &row->saga);
+        put_uuid(call, &row->operation);
+        put_bytes(call, row->body);
+        put_row_end(call);
+    }
+    return PG_DONE;
+}
+
 static enum pg_progress dump_case_event_rows(struct pg_call *call)
 {
     FOR_ROWS(PG_CASE_EVENT, row_case_event, &(struct row_case_event){.shard = INT16_MIN})
@@ -673,6 +686,7 @@ static void add_dumps(void)
                  {&dump_bulk_item, dump_bulk_item_rows},
                  {&dump_case_event, dump_case_event_rows},
                  {&dump_case_remark, dump_case_remark_rows},
+                 {&dump_debt_settled, dump_debt_settled_rows},
                  {&dump_event_gone, dump_event_gone_rows}};
 
     for (size_t i = 0; i < sizeof(added) / sizeof(added[0]); i++) {

@@ -41,7 +41,7 @@ static const struct row_bulk *see(struct pg_call *call, struct row_bulk key)
 
 /* --- freezing --- */
 
-static bool is_open(const struct row_bulk *bulk, int64_t now_ms)
+bool pg_bulk_is_open(const struct row_bulk *bulk, int64_t now_ms)
 {
     return slice_is(bulk->state, "running") ||
            ((slice_is(bulk->state, "freezing") || slice_is(bulk->state, "frozen")) && bulk->expires_ms > now_ms);
@@ -55,7 +55,7 @@ static int64_t count_open(struct pg_call *call, struct slice namespace, int64_t 
     for (struct pg_row *row = pg_first(call, PG_BULK, &first); row; row = pg_next(call, PG_BULK, row)) {
         const struct row_bulk *bulk = pg_see(call, row);
 
-        count += bulk && slice_equal(bulk->namespace, namespace) && is_open(bulk, now_ms);
+        count += bulk && slice_equal(bulk->namespace, namespace) && pg_bulk_is_open(bulk, now_ms);
     }
     return count;
 }

@@ -236,7 +236,27 @@ static int by_shard_and_id(const void *a, const void *b)
     return x->shard != y->shard ? (x->shard < y->shard ? -1 : 1) : uuid_compare(&x->saga, &y->saga);
 }
 
-/* Locks the ended sagas of the held shards, in order. */
+/* Is a bulk job of its namespace open, or a case of this saga? */
+static bool is_pinned(struct pg_call *call, const struct row_saga *saga)
+{
+    const struct row_bulk first_bulk = {.shard = INT16_MIN};
+    const struct row_escalation first = {.shard = saga->shard, .number = INT64_MIN};
+    bool pinned = false;
+
+    for (struct pg_row *row = pg_first(call, PG_BULK, &first_bulk); row; row = pg_next(call, PG_BULK, row)) {
+        const struct row_bulk *bulk = pg_see(call, row);
+
+        pinned |= bulk && slice_equal(bulk->namespace, saga->namespace) && pg_bulk_is_open(bulk, pg_clock_ms(call->pg));
+    }
+    for (struct pg_row *row = pg_first(call, PG_ESCALATION, &first); row; row = pg_next(call, PG_ESCALATION, row)) {
+        const struct row_escalation *seen = pg_see(call, row);
+
+        pinned |= seen && seen->shard == saga->shard && uuid_equal(&seen->saga, &saga->id) && !seen->is_resolved;
+    }
+    return pinned;
+}
+
+/* Locks the ended sagas of the held shards that nothing pins, in order. */
 static enum pg_progress lock_ended(struct pg_call *call, const bool *held, struct ended **ended, size_t *ended_count)
 {
     size_t count = arg_count(call, 0), n = 0;
@@ -247,7 +267,7 @@ static enum pg_progress lock_ended(struct pg_call *call, const bool *held, struc
         struct pg_row *row = pg_find(call, PG_SAGA, &key);
         const struct row_saga *seen = pg_see(call, row);
 
-        if (held[i] && seen && seen->has_ended) {
+        if (held[i] && seen && seen->has_ended && !is_pinned(call, seen)) {
             found[n++] = (struct ended){key.shard, key.id, row};
         }
     }
@@ -385,6 +405,13 @@ static bool is_remark_of(const void *row, const struct ended *ended)
     return remark->shard == ended->shard && uuid_equal(&remark->saga, &ended->saga);
 }
 
+static bool is_settled_of(const void *row, const struct ended *ended)
+{
+    const struct row_debt_settled *settled = row;
+
+    return settled->shard == ended->shard && uuid_equal(&settled->saga, &ended->saga);
+}
+
 /* Forgets the rows of one table that belong to these sagas. `first` is the key before all rows. */
 static enum pg_progress forget_rows(struct pg_call *call, enum pg_table table, const void *first,
                                     bool (*is_of)(const void *row, const struct ended *ended),
@@ -424,6 +451,9 @@ static enum pg_progress forget_ended(struct pg_call *call, const struct ended *e
     pg_next_statement(call);
     RETURN_UNLESS_DONE(forget_questions(call, ended, count));
     pg_next_statement(call);
+    RETURN_UNLESS_DONE(forget_rows(call, PG_DEBT_SETTLED, &(struct row_debt_settled){.shard = INT16_MIN}, is_settled_of,
+                                   ended, count));
+    pg_next_statement(call);
     RETURN_UNLESS_DONE(
         forget_rows(call, PG_CASE_REMARK, &(struct row_case_remark){.shard = INT16_MIN}, is_remark_of, ended, count));
     pg_next_statement(call);
@@ -444,10 +474,38 @@ static enum pg_progress forget_ended(struct pg_call *call, const struct ended *e
     return PG_DONE;
 }
 
+/* A saga that is still there although it has ended is looked at again in an hour; the others need no row in due. */
+static enum pg_progress forget_due(struct pg_call *call, const bool *held, bool of_pinned)
+{
+    struct pg_touched dues = {0};
+
+    for (size_t i = 0; i < arg_count(call, 0); i++) {
+        struct row_due due = {.shard = item_int(call, 0, i), .saga = item_uuid(call, 2, i)};
+        const struct row_saga *saga = pg_saga(call, due.shard, due.saga);
+        struct pg_row *row = pg_find(call, PG_DUE, &due);
+        const struct row_due *seen = pg_see(call, row);
+        const void *current = NULL;
+
+        if (held[i] && (saga && saga->has_ended) == of_pinned && seen && seen->is_forget) {
+            RETURN_UNLESS_DONE(pg_take(call, &dues, row, of_pinned ? PG_NO_KEY_UPDATE : PG_UPDATE, &current));
+        }
+        if (!current || !((const struct row_due *)current)->is_forget) {
+            continue;
+        }
+        if (of_pinned) {
+            due.is_forget = true;
+            due.at_ms = pg_clock_ms(call->pg) + 3600000;
+            pg_update(call, row, &due);
+        } else {
+            pg_delete(call, row);
+        }
+    }
+    return PG_DONE;
+}
+
 enum pg_progress pg_statement_forget(struct pg_call *call)
 {
-    size_t count = arg_count(call, 0), ended_count = 0;
-    struct pg_touched dues = {0};
+    size_t ended_count = 0;
     struct ended *ended;
     bool *held;
 
@@ -458,23 +516,14 @@ enum pg_progress pg_statement_forget(struct pg_call *call)
         RETURN_UNLESS_DONE(forget_ended(call, ended, ended_count));
     }
     pg_next_statement(call);
-    for (size_t i = 0; i < count; i++) {
-        const struct row_due key = {.shard = item_int(call, 0, i), .saga = item_uuid(call, 2, i)};
-        struct pg_row *row = pg_find(call, PG_DUE, &key);
-        const struct row_due *seen = pg_see(call, row);
-        const void *current = NULL;
-
-        if (!held[i]) {
-            continue;
+    RETURN_UNLESS_DONE(forget_due(call, held, true));
+    pg_next_statement(call);
+    RETURN_UNLESS_DONE(forget_due(call, held, false));
+    for (size_t i = 0; i < arg_count(call, 0); i++) {
+        if (held[i]) {
+            put_int(call, (int64_t)i + 1);
+            put_row_end(call);
         }
-        if (seen && seen->is_forget) {
-            RETURN_UNLESS_DONE(pg_take(call, &dues, row, PG_UPDATE, &current));
-        }
-        if (current && ((const struct row_due *)current)->is_forget) {
-            pg_delete(call, row);
-        }
-        put_int(call, (int64_t)i + 1);
-        put_row_end(call);
     }
     return PG_DONE;
 }

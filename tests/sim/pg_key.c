@@ -192,6 +192,13 @@ int rows_compare(enum pg_table table, const void *left, const void *right)
         COMPARE(compare_int(a->shard, b->shard));
         return compare_int(a->number, b->number);
     }
+    case PG_DEBT_SETTLED: {
+        const struct row_debt_settled *a = left, *b = right;
+
+        COMPARE(compare_int(a->shard, b->shard));
+        COMPARE(uuid_compare(&a->saga, &b->saga));
+        return uuid_compare(&a->operation, &b->operation);
+    }
     case PG_TABLE_COUNT:
         break;
     }
@@ -229,4 +236,5 @@ const size_t rows_bytes[PG_TABLE_COUNT] = {
     [PG_EVENT_GONE] = sizeof(struct row_event_gone),
     [PG_CASE_EVENT] = sizeof(struct row_case_event),
     [PG_CASE_REMARK] = sizeof(struct row_case_remark),
+    [PG_DEBT_SETTLED] = sizeof(struct row_debt_settled),
 };

@@ -37,6 +37,7 @@ enum pg_table {
     PG_EVENT_GONE,
     PG_CASE_EVENT,
     PG_CASE_REMARK,
+    PG_DEBT_SETTLED,
     PG_TABLE_COUNT
 };
 
@@ -121,6 +122,12 @@ struct row_case_remark {
     bool has_until;
     int64_t remark_count;
     struct slice ids; /* their bytes, one after the other */
+};
+
+struct row_debt_settled {
+    int64_t shard;
+    struct uuid saga, operation; /* key */
+    struct slice body;
 };
 
 struct row_approval {

@@ -156,6 +156,8 @@
     /* pg_guard.c, pg_guard_tell.c */                                                                                  \
     X(guard_ask)                                                                                                       \
     X(case_remark)                                                                                                     \
+    X(debt_settle)                                                                                                     \
+    X(debt_settled)                                                                                                    \
     X(case_put)                                                                                                        \
     X(guard_tell)                                                                                                      \
     X(guard_breaker_set)                                                                                               \
@@ -217,6 +219,7 @@ bool pg_is_one_of(struct pg_call *call, int arg, struct slice value);
 /* The tags of the saga include one of the JSON objects of this argument; or there are none of those. */
 bool pg_has_tags(struct pg_call *call, const struct row_saga *saga, int arg);
 /* tags ->> name; SLICE_NONE is null */
+bool pg_bulk_is_open(const struct row_bulk *bulk, int64_t now_ms);
 struct slice pg_tag_of(struct pg_call *call, struct slice tags, struct slice name);
 
 /* Indices 0 to count - 1 in the order of an argument of integers, those of equal ones as they were. */

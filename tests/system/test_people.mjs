@@ -75,6 +75,7 @@ function definitions(base) {
     sagas: [
       ...['pay', 'quiet', 'short', 'told', 'room'].map((tool) => ({
         name: `with_${tool}`,
+        retention: '30d',
         steps: [
           { id: 'first', call: 'before' },
           { id: 'act', call: tool }
@@ -323,6 +324,23 @@ await run(new World(), async (world) => {
     const table = world.sagactl(['debts', '--csv'])
     expectEqual([table.status, table.stdout.split('\r\n').length], [0, 3], `the table: ${table.stderr}`)
     expect(table.stdout.split('\r\n')[1].includes('"left-1","first","before"'), 'its row', table.stdout)
+
+    const rows = () => world.sql(`select count(*) from sagad.log where saga = '${left.id}'`)
+    const before = rows()
+    const due = () => world.sql(`select count(*) from sagad.due where saga = '${left.id}'`)
+    expectEqual(due(), '0', 'an open debt keeps its saga')
+    const settle = (note) => verdict(keyOf(left, 'first'), { as: 'undone', note })
+    const settled = (await settle('refunded by hand')).json.settled
+    expectEqual([settled.actor, settled.note], ['local', 'refunded by hand'], 'who settled it')
+    expectEqual(due(), '1', 'the saga may go when its last debt is settled')
+    expectEqual((await settle('refunded by hand')).json.settled, settled, 'the same again')
+    expectEqual((await settle('another word')).status, 409, 'the first holds')
+    expectEqual((await verdict(keyOf(left, 'act'), { as: 'undone' })).status, 409, 'what does not stand')
+    expectEqual([rows(), (await world.until(left.id)).status], [before, 'abandoned'], 'log and status stay')
+    const listed = async (query) =>
+      (await world.api('GET', `/v1/debts?${query}`)).json.items.map((debt) => debt.settled)
+    expectEqual([await listed('settled=false'), await listed('settled=true')], [[], [settled]], 'the lists')
+    expect(/SETTLED/.test(world.sagactl(['debts']).stdout), 'sagactl shows it')
   })
 
   await promise('a compensator that was refused, undone by hand', async () => {

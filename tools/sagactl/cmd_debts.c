@@ -5,24 +5,29 @@
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/output.h"
 
-const char help_debts[] = "sagactl debts [--saga NAME] [--tool NAME] [--limit N] [--cursor C] [--csv]\n"
+const char help_debts[] = "sagactl debts [--saga NAME] [--tool NAME] [--settled true|false] [--limit N]\n"
+                          "              [--cursor C] [--csv]\n"
                           "\n"
                           "Lists the effects that stand although their sagas ended abandoned: nobody undoes\n"
                           "them any more. COST is in micros, as the tool's `cost` says. --csv prints a table\n"
                           "for a spreadsheet, with the tool's result and the key that the receiver saw.\n"
                           "\n"
-                          "  sagactl debts\n"
+                          "`sagactl resolve --operation KEY --as undone` settles one.\n"
+                          "\n"
+                          "  sagactl debts --settled false\n"
                           "  sagactl debts --tool card.pay --csv --limit 500 > standing.csv\n";
 
 static void print_many(struct ctl *ctl, struct slice answer)
 {
-    static const char *const titles[] = {"SAGA", "BUSINESS ID", "STEP", "TOOL", "EFFECT", "COST", "SINCE", NULL};
+    static const char *const titles[] = {"SAGA", "BUSINESS ID", "STEP",    "TOOL", "EFFECT",
+                                         "COST", "SINCE",       "SETTLED", NULL};
     struct json_walk walk = json_walk(json_member(answer, "items"));
     struct table table;
     struct slice item;
 
     table_init(&table, ctl, titles);
     table.flexible = BIT(0) | BIT(1) | BIT(2) | BIT(3);
+    table.optional = BIT(7);
     while (json_next_element(&walk, &item)) {
         struct cell *row = table_row(&table);
 
@@ -33,6 +38,7 @@ static void print_many(struct ctl *ctl, struct slice answer)
         row[4].text = show_member(ctl, item, "took_effect");
         row[5].text = show_member(ctl, item, "cost");
         row[6].text = show_age(ctl, item, "since");
+        row[7].text = show_age(ctl, json_member(item, "settled"), "at");
     }
     table_print(&table, 0);
     print_more(ctl, answer);
@@ -40,12 +46,14 @@ static void print_many(struct ctl *ctl, struct slice answer)
 
 int cmd_debts(struct ctl *ctl, int argc, char **argv)
 {
-    const char *saga = NULL, *tool = NULL, *limit = "50", *cursor = NULL;
+    const char *saga = NULL, *tool = NULL, *settled = NULL, *limit = "50", *cursor = NULL;
     bool csv = false, helped = false;
-    const struct option options[] = {{"--saga", &saga, NULL, NULL},   {"--tool", &tool, NULL, NULL},
-                                     {"--limit", &limit, NULL, NULL}, {"--cursor", &cursor, NULL, NULL},
-                                     {"--csv", NULL, NULL, &csv},     {NULL, NULL, NULL, NULL}};
-    const char *const names[] = {"saga", "tool", "cursor"}, **const values[] = {&saga, &tool, &cursor};
+    const struct option options[] = {
+        {"--saga", &saga, NULL, NULL},   {"--tool", &tool, NULL, NULL},     {"--settled", &settled, NULL, NULL},
+        {"--limit", &limit, NULL, NULL}, {"--cursor", &cursor, NULL, NULL}, {"--csv", NULL, NULL, &csv},
+        {NULL, NULL, NULL, NULL}};
+    const char *const names[] = {"saga", "tool", "settled", "cursor"};
+    const char **const values[] = {&saga, &tool, &settled, &cursor};
     struct arguments rest;
     struct answer answer;
     struct buffer path;

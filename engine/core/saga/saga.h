@@ -329,6 +329,9 @@ bool saga_did_bulk(const struct saga *saga, struct slice id); /* has the item of
  */
 enum step_status saga_step_status(const struct saga *saga, uint32_t step);
 enum took_effect saga_took_effect(const struct saga *saga, uint32_t step);
+/* Does the effect of this step stand, or may it, although its saga has ended abandoned? */
+bool saga_has_debt(const struct saga *saga, uint32_t step);
+uint32_t saga_debt_count(const struct saga *saga);
 /* Its `cost_micros` was computed from its arguments, and it is not known whether it has happened. */
 bool operation_cost_is_estimated(const struct saga *saga, uint32_t step, enum direction direction);
 bool saga_is_sound(const struct saga *saga); /* the invariants that one saga's state can show */

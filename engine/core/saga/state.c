@@ -217,6 +217,24 @@ enum took_effect saga_took_effect(const struct saga *saga, uint32_t step)
     return saga->steps[step].forward.took_effect;
 }
 
+bool saga_has_debt(const struct saga *saga, uint32_t step)
+{
+    const struct operation *op = &saga->steps[step].forward;
+
+    return saga_status(saga) == SAGA_ABANDONED && saga_tool(saga, step, DIRECTION_DO) && op->effect != EFFECT_READ &&
+           op->attempts > 0 && (op->took_effect == TOOK_EFFECT_YES || op->took_effect == TOOK_EFFECT_MAYBE);
+}
+
+uint32_t saga_debt_count(const struct saga *saga)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+        count += saga_has_debt(saga, i);
+    }
+    return count;
+}
+
 /* --- operations --- */
 
 const struct operation operation_none;

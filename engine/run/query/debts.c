@@ -4,22 +4,38 @@
  */
 #include "base/json.h"
 #include "run/query/filter.h"
+#include "store/cases.h"
 
 #define LIMIT_DEFAULT 50
 
-struct debts {
-    struct slice tool; /* SLICE_NONE: any */
-    size_t limit, found;
+struct debt { /* one that the walk has found */
+    struct saga_id saga;
+    struct op_key key;
+    size_t at, len; /* its JSON, in the text */
 };
 
-static bool is_debt(const struct debts *debts, const struct saga *saga, uint32_t step)
-{
-    const struct tool *tool = saga_tool(saga, step, DIRECTION_DO);
-    enum took_effect took_effect = saga_took_effect(saga, step);
+/*
+ * The walk finds debts until there are as many as one page has; then the store says which of them are settled. Where
+ * some are left out for that, the walk goes on.
+ */
+struct debts {
+    struct walk *walk;
+    struct slice tool; /* SLICE_NONE: any */
+    bool has_settled, settled;
+    size_t limit, shown;
+    struct buffer text;
+    struct debt *found;
+    struct saga_id *sagas;
+    size_t count, capacity, saga_count;
+    bool more;    /* the walk may find more */
+    bool is_full; /* the walk ended because there are enough for a page */
+    struct debt_settled read;
+};
 
-    return tool && saga->steps[step].forward.effect != EFFECT_READ && saga->steps[step].forward.attempts > 0 &&
-           (took_effect == TOOK_EFFECT_YES || took_effect == TOOK_EFFECT_MAYBE) &&
-           (!debts->tool.len || slice_equal(tool->name, debts->tool));
+static bool is_wanted(const struct debts *debts, const struct saga *saga, uint32_t step)
+{
+    return saga_has_debt(saga, step) &&
+           (!debts->tool.len || slice_equal(saga_tool(saga, step, DIRECTION_DO)->name, debts->tool));
 }
 
 static void write_debt(const struct saga *saga, uint32_t step, struct buffer *out)
@@ -51,36 +67,135 @@ static void write_debt(const struct saga *saga, uint32_t step, struct buffer *ou
     json_object_end(&w);
 }
 
+static void add_debt(struct debts *debts, const struct saga *saga, uint32_t step)
+{
+    struct arena *arena = &debts->walk->work->arena;
+    size_t at = debts->text.len;
+
+    if (debts->count == debts->capacity) {
+        struct debt *found = debts->found;
+
+        debts->capacity = debts->capacity ? 2 * debts->capacity : 64;
+        debts->found = arena_array(arena, debts->capacity, sizeof(*debts->found));
+        debts->sagas = arena_array(arena, debts->capacity, sizeof(*debts->sagas));
+        for (size_t i = 0; i < debts->count; i++) {
+            debts->found[i] = found[i];
+        }
+    }
+    write_debt(saga, step, &debts->text);
+    debts->found[debts->count++] = (struct debt){saga->id, saga->steps[step].forward.key, at, debts->text.len - at};
+}
+
 /* The debts of one saga are never parted: a page may be a few longer than its limit. */
 static bool visit_saga(struct walk *walk, const struct saga_row *row, const struct saga *saga)
 {
     struct debts *debts = walk->context;
 
     (void)row; /* the saga itself knows better */
-    if (debts->found >= debts->limit) {
+    if (debts->shown + debts->count >= debts->limit) {
+        debts->is_full = true;
         return false;
     }
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
-        if (is_debt(debts, saga, i)) {
-            if (debts->found++ > 0) {
-                buffer_put_char(&walk->work->out, ',');
-            }
-            write_debt(saga, i, &walk->work->out);
+        if (is_wanted(debts, saga, i)) {
+            add_debt(debts, saga, i);
         }
     }
     return true;
 }
 
-static void on_walked(struct walk *walk, bool more)
+static void end_list(struct debts *debts)
 {
+    struct walk *walk = debts->walk;
     char id[UUID_TEXT_BYTES];
 
-    if (more && !uuid_is_nil(&walk->last.uuid)) {
+    if (debts->more && !uuid_is_nil(&walk->last.uuid)) {
         uuid_text(&walk->last.uuid, id);
         work_next_cursor(walk->work, slice_of(id));
     }
     buffer_put_char(&walk->work->out, ']');
     work_done(walk->work, ERR_OK, NULL);
+}
+
+static const struct debt_settled_row *settlement_of(const struct debts *debts, const struct debt *debt)
+{
+    for (size_t i = 0; i < debts->read.count; i++) {
+        if (uuid_equal(&debts->read.rows[i].key.uuid, &debt->key.uuid)) {
+            return &debts->read.rows[i];
+        }
+    }
+    return NULL;
+}
+
+static void show_debts(struct debts *debts)
+{
+    struct buffer *out = &debts->walk->work->out;
+
+    for (size_t i = 0; i < debts->count; i++) {
+        const struct debt *debt = &debts->found[i];
+        const struct debt_settled_row *row = settlement_of(debts, debt);
+
+        if (debts->has_settled && debts->settled != (row != NULL)) {
+            continue;
+        }
+        buffer_put_text(out, debts->shown++ > 0 ? "," : "");
+        buffer_put_slice(out, (struct slice){buffer_slice(&debts->text).ptr + debt->at, debt->len - 1});
+        buffer_printf(out, ",\"settled\":%.*s}", SLICE_ARG(row ? row->body : SLICE("null")));
+    }
+}
+
+static void on_settled(struct store_read *read)
+{
+    struct debts *debts = read->context;
+    struct walk *walk = debts->walk;
+
+    if (read->code != ERR_OK) {
+        work_done(walk->work, read->code, &read->err);
+        return;
+    }
+    show_debts(debts);
+    if (debts->is_full && debts->shown < debts->limit) {
+        struct uuid begin = walk->begin;
+
+        debts->is_full = false;
+        debts->count = 0;
+        buffer_reset(&debts->text);
+        walk->page.before = walk->last.uuid;
+        walk_all(walk);
+        walk->begin = begin; /* what was looked at counts from the first page on */
+    } else {
+        end_list(debts);
+    }
+}
+
+static void on_walked(struct walk *walk, bool more)
+{
+    struct debts *debts = walk->context;
+
+    if (debts->text.overflow) {
+        work_fail(walk->work, ERR_TOO_LARGE, "this page of debts is too large", "ask for fewer with `limit`");
+        return;
+    }
+    debts->more = more;
+    debts->saga_count = 0;
+    for (size_t i = 0; i < debts->count; i++) {
+        if (i == 0 || !uuid_equal(&debts->found[i].saga.uuid, &debts->found[i - 1].saga.uuid)) {
+            debts->sagas[debts->saga_count++] = debts->found[i].saga;
+        }
+    }
+    debts->read = (struct debt_settled){.read = {.arena = &walk->work->arena, .done = on_settled, .context = debts},
+                                        .sagas = debts->sagas,
+                                        .saga_count = debts->saga_count};
+    if (debts->count == 0) {
+        end_list(debts);
+    } else {
+        store_debt_settled(walk->work->engine->store, &debts->read);
+    }
+}
+
+static void release_text(void *object)
+{
+    buffer_fini(object);
 }
 
 void engine_list_debts(struct engine *engine, struct engine_request *request)
@@ -94,8 +209,13 @@ void engine_list_debts(struct engine *engine, struct engine_request *request)
     struct debts *debts = arena_alloc(&work->arena, sizeof(*debts));
     struct walk *walk = walk_new(work);
 
+    debts->walk = walk;
     debts->tool = arena_slice(&work->arena, request->in.debts.tool);
+    debts->has_settled = request->in.debts.has_settled;
+    debts->settled = request->in.debts.settled;
     debts->limit = request->in.debts.limit ? request->in.debts.limit : LIMIT_DEFAULT;
+    buffer_init(&debts->text, work->out.bytes_max);
+    arena_on_release(&work->arena, release_text, &debts->text);
     walk->context = debts;
     walk->visit = visit_saga;
     walk->done = on_walked;

@@ -61,6 +61,8 @@ void abort_send(struct work *work);
 void verdict_send(struct work *work);
 bool case_takes(struct work *work, const struct question_row *row); /* true: this is a case, and the work is its */
 void bypass_answer(struct work *work);
+/* debt.c */
+bool debt_ended(struct work *work);
 /* remark.c */
 void remark_found(struct work *work);
 /* signal.c */

@@ -19,7 +19,7 @@ static const struct verb_extra extras[VERB_COUNT] = {
     [VERB_ABORT] = {.send = abort_send},
     [VERB_SIGNAL] = {.ended = signal_ended, .answer = signal_answer},
     [VERB_RESOLVE] = {.send = verdict_send},
-    [VERB_RESOLVE_OPERATION] = {.send = verdict_send},
+    [VERB_RESOLVE_OPERATION] = {.send = verdict_send, .ended = debt_ended},
     [VERB_ACKNOWLEDGE] = {.found = remark_found},
     [VERB_ASSIGN] = {.found = remark_found},
     [VERB_COMMENT] = {.found = remark_found},
