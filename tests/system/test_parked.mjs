@@ -221,8 +221,8 @@ await run(new Parked(), async (world) => {
       `# idle with ${count} parked: ${rate.transactions.toFixed(1)} transactions/s, ${rate.rows.toFixed(0)} ` +
         `rows/s (${rate.tables})`
     )
-    // What is done once a minute, by sagad or by the vacuum of PostgreSQL, may fall into one of the two and not into the
-    // other. One question a minute for each saga would be seventeen a second.
+    // What is done once a minute, by sagad or by the vacuum of PostgreSQL, may fall into one of the two only.
+    // One question a minute for each saga would be seventeen a second.
     expect(rate.transactions <= rateEmpty.transactions * 1.2 + 4, 'transactions a second', { rateEmpty, rate })
     expect(rate.rows <= rateEmpty.rows * 1.2 + 100, 'rows a second', { rateEmpty, rate })
   })
