@@ -230,8 +230,11 @@ TEST(what_may_not_be_repeated_and_cannot_be_read_is_no_trial_of_a_breaker)
     (void)stage_start(0, "run_mixed", "{'x':1}");
     stage_settle();
     assert_false(asked_now()->safe_to_repeat);
-    asked_now()->is_breaker_probe = true; /* whatever the database says, because there is nothing to read */
+    asked_now()->is_breaker_probe = true; /* the database says so all the same, and there is nothing to read */
     say(GUARD_GRANTED, 0);
+    assert_int_equal(stage_calls(NULL), 0);
+    stage_run(1500);
+    say(GUARD_GRANTED, 0); /* another call has closed the breaker */
     assert_int_equal(stage_calls(NULL), 1);
 }
 
