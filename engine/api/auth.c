@@ -8,6 +8,7 @@
 #include "base/json.h"
 
 #define TOKENS_MAX 1000
+#define NAMESPACES_MAX 100 /* of one token */
 
 static bool name_is_good(struct slice name)
 {
@@ -19,6 +20,48 @@ static bool name_is_good(struct slice name)
         }
     }
     return name.len > 0 && name.len <= 128;
+}
+
+static void read_namespaces(struct slice value, struct slice place, struct arena *arena, struct token *token,
+                            struct faults *faults)
+{
+    struct slice *names = arena_array(arena, json_count(value) + 1, sizeof(*names)), item;
+    struct json_walk walk = json_walk(value);
+    bool good = json_type(value) == JSON_ARRAY && json_count(value) > 0 && json_count(value) <= NAMESPACES_MAX;
+
+    while (good && json_next_element(&walk, &item)) {
+        struct slice name = json_string(item, arena);
+
+        good = name.ptr && name_is_good(name) && !slice_is(name, "*");
+        for (size_t i = 0; i < token->namespace_count; i++) {
+            good = good && !slice_equal(names[i], name);
+        }
+        names[token->namespace_count++] = name;
+    }
+    if (!good) {
+        faults_add(faults, place, "not an array of 1 to %d different namespaces, none of them \"*\"", NAMESPACES_MAX);
+        return;
+    }
+    token->namespaces = names;
+    token->namespace = names[0];
+}
+
+/* Exactly one of `namespace` and `namespaces` is there. */
+static void check_namespaces(struct slice row, struct slice at, struct arena *arena, struct token *token,
+                             struct faults *faults)
+{
+    if (json_member(row, "namespaces").ptr) {
+        if (json_member(row, "namespace").ptr) {
+            faults_add(faults, at, "a token has either namespace or namespaces");
+        }
+        return;
+    }
+    if (!token->namespace.ptr || !name_is_good(token->namespace)) {
+        faults_add(faults, at, "namespace is missing, or not 1 to 128 printable characters without spaces");
+        return;
+    }
+    token->namespaces = arena_dup(arena, &token->namespace, sizeof(token->namespace));
+    token->namespace_count = 1;
 }
 
 static void token_read(struct slice row, struct slice at, struct tokens *tokens, struct faults *faults)
@@ -40,6 +83,8 @@ static void token_read(struct slice row, struct slice at, struct tokens *tokens,
             token.name = text;
         } else if (slice_is(member, "namespace")) {
             token.namespace = text;
+        } else if (slice_is(member, "namespaces")) {
+            read_namespaces(value, place, arena, &token, faults);
         } else if (slice_is(member, "sha256")) {
             has_digest = text.ptr && text.len == 64 && digest_from_hex(text, &token.digest);
         } else if (slice_is(member, "role")) {
@@ -51,15 +96,14 @@ static void token_read(struct slice row, struct slice at, struct tokens *tokens,
                 faults_add(faults, place, "not an RFC 3339 instant such as 2027-01-31T00:00:00Z");
             }
         } else {
-            faults_add(faults, place, "unknown member; a token has name, sha256, namespace, role and expires_at");
+            faults_add(faults, place,
+                       "unknown member; a token has name, sha256, namespace or namespaces, role and expires_at");
         }
     }
     if (!token.name.ptr || !name_is_good(token.name)) {
         faults_add(faults, at, "name is missing, or not 1 to 128 printable characters without spaces");
     }
-    if (!token.namespace.ptr || !name_is_good(token.namespace)) {
-        faults_add(faults, at, "namespace is missing, or not 1 to 128 printable characters without spaces");
-    }
+    check_namespaces(row, at, arena, &token, faults);
     if (!has_digest) {
         faults_add(faults, at, "sha256 is missing, or not 64 hexadecimal digits (`sagactl token new` prints a row)");
     }
@@ -87,7 +131,8 @@ static enum err_code refuse(const struct faults *faults, struct err *err)
         len += n > 0 ? (size_t)n : 0;
     }
     err_detail(err, "%s", text);
-    err_hint(err, "it is {\"tokens\": [{\"name\", \"sha256\", \"namespace\", \"role\", \"expires_at\"?}]}");
+    err_hint(err,
+             "it is {\"tokens\": [{\"name\", \"sha256\", \"namespace\" | \"namespaces\", \"role\", \"expires_at\"?}]}");
     return code;
 }
 
@@ -154,6 +199,16 @@ void tokens_fini(struct tokens *tokens)
 {
     arena_fini(&tokens->arena);
     *tokens = (struct tokens){0};
+}
+
+bool token_has_namespace(const struct token *token, struct slice namespace)
+{
+    for (size_t i = 0; i < token->namespace_count; i++) {
+        if (slice_equal(token->namespaces[i], namespace)) {
+            return true;
+        }
+    }
+    return slice_is(token->namespace, "*") && name_is_good(namespace);
 }
 
 const struct token *tokens_find(const struct tokens *tokens, const struct digest *digest, int64_t now_ms)

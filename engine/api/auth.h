@@ -1,7 +1,8 @@
 /*
  * Bearer tokens: who asks, in which namespace, with which role. Kept as SHA-256 only; compared in constant time.
  *
- * The file: {"tokens": [{"name", "sha256", "namespace", "role", "expires_at"?}]}; `sagactl token new` makes a row.
+ * The file: {"tokens": [{"name", "sha256", "namespace" | "namespaces", "role", "expires_at"?}]}; `sagactl token new`
+ * makes a row.
  */
 #ifndef SAGAD_API_AUTH_H
 #define SAGAD_API_AUTH_H
@@ -12,7 +13,10 @@
 #include "base/role.h"
 
 struct token {
-    struct slice name, namespace;
+    struct slice name;
+    struct slice namespace;         /* where its requests are when they name none: the first of its namespaces */
+    const struct slice *namespaces; /* at least one */
+    size_t namespace_count;
     enum role role;
     struct digest digest;
     int64_t expires_ms; /* 0: never */
@@ -32,5 +36,7 @@ MUST_USE enum err_code tokens_load(const char *path, struct tokens *out, struct 
 void tokens_fini(struct tokens *tokens);
 /* NULL when there is none, or it has expired. Looks at every token, whatever matches. */
 const struct token *tokens_find(const struct tokens *tokens, const struct digest *digest, int64_t now_ms);
+/* May the token act in this namespace? A token of the namespace "*" may act in each. */
+bool token_has_namespace(const struct token *token, struct slice namespace);
 
 #endif

@@ -76,7 +76,7 @@ bool request_is_revoked(const struct api_request *request)
     const struct token *token = request->has_token ? api_find_token(request->api, &request->token) : NULL;
 
     return request->has_token &&
-           (!(token && token->role >= request->role && slice_equal(token->namespace, request->asked.namespace)) ||
+           (!(token && token->role >= request->role && token_has_namespace(token, request->asked.namespace)) ||
             (request->has_session &&
              !session_lives(&request->api->sessions, &request->session, loop_boot_ms(request->api->loop))));
 }
@@ -111,6 +111,24 @@ static bool session_is_safe(struct api_request *request)
     return !fault;
 }
 
+/*
+ * Sets the namespace of the request: the one that it names, if its token may act there. The refusal is the same whether
+ * or not the namespace exists. `token` is NULL where there are no tokens.
+ */
+static bool choose_namespace(struct api_request *request, const struct token *token)
+{
+    struct slice named = http_exchange_header(request->exchange, "sagad-namespace"),
+                 own = token ? token->namespace : SLICE("default");
+
+    if (named.ptr && !(token ? token_has_namespace(token, named) : slice_equal(named, own))) {
+        request->asked.namespace = arena_slice(request->arena, own);
+        request_problem(request, ERR_FORBIDDEN, "this token may not act in the namespace that the request names");
+        return false;
+    }
+    request->asked.namespace = arena_slice(request->arena, named.ptr ? named : own);
+    return true;
+}
+
 static bool authenticate(struct api_request *request)
 {
     struct api *api = request->api;
@@ -118,9 +136,8 @@ static bool authenticate(struct api_request *request)
 
     if (!api->has_tokens) {
         request->role = ROLE_ADMIN;
-        request->asked.namespace = SLICE("default");
         request->asked.actor = SLICE("local");
-        return true;
+        return choose_namespace(request, NULL);
     }
     token = token_of(api, request->exchange);
     if (!token && route_least(request->route) != ROLE_NONE &&
@@ -135,9 +152,8 @@ static bool authenticate(struct api_request *request)
         request->token = token->digest;
         request->token_expires_ms = token->expires_ms;
         request->role = token->role;
-        request->asked.namespace = arena_slice(request->arena, token->namespace);
         request->asked.actor = arena_slice(request->arena, token->name);
-        return true;
+        return choose_namespace(request, token);
     }
     if (route_least(request->route) == ROLE_NONE) {
         request->role = ROLE_NONE;
@@ -447,8 +463,12 @@ static enum err_code tokens_begin(struct api *api, const struct api_options *opt
     if (options->dev_token) {
         arena_init(&api->dev.arena, 256);
         api->dev.items = arena_alloc(&api->dev.arena, sizeof(*api->dev.items));
-        api->dev.items[0] =
-            (struct token){SLICE("dev"), SLICE("default"), ROLE_ADMIN, digest_sha256(slice_of(options->dev_token)), 0};
+        api->dev.items[0] = (struct token){.name = SLICE("dev"),
+                                           .namespace = SLICE("default"),
+                                           .namespaces = &api->dev.items[0].namespace,
+                                           .namespace_count = 1,
+                                           .role = ROLE_ADMIN,
+                                           .digest = digest_sha256(slice_of(options->dev_token))};
         api->dev.count = 1;
     }
     api->has_tokens = options->tokens_file || options->dev_token;

@@ -115,9 +115,10 @@ static const struct {
 };
 
 static const struct test_token tokens[] = {
-    {"a-reader", "default", "reader", NULL},      {"an-agent", "default", "agent", NULL},
-    {"an-operator", "default", "operator", NULL}, {"an-admin", "default", "admin", NULL},
-    {"other-agent", "other", "agent", NULL},      {"other-admin", "other", "admin", NULL},
+    {"a-reader", "default", "reader", NULL},       {"an-agent", "default", "agent", NULL},
+    {"an-operator", "default", "operator", NULL},  {"an-admin", "default", "admin", NULL},
+    {"other-agent", "other", "agent", NULL},       {"other-admin", "other", "admin", NULL},
+    {"a-both", "default,other", "operator", NULL}, {"everywhere", "*", "admin", NULL},
 };
 
 static struct api_host host;
@@ -310,6 +311,45 @@ TEST(the_same_call_in_another_namespace_is_another_operation)
     assert_false(raw_head_has(&answer, "Idempotent-Replayed"));
     take_uuid("{\"key\":\"", second);
     assert_string_not_equal(first, second);
+}
+
+static void ask_in(const char *token, const char *namespace, const char *target)
+{
+    char head[256];
+
+    (void)snprintf(head, sizeof(head), "Authorization: Bearer %s\r\nSagad-Namespace: %s\r\n", token, namespace);
+    raw_ask(host.port, "GET", target, head, NULL, &answer);
+}
+
+TEST(a_token_of_several_namespaces_acts_in_the_one_that_the_request_names)
+{
+    static char refused[sizeof(answer.body)];
+    char path[128];
+
+    fill("/v1/sagas/{id}", path, sizeof(path));
+    ask_as("a-both", "GET", path, NULL);
+    assert_int_equal(answer.status, 200); /* without a name it is the first */
+    ask_in("a-both", "default", path);
+    assert_int_equal(answer.status, 200);
+    ask_in("a-both", "other", path);
+    assert_int_equal(answer.status, 404);
+    ask_in("a-both", "other", "/v1/sagas");
+    assert_non_null(strstr(answer.body, "\"items\":[]"));
+    ask_in("a-both", "other", "/v1/me");
+    assert_non_null(strstr(answer.body, "\"namespace\":\"other\",\"namespaces\":[\"default\",\"other\"]"));
+    ask_in("everywhere", "default", path);
+    assert_int_equal(answer.status, 200);
+    /* A namespace that is there is refused as one that is not. */
+    ask_in("an-agent", "nowhere", path);
+    assert_int_equal(answer.status, 403);
+    (void)memcpy(refused, answer.body, sizeof(refused));
+    ask_in("an-agent", "other", path);
+    assert_int_equal(answer.status, 403);
+    assert_string_equal(answer.body, refused);
+    ask_in("a-both", "*", path);
+    assert_int_equal(answer.status, 403);
+    ask_in("a-both", "", path);
+    assert_int_equal(answer.status, 403);
 }
 
 TEST_PROGRAM(setup, teardown)

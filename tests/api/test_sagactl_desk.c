@@ -219,6 +219,29 @@ TEST(a_list_is_watched)
     assert_null(strstr(out, "\033"));
 }
 
+TEST(a_command_names_its_namespace_and_lists_may_be_of_all)
+{
+    assert_int_equal(run("list -n default"), 0);
+    assert_null(strstr(out, "NAMESPACE"));
+    assert_int_equal(run("list -n other"), 5);
+    assert_int_equal(run("list -A"), 0);
+    assert_non_null(strstr(out, "NAMESPACE"));
+    assert_int_equal(run("list -A -o json"), 0);
+    assert_non_null(strstr(out, "\"next_cursor\":null"));
+    assert_int_equal(run("cases -A"), 0);
+    assert_non_null(strstr(out, "NAMESPACE"));
+    assert_non_null(strstr(out, "default"));
+    assert_int_equal(run("cases -A --group-by tool"), 2);
+    assert_int_equal(run("list -A --cursor x"), 2);
+    assert_int_equal(run("list -A -n default"), 2);
+    assert_int_equal(run("tools -A"), 2);
+    assert_non_null(strstr(talk, "-A is for lists"));
+    (void)setenv("SAGACTL_NAMESPACE", "other", 1);
+    assert_int_equal(run("list"), 5);
+    assert_int_equal(run("list -n default"), 0);
+    (void)unsetenv("SAGACTL_NAMESPACE");
+}
+
 TEST(a_context_is_a_server_and_its_token)
 {
     char folder[] = "/tmp/sagactl-test-XXXXXX", arguments[256], path[128], *server = strdup(getenv("SAGACTL_SERVER"));

@@ -2,9 +2,23 @@
 #include "tests/api/token_file.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "base/digest.h"
+
+static void put_namespaces(FILE *file, const char *text)
+{
+    if (!strchr(text, ',')) {
+        CHECK(fprintf(file, ",\"namespace\":\"%s\"", text) > 0);
+        return;
+    }
+    CHECK(fputs(",\"namespaces\":[\"", file) >= 0);
+    for (; *text; text++) {
+        CHECK(*text == ',' ? fputs("\",\"", file) >= 0 : fputc(*text, file) == *text);
+    }
+    CHECK(fputs("\"]", file) >= 0);
+}
 
 void token_file_write(const char *path, const struct test_token *tokens, size_t count)
 {
@@ -18,8 +32,9 @@ void token_file_write(const char *path, const struct test_token *tokens, size_t 
         char hex[65];
 
         digest_hex(&digest, hex);
-        CHECK(fprintf(file, "%s{\"name\":\"%s\",\"sha256\":\"%s\",\"namespace\":\"%s\",\"role\":\"%s\"", i ? "," : "",
-                      tokens[i].name, hex, tokens[i].namespace, tokens[i].role) > 0);
+        CHECK(fprintf(file, "%s{\"name\":\"%s\",\"sha256\":\"%s\",\"role\":\"%s\"", i ? "," : "", tokens[i].name, hex,
+                      tokens[i].role) > 0);
+        put_namespaces(file, tokens[i].namespace);
         CHECK(!tokens[i].expires_at || fprintf(file, ",\"expires_at\":\"%s\"", tokens[i].expires_at) > 0);
         CHECK(fputc('}', file) == '}');
     }

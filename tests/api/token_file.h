@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 struct test_token {
-    const char *name, *namespace, *role;
+    const char *name, *namespace /* several with commas between */, *role;
     const char *expires_at; /* NULL: never */
 };
 

@@ -7,6 +7,8 @@
 #define SHA_OF_ABC "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 #define ROW(more)                                                                                                      \
     "{\"tokens\":[{\"name\":\"a\",\"sha256\":\"" SHA_OF_ABC "\",\"namespace\":\"n\",\"role\":\"agent\"" more "}]}"
+#define SEVERAL(namespaces)                                                                                            \
+    "{\"tokens\":[{\"name\":\"a\",\"sha256\":\"" SHA_OF_ABC "\",\"namespaces\":" namespaces ",\"role\":\"agent\"}]}"
 
 static const struct {
     const char *name, *text, *says; /* says: NULL when the file is good */
@@ -28,6 +30,13 @@ static const struct {
     {"no role", "{\"tokens\":[{\"name\":\"a\",\"sha256\":\"" SHA_OF_ABC "\",\"namespace\":\"n\"}]}", "role is missing"},
     {"no namespace", "{\"tokens\":[{\"name\":\"a\",\"sha256\":\"" SHA_OF_ABC "\",\"role\":\"agent\"}]}",
      "namespace is missing"},
+    {"several namespaces", SEVERAL("[\"n\",\"m\"]"), NULL},
+    {"no namespaces", SEVERAL("[]"), "/tokens/0/namespaces: not an array"},
+    {"a namespace twice", SEVERAL("[\"n\",\"n\"]"), "different"},
+    {"all namespaces among others", SEVERAL("[\"n\",\"*\"]"), "none of them \"*\""},
+    {"a namespace with a blank", SEVERAL("[\"n m\"]"), "/tokens/0/namespaces"},
+    {"namespaces that are a text", SEVERAL("\"n\""), "/tokens/0/namespaces"},
+    {"one namespace and several", ROW(",\"namespaces\":[\"m\"]"), "either namespace or namespaces"},
     {"a digest too short", "{\"tokens\":[{\"name\":\"a\",\"sha256\":\"ba78\",\"namespace\":\"n\",\"role\":\"agent\"}]}",
      "sha256 is missing"},
 };
@@ -66,6 +75,32 @@ TEST(a_token_is_found_by_its_text)
     assert_null(find(&tokens, SLICE(""), 0));
     assert_null(find(&tokens, SLICE("abc"), INT64_C(4000000000000))); /* the token has expired by then */
     tokens_fini(&tokens);
+}
+
+TEST(a_token_may_act_in_its_namespaces_only)
+{
+    static const struct {
+        const char *text, *namespace;
+        bool may;
+    } table[] = {
+        {ROW(""), "n", true},
+        {ROW(""), "m", false},
+        {ROW(""), "*", false},
+        {SEVERAL("[\"n\",\"m\"]"), "m", true},
+        {SEVERAL("[\"n\",\"m\"]"), "n", true},
+        {SEVERAL("[\"n\",\"m\"]"), "nm", false},
+        {SEVERAL("[\"n\",\"m\"]"), "", false},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        struct tokens tokens = {0};
+
+        assert_int_equal(tokens_parse(slice_of(table[i].text), &tokens, NULL), ERR_OK);
+        assert_int_equal(token_has_namespace(find(&tokens, SLICE("abc"), 0), slice_of(table[i].namespace)),
+                         table[i].may);
+        assert_true(slice_is(tokens.items[0].namespace, "n"));
+        tokens_fini(&tokens);
+    }
 }
 
 TEST(a_wrong_file_leaves_the_tokens_as_they_were)

@@ -175,6 +175,9 @@ static size_t put_headers(const struct ctl *ctl, struct arena *arena, struct htt
     if (ctl->token) {
         headers[count++] = (struct http_header){SLICE("Authorization"), arena_printf(arena, "Bearer %s", ctl->token)};
     }
+    if (ctl->namespace) {
+        headers[count++] = (struct http_header){SLICE("Sagad-Namespace"), slice_of(ctl->namespace)};
+    }
     if (ctl->emission && has_body) {
         headers[count++] = (struct http_header){SLICE("Idempotency-Key"), slice_of(ctl->emission)};
     }
@@ -184,7 +187,7 @@ static size_t put_headers(const struct ctl *ctl, struct arena *arena, struct htt
 int client_call(struct ctl *ctl, const char *method, struct slice path, struct slice body, int64_t timeout_ms,
                 struct arena *arena, struct answer *out)
 {
-    struct http_header headers[5];
+    struct http_header headers[6];
     struct err err = {0};
 
     client_open(ctl);

@@ -7,6 +7,7 @@
 #include "tools/sagactl/bulk.h"
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
+#include "tools/sagactl/namespaces.h"
 #include "tools/sagactl/output.h"
 #include "tools/sagactl/query.h"
 
@@ -169,7 +170,15 @@ static void print_many(struct ctl *ctl, struct slice answer, bool all)
     struct table table;
     struct slice item;
 
-    table_init(&table, ctl, all ? titles_all : titles);
+    const char *titled[TABLE_COLUMNS_MAX + 1] = {NULL};
+    size_t columns = 0;
+
+    while ((all ? titles_all : titles)[columns]) {
+        titled[columns] = (all ? titles_all : titles)[columns];
+        columns++;
+    }
+    titled[columns] = ctl->all_namespaces ? "NAMESPACE" : NULL;
+    table_init(&table, ctl, titled);
     table.flexible = BIT(1) | BIT(2) | BIT(3) | BIT(4) | BIT(5) | BIT(6);
     table.optional = BIT(9);
     while (json_next_element(&walk, &item)) {
@@ -188,6 +197,9 @@ static void print_many(struct ctl *ctl, struct slice answer, bool all)
         if (all) {
             row[10].text = show_member(ctl, item, "status");
             row[10].colour = status_colour(row[10].text);
+        }
+        if (ctl->all_namespaces) {
+            row[columns].text = show_member(ctl, item, "namespace");
         }
     }
     table_print(&table, 0);
@@ -280,9 +292,12 @@ static int list_cases(struct ctl *ctl, const struct case_options *o)
     struct buffer path;
     int code = EXIT_USAGE;
 
+    if (ctl->all_namespaces && (o->group_by || o->cursor)) {
+        return usage_error(ctl, "groups and cursors are of one namespace: name it with -n");
+    }
     buffer_init(&path, 65536);
     if (put_cases(ctl, o, &path)) {
-        code = client_get(ctl, buffer_slice(&path), &ctl->arena, &answer);
+        code = namespaces_get(ctl, buffer_slice(&path), "opened_at", o->limit, &answer);
     }
     buffer_fini(&path);
     if (code != EXIT_OK || (print_items(ctl, answer.body, "n"))) {

@@ -4,6 +4,7 @@
 
 #include "base/instant.h"
 #include "tools/sagactl/cmds.h"
+#include "tools/sagactl/namespaces.h"
 #include "tools/sagactl/output.h"
 #include "tools/sagactl/query.h"
 #include "tools/sagactl/saga_end.h"
@@ -53,6 +54,7 @@ const char help_list[] = "sagactl list [--status S] [--waits-for W] [--saga NAME
                          "                of a call), hold, person (a case is open), approval, signal, time,\n"
                          "                lock\n"
                          "\n"
+                         "With -A it is about all namespaces of the token, with -n NAME about one.\n"
                          "A list ends where it would cost too much to go on, and says how far it looked.\n"
                          "\n"
                          "  sagactl list --status escalated,paused\n"
@@ -212,12 +214,13 @@ int cmd_start(struct ctl *ctl, int argc, char **argv)
 
 static void print_sagas(struct ctl *ctl, struct slice answer)
 {
-    static const char *const titles[] = {"ID", "SAGA", "STATUS", "BUSINESS ID", "STARTED", "TOOK", NULL};
+    static const char *const titles[] = {"ID", "SAGA", "STATUS", "BUSINESS ID", "STARTED", "TOOK", "NAMESPACE", NULL};
+    static const char *const titles_of_one[] = {"ID", "SAGA", "STATUS", "BUSINESS ID", "STARTED", "TOOK", NULL};
     struct json_walk walk = json_walk(json_member(answer, "items"));
     struct table table;
     struct slice item;
 
-    table_init(&table, ctl, titles);
+    table_init(&table, ctl, ctl->all_namespaces ? titles : titles_of_one);
     table.flexible = BIT(1) | BIT(3);
     table.optional = BIT(5);
     while (json_next_element(&walk, &item)) {
@@ -232,6 +235,9 @@ static void print_sagas(struct ctl *ctl, struct slice answer)
         row[4].text = show_age(ctl, item, "created_at");
         if (member_instant(item, "created_at", &from_ms) && member_instant(item, "ended_at", &to_ms)) {
             row[5].text = show_duration(ctl, to_ms - from_ms);
+        }
+        if (ctl->all_namespaces) {
+            row[6].text = show_member(ctl, item, "namespace");
         }
     }
     table_print(&table, 0);
@@ -274,12 +280,15 @@ int cmd_list(struct ctl *ctl, int argc, char **argv)
     if (!options_read(ctl, argc, argv, options, &names, &helped) || helped) {
         return helped ? EXIT_OK : EXIT_USAGE;
     }
+    if (ctl->all_namespaces && o.cursor) {
+        return usage_error(ctl, "a cursor is of one namespace: name it with -n");
+    }
     if (names.count != 0) {
         return usage_error(ctl, "list takes options only; `sagactl show %s`?", names.items[0]);
     }
     buffer_init(&path, 16384);
     if (put_list(ctl, &o, &path)) {
-        code = client_get(ctl, buffer_slice(&path), &ctl->arena, &answer);
+        code = namespaces_get(ctl, buffer_slice(&path), "created_at", o.limit, &answer);
         if (code == EXIT_OK && !print_items(ctl, answer.body, "id")) {
             print_sagas(ctl, answer.body);
             print_more(ctl, answer.body);

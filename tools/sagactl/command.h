@@ -37,6 +37,8 @@ struct ctl {
     const char *server;     /* without a slash at its end */
     bool server_is_given;   /* by --server or --context: commands that need none ask it then */
     const char *token;      /* NULL: none */
+    const char *namespace;  /* that requests name; NULL: the first of the token's */
+    bool all_namespaces;    /* -A: a list is of all namespaces of the token */
     const char *token_file; /* where it is from; NULL: from no file */
     const char *ca_file;    /* authorities that the server's certificate may come from; NULL: those of the system */
     enum output output;
@@ -65,6 +67,7 @@ struct command {
     int (*run)(struct ctl *ctl, int argc, char **argv); /* argv[0] is the first argument behind the name */
     bool can_watch;                                     /* takes --watch */
     bool is_live;                                       /* is watched at a terminal, without being asked */
+    bool has_namespaces;                                /* takes -A: its list may be of several namespaces */
     bool has_csv;                                       /* takes -o csv: its table, with all columns */
 };
 

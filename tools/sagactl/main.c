@@ -26,7 +26,7 @@ const struct command commands[] = {
     {"call", "call a tool through the registry: once, however often asked", help_call, cmd_call},
     {"open", "open a saga whose steps are calls", help_open, cmd_open},
     {"complete", "end an open saga well", help_complete, cmd_complete},
-    {"list", "list sagas, newest first", help_list, cmd_list, .can_watch = true},
+    {"list", "list sagas, newest first", help_list, cmd_list, .can_watch = true, .has_namespaces = true},
     {"show", "show one saga as a timeline: steps, undo, what to do", help_show, cmd_show, .can_watch = true},
     {"log", "show the durable log of a saga, or follow it", help_log, cmd_log},
     {"wait", "wait until sagas have ended, or have a status", help_wait, cmd_wait},
@@ -44,8 +44,9 @@ const struct command commands[] = {
     {"approvals", "list what waits for a yes or no, or show one", help_approvals, cmd_approvals, .can_watch = true},
     {"approve", "approve, or refuse, what a saga asks for", help_approve, cmd_approve},
     {"cases", "list or count what waits for a person, or show one", help_escalations, cmd_escalations,
-     .can_watch = true, .has_csv = true},
-    {"escalations", "the same as cases", help_escalations, cmd_escalations, .can_watch = true, .has_csv = true},
+     .can_watch = true, .has_csv = true, .has_namespaces = true},
+    {"escalations", "the same as cases", help_escalations, cmd_escalations, .can_watch = true, .has_csv = true,
+     .has_namespaces = true},
     {"acknowledge", "say that you look at cases", help_acknowledge, cmd_acknowledge},
     {"assign", "say who is to answer cases", help_assign, cmd_assign},
     {"comment", "leave a comment with cases", help_comment, cmd_comment},
@@ -84,6 +85,11 @@ static void print_help(void)
                 "  --context NAME      a server and its token, of `sagactl config`\n"
                 "  --token TEXT        access token (SAGACTL_TOKEN); better in a file:\n"
                 "  --token-file FILE   file that holds it (SAGACTL_TOKEN_FILE)\n"
+                "  -n, --namespace NAME\n"
+                "                      act in this namespace (SAGACTL_NAMESPACE); without it, in\n"
+                "                      the first of the token\n"
+                "  -A, --all-namespaces\n"
+                "                      list sagas or cases of all namespaces of the token\n"
                 "  --ca-file FILE      PEM file of the authorities of an https server, instead of\n"
                 "                      the system's (SAGACTL_CA_FILE)\n"
                 "  -o table|wide|json|yaml|name\n"

@@ -15,8 +15,8 @@
 #define INPUT_BYTES_MAX (16 << 20)
 
 struct globals {
-    const char *server, *token, *token_file, *ca_file, *output, *jq, *context;
-    bool help, version, no_color, yes;
+    const char *server, *token, *namespace, *token_file, *ca_file, *output, *jq, *context;
+    bool all_namespaces, help, version, no_color, yes;
 };
 
 static struct globals globals;
@@ -24,6 +24,10 @@ static struct globals globals;
 static const struct option global_options[] = {
     {"--server", &globals.server, NULL, NULL},
     {"--token", &globals.token, NULL, NULL},
+    {"--namespace", &globals.namespace, NULL, NULL},
+    {"-n", &globals.namespace, NULL, NULL},
+    {"--all-namespaces", NULL, NULL, &globals.all_namespaces},
+    {"-A", NULL, NULL, &globals.all_namespaces},
     {"--token-file", &globals.token_file, NULL, NULL},
     {"--ca-file", &globals.ca_file, NULL, NULL},
     {"--output", &globals.output, NULL, NULL},
@@ -302,6 +306,13 @@ bool options_finish(struct ctl *ctl)
     const char *server =
         context ? arena_text(&ctl->arena, context->server) : first_of(globals.server, getenv("SAGACTL_SERVER"));
 
+    if (globals.all_namespaces && (globals.namespace || !ctl->command || !ctl->command->has_namespaces)) {
+        (void)usage_error(ctl, globals.namespace ? "-n or -A, not both"
+                                                 : "-A is for lists of sagas and cases; name a namespace with -n");
+        return false;
+    }
+    ctl->all_namespaces = globals.all_namespaces;
+    ctl->namespace = first_of(globals.namespace, getenv("SAGACTL_NAMESPACE"));
     ctl->yes = globals.yes;
     ctl->server_is_given = globals.server || globals.context;
     if (!take_server(ctl, server ? server : SERVER_DEFAULT) || !take_token(ctl, context)) {
