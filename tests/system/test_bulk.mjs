@@ -148,6 +148,22 @@ await run(new Night(), async (world) => {
     }
   })
 
+  await promise('cases are acknowledged and assigned as a set; their sagas hear nothing of it', async () => {
+    const until = new Date(Date.now() + 3600000).toISOString()
+    for (const verb of [
+      { action: 'acknowledge', until },
+      { action: 'assign', to: 'ada' }
+    ]) {
+      const job = await world.freeze({ ...verb, filter: { tool: 'pay', saga: 'order' } })
+      expectEqual(job.applies, many, 'the preview')
+      await world.runs(job.bulk)
+      expectEqual((await world.ends(job.bulk)).outcomes, { open: 0, done: many, changed: 0, refused: 0 }, verb.action)
+      expectEqual(JSON.parse(world.acts(job.bulk)), [], 'the logs')
+    }
+    const had = await world.cases('acknowledged=true&assigned=ada&limit=500')
+    expectEqual([had.length, had[0].acknowledged_until, had[0].remark_count], [many, until, 2], 'the cases')
+  })
+
   await promise('a job is carried out once, item by item, and who, when and why stand in the logs', async () => {
     const job = await world.freeze({ action: 'resolve', as: 'happened', filter: { tool: 'pay', saga: 'order' } })
     const [taken] = await world.cases('saga=order&limit=1')
