@@ -220,6 +220,19 @@ static bool cancels(struct bridge *bridge, const struct rpc_message *message)
     return true;
 }
 
+/* A message that the service would not take, such as one that is too large, has an id all the same, and its host waits
+ * for an answer to that. */
+static struct slice id_of_wrong(struct slice line)
+{
+    static const struct json_limits limits = {LINE_BYTES_MAX, 64, 1024, 400};
+    struct slice id = SLICE_NONE;
+
+    if (json_check(line, &limits, NULL) == ERR_OK && json_type(line) == JSON_OBJECT) {
+        id = json_member(line, "id");
+    }
+    return id.len <= RPC_ID_BYTES_MAX ? id : SLICE_NONE;
+}
+
 static void on_line(struct input *input, struct slice line)
 {
     struct bridge *bridge = container_of(input, struct bridge, input);
@@ -232,6 +245,7 @@ static void on_line(struct input *input, struct slice line)
     line = arena_slice(&passage->arena, line);
     if (!rpc_message_read(line, &passage->arena, &passage->message, &fault)) {
         passage->message.method = SLICE_NONE; /* it goes on all the same: the service says what is wrong */
+        passage->message.id = id_of_wrong(line);
     }
     if (cancels(bridge, &passage->message)) {
         passage_end(passage);

@@ -277,6 +277,9 @@ await run(new World(), async (world) => {
     const away = lines(ping, ['--server', 'http://127.0.0.1:9'])
     expect(/make the same call again/.test(JSON.parse(away.stdout).error.message), 'no service', away.stdout)
     expectEqual(JSON.parse(away.stdout).id, 'a', 'the id')
+    const large = { jsonrpc: '2.0', id: 'b', method: 'tools/call', params: { name: 'x'.repeat(1 << 21) } }
+    const refused = JSON.parse(lines(JSON.stringify(large)).stdout)
+    expect(refused.id === 'b' && /larger/.test(refused.error.message), 'too large', refused)
     expectEqual(lines(ping, ['--server', 'nowhere']).status, 2, 'a wrong address')
     expectEqual(lines('').status, 0, 'nothing')
     const file = openSync(import.meta.filename ?? process.argv[1])
