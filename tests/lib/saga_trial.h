@@ -17,10 +17,11 @@ struct trial {
     struct saga saga;
     int64_t now_ms;
     uint64_t next_escalation, next_approval;
-    size_t payload_bytes_max; /* given with each input; 0: unbounded */
-    struct buffer log;        /* one record a line, as stored, with seq and at */
-    struct records records;   /* of the last turn */
-    struct err err;           /* of the last input that was refused */
+    size_t payload_bytes_max;     /* given with each input; 0: unbounded */
+    const struct hold_set *holds; /* the same; NULL: none */
+    struct buffer log;            /* one record a line, as stored, with seq and at */
+    struct records records;       /* of the last turn */
+    struct err err;               /* of the last input that was refused */
 };
 
 /* JSON with ' for ", to be readable in C. */

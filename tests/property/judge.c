@@ -410,6 +410,8 @@ void judge_record(struct run *run, const struct record *record)
     case RECORD_RUN_WOKEN:
         judge_woken(run);
         return;
+    case RECORD_SAGA_HELD: /* nobody holds anything here */
+    case RECORD_SAGA_RELEASED:
     case RECORD_TOOL_MENDED: /* the judge knows nothing that mending changes */
         return;
     case RECORD_OPERATION_PRICED: /* nobody prices operations here */

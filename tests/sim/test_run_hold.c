@@ -20,6 +20,8 @@ static const char document[] =
     "{'name':'notes','steps':[{'id':'note','call':'note','with':{}}]},"
     "{'name':'bills','steps':[{'id':'bill','call':'bill','with':{'n':1}}]},"
     "{'name':'mails','steps':[{'id':'mail','call':'mail','with':{}}]},"
+    "{'name':'hurries','deadline':'10m','steps':[{'id':'pay','call':'pay','with':{}},"
+    "{'id':'ok','approve':{'timeout':'5m'},'after':[]}]},"
     "{'name':'ships','steps':[{'id':'pay','call':'pay','with':{}},{'id':'ship','call':'ship','with':{}}]}"
     "]}";
 
@@ -93,6 +95,45 @@ TEST(what_is_held_waits_and_goes_on_when_it_is_released)
         assert_null(json_member(json_element(json_member(stage_saga(0, ids[i]), "steps"), 0), "held").ptr);
         assert_int_equal(stage_calls(tools[i]), 1);
     }
+}
+
+/* On the engine that takes the saga over, too. */
+TEST_BETWEEN(the_clocks_of_a_saga_stand_while_a_hold_keeps_a_call_of_it, setup_two, teardown)
+{
+    stage_is_automatic = true;
+    uint64_t number = hold(0, "{'tool':'pay','note':'down'}");
+    struct saga_id id = stage_start(0, "hurries", "{}");
+
+    stage_run(INT64_C(3600) * 1000);
+    node_kill(&nodes[0]);
+    stage_run(INT64_C(3600) * 1000);
+    assert_true(json_string_is(json_member(stage_saga(1, id), "status"), "running"));
+    assert_int_equal(stage_calls("pay"), 0);
+    assert_int_equal(release(1, number)->code, ERR_OK);
+    stage_run(INT64_C(60) * 1000);
+    assert_int_equal(stage_calls("pay"), 1);
+    assert_true(json_string_is(json_member(stage_saga(1, id), "status"), "waiting"));
+    stage_run(INT64_C(300) * 1000); /* nobody approves it in the time that was left */
+    stage_until_saga(1, id, "compensated");
+    assert_non_null(strstr(stage_log(id), "saga.released"));
+}
+
+/* A call whose guards are asked, and one that began to wait before the hold was there. */
+TEST(a_saga_is_held_from_the_moment_on_at_which_a_call_waits)
+{
+    struct saga_id id = stage_start(0, "pays", "{}");
+
+    stage_answer(stage_until_call(NULL),
+                 (struct outcome){.kind = OUTCOME_RETRY, .unsent = true, .error = SLICE("refused")}, NULL);
+    uint64_t number = hold(0, "{'tool':'pay','note':'down'}");
+
+    stage_run(60000);
+    assert_non_null(strstr(stage_log(id), "saga.held"));
+    assert_null(strstr(stage_log(id), "saga.released"));
+    stage_is_automatic = true;
+    assert_int_equal(release(0, number)->code, ERR_OK);
+    stage_until_saga(0, id, "completed");
+    assert_non_null(strstr(stage_log(id), "saga.released"));
 }
 
 TEST_BETWEEN(a_hold_is_seen_by_every_engine_before_it_is_answered, setup_two, teardown)

@@ -104,7 +104,8 @@ static enum err_code decision_check(struct machine *m, uint32_t step)
     if (saga->phase == PHASE_ENDED || saga->steps[step].forward.state != OP_WAITING) {
         return refuse_decided(m, step);
     }
-    if (saga->steps[step].forward.due_ms && input->now_ms >= saga->steps[step].forward.due_ms && !pause_holds(saga)) {
+    if (saga->steps[step].forward.due_ms && input->now_ms >= saga->steps[step].forward.due_ms && !pause_holds(saga) &&
+        !saga->held_ms) {
         return err_set(m->err, ERR_DECIDED, "its time is over: nobody decided in time");
     }
     if (input->decision.hash.ptr && (!digest_from_hex(input->decision.hash, &hash) ||

@@ -169,7 +169,7 @@ static void decide_deadline(struct machine *m)
         open_deadline(m);
         return;
     }
-    if (saga->phase == PHASE_FORWARD && saga->deadline_ms && m->input->now_ms >= saga->deadline_ms &&
+    if (saga->phase == PHASE_FORWARD && saga->deadline_ms && m->input->now_ms >= saga->deadline_ms && !saga->held_ms &&
         !saga_is_finished(saga)) {
         forward_stop(m, STEP_NONE, WHY("deadline", "the deadline has passed before the work was done"), SLICE_NONE,
                      SLICE_NONE);
@@ -183,12 +183,17 @@ static void decide_timer(struct machine *m)
     uint32_t step = m->input->timer.step;
 
     if (step == STEP_NONE) {
-        if (m->input->timer.timer == SAGA_TIMER_DEADLINE) {
+        switch (m->input->timer.timer) {
+        case SAGA_TIMER_DEADLINE:
             decide_deadline(m);
-        } else {
+            return;
+        case SAGA_TIMER_REST:
             open_rest(m);
+            return;
+        case SAGA_TIMER_HOLD: /* the turn itself says what follows: decide/hold.c */
+            return;
         }
-        return;
+        UNREACHABLE();
     }
     if (step >= saga->definition->step_count) {
         return;
@@ -426,9 +431,13 @@ static enum err_code decide(struct machine *m)
     if (is_held_up(m)) {
         return ERR_OK;
     }
+    hold_begin_turn(m);
     code = decide_by_type(m);
     if (code == ERR_OK && out->count > 0) {
         machine_advance(m);
+    }
+    if (code == ERR_OK) {
+        hold_end_turn(m);
     }
     return code;
 }

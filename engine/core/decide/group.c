@@ -246,7 +246,7 @@ void group_timer(struct machine *m, uint32_t step)
 
     if (group_may_end(m->saga, step)) {
         (void)group_end(m, step);
-    } else if (group_is_open(m->saga, step) && op->due_ms && m->input->now_ms >= op->due_ms &&
+    } else if (group_is_open(m->saga, step) && op->due_ms && !m->saga->held_ms && m->input->now_ms >= op->due_ms &&
                !members_are_over(m->saga, step)) {
         group_fail(m, step, WHY("deadline", "its deadline has passed before its work was done"));
     }

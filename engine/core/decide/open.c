@@ -131,7 +131,8 @@ enum err_code open_abort_check(struct machine *m)
 /* Would its coming mean anything now? */
 bool open_deadline_counts(const struct saga *saga)
 {
-    if (saga->definition->kind != SAGA_OPEN || saga->phase != PHASE_FORWARD || !saga->deadline_ms || saga->paused.ptr) {
+    if (saga->definition->kind != SAGA_OPEN || saga->phase != PHASE_FORWARD || !saga->deadline_ms || saga->paused.ptr ||
+        saga->held_ms) {
         return false;
     }
     if (saga_passed_return(saga)) { /* the work is done; what still goes on can only be read */

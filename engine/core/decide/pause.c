@@ -50,19 +50,15 @@ enum err_code pause_decide(struct machine *m)
 
 /* --- the clocks --- */
 
-struct span { /* the pause */
-    int64_t from_ms, to_ms;
-};
-
-/* What was set before the pause stood still for all of it; what was set in it, from then on. */
-static int64_t shifted(const struct span *pause, int64_t ms, int64_t set_ms)
+/* What was set before the clocks stood, stood still for all of it; what was set while they did, from then on. */
+int64_t clock_shifted(const struct standing *standing, int64_t ms, int64_t set_ms)
 {
-    int64_t from_ms = set_ms > pause->from_ms ? set_ms : pause->from_ms;
+    int64_t from_ms = set_ms > standing->from_ms ? set_ms : standing->from_ms;
 
-    return ms && pause->to_ms > from_ms ? ms + (pause->to_ms - from_ms) : ms;
+    return ms && standing->to_ms > from_ms ? ms + (standing->to_ms - from_ms) : ms;
 }
 
-static void shift_operation(const struct span *pause, struct operation *op)
+static void shift_operation(const struct standing *pause, struct operation *op)
 {
     switch (op->state) {
     case OP_PENDING:
@@ -81,14 +77,14 @@ static void shift_operation(const struct span *pause, struct operation *op)
     case OP_STATE_COUNT:
         UNREACHABLE();
     }
-    op->due_ms = shifted(pause, op->due_ms, op->changed_ms);
-    op->round_ms = shifted(pause, op->round_ms, op->round_ms);
-    op->unknown_ms = shifted(pause, op->unknown_ms, op->unknown_ms);
+    op->due_ms = clock_shifted(pause, op->due_ms, op->changed_ms);
+    op->round_ms = clock_shifted(pause, op->round_ms, op->round_ms);
+    op->unknown_ms = clock_shifted(pause, op->unknown_ms, op->unknown_ms);
 }
 
 void pause_end(struct saga *saga, int64_t at_ms)
 {
-    const struct span pause = {saga->paused_ms, at_ms};
+    const struct standing pause = {saga->paused_ms, at_ms};
 
     if (!pause_holds(saga)) {
         return;
@@ -99,7 +95,7 @@ void pause_end(struct saga *saga, int64_t at_ms)
             shift_operation(&pause, saga->steps[i].undo);
         }
     }
-    saga->deadline_ms = shifted(&pause, saga->deadline_ms, 0);
+    saga->deadline_ms = clock_shifted(&pause, saga->deadline_ms, 0);
     saga->paused = SLICE_NONE;
     saga->paused_ms = 0;
 }
@@ -120,6 +116,7 @@ bool pause_forbids(const struct record *record)
     case RECORD_LOCK_WANTED:
     case RECORD_LOOP_TRIPPED:
     case RECORD_SAGA_PAUSED:
+    case RECORD_SAGA_HELD:
     case RECORD_RUN_RESTED:
     case RECORD_RUN_WOKEN:
     case RECORD_COMPENSATION_PLANNED:
@@ -148,6 +145,7 @@ bool pause_forbids(const struct record *record)
     case RECORD_OPERATION_EXPIRED:
     case RECORD_BYPASS_SIGNED:
     case RECORD_SAGA_RESUMED:
+    case RECORD_SAGA_RELEASED:
     case RECORD_SAGA_FAILING: /* by a person, and ends the pause */
     case RECORD_COMPENSATION_RETRYING:
     case RECORD_COMPENSATION_RUNNING:

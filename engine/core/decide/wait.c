@@ -128,7 +128,7 @@ void wait_over(struct machine *m, uint32_t step)
         wait_complete(m, step, SLICE("null"));
     } else if (m->saga->definition->steps[step].kind == STEP_SIGNAL) {
         wait_fail(m, step, WHY("timeout", "the signal did not come in time"));
-    } else {
+    } else if (!m->saga->held_ms) {
         wait_fail(m, step, WHY("timeout", "nobody decided in time"));
     }
 }

@@ -80,6 +80,8 @@ static const struct record_shape shapes[RECORD_TYPE_COUNT] = {
                              F(FINGERPRINT) | F(TOOL) | F(PATTERN)},
     [RECORD_SAGA_PAUSED] = {F(REASON) | WHY | PERSON, F(REASON)},
     [RECORD_SAGA_RESUMED] = {PERSON, F(ACTOR)},
+    [RECORD_SAGA_HELD] = {0, 0},
+    [RECORD_SAGA_RELEASED] = {0, 0},
     [RECORD_RUN_RESTED] = {0, 0},
     [RECORD_RUN_WOKEN] = {0, 0},
     [RECORD_SAGA_FAILING] = {F(STEP) | WHY | PERSON, F(ERROR)},

@@ -53,6 +53,8 @@
     X(RECORD_LOOP_TRIPPED, "loop.tripped")           /* the same calls went round: which, how often */                 \
     X(RECORD_SAGA_PAUSED, "saga.paused")             /* no call is admitted until an operator resumes it */            \
     X(RECORD_SAGA_RESUMED, "saga.resumed")           /* by an operator; what a loop has closed is open again */        \
+    X(RECORD_SAGA_HELD, "saga.held")                 /* a hold keeps a call of it: its clocks stand */                 \
+    X(RECORD_SAGA_RELEASED, "saga.released")         /* no hold does any more: its clocks go on where they stood */    \
     X(RECORD_RUN_RESTED, "run.rested")               /* nothing of a run was going on for a while: it leaves memory */ \
     X(RECORD_RUN_WOKEN, "run.woken")                 /* and a call brought it back */                                  \
     X(RECORD_SAGA_FAILING, "saga.failing")           /* forward work is over: why, and who said so */                  \

@@ -647,6 +647,12 @@ static void apply_by_type(struct saga *saga, const struct record *record)
     case RECORD_SAGA_RESUMED:
         apply_resumed(saga, record);
         return;
+    case RECORD_SAGA_HELD:
+        saga->held_ms = record->at_ms;
+        return;
+    case RECORD_SAGA_RELEASED:
+        hold_end(saga, record->at_ms);
+        return;
     case RECORD_RUN_RESTED:
         apply_rested(saga, record);
         return;

@@ -63,6 +63,8 @@ static const uint32_t phases[RECORD_TYPE_COUNT] = {
     [RECORD_LOOP_TRIPPED] = FORWARD,
     [RECORD_SAGA_PAUSED] = FORWARD | FAILING | UNDO,
     [RECORD_SAGA_RESUMED] = FORWARD | FAILING | UNDO,
+    [RECORD_SAGA_HELD] = FORWARD | FAILING | UNDO,
+    [RECORD_SAGA_RELEASED] = FORWARD | FAILING | UNDO,
     [RECORD_RUN_RESTED] = FORWARD,
     [RECORD_RUN_WOKEN] = ENDED,
     [RECORD_SAGA_FAILING] = FORWARD,
@@ -149,6 +151,8 @@ enum op_state record_leads_to(const struct record *record)
     case RECORD_LOOP_TRIPPED:
     case RECORD_SAGA_PAUSED:
     case RECORD_SAGA_RESUMED:
+    case RECORD_SAGA_HELD:
+    case RECORD_SAGA_RELEASED:
     case RECORD_RUN_RESTED:
     case RECORD_RUN_WOKEN:
     case RECORD_SAGA_FAILING:
@@ -485,6 +489,9 @@ static bool check_by_type(const struct saga *saga, const struct record *record, 
     case RECORD_SAGA_PAUSED:
     case RECORD_SAGA_RESUMED:
         return check_pause(saga, record, err);
+    case RECORD_SAGA_HELD:
+    case RECORD_SAGA_RELEASED:
+        return check_hold(saga, record, err);
     case RECORD_RUN_RESTED:
     case RECORD_RUN_WOKEN:
         return check_run(saga, record, err);

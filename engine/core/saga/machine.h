@@ -292,10 +292,18 @@ bool pause_holds(
     const struct saga *saga); /* by a person: nothing begins and no clock runs. After a loop only calls are refused */
 enum err_code pause_decide(struct machine *m);
 void pause_end(struct saga *saga, int64_t at_ms); /* it is resumed, or undone: all clocks go on where they stood */
+struct standing {                                 /* of clocks */
+    int64_t from_ms, to_ms;
+};
+int64_t clock_shifted(const struct standing *standing, int64_t ms, int64_t set_ms); /* 0: it runs to nothing */
 /* Does a record of this type begin something, which a pause forbids? */
 bool pause_forbids(const struct record *record);
 
 /* decide/hold.c */
+void hold_begin_turn(struct machine *m); /* clocks go on before anything is decided by them */
+void hold_end_turn(struct machine *m);   /* clocks stand from here on, or go on */
+void hold_end(struct saga *saga, int64_t at_ms);
+bool check_hold(const struct saga *saga, const struct record *record, struct err *err);
 bool call_is_held(const struct machine *m, uint32_t step, enum direction direction); /* by a person: it waits */
 
 /* decide/compensate.c */

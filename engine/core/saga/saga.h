@@ -271,6 +271,7 @@ struct saga {
     struct slice paused;  /* why; SLICE_NONE: it is not */
     struct slice paused_by, paused_note; /* then: by whom, and what they said; SLICE_NONE: a loop guard's */
     int64_t paused_ms;                   /* since when; the deadline stands still meanwhile */
+    int64_t held_ms;                     /* since when a hold keeps a call of it and its clocks stand; 0: none does */
     struct slice conversation_turn;
     struct loop_guard *loop;           /* NULL: a defined saga, which has none */
     struct emissions *emissions;       /* the same */
@@ -362,7 +363,11 @@ enum saga_input_type {
     SAGA_INPUT_LOCKED    /* what WANT_LOCK asked for */
 };
 
-enum saga_timer { SAGA_TIMER_DEADLINE, SAGA_TIMER_REST };
+enum saga_timer {
+    SAGA_TIMER_DEADLINE,
+    SAGA_TIMER_REST,
+    SAGA_TIMER_HOLD /* a call began to wait for a hold, or may go on */
+};
 
 enum admission { /* what the guards and the precheck said before an intent */
                  ADMISSION_GRANTED,

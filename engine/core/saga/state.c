@@ -341,7 +341,7 @@ struct terms operation_terms(const struct saga *saga, uint32_t step, enum direct
          * tool allows when it is called for itself is no reason to leave an effect standing. */
         terms.max_attempts = or_endless(definition->compensate.own_retry.max_attempts);
         terms.retry.max_unsent = or_endless(definition->compensate.own_retry.max_unsent);
-        terms.limit_ms = op->round_ms + definition->compensate.give_up_after_ms;
+        terms.limit_ms = saga->held_ms ? 0 : op->round_ms + definition->compensate.give_up_after_ms;
     } else {
         terms.retry = tool->conditional ? retry_policy_of_step(definition, terms.effect) : definition->retry;
         /* Whatever its retry policy says: `once` leaves once. */
@@ -352,7 +352,7 @@ struct terms operation_terms(const struct saga *saga, uint32_t step, enum direct
         terms.window_end_ms = key_known_from(op) + tool->key_window_ms;
     }
     if (terms.probe) {
-        terms.probe_limit_ms = op->unknown_ms + terms.probe->give_up_after_ms;
+        terms.probe_limit_ms = saga->held_ms ? INT64_MAX : op->unknown_ms + terms.probe->give_up_after_ms;
         if (terms.limit_ms && terms.limit_ms < terms.probe_limit_ms) {
             terms.probe_limit_ms = terms.limit_ms;
         }

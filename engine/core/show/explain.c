@@ -331,7 +331,9 @@ void explain(const struct saga *saga, int64_t now_ms, struct buffer *out)
     put_escalation(out, saga);
     if (saga->phase == PHASE_FORWARD && saga->deadline_ms) {
         buffer_put_text(out, " The deadline is in ");
-        put_duration(out, saga->deadline_ms - (pause_holds(saga) ? saga->paused_ms : now_ms));
+        put_duration(out, saga->deadline_ms - (pause_holds(saga) ? saga->paused_ms
+                                               : saga->held_ms   ? saga->held_ms
+                                                                 : now_ms));
         buffer_put_text(out, ".");
     }
 }

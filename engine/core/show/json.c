@@ -129,7 +129,11 @@ static void write_trying(struct json_writer *w, const struct saga *saga, uint32_
     json_write_instant(w, "last_at", probes ? op->probed_ms > op->unknown_ms ? op->probed_ms : 0 : op->settled_ms);
     write_optional(w, "last_error", op->error);
     json_write_instant(w, "next_at", op->due_ms);
-    json_write_instant(w, "person_at", probes ? terms.one_probe ? op->due_ms : terms.probe_limit_ms : terms.limit_ms);
+    json_write_instant(w, "person_at",
+                       probes && terms.one_probe ? op->due_ms
+                       : saga->held_ms           ? 0
+                       : probes                  ? terms.probe_limit_ms
+                                                 : terms.limit_ms);
     json_object_end(w);
 }
 

@@ -50,7 +50,7 @@ static void want_group(const struct saga *saga, uint32_t step, struct wants *out
         } else {
             want_turn(step, DIRECTION_DO, out);
         }
-    } else if (saga->steps[step].forward.due_ms && group_is_open(saga, step)) {
+    } else if (saga->steps[step].forward.due_ms && !saga->held_ms && group_is_open(saga, step)) {
         want_add(out, WANT_TIMER, step, DIRECTION_DO, 0, saga->steps[step].forward.due_ms);
     }
 }
@@ -96,7 +96,7 @@ static void want_operation(const struct saga *saga, uint32_t step, enum directio
         want_group(saga, step, out);
         return;
     case OP_WAITING:
-        if (op->due_ms) {
+        if (op->due_ms && (!saga->held_ms || saga->definition->steps[step].kind != STEP_APPROVE)) {
             want_add(out, WANT_TIMER, step, direction, 0, op->due_ms);
         }
         return;
@@ -111,7 +111,7 @@ static bool deadline_runs(const struct saga *saga)
     if (saga_is_open(saga)) {
         return open_deadline_counts(saga);
     }
-    return saga->phase == PHASE_FORWARD && saga->deadline_ms && !saga_is_finished(saga);
+    return saga->phase == PHASE_FORWARD && saga->deadline_ms && !saga->held_ms && !saga_is_finished(saga);
 }
 
 /* Wants the calls that are under way, which is all that a pause leaves. */

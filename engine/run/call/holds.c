@@ -77,6 +77,22 @@ const struct hold *holds_on(const struct activity *activity)
 
 /* --- what waits --- */
 
+static void on_looked(struct mail *mail, enum err_code code, const struct err *err)
+{
+    (void)code, (void)err; /* the next owner of the saga looks by itself, with the first call that it keeps */
+    free(mail);
+}
+
+/* The clocks of a saga stand while a call of it waits: it looks whether they do. */
+static void have_it_look(struct live *live)
+{
+    struct mail *mail = memory_alloc(sizeof(*mail));
+
+    mail->input = (struct saga_input){.type = SAGA_INPUT_TIMER, .timer = {.step = STEP_NONE, .timer = SAGA_TIMER_HOLD}};
+    mail->done = on_looked;
+    live_send(live, mail);
+}
+
 static void stand_in(struct list *list, struct live *live, bool is_let_go)
 {
     holds_forget(live);
@@ -111,6 +127,9 @@ bool holds_keep(struct activity *activity)
     activity->on_hold = true;
     if (!list_linked(&activity->live->hold_link)) {
         stand_in(&holds->held, activity->live, false);
+        if (!activity->live->saga.held_ms) {
+            have_it_look(activity->live);
+        }
         gauge_set(GAUGE_SAGAS_HELD, (int64_t)(holds->held.count + holds->let_go.count));
     }
     return true;
@@ -141,6 +160,9 @@ static void let_some_go(struct holds *holds)
 
         holds_forget(live);
         activities_let_go(live);
+        if (live->saga.held_ms) {
+            have_it_look(live);
+        }
     }
     if (!list_empty(&holds->let_go) && !holds->stopped) {
         timer_start(holds->engine->loop, &holds->timer,

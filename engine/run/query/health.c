@@ -181,6 +181,8 @@ static void count_record(struct live *live, const struct record *record)
     case RECORD_BYPASS_SIGNED:
     case RECORD_SAGA_PAUSED:
     case RECORD_SAGA_RESUMED:
+    case RECORD_SAGA_HELD:
+    case RECORD_SAGA_RELEASED:
     case RECORD_RUN_RESTED:
     case RECORD_RUN_WOKEN:
     case RECORD_SAGA_FAILING:

@@ -50,6 +50,8 @@ static bool makes_key_known(const struct record *record)
     case RECORD_LOOP_TRIPPED:
     case RECORD_SAGA_PAUSED:
     case RECORD_SAGA_RESUMED:
+    case RECORD_SAGA_HELD:
+    case RECORD_SAGA_RELEASED:
     case RECORD_RUN_RESTED:
     case RECORD_RUN_WOKEN:
     case RECORD_SAGA_FAILING:
