@@ -208,7 +208,7 @@ bool token_has_namespace(const struct token *token, struct slice namespace)
             return true;
         }
     }
-    return slice_is(token->namespace, "*") && name_is_good(namespace);
+    return token->role == ROLE_ADMIN && slice_is(token->namespace, "*") && name_is_good(namespace);
 }
 
 const struct token *tokens_find(const struct tokens *tokens, const struct digest *digest, int64_t now_ms)

@@ -36,7 +36,7 @@ MUST_USE enum err_code tokens_load(const char *path, struct tokens *out, struct 
 void tokens_fini(struct tokens *tokens);
 /* NULL when there is none, or it has expired. Looks at every token, whatever matches. */
 const struct token *tokens_find(const struct tokens *tokens, const struct digest *digest, int64_t now_ms);
-/* May the token act in this namespace? A token of the namespace "*" may act in each. */
+/* May the token act in this namespace? An admin of the namespace "*" may act in each. */
 bool token_has_namespace(const struct token *token, struct slice namespace);
 
 #endif

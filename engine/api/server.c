@@ -120,6 +120,11 @@ static bool choose_namespace(struct api_request *request, const struct token *to
     struct slice named = http_exchange_header(request->exchange, "sagad-namespace"),
                  own = token ? token->namespace : SLICE("default");
 
+    if (http_exchange_header_count(request->exchange, "sagad-namespace") > 1) {
+        request->asked.namespace = arena_slice(request->arena, own);
+        request_problem(request, ERR_MALFORMED, "the header Sagad-Namespace stands there twice");
+        return false;
+    }
     if (named.ptr && !(token ? token_has_namespace(token, named) : slice_equal(named, own))) {
         request->asked.namespace = arena_slice(request->arena, own);
         request_problem(request, ERR_FORBIDDEN, "this token may not act in the namespace that the request names");

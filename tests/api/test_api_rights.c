@@ -119,6 +119,7 @@ static const struct test_token tokens[] = {
     {"an-operator", "default", "operator", NULL},  {"an-admin", "default", "admin", NULL},
     {"other-agent", "other", "agent", NULL},       {"other-admin", "other", "admin", NULL},
     {"a-both", "default,other", "operator", NULL}, {"everywhere", "*", "admin", NULL},
+    {"reads-all", "*", "operator", NULL},
 };
 
 static struct api_host host;
@@ -339,6 +340,8 @@ TEST(a_token_of_several_namespaces_acts_in_the_one_that_the_request_names)
     assert_non_null(strstr(answer.body, "\"namespace\":\"other\",\"namespaces\":[\"default\",\"other\"]"));
     ask_in("everywhere", "default", path);
     assert_int_equal(answer.status, 200);
+    ask_in("reads-all", "default", path); /* only an admin of "*" is above all namespaces */
+    assert_int_equal(answer.status, 403);
     /* A namespace that is there is refused as one that is not. */
     ask_in("an-agent", "nowhere", path);
     assert_int_equal(answer.status, 403);
