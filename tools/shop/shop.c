@@ -279,7 +279,7 @@ static enum MHD_Result reply(struct MHD_Connection *connection, unsigned status,
 
 static enum MHD_Result reply_problem(struct MHD_Connection *connection, unsigned status, const char *error)
 {
-    char body[128];
+    char body[512];
     int len = snprintf(body, sizeof(body), "{\"error\":\"%s\"}", error);
 
     return reply(connection, status, (struct slice){body, (size_t)len});
