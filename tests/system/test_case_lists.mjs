@@ -177,6 +177,6 @@ await run(new World(), async (world) => {
     const groups = (await world.api('GET', '/v1/escalations?status=open&group_by=reason')).json
     expectEqual([groups.items[0].count, groups.looked_to], [20000, '2026-02-01T00:00:00.101Z'], 'groups, too')
     const talk = world.sagactl(['cases', '--tool', 'bank1'])
-    expect(talk.stderr.includes('since 2026-02-01T00:00:00.101Z'), 'sagactl says so', talk)
+    expect(talk.stderr.includes('Looked at 20000, back to 2026-02-01T00:00:00.101Z'), 'sagactl says so', talk)
   })
 })
