@@ -364,6 +364,22 @@ await run(new Night(), async (world) => {
     expectEqual([none.status, none.stderr.includes('nothing to do')], [0, true], 'nothing was found')
   })
 
+  await promise('debts are settled as a set, after the end of their sagas, once each', async () => {
+    const abandons = await world.freeze({ action: 'abandon', filter: { saga: 'other' } })
+    await world.runs(abandons.bulk)
+    expectEqual((await world.ends(abandons.bulk)).outcomes.done, 3, 'abandoned')
+    const debts = (await world.api('GET', '/v1/debts?saga=other')).json.items
+    expect(debts.length >= 3, 'debts', debts)
+    const items = debts.map(({ operation }) => ({ operation, as: 'undone' }))
+    for (let again = 0; again < 2; again++) {
+      const job = await world.freeze({ action: 'resolve', items, note: 'refunded' })
+      expectEqual([job.applies, job.leads_to[0].status], [debts.length, 'a settled debt'], 'the preview')
+      await world.runs(job.bulk)
+      expectEqual((await world.ends(job.bulk)).outcomes.done, debts.length, 'settled')
+    }
+    expectEqual((await world.api('GET', '/v1/debts?saga=other&settled=false')).json.items, [], 'nothing is open')
+  })
+
   await promise('an engine is killed while a job runs: the next goes on, and each saga hears of it once', async () => {
     const killed = async () => {
       await world.killEngine(world.engines[0])

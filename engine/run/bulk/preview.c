@@ -82,6 +82,15 @@ static struct slice status_after(const struct saga *saga, const struct records *
     return slice_of(saga_status_name(saga_status(copy)));
 }
 
+static bool settles(const struct saga *saga, const struct bulk_item *item)
+{
+    enum direction direction = DIRECTION_DO;
+    uint32_t step = saga_find_key(saga, &item->key, &direction);
+
+    return item->verb == VERB_RESOLVE_OPERATION && item->input.verdict.undone && step != STEP_NONE &&
+           saga_has_debt(saga, step);
+}
+
 void bulk_preview(const struct saga *saga, const struct bulk_item *item, struct slice note, int64_t now_ms,
                   struct arena *arena, struct bulk_answer *out)
 {
@@ -92,6 +101,10 @@ void bulk_preview(const struct saga *saga, const struct bulk_item *item, struct 
     *out = (struct bulk_answer){.code = saga_decide(saga, &input, arena, &records, &err)};
     if (out->code == ERR_ENDED && item->verb == VERB_RERUN) { /* of what has ended nothing is written: see rerun.c */
         *out = (struct bulk_answer){.code = ERR_OK, .leads_to = SLICE("a new saga")};
+        return;
+    }
+    if (out->code == ERR_ENDED && settles(saga, item)) { /* nothing is written to its log: see debt.c */
+        *out = (struct bulk_answer){.code = ERR_OK, .leads_to = SLICE("a settled debt")};
         return;
     }
     if (out->code != ERR_OK) {
