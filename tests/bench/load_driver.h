@@ -1,16 +1,16 @@
 /*
- * The driver of `bench-load`: keeps connections busy with requests of one kind, counts what came of them and how long
- * each took.
+ * The driver of `bench-load`: it keeps connections busy with requests of one kind, counts their answers, and measures
+ * how long each took.
  *
  * Closed loop: each connection begins its next request when the one before has ended. Open loop (`rate`): requests are
- * due at fixed instants, and latency counts from the instant a request was due, also when no connection was free then;
- * a slow service cannot hide by slowing its driver down.
+ * due at fixed instants. Latency counts from the instant at which a request was due, also when no connection was free
+ * at that time. So a slow service cannot hide by slowing its driver down.
  *
- * 503 with Retry-After is no error: the request is sent again when that time is over, as a client should, and what was
- * lost by it is in the rate and in the latency.
+ * An answer 503 with Retry-After is no error: the driver sends the request again when that time is over, as a client
+ * should. The lost time shows in the rate and in the latency.
  *
- * Where answers do not tell that what they began has ended, `watch` does: one more connection that asks for a page
- * while the driver has no room to begin more, or nothing left to begin.
+ * Some answers do not tell whether the work that they began has ended. Then `watch` tells: one more connection asks for
+ * a page while the driver has no room to begin more, or nothing left to begin.
  */
 #ifndef TESTS_BENCH_LOAD_DRIVER_H
 #define TESTS_BENCH_LOAD_DRIVER_H
@@ -20,25 +20,26 @@
 
 struct driver {
     struct ctl *ctl;
-    const char *noun;    /* what one is, in the plural */
-    int64_t concurrency; /* 10000 at most */
-    int64_t rate;        /* begun a second; 0: closed loop */
-    /* Begin number `number` (from 0 in each round) by driver_send(). */
+    const char *noun;    /* the name of what is counted, in the plural */
+    int64_t concurrency; /* at most 10000 */
+    int64_t rate;        /* requests begun in a second; 0: closed loop */
+    /* Begins request number `number` (from 0 in each round) with driver_send(). */
     void (*begin)(struct driver *driver, struct wire_connection *connection, uint64_t number);
-    /* An answer, status 0 when the connection was lost. True: it is over, and counted unless driver_fail() was called.
-     * False: the function has sent the next request of the same thing. */
+    /* Handles an answer; status 0 says that the connection was lost. True: this request is over, and counts as done
+     * unless driver_fail() was called. False: the function has sent a follow-up request. */
     bool (*answered)(struct driver *driver, struct wire_connection *connection, int status, struct slice body);
 
-    /* NULL: no watch. The page to ask for, and what it tells; true when that is news. */
+    /* The page that the watch asks for; NULL: there is no watch. watched() reads the page, and is true when the page
+     * tells something new. */
     const char *watch;
     bool (*watched)(struct driver *driver, struct slice body);
-    bool (*has_room)(const struct driver *driver); /* for one more request */
-    bool (*settled)(const struct driver *driver);  /* all that was begun has ended */
+    bool (*has_room)(const struct driver *driver); /* whether one more request may begin */
+    bool (*settled)(const struct driver *driver);  /* whether all begun work has ended */
 
-    /* of the last round */
+    /* figures of the last round */
     uint64_t begun, ended, errors, in_flight;
-    uint64_t refused;   /* answers of 503 that were followed by a repeat */
-    double cpu_seconds; /* of this process */
+    uint64_t refused;   /* answers 503 that a repeat followed */
+    double cpu_seconds; /* processor time of this process */
     int64_t begun_us, ended_us;
     uint32_t *latencies_us; /* sorted when the round is over */
     size_t latency_count, latency_capacity;
@@ -46,28 +47,29 @@ struct driver {
     char last_error[200];
 
     struct wire *wire;
-    struct slice head_tail; /* the lines of a request's head behind the first, up to the value of Content-Length */
+    struct slice head_tail; /* the lines of a request's head after the first, up to the value of Content-Length */
     size_t *idle;           /* a stack of connection indexes */
     size_t idle_count;
-    size_t *resting; /* indexes of those that were refused and wait for their time */
+    size_t *resting; /* indexes of connections that were refused and wait for their time */
     size_t resting_count;
-    int64_t rested_us;              /* the earliest of those times */
-    int64_t hold_us;                /* nothing begins before */
-    int64_t watch_us, watch_gap_us; /* when to ask next */
-    bool watch_begins, watch_busy;  /* begins: the first answer of a round is its zero */
+    int64_t rested_us;              /* the earliest end of such a wait */
+    int64_t hold_us;                /* no request begins before */
+    int64_t watch_us, watch_gap_us; /* when the watch asks next */
+    bool watch_begins, watch_busy;  /* watch_begins: the first answer of a round is the zero of its count */
     int64_t stop_us, moved_us, seconds, count;
 };
 
-/* Connects; gives an exit code, after a sentence where it is not EXIT_OK. */
+/* Connects. Gives an exit code, and prints a sentence where that is not EXIT_OK. */
 MUST_USE int driver_open(struct driver *driver);
 void driver_close(struct driver *driver);
-/* One round: `count` of them, or as many as begin within `seconds` when that is not 0. False:
- * nothing moved any more. */
+/* Runs one round: `count` requests, or as many as begin within `seconds` where that is not 0. False: nothing moved any
+ * more. */
 MUST_USE bool driver_run(struct driver *driver, int64_t count, int64_t seconds);
 void driver_send(struct driver *driver, struct wire_connection *connection, const char *method, struct slice path,
                  struct slice body);
-void driver_fail(struct driver *driver, int status, struct slice body); /* inside answered(): this one is an error */
-void driver_hold(struct driver *driver, int64_t seconds); /* inside answered(): begin nothing for so long */
+/* Inside answered(): counts this request as an error. */
+void driver_fail(struct driver *driver, int status, struct slice body);
+void driver_hold(struct driver *driver, int64_t seconds); /* inside answered(): no request begins for so long */
 
 double driver_seconds(const struct driver *driver);
 double driver_per_second(const struct driver *driver);

@@ -1,5 +1,5 @@
-/* Tools and sagas out of a document {"tools": [...], "sagas": [...]}, for the compiler: what targets with definitions
- * share. */
+/* Makes tools and sagas out of a document {"tools": [...], "sagas": [...]}, for the compiler. The fuzz targets with
+ * definitions share this file. */
 #ifndef SAGAD_TESTS_DEFINITION_SOURCE_H
 #define SAGAD_TESTS_DEFINITION_SOURCE_H
 

@@ -1,12 +1,12 @@
-/* What fuzz_api.c sees of the engine's door: the requests that are under way, of one client. */
+/* What fuzz_api.c sees of the engine's door: the requests of one client that are under way. */
 #ifndef SAGAD_TESTS_ENGINE_DOOR_H
 #define SAGAD_TESTS_ENGINE_DOOR_H
 
 #include "run/engine.h"
 
-enum door { DOOR_THING, DOOR_LIST, DOOR_LOG, DOOR_START, DOOR_FIND, DOOR_CALL }; /* what its answer looks like */
+enum door { DOOR_THING, DOOR_LIST, DOOR_LOG, DOOR_START, DOOR_FIND, DOOR_CALL }; /* the form of the answer */
 
-#define DOOR_MAX 1000 /* a batch of starts has so many */
+#define DOOR_MAX 1000 /* the most starts in a batch */
 
 struct engine_door {
     struct door_request {
@@ -15,8 +15,8 @@ struct engine_door {
         bool cancelled;
     } waiting[DOOR_MAX];
     size_t count;
-    bool busy;                  /* takes nothing new */
-    struct engine_watch *watch; /* of somebody who follows a log */
+    bool busy;                  /* the engine takes no new requests */
+    struct engine_watch *watch; /* the watch of a client that follows a log */
 };
 
 extern struct engine_door engine_door;

@@ -1,6 +1,6 @@
 /*
- * libjq in this process, to hold the direct way through plain paths against. The product never does this: there it runs
- * in a helper process (io/process/jq_helper.h). Here nothing but paths is given to it.
+ * libjq in this process: the fuzz target compares it with the direct way through plain paths. The product runs libjq in
+ * a helper process only (io/process/jq_helper.h). This file gives libjq nothing but paths.
  */
 #ifndef SAGAD_TESTS_JQ_HERE_H
 #define SAGAD_TESTS_JQ_HERE_H
@@ -9,7 +9,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
-/* libjq 1.6 loses some memory of its own with some programs; that is not what is looked for here. */
+/* libjq 1.6 loses some memory of its own with some programs. The fuzz target does not look for that. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
@@ -22,7 +22,7 @@ static inline void jq_here_hush(void *context, jv message)
     jv_free(message);
 }
 
-/* NULL when it does not compile. */
+/* NULL: the program does not compile. */
 static inline jq_state *jq_here_compile(const char *program)
 {
     jq_state *jq = jq_init();
@@ -35,7 +35,7 @@ static inline jq_state *jq_here_compile(const char *program)
     return jq;
 }
 
-/* The one value that comes out, or an invalid one. */
+/* Gives the one value that comes out, or an invalid one. */
 static inline jv jq_here_run(jq_state *jq, jv input)
 {
     jv value;
@@ -48,7 +48,7 @@ static inline jv jq_here_run(jq_state *jq, jv input)
         MUST(!jv_is_valid(more) && !jv_invalid_has_msg(jv_copy(more))); /* a path gives one value */
         jv_free(more);
     }
-    jq_start(jq, jv_null(), 0); /* lets go of what it still holds */
+    jq_start(jq, jv_null(), 0); /* frees what jq still holds */
     return value;
 }
 

@@ -1,6 +1,6 @@
 /*
- * What the tests of a connection share: a loop that runs until something is so, a connection that counts what it
- * reports, transactions that check how they end, and a blocking session beside it.
+ * What the tests of a database connection share: a loop that runs until a condition holds, a connection that counts its
+ * reports, transactions that check how they end, and a second session that blocks.
  */
 #ifndef SAGAD_TESTS_DB_RIG_H
 #define SAGAD_TESTS_DB_RIG_H
@@ -20,7 +20,7 @@ extern struct loop *loop;
 extern struct db *db;
 extern struct arena arena;
 
-/* What came so far. */
+/* Counts of the reports so far. */
 extern int ready_count, lost_count, closed_count, done_count, notify_count;
 extern bool inside_submit; /* no transaction may end while it is set */
 extern struct err lost_err;
@@ -34,7 +34,7 @@ struct tx {
     void (*look)(const struct db_rows *rows);
 };
 
-/* Over a table that fresh_table() makes. */
+/* Statements over the table that fresh_table() makes. */
 extern const struct db_statement insert_item, divide, nap, one;
 
 void run_until(bool (*condition)(void));
@@ -63,11 +63,12 @@ struct db_args *item_args(int64_t id, const char *note);
 struct db_args *int4_args(int32_t value);
 void fresh_table(void);
 
-/* A test with a connection, and one that has only the loop. */
+/* A test with a connection, and a test that has only the loop. */
 #define TEST_CONNECTED(name) TEST_BETWEEN(name, setup_db, teardown)
 #define TEST_ALONE(name) TEST_BETWEEN(name, setup_loop, teardown)
 
-/* Makes the cluster, runs the tests: the main function. 77, which means skipped, when there is no PostgreSQL. */
+/* The main function: it makes the cluster and runs the tests. It returns 77, which means skipped, where there is no
+ * PostgreSQL. */
 #define TEST_PROGRAM_ON_A_CLUSTER                                                                                      \
     int main(void)                                                                                                     \
     {                                                                                                                  \

@@ -1,6 +1,6 @@
 /*
- * A whole engine on a PostgreSQL of its own, tools to call and the requests of agents. The wall clock of its loop can
- * be set on: link with --wrap=loop_wall_ms.
+ * A whole engine on a PostgreSQL of its own, with tools to call and the requests of agents. Tests can set the wall
+ * clock of its loop forward: link with --wrap=loop_wall_ms.
  */
 #ifndef SAGAD_TESTS_ENGINE_RIG_H
 #define SAGAD_TESTS_ENGINE_RIG_H
@@ -9,12 +9,12 @@
 #include "tests/integration/store_host.h"
 
 extern struct host host;
-extern struct engine *engine; /* the one that owns all shards */
-extern struct engine *other;  /* another, which owns nothing as long as the first is there; NULL: there is none */
-extern int64_t ahead_ms;      /* how far the wall clock is set on */
-extern int64_t park_after_ms; /* of engines begun from now on; 0: the usual time */
-extern int64_t park_ahead_ms; /* the same: what goes on sooner is not parked */
-extern bool is_drained;       /* set by on_drained() */
+extern struct engine *engine; /* the engine that owns all shards */
+extern struct engine *other;  /* a second engine, which owns nothing as long as the first lives; NULL: none */
+extern int64_t ahead_ms;      /* how far the wall clock is set forward */
+extern int64_t park_after_ms; /* for engines that begin from now on; 0: the usual time */
+extern int64_t park_ahead_ms; /* for engines that begin from now on; sagas that go on sooner are not parked */
+extern bool is_drained;       /* on_drained() sets it */
 
 int engine_rig_setup(void **state);
 int engine_rig_teardown(void **state);
@@ -22,7 +22,7 @@ void engine_rig_begin(void);
 void engine_rig_end(void);
 void engine_rig_begin_other(void);
 void engine_rig_end_other(void);
-void engine_rig_define(void); /* greet forget nap slow refuse lose rare either send */
+void engine_rig_define(void); /* registers greet forget nap slow refuse lose rare either send */
 void on_drained(void *context);
 bool is_so(void *flag);
 

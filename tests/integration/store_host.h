@@ -1,5 +1,5 @@
 /*
- * What the tests of the store share: a private PostgreSQL with the schema, a loop that runs until something is so,
+ * What the tests of the store share: a private PostgreSQL with the schema, a loop that runs until a condition holds,
  * stores on it, and turns to append.
  */
 #ifndef SAGAD_TESTS_STORE_HOST_H
@@ -11,30 +11,32 @@
 struct host {
     struct cluster cluster;
     struct loop *loop;
-    struct err err; /* of the newest away or refused */
+    struct err err; /* the newest error of on_away or on_refused */
     int ready_count, away_count, refused_count;
 };
 
-void host_start(struct host *host,
-                const char *const *settings); /* with the schema; skips the program where there is no PostgreSQL */
+/* Makes a cluster with the schema; skips the program without PostgreSQL. */
+void host_start(struct host *host, const char *const *settings);
 void host_stop(struct host *host);
 
-struct store *host_store(struct host *host,
-                         const struct store_options *options); /* NULL: defaults; waits until ready */
-struct store *host_store_begin(struct host *host, const struct store_options *options); /* does not wait */
+/* Opens a store and waits until it is ready. `options` NULL: the defaults. */
+struct store *host_store(struct host *host, const struct store_options *options);
+/* Opens a store without waiting until it is ready. */
+struct store *host_store_begin(struct host *host, const struct store_options *options);
 void host_store_close(struct host *host, struct store *store);
 
-void host_run_until(struct host *host, bool (*condition)(void *context),
-                    void *context); /* fails the test after a minute */
-bool host_is_set(void *context);    /* a condition: the bool that context points at */
+/* Runs the loop until the condition holds; fails the test after a minute. */
+void host_run_until(struct host *host, bool (*condition)(void *context), void *context);
+bool host_is_set(void *context); /* a condition; `context` points at the bool */
 void host_run_ms(struct host *host, int64_t ms);
-void host_until_number(struct host *host, long number,
-                       const char *sql); /* what no turn of the loop tells; fails the test after a minute */
+/* Asks again and again until the statement gives the number; fails the test after a minute. It is for conditions that
+ * no turn of the loop tells. */
+void host_until_number(struct host *host, long number, const char *sql);
 
 void host_sql(struct host *host, const char *format, ...) PRINTF_LIKE(2, 3);
-long host_number(struct host *host, const char *format, ...) PRINTF_LIKE(2, 3); /* first column of the last row */
-void host_text(struct host *host, char *out, size_t out_bytes, const char *format, ...)
-    PRINTF_LIKE(4, 5); /* all rows, columns joined by '|', rows by newline */
+long host_number(struct host *host, const char *format, ...) PRINTF_LIKE(2, 3); /* the first column of the last row */
+/* Gives all rows as text, columns joined by '|', rows by newline. */
+void host_text(struct host *host, char *out, size_t out_bytes, const char *format, ...) PRINTF_LIKE(4, 5);
 
 /* All keys of operations that are known, as a table (key, saga). */
 #define KNOWN_KEYS                                                                                                     \
@@ -50,13 +52,13 @@ struct turn {
     struct op_key keys[2];
     char payload[700];
     int done;        /* how often */
-    int *done_count; /* counted as well when not NULL */
+    int *done_count; /* also counted when not NULL */
     void (*after)(struct turn *turn);
     void *context;
 };
 
-/* A turn of one record. Sagas of the tests live in namespace "default", are named "order" and take their input's digest
- * from "input". */
+/* Makes a turn of one record. Sagas of the tests live in namespace "default" and are named "order". The digest of their
+ * input is that of "input". */
 void turn_start(struct turn *turn, struct saga_id id, int64_t epoch, const char *business_id);
 void turn_next(struct turn *turn, struct saga_id id, int64_t epoch, uint64_t seq, const char *type);
 struct digest turn_business_digest(const char *business_id);
@@ -65,11 +67,11 @@ void host_append(struct host *host, struct store *store, struct turn *turn); /* 
 bool turn_is_done(void *turn);
 
 struct saga_id host_saga(uint32_t shard); /* a new id */
-const char *id_text(struct saga_id id);   /* good until the fourth one after it */
+const char *id_text(struct saga_id id);   /* valid until the fourth call after it */
 
 /* --- reads --- */
 
-/* Sends a read with `call`, waits, gives its code. */
+/* Sends a read with `call`, waits for its end, and gives its code. */
 #define HOST_ASK(host, store, arena, call, request)                                                                    \
     (host_ask_begin(&(request)->read, arena), call(store, request), host_ask_end(host, &(request)->read))
 void host_ask_begin(struct store_read *read, struct arena *arena);

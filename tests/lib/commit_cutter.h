@@ -1,6 +1,6 @@
 /*
- * A proxy between libpq and a server on a Unix socket that knows one thing: a COMMIT. It strikes once when it is told
- * how, on a thread of its own, so that the loop under test may block as it likes.
+ * A proxy between libpq and a server on a Unix socket. It knows one thing: a COMMIT. It strikes once each time a test
+ * orders that. It runs on a thread of its own, so that the loop under test may block.
  */
 #ifndef SAGAD_TESTS_COMMIT_CUTTER_H
 #define SAGAD_TESTS_COMMIT_CUTTER_H
@@ -9,19 +9,18 @@
 
 enum cut {
     CUT_NOTHING,
-    CUT_BEFORE_COMMIT, /* the server never sees it */
-    CUT_AFTER_COMMIT,  /* the server commits, the client does not hear of it */
-    CUT_HOLD_COMMIT    /* the client is cut off, and half a second later the server gets it after all */
+    CUT_BEFORE_COMMIT, /* the server never sees the COMMIT */
+    CUT_AFTER_COMMIT,  /* the server commits, and the client does not hear of it */
+    CUT_HOLD_COMMIT    /* the proxy cuts the client off, and the server gets the COMMIT half a second later */
 };
 
 struct commit_cutter {
-    char directory[64]; /* host= of a connection string; port is 5432 */
+    char directory[64]; /* host= of a connection string; the port is 5432 */
     char server[128];   /* path of the server's socket */
     int listener;
-    int cut; /* what to do with the next COMMIT; CUT_NOTHING again once it was done */
+    int cut; /* what the proxy does with the next COMMIT; CUT_NOTHING again afterwards */
     int strikes;
-    bool
-        any_sync; /* the end of a pipelined transaction counts as a COMMIT, a reading one too; set it after the start */
+    bool any_sync; /* the end of each pipelined transaction counts as a COMMIT; set it after the start */
     unsigned long thread;
 };
 

@@ -1,4 +1,4 @@
-/* What the two files of the fake engine share: fake_engine.c has the sagas, fake_calls.c the operations. */
+/* What the files of the fake engine share: fake_engine.c has the sagas, fake_calls.c the operations. */
 #ifndef SAGAD_TESTS_FAKE_ENGINE_STATE_H
 #define SAGAD_TESTS_FAKE_ENGINE_STATE_H
 
@@ -19,7 +19,7 @@ struct fake_saga {
     bool aborted;
 };
 
-struct fake_wait { /* a request that holds its answer */
+struct fake_wait { /* a request that waits for its answer */
     struct list_link link;
     struct engine *engine;
     struct engine_request *request;
@@ -31,23 +31,24 @@ struct engine {
     struct loop *loop;
     struct list sagas, waits, watches, operations, call_waits;
     struct map by_id;
-    struct offers offers; /* as last asked for */
+    struct offers offers; /* the offers of the last request */
     size_t cancelled, pending;
     bool away, busy, resolved;
-    const char *decided; /* how approval 1 was; NULL: it is open */
+    const char *decided; /* how approval 1 was decided; NULL: it is open */
 };
 
 void fake_finish(struct engine *engine, struct engine_request *request, enum err_code code);
 void fake_finish_text(struct engine *engine, struct engine_request *request, struct slice text);
 enum err_code fake_not_found(struct engine_request *request);
 struct slice fake_instant(struct arena *arena, int64_t ms);       /* JSON */
-struct slice fake_quoted(struct arena *arena, struct slice text); /* JSON; null for SLICE_NONE */
+struct slice fake_quoted(struct arena *arena, struct slice text); /* quoted as JSON; null for SLICE_NONE */
 struct fake_saga *fake_saga_find(const struct engine *engine, struct slice namespace, struct saga_id id);
-struct slice fake_steps(const struct fake_saga *saga, struct arena *arena); /* JSON, without the brackets */
-struct slice fake_more(const struct fake_saga *saga);                       /* further members, each with its comma */
+/* Gives the JSON of the steps, without the brackets. */
+struct slice fake_steps(const struct fake_saga *saga, struct arena *arena);
+struct slice fake_more(const struct fake_saga *saga); /* further members, each with its comma */
 struct slice fake_saga_json(const struct fake_saga *saga, struct arena *arena);
 
-/* verbs: fake_engine.c has the others */
+/* verbs of fake_waits.c and fake_calls.c; fake_engine.c has the rest */
 void fake_pause(struct engine *engine, struct engine_request *request);
 void fake_rerun(struct engine *engine, struct engine_request *request);
 void fake_mend(struct engine *engine, struct engine_request *request);
@@ -60,9 +61,9 @@ void fake_cost(struct engine *engine, struct engine_request *request);
 void fake_calls_init(struct engine *engine);
 void fake_calls_fini(struct engine *engine);
 bool fake_calls_unsettled(const struct engine *engine, const struct fake_saga *saga);
-void fake_calls_settle(struct engine *engine); /* slow ones end completed */
+void fake_calls_settle(struct engine *engine); /* completes the slow calls */
 struct fake_call_wait;
 bool fake_call_wait_is(const struct engine *engine, const struct engine_request *request);
-void fake_call_wait_end(struct fake_call_wait *wait, enum err_code code); /* ERR_OK: it is settled */
+void fake_call_wait_end(struct fake_call_wait *wait, enum err_code code); /* ERR_OK: the operation is settled */
 
 #endif

@@ -1,4 +1,5 @@
-/* Views of a saga that were kept: members may have been added since, but what stood there stands there still. */
+/* Compares a saga's view with a view that was kept: members may have been added since then, but all old members must
+ * still be the same. */
 #ifndef SAGAD_TESTS_JSON_HOLDS_H
 #define SAGAD_TESTS_JSON_HOLDS_H
 
@@ -6,7 +7,7 @@
 
 #include "base/json.h"
 
-/* Is all that `should` says in `is`? Both passed json_check(). */
+/* Does `is` have all that `should` has? Both passed json_check(). */
 static inline bool json_holds(struct slice is, struct slice should)
 {
     struct json_walk walk = json_walk(should), other = json_walk(is);

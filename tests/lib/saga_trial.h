@@ -1,6 +1,7 @@
 /*
- * A saga on trial: the pure machine driven by hand. Each turn goes the way it goes in the engine: decide, check, write
- * as text, read that back, apply. So whatever a test does with a saga also tests the codec and the check of records.
+ * A saga on trial: the test drives the pure machine by hand. Each turn goes the way that turns go in the engine:
+ * decide, check, write as text, read the text back, apply. So every test of a saga also tests the codec and the check
+ * of records.
  */
 #ifndef SAGAD_TESTS_SAGA_TRIAL_H
 #define SAGAD_TESTS_SAGA_TRIAL_H
@@ -10,10 +11,10 @@
 #define TRIAL_START_MS INT64_C(1700000000000)
 
 struct trial {
-    struct arena arena;      /* the definition and the log */
-    struct arena saga_arena; /* what the state keeps */
+    struct arena arena;      /* memory of the definition and the log */
+    struct arena saga_arena; /* memory of the saga's state */
     struct arena turn;
-    const struct definition *definition; /* as it began: saga.definition has the members of groups too */
+    const struct definition *definition; /* as compiled; saga.definition has members of groups too */
     struct saga saga;
     int64_t now_ms;
     uint64_t next_escalation, next_approval;
@@ -24,63 +25,64 @@ struct trial {
     struct err err;               /* of the last input that was refused */
 };
 
-/* JSON with ' for ", to be readable in C. */
+/* Reads JSON in which ' stands for ", so that documents are readable in C. */
 struct slice trial_json(struct arena *arena, const char *text);
 
-/* Compile the first saga of a document, with the tools in it. Fails the test when it has faults. */
+/* Compiles the first saga of a document, with the tools in it. Fails the test when the document has faults. */
 const struct definition *trial_compile(struct arena *arena, struct slice document);
 
-void trial_open(struct trial *trial, const char *document);       /* with ' for " */
+void trial_open(struct trial *trial, const char *document);       /* `document` is JSON with ' for " */
 void trial_open_text(struct trial *trial, struct slice document); /* plain JSON */
-void trial_open_compiled(struct trial *trial, const struct definition *definition,
-                         uint32_t number); /* which gives the saga its id */
+/* Opens a saga whose id is made from `number`. */
+void trial_open_compiled(struct trial *trial, const struct definition *definition, uint32_t number);
 void trial_close(struct trial *trial);
-void trial_close_sound(struct trial *trial); /* checks first that the saga is sound, and that its log folds to it */
+/* First checks that the saga is sound and that its log folds to the same state. */
+void trial_close_sound(struct trial *trial);
 
-enum err_code trial_input(struct trial *trial, struct saga_input input); /* now_ms and the numbers are filled in */
-uint32_t trial_step(const struct trial *trial, const char *id);          /* "-" is STEP_NONE */
+enum err_code trial_input(struct trial *trial, struct saga_input input); /* fills in now_ms and the numbers */
+uint32_t trial_step(const struct trial *trial, const char *id);          /* "-" gives STEP_NONE */
 
-/* Shorthands. Fail the test when the input is refused. */
+/* Shorthands for inputs. They fail the test when the input is refused. */
 void trial_start(struct trial *trial, const char *input);
-void trial_settle(struct trial *trial, const char *step,
-                  enum outcome_kind kind); /* the current attempt; completed with {"id":"STEP-1"} */
+/* Settles the current attempt. A completed attempt has the result {"id":"STEP-1"}. */
+void trial_settle(struct trial *trial, const char *step, enum outcome_kind kind);
 void trial_settle_undo(struct trial *trial, const char *step, enum outcome_kind kind);
-void trial_probe(struct trial *trial, const char *step,
-                 enum outcome_kind kind); /* at the time it is due, if that is later */
+/* Answers a probe, after the clock has moved on to the time at which the probe is due. */
+void trial_probe(struct trial *trial, const char *step, enum outcome_kind kind);
 void trial_probe_undo(struct trial *trial, const char *step, enum outcome_kind kind);
-void trial_timer(struct trial *trial, const char *step); /* at the time it is due, if that is later */
+void trial_timer(struct trial *trial, const char *step); /* the clock moves on to the time at which the timer is due */
 void trial_timer_undo(struct trial *trial, const char *step);
 enum err_code trial_abort(struct trial *trial);
-enum err_code trial_operator(struct trial *trial, enum operator_action action); /* about the open escalation */
+enum err_code trial_operator(struct trial *trial, enum operator_action action); /* acts on the open escalation */
 enum err_code trial_resolve(struct trial *trial, bool happened, const char *result);
 
-/* `payload` with ' for "; `id` may be NULL. */
+/* `payload` is JSON with ' for "; `id` may be NULL. */
 enum err_code trial_signal(struct trial *trial, const char *name, const char *payload, const char *id);
-enum err_code trial_decide(struct trial *trial, const char *step, bool approve,
-                           enum role role); /* about the approval of this step */
+/* Decides the approval of this step. */
+enum err_code trial_decide(struct trial *trial, const char *step, bool approve, enum role role);
 enum err_code trial_pause(struct trial *trial);
 enum err_code trial_resume(struct trial *trial);
-void trial_locked(struct trial *trial, bool refused); /* what WANT_LOCK asked for: the next one */
-void trial_evaluated(struct trial *trial, enum evaluation what, const char *step,
-                     const char *value); /* NULL: it cannot be */
+void trial_locked(struct trial *trial, bool refused); /* the next lock that WANT_LOCK asked for */
+/* Gives the value of an evaluation; NULL: the evaluation failed. */
+void trial_evaluated(struct trial *trial, enum evaluation what, const char *step, const char *value);
 
-/* The input for the outcome of a call or probe, with the compensator's arguments rendered as the engine would. */
+/* Makes the input for the outcome of a call or probe. It renders the compensator's arguments as the engine would. */
 struct saga_input trial_outcome(struct trial *trial, enum saga_input_type type, uint32_t step, enum direction direction,
                                 uint32_t attempt, struct outcome outcome);
 
-/* "saga.started, step.intent reserve": what the last turn recorded. In the turn's arena. */
+/* Names what the last turn recorded: "saga.started, step.intent reserve". The text lives in the turn's arena. */
 const char *trial_records(struct trial *trial);
-/* "call reserve 1, timer charge +2000": what is wanted now, times from now. */
+/* Names what the saga wants now: "call reserve 1, timer charge +2000". Times count from now. */
 const char *trial_wants(struct trial *trial);
-/* The saga as the API shows it. */
+/* Gives the saga as the API shows it. */
 struct slice trial_view(struct trial *trial, struct arena *arena);
 
-/* Fold the log from scratch into another saga; fails the test when that is not the same to the last field. */
+/* Folds the log from scratch into another saga. Fails the test when the two differ in any field. */
 void trial_check_replay(struct trial *trial);
 
 /*
  * Tools of every kind, for documents of tests: TRIAL_SAGA("{'id':'a','call':'keyed'}"). They wait 5 s before a probe's
- * `absent` counts, give up probing after 1 h, and remember keys for 60 s.
+ * answer `absent` counts. They stop probing after 1 h, and remember keys for 60 s.
  */
 #define TRIAL_TOOLS                                                                                                    \
     "{'name':'read','builtin':{'do':'echo'},'effect':'read'},"                                                         \

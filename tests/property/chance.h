@@ -1,4 +1,4 @@
-/* Reproducible chance: the same seed gives the same run, everywhere. */
+/* Reproducible chance: the same seed gives the same run on every machine. */
 #ifndef SAGAD_TESTS_CHANCE_H
 #define SAGAD_TESTS_CHANCE_H
 
@@ -28,7 +28,7 @@ static inline bool chance_percent(struct chance *chance, uint32_t percent)
     return chance_below(chance, 100) < percent;
 }
 
-/* For what must come out the same when something before it is left out: of a name instead of a sequence. */
+/* Makes chance from a name instead of a sequence: it stays the same when something before it is left out. */
 static inline struct chance chance_of(uint64_t seed, uint64_t name, uint64_t number)
 {
     struct chance chance = {seed ^ (name * UINT64_C(0xff51afd7ed558ccd)) ^ (number * UINT64_C(0xc4ceb9fe1a85ec53))};

@@ -17,19 +17,20 @@
 #include "tests/sim/pg.h"
 #include "tests/sim/tool.h"
 
-void check_begin(struct slice definitions); /* JSON document; borrowed until check_fini() */
+void check_begin(struct slice definitions); /* `definitions` is a JSON document, borrowed until check_fini() */
 void check_fini(void);
-void check_end(void);                                               /* at rest: the invariants of the end */
-void check_turn(const struct committed_turn *turn);                 /* for pg_on_turn() */
-void check_call(const struct tool_entry *entry, struct slice args); /* a request has reached a tool: before it acts */
-void check_effect(const struct tool_entry *entry);                  /* after it acted */
+void check_end(void);                               /* checks the invariants of the end, when the world is at rest */
+void check_turn(const struct committed_turn *turn); /* for pg_on_turn() */
+/* To be called when a request has reached a tool and the tool has not acted yet. */
+void check_call(const struct tool_entry *entry, struct slice args);
+void check_effect(const struct tool_entry *entry); /* the tool has acted */
 
-/* holder.c: was a hold of this namespace in force for certain, and not about to end? */
+/* In holder.c: was a hold of this namespace certainly in force, and not about to end? */
 bool holders_forbid(struct slice namespace, int64_t at_us);
 
-/* What clients and people were told. */
+/* Answers that clients and people got. */
 struct ack_start {
-    struct slice namespace, business_id, input; /* business_id SLICE_NONE: none */
+    struct slice namespace, business_id, input; /* business_id SLICE_NONE: the start has none */
     struct saga_id saga;
     bool created;
 };
@@ -37,12 +38,12 @@ void check_acknowledged_start(const struct ack_start *ack);
 void check_acknowledged_signal(struct saga_id saga, struct slice name, struct slice key);
 void check_acknowledged_decision(uint64_t approval, bool approved);
 void check_acknowledged_resolution(uint64_t escalation);
-void check_seen(struct saga_id saga,
-                struct slice answer); /* the saga as an engine showed it: an ended one never changes */
+/* Checks the saga as an engine showed it: an ended saga never changes. */
+void check_seen(struct saga_id saga, struct slice answer);
 
-/* For the driver: is every acknowledged saga over, or does it wait for a person? How many are not. */
+/* For the driver: counts acknowledged sagas that have neither ended nor wait for a person. */
 size_t check_unfinished(void);
-/* Open escalations and approvals, for the people of the simulation: by order of number. False: there is no i-th. */
+/* Open escalations and approvals by order of number, for the people of the simulation. False: there is no i-th. */
 bool check_escalation_at(size_t i, uint64_t *number, struct saga_id *saga, struct slice *step, struct op_key *key,
                          bool *of_undo);
 bool check_approval_at(size_t i, uint64_t *number, struct saga_id *saga, struct slice *hash);

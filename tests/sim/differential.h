@@ -1,12 +1,12 @@
 /*
- * Does the simulated PostgreSQL tell the truth? Scripts drawn from a seed run against the real one and against the
- * fake, two programs of one source, and their transcripts must be the same.
+ * Does the simulated PostgreSQL tell the truth? Scripts drawn from a seed run against the real server and against the
+ * fake one. The two programs are of one source, and their transcripts must be the same.
  *
- * In a script up to three sessions execute transactions of the statements of store/sql.c. Between statements stand
- * gates: sql_definition_lock on a number of its own that the controlling session holds until the script says so. After
- * each step everybody is waited for, until each session is idle, at a gate, or waits for another one; so the
- * interleaving is the script's. What came of each transaction, who waits when, notifications, and all tables at the end
- * make the transcript; times of clocks and random ids are masked.
+ * In a script up to three sessions execute transactions of the statements of store/sql.c. Gates stand between
+ * statements: a gate is sql_definition_lock on a number of its own, which the controlling session holds until the
+ * script releases it. After each step the script waits until each session is idle, at a gate, or waits for another
+ * session. So the script decides the interleaving. The transcript has the end of each transaction, who waits when,
+ * notifications, and all tables at the end. Times of clocks and random ids are masked.
  */
 #ifndef SAGAD_TESTS_SIM_DIFFERENTIAL_H
 #define SAGAD_TESTS_SIM_DIFFERENTIAL_H
@@ -16,25 +16,25 @@
 #include "tests/property/chance.h"
 
 enum {
-    ACTORS = 4,       /* the first one controls */
-    TRANSACTIONS = 4, /* of each of the others, at most */
-    QUERIES = 16,     /* of a transaction, gates included */
+    ACTORS = 4,       /* the first session controls the others */
+    TRANSACTIONS = 4, /* the most transactions of each other session */
+    QUERIES = 16,     /* the most statements of a transaction, gates included */
     GATE_CLASS = 77
 };
 
-#define T0_MS INT64_C(1600000000000)  /* times of scripts lie behind it, and before the clock of either side */
-#define FAR_MS INT64_C(4102444800000) /* in the future of both */
+#define T0_MS INT64_C(1600000000000)  /* times of scripts come after it, and before the clock of either side */
+#define FAR_MS INT64_C(4102444800000) /* a time in the future of both sides */
 
 /*
- * A statement with what its columns are: i number, n number of which only the sign counts, u id, x id that may be
+ * A statement with the kinds of its columns: i number, n number of which only the sign counts, u id, x id that may be
  * random, b bytes, t time, m time of a clock, v nothing.
  */
 struct kind {
     const struct db_statement *statement;
     const char *columns;
     void (*put)(struct db_args *args, struct chance *chance); /* NULL: no parameters */
-    bool unordered;                                           /* the order of its rows says nothing */
-    bool affects;                                             /* how many rows it touched counts */
+    bool unordered;                                           /* the order of the rows says nothing */
+    bool affects;                                             /* the number of affected rows counts */
     const char *themes;                                       /* letters */
     uint32_t weight;
 };
@@ -51,8 +51,8 @@ struct transaction {
     size_t count;
 };
 
-void draw_begin(int epoch); /* of most shards when the script begins */
-/* In what order an append would have them: half of the transactions keep to it, so that not every second one is a
+void draw_begin(int epoch); /* the epoch of most shards when the script begins */
+/* Draws a transaction. Half of the transactions keep to the order of an append, so that not every second one is a
  * deadlock. */
 void transaction_draw(struct transaction *transaction, struct arena *arena, uint64_t seed, uint32_t actor,
                       uint32_t number, int *next_gate);
@@ -62,14 +62,14 @@ void transaction_add(struct transaction *transaction, const struct kind *kind, s
 
 enum actor_state { ACTOR_IDLE, ACTOR_AT_GATE, ACTOR_WAITS };
 
-void side_begin(void); /* the tables are empty, all actors are connected and idle */
-void side_end(void);   /* of the script */
+void side_begin(void); /* empties the tables and connects all actors, which are idle */
+void side_end(void);   /* ends the script */
 void side_submit(size_t actor, struct transaction *transaction);
-/* Until nobody moves. A circle of waits is no such state: it ends by itself. */
+/* Waits until nobody moves. A circle of waits is no such state, since it ends by itself. */
 void side_settle(enum actor_state states[ACTORS]);
 int64_t side_clock_ms(void);
 
-/* What they tell. */
+/* Reports of the actors. */
 void actor_rows(size_t actor, size_t query, const struct db_rows *rows);
 void actor_over(size_t actor, enum db_outcome outcome, const char *sqlstate, size_t failed_query);
 void actor_notified(struct slice channel, struct slice payload);
@@ -77,10 +77,12 @@ void actor_notified(struct slice channel, struct slice payload);
 /* --- one script --- */
 
 /*
- * The transcript is text. Where one commit frees two sessions that then race, either may be first: the fake plays each
- * script several times with other chances, and the real one must be like one of them. Which session a deadlock ends is
- * chance, too, and the fake may see one before it is closed for the real one: a script ends there, with the line
- * "deadlock".
+ * Runs the script of a seed; the transcript is text.
+ *
+ * Where one commit frees two sessions that then race, either may be first. So the fake plays each script several times
+ * with different chances, and the real server must be like one of them. The choice of the session that a deadlock ends
+ * is chance, too, and the fake may see a deadlock before it is closed for the real server. So a script ends there, with
+ * the line "deadlock".
  */
 void script_run(uint64_t seed, struct buffer *transcript);
 

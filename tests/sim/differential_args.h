@@ -6,7 +6,7 @@
 
 enum { SAGAS = 9, SHARDS = 3, KEYS = 6, INPUTS = 5, ITEMS_MAX = 9 };
 
-#define LONG_MS INT64_C(1000000000000) /* 31 years: what lasts so long is not over while a script runs */
+#define LONG_MS INT64_C(1000000000000) /* 31 years: a span that does not end while a script runs */
 
 int saga_shard(uint32_t saga);
 struct uuid saga_id(uint32_t saga);
@@ -15,13 +15,13 @@ struct uuid key_id(uint32_t key);
 struct uuid input_id(uint32_t input);
 struct uuid holder_id(uint32_t holder);
 
-/* Some of a set: as a rule each once, in any order. */
+/* Some members of a set: normally each once, in any order. */
 struct some {
     uint32_t item[ITEMS_MAX];
     size_t count;
 };
 struct some some_of(struct chance *chance, uint32_t of);
-uint32_t a_saga(struct chance *chance); /* three of them more often than the others */
+uint32_t a_saga(struct chance *chance); /* draws three of the sagas more often than the others */
 struct some some_sagas(struct chance *chance);
 
 #define COLUMN(type, some, put)                                                                                        \
@@ -46,9 +46,9 @@ const char *one_of(struct chance *chance, const char *const *texts, uint32_t cou
     one_of(chance, (const char *const[]){__VA_ARGS__},                                                                 \
            sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *))
 
-/* Whole arguments: arrays as long as the others of the statement. */
+/* Whole arguments: arrays as long as the other arrays of the statement. */
 void add_shards(struct db_args *args, struct some sagas);
-void add_sagas(struct db_args *args, struct some sagas); /* two: shards and ids */
+void add_sagas(struct db_args *args, struct some sagas); /* adds two arrays: shards and ids */
 void add_epochs(struct db_args *args, struct chance *chance, size_t count);
 void add_bytes(struct db_args *args, struct chance *chance, size_t count, bool may_be_null);
 

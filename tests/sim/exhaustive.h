@@ -4,8 +4,8 @@
 
 #include "tests/sim/campaign.h"
 
-/* Each commit of each scenario with each fate, singly or in pairs. False: one of them broke an invariant, which was
- * told. */
+/* Tries each commit of each scenario with each fate, singly or in pairs. False: a run broke an invariant, and exhaust()
+ * has reported it. */
 bool exhaust(const struct campaign *how, const struct scenario *scenarios, uint32_t count, bool pairs);
 
 #endif

@@ -58,7 +58,7 @@ static const char definitions[] =
     "'call':'refused','with':{},'after':['a']}]}]}";
 /* clang-format on */
 
-/* The saga has begun, and what follows from that has happened as far as it can. */
+/* Starts a saga and lets all that follows from the start happen. */
 static inline struct saga_id begin_saga(const char *name)
 {
     struct saga_id id = stage_start(0, name, "{}");
@@ -80,7 +80,7 @@ static inline struct guard_ask *asked_now(void)
     return container_of((struct store_read *)stage_oldest(STORE_GUARD_ASK), struct guard_ask, read);
 }
 
-/* What the database would say is of no account. */
+/* The stage gives this verdict instead of the database's. */
 static inline void say(enum guard_verdict verdict, int64_t retry_after_ms)
 {
     struct guard_ask *ask = asked_now();
@@ -95,7 +95,7 @@ static inline struct guard_tell *told_now(void)
     return container_of((struct store_read *)stage_oldest(STORE_GUARD_TELL), struct guard_tell, read);
 }
 
-/* The first call comes to nothing, is to be tried again, and the tool wants to be left alone for so long. */
+/* The first call fails without an effect and will be repeated. The tool asks for a pause of so long. */
 static inline void answer_late(int status, int64_t retry_after_ms)
 {
     char response[32];
@@ -107,7 +107,7 @@ static inline void answer_late(int status, int64_t retry_after_ms)
     stage_settle();
 }
 
-/* The first call comes to nothing, is to be tried again, and not one byte of it left. */
+/* The first call fails and will be repeated. Not one byte of it left. */
 static inline void answer_unsent(const char *error)
 {
     stage_answer(stage_until_call(NULL),

@@ -1,10 +1,10 @@
 /*
- * What a statement of store/sql.c is here: a function over tables. Private to pg_*.c.
+ * A statement of store/sql.c in the simulation: a function over tables. Only pg_*.c use this file.
  *
- * It reads its arguments, looks at rows as its snapshot shows them, locks, writes, and puts its result. When a lock is
- * not free it returns PG_WAIT as it got it: what it wrote is taken back, its locks stay, and it is called again from
- * its beginning, with the snapshot that it had, as soon as whoever it waits for has ended. So a statement is written as
- * if it never waited; every pg_lock(), pg_insert() and pg_advisory() must be followed by RETURN_UNLESS_DONE.
+ * The function reads its arguments, looks at rows as its snapshot shows them, locks, writes, and puts its result. When
+ * a lock is not free it passes PG_WAIT on: the server takes its writes back and keeps its locks. When the transaction
+ * for which it waits has ended, the server calls it again from its beginning, with the same snapshot. So a statement is
+ * written as if it never waited; RETURN_UNLESS_DONE must follow every pg_lock(), pg_insert() and pg_advisory().
  */
 #ifndef SAGAD_TESTS_SIM_PG_CALL_H
 #define SAGAD_TESTS_SIM_PG_CALL_H
@@ -19,13 +19,13 @@ struct pg_call {
     struct pg_session *session;
     const struct db_args *args;
     struct db_rows *result;
-    struct arena *arena;  /* until the transaction is over */
-    const char *sqlstate; /* with PG_ERROR */
+    struct arena *arena;  /* memory that lasts until the transaction is over */
+    const char *sqlstate; /* the error code with PG_ERROR */
 };
 
 typedef enum pg_progress pg_statement(struct pg_call *call);
 
-/* The table of all statements: pg_statements.c. CHECK: it is there. */
+/* Finds the function of a statement in the table of pg_statements.c. CHECK: it is there. */
 pg_statement *pg_statement_of(const struct db_statement *statement);
 
 #define RETURN_UNLESS_DONE(progress)                                                                                   \
@@ -53,9 +53,9 @@ int64_t item_time_ms(const struct pg_call *call, int arg, size_t i);
 /* --- the result; columns in order, then put_row_end() --- */
 
 void put_null(struct pg_call *call);
-void put_int(struct pg_call *call, int64_t value); /* bool and all integers */
+void put_int(struct pg_call *call, int64_t value); /* a bool or an integer */
 void put_uuid(struct pg_call *call, const struct uuid *value);
-void put_bytes(struct pg_call *call, struct slice value); /* copied; SLICE_NONE: null */
+void put_bytes(struct pg_call *call, struct slice value); /* copies the value; SLICE_NONE: null */
 void put_time_ms(struct pg_call *call, int64_t ms);
 void put_row_end(struct pg_call *call);
 void put_affected(struct pg_call *call, int64_t count);
@@ -63,9 +63,9 @@ void put_affected(struct pg_call *call, int64_t count);
 enum pg_progress pg_fail(struct pg_call *call, const char *sqlstate); /* returns PG_ERROR */
 
 /*
- * A function in plpgsql: its next statement begins, with a snapshot of now, and sees what was written here before. A
- * statement never sees its own writes: they are there for the next one. When a call is repeated after PG_WAIT the n-th
- * of these gives what the n-th gave then.
+ * In a plpgsql function: its next statement begins, with a snapshot of now, and sees what was written here before. A
+ * statement never sees its own writes; the next statement does. When a call is repeated after PG_WAIT, the n-th of
+ * these calls gives the same snapshot as before.
  */
 void pg_next_statement(struct pg_call *call);
 
@@ -73,22 +73,24 @@ void pg_next_statement(struct pg_call *call);
 
 struct pg_row; /* one primary key, with its versions and locks */
 
-/* The first row whose key is not below that of `from` (only its key members count), or the next one; NULL: no more.
- * Also those that this statement does not see. */
+/* Gives the first row whose key is not below that of `from` (only its key members count), or the next row; NULL: no
+ * more. It gives also rows that this statement does not see. */
 struct pg_row *pg_first(struct pg_call *call, enum pg_table table, const void *from);
 struct pg_row *pg_next(struct pg_call *call, enum pg_table table, struct pg_row *row);
-struct pg_row *pg_find(struct pg_call *call, enum pg_table table,
-                       const void *key); /* exactly this key, seen or not; NULL */
-const void *pg_see(struct pg_call *call,
-                   struct pg_row *row); /* as the snapshot shows it; NULL: it does not. NULL for NULL */
+/* Gives the row of exactly this key, seen or not; NULL: none. */
+struct pg_row *pg_find(struct pg_call *call, enum pg_table table, const void *key);
+/* Gives the data that the snapshot shows; NULL: it shows none. NULL for NULL. */
+const void *pg_see(struct pg_call *call, struct pg_row *row);
 
-/* In the order of strength, with PostgreSQL's table of conflicts. UPDATE takes PG_NO_KEY_UPDATE, DELETE PG_UPDATE. */
+/* Modes in the order of strength, with PostgreSQL's table of conflicts. UPDATE takes PG_NO_KEY_UPDATE, DELETE
+ * PG_UPDATE. */
 enum pg_lock_mode { PG_KEY_SHARE, PG_SHARE, PG_NO_KEY_UPDATE, PG_UPDATE };
 
 /*
- * Locks a row that was seen. `current` is what it is now, which a transaction that committed after the snapshot may
- * have changed: judge the condition of the statement again. NULL: it is gone, or this statement has changed it already,
- * and the row is left out. A row that is not seen may be locked too where pg_insert() gave it (ON CONFLICT DO UPDATE).
+ * Locks a row that was seen. `current` is the row's data now, which a transaction that committed after the snapshot may
+ * have changed: judge the condition of the statement again. NULL: the row is gone, or this statement has changed it
+ * already; leave the row out. A row that is not seen may be locked too where pg_insert() gave it (ON CONFLICT DO
+ * UPDATE).
  */
 enum pg_progress pg_lock(struct pg_call *call, struct pg_row *row, enum pg_lock_mode mode, const void **current);
 
@@ -100,28 +102,30 @@ enum pg_progress pg_lock(struct pg_call *call, struct pg_row *row, enum pg_lock_
  * ended.
  */
 enum pg_progress pg_insert(struct pg_call *call, enum pg_table table, const void *data, struct pg_row **existing);
-void pg_update(struct pg_call *call, struct pg_row *row,
-               const void *data);                         /* locked at PG_NO_KEY_UPDATE or above; keys as they were */
-void pg_delete(struct pg_call *call, struct pg_row *row); /* locked at PG_UPDATE */
+/* Changes a row that is locked at PG_NO_KEY_UPDATE or above; the keys do not change. */
+void pg_update(struct pg_call *call, struct pg_row *row, const void *data);
+void pg_delete(struct pg_call *call, struct pg_row *row);       /* the row is locked at PG_UPDATE */
 struct slice pg_keep(struct pg_call *call, struct slice bytes); /* a copy that lives as long as the rows */
 
 /* --- the rest --- */
 
-/* pg_current_xact_id(): a transaction gets its number when it writes first, or locks a row. */
+/* pg_current_xact_id(): a transaction gets its number when it first writes or locks a row. */
 int64_t pg_tx(struct pg_call *call);
 int64_t pg_edge(struct pg_call *call); /* pg_snapshot_xmin(pg_current_snapshot()) */
 
 enum pg_progress pg_advisory_xact(struct pg_call *call, int64_t class, int64_t object); /* waits */
-bool pg_advisory_try(struct pg_call *call, int64_t class, int64_t object);              /* of the session; stacks */
+/* Takes a lock of the session; such locks stack. */
+bool pg_advisory_try(struct pg_call *call, int64_t class, int64_t object);
 bool pg_advisory_unlock(struct pg_call *call, int64_t class, int64_t object);
 void pg_advisory_unlock_all(struct pg_call *call);
-void pg_notify(struct pg_call *call, const char *channel,
-               struct slice payload);            /* with the commit; the same twice is one */
+/* Sends a notification with the commit; two equal notifications are one. */
+void pg_notify(struct pg_call *call, const char *channel, struct slice payload);
 void pg_make_asynchronous(struct pg_call *call); /* set_config('synchronous_commit', 'off', true) */
 int64_t pg_random(struct pg_call *call, int64_t below);
 struct uuid pg_new_id(struct pg_call *call); /* sagad.new_id() */
 
-/* Sessions other than this one: `match` says which; ends them soon after, and says how many (pg_terminate_backend). */
+/* Ends sessions other than this one for which `match` is true, soon afterwards. Gives their number
+ * (pg_terminate_backend). */
 size_t pg_end_sessions(struct pg_call *call,
                        bool (*match)(int pid, int64_t started_us, const char *application_name, void *context),
                        void *context);

@@ -1,5 +1,5 @@
-/* The tables of schema/migrations as structures. Keys first; `ms` of timestamptz, INT64_MIN and INT64_MAX for the
- * infinities. */
+/* The tables of schema/migrations as structures. Keys come first. `ms` stands for timestamptz, with INT64_MIN and
+ * INT64_MAX for the infinities. */
 #ifndef SAGAD_TESTS_SIM_PG_ROWS_H
 #define SAGAD_TESTS_SIM_PG_ROWS_H
 
@@ -8,7 +8,7 @@
 
 enum pg_table {
     PG_SHARD,
-    PG_SAGA, /* second keys: shard, business_digest where not null; key_digest where not null */
+    PG_SAGA, /* second keys: shard and business_digest, where that is not null; key_digest, where not null */
     PG_LOG,
     PG_OPERATION_KEY,
     PG_KEY_BUNDLE,
@@ -76,7 +76,7 @@ struct row_key_bundle {
     int64_t shard, check_ms;
     struct uuid id; /* key */
     int64_t made_ms;
-    struct slice keys, sagas; /* sixteen bytes each */
+    struct slice keys, sagas; /* sixteen bytes for each */
 };
 
 struct row_inbox {
@@ -117,11 +117,11 @@ struct row_escalation {
 struct row_case_remark {
     int64_t shard, number; /* key */
     struct uuid saga;
-    struct slice acknowledged_by, assigned_to, remarks; /* the last: JSON objects with commas between */
+    struct slice acknowledged_by, assigned_to, remarks; /* remarks: JSON objects with commas between them */
     int64_t acknowledged_until_ms, acknowledged_case_ms;
     bool has_until;
     int64_t remark_count;
-    struct slice ids; /* their bytes, one after the other */
+    struct slice ids; /* the bytes of the ids, one after the other */
 };
 
 struct row_debt_settled {
@@ -153,16 +153,16 @@ struct row_lock {
     int64_t at_ms;
 };
 
-struct row_engine {        /* migration 0008 */
+struct row_engine {        /* of migration 0008 */
     struct slice instance; /* key */
     struct slice identity, name, version;
     int64_t schema, started_ms, expires_ms, append_lag_ms, due_lag_ms, inbox_rows;
     bool standby, leaving;
-    bool knows_no_holds; /* holds is null: of a release before migration 0022 */
+    bool knows_no_holds; /* holds is null: the engine is of a release before migration 0022 */
     int64_t holds;
 };
 
-struct row_definition { /* PG_DEFINITION and PG_TOOL */
+struct row_definition { /* for PG_DEFINITION and PG_TOOL */
     struct slice namespace, name;
     int64_t version; /* key */
     struct slice identity, body;
@@ -172,7 +172,7 @@ struct row_definition { /* PG_DEFINITION and PG_TOOL */
 struct row_guard {
     int64_t shard;
     struct slice namespace, tool; /* key */
-    int64_t rate_us, paused_us;   /* since 1970; INT64_MIN: -infinity */
+    int64_t rate_us, paused_us;   /* microseconds since 1970; INT64_MIN: -infinity */
     struct slice breaker_open;    /* SLICE_NONE: null */
 };
 
@@ -216,7 +216,7 @@ struct row_guard_reservation {
     struct slice budgets[ROW_BUDGETS_MAX];
 };
 
-struct row_schedule { /* migration 0020 */
+struct row_schedule { /* of migration 0020 */
     int64_t shard;
     struct slice namespace, name; /* key */
     struct uuid id;
@@ -227,7 +227,7 @@ struct row_schedule { /* migration 0020 */
 
 #define ROW_FIGURES 12
 
-struct row_series { /* migration 0021 */
+struct row_series { /* of migration 0021 */
     struct slice namespace;
     int64_t span, at_ms;
     struct slice kind, name;
@@ -235,7 +235,7 @@ struct row_series { /* migration 0021 */
     int64_t figures[ROW_FIGURES];
 };
 
-struct row_hold {   /* migration 0022 */
+struct row_hold {   /* of migration 0022 */
     int64_t number; /* key */
     struct uuid id;
     struct slice namespace, body, release;  /* release: SLICE_NONE: null */
@@ -246,7 +246,7 @@ struct row_hold_version { /* its one row */
     int64_t version;
 };
 
-struct row_bulk { /* migration 0023 */
+struct row_bulk { /* of migration 0023 */
     int64_t shard;
     struct uuid id;                                        /* key */
     struct slice namespace, state, body, actor, run, stop; /* run, stop: SLICE_NONE: null */
@@ -262,7 +262,7 @@ struct row_bulk_item {
     int64_t look_ms;
 };
 
-struct row_case_event { /* migration 0024 */
+struct row_case_event { /* of migration 0024 */
     int64_t shard, number;
     bool is_resolved; /* key */
     int64_t event_tx, at_ms;
@@ -270,7 +270,7 @@ struct row_case_event { /* migration 0024 */
     struct slice namespace, reason;
 };
 
-struct row_event_gone { /* migration 0024 */
+struct row_event_gone { /* of migration 0024 */
     int64_t shard;
     struct slice namespace; /* key */
     int64_t tx;

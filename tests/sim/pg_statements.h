@@ -1,13 +1,13 @@
 /*
- * The statements of store/sql.c as functions, one of the same name each, and what several of them need. Private to
- * pg_*.c; the table that finds them is in pg_statements.c.
+ * The statements of store/sql.c as functions of the same names, and helpers of several statements. Only pg_*.c use this
+ * file; pg_statements.c has the table that finds the functions.
  */
 #ifndef SAGAD_TESTS_SIM_PG_STATEMENTS_H
 #define SAGAD_TESTS_SIM_PG_STATEMENTS_H
 
 #include "tests/sim/pg_call.h"
 
-/* Each in the file of its section below. */
+/* Each function is in the file that its section names. */
 #define PG_STATEMENTS(X)                                                                                               \
     /* pg_append.c */                                                                                                  \
     X(fence)                                                                                                           \
@@ -169,7 +169,7 @@
 PG_STATEMENTS(DECLARE_STATEMENT)
 #undef DECLARE_STATEMENT
 
-/* For differential.c: statements that are not of store/sql.c. */
+/* For differential.c: adds a statement that is not in store/sql.c. */
 void pg_statement_add(const struct db_statement *statement, pg_statement *function);
 
 /* --- what several need --- */
@@ -177,11 +177,11 @@ void pg_statement_add(const struct db_statement *statement, pg_statement *functi
 #define ERROR_UNIQUE "23505"
 #define ERROR_CHECK "23514"
 #define ERROR_TORN "SG003"
-#define ERROR_TWICE "21000" /* ON CONFLICT DO UPDATE may not touch a row a second time */
+#define ERROR_TWICE "21000" /* the error of ON CONFLICT DO UPDATE that touches a row a second time */
 #define ERROR_EXPECT "SG002"
 #define ERROR_FENCE "SG001"
 
-/* Rows that the statement has changed. UPDATE and DELETE leave one out that comes a second time. */
+/* The rows that the statement has changed. UPDATE and DELETE leave out a row that comes a second time. */
 struct pg_touched {
     struct pg_row **rows;
     size_t count, capacity;
@@ -189,40 +189,43 @@ struct pg_touched {
 void pg_touch(struct pg_call *call, struct pg_touched *touched, struct pg_row *row);
 bool pg_is_touched(const struct pg_touched *touched, const struct pg_row *row);
 
-/* UPDATE and DELETE of one key: NULL when it is not seen, touched before, or gone after the wait. */
+/* Takes the row of one key for UPDATE or DELETE. NULL: the row is not seen, was touched before, or is gone after the
+ * wait. */
 enum pg_progress pg_take(struct pg_call *call, struct pg_touched *touched, struct pg_row *row, enum pg_lock_mode mode,
                          const void **current);
-/* ON CONFLICT DO NOTHING. */
+/* Inserts with ON CONFLICT DO NOTHING. */
 enum pg_progress pg_insert_new(struct pg_call *call, enum pg_table table, const void *data, bool *inserted);
-/* ON CONFLICT DO UPDATE; *row NULL: inserted. Else it is locked, *current is what it is, and the caller updates it. */
+/* Inserts with ON CONFLICT DO UPDATE. *row NULL: the row was inserted. Else the row is locked, *current is its data,
+ * and the caller updates it. */
 enum pg_progress pg_insert_or_lock(struct pg_call *call, enum pg_table table, const void *data,
                                    struct pg_touched *touched, struct pg_row **row, const void **current);
 enum pg_progress pg_delete_key(struct pg_call *call, enum pg_table table, const void *key, struct pg_touched *touched,
                                bool *deleted);
-/* sagad.expect(), asked only where it will complain: no row. */
+/* Does sagad.expect(), which is asked only where it complains: where no row was touched. */
 enum pg_progress pg_expect(struct pg_call *call, size_t touched, size_t due);
 void pg_put_void(struct pg_call *call);
 
-const struct row_saga *pg_saga(struct pg_call *call, int64_t shard,
-                               struct uuid id); /* as the statement sees it; NULL */
+/* Gives the saga as the statement sees it; NULL: none. */
+const struct row_saga *pg_saga(struct pg_call *call, int64_t shard, struct uuid id);
 const struct row_saga *pg_saga_of_business(struct pg_call *call, int64_t shard, struct slice digest);
 const struct row_saga *pg_saga_of_start_key(struct pg_call *call, struct slice digest);
 const struct row_shard *pg_shard(struct pg_call *call, int64_t shard);
-void pg_put_saga(struct pg_call *call, const struct row_saga *saga); /* the columns of ROW_COLUMNS, as a row */
-struct uuid pg_id_floor(int64_t ms);                                 /* sagad.id_floor() */
-int64_t pg_left_ms(struct pg_call *call, int64_t at_ms); /* from clock_timestamp() on, rounded as ::int8 does */
+void pg_put_saga(struct pg_call *call, const struct row_saga *saga); /* puts a row of the columns ROW_COLUMNS */
+struct uuid pg_id_floor(int64_t ms);                                 /* does sagad.id_floor() */
+/* Gives the time from clock_timestamp() on, rounded as ::int8 does. */
+int64_t pg_left_ms(struct pg_call *call, int64_t at_ms);
 struct slice pg_number_text(struct pg_call *call, int64_t number);
-void pg_escape_json(struct buffer *out, struct slice text); /* as escape_json() of PostgreSQL */
+void pg_escape_json(struct buffer *out, struct slice text); /* escapes as escape_json() of PostgreSQL does */
 
 /* The array of this argument holds the value, "" where there is none; or the array is empty. */
 bool pg_is_one_of(struct pg_call *call, int arg, struct slice value);
 /* The tags of the saga include one of the JSON objects of this argument; or there are none of those. */
 bool pg_has_tags(struct pg_call *call, const struct row_saga *saga, int arg);
-/* tags ->> name; SLICE_NONE is null */
 bool pg_bulk_is_open(const struct row_bulk *bulk, int64_t now_ms);
+/* Does tags ->> name; SLICE_NONE is null. */
 struct slice pg_tag_of(struct pg_call *call, struct slice tags, struct slice name);
 
-/* Indices 0 to count - 1 in the order of an argument of integers, those of equal ones as they were. */
+/* Gives the indices 0 to count - 1 in the order of an argument of integers; equal integers keep their order. */
 size_t *pg_order_of_ints(struct pg_call *call, int arg);
 
 #endif

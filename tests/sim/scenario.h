@@ -1,15 +1,16 @@
 /*
- * What a run does, as data: definitions, starts and what people do, faults, settings. Drawn from a seed, written as
- * text, read back, and made smaller as long as it still fails. What is not in it (delays, ties, what a request comes
- * to) is drawn from streams that depend on the seed and on what it is about, never on how many draws came before, as
- * far as that can be had.
+ * A run as data: definitions, starts, acts of people, faults, settings. A scenario is drawn from a seed, written as
+ * text, read back, and made smaller as long as it still fails.
+ *
+ * Delays, ties and the outcome of requests are not part of it. They are drawn from streams that depend on the seed and
+ * on the subject, and, as far as possible, not on how many draws came before.
  */
 #ifndef SAGAD_TESTS_SIM_SCENARIO_H
 #define SAGAD_TESTS_SIM_SCENARIO_H
 
 #include "tests/sim/node.h"
 
-enum act_kind { /* somebody outside does something */
+enum act_kind { /* an act of somebody outside */
                 ACT_START,
                 ACT_START_AGAIN,
                 ACT_OPEN,
@@ -20,7 +21,7 @@ enum act_kind { /* somebody outside does something */
                 ACT_PAUSE,
                 ACT_RESUME,
                 ACT_GET,
-                ACT_ASK /* anything that there is to be read, or that cannot be: curious.c */,
+                ACT_ASK /* reads anything that exists or does not: curious.c */,
                 ACT_KIND_COUNT
 };
 
@@ -38,28 +39,29 @@ enum fault_kind {
     FAULT_PG_SLOW,
     FAULT_PG_CLOCK,
     FAULT_COMMIT /* the n-th commit from now on */,
-    FAULT_TOOLS /* refuse, hang, lose answers for a while */,
-    /* Those behind here are drawn from streams of their own: scenarios without them, and the bits of `swarm`, stay what
-       they were. */
+    FAULT_TOOLS /* tools refuse, hang or lose answers for a while */,
+    /* The faults below are drawn from streams of their own: so scenarios without them, and the bits of `swarm`, stay as
+     * they were. */
     FAULT_SWARM_COUNT,
-    FAULT_PG_FULL = FAULT_SWARM_COUNT /* its disk: it inserts nothing */,
+    FAULT_PG_FULL = FAULT_SWARM_COUNT /* the disk is full: PostgreSQL inserts nothing */,
     FAULT_KIND_COUNT
 };
 
 struct act {
     enum act_kind kind;
-    uint32_t id;   /* from 1; stays when others are left out, and business ids, keys and names are made of it */
-    int64_t at_us; /* counted from when the definitions are there */
-    uint32_t node; /* whom it asks; another one when that is down */
-    uint32_t saga; /* ACT_START: which definition, "s0" and on; ACT_OPEN: 0; else the id of the act that began it.
-                      ACT_CALL: 0 is a run */
+    uint32_t
+        id; /* counts from 1; kept when other acts are left out, since business ids, keys and names are made of it */
+    int64_t at_us; /* the time since the definitions are there */
+    uint32_t node; /* the node that is asked; another node when that is down */
+    uint32_t saga; /* ACT_START: number of the definition "s0" and on. ACT_OPEN: 0. ACT_CALL: 0 is a run. Else the id of
+                      the act that began the saga. */
     uint32_t variant;
 };
 
 struct mishap {
     enum fault_kind kind;
     int64_t at_us, for_us;
-    uint32_t node;    /* or session, or tool */
+    uint32_t node;    /* number of a node, session or tool */
     uint32_t variant; /* enum commit_fate, and the like */
 };
 
@@ -69,9 +71,9 @@ struct mishap {
 /* What may become of a commit beside enum commit_fate: it is done, and something happens before anybody hears of it. */
 enum point_fate {
     POINT_CRASH = -1,    /* every engine is killed */
-    POINT_FREEZE = -2,   /* the engine that committed freezes, for longer than its lease */
-    POINT_KILL = -3,     /* it is killed */
-    POINT_KILL_LATE = -4 /* it is killed, and the server does the COMMIT some time later */
+    POINT_FREEZE = -2,   /* the engine that committed freezes for longer than its lease */
+    POINT_KILL = -3,     /* the engine that committed is killed */
+    POINT_KILL_LATE = -4 /* the engine is killed, and the server does the COMMIT some time later */
 };
 
 struct scenario {
@@ -83,11 +85,11 @@ struct scenario {
     uint32_t act_count;
     struct mishap faults[FAULTS_MAX];
     uint32_t fault_count;
-    uint64_t swarm;          /* bits: which kinds of faults this seed has at all */
-    int64_t chaos_us;        /* then the world is healed */
-    uint32_t commit_percent; /* of the commits in the chaos have a fate other than COMMIT_OK */
-    uint32_t tool_percent;   /* of the requests do not simply succeed */
-    /* exhaustive mode: the fate of exactly these commits, counted from when the definitions are there */
+    uint64_t swarm;          /* bits of the kinds of faults that this seed has at all */
+    int64_t chaos_us;        /* the time of faults; then the world is healed */
+    uint32_t commit_percent; /* the percentage of commits in the chaos with a fate other than COMMIT_OK */
+    uint32_t tool_percent;   /* the percentage of requests that do not simply succeed */
+    /* exhaustive mode: the fate of exactly these commits, counted since the definitions are there */
     struct {
         uint64_t commit;
         int fate; /* enum commit_fate or enum point_fate */
@@ -95,18 +97,18 @@ struct scenario {
     uint32_t point_count;
 };
 
-/* Bits of `swarm` behind those of enum fault_kind up to FAULT_SWARM_COUNT. */
+/* Bits of `swarm` after those of enum fault_kind below FAULT_SWARM_COUNT. */
 enum swarm_bit {
     SWARM_LOST_ANSWERS = FAULT_SWARM_COUNT, /* clients lose answers */
-    SWARM_TWO_PEOPLE,                       /* both decide the same things */
+    SWARM_TWO_PEOPLE,                       /* both people decide the same things */
     SWARM_SLOW_PEOPLE,
     SWARM_COMMITS, /* commit_percent */
     SWARM_TOOLS,   /* tool_percent */
     SWARM_COUNT,
-    SWARM_HOLDS = SWARM_COUNT /* somebody holds everything now and then; drawn from a stream of its own */
+    SWARM_HOLDS = SWARM_COUNT /* somebody holds everything now and then; has a stream of its own */
 };
 
-/* The members of the input that say which steps are refused: "r0" to "r7", those whose bit is set in the variant. */
+/* The members "r0" to "r7" of the input say which steps are refused: those whose bit is set in the variant. */
 #define VARIANT_REFUSALS 8
 
 struct outcome_of_run {
@@ -114,12 +116,12 @@ struct outcome_of_run {
     char invariant[16], violation[1024];
     uint64_t hash, events, commits, turns;
     uint32_t kills, freezes, drains, restarts, takeovers, sagas, ended[8], escalations;
-    /* things that a campaign must have seen at least once: bits, named in sim_seen[] */
+    /* bits, named in sim_seen[], of things that a campaign must see at least once */
     uint64_t seen;
-    char end[64]; /* how it ended, for people */
+    char end[64]; /* the end of the run, for people */
 };
 
-/* Rare things that a campaign has to have seen, else it proves less than it says. */
+/* Rare things. A campaign that has not seen them all proves less than it says. */
 #define SEEN_MAP(X)                                                                                                    \
     X(KILL, "an engine is killed")                                                                                     \
     X(FREEZE, "an engine is frozen for longer than its lease")                                                         \
@@ -172,10 +174,11 @@ void scenario_write(const struct scenario *scenario, struct buffer *out);
 MUST_USE enum err_code scenario_read(struct scenario *scenario, struct slice text, struct arena *arena,
                                      struct err *err);
 
-/* Its definitions alone: {"tools": [...], "sagas": [...]}, with sagas "s0" and on to be started. draw_definitions.c */
+/* Draws only the definitions: {"tools": [...], "sagas": [...]}, with sagas "s0" and on to be started. In
+ * draw_definitions.c. */
 void draw_definitions(struct chance *chance, struct buffer *out, uint32_t *saga_count, uint32_t size_percent);
 
-/* run.c; the one that is running */
+/* Of the run that is under way, in run.c. */
 extern const struct scenario *scenario_now;
 extern struct outcome_of_run *outcome_so_far;
 static inline void see(enum seen what)
@@ -183,9 +186,9 @@ static inline void see(enum seen what)
     outcome_so_far->seen |= UINT64_C(1) << what;
 }
 
-extern uint64_t run_until; /* a run ends after so many events, unjudged; 0: at its end */
+extern uint64_t run_until; /* a run ends unjudged after so many events; 0: no bound */
 void run_scenario(const struct scenario *scenario, bool traced, struct outcome_of_run *out); /* run.c */
-/* The smallest scenario that still breaks the same invariant; at most so many runs. */
+/* Finds the smallest scenario that still breaks the same invariant, with at most so many runs. */
 void scenario_shrink(struct scenario *scenario, const struct outcome_of_run *failure, uint32_t runs_max,
                      struct arena *arena);
 

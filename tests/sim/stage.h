@@ -27,33 +27,33 @@
 
 struct stage_plan {
     uint32_t node_count;                           /* 0: one */
-    struct node_options node;                      /* a member that is 0 gets a usual value */
+    struct node_options node;                      /* members that are 0 get a usual value */
     const char *definitions;                       /* {'tools': [...], 'sagas': [...]} with ' for "; NULL: none */
-    void (*tweak)(struct engine_options *options); /* what struct node_options has not; NULL: nothing */
-    bool unready;                                  /* do not wait until the engines are ready */
+    void (*tweak)(struct engine_options *options); /* sets options that struct node_options lacks; NULL: none */
+    bool unready;                                  /* stage_begin() does not wait until the engines are ready */
 };
 
-/* Engines are ready, share the shards, and know the definitions. */
+/* Starts engines and waits until they are ready, share the shards, and know the definitions. */
 void stage_begin(const struct stage_plan *plan);
 void stage_end(void);
-int stage_teardown(void **state); /* ends the stage that a test has left: TEST_PROGRAM_EACH(NULL, stage_teardown) */
-/* Starts a node that was not there or has gone, and waits until it is ready. node_start() alone does not wait. */
+int stage_teardown(void **state); /* ends a stage that a test has left open: TEST_PROGRAM_EACH(NULL, stage_teardown) */
+/* Starts a node that was never up or has gone, and waits until it is ready. node_start() alone does not wait. */
 void stage_again(uint32_t node);
-extern struct node_options stage_options; /* of the nodes that start from now on; stage_begin() sets them */
+extern struct node_options stage_options; /* for nodes that start from now on; stage_begin() sets them */
 /* Calls `run` inside of the node. */
 void stage_inside(uint32_t node, void (*run)(struct engine *engine, void *context), void *context);
 
-struct slice stage_json(const char *text); /* with ' for " */
+struct slice stage_json(const char *text); /* `text` has ' for " */
 
 /* --- time --- */
 
 void stage_run(int64_t ms);
-void stage_settle(void); /* what is under way with the database comes to its end: some round trips */
-void stage_until(bool (*is_so)(void *context), void *context, const char *what); /* fails after two minutes */
+void stage_settle(void); /* gives work with the database time to end: some round trips */
+void stage_until(bool (*is_so)(void *context), void *context, const char *what); /* the test fails after two minutes */
 
 /* --- requests --- */
 
-struct reply { /* texts stay until stage_end() */
+struct reply { /* the reply to a request; texts stay until stage_end() */
     bool done;
     enum err_code code;
     struct err err;
@@ -63,112 +63,115 @@ struct reply { /* texts stay until stage_end() */
     bool created;
     struct call_result call;
     size_t faults;
-    struct slice fault; /* the first of them */
-    /* of the request under way */
+    struct slice fault; /* the first fault */
+    /* For the request under way. */
     struct node *node;
     uint32_t life;
     struct engine_request *request;
 };
 
 typedef void request_verb(struct engine *engine, struct engine_request *request); /* engine_call() and its like */
-/* Of `what` the member `in` counts, and namespace and actor where they are set. */
+/* Asks a node. It copies from `what` the member `in`, and namespace and actor where they are set. */
 struct reply *stage_ask(uint32_t node, request_verb *verb, const struct engine_request *what);
-/* Asks for a verb about a saga; its other members follow: stage_change(0, VERB_COMPLETE, saga, .wait_ms = 5000). */
+/* Asks for a verb about a saga. The other members follow: stage_change(0, VERB_COMPLETE, saga, .wait_ms = 5000). */
 #define stage_change(node, what, about, ...)                                                                           \
     stage_ask(node, engine_change,                                                                                     \
               &(struct engine_request){.in.change = {.verb = (what), .saga = (about), __VA_ARGS__}})
-/* Settles an escalation by its number; the other members follow. */
+/* Settles the escalation with this number. The other members follow. */
 #define stage_resolve(node, number, what, ...)                                                                         \
     stage_ask(node, engine_change,                                                                                     \
               &(struct engine_request){                                                                                \
                   .in.change = {.verb = VERB_RESOLVE,                                                                  \
                                 .input.verdict = {.escalation = (number), .action = (what), __VA_ARGS__}}})
-struct reply *stage_wait(struct reply *reply); /* until it is done */
+struct reply *stage_wait(struct reply *reply); /* waits until the request is done */
 /* Waits, and fails the test when the request ends with another code. */
 struct reply *stage_expect(struct reply *reply, enum err_code code);
 void stage_hang_up(struct reply *reply); /* the client leaves */
 
-/* A saga begins, or is opened; the test fails when that is refused. */
+/* Starts or opens a saga; the test fails when the engine refuses. */
 struct saga_id stage_start(uint32_t node, const char *saga, const char *input);
 struct saga_id stage_open(uint32_t node, const char *business_id);
 struct reply *stage_define(uint32_t node, const char *document); /* and waits */
-/* The saga as the engine shows it. */
+/* Gives the saga as the engine shows it. */
 struct slice stage_saga(uint32_t node, struct saga_id id);
-const char *stage_log(struct saga_id id); /* the text of its turns, as far as they are committed */
-void stage_until_saga(uint32_t node, struct saga_id id, const char *status); /* until it has that status */
+const char *stage_log(struct saga_id id); /* the text of the saga's committed turns */
+void stage_until_saga(uint32_t node, struct saga_id id, const char *status); /* waits until the saga has that status */
 
-/* A call of an agent, in a run; what else is to be said of it is set in what it returns, before it is asked. */
+/* Prepares a call of an agent in a run, or in an open saga. The test may set more members of the returned request
+ * before it is asked. */
 struct engine_request *stage_call_of(const char *run, const char *tool, const char *args, int64_t wait_ms);
 struct engine_request *stage_call_in(struct saga_id saga, const char *tool, const char *args, int64_t wait_ms);
 
 /* --- whose is it? --- */
 
-/* The engine is told that it has lost a shard, or has it (again): what its leases say in PostgreSQL is as before. */
+/* Tells the engine that it has lost a shard, or has it (again). Its leases in PostgreSQL stay as they were. */
 void stage_lose(uint32_t node, uint32_t shard);
 void stage_gain(uint32_t node, uint32_t shard);
-/* So many shards are one node's share too many, as if others had come; fewer than before: they have gone again. */
+/* Tells the node that it has so many shards too many, as if other engines had come. A smaller count than before: they
+ * have gone again. */
 void stage_give(uint32_t node, size_t count);
 const char *stage_run_at(uint32_t node);              /* the name of a run whose shard that node has */
-void stage_until_has(uint32_t node, const char *run); /* it has the shard of that run */
+void stage_until_has(uint32_t node, const char *run); /* waits until the node has the shard of that run */
 void stage_until_lost(uint32_t node, const char *run);
 void stage_until_owner(uint32_t node, uint32_t shard);
 void stage_until_no_owner(uint32_t node, uint32_t shard);
 
 /* --- tools --- */
 
-/* A tool of the adapters "builtin" and "exec": {"tool": NAME}. It answers the calls by itself or leaves them to the
+/* A tool of the adapters "builtin" and "exec": {"tool": NAME}. It answers calls by itself, or leaves them to the
  * test. */
-extern bool stage_is_automatic; /* tools answer by themselves; each as it is set here, at first well and at once */
+extern bool stage_is_automatic; /* tools answer by themselves as struct stage_tool says; at first all succeed at once */
 struct stage_tool {
     char name[64];
-    int64_t delay_ms;       /* from a call to its answer */
-    struct outcome outcome; /* at first OUTCOME_COMPLETED, its result the response */
+    int64_t delay_ms;       /* the time from a call to its answer */
+    struct outcome outcome; /* at first OUTCOME_COMPLETED; its result is the response */
     struct slice response;  /* at first {"ok":true} */
-    uint32_t calls;         /* that have begun */
-    struct slice args;      /* of the last call */
+    uint32_t calls;         /* the number of calls that have begun */
+    struct slice args;      /* the arguments of the last call */
 };
 struct stage_tool *stage_tool(const char *name);
-/* Sets outcome and response; `error` and `response` may be NULL, and ' stands for ". OUTCOME_EGRESS_DENIED is unsent.
- */
+/* Sets outcome and response. `error` and `response` may be NULL, and ' stands for ". OUTCOME_EGRESS_DENIED is
+ * unsent. */
 void stage_says(const char *tool, enum outcome_kind kind, const char *error, const char *response);
-uint32_t stage_calls(const char *tool); /* its calls, answered ones too; NULL: of all tools */
+uint32_t stage_calls(const char *tool); /* the number of calls of the tool, answered or not; NULL: of all tools */
 
-struct staged_call { /* it has begun, and waits for the test to answer */
+struct staged_call { /* a call that has begun and waits for its answer */
     struct list_link link;
     struct node *node;
     uint32_t life;
-    struct call *call; /* in the memory of the node */
+    struct call *call; /* lives in the memory of the node */
     struct stage_tool *tool;
     struct slice args, key;
-    bool cancelled;    /* its answer is not awaited any more */
+    bool cancelled;    /* the engine does not await the answer any more */
     bool is_automatic; /* the tool answers, not the test */
     struct message answer;
     struct outcome outcome;
     struct slice response;
 };
-/* A call that is cancelled is settled as unknown at once; false: only by stage_answer(). */
+/* A cancelled call is settled as unknown at once. False: only stage_answer() settles it. */
 extern bool stage_cancels;
-/* The first that is not answered, of any tool with NULL; returns NULL where there is none. */
+/* Gives the first open call of a tool, or of any tool with NULL. stage_call() returns NULL where there is none;
+ * stage_until_call() waits for one. */
 struct staged_call *stage_call(const char *tool);
 struct staged_call *stage_until_call(const char *tool);
-size_t stage_open_calls(void); /* how many are not answered */
-/* The answer is on its way; `response` with ' for ", NULL: no complete answer. */
+size_t stage_open_calls(void); /* the number of calls that are not answered */
+/* Sends the answer on its way. `response` has ' for "; NULL: no complete answer comes. */
 void stage_answer(struct staged_call *call, struct outcome outcome, const char *response);
-void stage_complete(struct staged_call *call, const char *response); /* the outcome is that it is done */
-/* The first call that is not answered, of whatever tool, comes to this, and the engine has carried that out. */
+void stage_complete(struct staged_call *call, const char *response); /* answers that the call is done */
+/* Answers the first open call of any tool, and waits until the engine has carried the outcome out. */
 void stage_answer_first(enum outcome_kind kind, const char *error, const char *response);
-void stage_answer_all(void); /* all are answered, well; from now on tools answer by themselves */
+void stage_answer_all(void); /* answers all calls with success; from now on tools answer by themselves */
 
-extern int64_t stage_program_ms; /* how long programs take at least */
+extern int64_t stage_program_ms; /* the shortest time of a program */
 
 /* --- what goes wrong --- */
 
-extern int stage_server_version;    /* of PostgreSQL, as 150018; 0: the usual one */
-extern bool stage_logs_are_corrupt; /* what is read back makes no sense */
+extern int stage_server_version;    /* version of PostgreSQL, as 150018; 0: the usual version */
+extern bool stage_logs_are_corrupt; /* logs that the engine reads back make no sense */
 
-/* Of the commits that write from now on the n-th, from 1, ends like that. */
-void stage_commit(uint32_t n, enum commit_fate fate,
-                  void (*then)(void)); /* `then` right at that moment; NULL: nothing */
-void stage_freeze_first(void);         /* such a `then`: the process of the first node stands still for eight seconds */
+/* Decides the end of the n-th writing commit from now on, counted from 1. `then` is called right at that moment; NULL:
+ * nothing. */
+void stage_commit(uint32_t n, enum commit_fate fate, void (*then)(void));
+void stage_freeze_first(void); /* a function for `then`: the process of the first node stands still for eight seconds */
 
 #endif

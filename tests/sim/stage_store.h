@@ -1,6 +1,7 @@
 /*
- * What the store says to the engines of a directed test: a request is refused, is kept until the test lets it go, or
- * the test is there when its answer comes. A part of the stage (stage.h), which resets it where it begins and ends.
+ * What the store says to the engines of a directed test: the store refuses a request, keeps a request until the test
+ * lets it go, or calls the test when the answer comes. It is a part of the stage (stage.h), which resets it at its
+ * begin and end.
  */
 #ifndef SAGAD_TESTS_SIM_STAGE_STORE_H
 #define SAGAD_TESTS_SIM_STAGE_STORE_H
@@ -39,27 +40,30 @@ enum store_call {
     STORE_SERIES_ADD,
     STORE_CALL_COUNT
 };
-/* The next so many of these are not done and end with this code. */
+/* The next so many requests of this kind are not done and end with this code. */
 void stage_refuse(enum store_call call, enum err_code code, uint32_t times);
-/* Inside of the node, with what was asked for and its answer, before the engine gets to see it; only the next one. */
+/* Calls `look` inside of the node with the request and its answer, before the engine sees the answer; only for the next
+ * request. */
 void stage_on_answer(enum store_call call, void (*look)(void *request, enum err_code *code));
-/* From now on requests of this kind are kept: the store gets none of them before the test says so. */
+/* Keeps requests of this kind from now on: the store gets them when the test says so. */
 void stage_hold(enum store_call call);
-size_t stage_held(enum store_call call);  /* that are kept now */
-void *stage_oldest(enum store_call call); /* the oldest of them: a struct of store.h; there has to be one */
-/* These take the oldest: it is done, as it always would be, or it ends with this code. They return after its answer. */
+size_t stage_held(enum store_call call);  /* the number of requests that are kept now */
+void *stage_oldest(enum store_call call); /* the oldest kept request: a struct of store.h; there must be one */
+/* These functions take the oldest kept request. stage_let() lets the store do it, stage_fail() ends it with this code.
+ * They return after its answer. */
 void stage_let(enum store_call call);
 void stage_fail(enum store_call call, enum err_code code);
-void stage_release(enum store_call call);   /* those that are kept are done, and those that come */
-uint32_t stage_asked(enum store_call call); /* how often, since stage_store_reset(), held and refused ones too */
-/* A row comes into the inbox of a shard by the hand of that node. Returns its id; pg_inbox_rows() counts those left. */
+void stage_release(enum store_call call); /* lets the store do all kept requests, and all that come */
+uint32_t
+stage_asked(enum store_call call); /* the number of requests since stage_store_reset(), held and refused ones too */
+/* That node puts a row into the inbox of a shard. Returns the id of the row; pg_inbox_rows() counts those left. */
 struct uuid stage_deliver(uint32_t node, const char *kind, uint32_t shard, struct saga_id saga, const char *payload);
-extern int64_t stage_sender_ahead_ms; /* so far the clock of whoever puts such a row is ahead */
-/* A turn that nobody here has decided is written through the store of that node; its engine does not hear of it. The
- * epoch of the shard is the node's own where the turn says none. */
+extern int64_t stage_sender_ahead_ms; /* how far the clock of the row's sender is ahead */
+/* Writes a turn that no engine has decided through the store of that node; its engine does not hear of it. The epoch of
+ * the shard is the node's own where the turn gives none. */
 struct append;
 void stage_write(uint32_t node, const struct append *turn);
-void stage_store_release(void); /* of each kind */
-void stage_store_reset(void);   /* nothing is ordered, nothing was asked, no answer is awaited */
+void stage_store_release(void); /* stage_release() for each kind */
+void stage_store_reset(void);   /* forgets all orders, counts and awaited answers */
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * Three clients at the simulated PostgreSQL, each with transactions of simple statements. Shared by the tests
- * test_pg*.c.
+ * Three clients at the simulated PostgreSQL, each with transactions of simple statements. The tests test_pg*.c share
+ * them.
  *
- * A statement is written ADD(&client, NAME, integers...) for say_NAME(). The names of the shard, the saga and so on are
- * plain numbers.
+ * A statement is written ADD(&client, NAME, integers...), which calls say_NAME(). The names of shards, sagas and so on
+ * are plain numbers.
  */
 #ifndef SAGAD_TESTS_SIM_TEST_PG_TRIAL_H
 #define SAGAD_TESTS_SIM_TEST_PG_TRIAL_H
@@ -15,8 +15,8 @@ struct client {
     const char *name;
     struct db_query queries[8];
     size_t count;
-    size_t answered; /* statements of the transaction */
-    int64_t last;    /* first column of the last row that came */
+    size_t answered; /* answered statements of the transaction */
+    int64_t last;    /* the first column of the last row that came */
     int64_t second;
     int over;
     enum db_outcome outcome;
@@ -29,9 +29,9 @@ struct client {
 extern struct world the_world;
 extern struct pg *pg;
 extern struct client a, b, c;
-extern enum commit_fate next_fate; /* of the next commit; then COMMIT_OK */
+extern enum commit_fate next_fate; /* fate of the next commit; afterwards COMMIT_OK */
 extern int fates_asked;
-extern char turns[256]; /* that were confirmed: SAGA/SEQ@EPOCH, and | after each commit */
+extern char turns[256]; /* confirmed turns: SAGA/SEQ@EPOCH, and | after each commit */
 extern const struct pg_client client_calls;
 
 int trial_setup(void **state);
@@ -45,14 +45,14 @@ void client_connect(struct client *client, const char *name);
 
 void add(struct client *client, pg_statement *function, const int64_t *numbers, size_t count);
 const struct db_statement *statement_for(pg_statement *function);
-void go(struct client *client);                      /* submits what was added */
-void go_part(struct client *client);                 /* the COMMIT never comes */
-void run_to(struct client *client, size_t answered); /* until so many statements of it were answered */
+void go(struct client *client);                      /* submits the added statements */
+void go_part(struct client *client);                 /* submits them without the COMMIT, which never comes */
+void run_to(struct client *client, size_t answered); /* runs until so many statements of the client were answered */
 void run_for(int64_t us);
-void run_out(struct client *client); /* until it is over, or gone */
+void run_out(struct client *client); /* runs until the transaction is over or the session gone */
 void assert_committed(struct client *client);
 void assert_refused(struct client *client, const char *sqlstate);
-int64_t log_rows(int64_t shard); /* that are committed */
+int64_t log_rows(int64_t shard); /* the number of committed rows */
 
 enum pg_progress say_fence(struct pg_call *call);
 enum pg_progress say_glance(struct pg_call *call);

@@ -1,6 +1,6 @@
 /*
  * The services at the other end, and their books: what truly happened, by key. They stand behind the adapter "world",
- * whose calls cross a network that loses, delays and repeats.
+ * whose calls cross a network that loses, delays and repeats messages.
  */
 #ifndef SAGAD_TESTS_SIM_TOOL_H
 #define SAGAD_TESTS_SIM_TOOL_H
@@ -17,8 +17,8 @@ struct tool_entry {                      /* one request that reached a service; 
     struct slice tool;
     bool is_undo, is_probe;
     uint32_t node, life; /* who sent it */
-    bool effect;         /* it took effect now: not a repeat that the service knows by its key, and not refused */
-    bool voided;         /* an undo without anything to undo that keeps a tombstone, or what came after one */
+    bool effect;         /* the request took effect now: it was no known repeat, and was not refused */
+    bool voided;         /* an undo that finds nothing and keeps a tombstone, or a request after one */
     uint64_t event;      /* world->event_count */
 };
 
@@ -26,12 +26,12 @@ struct tool_book {
     struct tool_entry *entries;
     size_t count, capacity;
 };
-extern struct tool_book tool_book; /* in the order of arrival */
+extern struct tool_book tool_book; /* entries in the order of arrival */
 
-void tools_init(void); /* a run begins: drawn from the scenario's seed */
-/* What truly is with this key; for people, who look before they decide. */
+void tools_init(void); /* begins a run: draws the services from the scenario's seed */
+/* Tells what truly happened with this key, for people, who look before they decide. */
 bool tool_has_happened(struct op_key key, bool *is_undone);
-void tools_heal(void);                                /* from now on every request is answered well, and soon */
-void tools_disturb(int64_t for_us, uint32_t variant); /* most requests have the same kind of trouble for a while */
+void tools_heal(void);                                /* from now on services answer every request well and soon */
+void tools_disturb(int64_t for_us, uint32_t variant); /* for a while most requests have trouble of the same kind */
 
 #endif

@@ -1,4 +1,4 @@
-/* The sagas of test_saga_anything.c: what the language has, each by itself and beside another. */
+/* The sagas of test_saga_anything.c: each feature of the language by itself, and beside another feature. */
 #ifndef SAGAD_TESTS_ANYTHING_DOCUMENTS_H
 #define SAGAD_TESTS_ANYTHING_DOCUMENTS_H
 
@@ -33,7 +33,7 @@
     "],'sagas':[{'name':'trial'" members ",'steps':[" steps "]}," CHILD "," SEALING "," OUTER "," NAMING "]}"
 
 static const char *const documents[] = {
-    /* What a person who says that it happened has to know the result for. */
+    /* A person who says that the effect happened must know this result. */
     WITH_CHILDREN(
         ",'output':{'id':'${ .steps.c.result.id }'}",
         "{'id':'a','call':'bare'},{'id':'b','call':'bare','with':{'s':'${ .steps.a.status }','i':'${ .input.n "

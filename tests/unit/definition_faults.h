@@ -1,8 +1,9 @@
-/* One definition document for each thing that is refused, with the place and words of the message. ' stands for ". */
+/* One definition document for each thing that the compiler refuses, with the place and words of its message. ' stands
+ * for ". */
 #ifndef SAGAD_TESTS_DEFINITION_FAULTS_H
 #define SAGAD_TESTS_DEFINITION_FAULTS_H
 
-/* Tools that are right, for documents that are about something else. */
+/* Correct tools, for documents whose fault is elsewhere. */
 #define DO_ "{'name':'a.do','builtin':{'do':'echo'},'effect':'idempotent','compensate':{'tool':'a.undo'}}"
 #define UNDO_ "{'name':'a.undo','builtin':{'do':'echo'},'effect':'idempotent'}"
 #define LAST_ "{'name':'a.last','builtin':{'do':'echo'},'effect':'once','terminal':true}"
@@ -17,7 +18,7 @@
 #define STEPS(steps) SAGA("'steps':[" steps "]")
 #define STEP(members) STEPS("{'id':'one'," members "}")
 #define MEMBERS(members) SAGA("'steps':[{'id':'x','call':'a.read'}]," members)
-/* A saga `p` at /sagas/0 with these steps, and a child `c` at /sagas/1 with those. */
+/* A saga `p` at /sagas/0 with `steps`, and its child `c` at /sagas/1 with the steps `child`. */
 #define PARENT(steps, child)                                                                                           \
     "{'tools':[" DO_ "," UNDO_ "," LAST_ "," READ_ "],'sagas':[{'name':'p','steps':[" steps "]},{'name':'c'," child    \
     "}]}"

@@ -1,5 +1,4 @@
-/* Definitions as text with ' for ", and tools that are registered already: what the tests of definitions have in
- * common. */
+/* Helpers of the tests of definitions: definitions as text with ' for ", and tools that are registered already. */
 #ifndef SAGAD_TESTS_DEFINITION_TEXTS_H
 #define SAGAD_TESTS_DEFINITION_TEXTS_H
 
@@ -15,7 +14,8 @@
 
 #define MAY_BE_UNUSED __attribute__((unused))
 
-MAY_BE_UNUSED static struct slice json_of(const char *text, struct arena *arena) /* ' for ", to be readable in C */
+MAY_BE_UNUSED static struct slice
+json_of(const char *text, struct arena *arena) /* reads JSON with ' for ", so that documents are readable in C */
 {
     char *copy = arena_text(arena, slice_of(text));
 

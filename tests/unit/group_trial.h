@@ -1,4 +1,4 @@
-/* What the tests of groups share: small sagas with elements and children, and running them to their end. */
+/* Helpers of the tests of groups: small sagas with elements and children, and functions that run them to their end. */
 #ifndef SAGAD_TESTS_GROUP_TRIAL_H
 #define SAGAD_TESTS_GROUP_TRIAL_H
 
@@ -46,7 +46,7 @@ static inline void same(struct slice text, const char *expected)
     assert_string_equal(copy, expected);
 }
 
-/* The first call that is wanted in this direction, or STEP_NONE. */
+/* Gives the first call that the saga wants in this direction, or STEP_NONE. */
 static inline uint32_t wanted_call(struct trial *trial, enum direction direction)
 {
     struct wants wants;
@@ -60,7 +60,7 @@ static inline uint32_t wanted_call(struct trial *trial, enum direction direction
     return STEP_NONE;
 }
 
-/* All calls that are wanted succeed, in the order of steps, until there are none. What was called, in order. */
+/* Lets all wanted calls succeed, in the order of steps, until there are none. Gives the names of the calls in order. */
 static inline const char *run_all(struct trial *trial, enum direction direction)
 {
     struct slice order = SLICE("");

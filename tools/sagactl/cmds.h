@@ -1,4 +1,4 @@
-/* The commands, one cmd_*.c per noun, and their help. */
+/* The commands, with their help: each noun has one cmd_*.c. */
 #ifndef SAGACTL_CMDS_H
 #define SAGACTL_CMDS_H
 
@@ -63,10 +63,10 @@
 CMD_MAP(X)
 #undef X
 
-/* cmd_start_batch.c: the starts that stand in the lines of a file. Gives the exit code. */
+/* In cmd_start_batch.c: makes the starts that are the lines of a file. Gives the exit code. */
 int start_batch(struct ctl *ctl, const char *path, int64_t patience_ms);
 
-/* cmd_define.c: one tool or saga as it was registered; `path` is that of its list. Gives the exit code. */
+/* In cmd_define.c: shows one tool or saga as it was registered; `path` is the path of its list. Gives the exit code. */
 int show_definition(struct ctl *ctl, const char *path, const char *name, const char *version);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Named servers: sagactl/contexts.json below XDG_CONFIG_HOME (~/.config), written by `sagactl config`.
- * {"current": NAME or null, "contexts": [{"name", "server", "token_file" or null, "ca_file" or null}]}. Tokens
- * themselves are never in it.
+ * Named servers, in the file sagactl/contexts.json below XDG_CONFIG_HOME (~/.config). `sagactl config` writes it:
+ * {"current": NAME or null, "contexts": [{"name", "server", "token_file" or null, "ca_file" or null}]}. The file never
+ * holds tokens themselves.
  */
 #ifndef SAGACTL_CONTEXTS_H
 #define SAGACTL_CONTEXTS_H
@@ -11,20 +11,22 @@
 #define CONTEXTS_MAX 100
 
 struct context {
-    struct slice name, server, token_file, ca_file; /* files: SLICE_NONE without one; absolute paths */
+    struct slice name, server, token_file, ca_file; /* files: absolute paths; SLICE_NONE: no file */
 };
 
 struct contexts {
-    struct slice current; /* SLICE_NONE: none */
+    struct slice current; /* SLICE_NONE: no context is current */
     struct context items[CONTEXTS_MAX];
     size_t count;
 };
 
-/* No file: no contexts. False: it cannot be read or is no such file, and a sentence was printed. */
+/* Reads the file; without a file there are no contexts. False: the file cannot be read or is no such file, and
+ * contexts_read() has printed a sentence. */
 MUST_USE bool contexts_read(struct ctl *ctl, struct contexts *out);
-/* Before a change: waits for others that change the file, until this process ends. False: a sentence was printed. */
+/* Locks the file for a change: other programs that change it wait until this process ends. False: it has printed a
+ * sentence. */
 MUST_USE bool contexts_lock(struct ctl *ctl);
-MUST_USE bool contexts_write(struct ctl *ctl, const struct contexts *contexts); /* false: a sentence was printed */
-struct context *contexts_find(struct contexts *contexts, struct slice name);    /* NULL when absent */
+MUST_USE bool contexts_write(struct ctl *ctl, const struct contexts *contexts); /* false: it has printed a sentence */
+struct context *contexts_find(struct contexts *contexts, struct slice name);    /* NULL: there is no such context */
 
 #endif

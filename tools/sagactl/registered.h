@@ -1,4 +1,5 @@
-/* What is registered in a service, for the check of files: a tool or saga that no file brings is looked for there. */
+/* The definitions that a service has, for the check of files: a tool or saga that is in no file is looked for in the
+ * service. */
 #ifndef SAGACTL_REGISTERED_H
 #define SAGACTL_REGISTERED_H
 
@@ -8,15 +9,15 @@
 
 struct registered {
     struct ctl *ctl;
-    struct tool_source files; /* what the files bring goes before */
-    struct map names[2];      /* by enum definition_kind */
-    int code;                 /* the exit code of a request that failed, once it was told of; else EXIT_OK */
+    struct tool_source files; /* definitions of the files, which are looked at first */
+    struct map names[2];      /* indexed by enum definition_kind */
+    int code;                 /* the exit code of a request whose failure was printed; else EXIT_OK */
 };
 
 /*
- * Asks the service for the names of all that is registered. `source` then finds what is in `files` and what is there;
- * bodies are fetched when they are needed. Gives EXIT_OK, or the exit code once the problem was printed. It borrows all
- * three.
+ * Asks the service for the names of all registered definitions. Then `source` finds what is in `files` and what is in
+ * the service; it fetches bodies when they are needed. Gives EXIT_OK, or the exit code after it printed the problem. It
+ * borrows all three arguments.
  */
 MUST_USE int registered_open(struct registered *registered, struct ctl *ctl, struct tool_source *source);
 void registered_close(struct registered *registered);

@@ -1,17 +1,17 @@
-/* How a saga's state becomes an exit code, and waiting for its end. */
+/* Turns the state of a saga into an exit code, and waits for the end of a saga. */
 #ifndef SAGACTL_SAGA_END_H
 #define SAGACTL_SAGA_END_H
 
 #include "tools/sagactl/client.h"
 
-/* Completed 0, compensated 8, escalated 9, abandoned 1, anything else 7. */
+/* Gives 0 for completed, 8 for compensated, 9 for escalated, 1 for abandoned, and 7 for anything else. */
 int saga_exit_code(struct slice saga);
-bool saga_has_ended(struct slice saga);                       /* or waits for a person: nothing more comes by itself */
-bool saga_is_one_of(struct slice saga, const char *statuses); /* "waiting,completed" */
-bool saga_statuses_are_good(const char *statuses);            /* each is a status that a saga can have */
+bool saga_has_ended(struct slice saga); /* the saga has ended or waits for a person: nothing more happens by itself */
+bool saga_is_one_of(struct slice saga, const char *statuses); /* `statuses` is a list such as "waiting,completed" */
+bool saga_statuses_are_good(const char *statuses);            /* each name is a status that a saga can have */
 #define SAGA_WAIT_FOREVER_MS (INT64_C(1000) * 365 * 24 * 3600)
-/* Ask again, a few seconds at a time, until it has ended, has one of `statuses` (NULL: no others count), or `wait_ms`
- * is over. `saga` is in and out. */
+/* Asks again and again, a few seconds each time, until the saga has ended, has one of `statuses` (NULL: only the end
+ * counts), or `wait_ms` is over. `saga` is in and out. */
 MUST_USE int saga_await(struct ctl *ctl, struct slice id, int64_t wait_ms, const char *statuses, struct slice *saga);
 int64_t now_ms(void);
 

@@ -1,15 +1,15 @@
-/* How a saga is named on the command line: by its id, by the beginning of it, or by NAME/BUSINESS_ID. */
+/* Names of sagas on the command line: an id, the beginning of an id, or NAME/BUSINESS_ID. */
 #ifndef SAGACTL_SAGA_NAME_H
 #define SAGACTL_SAGA_NAME_H
 
 #include "tools/sagactl/client.h"
 
 /*
- * The path of the saga in the API, below which its verbs are; EXIT_OK, or the exit code after a sentence was printed.
- * The beginning of an id is looked up first: where several sagas have it they are listed, and nothing is done.
+ * Gives the path of the saga in the API, to which verbs are added. Gives EXIT_OK, or the exit code after it printed a
+ * sentence. It looks the beginning of an id up first: where several sagas have it, it lists them and does nothing else.
  */
 MUST_USE int saga_path(struct ctl *ctl, const char *name, struct slice *path);
-/* The whole id; asks the service where the name is another one. */
+/* Gives the whole id; asks the service where the name is not the whole id. */
 MUST_USE int saga_id_of(struct ctl *ctl, const char *name, struct slice *id);
 
 #endif

@@ -1,4 +1,4 @@
-/* The steps of a saga as a tree of groups and their members, ready to be drawn line by line. */
+/* Makes the steps of a saga a tree of groups and their members, ready to be drawn line by line. */
 #ifndef SAGACTL_SHOW_TREE_H
 #define SAGACTL_SHOW_TREE_H
 
@@ -14,9 +14,9 @@ struct row { /* a step */
     bool hidden;
 };
 
-struct line { /* a row, or (ROW_NONE) the sum of those that are left out */
+struct line { /* a row, or (ROW_NONE) the sum of the rows that are left out */
     uint32_t row;
-    struct slice prefix, below; /* of the tree: in front of it, and of the lines below it */
+    struct slice prefix, below; /* branches of the tree in front of the row, and of the lines below it */
     struct slice text;
 };
 
@@ -28,7 +28,7 @@ struct tree {
     size_t line_count, line_capacity;
 };
 
-/* Into a zeroed tree; it lies in the arena of ctl. */
+/* Fills a zeroed tree, which lies in the arena of ctl. */
 void tree_grow(struct tree *tree, const struct timeline *of);
 
 #endif

@@ -1,4 +1,4 @@
-/* A command again and again: --watch, and top. */
+/* Runs a command again and again: --watch, and top. */
 #ifndef SAGACTL_WATCH_H
 #define SAGACTL_WATCH_H
 
@@ -6,13 +6,13 @@
 
 /*
  * Takes --watch (-w) and --interval out of the arguments. True: the command is to be watched. False with `*code`
- * EXIT_OK: it is not; else a sentence was printed.
+ * EXIT_OK: it is not. False otherwise: a sentence was printed.
  */
 bool watch_is_asked(const struct ctl *ctl, int *argc, char **argv, int64_t *interval_ms, int *code);
 
 /*
- * At a terminal the screen shows the newest until q is typed; elsewhere each state that differs from the one before is
- * printed, until nobody reads any more. Gives the exit code of the last run.
+ * Watches a command. At a terminal the screen shows the newest output until somebody types q. Elsewhere each output
+ * that differs from the one before is printed, until nobody reads any more. Gives the exit code of the last run.
  */
 int watch(struct ctl *ctl, int argc, char **argv, int64_t interval_ms);
 

@@ -1,11 +1,11 @@
 /*
- * What the shop knows: reservations, charges, refunds, mails and tags. It lives in memory and is rebuilt from the
- * ledger; books_apply() is the only function that changes it, live and on restart.
+ * What the shop knows: reservations, charges, refunds, mails and tags. The books live in memory and are rebuilt from
+ * the ledger. Only books_apply() changes them, in normal work and on a restart.
  *
- * A body may carry "request": the name of what a customer wanted, whoever sends it and however often. Effects are
- * counted by it, beside the count by idempotency key, so that two keys for one wish show too.
+ * A body may carry "request": the name of what a customer wanted, whoever sends the body and however often. The shop
+ * counts effects by it, beside the count by idempotency key. So two keys for one wish show too.
  *
- * Not thread-safe: the shop holds its one lock around every call.
+ * The books are not thread-safe: the shop holds its one lock around every call.
  */
 #ifndef SHOP_BOOKS_H
 #define SHOP_BOOKS_H
@@ -30,7 +30,7 @@
     X(ENTRY_MAIL, "mail", "ml")                                                                                        \
     X(ENTRY_TAG, "tag", "tg")                                                                                          \
     X(ENTRY_UNTAG, "untag", "ut")                                                                                      \
-    X(ENTRY_VOID, "void", "vd") /* a key that was called off before it came */
+    X(ENTRY_VOID, "void", "vd") /* a key that was called off before its request came */
 
 #define X(id, name, prefix) id,
 enum entry_kind { ENTRY_MAP(X) ENTRY_KIND_COUNT };
@@ -39,7 +39,7 @@ enum entry_kind { ENTRY_MAP(X) ENTRY_KIND_COUNT };
 const char *entry_kind_name(enum entry_kind kind);
 bool entry_kind_parse(struct slice name, enum entry_kind *out);
 
-/* The routes that do something, and the reads. Names are used by fault rules. */
+/* The routes that change something, and the reads. Fault rules use these names. */
 #define ROUTE_MAP(X)                                                                                                   \
     X(ROUTE_RESERVATIONS, "reservations")                                                                              \
     X(ROUTE_RELEASES, "releases")                                                                                      \
@@ -48,10 +48,10 @@ bool entry_kind_parse(struct slice name, enum entry_kind *out);
     X(ROUTE_MAILS, "mails")                                                                                            \
     X(ROUTE_TAGS, "tags")                                                                                              \
     X(ROUTE_UNTAGS, "untags")                                                                                          \
-    X(ROUTE_PROBES, "probes")       /* every GET of a thing, by id or by key */                                        \
-    X(ROUTE_SHIPMENTS, "shipments") /* a read that is never twice the same */                                          \
-    X(ROUTE_PRICES, "prices")       /* a read that always is */                                                        \
-    X(ROUTE_REQUESTS, "requests")   /* what was done and undone for one request */
+    X(ROUTE_PROBES, "probes")       /* every GET of a thing by id or by key */                                         \
+    X(ROUTE_SHIPMENTS, "shipments") /* a read whose answers always differ */                                           \
+    X(ROUTE_PRICES, "prices")       /* a read whose answers are always the same */                                     \
+    X(ROUTE_REQUESTS, "requests")   /* a read of what was done and undone for one request */
 
 #define X(id, name) id,
 enum route { ROUTE_MAP(X) ROUTE_COUNT };
@@ -61,33 +61,33 @@ const char *route_name(enum route route);
 
 struct books_request {
     enum route route;
-    enum entry_kind kind; /* of the thing that is made or looked up */
-    struct slice key;     /* SLICE_NONE without an Idempotency-Key */
+    enum entry_kind kind; /* kind of the thing that is made or looked up */
+    struct slice key;     /* SLICE_NONE: the request has no Idempotency-Key */
     struct slice target;  /* id, key or name in the path; SLICE_NONE on POST */
     bool target_is_key;
     struct slice body; /* checked JSON, or empty */
-    uint64_t number;   /* of the request, counted since the ledger began */
+    uint64_t number;   /* the number of the request, counted since the ledger began */
 };
 
 struct books_answer {
     unsigned status;
-    bool effect; /* something changes: an entry of `kind` with `id` */
+    bool effect; /* the request changes something: an entry of `kind` with `id` */
     enum entry_kind kind;
     char id[BOOKS_ID_BYTES];
     struct slice body; /* JSON, in the arena */
     struct slice
-        request; /* whose wish it was; of what is undone, the one it was made for; SLICE_NONE where nobody said */
+        request; /* the customer's request; of an undo, the request of what is undone; SLICE_NONE: none was given */
 };
 
 struct books {
     bool ignore_keys;   /* every request is a new effect */
-    bool ignore_voids;  /* a key that was called off is served all the same when it comes */
+    bool ignore_voids;  /* a key that was called off is served all the same */
     bool no_status;     /* nothing can be looked up by its key */
-    int64_t forget_ms;  /* a key is forgotten that long after it came; 0: never */
-    int64_t now_ms;     /* when the request came that is decided or applied; the shop sets it */
-    struct arena arena; /* things live as long as the shop */
+    int64_t forget_ms;  /* how long the shop remembers a key; 0: for ever */
+    int64_t now_ms;     /* the arrival of the request that is decided or applied; the shop sets it */
+    struct arena arena; /* memory of the things, which live as long as the shop */
     struct map by_id, by_key, by_tag, by_request;
-    uint64_t entries; /* effects so far: the next id */
+    uint64_t entries; /* the number of effects so far: the next id */
     struct {
         int64_t reserved, released, reserved_units, standing_units;
         int64_t charges, refunds, charged, refunded, mails, voided, tags;
@@ -97,11 +97,11 @@ struct books {
 void books_init(struct books *books, bool ignore_keys);
 void books_fini(struct books *books);
 
-/* What the answer to this request is, and whether it has an effect. Changes nothing. */
+/* Decides the answer to this request, and whether it has an effect. Changes nothing. */
 void books_decide(const struct books *books, const struct books_request *request, struct arena *arena,
                   struct books_answer *answer);
 
-/* Make the effect of an answer true; also called for each effect that the ledger tells of. */
+/* Makes the effect of an answer true. The shop also calls it for each effect in the ledger when it starts. */
 void books_apply(struct books *books, enum entry_kind kind, struct slice id, struct slice key, struct slice target,
                  struct slice body);
 

@@ -1,6 +1,7 @@
 /*
- * The example shop as an HTTP service: routes, faults, answers. One thread a connection (libmicrohttpd), one lock
- * around books, faults and the order of ledger lines; the wait for the disk and the answer are outside of it.
+ * The example shop as an HTTP service: routes, faults, answers. Each connection has a thread (libmicrohttpd), and one
+ * lock guards books, faults and the order of ledger lines. The wait for the disk and the answer are outside of the
+ * lock.
  */
 #ifndef SHOP_SHOP_H
 #define SHOP_SHOP_H
@@ -17,7 +18,7 @@
 struct MHD_Daemon;
 
 struct shop_options {
-    const char *listen; /* ADDRESS:PORT, IPv4; port 0 takes any free one */
+    const char *listen; /* ADDRESS:PORT with IPv4; port 0 takes any free port */
     const char *ledger_path;
     bool ignore_keys, ignore_voids, no_status, no_sync;
     int64_t forget_ms; /* see struct books */
@@ -35,8 +36,8 @@ struct shop {
     uint64_t requests;
 };
 
-/* ERR_CONFIG or ERR_IO with a sentence: a wrong address, a taken port, a ledger that cannot be used. `port` is the one
- * taken. */
+/* Starts the shop. Gives ERR_CONFIG or ERR_IO with a sentence: the address is wrong, the port is taken, or the ledger
+ * cannot be used. `port` is the port that was taken. */
 MUST_USE enum err_code shop_start(struct shop *shop, const struct shop_options *options, unsigned *port,
                                   struct err *err);
 void shop_stop(struct shop *shop);
