@@ -474,7 +474,7 @@ TEST(web_pages_of_other_origins_are_refused_without_tokens)
     assert_int_equal(answer.status, 403);
 }
 
-TEST(without_a_good_token_it_is_401)
+TEST(a_request_without_a_good_token_is_401)
 {
     raw_ask(with_tokens.port, "GET", "/v1/stats", "", NULL, &answer);
     assert_int_equal(answer.status, 401);
@@ -539,7 +539,7 @@ TEST(a_revoked_token_ends_its_streams_and_its_waits)
     (void)close(wait);
 }
 
-TEST(what_belongs_to_all_namespaces_is_for_the_admin_above_them)
+TEST(data_of_all_namespaces_is_for_the_admin_above_them)
 {
     static const char *const others[] = {"a-reader", "an-admin", "other-admin", "all-reader"};
 

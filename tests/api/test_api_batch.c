@@ -95,7 +95,7 @@ static const char *const wrong[] = {
     "]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]}",
 };
 
-TEST(what_is_wrong_with_one_is_told_as_to_a_single_start_and_harms_no_other)
+TEST(a_fault_of_one_start_is_told_as_to_a_single_start_and_harms_no_other)
 {
     struct buffer body;
     struct json_walk walk;
@@ -125,7 +125,7 @@ TEST(what_is_wrong_with_one_is_told_as_to_a_single_start_and_harms_no_other)
 }
 
 /* A batch of a thousand starts would have a thousand long lists. */
-TEST(of_a_start_with_many_faults_a_batch_lists_the_first_five)
+TEST(a_batch_lists_the_first_five_faults_of_a_start)
 {
     static const char many[] = "{\"a\":1,\"b\":1,\"c\":1,\"d\":1,\"e\":1,\"f\":1,\"g\":1}";
 
@@ -239,7 +239,7 @@ static const struct {
     {"text", "\"quick\"", 422, "expected an array"},
 };
 
-TEST(what_is_no_array_is_refused_as_a_whole)
+TEST(a_batch_that_is_no_array_is_refused_as_a_whole)
 {
     for (size_t i = 0; i < COUNT_OF(wholes); i++) {
         ask(BATCH, wholes[i].body);
@@ -292,7 +292,7 @@ TEST(under_an_overload_each_start_is_told_when_to_come_again)
     assert_int_equal(number(json_element(results(1), 0), "status"), 201);
 }
 
-TEST(without_a_database_each_start_is_503)
+TEST(each_start_of_a_batch_is_503_without_a_database)
 {
     api_host_tell(&host, SIGUSR2);
     ask(BATCH, "[{\"saga\":\"quick\"},{\"saga\":\"quick\"}]");

@@ -137,7 +137,7 @@ TEST(a_wait_that_is_over_is_202_with_the_place_of_the_operation)
     assert_true(raw_head_has(&answer, "\r\nIdempotent-Replayed: true\r\n"));
 }
 
-TEST(all_who_wait_for_one_operation_are_told_when_it_is_settled)
+TEST(all_clients_that_wait_for_one_operation_are_told_when_it_is_settled)
 {
     int fds[64], tries = 0;
     size_t replayed = 0;
@@ -466,7 +466,7 @@ TEST(a_paused_saga_is_resumed_once)
 
 /* --- bypass --- */
 
-TEST(one_more_execution_is_signed_off_with_a_reason)
+TEST(a_person_signs_one_more_execution_off_with_a_reason)
 {
     char key[37], path[80];
 
@@ -514,7 +514,7 @@ TEST(only_so_many_may_wait_and_others_are_still_answered)
     (void)close(fds[1]);
 }
 
-TEST(those_who_wait_are_told_when_the_engine_stops)
+TEST(waiting_clients_are_told_when_the_engine_stops)
 {
     struct api_host own = api_host_start(&(struct api_options){0});
     int fd = begin(own.port, "/v1/operations?wait=5m", "{\"run\":\"s\",\"tool\":\"t.slow\"}"), status = 0;

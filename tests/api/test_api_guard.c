@@ -296,7 +296,7 @@ TEST(a_line_of_a_chunk_without_an_end_costs_next_to_nothing)
 }
 
 /* A client without the right gets its refusal before the end of its body in chunks. */
-TEST(whoever_may_not_is_told_so_before_the_end_of_a_body_in_chunks)
+TEST(a_client_without_the_right_is_told_so_before_the_end_of_a_body_in_chunks)
 {
     static const char head[] =
         "POST /v1/sagas HTTP/1.1\r\nHost: evil.example\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n";
@@ -401,7 +401,7 @@ TEST(a_client_that_connects_and_says_nothing_has_the_time_of_a_head)
     assert_int_equal(api_host_stop(&strict), 0);
 }
 
-TEST(one_address_has_as_many_connections_as_it_may)
+TEST(one_address_has_no_more_connections_than_allowed)
 {
     struct api_host few = api_host_start(&(struct api_options){.connections_per_ip_max = 3});
     static const char livez[] = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -420,7 +420,7 @@ TEST(one_address_has_as_many_connections_as_it_may)
     assert_int_equal(api_host_stop(&few), 0);
 }
 
-TEST(whoever_comes_beyond_the_limit_of_connections_is_told_to_come_again)
+TEST(a_client_beyond_the_limit_of_connections_is_told_to_come_again)
 {
     enum { CONNECTIONS = 4 };
     static const char livez[] = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n";

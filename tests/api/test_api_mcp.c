@@ -397,7 +397,7 @@ static const struct {
     {"a scope of the model", "", CALL("1", "t_one", "\"sagad/run\":\"who\"", "{\"scope\":\"lamp\"}"), false},
 };
 
-TEST(what_a_call_is_for_comes_from_wherever_the_host_says_it)
+TEST(the_purpose_of_a_call_comes_from_any_place_where_the_host_says_it)
 {
     for (size_t i = 0; i < COUNT_OF(sources); i++) {
         ask_with(sources[i].head, sources[i].body);

@@ -250,7 +250,7 @@ TEST(each_role_may_what_the_table_says_and_no_more)
     }
 }
 
-TEST(without_a_token_only_what_needs_none_is_answered)
+TEST(requests_without_a_token_get_only_public_answers)
 {
     for (size_t i = 0; i < route_count; i++) {
         char path[128];
@@ -261,7 +261,7 @@ TEST(without_a_token_only_what_needs_none_is_answered)
     }
 }
 
-TEST(what_belongs_to_another_namespace_is_404_everywhere)
+TEST(things_of_another_namespace_are_404_everywhere)
 {
     for (size_t i = 0; i < route_count; i++) {
         size_t right = right_of(&routes[i]);

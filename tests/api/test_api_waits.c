@@ -207,7 +207,7 @@ TEST(an_answer_counts_for_what_was_seen_and_the_first_one_holds)
 }
 
 /* The engine gets the role of the token, and the approval says which roles may decide. */
-TEST(who_may_decide_stands_in_the_approval)
+TEST(an_approval_says_who_may_decide)
 {
     static const char body[] = "{\"decision\":\"approve\",\"note\":\"seen\"}";
 

@@ -130,7 +130,7 @@ TEST(help_and_tables_fit_80_columns)
     (void)unsetenv("COLUMNS");
 }
 
-TEST(what_is_wrong_is_said_in_flags)
+TEST(faults_name_the_flags_of_the_command)
 {
     static const struct program_case said[] = {
         {"list --limit 1000", 1, "--limit is"},

@@ -277,7 +277,7 @@ TEST(an_answer_over_http_means_what_it_says_and_no_more)
     }
 }
 
-TEST(before_the_call_has_left_it_may_be_tried_again)
+TEST(a_call_that_has_not_left_may_be_tried_again)
 {
     static const struct {
         const char *status, *more, *body;
@@ -515,7 +515,7 @@ TEST(the_response_holds_what_conditions_ask_for)
     stub_server_free(stub);
 }
 
-TEST(what_cannot_be_a_call_never_leaves)
+TEST(a_malformed_call_never_leaves)
 {
     static const char *const settings[] = {
         "{\"server\":7,\"tool\":\"a\"}",

@@ -355,7 +355,7 @@ TEST_BETWEEN(a_read_can_change_nothing, setup, teardown)
     expect(call_run(call), OUTCOME_RETRY, "lost", NULL);
 }
 
-TEST_BETWEEN(without_a_connection_nothing_was_sent, setup, teardown)
+TEST_BETWEEN(a_statement_without_a_connection_was_not_sent, setup, teardown)
 {
     struct call *call = call_run(call_new("{`database`:`host=/nowhere user=a`,`statement`:`select 1`}", NULL, NULL));
 
@@ -374,7 +374,7 @@ static bool no_more(const struct call *call)
     return false;
 }
 
-TEST_BETWEEN(what_may_not_leave_any_more_when_there_is_a_connection_is_unsent, setup, teardown)
+TEST_BETWEEN(a_statement_that_may_not_leave_any_more_when_it_is_connected_is_unsent, setup, teardown)
 {
     struct call *call = call_new(PAY, NULL, NULL);
 
@@ -387,7 +387,7 @@ TEST_BETWEEN(what_may_not_leave_any_more_when_there_is_a_connection_is_unsent, s
 
 /* --- time --- */
 
-TEST_BETWEEN(what_takes_too_long_is_rolled_back, setup, teardown)
+TEST_BETWEEN(a_call_that_takes_too_long_is_rolled_back, setup, teardown)
 {
     struct call *call = call_new(
         "{`database`:`DB`,`statement`:`with p as (update account set amount = 0) select pg_sleep(60)`}", NULL, NULL);
@@ -409,7 +409,7 @@ TEST_BETWEEN(what_takes_too_long_is_rolled_back, setup, teardown)
     assert_int_equal(balance(), 1000);
 }
 
-TEST_BETWEEN(what_is_cancelled_is_rolled_back, setup, teardown)
+TEST_BETWEEN(a_cancelled_call_is_rolled_back, setup, teardown)
 {
     struct call *call = call_new(
         "{`database`:`DB`,`statement`:`with p as (update account set amount = 0) select pg_sleep(3)`}", NULL, NULL);
@@ -582,7 +582,7 @@ TEST_BETWEEN(many_calls_with_one_key_have_one_effect_and_one_answer, setup, tear
     }
 }
 
-TEST_BETWEEN(what_was_done_is_undone_once, setup, teardown)
+TEST_BETWEEN(a_call_that_was_done_is_undone_once, setup, teardown)
 {
     const char *key = new_key(), *undo = new_key();
 
@@ -595,7 +595,7 @@ TEST_BETWEEN(what_was_done_is_undone_once, setup, teardown)
     assert_int_equal(balance(), 1000);
 }
 
-TEST_BETWEEN(what_is_undone_before_it_came_never_comes, setup, teardown)
+TEST_BETWEEN(a_call_that_is_undone_before_it_came_never_comes, setup, teardown)
 {
     const char *key = new_key(), *undo = new_key();
 
@@ -605,7 +605,7 @@ TEST_BETWEEN(what_is_undone_before_it_came_never_comes, setup, teardown)
     assert_int_equal(balance(), 1000);
 }
 
-TEST_BETWEEN(what_changed_nothing_is_not_undone, setup, teardown)
+TEST_BETWEEN(a_call_that_changed_nothing_is_not_undone, setup, teardown)
 {
     const char *key = new_key();
 

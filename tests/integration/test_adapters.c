@@ -245,7 +245,7 @@ TEST(exec_runs_only_what_the_settings_allow)
     }
 }
 
-TEST(who_programs_run_as_is_somebody_else)
+TEST(programs_run_as_another_user)
 {
     struct programs programs;
     struct err err = {0};

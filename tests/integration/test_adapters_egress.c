@@ -182,7 +182,7 @@ static const struct {
     {"sql", "{'database':'postgresql://a:b%27c%5C@127.0.0.1:PORT/b','statement':'select 1'}", NULL, NULL, false},
 };
 
-TEST(what_is_denied_is_not_connected_to_and_was_not_sent)
+TEST(a_denied_call_does_not_connect_and_was_not_sent)
 {
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct trial t;

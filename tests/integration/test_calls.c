@@ -108,7 +108,7 @@ TEST(a_client_that_goes_away_takes_nothing_with_it)
     ask_end(&later);
 }
 
-TEST(what_failed_and_what_nobody_knows_is_told_with_its_record)
+TEST(failed_and_unknown_calls_are_told_with_their_record)
 {
     struct ask failed, lost, again;
 
@@ -126,7 +126,7 @@ TEST(what_failed_and_what_nobody_knows_is_told_with_its_record)
     ask_end(&again);
 }
 
-TEST(what_cannot_be_called_is_refused_before_anything_is_durable)
+TEST(a_call_that_cannot_be_made_is_refused_before_anything_is_durable)
 {
     struct ask ask;
 
@@ -210,7 +210,7 @@ TEST(a_run_that_rests_is_read_back_for_the_next_call)
     ask_end(&two);
 }
 
-TEST(what_a_guard_refuses_says_when_to_come_back_and_sends_nothing)
+TEST(a_call_that_a_guard_refuses_says_when_to_come_back_and_sends_nothing)
 {
     struct ask ask;
     uint64_t calls = metric_value(METRIC_CALLS);

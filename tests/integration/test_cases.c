@@ -219,7 +219,7 @@ TEST(a_saga_that_cannot_be_read_is_a_case_and_ends_by_it)
     assert_int_equal(host_number(&host, about(OPEN_CASES, id)), 0);
 }
 
-TEST(one_that_can_be_read_again_closes_its_case)
+TEST(a_saga_that_can_be_read_again_closes_its_case)
 {
     struct saga_id id = spoilt();
     struct ask ask;
@@ -274,7 +274,7 @@ TEST(a_follower_that_is_refused_is_a_case_on_the_saga_that_has_completed)
         host_number(&host, about("select count(*) from sagad.saga where id = '%s' and status = 'completed'", id)), 1);
 }
 
-TEST(so_is_one_that_another_saga_with_other_input_stands_for)
+TEST(a_follower_whose_id_another_saga_has_with_other_input_is_a_case_too)
 {
     struct saga_id id;
 

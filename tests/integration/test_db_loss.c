@@ -53,7 +53,7 @@ TEST_CONNECTED(an_idle_connection_that_is_ended_says_why)
     run_until(is_ready);
 }
 
-TEST_CONNECTED(what_is_submitted_while_away_is_refused_at_once)
+TEST_CONNECTED(a_transaction_is_refused_at_once_while_the_database_is_away)
 {
     struct tx tx = {.look = NULL}, waits = {.look = NULL};
 
@@ -77,7 +77,7 @@ static bool some_done(void)
     return done_count > MANY / 4;
 }
 
-TEST_CONNECTED(after_a_crash_every_commit_that_was_told_is_there)
+TEST_CONNECTED(every_commit_that_was_told_is_there_after_a_crash)
 {
     struct tx *txs = calloc(MANY, sizeof(*txs));
     int count[3] = {0};
@@ -194,7 +194,7 @@ TEST_ALONE(closing_while_connecting_waits_for_nothing)
     assert_int_equal(ready_count + lost_count, 0);
 }
 
-TEST_ALONE(what_is_submitted_while_connecting_waits_for_it)
+TEST_ALONE(a_transaction_that_is_submitted_early_waits_for_the_connection)
 {
     struct tx tx = {.look = NULL};
 

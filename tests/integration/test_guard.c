@@ -423,7 +423,7 @@ TEST(a_budget_is_never_passed_however_many_race)
     assert_int_equal(used("race-all", "calls"), 10);
 }
 
-TEST(what_it_cost_is_booked_once_and_a_certain_failure_gives_it_back)
+TEST(a_cost_is_booked_once_and_a_certain_failure_gives_it_back)
 {
     struct guard_budget one[] = {budget("settle", 3, -1, 50)};
     struct guard_ask asks[4];

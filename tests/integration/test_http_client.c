@@ -141,7 +141,7 @@ TEST(every_end_of_a_request_is_told_truly)
     }
 }
 
-TEST(what_never_left_is_told_as_unsent)
+TEST(a_request_that_never_left_is_told_as_unsent)
 {
     char refused[64];
     const struct {
@@ -247,7 +247,7 @@ ssize_t send(int fd, const void *bytes, size_t len, int flags)
 }
 
 /* libcurl counts only what its first sending took. The bytes that had to wait for room have left all the same. */
-TEST(what_had_to_wait_for_room_in_the_socket_has_left_and_does_not_leave_twice)
+TEST(a_request_that_waited_for_room_in_the_socket_has_left_and_does_not_leave_twice)
 {
     static const struct {
         int then;
@@ -292,7 +292,7 @@ static void on_idle_time(struct timer *timer)
     loop_stop(container_of(timer, struct exchange, timer)->loop);
 }
 
-TEST(what_comes_while_nobody_asks_is_no_answer)
+TEST(bytes_that_come_while_nobody_asks_are_no_answer)
 {
     static const struct stub_act acts[] = {{OK_KEEP, STUB_UNASKED}, {OK_KEEP, STUB_KEEP}};
     struct stub_server *stub = stub_server_new(acts, 2);
@@ -623,7 +623,7 @@ static bool may_leave(struct http_request *request)
 
 /* The request waits behind another one, or on a kept connection. Permission to leave is asked when its turn has
  * come. */
-TEST(what_may_not_leave_any_more_when_its_turn_has_come_is_unsent)
+TEST(a_request_that_may_not_leave_any_more_in_its_turn_is_unsent)
 {
     static const struct stub_act acts[] = {{OK_KEEP, STUB_KEEP}, {NULL, STUB_HANG}, {OK_KEEP, STUB_KEEP}};
     struct stub_server *stub = stub_server_new(acts, 3);

@@ -215,7 +215,7 @@ static int shard_of_tool(const char *tool)
     return digest_fields("guard", fields, COUNT_OF(fields)).bytes[0] % 64;
 }
 
-TEST(after_the_end_of_its_saga_only_the_budgets_of_the_settings_hear_of_a_cost)
+TEST(only_the_budgets_of_the_settings_hear_of_a_cost_after_the_end_of_its_saga)
 {
     struct saga_id id = open_with_budget("{}");
     struct op_key key;
@@ -299,7 +299,7 @@ TEST(callers_at_two_engines_share_one_call)
     engine_rig_end_other();
 }
 
-TEST(what_an_engine_owns_not_it_asks_the_owner_about)
+TEST(an_engine_asks_the_owner_about_sagas_of_other_shards)
 {
     struct ask ask;
     struct saga_id id;

@@ -294,7 +294,7 @@ TEST(a_sleeping_saga_leaves_memory_and_wakes_at_its_time)
     assert_nothing_is_left();
 }
 
-TEST(who_waits_for_the_end_of_a_parked_saga_is_answered_at_its_end)
+TEST(a_client_that_waits_for_a_parked_saga_is_answered_at_its_end)
 {
     struct saga_id id = start("listens", "{}");
     struct ask ask;
@@ -445,7 +445,7 @@ TEST(an_approval_of_a_saga_that_was_paused_shows_the_time_that_is_left)
     assert_nothing_is_left();
 }
 
-TEST(who_stands_in_line_for_a_lock_is_parked_and_told)
+TEST(a_saga_in_line_for_a_lock_is_parked_and_told)
 {
     struct saga_id first = start("holds", "{\"car\":7}"), second, third;
 
@@ -510,7 +510,7 @@ TEST(a_parked_saga_goes_on_where_its_shard_is_taken_over)
     assert_nothing_is_left();
 }
 
-TEST(what_has_moved_again_is_found_after_a_crash)
+TEST(a_saga_that_has_moved_again_is_found_after_a_crash)
 {
     struct saga_id id = start("stuck", "{\"name\":\"Ann\"}");
     struct ask ask;

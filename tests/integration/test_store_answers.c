@@ -195,7 +195,7 @@ TEST(answers_outlive_lost_connections)
     assert_int_equal(said.put.code, ERR_OK);
 }
 
-TEST(nothing_is_asked_while_nobody_waits)
+TEST(the_store_asks_for_no_answers_while_nobody_waits)
 {
     struct asked asked = {0};
 
@@ -213,7 +213,7 @@ static bool is_swept(void *context)
     return answers_left() == 1;
 }
 
-TEST(what_nobody_fetched_is_swept_once_by_who_wrote_answers)
+TEST(answers_that_nobody_fetched_are_swept_once_by_the_engine_that_wrote_answers)
 {
     struct said said = {0};
     struct uuid input = uuid_v7(1);

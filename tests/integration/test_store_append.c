@@ -237,7 +237,7 @@ static void many_run_noting(struct many *many, int *order)
 
 /* There are two batches of 500. Of the first, an eighth goes to turns that begin a saga. The rest goes to sagas that
  * have begun, although these turns came later. */
-TEST(what_was_begun_goes_before_what_begins)
+TEST(turns_of_begun_sagas_go_before_starts)
 {
     enum { BEGUN = 450, BEGINNING = 600 };
     struct many first = many_new(BEGUN), both = many_new(BEGUN + BEGINNING);
@@ -330,7 +330,7 @@ TEST(only_the_turns_of_a_lost_shard_are_fenced)
     free(many.turns);
 }
 
-TEST(of_32_starts_with_one_business_id_one_wins_and_the_others_learn_who)
+TEST(one_of_32_starts_with_one_business_id_wins_and_the_others_learn_who)
 {
     struct many many = many_new(32);
     struct saga_id winner = {{{0}}};
@@ -661,7 +661,7 @@ TEST(a_run_that_rested_is_woken_and_rests_again)
     }
 }
 
-TEST(what_is_added_to_the_log_of_an_ended_saga_leaves_its_end_as_it_was)
+TEST(a_record_after_the_end_of_a_saga_leaves_its_end_as_it_was)
 {
     struct turn turn = {0};
     struct saga_id id = host_saga(21);

@@ -487,7 +487,7 @@ static int forget_all(struct forget *forgets, int count, const char *text)
     return times;
 }
 
-TEST(what_cannot_be_removed_keeps_no_other_and_comes_again_in_an_hour)
+TEST(a_saga_that_cannot_be_removed_keeps_no_other_and_comes_again_in_an_hour)
 {
     enum { COUNT = 40 };
     static const char *const codes[] = {"XX001", "22021",
@@ -517,7 +517,7 @@ TEST(what_cannot_be_removed_keeps_no_other_and_comes_again_in_an_hour)
 }
 
 /* The rows are not at fault. A saga that waits for its answer hears nothing meanwhile. */
-TEST(where_one_after_the_other_is_refused_all_are_told)
+TEST(when_one_removal_after_the_other_is_refused_all_are_told)
 {
     enum { COUNT = 200 };
     struct forget forgets[COUNT];

@@ -95,7 +95,7 @@ static bool are_all_done(void *context)
     return *(int *)context == CROWD;
 }
 
-TEST(what_a_batch_makes_known_is_found_and_lies_together)
+TEST(keys_that_a_batch_makes_known_are_found_and_lie_together)
 {
     struct turn *turns = calloc(CROWD, sizeof(*turns));
     struct saga_id *ids = calloc(CROWD, sizeof(*ids));

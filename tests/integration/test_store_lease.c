@@ -212,7 +212,7 @@ static int64_t boot_ms(void)
 
 /* --- */
 
-TEST(one_engine_owns_all_and_the_other_waits_until_it_lets_go)
+TEST(one_engine_owns_all_shards_and_the_other_waits_until_it_lets_go)
 {
     struct engine one, two;
     struct buffer json;
@@ -249,7 +249,7 @@ TEST(one_engine_owns_all_and_the_other_waits_until_it_lets_go)
     assert_int_equal(host_number(&host, "select count(*) from sagad.shard where owner is not null"), 0);
 }
 
-TEST(what_an_engine_did_not_release_is_taken_when_it_expires)
+TEST(a_lease_that_an_engine_did_not_release_is_taken_when_it_expires)
 {
     struct engine one, two;
     int64_t began;
@@ -305,7 +305,7 @@ TEST(leases_of_a_process_that_is_gone_are_taken_at_once)
     engine_end(&one);
 }
 
-TEST(after_a_takeover_the_old_owner_writes_nothing_and_learns_it)
+TEST(the_old_owner_writes_nothing_after_a_takeover_and_learns_of_it)
 {
     struct engine one, two;
     struct turn turn = {0};
@@ -415,7 +415,7 @@ TEST(a_lost_connection_costs_no_lease)
     engine_end(&one);
 }
 
-TEST(without_the_database_sending_stops_in_time_and_goes_on_after)
+TEST(sending_stops_in_time_without_the_database_and_goes_on_after)
 {
     struct engine one;
     int64_t epoch = 0, after = 0;
@@ -621,7 +621,7 @@ TEST(an_engine_that_is_alone_renews_and_seldom_looks_who_else_is_there)
     engine_end(&engines[0]);
 }
 
-TEST(whoever_cannot_give_keeps_what_it_has_and_the_others_live_with_it)
+TEST(an_engine_that_cannot_give_keeps_its_shards_and_the_others_live_with_it)
 {
     struct engine engines[2];
 
@@ -661,7 +661,7 @@ TEST(a_standby_takes_over_and_gives_all_back)
 
 /* The database was away for longer than a lease. The first of the two engines that comes back leaves the other one its
  * shards. */
-TEST(what_expired_while_the_database_was_away_stays_with_its_owner)
+TEST(a_shard_whose_lease_expired_while_the_database_was_away_stays_with_its_owner)
 {
     struct engine engines[2];
     struct fleet fleet = {.engines = engines, .count = 2, .held = {32, 32}};

@@ -107,7 +107,7 @@ static long in_line(const char *key)
 
 /* --- */
 
-TEST(who_came_first_holds_it_and_the_next_is_told)
+TEST(the_first_saga_holds_the_lock_and_the_next_is_told)
 {
     struct saga_id a = start(1), b = start(2), c = start(3);
 
@@ -135,7 +135,7 @@ TEST(who_came_first_holds_it_and_the_next_is_told)
     assert_int_equal(in_line("first"), 0);
 }
 
-TEST(who_leaves_the_line_tells_nobody)
+TEST(a_saga_that_leaves_the_line_tells_nobody)
 {
     struct saga_id a = start(1), b = start(2), c = start(3);
 
@@ -151,7 +151,7 @@ TEST(who_leaves_the_line_tells_nobody)
     end(c);
 }
 
-TEST(who_does_not_wait_stands_in_no_line)
+TEST(a_saga_that_does_not_wait_stands_in_no_line)
 {
     struct saga_id a = start(1), b = start(2);
 
@@ -182,7 +182,7 @@ TEST(the_same_key_in_another_namespace_is_another_lock)
     assert_int_equal(in_line("tenant"), 0);
 }
 
-TEST(of_two_who_end_together_the_line_goes_on_behind_both)
+TEST(the_line_goes_on_behind_two_sagas_that_end_together)
 {
     struct saga_id a = start(1), b = start(2), c = start(3);
     struct turn first = {0}, second = {0};
@@ -242,7 +242,7 @@ TEST(a_saga_that_has_ended_or_never_was_takes_nothing)
     assert_int_equal(in_line("dead"), 0);
 }
 
-TEST(of_many_who_come_at_once_exactly_one_holds_it)
+TEST(exactly_one_of_many_sagas_that_come_at_once_holds_the_lock)
 {
     enum { ROUNDS = 40, TAKERS = 12 };
     struct saga_id ids[TAKERS];
@@ -278,7 +278,7 @@ TEST(of_many_who_come_at_once_exactly_one_holds_it)
     assert_int_equal(host_number(&host, "select count(*) from sagad.lock"), 0);
 }
 
-TEST(who_asks_while_its_saga_ends_is_left_in_no_line)
+TEST(a_request_of_a_saga_that_ends_is_left_in_no_line)
 {
     enum { ROUNDS = 60 };
 

@@ -141,7 +141,7 @@ static bool is_ready(void *context)
     return store_is_ready(store);
 }
 
-TEST(while_the_server_is_away_appends_wait_and_the_owner_is_told)
+TEST(appends_wait_while_the_server_is_away_and_the_owner_is_told)
 {
     uint64_t before;
 

@@ -117,7 +117,7 @@ TEST(an_older_schema_asks_for_migrate)
     assert_non_null(strstr(host.err.hint, "sagad migrate"));
 }
 
-TEST(it_does_not_change_the_schema_under_running_engines)
+TEST(a_migration_does_not_change_the_schema_under_running_engines)
 {
     struct err err = {.code = ERR_OK};
 

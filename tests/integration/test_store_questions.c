@@ -190,7 +190,7 @@ static enum err_code remark(uint64_t n, enum remark_kind kind, struct uuid id, i
 
 /* Of the same cases: the first is looked at, the second until 09:00, the third was asked again since, the fourth is
  * assigned. */
-TEST(what_people_say_of_a_case_stands_beside_it_until_it_is_asked_again)
+TEST(remarks_about_a_case_stand_beside_it_until_it_is_asked_again)
 {
     static const struct slice bob = {"bob", 3}, nobody = {"", 0};
     const struct question_filter looked_at = {.has_acknowledged = true, .acknowledged = true};

@@ -249,7 +249,7 @@ TEST(sagas_are_counted_by_status)
     assert_int_equal(count.counts[SAGA_ESCALATED], 0);
 }
 
-TEST(of_ended_sagas_the_newest_of_a_shard_are_counted)
+TEST(the_newest_ended_sagas_of_a_shard_are_counted)
 {
     struct count_sagas all = {.namespace = SLICE("ended"), .newest = 1000},
                        newest = {.namespace = SLICE("ended"), .newest = 2};
@@ -405,7 +405,7 @@ static void load_many(const char *where)
 }
 
 /* A shard is of no use before all of it is loaded, so the first shards must not wait for the last. */
-TEST(of_many_shards_a_few_are_loaded_at_once)
+TEST(a_few_of_many_shards_are_loaded_at_once)
 {
     struct turn *turns = calloc((size_t)MANY_SHARDS * MANY_SAGAS, sizeof(*turns));
     int finished = 0;
@@ -852,7 +852,7 @@ TEST(the_same_text_under_a_newer_reading_is_a_next_version)
     host_sql(&host, "delete from sagad.tool where namespace = 'read'");
 }
 
-TEST(without_the_database_a_read_says_so)
+TEST(a_read_without_the_database_says_so)
 {
     struct read_saga read = {.id = ids[4], .namespace = SLICE("default")};
 

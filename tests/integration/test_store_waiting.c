@@ -185,7 +185,7 @@ TEST(recovery_leaves_the_parked_alone_until_they_move)
     assert_int_equal(loaded.awake, 1);
 }
 
-TEST(one_that_moved_is_found_however_old_it_is)
+TEST(a_saga_that_moved_is_found_however_old_it_is)
 {
     struct saga_id old = start_old(2, "default");
     struct park again = park_of(old, 1);
@@ -204,7 +204,7 @@ TEST(one_that_moved_is_found_however_old_it_is)
     host_sql(&host, "update sagad.shard set low = null where shard = 2");
 }
 
-TEST(one_that_moves_to_its_end_is_neither_parked_nor_awake)
+TEST(a_saga_that_moves_to_its_end_is_neither_parked_nor_awake)
 {
     struct saga_id id = start(3), kept = start(3);
     struct turn turn = {0};
@@ -254,7 +254,7 @@ static void end_together(const struct saga_id *ending_ids, const bool *never_due
     assert_int_equal(metric_value(METRIC_BATCHES) - before, transactions);
 }
 
-TEST(one_that_was_never_due_needs_no_look_and_a_mistake_is_mended)
+TEST(a_saga_that_was_never_due_needs_no_look_and_a_mistake_is_mended)
 {
     struct saga_id good[] = {start(3), start(3), start(3)}, bad[] = {start(3), start(3), start(3)}, alone = start(3);
 
@@ -356,7 +356,7 @@ TEST(a_park_whose_answer_is_lost_is_repeated_and_never_overtakes_the_saga)
     }
 }
 
-TEST(while_the_database_is_away_parks_wait)
+TEST(parks_wait_while_the_database_is_away)
 {
     struct park one = park_of(start(14), 1);
     int count = 1;
@@ -389,7 +389,7 @@ TEST(a_store_that_closes_says_so)
 
 /* --- what is due --- */
 
-TEST(what_is_due_comes_in_order_and_the_next_time_is_known)
+TEST(due_sagas_come_in_order_and_the_next_time_is_known)
 {
     struct saga_id ids[6];
     struct due_take take = {.shards = UINT64_C(3) << 20, .now_ms = 5000, .limit = 10, .forget_limit = 10};
@@ -451,7 +451,7 @@ TEST(what_is_due_comes_in_order_and_the_next_time_is_known)
     host_sql(&host, "delete from sagad.due");
 }
 
-TEST(of_a_million_that_are_due_each_shard_gives_about_its_share)
+TEST(each_shard_gives_about_its_share_of_a_million_due_sagas)
 {
     struct due_take take = {.shards = ~UINT64_C(0), .now_ms = 5000, .limit = 10, .forget_limit = 100};
 
@@ -581,7 +581,7 @@ static struct append_follower follower(uint32_t shard)
                                     .payload = SLICE("{\"saga\":\"next\"}")};
 }
 
-TEST(what_follows_is_started_with_the_commit_that_ends)
+TEST(a_following_saga_is_started_with_the_commit_that_ends_the_first)
 {
     struct append_follower followers[2] = {follower(30), follower(31)};
     struct turn turn = {0};
@@ -605,7 +605,7 @@ TEST(what_follows_is_started_with_the_commit_that_ends)
     store_inbox_watch(store, 0, on_rows, NULL);
 }
 
-TEST(what_follows_is_there_once_whatever_comes_of_the_answer)
+TEST(a_following_saga_is_there_once_whatever_comes_of_the_answer)
 {
     const enum cut cuts[] = {CUT_BEFORE_COMMIT, CUT_AFTER_COMMIT, CUT_HOLD_COMMIT};
 

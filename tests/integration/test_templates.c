@@ -98,7 +98,7 @@ TEST(elements_and_their_arguments_may_be_programs)
     assert_ends(start("each", "{\"names\":[]}"), "\"completed\"", "output", "[]");
 }
 
-TEST(what_is_no_array_of_elements_fails_its_step)
+TEST(a_step_whose_elements_are_no_array_fails)
 {
     assert_ends(start("parent", "{\"names\":7}"), "\"compensated\"", NULL, NULL);
     assert_ends(start("each", "{\"names\":[1]}"), "\"compensated\"", NULL, NULL);
@@ -115,7 +115,7 @@ TEST(a_sleep_may_be_a_program)
     assert_ends(start("sleeper", "{\"ms\":\"long \"}"), "\"compensated\"", NULL, NULL);
 }
 
-TEST(what_a_person_is_shown_may_be_a_program)
+TEST(the_text_that_a_person_is_shown_may_be_a_program)
 {
     struct saga_id id = start("shown", "{\"sum\":21}");
     char text[256];

@@ -223,7 +223,7 @@ TEST(a_list_shows_the_others)
     mend();
 }
 
-TEST(what_a_person_says_about_it_waits)
+TEST(a_persons_decision_about_an_unreadable_saga_waits)
 {
     struct saga_id stuck = start("stuck"), asks = start("asks");
     struct ask ask;
@@ -491,7 +491,7 @@ TEST(a_follower_that_cannot_begin_is_told_to_people_and_holds_nobody_up)
 
 /* --- definitions --- */
 
-TEST(what_does_not_compile_here_is_not_called_and_not_started)
+TEST(a_definition_that_does_not_compile_here_is_not_called_and_not_started)
 {
     struct ask ask;
 

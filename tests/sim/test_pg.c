@@ -43,7 +43,7 @@ TEST(a_transaction_sees_what_its_earlier_statements_wrote_and_a_statement_not_it
     assert_int_equal(a.last, 1);
 }
 
-TEST(what_is_rolled_back_was_never_there)
+TEST(a_row_that_is_rolled_back_was_never_there)
 {
     ADD(&a, append, 1, 1, 1);
     ADD(&a, renew, 1);

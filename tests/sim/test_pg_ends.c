@@ -7,7 +7,7 @@
 
 /* --- waits that end badly --- */
 
-TEST(of_a_deadlock_one_dies_after_a_second)
+TEST(one_session_of_a_deadlock_dies_after_a_second)
 {
     ADD(&a, take, 1);
     ADD(&a, take, 2);
@@ -35,7 +35,7 @@ TEST(two_who_share_a_row_and_both_want_it_are_a_deadlock)
     assert_int_equal((a.outcome == DB_REFUSED) + (b.outcome == DB_REFUSED), 1);
 }
 
-TEST(who_waits_too_long_gives_up)
+TEST(a_session_that_waits_too_long_gives_up)
 {
     ADD(&a, hold, 1, PG_UPDATE);
     go_part(&a);
@@ -93,7 +93,7 @@ TEST(session_locks_stack_and_end_with_the_session)
 
 /* --- the ends of a commit --- */
 
-TEST(who_only_read_is_not_asked)
+TEST(a_transaction_that_only_read_is_not_asked)
 {
     ADD(&a, look, 1);
     go(&a);
@@ -194,7 +194,7 @@ TEST(a_late_commit_does_not_come_when_its_backend_was_ended)
     assert_int_equal(strcmp(turns, "") == 0 ? 0 : 1, log_rows(1));
 }
 
-TEST(what_was_warned_is_gone_with_a_fail_over_unless_a_later_commit_confirmed_it)
+TEST(a_commit_that_warned_is_gone_with_a_fail_over_unless_a_later_commit_confirmed_it)
 {
     begin_fate(COMMIT_WARNS);
     assert_int_equal(a.outcome, DB_COMMITTED);
@@ -282,7 +282,7 @@ TEST(a_backend_that_is_ended_takes_nothing_with_it)
     assert_int_equal(a.last, 1);
 }
 
-TEST(who_leaves_unnoticed_is_executed_to_the_end)
+TEST(a_session_that_leaves_unnoticed_is_executed_to_the_end)
 {
     ADD(&a, append, 1, 1, 1);
     go(&a);

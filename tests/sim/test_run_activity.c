@@ -76,7 +76,7 @@ static void give_all(void)
 
 /* The intent became durable, and at once the shard is to go. The call is not sent, the log says so, and the next owner
  * sends it. */
-TEST(what_may_be_sent_once_only_is_not_sent_by_who_gives_its_shard)
+TEST(a_call_that_may_be_sent_once_is_not_sent_by_an_engine_that_gives_its_shard)
 {
     struct saga_id saga;
 
@@ -142,7 +142,7 @@ TEST(a_timer_that_is_due_while_its_shard_is_given_goes_on_when_it_is_kept)
 }
 
 /* Work that follows from a result does not begin, either. */
-TEST(what_comes_next_waits_while_its_shard_is_given)
+TEST(the_next_step_waits_while_its_shard_is_given)
 {
     struct saga_id ids[SHARD_COUNT];
 
@@ -186,7 +186,7 @@ TEST(a_call_that_waits_for_a_place_stays_while_its_shard_is_given)
 
 /* Calls, compensations and probes wait for a place, each in a shard that is given away. None is made twice, and none is
  * forgotten. */
-TEST(what_waits_in_shards_that_go_is_done_by_their_next_owner)
+TEST(work_that_waits_in_shards_that_go_is_done_by_their_next_owner)
 {
     static const char *const names[] = {"pay", "undone", "seen", "ask", "one", "pay", "look"};
     struct stage_plan plan = narrow(64);
@@ -242,7 +242,7 @@ TEST(what_waits_in_shards_that_go_is_done_by_their_next_owner)
 
 /* --- an engine that leaves --- */
 
-TEST(what_waits_for_a_place_when_the_engine_leaves_was_never_sent)
+TEST(a_call_that_waits_for_a_place_when_the_engine_leaves_was_never_sent)
 {
     static const char *const names[] = {"pay", "ask", "look", "one", "one_once"};
     struct stage_plan plan = narrow(64);
@@ -431,7 +431,7 @@ static void two_places_one_child(struct engine_options *options)
 }
 
 /* Starts are refused while calls wait too long for places. A call that waits for a child process does not count. */
-TEST(who_waits_for_a_child_process_is_no_sign_of_too_much_work)
+TEST(waiting_for_a_child_process_is_no_sign_of_too_much_work)
 {
     struct saga_id first, second, other;
 

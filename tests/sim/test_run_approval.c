@@ -44,7 +44,7 @@ static struct reply *decide(uint64_t number, bool approve, const char *hash)
                                                                   .hash = hash ? slice_of(hash) : SLICE_NONE}}});
 }
 
-TEST(of_two_decisions_at_once_the_first_holds)
+TEST(the_first_of_two_decisions_at_once_holds)
 {
     struct reply *yes, *no;
     struct saga_id saga;
@@ -63,7 +63,7 @@ TEST(of_two_decisions_at_once_the_first_holds)
 }
 
 /* The starter of the saga is read with the approval, so that the rule holds on whichever engine decides. */
-TEST(whoever_started_the_saga_does_not_approve_it)
+TEST(the_starter_of_a_saga_does_not_approve_it)
 {
     struct reply *another;
     struct saga_id saga;
@@ -147,7 +147,7 @@ TEST(approvals_are_listed_page_after_page)
     assert_int_equal(count, 3);
 }
 
-TEST(what_is_no_approval_is_not_found)
+TEST(an_unknown_approval_is_not_found)
 {
     uint64_t number;
 

@@ -121,7 +121,7 @@ TEST(a_test_that_does_not_read_any_more_is_not_called)
     stage_until_saga(0, waits, "completed");
 }
 
-TEST(what_a_person_opened_stays_open_on_every_engine_until_a_person_closes_it)
+TEST(a_breaker_that_a_person_opened_stays_open_on_every_engine_until_a_person_closes_it)
 {
     struct saga_id ids[2];
 

@@ -226,7 +226,7 @@ TEST(a_call_that_became_durable_with_its_shard_lost_is_answered_from_the_log)
 }
 
 /* A client waits at an engine that loses the shard. It goes on waiting, for the log. */
-TEST(who_waits_for_a_saga_that_moves_gets_its_answer_from_the_log)
+TEST(a_client_of_a_saga_that_moves_gets_its_answer_from_the_log)
 {
     struct stage_plan plan = two();
     struct reply *reply, *known;
@@ -272,7 +272,7 @@ TEST(a_wait_that_ends_after_the_shard_was_lost_is_told_that_it_goes_on)
 
 /* The owner hears nothing of the database for a lease, and other engines go on without it. The waiting client is told
  * by then, and a repeat gets the answer that exists meanwhile. */
-TEST(who_waits_at_an_engine_that_is_cut_off_is_told_within_two_leases)
+TEST(a_client_of_an_engine_that_is_cut_off_is_told_within_two_leases)
 {
     struct stage_plan plan = two();
     struct reply *reply;
@@ -389,7 +389,7 @@ TEST(while_it_is_busy_repeats_are_answered_and_only_so_many_logs_read)
 
 /* --- what a call may be --- */
 
-TEST(what_cannot_be_a_call_is_refused_with_a_sentence)
+TEST(a_malformed_call_is_refused_with_a_sentence)
 {
     static char long_name[300];
     struct engine_request *request;

@@ -39,7 +39,7 @@ static struct saga_id open_saga(uint32_t node)
 
 /* --- what an operation has come to --- */
 
-TEST(who_waits_for_what_a_person_has_to_decide_is_told_so)
+TEST(a_client_that_waits_for_a_persons_decision_is_told_so)
 {
     struct reply *first, *second;
 
@@ -57,7 +57,7 @@ TEST(who_waits_for_what_a_person_has_to_decide_is_told_so)
 
 /* Two operations of one saga are unknown. A person is asked about one at a time. The other one stays unknown meanwhile,
  * and no client waits in vain. */
-TEST(what_nobody_knows_is_unknown_until_a_person_is_asked)
+TEST(an_outcome_that_nobody_knows_is_unknown_until_a_person_is_asked)
 {
     struct engine_request *request;
     struct reply *first, *second, *again;
@@ -79,7 +79,7 @@ TEST(what_nobody_knows_is_unknown_until_a_person_is_asked)
 }
 
 /* The service has accepted the call and is still working. The operation goes on, and so does the wait. */
-TEST(what_the_service_has_accepted_goes_on_until_a_probe_sees_it)
+TEST(a_call_that_the_service_has_accepted_goes_on_until_a_probe_sees_it)
 {
     struct reply *reply, *brief;
 
@@ -96,7 +96,7 @@ TEST(what_the_service_has_accepted_goes_on_until_a_probe_sees_it)
 
 /* The answer was lost. The client waits while probes ask, and is told that the outcome is unknown when the wait is
  * over. */
-TEST(what_is_being_found_out_is_unknown_when_the_wait_is_over)
+TEST(a_call_that_is_being_probed_is_unknown_when_the_wait_is_over)
 {
     struct reply *reply;
 
@@ -128,7 +128,7 @@ static void take_away(const char *run)
 }
 
 /* The client leaves before the log is read, at any moment of the read, or too late. */
-TEST(who_left_while_the_log_is_read_is_not_missed)
+TEST(a_client_that_left_while_the_log_is_read_is_not_missed)
 {
     uint32_t left = 0;
     bool is_late = false;
@@ -167,7 +167,7 @@ TEST(who_left_while_the_log_is_read_is_not_missed)
 
 /* The other engine settled the call, and the saga completed. A client that waited at the first engine hears so; a
  * client that left is not told. */
-TEST(who_waited_hears_what_became_of_it_elsewhere_if_he_is_still_there)
+TEST(a_waiting_client_hears_what_became_of_its_saga_elsewhere)
 {
     for (int leaves = 0; leaves < 2; leaves++) {
         struct stage_plan plan = two();
@@ -218,7 +218,7 @@ TEST(a_log_that_makes_no_sense_is_told_as_that)
 }
 
 /* The next owner is soon gone, and the shard comes back. The client waits for the saga in memory again. */
-TEST(who_waits_comes_back_to_a_saga_whose_shard_comes_back)
+TEST(a_waiting_client_comes_back_to_a_saga_whose_shard_comes_back)
 {
     struct stage_plan plan = two();
     struct reply *reply;
@@ -262,7 +262,7 @@ TEST(a_call_through_another_engine_outlives_the_owner_it_was_sent_to)
 
 /* A client that waits at an engine that leaves is told the state of its call. A client that wants to complete the saga
  * is told that something is not settled. */
-TEST(who_waits_at_an_engine_that_leaves_is_answered_before_it_goes)
+TEST(a_client_of_an_engine_that_leaves_is_answered_before_it_goes)
 {
     struct reply *call, *complete;
     struct saga_id saga;
@@ -401,7 +401,7 @@ TEST(a_call_that_a_guard_refuses_says_when_to_come_again)
 }
 
 /* A person gives up a saga while one of its calls is under way. Nobody waits for that call any more. */
-TEST(who_waits_for_a_saga_that_is_given_up_is_told_that_it_ended)
+TEST(a_client_of_a_saga_that_is_given_up_is_told_that_it_ended)
 {
     struct reply *first, *second;
     struct engine_request *request;

@@ -359,7 +359,7 @@ TEST(a_follower_that_the_database_refuses_is_told_of_and_one_whose_shard_goes_st
 
 /* --- answers --- */
 
-TEST(what_was_consumed_before_is_not_answered_again)
+TEST(a_row_that_was_consumed_before_is_not_answered_again)
 {
     begin();
     stage_is_automatic = false;
@@ -371,7 +371,7 @@ TEST(what_was_consumed_before_is_not_answered_again)
     assert_false(is_answered());
 }
 
-TEST(what_cannot_be_done_now_is_left_for_whoever_can)
+TEST(a_row_that_cannot_be_done_now_is_left_for_an_engine_that_can)
 {
     static const enum err_code codes[] = {ERR_STOPPING, ERR_FENCED, ERR_STORE};
 

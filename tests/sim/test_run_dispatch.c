@@ -135,7 +135,7 @@ TEST(a_result_that_is_too_large_is_not_kept_and_the_step_is_done)
     assert_true(result_is(saga, "null"));
 }
 
-TEST(what_is_kept_is_what_the_tool_says_unless_that_is_too_large)
+TEST(the_result_of_a_tool_is_kept_unless_it_is_too_large)
 {
     struct saga_id saga;
 
@@ -156,7 +156,7 @@ TEST(what_is_kept_is_what_the_tool_says_unless_that_is_too_large)
 }
 
 /* The precheck comes before a call that may be made only once. What the precheck finds done is not done again. */
-TEST(what_a_precheck_finds_done_is_not_called)
+TEST(a_call_that_a_precheck_finds_done_is_not_made)
 {
     struct saga_id saga;
 
@@ -257,7 +257,7 @@ TEST(a_cost_is_rounded_up_and_one_that_is_none_is_told_as_unknown)
     stage_until_saga(0, (stage_is_automatic = true, start()), "completed");
 }
 
-TEST(while_a_cost_is_unknown_the_budget_takes_no_call_that_costs)
+TEST(a_budget_takes_no_call_that_costs_while_a_cost_is_unknown)
 {
     struct saga_id saga;
 

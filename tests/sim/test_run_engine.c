@@ -131,7 +131,7 @@ TEST(an_engine_that_leaves_before_it_is_ready_has_nothing_to_give_back)
     }
 }
 
-TEST(one_that_leaves_with_its_database_slow_or_away_ends_all_the_same)
+TEST(an_engine_that_leaves_with_its_database_slow_or_away_ends_all_the_same)
 {
     for (int64_t ms = 0; ms < 2000; ms += 100) {
         stage_begin(&(struct stage_plan){.unready = true, .node = {.readers = 2}});
@@ -254,7 +254,7 @@ static void on_changed(struct engine_watch *watch, uint64_t seq, bool ended)
     watcher.ended = ended;
 }
 
-TEST(who_watches_a_saga_hears_of_each_turn_until_its_end)
+TEST(a_watcher_of_a_saga_hears_of_each_turn_until_its_end)
 {
     struct saga_id saga, other;
     uint32_t times;

@@ -222,7 +222,7 @@ TEST(an_answer_that_comes_while_the_row_is_being_put_is_kept)
     end(ERR_ENDED);
 }
 
-TEST(what_the_database_refuses_is_told)
+TEST(a_request_that_the_database_refuses_is_told)
 {
     begin();
     stage_hold(STORE_INBOX_PUT);
@@ -258,7 +258,7 @@ static int64_t busy_until_ms(uint32_t shard)
     return nodes[1].engine->shards[shard].busy_until_ms;
 }
 
-TEST(so_is_one_that_refuses_a_start)
+TEST(an_owner_that_refuses_a_start_is_left_alone_too)
 {
     begin();
     ask_start("b");
@@ -278,7 +278,7 @@ TEST(a_pause_that_is_refused_for_want_of_room_says_nothing_of_new_work)
 
 /* --- nobody answers --- */
 
-TEST(what_nobody_answers_in_time_may_be_asked_again)
+TEST(a_request_that_nobody_answers_in_time_may_be_asked_again)
 {
     begin();
     ask_pause(some_saga());
@@ -288,7 +288,7 @@ TEST(what_nobody_answers_in_time_may_be_asked_again)
     end(ERR_BUSY);
 }
 
-TEST(who_has_gone_is_not_waited_for)
+TEST(a_client_that_has_gone_is_not_waited_for)
 {
     begin();
     ask_pause(some_saga());
@@ -386,7 +386,7 @@ TEST(an_answer_that_comes_at_the_last_moment_counts)
 
 /* --- the shard changes hands --- */
 
-TEST(what_the_last_owner_did_not_take_up_the_next_one_has_still_to_do)
+TEST(the_next_owner_does_the_requests_that_the_last_one_did_not_take_up)
 {
     begin();
     ask_pause(some_saga());
@@ -573,7 +573,7 @@ TEST(a_start_that_is_looked_for_when_the_engine_leaves_is_told_so)
 }
 
 /* The engine has given up its leases, and a call of a saga that it had has still to end. */
-TEST(who_waits_elsewhere_waits_on_while_the_engine_leaves)
+TEST(a_client_of_another_engine_waits_on_while_the_engine_leaves)
 {
     begin_awake(0); /* both nodes own shards */
     stage_cancels = false;

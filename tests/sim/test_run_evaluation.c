@@ -279,7 +279,7 @@ static bool is_evaluating(void *context)
 }
 
 /* An evaluation is forgotten when the saga leaves memory. The next owner evaluates again. */
-TEST(what_is_evaluated_when_the_shard_goes_is_evaluated_by_the_next_owner)
+TEST(an_evaluation_that_loses_its_shard_is_made_by_the_next_owner)
 {
     static const char *const sagas[] = {
         SAGA("'steps':[{'id':'a','call':'look','with':{'n':'${ .input.n | . }'}}]"),
@@ -309,7 +309,7 @@ TEST(what_is_evaluated_when_the_shard_goes_is_evaluated_by_the_next_owner)
 }
 
 /* The saga is paused during the evaluation. The value is not used, and the saga evaluates again when it goes on. */
-TEST(what_is_evaluated_in_a_pause_is_evaluated_again_after_it)
+TEST(an_evaluation_in_a_pause_is_made_again_after_it)
 {
     static const char *const sagas[] = {
         SAGA("'steps':[{'id':'a','call':'look','with':{'n':'${ .input.n | . }'}}]"),

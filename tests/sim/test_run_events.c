@@ -89,7 +89,7 @@ static size_t count_of(const char *text)
     return count;
 }
 
-TEST(what_happens_to_a_saga_is_told_in_order)
+TEST(events_of_a_saga_are_told_in_order)
 {
     const char *unknown, *opened;
 
@@ -120,7 +120,7 @@ TEST(a_page_of_two_begins_where_the_last_one_ended)
 }
 
 /* Transactions of two engines overlap: some that began earlier commit after others were read. */
-TEST(what_commits_late_is_not_missed)
+TEST(an_event_that_commits_late_is_not_missed)
 {
     struct reply *started[30];
     struct engine_request what = {.in.start.saga = SLICE("s")};
@@ -172,7 +172,7 @@ TEST(an_engine_that_dies_takes_no_event_with_it)
     }
 }
 
-TEST(who_waits_is_answered_by_the_next_event)
+TEST(a_waiting_client_is_answered_by_the_next_event)
 {
     begin_reading("now");
     (void)take(ask(0, NULL, 0));
@@ -210,7 +210,7 @@ TEST(another_namespace_hears_nothing)
     assert_int_equal(json_count(stage_expect(stage_ask(0, engine_get_events, &what), ERR_OK)->answer), 0);
 }
 
-TEST(who_comes_after_the_retention_is_told_where_to_go_on)
+TEST(a_client_that_comes_after_the_retention_is_told_where_to_go_on)
 {
     char old[64];
 

@@ -123,7 +123,7 @@ TEST(the_shard_goes_of_which_the_least_is_under_way)
     assert_true(is_given(1));
 }
 
-TEST(nothing_begins_in_a_shard_that_is_being_given)
+TEST(no_work_begins_in_a_shard_that_is_being_given)
 {
     begin(1, 100000);
     struct saga_id sleeps = begin_saga("sleeps");
@@ -152,7 +152,7 @@ TEST(an_answer_that_is_on_its_way_holds_the_shard)
     assert_true(is_given(0));
 }
 
-TEST(what_is_asked_of_the_database_for_a_saga_holds_its_shard)
+TEST(a_question_to_the_database_for_a_saga_holds_its_shard)
 {
     static const enum store_call kinds[] = {STORE_APPEND, STORE_PARK};
 

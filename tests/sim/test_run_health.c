@@ -141,7 +141,7 @@ TEST(only_sagas_in_doubt_are_looked_at)
     assert_int_equal(health_doubt_count(nodes[0].engine), 1);
 }
 
-TEST(what_nobody_knows_counts_in_memory_and_at_rest)
+TEST(unknown_outcomes_count_in_memory_and_at_rest)
 {
     struct saga_id first = unknown();
 
@@ -164,7 +164,7 @@ TEST(what_nobody_knows_counts_in_memory_and_at_rest)
 }
 
 /* The call became unknown while the clock of PostgreSQL, which engines follow, was an hour ahead. */
-TEST(of_a_clock_that_was_set_back_no_age_is_told)
+TEST(a_clock_that_was_set_back_tells_no_age)
 {
     node_kill(&nodes[0]);
     pg_set_clock(world->pg, 3600000);

@@ -71,7 +71,7 @@ static struct reply *release(uint32_t node, uint64_t number)
                                 &(struct engine_request){.in.hold = {.number = number, .note = SLICE("it is over")}}));
 }
 
-TEST(what_is_held_waits_and_goes_on_when_it_is_released)
+TEST(a_held_saga_waits_and_goes_on_when_it_is_released)
 {
     static const char *const sagas[] = {"pays", "notes", "mails"}, *const tools[] = {"pay", "note", "mail"};
     struct saga_id ids[3];
@@ -172,7 +172,7 @@ TEST_BETWEEN(an_engine_that_does_not_hear_sends_nothing_once_a_lease_has_passed,
 }
 
 /* The engine leaves at any moment: between two looks at the engines that know the hold, or during one. */
-TEST_BETWEEN(who_waits_for_a_hold_is_answered_when_the_engine_leaves, setup_two, teardown)
+TEST_BETWEEN(a_client_that_waits_for_a_hold_is_answered_when_the_engine_leaves, setup_two, teardown)
 {
     for (int64_t ms = 0; ms < 60; ms++) {
         node_freeze_now(&nodes[1], 5000000);
@@ -301,7 +301,7 @@ TEST(starts_wait_or_are_refused)
     stage_until_saga(0, id, "completed");
 }
 
-TEST(what_waited_is_let_go_at_a_pace)
+TEST(held_sagas_are_let_go_at_a_pace)
 {
     stage_is_automatic = true;
     uint64_t number = hold(0, "{'saga':'pays','note':'x','pace':2}");

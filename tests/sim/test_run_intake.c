@@ -82,7 +82,7 @@ static int64_t shown_shut(void)
     return gauge_value(GAUGE_INTAKE_SHUT);
 }
 
-TEST(where_commits_take_long_new_work_is_told_so)
+TEST(new_work_is_told_when_commits_take_long)
 {
     begin(0, NULL);
     stage_hold(STORE_APPEND);
@@ -111,7 +111,7 @@ TEST(where_the_oldest_turn_waits_long_it_speaks_for_all)
     assert_true(gauge_value(GAUGE_INTAKE_PERCENT) > 1000);
 }
 
-TEST(where_calls_wait_long_for_a_place_new_work_is_told_so)
+TEST(new_work_is_told_when_calls_wait_long_for_a_place)
 {
     begin(2, NULL);
     (void)start_many(0, 0, 100);
@@ -148,7 +148,7 @@ size_t __wrap_store_appends_waiting(const struct store *store)
     return __real_store_appends_waiting(store) + more_appends;
 }
 
-TEST(what_waits_for_the_database_is_bounded)
+TEST(new_work_is_told_when_too_much_waits_for_the_database)
 {
     begin(0, NULL);
     more_appends = 20000;
@@ -186,7 +186,7 @@ TEST(memory_stands_against_new_work_only_while_something_could_leave_it)
     assert_int_equal(memory_given_back, before + 1);
 }
 
-TEST(so_many_requests_wait_for_other_engines_and_no_more)
+TEST(a_bounded_number_of_requests_waits_for_other_engines)
 {
     stage_begin(&(struct stage_plan){.definitions = definitions, .node_count = 2, .node = {.standbys = 2}});
     stage_hold(STORE_INBOX_PUT);

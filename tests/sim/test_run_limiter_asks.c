@@ -37,7 +37,7 @@ TEST(work_of_the_engine_waits_for_as_long_as_the_guard_says)
     }
 }
 
-TEST(while_the_database_is_away_nobody_is_let_through_and_nobody_refused)
+TEST(calls_are_neither_let_through_nor_refused_while_the_database_is_away)
 {
     struct reply *asked;
 
@@ -65,7 +65,7 @@ TEST(while_the_database_is_away_nobody_is_let_through_and_nobody_refused)
     assert_int_equal(second->code, ERR_OK);
 }
 
-TEST(who_waits_asks_later_when_somebody_else_is_told_of_a_longer_wait)
+TEST(a_waiting_call_asks_later_when_another_is_told_of_a_longer_wait)
 {
     struct reply *asked;
 
@@ -104,7 +104,7 @@ TEST(a_group_that_is_refused_waits_again_together)
     assert_int_equal(stage_held(STORE_GUARD_ASK), 1);
 }
 
-TEST(who_comes_stands_behind_those_who_wait)
+TEST(a_new_call_stands_behind_those_that_wait)
 {
     begin();
     struct saga_id first = begin_saga("run_narrow");
@@ -157,7 +157,7 @@ TEST(a_call_of_an_agent_is_refused_and_told_when_to_come_again)
     }
 }
 
-TEST(what_the_engine_tries_again_for_an_agent_is_not_refused)
+TEST(a_call_that_the_engine_tries_again_for_an_agent_is_not_refused)
 {
     struct reply *asked;
 
@@ -224,7 +224,7 @@ TEST(an_agent_whose_status_read_fails_is_refused)
     assert_int_equal(asked->code, ERR_BREAKER);
 }
 
-TEST(what_may_not_be_repeated_and_cannot_be_read_is_no_trial_of_a_breaker)
+TEST(a_call_that_can_be_neither_repeated_nor_read_is_no_trial_of_a_breaker)
 {
     begin();
     (void)stage_start(0, "run_mixed", "{'x':1}");
@@ -257,7 +257,7 @@ TEST(the_breaker_that_others_see_is_shown)
 
 /* --- what is wanted no more before the answer comes --- */
 
-TEST(who_is_aborted_while_it_asks_gives_back_what_it_gets)
+TEST(a_saga_that_is_aborted_while_it_asks_gives_its_grant_back)
 {
     begin();
     stage_hold(STORE_GUARD_TELL);
@@ -311,7 +311,7 @@ TEST(an_engine_that_leaves_gives_back_what_it_is_granted_then)
     assert_int_equal(stage_held(STORE_GUARD_TELL), 1);
 }
 
-TEST(one_that_is_refused_while_the_engine_leaves_has_nothing_to_give_back)
+TEST(a_call_that_is_refused_while_the_engine_leaves_has_nothing_to_give_back)
 {
     begin();
     stage_is_automatic = false;
@@ -386,7 +386,7 @@ TEST(a_compensation_that_waits_when_its_shard_goes_was_not_sent)
 
 /* --- waiting for a place --- */
 
-TEST(who_waited_too_long_for_a_place_asks_the_guards_again)
+TEST(a_call_that_waited_too_long_for_a_place_asks_the_guards_again)
 {
     stage_begin(&(struct stage_plan){.definitions = definitions, .node = {.calls_max = 1, .lease_ms = 10000}});
     stage_is_automatic = false;
@@ -406,7 +406,7 @@ TEST(who_waited_too_long_for_a_place_asks_the_guards_again)
     stage_answer_all();
 }
 
-TEST(who_reads_what_became_of_a_call_asks_no_guard_however_long_it_waited)
+TEST(a_probe_asks_no_guard_however_long_it_waited)
 {
     stage_begin(&(struct stage_plan){.definitions = definitions, .node = {.calls_max = 1}});
     stage_is_automatic = false;
@@ -444,7 +444,7 @@ TEST(a_tool_that_asks_to_be_left_alone_is_not_called_by_anybody)
 
 /* --- prechecks --- */
 
-TEST(what_a_precheck_finds_done_or_blocked_gives_its_grant_back)
+TEST(a_call_that_a_precheck_finds_done_or_blocked_gives_its_grant_back)
 {
     static const struct {
         const char *saga, *response, *in_log;

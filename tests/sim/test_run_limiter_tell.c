@@ -34,7 +34,7 @@ static void begin_telling(const char *budgets)
     stage_is_automatic = false;
 }
 
-TEST(what_a_call_came_to_decides_what_becomes_of_its_reservation)
+TEST(the_outcome_of_a_call_decides_about_its_reservation)
 {
     static const struct {
         enum outcome_kind kind;
@@ -56,7 +56,7 @@ TEST(what_a_call_came_to_decides_what_becomes_of_its_reservation)
     }
 }
 
-TEST(what_will_be_paid_is_reserved_as_far_as_it_is_known)
+TEST(a_cost_is_reserved_as_far_as_it_is_known)
 {
     static const struct {
         const char *saga;
@@ -121,7 +121,7 @@ TEST(a_call_that_never_left_by_our_own_doing_gives_its_rate_back)
     stage_end();
 }
 
-TEST(what_a_read_finds_settles_the_reservation)
+TEST(the_finding_of_a_read_settles_the_reservation)
 {
     static const char *const found[] = {"{'done':true}", "{'absent':true}", "{}"};
 
@@ -154,7 +154,7 @@ TEST(a_failed_undo_is_not_counted_as_done)
     stage_end();
 }
 
-TEST(what_was_not_told_is_told_when_the_database_is_back)
+TEST(an_outcome_that_was_not_told_is_told_when_the_database_is_back)
 {
     begin_telling("{'budgets':[]}");
     begin_saga("run_rated");
@@ -174,7 +174,7 @@ TEST(what_was_not_told_is_told_when_the_database_is_back)
     stage_end();
 }
 
-TEST(what_is_not_told_when_the_engine_ends_expires_by_itself)
+TEST(a_reservation_that_is_not_told_when_the_engine_ends_expires_by_itself)
 {
     for (int i = 0; i < 3; i++) {
         begin_telling("{'budgets':[]}");
@@ -260,7 +260,7 @@ static void undo(void)
     stage_answer_first(OUTCOME_COMPLETED, NULL, "{'status':200}");
 }
 
-TEST(what_undoing_costs_is_counted_together_a_second_later)
+TEST(costs_of_undoing_are_counted_together_a_second_later)
 {
     begin_telling(budgets_of_many);
     stage_release(STORE_GUARD_TELL);
@@ -280,7 +280,7 @@ TEST(what_undoing_costs_is_counted_together_a_second_later)
     stage_end();
 }
 
-TEST(what_certainly_was_not_counted_is_counted_with_the_next)
+TEST(a_cost_that_certainly_was_not_counted_is_counted_with_the_next)
 {
     begin_telling(budgets_of_many);
     stage_release(STORE_GUARD_TELL);

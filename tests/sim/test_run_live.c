@@ -70,7 +70,7 @@ static void break_off(void *request, enum err_code *code)
 }
 
 /* The free numbers of escalations are known only once the whole shard is read. */
-TEST(what_comes_while_its_shard_is_being_loaded_waits)
+TEST(a_request_waits_while_its_shard_is_being_loaded)
 {
     stage_begin(&(struct stage_plan){.definitions = definitions});
     early_id = stage_start(0, "s", "{}");

@@ -115,7 +115,7 @@ static struct saga_id nowhere(void)
 
 /* --- sagas --- */
 
-TEST(who_asks_is_told_why_the_saga_cannot_be_had)
+TEST(a_client_is_told_why_the_saga_cannot_be_had)
 {
     struct asker asker;
     struct reply *started;
@@ -164,7 +164,7 @@ static void gain_anew(struct engine *engine, void *context)
     shard_gained(*shard, engine->shards[*shard].epoch + 1, engine);
 }
 
-TEST(what_was_read_under_another_lease_is_not_believed)
+TEST(a_log_that_was_read_under_another_lease_is_not_believed)
 {
     struct asker summoned, sent;
 
@@ -208,7 +208,7 @@ TEST(a_read_that_fails_is_told_to_all_who_wait_for_it)
     }
 }
 
-TEST(what_comes_for_a_saga_that_begins_meanwhile_reaches_it)
+TEST(a_request_for_a_saga_that_begins_meanwhile_reaches_it)
 {
     struct asker sent;
 

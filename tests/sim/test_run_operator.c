@@ -190,7 +190,7 @@ static struct saga_id begin_for(size_t i)
     return id;
 }
 
-TEST(what_is_fenced_goes_to_the_next_owner_of_the_shard)
+TEST(a_fenced_request_goes_to_the_next_owner_of_the_shard)
 {
     for (size_t i = 0; i < COUNT_OF(intents); i++) {
         struct saga_id id = begin_for(i);
@@ -212,7 +212,7 @@ static void lose_shard(void *request, enum err_code *code)
 
 /* A verb that became durable in the moment in which the shard was lost is reported as done, from the log when the saga
  * has left memory. */
-TEST(what_is_durable_is_told_as_done_though_the_shard_is_lost_in_that_moment)
+TEST(a_durable_turn_is_told_as_done_though_the_shard_is_lost_in_that_moment)
 {
     for (size_t i = 0; i < COUNT_OF(intents); i++) {
         struct saga_id id = begin_for(i);
@@ -235,7 +235,7 @@ TEST(what_is_durable_is_told_as_done_though_the_shard_is_lost_in_that_moment)
     }
 }
 
-TEST(what_cannot_be_read_is_told_so_and_nothing_is_done)
+TEST(an_unreadable_saga_is_told_as_such_and_nothing_is_done)
 {
     static const struct {
         intention *intent;
@@ -321,7 +321,7 @@ TEST(an_undo_gets_its_arguments_from_what_a_person_said)
     }
 }
 
-TEST(what_cannot_be_undone_needs_no_arguments_for_it)
+TEST(a_step_that_cannot_be_undone_needs_no_arguments_for_it)
 {
     struct saga_id id = stuck("stuck_for_good");
 
@@ -419,7 +419,7 @@ static void deliver(struct engine *engine, struct engine_request *request)
     deliver_now(engine, request, &row);
 }
 
-TEST(what_comes_through_the_inbox_while_an_engine_leaves_is_for_the_next_owner)
+TEST(a_row_of_the_inbox_is_for_the_next_owner_while_an_engine_leaves)
 {
     static delivery *const deliveries[] = {call_deliver, change_deliver};
     struct reply *asks[COUNT_OF(deliveries)];

@@ -212,7 +212,7 @@ TEST(memory_is_given_back_after_many_have_left)
 
 /* --- coming back --- */
 
-TEST(what_is_due_is_looked_for_again_when_the_database_could_not_say)
+TEST(due_sagas_are_looked_for_again_when_the_database_could_not_say)
 {
     struct saga_id id = stage_start(0, "sleeps", "{}");
 
@@ -266,7 +266,7 @@ TEST(a_sleeper_whose_log_makes_no_sense_is_left_alone_for_a_while)
     (void)other;
 }
 
-TEST(one_that_is_unreadable_again_and_again_is_told_of_once)
+TEST(a_saga_that_is_unreadable_again_and_again_is_told_of_once)
 {
     struct saga_id id = stage_start(0, "sleeps", "{}");
 
@@ -343,7 +343,7 @@ static void lose_while_reading(void *request, enum err_code *code)
     }
 }
 
-TEST(what_is_due_in_the_moment_of_a_loss_is_for_the_next_owner)
+TEST(a_saga_that_is_due_in_the_moment_of_a_loss_is_for_the_next_owner)
 {
     struct saga_id ids[2];
 
@@ -363,7 +363,7 @@ TEST(what_is_due_in_the_moment_of_a_loss_is_for_the_next_owner)
     }
 }
 
-TEST(what_could_not_be_read_is_let_go_with_its_engine)
+TEST(an_unreadable_saga_is_let_go_with_its_engine)
 {
     struct saga_id id = stage_start(0, "sleeps", "{}");
 
@@ -431,7 +431,7 @@ static void assert_all_gone(const struct saga_id ids[MANY_DUE])
     }
 }
 
-TEST(all_whose_retention_is_over_are_forgotten_however_many)
+TEST(all_sagas_whose_retention_is_over_are_forgotten_however_many)
 {
     static struct saga_id ids[MANY_DUE];
 
@@ -512,7 +512,7 @@ static void lose_the_shard_of_what_is_due(void *request, enum err_code *code)
     lose_all(engine_now(), NULL);
 }
 
-TEST(what_is_due_in_a_shard_that_was_lost_meanwhile_is_left_alone)
+TEST(a_due_saga_of_a_shard_that_was_lost_meanwhile_is_left_alone)
 {
     uint32_t asked;
 

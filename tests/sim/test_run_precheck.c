@@ -66,7 +66,7 @@ static struct slice step_of(struct saga_id id)
     return json_element(json_member(stage_saga(0, id), "steps"), 0);
 }
 
-TEST(what_is_done_already_is_not_done_again)
+TEST(an_effect_that_is_there_already_is_not_made_again)
 {
     static const struct {
         const char *saga, *result;
@@ -82,7 +82,7 @@ TEST(what_is_done_already_is_not_done_again)
     assert_int_equal(stage_calls("act"), 0);
 }
 
-TEST(what_is_forbidden_is_not_done)
+TEST(a_forbidden_call_is_not_made)
 {
     static const char *const sagas[] = {"looked", "programs"};
 
@@ -98,7 +98,7 @@ TEST(what_is_forbidden_is_not_done)
     assert_int_equal(stage_calls("act"), 0);
 }
 
-TEST(what_is_neither_is_done_once)
+TEST(a_call_that_is_neither_done_nor_forbidden_is_made_once)
 {
     static const struct {
         enum outcome_kind kind;
@@ -126,7 +126,7 @@ static bool has_tried(void *tries)
 }
 
 /* A denied precheck or call says nothing about its receiver. A person is asked, and no breaker opens. */
-TEST(what_is_denied_waits_for_a_person_until_it_is_allowed)
+TEST(a_denied_precheck_waits_for_a_person_until_it_is_allowed)
 {
     static const char *const sagas[] = {"looked", "bare", "checked"};
 
@@ -146,7 +146,7 @@ TEST(what_is_denied_waits_for_a_person_until_it_is_allowed)
     assert_int_equal(stage_calls("probe"), 0);
 }
 
-TEST(what_nobody_understands_is_asked_again_and_not_acted_on)
+TEST(an_answer_that_nobody_understands_is_asked_again_and_not_acted_on)
 {
     static char large[80000];
     static const struct {
@@ -185,7 +185,7 @@ TEST(what_nobody_understands_is_asked_again_and_not_acted_on)
 }
 
 /* A saga is aborted or leaves memory while its precheck is under way or being judged. The call is not made. */
-TEST(what_is_not_wanted_any_more_is_not_done)
+TEST(a_call_that_is_not_wanted_any_more_is_not_made)
 {
     static const char *const sagas[] = {"looked", "programs", "later", "broken_result"};
 

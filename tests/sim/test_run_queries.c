@@ -167,7 +167,7 @@ static void choose(struct saga_id id)
     assert_true(uuid_parse(slice_of(key), &key_now.uuid));
 }
 
-TEST(what_the_database_cannot_say_is_told_as_that)
+TEST(a_query_that_the_database_cannot_answer_is_told_as_such)
 {
     static const struct {
         question *question;
@@ -554,7 +554,7 @@ static void set_guard(void *request, enum err_code *code)
     list->rows[0].paused_until_ms = WORLD_START_MS + 7000;
 }
 
-TEST(what_stops_a_tool_is_shown_with_the_time_until_when)
+TEST(the_reason_that_stops_a_tool_is_shown_with_the_time_until_when)
 {
     struct slice guard;
     struct reply *a;
@@ -637,7 +637,7 @@ TEST(engines_are_shown_as_they_are)
 
 /* --- nobody listens any more --- */
 
-TEST(whoever_hangs_up_is_told_once_and_disturbs_nobody)
+TEST(a_client_that_hangs_up_is_told_once_and_disturbs_nobody)
 {
     static question *const questions[] = {sagas,  sagas_by_step, operations, operations_of, operation,
                                           record, saga,          stats,      definitions};

@@ -117,7 +117,7 @@ TEST(a_repeat_is_the_same_saga_and_another_waits_for_how_it_ends)
     (void)stage_expect(ask(0, second, "k4", NULL), ERR_CONFLICT); /* whichever of them is run again */
 }
 
-TEST(of_two_who_ask_at_once_one_is_refused)
+TEST(one_of_two_reruns_at_once_is_refused)
 {
     struct saga_id of = start("pays", "o-1");
     struct reply *one, *other;
@@ -134,7 +134,7 @@ TEST(of_two_who_ask_at_once_one_is_refused)
     assert_int_equal(stage_calls("pay"), 2); /* one call of the first saga, and one of a rerun */
 }
 
-TEST(what_stands_is_accepted_by_name)
+TEST(a_standing_effect_is_accepted_by_name)
 {
     struct saga_id of = start("pays", "o-1");
     struct reply *refused;
@@ -149,7 +149,7 @@ TEST(what_stands_is_accepted_by_name)
 }
 
 /* The rerun was given up with a standing effect. Another rerun of the first saga would repeat that effect. */
-TEST(what_a_rerun_left_standing_is_accepted_by_name)
+TEST(an_effect_that_a_rerun_left_standing_is_accepted_by_name)
 {
     struct saga_id of = start("pays", "o-1"), second;
     struct reply *refused;

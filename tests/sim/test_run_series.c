@@ -65,7 +65,7 @@ static void start_some(uint32_t node, int count)
     }
 }
 
-TEST(what_happened_stands_in_its_minute_after_the_minute)
+TEST(counts_stand_in_their_minute_after_the_minute)
 {
     int64_t from_ms = now_ms() - MINUTE_MS;
 
@@ -108,7 +108,7 @@ TEST(the_parts_of_two_engines_add_up)
     assert_int_equal(sum(SERIES_BY_TOOL, from_ms, "calls"), 12);
 }
 
-TEST(of_another_namespace_nothing_is_shown)
+TEST(counts_of_another_namespace_are_not_shown)
 {
     struct engine_request what = {.namespace = SLICE("another")};
 
@@ -141,7 +141,7 @@ TEST(a_write_whose_answer_was_lost_counts_once)
     assert_int_equal(sum(SERIES_BY_TOOL, from_ms, "calls"), 12);
 }
 
-TEST(without_a_database_what_is_counted_waits)
+TEST(counts_wait_without_a_database)
 {
     int64_t from_ms = now_ms() - MINUTE_MS;
 

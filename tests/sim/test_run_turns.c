@@ -272,7 +272,7 @@ TEST(a_signal_whose_sender_has_gone_is_taken_all_the_same)
 
 /* --- the way to a saga --- */
 
-TEST(what_is_fenced_twice_is_told_so)
+TEST(a_request_that_is_fenced_twice_is_told_so)
 {
     struct saga_id id = stage_start(0, "listens", "{}");
     struct reply *a;
@@ -285,7 +285,7 @@ TEST(what_is_fenced_twice_is_told_so)
     assert_true(err_retryable(a->code) || a->code == ERR_OK);
 }
 
-TEST(whoever_has_hung_up_when_the_shard_goes_has_nothing_begun_elsewhere)
+TEST(a_client_that_has_hung_up_when_the_shard_goes_has_nothing_begun_elsewhere)
 {
     struct saga_id id = stage_start(0, "listens", "{}");
     uint32_t puts = stage_asked(STORE_INBOX_PUT);
@@ -316,7 +316,7 @@ static struct reply *send_resolution(uint32_t node, uint64_t number, enum operat
     return stage_resolve(node, number, action, .happened = true, .note = SLICE("looked it up"));
 }
 
-TEST(what_an_engine_that_leaves_has_not_begun_is_for_another_one)
+TEST(work_that_a_leaving_engine_has_not_begun_is_for_another_one)
 {
     struct saga_id id;
     uint64_t number = escalated(&id);
@@ -375,7 +375,7 @@ TEST(every_door_is_closed_while_an_engine_leaves)
     }
 }
 
-TEST(what_was_sent_through_another_engine_and_is_fenced_stays_for_the_next_owner)
+TEST(a_fenced_request_of_another_engine_stays_for_the_next_owner)
 {
     struct saga_id id;
     struct reply *a;
@@ -390,7 +390,7 @@ TEST(what_was_sent_through_another_engine_and_is_fenced_stays_for_the_next_owner
     assert_true(a->code == ERR_OK || err_retryable(a->code));
 }
 
-TEST(what_is_fenced_while_an_engine_leaves_is_told_so)
+TEST(a_request_that_is_fenced_while_an_engine_leaves_is_told_so)
 {
     struct saga_id id = stage_start(0, "listens", "{}");
     struct reply *a;
@@ -482,7 +482,7 @@ static void abort_says(struct saga_id id, enum err_code code)
     (void)stage_expect(stage_change(0, VERB_ABORT, id), code);
 }
 
-TEST(what_is_over_cannot_be_aborted_and_what_rests_can)
+TEST(an_ended_saga_cannot_be_aborted_and_a_resting_one_can)
 {
     struct saga_id id = stage_start(0, "acts", "{}");
 

@@ -64,7 +64,7 @@ static bool ends_with(struct slice text, const char *end)
     return text.len >= len && memcmp(text.ptr + text.len - len, end, len) == 0;
 }
 
-TEST(what_is_drawn_is_valid_and_needs_only_programs_that_are_simulated)
+TEST(a_drawn_scenario_is_valid_and_needs_only_simulated_programs)
 {
     arena_init(&arena, 65536);
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
@@ -87,7 +87,7 @@ TEST(what_is_drawn_is_valid_and_needs_only_programs_that_are_simulated)
     }
 }
 
-TEST(what_cannot_be_read_is_refused_with_its_line)
+TEST(an_unreadable_scenario_is_refused_with_its_line)
 {
     static const struct {
         const char *text, *message;

@@ -154,7 +154,7 @@ static void on_ordered(struct deferred *deferred)
     }
 }
 
-TEST(what_comes_first_runs_in_the_same_round_before_all_that_waits)
+TEST(a_first_item_runs_in_the_same_round_before_all_that_wait)
 {
     assert_true(agenda_defer(&agenda, &works[0], on_ordered));
     assert_true(agenda_defer(&agenda, &works[1], on_ordered));

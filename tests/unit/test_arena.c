@@ -118,7 +118,7 @@ TEST(an_unused_arena_takes_no_memory)
     arena_fini(&zeroed);
 }
 
-TEST(what_is_reserved_lies_together)
+TEST(reserved_memory_lies_together)
 {
     struct arena arena;
 

@@ -87,7 +87,7 @@ TEST(a_budget_counts_for_whom_it_names)
     budgets_fini(&budgets);
 }
 
-TEST(they_are_loaded_from_a_file)
+TEST(budgets_are_loaded_from_a_file)
 {
     struct budgets budgets;
     struct err err = {0};

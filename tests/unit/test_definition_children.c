@@ -233,7 +233,7 @@ TEST(a_saga_with_too_many_steps_in_its_children_is_refused)
     buffer_fini(&text);
 }
 
-TEST(what_a_document_breaks_in_a_registered_child_is_said_at_the_step_that_has_it)
+TEST(a_fault_in_a_registered_child_is_told_at_the_step_that_has_it)
 {
     arena_init(&arena, 1 << 14);
     struct fault fault = fault_of("{'tools':[{'name':'book','builtin':{'do':'echo'},'effect':'once','terminal':true}],"

@@ -228,7 +228,7 @@ static bool has_body(void *context, enum definition_kind kind, struct slice name
     return kind == DEFINITION_SAGA && slice_is(name, "old") && digest_equal(identity, &old);
 }
 
-TEST(what_is_registered_stays_good)
+TEST(registered_definitions_stay_good)
 {
     struct arena arena;
     struct tool_source source = {.find = find_tool, .find_saga = find_saga, .has_body = has_body, .context = &arena};

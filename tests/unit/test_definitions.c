@@ -219,7 +219,7 @@ TEST(versions_may_come_in_any_order_and_twice)
     definitions_free(NULL);
 }
 
-TEST(what_is_not_registered_is_told_with_its_name_and_version)
+TEST(a_missing_definition_is_told_with_its_name_and_version)
 {
     struct err err = {0};
 

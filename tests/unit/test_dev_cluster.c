@@ -146,7 +146,7 @@ TEST(a_path_too_long_for_a_socket_is_no_trouble)
     dev_cluster_stop(&cluster);
 }
 
-TEST(what_cannot_be_used_gets_a_sentence_and_a_hint)
+TEST(a_directory_that_cannot_be_used_gets_a_sentence_and_a_hint)
 {
     static const struct {
         const char *dir, *version, *sentence;

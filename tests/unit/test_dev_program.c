@@ -164,7 +164,7 @@ TEST(a_user_reaches_what_is_open_to_it)
     }
 }
 
-TEST(it_lies_where_programs_keep_their_state)
+TEST(the_cluster_lies_where_programs_keep_their_state)
 {
     char path[64], little[8];
 

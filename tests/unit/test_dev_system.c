@@ -387,7 +387,7 @@ TEST(root_becomes_somebody_else_or_says_so)
     }
 }
 
-TEST(what_is_missing_or_too_old_is_told_with_what_to_install)
+TEST(an_old_or_missing_postgresql_is_told_with_what_to_install)
 {
     struct dev_postgres found;
     struct err err = {0};

@@ -32,7 +32,7 @@ TEST(the_published_vectors_come_out)
     assert_true(digest_equal(&none, &empty));
 }
 
-TEST(what_is_not_64_hexadecimal_digits_is_no_digest)
+TEST(a_text_other_than_64_hexadecimal_digits_is_no_digest)
 {
     static const char good[] = "BA7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
     struct digest digest;

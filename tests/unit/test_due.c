@@ -173,7 +173,7 @@ TEST(the_clock_is_looked_at_each_minute)
     assert_int_equal(takes, 1);
 }
 
-TEST(nothing_begins_within_a_pause)
+TEST(no_start_begins_within_a_pause)
 {
     due.pause_boot_ms = now_ms + 2 * MINUTE_MS;
     dues_look(&engine);
@@ -183,7 +183,7 @@ TEST(nothing_begins_within_a_pause)
     assert_int_equal(takes, 1);
 }
 
-TEST(who_owns_no_shard_does_not_look)
+TEST(an_engine_without_shards_does_not_look)
 {
     engine.shards[0].state = SHARD_NONE;
     dues_look(&engine);

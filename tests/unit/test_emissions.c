@@ -30,7 +30,7 @@ TEST(an_id_is_found_with_what_it_came_with)
     arena_fini(&arena);
 }
 
-TEST(what_a_copy_adds_the_original_does_not_know)
+TEST(the_original_does_not_know_the_additions_to_a_copy)
 {
     struct arena arena, turn;
     struct emissions emissions = {0}, copy, again;

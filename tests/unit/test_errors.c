@@ -139,7 +139,7 @@ TEST(nobody_has_to_listen)
     err_hint(NULL, "unheard");
 }
 
-TEST(it_is_printed_with_its_detail_and_hint_below)
+TEST(an_error_is_printed_with_its_detail_and_hint_below)
 {
     struct err err = {0};
     char text[256];

@@ -41,7 +41,7 @@ static int teardown(void **state)
     return 0;
 }
 
-TEST(what_was_done_comes_byte_for_byte)
+TEST(a_done_answer_comes_byte_for_byte)
 {
     struct slice record = SLICE("{ \"result\": 123456789012345678901234567890.10, \"text\":\"\\u00e9\\\"\" }");
 
@@ -122,7 +122,7 @@ TEST(nobody_may_be_listening_any_more)
     assert_int_equal(pass_on(), ERR_LOOP);
 }
 
-TEST(what_makes_no_sense_is_told_so)
+TEST(a_senseless_answer_is_told_as_such)
 {
     static const char *const bodies[] = {"",
                                          "{",

@@ -20,7 +20,7 @@ static const char *explained(struct trial *trial)
 
 static struct trial trial;
 
-TEST(it_says_where_a_saga_stands_and_what_comes_next)
+TEST(explain_says_where_a_saga_stands_and_what_comes_next)
 {
     trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'once'}"));
     assert_string_equal(explained(&trial), "Saga trial has not started.");
@@ -47,7 +47,7 @@ TEST(it_says_where_a_saga_stands_and_what_comes_next)
         "that it did not happen. Undone: a.");
 }
 
-TEST(it_says_what_a_saga_waits_for)
+TEST(explain_says_what_a_saga_waits_for)
 {
     trial_open(&trial,
                TRIAL_SAGA_WITH("'locks':['order:7'],'deadline':'2h'",
@@ -71,7 +71,7 @@ TEST(it_says_what_a_saga_waits_for)
         "waits until a person decides on approval 64, for 1h 0m more. The deadline is in 2h 0m.");
 }
 
-TEST(it_names_no_more_steps_than_somebody_reads)
+TEST(explain_names_no_more_steps_than_somebody_reads)
 {
     struct buffer document;
 

@@ -73,7 +73,7 @@ static const struct {
     {"a name of sagad's own", {{"saga.open", "{\"effect\":\"read\"}"}}, ""},
 };
 
-TEST(what_is_offered_follows_from_the_definitions)
+TEST(offers_follow_from_the_definitions)
 {
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct offers offers;

@@ -99,7 +99,7 @@ static const struct {
 
 static struct arena arena;
 
-TEST(what_is_put_into_a_url_is_no_part_of_it)
+TEST(a_value_that_is_put_into_a_url_is_no_part_of_its_syntax)
 {
     static const struct {
         const char *template, *rendered;
@@ -315,7 +315,7 @@ static const struct {
     {"{\"${ .input }\":1}", ROOT_INPUT, "/with/${ .input }", "name of a member"},
 };
 
-TEST(what_cannot_be_meant_is_a_fault_at_its_place)
+TEST(an_expression_that_cannot_be_meant_is_a_fault_at_its_place)
 {
     for (size_t i = 0; i < COUNT_OF(faulty); i++) {
         struct faults faults;

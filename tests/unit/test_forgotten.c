@@ -189,7 +189,7 @@ TEST(a_ring_that_is_just_full_has_dropped_nothing)
 }
 
 /* One more call drops only the oldest, and the database is told since when calls are known. */
-TEST(one_call_more_drops_the_oldest_and_says_since_when_it_knows)
+TEST(a_further_call_drops_the_oldest_and_the_answer_says_since_when_it_knows)
 {
     struct known_work out;
 

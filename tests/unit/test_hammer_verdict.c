@@ -229,7 +229,7 @@ TEST(a_window_may_be_as_long_as_repeats_were_harmless)
     arena_fini(&arena);
 }
 
-TEST(what_is_declared_of_undo_and_refusals_is_held_against_what_was_seen)
+TEST(declarations_of_undo_and_refusals_are_held_against_the_evidence)
 {
     static const char *const cases[] = {"`voids_key`", "`tolerates_absent`", "undoing twice", "`key.settles`",
                                         "could not be tried"};

@@ -58,7 +58,7 @@ TEST(no_instant_breaks_the_writer)
     }
 }
 
-TEST(what_is_no_instant_is_refused)
+TEST(a_text_that_is_no_instant_is_refused)
 {
     static const char *const texts[] = {
         "",

@@ -61,7 +61,7 @@ TEST(a_queue_that_fills_within_a_millisecond_is_full)
     assert_int_equal(intake_take(&intake, 100, &retry_after_ms), INTAKE_FULL);
 }
 
-TEST(whoever_is_refused_is_told_the_time_that_the_queue_needs_to_sink)
+TEST(a_refused_client_is_told_the_time_that_the_queue_needs_to_sink)
 {
     struct intake intake;
     int64_t now_ms = 0, least = INT64_MAX, most = 0, sum = 0;

@@ -290,7 +290,7 @@ TEST(text_that_closes_our_parenthesis_is_refused_at_registration)
     assert_int_equal(jq_check(SLICE(".a as [$x] | $x"), &err), ERR_OK);
 }
 
-TEST(what_does_not_compile_is_said_in_the_words_of_jq)
+TEST(a_program_that_does_not_compile_is_told_in_the_words_of_jq)
 {
     struct err err;
 
@@ -351,7 +351,7 @@ TEST(a_name_that_can_never_work_is_refused_at_registration_and_only_where_it_is_
     }
 }
 
-TEST(what_breaks_the_process_that_checks_it_harms_nobody_else)
+TEST(a_program_that_breaks_the_checking_process_harms_nobody_else)
 {
     struct arena arena;
     struct slice output;

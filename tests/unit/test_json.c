@@ -67,7 +67,7 @@ TEST(a_walk_sees_every_element_as_it_was_written)
     assert_int_equal(i, 6);
 }
 
-TEST(what_has_no_items_is_walked_in_no_step)
+TEST(a_value_without_items_is_walked_in_no_step)
 {
     static const char *const texts[] = {"{}", "[ ]", "1", "\"ab\"", "null"};
     struct slice name, value;

@@ -193,7 +193,7 @@ static const struct {
     {T("{\"\\u0041\\n\\u009b\xc2\x9b\x7f\":x}"), 21, "/A????", "no JSON value"},
 };
 
-TEST(what_everybody_reads_the_same_way_is_taken)
+TEST(documents_that_every_reader_reads_the_same_way_are_taken)
 {
     for (size_t i = 0; i < COUNT_OF(taken); i++) {
         struct err err = {0};
@@ -380,7 +380,7 @@ TEST(what_is_wrong_beyond_the_syntax_passes_where_only_that_is_asked_for)
     }
 }
 
-TEST(what_is_no_json_at_all_fails_in_its_syntax_too)
+TEST(a_text_that_is_no_json_fails_in_its_syntax_too)
 {
     static const struct slice texts[] = {T(""),        T("["),     T("[1,]"),        T("[1 2]"),     T("[1}"),
                                          T("[{]}"),    T("[\"a]"), T("[\"\\u12\"]"), T("[\"\\x\"]"), T("[\"a\nb\"]"),

@@ -91,7 +91,7 @@ TEST(any_bytes_at_all_become_a_text_that_is_taken)
     buffer_fini(&out);
 }
 
-TEST(what_is_read_back_is_what_was_written)
+TEST(a_document_is_read_back_as_it_was_written)
 {
     struct arena arena;
     struct buffer out;

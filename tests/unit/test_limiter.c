@@ -36,7 +36,7 @@ static void run_group(struct trial *trial, bool granted)
     assert_int_equal(pace_closed_ms(&trial->pace, trial->now_ms), 0);
 }
 
-TEST(those_who_wait_are_let_go_in_growing_groups_after_a_breaker_closes)
+TEST(waiting_calls_are_let_go_in_growing_groups_after_a_breaker_closes)
 {
     struct trial trial = {.now_ms = 5000, .waiting = 1000};
     int64_t closed_ms;

@@ -45,7 +45,7 @@ TEST(taking_an_item_from_a_pop_pops_once)
     assert_null(LIST_ITEM(list_pop(&list), struct item, link));
 }
 
-TEST(who_goes_first_stands_before_all_others)
+TEST(an_item_pushed_to_the_front_stands_before_all_others)
 {
     struct list list;
     struct item items[3] = {{.number = 0}, {.number = 1}, {.number = 2}};

@@ -60,7 +60,7 @@ TEST(nothing_from_outside_forges_a_line_or_moves_a_cursor)
     buffer_fini(&out);
 }
 
-TEST(what_does_not_fit_is_left_out_whole_and_said)
+TEST(a_field_that_does_not_fit_is_left_out_whole_and_said)
 {
     struct buffer out;
     static char text[2001];

@@ -101,7 +101,7 @@ TEST(other_work_between_breaks_the_round)
     }
 }
 
-TEST(what_has_not_been_answered_repeats_nothing)
+TEST(an_unanswered_call_repeats_nothing)
 {
     struct loop_guard guard = guard_of(3, 2);
 

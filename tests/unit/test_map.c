@@ -20,7 +20,7 @@ static uint32_t next_random(uint32_t *seed) /* the same sequence in every run */
     return *seed >> 8;
 }
 
-TEST(it_agrees_with_a_plain_array_through_puts_and_removals)
+TEST(a_map_agrees_with_a_plain_array_through_puts_and_removals)
 {
     static struct entry entries[KEYS];
     struct map map;

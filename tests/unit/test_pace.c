@@ -36,7 +36,7 @@ TEST(groups_grow_to_the_widest_and_no_further)
     assert_int_equal(pace_begin_group(&pace, 3), 3); /* at most as many as there are */
 }
 
-TEST(after_a_trouble_of_the_tool_groups_are_apart_and_after_a_rate_they_are_not)
+TEST(groups_are_apart_after_a_trouble_of_the_tool_and_not_after_a_rate)
 {
     static const struct {
         enum pace_why why;

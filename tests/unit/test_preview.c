@@ -135,7 +135,7 @@ TEST(a_verdict_on_a_case_leads_on_or_back)
     ASSERT_PREVIEW(&trial, question, "probe", NULL, NULL, "refused conflict");
 }
 
-TEST(nothing_of_the_saga_changes)
+TEST(a_preview_changes_nothing_of_the_saga)
 {
     struct arena arena;
 

@@ -286,7 +286,7 @@ static void count_progress(void *context, uint32_t plays, uint32_t states)
     ++*(unsigned *)context;
 }
 
-TEST(what_is_too_wide_is_walked_as_far_as_asked_and_says_so)
+TEST(a_saga_that_is_too_wide_is_walked_as_far_as_asked_and_says_so)
 {
     unsigned told = 0;
     struct prove_options options = {.states_max = 50, .on_progress = count_progress, .context = &told};

@@ -172,7 +172,7 @@ TEST(the_text_is_what_the_api_shows)
         "\"data\":{\"result\":{\"id\":1}}}");
 }
 
-TEST(what_is_new_reads_as_it_stands_in_the_log)
+TEST(a_new_record_reads_as_it_stands_in_the_log)
 {
     struct record decided = {.type = RECORD_APPROVAL_DECIDED,
                              .step = 0,
@@ -262,7 +262,7 @@ static const char *const corrupt[] = {
     "{'type':'lock.taken','data':{'lock':''}}",
 };
 
-TEST(what_makes_no_sense_is_refused_with_a_sentence)
+TEST(a_senseless_record_is_refused_with_a_sentence)
 {
     for (size_t i = 0; i < COUNT_OF(corrupt); i++) {
         struct record record = {.seq = 99};

@@ -107,7 +107,7 @@ TEST(changes_need_more_than_a_reader)
 
 /* An agent's role must never be enough for a verb that signs off, decides or lets a saga go on. (An approval names the
  * roles that may give it, operator by default; the saga machine refuses all others.) */
-TEST(what_a_person_decides_is_beyond_an_agent)
+TEST(an_agent_has_no_route_for_decisions_of_people)
 {
     static const char *const signed_off[] = {"resolve", "bypass", "resume", "pause", "bulk"};
 

@@ -145,7 +145,7 @@ TEST(an_undo_out_of_turn_is_refused)
     assert_false(fits(&trial, record)); /* forward work is over */
 }
 
-TEST(nothing_follows_the_end)
+TEST(no_record_follows_the_end)
 {
     trial_open(&trial, TWO);
     trial_start(&trial, "{}");
@@ -197,7 +197,7 @@ TEST(the_state_is_the_same_whoever_folds_it)
     assert_int_equal(trial.saga.phase, PHASE_FORWARD); /* a trial on a copy leaves the state alone */
 }
 
-TEST(what_the_state_keeps_is_its_own)
+TEST(the_state_owns_all_that_it_keeps)
 {
     char input[] = "{\"n\":1}";
     struct saga_input start = {.type = SAGA_INPUT_START};

@@ -14,7 +14,7 @@ static void open_with(struct trial *trial, const char *document, const char *inp
 
 static struct trial trial;
 
-TEST(who_may_decide)
+TEST(only_the_named_roles_and_higher_ones_may_decide)
 {
     static const struct {
         const char *roles;
@@ -45,7 +45,7 @@ TEST(who_may_decide)
 }
 
 /* The person who started the saga may refuse, but not approve ("four eyes"). */
-TEST(whoever_started_it_may_not_approve_it)
+TEST(the_starter_of_a_saga_may_not_approve_it)
 {
     static const struct {
         const char *started_by;

@@ -90,7 +90,7 @@ TEST(a_saga_with_long_tags_starts)
     arena_fini(&kept);
 }
 
-TEST(of_a_very_long_reason_a_person_is_shown_the_beginning)
+TEST(a_person_is_shown_the_beginning_of_a_very_long_reason)
 {
     struct saga_input input = {.type = SAGA_INPUT_ADMITTED};
     struct trial trial;
@@ -123,7 +123,7 @@ static struct slice nested(struct arena *arena, unsigned levels, const char *ins
 }
 
 /* A value that could be written but not read back would be lost with the engine that wrote it. */
-TEST(what_is_put_together_is_not_deeper_than_what_can_be_read_back)
+TEST(a_rendered_document_is_not_deeper_than_can_be_read_back)
 {
     const struct {
         unsigned around, input;
@@ -332,7 +332,7 @@ TEST(elements_that_wait_begin_in_as_many_turns_as_they_need)
     trial_close(&trial);
 }
 
-TEST(what_is_undone_begins_in_as_many_turns_as_it_needs)
+TEST(undoing_begins_in_as_many_turns_as_it_needs)
 {
     struct trial trial;
     unsigned turns = 0, undone = 0;

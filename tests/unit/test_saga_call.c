@@ -200,7 +200,7 @@ TEST(allow_begins_one_operation_for_each_emission_and_no_more)
         uuid_equal(&call_trial_step(&t, "a~3")->earlier_key.uuid, &call_trial_step(&t, "a~2")->forward.key.uuid));
 }
 
-TEST(what_was_refused_is_decided_anew_when_it_comes_again)
+TEST(a_refused_call_is_decided_anew_when_it_comes_again)
 {
     call_trial_run(&t);
     make(&t, "refuse", COMPLETED);
@@ -209,7 +209,7 @@ TEST(what_was_refused_is_decided_anew_when_it_comes_again)
     }
 }
 
-TEST(while_a_probe_is_asked_nobody_calls_again)
+TEST(nobody_calls_again_while_a_probe_is_asked)
 {
     call_trial_run(&t);
     assert_int_equal(CALL(&t, "checked", "a"), ERR_OK);
@@ -228,7 +228,7 @@ TEST(while_a_probe_is_asked_nobody_calls_again)
     assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
 }
 
-TEST(what_the_receiver_works_on_is_in_flight)
+TEST(a_call_on_which_the_receiver_works_is_in_flight)
 {
     call_trial_run(&t);
     CALL(&t, "checked", "a");
@@ -306,7 +306,7 @@ TEST(other_scopes_steps_and_tools_are_other_operations)
     assert_int_equal(call_trial_step(&t, "a~3")->forward.generation, 0);
 }
 
-TEST(without_a_name_there_is_one_step_a_tool_and_scope)
+TEST(a_call_without_a_name_has_one_step_for_each_tool_and_scope)
 {
     call_trial_run(&t);
     CALL(&t, "coalesce", .args = "{'amount':1}");
@@ -423,7 +423,7 @@ TEST(arguments_that_differ_where_it_does_not_matter_are_coalesced_and_marked)
     assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
 }
 
-TEST(without_material_everything_matters)
+TEST(everything_matters_without_material)
 {
     call_trial_run(&t);
     CALL(&t, "strict", "a", "{'amount':10,'memo':'x'}");
@@ -432,7 +432,7 @@ TEST(without_material_everything_matters)
     assert_int_equal(CALL(&t, "strict", "a", "{'amount':10,'memo':'x','trace_id':1}"), ERR_OK);
 }
 
-TEST(while_it_is_unsettled_arguments_that_do_not_matter_wait_like_all_others)
+TEST(arguments_that_do_not_matter_wait_like_all_others_while_a_call_is_unsettled)
 {
     call_trial_run(&t);
     CALL(&t, "coalesce", "a", "{'amount':10,'memo':'x'}");
@@ -475,7 +475,7 @@ TEST(a_terminal_call_comes_last_and_seals)
     assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
 }
 
-TEST(what_only_reads_with_these_arguments_neither_comes_last_nor_seals)
+TEST(a_call_that_only_reads_with_these_arguments_neither_comes_last_nor_seals)
 {
     call_trial_open(&t, NULL, NULL, NULL);
     make(&t, "coalesce", IN_FLIGHT);
@@ -538,7 +538,7 @@ TEST(a_question_to_a_person_holds_up_only_what_cannot_be_undone)
     assert_int_equal(CALL(&t, "mail", "m"), ERR_UNSETTLED);
 }
 
-TEST(in_a_run_nothing_seals_and_nothing_comes_last)
+TEST(no_call_of_a_run_seals_it_or_comes_last)
 {
     call_trial_run(&t);
     CALL(&t, "coalesce", "a");
@@ -626,7 +626,7 @@ TEST(an_attempt_more_is_a_call_more)
     assert_int_equal(CALL(&t, "coalesce", "a", .turn = "2"), ERR_BUDGET);
 }
 
-TEST(what_is_tried_again_is_paid_once)
+TEST(a_call_that_is_tried_again_is_paid_once)
 {
     call_trial_open(&t, "{'micros':100}", NULL, NULL);
     assert_int_equal(CALL(&t, "paid", "a"), ERR_OK);
@@ -668,7 +668,7 @@ TEST(a_tool_may_begin_again_after_that)
     assert_string_equal(call_trial_records(&t), "operation.duplicate a~2 (waited)");
 }
 
-TEST(what_is_not_settled_never_expires)
+TEST(an_unsettled_call_never_expires)
 {
     call_trial_run(&t);
     make(&t, "again", UNKNOWN);
@@ -682,7 +682,7 @@ TEST(what_is_not_settled_never_expires)
     assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OUTCOME_UNKNOWN);
 }
 
-TEST(while_the_saga_is_open_nothing_expires)
+TEST(no_record_expires_while_the_saga_is_open)
 {
     call_trial_open(&t, NULL, NULL, NULL);
     make(&t, "again", COMPLETED);

@@ -91,7 +91,7 @@ TEST(a_second_loop_pauses_until_an_operator_resumes)
     assert_int_equal(CALL(&t, "look", "b"), ERR_OK);
 }
 
-TEST(while_it_is_paused_not_even_the_same_request_is_tried_again)
+TEST(not_even_the_same_request_is_tried_again_while_the_saga_is_paused)
 {
     call_trial_open(&t, NULL, "{'repeats':2,'max_cycle':1}", NULL);
     CALL(&t, "limited", "g", .emission = "e");
@@ -105,7 +105,7 @@ TEST(while_it_is_paused_not_even_the_same_request_is_tried_again)
     assert_int_equal(t.records.count, 0);
 }
 
-TEST(whoever_waits_for_an_answer_makes_no_loop)
+TEST(an_agent_that_waits_for_an_answer_makes_no_loop)
 {
     call_trial_run(&t);
     for (int i = 0; i < 10; i++) {
@@ -171,7 +171,7 @@ TEST(calls_that_race_count_once)
     assert_int_equal(CALL(&t, "allow", "a"), ERR_OK);
 }
 
-TEST(whoever_waits_is_not_stopped_for_what_others_were_answered)
+TEST(an_agent_that_waits_is_not_stopped_for_answers_to_others)
 {
     call_trial_run(&t);
     CALL(&t, "coalesce", "a");

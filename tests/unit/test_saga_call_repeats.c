@@ -25,7 +25,7 @@ static struct call_trial t;
 
 /* --- other arguments --- */
 
-TEST(what_differs_in_something_material_does_not_wait_for_another_result)
+TEST(a_call_that_differs_in_something_material_does_not_wait_for_another_result)
 {
     call_trial_run(&t);
     assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':5,'memo':'x'}"), ERR_OK);
@@ -49,7 +49,7 @@ TEST(nor_is_it_told_that_nobody_knows)
 
 /* --- a person is asked once --- */
 
-TEST(after_the_answer_of_a_person_a_repeat_gets_the_stored_result)
+TEST(a_repeat_gets_the_stored_result_after_the_answer_of_a_person)
 {
     call_trial_run(&t);
     completed(&t, "escalate", NULL);
@@ -115,7 +115,7 @@ TEST(a_repeat_is_answered_though_its_tool_could_not_be_called_any_more)
     assert_int_equal(CALL(&t, "coalesce", "b", "{'amount':6}"), ERR_INVALID);
 }
 
-TEST(what_does_not_fit_begins_nothing)
+TEST(arguments_that_do_not_fit_begin_nothing)
 {
     call_trial_run(&t);
     assert_int_equal(CALL(&t, "coalesce", "a", .unfit = ERR_INVALID), ERR_INVALID);
@@ -132,7 +132,7 @@ TEST(what_does_not_fit_begins_nothing)
 }
 
 /* The call is sent with the first arguments, to the version that they were given for. */
-TEST(what_does_not_fit_any_more_is_tried_again_as_it_was_begun)
+TEST(a_call_that_does_not_fit_any_more_is_tried_again_as_it_was_begun)
 {
     call_trial_run(&t);
     CALL(&t, "coalesce", "a", "{'amount':5}");
@@ -141,7 +141,7 @@ TEST(what_does_not_fit_any_more_is_tried_again_as_it_was_begun)
     assert_string_equal(call_trial_records(&t), "step.repeated a, step.intent a");
 }
 
-TEST(what_was_signed_off_is_known_again_though_other_members_count_now)
+TEST(a_signed_off_call_is_known_again_though_other_members_count_now)
 {
     call_trial_run(&t);
     completed(&t, "coalesce", "{'amount':5,'memo':'x'}");
@@ -216,7 +216,7 @@ TEST(also_while_a_person_is_asked_about_something_else)
     assert_true(slice_is(t.saga.escalation.reason, "unknown"));
 }
 
-TEST(what_a_person_has_to_weigh_is_not_probed_by_repeats)
+TEST(a_call_that_a_person_has_to_weigh_is_not_probed_by_repeats)
 {
     call_trial_run(&t);
     assert_int_equal(CALL(&t, "once", "a"), ERR_OK);
@@ -264,7 +264,7 @@ static bool shows_what_it_knew(const struct call_trial *on)
     return shown;
 }
 
-TEST(what_has_expired_is_not_shown_any_more)
+TEST(an_expired_record_is_not_shown_any_more)
 {
     call_trial_run(&t);
     completed(&t, "again", NULL);
@@ -285,7 +285,7 @@ TEST(what_has_expired_is_not_shown_any_more)
     assert_false(shows_what_it_knew(&t));
 }
 
-TEST(what_is_not_settled_is_shown_as_long_as_it_takes)
+TEST(an_unsettled_call_is_shown_as_long_as_it_takes)
 {
     call_trial_run(&t);
     CALL(&t, "again", "a");

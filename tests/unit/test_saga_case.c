@@ -172,7 +172,7 @@ TEST(a_person_is_asked_about_what_is_waited_for)
     }
 }
 
-TEST(what_is_tried_again_goes_on_and_closes_the_case)
+TEST(a_step_that_is_tried_again_goes_on_and_closes_the_case)
 {
     open_at("{'id':'act','call':'keyed'},{'id':'next','call':'keyed'}");
     trial_settle(&trial, "act", OUTCOME_RETRY);
@@ -185,7 +185,7 @@ TEST(what_is_tried_again_goes_on_and_closes_the_case)
     close_sound();
 }
 
-TEST(when_nothing_else_will_answer_it_the_case_is_asked_anew)
+TEST(a_case_is_asked_anew_when_nothing_else_will_answer_it)
 {
     open_at("{'id':'act','call':'once'}");
     trial_timer(&trial, "act");

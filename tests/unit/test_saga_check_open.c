@@ -275,7 +275,7 @@ TEST(an_operation_shows_its_run_class_cost_duplicates_and_what_it_is_another_exe
     assert_non_null(json_member(shown, "earlier_key").ptr);
 }
 
-TEST(what_has_expired_shows_neither_arguments_nor_result)
+TEST(an_expired_call_shows_neither_arguments_nor_result)
 {
     call_trial_run(&t);
     CALL(&t, "strict", "a", "{'amount':1}");

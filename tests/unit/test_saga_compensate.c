@@ -44,7 +44,7 @@ TEST(n_effects_take_n_plus_one_turns)
     assert_string_equal(trial_wants(&trial), "");
 }
 
-TEST(what_took_effect_is_undone_in_reverse)
+TEST(effects_are_undone_in_reverse)
 {
     open_until(&trial, THREE, "c");
     trial_settle(&trial, "c", OUTCOME_FAILED);
@@ -86,7 +86,7 @@ TEST(side_by_side_the_one_that_began_last_is_undone_first)
     assert_string_equal(trial_records(&trial), "compensation.completed b, compensation.intent a");
 }
 
-TEST(what_is_in_flight_is_waited_for)
+TEST(compensation_waits_for_calls_in_flight)
 {
     trial_open(&trial, DIAMOND);
     trial_start(&trial, "{}");
@@ -101,7 +101,7 @@ TEST(what_is_in_flight_is_waited_for)
     assert_string_equal(trial_records(&trial), "step.completed c, compensation.planned, compensation.intent c");
 }
 
-TEST(what_surely_did_not_happen_is_stopped)
+TEST(a_call_that_surely_did_not_happen_is_stopped)
 {
     trial_open(&trial, DIAMOND);
     trial_start(&trial, "{}");

@@ -59,7 +59,7 @@ TEST(a_person_says_what_it_cost_and_the_budget_goes_on_with_that)
     assert_int_equal(CALL(&t, "paid", "c", "{'n':3}"), ERR_BUDGET);
 }
 
-TEST(what_a_call_of_a_run_that_rests_cost_is_said_too_and_nothing_after_the_end_of_a_saga)
+TEST(a_resting_run_tells_of_a_cost_too_and_an_ended_saga_does_not)
 {
     call_trial_run(&t);
     assert_int_equal(CALL(&t, "paid", "a"), ERR_OK);
@@ -114,7 +114,7 @@ TEST(an_estimate_is_held_back_until_a_person_says_whether_it_happened)
     assert_int_equal(t.saga.used.micros, 120);
 }
 
-TEST(what_depends_on_the_result_stays_unknown_when_a_person_says_that_it_happened)
+TEST(a_cost_that_depends_on_the_result_stays_unknown_when_a_person_says_that_it_happened)
 {
     begin_estimated(&t, "${ .result.fee }", 0);
     assert_false(operation_cost_is_estimated(&t.saga, 0, DIRECTION_DO));

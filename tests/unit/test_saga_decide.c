@@ -440,7 +440,7 @@ TEST(absent_counts_only_after_its_time_has_passed_here)
 }
 
 /* Otherwise each of many takeovers would make the next probe wait longer, in the end for minutes. */
-TEST(who_takes_over_asks_as_if_nobody_had_asked_before)
+TEST(an_engine_that_takes_over_asks_as_if_nobody_had_asked_before)
 {
     open_act(&trial, "checked");
     trial_settle(&trial, "act", OUTCOME_UNKNOWN);

@@ -161,7 +161,7 @@ TEST(tries_that_were_denied_do_not_count_as_tries_that_nobody_answered)
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED); /* ten tries got no answer, so the call has failed */
 }
 
-TEST(what_goes_out_at_last_and_is_lost_is_asked_anew)
+TEST(a_call_that_goes_out_at_last_and_is_lost_is_asked_anew)
 {
     open_denied(&trial, TRIAL_SAGA("{'id':'a','call':'once'}"));
     trial_timer(&trial, "a");
@@ -170,7 +170,7 @@ TEST(what_goes_out_at_last_and_is_lost_is_asked_anew)
     assert_true(slice_is(trial.saga.escalation.reason, "unknown"));
 }
 
-TEST(what_may_have_happened_before_stays_in_doubt)
+TEST(an_effect_that_may_have_happened_before_stays_in_doubt)
 {
     start(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}"));
     trial_settle(&trial, "a", OUTCOME_UNKNOWN);

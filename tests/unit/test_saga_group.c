@@ -58,7 +58,7 @@ TEST(no_elements_are_done_at_once)
     is(&trial, SAGA_COMPENSATED);
 }
 
-TEST(what_is_no_array_or_has_too_many_elements_fails_the_step)
+TEST(a_step_fails_whose_elements_are_no_array_or_too_many)
 {
     struct buffer input;
 
@@ -85,7 +85,7 @@ TEST(what_is_no_array_or_has_too_many_elements_fails_the_step)
     "{'id':'a','call':'keyed'},{'id':'book','call':'keyed','for_each':'${ .input.list }','concurrency':2},"            \
     "{'id':'z','call':'keyed'}"
 
-TEST(so_many_elements_run_at_once_as_allowed_and_begin_in_order)
+TEST(as_many_elements_as_allowed_run_at_once_and_begin_in_order)
 {
     open_with(&trial, TRIAL_SAGA(CONCURRENT), "{'list':[1,2,3,4]}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -220,7 +220,7 @@ TEST(elements_that_ran_one_after_the_other_are_undone_so)
     assert_string_equal(run_all(&trial, DIRECTION_UNDO), "book#2 book#1 book#0");
 }
 
-TEST(nothing_of_a_paused_saga_begins)
+TEST(no_step_of_a_paused_saga_begins)
 {
     open_with(&trial, TRIAL_SAGA(EACH), LIST);
     assert_int_equal(trial_pause(&trial), ERR_OK);

@@ -28,7 +28,7 @@ TEST(a_child_that_may_fail_is_undone_on_its_own_and_the_saga_goes_on)
     is(&trial, SAGA_COMPLETED);
 }
 
-TEST(what_a_child_has_undone_on_its_own_is_not_undone_again)
+TEST(an_effect_that_a_child_has_undone_on_its_own_is_not_undone_again)
 {
     open_with(&trial, SAGAS(WITH_TRIP(",'on_failure':'continue'"), TRIP), "{'to':'Rome'}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -158,7 +158,7 @@ TEST(the_rest_goes_on_while_a_child_is_undone_on_its_own)
     is(&trial, SAGA_COMPLETED);
 }
 
-TEST(what_was_not_sent_in_a_child_that_fails_is_given_up)
+TEST(a_call_that_was_not_sent_in_a_failing_child_is_given_up)
 {
     open_with(&trial,
               SAGAS("{'id':'c','saga':'wide','on_failure':'continue'},{'id':'z','call':'keyed'}",
@@ -268,7 +268,7 @@ TEST(an_unknown_outcome_in_a_child_is_settled_before_it_is_undone)
     is(&trial, SAGA_COMPLETED);
 }
 
-TEST(what_may_be_undone_blindly_is_undone_with_its_child)
+TEST(a_step_that_may_be_undone_blindly_is_undone_with_its_child)
 {
     open_with(&trial,
               SAGAS("{'id':'c','saga':'blind','on_failure':'continue'},{'id':'z','call':'keyed'}",
@@ -523,7 +523,7 @@ TEST(a_question_about_a_step_is_closed_when_its_child_is_undone)
     is(&trial, SAGA_COMPLETED);
 }
 
-TEST(what_comes_late_in_a_child_that_failed_is_undone_behind_a_terminal_step_too)
+TEST(a_late_effect_in_a_failed_child_is_undone_behind_a_terminal_step_too)
 {
     open_with(&trial,
               ROOT("'output':'${ 1 + 1 }'",
@@ -543,7 +543,7 @@ TEST(what_comes_late_in_a_child_that_failed_is_undone_behind_a_terminal_step_too
     is(&trial, SAGA_COMPLETED);
 }
 
-TEST(what_lay_in_a_child_that_was_undone_stays_undone_when_the_saga_completes)
+TEST(steps_of_an_undone_child_stay_undone_when_the_saga_completes)
 {
     open_with(&trial,
               SAGAS("{'id':'c','saga':'c','with':'${ .input }','on_failure':'continue'},{'id':'z','call':'keyed'}",

@@ -51,7 +51,7 @@ static struct trial trial;
 
 /* --- guards --- */
 
-TEST(nothing_leaves_before_the_guards_have_said_so)
+TEST(no_call_leaves_before_the_guards_have_said_so)
 {
     open_guarded(&trial, "guarded");
     trial_timer(&trial, "a"); /* time alone lets no call pass */
@@ -151,7 +151,7 @@ TEST(a_call_of_an_agent_is_refused_and_may_come_back)
 
 /* --- the precheck --- */
 
-TEST(what_was_there_already_completes_the_step_and_is_never_undone)
+TEST(an_effect_that_was_there_already_completes_the_step_and_is_never_undone)
 {
     open_guarded(&trial, "guarded_once");
     ADMIT(&trial, "a", .admission = ADMISSION_DONE, .result = SLICE("{\"id\":\"theirs\"}"));
@@ -164,7 +164,7 @@ TEST(what_was_there_already_completes_the_step_and_is_never_undone)
     trial_check_replay(&trial);
 }
 
-TEST(what_must_not_be_called_fails_with_the_reason)
+TEST(a_call_that_must_not_be_made_fails_with_the_reason)
 {
     open_guarded(&trial, "guarded");
     ADMIT(&trial, "a", .admission = ADMISSION_BLOCKED, .detail = SLICE("the order is closed"));
@@ -188,7 +188,7 @@ TEST(a_precheck_that_cannot_be_asked_is_tried_so_often_and_no_more)
     trial_check_replay(&trial);
 }
 
-TEST(what_the_precheck_finds_after_an_unknown_attempt_may_be_our_own_effect)
+TEST(the_finding_of_a_precheck_after_an_unknown_attempt_may_be_our_own_effect)
 {
     open_guarded(&trial, "guarded");
     ADMIT(&trial, "a", .admission = ADMISSION_GRANTED);

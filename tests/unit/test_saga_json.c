@@ -97,7 +97,7 @@ static struct slice view(struct trial *on)
     return text();
 }
 
-TEST(who_stopped_or_paused_it_and_why_is_said)
+TEST(a_saga_says_who_stopped_or_paused_it_and_why)
 {
     struct slice saga, error;
 
@@ -121,7 +121,7 @@ TEST(who_stopped_or_paused_it_and_why_is_said)
     close(&trial);
 }
 
-TEST(one_that_completed_says_what_is_missing_of_its_output)
+TEST(a_completed_saga_says_what_is_missing_of_its_output)
 {
     struct slice saga;
 
@@ -135,7 +135,7 @@ TEST(one_that_completed_says_what_is_missing_of_its_output)
     close(&trial);
 }
 
-TEST(one_that_was_abandoned_lists_what_is_left_standing)
+TEST(an_abandoned_saga_lists_what_is_left_standing)
 {
     open_stuck_undo(&trial);
     assert_int_equal(json_type(json_member(view(&trial), "debts")), JSON_NONE);

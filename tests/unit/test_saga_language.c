@@ -72,7 +72,7 @@ TEST(a_step_whose_condition_does_not_hold_is_skipped_and_what_follows_starts)
     buffer_fini(&out);
 }
 
-TEST(what_was_skipped_is_not_undone)
+TEST(a_skipped_step_is_not_undone)
 {
     open_with(&trial, TRIAL_SAGA(WHEN), "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -197,7 +197,7 @@ TEST(a_failure_that_does_not_matter_is_gone_on_without)
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
 }
 
-TEST(what_failed_and_did_not_matter_is_not_undone)
+TEST(a_failed_step_that_did_not_matter_is_not_undone)
 {
     open_with(&trial, TRIAL_SAGA(CONTINUE), "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);
@@ -384,7 +384,7 @@ TEST(a_failing_branch_starts_nothing_and_waits_for_the_others)
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
 }
 
-TEST(what_is_in_flight_beside_a_failure_is_settled_as_unknown)
+TEST(a_call_in_flight_beside_a_failure_is_settled_as_unknown)
 {
     open_branches(&trial, TRIAL_SAGA(BRANCHES));
     trial_settle(&trial, "c1", OUTCOME_COMPLETED);

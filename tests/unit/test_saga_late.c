@@ -72,7 +72,7 @@ TEST(a_person_says_what_stands_and_an_abort_undoes_it)
     call_trial_close(&t);
 }
 
-TEST(while_the_saga_is_being_undone_the_effect_joins_what_is_left_to_undo)
+TEST(a_late_effect_joins_the_plan_while_the_saga_is_being_undone)
 {
     struct call_trial t;
 
@@ -101,7 +101,7 @@ TEST(while_the_saga_is_being_undone_the_effect_joins_what_is_left_to_undo)
     }
 }
 
-TEST(what_was_undone_blindly_and_turns_up_is_asked_about)
+TEST(an_effect_that_was_undone_blindly_and_turns_up_is_asked_about)
 {
     struct trial trial;
     struct saga_input input;
@@ -128,7 +128,7 @@ TEST(what_was_undone_blindly_and_turns_up_is_asked_about)
     trial_close(&trial);
 }
 
-TEST(what_cannot_be_undone_and_turns_up_too_late_is_a_debt)
+TEST(a_late_effect_that_cannot_be_undone_is_a_debt)
 {
     struct trial trial;
     struct saga_input input;
@@ -230,7 +230,7 @@ TEST(a_late_success_of_what_has_expired_is_not_made_again)
     call_trial_close(&t);
 }
 
-TEST(what_has_completed_is_never_overturned)
+TEST(a_completed_step_is_never_overturned)
 {
     struct call_trial t;
     struct saga_input input = {.type = SAGA_INPUT_SETTLED,
@@ -349,7 +349,7 @@ TEST(a_probe_that_contradicts_a_person_is_asked_about)
     trial_close(&trial);
 }
 
-TEST(what_a_person_vouched_for_and_did_not_happen_is_asked_about)
+TEST(an_effect_that_a_person_vouched_for_and_did_not_happen_is_asked_about)
 {
     struct trial trial;
 
@@ -469,7 +469,7 @@ static void deny_in_a_child_that_is_over(struct trial *trial, const char *docume
     assert_string_equal(trial_records(trial), "step.late child/act, escalation.opened child/act");
 }
 
-TEST(what_did_not_happen_in_a_child_that_is_over_fails_what_is_around_it)
+TEST(an_effect_that_did_not_happen_in_an_ended_child_fails_the_group_around_it)
 {
     struct trial trial;
 
@@ -487,7 +487,7 @@ TEST(what_did_not_happen_in_a_child_that_is_over_fails_what_is_around_it)
 
 /* A step that a person has vouched for is not undone without asking that person, even though it could be undone
  * blindly. */
-TEST(what_could_be_undone_blindly_is_asked_about_first)
+TEST(an_effect_that_could_be_undone_blindly_is_asked_about_first)
 {
     struct saga_input input = {.type = SAGA_INPUT_OPERATOR};
     struct trial trial;
@@ -519,7 +519,7 @@ TEST(what_could_be_undone_blindly_is_asked_about_first)
 
 /* A person had the step probed once more. The answer ends the probing, and the person still decides what becomes of the
  * step. */
-TEST(what_cannot_be_undone_and_is_found_too_late_is_not_asked_for_again)
+TEST(a_debt_that_is_found_too_late_is_not_asked_for_again)
 {
     struct saga_input by_hand = {.type = SAGA_INPUT_OPERATOR,
                                  .verdict = {.action = OPERATOR_RESOLVE,

@@ -21,7 +21,7 @@ static struct slice shown(struct trial *trial, const char *pointer)
 
 static struct trial trial;
 
-TEST(nothing_begins_before_all_locks_are_held_and_they_are_taken_in_the_order_of_their_keys)
+TEST(no_step_begins_before_all_locks_are_held_and_they_are_taken_in_the_order_of_their_keys)
 {
     open_with(&trial, LOCKED("'order:${ .input.id }','customer:${ .input.c }'"), "{'id':7,'c':'ann'}");
     assert_string_equal(trial_records(&trial), "saga.started, lock.wanted");
@@ -66,7 +66,7 @@ TEST(an_answer_that_comes_twice_means_nothing)
     assert_string_equal(trial_records(&trial), "");
 }
 
-TEST(what_is_named_twice_is_one_lock_and_the_stricter_holds)
+TEST(a_lock_that_is_named_twice_is_one_lock_and_the_stricter_holds)
 {
     open_with(&trial, LOCKED("{'key':'${ .input.k }','when_taken':'fail'},'k'"), "{'k':'k'}");
     assert_int_equal(trial.saga.lock_count, 1);

@@ -340,7 +340,7 @@ TEST(a_call_or_a_probe_that_is_out_is_awaited)
     shelf_close(&shelf, &trial);
 }
 
-TEST(what_is_probed_is_not_left_without_a_probe)
+TEST(a_probed_step_is_not_left_without_a_probe)
 {
     struct shelf shelf;
     struct trial trial;

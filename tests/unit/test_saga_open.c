@@ -66,7 +66,7 @@ TEST(nor_while_a_person_is_asked)
     assert_non_null(strstr(t.err.detail, "duplicate"));
 }
 
-TEST(what_is_sealed_can_still_be_completed)
+TEST(a_sealed_saga_can_still_be_completed)
 {
     call_trial_open(&t, NULL, NULL, NULL);
     completed(&t, "coalesce", "a", NULL);
@@ -236,7 +236,7 @@ TEST(a_signature_stands_above_a_closed_loop)
     assert_string_equal(call_trial_records(&t), "step.called a~2 (bypass), step.intent a~2");
 }
 
-TEST(what_may_still_happen_is_not_signed_off)
+TEST(a_call_that_may_still_happen_is_not_signed_off)
 {
     call_trial_run(&t);
     CALL(&t, "once", "a");
@@ -276,7 +276,7 @@ TEST(only_what_is_paused_or_closed_is_resumed)
     assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK);
 }
 
-TEST(what_is_paused_is_not_completed_and_its_deadline_stands_still)
+TEST(a_paused_saga_is_not_completed_and_its_deadline_stands_still)
 {
     call_trial_open(&t, NULL, "{'repeats':2}", NULL);
     completed(&t, "coalesce", "a", NULL);
@@ -397,7 +397,7 @@ TEST(a_retry_with_other_arguments_takes_the_key_of_no_other_execution)
     assert_int_equal(call_trial_step(&t, "a")->forward.generation, 2);
 }
 
-TEST(who_polls_makes_no_saga_grow)
+TEST(polling_makes_no_saga_grow)
 {
     size_t used = 0;
 

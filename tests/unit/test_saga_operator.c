@@ -271,7 +271,7 @@ TEST(resolved_as_not_happened_the_step_has_failed)
     assert_true(slice_is(trial.records.items[0].verdict, "not_happened"));
 }
 
-TEST(while_undoing_the_verdict_decides_about_the_undo)
+TEST(the_verdict_decides_about_the_undo_while_undoing)
 {
     open_stuck(&trial, "once", "");
     assert_int_equal(trial_abort(&trial), ERR_OK);
@@ -484,7 +484,7 @@ TEST(not_happened_then_retry_calls_once_more_when_the_first_call_is_over)
     assert_int_equal(trial.saga.end, SAGA_COMPLETED);
 }
 
-TEST(what_is_being_undone_is_not_called_again)
+TEST(a_step_that_is_being_undone_is_not_called_again)
 {
     struct saga_input input;
 
@@ -499,7 +499,7 @@ TEST(what_is_being_undone_is_not_called_again)
     assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
 }
 
-TEST(what_somebody_undid_by_hand_counts_as_undone)
+TEST(an_effect_that_somebody_undid_by_hand_counts_as_undone)
 {
     struct saga_input input;
 
@@ -538,7 +538,7 @@ TEST(what_somebody_undid_by_hand_counts_as_undone)
     assert_int_equal(trial_input(&trial, input), ERR_CONFLICT);
 }
 
-TEST(what_a_last_step_counts_on_is_not_undone_while_that_may_have_happened)
+TEST(a_step_before_the_last_is_not_undone_while_the_last_may_have_happened)
 {
     struct saga_input input;
 

@@ -162,7 +162,7 @@ TEST(the_receivers_clock_does_not_stop)
     assert_string_equal(trial_records(&trial), "step.unknown a, escalation.opened a"); /* not called again */
 }
 
-TEST(what_was_set_while_it_was_paused_waits_no_longer_than_it_has_to)
+TEST(a_timer_that_was_set_in_a_pause_waits_no_longer_than_it_has_to)
 {
     int64_t before_ms;
 
@@ -341,7 +341,7 @@ TEST(a_question_that_answers_itself_in_a_pause_is_nobodys_to_decide_any_more)
     trial_check_replay(&trial);
 }
 
-TEST(who_may_pause_what)
+TEST(a_pause_needs_an_actor_and_a_saga_that_goes_on)
 {
     struct saga_input nobody = {.type = SAGA_INPUT_PAUSE};
 

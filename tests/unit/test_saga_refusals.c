@@ -24,7 +24,7 @@ bool __wrap_record_check(const struct saga *saga, const struct record *record, s
     return __real_record_check(saga, record, err);
 }
 
-TEST(before_the_start_nothing_is_aborted_paused_or_signalled)
+TEST(no_saga_is_aborted_paused_or_signalled_before_its_start)
 {
     struct trial trial;
 
@@ -36,7 +36,7 @@ TEST(before_the_start_nothing_is_aborted_paused_or_signalled)
     trial_close(&trial);
 }
 
-TEST(what_a_loop_has_paused_is_not_paused_again_by_a_person)
+TEST(a_saga_that_a_loop_has_paused_is_not_paused_again_by_a_person)
 {
     struct saga_input pause = {.type = SAGA_INPUT_PAUSE, .now_ms = CALL_TRIAL_START_MS};
     struct call_trial t;
@@ -88,7 +88,7 @@ TEST(a_decision_that_does_not_fit_is_taken_back_whole)
     trial_close(&trial);
 }
 
-TEST(what_could_not_be_read_back_is_not_written)
+TEST(a_record_that_could_not_be_read_back_is_not_written)
 {
     static const char *const ids[] = {"\xff", "a\xed\xa0\x80", "\xc0\xaf", "\xc3"};
     struct saga_input input = {.type = SAGA_INPUT_SIGNAL, .signal = {.name = SLICE("paid"), .payload = SLICE("1")}};

@@ -47,7 +47,7 @@ TEST(followers_are_named_with_their_input_in_the_record_of_the_end)
     assert_true(json_string_is(json_at(shown, SLICE("/1/business_id")), "thank-7"));
 }
 
-TEST(nothing_follows_a_saga_that_is_undone_or_abandoned)
+TEST(no_saga_follows_one_that_is_undone_or_abandoned)
 {
     trial_open(&trial, TWO_SAGAS("'then':[{'saga':'thank'}]"));
     trial_start(&trial, "{}");
@@ -59,7 +59,7 @@ TEST(nothing_follows_a_saga_that_is_undone_or_abandoned)
     assert_int_equal(json_type(json_member(trial_view(&trial, &trial.arena), "followers")), JSON_NONE);
 }
 
-TEST(one_that_cannot_be_made_is_told_of_and_the_others_follow)
+TEST(a_follower_that_cannot_be_made_is_told_of_and_the_others_follow)
 {
     static const char *const bad[] = {"'input':'${ .input.n.x }'", "'id':'${ .input.n }'", "'id':'${ .input.empty }'"};
 

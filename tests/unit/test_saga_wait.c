@@ -72,7 +72,7 @@ TEST(a_saga_sleeps_as_long_as_it_says_and_goes_on)
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
 }
 
-TEST(what_a_sleep_may_be_given)
+TEST(a_sleep_may_be_a_duration_or_an_instant)
 {
     static const struct {
         const char *input;
@@ -125,7 +125,7 @@ TEST(a_sleep_that_is_a_program_is_evaluated_outside)
     assert_string_equal(trial_records(&trial), "step.completed nap, saga.completed");
 }
 
-TEST(what_comes_after_a_sleep_and_fails_undoes_what_came_before_it)
+TEST(a_failure_after_a_sleep_undoes_the_steps_before_it)
 {
     open_with(&trial, NAP, "{}");
     trial_settle(&trial, "a", OUTCOME_COMPLETED);

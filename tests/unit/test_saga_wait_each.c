@@ -48,7 +48,7 @@ TEST(elements_sleep_side_by_side_as_far_as_allowed)
                                                "saga.completed");
 }
 
-TEST(what_an_element_sleeps_may_be_a_program)
+TEST(the_sleep_of_an_element_may_be_a_program)
 {
     open_with(&trial, TRIAL_SAGA(EACH_OF("'sleep':'${ .item + \\\"m\\\" }'")), "{'list':['5','x']}");
     assert_string_equal(trial_wants(&trial), "evaluate each#0 0");
@@ -205,7 +205,7 @@ TEST(about_an_element_that_was_refused_a_person_may_be_asked)
     assert_true(json_type(json_element(result_of(&trial, "each"), 1)) == JSON_OBJECT);
 }
 
-TEST(without_elements_nobody_waits)
+TEST(nobody_waits_without_elements)
 {
     static const char *const kinds[] = {EACH_OF("'sleep':'${ .item }'"), EACH_OF("'signal':{'name':'paid'}"),
                                         EACH_OF("'approve':{'show':'${ .item }'}")};

@@ -281,7 +281,7 @@ TEST(every_so_often_from_an_anchor)
 
 /* --- documents --- */
 
-TEST(what_is_written_is_read_again)
+TEST(a_written_schedule_is_read_again)
 {
     static const char *const bodies[] = {
         "{\"name\":\"nightly\",\"saga\":\"report\",\"cron\":\"30 2 * * *\",\"zone\":\"Europe/Berlin\"}",

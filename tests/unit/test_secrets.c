@@ -99,7 +99,7 @@ TEST(a_secret_belongs_to_one_namespace)
     arena_fini(&arena);
 }
 
-TEST(without_a_file_there_is_the_environment)
+TEST(secrets_come_from_the_environment_without_a_file)
 {
     struct secrets secrets;
     struct err err = {0};
@@ -116,7 +116,7 @@ TEST(without_a_file_there_is_the_environment)
 }
 
 /* Half of a name finds no secret, and half of a secret opens nothing. */
-TEST(what_is_too_long_is_no_secret)
+TEST(a_text_that_is_too_long_is_no_secret)
 {
     char name[257], *text = malloc(100001);
     struct secrets secrets;

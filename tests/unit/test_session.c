@@ -51,7 +51,7 @@ TEST(a_session_ends_when_nothing_comes_from_it_and_after_twelve_hours_whatever_c
     assert_false(lives(&busy, SESSION_MS));
 }
 
-TEST(of_one_token_the_session_used_least_recently_makes_room)
+TEST(the_session_of_a_token_that_was_used_least_recently_makes_room)
 {
     struct digest of[SESSIONS_OF_TOKEN_MAX];
 

@@ -64,7 +64,7 @@ TEST(the_same_key_gets_the_same_answer_and_no_second_effect)
     end(&f);
 }
 
-TEST(with_ignore_keys_every_request_is_an_effect_and_shows_as_a_double)
+TEST(every_request_is_an_effect_and_shows_as_a_double_with_ignore_keys)
 {
     struct fixture f;
     struct books_answer probe;
@@ -208,7 +208,7 @@ TEST(a_tag_is_state_and_setting_it_again_is_no_effect)
     end(&f);
 }
 
-TEST(without_status_reads_nothing_is_told_of_a_key)
+TEST(a_shop_without_status_reads_tells_nothing_of_a_key)
 {
     struct fixture f;
 
@@ -221,7 +221,7 @@ TEST(without_status_reads_nothing_is_told_of_a_key)
     end(&f);
 }
 
-TEST(of_two_reads_one_changes_and_one_does_not)
+TEST(one_of_two_reads_changes_and_one_does_not)
 {
     struct books_request request = {.route = ROUTE_SHIPMENTS, .target = SLICE("s"), .number = 1};
     struct books_answer first, second;

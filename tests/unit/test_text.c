@@ -189,7 +189,7 @@ TEST(bytes_of_any_value_go_in)
     buffer_fini(&buffer);
 }
 
-TEST(what_is_not_utf8_is_found_and_replaced)
+TEST(bytes_that_are_not_utf8_are_found_and_replaced)
 {
     static const struct {
         struct slice text;
@@ -221,7 +221,7 @@ TEST(what_is_not_utf8_is_found_and_replaced)
     arena_fini(&arena);
 }
 
-TEST(what_a_terminal_obeys_is_known)
+TEST(characters_that_a_terminal_obeys_are_known)
 {
     static const char *const obeyed[] = {"\xc2\x80",     "\xc2\x9b",     "\xc2\x9f",     "\xd8\x9c",
                                          "\xe2\x80\x8e", "\xe2\x80\x8f", "\xe2\x80\xa8", "\xe2\x80\xae",

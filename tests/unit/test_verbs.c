@@ -288,7 +288,7 @@ static struct slice written(const struct verb *verb, struct saga_input *input)
     return text;
 }
 
-TEST(what_passes_between_engines_is_read_as_it_was_written)
+TEST(a_verb_that_passes_between_engines_is_read_as_it_was_written)
 {
     for (size_t i = 0; i < COUNT_OF(wire); i++) {
         struct saga_input input, copy;
@@ -328,7 +328,7 @@ TEST(a_verdict_of_an_engine_before_this_table_is_known_by_its_key)
     assert_true(slice_is(input.verdict.result, "{\"a\":1}") && !input.verdict.args.ptr);
 }
 
-TEST(what_makes_no_sense_is_no_verb)
+TEST(a_senseless_text_is_no_verb)
 {
     static const struct {
         const char *name, *text;
@@ -347,7 +347,7 @@ TEST(what_makes_no_sense_is_no_verb)
 }
 
 /* A signal without an id is put again under the id that it got at first. */
-TEST(what_has_no_id_gets_one)
+TEST(a_signal_without_an_id_gets_one)
 {
     struct saga_input input = {.signal = {.name = SLICE("paid"), .payload = SLICE("1")}};
 

@@ -63,7 +63,7 @@ TEST(yaml_says_what_json_says)
     }
 }
 
-TEST(what_json_cannot_say_is_refused_with_its_place)
+TEST(yaml_that_json_cannot_say_is_refused_with_its_place)
 {
     for (size_t i = 0; i < COUNT_OF(faults); i++) {
         struct yaml_text text;
