@@ -1,7 +1,6 @@
-// A scripted agent that serves one wish as agents do: it starts over from step 1, says the same in other words, calls
+// A scripted agent that serves one wish as agents do. It starts over from step 1, says the same in other words, calls
 // again what it has done, sends helpers after the same duty, hangs up, clicks twice, crashes and comes back with
-// nothing but a name, or never comes back. What it decides comes from the wish; only when it gets to it depends on the
-// world.
+// nothing but a name, or never comes back. The wish decides what the agent does; the world decides only when.
 import { paraphrase } from './wish.mjs'
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
@@ -19,7 +18,7 @@ export class Journey {
     this.operator = operator
     this.patience = patience
     this.wait = wait
-    this.suspended = suspended // told of a saga or run that waits for an operator's resume
+    this.suspended = suspended // is told of a saga or run that waits for an operator's resume
     this.began = Date.now()
     this.emissions = 0
     this.turn = 0
@@ -27,8 +26,8 @@ export class Journey {
     this.faults = [] // answers that the contract does not know
     this.answers = [] // {step, key, result, replayed}: each success that the agent heard of
     this.seen = { calls: 0, replayed: 0, loops: 0, waits: 0, crashes: 0, replans: 0, paused: 0, failures: 0 }
-    this.signed = 0 // sign-offs asked for
-    this.signedForSure = 0 // and acknowledged
+    this.signed = 0 // the number of sign-offs that were asked for
+    this.signedForSure = 0 // the number of sign-offs that were acknowledged
     this.final = undefined // the saga or the operations as the API shows them at the end
   }
 
@@ -58,7 +57,7 @@ export class Journey {
     }
   }
 
-  // Is it one that says: not now? The contract's words for it.
+  // Does this answer say "not now"? These are the contract's words for it.
   notNow(answer) {
     if (answer.status === 503 || answer.status === 429) return true
     if (answer.status === 202) return true

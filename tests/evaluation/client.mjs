@@ -1,19 +1,21 @@
 // How an agent talks to sagad, and how badly: it may hang up as soon as it has spoken, lose patience, or be cut off in
-// the middle of the answer. Whatever it does not hear in full is lost; the operation goes on without it.
+// the middle of the answer. It loses every answer that it does not hear in full, and the operation goes on without it.
 import { Agent, request } from 'node:http'
 
 export class Client {
-  // `addresses` gives those of the engines that may be asked now, as {host, port}; `token` is sent with each request.
+  // `addresses` gives the addresses of the engines that may be asked now, as {host, port}; `token` is sent with each
+  // request.
   constructor(addresses, token) {
     this.addresses = addresses
     this.token = token
     this.pool = new Agent({ keepAlive: true, maxSockets: Infinity, maxFreeSockets: 256 })
     this.asked = 0
-    this.lost = 0 // answers that were not heard
-    this.nobody = 0 // and asked in vain, because nobody listened
+    this.lost = 0 // the number of answers that were not heard
+    this.nobody = 0 // the number of requests at which nobody listened
   }
 
-  // {status, headers, text, json}, or {lost: why}. `manner` is how it listens: {hangUpAfter: ms} or {cut: true}.
+  // Resolves to {status, headers, text, json}, or {lost: why}. `manner` says how the agent listens: {hangUpAfter: ms}
+  // or {cut: true}.
   ask(method, path, text, { headers = {}, manner = {}, seconds = 40 } = {}) {
     const addresses = this.addresses()
     const { host, port } = addresses[Math.floor(Math.random() * addresses.length)]

@@ -67,7 +67,7 @@ function options() {
   }
 }
 
-// What goes wrong at the shop, by weight. Waits are longer than a restart of sagad, and shorter than the tools'
+// The faults of the shop, with their weights. Waits are longer than a restart of sagad, and shorter than the tools'
 // `visibility`.
 const modes = {
   'reset-after-effect': 6,
@@ -122,19 +122,19 @@ class Nemesis {
       while (!this.stopping) {
         await sleep(100 + Math.random() * 1500)
         if (this.stopping) break
-        // Rather the one that works than one that looks on.
+        // Prefers an engine that works to one that looks on.
         let engine = engines[Math.floor(Math.random() * engines.length)]
         if (!(await this.world.asks(engine, '/readyz'))) engine = engines[Math.floor(Math.random() * engines.length)]
         await this.world.killEngine(engine)
         this.kills++
         if (Math.random() < 0.15) {
-          // Once more, while it still starts and takes its shards.
+          // Kills the engine once more while it still starts and takes its shards.
           this.world.launchEngine(engine)
           await sleep(Math.random() * 200)
           await this.world.killEngine(engine)
           this.kills++
         }
-        // With another one alive it may stay away for longer than a lease.
+        // While another engine is alive, this one may stay away for longer than a lease.
         await sleep(engines.length > 1 && Math.random() < 0.3 ? 3000 : Math.random() * 300)
         this.world.launchEngine(engine)
         await this.world.engineReady(engine)
@@ -237,7 +237,7 @@ async function evaluate(shop, wanted) {
   }
 }
 
-// Each saga folds from its log to the state that the service shows.
+// Checks that each saga folds from its log to the state that the service shows.
 async function foldsAgain(world) {
   for (const engine of world.engines) await world.engineReady(engine)
   const replay = world.replayAll(['--token', tokens.admin])

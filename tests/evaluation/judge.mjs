@@ -1,10 +1,10 @@
-// The judge. It believes the shop's ledger, and holds what agents were told and what the API shows in the end against
+// The judge. It believes the shop's ledger, and compares what agents were told and what the API shows in the end with
 // it.
 import { closeSync, existsSync, openSync, readSync } from 'node:fs'
 
 const undoes = { release: 'reserve', refund: 'charge', untag: 'tag' }
 
-// The ledger of the shop, read as it grows: by key, by request, by id.
+// The ledger of the shop, read while it grows and indexed by key, by request and by id.
 export class Books {
   constructor(path) {
     this.path = path
@@ -83,7 +83,7 @@ function push(map, key, value) {
   else map.set(key, [value])
 }
 
-// What is wrong with one journey that has ended: sentences.
+// Returns sentences about what is wrong with one journey that has ended.
 export function judgeJourney(journey, books) {
   const { wish } = journey
   const faults = [...journey.faults]
@@ -144,7 +144,7 @@ function wishKind(wish, step) {
   return known?.kind && !(known.kind === 'tag' && wish.tagBefore)
 }
 
-// What was done one after the other is undone in reverse.
+// Effects that were made one after the other must be undone in reverse.
 function judgeOrder(wish, books, faults) {
   const undone = books
     .things(wish.id)
@@ -175,7 +175,7 @@ function judgeOperations(journey, tally, books, faults) {
       )
   }
   if (wish.kind === 'bypass' && completed > 0) {
-    // A sign-off of which nobody heard may be open still; one that was heard of, and used, is one more.
+    // A sign-off of which nobody heard may still be open. A sign-off that was heard of and used allows one more effect.
     const exactly = journey.signed === 1 && journey.signedForSure === 1
     const made = final.operations.length
     if (exactly ? made !== 2 : made < 1 || made > 1 + journey.signed) {
@@ -187,7 +187,7 @@ function judgeOperations(journey, tally, books, faults) {
   }
 }
 
-// What helpers were told of one key is the same to the byte, and names what the ledger has.
+// All answers to helpers about one key must be the same to the byte, and name what the ledger has.
 function judgeAnswers(journey, books, faults) {
   const told = new Map()
   for (const answer of journey.answers) {
@@ -207,7 +207,7 @@ function judgeAnswers(journey, books, faults) {
   }
 }
 
-// What is wrong in the ledger whatever anybody says.
+// Returns what is wrong in the ledger, whatever anybody says.
 export function judgeBooks(books, journeys) {
   const faults = []
   const known = new Set(journeys.map((journey) => journey.wish.id))
@@ -230,7 +230,7 @@ export function judgeBooks(books, journeys) {
   return faults
 }
 
-// [{journey, what: [sentence]}] and the counts for the table.
+// Returns [{journey, what: [sentence]}] and the counts for the table.
 export function judgeAll(journeys, books) {
   const verdicts = []
   for (const journey of journeys) {

@@ -1,12 +1,11 @@
-// A registry of paper: the API of sagad as agents see it, in memory, without a log, without crashes. It is there to try
-// the scripted agent and the judge. Each of its `bugs` breaks one promise, and the evaluation must find every one of
-// them.
+// A registry of paper: the API of sagad as agents see it, in memory, without a log and without crashes. It tests the
+// scripted agent and the judge. Each of its `bugs` breaks one promise, and the evaluation must find every bug.
 import { createServer } from 'node:http'
 import { createHash } from 'node:crypto'
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 
-// Name: [what is broken, what the judge says to it].
+// The bugs by name: [what is broken, what the judge says to it].
 export const bugs = {
   'key-has-arguments': ['the key changes with the words of a call', /effects of \w+ for one wish/],
   'racers-all-call': ['callers at the same time do not know of each other', /effects of \w+ for one wish/],
@@ -30,7 +29,7 @@ export class Paper {
     this.base = `http://127.0.0.1:${shopPort}`
     this.shop = shop
     this.bug = bug
-    this.share = share // so many of the chances for it does the bug take, and not by luck: some have few
+    this.share = share // the share of its chances that the bug takes; not drawn by luck, since some bugs have few chances
     this.chances = 1 - share
     this.sagas = new Map()
     this.operations = new Map()
@@ -238,7 +237,7 @@ export class Paper {
     }
   }
 
-  // What became of a key, where the shop tells; looked up after the time in which a late effect may come.
+  // Finds what became of a key, where the shop tells that. It looks after the time in which a late effect may come.
   async lookUp(operation) {
     if (
       this.shop !== 'ignores-keys' ||

@@ -1,10 +1,10 @@
-// The person behind the operator's token: settles what nobody else can, as somebody does who looks into the shop's
-// books, and lets suspended agents go on. Everything that came to this person is counted and published.
+// The person behind the operator's token. This person looks into the shop's books, settles what nobody else can, and
+// lets suspended agents go on. The evaluation counts and publishes everything that came to this person.
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 
 export class Person {
-  // `met(item, run)` is called for each escalation that comes up. `quiet` ms after it was opened no call of it can be
-  // on its way any more.
+  // `met(item, run)` is called for each escalation that comes up. `quiet` ms after it was opened, no call of it can be
+  // under way any more.
   constructor(client, books, { quiet = 3000, met = () => {} } = {}) {
     this.client = client
     this.books = books

@@ -1,5 +1,6 @@
-// The evaluation is itself evaluated: with an honest registry of paper the judge has nothing to say, and each planted
-// bug of it is found. Then somebody goes behind the registry's back, straight to the shop, and the judge sees that too.
+// Tests of the evaluation itself. With an honest registry of paper the judge has nothing to say, and it finds each
+// planted bug of the registry. Then somebody goes behind the registry's back, straight to the shop, and the judge sees
+// that too.
 import { World, expect, promise, quick, run, sleep } from '../lib/world.mjs'
 import { Client } from './client.mjs'
 import { Books } from './judge.mjs'
@@ -23,7 +24,7 @@ const chaos = {
     redelivered: 2
   }
 }
-// Wishes: a bug strikes some of them, and one that strikes few needs more.
+// Numbers of wishes: a bug strikes only some wishes, so that a rare bug needs more of them.
 const tries = quick ? [40, 150, 400] : [150, 400]
 const seed = Number(process.env.SAGAD_TEST_SEED ?? 7)
 
@@ -110,7 +111,8 @@ await run(new World(), async (world) => {
       return done
     },
     'an undo that never came': async (made) => {
-      // Done again under a key that nobody knows, after all was undone: as if the undo had been lost.
+      // Somebody makes the effect again under a key that nobody knows, after all was undone, as if the undo had been
+      // lost.
       const undone = made.journeys.find(
         (journey) =>
           journey.final?.status === 'compensated' && journey.final.steps.some((step) => step.took_effect === 'undone')

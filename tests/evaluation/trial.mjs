@@ -1,4 +1,4 @@
-// A trial: many wishes at once, each served by an agent of its own, until all have ended; then the judge.
+// A trial serves many wishes at once, each with an agent of its own, until all have ended. Then the judge speaks.
 import { Journey } from './agent.mjs'
 import { judgeAll } from './judge.mjs'
 import { wishOf } from './wish.mjs'
@@ -58,7 +58,7 @@ export class Trial {
     this.took = Date.now() - this.began
   }
 
-  // An escalation came up: whose was it?
+  // An escalation came up: finds the journey to which it belongs.
   met(item, operation) {
     const journey = this.journeys.find(
       (one) => (one.id ?? one.wish.id) === (item.saga ?? operation?.saga) || one.wish.id === operation?.run

@@ -1,7 +1,7 @@
-// What a user wants, and what the agent that serves it will do wrong. All of it comes from the seed and the number of
-// the wish, nothing from timing: the same seed makes the same agents.
+// What a user wants, and what the agent that serves the wish will do wrong. All of it comes from the seed and the
+// number of the wish, nothing from timing: the same seed makes the same agents.
 
-// A number in [0, 1) for each label, and always the same one.
+// Gives a number in [0, 1) for each label, and always the same one.
 export function luckOf(seed, number) {
   return (label) => {
     let h = 0x811c9dc5
@@ -90,15 +90,15 @@ export function wishOf(seed, number, shop) {
     kind,
     trouble,
     luck,
-    named: luck('named') < 0.7, // else the step is implicit: ~TOOL
+    named: luck('named') < 0.7, // otherwise the step is implicit: ~TOOL
     scope: luck('scope') < 0.3 ? id : undefined,
     forgetful: luck('forgetful') * 0.35, // how often an answer is not heard
-    crowd: luck('crowd') < 0.4 ? 2 + Math.floor(luck('crowd size') * 3) : 1, // sub-agents at the same duty
+    crowd: luck('crowd') < 0.4 ? 2 + Math.floor(luck('crowd size') * 3) : 1, // the number of sub-agents at the same duty
     crashes: luck('crashes') < 0.3 ? 1 + Math.floor(luck('crash count') * 2) : 0,
     replans: luck('replans') < 0.3 ? 1 + Math.floor(luck('replan count') * 2) : 0,
     repeats: luck('repeats') * 0.4, // how often a call that succeeded is made again
     paraphrases: kind !== 'bypass' && luck('paraphrases') < 0.6,
-    obsessed: luck('obsessed') < 0.06, // goes round in a circle until somebody stops it
+    obsessed: luck('obsessed') < 0.06, // the agent goes round in a circle until somebody stops it
     tagBefore: tagged && luck('tag before') < 0.5
   }
   if (kind === 'buy') {
@@ -110,9 +110,9 @@ export function wishOf(seed, number, shop) {
       ...(luck('track') < 0.15 ? [steps.track] : []),
       steps.mail
     ]
-    // Torn: completes and aborts at once.
+    // A torn agent completes and aborts at once.
     wish.fate = pick(luck('fate'), { complete: 68, abort: 18, vanish: 8, torn: 6 })
-    wish.turnsBackAt = Math.floor(luck('turns back') * wish.steps.length) // abort, vanish: before this step
+    wish.turnsBackAt = Math.floor(luck('turns back') * wish.steps.length) // of abort and vanish: the step before which the agent turns back
     wish.deadline = wish.fate === 'vanish' ? '4s' : '300s'
   } else {
     wish.steps = [kind === 'bypass' ? steps.charge : luck('single') < 0.5 ? steps.charge : steps.mail]
@@ -124,7 +124,8 @@ export function wishOf(seed, number, shop) {
 }
 
 // The same arguments as JSON text, said in another way: members in another order, 10 as 10.0 or 1e1, the currency in
-// small letters, another memo, another time. Nothing material differs. Without `drift` even the fingerprint stays.
+// small letters, another memo, another time. No material member differs. Without `drift` even the fingerprint stays the
+// same.
 export function paraphrase(args, luck, drift) {
   const said = { ...args, asked_at: String(luck('asked at')) }
   if (args.memo === undefined) delete said.asked_at // a tool that knows no such member
