@@ -59,7 +59,7 @@ await run(new World(), async (world) => {
       'some starts went through the inbox'
     )
   })
-  await promise('all that went through the inbox comes again: nothing happens twice, nothing stays there', async () => {
+  await promise('all rows of the inbox come again: nothing happens twice, nothing stays there', async () => {
     const turns = world.sql('select count(*) from sagad.log')
     world.sql('drop trigger keep on sagad.inbox')
     world.sql(

@@ -454,7 +454,7 @@ function saidOfElements(...between) {
 }
 
 await run(world, async () => {
-  await promise('what ran side by side does not wait for an undo that a person has to see to', () => {
+  await promise('steps that ran side by side do not wait for an undo that a person has to see to', () => {
     expect(saidOfElements().length === 1, 'without that it is out of order', saidOfElements())
     expect(saidOfElements({ type: 'compensation.failed', step: 'each#1', data: {} }).length === 0, 'with it it is not')
   })

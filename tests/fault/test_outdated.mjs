@@ -45,7 +45,7 @@ await run(world, async () => {
   let keepHolding
   // Holds back the renewals of its leases on every connection; everything else works.
   const held = (ms = 10000) => world.aim.at('lease_renew', 'before', ms, (engine) => engine === first)
-  await promise('one engine has all sagas; then it hears nothing of its leases any more', async () => {
+  await promise('one engine has all sagas; then the engine hears nothing of its leases any more', async () => {
     await Promise.all([first, second].map((engine) => world.killEngine(engine)))
     first.args = ['--park-after', '10m'] // the engine keeps waiting sagas in memory
     world.launchEngine(first)

@@ -306,7 +306,7 @@ await run(new Overload(), async (world) => {
   }
   const { got, goodput, took, normal, peak, slow } = seen
 
-  await promise('whoever is refused hears so at once, with the time to come again', () => {
+  await promise('a refused client hears so at once, with the time to come again', () => {
     expect(got.refused > 0, 'something is refused')
     expectEqual(got.without_retry_after, 0, 'refusals without Retry-After')
     expect(got.refused_sent_ms.p99 <= bars.refusedMs * slow, `refusals: p99 ${got.refused_sent_ms.p99} ms`)
@@ -322,7 +322,7 @@ await run(new Overload(), async (world) => {
     )
     expect(longest(took) <= bars.urgentMs * slow, `p90 ${longest(took)} ms`)
   })
-  await promise(`it is back to normal within ${bars.normalSeconds} s`, () => {
+  await promise(`the service is back to normal within ${bars.normalSeconds} s`, () => {
     console.log(`# back to normal after ${normal.toFixed(1)} s`)
     expect(normal < Infinity, 'a quarter of the peak is served at once')
   })

@@ -37,7 +37,7 @@ await run(new World(), async (world) => {
   await sleep(500)
   await load.stop()
   await judge(world, load)
-  await promise('it was one and the same sagad all the time', () =>
+  await promise('one and the same sagad ran all the time', () =>
     expect(!world.sagad.end, 'sagad ended', world.sagad.end)
   )
   await leaves(world, 15)

@@ -163,7 +163,7 @@ await run(new World(), async (world) => {
     await client.close()
   })
 
-  await promise('without a run nothing with an effect is done, and a read is', async () => {
+  await promise('a call without a run is made only when it reads', async () => {
     const client = await host()
     const refused = await call(client, 'cards_charge', charge('nobody'))
     expectEqual(refused.isError, true, 'isError')

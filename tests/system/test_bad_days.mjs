@@ -110,7 +110,7 @@ await run(new World(), async (world) => {
       expect(done.status === 2 && named, `${args.join(' ')}: exit code and sentence`, `${done.status} ${done.stderr}`)
     }
   })
-  await promise('without PostgreSQL sagad is alive and not ready; it goes on when PostgreSQL comes', async () => {
+  await promise('sagad is alive and not ready without PostgreSQL; it goes on when PostgreSQL comes', async () => {
     world.port = await freePort()
     world.launchSagad()
     for (let i = 0; i < 100 && (await world.readiness()) === 0; i++) await sleep(50)
@@ -283,7 +283,7 @@ await run(new World(), async (world) => {
       )
     expectEqual((await world.api('GET', '/v1/tools/bad0')).status, 404, 'nothing of it is registered')
   })
-  await promise('what is not understood of JSON Schema is refused by name', async () => {
+  await promise('keywords of JSON Schema that sagad does not understand are refused by name', async () => {
     const answer = await world.api('POST', '/v1/definitions', {
       sagas: [{ name: 'later', input: { pattern: '^a' }, steps: [{ id: 'one', call: 'echo' }] }]
     })

@@ -104,7 +104,7 @@ await run(new Batches(), async (world) => {
     expectEqual(world.rows('few-'), '1000|1000', 'sagas after it')
   })
 
-  await promise('what is wrong with one harms no other, also where the engine says so', async () => {
+  await promise('a fault of one start harms no other, also where the engine finds it', async () => {
     const answer = await calm(world, world.port, [
       { saga: 'short', input: { n: 1 } },
       { saga: 'none' },

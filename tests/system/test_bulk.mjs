@@ -118,7 +118,7 @@ await run(new Night(), async (world) => {
     expectEqual((await world.cases('saga=order&limit=500')).length, many, 'open cases')
   })
 
-  await promise('what cannot be a job is refused with each place', async () => {
+  await promise('a malformed job is refused with the place of each fault', async () => {
     for (const [body, pointer] of [
       [{ action: 'resolve', as: 'happened', filter: {} }, '/filter'],
       [{ action: 'resolve', as: 'happened' }, ''],
@@ -258,7 +258,7 @@ await run(new Night(), async (world) => {
     expectEqual([count, unmatched.map((one) => one.count)], [0, [20000]], 'the items')
   })
 
-  await promise('of items about the same that say different things none is carried out', async () => {
+  await promise('items about one saga that contradict each other are not carried out', async () => {
     await world.stick('other', names('torn', 2))
     const job = await world.freeze({
       action: 'resolve',

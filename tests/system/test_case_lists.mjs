@@ -69,45 +69,48 @@ await run(new World(), async (world) => {
     expectEqual(first.looked_to, undefined, 'all were looked at')
   })
 
-  await promise('who looks at a case and who is to answer it is shown, and found; a repeat is said once', async () => {
-    const say = (i, verb, body, key) =>
-      world.api(
-        'POST',
-        `/v1/escalations/${n(i)[0]}/${verb}`,
-        { note: 'as said', ...body },
-        key ? { headers: { 'Idempotency-Key': key } } : {}
+  await promise(
+    'a case shows who looks at it and who is to answer it, and is found by them; a repeat is said once',
+    async () => {
+      const say = (i, verb, body, key) =>
+        world.api(
+          'POST',
+          `/v1/escalations/${n(i)[0]}/${verb}`,
+          { note: 'as said', ...body },
+          key ? { headers: { 'Idempotency-Key': key } } : {}
+        )
+      const later = new Date(Date.now() + 3600000).toISOString()
+      expectEqual((await say(1, 'acknowledge', { until: later })).json.acknowledged_until, later, 'until when')
+      expectEqual((await say(2, 'acknowledge', {})).json.acknowledged_by, 'local', 'a case that is resolved')
+      expectEqual(
+        (await say(3, 'acknowledge', { until: '2026-01-31T09:00:00Z' })).json.acknowledged_by,
+        null,
+        'one that is over'
       )
-    const later = new Date(Date.now() + 3600000).toISOString()
-    expectEqual((await say(1, 'acknowledge', { until: later })).json.acknowledged_until, later, 'until when')
-    expectEqual((await say(2, 'acknowledge', {})).json.acknowledged_by, 'local', 'a case that is resolved')
-    expectEqual(
-      (await say(3, 'acknowledge', { until: '2026-01-31T09:00:00Z' })).json.acknowledged_by,
-      null,
-      'one that is over'
-    )
-    expectEqual((await say(4, 'assign', { to: 'ada' })).json.assigned_to, 'ada', 'to whom')
-    expectEqual((await say(5, 'assign', { to: 'ada' })).json.assigned_to, 'ada', 'to whom')
-    expectEqual((await say(5, 'assign', { to: '' })).json.assigned_to, null, 'to nobody any more')
-    for (let again = 0; again < 2; again++)
-      expectEqual((await say(6, 'comment', { note: 'call them' }, 'once')).json.remark_count, 1, 'comments')
-    expectEqual((await say(99, 'comment', {})).status, 404, 'a case that is not there')
-    for (const [query, ...found] of [
-      ['acknowledged=true', 2, 1],
-      ['acknowledged=false&status=open', 6, 5, 4, 3],
-      ['assigned=ada', 4],
-      ['assigned=&acknowledged=false', 6, 5, 3]
-    ])
-      expectEqual(await numbers(query), n(...found), query)
-    const one = (await world.api('GET', `/v1/escalations/${n(5)[0]}`)).json
-    expectEqual(
-      one.remarks.map(({ kind, to, note, actor }) => [kind, to, note, actor]),
-      [
-        ['assign', 'ada', 'as said', 'local'],
-        ['assign', null, 'as said', 'local']
-      ],
-      'what was said of it'
-    )
-  })
+      expectEqual((await say(4, 'assign', { to: 'ada' })).json.assigned_to, 'ada', 'to whom')
+      expectEqual((await say(5, 'assign', { to: 'ada' })).json.assigned_to, 'ada', 'to whom')
+      expectEqual((await say(5, 'assign', { to: '' })).json.assigned_to, null, 'to nobody any more')
+      for (let again = 0; again < 2; again++)
+        expectEqual((await say(6, 'comment', { note: 'call them' }, 'once')).json.remark_count, 1, 'comments')
+      expectEqual((await say(99, 'comment', {})).status, 404, 'a case that is not there')
+      for (const [query, ...found] of [
+        ['acknowledged=true', 2, 1],
+        ['acknowledged=false&status=open', 6, 5, 4, 3],
+        ['assigned=ada', 4],
+        ['assigned=&acknowledged=false', 6, 5, 3]
+      ])
+        expectEqual(await numbers(query), n(...found), query)
+      const one = (await world.api('GET', `/v1/escalations/${n(5)[0]}`)).json
+      expectEqual(
+        one.remarks.map(({ kind, to, note, actor }) => [kind, to, note, actor]),
+        [
+          ['assign', 'ada', 'as said', 'local'],
+          ['assign', null, 'as said', 'local']
+        ],
+        'what was said of it'
+      )
+    }
+  )
 
   await promise('a row says what it is about, with the sentence of the receiver', async () => {
     const [row] = (await world.api('GET', '/v1/escalations?limit=1')).json.items
@@ -146,7 +149,7 @@ await run(new World(), async (world) => {
     )
   })
 
-  await promise('what cannot be read is refused with a sentence', async () => {
+  await promise('a request that cannot be read is refused with a sentence', async () => {
     for (const query of ['group_by=colour', 'cost_above=-1', 'since=today', 'tag.=x', 'tool=%01', 'status=lost'])
       expectEqual((await world.api('GET', `/v1/escalations?${query}`)).status, 400, query)
     expectEqual((await world.api('GET', '/v1/approvals?tool=bank')).status, 400, 'approvals have no tool')

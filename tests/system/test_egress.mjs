@@ -67,7 +67,7 @@ await run(new World(), async (world) => {
     return world.api('POST', `/v1/escalations/${n}/resolve`, { action, round, note: 'the network is ours' })
   }
 
-  await promise('what is denied is not sent, does not fail, and waits for a person', async () => {
+  await promise('a denied call is not sent, does not fail, and waits for a person', async () => {
     for (const name of held) ids[name] = await world.start(name, {})
     for (const name of held) {
       const saga = await world.until(ids[name])
@@ -128,7 +128,7 @@ await run(new World(), async (world) => {
     }
   })
 
-  await promise('after a restart that allows the network all of it goes on, once each', async () => {
+  await promise('all denied calls go on, once each, after a restart that allows the network', async () => {
     world.sagad.kill('SIGTERM')
     await world.sagad.ended
     await world.startSagad([...deny, '--egress-allow', '127.0.0.1'])

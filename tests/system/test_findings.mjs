@@ -306,7 +306,7 @@ await run(new World(), async (world) => {
     expectEqual([step.attempts, step.unsent], [0, 3], 'attempts, and calls that did not leave')
   })
 
-  await promise('who calls with other arguments is not shown the first ones', async () => {
+  await promise('a caller with other arguments is not shown the first ones', async () => {
     await world.define({ tools: [{ name: 'mail', effect: 'idempotent', ...undoable, ...post('mail') }] })
     const call = (args) => world.api('POST', '/v1/operations?wait=20s', { run: 'r2', step: 's', tool: 'mail', args })
     await call({ to: 'first@example.org', amount: 5 })

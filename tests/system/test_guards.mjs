@@ -357,7 +357,7 @@ await run(new World(), async (world) => {
     }
   )
 
-  await promise('what a call cost is booked when it is known', async () => {
+  await promise('the cost of a call is booked when it is known', async () => {
     server.behave.costly = async () => ({ status: 200, body: { price: 400 } })
     for (let i = 0; i < 3; i++)
       expectEqual((await call(i % 2, 'costly', `cost-${i}`)).json.cost, 400, 'the cost in the record')
@@ -400,7 +400,7 @@ await run(new World(), async (world) => {
     }
   )
 
-  await promise('what a call says after its saga went to another engine is heard as late evidence', async () => {
+  await promise('an answer that comes after its saga went to another engine is heard as late evidence', async () => {
     server.behave.slow = async () => {
       await sleep(1500)
     }

@@ -175,7 +175,7 @@ await run(new World(), async (world) => {
     )
   )
 
-  const declared = promise('what is declared decides the exit code, not what the receiver could do', async () => {
+  const declared = promise('the declaration decides the exit code, not what the receiver could do', async () => {
     const more = await at(honest, 'charge.for_a_day')
     expectEqual(more.code, 1, 'a window that nobody waited for')
     says(more, '--believe-window')
@@ -249,7 +249,7 @@ await run(new World(), async (world) => {
     expectEqual(found.code, 1, 'keyed, and no late repeat was sent')
   })
 
-  const raced = promise('one that looks at the key and then acts is caught by calls at once', async () => {
+  const raced = promise('calls at once catch a receiver that looks at the key and then acts', async () => {
     const known = new Set()
     let effects = 0
     const server = createServer((request, response) => {
@@ -278,7 +278,7 @@ await run(new World(), async (world) => {
     expectEqual([found.code, may(found.json).keyed], [1, 'no'], 'the verdict')
   })
 
-  const refused = promise('what cannot be hammered is refused with the reason', async () => {
+  const refused = promise('a tool that cannot be hammered is refused with the reason', async () => {
     const base = ['--against', honest, '--args', args]
     for (const [options, code, what] of [
       [['--tool', 'nothing', ...base], 3, 'there is no tool nothing'],

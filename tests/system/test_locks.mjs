@@ -175,7 +175,7 @@ await run(new Locks(), async (world) => {
       await finish(world, id, 'completed')
     }
   })
-  await promise('while it is undone the lock is held', async () => {
+  await promise('a saga holds its lock while it is undone', async () => {
     await world.fault({ route: 'releases', mode: 'slow', ms: 800, times: 1 })
     const a = await start('holds_fails', 'k', 'five')
     await waitsAt(world, a, 'wait')
@@ -189,7 +189,7 @@ await run(new Locks(), async (world) => {
     await finish(world, b, 'completed')
     await world.noFaults()
   })
-  await promise('who is killed keeps the lock, and who waits keeps the place in line', async () => {
+  await promise('a saga keeps its lock and its place in line when the engine is killed', async () => {
     const a = await start('holds', 'm', 'six')
     await waitsAt(world, a, 'wait')
     const line = []
@@ -207,7 +207,7 @@ await run(new Locks(), async (world) => {
       await finish(world, id, 'completed')
     }
   })
-  await promise('who gives up leaves the line: abort, and the deadline', async () => {
+  await promise('a saga that gives up leaves the line: abort, and the deadline', async () => {
     const a = await start('holds', 'q', 'seven')
     await waitsAt(world, a, 'wait')
     const b = await start('holds', 'r', 'seven')

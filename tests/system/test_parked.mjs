@@ -192,7 +192,7 @@ await run(new Parked(), async (world) => {
     },
     900
   )
-  await promise('they hold no memory beyond a fixed bound', async () => {
+  await promise('parked sagas hold no memory beyond a fixed bound', async () => {
     const used = world.memory()
     // Memory is given back after a wave; the sanitizer's allocator keeps the most that the wave needed. Neither grows
     // with the number of sagas.
@@ -211,11 +211,11 @@ await run(new Parked(), async (world) => {
   }
   // It sleeps while the idle engine is measured, and its cost is too small to be seen.
   const bird = { at: Date.now() + 30000 } // a saga that is due within 10 s is not parked
-  await promise('one that will be due soon is parked', async () => {
+  await promise('a saga that will be due soon is parked', async () => {
     bird.id = await world.start('wakes', { name: 'early bird', at: new Date(bird.at).toISOString() })
     await isParked(bird.id)
   })
-  await promise('they cause no queries: an idle engine does what it does without them', async () => {
+  await promise('parked sagas cause no queries: an idle engine does what it does without them', async () => {
     const rate = await world.idleRate()
     console.log(
       `# idle with ${count} parked: ${rate.transactions.toFixed(1)} transactions/s, ${rate.rows.toFixed(0)} ` +
@@ -251,7 +251,7 @@ await run(new Parked(), async (world) => {
       expect(took[25] < signalMs, 'the median', took)
     }
   )
-  await promise('one that sleeps wakes on time; an approval of a parked one is acted on', async () => {
+  await promise('a sleeping saga wakes on time; an approval of a parked saga is acted on', async () => {
     const asked = (await world.api('GET', `/v1/approvals?status=open&limit=1`)).json.items[0]
     expectEqual(
       (await world.api('POST', `/v1/approvals/${asked.n}`, { decision: 'approve', note: 'x' })).status,

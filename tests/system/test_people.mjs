@@ -115,7 +115,7 @@ await run(new World(), async (world) => {
     return id
   }
 
-  await promise('what the receiver said is kept, and shown wherever its error is', async () => {
+  await promise('the words of the receiver are kept, and shown wherever its error is', async () => {
     receiver.says('pay', refusal)
     const id = await started('with_pay')
     const error = stepOf(await world.until(id), 'act').error
@@ -152,7 +152,7 @@ await run(new World(), async (world) => {
     )
   })
 
-  await promise('it is bounded, may be switched off, and no UTF-8 is marked', async () => {
+  await promise('the kept words are bounded, may be switched off, and bytes that are no UTF-8 are marked', async () => {
     receiver.says('pay', { status: 400, body: 'naïve-ééééééé' })
     expectEqual(
       [stepOf(await world.until(await started('with_short')), 'act').error].map(({ body, cut }) => [body, cut]),
@@ -181,7 +181,7 @@ await run(new World(), async (world) => {
     expect(!log.includes('sesame'), 'the log', log)
   })
 
-  await promise('while it is probed, what is going on is said', async () => {
+  await promise('a call that is being probed says what is going on', async () => {
     receiver.says('room', { drop: true })
     receiver.says('asked', { status: 500, body: 'out of order' })
     const before = receiver.count('asked')
@@ -305,7 +305,7 @@ await run(new World(), async (world) => {
     )
   })
 
-  await promise('what an abandoned saga leaves standing is a debt, as JSON and as a table', async () => {
+  await promise('effects that an abandoned saga leaves standing are a debt, as JSON and as a table', async () => {
     const saga = await inDoubt()
     expectEqual((await verdict(keyOf(saga, 'act'), { as: 'happened', result: { id: '=late' } })).status, 200, 'told')
     receiver.says('pay', refusal)

@@ -311,7 +311,7 @@ await run(new World(), async (world) => {
       expectEqual([books(name).charges, books(mended).charges], [0, 1], 'charges')
     }
   )
-  await promise('after its time a record answers 410, or begins anew where the owner wants that', async () => {
+  await promise('a record answers 410 after its time, or begins anew where the owner wants that', async () => {
     const name = fresh('short')
     status(await call(name, 'charge_short'), 200)
     await sleep(400)

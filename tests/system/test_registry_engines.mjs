@@ -215,18 +215,21 @@ await run(new World(), async (world) => {
     expectEqual(codes(later), ['200', '200'], 'with patience')
     expectEqual(requests(id), 1, 'requests')
   })
-  await promise('one emission sent to both is one; with other content it is refused on the other', async () => {
-    const name = fresh('emission')
-    const headers = { 'idempotency-key': `e-${name}` }
-    const body = { run: name, tool: 'keyed', args: args(name) }
-    const both = await Promise.all(
-      [owner, taker].map((engine) => api(engine, 'POST', '/v1/operations', body, { headers }))
-    )
-    expectEqual(codes(both), ['200', '200'], 'both')
-    status(await api(taker, 'POST', '/v1/operations', { ...body, step: 'other' }, { headers }), 422, 'other-input')
-    status(await call(taker, name, 'keyed', { args: args(name, { amount: 6 }) }), 422, 'arguments-differ')
-    expectEqual(charges(name), 1, 'charges')
-  })
+  await promise(
+    'one emission sent to both engines is one; with other content the other engine refuses it',
+    async () => {
+      const name = fresh('emission')
+      const headers = { 'idempotency-key': `e-${name}` }
+      const body = { run: name, tool: 'keyed', args: args(name) }
+      const both = await Promise.all(
+        [owner, taker].map((engine) => api(engine, 'POST', '/v1/operations', body, { headers }))
+      )
+      expectEqual(codes(both), ['200', '200'], 'both')
+      status(await api(taker, 'POST', '/v1/operations', { ...body, step: 'other' }, { headers }), 422, 'other-input')
+      status(await call(taker, name, 'keyed', { args: args(name, { amount: 6 }) }), 422, 'arguments-differ')
+      expectEqual(charges(name), 1, 'charges')
+    }
+  )
 
   // --- bypass ---
 

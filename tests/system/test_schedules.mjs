@@ -124,7 +124,7 @@ await run(new Clockwork(), async (world) => {
     for (const saga of sagas) expect(Date.parse(saga.created_at) >= instantOf(saga), 'a saga does not start early')
   })
 
-  await promise('while it is held nothing starts; what came due meanwhile is caught up', async () => {
+  await promise('a held schedule starts nothing; starts that came due meanwhile are caught up', async () => {
     const held = await world.act('seconds', 'hold')
     expectEqual([held.status, held.hold.note, held.next_at], ['held', 'hold it', null], 'the schedule')
     await sleep(500) // a start that was under way

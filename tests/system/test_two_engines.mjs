@@ -294,7 +294,7 @@ await run(new World(), async (world) => {
     }
   )
 
-  await promise('what was settled leaves nothing in the inbox', () => nothingWaits())
+  await promise('settled requests leave nothing in the inbox', () => nothingWaits())
 
   await promise('a bypass signed through it is used once', async () => {
     const first = await at(taker, 'POST', '/v1/operations', reserve('bypassed'))

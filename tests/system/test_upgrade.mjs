@@ -105,7 +105,7 @@ await run(new World(), async (world) => {
     )
   })
 
-  await promise('it does not migrate under an engine that would not run on the new schema', async () => {
+  await promise('the new release does not migrate under an engine that would not run on the new schema', async () => {
     world.sql(
       `insert into sagad.engine (instance, identity, name, version, schema, expires_at) values ('old', 'old',
         'an-old-one', '0.0.9', ${first - 1}, now() + interval '1 minute')`
@@ -120,7 +120,7 @@ await run(new World(), async (world) => {
     world.sql("delete from sagad.engine where instance = 'old'")
   })
 
-  await promise('it migrates under engines of this release, and they go on', async () => {
+  await promise('the new release migrates under engines of this release, and they go on', async () => {
     const before = acknowledged.size
     const done = sagad(nextRelease, ['migrate'])
     expectEqual(done.status, 0, done.stderr)
