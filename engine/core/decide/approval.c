@@ -1,6 +1,7 @@
 /*
- * Approvals: what a person is shown, who may decide on it, and what they decided. Each has a number and the hash of
- * what it shows, so that nobody approves anything else. That a step waits for it, and until when, is decide/wait.c's.
+ * Approvals: what a person is shown, who may decide, and what they decided. An approval has a number and the hash of
+ * what it shows, so that a decision is only about what was seen. decide/wait.c decides that a step waits for an
+ * approval, and until when.
  */
 #include "base/json.h"
 #include "core/saga/machine.h"
@@ -29,7 +30,7 @@ static const char *role_least(unsigned roles)
 static bool role_may(unsigned roles, enum role role)
 {
     for (unsigned i = ROLE_READER; i <= (unsigned)role && i < ROLE_COUNT; i++) {
-        if (roles & BIT(i)) { /* each may do what the ones before it may */
+        if (roles & BIT(i)) { /* each role may do what the roles before it may */
             return true;
         }
     }
@@ -62,8 +63,9 @@ static enum err_code refuse_decided(struct machine *m, uint32_t step)
 }
 
 /*
- * Four eyes: whoever asked for it does not grant it. Refusing is open to them, as aborting the saga is. Where nobody
- * knows who it was, nobody can be shown to be somebody else: then it takes the role above all others.
+ * Checks that the starter of a saga does not approve it ("four eyes"). The starter may refuse, because the starter may
+ * also abort the saga. When nobody knows the starter, nobody can be shown to be another person, and only an admin may
+ * approve.
  */
 static enum err_code starter_check(struct machine *m, uint32_t step)
 {
@@ -209,7 +211,7 @@ static const char *approval_status(const struct saga *saga, uint32_t step)
                                                                       : "cancelled";
 }
 
-/* The member `roles` of an approval: those named in the definition. */
+/* Writes the member `roles` of an approval: the roles named in the definition. */
 static void write_roles(struct json_writer *w, unsigned roles)
 {
     json_array_begin(w, "roles");

@@ -1,10 +1,10 @@
 /*
- * An agent's call: is it one that was here before, may it come in, and what does it begin? The order of the questions
- * is the contract: the same emission, paused, loop, duplicate, the saga's rules, its budget.
- * What refuses a new call leaves no record; what a duplicate got does.
+ * Decides about an agent's call: is it a repeat, may it come in, and what does it begin? The order of the questions is
+ * the contract: the same emission, paused, loop, duplicate, the saga's rules, its budget. A refusal of a new call
+ * leaves no record; a decision about a duplicate does.
  *
- * Reads have no effect that could happen twice: they are told apart by their arguments too, and called again each time.
- * So one step may ask for two things at once, and neither gets the answer of the other.
+ * Reads have no effect that could happen twice. They are also told apart by their arguments, and called again each
+ * time. So one step may read two things at once, and neither gets the answer of the other.
  */
 #include "core/decide/call.h"
 
@@ -141,7 +141,7 @@ static bool let_in_by_budget(struct call *call, const struct tool *tool)
     return !what;
 }
 
-/* `except` is the operation that is called again, or STEP_NONE for a new one. */
+/* May the call come in? `except` is the operation that is called again, or STEP_NONE for a new one. */
 static bool let_in(struct call *call, const struct tool *tool, enum effect effect, uint32_t except)
 {
     return !is_paused(call) && !is_held(call, tool) && let_in_by_phase(call) &&
@@ -150,8 +150,8 @@ static bool let_in(struct call *call, const struct tool *tool, enum effect effec
 
 /* --- beginning --- */
 
-/* Reads and what may be called twice under its key leave with the record; the others need to be known as not sent in
- * between, or are guarded. */
+/* Lets the call leave. Reads and calls that may be repeated under their key leave with the record. Other calls must be
+ * known as not sent in between, or have a guard. */
 static void leave(struct machine *m, uint32_t step)
 {
     enum effect effect = operation_effect(m->saga, step, DIRECTION_DO);
@@ -162,7 +162,8 @@ static void leave(struct machine *m, uint32_t step)
     }
 }
 
-/* Does the newest version take it? Asked only where that, or a read, is what would be sent now. */
+/* Does the newest version accept the call? The question is asked only when that version, or a read, would be sent
+ * now. */
 static bool fits(struct call *call)
 {
     const struct saga_input *input = call->m->input;
@@ -199,7 +200,8 @@ bool call_log_is_full(const struct call *call)
     return call->m->saga->seq >= CALL_RECORDS_MAX;
 }
 
-/* True: it was refused. What was asked before is still answered where that needs no record. */
+/* Refuses a call when the log is full. Returns true after the refusal. An earlier call is still answered when that
+ * needs no record. */
 static bool log_is_full(struct call *call)
 {
     if (!call_log_is_full(call)) {
@@ -224,8 +226,8 @@ static bool there_is_room(struct call *call)
     return false;
 }
 
-/* The name under which the step is shown: its own, or with a number where another scope, tool
- * or generation has that. */
+/* Returns the name under which the step is shown: its own, or with a number when another scope, tool or generation has
+ * that name. */
 static struct slice unique_label(const struct call *call)
 {
     const struct saga *saga = call->m->saga;
@@ -269,7 +271,7 @@ void call_begin(struct call *call, const char *decision)
     }
     record.args = input->call.args;
     record.scope = input->call.scope;
-    /* What was signed off is told by the members that counted then, also where the tool has changed since. */
+    /* A signed call is told by the members that counted when it was signed, even when the tool has changed since. */
     record.fingerprint = decision && strcmp(decision, "bypass") == 0
                              ? call->fingerprint
                              : op_fingerprint(tool->name, input->call.args, &tool->volatiles, m->turn);
@@ -333,8 +335,8 @@ static struct digest fingerprint_under(const struct call *call, const struct too
 }
 
 /*
- * Is it a repeat of this operation, of its identity? The class that the operation was begun with decides, whatever the
- * tool has become since. Only a tool of two classes tells its reads from its effects by the arguments.
+ * Is the call a repeat of this operation, of the same identity? The class with which the operation began decides,
+ * whatever the tool has become since. Only a tool of two classes tells its reads from its effects by the arguments.
  */
 static bool is_repeat_of(const struct call *call, uint32_t step, const struct digest *fingerprint)
 {
@@ -348,11 +350,10 @@ static bool is_repeat_of(const struct call *call, uint32_t step, const struct di
     if (reads != (op->effect == EFFECT_READ)) {
         return false;
     }
-    return !reads ||
-           (same && !op->expired); /* one that has expired has lost its arguments: a read is then begun anew */
+    return !reads || (same && !op->expired); /* an expired operation has lost its arguments, so a read begins anew */
 }
 
-/* The newest operation of this identity; of those that read, the newest with these arguments. */
+/* Finds the newest operation of this identity; for reads, the newest with these arguments. */
 static void find_operation(struct call *call)
 {
     const struct saga *saga = call->m->saga;
@@ -374,8 +375,8 @@ static void find_operation(struct call *call)
     }
 }
 
-/* To the last byte that counts. One that was signed off was told by the members that
- * counted before, see call_begin(). */
+/* Is the request the same, to the last byte that counts? A signed one is told by the members that counted before, see
+ * call_begin(). */
 static bool is_same_request(const struct call *call, const struct emission *known)
 {
     const struct saga *saga = call->m->saga;
@@ -392,7 +393,7 @@ static bool is_same_request(const struct call *call, const struct emission *know
     return digest_equal(&fingerprint, &known->fingerprint);
 }
 
-/* True: it was here before, and that was all there is to decide. */
+/* Decides a known emission. Returns true when nothing else is left to decide. */
 static bool decide_by_emission(struct call *call)
 {
     struct machine *m = call->m;
@@ -423,7 +424,7 @@ static bool is_new_turn(const struct machine *m)
     return turn.ptr && !slice_equal(turn, m->saga->conversation_turn);
 }
 
-/* Is the answer still awaited? To ask for it again is no loop. */
+/* Is the answer still awaited? Asking for it again is no loop. */
 static bool is_awaited(const struct call *call)
 {
     const struct saga *saga = call->m->saga;
@@ -454,7 +455,7 @@ static void write_call(struct json_writer *w, struct slice tool, struct slice st
     json_object_end(w);
 }
 
-/* The calls of the round, this one last. */
+/* Returns the calls of the round, with this one last. */
 static struct slice pattern_json(const struct call *call, uint32_t length)
 {
     const struct saga *saga = call->m->saga;
@@ -525,7 +526,7 @@ static void trip(struct call *call, uint32_t length)
     }
 }
 
-/* True: it goes round in circles, and that was the answer. */
+/* Decides a loop. Returns true when the call goes round in circles and was answered with that. */
 static bool decide_by_loop(struct call *call)
 {
     struct machine *m = call->m;
@@ -608,7 +609,7 @@ enum err_code call_decide(struct machine *m)
     run_begin(m);
     begun = m->out->count;
     decide_in_order(&call);
-    if (m->out->count == begun) { /* a refusal that leaves no trace wakes nobody either */
+    if (m->out->count == begun) { /* a refusal that leaves no trace does not wake anyone, either */
         m->out->count = 0;
     }
     return ERR_OK;

@@ -1,6 +1,6 @@
 /*
- * Undoing: the frozen plan, one entry at a time or as many as the definition allows, each when all that came after it
- * is gone. What cannot be undone holds up only what it depends on.
+ * Undoing by the frozen plan: one step at a time, or as many as the definition allows, each when all effects that came
+ * after it are gone. A step that cannot be undone keeps only those steps waiting that it depends on.
  */
 #include "core/saga/machine.h"
 
@@ -19,7 +19,7 @@ static struct op_key undo_key(const struct machine *m, uint32_t step)
     struct op_identity identity = {
         .namespace = m->saga->namespace,
         .run = m->saga->run,
-        /* The id, which no other step has: a compensator may have more than one call of this name and scope to undo. */
+        /* The id, which no other step has: a compensator may have to undo several calls of this name and scope. */
         .step = m->saga->definition->steps[step].id,
         .tool = saga_tool(m->saga, step, DIRECTION_UNDO)->name,
         .scope = s->forward.scope,
@@ -38,7 +38,7 @@ void undo_begin(struct machine *m, uint32_t step, struct slice args)
     struct slice oversize = machine_oversize(m, "the arguments have", args);
     struct faults faults;
 
-    if (oversize.ptr) { /* it is not sent, and a person is asked: what it would undo stands */
+    if (oversize.ptr) { /* the undo is not sent and a person is asked, because the effect stands */
         undo_refuse_arguments(m, step, oversize);
         return;
     }
@@ -56,8 +56,8 @@ void undo_begin(struct machine *m, uint32_t step, struct slice args)
 }
 
 /*
- * The arguments are frozen with the step's success. Only where its outcome is unknown is there nothing frozen: then the
- * compensator is told what there is, with `.result` null.
+ * The arguments were frozen with the step's success. When its outcome is unknown, nothing was frozen, and the
+ * compensator gets what is known, with `.result` null.
  */
 static void render_and_begin(struct machine *m, uint32_t step)
 {
@@ -99,7 +99,7 @@ bool undo_take_turn(struct machine *m, uint32_t step)
         undo_needs_evaluation(m->saga, step) || (undo->state == OP_RETRYING && undo->due_ms > m->input->now_ms)) {
         return false;
     }
-    if (step_undo(&m->saga->steps[step])->state == OP_RETRYING) { /* a person gave it another round */
+    if (step_undo(&m->saga->steps[step])->state == OP_RETRYING) { /* a person gave the undo another round */
         operation_due(m, step, DIRECTION_UNDO);
     } else {
         render_and_begin(m, step);

@@ -1,10 +1,11 @@
 /*
- * A cost that could not be computed. The operation has happened and was paid for, so that the saga's budget of money
- * takes no further call that costs until a person has said the amount: then that is booked, and the budget goes on.
+ * A cost that could not be computed. The operation has happened and was paid for. So the saga's budget of money allows
+ * no further call with a cost until a person has said the amount. Then the amount is booked, and the budget goes on.
  */
 #include "core/decide/call.h"
 
-/* What was spent is more than what is booked, by an amount that nobody knows: nothing can be said to be left. */
+/* Has the saga an unknown cost? More was spent than is booked, by an unknown amount, so nothing can be said to be
+ * left. */
 bool saga_has_unknown_cost(const struct saga *saga)
 {
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
@@ -17,7 +18,7 @@ bool saga_has_unknown_cost(const struct saga *saga)
     return false;
 }
 
-/* Said before: the same again is no fault, since whoever said it may not have heard the answer. */
+/* Decides a repeated price. The same amount again is no fault, because its sender may not have heard the answer. */
 static enum err_code check_repeated_price(struct machine *m, const struct operation *op)
 {
     if (op->cost_micros == m->input->cost.micros) {
@@ -60,7 +61,7 @@ enum err_code cost_decide(struct machine *m)
     return ERR_OK;
 }
 
-/* The record names its operation by the key alone: forward calls and compensations are priced alike. */
+/* Finds the operation of the record by its key alone, because forward calls and compensations are priced alike. */
 static struct operation *priced(struct saga *saga, const struct record *record)
 {
     struct step *step = &saga->steps[record->step];

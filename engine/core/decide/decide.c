@@ -1,15 +1,14 @@
 /*
- * What an input means, as records. The decision works on a copy of the state: each record it makes is applied there, so
- * that it can go on from what it has just decided (a step settled, so which is next?) until nothing follows without
- * further input. The state itself does not change before the records are durable.
+ * Turns an input into records. The decision works on a copy of the state. Each new record is applied there, so that the
+ * decision can go on from it (a step settled, so which is next?) until nothing follows without further input. The state
+ * itself does not change before the records are durable.
  */
 #include <string.h>
 
 #include "base/utf8.h"
 #include "core/decide/call.h"
 
-#define TURN_BYTES                                                                                                     \
-    ((size_t)8 << 20) /* a thousand elements may each have large arguments; what one commit writes is bounded */
+#define TURN_BYTES ((size_t)8 << 20) /* a thousand elements may each have large arguments, so one commit is bounded */
 
 struct record machine_record(const struct machine *m, enum record_type type, uint32_t step, enum direction direction)
 {
@@ -31,12 +30,13 @@ void machine_emit(struct machine *m, struct record record)
     record.seq = m->saga->seq + 1;
     record.at_ms = m->input->now_ms;
     record.bulk = out->count == 0 ? m->input->bulk.id : SLICE_NONE;
-    /* Words of libraries and programs may hold any bytes. Names and ids may not: record_check() refuses those. */
+    /* Messages of libraries and programs may hold any bytes. Names and ids may not, and record_check() refuses
+     * those. */
     record.error = text_as_utf8(record.error, m->turn);
     record.detail = text_as_utf8(record.detail, m->turn);
     record.undo_error = text_as_utf8(record.undo_error, m->turn);
     if (out->count == out->capacity) {
-        size_t capacity = out->capacity ? out->capacity * 2 : 2; /* most turns have two */
+        size_t capacity = out->capacity ? out->capacity * 2 : 2; /* most turns have two records */
         struct record *items = arena_array(m->turn, capacity, sizeof(*items));
 
         if (out->count > 0) {
@@ -116,7 +116,7 @@ static void decide_evaluated(struct machine *m)
         if (step >= saga->definition->step_count || !step_is_ready(saga, step) || !step_needs_evaluation(saga, step)) {
             return;
         }
-        if (forward_condition_stops(m, step)) { /* where the turn in which it became ready was full */
+        if (forward_condition_stops(m, step)) { /* the turn in which the step became ready was full */
             return;
         }
         if (input->evaluated.failed) {
@@ -126,7 +126,7 @@ static void decide_evaluated(struct machine *m)
                 forward_skip(m, step);
             }
         } else {
-            /* Where only the condition is a program there may be nothing else to evaluate. */
+            /* When only the condition is a program, nothing else may be left to evaluate. */
             forward_begin(m, step, input->evaluated.value.len ? input->evaluated.value : SLICE("{}"),
                           input->evaluated.scope);
         }
@@ -220,7 +220,7 @@ static void decide_timer(struct machine *m)
         return; /* the guards are asked instead */
     }
     if (op->state == OP_PENDING) {
-        /* Surely not sent yet: while a person is being asked nothing new is. */
+        /* The call was surely not sent yet. While a person is asked, no new call is sent. */
         if (step_may_leave(saga, step)) {
             operation_attempt(m, step, m->input->timer.direction);
         }
@@ -260,14 +260,15 @@ static enum err_code decide_abort(struct machine *m)
         err_hint(m->err, "Resume it: the undoing goes on then.");
         return ERR_PAUSED;
     }
-    if (saga->phase == PHASE_FORWARD) { /* else it is being undone already */
+    if (saga->phase == PHASE_FORWARD) { /* otherwise the saga is already being undone */
         forward_stop(m, STEP_NONE, WHY("abort", "somebody aborted the saga"), m->input->abort.actor,
                      m->input->abort.note);
     }
     return ERR_OK;
 }
 
-/* Of a saga that has ended nothing is written: ERR_ENDED says that it may be run again, by whoever asks. */
+/* Decides a rerun. No record is written for a saga that has ended: ERR_ENDED tells the caller that it may be run
+ * again. */
 static enum err_code decide_rerun(struct machine *m)
 {
     const struct saga *saga = m->saga;
@@ -371,7 +372,8 @@ static bool is_from_outside(enum saga_input_type type)
     UNREACHABLE();
 }
 
-/* What a pause holds up is asked for again when it is over. Calls and probes that were under way are settled. */
+/* Does a pause hold the input up? It is asked for again when the pause is over. Calls and probes that were under way
+ * are settled. */
 static bool is_held_up(const struct machine *m)
 {
     enum saga_input_type type = m->input->type;
@@ -380,7 +382,7 @@ static bool is_held_up(const struct machine *m)
            (type == SAGA_INPUT_TIMER || type == SAGA_INPUT_EVALUATED || type == SAGA_INPUT_ADMITTED);
 }
 
-/* A run rests, and here is the success of a call of it that had failed. */
+/* Does the input wake the run? A resting run wakes when a call of it that had failed turns out to have succeeded. */
 static bool wakes_run(const struct machine *m)
 {
     const struct saga_input *input = m->input;
@@ -389,8 +391,8 @@ static bool wakes_run(const struct machine *m)
            operation_is_contradicted(m);
 }
 
-/* The set of a bulk job shows each operation as it was: whoever looked at it decided about that, and not about what
- * became of it since. */
+/* Checks an item of a bulk job. The set of the job shows each operation as it was, and the person decided about that
+ * state, not about what the operation has become since. */
 static enum err_code check_bulk(struct machine *m)
 {
     const struct bulk_act *bulk = &m->input->bulk;
@@ -424,7 +426,7 @@ static enum err_code decide(struct machine *m)
     }
     if (!is_from_outside(m->input->type) && (saga->seq == 0 || saga->phase == PHASE_ENDED)) {
         if (!wakes_run(m)) {
-            return ERR_OK; /* too late, or for a saga that never was: it means nothing any more */
+            return ERR_OK; /* too late, or for a saga that never was, so it means nothing any more */
         }
         run_begin(m);
     }
@@ -450,8 +452,8 @@ enum err_code saga_decide(const struct saga *saga, const struct saga_input *inpu
     enum err_code code;
 
     *out = (struct records){0};
-    /* A decision that its own rules refuse is a mistake of this program. Nothing of it is durable: it is taken back
-     * whole, so that an input which nobody thought of is refused instead of ending one engine after the other. */
+    /* A decision that its own rules refuse is a bug. Nothing of it is durable, so it is taken back whole. An unforeseen
+     * input is then refused instead of ending one engine after the other. */
     if (setjmp(m.misfit) != 0) {
         *out = (struct records){0};
         (void)err_context(&why, "the decision contradicts the state");
@@ -465,7 +467,7 @@ enum err_code saga_decide(const struct saga *saga, const struct saga_input *inpu
     if (code != ERR_OK) {
         struct call_answer answer = out->answer;
 
-        *out = (struct records){.answer = answer}; /* what is refused may be about an operation all the same */
+        *out = (struct records){.answer = answer}; /* a refusal may still be about an operation */
         if (err) {
             *err = why;
         }

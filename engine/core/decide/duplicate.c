@@ -1,5 +1,5 @@
 /*
- * A call whose operation is there already: the table below.
+ * A call whose operation already exists is decided by the table below.
  *
  *     operation is              coalesce          refuse      escalate      allow
  *     pending, in flight        waits             refused     a person      one more operation
@@ -8,10 +8,10 @@
  *     failed for good           the failure       the same    a person      one more
  *     unknown                   refused, whatever the policy: nothing is called blindly
  *
- * The same emission again gets what its operation has, whatever the policy, and a read is called again each time. A
- * person is asked once; after that a repeat is answered like one of `coalesce`. Arguments that differ in something
- * material are refused first, whatever the operation has come to, unless each call is one of its own; a retry sends
- * the first ones.
+ * The same emission again gets the record of its operation, whatever the policy, and a read is called again each time.
+ * A person is asked once; after that a repeat is answered as with `coalesce`. Arguments with a material difference are
+ * refused first, whatever the state of the operation, unless each call is an operation of its own. A retry sends the
+ * first arguments.
  */
 #include "core/decide/call.h"
 #include "core/definition/drift.h"
@@ -42,7 +42,7 @@ static bool is_settled(const struct operation *op)
     return !is_under_way(op) && !is_unknown(op);
 }
 
-/* When it may be worth asking again. */
+/* Returns when it may be worthwhile to ask again. */
 static int64_t retry_after_ms(const struct call *call)
 {
     const struct operation *op = operation_found(call);
@@ -147,7 +147,7 @@ static void wait_for_it(struct call *call)
     duplicate_emit(call, &(struct call_decision){.decision = "waited", .retry_after_ms = retry_after_ms(call)});
 }
 
-/* Its stored result or failure; `drift` says in what the arguments differ, which did not matter. */
+/* Answers with the stored result or failure. `drift` says in what the arguments differ, which did not matter. */
 static void replay(struct call *call, const struct drift *drift)
 {
     bool failed = operation_found(call)->state != OP_COMPLETED;
@@ -171,7 +171,8 @@ static struct drift drift_of(const struct call *call)
                       call->m->turn);
 }
 
-/* The question is put once. Whoever repeats it after the answer gets what the operation has come to. */
+/* Answers a repeat after the question. The question is asked once. A repeat after the person's answer gets what the
+ * operation has become. */
 static void share_after_question(struct call *call, const struct drift *drift)
 {
     if (is_settled(operation_found(call))) {
@@ -202,8 +203,8 @@ static void escalate_duplicate(struct call *call, const struct drift *drift)
 }
 
 /*
- * What probes have given up on may be known by now: a repeat has it asked about once more, as a person could. The
- * question to that person stays open until there is an answer.
+ * Probes again. What the probes have given up on may be known by now, so a repeat has the operation probed once more,
+ * as a person could. The question to that person stays open until there is an answer.
  */
 static void probe_again(struct call *call)
 {
@@ -246,7 +247,7 @@ static void refuse_unknown(struct call *call)
     probe_again(call);
 }
 
-/* True: the arguments differ where they must not, and that was the answer. */
+/* Refuses a call whose arguments differ where they must not. Returns true after the refusal. */
 static bool refuse_drift(struct call *call, const struct drift *drift)
 {
     struct call_decision decision = {.decision = "drift-refused", .code = ERR_DRIFT, .pointers = drift->pointers};
@@ -264,7 +265,7 @@ static bool refuse_drift(struct call *call, const struct drift *drift)
 
 /* --- the table --- */
 
-/* Under way, or completed. */
+/* Decides about an operation that is under way or completed. */
 static void decide_by_policy(struct call *call, const struct drift *drift)
 {
     switch (tool_found(call)->on_duplicate) {
@@ -293,7 +294,7 @@ int64_t saga_call_again_ms(const struct saga *saga, uint32_t step)
     const struct operation *op = &saga->steps[step].forward;
     struct terms terms;
 
-    if (op->state != OP_FAILED || saga->phase != PHASE_FORWARD) { /* not where a person has skipped it */
+    if (op->state != OP_FAILED || saga->phase != PHASE_FORWARD) { /* not when a person has skipped it */
         return 0;
     }
     terms = operation_terms(saga, step, DIRECTION_DO);
@@ -318,8 +319,8 @@ static void decide_failed(struct call *call, const struct drift *drift)
     }
 }
 
-/* Whatever the operation has come to: what differs in something material is no repeat. Each call of `allow` is one of
- * its own. */
+/* Decides by the table, whatever the state of the operation. A call with a material difference is no repeat. Each call
+ * of `allow` is an operation of its own. */
 static void decide_by_table(struct call *call)
 {
     const struct operation *op = operation_found(call);
@@ -348,7 +349,7 @@ static void decide_expired(struct call *call)
         machine_emit(m, (struct record){
                             .type = RECORD_OPERATION_EXPIRED, .step = call->found, .key = operation_found(call)->key});
     }
-    /* A repeat of the old request is no wish for another effect, however late it comes. */
+    /* A repeat of the old request does not ask for another effect, however late it comes. */
     if (tool_found(call)->again_on_expired && !call->same_emission) {
         call_begin(call, "again");
         return;
@@ -377,7 +378,7 @@ static void decide_same_emission(struct call *call)
     } else if (is_unknown(op)) {
         refuse_unknown(call);
     } else if (op->state == OP_FAILED && op->source == SOURCE_GUARD && call->m->saga->phase == PHASE_FORWARD) {
-        call_repeat(call); /* it was told to come back */
+        call_repeat(call); /* the caller was told to come back */
     } else {
         replay(call, NULL);
     }

@@ -1,24 +1,24 @@
 /*
- * Questions to a person. Which are open follows from the state; one at a time is asked. A question that answers itself,
- * by late evidence or by a probe, is closed again. A person may have one asked before it follows from the state: it is
- * closed when its operation is settled, and asked anew when the operation cannot be settled by itself.
+ * Questions to a person. The state decides which questions are open, and one is asked at a time. A question that is
+ * answered by late evidence or by a probe is closed again. A person may have a question asked before it follows from
+ * the state. It is closed when its operation is settled, and asked anew when the operation cannot be settled by itself.
  */
 #include "base/json.h"
 #include "core/saga/machine.h"
 
 #define OPEN_ITEMS_MAX 256
-#define DETAIL_BYTES_MAX ((size_t)16 << 10) /* the log has all of it */
+#define DETAIL_BYTES_MAX ((size_t)16 << 10) /* the log has the whole text */
 
 struct question {
-    uint32_t step; /* STEP_NONE: there is none, or it is about the saga as a whole */
+    uint32_t step; /* STEP_NONE when there is none, or when it is about the saga as a whole */
     enum direction direction;
     struct slice reason;
-    struct slice actor, note; /* of the person who has it asked */
+    struct slice actor, note; /* the person who has it asked */
 };
 
 #define REASON_ASKED "asked" /* by a person */
 
-/* Is it for a person to say what becomes of this operation? */
+/* Must a person decide what becomes of this operation? */
 static bool question_stands(const struct saga *saga, uint32_t step, enum direction direction)
 {
     const struct step *s = &saga->steps[step];
@@ -33,12 +33,13 @@ static bool question_stands(const struct saga *saga, uint32_t step, enum directi
         return true;
     }
     if (saga->definition->steps[step].on_failure != ON_FAILURE_COMPENSATE && step_phase(saga, step) == PHASE_FORWARD) {
-        /* Whatever is to follow a failure: that it has failed is certain first. */
+        /* Whatever follows a failure, the failure must be certain first. */
         return s->forward.state == OP_UNKNOWN ||
                (s->forward.state == OP_FAILED && saga->definition->steps[step].on_failure == ON_FAILURE_ESCALATE);
     }
-    /* An agent goes on whatever comes of one call, and a saga goes on with what a person has vouched for: there it is
-     * asked, were it possible to undo it blindly. Where it is to be undone anyway, that is what follows. */
+    /* An agent goes on whatever the outcome of one call, and a saga goes on with what a person has vouched for. There
+     * the person is asked, even if the step could be undone blindly. When the step is to be undone anyway, it is
+     * undone. */
     if (s->forward.state == OP_UNKNOWN && (s->forward.late || saga_is_open(saga)) &&
         step_phase(saga, step) == PHASE_FORWARD) {
         return true;
@@ -46,7 +47,7 @@ static bool question_stands(const struct saga *saga, uint32_t step, enum directi
     return s->forward.state == OP_UNKNOWN && (!step_can_be_undone_blind(saga, step) || s->plan == PLAN_VERDICT);
 }
 
-/* Not one that follows from the state of an operation. */
+/* Is it a question that does not follow from the state of an operation? */
 bool escalation_is_raised(const struct escalation *open)
 {
     return open->step == STEP_NONE || slice_is(open->reason, "duplicate") || slice_is(open->reason, "late-duplicate");
@@ -57,14 +58,14 @@ static struct slice late_reason(const struct operation *op)
     return op->denied ? SLICE("late-failure") : SLICE("late-success");
 }
 
-/* A person had it asked, and its operation is settled by itself still. */
+/* Did a person have it asked while its operation may still be settled by itself? */
 static bool is_early(const struct escalation *open)
 {
     return slice_is(open->reason, REASON_ASKED) && open->step != STEP_NONE;
 }
 
-/* Evidence came since it was opened that says the opposite of what the question was about; or nothing else will answer
- * it any more, and the evidence it was opened with is old. */
+/* Is the question asked anew? Either evidence came that says the opposite of what the question was about, or nothing
+ * else will answer the question any more and the evidence it was opened with is old. */
 static bool is_asked_anew(const struct saga *saga, const struct escalation *open)
 {
     const struct operation *op;
@@ -77,14 +78,16 @@ static bool is_asked_anew(const struct saga *saga, const struct escalation *open
            (is_early(open) && question_stands(saga, open->step, open->direction));
 }
 
-/* It was denied, and the settings or the tool have been changed since, or it is not wanted any more. */
+/* Was the operation denied and is no longer? The settings or the tool have been changed since, or it is not wanted any
+ * more. */
 static bool is_let_through(const struct saga *saga, const struct escalation *open)
 {
     return slice_is(open->reason, OUTCOME_EGRESS_DENIED) &&
            !operation_is_denied(operation_of(saga, open->step, open->direction));
 }
 
-/* It is known meanwhile that it was never sent. A probe that a person wants, and that is denied, changes nothing. */
+/* Is it known by now that the operation was denied and never sent? A denied probe that a person wants changes
+ * nothing. */
 static bool is_denied_since(const struct saga *saga, const struct escalation *open)
 {
     const struct operation *op;
@@ -100,7 +103,7 @@ bool escalation_stands(const struct saga *saga)
 {
     const struct escalation *open = &saga->escalation;
 
-    if (escalation_is_raised(open)) { /* no evidence answers it; being undone does */
+    if (escalation_is_raised(open)) { /* no evidence answers it, only being undone does */
         return saga->phase == PHASE_FORWARD;
     }
     if (is_asked_anew(saga, open) || is_let_through(saga, open) || is_denied_since(saga, open)) {
@@ -110,7 +113,7 @@ bool escalation_stands(const struct saga *saga)
         (is_early(open) && operation_is_open(operation_of(saga, open->step, open->direction)))) {
         return true;
     }
-    /* It is being probed again at a person's wish: the answer decides. */
+    /* It is being probed again because a person wants that, and the answer decides. */
     return open->asked_by.ptr && operation_of(saga, open->step, open->direction)->state == OP_PROBING;
 }
 
@@ -155,7 +158,7 @@ static void write_open_items(struct json_writer *w, const struct saga *saga)
         const struct step *s = &saga->steps[i];
         bool question = question_stands(saga, i, DIRECTION_DO) || question_stands(saga, i, DIRECTION_UNDO);
 
-        /* While undoing, whatever still stands is open, be it only because it waits for something else. */
+        /* While undoing, every effect that still stands is open, even if it only waits for something else. */
         if (!question && !operation_is_open(&s->forward) &&
             !(step_may_stand(saga, i) && s->plan != PLAN_WAIVED && step_phase(saga, i) == PHASE_UNDO)) {
             continue;
@@ -171,7 +174,8 @@ static void write_open_items(struct json_writer *w, const struct saga *saga)
     json_array_end(w);
 }
 
-/* Whole characters of it. The reason that a precheck gives may be as long as what a program can make. */
+/* Returns the beginning of a text, cut between characters. The reason that a precheck gives may be as long as the
+ * output of a program. */
 static struct slice beginning_of(struct slice text)
 {
     if (text.len > DETAIL_BYTES_MAX) {
@@ -203,7 +207,7 @@ static void write_operation(struct json_writer *w, const struct saga *saga, cons
     json_write_instant(w, "last_sent_at", op->last_sent_ms);
     json_write_slice(w, "last_error", op->error.len ? beginning_of(op->error) : SLICE_NONE);
     json_write_slice(w, "detail", op->detail.len ? beginning_of(op->detail) : SLICE_NONE);
-    if (op->answer.ptr) { /* status and body of what the receiver said last */
+    if (op->answer.ptr) { /* the last status and body of the receiver */
         json_write_raw(w, "answer", op->answer);
         json_write_i64(w, "answer_attempt", op->answer_attempt);
     }
@@ -212,7 +216,7 @@ static void write_operation(struct json_writer *w, const struct saga *saga, cons
         json_write_i64(w, "duplicates_seen", op->duplicates);
     }
     if (op->late) {
-        json_write_bool(w, "contradicted", true); /* what came in stands in the log as step.late or compensation.late */
+        json_write_bool(w, "contradicted", true); /* the log has the evidence as step.late or compensation.late */
     }
 }
 
@@ -230,7 +234,7 @@ static struct slice evidence(struct machine *m, const struct question *question)
     }
     write_open_items(&w, m->saga);
     json_object_end(&w);
-    CHECK(!out.overflow); /* so many items at most, and texts that were bounded */
+    CHECK(!out.overflow); /* the number of items and the texts are bounded */
     text = arena_slice(m->turn, buffer_slice(&out));
     buffer_fini(&out);
     return text;
@@ -303,7 +307,7 @@ bool escalation_advance(struct machine *m)
     if (question.step == STEP_NONE) {
         return false;
     }
-    if (m->opened) { /* one input opens one at most: the next asks for itself when that is answered */
+    if (m->opened) { /* one input opens at most one question; the next is asked when that is answered */
         return false;
     }
     escalation_open(m, &question);
@@ -312,8 +316,9 @@ bool escalation_advance(struct machine *m)
 
 /* --- a person has it asked --- */
 
-/* The operation that the saga waits for: one of which nobody knows whether it happened, else one that is tried again,
- * else one that is called right now. What was not sent yet is not waited for: the saga itself is. */
+/* Returns the operation that the saga waits for: one with an unknown outcome, else one that is tried again, else one
+ * that is being called now. The saga does not wait for an operation that was not sent yet; then the question is about
+ * the saga itself. */
 static struct question question_of_person(const struct saga *saga)
 {
     static const enum op_state states[] = {OP_UNKNOWN, OP_PROBING, OP_RETRYING, OP_IN_FLIGHT};
@@ -392,7 +397,8 @@ enum err_code escalation_ask(struct machine *m)
 
 /* --- verbs --- */
 
-/* One that does not follow from what nobody knows: a duplicate that is not to be decided by a rule, a deadline. */
+/* Returns the actions on a question that does not follow from an unknown outcome: a duplicate that no rule may decide,
+ * or a deadline. */
 static unsigned actions_on_raised(const struct saga *saga)
 {
     const struct escalation *open = &saga->escalation;
@@ -414,7 +420,7 @@ static unsigned actions_on_raised(const struct saga *saga)
 /* The calls of a run belong to nothing that could be undone, waived or abandoned. */
 #define RUN_ACTIONS (BIT(OPERATOR_RETRY) | BIT(OPERATOR_PROBE) | BIT(OPERATOR_RESOLVE))
 
-/* Whoever has changed the settings need not wait for the next try. */
+/* Returns the actions on a denied operation. A person who has changed the settings need not wait for the next try. */
 static unsigned actions_on_denied(const struct operation *op)
 {
     return !operation_is_denied(op) ? 0 : op->state == OP_PROBING ? BIT(OPERATOR_PROBE) : BIT(OPERATOR_RETRY);
@@ -431,7 +437,7 @@ static unsigned actions_on_forward(const struct saga *saga)
     if (op->state == OP_UNKNOWN || op->state == OP_PROBING) {
         actions |= BIT(OPERATOR_RESOLVE) | BIT(OPERATOR_WAIVE);
     }
-    if (op->state == OP_RETRYING || op->state == OP_IN_FLIGHT) { /* of a call that is out: when it has ended */
+    if (op->state == OP_RETRYING || op->state == OP_IN_FLIGHT) { /* a call that is out must end first */
         actions |= BIT(OPERATOR_RESOLVE);
     }
     if (saga->phase != PHASE_FORWARD) {
@@ -459,14 +465,14 @@ static unsigned actions_on_undo(const struct saga *saga)
     if (step->plan == PLAN_FAILED) {
         actions |= BIT(OPERATOR_WAIVE);
     }
-    if (saga->phase == PHASE_FORWARD &&
-        !saga_passed_return(saga)) { /* of a child that is undone on its own: all of it */
+    if (saga->phase == PHASE_FORWARD && !saga_passed_return(saga)) { /* all of a child that is undone on its own */
         actions |= BIT(OPERATOR_COMPENSATE);
     }
     if (op->state == OP_UNKNOWN && saga_tool(saga, saga->escalation.step, DIRECTION_UNDO)->has_probe) {
         actions |= BIT(OPERATOR_PROBE);
     }
-    if (op->state == OP_UNKNOWN || op->state == OP_FAILED || operation_is_open(op)) { /* undone by hand, perhaps */
+    if (op->state == OP_UNKNOWN || op->state == OP_FAILED ||
+        operation_is_open(op)) { /* it may have been undone by hand */
         actions |= BIT(OPERATOR_RESOLVE);
     }
     if (op->state == OP_UNKNOWN || op->state == OP_FAILED) {

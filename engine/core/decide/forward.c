@@ -2,10 +2,10 @@
 #include "base/json.h"
 #include "core/saga/machine.h"
 
-/* More than any text put together from texts that each were bounded. */
+/* More than any text that is joined from bounded texts. */
 #define TEXT_BYTES_MAX ((size_t)64 << 20)
 
-/* {name: version} of its tools, or of the sagas in it. */
+/* Writes {name: version} of the tools, or of the sagas in it. */
 static struct slice pins_json(struct machine *m, bool sagas)
 {
     const struct definition *definition = m->saga->definition;
@@ -29,7 +29,7 @@ static struct slice pins_json(struct machine *m, bool sagas)
     return text;
 }
 
-/* Those of the definition, and those of the start, which win. */
+/* Joins the tags of the definition with those of the start, which win. */
 static struct slice tags_json(struct machine *m, struct slice ours)
 {
     struct slice theirs = m->input->start.tags, name_raw, value, text;
@@ -113,7 +113,7 @@ void forward_refuse_arguments(struct machine *m, uint32_t step, struct slice det
 {
     struct record record = {.type = RECORD_STEP_FAILED, .step = step, .error = SLICE("arguments"), .detail = detail};
 
-    machine_emit(m, record); /* before anything was sent, and so without a key */
+    machine_emit(m, record); /* nothing was sent, so there is no key */
 }
 
 void forward_skip(struct machine *m, uint32_t step)
@@ -155,7 +155,7 @@ void machine_freeze_effect(const struct machine *m, const struct tool *tool, str
     } else if (tool->effect_if.program_count == 0 &&
                template_render(&tool->effect_if, &context, NULL, m->turn, &value, &err) == ERR_OK) {
         record->effect = expression_true(value) ? tool->effect_then : tool->effect_else;
-    } /* else nobody can say, and the stricter one holds */
+    } /* otherwise nobody can say, and the stricter class holds */
 }
 
 static bool refuse_over_budget(struct machine *m, uint32_t step)
@@ -233,8 +233,8 @@ void forward_begin(struct machine *m, uint32_t step, struct slice args, struct s
     record.key = forward_key(m, step, scope);
     record.fingerprint = op_fingerprint(tool->name, args, &tool->volatiles, m->turn);
     machine_freeze_effect(m, tool, args, &record);
-    /* What must not leave twice gets its record and its intent in two commits, so that a crash between them is known as
-     * not sent. What is guarded is asked about in between, and what a person holds waits there. */
+    /* A call that must not leave twice gets its record and its intent in two commits, so that after a crash between
+     * them it is known as not sent. The guard is asked in between, and a held call waits there. */
     if (tool->guarded || call_is_held(m, step, DIRECTION_DO) || record.effect == EFFECT_CHECKED ||
         record.effect == EFFECT_ONCE) {
         record.type = RECORD_STEP_PENDING;
@@ -247,7 +247,7 @@ void forward_begin(struct machine *m, uint32_t step, struct slice args, struct s
 
 /* --- the guards' answer --- */
 
-/* The precheck has settled it: nothing was sent, and nothing will be. */
+/* Settles a step by its precheck. Nothing was sent, and nothing will be. */
 static void forward_found(struct machine *m, uint32_t step)
 {
     const struct saga_input *input = m->input;
@@ -271,8 +271,8 @@ static void refuse_admission(struct machine *m, uint32_t step)
     bool exhausted = slice_is(why.error, "budget-exhausted"),
          maybe = m->saga->steps[step].forward.took_effect == TOOK_EFFECT_MAYBE;
 
-    /* Only a caller can come back later. What may have taken effect is followed up, and what the engine drives itself
-     * waits. */
+    /* Only a caller can come back later. An attempt that may have taken effect is followed up, and work that the engine
+     * drives itself waits. */
     if (!exhausted && (maybe || !saga_is_open(m->saga))) {
         struct record record = machine_record(m, RECORD_STEP_RETRYING, step, DIRECTION_DO);
 
@@ -288,7 +288,8 @@ static void refuse_admission(struct machine *m, uint32_t step)
                       input->admitted.retry_after_ms > 0 ? input->now_ms + input->admitted.retry_after_ms : 0);
 }
 
-/* They were asked about an attempt of which not a byte has left; an earlier one of it may have. */
+/* Takes the answer of the guards. They were asked about an attempt that has not sent a byte; an earlier attempt may
+ * have. */
 void forward_admitted(struct machine *m)
 {
     const struct saga_input *input = m->input;
@@ -313,7 +314,7 @@ void forward_admitted(struct machine *m)
             forward_found(m, step);
             return;
         }
-        /* What it found may be our own effect. The classes that may be called again find out under the same key. */
+        /* The precheck may have found our own effect. Classes that may be called again find out under the same key. */
         if (op->effect == EFFECT_CHECKED || op->effect == EFFECT_ONCE) {
             operation_give_up(m, step, WHY("precheck", "the precheck found what an earlier attempt may have done"),
                               SOURCE_PRECHECK, 0);
@@ -376,7 +377,7 @@ static void render_and_begin(struct machine *m, uint32_t step)
         forward_refuse_arguments(m, step, arena_slice(m->turn, slice_of(err.message)));
         return;
     }
-    if (template_is_set(&definition->scope) && !step_is_group(definition)) { /* else each element has its own */
+    if (template_is_set(&definition->scope) && !step_is_group(definition)) { /* otherwise each element has its own */
         if (template_render(&definition->scope, &context, NULL, m->turn, &scope, &err) != ERR_OK) {
             forward_refuse_arguments(m, step, arena_slice(m->turn, slice_of(err.message)));
             return;
@@ -415,7 +416,7 @@ void forward_stop(struct machine *m, uint32_t step, struct why why, struct slice
     machine_emit(m, record);
 }
 
-/* All is done, but a person has left something standing that nobody could say of whether it is there. */
+/* Puts the debts. All is done, but a person has left a step standing whose effect nobody can be sure of. */
 static bool put_waived(struct machine *m, struct record *record)
 {
     const struct saga *saga = m->saga;
@@ -441,7 +442,7 @@ void forward_finish(struct machine *m, struct slice output, struct slice error)
         machine_emit(m, record);
         return;
     }
-    if (error.ptr) { /* all effects are there and wanted: an output that cannot be rendered undoes none of them */
+    if (error.ptr) { /* all effects are there and wanted, so an output that cannot be rendered undoes none of them */
         record.result = SLICE("null");
         record.error = SLICE("output");
         record.detail = error;
@@ -470,7 +471,7 @@ bool finish_advance(struct machine *m)
     return true;
 }
 
-/* The first step that has failed, and with it the saga or a child of it; or STEP_NONE. */
+/* Returns the first step that has failed and takes the saga or a child with it; STEP_NONE when there is none. */
 static uint32_t step_that_failed(const struct saga *saga)
 {
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
@@ -492,8 +493,8 @@ static struct slice failure_detail(struct machine *m, uint32_t step)
     return op->error;
 }
 
-/* An unknown outcome that may be undone although nobody knows whether there is anything to undo. Where evidence
- * contradicts a person, that person is asked first. */
+/* Returns a step with an unknown outcome that may be undone although nobody knows whether there is anything to undo.
+ * When evidence contradicts a person, that person is asked first. */
 static uint32_t step_to_undo_blind(const struct saga *saga)
 {
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
@@ -506,7 +507,8 @@ static uint32_t step_to_undo_blind(const struct saga *saga)
     return STEP_NONE;
 }
 
-/* What surely did not happen and has no call under way is not wanted any more where it is being undone. */
+/* Returns a step that surely did not happen and has no call under way, in a part that is being undone. It is not wanted
+ * any more. */
 static uint32_t step_to_give_up(const struct saga *saga)
 {
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
@@ -545,7 +547,7 @@ bool forward_advance(struct machine *m)
     struct saga *saga = m->saga;
     uint32_t step = step_that_failed(saga);
 
-    if (saga_is_open(saga)) { /* a failure is its agent's to judge; only what nobody can say needs a person */
+    if (saga_is_open(saga)) { /* the agent judges a failure; only an unknown outcome needs a person */
         return escalation_advance(m);
     }
     if (step != STEP_NONE) {

@@ -1,16 +1,16 @@
 /*
- * Groups: the elements of for_each and the steps of child sagas, which are steps of the one saga from step.opened on.
+ * Groups: the elements of for_each and the steps of child sagas. From step.opened on they are steps of the one saga.
  *
- * A group ends when all that belongs to it is over. A failure in it goes outwards, to the nearest child around it that
- * is not to be undone with the saga: that child is undone on its own (step.failing, compensation.planned, step.failed),
- * while the rest of the saga goes on. Where there is none the saga fails.
+ * A group ends when all its members are over. A failure inside goes outwards, to the nearest child around it that is
+ * not undone with the saga. That child is undone on its own (step.failing, compensation.planned, step.failed) while the
+ * rest of the saga goes on. When there is no such child, the saga fails.
  */
 #include <string.h>
 
 #include "base/json.h"
 #include "core/saga/machine.h"
 
-#define RESULTS_BYTES_MAX ((size_t)16 << 20) /* of all elements together */
+#define RESULTS_BYTES_MAX ((size_t)16 << 20) /* the bound on the results of all elements together */
 
 /* --- is all that belongs to it over? --- */
 
@@ -29,7 +29,7 @@ static bool is_child(const struct saga *saga, uint32_t step)
     return definition_of(saga, step)->kind == STEP_SAGA && !is_for_each(saga, step);
 }
 
-/* All that belongs to it directly. Behind a terminal step what a person left standing counts as over. */
+/* Are all direct members over? Behind a terminal step, a step that a person left standing counts as over. */
 static bool members_are_over(const struct saga *saga, uint32_t group)
 {
     const struct step *s = &saga->steps[group];
@@ -77,7 +77,7 @@ static bool refuse_too_many(struct machine *m, uint32_t step, size_t count)
     return true;
 }
 
-/* What each element brings: itself, and where it is a child the steps that are written in that. */
+/* Returns how many steps an element brings: itself and, if it is a child, the steps written in that child. */
 static size_t steps_of_element(const struct saga *saga, uint32_t step)
 {
     const struct definition *child = definition_of(saga, step)->child;
@@ -99,7 +99,7 @@ static void begin_elements(struct machine *m, uint32_t step, struct slice items)
             m, step, arena_printf(m->turn, "`for_each` gave %zu elements; %u are allowed", count, FOR_EACH_MAX));
         return;
     }
-    /* Before the first element begins: found out in the middle it would leave effects to undo. */
+    /* Checked before the first element begins, because later there would be effects to undo. */
     if (!refuse_too_many(m, step, count * steps_of_element(m->saga, step))) {
         emit_opened(m, step, items, 0);
     }
@@ -141,7 +141,7 @@ void group_begin(struct machine *m, uint32_t step, struct slice args)
 
 void group_fail(struct machine *m, uint32_t step, struct why why)
 {
-    /* What is wrong with a child as a whole is decided on by its own policy. */
+    /* The child's own policy decides about a fault of the child as a whole. */
     bool own = is_child(m->saga, step) && m->saga->steps[step].forward.state == OP_OPEN &&
                definition_of(m->saga, step)->on_failure != ON_FAILURE_COMPENSATE;
     uint32_t group = own ? step : group_that_fails(m->saga, step);
@@ -199,7 +199,7 @@ static void end_child(struct machine *m, uint32_t step, struct slice output, str
 {
     if (!error.ptr) {
         emit_completed(m, step, output.ptr ? output : SLICE("null"));
-    } else if (passed_return_in(m->saga, step)) { /* what cannot be undone has happened, whatever can be said of it */
+    } else if (passed_return_in(m->saga, step)) { /* a terminal call has happened, whatever its output */
         emit_completed(m, step, SLICE("null"));
     } else {
         group_fail(m, step, (struct why){SLICE("output"), error});
@@ -214,7 +214,7 @@ void group_output(struct machine *m, uint32_t step, struct slice output, struct 
     }
 }
 
-/* False: its output has to be evaluated first. */
+/* Ends a group. Returns false when its output must be evaluated first. */
 static bool group_end(struct machine *m, uint32_t step)
 {
     const struct template *output;
@@ -252,7 +252,7 @@ void group_timer(struct machine *m, uint32_t step)
     }
 }
 
-/* Nothing in it is open any more: what is left is known, or unknown for good. */
+/* Is the group settled? Nothing in it is open any more: every outcome is known, or unknown for good. */
 static bool group_is_settled(const struct saga *saga, uint32_t group)
 {
     for (uint32_t i = group + 1; i < saga->definition->step_count; i++) {
@@ -265,14 +265,14 @@ static bool group_is_settled(const struct saga *saga, uint32_t group)
     return true;
 }
 
-/* Of a child that is undone on its own: its plan, and its end. */
+/* Undoes a child on its own: makes its plan, and ends it. */
 static bool undo_alone(struct machine *m, uint32_t step)
 {
     const struct step *s = &m->saga->steps[step];
     struct record record = {.step = step};
 
     if (step_phase(m->saga, step) != PHASE_FORWARD) {
-        return false; /* what is undone around it takes it along */
+        return false; /* an undo around it includes it */
     }
     if (s->group_phase == PHASE_FAILING) {
         if (!group_is_settled(m->saga, step)) {
@@ -385,7 +385,7 @@ static void grow(struct saga *saga, uint32_t count)
     }
 }
 
-/* Found once: an array may be large, and each element is asked for more than once. */
+/* Hands out the items once, because an array may be large and each element is read more than once. */
 static void hand_out_items(struct saga *saga, const struct step *group)
 {
     struct json_walk walk = json_walk(group->forward.args);
@@ -424,7 +424,7 @@ void apply_opened_group(struct saga *saga, const struct record *record)
     s->forward.state = OP_OPEN;
 }
 
-/* What has failed in it: the first of its steps that goes down with it. */
+/* Returns the first failed step that takes the group with it. */
 static uint32_t failed_in(const struct saga *saga, uint32_t group)
 {
     for (uint32_t i = group + 1; i < saga->definition->step_count; i++) {
@@ -450,7 +450,8 @@ void apply_failing_group(struct saga *saga, const struct record *record)
     s->forward.changed_ms = record->at_ms;
 }
 
-/* A terminal call in it turned out to have happened when it was to be undone: nothing of it is. */
+/* Takes back the plan of a group. A terminal call in it turned out to have happened when the group was to be undone, so
+ * nothing of it is undone. */
 static void take_back_plan(struct saga *saga, uint32_t group)
 {
     uint32_t *plan = arena_array(saga_memory(saga), saga->plan_count + 1, sizeof(*plan)), n = 0;

@@ -1,7 +1,7 @@
 /*
- * Evidence that comes when everything was settled: it took effect although it counts as failed, or it did not although
- * a person has said so. Nothing is turned over in silence and nothing is dropped: it stands in the log, the operation
- * is unknown again, and a person is asked.
+ * Evidence that comes when everything was settled: the call took effect although it counts as failed, or it did not
+ * although a person has said so. Nothing is overturned silently and nothing is dropped. The log has the evidence, the
+ * operation is unknown again, and a person is asked.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@ static bool forward_is_contradicted(const struct saga *saga, uint32_t step, bool
     if (s->forward.attempts == 0 || operation_effect(saga, step, DIRECTION_DO) == EFFECT_READ) {
         return false;
     }
-    if (!happened) { /* what is being undone, or was, is the business of its compensator */
+    if (!happened) { /* a step that is being undone, or was, is its compensator's business */
         return s->forward.state == OP_COMPLETED && s->forward.source == SOURCE_OPERATOR &&
                (step_phase(saga, step) == PHASE_UNDO ? s->plan == PLAN_READY && step_undo(s)->state == OP_NONE
                                                      : s->plan == PLAN_NONE);
@@ -52,7 +52,7 @@ struct evidence {
     bool happened;
 };
 
-/* False: it says nothing for certain. */
+/* Reads the evidence of an input. Returns false when it says nothing for certain. */
 static bool evidence_of(const struct machine *m, struct evidence *out)
 {
     const struct saga_input *input = m->input;
@@ -75,7 +75,8 @@ static bool evidence_of(const struct machine *m, struct evidence *out)
         out->happened = true;
         return out->attempt > op->other_key_attempts && out->attempt <= op->attempts;
     case OUTCOME_FAILED:
-    case OUTCOME_RETRY: /* as much as it covers: only where it was the one attempt made under this key */
+    case OUTCOME_RETRY: /* covers its own attempt only, so it counts when that was the only one with this key
+                         */
         return out->attempt == op->attempts && op->attempts == op->other_key_attempts + 1;
     case OUTCOME_RUNNING:
     case OUTCOME_ABSENT:
@@ -134,8 +135,8 @@ bool check_late(const struct saga *saga, const struct record *record, struct err
 /* --- folding --- */
 
 /*
- * In an undo plan that has it not, it comes first: what comes before it waits until a person has spoken. The saga's
- * plan has not what a child had undone on its own before.
+ * Puts the step first into an undo plan that lacks it. The steps before it wait until a person has decided. The saga's
+ * plan lacks what a child had undone on its own before.
  */
 static void amend_plan(struct saga *saga, uint32_t step)
 {
@@ -160,11 +161,11 @@ static void doubt(struct operation *op, bool denied)
     op->state = OP_UNKNOWN;
     op->took_effect = TOOK_EFFECT_MAYBE;
     op->late = op->known_before = true;
-    op->expired = false; /* its record answers again, for as long as one that ends only now */
+    op->expired = false; /* its record answers again, as long as a record that ends only now */
     op->denied = denied;
 }
 
-/* Nobody knows any more whether it was undone. */
+/* Doubts an undo: nobody knows any more whether the step was undone. */
 static void doubt_undo(struct saga *saga, uint32_t step, bool denied)
 {
     struct step *s = &saga->steps[step];
@@ -182,14 +183,14 @@ void apply_late(struct saga *saga, const struct record *record)
     struct step *step = &saga->steps[record->step];
     bool denied = record->error.len > 0;
 
-    /* Undone blindly: was there anything to undo then? */
+    /* The step was undone blindly, and it is unclear whether there was anything to undo. */
     if (record->type == RECORD_COMPENSATION_LATE || step->plan == PLAN_DONE) {
         doubt_undo(saga, record->step, denied);
         return;
     }
     doubt(&step->forward, denied);
     step->settled_seq = 0;
-    if (!denied) { /* what was given back with the failure may have been spent */
+    if (!denied) { /* the amount given back with the failure may have been spent */
         step->forward.cost_micros = saga->definition->steps[record->step].tool->cost_fixed_micros;
         saga->used.micros += step->forward.cost_micros;
     }

@@ -1,7 +1,7 @@
 /*
- * Locks on business keys: which, in which order, and that no step begins before all are held. They are taken one after
- * the other in the order of their keys, so that two sagas that want the same ones cannot wait for each other. Who holds
- * a key is the store's to say; the saga gives them back by ending.
+ * Locks on business keys: which keys, in which order; no step begins before all are held. They are taken one after the
+ * other in the order of their keys, so that two sagas that want the same ones cannot wait for each other. The store
+ * says who holds a key, and the saga gives its locks back by ending.
  */
 #include <string.h>
 
@@ -37,8 +37,8 @@ static void locks_refuse(struct machine *m, uint32_t index, const char *why)
                  SLICE_NONE, SLICE_NONE);
 }
 
-/* One among those found so far, in their order. What is named twice is one: and if one of the two is not to wait, none
- * is. */
+/* Inserts a lock in order. A key that is named twice is one lock, and if one of the two must not wait, the lock does
+ * not wait. */
 static uint32_t insert_lock(struct lock *locks, uint32_t count, struct lock lock)
 {
     uint32_t at = 0;
@@ -71,13 +71,13 @@ static struct slice locks_json(const struct lock *locks, uint32_t count, struct 
         json_object_end(&w);
     }
     json_array_end(&w);
-    CHECK(!out.overflow); /* so many at most, of bounded keys */
+    CHECK(!out.overflow); /* the number of locks and their keys are bounded */
     text = arena_slice(turn, buffer_slice(&out));
     buffer_fini(&out);
     return text;
 }
 
-/* `values`: their keys as JSON, in the order of the definition. */
+/* Wants the locks. `values` are their keys as JSON, in the order of the definition. */
 static void locks_want(struct machine *m, const struct slice *values)
 {
     uint32_t count = m->saga->definition->lock_count, wanted = 0;
@@ -95,7 +95,7 @@ static void locks_want(struct machine *m, const struct slice *values)
             locks_refuse(m, i, key.len ? "is longer than 512 bytes" : "is empty");
             return;
         }
-        if (memchr(key.ptr, 0, key.len)) { /* a program may make one; the database keeps no such text */
+        if (memchr(key.ptr, 0, key.len)) { /* a program may make such a text, and the database cannot store it */
             locks_refuse(m, i, "has a character U+0000");
             return;
         }
@@ -141,7 +141,7 @@ void lock_evaluated(struct machine *m)
         forward_stop(m, STEP_NONE, (struct why){SLICE("lock-key"), input->evaluated.error}, SLICE_NONE, SLICE_NONE);
         return;
     }
-    CHECK(json_type(input->evaluated.value) == JSON_ARRAY); /* made by the engine, one for each lock */
+    CHECK(json_type(input->evaluated.value) == JSON_ARRAY); /* the engine made it, with a value for each lock */
     walk = json_walk(input->evaluated.value);
     while (count < LOCKS_MAX && json_next_element(&walk, &value)) {
         values[count++] = value;
@@ -152,7 +152,8 @@ void lock_evaluated(struct machine *m)
 
 /* --- taking them --- */
 
-/* The answer may come twice, or to a saga that was asked to wait meanwhile: that a key is ours is true all the same. */
+/* Takes an answer about a lock. It may come twice, or to a saga that was asked to wait meanwhile: the key is ours all
+ * the same. */
 void lock_answered(struct machine *m)
 {
     const struct saga *saga = m->saga;
@@ -174,7 +175,8 @@ void lock_answered(struct machine *m)
 
 /* --- checking and folding --- */
 
-/* How many it wants, in `locks`; 0: it makes no sense. The keys lie in the arena or in the record. */
+/* Reads the wanted locks into `locks` and returns their number; 0 when they make no sense. The keys are in the arena or
+ * in the record. */
 static uint32_t read_locks(struct slice json, struct arena *arena, struct lock locks[LOCKS_MAX])
 {
     struct json_walk walk = json_walk(json);
@@ -234,7 +236,7 @@ void apply_lock(struct saga *saga, const struct record *record)
         for (uint32_t i = 0; i < saga->lock_count; i++) {
             locks[i].key = apply_keep(saga, locks[i].key);
         }
-    } else { /* a copy of the state has the array in common with it */
+    } else { /* a copy of the state shares the array */
         locks = arena_dup(saga_memory(saga), saga->locks, saga->lock_count * sizeof(*locks));
         locks[saga->lock_taken++].taken = true;
     }

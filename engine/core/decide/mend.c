@@ -1,10 +1,10 @@
 /*
- * A person has a running saga go on with another version of a tool: from its next attempt or probe on. Keys do not
- * change under it, since no version stands in them. What a call may have done already binds: of an operation that has
- * begun class, key, compensator and `terminal` stay as they are, and so does the receiver while nobody knows what it
- * did, unless a person accepts that it may happen twice.
+ * A person makes a running saga go on with another version of a tool, from its next attempt or probe on. Keys do not
+ * change, because they hold no version. What a call may have done already restricts the change. An operation that has
+ * begun keeps its class, key, compensator and `terminal`. While nobody knows what its receiver did, it also keeps the
+ * receiver, unless a person accepts that the call may happen twice.
  *
- * A call or a probe that is out is awaited: its answer is read by the version that made it.
+ * A call or a probe that is out is awaited, and the version that made it reads its answer.
  */
 #include <string.h>
 #include <strings.h>
@@ -30,7 +30,8 @@ static size_t until(struct slice text, size_t from, const char *any)
     return from;
 }
 
-struct origin { /* of a URL; one that begins with a secret has that in place of all three, with what follows it */
+struct origin { /* the origin of a URL; a URL that begins with a secret has that secret, with what follows it, in place
+                   of all three */
     struct slice scheme, host, port;
 };
 
@@ -56,7 +57,7 @@ static struct origin origin_of(struct slice url)
     host = scheme + 3 < url.len ? scheme + 3 : url.len; /* behind "://" */
     end = until(url, host, "/?#");
     for (size_t i = host; i < end; i++) {
-        host = url.ptr[i] == '@' ? i + 1 : host; /* a user is not the receiver */
+        host = url.ptr[i] == '@' ? i + 1 : host; /* a user is not part of the receiver */
     }
     port = host < end && url.ptr[host] == '[' ? until(url, host, "]") : host;
     port = until(part(url, 0, end), port, ":");
@@ -90,7 +91,7 @@ static bool is_same_program(struct slice a, struct slice b)
     return json_type(a) != JSON_ARRAY ? is_same(a, b) : is_same(json_element(a, 0), json_element(b, 0));
 }
 
-/* Scheme, host and port of what speaks HTTP; a database; a program. */
+/* Do both settings lead to the same receiver? It is scheme, host and port for HTTP, a database, or a program. */
 static bool is_same_receiver(struct slice adapter, struct slice a, struct slice b, struct arena *arena)
 {
     if (slice_is(adapter, "mcp")) {
@@ -108,8 +109,8 @@ static bool is_same_receiver(struct slice adapter, struct slice a, struct slice 
     return !slice_is(adapter, "exec") || is_same_program(json_member(a, "argv"), json_member(b, "argv"));
 }
 
-/* Calls and probes alike: who asks elsewhere hears that nothing happened. The first probe asks whom the call went to.
- */
+/* Have both tools one receiver, for calls and for probes? A probe of another receiver would say that nothing happened.
+ * The first probe asks the receiver of the call. */
 static bool tools_have_one_receiver(const struct tool *a, const struct tool *b, struct arena *arena)
 {
     struct slice adapter = a->has_probe ? a->probe.adapter : a->adapter,
@@ -153,7 +154,7 @@ static bool is_undone_alike(const struct step_definition *a, const struct step_d
                            x->tolerates_absent == y->tolerates_absent && x->voids_key == y->voids_key));
 }
 
-/* Nobody knows what it did, or it is to be called again. */
+/* Is the operation undecided? Nobody knows what it did, or it is to be called again. */
 static bool is_undecided(const struct operation *op)
 {
     return operation_calls(op) > 0 && op->state != OP_COMPLETED && op->state != OP_SKIPPED &&
@@ -212,7 +213,7 @@ static bool operation_goes_on(const struct mending *mending, uint32_t step, enum
     return true;
 }
 
-/* A step that is about to begin may be judged by the class of the version before. */
+/* Can the step go on? A step that is about to begin may already be judged by the class of the version before. */
 static bool step_goes_on(const struct mending *mending, uint32_t step)
 {
     const struct saga *saga = mending->saga;

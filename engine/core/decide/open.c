@@ -1,6 +1,6 @@
 /*
- * What becomes of open sagas and runs besides their calls: completing, the deadline of an agent that vanished, signing
- * one more execution off, going on after a pause, and the rest of a run in which nothing goes on.
+ * Open sagas and runs besides their calls: completing, the deadline of an agent that vanished, signing one more
+ * execution off, going on after a pause, and the rest of a run in which nothing goes on.
  */
 #include "core/decide/call.h"
 
@@ -22,7 +22,7 @@ void run_begin(struct machine *m)
     }
 }
 
-/* Why this step is not settled, or NULL. */
+/* Says why this step is not settled; NULL when it is. */
 static const char *unsettled_word(const struct saga *saga, uint32_t step)
 {
     const struct operation *op = &saga->steps[step].forward;
@@ -128,14 +128,14 @@ enum err_code open_abort_check(struct machine *m)
 
 /* --- the deadline --- */
 
-/* Would its coming mean anything now? */
+/* Does the deadline still count? */
 bool open_deadline_counts(const struct saga *saga)
 {
     if (saga->definition->kind != SAGA_OPEN || saga->phase != PHASE_FORWARD || !saga->deadline_ms || saga->paused.ptr ||
         saga->held_ms) {
         return false;
     }
-    if (saga_passed_return(saga)) { /* the work is done; what still goes on can only be read */
+    if (saga_passed_return(saga)) { /* the work is done, and only reads can still go on */
         return !saga_is_unsettled(saga) && !saga->escalation.number;
     }
     return !saga->escalate_on_timeout || !saga->escalation.number; /* one question at a time */
@@ -246,7 +246,7 @@ enum err_code open_bypass(struct machine *m)
     if (direction != DIRECTION_DO) {
         return err_set(m->err, ERR_INVALID, "what undoes is never executed once more");
     }
-    run_begin(m); /* dropped again by whoever asked, when this is refused */
+    run_begin(m); /* the caller drops it again when this is refused */
     code = bypass_check_saga(m);
     code = code == ERR_OK ? bypass_check_step(m, step) : code;
     if (code != ERR_OK) {

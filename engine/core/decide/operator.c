@@ -1,6 +1,6 @@
 /*
- * What a person decides about an open escalation. They state what happened to one effect, or what shall be tried; what
- * follows for the saga is decided here as for every other input. The verb is recorded first, then what it led to.
+ * A person's decision about an open escalation. The person says what happened to one effect, or what shall be tried.
+ * What follows for the saga is decided here as for every other input. The verb is recorded first, then what it led to.
  */
 #include "base/json.h"
 #include "core/saga/machine.h"
@@ -25,8 +25,8 @@ static struct slice verdict_name(const struct saga_input *input)
 }
 
 /*
- * What follows it is made before, since it names what the escalation is about. A verdict on an operation answers the
- * question about it, too.
+ * Records the resolution. Records that follow from it are made before, because they name the subject of the escalation.
+ * A verdict on an operation also answers the question about it.
  */
 void operator_resolved(struct machine *m)
 {
@@ -108,7 +108,7 @@ static bool followers_need_result(const struct definition *definition, struct sl
     return false;
 }
 
-/* The step, or the member of the saga, that would miss the result; SLICE_NONE: none. */
+/* Returns the step, or the member of the saga, that would miss the result; SLICE_NONE when there is none. */
 static struct slice who_needs_result(const struct saga *saga, uint32_t step, bool happened)
 {
     const struct definition *definition = saga->definition;
@@ -124,10 +124,10 @@ static struct slice who_needs_result(const struct saga *saga, uint32_t step, boo
         return SLICE("its own compensator");
     }
     if (step_phase(saga, step) != PHASE_FORWARD && !definition->steps[step].terminal) {
-        return SLICE_NONE; /* it is undone next, and nothing else will ask */
+        return SLICE_NONE; /* the step is undone next, and nothing else will read the result */
     }
-    /* Only the saga or child that it is written in can name it, under the id written there; an element by the id of its
-     * for_each. */
+    /* Only the saga or child in which the step is written can name it, by the id written there; an element by the id of
+     * its for_each. */
     for (uint32_t i = 0; i < count; i++) {
         const struct step_definition *other = &definition->steps[first + i];
 
@@ -141,7 +141,8 @@ static struct slice who_needs_result(const struct saga *saga, uint32_t step, boo
     return template_needs_result(saga_output_template(saga, scope), id) ? SLICE("output") : SLICE_NONE;
 }
 
-/* ERR_INVALID: a later expression would get null where it needs what the person did not give. */
+/* Refuses with ERR_INVALID when a later expression would get null where it needs a result that the person did not
+ * give. */
 static enum err_code check_result_given(const struct machine *m, uint32_t step, bool happened)
 {
     struct slice needs = OPERATOR.result.ptr ? SLICE_NONE : who_needs_result(m->saga, step, happened);
@@ -157,7 +158,8 @@ static enum err_code check_result_given(const struct machine *m, uint32_t step, 
 
 /* --- the verbs --- */
 
-/* About one that follows from no open question: what was settled stands, and the person has seen it. */
+/* Resolves a question that does not follow from the state of an operation. What was settled stands, and the person has
+ * seen it. */
 static enum err_code resolve_raised(struct machine *m)
 {
     uint32_t step = m->saga->escalation.step;
@@ -281,7 +283,7 @@ static void change_arguments(const struct machine *m, const struct operation *op
         .direction = record->direction,
     };
 
-    /* Other arguments are another operation; where there was none yet, it is the first. */
+    /* Other arguments make another operation; when there was none yet, it is the first. */
     if (uuid_is_nil(&op->key.uuid)) {
         record->generation = op->generation;
     } else if (record->direction == DIRECTION_UNDO) {
@@ -296,7 +298,7 @@ static void change_arguments(const struct machine *m, const struct operation *op
     machine_freeze_effect(m, tool, OPERATOR.args, record);
 }
 
-/* It was denied: it has not been used up, and needs no other round. It is only due now. */
+/* Retries a denied operation. No try was used up, so it needs no other round. It only becomes due now. */
 static enum err_code retry_denied(struct machine *m)
 {
     bool undo = m->direction == DIRECTION_UNDO;
@@ -402,8 +404,8 @@ static enum err_code abandon(struct machine *m)
 
 /* --- the door --- */
 
-/* Is this a verdict on what happened, or a new attempt? What is out may answer otherwise in a moment: it is awaited,
- * and not cut off. */
+/* Is the action a verdict on what happened, or a new attempt? The answer of a call that is out may soon differ, so it
+ * is awaited and not cut off. */
 static bool is_verdict(enum operator_action action)
 {
     switch (action) {
@@ -437,7 +439,7 @@ static enum err_code refuse_verb(struct machine *m, unsigned allowed)
     return ERR_CONFLICT;
 }
 
-/* The answer of an earlier request under the same key, to the case of this number; NULL: there is none. */
+/* Returns the answer of an earlier request under the same key to the case of this number; NULL when there is none. */
 static const struct case_round *answered_before(const struct saga *saga, uint64_t number, struct slice request)
 {
     for (uint32_t i = 0; request.ptr && i <= saga->definition->step_count; i++) {
@@ -455,7 +457,7 @@ static const struct case_round *answered_before(const struct saga *saga, uint64_
     return NULL;
 }
 
-/* Whoever has seen an earlier round has not seen what happened since. */
+/* Checks the round. A person who has seen an earlier round has not seen what happened since. */
 enum err_code operator_check_round(struct machine *m, uint32_t step, enum direction direction)
 {
     const struct case_round *asked = saga_asked(m->saga, step, direction);
@@ -481,7 +483,8 @@ static enum err_code check_escalation(struct machine *m)
         return err_set(m->err, ERR_DECIDED, "escalation %llu is not open any more",
                        (unsigned long long)OPERATOR.escalation);
     }
-    if (!escalation_stands(m->saga)) { /* the answer came in a pause: nothing follows from it before the end of that */
+    if (!escalation_stands(
+            m->saga)) { /* the answer came in a pause, and nothing follows from it before the pause ends */
         (void)err_set(m->err, ERR_DECIDED, "escalation %llu was settled without a person",
                       (unsigned long long)OPERATOR.escalation);
         err_hint(m->err, "Resume the saga: it is closed then.");
@@ -515,7 +518,7 @@ static enum err_code check_request(struct machine *m)
     return ERR_OK;
 }
 
-/* The first answer holds, and a repeat of it changes nothing. */
+/* Decides a repeat. The first answer holds, and a repeat of it changes nothing. */
 static enum err_code repeat(struct machine *m, const struct case_round *asked)
 {
     if (slice_is(asked->action, operator_action_name(OPERATOR.action)) &&

@@ -1,10 +1,9 @@
 /*
- * Pausing by a person: nothing begins and no clock runs until somebody resumes it, in whatever phase it is. What was
- * sent is settled, what comes from outside is kept, and nothing follows from either. A saga that is undone by an abort
- * is not paused any more.
+ * Pauses by a person. Nothing begins and no clock runs until somebody resumes the saga, in any phase. Calls that were
+ * sent are settled, inputs from outside are kept, and nothing follows from either. An abort ends the pause of the saga
+ * that it undoes.
  *
- * A saga of calls that went round in a loop is paused in another sense, and always was: its calls are refused, and its
- * deadline waits.
+ * A saga whose calls went round in a loop is paused in another sense: its calls are refused, and its deadline waits.
  */
 #include "core/saga/machine.h"
 

@@ -1,5 +1,5 @@
 /*
- * What the outcome of a call or of a probe means, by effect class: the same table for doing and for undoing.
+ * What the outcome of a call or of a probe means, by effect class. The same table holds for doing and for undoing.
  *
  *     class        after an unknown outcome                      when attempts or window are used up
  *     read         called again                                  failed: it has no effect
@@ -8,7 +8,7 @@
  *     checked      probed; called again only after `absent`      failed: the probe said that nothing happened
  *     once         probed, else unknown for good                 failed after `absent`
  *
- * A definite refusal says nothing about an earlier attempt that may have arrived: `failed` is recorded only when every
+ * A definite refusal says nothing about an earlier attempt that may have arrived. `failed` is recorded only when every
  * attempt under the key surely had no effect.
  *
  * A call or a probe whose every address is denied is no answer at all. It uses up neither attempts nor time; it is
@@ -21,7 +21,7 @@ enum next_kind {
     NEXT_ATTEMPT, /* now */
     NEXT_RETRY,   /* at due_ms */
     NEXT_ACCEPTED,
-    NEXT_PROBE, /* begin to ask, at due_ms */
+    NEXT_PROBE, /* begins to probe at due_ms */
     NEXT_PROBE_AGAIN,
     NEXT_FAILED, /* certainly no effect */
     NEXT_UNKNOWN /* for good */
@@ -37,7 +37,7 @@ struct next {
 static const struct retry_policy probe_policy = {
     .max_attempts = UINT32_MAX, .max_unsent = UINT32_MAX, .initial_ms = 1000, .max_ms = 300000, .factor_milli = 2000};
 
-/* Denied calls wait for people. The backoff bounds what each adds to the log. */
+/* The policy of denied calls, which wait for people. Its backoff bounds the records that each adds to the log. */
 static const struct retry_policy denied_policy = {
     .max_attempts = UINT32_MAX, .max_unsent = UINT32_MAX, .initial_ms = 1000, .max_ms = 3600000, .factor_milli = 2000};
 
@@ -46,7 +46,7 @@ static bool key_is_remembered(const struct terms *terms, int64_t at_ms)
     return terms->effect != EFFECT_KEYED || terms->window_end_ms == 0 || at_ms < terms->window_end_ms;
 }
 
-/* No attempt may follow, but one may have taken effect: ask, if there is somebody to ask. */
+/* No attempt may follow, but one may have taken effect: probe, if there is a probe. */
 static struct next cannot_say(const struct terms *terms, int64_t now_ms)
 {
     bool over = terms->limit_ms && now_ms >= terms->limit_ms;
@@ -66,8 +66,8 @@ static int64_t within_limit(const struct terms *terms, int64_t due_ms)
 }
 
 /*
- * Another attempt, if one may follow. `maybe`: this or an earlier attempt may have taken effect. `sent` are the
- * attempts of this round of which a byte may have left, `unsent` the tries in a row of which none did.
+ * Makes another attempt, if one may follow. `maybe`: this or an earlier attempt may have taken effect. `sent` counts
+ * the attempts of this round that may have sent a byte; `unsent` counts the tries in a row that sent none.
  */
 static struct next try_again(const struct terms *terms, const struct op_key *key, uint32_t sent, uint32_t unsent,
                              bool maybe, int64_t retry_after_ms, int64_t now_ms)
@@ -75,7 +75,8 @@ static struct next try_again(const struct terms *terms, const struct op_key *key
     bool used_up = unsent ? unsent >= terms->retry.max_unsent : sent >= terms->max_attempts;
     int64_t due_ms;
 
-    /* A call that never left does not use up `once`, nor attempts; but one that did leave and more is not allowed. */
+    /* A call that never left uses up neither `once` nor attempts. But once it has left, no more is allowed than the
+     * policy says. */
     if (used_up || (terms->limit_ms && now_ms >= terms->limit_ms) || (terms->stopping && !maybe)) {
         return give_up(terms, maybe, now_ms);
     }
@@ -102,7 +103,8 @@ static struct next after_unknown(const struct terms *terms, const struct operati
     case EFFECT_CHECKED:
     case EFFECT_ONCE:
         next = cannot_say(terms, now_ms);
-        if (next.kind == NEXT_PROBE) { /* who asked for time gets it before the question, and so before another call */
+        if (next.kind ==
+            NEXT_PROBE) { /* a receiver that asked for time gets it before the probe, and so before another call */
             next.due_ms += outcome->retry_after_ms < terms->probe->give_up_after_ms ? outcome->retry_after_ms
                                                                                     : terms->probe->give_up_after_ms;
         }
@@ -113,8 +115,8 @@ static struct next after_unknown(const struct terms *terms, const struct operati
     UNREACHABLE();
 }
 
-/* `maybe`: an earlier attempt may have taken effect. Without one, and where the saga is being undone, it is not wanted
- * any more. */
+/* What follows a denial. `maybe`: an earlier attempt may have taken effect. Otherwise, when the saga is being undone,
+ * the call is not wanted any more. */
 static struct next after_denial(const struct terms *terms, const struct operation *op, bool maybe, int64_t now_ms)
 {
     uint32_t number = operation_unsent_next(op, SLICE(OUTCOME_EGRESS_DENIED));
@@ -125,7 +127,7 @@ static struct next after_denial(const struct terms *terms, const struct operatio
     return (struct next){.kind = NEXT_RETRY, .due_ms = retry_due_ms(&denied_policy, number, now_ms, 0, &op->key)};
 }
 
-/* Certainly nothing happened this time; an attempt that never left is as if it had not been. */
+/* What follows when certainly nothing happened this time. An attempt that never left counts as not made. */
 static struct next after_nothing(const struct terms *terms, const struct operation *op, const struct outcome *outcome,
                                  int64_t now_ms)
 {
@@ -143,8 +145,9 @@ static struct next after_nothing(const struct terms *terms, const struct operati
 }
 
 /*
- * A receiver that remembers the key gives a repeat the answer of the first: where it refuses, no attempt took effect.
- * Its tool says for which answers that holds; and it holds for as long as the key is remembered.
+ * Does the outcome settle all attempts? A receiver that remembers the key answers a repeat like the first call, so when
+ * it refuses, no attempt took effect. The tool says for which answers that holds, and it holds as long as the key is
+ * remembered.
  */
 static bool settles_all(const struct terms *terms, const struct outcome *outcome, int64_t now_ms)
 {
@@ -177,7 +180,7 @@ static struct next after_call(const struct terms *terms, const struct operation 
 
 static struct next after_absent(const struct terms *terms, const struct operation *op, int64_t now_ms)
 {
-    if (op->due_ms < terms->visible_ms) { /* asked too early to count */
+    if (op->due_ms < terms->visible_ms) { /* the probe came too early to count */
         return (struct next){.kind = NEXT_PROBE_AGAIN,
                              .due_ms = now_ms > terms->visible_ms ? now_ms : terms->visible_ms};
     }
@@ -188,8 +191,8 @@ static struct next after_absent(const struct terms *terms, const struct operatio
 }
 
 /*
- * The backoff is between questions of one who asks in vain. An engine that takes over asks anew, also what was answered
- * to the one before it: else many takeovers make one failed question wait for minutes.
+ * Returns how many probes in a row were in vain, for the backoff. An engine that takes over counts anew, including what
+ * was answered to the engine before it. Otherwise many takeovers would make one failed probe wait for minutes.
  */
 static uint32_t questions_in_vain(const struct terms *terms, const struct operation *op, int64_t now_ms)
 {
@@ -209,7 +212,7 @@ static struct next after_probe(const struct terms *terms, const struct operation
 {
     int64_t due_ms;
 
-    if (outcome_is_egress_denied(outcome)) { /* nobody was asked: also not for the one answer that a person awaits */
+    if (outcome_is_egress_denied(outcome)) { /* nobody was asked, so a person still awaits the one answer */
         return (struct next){.kind = NEXT_PROBE_AGAIN,
                              .due_ms =
                                  retry_due_ms(&denied_policy, op->probes - op->other_probes + 1, now_ms, 0, &op->key)};
@@ -221,7 +224,7 @@ static struct next after_probe(const struct terms *terms, const struct operation
         return after_absent(terms, op, now_ms);
     case OUTCOME_RUNNING:
     case OUTCOME_RETRY:
-    case OUTCOME_FAILED: /* of the probe itself: it says nothing about the operation */
+    case OUTCOME_FAILED: /* the probe itself failed, which says nothing about the operation */
     case OUTCOME_UNKNOWN:
         if (terms->one_probe || now_ms >= terms->probe_limit_ms) {
             return (struct next){.kind = NEXT_UNKNOWN, .maybe = true};
@@ -244,7 +247,8 @@ static struct record next_record(struct machine *m, uint32_t step, enum directio
     return machine_record(m, direction == DIRECTION_UNDO ? undo : forward, step, direction);
 }
 
-/* `outcome` is what came in, NULL when only time has passed. A probe that gets the same again says nothing new. */
+/* Returns the answer to record. `outcome` is what came in, NULL when only time has passed. A probe that gets the same
+ * answer again says nothing new. */
 static struct slice answer_of(const struct machine *m, const struct record *record, const struct outcome *outcome)
 {
     const struct operation *op = operation_of(m->saga, record->step, record->direction);
@@ -256,7 +260,7 @@ static struct slice answer_of(const struct machine *m, const struct record *reco
     return outcome->answer;
 }
 
-/* What an unknown call costs if it has happened, by its arguments. */
+/* Returns the cost of an unknown call if it has happened, by its arguments. */
 static int64_t estimate_of(const struct machine *m, enum direction direction)
 {
     return m->input->type == SAGA_INPUT_SETTLED && direction == DIRECTION_DO ? m->input->settled.cost_micros : 0;
@@ -281,7 +285,7 @@ static void emit_unknown(struct machine *m, uint32_t step, enum direction direct
     machine_emit(m, record);
 }
 
-/* `outcome` is what came in, NULL when only time has passed. */
+/* Emits the record for `next`. `outcome` is what came in, NULL when only time has passed. */
 static void emit_next(struct machine *m, uint32_t step, enum direction direction, const struct next *next,
                       const struct outcome *outcome, enum source source)
 {
@@ -333,7 +337,7 @@ static void emit_next(struct machine *m, uint32_t step, enum direction direction
         record = next_record(m, step, direction, RECORD_STEP_FAILED, RECORD_COMPENSATION_FAILED);
         record.unsent = source == SOURCE_CALL && outcome && outcome->unsent;
         record.source = source;
-        record.due_ms = source == SOURCE_GUARD ? next->due_ms : 0; /* when it would let it pass */
+        record.due_ms = source == SOURCE_GUARD ? next->due_ms : 0; /* when the guard would let the call pass */
         break;
     case NEXT_UNKNOWN:
         emit_unknown(m, step, direction, next, outcome);
@@ -389,7 +393,7 @@ void operation_attempt(struct machine *m, uint32_t step, enum direction directio
 
 /* --- inputs --- */
 
-/* Evidence counts until its effect is being undone, or a person has taken it on. */
+/* Does evidence count? It does until its effect is being undone, or a person has taken it on. */
 static bool evidence_counts(const struct saga *saga, uint32_t step, enum direction direction)
 {
     const struct step *s = &saga->steps[step];
@@ -402,8 +406,8 @@ static bool evidence_counts(const struct saga *saga, uint32_t step, enum directi
                : s->plan == PLAN_NONE;
 }
 
-/* A last step that turns out to have happened when the rest is half undone: only a person can say what is to become of
- * it. */
+/* Did a terminal step turn out to have happened when the rest is half undone? Then only a person can say what becomes
+ * of it. */
 static bool happened_too_late(const struct machine *m, uint32_t step, enum direction direction)
 {
     return direction == DIRECTION_DO && m->input->settled.outcome.kind == OUTCOME_COMPLETED &&
@@ -419,8 +423,8 @@ static bool is_about_operation(const struct machine *m, uint32_t step, enum dire
 }
 
 /*
- * An answer that was not awaited any more. That it happened is always worth knowing. That it did not is worth as much
- * as it covers: only where it was the one attempt made under this key.
+ * Takes an answer that nobody awaited any more. A success always counts. A failure covers only its own attempt, so it
+ * counts only when that was the one attempt under this key.
  */
 static void settled_late(struct machine *m, uint32_t step, enum direction direction)
 {
@@ -429,7 +433,7 @@ static void settled_late(struct machine *m, uint32_t step, enum direction direct
     struct next next = {.why = why_of(outcome)};
 
     if (op->late || happened_too_late(m, step, direction)) {
-        return; /* the same once more: a person has been asked what follows from it */
+        return; /* the same answer again, and a person has been asked already */
     }
     if (outcome->kind == OUTCOME_COMPLETED &&
         (op->state == OP_PENDING || op->state == OP_IN_FLIGHT || op->state == OP_RETRYING || op->state == OP_PROBING ||
@@ -444,7 +448,7 @@ static void settled_late(struct machine *m, uint32_t step, enum direction direct
         next.kind = NEXT_FAILED;
         if (outcome_is_egress_denied(outcome) &&
             (direction == DIRECTION_UNDO || step_phase(m->saga, step) == PHASE_FORWARD)) {
-            /* it is made again, and a person is asked if need be */
+            /* the call is made again, and a person is asked if need be */
             next.kind = NEXT_RETRY;
             next.due_ms = retry_due_ms(&denied_policy, 1, m->input->now_ms, 0, &op->key);
         }
@@ -452,7 +456,8 @@ static void settled_late(struct machine *m, uint32_t step, enum direction direct
     }
 }
 
-/* A person had ruled it out and had it called again: now there may be two effects, which only a person can sort out. */
+/* Is the effect doubled? A person had ruled out the first call and had it called again. Now there may be two effects,
+ * which only a person can sort out. */
 static bool is_doubled(const struct machine *m, const struct operation *op)
 {
     return m->input->settled.outcome.kind == OUTCOME_COMPLETED && m->input->settled.direction == DIRECTION_DO &&
@@ -479,7 +484,7 @@ void operation_settled(struct machine *m)
     }
     op = operation_of(m->saga, step, direction);
     if (attempt == 0 || attempt > op->attempts || attempt <= op->other_key_attempts) {
-        return; /* of another key, or of no attempt at all */
+        return; /* another key, or no attempt at all */
     }
     if (op->state != OP_IN_FLIGHT || attempt != op->attempts) {
         bool doubled = is_doubled(m, op);
@@ -524,7 +529,7 @@ void operation_probed(struct machine *m)
             next = (struct next){.kind = NEXT_UNKNOWN,
                                  .why = WHY("too-late", "it has happened, and what came before it is being undone")};
         }
-        /* An undo whose failure a person was told of stays theirs, now that it is certain. */
+        /* A person was told of the failed undo, and decides about it now that the failure is certain. */
         if (next.kind == NEXT_RETRY && terms.one_probe && direction == DIRECTION_UNDO) {
             next.kind = NEXT_FAILED;
         }
@@ -537,8 +542,8 @@ void operation_probed(struct machine *m)
 }
 
 /*
- * The time of the next attempt has come. It may have come late, after an outage or a wait for a person: what allowed
- * the attempt then is asked again now.
+ * The next attempt is due. It may come late, after an outage or a wait for a person, so the conditions for the attempt
+ * are checked again.
  */
 void operation_due(struct machine *m, uint32_t step, enum direction direction)
 {
@@ -558,7 +563,7 @@ void operation_due(struct machine *m, uint32_t step, enum direction direction)
         next.why = WHY("key-window", "the receiver has forgotten the key by now");
     } else if (maybe && !op->double_accepted && (terms.effect == EFFECT_CHECKED || terms.effect == EFFECT_ONCE)) {
         next = cannot_say(
-            &terms, now_ms); /* a person asked for another round: these classes are asked before they are called */
+            &terms, now_ms); /* a person asked for another round, and these classes are probed before they are called */
         next.why = WHY("unsettled", "it has to be known first whether it happened");
     }
     emit_next(m, step, direction, &next, NULL, SOURCE_CALL);

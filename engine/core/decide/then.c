@@ -1,13 +1,13 @@
 /*
- * What follows a saga that has completed: the sagas of its `then`, which start in the commit in which it ends. They are
- * sagas of their own, so that nothing of them changes how this one ended.
+ * The followers of a completed saga: the sagas of its `then`, which start in the commit in which it ends. They are
+ * sagas of their own, so nothing of them changes how this one ended.
  */
 #include <string.h>
 
 #include "base/json.h"
 #include "core/saga/machine.h"
 
-#define BYTES_MAX ((size_t)16 << 20) /* of all inputs together: they stand in one record */
+#define BYTES_MAX ((size_t)16 << 20) /* the bound on all inputs together, which are in one record */
 
 bool finish_needs_evaluation(const struct saga *saga)
 {
@@ -20,7 +20,8 @@ bool finish_needs_evaluation(const struct saga *saga)
     return needs;
 }
 
-/* The members of each: its input, and as text the id, where there is one. False: it cannot be made, and why. */
+/* Renders the members of a follower: its input and, as text, its id, if it has one. Returns false with a reason when
+ * they cannot be made. */
 static bool follower_render(struct machine *m, const struct follower_definition *follower,
                             const struct expression_context *context, struct slice *input, struct slice *id,
                             struct slice *why)
@@ -39,7 +40,7 @@ static bool follower_render(struct machine *m, const struct follower_definition 
     return true;
 }
 
-/* The id under which it starts, from the JSON that its template gave; SLICE_NONE: that is no id. */
+/* Returns the id of the follower from the JSON that its template gave; SLICE_NONE when that is no id. */
 static struct slice business_id(struct machine *m, uint32_t index, struct slice id)
 {
     char uuid[UUID_TEXT_BYTES];
@@ -52,7 +53,7 @@ static struct slice business_id(struct machine *m, uint32_t index, struct slice 
     return id.len > 0 && id.len <= BUSINESS_ID_BYTES_MAX && !memchr(id.ptr, 0, id.len) ? id : SLICE_NONE;
 }
 
-/* One that cannot be made is left out, and the first of them is told of. */
+/* Leaves out a follower that cannot be made. The reason of the first one is kept. */
 struct followers {
     struct buffer text;
     struct json_writer w;
@@ -93,7 +94,7 @@ static void put_follower(struct machine *m, struct followers *out, uint32_t inde
     out->count++;
 }
 
-/* As they were evaluated outside, in the order of the definition; null where one could not be. */
+/* Puts followers that were evaluated outside, in the order of the definition; null for one that could not be. */
 static void put_evaluated(struct machine *m, struct followers *out)
 {
     const struct saga_input *input = m->input;
@@ -143,7 +144,7 @@ void followers_put(struct machine *m, struct record *record)
         put_rendered(m, &out);
     }
     json_array_end(&out.w);
-    CHECK(!out.text.overflow); /* the inputs were bounded; names and ids are short */
+    CHECK(!out.text.overflow); /* the inputs were bounded, and names and ids are short */
     record->followers = out.count > 0 ? arena_slice(m->turn, buffer_slice(&out.text)) : SLICE_NONE;
     buffer_fini(&out.text);
     if (out.why.ptr && !record->error.ptr) {

@@ -1,10 +1,11 @@
 /*
- * A person's verdict on one operation: it happened, it did not, or it happened and somebody has undone it by hand. It
- * may be given at any time while nobody knows, or while it is tried again, whether or not a person is asked about it.
+ * A person's verdict on one operation: it happened, it did not, or it happened and somebody has undone it by hand. A
+ * verdict may be given at any time while the outcome is unknown or the operation is tried again, whether or not a
+ * person is asked about it.
  *
- * A call or a probe that is out is awaited: nothing is cut off, and no verdict is taken meanwhile. `not happened, then
- * retry` sends again under the same key, for `once` too, but not before the time of the last call and what its receiver
- * may still need to show an effect (`visibility`) are over.
+ * A call or a probe that is out is awaited: nothing is cut off, and no verdict is accepted meanwhile. `not happened,
+ * then retry` sends again under the same key, even for `once`. But it waits until the time of the last call is over,
+ * and the time that its receiver may need to show an effect (`visibility`).
  */
 #include "core/saga/machine.h"
 
@@ -43,7 +44,7 @@ enum err_code verdict_find(struct machine *m)
         }
     }
     code = check_nothing_is_out(m, operation_of(m->saga, m->about, m->direction));
-    if (code == ERR_OK && OPERATOR.undone) { /* this is about what was done and what undoes it */
+    if (code == ERR_OK && OPERATOR.undone) { /* this verdict is about the effect and its undo */
         code = check_nothing_is_out(m, &m->saga->steps[m->about].forward);
         code = code == ERR_OK ? check_nothing_is_out(m, step_undo(&m->saga->steps[m->about])) : code;
     }
@@ -112,8 +113,8 @@ void apply_undone(struct saga *saga, const struct record *record)
     plan_move(saga, record->step, PLAN_DONE);
 }
 
-/* What cannot be undone counts on all the others. Where nobody knows whether it has happened,
- * they stay; or STEP_NONE. */
+/* Returns a terminal step that may have happened; STEP_NONE when there is none. A terminal step relies on all others,
+ * so they stay while its outcome is unknown. */
 static uint32_t terminal_in_doubt(const struct saga *saga, uint32_t about)
 {
     for (uint32_t i = 0; i < saga->definition->step_count && step_phase(saga, about) != PHASE_UNDO; i++) {
@@ -125,7 +126,7 @@ static uint32_t terminal_in_doubt(const struct saga *saga, uint32_t about)
     return STEP_NONE;
 }
 
-/* The saga cannot go on without it: the rest is undone, too. */
+/* The saga cannot go on without the step, so the rest is undone, too. */
 static enum err_code undone(struct machine *m)
 {
     struct record record;
@@ -165,7 +166,7 @@ static int64_t later_of(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* When surely nothing of the last call is under way any more, and its receiver has shown what it did. */
+/* Returns when surely nothing of the last call is under way any more and its receiver has shown the effect. */
 static int64_t quiet_from(const struct saga *saga, uint32_t step, enum direction direction)
 {
     const struct operation *op = operation_of(saga, step, direction);
@@ -207,7 +208,7 @@ static enum err_code not_happened_again(struct machine *m)
         return code;
     }
     if (operation_of(m->saga, m->about, m->direction)->state == OP_FAILED) {
-        operator_resolved(m); /* an undo that was refused */
+        operator_resolved(m); /* the undo was refused */
     } else {
         code = operator_did_not_happen(m);
         if (code != ERR_OK) {
@@ -236,7 +237,8 @@ static enum err_code refuse_settled(struct machine *m, const struct operation *o
     return ERR_DECIDED;
 }
 
-/* It is gone either way, or about to be: what may be asked is what became of its undo. */
+/* Is the step being undone? Its effect is gone either way, or about to be. Only the outcome of the undo may be
+ * asked. */
 static bool is_being_undone(const struct saga *saga, uint32_t step)
 {
     const struct step *s = &saga->steps[step];
@@ -252,7 +254,8 @@ static enum err_code refuse_undoing(struct machine *m)
     return ERR_DECIDED;
 }
 
-/* It was given another round, and does not run before its turn: until then nothing can have failed. */
+/* Refuses a verdict on an undo that was given another round and waits for its turn. It has not run yet, so it cannot
+ * have failed. */
 static enum err_code refuse_waiting(struct machine *m)
 {
     (void)err_set(m->err, ERR_CONFLICT, "it is to be tried again, and waits for its turn in the order of undoing");

@@ -1,10 +1,10 @@
 /*
- * Waits: for a time, for a signal, for a person. A step that waits has no call: it begins, and it is over when its time
- * has come, its signal was received or its approval was decided. Nothing of it leaves the engine, so that nothing has
- * to be undone.
+ * Waits for a time, for a signal or for a person. A waiting step has no call: it begins, and it is over when its time
+ * has come, its signal was received or its approval was decided. Nothing of it leaves the engine, so there is nothing
+ * to undo.
  *
- * Signals are kept: one that comes before a step awaits it lies in the saga until a step does. So a step that waits for
- * a signal while one of that name is kept takes the oldest; only a pause keeps the two apart.
+ * Signals are kept. A signal that comes before a step awaits it stays in the saga until a step does. A step that waits
+ * for a signal takes the oldest kept one of that name; only a pause keeps the two apart.
  */
 #include <string.h>
 
@@ -31,7 +31,7 @@ static bool step_awaits(const struct saga *saga, uint32_t step, struct slice nam
            slice_equal(definition->signal_name, name);
 }
 
-/* The oldest of this name that nobody has taken, or NULL. */
+/* Returns the oldest signal of this name that no step has taken, or NULL. */
 static struct kept_signal *signal_kept(const struct saga *saga, struct slice name)
 {
     struct kept_signal *signal = saga->signal_kept ? saga->signals : NULL;
@@ -42,7 +42,7 @@ static struct kept_signal *signal_kept(const struct saga *saga, struct slice nam
     return signal;
 }
 
-/* The step that takes this signal now: the first that began to wait for it. */
+/* Returns the step that takes this signal now: the first one that began to wait for it. */
 static uint32_t signal_taker(const struct saga *saga, struct slice name)
 {
     uint32_t taker = STEP_NONE;
@@ -73,7 +73,7 @@ static bool sleep_until(struct slice value, int64_t now_ms, struct arena *arena,
     if (!instant_parse(text, &ms)) {
         return false;
     }
-    *due_ms = ms > now_ms ? ms : now_ms; /* what is over by then is over at once */
+    *due_ms = ms > now_ms ? ms : now_ms; /* a time that is over by then ends the wait at once */
     return true;
 }
 
@@ -165,7 +165,7 @@ static void signal_names(const struct definition *definition, struct buffer *out
     for (uint32_t i = 0; i < definition->step_count; i++) {
         const struct step_definition *step = &definition->steps[i];
 
-        /* Those of children stand there, those of elements once for all. */
+        /* Signals of children are written there, and those of elements once for all. */
         if (step->kind == STEP_SIGNAL && !step->written_in && step->element == ELEMENT_NONE) {
             buffer_printf(out, "%s%.*s", out->len ? ", " : "", SLICE_ARG(step->signal_name));
         }
@@ -210,7 +210,7 @@ static enum err_code signal_check(struct machine *m)
     return ERR_OK;
 }
 
-/* The signal that came under this id before, or NULL. */
+/* Returns the signal that came under this id before, or NULL. */
 static const struct kept_signal *signal_find(const struct saga *saga, struct slice id)
 {
     const struct kept_signal *signal = id.ptr ? saga->signals : NULL;
@@ -226,7 +226,7 @@ static size_t signal_bytes(const struct saga *saga)
     size_t bytes = 0;
 
     for (const struct kept_signal *signal = saga->signals; signal; signal = signal->next) {
-        bytes += signal->payload.len; /* of one that was taken there is none */
+        bytes += signal->payload.len; /* a taken signal has no payload */
     }
     return bytes;
 }
@@ -267,7 +267,7 @@ enum err_code wait_signal(struct machine *m)
         return code;
     }
     earlier = signal_find(saga, input->signal.id);
-    if (earlier) { /* a repeat, even of one that the saga has outlived */
+    if (earlier) { /* a repeat, even after the saga has ended */
         struct digest digest = canon_digest(payload, m->turn);
 
         if (slice_equal(earlier->name, input->signal.name) && digest_equal(&earlier->digest, &digest)) {
@@ -324,8 +324,8 @@ static bool check_waiting(const struct saga *saga, const struct record *record, 
 }
 
 /*
- * Ids that were not UTF-8 were once accepted, and each byte of them that does not belong was written as U+FFFD. Two
- * that differed then read alike, and were two signals all the same: what follows in such a log relies on both.
+ * Was the id rewritten? Earlier releases accepted ids that were not UTF-8, and wrote U+FFFD for each wrong byte. Two
+ * different ids may then read alike, and both were signals. The rest of such a log relies on both.
  */
 static bool was_rewritten(struct slice id)
 {
@@ -413,7 +413,8 @@ void apply_waiting(struct saga *saga, const struct record *record)
     step->begun_seq = record->seq;
 }
 
-/* A copy borrows the list until it changes it: what is tried must not show in the state. */
+/* Makes the list of signals this state's own. A copy borrows the list until it changes it, because a trial must not
+ * show in the state. */
 static void own_signals(struct saga *saga)
 {
     struct kept_signal **at = &saga->signals;

@@ -1,6 +1,6 @@
 /*
- * A hash table that only grows. The ids are digests, so that their first bytes are the hash. A copy of the state adds
- * at most a few before it is thrown away: it keeps those in a small table of its own, over the one that it was made
+ * A hash table that only grows. The ids are digests, so their first bytes are the hash. A copy of the state adds at
+ * most a few ids before it is thrown away. It keeps these in its own small table, above the table that it was made
  * from.
  */
 #include "core/record/emissions.h"
@@ -12,8 +12,8 @@ static uint32_t slot_of(const struct digest *id)
     return (uint32_t)id->bytes[0] << 24 | (uint32_t)id->bytes[1] << 16 | (uint32_t)id->bytes[2] << 8 | id->bytes[3];
 }
 
-/* Among the first `known` items of this table alone. An index beyond them is another one's, added after the copy was
- * made. */
+/* Finds an id among the first `known` items of this table alone. An index beyond them belongs to another table and was
+ * added after the copy was made. */
 static const struct emission *find_own(const struct emissions *emissions, const struct digest *id, uint32_t known)
 {
     uint32_t mask = emissions->capacity * 2 - 1;

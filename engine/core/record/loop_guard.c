@@ -1,6 +1,6 @@
 /*
- * Loops in the tail of the emissions. Two emissions are the same where call and answer are: a block that repeats with
- * other answers is somebody waiting for a change, not going round in circles.
+ * Finds loops in the tail of the emissions. Two emissions are the same when both call and answer are equal. A block
+ * that repeats with other answers is an agent that waits for a change, not one that goes round in circles.
  */
 #include "core/record/loop_guard.h"
 
@@ -13,7 +13,7 @@ static uint64_t first_bytes(const struct digest *digest)
     for (int i = 0; i < 8; i++) {
         value = value << 8 | digest->bytes[i];
     }
-    return value ? value : 1; /* 0 says that there is none */
+    return value ? value : 1; /* 0 means that there is none */
 }
 
 uint64_t loop_call(struct slice tool, struct slice scope, const struct digest *fingerprint)
@@ -48,7 +48,7 @@ bool loop_guard_is_closed(const struct loop_guard *guard, uint64_t call)
     return false;
 }
 
-/* The newest emission of this call, or NULL. */
+/* Returns the newest emission of this call, or NULL. */
 static const struct loop_entry *last_of(const struct loop_guard *guard, uint64_t call)
 {
     for (uint32_t i = guard->count; i > 0; i--) {
@@ -71,7 +71,7 @@ static bool same(const struct loop_entry *a, const struct loop_entry *b)
     return a->call == b->call && a->answer == b->answer && a->answer != 0;
 }
 
-/* Entry `back` positions before the end of the tail that ends with `newest`, which is position 0. */
+/* Returns the entry `back` positions before the end of the tail that ends with `newest`, which is position 0. */
 static const struct loop_entry *tail_at(const struct loop_guard *guard, const struct loop_entry *newest, uint32_t back)
 {
     return back == 0 ? newest : &guard->entries[guard->count - back];
@@ -135,7 +135,8 @@ void loop_guard_close(struct loop_guard *guard, const uint64_t *calls, uint32_t 
         if (loop_guard_is_closed(guard, calls[i])) {
             continue;
         }
-        /* More than fit can only have been closed by several trips; the second one stops all calls anyway. */
+        /* More calls than fit can only have been closed by several trips, and the second trip stops all calls
+         * anyway. */
         if (guard->closed_count == LOOP_CYCLE_MAX) {
             memmove(guard->closed, guard->closed + 1, (LOOP_CYCLE_MAX - 1) * sizeof(guard->closed[0]));
             guard->closed_count--;

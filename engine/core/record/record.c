@@ -1,6 +1,6 @@
 /*
- * The types of records, and which members each has. What a member means is said in record.h; here stands only where it
- * may and where it must stand, so that the codec and record_check() cannot disagree.
+ * The types of records and the members of each. record.h explains the members. This file says only which members a type
+ * may and must have, so that the codec and record_check() cannot disagree.
  */
 #include "core/record/record_fields.h"
 
@@ -36,7 +36,7 @@ bool record_type_parse(struct slice name, enum record_type *out)
 #define WHY (F(ERROR) | F(DETAIL))
 #define REFUSAL (WHY | F(ANSWER))
 #define EMISSION (F(EMISSION) | F(ACTOR))
-/* May be about an attempt that a guard or a precheck kept from leaving: such an attempt has no number. */
+/* The record may be about an attempt that a guard or a precheck kept from leaving; such an attempt has no number. */
 #define ADMITTED (F(STEP) | F(KEY))
 
 static const struct record_shape shapes[RECORD_TYPE_COUNT] = {
@@ -48,10 +48,10 @@ static const struct record_shape shapes[RECORD_TYPE_COUNT] = {
     [RECORD_STEP_UNKNOWN] = {OPERATION | F(DUE) | F(COST) | REFUSAL | PERSON, OPERATION},
     [RECORD_STEP_PROBED] = {OPERATION | F(DUE) | REFUSAL, OPERATION | F(DUE)},
     [RECORD_STEP_COMPLETED] = {OPERATION | F(SOURCE) | F(RESULT) | F(UNDO) | F(COST) | F(LOST) | PERSON,
-                               F(STEP)}, /* a key, but for groups and waits: record_check() */
+                               F(STEP)}, /* record_check() wants a key, except for groups and waits */
     [RECORD_STEP_FAILED] = {OPERATION | F(DUE) | F(UNSENT) | F(SOURCE) | REFUSAL | PERSON, F(STEP) | F(ERROR)},
     [RECORD_STEP_SKIPPED] = {F(STEP) | F(KEY) | F(REASON) | F(RESULT) | PERSON,
-                             F(STEP)}, /* by a person, or for a reason */
+                             F(STEP)}, /* skipped by a person, or for a reason */
     [RECORD_STEP_REOPENED] = {F(STEP) | F(KEY) | F(DUE) | ARGUMENTS | F(CLASS) | F(DOUBLE) | PERSON,
                               F(STEP) | F(KEY) | PERSON},
     [RECORD_STEP_WAIVED] = {F(STEP) | F(KEY) | PERSON, F(STEP) | PERSON},
@@ -68,7 +68,8 @@ static const struct record_shape shapes[RECORD_TYPE_COUNT] = {
                                  F(STEP) | F(APPROVAL) | F(VERDICT) | F(ACTOR)},
     [RECORD_LOCK_WANTED] = {F(ARGS), F(ARGS)},
     [RECORD_LOCK_TAKEN] = {F(LOCK), F(LOCK)},
-    [RECORD_STEP_LATE] = {OPERATION | F(SOURCE) | F(RESULT) | WHY, OPERATION}, /* with an error: it did not happen */
+    [RECORD_STEP_LATE] = {OPERATION | F(SOURCE) | F(RESULT) | WHY,
+                          OPERATION}, /* with an error it says that the call did not happen */
     [RECORD_OPERATION_DUPLICATE] = {F(STEP) | F(KEY) | F(FINGERPRINT) | F(DECISION) | F(POINTERS) | WHY | EMISSION,
                                     F(STEP) | F(KEY) | F(DECISION)},
     [RECORD_OPERATION_PRICED] = {F(STEP) | F(KEY) | F(COST) | PERSON, F(STEP) | F(KEY) | PERSON},
@@ -85,7 +86,7 @@ static const struct record_shape shapes[RECORD_TYPE_COUNT] = {
     [RECORD_RUN_RESTED] = {0, 0},
     [RECORD_RUN_WOKEN] = {0, 0},
     [RECORD_SAGA_FAILING] = {F(STEP) | WHY | PERSON, F(ERROR)},
-    [RECORD_COMPENSATION_PLANNED] = {F(STEP) | F(PLAN), 0}, /* with a step: of that child alone */
+    [RECORD_COMPENSATION_PLANNED] = {F(STEP) | F(PLAN), 0}, /* with a step the plan is only that child's */
     [RECORD_COMPENSATION_INTENT] = {OPERATION | ARGUMENTS | F(CLASS), OPERATION},
     [RECORD_COMPENSATION_RETRYING] = {OPERATION | F(DUE) | F(UNSENT) | F(MAYBE) | REFUSAL | F(SOURCE),
                                       OPERATION | F(DUE)},
@@ -188,7 +189,7 @@ static bool has_field(const struct record *record, enum record_field field)
     case FIELD_REQUEST:
     case FIELD_LOST:
     case FIELD_BULK:
-        return true; /* nothing is what it says when it is empty */
+        return true; /* none of these may be empty */
     }
     UNREACHABLE();
 }

@@ -4,8 +4,8 @@
  *     {"type": "step.completed", "step": "charge", "key": "...", "attempt": 1, "actor": "...", "data": {"result":
  * {...}}}
  *
- * Members that have nothing to say are left out. One table says which member of struct record a name stands for, and
- * both directions follow it. Payloads go in and come out byte for byte.
+ * Empty members are left out. One table says which member of struct record a name stands for, and both directions
+ * follow it. Payloads go in and come out byte for byte.
  */
 #include <stddef.h>
 #include <string.h>
@@ -29,14 +29,14 @@ enum member_kind {
     MEMBER_DIRECTION,
     MEMBER_I64,
     MEMBER_KEY,
-    MEMBER_EFFECT /* with `conditional` */
+    MEMBER_EFFECT /* together with `conditional` */
 };
 
 struct member {
     const char *name;
     enum record_field field;
     enum member_kind kind;
-    size_t at; /* in struct record; of MEMBER_STEPS the array */
+    size_t at; /* the offset in struct record; for MEMBER_STEPS that of the array */
 };
 
 #define M(name, field, kind, member)                                                                                   \
@@ -109,7 +109,7 @@ static const struct member members[] = {
     M("bulk", BULK, TEXT, bulk),
 };
 
-/* Any record may be the first of a turn that a bulk job asked for. */
+/* Returns the members that a record may have. Any record may be the first one of a turn that a bulk job asked for. */
 static uint64_t fields_of(const struct record *record)
 {
     return record_shape(record->type)->may | FIELD_BIT(FIELD_BULK);
@@ -252,7 +252,7 @@ void record_write(const struct record *record, const struct definition *definiti
     json_writer_init(&w, out);
     json_object_begin(&w, NULL);
     json_write_text(&w, "type", record_type_name(record->type));
-    if (record->type == RECORD_STEP_CALLED) { /* the step is what this record makes */
+    if (record->type == RECORD_STEP_CALLED) { /* this record makes the step */
         json_write_slice(&w, "step", record->label);
     } else if (record->step != STEP_NONE) {
         CHECK(record->step < definition->step_count);
@@ -278,12 +278,13 @@ void record_write(const struct record *record, const struct definition *definiti
 /* --- reading --- */
 
 struct reader {
-    const struct definition *definition; /* NULL: steps cannot be named */
+    const struct definition *definition; /* NULL when steps cannot be named */
     struct arena *arena;
     struct record *record;
 };
 
-/* Stored text may hold what the API never takes, but not more than this: a record wraps payloads that were bounded. */
+/* Stored text may hold what the API never accepts, but not more than this, because a record wraps payloads that were
+ * bounded. */
 static const struct json_limits record_limits = {
     .bytes_max = (size_t)64 << 20, .depth_max = 80, .number_bytes_max = 1024, .exponent_max = 400};
 
@@ -406,7 +407,7 @@ static bool read_effect(const struct reader *reader, struct slice value)
     struct record *record = reader->record;
     struct slice text;
 
-    record->conditional = record->type != RECORD_STEP_CALLED; /* which always says its class */
+    record->conditional = record->type != RECORD_STEP_CALLED; /* RECORD_STEP_CALLED always says its class */
     return read_text(reader, value, &text) && effect_parse(text, &record->effect);
 }
 
@@ -460,7 +461,7 @@ static enum err_code read_data(const struct reader *reader, struct slice data, s
         while (i < COUNT_OF(members) && !((may & FIELD_BIT(members[i].field)) && slice_is(name, members[i].name))) {
             i++;
         }
-        /* A member that is not known would be lost in silence, and with it what it says about an effect. */
+        /* An unknown member would be lost silently, together with what it says about an effect. */
         if (i == COUNT_OF(members)) {
             return err_set(err, ERR_CORRUPT, "a record %s has a member \"%.*s\" that this version does not know",
                            record_type_name(reader->record->type), SLICE_ARG(name));
@@ -473,7 +474,7 @@ static enum err_code read_data(const struct reader *reader, struct slice data, s
     return ERR_OK;
 }
 
-/* The members around `data`. False: this one makes no sense. */
+/* Reads a member around `data`. Returns false when it makes no sense. */
 static bool read_outer(const struct reader *reader, struct slice name, struct slice value, struct slice *data)
 {
     struct record *record = reader->record;
@@ -491,7 +492,7 @@ static bool read_outer(const struct reader *reader, struct slice name, struct sl
     if (slice_is(name, "at")) {
         return read_instant(reader, value, &record->at_ms);
     }
-    if (slice_is(name, "step") && record->type == RECORD_STEP_CALLED) { /* it becomes the last one */
+    if (slice_is(name, "step") && record->type == RECORD_STEP_CALLED) { /* the step becomes the last one */
         record->step = reader->definition ? reader->definition->step_count : STEP_NONE;
         return read_text(reader, value, &record->label);
     }

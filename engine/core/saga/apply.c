@@ -1,12 +1,12 @@
 /*
- * Folding a record into the state: the only writer of it, live, in recovery and in replay. Nothing is decided here; a
- * record that does not fit (record_check()) never comes this far.
+ * Folds a record into the state. Nothing else writes the state: live, in recovery and in replay. Nothing is decided
+ * here; record_check() has refused any record that does not fit.
  */
 #include "core/saga/machine.h"
 
 #include <string.h>
 
-/* Steps lie in an array that has room for a power of two of them: calls and groups add to them. */
+/* Returns the capacity of the array of steps, a power of two, because calls and groups add steps. */
 static uint32_t step_room(uint32_t count)
 {
     uint32_t room = 8;
@@ -105,7 +105,7 @@ void apply_book(struct saga *saga, struct operation *op, int64_t micros)
 
 static void reserve(struct saga *saga, struct operation *op, int64_t micros)
 {
-    op->cost_micros = 0; /* what an earlier round has cost stays spent */
+    op->cost_micros = 0; /* the cost of an earlier round stays spent */
     apply_book(saga, op, micros);
 }
 
@@ -156,7 +156,7 @@ static void begin_attempt(const struct saga *saga, struct operation *op, const s
     op->tool_version = saga_tool(saga, record->step, direction)->version;
     op->call_timeout_ms = longer_of(op->call_timeout_ms, timeout_of(saga, record->step, direction));
     op->attempts++;
-    op->counted++; /* unless it turns out that it never left */
+    op->counted++; /* counted unless it turns out that the attempt never left */
     op->earlier_maybe = op->took_effect == TOOK_EFFECT_MAYBE;
     op->took_effect = is_read(saga, record, direction) ? TOOK_EFFECT_NO : TOOK_EFFECT_MAYBE;
     op->prior_sent_ms = op->last_sent_ms;
@@ -167,7 +167,7 @@ static void begin_attempt(const struct saga *saga, struct operation *op, const s
     op->due_ms = 0;
 }
 
-/* The current attempt is over, and not a byte of it left: as if it had not been. */
+/* Takes back the current attempt, which is over and never sent a byte, as if it had not been made. */
 static void take_back_attempt(struct operation *op, struct slice error)
 {
     op->counted -= op->counted > 0;
@@ -190,7 +190,7 @@ static void remember_why(const struct saga *saga, struct operation *op, const st
     }
 }
 
-/* A guard lets a denied call wait. Its person is still asked for the first reason. */
+/* Does a guard keep a denied call waiting? The person is still asked for the first reason. */
 static bool is_kept_waiting(const struct operation *op, const struct record *record)
 {
     return record->source == SOURCE_GUARD && record_leads_to(record) == OP_RETRYING && operation_is_denied(op);
@@ -204,15 +204,16 @@ static void end_attempt(const struct saga *saga, struct operation *op, const str
         } else {
             op->unsent = 0;
             op->settled_ms = record->at_ms;
-            op->double_accepted = false; /* it was for one that leaves */
+            op->double_accepted = false; /* the acceptance was for an attempt that leaves */
         }
     }
     if ((op->state == OP_UNKNOWN || op->state == OP_PROBING) && record->unsent &&
         record_leads_to(record) == OP_RETRYING) {
-        take_back_attempt(op, record->error); /* its end was not awaited any more */
+        take_back_attempt(op, record->error); /* nobody awaited the end of the attempt any more */
     }
     if ((op->state == OP_PENDING || op->state == OP_RETRYING) && record->unsent) {
-        op->unsent = operation_unsent_next(op, record->error); /* nobody could be asked whether it may leave */
+        op->unsent = operation_unsent_next(
+            op, record->error); /* the guard or the precheck could not be asked whether the call may leave */
     }
     if (op->state == OP_PROBING) {
         op->probes++;
@@ -228,7 +229,7 @@ static void end_attempt(const struct saga *saga, struct operation *op, const str
 static void retry(const struct saga *saga, struct operation *op, const struct record *record, enum direction direction)
 {
     end_attempt(saga, op, record);
-    if (record->source == SOURCE_PROBE) { /* it was asked, and nothing has happened under this key */
+    if (record->source == SOURCE_PROBE) { /* the probe said that nothing has happened under this key */
         op->earlier_maybe = false;
     } else if (record->source == SOURCE_OPERATOR) { /* a person has a denied call tried now */
         op->unsent = 0;
@@ -320,7 +321,7 @@ static void complete(struct saga *saga, struct operation *op, const struct recor
                                                        : TOOK_EFFECT_YES;
 }
 
-/* An agent calls again what failed, or what only reads: the same operation, another round. */
+/* Begins another round of the same operation, because an agent calls again what failed or what only reads. */
 static void repeat(struct saga *saga, struct operation *op, const struct record *record)
 {
     if (op->state == OP_COMPLETED) {
@@ -372,7 +373,7 @@ static void apply_operation(struct saga *saga, struct operation *op, const struc
             ask(saga, op, record);
             op->accepted = accepted;
             if (record->type == RECORD_STEP_UNKNOWN && record->cost_micros > 0) {
-                apply_book(saga, op, record->cost_micros); /* it may have been spent */
+                apply_book(saga, op, record->cost_micros); /* the amount may have been spent */
             }
         }
         break;
@@ -383,7 +384,7 @@ static void apply_operation(struct saga *saga, struct operation *op, const struc
         fail(saga, op, record, direction);
         break;
     case OP_SKIPPED:
-        op->result = keep(saga, record->result); /* what a person says that later steps are to work with */
+        op->result = keep(saga, record->result); /* later steps work with the result that the person gives */
         op->ended_ms = record->at_ms;
         break;
     case OP_NONE:
@@ -405,7 +406,7 @@ static void apply_forward(struct saga *saga, const struct record *record)
 
     apply_operation(saga, &step->forward, record, DIRECTION_DO);
     if ((step->start_order == 0 && (step->forward.state == OP_PENDING || step->forward.state == OP_IN_FLIGHT)) ||
-        record->type == RECORD_STEP_REPEATED) { /* what comes of it now builds on all that was settled before */
+        record->type == RECORD_STEP_REPEATED) { /* the outcome now depends on all that was settled before */
         step->start_order = ++saga->started_count;
         step->started_ms = step->started_ms ? step->started_ms : record->at_ms;
         step->begun_seq = record->seq;
@@ -441,18 +442,18 @@ static void apply_undo(struct saga *saga, const struct record *record)
     } else if (record->type == RECORD_COMPENSATION_FAILED) {
         plan_move(saga, record->step, PLAN_FAILED);
     } else if (record->type == RECORD_COMPENSATION_REOPENED) {
-        plan_move(saga, record->step, PLAN_READY); /* it takes its turn again */
+        plan_move(saga, record->step, PLAN_READY); /* the step takes its turn again */
     } else if (step->plan == PLAN_READY) {
         plan_move(saga, record->step, PLAN_ACTIVE);
     }
-    /* Given up before there was a key: a person may hand in the arguments, so that the key is made then. */
+    /* The undo was given up before it had a key. A person may hand in the arguments, and then the key is made. */
     if (before == OP_NONE && undo->state == OP_FAILED) {
         undo->ended_ms = record->at_ms;
     }
 }
 
-/* Beside the plan of a child those of others that are undone on their own. The saga's own plan holds whatever still
- * stands. */
+/* Joins plans. The plan of a child stands beside those of other children that are undone on their own. The saga's own
+ * plan holds everything that still stands. */
 static uint32_t *join_plans(const struct saga *saga, const struct record *record, uint32_t *count)
 {
     uint32_t *plan = arena_array(saga_memory(saga), (size_t)saga->plan_count + record->plan_count + 1, sizeof(*plan)),
@@ -482,7 +483,7 @@ static void apply_plan(struct saga *saga, const struct record *record)
         uint32_t step = record->plan[i];
         bool known = saga->steps[step].forward.took_effect == TOOK_EFFECT_YES || step_can_be_undone_blind(saga, step);
 
-        if (saga->steps[step].plan == PLAN_NONE) { /* else it is being undone already, with a child */
+        if (saga->steps[step].plan == PLAN_NONE) { /* otherwise the step is already being undone with its child */
             plan_move(saga, step, known ? PLAN_READY : PLAN_VERDICT);
         }
     }
@@ -493,7 +494,7 @@ static void apply_waived(struct saga *saga, const struct record *record)
     struct step *step = &saga->steps[record->step];
 
     plan_move(saga, record->step, PLAN_WAIVED);
-    /* A person took it on: nobody asks any more. */
+    /* A person took it on, so nobody probes any more. */
     if (step->forward.state == OP_PROBING) {
         step->forward.state = OP_UNKNOWN;
     }
@@ -536,7 +537,7 @@ static void apply_failing(struct saga *saga, const struct record *record)
     saga->failing_step = record->step;
     pause_end(saga, record->at_ms);
     saga->deadline_ms = 0;
-    saga->paused = SLICE_NONE; /* what stopped was the agent */
+    saga->paused = SLICE_NONE; /* that pause stopped the agent, and does not stop the undo */
 }
 
 static void apply_end(struct saga *saga, const struct record *record, enum saga_status end)
@@ -548,7 +549,9 @@ static void apply_end(struct saga *saga, const struct record *record, enum saga_
     if (end == SAGA_COMPLETED) {
         saga->output = keep(saga, record->result);
         saga->followers = keep(saga, record->followers);
-        saga->failing_reason = keep(saga, record->error); /* of output and then, if anything: an abort came too late */
+        saga->failing_reason = keep(
+            saga,
+            record->error); /* the reason is about the output and the followers, if anything; an abort came too late */
         saga->failing_detail = keep(saga, record->detail);
         saga->failing_by = saga->failing_note = SLICE_NONE;
         saga->failing_step = STEP_NONE;
@@ -612,7 +615,7 @@ static void apply_by_type(struct saga *saga, const struct record *record)
     case RECORD_SIGNAL_RECEIVED:
         apply_signal(saga, record);
         return;
-    case RECORD_APPROVAL_DECIDED: /* what it leads to stands in the next record */
+    case RECORD_APPROVAL_DECIDED: /* the next record says what the decision leads to */
         apply_decided(saga, record);
         return;
     case RECORD_LOCK_WANTED:

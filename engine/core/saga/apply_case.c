@@ -1,7 +1,6 @@
 /*
- * Cases: each time a person is asked about an operation, or about the saga as a whole. Which number a case has stands
- * in the log; which round an asking is follows from it: the same number about the same operation again is the next
- * round.
+ * Cases: the times at which a person is asked about an operation, or about the saga as a whole. The log has the number
+ * of a case. The round follows from it: the same number about the same operation again is the next round.
  */
 #include "core/saga/machine.h"
 
@@ -57,7 +56,7 @@ void apply_opened(struct saga *saga, const struct record *record)
     if (record->step != STEP_NONE && escalation_is_raised(&saga->escalation)) {
         saga->steps[record->step].forward.duplicate_asked = true;
     }
-    if (slice_is(record->reason, "deadline")) { /* it was asked once; what follows is a person's to say */
+    if (slice_is(record->reason, "deadline")) { /* the deadline was asked about once; a person decides what follows */
         saga->deadline_ms = 0;
     }
 }
@@ -67,7 +66,8 @@ void apply_resolved(struct saga *saga, const struct record *record)
     const struct case_round *open = saga_asked(saga, saga->escalation.step, saga->escalation.direction);
     const struct record about = {.step = saga->escalation.step, .direction = saga->escalation.direction};
 
-    /* Its operation may have another key by now: a retry with other arguments is decided before it is resolved. */
+    /* The operation may have another key by now, because a retry with other arguments is decided before the case is
+     * resolved. */
     if (open && open->number == record->escalation) {
         struct case_round *resolved = arena_dup(saga_memory(saga), open, sizeof(*open));
 
@@ -82,8 +82,7 @@ void apply_resolved(struct saga *saga, const struct record *record)
     saga->escalation = (struct escalation){.step = STEP_NONE};
 }
 
-/* Somebody asks for a probe, or the answer to that came: who asked is kept until the escalation is closed or a person's
- * again. */
+/* Keeps who asked for a probe until the escalation is closed, or until it is a person's turn again. */
 void apply_asked(struct saga *saga, const struct record *record, enum direction direction)
 {
     struct escalation *open = &saga->escalation;

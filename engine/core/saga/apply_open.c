@@ -1,6 +1,6 @@
 /*
- * Folding what only open sagas and runs have: steps that come with their calls, emissions and loops, bypasses, pauses.
- * Like saga/apply.c, of which this is a part, it decides nothing.
+ * Folds what only open sagas and runs have: steps that come with their calls, emissions and loops, bypasses, pauses.
+ * Like saga/apply.c, of which it is a part, it decides nothing.
  */
 #include "base/json.h"
 #include "core/saga/machine.h"
@@ -42,7 +42,8 @@ static void take_turn(struct saga *saga, const struct record *record)
     }
 }
 
-/* Only what was answered with the operation's own record: what was refused is asked about anew. */
+/* Does the record make an alias? Only an emission that was answered with the operation's own record does; a refused one
+ * is decided anew. */
 static bool makes_alias(const struct record *record)
 {
     return record->type != RECORD_OPERATION_DUPLICATE || slice_is(record->decision, "replayed") ||
@@ -50,7 +51,7 @@ static bool makes_alias(const struct record *record)
            slice_is(record->decision, "drift");
 }
 
-/* True: the same request was here before. The network may repeat it as often as it likes. */
+/* Was the same request here before? The network may repeat it as often as it likes. */
 static bool is_known_emission(const struct saga *saga, const struct record *record)
 {
     return record->emission.ptr && emissions_find(saga->emissions, record->emission);
@@ -82,12 +83,12 @@ static uint64_t call_of(const struct saga *saga, const struct record *record)
                      own ? &record->fingerprint : &op->fingerprint);
 }
 
-/* What whoever calls it is told from now on. */
+/* Sets the answer that callers of this step get from now on. */
 void apply_answered(struct saga *saga, uint32_t step)
 {
     const struct operation *op = &saga->steps[step].forward;
 
-    /* Whom a guard refused was told to come back: that is no answer yet. */
+    /* A call that a guard refused was told to come back, which is not an answer yet. */
     if (saga_is_open(saga) && (op->state == OP_COMPLETED || op->state == OP_SKIPPED ||
                                (op->state == OP_FAILED && op->source != SOURCE_GUARD))) {
         struct slice fields[] = {slice_of(step_status_name(operation_status(op))), op->result, op->error, op->detail};
@@ -98,7 +99,7 @@ void apply_answered(struct saga *saga, uint32_t step)
     }
 }
 
-/* Where the last one is not answered yet, one more is a race and does not count. */
+/* Counts a call for the loop guard. While the last call is not answered, one more is a race and does not count. */
 static void count_in_loop(struct saga *saga, const struct record *record)
 {
     uint64_t call = call_of(saga, record);
@@ -136,15 +137,15 @@ bool apply_find_tools(const struct saga *saga, const struct record *record, stru
     return tool && (undo || !record->undo_name.len) && step_definition_of_call(tool, undo, out);
 }
 
-/* Makes the step; that its operation begins is folded after this, as for every other one. */
+/* Makes the step. The beginning of its operation is folded afterwards, as for every other step. */
 void apply_called(struct saga *saga, const struct record *record)
 {
     struct step_definition definition;
 
     CHECK(apply_find_tools(saga, record, &definition));
     definition.terminal =
-        definition.terminal && record->effect != EFFECT_READ; /* with these arguments it has no effect */
-    /* In a copy as well: a definition that was tried has to be gone with it. */
+        definition.terminal && record->effect != EFFECT_READ; /* with these arguments the call has no effect */
+    /* The copies are in the memory of this state, so that a definition that was only tried goes away with it. */
     definition.id = apply_keep(saga, record->label);
     definition.name = apply_keep(saga, record->call_step);
     grow_steps(saga);
@@ -178,13 +179,13 @@ void apply_duplicate(struct saga *saga, const struct record *record)
     struct operation *op = &saga->steps[record->step].forward;
     bool known = is_known_emission(saga, record),
          settled = op->state == OP_COMPLETED || op->state == OP_FAILED || op->state == OP_SKIPPED;
-    /* Whoever was told to come back does so, and whom a loop refused is not in it. */
+    /* A caller that was told to come back does so, and a call that a loop refused is not part of the loop. */
     bool counts =
         settled && !slice_is(record->decision, "loop") && !slice_is(record->decision, "awaiting-operator") && !known;
 
     op->duplicates++;
     count_emission(saga, record);
-    if (!counts) { /* while it is not answered a repeat is a race, not a loop */
+    if (!counts) { /* until it is answered, a repeat is a race and not a loop */
         if (!known) {
             take_turn(saga, record);
         }
@@ -220,8 +221,8 @@ void apply_bypass(struct saga *saga, const struct record *record)
 
 /* --- loops and pauses --- */
 
-/* The call that would have closed the circle is, one copy before, the oldest of its block: so the block
- * is all of them. */
+/* The call that would have closed the circle is the oldest of its block one copy before, so the block is all of
+ * them. */
 void apply_tripped(struct saga *saga, const struct record *record)
 {
     size_t length = json_count(record->pattern);
@@ -229,7 +230,7 @@ void apply_tripped(struct saga *saga, const struct record *record)
 
     take_turn(saga, record);
     most = saga->loop->count < LOOP_CYCLE_MAX ? saga->loop->count : LOOP_CYCLE_MAX;
-    if (most == 0) { /* nobody decides that, but a log may say so */
+    if (most == 0) { /* no decision makes this record, but a log may hold it */
         loop_guard_close(saga->loop, NULL, 0);
         return;
     }

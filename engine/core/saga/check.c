@@ -1,7 +1,7 @@
 /*
- * Does a record make sense in this state? The same question for what was just decided and for what was read back: the
- * allowed moves are tables, and what is not in them is refused. Records that were read may be anything; nothing here
- * trusts them.
+ * Does a record make sense in this state? The same check is used for records that were just decided and for records
+ * that were read back. The allowed moves are tables, and every other move is refused. A record that was read may hold
+ * anything, so nothing here trusts it.
  */
 #include "core/record/record_fields.h"
 #include "core/saga/machine.h"
@@ -21,7 +21,7 @@ static const uint32_t op_next[OP_STATE_COUNT] = {
         BIT(OP_RETRYING) | BIT(OP_IN_FLIGHT) | BIT(OP_PROBING) | BIT(OP_UNKNOWN) | BIT(OP_COMPLETED) | BIT(OP_FAILED),
     [OP_PROBING] = BIT(OP_PROBING) | BIT(OP_RETRYING) | BIT(OP_UNKNOWN) | BIT(OP_COMPLETED) | BIT(OP_FAILED),
     [OP_UNKNOWN] = BIT(OP_PROBING) | BIT(OP_RETRYING) | BIT(OP_COMPLETED) | BIT(OP_FAILED),
-    [OP_COMPLETED] = BIT(OP_PENDING), /* never overturned: only a read is called again */
+    [OP_COMPLETED] = BIT(OP_PENDING), /* a success is never overturned: only a read is called again */
     [OP_FAILED] = BIT(OP_PENDING) | BIT(OP_RETRYING) | BIT(OP_SKIPPED),
     [OP_SKIPPED] = 0,
 };
@@ -85,7 +85,7 @@ static const uint32_t phases[RECORD_TYPE_COUNT] = {
     [RECORD_SAGA_ABANDONED] = FORWARD | FAILING | UNDO,
 };
 
-/* Where a step must stand in the undo plan for a record about its undo. */
+/* The plan states of a step in which a record about its undo is allowed. */
 static const uint32_t undo_plans[RECORD_TYPE_COUNT] = {
     [RECORD_COMPENSATION_INTENT] = BIT(PLAN_READY) | BIT(PLAN_ACTIVE),
     [RECORD_COMPENSATION_RETRYING] = BIT(PLAN_ACTIVE),
@@ -141,7 +141,7 @@ enum op_state record_leads_to(const struct record *record)
     case RECORD_APPROVAL_DECIDED:
     case RECORD_LOCK_WANTED:
     case RECORD_LOCK_TAKEN:
-    case RECORD_STEP_LATE: /* a move that nothing but evidence makes */
+    case RECORD_STEP_LATE: /* only evidence makes this move */
     case RECORD_COMPENSATION_LATE:
     case RECORD_OPERATION_DUPLICATE:
     case RECORD_OPERATION_PRICED:
@@ -162,7 +162,7 @@ enum op_state record_leads_to(const struct record *record)
     case RECORD_SAGA_COMPLETED:
     case RECORD_SAGA_COMPENSATED:
     case RECORD_SAGA_ABANDONED:
-        return OP_NONE; /* not about an operation's state */
+        return OP_NONE; /* not about the state of an operation */
     case RECORD_TYPE_COUNT:
         break;
     }
@@ -182,7 +182,7 @@ void check_say(const struct record *record, struct err *err, const char *why, ..
     va_list args;
 
     va_start(args, why);
-    (void)vsnprintf(text, sizeof(text), why, args); /* cut when too long: it is a sentence for people */
+    (void)vsnprintf(text, sizeof(text), why, args); /* a long sentence is cut, because it is only for people */
     va_end(args);
     (void)err_set(err, ERR_CORRUPT, "record %llu (%s) does not fit: %s", (unsigned long long)record->seq,
                   record->type < RECORD_TYPE_COUNT ? record_type_name(record->type) : "?", text);
@@ -225,7 +225,7 @@ static bool check_attempt(const struct operation *op, const struct record *recor
            check_refuse(record, err, "attempt %u has no intent, only %u have", record->attempt, op->attempts);
 }
 
-/* What the first record of an operation must bring, and what a later one must not change. */
+/* Checks what the first record of an operation must bring, and what a later one must not change. */
 static bool check_identity(const struct operation *op, const struct record *record, struct err *err)
 {
     bool is_new = op->created_ms == 0,
@@ -248,11 +248,11 @@ static bool check_identity(const struct operation *op, const struct record *reco
     return true;
 }
 
-/* Of a group or a wait nothing is ever called. */
+/* Checks that the step has a call: a group or a wait is never called. */
 static bool check_has_call(const struct saga *saga, const struct record *record, struct err *err)
 {
     if (step_has_call(saga, record->step)) {
-        /* What ends before it had a key is refused arguments. */
+        /* A call that ends without a key was refused for its arguments. */
         return record->type != RECORD_STEP_COMPLETED || !uuid_is_nil(&record->key.uuid) ||
                check_refuse(record, err, "it lacks key");
     }
@@ -277,7 +277,7 @@ static bool check_operation(const struct saga *saga, const struct record *record
     return check_attempt(op, record, err) && check_identity(op, record, err);
 }
 
-/* By its condition, when its turn has come; or by a person, after it has failed. */
+/* A step is skipped by its condition when its turn has come, or by a person after it has failed. */
 static bool check_skipped(const struct saga *saga, const struct record *record, struct err *err)
 {
     if (record->reason.len) {
@@ -350,7 +350,7 @@ static bool check_undo(const struct saga *saga, const struct record *record, str
     if (!(undo_plans[record->type] & BIT(step->plan))) {
         return check_refuse(record, err, "its place in the undo plan does not allow it");
     }
-    /* Beginning: in its turn, and when all that came after it is gone. */
+    /* An undo begins in its turn, when every effect that came after it is gone. */
     if (step->plan == PLAN_READY && record->type != RECORD_COMPENSATION_COMPLETED &&
         !undo_may_begin(saga, record->step)) {
         return check_refuse(record, err, "it is not this step's turn to be undone");
@@ -361,7 +361,7 @@ static bool check_undo(const struct saga *saga, const struct record *record, str
     return check_operation(saga, record, DIRECTION_UNDO, err);
 }
 
-/* Of the saga, or of a child that is undone on its own. */
+/* Checks the plan of the saga, or of a child that is undone on its own. */
 static bool check_plan(const struct saga *saga, const struct record *record, struct err *err)
 {
     uint32_t standing = 0;
@@ -526,7 +526,7 @@ static bool check_by_type(const struct saga *saga, const struct record *record, 
     UNREACHABLE();
 }
 
-/* Of sagas whose work belongs together. */
+/* Does the record exist only in sagas whose steps belong together? */
 static bool is_of_a_whole(enum record_type type)
 {
     return type == RECORD_SAGA_FAILING || type == RECORD_COMPENSATION_PLANNED || type == RECORD_SAGA_COMPLETED ||
@@ -534,8 +534,8 @@ static bool is_of_a_whole(enum record_type type)
            type == RECORD_STEP_UNDONE || type == RECORD_STEP_SKIPPED;
 }
 
-/* Which phase a record has to fit: that of its step, which may be undone with a child while the saga goes on, or that
- * of the saga. */
+/* Returns the phase that a record must fit: that of its step, which may be undone with a child while the saga goes on,
+ * or that of the saga. */
 static enum saga_phase phase_of(const struct saga *saga, const struct record *record)
 {
     enum saga_phase phase;
@@ -599,7 +599,7 @@ static bool step_is_sound(const struct saga *saga, uint32_t i)
     if (operation_effect(saga, i, DIRECTION_DO) == EFFECT_READ && step->forward.took_effect != TOOK_EFFECT_NO) {
         return false;
     }
-    /* What surely did not happen is never undone, and nothing is undone before the plan is frozen. */
+    /* A step that surely did not happen is never undone, and nothing is undone before the plan is frozen. */
     if (step_undo(step)->state != OP_NONE && (step->plan == PLAN_NONE || step->forward.took_effect == TOOK_EFFECT_NO ||
                                               step->forward.took_effect == TOOK_EFFECT_BEFORE)) {
         return false;
@@ -620,14 +620,14 @@ static bool step_is_sound(const struct saga *saga, uint32_t i)
     return step->forward.attempts == 0 || step->start_order != 0;
 }
 
-/* Late evidence has put it in doubt, or a person has given it another round: it may have been over when the next
- * element began. */
+/* May the operation have been over before? Late evidence has put it in doubt, or a person has given it another round,
+ * so it may have been over when the next element began. */
 static bool may_have_been_over(const struct operation *op)
 {
     return op->late || operation_calls(op) > op->counted;
 }
 
-/* What it counts of its members, and that elements began in order and not too many at once. */
+/* Checks the counts of a group's members, and that elements began in order and not too many at once. */
 static bool group_is_sound(const struct saga *saga, uint32_t group)
 {
     const struct step *step = &saga->steps[group];

@@ -1,4 +1,4 @@
-/* Does a record that only open sagas and runs have make sense in this state? A part of record_check(). */
+/* Does a record make sense in this state, of those that only open sagas and runs have? A part of record_check(). */
 #include "core/saga/machine.h"
 
 #include <string.h>
@@ -76,7 +76,7 @@ static bool is_settled(const struct operation *op)
     return op->state == OP_COMPLETED || op->state == OP_FAILED || op->state == OP_SKIPPED;
 }
 
-/* About an operation that an agent has called. */
+/* Checks a record about an operation that an agent has called. */
 bool check_about_call(const struct saga *saga, const struct record *record, struct err *err)
 {
     const struct operation *op = &saga->steps[record->step].forward;
@@ -94,7 +94,7 @@ bool check_about_call(const struct saga *saga, const struct record *record, stru
         memcmp(&op->fingerprint, &record->fingerprint, sizeof(op->fingerprint)) != 0) {
         return check_refuse(record, err, "a bypass is bound to the arguments of what it is for");
     }
-    /* A run has ended only because it rests: whatever is about it wakes it first. */
+    /* A run has ended only because it rests. Any record about it must wake it first. */
     return saga->phase != PHASE_ENDED || saga->definition->kind == SAGA_OPEN ||
            check_refuse(record, err, "the run rests");
 }

@@ -1,4 +1,5 @@
-/* What expressions see: the input and the steps of the saga that a step is written in, the element it is for. */
+/* What expressions see: the input and the steps of the saga that the step is written in, and the element that the step
+ * is for. */
 #include "base/json.h"
 #include "core/saga/machine.h"
 
@@ -8,7 +9,7 @@ static struct slice result_of(const struct operation *forward)
                                                                                                    : SLICE("null");
 }
 
-/* Why its result, or that of one of its elements or steps, could not be made. */
+/* Says why the result of a step, or that of one of its elements or steps, could not be made. */
 static struct slice lost_of(const struct saga *saga, uint32_t i)
 {
     const struct step *step = &saga->steps[i];
@@ -20,7 +21,7 @@ static struct slice lost_of(const struct saga *saga, uint32_t i)
     return lost;
 }
 
-/* Where the steps of the saga lie whose group is `scope`. */
+/* Finds the steps of the saga whose group is `scope`. */
 static void scope_steps(const struct saga *saga, uint32_t scope, uint32_t *first, uint32_t *count)
 {
     *first = scope == STEP_NONE ? 0 : saga->steps[scope].first;
@@ -41,7 +42,7 @@ struct expression_context saga_inner_context(const struct saga *saga, uint32_t s
     for (uint32_t i = 0; i < count; i++) {
         const struct step_definition *definition = &saga->definition->steps[first + i];
 
-        /* Under the id that it is written with. */
+        /* The step has the id that it is written with. */
         steps[i].id = definition->written_in ? definition->written_in->steps[definition->member].id : definition->id;
         steps[i].result = result_of(&saga->steps[first + i].forward);
         steps[i].error = operation_error(&saga->steps[first + i].forward, arena);
@@ -76,7 +77,7 @@ const struct template *saga_main_template(const struct saga *saga, uint32_t step
     switch (definition->kind) {
     case STEP_CALL:
     case STEP_SAGA:
-    case STEP_SIGNAL: /* is given nothing */
+    case STEP_SIGNAL: /* a signal is given nothing */
         return &definition->with;
     case STEP_SLEEP:
         return &definition->sleep;

@@ -1,4 +1,4 @@
-/* Which hold a call or a start meets, and a hold as JSON. See hold.h. */
+/* Finds the hold on a call or a start, and reads and writes holds as JSON. See hold.h. */
 #include "core/saga/hold.h"
 
 #include "base/instant.h"

@@ -1,6 +1,6 @@
 /*
- * Which step belongs to which group, the order among steps of different groups, and which phase holds for a step: what
- * can be read off the definition and the state. What groups do is in decide/group.c.
+ * Which step belongs to which group, the order among steps of different groups, and the phase of a step: everything
+ * that follows from the definition and the state. decide/group.c decides what groups do.
  */
 #include "core/definition/graph.h"
 #include "core/saga/machine.h"
@@ -66,7 +66,8 @@ static uint32_t depth_of(const struct saga *saga, uint32_t step)
     return depth;
 }
 
-/* Both become what they lie in directly under the group that they have in common. False: one lies in the other. */
+/* Replaces both steps by their ancestors directly below the lowest group that they share. Returns false when one lies
+ * in the other. */
 static bool lift(const struct saga *saga, uint32_t *a, uint32_t *b)
 {
     uint32_t depth_a, depth_b;
@@ -177,7 +178,8 @@ uint32_t step_undone_alone(const struct saga *saga, uint32_t step)
     return at;
 }
 
-/* A terminal step is the last one of its saga, and what holds it is terminal there: it is found from outside in. */
+/* A terminal step is the last one of its saga, and the group that holds it is terminal there. So it is found from
+ * outside in. */
 bool passed_return_in(const struct saga *saga, uint32_t group)
 {
     while (group == STEP_NONE || saga->steps[group].forward.state != OP_NONE) {

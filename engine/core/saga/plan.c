@@ -1,8 +1,9 @@
 /*
- * The undo plan, as it can be read off the state: what is in it, in which order, and whose turn it is.
+ * The undo plan, as it follows from the state: its steps, their order, and whose turn it is.
  *
- * The order is the reverse of the graph, ties by reverse start. A step starts only after all that it comes after, so
- * that the reverse order of starting is both at once; elements of for_each are undone from the last to the first.
+ * The order is the reverse of the graph; equal steps are ordered by reverse start. A step starts only after all steps
+ * that it waits for, so the reverse order of starting is both at once. Elements of for_each are undone from the last to
+ * the first.
  */
 #include "core/saga/machine.h"
 
@@ -73,8 +74,8 @@ bool saga_undo_is_over(const struct saga *saga)
 
 /* --- moving in it --- */
 
-/* One unit more or less is under way. Whatever belongs to it counts once further out; a child that is undone on its own
- * counts nowhere. */
+/* Counts a unit whose undo begins or ends. A unit counts once in each scope further out; a child that is undone on its
+ * own counts nowhere. */
 static void count_active(struct saga *saga, uint32_t unit, bool begins)
 {
     for (;;) {
@@ -118,7 +119,7 @@ static bool is_left_of(const struct saga *saga, uint32_t sibling, uint32_t step)
     return saga->steps[sibling].undo_left > 0 && sibling != step && step_comes_before(saga, step, sibling);
 }
 
-/* Something that it comes before, beside it in its saga, child or for_each, is not undone yet. */
+/* Is a sibling of the step, in its saga, child or for_each, still to be undone first? */
 static bool is_held_among_siblings(const struct saga *saga, uint32_t step)
 {
     const struct step_definition *definition = &saga->definition->steps[step];
@@ -180,7 +181,8 @@ uint32_t undo_units_active(const struct saga *saga, uint32_t scope)
     return scope == STEP_NONE ? saga->undo_active : saga->steps[scope].undo_active;
 }
 
-/* Those before it in the plan that are ready have the room first. They lie together, by units. */
+/* Has the scope room for the unit? Ready steps before it in the plan take the room first. They stand together, by
+ * units. */
 static bool scope_has_room_for(const struct saga *saga, uint32_t scope, uint32_t unit, uint32_t step)
 {
     uint32_t taken = undo_units_active(saga, scope), room = undo_concurrency(saga, scope), last = unit;
@@ -202,7 +204,8 @@ static bool scope_has_room_for(const struct saga *saga, uint32_t scope, uint32_t
     return taken < room;
 }
 
-/* In the child it belongs to, and further out in whatever is undone with it. `exactly`: with those that come first. */
+/* Is there room in the child that holds the step, and further out in everything that is undone with it? With `exactly`,
+ * steps that come first take room. */
 static bool there_is_room(const struct saga *saga, uint32_t step, bool exactly)
 {
     for (uint32_t unit = step;;) {
@@ -220,13 +223,13 @@ static bool there_is_room(const struct saga *saga, uint32_t step, bool exactly)
     }
 }
 
-/* In the order of the plan, as far as there is room. */
+/* May the undo begin? Undos begin in the order of the plan, as far as there is room. */
 bool undo_may_begin(const struct saga *saga, uint32_t step)
 {
     if (saga->steps[step].plan != PLAN_READY || step_phase(saga, step) != PHASE_UNDO || pause_holds(saga)) {
         return false;
     }
-    /* Behind a terminal step nothing is undone any more, but for a child whose effects nobody wants either way. */
+    /* Behind a terminal step nothing is undone any more, except a child whose effects are unwanted either way. */
     if (step_undone_alone(saga, step) == STEP_NONE && saga_passed_return(saga)) {
         return false;
     }

@@ -1,5 +1,5 @@
-/* What can be read off a saga's state: names, statuses, and the questions that deciding, checking
- * and wanting all ask. */
+/* What follows from the state of a saga: names, statuses, and the questions that deciding, checking and wanting
+ * share. */
 #include "core/saga/machine.h"
 
 #include <string.h>
@@ -80,7 +80,7 @@ bool operator_action_parse(struct slice name, enum operator_action *out)
 
 /* --- statuses --- */
 
-/* Nothing of it is under way or about to begin, and something is waited for. */
+/* Does the saga only wait? Nothing of it is under way or about to begin, and it waits for something. */
 static bool only_waits(const struct saga *saga)
 {
     bool waits = saga->lock_taken < saga->lock_count;
@@ -100,7 +100,7 @@ enum saga_status saga_status(const struct saga *saga)
     if (saga->phase == PHASE_ENDED) {
         return saga->end;
     }
-    if (pause_holds(saga)) { /* whatever else it waits for: that comes after this */
+    if (pause_holds(saga)) { /* the pause comes first, whatever else the saga waits for */
         return SAGA_PAUSED;
     }
     if (saga->escalation.number) {
@@ -205,7 +205,7 @@ bool operation_cost_is_estimated(const struct saga *saga, uint32_t step, enum di
     const struct tool *tool;
 
     if (direction != DIRECTION_DO || op->state == OP_COMPLETED || op->cost_micros == 0) {
-        return false; /* a wait costs nothing, and calls no tool */
+        return false; /* a wait costs nothing and calls no tool */
     }
     tool = saga_tool(saga, step, direction);
     return tool->cost.count > 0 && !template_uses_result(&tool->cost);
@@ -315,8 +315,9 @@ static uint32_t or_endless(uint32_t count)
     return count ? count : UINT32_MAX;
 }
 
-/* Since when the receiver knows the key; 0: it does not. Another round begins with a key that nothing was done under;
- * where late evidence then says that something was, the key is as old as the first call, in all rounds that follow. */
+/* Returns since when the receiver knows the key; 0 when it does not. Another round begins with a key under which
+ * nothing was done. When late evidence then says that something was done, the key is as old as the first call, in all
+ * later rounds. */
 static int64_t key_known_from(const struct operation *op)
 {
     if ((op->window_from_ms && !op->known_before) || op->took_effect != TOOK_EFFECT_MAYBE || op->double_accepted) {
@@ -337,14 +338,14 @@ struct terms operation_terms(const struct saga *saga, uint32_t step, enum direct
     if (direction == DIRECTION_UNDO) {
         terms.retry = tool->conditional ? retry_policy_of_undo(&definition->compensate, terms.effect)
                                         : definition->compensate.retry;
-        /* Undoing ends by the clock, and earlier only where `compensate` itself says after how many tries: what its
-         * tool allows when it is called for itself is no reason to leave an effect standing. */
+        /* Undoing ends by the clock, and earlier only when `compensate` itself bounds the tries. The retry policy of
+         * the tool for its own calls is no reason to leave an effect standing. */
         terms.max_attempts = or_endless(definition->compensate.own_retry.max_attempts);
         terms.retry.max_unsent = or_endless(definition->compensate.own_retry.max_unsent);
         terms.limit_ms = saga->held_ms ? 0 : op->round_ms + definition->compensate.give_up_after_ms;
     } else {
         terms.retry = tool->conditional ? retry_policy_of_step(definition, terms.effect) : definition->retry;
-        /* Whatever its retry policy says: `once` leaves once. */
+        /* `once` leaves once, whatever its retry policy says. */
         terms.max_attempts = terms.effect == EFFECT_ONCE ? 1 : terms.retry.max_attempts;
         terms.stopping = step_phase(saga, step) != PHASE_FORWARD;
     }
@@ -357,9 +358,9 @@ struct terms operation_terms(const struct saga *saga, uint32_t step, enum direct
             terms.probe_limit_ms = terms.limit_ms;
         }
         /*
-         * The intent may be older than the send, but no byte left after the attempt had ended. What another engine
-         * wrote is of another clock, and one that has stepped since says nothing about how long ago that was: only time
-         * counts that has passed where it is read.
+         * The intent may be older than the sending, but no byte left after the attempt had ended. Times of another
+         * engine are from another clock, and a clock that has stepped since does not tell how long ago they were. Only
+         * time that has passed on the reading engine counts.
          */
         terms.visible_ms =
             later_of(later_of(op->last_sent_ms, op->settled_ms), saga->alone_from_ms) + terms.probe->visibility_ms;
@@ -434,8 +435,8 @@ bool saga_passed_return(const struct saga *saga)
     return false;
 }
 
-/* A group can be over and something in it open again: by late evidence, until that is settled, and undone where its
- * child was. */
+/* Is a member of an ended group unsettled? Late evidence may open it again until that is settled, or until it is undone
+ * when its child was undone. */
 static bool member_is_unsettled(const struct saga *saga, uint32_t step)
 {
     const struct step *s = &saga->steps[step];
@@ -454,15 +455,15 @@ bool saga_is_finished(const struct saga *saga)
     if (saga->seq == 0 || saga->phase == PHASE_ENDED) {
         return false;
     }
-    /* Once forward work is over for another reason, only the terminal step, which comes last, can turn that. */
+    /* When forward work ended for another reason, only the terminal step, which comes last, can turn that. */
     if (saga->phase != PHASE_FORWARD && !saga_passed_return(saga)) {
         return false;
     }
-    if (saga_is_open(saga)) { /* only its agent can say that it is done, unless what cannot be undone says so */
+    if (saga_is_open(saga)) { /* only its agent can say that it is done, unless a terminal call has happened */
         return saga_passed_return(saga) && !saga_is_unsettled(saga) && saga->phase != PHASE_FORWARD;
     }
     for (uint32_t i = 0; i < saga->definition->written_count; i++) {
-        /* Behind a terminal step nothing is undone any more: what a person left standing is a debt. */
+        /* Behind a terminal step nothing is undone any more, and a step that a person left standing is a debt. */
         if (!step_is_over(saga, i) && !(saga->steps[i].plan == PLAN_WAIVED && saga_passed_return(saga))) {
             return false;
         }
@@ -475,7 +476,7 @@ bool saga_is_finished(const struct saga *saga)
     return true;
 }
 
-/* What a child has undone on its own does not count: the saga went on. */
+/* Has the saga undone anything? What a child has undone on its own does not count, because the saga went on. */
 bool saga_has_undone(const struct saga *saga)
 {
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
@@ -492,7 +493,7 @@ bool step_may_leave(const struct saga *saga, uint32_t step)
     const struct step_definition *definition = &saga->definition->steps[step];
 
     for (uint32_t i = 0; i < definition->after_count; i++) {
-        if (!step_is_over(saga, definition->after[i])) { /* it was, and then late evidence came */
+        if (!step_is_over(saga, definition->after[i])) { /* the step was over, and then late evidence came */
             return false;
         }
     }
@@ -582,8 +583,8 @@ uint32_t saga_find_call(const struct saga *saga, struct slice step, struct slice
     return found;
 }
 
-/* How long a record answers counts from the saga's end; in a run, which has none, from its own. What is unsettled never
- * expires. */
+/* Has the record expired? Its time counts from the saga's end; in a run, which does not end, from the operation's own
+ * end. An unsettled record never expires. */
 bool operation_has_expired(const struct saga *saga, uint32_t step, int64_t now_ms)
 {
     const struct operation *op = operation_of(saga, step, DIRECTION_DO);
@@ -627,7 +628,7 @@ const char *saga_over_budget(const struct saga *saga, const struct tool *tool, b
     if (is_emission && limit->emissions >= 0 && used->emissions >= limit->emissions) {
         return "emissions";
     }
-    /* What it will cost may be known only afterwards: such a call is let through while anything is left. */
+    /* The cost may be known only afterwards, so such a call is accepted while anything is left. */
     if (begins && costs && limit->micros >= 0 &&
         (saga_has_unknown_cost(saga) || used->micros >= limit->micros ||
          tool->cost_fixed_micros > limit->micros - used->micros)) {
