@@ -1,7 +1,7 @@
 /*
- * The engine as a whole: its parts, and their one order. Each part is made by X_new() before the store is opened, and
- * given back by X_free() after it has closed. What an engine needs to be ready is in readiness.c, how it leaves in
- * leaving.c.
+ * The engine as a whole: its parts, and their one order. X_new() makes each part before the store is opened, and
+ * X_free() gives it back after the store has closed. readiness.c has what an engine needs to be ready, and leaving.c
+ * how it leaves.
  */
 #include <stdlib.h>
 
@@ -32,7 +32,8 @@
 #include "run/shard/handover.h"
 
 #define CONNECTIONS_PER_HOST 64
-#define LINKS_PER_DATABASE 8 /* of the adapter sql; a PostgreSQL takes about a hundred, from everybody */
+#define LINKS_PER_DATABASE                                                                                             \
+    8 /* connections of the adapter `sql`; a PostgreSQL accepts about a hundred from all clients */
 #define LINK_IDLE_MS 30000
 
 static bool budgets_apply(void *context, struct slice namespace, struct slice tool)
@@ -42,7 +43,7 @@ static bool budgets_apply(void *context, struct slice namespace, struct slice to
     return limiter_budgets_apply(engine->limiter, namespace, tool);
 }
 
-/* Every number is given, by the settings of the program; 0 is none that an engine could work with. */
+/* Keeps the options. The settings of the program give every number, and an engine cannot work with a 0. */
 static void options_keep(struct engine *engine, const struct engine_options *given)
 {
     struct engine_options *options = &engine->options;
@@ -91,7 +92,7 @@ static void parts_new(struct engine *engine)
     }
 }
 
-/* What the adapters call with. */
+/* Opens what the adapters call with. */
 static void host_open(struct engine *engine)
 {
     struct engine_options *options = &engine->options;
@@ -107,7 +108,7 @@ static void host_open(struct engine *engine)
         .response_bytes_max = options->response_bytes_max};
     if (options->egress) {
         http_client_set_egress(engine->host.http, options->egress);
-        options->egress = NULL; /* the caller's */
+        options->egress = NULL; /* borrowed from the caller */
     }
 }
 
@@ -140,7 +141,7 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *opti
         engine->limiter = limiter_new(engine, options->budgets_file, &err);
     }
     if (!engine->limiter) {
-        /* Told by the caller's on_refused once the loop runs would be late: nothing has been started yet. */
+        /* Reporting through the caller's on_refused would be late, when the loop runs. Nothing has been started yet. */
         err_print(&err, "sagad");
         engine_free(engine);
         return NULL;
@@ -150,7 +151,7 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *opti
     return engine;
 }
 
-/* What was made last goes first, but for the turns: they hold what other parts own. */
+/* The part made last goes first, except the turns, which hold what other parts own. */
 void engine_free(struct engine *engine)
 {
     if (!engine) {

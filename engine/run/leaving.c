@@ -1,6 +1,7 @@
 /*
- * How an engine leaves: it takes nothing new, what is under way settles, and each shard goes to another engine as soon
- * as it is quiet. When nothing is under way, or the patience is over, the leases are given up; then the store closes.
+ * How an engine leaves. It accepts nothing new, work under way settles, and each shard goes to another engine as soon
+ * as it is quiet. When nothing is under way, or the patience is over, the engine gives up its leases. Then the store
+ * closes.
  *
  *     RUNNING -> DRAINING -> RELEASING -> RELEASED -> CLOSING -> `drained` is told
  */
@@ -27,12 +28,12 @@ struct leaving {
     struct timer timer;
     void (*drained)(void *context);
     void *context;
-    struct deferred leaver; /* tells `drained` when the last requests are answered */
+    struct deferred leaver; /* calls `drained` when the last requests are answered */
 };
 
 static void move(struct engine *engine, enum engine_phase to)
 {
-    CHECK(to == engine->phase + 1); /* one after the other, and never back */
+    CHECK(to == engine->phase + 1); /* one phase after the other, and never back */
     engine->phase = to;
 }
 
@@ -43,8 +44,7 @@ static void on_left(struct deferred *deferred)
     leaving->drained(leaving->context);
 }
 
-/* The store has just refused what it could not append: whoever asked for that is answered first, by what is deferred
- * before this. */
+/* The store has just refused what it could not append. Deferred work from before this answers those clients first. */
 static void on_store_closed(void *context)
 {
     struct engine *engine = context;
@@ -54,7 +54,7 @@ static void on_store_closed(void *context)
     loop_defer(engine->loop, &engine->leaving->leaver, on_left);
 }
 
-/* Calls that were cancelled still settle: their memory and sockets are ours until then. */
+/* Cancelled calls still settle, and use our memory and sockets until then. */
 static void close_when_quiet(struct engine *engine)
 {
     if (engine->phase == ENGINE_RELEASED && calls_under_way(engine) == 0 && renderings_under_way(engine) == 0 &&
@@ -101,7 +101,7 @@ static void on_patience_over(struct timer *timer)
     give_up_leases(container_of(timer, struct leaving, timer)->engine);
 }
 
-/* Whoever owns the shard next must not find an input in its inbox that we refuse at that moment. */
+/* The next owner of the shard must not find an input in its inbox that we refuse at that moment. */
 static bool answers_under_way(const struct engine *engine)
 {
     for (uint32_t i = 0; i < SHARD_COUNT; i++) {
@@ -117,14 +117,14 @@ void engine_check_drained(struct engine *engine)
     close_when_quiet(engine);
     if (engine->phase == ENGINE_DRAINING && calls_under_way(engine) == 0 && renderings_under_way(engine) == 0 &&
         turns_under_way(engine) == 0 && !lives_wait(engine) && !answers_under_way(engine)) {
-        /* From the timer, never from inside a turn. */
+        /* Ends from the timer, never from inside a turn. */
         timer_start(engine->loop, &engine->leaving->timer, 0, on_patience_over);
     }
 }
 
 void engine_drain(struct engine *engine, int64_t patience_ms, void (*done)(void *context), void *context)
 {
-    if (engine->phase == ENGINE_RUNNING) { /* else with less patience than before */
+    if (engine->phase == ENGINE_RUNNING) { /* a second drain only has less patience */
         move(engine, ENGINE_DRAINING);
     }
     engine->leaving->drained = done;

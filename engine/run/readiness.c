@@ -3,7 +3,7 @@
  *
  *     database -> definitions, holds -> leases -> shards, each of which loads its sagas -> ready
  *
- * The database may go away and come back at any time. What it holds up is told with the reason.
+ * The database may go away and come back at any time. The engine reports what that holds up, with the reason.
  */
 #include "run/readiness.h"
 
@@ -145,10 +145,10 @@ static void on_store_away(struct store *store, const struct err *err, void *cont
     }
     if (engine->readiness->database) {
         /*
-         * One that was lost may be back in a moment, also where this process slept and the next owner of its shards has
-         * ended its connections; where it just did not answer, a lease has passed already.
+         * A lost connection may be back in a moment, also when this process slept and the next owner of its shards has
+         * ended its connections. When the connection just did not answer, a lease has already passed.
          */
-        loop_clock_update(engine->loop); /* it may show a time before the sleep */
+        loop_clock_update(engine->loop); /* the loop's clock may show a time before the sleep */
         bool hangs = store_has_hung(store) && !engine_is_current(engine);
 
         timer_start(engine->loop, &engine->readiness->away_timer, hangs ? 0 : engine->options.lease_ms,
@@ -250,8 +250,8 @@ void engine_health(const struct engine *engine, struct engine_health *out)
     *out = (struct engine_health){.alive = true,
                                   .database = engine->readiness->database && engine_is_current(engine),
                                   .schema = engine->readiness->definitions && !engine->readiness->refused,
-                                  .leases =
-                                      owned > 0 && engine_is_current(engine), /* what cannot be renewed has run out */
+                                  .leases = owned > 0 &&
+                                            engine_is_current(engine), /* a lease that cannot be renewed has run out */
                                   .loaded = owned > 0 && loading == 0 && engine->readiness->definitions,
                                   .draining = engine_is_draining(engine),
                                   .warning = engine->store ? store_warning(engine->store) : NULL};

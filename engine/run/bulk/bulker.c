@@ -1,15 +1,15 @@
 /*
- * Carries out the jobs whose shards are ours, one batch of items after the other:
+ * Carries out the bulk jobs of our shards, one batch of items after the other:
  *
  *     what is due -> ask for each item's change, at a pace -> settle the outcomes, fenced -> what is due
  *
- * An item is asked for under the id "JOB/ITEM", which the first record of its turn keeps in the log of the saga. An
- * engine that dies between that turn and the outcome leaves the item open; whoever owns the shard next asks again, and
- * the saga answers that it was done. Where the saga does not hear of it any more (its case was closed by that turn, or
- * the saga has ended), its log is read before the item counts as refused.
+ * An item has the id "JOB/ITEM", which the first record of its turn keeps in the log of the saga. An engine that dies
+ * between that turn and the outcome leaves the item open. The next owner of the shard asks again, and the saga answers
+ * that it was done. When the saga no longer accepts the item (that turn closed its case, or the saga has ended), its
+ * log is read before the item counts as refused.
  *
- * An item whose operation is being called or probed has its turn later, as has one that meets too much work or no
- * database. A job whose time is over is removed here, too, some items at a time.
+ * An item whose operation is being called or probed has its turn later. So has an item that meets too much work or no
+ * database. Jobs whose time is over are also removed here, some items at a time.
  */
 #include "run/bulk/bulk.h"
 
@@ -24,12 +24,12 @@
 
 #define BATCH_ITEMS 25
 #define AT_ONCE 8
-#define POLL_MS 60000 /* nobody said that anything is due: it is looked for all the same */
-#define AGAIN_MS 1000 /* there was no database */
+#define POLL_MS 60000 /* even when nobody has said that a job is due */
+#define AGAIN_MS 1000 /* after a failure of the database */
 #define FORGET_ITEMS 500
-#define WAIT_MS_MIN 1000 /* until the turn of an item comes again; longer for an old job */
+#define WAIT_MS_MIN 1000 /* the shortest wait before an item has its turn again; longer for an old job */
 #define WAIT_MS_MAX 60000
-#define PATIENCE_MS (INT64_C(24) * 3600 * 1000) /* then an item that is held up counts as refused */
+#define PATIENCE_MS (INT64_C(24) * 3600 * 1000) /* after this time an item that is held up counts as refused */
 
 struct act { /* an item at work */
     struct bulker *bulker;
@@ -45,15 +45,15 @@ struct act { /* an item at work */
 struct bulker {
     struct engine *engine;
     struct timer timer;
-    int64_t next_ms; /* when to look; INT64_MAX: gaining a shard has it looked at */
+    int64_t next_ms; /* when to look; INT64_MAX when only a gained shard leads to a look */
     struct bulk_take take;
-    struct arena arena; /* of the batch */
+    struct arena arena; /* holds the batch */
     struct act *acts;
     struct bulk_outcome *outcomes;
     size_t next, under_way;
     struct slice note, actor;
     int64_t run_ms, epoch;
-    int64_t next_act_us; /* by the clock since boot: not before then */
+    int64_t next_act_us; /* by the clock since boot; no item acts before */
     struct timer pace_timer;
     struct bulk_settle settle;
     struct bulk_forget forget;
@@ -102,14 +102,14 @@ static void on_over(struct deferred *deferred)
     arm(bulker);
 }
 
-/* Later in this turn of the loop: what lies in the arena is still in use by those who call us. */
+/* Ends the batch later in this turn of the loop, because the callers still use memory of the arena. */
 static void batch_end(struct bulker *bulker, bool again)
 {
     bulker->again = again;
     loop_defer(bulker->engine->loop, &bulker->over, on_over);
 }
 
-/* The job has another owner. */
+/* Ends the batch because the job has another owner. */
 static void batch_fenced(struct bulker *bulker)
 {
     shard_fenced(bulker->engine, saga_id_shard(bulker->take.row.id), bulker->epoch);
@@ -175,7 +175,7 @@ static struct slice detail_of(struct bulker *bulker, const struct err *err, enum
     return detail;
 }
 
-/* `err`: why it was not done; NULL: it was. */
+/* Ends an item. `err` says why it was not done; NULL when it was. */
 static void act_end(struct act *act, struct slice outcome, enum err_code code, const struct err *err)
 {
     struct bulker *bulker = act->bulker;
@@ -191,7 +191,7 @@ static int64_t clamp(int64_t value, int64_t least, int64_t most)
     return value < least ? least : value > most ? most : value;
 }
 
-/* Nothing was done, and it may be possible soon. */
+/* Delays an item. Nothing was done, and it may be possible soon. */
 static void act_waits(struct act *act, enum err_code code, const struct err *err)
 {
     const struct bulker *bulker = act->bulker;
@@ -218,7 +218,7 @@ static bool may_come_right(enum err_code code)
     return false;
 }
 
-/* The saga said no. Was that because the item has been carried out already? */
+/* The saga refused the item. Its log tells whether the item has been carried out before. */
 static void on_log_read(struct store_read *read)
 {
     struct act *act = read->context;
@@ -286,7 +286,7 @@ static void on_pace(struct timer *timer)
     acts_go(container_of(timer, struct bulker, pace_timer));
 }
 
-/* How long the next item has to wait for its place: by the rate, or while there is more work than can be done. */
+/* Returns how long the next item has to wait: by the rate, or while there is too much work. */
 static int64_t pace_ms(struct bulker *bulker)
 {
     struct engine *engine = bulker->engine;
@@ -326,7 +326,8 @@ static void batch_begin(struct bulker *bulker)
     bulker->note = json_string(json_member(take->row.body, "note"), &bulker->arena);
     bulker->actor = json_string(json_member(said, "actor"), &bulker->arena);
     bulker->run_ms = loop_wall_ms(bulker->engine->loop);
-    (void)instant_parse(json_string(json_member(said, "at"), &bulker->arena), &bulker->run_ms); /* else it is young */
+    (void)instant_parse(json_string(json_member(said, "at"), &bulker->arena),
+                        &bulker->run_ms); /* without this member the job is young */
     bulker->acts = arena_array(&bulker->arena, take->count + 1, sizeof(*bulker->acts));
     bulker->outcomes = arena_array(&bulker->arena, take->count + 1, sizeof(*bulker->outcomes));
     for (size_t i = 0; i < take->count; i++) {
@@ -387,7 +388,7 @@ static void on_time(struct timer *timer)
     uint64_t owned = shards_owned_set(engine);
 
     if (bulker->next_ms > now_ms) {
-        arm(bulker); /* a wall clock that was set back */
+        arm(bulker); /* the wall clock was set back */
         return;
     }
     bulker->next_ms = INT64_MAX;

@@ -1,11 +1,11 @@
 /*
- * The set of a job is made and frozen:
+ * Makes and freezes the set of a job:
  *
  *     read the request -> gather -> look -> write the items -> write what was found -> answer
  *
- * Gather: pages of the list of cases or of sagas, or the elements of the request. Look: a saga is read from its log, a
- * few at a time, so that an element finds its operation and the preview can say what would come of it. Of a filter at
- * most a bounded number is looked at; the answer says how many. Nothing of this changes a saga.
+ * Gathering reads pages of the list of cases or of sagas, or the elements of the request. Looking reads sagas from
+ * their logs, a few at a time, so that an element finds its operation and the preview can say what would follow. A
+ * filter looks at a bounded number of sagas, and the answer says how many. None of this changes a saga.
  */
 #include "run/bulk/freeze.h"
 
@@ -29,7 +29,7 @@ void freeze_fail(struct freeze *freeze, enum err_code code, const struct err *er
     if (freeze->under_way == 0) {
         work_done(freeze->work, code, err);
     } else {
-        freeze->work->code = code; /* told when the last look is back */
+        freeze->work->code = code; /* reported when the last look has come back */
         freeze->work->err = *err;
     }
 }
@@ -80,7 +80,7 @@ static struct identity identity_of(const struct bulk_item *item)
                : (struct identity){.saga = item->saga.uuid, .key = item->key.uuid, .escalation = item->escalation};
 }
 
-/* Sets what the verb is about. False: the item has nothing that the verb could be about. */
+/* Sets what the verb is about. Returns false when the item has nothing that the verb could be about. */
 bool freeze_aim(struct bulk_item *item)
 {
     const struct verb *verb = &verbs[item->verb];
@@ -121,7 +121,8 @@ bool freeze_seen_before(struct freeze *freeze, const struct bulk_item *item)
     return false;
 }
 
-/* Which of two verdicts is right nobody can tell from the file, least of all from which of them was looked at first. */
+/* Nobody can tell from the file which of two verdicts is right, least of all from the order in which they were looked
+ * at. */
 const char *freeze_repeats(struct freeze *freeze, struct candidate *candidate, const struct bulk_item *item)
 {
     static const char contradicted[] = "the items about it say different things";
@@ -152,7 +153,7 @@ static void item_of_case(struct freeze *freeze, const struct question_row *row, 
                          struct bulk_item *item)
 {
     struct slice evidence = json_member(row->body, "evidence");
-    int64_t attempts = 0, round = 1; /* engines of an earlier release wrote none */
+    int64_t attempts = 0, round = 1; /* engines of an earlier release wrote neither */
 
     *item = (struct bulk_item){.saga = row->saga,
                                .saga_name = row->saga_name,
@@ -164,7 +165,7 @@ static void item_of_case(struct freeze *freeze, const struct question_row *row, 
     if (verbs[item->verb].on != ON_SAGA) {
         (void)uuid_parse(json_string(json_member(evidence, "operation"), &freeze->page), &item->key.uuid);
         (void)json_i64(json_member(row->body, "round"), &round);
-        (void)json_i64(json_member(evidence, "attempts"), &attempts); /* about a saga as a whole there are none */
+        (void)json_i64(json_member(evidence, "attempts"), &attempts); /* a case about a whole saga has no attempts */
         item->attempts = (uint32_t)attempts;
         bulk_item_set_round(item, (uint64_t)round);
     }
@@ -265,7 +266,7 @@ static void on_sagas(struct store_read *read)
     gather_page(freeze);
 }
 
-/* From the loop: what the page before has left is freed only when nobody looks at it any more. */
+/* Comes from the loop, so that the memory of the page before is freed only when nobody uses it any more. */
 static void on_gather(struct deferred *deferred)
 {
     struct freeze *freeze = container_of(deferred, struct freeze, deferred);
@@ -273,7 +274,7 @@ static void on_gather(struct deferred *deferred)
 
     arena_reset(&freeze->page);
     if (!work->request) {
-        work_done(work, ERR_TIMEOUT, NULL); /* nobody wants to know any more */
+        work_done(work, ERR_TIMEOUT, NULL); /* nobody waits for the result any more */
     } else if (freeze->plan.of == BULK_OF_CASES) {
         freeze->cases.read = (struct store_read){.arena = &freeze->page, .done = on_cases, .context = freeze};
         store_list_questions(work->engine->store, &freeze->cases);
@@ -339,7 +340,7 @@ static void write_verb(struct freeze *freeze, struct json_writer *w)
     }
 }
 
-/* What the job shows of itself for as long as it is kept. */
+/* Returns the body of the job, which it shows for as long as it is kept. */
 static struct slice body_of(struct freeze *freeze)
 {
     struct buffer text;

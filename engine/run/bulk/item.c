@@ -1,4 +1,5 @@
-/* An item of a bulk job: as JSON in the table, for people, and as the change that an engine is asked for. */
+/* An item of a bulk job in its three forms: as JSON in the table, for people, and as the change that an engine is asked
+ * for. */
 #include "base/json.h"
 #include "run/bulk/bulk.h"
 
@@ -55,7 +56,7 @@ bool bulk_item_read(struct slice body, struct arena *arena, struct bulk_item *ou
     *out = (struct bulk_item){.saga_name = json_string(json_member(body, "saga_name"), arena),
                               .business_id = json_string(json_member(body, "business_id"), arena),
                               .step = json_string(json_member(body, "step"), arena)};
-    (void)json_i64(json_member(body, "escalation"), &escalation); /* null: stays 0 */
+    (void)json_i64(json_member(body, "escalation"), &escalation); /* null leaves it 0 */
     out->escalation = (uint64_t)escalation;
     verb = verb_read(json_string(json_member(body, "verb"), arena), json_member(body, "change"), arena, &out->input);
     if (!verb || !uuid_parse(json_string(json_member(body, "saga"), arena), &out->saga.uuid) ||

@@ -1,26 +1,27 @@
 /*
- * The candidates of a set are looked at, some at a time: an element of a request finds its saga and operation there,
- * and the preview says what the saga would answer to the item now.
+ * Looks at the candidates of a set, some at a time. An element of a request finds its saga and operation here, and the
+ * preview says how the saga would answer the item now.
  */
 #include "run/bulk/freeze.h"
 
 #include "base/json.h"
 #include "run/saga/fold.h"
 
-#define LOOKS_MAX 2000 /* of a filter; the elements of a request are all looked at */
+#define LOOKS_MAX 2000 /* the most candidates of a filter; the elements of a request are all looked at */
 #define LOOK_MS_MAX 15000
-#define NAMES_MAX 50 /* definitions under which a business id is looked for */
+#define NAMES_MAX 50 /* the definitions under which a business id is looked for */
 
 static void look_end(struct look *look);
 
-/* It matches nothing, or too much, or cannot be read: told, and never acted on. */
+/* Ends a look at an element that matches nothing, or too much, or cannot be read. It is reported and never acted on. */
 static void look_unmatched(struct look *look, struct slice reason)
 {
     groups_add(&look->freeze->unmatched, reason, look->name, &look->freeze->work->arena);
     look_end(look);
 }
 
-/* The only operation of the saga that nobody knows the end of; its key, or NULL. `count`: how many there are. */
+/* Returns the only operation of the saga with an unknown outcome, or NULL. `count` becomes the number of such
+ * operations. */
 static const struct operation *in_doubt(const struct saga *saga, uint32_t *step, size_t *count)
 {
     const struct operation *found = NULL;
@@ -41,7 +42,7 @@ static const struct operation *in_doubt(const struct saga *saga, uint32_t *step,
     return found;
 }
 
-/* By its business id: the open case of the saga, or the one operation that is in doubt. */
+/* Chooses the operation of a saga named by its business id: the one of the open case, or the only one in doubt. */
 static const char *choose_operation(struct bulk_item *item, const struct saga *saga)
 {
     const struct operation *op;
@@ -93,7 +94,7 @@ static const char *find_operation(struct bulk_item *item, const struct saga *sag
     return NULL;
 }
 
-/* A verdict on what no case asks about is one on the operation. */
+/* A verdict without a case about it becomes a verdict on the operation. */
 static void choose_verb(struct bulk_item *item)
 {
     if (item->verb == VERB_RESOLVE && item->escalation == 0 && item->input.verdict.action == OPERATOR_RESOLVE) {
@@ -301,7 +302,7 @@ static void look_begin(struct look *look, struct candidate *candidate)
     }
 }
 
-/* From the loop, so that a look that ends at once does not end underneath the one who began it. */
+/* Comes from the loop, so that a look that ends at once does not end inside its caller. */
 static void on_look_end(struct deferred *deferred)
 {
     struct look *look = container_of(deferred, struct look, deferred);

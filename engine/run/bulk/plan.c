@@ -1,9 +1,9 @@
 /*
- * What a request for a bulk job says: an action, whom it is about, and the members of the verb that the action is.
+ * Reads a request for a bulk job: an action, the sagas that it is about, and the members of the action's verb.
  *
- * An action is what a person does to a case (retry, resolve, ...), or another verb that wants a note. Filters are
- * those of the list of cases and of the list of sagas, with the names that they have there. A verb about a saga takes
- * either: a member that only cases have makes it a filter of cases.
+ * An action is what a person does to a case (retry, resolve, ...), or another verb that wants a note. The filters are
+ * those of the list of cases and of the list of sagas, under the same names. A verb about a saga accepts either kind; a
+ * member that only cases have makes it a filter of cases.
  */
 #include "base/instant.h"
 #include "base/json.h"
@@ -19,7 +19,7 @@ static bool is_note(const struct verb_member *member)
     return member->kind == MEMBER_NOTE;
 }
 
-/* May a person say it of many sagas at once? Each of them is said with a note. */
+/* May a person use the verb on many sagas at once? Each use needs a note. */
 static bool is_for_bulk(const struct verb *verb)
 {
     return verb->on != ON_APPROVAL && verb->note != NOTE_NONE;
@@ -60,7 +60,7 @@ static struct slice actions(struct arena *arena)
 
 /* --- members of the verb --- */
 
-/* An element of `items` says for itself what the request says for all. */
+/* Returns a member of an element of `items`, which has precedence over the same member of the request. */
 static struct slice member_of(const struct bulk_plan *plan, struct slice item, size_t i)
 {
     const struct verb_member *member = &verbs[plan->verb].members[i];
@@ -69,7 +69,8 @@ static struct slice member_of(const struct bulk_plan *plan, struct slice item, s
     return own.ptr ? own : plan->said[i];
 }
 
-/* Once: with thousands of items the body is long, and each of them asks for all members. */
+/* Reads the members of the request once, because the body is long with thousands of items, and each item asks for all
+ * members. */
 static void read_said(struct bulk_plan *plan)
 {
     const struct verb *verb = &verbs[plan->verb];
@@ -184,7 +185,7 @@ static bool read_text(struct filter_reader *r, struct slice name, struct slice v
     return true;
 }
 
-/* The empty text would mean further on that nothing was asked: an unset variable of a script would be about all. */
+/* An empty text would later count as no filter, and an unset variable of a script would select everything. */
 static void read_name(struct filter_reader *r, struct slice name, struct slice value, struct slice *out)
 {
     if (read_text(r, name, value, out) && out->len == 0) {
@@ -196,7 +197,7 @@ static void read_instant(struct filter_reader *r, struct slice name, struct slic
 {
     struct slice text = json_string(value, r->arena);
 
-    /* Further on 0 means that nothing was asked. */
+    /* A 0 would later count as no filter. */
     if (!text.ptr || !instant_parse(text, out) || *out <= 0) {
         fault(r, name, "this is an instant after 1970, such as \"2026-01-31T08:00:00Z\"");
     }

@@ -1,10 +1,11 @@
-/* What a saga says to an item, asked of a copy that was read from its log: refused, or where it leads to. */
+/* Asks a copy of a saga, read from its log, how it would answer an item: with a refusal, or with what would follow. */
 #include "core/prove/preview.h"
 
 #include "base/json.h"
 #include "run/bulk/bulk.h"
 
-#define STEPS_MAX 200000u /* of the play of one item: some 10 ms; beyond that it is not said where it leads to */
+#define STEPS_MAX                                                                                                      \
+    200000u /* the most steps played for one item, some 10 ms; beyond that the answer does not say what follows */
 #define TEXT_BYTES_MAX (8u << 20)
 
 static struct saga_input input_of(const struct saga *saga, const struct bulk_item *item, struct slice note,
@@ -21,12 +22,12 @@ static struct saga_input input_of(const struct saga *saga, const struct bulk_ite
     input.approval_number = UINT32_MAX;
     input.number_stride = 1;
     if (input.type == SAGA_INPUT_OPERATOR && input.verdict.happened) {
-        input.verdict.undo_args = SLICE("{}"); /* the engine makes them before the saga hears of it */
+        input.verdict.undo_args = SLICE("{}"); /* the engine renders them before the saga hears of the verdict */
     }
     return input;
 }
 
-/* "completed", or "completed or compensated" where an answer of a probe decides. */
+/* Returns "completed", or "completed or compensated" when the answer of a probe decides. */
 static struct slice ends_of(struct slice preview, struct arena *arena)
 {
     struct json_walk walk = json_walk(json_member(json_element(json_member(preview, "verbs"), 0), "ends"));
@@ -35,7 +36,7 @@ static struct slice ends_of(struct slice preview, struct arena *arena)
 
     while (count < COUNT_OF(seen) && json_next_element(&walk, &end)) {
         struct slice status = json_string(json_member(end, "status"), arena);
-        bool known = json_type(json_member(end, "unless_begins")) == JSON_STRING; /* a branch of a condition */
+        bool known = json_type(json_member(end, "unless_begins")) == JSON_STRING; /* the branch of a condition */
 
         for (size_t i = 0; i < count; i++) {
             known |= slice_equal(seen[i], status);
@@ -71,7 +72,7 @@ static struct slice play(const struct saga *saga, const struct bulk_item *item, 
     return ends;
 }
 
-/* The verbs that a preview does not play: the status right after the turn. */
+/* Returns the status right after the turn, for verbs that a preview does not play. */
 static struct slice status_after(const struct saga *saga, const struct records *records, struct arena *arena)
 {
     struct saga *copy = saga_copy(saga, arena);
@@ -99,7 +100,8 @@ void bulk_preview(const struct saga *saga, const struct bulk_item *item, struct 
     struct err err = {0};
 
     *out = (struct bulk_answer){.code = saga_decide(saga, &input, arena, &records, &err)};
-    if (out->code == ERR_ENDED && item->verb == VERB_RERUN) { /* of what has ended nothing is written: see rerun.c */
+    if (out->code == ERR_ENDED &&
+        item->verb == VERB_RERUN) { /* no record is written for a saga that has ended: see rerun.c */
         *out = (struct bulk_answer){.code = ERR_OK, .leads_to = SLICE("a new saga")};
         return;
     }

@@ -1,4 +1,4 @@
-/* Jobs and their items for people, and what people do with a job: run it, stop it. */
+/* Shows jobs and their items to people, and lets them run and stop a job. */
 #include "base/instant.h"
 #include "base/json.h"
 #include "run/bulk/bulk.h"
@@ -36,7 +36,7 @@ static void write_members(struct json_writer *w, struct slice object, struct are
     struct slice name, value;
 
     while (json_next_member(&walk, &name, &value)) {
-        json_write_raw(w, arena_text(arena, name), value); /* names of ours: nothing in them is escaped */
+        json_write_raw(w, arena_text(arena, name), value); /* our own names need no escapes */
     }
 }
 
@@ -222,7 +222,7 @@ void engine_get_bulk_items(struct engine *engine, struct engine_request *request
                                        .after = request->in.bulk.after,
                                        .outcome = arena_slice(&work->arena, request->in.bulk.outcome),
                                        .limit = asked->limit + 1};
-    read_one(asked, on_job_of_items); /* is it one of this namespace? */
+    read_one(asked, on_job_of_items); /* finds out whether the job is in this namespace */
 }
 
 /* --- run and stop --- */
@@ -257,7 +257,7 @@ static void move(struct asked *asked, enum bulk_state to, struct slice said)
     store_bulk_move(work->engine->store, &asked->move);
 }
 
-/* The role that its verb needs is asked of whoever runs it, too. */
+/* Running a job needs the role of its verb, too. */
 static void on_to_run(struct store_read *read)
 {
     struct asked *asked = read->context;

@@ -1,7 +1,7 @@
 /*
- * What a saga's wants ask for, carried out: calls, probes, timers, evaluations, locks. After each turn the wants are
- * compared with what is under way; both are sorted alike, so that the comparison is one merge: start the missing,
- * cancel the surplus.
+ * Carries out what a saga wants: calls, probes, timers, evaluations, locks. After each turn the wants are compared with
+ * the activities under way. Both are sorted alike, so the comparison is one merge that starts the missing and cancels
+ * the surplus.
  */
 #include "run/call/activity.h"
 
@@ -18,13 +18,13 @@
 #include "run/saga/live.h"
 #include "run/shard/shard.h"
 
-#define ACTIVITY_BLOCK_BYTES 2048 /* from its act on; before that it needs: */
+#define ACTIVITY_BLOCK_BYTES 2048 /* the block from its act on; before that it needs less: */
 #define ACTIVITY_FIRST_BYTES (sizeof(struct activity) + 32)
-#define TIMER_MS_MAX 60000 /* after which the clock is looked at again, as in due.c: it may be set forward */
+#define TIMER_MS_MAX 60000 /* the clock is read again after this time, as in due.c, because it may be set forward */
 
 struct activities {
     struct list detached; /* calls under way whose saga left memory */
-    uint32_t renderings;  /* for wants, and of the answers of calls, which are not in the log yet */
+    uint32_t renderings;  /* renderings for wants, and of the answers of calls, which are not in the log yet */
 };
 
 struct activities *activities_new(void)
@@ -68,7 +68,7 @@ void activity_end(struct activity *activity)
     limiter_leave(activity);
     timer_stop(engine->loop, &activity->timer);
     arena = activity->arena;
-    arena_fini(&arena); /* in which it lies itself */
+    arena_fini(&arena); /* the arena holds the activity itself */
 }
 
 void activity_act(struct activity *activity)
@@ -79,14 +79,14 @@ void activity_act(struct activity *activity)
     }
 }
 
-/* A call ended, and its saga is not ours any more: whoever owns it now is told, as late evidence. */
+/* Hands a call that ended to the owner of its saga, as late evidence, because the saga is no longer ours. */
 static void hand_over(struct activity *activity)
 {
     const struct saga_input *input = &activity->act->mail.input;
 
     if (activity->want.type != WANT_CALL || input->type != SAGA_INPUT_SETTLED ||
         input->settled.outcome.kind == OUTCOME_UNKNOWN || engine_is_closing(activity->engine)) {
-        return; /* of what nobody knows there is no evidence; a probe is made again */
+        return; /* an unknown outcome is no evidence, and a probe is made again */
     }
     struct late_outcome late = {.saga = activity->saga,
                                 .namespace = activity->namespace,
@@ -107,9 +107,9 @@ static void on_mail_done(struct mail *mail, enum err_code code, const struct err
 {
     struct activity *activity = container_of(mail, struct act, mail)->activity;
 
-    (void)err; /* refused only when the saga left memory: its next owner asks for the same want */
+    (void)err; /* refused only when the saga left memory, and then its next owner asks for the same want */
     if (code != ERR_OK && code != ERR_ENDED && !activity->live) {
-        hand_over(activity); /* also where it is in doubt whether it was written: evidence may come twice */
+        hand_over(activity); /* also when it is in doubt whether the turn was written: evidence may come twice */
     } else if (code == ERR_OK && mail->input.type == SAGA_INPUT_ADMITTED) {
         limiter_admitted(activity);
     }
@@ -197,7 +197,7 @@ static void timer_on_due(struct timer *timer)
         return; /* the next owner goes on from here */
     }
     if (activity->want.due_ms > loop_wall_ms(activity->engine->loop)) {
-        arm(activity); /* a long wait, or a wall clock that was set back: never early */
+        arm(activity); /* a long wait, or a wall clock that was set back; the timer never fires early */
     } else if (activity->want.type == WANT_PROBE) {
         call_queue_push(activity);
     } else if (activity->want.type == WANT_ADMIT) {
@@ -207,8 +207,7 @@ static void timer_on_due(struct timer *timer)
     }
 }
 
-/* A call whose intent is durable, made by an engine that is gone, or under a history that is gone: nobody knows what
- * came of it. */
+/* Reports a call with a durable intent whose engine is gone, or whose history is gone: its outcome is unknown. */
 static void report_interrupted(struct activity *activity, bool forgotten)
 {
     if (activity->live->maker_died) {
@@ -230,7 +229,7 @@ static void report_interrupted(struct activity *activity, bool forgotten)
     activity_report(activity);
 }
 
-/* What is kept of its operation, also for the time when the saga has left memory. */
+/* Keeps what is needed of the operation when the saga has left memory. */
 static void identify(struct activity *activity)
 {
     const struct saga *saga = &activity->live->saga;
@@ -241,7 +240,7 @@ static void identify(struct activity *activity)
     activity->shard = activity->live->shard->number;
     activity->namespace = arena_slice(&activity->arena, saga->namespace);
     activity->operation_key = operation->key;
-    /* A wait and a group have no call: there is nothing that could be sent twice. */
+    /* A wait or a group has no call, so nothing could be sent twice. */
     activity->effect = !step_calls(&saga->definition->steps[activity->want.step]) ? EFFECT_READ
                        : operation->created_ms                                    ? operation->effect
                                                : saga_tool(saga, activity->want.step, activity->want.direction)->effect;
@@ -262,7 +261,7 @@ static void begin(struct live *live, const struct want *want, bool interrupted, 
     activity->engine = live->engine;
     activity->live = live;
     activity->want = *want;
-    /* Kept in the order of wants. */
+    /* The activities are kept in the order of wants. */
     activity->link.next = before;
     activity->link.prev = before->prev;
     before->prev->next = &activity->link;
@@ -270,7 +269,7 @@ static void begin(struct live *live, const struct want *want, bool interrupted, 
     live->activities.count++;
     if (live_stops(live) && want->type != WANT_CALL) {
         activity->held = true;
-        return; /* what is under way ends, nothing new begins: the next owner goes on from here */
+        return; /* running activities end and no new one begins, because the next owner goes on from here */
     }
     activity_start(activity, interrupted);
 }
@@ -362,7 +361,8 @@ static void activity_start(struct activity *activity, bool interrupted)
     }
 }
 
-/* Not wanted any more. A call under way is asked to settle soon; what it says is still heard, as late evidence. */
+/* Cancels an activity that is not wanted any more. A call under way is asked to settle soon; its answer is still heard,
+ * as late evidence. */
 static void cancel(struct activity *activity)
 {
     switch (activity->state) {
@@ -376,7 +376,7 @@ static void cancel(struct activity *activity)
     case ACTIVITY_ASKING:
     case ACTIVITY_RENDERING:
         activity->cancelled = true;
-        /* An evaluation reads the saga's own memory, which goes with it. */
+        /* An evaluation reads the memory of the saga, which goes away with the saga. */
         if (!activity->live && activity->want.type == WANT_EVALUATE) {
             activity->act->rendering.abandoned = true;
         }
@@ -411,7 +411,7 @@ void activities_reconcile(struct live *live)
                 cancel(activity);
             } else {
                 if (activity->state == ACTIVITY_ASKING || activity->state == ACTIVITY_RENDERING) {
-                    activity->cancelled = false; /* wanted again before the answer came (paused and resumed) */
+                    activity->cancelled = false; /* wanted again before the answer came, after a pause and a resume */
                 }
                 i++;
             }
@@ -432,7 +432,7 @@ void activities_detach(struct live *live)
         if (activity->state != ACTIVITY_CALLING || activity->want.type != WANT_CALL ||
             engine_is_draining(activity->engine)) {
             cancel(activity);
-        } else { /* what the call says is evidence for the new owner: it may have its time */
+        } else { /* the call's answer is evidence for the new owner, so the call may take its time */
             list_push(&activity->engine->activities->detached, &activity->link);
         }
     }
@@ -445,7 +445,7 @@ void activities_cancel_detached(struct engine *engine)
     while ((link = list_pop(&engine->activities->detached)) != NULL) {
         struct activity *activity = container_of(link, struct activity, link);
 
-        if (activity->state == ACTIVITY_CALLING) { /* else it is being judged, and ends by itself */
+        if (activity->state == ACTIVITY_CALLING) { /* otherwise the call is being judged and ends by itself */
             dispatch_cancel(activity);
         }
     }

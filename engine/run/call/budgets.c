@@ -1,5 +1,5 @@
-/* Budgets of the settings: read as strictly as a definition, because a misspelt member would be a limit that does not
- * hold. */
+/* Budgets from the settings. They are read as strictly as a definition, because a misspelt member would be a limit that
+ * does not hold. */
 #include "run/call/budgets.h"
 
 #include <stdlib.h>
@@ -23,7 +23,7 @@ int64_t budget_period_start(enum budget_period per, int64_t now_ms)
     case BUDGET_DAY:
         return now_ms - now_ms % MS_DAY;
     case BUDGET_MONTH:
-        instant_text(now_ms, text); /* 2026-01-31T... */
+        instant_text(now_ms, text); /* cut after the date: 2026-01-31T... */
         text[8] = '0';
         text[9] = '1';
         memcpy(text + 11, "00:00:00.000", 12);
@@ -214,7 +214,7 @@ size_t budgets_match(const struct budgets *budgets, struct slice namespace, stru
         const struct budget_rule *rule = &budgets->rules[i];
 
         if (rule_matches(rule, namespace, tool)) {
-            CHECK(count < GUARD_BUDGETS_MAX); /* there is one of each kind: read_rule() */
+            CHECK(count < GUARD_BUDGETS_MAX); /* read_rule() allows one of each kind */
             out[count++] = (struct guard_budget){.name = rule->name,
                                                  .period_start_ms = budget_period_start(rule->per, now_ms),
                                                  .calls_max = rule->calls,

@@ -1,5 +1,5 @@
-/* Calls that wait for a place: who stands where, who may leave next, and what becomes of them when nobody may leave any
- * more. */
+/* Calls that wait for a place: their lines, which of them may leave next, and what becomes of them when none may leave
+ * any more. */
 #include "run/call/call_queue.h"
 
 #include <stdlib.h>
@@ -16,13 +16,14 @@
 #include "run/shard/shard.h"
 
 #define FIRST_SHARE                                                                                                    \
-    8 /* of so many calls that are let in, about one is of a saga that begins; compensations go before it */
-#define LOOKS_MAX 256 /* at the calls in front of their lines, for those that nothing but places holds up */
+    8                 /* about one of this many accepted calls belongs to a saga that begins; compensations go first   \
+                       */
+#define LOOKS_MAX 256 /* the most calls at the front of the lines that are checked for obstacles other than places */
 #define LEASE_WAIT_MS 50
 
 struct call_queue {
-    struct list lines; /* in which somebody stands; the first is served next */
-    size_t count;      /* calls in all of them */
+    struct list lines; /* the lines in which a call waits; the first line is served next */
+    size_t count;      /* the calls in all lines */
 };
 
 struct calls {
@@ -108,7 +109,7 @@ bool calls_are_full(const struct engine *engine)
     return engine->calls->under_way + engine->calls->promised >= engine->options.calls_max;
 }
 
-/* A place among the child processes; `of` NULL: gives it back. */
+/* Takes a place among the child processes; with `of` NULL gives it back. */
 static void exec_take(struct activity *activity, struct tool_health *of)
 {
     if (activity->exec_of) {
@@ -173,8 +174,8 @@ bool call_queue_holds_intent(const struct activity *activity)
            !effect_is_safe(activity->effect);
 }
 
-/* Of these the intent is durable already, and a crash would leave them to a person: whoever may be repeated lets them
- * go first. A place was promised to them, which nobody else may take. */
+/* Does the call go first? Its intent is already durable, and a crash would leave it to a person, so calls that may be
+ * repeated let it go first. A place was promised to it, which no other call may take. */
 static bool goes_first(const struct activity *activity)
 {
     return activity->want.type == WANT_CALL && activity->want.direction == DIRECTION_DO &&
@@ -188,8 +189,8 @@ static enum call_queue_kind queue_for(const struct activity *activity)
                                                       : CALL_QUEUE_FIRST;
 }
 
-/* Where its shard is being given, and may be kept, a call waits until that is known; but not where a crash meanwhile
- * would leave it to a person. */
+/* Does the call return at once? When its shard is being given away but may be kept, a call waits until that is known. A
+ * call that a crash meanwhile would leave to a person does not wait. */
 static bool returns_at_once(const struct activity *activity)
 {
     return engine_is_draining(activity->engine) || (live_stops(activity->live) && goes_first(activity));
@@ -212,7 +213,7 @@ void call_queue_push(struct activity *activity)
         return;
     }
     if (goes_first(activity)) {
-        stand_in_line(activity, CALL_QUEUE_UNDO, true); /* it is served first */
+        stand_in_line(activity, CALL_QUEUE_UNDO, true); /* this call is served first */
     } else {
         stand_in_line(activity, queue_for(activity), false);
     }
@@ -255,8 +256,8 @@ static bool is_exec(const struct activity *activity)
     return slice_is(tool_of(activity)->adapter, "exec");
 }
 
-/* So that the slow programs of one tool do not hold up all others: the last quarter of the places is for those. What
- * undoes, and what was promised a place, goes on. */
+/* Has the tool its share of child processes? The last quarter of the places is for other tools, so that the slow
+ * programs of one tool do not hold up all others. An undo, and a call with a promised place, goes on. */
 static bool has_its_share(const struct activity *activity)
 {
     uint32_t places = activity->engine->options.exec_max;
@@ -265,13 +266,13 @@ static bool has_its_share(const struct activity *activity)
            health_of(activity)->exec_places >= places - places / 4;
 }
 
-/* What a call in the queue waits for beside a place among the calls. */
+/* The obstacles of a call in the queue, besides a place among the calls. */
 enum obstacle {
     OBSTACLE_NONE,
-    OBSTACLE_SHARD, /* until it is kept, or has gone */
+    OBSTACLE_SHARD, /* the shard is kept or has gone */
     OBSTACLE_EXEC,  /* a place among the child processes */
-    OBSTACLE_PAUSE, /* its tool asked to be left alone */
-    OBSTACLE_LEASE  /* it is about to end, or the database is away: the renewal, or the end of the shard */
+    OBSTACLE_PAUSE, /* the tool asked for a pause */
+    OBSTACLE_LEASE  /* the lease is about to end, or the database is away: wait for renewal or the end */
 };
 
 static enum obstacle obstacle_of(const struct activity *activity)
@@ -317,7 +318,7 @@ int64_t call_queue_waited_ms(const struct engine *engine, enum call_queue_kind k
     return longest_ms;
 }
 
-/* False: it goes on waiting, and the queue is run again when that may have changed. */
+/* May the call leave? Returns false when it goes on waiting; the queue is run again when that may have changed. */
 static bool may_leave(struct activity *activity, enum obstacle obstacle, int64_t *held_ms)
 {
     struct engine *engine = activity->engine;
@@ -343,8 +344,8 @@ static bool may_leave(struct activity *activity, enum obstacle obstacle, int64_t
     return false;
 }
 
-/* The first of the line that may leave; NULL: nobody. Where one waits for a child process those behind it wait for the
- * same. */
+/* Returns the first call of the line that may leave, or NULL. When one call waits for a child process, all calls behind
+ * it wait for the same. */
 static struct activity *next_of(const struct call_line *line, int64_t *held_ms)
 {
     for (struct list_link *link = list_first(&line->waiting); link; link = list_after(&line->waiting, link)) {
@@ -361,7 +362,7 @@ static struct activity *next_of(const struct call_line *line, int64_t *held_ms)
     return NULL;
 }
 
-/* The call may leave: now its intent is made durable, and the place is kept for it until then. */
+/* Releases a call: its intent is made durable now, and the place is kept for it until then. */
 static void release_intent(struct activity *activity)
 {
     promise_place(activity, is_exec(activity));
@@ -372,8 +373,8 @@ static void release_intent(struct activity *activity)
     }
 }
 
-/* What it waited for says how long a call waits for places only where it was held up by nothing else, and others stand
- * behind it. */
+/* Tells the intake how long the call waited for a place. The time counts only when nothing else held the call up and
+ * others wait behind it. */
 static void tell_intake(const struct activity *activity, enum call_queue_kind kind, bool was_last)
 {
     bool says_nothing = activity->held_up || was_last;
@@ -419,7 +420,7 @@ static void queue_run(struct engine *engine, enum call_queue_kind kind, int64_t 
         }
         tell_intake(activity, kind, !list_linked(&line->link));
         let_in(activity);
-        at = list_first(lines); /* a call that ended at once may have changed what waits */
+        at = list_first(lines); /* a call that ended at once may have changed the lines */
     }
 }
 
@@ -431,7 +432,7 @@ void call_queue_run(struct engine *engine)
         return; /* the next owner makes these calls */
     }
     if (holds_are_stale(engine->holds)) {
-        return; /* they are being read, and the queues run again then */
+        return; /* the holds are being read, and the queues run again then */
     }
     bool first = engine->calls->let_in % FIRST_SHARE == 0;
 

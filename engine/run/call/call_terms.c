@@ -107,6 +107,6 @@ void call_terms_judge(const struct tool *tool, bool is_probe, const struct rende
     }
     outcome->kind = found;
     if (found == OUTCOME_RUNNING && !tool->has_probe) {
-        outcome->kind = OUTCOME_COMPLETED; /* accepted is all that will ever be heard of it */
+        outcome->kind = OUTCOME_COMPLETED; /* "accepted" is all that will ever be heard of the call */
     }
 }

@@ -1,15 +1,15 @@
 /*
- * Operation -> adapter call -> outcome. One call is one conversation: act->stage says what it awaits, and
- * dispatch_advance() takes that and goes on. After the answer come the tool's own conditions, the result, the cost and
- * the arguments of the compensator, so that the log holds all that an undo will need.
+ * From an operation to its outcome by a call of an adapter. One call is one conversation: act->stage says what it
+ * awaits, and dispatch_advance() takes that and goes on. After the answer come the tool's own conditions, the result,
+ * the cost and the arguments of the compensator, so that the log holds everything that an undo will need.
  *
  *     SETTINGS -> ANSWER -> RULES -> RESULT -> COST -> UNDO_ARGS -> REPORT   it happened
  *        |          |         +----> ERROR -------------------------> |      it did not, or nobody knows
  *        |          +-----------------------------------------------> |      no complete answer came
  *        +----------------------------------------------------------> |      nothing was sent
  *
- * Whatever a tool's definition does not render is there at once: the stage is passed without waiting. The answer to an
- * inquiry goes to precheck.c instead.
+ * A stage for which the tool has no template is passed without waiting. The answer to an inquiry goes to precheck.c
+ * instead.
  */
 #include <string.h>
 
@@ -35,7 +35,7 @@ static bool is_probe(const struct activity *activity)
     return activity->want.type == WANT_PROBE;
 }
 
-/* A read on the way to something else: neither sends the key nor counts as an attempt. */
+/* Is it a read on the way to something else? Such a read neither sends the key nor counts as an attempt. */
 static bool is_question(const struct activity *activity)
 {
     return is_probe(activity) || activity->inquiry != INQUIRY_NONE;
@@ -95,7 +95,8 @@ static struct rendering *begin_render(struct activity *activity, enum dispatch_s
     return &act->rendering;
 }
 
-/* True: it is here, also where the template is not set; it has no value then. False: on_rendered() follows. */
+/* Renders a template. Returns true when the value is here; a template that is not set has no value then. Returns false
+ * when on_rendered() follows. */
 static bool render(struct activity *activity, enum dispatch_stage stage, const struct template *template)
 {
     struct rendering *rendering = begin_render(activity, stage, 1);
@@ -117,14 +118,14 @@ static bool not_sent(struct activity *activity, enum outcome_kind kind, struct s
     return false;
 }
 
-/* A person holds it, or may do so: the newest holds are being read. */
+/* Does a person hold the call, or may a person hold it because the newest holds are still being read? */
 static bool is_held(const struct activity *activity)
 {
     return !is_probe(activity) && (holds_are_stale(activity->engine->holds) || holds_on(activity));
 }
 
-/* False: not a byte leaves. It is not wanted, somebody holds it, the lease ends, or definition, secret and arguments
- * do not go together. */
+/* May the call be sent? Returns false when no byte leaves: the call is not wanted, it is held, the lease ends, or
+ * definition, secret and arguments do not fit together. */
 static bool may_be_sent(struct activity *activity)
 {
     const struct rendering_item *settings = &activity->act->rendering.items[0];
@@ -145,7 +146,7 @@ static bool may_be_sent(struct activity *activity)
     return true;
 }
 
-/* The shard may be another engine's by now: its call is made by that one. Or a person holds it since it was begun. */
+/* Another engine may have the shard by now and make the call. Or a person holds it since it was begun. */
 static bool may_leave(const struct call *call)
 {
     const struct activity *activity = call->owner;
@@ -198,7 +199,7 @@ static void take_answer(struct activity *activity)
     histogram_observe_us(HISTOGRAM_CALL, loop_boot_us(activity->engine->loop) - act->started_us);
     act->outcome = act->call->outcome;
     act->response = act->call->response;
-    refusal_hide(activity, settings_of(activity)); /* before anything is judged by it, kept of it or shown */
+    refusal_hide(activity, settings_of(activity)); /* before it is judged, kept or shown */
     act->binary = act->call->binary;
     call_place_give_back(activity);
 }
@@ -262,7 +263,7 @@ static bool ask_error(struct activity *activity)
     return render(activity, DISPATCH_ERROR, &act->tool->error);
 }
 
-/* That the words cannot be rendered takes nothing from what is known. */
+/* An error text that cannot be rendered changes nothing about the known outcome. */
 static void take_error(struct activity *activity)
 {
     struct act *act = activity->act;
@@ -285,8 +286,8 @@ static void cost_lost(struct activity *activity, struct slice why)
              LOG_SLICE("why", why));
 }
 
-/* It happened, and what is to be kept of it cannot be had: neither an undo that needs the result nor a later step may
- * run on a guess. */
+/* Marks a result as lost. The call happened, and its result cannot be had. Neither an undo that needs the result nor a
+ * later step may run on a guess. */
 static void result_lost(struct activity *activity, struct slice why)
 {
     struct act *act = activity->act;
@@ -309,12 +310,13 @@ static bool ask_result(struct activity *activity)
     return render(activity, DISPATCH_RESULT, is_probe(activity) ? &tool->probe.result : &tool->result);
 }
 
-/* False: it is lost. */
+/* Takes the result. Returns false when it is lost. */
 static bool take_result(struct activity *activity)
 {
     struct act *act = activity->act;
     const struct rendering_item *item = &act->rendering.items[0];
-    struct slice result = item->value.ptr ? item->value : act->outcome.result; /* else what the adapter made of it */
+    struct slice result =
+        item->value.ptr ? item->value : act->outcome.result; /* otherwise the result that the adapter made */
 
     if (item->code != ERR_OK) {
         result_lost(activity, sentence(act->arena, "the result", item->error));
@@ -328,7 +330,7 @@ static bool take_result(struct activity *activity)
 
 /* --- what it cost --- */
 
-/* What is booked is never less than what it was: a part of a micro-unit counts as one. */
+/* Reads a cost, rounded up, because the booked amount must not be less than the real one. */
 static bool cost_of(struct slice value, struct arena *arena, int64_t *micros)
 {
     if (json_type(value) != JSON_NUMBER) {
@@ -362,7 +364,7 @@ static void take_cost(struct activity *activity)
     }
 }
 
-/* Nobody knows whether it happened. What is at stake can be said where the arguments alone decide it. */
+/* Asks for an estimate when the outcome is unknown. The arguments alone must decide the cost. */
 static bool ask_estimate(struct activity *activity)
 {
     struct act *act = activity->act;
@@ -376,7 +378,7 @@ static bool ask_estimate(struct activity *activity)
     return render(activity, DISPATCH_ESTIMATE, cost);
 }
 
-/* Without an estimate the case shows none: nothing depends on it. */
+/* Without an estimate the case shows none, and nothing depends on it. */
 static void take_estimate(struct activity *activity)
 {
     struct act *act = activity->act;
@@ -414,7 +416,7 @@ static void count_outcome(struct activity *activity)
     }
 }
 
-/* Does its tool say that such a refusal holds for every attempt under the key? */
+/* Does the tool say that such a refusal holds for every attempt under the key? */
 static bool answer_settles(const struct activity *activity)
 {
     const struct act *act = activity->act;
@@ -461,7 +463,7 @@ static void report(struct activity *activity)
 
 /* --- the conversation --- */
 
-/* Takes what the stage has waited for, and begins the next, until one has to be waited for. */
+/* Takes what the stage has waited for, and begins the next stage, until one has to wait. */
 static void dispatch_advance(struct activity *activity)
 {
     struct act *act = activity->act;
@@ -545,7 +547,7 @@ static void on_settled(struct call *call)
     engine_check_drained(engine);
 }
 
-/* The context outlives this turn, and its saga: what it shows of it is copied. Calls of agents see no other steps. */
+/* Copies the context, which outlives this turn and its saga. Calls of agents see no other steps. */
 static void keep_context(struct activity *activity)
 {
     const struct saga *saga = &activity->live->saga;
@@ -571,7 +573,7 @@ static void keep_context(struct activity *activity)
     activity->act->context.steps = steps;
 }
 
-/* Only a compensator that looks into the same memory of keys as the forward tool may be told what it undoes. */
+/* Keeps the key that is undone. A compensator gets it only when it uses the same memory of keys as the forward tool. */
 static void keep_undone(struct activity *activity)
 {
     const struct saga *saga = &activity->live->saga;
@@ -596,15 +598,15 @@ static void release_arena(void *object)
 }
 
 /*
- * A call is the last that its activity makes. Inquiries may come before it for as long as a breaker stays half-open,
- * and nothing of one is needed by what follows it: they share an arena, of which each takes all.
+ * Begins an arena. A call is the last thing that its activity makes. Before it, inquiries may come for as long as a
+ * breaker stays half-open. Nothing later needs them, so they share an arena that each uses anew.
  */
 static void begin_arena(struct activity *activity)
 {
     struct act *act = activity->act;
 
     if (act->inquiry_arena) {
-        act->response = SLICE_NONE; /* of the inquiry before */
+        act->response = SLICE_NONE; /* belongs to the inquiry before */
         arena_reset(act->inquiry_arena);
     } else if (activity->inquiry != INQUIRY_NONE) {
         act->inquiry_arena = arena_alloc(&activity->arena, sizeof(*act->inquiry_arena));
@@ -627,7 +629,7 @@ void dispatch_begin(struct activity *activity)
     struct arena *arena = activity->act->arena;
 
     activity->act->tool = saga_tool(saga, activity->want.step, activity->want.direction);
-    /* A copy: the step of an open saga goes with its saga, and late evidence is judged after that. */
+    /* A copy, because the step of an open saga goes away with its saga, and late evidence is judged after that. */
     activity->act->compensator =
         arena_dup(arena, &saga->definition->steps[activity->want.step].compensate, sizeof(*activity->act->compensator));
     activity->act->args = activity->inquiry == INQUIRY_TEST ? SLICE("{}") : arena_slice(arena, operation->args);

@@ -1,6 +1,6 @@
 /*
- * WANT_EVALUATE: templates that hold programs are rendered outside of the saga, and come back to it as an input. What
- * an evaluation reads lies in the saga's memory; where that goes meanwhile, nothing is rendered any more.
+ * WANT_EVALUATE: templates with programs are rendered outside of the saga, and their values come back as an input. An
+ * evaluation reads the saga's memory; when that goes away meanwhile, nothing is rendered any more.
  */
 #include "base/json.h"
 #include "run/call/activity.h"
@@ -15,7 +15,7 @@ static const struct template no_template;
 static void on_evaluated(struct rendering *rendering);
 static void evaluate_args(struct activity *activity);
 
-/* The class of a step whose tool decides it from the arguments, once these are known. */
+/* Takes the class of a step whose tool decides it from the arguments, once these are known. */
 static void on_effect(struct effect_of_call *effect)
 {
     struct activity *activity = effect->context;
@@ -45,7 +45,7 @@ static void on_args(struct rendering *rendering)
     effect_of_call(activity->engine->loop, effect);
 }
 
-/* The condition of a step that is a program: what follows it is evaluated only where it holds. */
+/* Takes a condition that is a program. The rest is evaluated only when the condition holds. */
 static void on_when(struct rendering *rendering)
 {
     struct activity *activity = activity_of(rendering);
@@ -55,7 +55,7 @@ static void on_when(struct rendering *rendering)
         return;
     }
     if (!expression_true(rendering->items[0].value)) {
-        on_evaluated(rendering); /* which sees that nothing but the condition was evaluated */
+        on_evaluated(rendering); /* it sees that only the condition was evaluated */
         return;
     }
     evaluate_args(activity);
@@ -68,7 +68,7 @@ static void evaluate_args(struct activity *activity)
     struct rendering *rendering = &activity->act->rendering;
 
     rendering->items[0].template = saga_main_template(saga, activity->want.step);
-    /* Of a for_each the scope is each element's, and may name it. */
+    /* The scope of a for_each belongs to each element, and may name it. */
     rendering->items[1].template = step_calls(step) ? &step->scope : &no_template;
     rendering->count = 2;
     rendering->done = on_args;
@@ -130,7 +130,7 @@ static void on_evaluated(struct rendering *rendering)
 
 /* --- the keys of locks --- */
 
-/* An array of texts; what cannot be one stays what it is, and is refused by whoever reads it. */
+/* Writes an array of texts. A value that is no text stays as it is, and its reader refuses it. */
 static void on_locks(struct rendering *rendering)
 {
     struct activity *activity = activity_of(rendering);
@@ -178,7 +178,7 @@ static void evaluate_locks(struct activity *activity, const struct definition *d
 
 /* --- the output of a saga, and who follows it --- */
 
-/* One element a follower; null for one that cannot be begun, and why not as the answer. */
+/* Writes one element for each follower; null for one that cannot be started, with the reason as the result. */
 static struct slice write_followers(struct activity *activity, size_t count, struct buffer *out)
 {
     struct slice error = SLICE_NONE;

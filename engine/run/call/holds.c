@@ -10,15 +10,15 @@
 #include "run/readiness.h"
 #include "run/saga/live.h"
 
-#define AGAIN_MS 200       /* they could not be read */
-#define STEP_MS 20         /* sagas are let go so often at most */
-#define UNTIL_MS_MAX 60000 /* after which the clock is looked at again: it may be set forward */
+#define AGAIN_MS 200       /* the time until the next try when the holds could not be read */
+#define STEP_MS 20         /* sagas are let go at most this often */
+#define UNTIL_MS_MAX 60000 /* the clock is read again after this time, because it may be set forward */
 
 struct holds {
     struct engine *engine;
     struct hold_set set; /* lies in: */
     struct arena arena;
-    struct arena loading; /* of the reading under way */
+    struct arena loading; /* holds the reading under way */
     struct arena scratch;
     int64_t version, newest;
     bool known, busy, again, stopped;
@@ -26,8 +26,8 @@ struct holds {
     struct hold_seen seen;
     struct arena telling;
     bool tells, tells_again;
-    struct list held;   /* sagas with something that waits */
-    struct list let_go; /* sagas that nothing keeps any more, and that have not gone on yet */
+    struct list held;   /* sagas with held work */
+    struct list let_go; /* sagas that nothing holds any more and that have not gone on yet */
     uint32_t pace;
     struct timer timer, until_timer, again_timer;
 };
@@ -175,7 +175,7 @@ static void on_pace(struct timer *timer)
     let_some_go(container_of(timer, struct holds, timer));
 }
 
-/* `pace`: the slowest of the holds that have ended. */
+/* Finds the sagas that may go on. `pace` is the slowest of the holds that have ended. */
 static void look_who_goes(struct holds *holds, uint32_t pace)
 {
     struct list_link *link = list_first(&holds->held);
@@ -205,7 +205,7 @@ static bool is_over(const struct hold *hold, int64_t now_ms)
     return hold->until_ms && hold->until_ms <= now_ms;
 }
 
-/* The set as it is without those that are over. */
+/* Removes the holds whose time is over. */
 static void end_by_time(struct holds *holds)
 {
     int64_t now_ms = loop_wall_ms(holds->engine->loop);
@@ -260,7 +260,7 @@ static void tell(struct holds *holds);
 
 static void on_told(struct store_read *read)
 {
-    struct holds *holds = read->context; /* where it failed the next renewal says it */
+    struct holds *holds = read->context; /* when it failed, the next renewal says so */
 
     holds->tells = false;
     if (holds->tells_again) {
@@ -304,7 +304,7 @@ static struct hold_set read_set(const struct hold_load *load, struct arena *aren
         faults_init(&faults, arena);
         if (!hold_read_kept(row->body, arena, &faults, hold)) {
             log_error("hold_unreadable", LOG_I64("hold", (int64_t)row->number));
-            /* A later release may know more kinds of holds: what cannot be read holds all of its namespace. */
+            /* A later release may have more kinds of holds. A hold that cannot be read holds its whole namespace. */
             *hold = (struct hold){.kind = HOLD_NAMESPACE, .undo = true, .pace = HOLD_PACE_DEFAULT};
         }
         hold->number = row->number;
@@ -395,7 +395,7 @@ void holds_watch(struct holds *holds)
     read_them(holds);
 }
 
-/* Another version than ours: a newer one, or an older one where the database has lost what it confirmed. */
+/* The version differs from ours: it is newer, or older when the database has lost what it confirmed. */
 void holds_renewed(struct holds *holds, int64_t version)
 {
     holds->newest = version;

@@ -1,4 +1,4 @@
-/* See limiter.h. What PostgreSQL is told lives apart, in limiter_tell.c. */
+/* See limiter.h. limiter_tell.c tells PostgreSQL how calls ended. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,17 +12,17 @@
 #include "run/saga/live.h"
 
 #define BREAKER_LOOK_MS 5000  /* after so long an open breaker is looked at: a person may have closed it */
-#define AWAY_MS 300           /* the database did not answer: ask again after so long */
-#define PLACE_MARGIN_MS 15000 /* between being let through and the call, and between its end and the word of it */
-#define STALE_MS 8000         /* who waited so long for a place among the calls asks again: the margin is nearly over */
+#define AWAY_MS 300           /* the time until the next question when the database did not answer */
+#define PLACE_MARGIN_MS 15000 /* between the permission and the call, and between its end and the report of it */
+#define STALE_MS 8000 /* a call that waited this long for a place asks again, because the margin is nearly over */
 
-struct admitting {         /* an activity at the guards; lies in its arena */
-    struct list_link link; /* among those waiting at its gate */
+struct admitting {         /* an activity at the guards, in its arena */
+    struct list_link link; /* links the activities that wait at its gate */
     struct activity *activity;
     struct gate *gate;
     struct guard_ask ask;
     struct arena arena;           /* of one ask */
-    struct guard_budget *budgets; /* GUARD_BUDGETS_MAX of them, where it is asked about budgets */
+    struct guard_budget *budgets; /* GUARD_BUDGETS_MAX of them, when the question is about budgets */
     bool in_group, granted;
 };
 
@@ -65,7 +65,7 @@ static void on_gate_timer(struct timer *timer)
     struct gate *gate = container_of(timer, struct gate, timer);
 
     CHECK(!engine_is_draining(gate->limiter->engine) &&
-          gate->pace.asking == 0); /* it is stopped, and not started then */
+          gate->pace.asking == 0); /* the timer is stopped in these cases */
     if (list_empty(&gate->waiting)) {
         return;
     }
@@ -106,7 +106,8 @@ bool limiter_asks(const struct limiter *limiter, struct slice namespace, const s
            (direction == DIRECTION_DO && budgets_apply(&limiter->budgets, namespace, tool->name));
 }
 
-/* What an agent asks for now; that the engine tries it again is the engine's own work, which waits. */
+/* May the activity be refused? Only a call that an agent asks for now. A retry is the engine's own work, which
+ * waits. */
 static bool may_be_refused(const struct activity *activity)
 {
     const struct saga *saga = &activity->live->saga;
@@ -218,7 +219,8 @@ void limiter_let_through(struct activity *activity)
     }
 }
 
-/* A forward call was granted when its intent was let through, by another activity; all others carry it themselves. */
+/* Is the call granted? A forward call was granted when its intent was let through, by another activity; all others
+ * carry the permission themselves. */
 static bool is_granted(const struct activity *activity)
 {
     if (activity->want.type == WANT_CALL && activity->want.direction == DIRECTION_DO) {
@@ -237,7 +239,7 @@ void limiter_forgo(struct activity *activity)
     }
 }
 
-/* The guards have nothing against it. */
+/* Goes on, because the guards allow it. */
 static void go_on(struct activity *activity)
 {
     const struct tool *tool = tool_of(activity);
@@ -352,7 +354,8 @@ static void on_asked(struct store_read *read)
         activity_return(activity);
         return;
     }
-    limiter_forgo(activity); /* without its saga not: the next owner asks for the same attempt, and finds it granted */
+    limiter_forgo(activity); /* an activity without its saga keeps the permission: the next owner asks for the same
+                                attempt, and finds it granted */
     if (!activity->live || activity->cancelled) {
         activity_end(activity);
     }
@@ -400,8 +403,8 @@ static void ask(struct activity *activity, bool in_group)
         for (size_t i = 0; i < admitting->ask.budget_count; i++) {
             admitting->budgets[i].calls = 1;
             admitting->budgets[i].emissions =
-                activity->want.number == 1; /* a retry is no emission; a repeat is counted where it is taken */
-            /* What it will cost is not known before: something must be left. */
+                activity->want.number == 1; /* a retry is no emission, and a repeat is counted where it is accepted */
+            /* The cost is not known before, so something must be left. */
             admitting->budgets[i].micros = tool->cost_fixed_micros > 0    ? tool->cost_fixed_micros
                                            : template_is_set(&tool->cost) ? 1
                                                                           : 0;
@@ -477,7 +480,7 @@ void limiter_status_read(struct activity *activity)
     admitting->granted = false;
     activity->inquiry = INQUIRY_NONE;
     activity->state = ACTIVITY_WAITING;
-    /* Well: as soon as the store has heard of it the gate opens (gate_wake()). */
+    /* When the tool is well, the gate opens as soon as the store has heard of it (gate_wake()). */
     pace_close(&admitting->gate->pace, PACE_BREAKER, verdict == CALL_WELL ? 200 : 1000,
                boot_ms(activity->engine->limiter), salt_of(activity));
     if (outcome_is_egress_denied(outcome)) { /* no wait makes it allowed: a person is asked, as for a call */
@@ -573,7 +576,7 @@ void limiter_return(struct engine *engine)
         struct gate *gate = value;
         struct list_link *link;
 
-        timer_stop(engine->loop, &gate->timer); /* on_gate_timer() is for what waits */
+        timer_stop(engine->loop, &gate->timer); /* on_gate_timer() is only for waiting calls */
         while ((link = list_pop(&gate->waiting)) != NULL) {
             struct activity *activity = container_of(link, struct admitting, link)->activity;
 

@@ -1,7 +1,7 @@
 /*
- * After a call: what its outcome means for the guards, told to PostgreSQL. Nobody waits for it. While the database is
- * away it is kept and told later; should the engine end before, places expire by themselves and reservations stand,
- * which is the safe side.
+ * Tells PostgreSQL after a call what its outcome means for the guards. Nobody waits for that. While the database is
+ * away the reports are kept and told later. If the engine ends before, places expire by themselves and reservations
+ * stand, which is the safe side.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +53,7 @@ enum call_verdict call_verdict(const struct outcome *outcome, struct slice respo
     return outcome->kind == OUTCOME_UNKNOWN || outcome->unsent ? CALL_FAILED : CALL_WELL;
 }
 
-/* The receiver's wish, for all calls of its tool: 429 with Retry-After. */
+/* Returns the pause that the receiver wants for all calls of its tool: 429 with Retry-After. */
 static int64_t pause_of(const struct outcome *outcome, struct slice response)
 {
     int64_t status = 0;
@@ -80,7 +80,7 @@ struct slice tool_endpoint(const struct tool *tool, struct arena *arena)
         }
         end++;
         if (url.ptr[end - 1] == '@') {
-            begin = end; /* what stands before it is no business of a table's */
+            begin = end; /* a user in front of the host does not belong into a table */
         }
     }
     return arena_printf(arena, "%.*s%.*s", (int)scheme, url.ptr, (int)(end - begin), url.ptr + begin);
@@ -196,8 +196,8 @@ void limiter_tell_unused(struct activity *activity)
 }
 
 /*
- * The place of a call whose engine has died is free. What it reserved stands, since nobody knows what came of it. A
- * program may have outlived the engine that ran it: its place is left to its time.
+ * Frees the place of a call whose engine has died. Its reservation stands, because the outcome is unknown. A program
+ * may have outlived the engine that ran it, so its place is kept until it expires.
  */
 void limiter_interrupted(struct activity *activity)
 {
@@ -246,8 +246,8 @@ static enum guard_charge charge_of(const struct activity *activity)
     case OUTCOME_RETRY:
     case OUTCOME_FAILED:
         return activity->maybe_before ? CHARGE_KEEP : CHARGE_GIVE_BACK;
-    case OUTCOME_ABSENT: /* too early an absence is none; should it come to another attempt,
-                          * that keeps the reservation */
+    case OUTCOME_ABSENT: /* an early absence does not count; another attempt keeps the reservation
+                          */
     case OUTCOME_RUNNING:
     case OUTCOME_UNKNOWN:
         return CHARGE_KEEP;
@@ -314,7 +314,7 @@ static void on_counted(struct store_read *read)
 
     limiter->telling--;
     if (read->code == ERR_STORE && !engine_is_closing(limiter->engine)) {
-        limiter_count(limiter, counting->budgets, counting->count.budget_count); /* it certainly was not added */
+        limiter_count(limiter, counting->budgets, counting->count.budget_count); /* the count certainly was not added */
     } else if (read->code != ERR_OK) {
         log_warn("budget_uncounted", LOG_ERR(&read->err));
     }
@@ -341,7 +341,7 @@ void limiter_flush(struct limiter *limiter)
     struct counting *counting = memory_alloc(sizeof(*counting));
 
     counting->limiter = limiter;
-    counting->arena = limiter->counting; /* with what lies in it */
+    counting->arena = limiter->counting; /* together with its content */
     counting->budgets = limiter->counts;
     qsort(counting->budgets, limiter->count_count, sizeof(*counting->budgets), compare_counts);
     counting->count = (struct guard_count){.read = {.arena = &counting->arena, .done = on_counted, .context = counting},

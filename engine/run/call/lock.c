@@ -1,9 +1,10 @@
 /*
- * WANT_LOCK: a business key that a saga has to hold before its steps begin. It is asked for once; a saga that stands in
- * line is told by an inbox row "locked" when it is its turn, and asks nothing meanwhile. Asking again, after a takeover
- * or because the saga had left memory, takes nothing twice.
+ * WANT_LOCK: a business key that a saga must hold before its steps begin. The lock is asked for once. A saga that
+ * stands in line is told by an inbox row "locked" when it is its turn, and asks nothing meanwhile. Asking again, after
+ * a takeover or because the saga had left memory, takes nothing twice.
  *
- * While it is being asked no turn of the saga begins: what it would take after its own end nobody would give back.
+ * While a lock is being asked for, no turn of the saga begins: nobody would give back a lock that is taken after the
+ * saga's end.
  */
 #include "run/call/activity.h"
 #include "run/engine_state.h"
@@ -13,7 +14,7 @@
 
 struct locking {
     struct activity *activity;
-    struct arena arena; /* of one asking */
+    struct arena arena; /* holds one question */
     struct lock_take take;
 };
 
@@ -23,7 +24,7 @@ static void on_again(struct timer *timer)
 {
     struct activity *activity = container_of(timer, struct activity, timer);
 
-    if (!engine_is_draining(activity->engine)) { /* else its next owner asks */
+    if (!engine_is_draining(activity->engine)) { /* otherwise its next owner asks */
         lock_ask(activity);
     }
 }
@@ -62,7 +63,7 @@ static void lock_ask(struct activity *activity)
     const struct lock *lock = &activity->live->saga.locks[activity->want.number];
     struct locking *locking = activity->locking;
 
-    arena_reset(&locking->arena); /* while the database is away it is asked again and again */
+    arena_reset(&locking->arena); /* while the database is away the question is repeated again and again */
     locking->take = (struct lock_take){.read = {.arena = &locking->arena, .done = lock_on_taken, .context = locking},
                                        .namespace = activity->namespace,
                                        .key = arena_slice(&locking->arena, lock->key),

@@ -3,7 +3,7 @@
 
 #include "base/check.h"
 
-#define UNSAID_MS 250 /* when to ask again where nobody can say: a place may be free at any time */
+#define UNSAID_MS 250 /* when to ask again if nobody can say, because a place may become free at any time */
 
 int64_t pace_closed_ms(const struct pace *pace, int64_t now_ms)
 {

@@ -1,4 +1,5 @@
-/* Bodies are at most a megabyte (response_bytes_max) and JSON in them is no deeper than a check allows. */
+/* What is kept of a receiver's answer. Bodies have at most a megabyte (response_bytes_max), and JSON in them is no
+ * deeper than the check allows. */
 #include "run/call/refusal.h"
 
 #include <string.h>
@@ -6,7 +7,7 @@
 #include "base/json.h"
 #include "run/call/activity.h"
 
-#define SECRET_BYTES_MIN 6 /* shorter ones are part of too many words */
+#define SECRET_BYTES_MIN 6 /* shorter texts are part of too many words */
 #define SECRETS_MAX 16
 #define DETAIL_BYTES_MAX 2048
 
@@ -65,7 +66,7 @@ static struct slice without_secrets(const struct secret_values *secrets, struct 
     if (!holds_secret(secrets, text)) {
         return text;
     }
-    buffer_init(&out, 2 * text.len + sizeof(hidden)); /* a secret is two bytes shorter at most */
+    buffer_init(&out, 2 * text.len + sizeof(hidden)); /* a secret is at most two bytes shorter */
     for (size_t at = 0; at < text.len;) {
         const struct slice *secret = secret_at(secrets, text, at);
 
@@ -81,7 +82,7 @@ static struct slice without_secrets(const struct secret_values *secrets, struct 
     return clean;
 }
 
-/* The same value again, with every name and every text looked through: an escape hides no secret. */
+/* Writes the same value again and looks through every name and text, because an escape could hide a secret. */
 static void put_clean(struct buffer *out, const struct secret_values *secrets, struct slice value, struct arena *arena)
 {
     struct json_walk walk = json_walk(value);
@@ -126,7 +127,7 @@ static void put_clean(struct buffer *out, const struct secret_values *secrets, s
     UNREACHABLE();
 }
 
-/* The bytes that came, where there is no secret in them. */
+/* Returns the bytes that came when there is no secret in them. */
 static struct slice hide_in_json(const struct secret_values *secrets, struct slice value, struct arena *arena)
 {
     struct buffer out;
@@ -135,7 +136,7 @@ static struct slice hide_in_json(const struct secret_values *secrets, struct sli
     if (!value.ptr) {
         return value;
     }
-    buffer_init(&out, SIZE_MAX / 2); /* at most twice what came in */
+    buffer_init(&out, SIZE_MAX / 2); /* at most twice the input */
     put_clean(&out, secrets, value, arena);
     clean = memmem(buffer_c(&out), out.len, hidden, strlen(hidden)) ? arena_slice(arena, buffer_slice(&out)) : value;
     buffer_fini(&out);
@@ -163,14 +164,14 @@ static struct slice clean_json(const struct secret_values *secrets, struct slice
     if (secrets->count == 0) {
         return json_trim(value);
     }
-    buffer_init(&out, SIZE_MAX / 2); /* at most twice what came in */
+    buffer_init(&out, SIZE_MAX / 2); /* at most twice the input */
     put_clean(&out, secrets, value, arena);
     clean = arena_slice(arena, buffer_slice(&out));
     buffer_fini(&out);
     return clean;
 }
 
-/* Whole characters of it. */
+/* Returns the beginning of a text, cut between characters. */
 static struct slice beginning_of(struct slice text, size_t bytes)
 {
     if (text.len > bytes) {
@@ -214,13 +215,13 @@ static struct slice make(const struct activity *activity, const struct secret_va
     struct json_writer w;
     struct buffer out;
 
-    buffer_init(&out, SIZE_MAX / 2); /* its parts are bounded */
+    buffer_init(&out, SIZE_MAX / 2); /* the parts are bounded */
     json_writer_init(&w, &out);
     json_object_begin(&w, NULL);
     if (json_type(status) == JSON_NUMBER) {
         json_write_raw(&w, "status", status);
     }
-    /* Only HTTP has a body; of other answers all is kept. */
+    /* Only HTTP has a body; other answers are kept whole. */
     write_body(&w, activity, secrets, body.ptr ? body : act->response);
     if (activity->want.type == WANT_PROBE) {
         json_write_text(&w, "by", "probe");

@@ -1,10 +1,11 @@
-/* Plain templates are rendered at once; programs go to a worker thread and are rendered when their values are back. */
+/* Renders templates. Plain ones are rendered at once; programs go to a worker thread, and the template is rendered when
+ * their values are back. */
 #include "run/call/rendering.h"
 
 #include "base/json.h"
 #include "run/call/secrets.h"
 
-/* The values that template_render() needs from outside: outputs of programs and secrets, at the index of their
+/* Collects the values that template_render() needs from outside: outputs of programs and secrets, at the index of their
  * expression. */
 static enum err_code rendering_values(struct rendering *rendering, const struct template *template,
                                       const struct slice *outputs, struct slice **values, struct err *err)
@@ -20,7 +21,7 @@ static enum err_code rendering_values(struct rendering *rendering, const struct 
             (*values)[i] = *outputs++;
             break;
         case EXPRESSION_SECRET:
-            CHECK(rendering->secrets); /* it compiles in the settings of an adapter only */
+            CHECK(rendering->secrets); /* secrets are allowed only in the settings of an adapter */
             (*values)[i] = secrets_json(rendering->secrets, rendering->namespace, expression->secret, rendering->arena);
             if (!(*values)[i].ptr) {
                 (void)err_set(err, ERR_INVALID, "there is no secret named \"%.*s\"", SLICE_ARG(expression->secret));
@@ -98,8 +99,8 @@ static void rendering_on_jq(struct jq_job *job)
             }
             size_t next = index + item->template->program_count;
 
-            /* Which program failed is known; what the others would have given is not: all with programs from there on
-             * fail with it. */
+            /* The first program that failed is known, but not what the later ones would have given. So all templates
+             * with programs from there on fail with it. */
             if (item->template->program_count > 0 && next > job->failed_index) {
                 item->code = job->code;
                 item->error = rendering_sentence(rendering->arena, &job->err);
@@ -169,7 +170,7 @@ static void on_effect(struct rendering *rendering)
     struct effect_of_call *effect = container_of(rendering, struct effect_of_call, rendering);
     const struct rendering_item *item = &rendering->items[0];
 
-    if (item->code == ERR_OK) { /* else it stays the stricter one */
+    if (item->code == ERR_OK) { /* otherwise it stays the stricter class */
         effect->effect = expression_true(item->value) ? effect->tool->effect_then : effect->tool->effect_else;
     }
     effect->done(effect);

@@ -1,4 +1,4 @@
-/* Looked up at call time; the file goes before the environment. */
+/* Looks secrets up when a call is made. The file has precedence over the environment. */
 #include "run/call/secrets.h"
 
 #include <ctype.h>
@@ -9,14 +9,14 @@
 #include "base/file.h"
 #include "base/json.h"
 
-#define NAME_BYTES_MAX 144 /* of a secret in the environment */
+#define NAME_BYTES_MAX 144 /* the longest name of a secret in the environment */
 #define SECRET_BYTES_MAX 65536
 #define NAMESPACE_DEFAULT "default"
 
 #define PREFIX "SAGAD_SECRET_"
 
-/* What was read is in our arena; where it stood, on the stack of this process, /proc shows it to every process of this
- * user. */
+/* Takes the secrets out of the environment into our arena. On the stack of this process, /proc would show them to every
+ * process of this user. */
 static void environment_take(struct secrets *secrets)
 {
     size_t count = 0;
@@ -39,7 +39,7 @@ static void environment_take(struct secrets *secrets)
         variable->name = arena_slice(&secrets->arena, (struct slice){name, (size_t)(equals - name)});
         variable->text = arena_slice(&secrets->arena, slice_of(equals + 1));
         explicit_bzero(equals + 1, variable->text.len);
-        (void)unsetenv(whole); /* cannot fail: it is there; the next one moves to this place */
+        (void)unsetenv(whole); /* cannot fail for a name that exists; the next variable moves to this place */
     }
 }
 
@@ -123,7 +123,7 @@ struct slice secrets_json(const struct secrets *secrets, struct slice namespace,
     struct slice value = SLICE_NONE;
 
     if (name.len == 0 || memchr(name.ptr, '/', name.len)) {
-        return SLICE_NONE; /* another namespace's */
+        return SLICE_NONE; /* the secret of another namespace */
     }
     if (secrets->file.ptr) {
         value = is_default ? json_member(secrets->file, arena_text(arena, name)) : SLICE_NONE;

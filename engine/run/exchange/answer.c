@@ -1,5 +1,5 @@
-/* What a request came to, as text that another engine reads: everything that the API needs to answer as if it had
- * happened there. */
+/* Writes the result of a request as text that another engine reads: everything that its API needs to answer as if the
+ * request had run there. */
 #include "run/exchange/exchange.h"
 #include "run/saga/live.h"
 

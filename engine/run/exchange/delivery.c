@@ -1,8 +1,8 @@
 /*
- * The inbox at the engine that owns the shard: requests that reached another engine are carried out as if they had come
+ * The inbox at the engine that owns the shard. Requests that reached another engine are carried out as if they had come
  * here, and their answers go back. The turn that an input leads to removes its row in the same transaction, so that it
- * is consumed once; what led to no turn (refused, or it meant nothing) is removed together with its answer. A row that
- * cannot be taken now stays, for us or the next owner.
+ * is consumed once. A row that led to no turn (it was refused, or meant nothing) is removed together with its answer. A
+ * row that cannot be consumed now stays, for us or the next owner.
  */
 #include "run/exchange/exchange_state.h"
 #include "run/intake/measures.h"
@@ -22,27 +22,26 @@
 #include "run/shard/shard.h"
 
 #define ANSWER_BYTES_MAX (64u << 20)
-#define HELD_MS 60000     /* a row whose saga cannot be read is tried again after so long */
-#define NEWS_MS 200       /* and one whose tool is not known here yet */
-#define NEWS_LAST_MS 5000 /* ... until the row is so old */
+#define HELD_MS 60000     /* a row whose saga cannot be read is tried again after this time */
+#define NEWS_MS 200       /* a row whose tool is not known here yet is tried again after this time, */
+#define NEWS_LAST_MS 5000 /* until the row is this old */
 
-struct delivery { /* a row on its way */
+struct delivery { /* a row that is being delivered */
     struct engine *engine;
     struct arena arena;
-    struct mail mail;              /* of a start, and of late evidence */
-    struct engine_request request; /* of the others; its `out` is what the answer is made of, for a start too */
+    struct mail mail;              /* a start or late evidence */
+    struct engine_request request; /* all other requests; the answer is made from its `out`, for a start, too */
     struct answer_put answer;
     struct buffer body;
     struct timer timer;
     uint32_t shard;
-    int64_t epoch; /* at which it was taken up */
+    int64_t epoch; /* the epoch at which the row was taken up */
     struct uuid id;
     bool is_call;
-    bool may_be_decided;  /* that somebody was first is an answer to it, and need not mean that the row was consumed
-                             before */
+    bool may_be_decided;  /* "decided before" is an answer to it, and need not mean that the row was consumed before */
     bool keep;            /* the row stays although it was answered */
-    struct slice name;    /* of a start: of its definition */
-    struct slice follows; /* of a start: the saga whose `then` asks for it; nobody waits for an answer */
+    struct slice name;    /* the name of the definition of a start */
+    struct slice follows; /* the saga whose `then` asks for the start; nobody waits for an answer */
 };
 
 static void delivery_end(struct delivery *delivery)
@@ -72,7 +71,8 @@ static void delivery_hold(struct delivery *delivery)
 
 /* --- answers --- */
 
-/* Nothing happened, and nothing is wrong with it: it is for the next owner, or for us when the database is back. */
+/* Is the row for later? Nothing happened, and the row is not at fault. It is for the next owner, or for us when the
+ * database is back. */
 static bool is_for_later(enum err_code code)
 {
     return code == ERR_FENCED || code == ERR_STORE || code == ERR_STOPPING || code == ERR_LOST_COMMIT;
@@ -87,7 +87,7 @@ static void on_answered(struct answer_put *put)
     if (delivery->keep && put->code == ERR_OK) {
         delivery_hold(delivery);
     } else {
-        delivery_end(delivery); /* if it was not written, the row that is still there comes again */
+        delivery_end(delivery); /* if it was not written, the row is still there and comes again */
     }
     engine_check_drained(engine);
 }
@@ -96,15 +96,15 @@ static void delivery_answer(struct delivery *delivery)
 {
     const struct engine_request *request = &delivery->request;
 
-    if (request->code != ERR_OK && !delivery->is_call) { /* what calls are told stands in the log of their saga */
+    if (request->code != ERR_OK && !delivery->is_call) { /* the log of the saga has what calls are told */
         log_info("inbox_refused", LOG_UUID("input", &delivery->id), LOG_ERR(&request->err));
     }
-    /* Consumed before, by an append of whoever owned the shard then: that one has answered. */
+    /* The input was consumed before, by an append of the owner at that time, which has answered. */
     if (request->code == ERR_DECIDED && !delivery->may_be_decided) {
         delivery_end(delivery);
         return;
     }
-    /* A program that can read the saga will find the input; a call of an agent is not made after such a time. */
+    /* A program that can read the saga will find the input. A call of an agent is not made after such a time. */
     delivery->keep = request->code == ERR_CORRUPT && !delivery->is_call;
     exchange_answer_write(request, &delivery->body);
     if (delivery->body.overflow) {
@@ -120,14 +120,15 @@ static void delivery_answer(struct delivery *delivery)
     store_answer_put(delivery->engine->store, &delivery->answer);
 }
 
-/* The next owner finds the row, and may carry out what we would refuse: then the caller was told what is not so. */
+/* May we refuse the row? The next owner finds it, and may carry out what we would refuse. Then the caller would have
+ * been told something wrong. */
 static bool is_ours_to_refuse(const struct delivery *delivery)
 {
     const struct engine *engine = delivery->engine;
     const struct shard *shard = &engine->shards[delivery->shard];
 
     return shard->epoch == delivery->epoch && (shard->state == SHARD_OWNED || shard->state == SHARD_GIVING) &&
-           lease_allows_send(engine->leases, delivery->shard); /* it lasts long enough for the answer */
+           lease_allows_send(engine->leases, delivery->shard); /* the lease lasts long enough for the answer */
 }
 
 static void delivery_ended(struct delivery *delivery)
@@ -155,7 +156,7 @@ static void on_case_opened(void *context, enum err_code code)
     delivery_end(context);
 }
 
-/* Its saga has completed and stays so: what was to follow it is a case, and a person's to settle. */
+/* Refuses a follower. Its saga has completed and stays so. The follower becomes a case, which a person settles. */
 static void follower_refuse(struct delivery *delivery, const struct err *err)
 {
     struct refused_follower refused = {.namespace = delivery->request.namespace,
@@ -175,14 +176,14 @@ static void follower_refuse(struct delivery *delivery, const struct err *err)
     }
 }
 
-/* Begun before, by this saga or by hand, with the same input: that is no refusal. */
+/* The follower was started before, by this saga or by hand, with the same input. That is no refusal. */
 static void follower_exists(struct delivery *delivery)
 {
     const struct append *append = delivery->mail.live ? turn_append(delivery->mail.live) : NULL;
     struct saga_id existing;
     struct err err = {0};
 
-    CHECK(append); /* only the database knows who else has this id */
+    CHECK(append); /* only the database knows which saga has this id */
     if (start_repeated(&delivery->mail, append, &delivery->arena, &existing, &err) != ERR_OK) {
         follower_refuse(delivery, &err);
         return;
@@ -195,7 +196,7 @@ static void follower_exists(struct delivery *delivery)
 static void follower_started(struct delivery *delivery, enum err_code code, const struct err *err)
 {
     if (code == ERR_OK || code == ERR_DECIDED || is_for_later(code)) {
-        delivery_end(delivery); /* its append has removed the row, or it comes again */
+        delivery_end(delivery); /* its append has removed the row, or the row comes again */
     } else if (code == ERR_CONFLICT) {
         follower_exists(delivery);
     } else {
@@ -224,7 +225,7 @@ static void on_started(struct mail *mail, enum err_code code, const struct err *
     delivery_ended(delivery);
 }
 
-/* So long that whatever was registered elsewhere is known here too. */
+/* Is the row so old that whatever was registered elsewhere is known here, too? */
 static bool is_old(const struct delivery *delivery)
 {
     int64_t age_ms = loop_wall_ms(delivery->engine->loop) - uuid_v7_ms(&delivery->id);
@@ -232,7 +233,7 @@ static bool is_old(const struct delivery *delivery)
     return age_ms > NEWS_LAST_MS || age_ms < -NEWS_LAST_MS;
 }
 
-/* What a person's start is checked for before it is taken: a follower meets the definition as it is now. */
+/* Checks a follower as a person's start is checked before it is accepted, against the definition as it is now. */
 static bool follower_fits(struct delivery *delivery, const struct definition *definition)
 {
     struct err *err = &delivery->request.err;
@@ -274,15 +275,15 @@ static void deliver_start(struct delivery *delivery, const struct inbox_row *row
                                            .on_timeout = exchange_text(payload, "on_timeout", arena)}};
     (void)json_i64(json_member(payload, "deadline_ms"), &input->start.deadline_ms);
     delivery->mail.asked = exchange_raw(payload, "asked");
-    (void)json_i64(json_member(payload, "version"), &version); /* 0 is the newest */
+    (void)json_i64(json_member(payload, "version"), &version); /* 0 is the newest version */
     delivery->name = exchange_text(payload, "saga", arena);
     delivery->follows = exchange_text(payload, "follows", arena);
     delivery->mail.started_by = delivery->follows.ptr ? SLICE_NONE : request->actor; /* no person starts a follower */
     const struct definition *definition =
         definitions_newest(engine->definitions, request->namespace, delivery->name, (uint32_t)version, &request->err);
     if (!definition && request->err.code == ERR_NOT_FOUND && !(delivery->follows.ptr && is_old(delivery))) {
-        /* What is registered is never removed: one that is not known here was registered elsewhere a moment ago. The
-         * row comes again. */
+        /* Definitions are never removed, so an unknown one was registered elsewhere a moment ago. The row comes
+         * again. */
         log_warn("inbox_start_refused", LOG_UUID("saga", &row->saga.uuid), LOG_ERR(&request->err));
         engine_reload_definitions(engine);
         delivery_end(delivery);
@@ -302,7 +303,7 @@ static void deliver_start(struct delivery *delivery, const struct inbox_row *row
     }
     request->saga = row->saga;
     if (!delivery->follows.ptr && !intake_admits(engine, &request->err, &request->call.retry_after_ms)) {
-        request->code = ERR_BUSY; /* whoever asked was promised nothing yet */
+        request->code = ERR_BUSY; /* the client was promised nothing yet */
         delivery_ended(delivery);
         return;
     }
@@ -312,7 +313,8 @@ static void deliver_start(struct delivery *delivery, const struct inbox_row *row
 
 /* --- requests --- */
 
-/* What is left of the caller's patience. Clocks of engines may differ: never more than it was. */
+/* Returns what is left of the caller's patience, and never more than it was, because the clocks of engines may
+ * differ. */
 static int64_t wait_left(const struct delivery *delivery, struct slice payload)
 {
     int64_t wait_ms = 0, passed_ms = loop_wall_ms(delivery->engine->loop) - uuid_v7_ms(&delivery->id);
@@ -324,7 +326,8 @@ static int64_t wait_left(const struct delivery *delivery, struct slice payload)
 
 static void on_news(struct timer *timer);
 
-/* Its tool was registered elsewhere a moment ago, maybe. What is not known after a while there is not. */
+/* Does the row wait for news? Its tool may have been registered elsewhere a moment ago. A tool that is unknown after a
+ * while does not exist. */
 static bool waits_for_news(struct delivery *delivery)
 {
     struct engine *engine = delivery->engine;
@@ -356,7 +359,7 @@ static void deliver_call(struct delivery *delivery, const struct inbox_row *row,
     struct engine_request *request = &delivery->request;
     struct arena *arena = &delivery->arena;
 
-    (void)row; /* of a run nobody knew the saga */
+    (void)row; /* nobody knew the saga of a run */
     delivery->is_call = true;
     request->in.call.run = exchange_text(payload, "run", arena);
     request->in.call.tool = exchange_text(payload, "tool", arena);
@@ -396,16 +399,17 @@ static void on_settled(struct mail *mail, enum err_code code, const struct err *
         delivery_end(delivery);
     } else if (code == ERR_CORRUPT) {
         log_error("late_evidence_waits", LOG_UUID("input", &delivery->id), LOG_ERR(err));
-        delivery_hold(delivery); /* for a program that can read the saga */
+        delivery_hold(delivery); /* held for a program that can read the saga */
     } else {
         if (code != ERR_OK || !mail->live || !turn_append(mail->live)) {
-            /* It was known already, or its saga has ended: then an effect may stand that the log does not show. */
+            /* The evidence was known already, or its saga has ended. Then an effect may stand that the log does not
+             * show. */
             log_warn("late_evidence_unused", LOG_UUID("saga", &delivery->request.saga.uuid),
                      LOG_I64("step", mail->input.settled.step),
                      LOG_TEXT("outcome", outcome_name(mail->input.settled.outcome.kind)),
                      LOG_TEXT("why", code == ERR_OK ? "it changes nothing" : err->message));
         }
-        delivery_drop(delivery); /* where its turn did not take it: it meant nothing any more */
+        delivery_drop(delivery); /* when no turn consumed it, it meant nothing any more */
     }
 }
 
@@ -458,9 +462,9 @@ static void on_locked(struct mail *mail, enum err_code code, const struct err *e
         delivery_end(delivery);
     } else if (code == ERR_CORRUPT) {
         log_error("lock_waits", LOG_UUID("input", &delivery->id), LOG_ERR(err));
-        delivery_hold(delivery); /* for a program that can read the saga */
+        delivery_hold(delivery); /* held for a program that can read the saga */
     } else {
-        /* Where no turn took it: the saga has ended, asked by itself meanwhile, or is paused and will ask again. */
+        /* No turn consumed it: the saga has ended, asked by itself meanwhile, or is paused and will ask again. */
         delivery_drop(delivery);
     }
 }
@@ -528,7 +532,7 @@ static void on_rows(const struct inbox_row *rows, size_t count, void *context)
 
         if (row->shard < SHARD_COUNT && engine->shards[row->shard].state == SHARD_OWNED &&
             !map_find(&engine->exchange->deliveries, &row->id,
-                      sizeof(row->id))) { /* else it is on its way: its append removes the row */
+                      sizeof(row->id))) { /* otherwise its append is under way and removes the row */
             deliver(engine, row);
         }
     }
@@ -538,7 +542,7 @@ static void on_watch(struct deferred *deferred)
 {
     struct engine *engine = container_of(deferred, struct exchange, watch)->engine;
 
-    if (!engine_is_closing(engine)) { /* and when it is closed this is not called any more */
+    if (!engine_is_closing(engine)) { /* a closed inbox does not call this any more */
         store_inbox_watch(engine->store, shards_owned_set(engine), on_rows, engine);
     }
 }
@@ -585,7 +589,7 @@ void exchange_free(struct exchange *exchange)
     while (map_next(&exchange->deliveries, &position, &value)) {
         struct delivery *delivery = value;
 
-        if (timer_running(&delivery->timer)) { /* held; the others end with their work, or with the process */
+        if (timer_running(&delivery->timer)) { /* a held row; the others end with their work, or with the process */
             delivery_end(delivery);
         }
     }

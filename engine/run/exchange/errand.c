@@ -1,6 +1,6 @@
 /*
- * Requests that reached an engine which does not own their shard. They are put into the inbox, durable, and the owner
- * carries them out as if they had come to it; its answer comes back through the table of answers.
+ * Requests that reached an engine which does not own their shard. The engine puts them into the durable inbox, and the
+ * owner carries them out as if they had come to it. The answer comes back through the table of answers.
  *
  *   put -> waiting -> answered
  *             |
@@ -18,29 +18,29 @@
 
 #include <stdio.h>
 
-#define ANSWERED_WITHIN_MS 10000 /* beyond the caller's own wait: about what a takeover lasts */
+#define ANSWERED_WITHIN_MS 10000 /* the time beyond the caller's own wait; about as long as a takeover */
 #define LOOK_EVERY_MS 1000
 #define TRIES_MAX 5
 #define EPOCH_NONE (-1)
 #define PAYLOAD_BYTES_MAX (64u << 20)
 
-struct errand {            /* lies in the arena of its work */
-    struct list_link link; /* in exchange->errands */
+struct errand {            /* an errand, in the arena of its work */
+    struct list_link link; /* links exchange->errands */
     struct work *work;
     struct answer_wait wait;
     struct timer timer;
     const char *kind;
-    struct buffer text; /* of the payload, while it is written */
+    struct buffer text; /* the payload, while it is written */
     struct json_writer w;
     struct slice payload, emission;
     uint32_t shard;
     struct saga_id saga; /* of the row */
-    int64_t epoch;       /* of the shard when the row was certainly there */
+    int64_t epoch;       /* the epoch of the shard when the row was certainly there */
     int64_t until_boot_ms;
-    bool busy;     /* the store has something of ours: nothing may end */
-    bool answered; /* meanwhile: the answer is kept */
-    bool gone;     /* the row is, seen once: its answer may be on the way */
-    bool lost;     /* the answer to the put was: the row may never have been there */
+    bool busy;     /* the store is working for us, so nothing may end */
+    bool answered; /* answered meanwhile; the answer is kept */
+    bool gone;     /* the row was missing once, so its answer may be on the way */
+    bool lost;     /* the answer to the put was lost, so the row may never have been there */
     int tries;
     struct slice answer;
     struct inbox_put put;
@@ -95,7 +95,7 @@ static void errand_answer(struct errand *errand, struct slice body)
     work_done(work, code, &err);
 }
 
-/* What the store had of ours is over. True: so is the work. */
+/* The store has finished its work for us. Returns true when the work is over, too. */
 static bool errand_is_over(struct errand *errand)
 {
     errand->busy = false;
@@ -151,7 +151,7 @@ static void on_put(struct inbox_put *put)
         return;
     }
     if (put->code == ERR_LOST_COMMIT) {
-        errand->epoch = EPOCH_NONE; /* so that the row is looked for */
+        errand->epoch = EPOCH_NONE; /* makes the engine look for the row */
         errand->lost = true;
     } else if (put->code != ERR_OK) {
         errand_stop(errand);
@@ -308,11 +308,11 @@ static void put_again(struct errand *errand)
         read_start(errand);
     } else if (is_call(errand) || work->verb->repeatable || work->mail.input.bulk.id.ptr) {
         errand_put(errand);
-    } else if (errand->lost) { /* a second one, put after the first was consumed, would be one more word */
+    } else if (errand->lost) { /* a second row, put after the first was consumed, would repeat the verb */
         errand_fail(errand, ERR_LOST_COMMIT, "the connection to the database was lost: this was taken up, or not",
                     "look at the saga, and repeat it when it is not so");
     } else {
-        /* It was applied, most likely: the saga says so, and whoever asked sees whether it is what was wanted. */
+        /* The verb was most likely applied. The saga tells, and the client sees whether it is what was wanted. */
         errand_stop(errand);
         work->until_boot_ms = 0;
         query_saga_from_store(work);
@@ -326,7 +326,7 @@ static void on_input_found(struct store_read *read)
     if (errand_is_over(errand)) {
         return;
     }
-    if (read->code == ERR_OK) { /* the next owner has still to take it up */
+    if (read->code == ERR_OK) { /* the next owner has not consumed it yet */
         errand->epoch = epoch_of(errand);
         errand->gone = errand->lost = false;
     } else if (read->code == ERR_NOT_FOUND && errand->gone) {
@@ -343,7 +343,7 @@ static void on_look(struct timer *timer)
     struct errand *errand = container_of(timer, struct errand, timer);
     struct work *work = errand->work;
 
-    CHECK(!is_stopping(errand)); /* exchange_stop() has ended those that wait */
+    CHECK(!is_stopping(errand)); /* exchange_stop() has ended the waiting errands */
     if (!work->request) {
         errand_fail(errand, ERR_TIMEOUT, "nobody waits for it any more", NULL);
     } else if (loop_boot_ms(work->engine->loop) >= errand->until_boot_ms) {
@@ -361,7 +361,7 @@ static void on_look(struct timer *timer)
 
 /* --- what is put --- */
 
-/* Its payload is begun: the caller writes the rest of it into `w`, and sends it. */
+/* Begins an errand and its payload. The caller writes the rest of the payload into `w`, and sends it. */
 static struct errand *errand_new(struct work *work, const char *kind, uint32_t shard)
 {
     struct errand *errand = arena_alloc(&work->arena, sizeof(*errand));
@@ -397,7 +397,7 @@ static void errand_send(struct errand *errand, bool waits)
     }
 }
 
-/* Those that the store has something of end when that comes back. */
+/* Errands for which the store is working end when it answers. */
 void exchange_stop(struct engine *engine)
 {
     struct list_link *next;
@@ -454,7 +454,7 @@ void errand_call(struct work *work, uint32_t shard)
     struct uuid made = uuid_v7(loop_wall_ms(work->engine->loop));
     char id[UUID_TEXT_BYTES];
 
-    /* A name for this emission, if it has none: should it have to be put again it is the same one, and not one more. */
+    /* An emission without a name gets one here, so that a second put is the same emission and not one more. */
     uuid_text(&made, id);
     errand->emission = input->call.emission.ptr ? input->call.emission : arena_printf(&work->arena, "~%s", id);
     errand->saga = work->calling->saga;
@@ -471,7 +471,7 @@ void errand_call(struct work *work, uint32_t shard)
     errand_send(errand, true);
 }
 
-/* A verb of the table, as the engines before this release wrote it. */
+/* Writes a verb of the table as the engines before this release wrote it. */
 void errand_change(struct work *work, uint32_t shard)
 {
     const struct verb *verb = work->verb;

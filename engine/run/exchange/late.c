@@ -1,6 +1,7 @@
 /*
- * Late evidence: a call was sent while its saga was ours, and its answer comes when another engine has it. What really
- * happened is worth more than a guess, so it goes to the owner through the inbox, where it settles what is unknown.
+ * Late evidence. A call was sent while its saga was ours, and its answer comes when another engine has the saga. What
+ * really happened is worth more than a guess, so the answer goes to the owner through the inbox, where it settles what
+ * is unknown.
  */
 #include "run/exchange/exchange_state.h"
 #include "run/leaving.h"
@@ -13,7 +14,7 @@
 #define PAYLOAD_BYTES_MAX (64u << 20)
 
 struct late {
-    struct list_link link; /* in exchange->late_outcomes */
+    struct list_link link; /* links exchange->late_outcomes */
     struct engine *engine;
     struct arena arena;
     struct inbox_put put;
@@ -52,7 +53,7 @@ static void on_put(struct inbox_put *put)
         late_end(late);
         engine_check_drained(engine);
     } else if (engine_is_draining(engine)) {
-        /* The saga's next owner counts it as unknown, and settles that by what its tool allows. */
+        /* The saga's next owner counts the outcome as unknown, and settles that as its tool allows. */
         log_warn("late_evidence_lost", LOG_UUID("saga", &put->row.saga.uuid), LOG_ERR(&put->err));
         late_end(late);
         engine_check_drained(engine);
@@ -92,7 +93,7 @@ void late_send(struct engine *engine, const struct late_outcome *evidence)
     struct late *late;
     struct buffer payload;
 
-    CHECK(!engine_is_closing(engine)); /* whoever hands it over has looked */
+    CHECK(!engine_is_closing(engine)); /* the caller has checked this */
     late = memory_alloc(sizeof(*late));
     late->engine = engine;
     arena_init(&late->arena, 2048);

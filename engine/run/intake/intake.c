@@ -1,18 +1,18 @@
 /*
- * The pace follows the delays: it sinks by a tenth with each look while one is over its target, stays between half of
- * the target and the whole, and rises below: slowly while there still is a queue, fast when there is next to none. It
- * never sinks below half of what ends in a second, because that much leaves anyway, and a queue that runs empty is
- * capacity lost.
+ * The pace of accepting new work follows the delays. While a delay is over its target the pace sinks by a tenth with
+ * each look. It stays between half of the target and the whole. Below that it rises: slowly while there is a queue,
+ * fast when there is next to none. It never sinks below half of what ends in a second, because that much leaves anyway,
+ * and an empty queue wastes capacity.
  */
 #include "run/intake/intake.h"
 
 #include <string.h>
 
-#define SMOOTH_MS 1000.0 /* rates are means over about so long */
-#define IDLE_MS 5000     /* not looked at for so long: what was measured before says nothing any more */
+#define SMOOTH_MS 1000.0 /* rates are means over about this time */
+#define IDLE_MS 5000     /* after this time without a look, older measures say nothing any more */
 #define IDLE_PERCENT 12
-#define CALM_MS 1000 /* next to no queue, or nothing refused, for so long: the pace is over */
-#define ROOM_MS 100  /* so much of the pace may come at once */
+#define CALM_MS 1000 /* the pace ends after this time with next to no queue, or with no refusal */
+#define ROOM_MS 100  /* this much of the pace may come at once */
 #define RETRY_MS_MIN 500
 #define RETRY_MS_MAX 30000
 #define PERCENT_MAX 100000
@@ -50,7 +50,7 @@ static void look_at_queues(struct intake *intake, const struct intake_measures *
         size_t now = measures->queues[i].now, max = measures->queues[i].max, low = max - max / 8;
 
         intake->full[i] = max > 0 && (now >= max || (intake->full[i] && now > low));
-        /* Bytes say nothing about how many have to end. */
+        /* Bytes do not say how many sagas have to end. */
         if (intake->full[i] && i != INTAKE_MEMORY && now > low && now - low > intake->excess) {
             intake->excess = now - low;
         }
@@ -106,7 +106,7 @@ static void set_pace(struct intake *intake, int64_t now_ms)
     if (intake->percent > 100) {
         intake->pace = at_least(intake->pace * 0.9, at_least(intake->ended / 2, INTAKE_PACE_MIN));
     } else if (intake->percent < 50) {
-        /* Beyond what ends it feels its way: more may be possible, or the queue may not show yet. */
+        /* Beyond the rate of ends the pace rises carefully: more may be possible, or the queue may not show yet. */
         bool beyond = intake->pace > 1.5 * at_least(intake->ended, INTAKE_PACE_MIN);
 
         intake->pace *= intake->percent < IDLE_PERCENT ? 1.4 : beyond ? 1.03 : 1.1;
@@ -126,7 +126,7 @@ void intake_look(struct intake *intake, const struct intake_measures *measures, 
 
     look_at_queues(intake, measures);
     if (passed_ms <= 0) {
-        return; /* no rate can be told from that */
+        return; /* too short a time to tell a rate */
     }
     if (passed_ms > IDLE_MS) {
         intake->paced = false;
@@ -139,8 +139,9 @@ void intake_look(struct intake *intake, const struct intake_measures *measures, 
 }
 
 /*
- * Those that end in a second make the room: for what is over in the queue, and for those who are refused now and come
- * again. Steps of the golden ratio between half of that and one and a half, so that each comes at a time of its own.
+ * Returns when a refused client should come again. The sagas that end in a second make the room, for the excess in the
+ * queue and for the clients that are refused now and come again. The times are spread by steps of the golden ratio
+ * between half of that and one and a half, so that each client comes at its own time.
  */
 static int64_t retry_after(struct intake *intake)
 {

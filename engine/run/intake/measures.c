@@ -1,4 +1,4 @@
-/* What the intake looks at in this engine, and what whoever is refused is told. */
+/* The measures of this engine that the intake looks at, and what a refused client is told. */
 #include "run/intake/measures.h"
 
 #include <stdlib.h>
@@ -15,17 +15,17 @@
 #include "run/saga/turn.h"
 #include "run/shard/shard.h"
 
-#define QUEUED_PER_CALL 64 /* calls that wait for a place, for each place there is */
+#define QUEUED_PER_CALL 64 /* waiting calls for each place */
 #define APPENDS_MAX 20000
-#define BETWEEN_MAX 4096 /* inputs on their way between engines: here at work, and from here */
+#define BETWEEN_MAX 4096 /* inputs between engines, both those at work here and those from here */
 #define TRIM_EVERY_MS 5000
 #define RESIDENT_EVERY_MS 500
 #define SMOOTH_MS 1000.0
 #define TURNS_MANY 500        /* a batch */
-#define ELSEWHERE_MS_MAX 1000 /* what the owner of a shard said of its load counts for so long at most */
+#define ELSEWHERE_MS_MAX 1000 /* the owner's word about its load counts for this time at most */
 
-struct intake_seen {  /* of what left a queue since the intake looked last */
-    int64_t least_us; /* the shortest wait; INT64_MAX: none has left */
+struct intake_seen {  /* what left a queue since the intake looked last */
+    int64_t least_us; /* the shortest wait; INT64_MAX when none has left */
     uint32_t count;
     double per_second; /* smoothed over the looks before */
 };
@@ -33,10 +33,10 @@ struct intake_seen {  /* of what left a queue since the intake looked last */
 struct measures {
     struct intake intake;
     struct list turns_open;           /* turns that are being appended, the oldest first */
-    struct intake_seen turns_seen[2]; /* [1]: of those that begin a saga */
-    struct intake_seen calls_seen[2]; /* [1]: of CALL_QUEUE_FIRST */
-    size_t resident;                  /* bytes of the process, as asked for at resident_ms */
-    int64_t resident_ms, trimmed_ms;  /* boot-time clock; trimmed: memory was given back to the system */
+    struct intake_seen turns_seen[2]; /* [1] counts turns that begin a saga */
+    struct intake_seen calls_seen[2]; /* [1] counts those of CALL_QUEUE_FIRST */
+    size_t resident;                  /* bytes of the process, as read at resident_ms */
+    int64_t resident_ms, trimmed_ms;  /* boot-time clock; trimmed_ms is when memory was given back to the system */
 };
 
 /* --- measures --- */
@@ -48,8 +48,9 @@ static void seen_leave(struct intake_seen *seen, int64_t us)
 }
 
 /*
- * How long whoever joins the queue now will wait: what the shortest wait was of those that left it (when even that one
- * was long, it is no burst that passes), and how long those that stand there will need at the rate they leave.
+ * Returns how long a newcomer to the queue will wait. One measure is the shortest wait of those that left: when even
+ * that one was long, the queue is no passing burst. The other is the time that the waiting ones will need at the rate
+ * at which they leave.
  */
 static int64_t seen_delay_ms(struct intake_seen *seen, size_t waiting, int64_t passed_ms)
 {
@@ -103,14 +104,14 @@ void intake_call_left(struct engine *engine, bool first, int64_t waited_ms)
     seen_leave(&engine->measures->calls_seen[first], waited_ms == INT64_MAX ? INT64_MAX : waited_ms * 1000);
 }
 
-/* Turns that begin a saga stand behind the others, so both count. Where none has ended the oldest speaks for all. */
+/* Turns that begin a saga wait behind the others, so both count. When none has ended, the oldest one counts. */
 static int64_t commit_delay_ms(struct engine *engine, int64_t passed_ms)
 {
     bool none = engine->measures->turns_seen[0].count + engine->measures->turns_seen[1].count == 0;
     int64_t begin_ms = seen_delay_ms(&engine->measures->turns_seen[1], 0, passed_ms);
     int64_t delay_ms = seen_delay_ms(&engine->measures->turns_seen[0], 0, passed_ms);
     double per_second = engine->measures->turns_seen[0].per_second + engine->measures->turns_seen[1].per_second;
-    /* What few there are say nothing: then they come so slowly, and do not leave so slowly. */
+    /* A few open turns say nothing: they come so slowly, and do not leave so slowly. */
     int64_t needed_ms = engine->measures->turns_open.count < TURNS_MANY || per_second < 1
                             ? 0
                             : (int64_t)((double)engine->measures->turns_open.count * 1000 / per_second);
@@ -123,8 +124,8 @@ static int64_t commit_delay_ms(struct engine *engine, int64_t passed_ms)
 }
 
 /*
- * Only while it is places that calls wait for does their number say anything: what is paused, or waits for a child
- * process, holds nobody up.
+ * The number of waiting calls counts only while they wait for places. A paused call, or one that waits for a child
+ * process, holds up no other call.
  */
 static int64_t queue_delay_ms(struct engine *engine, enum call_queue_kind kind, struct intake_seen *seen,
                               int64_t passed_ms)
@@ -147,7 +148,7 @@ static int64_t call_delay_ms(struct engine *engine, int64_t passed_ms)
     return begun_ms > first_ms ? begun_ms : first_ms;
 }
 
-/* Memory that was freed is not given back by itself: before it is held against anybody that is tried. */
+/* Freed memory is not given back by itself. Giving it back is tried before memory leads to a refusal. */
 static size_t bytes_now(struct engine *engine)
 {
     int64_t now_ms = loop_boot_ms(engine->loop);
@@ -167,7 +168,7 @@ static size_t bytes_now(struct engine *engine)
     return engine->measures->resident;
 }
 
-/* New work leaves a sixteenth for sagas that have to come back because something came for them. */
+/* New work leaves a sixteenth of the room for sagas that must come back because of an input. */
 static size_t sagas_max(const struct engine *engine)
 {
     return engine->options.sagas_max - engine->options.sagas_max / 16;
@@ -178,8 +179,7 @@ static size_t sagas_now(const struct engine *engine)
     return lives_count(engine) + summons_under_way(engine);
 }
 
-/* Where nothing is in memory that could leave it, waiting makes no room: whoever is refused would
- * be refused for ever. */
+/* When nothing in memory could leave, waiting makes no room, and clients would be refused for ever. */
 static size_t held_bytes(struct engine *engine)
 {
     size_t bytes = bytes_now(engine);

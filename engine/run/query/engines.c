@@ -1,4 +1,4 @@
-/* Which engines there are, and what each holds: `GET /v1/engines`. */
+/* Lists the engines, and what each of them holds: `GET /v1/engines`. */
 #include "base/instant.h"
 #include "base/json.h"
 #include "run/request/work.h"
@@ -8,7 +8,7 @@ static bool holds(const struct shard_row *shard, const struct engine_row *row)
     return shard->left_ms > 0 && shard->identity.ptr && slice_equal(shard->identity, row->identity);
 }
 
-/* The shards that the row holds, or that nobody does where it is NULL. */
+/* Writes the shards that the row holds, or with NULL those that nobody holds. */
 static void write_shards(struct json_writer *w, const char *name, const struct list_engines *list,
                          const struct engine_row *row)
 {
@@ -23,7 +23,7 @@ static void write_shards(struct json_writer *w, const char *name, const struct l
     json_array_end(w);
 }
 
-/* Of all its shards; of none null. What is left is that of the one that ends first. */
+/* Writes the epochs of all its shards; null without shards. The time left is that of the lease that ends first. */
 static void write_epochs(struct json_writer *w, const struct list_engines *list, const struct engine_row *row)
 {
     int64_t low = INT64_MAX, high = 0, left_ms = row->left_ms;

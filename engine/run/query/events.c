@@ -4,9 +4,9 @@
  *     list what transactions have written behind the cursor -> make events of it, of this namespace and of these types
  *         -> none: go on where there is more, else look again after a moment, until the wait is over
  *
- * The cursor is the number of a transaction: everything up to it was read, of every shard. All shards lie in one
- * database here, so that one number says it for each of them. Nothing is remembered of those who read: whoever comes
- * again with the same cursor, to any engine, gets the same again.
+ * The cursor is the number of a transaction: everything up to it was read, in every shard. All shards are in one
+ * database, so one number is enough for all of them. No engine remembers its readers: a reader that comes again with
+ * the same cursor, to any engine, gets the same events again.
  */
 #include "base/json.h"
 #include "core/show/event.h"
@@ -14,7 +14,7 @@
 #include "run/request/work.h"
 
 #define LIMIT_DEFAULT 50
-#define LIMIT_MAX 16384 /* rows of one transaction at most: a batch has far fewer */
+#define LIMIT_MAX 16384 /* the most rows of one transaction; a batch has far fewer */
 #define PAYLOAD_BYTES_MAX ((size_t)4 << 20)
 #define POLL_MS 500
 

@@ -1,8 +1,8 @@
 /*
- * How each tool fares: counted from the records of durable turns, shown in the stats and to Prometheus. Counters are of
- * this process since its start; what is unknown now is counted by a look at those sagas in memory of which something
- * may be, and kept of those that went to rest here. (Sagas that were at rest when their shard came here count once they
- * have been in memory.)
+ * The health of tools, counted from the records of durable turns, for the stats and for Prometheus. Counters hold what
+ * this process has seen since its start. Unknown outcomes are counted by looking at the sagas in memory that may have
+ * one; those of sagas that went to rest here are kept. (A saga that was at rest when its shard came here counts once it
+ * has been in memory.)
  */
 #include "run/query/health.h"
 
@@ -18,7 +18,7 @@
 #include "run/saga/live.h"
 
 #define HEALTH_NAME_BYTES 128 /* no namespace and no tool has a longer name */
-#define TOOLS_SHOWN_MAX 500   /* in the metrics; the rest is summed up as one, so that labels stay bounded */
+#define TOOLS_SHOWN_MAX 500   /* the most tools in the metrics; the rest is one sum, so that labels stay bounded */
 
 static const char *const decisions[DUPLICATE_DECISIONS] = {
     "replayed",          "waited", "refused",       "escalated", "failed", "unknown",
@@ -28,8 +28,8 @@ static const char *const decisions[DUPLICATE_DECISIONS] = {
 struct health {
     struct arena arena;
     struct map tools;     /* namespace, newline and name -> struct tool_health */
-    struct list doubtful; /* sagas in memory of which something may be unknown */
-    struct map resting;   /* saga id -> struct resting: what nobody knows of a saga that left memory */
+    struct list doubtful; /* sagas in memory that may have an unknown outcome */
+    struct map resting;   /* saga id -> struct resting: the unknown outcomes of a saga that left memory */
 };
 
 struct tool_health *tool_health_of(struct engine *engine, struct slice namespace, struct slice name)
@@ -72,7 +72,7 @@ static void count_duplicate(struct tool_health *health, struct slice decision)
     health->drift += slice_is(decision, "drift") || slice_is(decision, "drift-refused");
 }
 
-/* A guard's refusal of an agent's call. */
+/* Counts a guard's refusal of an agent's call. */
 static void count_refusal(struct tool_health *health, struct slice error)
 {
     health->budget_refusals += slice_is(error, "budget-exhausted");
@@ -80,7 +80,7 @@ static void count_refusal(struct tool_health *health, struct slice error)
     health->breaker_refusals += slice_is(error, "breaker-open");
 }
 
-/* Of the tool of a step; groups and waits have none. */
+/* Counts a record for the tool of its step; groups and waits have no tool. */
 static void count_step(struct live *live, const struct record *record, enum direction direction)
 {
     const struct tool *tool =
@@ -100,12 +100,12 @@ static void count_step(struct live *live, const struct record *record, enum dire
         if (record->source == SOURCE_GUARD) {
             count_refusal(health, record->error);
         }
-    } else if (record->args.ptr) { /* with the first of its records, and no other */
+    } else if (record->args.ptr) { /* only the first record of an operation has its arguments */
         health->operations++;
     }
 }
 
-/* What most turns are made of: after it nothing is unknown that was not so before. */
+/* The types of most records. After them nothing is unknown that was not so before. */
 static const bool is_certain[RECORD_TYPE_COUNT] = {
     [RECORD_SAGA_STARTED] = true,        [RECORD_STEP_PENDING] = true,           [RECORD_STEP_INTENT] = true,
     [RECORD_STEP_CALLED] = true,         [RECORD_STEP_COMPLETED] = true,         [RECORD_COMPENSATION_PLANNED] = true,
@@ -135,7 +135,7 @@ static void count_record(struct live *live, const struct record *record)
         break;
     case RECORD_STEP_PENDING:
     case RECORD_STEP_INTENT:
-        if (!saga_is_open(&live->saga)) { /* there it was counted when it was called */
+        if (!saga_is_open(&live->saga)) { /* in an open saga it was counted when it was called */
             count_step(live, record, DIRECTION_DO);
         }
         break;
@@ -146,7 +146,7 @@ static void count_record(struct live *live, const struct record *record)
         count_step(live, record, DIRECTION_DO);
         break;
     case RECORD_LOOP_TRIPPED:
-        if (record->tool_name.ptr) { /* that of the call which closed the loop */
+        if (record->tool_name.ptr) { /* the tool of the call that closed the loop */
             tool_health_of(live->engine, live->saga.namespace, record->tool_name)->loop_trips++;
         }
         break;
@@ -212,7 +212,7 @@ void health_count(struct live *live, const struct records *records)
 
 /* --- what is unknown now --- */
 
-/* The tool of an operation of which nobody knows whether it happened, and since when; else NULL. */
+/* Returns the tool of an operation with an unknown outcome, and since when it is unknown; otherwise NULL. */
 static const struct tool *unknown_tool(const struct saga *saga, uint32_t step, enum direction direction, int64_t *since)
 {
     const struct step *at = &saga->steps[step];
@@ -298,7 +298,7 @@ void health_leaves(struct engine *engine, uint32_t shard)
     }
 }
 
-/* False: nothing of it is unknown. */
+/* Looks at a saga. Returns false when nothing of it is unknown. */
 static bool look_at(struct engine *engine, const struct saga *saga)
 {
     bool found = false;
@@ -353,7 +353,7 @@ static int compare_health(const void *a, const void *b)
     return order ? order : slice_compare((*x)->name, (*y)->name);
 }
 
-/* Sorted; of one namespace where it is given. In the arena. */
+/* Returns the healths in order, in the arena; with `namespace` only those of one. */
 static const struct tool_health **health_list(const struct engine *engine, struct slice namespace, struct arena *arena,
                                               size_t *count)
 {
@@ -395,7 +395,7 @@ static uint64_t duplicates_of(const struct tool_health *health)
     return sum;
 }
 
-/* A share in thousandths is enough for people, and needs no floating point in the JSON. */
+/* Writes a share in thousandths, which is enough for people and needs no floating point in the JSON. */
 static void write_rate(struct json_writer *w, const char *name, uint64_t part, uint64_t whole)
 {
     char text[32];
@@ -593,7 +593,7 @@ static void put_duplicates(const struct tool_health *const *tools, size_t count,
     metric_put_head(out, name, "Emissions of calls that began nothing, by what they got", "counter");
     for (size_t i = 0; i < count && i < TOOLS_SHOWN_MAX; i++) {
         for (size_t k = 0; k < DUPLICATE_DECISIONS; k++) {
-            if (tools[i]->duplicates[k] > 0) { /* most tools see two or three of them */
+            if (tools[i]->duplicates[k] > 0) { /* most tools have two or three of these */
                 put_value(out, name, tools[i], decisions[k], tools[i]->duplicates[k]);
             }
         }
@@ -605,7 +605,7 @@ void engine_write_tool_metrics(const struct engine *engine, struct slice namespa
     struct arena arena;
     size_t count = 0;
 
-    look_at_all((struct engine *)engine); /* writes scratch of the figures only */
+    look_at_all((struct engine *)engine); /* writes only the scratch of the figures */
     intake_show((struct engine *)engine);
     arena_init(&arena, 4096);
     const struct tool_health **tools = health_list(engine, namespace, &arena, &count);

@@ -20,7 +20,7 @@ static const char *kind_name(enum definition_kind kind)
     UNREACHABLE();
 }
 
-/* Not closed: more may follow. */
+/* Begins a definition, which stays open for more members. */
 static void begin_definition(struct json_writer *w, const struct definition_row *row)
 {
     char identity[65];
@@ -67,10 +67,10 @@ static int64_t unfinished_of(const struct count_versions *count, const struct de
             return count->rows[i].unfinished;
         }
     }
-    return 0; /* versions without one are left out */
+    return 0; /* versions that are missing are left out */
 }
 
-/* Which versions have work left, so that one can see when an old one is over with. */
+/* Writes the versions and which of them have work left, so that people see when an old one is no longer used. */
 static void write_versions(struct json_writer *w, struct work *work, const struct definition_row *newest,
                            const struct count_versions *count)
 {
@@ -91,7 +91,7 @@ static void write_versions(struct json_writer *w, struct work *work, const struc
     json_array_end(w);
 }
 
-/* `count` is NULL for tools: what runs is a saga. */
+/* Lists definitions. `count` is NULL for tools, because only sagas run. */
 static void list_definitions(struct work *work, enum definition_kind kind, const struct count_versions *count)
 {
     size_t row_count = 0;
@@ -167,7 +167,7 @@ static void write_engines(struct json_writer *w, const struct engine *engine)
     buffer_fini(&text);
 }
 
-/* What bounds the tools of a namespace now, as all engines share it. */
+/* Writes the guards of a namespace as they are now; all engines share them. */
 static void write_guards(struct json_writer *w, const struct guard_list *list)
 {
     static const char *const states[] = {
@@ -196,8 +196,8 @@ static void write_guards(struct json_writer *w, const struct guard_list *list)
     json_array_end(w);
 }
 
-/* What people want to know of the day, within a second or so: where more than a quarter of a million sagas start in a
- * day the counts begin later. */
+/* The counts of the day that people want within a second or so. When more than a quarter of a million sagas start in a
+ * day, the counts begin later. */
 enum { STATS_NEWEST = (1 << 18) / SHARD_COUNT, STATS_DAY_MS = 24 * 3600 * 1000 };
 
 struct stats {

@@ -1,11 +1,12 @@
-/* The durable log of a saga as people read it: each record with its number and its time. */
+/* The durable log of a saga for people: each record with its number and its time. */
 #include "base/instant.h"
 #include "base/json.h"
 #include "run/request/work.h"
 
 #define ENTRIES_DEFAULT 50
 
-/* The text form of a record is an object that is never empty: the two members go in front of its own. */
+/* Writes an entry. The text of a record is an object that is never empty, and the two members go in front of its
+ * own. */
 static void write_entry(struct buffer *out, uint64_t seq, const char *at, struct slice record)
 {
     buffer_printf(out, "%s{\"seq\":%llu,\"at\":\"%s\",", out->len > 1 ? "," : "", (unsigned long long)seq, at);
@@ -66,8 +67,8 @@ void engine_get_log(struct engine *engine, struct engine_request *request)
     }
     work->saga = request->in.log.id;
     work->next =
-        request->in.log.limit ? request->in.log.limit : ENTRIES_DEFAULT; /* so many at most; `found` counts them */
-    /* A turn that is read holds at least one record that is wanted, so that as many turns as entries are enough. */
+        request->in.log.limit ? request->in.log.limit : ENTRIES_DEFAULT; /* the most entries; `found` counts them */
+    /* Each turn that is read holds at least one wanted record, so as many turns as entries are enough. */
     work->read = (struct read_saga){.read = {.arena = &work->arena, .done = on_read, .context = work},
                                     .id = work->saga,
                                     .namespace = work->namespace,

@@ -1,6 +1,6 @@
 /*
- * Operations, read only: they have no table, the sagas they belong to are looked at. A list goes saga by saga, newest
- * first, within a saga step by step, the forward operation before its undo.
+ * Operations, for reading only. They have no table, so their sagas are looked at. A list goes saga by saga, the newest
+ * first, and within a saga step by step, the forward operation before its undo.
  */
 #include <stdio.h>
 #include <string.h>
@@ -21,8 +21,8 @@ static const struct operation *operation_of(const struct saga *saga, uint32_t st
     return direction == DIRECTION_UNDO ? step_undo(&saga->steps[step]) : &saga->steps[step].forward;
 }
 
-/* An operation is a call, known by its key: what was refused or skipped before it had one never was an operation, and
- * groups and waits call nothing. */
+/* Is there an operation? It is a call, known by its key. A call that was refused or skipped before it had a key never
+ * was an operation, and groups and waits call nothing. */
 static bool operation_exists(const struct saga *saga, uint32_t step, enum direction direction)
 {
     const struct operation *op = operation_of(saga, step, direction);
@@ -35,14 +35,14 @@ static bool operation_exists(const struct saga *saga, uint32_t step, enum direct
 struct operations {
     const struct slice *tools, *states;
     size_t tool_count, state_count;
-    int64_t now_ms; /* what has expired until then shows no arguments and no result */
+    int64_t now_ms; /* arguments and results that have expired by then are not shown */
     size_t limit, found;
-    struct saga_id from; /* of the cursor: this saga from place `from_place` on; nil: no cursor */
+    struct saga_id from; /* the saga of the cursor, from place `from_place` on; nil without a cursor */
     uint32_t from_place;
-    struct saga_id stopped; /* where the page ended; nil: nowhere */
+    struct saga_id stopped; /* the saga in which the page ended; nil when it did not */
     uint32_t stopped_place; /* 2 * step + direction */
-    struct buffer text;     /* of one operation */
-    struct find_saga find;  /* of the run that is asked for */
+    struct buffer text;     /* the text of one operation */
+    struct find_saga find;  /* finds the run that is asked for */
 };
 
 static bool cursor_parse(struct slice cursor, struct operations *out)
@@ -54,7 +54,7 @@ static bool cursor_parse(struct slice cursor, struct operations *out)
         return false;
     }
     if (cursor.len == UUID_TEXT_BYTES - 1) {
-        out->from_place = UINT32_MAX; /* nothing more of this saga */
+        out->from_place = UINT32_MAX; /* leaves out the rest of this saga */
         return !uuid_is_nil(&out->from.uuid);
     }
     struct slice rest = {cursor.ptr + UUID_TEXT_BYTES, cursor.len - UUID_TEXT_BYTES};
@@ -66,7 +66,7 @@ static bool cursor_parse(struct slice cursor, struct operations *out)
     return !uuid_is_nil(&out->from.uuid);
 }
 
-/* Lists go on before an id; to see it again, they go on before its successor. */
+/* Returns the next id. Lists go on before an id, and before its successor to see that id again. */
 static struct uuid successor(struct uuid id)
 {
     for (size_t i = sizeof(id.bytes); i-- > 0 && ++id.bytes[i] == 0;) {
@@ -74,7 +74,7 @@ static struct uuid successor(struct uuid id)
     return id;
 }
 
-/* Is it wanted? Then its text stands in operations->text. */
+/* Is the operation wanted? If so, its text is in operations->text. */
 static bool operation_matches(struct operations *operations, const struct saga *saga, uint32_t step,
                               enum direction direction)
 {
@@ -97,7 +97,7 @@ static bool visit_operations(struct walk *walk, const struct saga_row *row, cons
     struct buffer *out = &walk->work->out;
     bool resumes = uuid_equal(&saga->id.uuid, &operations->from.uuid);
 
-    (void)row; /* the saga itself knows better */
+    (void)row; /* the saga itself is newer */
     for (uint64_t place = resumes ? operations->from_place : 0; place < (uint64_t)2 * saga->definition->step_count;
          place++) {
         uint32_t step = (uint32_t)(place / 2);
@@ -178,7 +178,7 @@ static struct operations *operations_new(struct work *work)
     return operations;
 }
 
-/* What was asked for is the name of a run, or else the id of a saga. */
+/* The reader gave the name of a run, or else the id of a saga. */
 static void on_run_found(struct store_read *read)
 {
     struct walk *walk = read->context;
@@ -228,7 +228,7 @@ void engine_list_operations(struct engine *engine, struct engine_request *reques
     } else {
         buffer_put_char(&work->out, '[');
         if (run.len) {
-            (void)uuid_parse(run, &work->saga.uuid); /* else it stays nil */
+            (void)uuid_parse(run, &work->saga.uuid); /* otherwise the id stays nil */
             find_run(walk, run);
         } else {
             walk->page.before = operations->from_place == UINT32_MAX || uuid_is_nil(&operations->from.uuid)
@@ -241,7 +241,7 @@ void engine_list_operations(struct engine *engine, struct engine_request *reques
 
 /* --- one, by its key --- */
 
-/* An operation with other arguments has another key; the one before still finds it. */
+/* Is this the operation's key? An operation with other arguments has another key, and the key before still finds it. */
 static bool is_key_of(const struct saga *saga, uint32_t step, enum direction direction, const struct op_key *key)
 {
     const struct operation *op = operation_of(saga, step, direction);
@@ -292,7 +292,7 @@ static void operation_end(struct walk *walk, bool more)
 {
     struct work *work = walk->work;
 
-    (void)more; /* there is one saga to look at */
+    (void)more; /* only one saga is looked at */
     if (work->found > 0) {
         work_done(work, ERR_OK, NULL);
     } else {

@@ -1,8 +1,8 @@
 /*
- * What each verb would lead to: the saga is read back from its log, and the verbs are played on it. Nothing is sent to
- * its owner, so any engine may answer; what is under way and not durable yet is not in it.
+ * What each verb would lead to. The saga is read back from its log, and the verbs are played on it. Nothing is sent to
+ * the owner, so any engine may answer; the preview does not have what is under way and not durable yet.
  *
- * The play of a large saga takes seconds. It is played in slices, between which the loop does everything else; all
+ * The play of a large saga takes seconds. It is played in slices, between which the loop does everything else. All
  * previews under way share one slice.
  */
 #include "run/request/work.h"
@@ -23,7 +23,7 @@ static void play_slice(struct timer *timer)
     struct work *work = container_of(timer, struct work, timer);
     struct engine *engine = work->engine;
 
-    if (!work->request) { /* nobody wants to know any more */
+    if (!work->request) { /* nobody waits for the result any more */
         work_done(work, ERR_TIMEOUT, NULL);
     } else if (preview_play(work->preview, SLICE_STEPS / engine->works->previews_under_way + 1)) {
         work_done(work, ERR_OK, NULL);

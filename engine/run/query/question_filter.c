@@ -1,5 +1,4 @@
-/* What of that which people are asked is wanted: the filters, keys and cursor of a list, from the
- * texts of a request. */
+/* Reads which questions to people are wanted: the filters, keys and cursor of a list, from the texts of a request. */
 #include <string.h>
 
 #include "run/query/filter.h"

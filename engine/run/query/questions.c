@@ -1,9 +1,9 @@
 /*
- * What people are asked, as the API shows it: lists of escalations and approvals, newest first, how many there are of
- * what, and one by its number.
+ * Questions to people as the API shows them: lists of escalations and approvals with the newest first, counts, and one
+ * question by its number.
  *
- * The body of a question was made by the turn that asked it. What finds the case in a list stands beside it: of its
- * saga from the row of the saga, which has that for old questions, too; tool and error from the evidence.
+ * The turn that asked a question made its body. What finds the case in a list is beside it: the saga's part comes from
+ * the row of the saga, which has it for old questions, too; tool and error come from the evidence.
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "run/saga/live.h"
 #include "run/saga/turn.h"
 
-/* A member of a case as it was answered in an earlier round. */
+/* Returns a member of a case as it was answered in an earlier round. */
 static struct slice member_then(struct slice then, struct slice name, struct slice now, struct arena *arena)
 {
     struct slice value = then.ptr ? json_member(then, arena_text(arena, name)) : SLICE_NONE;
@@ -40,7 +40,7 @@ static void put_remarks(struct work *work, const struct question_row *row, struc
     }
 }
 
-/* `then`: of the earlier rounds the one to be shown; SLICE_NONE: as it stands. */
+/* Puts a question. `then` is the earlier round to be shown; SLICE_NONE for the present one. */
 static void put_question(struct work *work, const struct question_row *row, struct slice then)
 {
     struct slice evidence = json_member(row->body, "evidence"), name, value;
@@ -51,11 +51,11 @@ static void put_question(struct work *work, const struct question_row *row, stru
     json_object_begin(&w, NULL);
     while (json_next_member(&walk, &name, &value)) {
         if (!slice_is(name, CASE_REQUESTS)) {
-            json_write_raw(&w, arena_text(&work->arena, name), /* names of ours: nothing in them is escaped */
+            json_write_raw(&w, arena_text(&work->arena, name), /* our own names need no escapes */
                            member_then(then, name, value, &work->arena));
         }
     }
-    if (evidence.ptr && !json_member(row->body, "round").ptr) { /* as engines of an earlier release wrote it */
+    if (evidence.ptr && !json_member(row->body, "round").ptr) { /* engines of an earlier release wrote this body */
         json_write_i64(&w, "round", 1);
     }
     if (row->is_read) {
@@ -94,7 +94,7 @@ static struct slice element_of_round(struct slice list, int64_t round)
     return SLICE_NONE;
 }
 
-/* The round that was answered under this Idempotency-Key; 0: none was. */
+/* Returns the round that was answered under this Idempotency-Key; 0 for none. */
 static int64_t round_of_request(struct slice body, struct slice request, struct arena *arena)
 {
     struct json_walk walk = json_walk(json_member(body, CASE_REQUESTS));
@@ -141,7 +141,7 @@ bool work_answered_before(struct work *work, const struct question_row *row)
 
 /* --- groups --- */
 
-/* What it is grouped by; null: they have none. */
+/* Writes the keys of a group; null when the questions have none. */
 static void put_keys(struct json_writer *w, const struct question_grouping *by, const struct question_group *group,
                      struct arena *arena)
 {
@@ -182,7 +182,7 @@ static void put_group(struct work *work, const struct question_grouping *by, con
     json_array_begin(&w, "costs");
     if (group->costless < group->count) {
         json_object_begin(&w, NULL);
-        json_write_null(&w, "currency"); /* tools do not say theirs */
+        json_write_null(&w, "currency"); /* tools do not say their currency */
         json_write_i64(&w, "micros", group->cost);
         json_write_i64(&w, "cases", (int64_t)(group->count - group->costless));
         json_object_end(&w);
@@ -199,7 +199,8 @@ static void cursor_after(struct work *work, int64_t ms, uint64_t number)
     work_next_cursor(work, arena_printf(&work->arena, "%lld.%llu", (long long)ms, (unsigned long long)number));
 }
 
-/* The page is full, or all were looked at, or not: then the list goes on behind the last that was. */
+/* Says where the list ends. The page is full, or all questions were looked at. Otherwise the list goes on behind the
+ * last one that was. */
 static void say_where_it_ends(struct work *work, const struct list_questions *list)
 {
     size_t limit = list->limit - 1;
@@ -285,7 +286,7 @@ const struct question_row *work_question(struct work *work)
         work_done(work, list->read.code, &list->read.err);
         return NULL;
     }
-    CHECK(list->count > 0); /* the store says so where there is none with this number */
+    CHECK(list->count > 0); /* the store reports a number without a question */
     return &list->rows[0];
 }
 

@@ -1,4 +1,4 @@
-/* One saga as it stands: from memory where this engine has it, from its log otherwise; and waiting for its end. */
+/* One saga as it is now: from memory when this engine has it, otherwise from its log; and waiting for its end. */
 #include "run/request/work.h"
 #include "run/saga/fold.h"
 #include "run/saga/live.h"
@@ -28,10 +28,10 @@ static void on_read(struct store_read *read)
         return;
     }
     int64_t left =
-        work->request ? work->until_boot_ms - loop_boot_ms(engine->loop) : 0; /* nobody listens any more: do not wait */
+        work->request ? work->until_boot_ms - loop_boot_ms(engine->loop) : 0; /* without a listener there is no wait */
 
     if (!saga_status_is_final(work->read.row.status) && left > 0) {
-        /* Another engine has it, or this one is still loading: look again. */
+        /* Another engine has the saga, or this one is still loading it, so the engine looks again. */
         timer_start(engine->loop, &work->timer, left < POLL_MS ? left : POLL_MS, on_poll);
         return;
     }
@@ -88,7 +88,7 @@ static void answer_from(struct work *work, struct live *live)
     }
 }
 
-struct waking { /* in the arena of its work */
+struct waking { /* a waking, in the arena of its work */
     struct work *work;
     struct summons summons;
 };
@@ -100,13 +100,14 @@ static void on_summoned(struct summons *summons, struct live *live, enum err_cod
     if (code == ERR_OK) {
         answer_from(work, live);
     } else if (code == ERR_FENCED || code == ERR_BUSY) {
-        query_saga_from_store(work); /* and look again until its end */
+        query_saga_from_store(work); /* and looks again until the saga ends */
     } else {
         work_done(work, code, err);
     }
 }
 
-/* It rests here, or has ended: it comes into memory to be waited for, instead of being looked at again and again. */
+/* Brings a saga that rests here, or has ended, into memory, so that its end is waited for there instead of being
+ * polled. */
 static void summon(struct work *work)
 {
     struct waking *waking = arena_alloc(&work->arena, sizeof(*waking));

@@ -1,4 +1,4 @@
-/* How the sagas of each definition fare: counted from the records of durable turns since this process started. */
+/* The health of definitions, by their sagas: counted from the records of durable turns since this process started. */
 #include "run/query/saga_health.h"
 
 #include <stdlib.h>
@@ -7,8 +7,10 @@
 #include "base/metric.h"
 #include "run/engine_state.h"
 
-#define NAME_BYTES 256      /* no namespace and no definition has a longer name */
-#define DEFINITIONS_MAX 500 /* in the metrics; the rest is summed up as one, so that labels stay bounded */
+#define NAME_BYTES 256 /* no namespace and no definition has a longer name */
+#define DEFINITIONS_MAX                                                                                                \
+    500 /* the most definitions in the metrics; the rest is one sum, so that labels stay bounded                       \
+         */
 
 struct saga_healths {
     struct arena arena;
@@ -58,7 +60,7 @@ void saga_health_count(struct live *live, enum record_type type)
     const struct saga *saga = &live->saga;
 
     if (saga->definition->kind == SAGA_RUN) {
-        return; /* it is no saga that anybody started or waits for */
+        return; /* a run is no saga that anybody started or waits for */
     }
     struct saga_health *health = health_of(live->engine->saga_healths, saga->namespace, saga->definition->name);
 

@@ -1,16 +1,17 @@
 /*
- * Figures over time, for an overview without Prometheus: what happened in each minute of a day, and in each hour of 90
+ * Figures over time, for an overview without Prometheus: the events of each minute of a day, and of each hour of 90
  * days, by saga and by tool.
  *
  *     counters of this process -> once a minute: what came since the last write, as rows of one part -> the table
  *     the owner of shard 0     -> once a minute: minutes older than a day become hours, old hours are deleted
  *
- * A row says what was counted between two writes, and not what a counter shows. So the rows of several engines, of one
- * that was started anew, and of a minute that came twice because a clock was set back all add up, and none counts
- * twice. A write that may have been made already is made again under the same part, which adds nothing. A process that
- * dies takes what it counted since its last write with it: these are figures, and the log is the truth.
+ * A row says what was counted between two writes, and not what a counter shows. So all rows add up, and none counts
+ * twice: those of several engines, of an engine that was started anew, and of a minute that came twice because a clock
+ * was set back. A write that may have happened already is repeated under the same part, which adds nothing. A process
+ * that dies loses what it counted since its last write: these are only figures, and the log is the truth.
  *
- * A write has at most ROWS_MAX rows, which bounds the table. Of more sagas and tools the others follow a minute later.
+ * A write has at most ROWS_MAX rows, which bounds the table. When there are more sagas and tools, the others follow a
+ * minute later.
  */
 #include "run/query/series.h"
 
@@ -28,13 +29,13 @@
 #define DAY_MS (24 * HOUR_MS)
 #define HOURS_KEPT_MS (90 * DAY_MS)
 #define MINUTES_KEPT_MS (DAY_MS + HOUR_MS) /* so that a day of whole minutes is always there */
-#define SLACK_MS (10 * MINUTE_MS) /* "a day ago" by the clock of whoever asks is still answered by the minute */
+#define SLACK_MS (10 * MINUTE_MS)          /* "a day ago" by the reader's clock is still answered by the minute */
 #define ROWS_MAX 500
 #define ROLL_MAX 20000 /* rows in one statement */
 #define PAGE_ROWS 10000
 #define ANSWER_BYTES_MAX ((size_t)8 << 20)
 
-struct told { /* what a row of the write under way has of a counter */
+struct told { /* the part of a counter that a row of the write under way has */
     uint64_t *at;
     uint64_t value;
 };
@@ -42,7 +43,7 @@ struct told { /* what a row of the write under way has of a counter */
 struct series {
     struct engine *engine;
     struct timer timer;
-    struct arena arena; /* of the part under way */
+    struct arena arena; /* holds the part under way */
     struct series_add add;
     struct series_row *rows;
     struct told *told;
@@ -125,7 +126,7 @@ static bool put_saga(struct series *series, struct saga_health *saga)
     return put_row(series, SERIES_SAGA, saga->namespace, saga->name, saga->told, now);
 }
 
-/* From where the last part ended, so that everything has its turn. */
+/* Collects from where the last part ended, so that everything has its turn. */
 static void collect(struct series *series)
 {
     struct tool_health *tool;
@@ -135,7 +136,7 @@ static void collect(struct series *series)
     while (fits && (saga = saga_health_next(series->engine->saga_healths, &series->saga_position)) != NULL) {
         fits = put_saga(series, saga);
     }
-    series->saga_position = fits ? 0 : series->saga_position - 1; /* the one that did not fit is the first */
+    series->saga_position = fits ? 0 : series->saga_position - 1; /* the one that did not fit comes first */
     if (!fits) {
         return;
     }
@@ -152,7 +153,8 @@ static void on_added(struct store_read *read)
     struct series *series = read->context;
 
     series->adding = false;
-    if (read->code != ERR_OK) { /* the same part again in a minute: nobody knows whether it is there */
+    if (read->code !=
+        ERR_OK) { /* the same part is written again in a minute, because nobody knows whether it is there */
         log_warn("series_not_written", LOG_ERR(&read->err));
         return;
     }
@@ -170,7 +172,8 @@ static void make_part(struct series *series)
     series->rows = arena_array(&series->arena, ROWS_MAX, sizeof(*series->rows));
     series->told = arena_array(&series->arena, (size_t)ROWS_MAX * SERIES_FIGURE_COUNT, sizeof(*series->told));
     collect(series);
-    /* After a step of the clock, or a long time without a database, they count for the minute that has just ended. */
+    /* After a step of the clock, or a long time without a database, the counts belong to the minute that has just
+     * ended. */
     at_ms = at_ms > now_ms || now_ms - at_ms > 2 * MINUTE_MS ? minute_of(now_ms - 1) : at_ms;
     series->since_ms = now_ms;
     series->add.part = uuid_v7(now_ms);
@@ -305,13 +308,13 @@ static void on_listed(struct store_read *read)
         work_done(work, read->code, &read->err);
         return;
     }
-    if (count == list->limit) { /* whole minutes only; the next page begins with the one that is not whole */
+    if (count == list->limit) { /* only whole minutes; the next page begins with the incomplete one */
         int64_t last_ms = list->rows[count - 1].at_ms;
 
         while (count > 0 && list->rows[count - 1].at_ms == last_ms) {
             count--;
         }
-        count = count ? count : list->count; /* no minute has so many names; should one, they are enough */
+        count = count ? count : list->count; /* no minute has so many names, but if one had, they would be enough */
     }
     json_writer_init(&w, &work->out);
     json_object_begin(&w, NULL);

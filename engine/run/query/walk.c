@@ -1,4 +1,5 @@
-/* Walks over many sagas one after the other, each from memory where it is there and folded from its log otherwise. */
+/* Walks over many sagas one after the other. Each one comes from memory when it is there, and is otherwise folded from
+ * its log. */
 #include "run/query/walk.h"
 
 #include "base/log.h"
@@ -35,7 +36,7 @@ const struct saga *walk_live(struct engine *engine, struct saga_id id, struct sl
     return &live->saga;
 }
 
-/* Each step comes from the loop: what the last read answered with is freed only when nobody is inside its `done` any
+/* Each step comes from the loop, so that the answer of the last read is freed only when nobody is inside its `done` any
  * more. */
 static void walk_on(struct walk *walk)
 {
@@ -91,7 +92,7 @@ static void walk_page(struct walk *walk)
 
 /* --- one saga --- */
 
-/* False: the walk has ended. */
+/* Visits a saga. Returns false when the walk has ended. */
 static bool walk_visit(struct walk *walk, const struct saga *saga)
 {
     if (!walk->visit(walk, walk->one ? NULL : &walk->page.rows[walk->at], saga)) {
@@ -101,7 +102,7 @@ static bool walk_visit(struct walk *walk, const struct saga *saga)
     return true;
 }
 
-/* This saga is over with, visited or not. */
+/* Goes on to the next saga, whether or not this one was visited. */
 static void walk_next(struct walk *walk, struct saga_id id)
 {
     walk->last = id;
@@ -158,7 +159,7 @@ static void walk_step(struct deferred *deferred)
 
     arena_reset(&walk->arena);
     if (!walk->work->request) {
-        work_done(walk->work, ERR_TIMEOUT, NULL); /* nobody is interested any more */
+        work_done(walk->work, ERR_TIMEOUT, NULL); /* nobody waits for the result any more */
     } else if (walk->one) {
         walk->done(walk, false);
     } else if (walk->at < walk->page.count) {

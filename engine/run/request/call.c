@@ -1,6 +1,6 @@
 /*
- * An agent's call on its way: tool, arguments and effect class are looked up here, the owner of its shard is found, and
- * what the call means the core decides. Then its maker waits (caller.c).
+ * The way of an agent's call. Tool, arguments and effect class are looked up here, and the owner of its shard is found.
+ * The core decides what the call means. Then the client waits (caller.c).
  */
 #include "run/intake/measures.h"
 #include "run/query/health.h"
@@ -24,7 +24,7 @@ static void log_deduplicated(const struct work *work, const struct mail *mail, c
 {
     const struct call_answer *answer = &mail->answer;
     char key[UUID_TEXT_BYTES], id[UUID_TEXT_BYTES], at[INSTANT_TEXT_BYTES];
-    bool has = answer->step != STEP_NONE; /* not of a loop of calls that are new */
+    bool has = answer->step != STEP_NONE; /* a loop of new calls has no step */
     int64_t original = answer->original_ms ? answer->original_ms
                        : has               ? saga->steps[answer->step].forward.created_ms
                                            : 0;
@@ -62,13 +62,13 @@ static void refuse_by_core(struct work *work, const struct mail *mail, const str
     (void)err_set(&err, answer->code, "%.*s", SLICE_ARG(answer->message));
     err_hint(&err, "%.*s", SLICE_ARG(answer->hint));
     if (answer->code == ERR_PAUSED &&
-        saga) { /* whoever reads this needs its id, and a run is known to the caller by its name only */
+        saga) { /* a reader of this needs the saga's id, and a run is known to the caller only by its name */
         char id[UUID_TEXT_BYTES];
 
         uuid_text(&saga->id.uuid, id);
         err_hint(&err, "an operator lets it go on: sagactl resume %s", id);
     }
-    if (answer->code == ERR_BUSY) { /* all others say it themselves */
+    if (answer->code == ERR_BUSY) { /* all other errors bring their own time */
         retry_after_ms = work->calling->busy_ms;
     }
     if (work->request && answer->code == mail->input.call.unfit) {
@@ -89,18 +89,18 @@ static void on_decided(struct mail *mail, enum err_code code, const struct err *
     struct live *live = mail->live && !mail->live->dropped ? mail->live : NULL;
 
     if (code == ERR_CONFLICT && mail->live && mail->live->saga.seq == 0) {
-        live_leave_run(mail->live); /* this run has begun elsewhere: go to that one */
+        live_leave_run(mail->live); /* another engine has begun this run, so the call goes to that one */
         send_call(work);
         return;
     }
     if (code == ERR_FENCED && !mail->from_inbox && !calling->rerouted && caller_has_patience(work)) {
-        calling->rerouted = true; /* nothing happened: the owner is asked */
+        calling->rerouted = true; /* nothing happened, and the owner is asked */
         send_call(work);
         return;
     }
     if (mail->live && (mail->live->saga.seq > 0 || (code == ERR_OK && mail->answer.code == ERR_OK))) {
-        work->saga = mail->live->saga.id; /* also of a run whose first turn is durable and was not folded here: its
-                                             shard was lost meanwhile */
+        work->saga = mail->live->saga.id; /* also for a run whose first turn is durable and was not folded here, because
+                                             its shard was lost meanwhile */
     }
     if (code != ERR_OK) {
         give_lists(work, &mail->answer);
@@ -109,7 +109,7 @@ static void on_decided(struct mail *mail, enum err_code code, const struct err *
     }
     if (mail->answer.code != ERR_OK && !err_retryable(mail->answer.code) && live && !mail->from_inbox &&
         !shard_is_surely_ours(work->engine, live->shard->number)) {
-        struct err outdated = {0}; /* what is refused by what we remember, another engine may take by now */
+        struct err outdated = {0}; /* another engine may accept what we refuse by what we remember */
 
         (void)err_set(&outdated, ERR_FENCED, "the shard of this saga may have gone to another engine");
         caller_refuse(work, &outdated, RETRY_AFTER_MS);
@@ -121,7 +121,7 @@ static void on_decided(struct mail *mail, enum err_code code, const struct err *
     if (live && mail->answer.decision) {
         log_deduplicated(work, mail, &live->saga);
     }
-    CHECK(mail->answer.code != ERR_OK || calling->step != STEP_NONE); /* a call that is taken has an operation */
+    CHECK(mail->answer.code != ERR_OK || calling->step != STEP_NONE); /* an accepted call has an operation */
     if (mail->answer.code != ERR_OK) {
         if (mail->answer.code == ERR_BUDGET) {
             tool_health_of(work->engine, work->namespace, mail->input.call.tool->name)->budget_refusals++;
@@ -130,15 +130,15 @@ static void on_decided(struct mail *mail, enum err_code code, const struct err *
     } else if (live) {
         caller_wait_for_step(work, live);
     } else {
-        caller_look_later(work); /* durable, and its shard was lost in the same moment */
+        caller_look_later(work); /* durable, and the shard was lost in the same moment */
     }
 }
 
 /* --- before the core --- */
 
 /*
- * While nothing new is taken in, a repeat is still answered: only the core can tell one. For that its saga is read
- * back, unless many are being read back already.
+ * Is the call not looked for? While nothing new is accepted, a repeat is still answered. Only the core can tell a
+ * repeat, so its saga is read back, unless many are being read back already.
  */
 static bool is_not_looked_for(struct work *work, bool of_run)
 {
@@ -199,7 +199,8 @@ static void resolve_effect(struct work *work)
     effect_of_call(work->engine->loop, effect);
 }
 
-/* Whether this call is a repeat only the core can tell: a repeat is answered whatever has become of its tool since. */
+/* Marks a call as unfit. Only the core can tell whether it is a repeat, and a repeat is answered whatever has become of
+ * its tool since. */
 static void call_is_unfit(struct work *work, enum err_code code, struct slice message, struct slice hint)
 {
     struct saga_input *input = &work->mail.input;
@@ -245,7 +246,7 @@ static bool is_name(struct slice text)
     return !text.ptr || (text.len > 0 && text.len <= NAME_BYTES_MAX);
 }
 
-/* What the call is about, where its caller has not said so: by the owner of the tool. */
+/* Finds the scope of a call when the caller has not given one: the owner of the tool has defined it. */
 static bool find_scope(struct work *work)
 {
     struct saga_input *input = &work->mail.input;
@@ -359,7 +360,7 @@ struct work *work_of_delivery(struct engine *engine, struct engine_request *requ
 
     work->mail.from_inbox = true;
     work->mail.inbox_id = *inbox_id;
-    if (engine_is_draining(engine) || !engine_has_database(engine)) { /* without definitions it had no shard */
+    if (engine_is_draining(engine) || !engine_has_database(engine)) { /* without definitions the call had no shard */
         work_fail(work, ERR_FENCED, "this engine cannot take it now: the row stays for the next owner", NULL);
         return NULL;
     }

@@ -1,6 +1,7 @@
 /*
- * Whoever made a call waits here until its operation is settled or the patience is over; then only the wait ends, never
- * the operation. Waiters hang on the saga in memory and hold no connection; when it leaves memory they look at its log.
+ * A client that made a call waits here until its operation is settled or the patience is over. Then only the wait ends,
+ * never the operation. Waiting clients are linked to the saga in memory and hold no connection; when the saga leaves
+ * memory they look at its log.
  */
 #include "run/request/calling.h"
 
@@ -66,7 +67,7 @@ static enum err_code code_of_failure(struct slice error)
     return ERR_TOOL_FAILED;
 }
 
-/* The record says of itself what it is in this answer. It was written as false, and true is a byte shorter. */
+/* Marks the record in this answer as a duplicate. It was written as false, and true is a byte shorter. */
 static void mark_duplicate(struct buffer *out)
 {
     struct slice value = json_member(buffer_slice(out), "duplicate");
@@ -78,13 +79,14 @@ static void mark_duplicate(struct buffer *out)
     out->len--;
 }
 
-/* Who asks with other arguments learns where they differ, and not what somebody else has said. */
+/* May the client see the values? A client that asked with other arguments learns where they differ, but not the values
+ * of another. */
 static bool may_see_values(const struct work *work)
 {
     return work->mail.answer.code != ERR_DRIFT;
 }
 
-/* Into what the caller gets; `step` is STEP_NONE where there is no operation. */
+/* Writes the operation into the answer; `step` is STEP_NONE when there is none. */
 void caller_give_operation(struct work *work, const struct saga *saga, uint32_t step)
 {
     struct engine_request *request = work->request;
@@ -109,7 +111,7 @@ void caller_give_operation(struct work *work, const struct saga *saga, uint32_t 
     request->saga = saga->id;
 }
 
-/* A problem carries the record beside it; work_done() gives an answer only to what went well. */
+/* Refuses. A problem carries the record beside it; work_done() answers only with a success. */
 void caller_refuse(struct work *work, const struct err *err, int64_t retry_after_ms)
 {
     struct engine_request *request = work->request;
@@ -140,7 +142,8 @@ static int64_t until_due(const struct work *work, const struct operation *op, in
     return left > 0 ? left : otherwise_ms;
 }
 
-/* How long until the same call is worth a new attempt; 0: the failure is stored, and every repeat gets it. */
+/* Returns how long until the same call is worth a new attempt; 0 when the failure is stored and every repeat gets
+ * it. */
 static int64_t until_again(const struct work *work, const struct saga *saga, uint32_t step)
 {
     int64_t again_ms = saga_call_again_ms(saga, step), left = again_ms - loop_wall_ms(work->engine->loop);
@@ -184,7 +187,8 @@ static void answer_completed(struct work *work, const struct operation *op)
     work_done(work, ERR_OK, NULL);
 }
 
-/* The wait is over, or nothing more will come: the beginner is told that it goes on, everybody else to come back. */
+/* Answers when the wait is over, or nothing more will come. The client that began the operation is told that it goes
+ * on; all others are told to come back. */
 static void answer_going_on(struct work *work, const struct saga *saga)
 {
     if (saga->phase == PHASE_ENDED) {
@@ -201,7 +205,8 @@ static void answer_going_on(struct work *work, const struct saga *saga)
     }
 }
 
-/* False: it is not settled, and there is reason to wait. `last`: answer anyway. */
+/* Answers the client. Returns false when the operation is not settled and there is reason to wait. With `last` it
+ * answers anyway. */
 bool caller_answer(struct work *work, const struct saga *saga, bool last)
 {
     uint32_t step = work->calling->step;
@@ -322,7 +327,7 @@ static void on_looked(struct store_read *read)
     arena_fini(&scratch);
 }
 
-/* Another engine has it now, or this one again. */
+/* Looks again, because another engine has the saga now, or this one has it again. */
 static void look(struct timer *timer)
 {
     struct work *work = container_of(timer, struct work, timer);
@@ -350,7 +355,7 @@ void callers_drop(struct live *live)
         struct work *work = container_of(link, struct work, link);
 
         if (work->mail.from_inbox) {
-            /* Its caller waits at another engine, which sees that the shard changed hands and asks the next owner. */
+            /* The client waits at another engine, which sees that the shard changed hands and asks the next owner. */
             work_fail(work, ERR_FENCED, "the shard of this saga went to another engine", NULL);
             continue;
         }
@@ -369,7 +374,7 @@ void callers_drop(struct live *live)
     }
 }
 
-/* `live` is at hand and has the operation. */
+/* Waits for a step; `live` is in memory and has the operation. */
 void caller_wait_for_step(struct work *work, struct live *live)
 {
     if (!caller_answer(work, &live->saga, !caller_has_patience(work) || live->saga.phase == PHASE_ENDED)) {

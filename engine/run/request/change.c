@@ -1,6 +1,6 @@
 /*
- * A verb on its way, the same for all of them: what it is about is found, its saga hears it here or at the engine that
- * owns it, and its turn is the answer. Whatever a verb does besides stands in `extras`.
+ * The way of a verb, which is the same for all of them. Its target is found, its saga gets it here or at the engine
+ * that owns it, and its turn is the answer. `extras` has what a verb does besides.
  *
  *   engine_change(), or change_deliver() for another engine's
  *     -> ON_SAGA -----------------------------------------+-> its extra, if any -> route_send() -> on_changed()
@@ -44,7 +44,7 @@ static enum question_kind question_kind_of(const struct verb *verb)
 
 /* --- the answer --- */
 
-/* No turn wrote it: a probe has begun, or it was answered before. */
+/* No turn wrote the row: a probe has begun, or the question was answered before. */
 static void on_answered(struct store_read *read)
 {
     struct work *work = read->context;
@@ -55,7 +55,8 @@ static void on_answered(struct store_read *read)
     }
 }
 
-/* The turn that was waited for has written the row. A probe leaves the case open, and the row as it was: it is read. */
+/* Answers with the row that the awaited turn has written. A probe leaves the case open, and the row as it was, so the
+ * row is read. */
 static void answer_question(struct work *work)
 {
     uint64_t number = *verb_number(work->verb, &work->mail.input);
@@ -95,7 +96,7 @@ void answer_saga(struct work *work)
     }
 }
 
-/* The turn is applied, and the saga may leave memory right after: the answer is what is here now. */
+/* Answers from the state here. The turn is applied, and the saga may leave memory right after. */
 static void change_answer(struct work *work)
 {
     switch (work->verb->answer) {
@@ -129,7 +130,7 @@ static void on_changed(struct mail *mail, enum err_code code, const struct err *
     if (code == ERR_OK) {
         change_answer(work);
     } else if (code == ERR_UNSETTLED && work->verb->wait_ms && caller_has_patience(work)) {
-        caller_wait(work, mail->live); /* said by the saga that it was decided for, which is here */
+        caller_wait(work, mail->live); /* the saga that refused is here */
     } else if (!(code == ERR_ENDED && extra->ended && extra->ended(work)) && !route_again(work, code)) {
         work_done(work, code == ERR_ENDED && asks(work->verb) ? ERR_DECIDED : code, err);
     }
@@ -178,7 +179,7 @@ static void on_question(struct store_read *read)
     }
     work->saga = row->saga;
     if (work->verb->on == ON_APPROVAL) {
-        work->mail.input.decision.started_by = row->started_by; /* wherever it is decided, it is read there */
+        work->mail.input.decision.started_by = row->started_by; /* every engine that decides reads it there */
     }
     if (!case_takes(work, row)) {
         change_found(work);
@@ -199,7 +200,7 @@ static void change_find(struct work *work)
     case ON_ESCALATION:
     case ON_APPROVAL:
         number = *verb_number(work->verb, &work->mail.input);
-        if (number == 0) { /* that would ask for all of them */
+        if (number == 0) { /* 0 would mean all of them */
             work_no_question(work, question_kind_of(work->verb));
         } else {
             work_read_question(work, question_kind_of(work->verb), number, on_question);

@@ -1,9 +1,9 @@
 /*
- * A person says what an operation cost, where that could not be computed. The log has it first; then the budgets of the
- * settings are told, which know nothing of logs. Both take a repeat for what it is: who got no answer says it again.
+ * A person enters the cost of an operation that could not be computed. The log has it first. Then the budgets of the
+ * settings are told, which know nothing of logs. Both recognise a repeat: a person who got no answer enters it again.
  *
- * After the end of a saga nothing enters its log. Budgets of the settings may wait all the same, and are told; who said
- * it stands in a row of its own (cases.c).
+ * After the end of a saga nothing is added to its log. Budgets of the settings may still wait for the cost, and are
+ * told. Then a row of its own says who entered it (cases.c).
  */
 #include "run/request/calling.h"
 #include "run/saga/cases.h"
@@ -75,7 +75,7 @@ static struct slice tool_of(const struct work *work)
     enum direction direction = DIRECTION_DO;
     uint32_t step = saga_find_key(saga, &work->mail.input.cost.key, &direction);
 
-    CHECK(step != STEP_NONE); /* else that would have been the answer */
+    CHECK(step != STEP_NONE); /* otherwise that would have been the answer */
     return saga_tool(saga, step, direction)->name;
 }
 
@@ -92,7 +92,7 @@ bool cost_ended(struct work *work)
 
 void cost_answer(struct work *work)
 {
-    if (work->mail.live->dropped) { /* it has not been applied here */
+    if (work->mail.live->dropped) { /* it was not applied here */
         work_fail(work, ERR_FENCED, "it is in the log, but another engine took the saga over in this moment",
                   "say it again");
     } else {

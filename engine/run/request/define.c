@@ -1,5 +1,5 @@
-/* Registering definitions: everything is checked, all faults are told at once, and all of a document is registered or
- * nothing. */
+/* Registers definitions. Everything is checked, all faults are reported at once, and a document is registered whole or
+ * not at all. */
 #include "run/call/activity.h"
 #include "run/leaving.h"
 #include "run/request/work.h"
@@ -56,15 +56,15 @@ static void on_put(struct store_read *read)
 
 /* --- a look at what would be --- */
 
-/* The places in which the body would be another one than that of the newest version. */
+/* Returns the places in which the body differs from that of the newest version. */
 static struct slice differing(struct work *work, const struct definition_row *row, const struct document_item *item)
 {
-    const struct tool nothing = {0}; /* has no places that do not count */
+    const struct tool nothing = {0}; /* this tool has no places that do not count */
 
     return drift_find(&nothing, row->body, item->body, &work->arena).pointers;
 }
 
-/* A version that was registered under an older reading is followed by one with the same body. */
+/* A version under an older reading is followed by one with the same body. */
 static void foresee_document(struct work *work)
 {
     struct json_writer w;
@@ -119,7 +119,8 @@ static void put_document(struct work *work)
     store_put_definitions(work->engine->store, put);
 }
 
-/* The next program that does not compile becomes a fault; then those behind it are tried, so that all are reported. */
+/* Compiles programs. A program that does not compile becomes a fault, and those behind it are tried, so that all are
+ * reported. */
 static void on_compiled(struct jq_job *job);
 
 static void compile_programs(struct work *work, size_t from)
@@ -151,7 +152,7 @@ static void compile_programs(struct work *work, size_t from)
                                .outputs = arena_array(&work->arena, count, sizeof(struct slice)),
                                .input_json = SLICE("null"),
                                .done = on_compiled};
-    rendering_begins(work->engine); /* the engine does not end before its answer has come */
+    rendering_begins(work->engine); /* the engine does not end before the answer has come */
     jq_submit(work->engine->loop, &work->jq);
 }
 

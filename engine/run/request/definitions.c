@@ -1,4 +1,4 @@
-/* Registered versions in memory, and compiled definitions remembered by what they are pinned to. */
+/* Registered versions in memory, and compiled definitions, which are remembered by their pins. */
 #include "run/request/definitions.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 struct registered { /* one version */
     struct definition_row row;
-    struct registered *older; /* the version before; the map holds the newest */
+    struct registered *older; /* the version before; the map has the newest */
 };
 
 struct compiled {
@@ -21,13 +21,13 @@ struct definitions {
     struct arena arena; /* rows and compiled definitions live as long as the process */
     struct map newest;  /* "kind namespace name" -> struct registered */
     struct map pinned;  /* "namespace name version tools sagas" -> struct compiled */
-    struct map current; /* "namespace name version" -> struct compiled, with the newest tools and children; emptied
-                           when anything is added */
+    struct map current; /* "namespace name version" -> struct compiled, with the newest tools and children; emptied when
+                           a version is added */
     struct map tools;   /* "namespace name version" -> struct compiled_tool */
     struct map offers;  /* namespace -> struct offers_of; emptied when anything is added */
     struct tool_shelf shelf;
-    const struct definition *open, *run; /* what open sagas and runs begin with */
-    bool (*guard_applies)(void *context, struct slice namespace, struct slice tool); /* NULL: nobody says */
+    const struct definition *open, *run; /* the definitions that open sagas and runs begin with */
+    bool (*guard_applies)(void *context, struct slice namespace, struct slice tool); /* NULL when nobody says */
     void *guard_context;
     struct buffer key;
 };
@@ -45,7 +45,7 @@ struct compiled_tool {
 static const struct tool *shelf_find(const struct tool_shelf *shelf, struct slice namespace, struct slice name,
                                      uint32_t version)
 {
-    /* The shelf lies in the definitions, which grow by what is asked of them. */
+    /* The shelf is a part of the definitions, which grow when it is asked. */
     struct definitions *definitions = container_of((struct tool_shelf *)shelf, struct definitions, shelf);
 
     return definitions_tool(definitions, namespace, name, version, NULL);
@@ -109,7 +109,7 @@ void definitions_set_guard(struct definitions *definitions,
     definitions->guard_context = context;
 }
 
-/* Right after it was compiled, before anybody else sees it. */
+/* Marks a guarded tool right after it was compiled, before anybody else sees it. */
 static void guard_tool(struct definitions *definitions, struct slice namespace, struct tool *tool)
 {
     if (definitions->guard_applies && definitions->guard_applies(definitions->guard_context, namespace, tool->name)) {
@@ -369,7 +369,7 @@ static void write_pin(struct json_writer *w, struct slice name, uint32_t version
     json_write_i64(w, text, version);
 }
 
-/* With `version` in place of that of this tool. */
+/* Writes the tools with their versions, and `version` for the tool with this name. */
 static void write_tools(const struct definition *definition, struct slice tool, uint32_t version, struct buffer *out)
 {
     struct json_writer w;
@@ -448,7 +448,8 @@ static const struct definition *compile(struct definitions *definitions, struct 
     struct definitions_source source;
     struct faults faults;
 
-    /* First apart: one that does not compile is asked for again and again, and leaves nothing behind. */
+    /* Compiles apart first. A definition that does not compile is asked for again and again, and leaves nothing
+     * behind. */
     struct arena trial;
 
     arena_init(&trial, 16384);
@@ -515,7 +516,7 @@ const struct tool *definitions_tool(struct definitions *definitions, struct slic
         return found->tool;
     }
     struct faults faults;
-    struct arena trial; /* first apart, like a saga: one that does not compile leaves nothing behind */
+    struct arena trial; /* apart first, like a saga: a tool that does not compile leaves nothing behind */
 
     arena_init(&trial, 16384);
     faults_init(&faults, &trial);
@@ -568,7 +569,7 @@ static const struct definition *open_by_name(struct definitions *definitions, st
                                            : NULL;
 }
 
-/* Without children there is nothing to pin: absent and {} are one. */
+/* Without children there is nothing to pin, so absent and {} are the same. */
 static struct slice pins_of(struct slice sagas)
 {
     return sagas.ptr && json_count(sagas) > 0 ? sagas : SLICE("{}");
@@ -596,7 +597,7 @@ const struct definition *definitions_pinned(struct definitions *definitions, str
                       : NULL;
 }
 
-/* The same definition with the same pins may be known already, from a saga that was loaded: keep one. */
+/* Returns a known definition with the same pins, from a saga that was loaded, or remembers this one. */
 static const struct definition *known_or_remember(struct definitions *definitions, struct slice namespace,
                                                   struct slice name, const struct definition *definition)
 {
@@ -667,7 +668,7 @@ static const struct definition *shelf_mend(const struct tool_shelf *shelf, struc
     buffer_fini(&sagas);
     if (!mended && err) {
         (void)err_context(err, "version %u of the tool %.*s", version, SLICE_ARG(tool));
-        err->code = ERR_CONFLICT; /* the version is there, and cannot take the place of the one before */
+        err->code = ERR_CONFLICT; /* the version exists, but cannot replace the one before */
     }
     return mended;
 }

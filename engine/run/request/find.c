@@ -1,7 +1,7 @@
-/* Finding a saga by what its caller calls it: the name of its definition and the business id, unique in a namespace. */
+/* Finds a saga by the name of its definition and its business id, which is unique in a namespace. */
 #include "run/request/work.h"
 
-struct finding { /* in the arena of its work */
+struct finding { /* a finding, in the arena of its work */
     struct work *work;
     struct find_saga find;
 };

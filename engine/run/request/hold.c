@@ -1,15 +1,15 @@
-/* What people ask of holds: make one, list and release them. A hold is answered when no engine begins anything of it.
- */
+/* Requests about holds: make, list and release them. A hold is answered when no engine begins anything that it
+ * holds. */
 #include "run/request/work.h"
 
 #include "base/json.h"
 #include "base/log.h"
 #include "core/saga/hold.h"
 
-#define HOLDS_MAX 1000 /* in force, of a namespace */
+#define HOLDS_MAX 1000 /* the most holds in force in a namespace */
 #define LIMIT_DEFAULT 50
 #define BODY_BYTES_MAX 65536
-#define LOOK_MS 25 /* after which it is asked again who has not seen it */
+#define LOOK_MS 25 /* the time until the engines that have not seen it are asked for again */
 
 struct asked { /* for a work of this file */
     struct work *work;
@@ -19,8 +19,8 @@ struct asked { /* for a work of this file */
     struct hold_release release;
     struct hold_unseen unseen;
     struct arena looking;
-    uint64_t number, version; /* of the hold, and of the holds with or without it */
-    int64_t until_boot_ms;    /* then every lease that was there then has been renewed or is over */
+    uint64_t number, version; /* the number of the hold, and the version of the holds with or without it */
+    int64_t until_boot_ms;    /* by then every lease that was there at the time has been renewed or is over */
     size_t limit;
 };
 
@@ -55,7 +55,7 @@ static void write_release(struct json_writer *w, const struct hold_row *row)
     json_object_end(w);
 }
 
-/* `unseen` NULL: nobody has asked. */
+/* Puts a hold. `unseen` is NULL when the engines were not asked for. */
 static void put_hold(struct work *work, const struct hold_row *row, const struct hold_unseen *unseen)
 {
     struct json_walk walk = json_walk(row->body);
@@ -68,7 +68,7 @@ static void put_hold(struct work *work, const struct hold_row *row, const struct
     json_write_i64(&w, "n", (int64_t)row->number);
     while (json_next_member(&walk, &name, &value)) {
         if (!slice_is(name, "until")) {
-            json_write_raw(&w, arena_text(&work->arena, name), value); /* names of ours: nothing in them is escaped */
+            json_write_raw(&w, arena_text(&work->arena, name), value); /* our own names need no escapes */
         }
     }
     json_write_instant(&w, "until", row->until_ms);
@@ -178,8 +178,8 @@ void engine_get_holds(struct engine *engine, struct engine_request *request)
 
 static void look(struct timer *timer);
 
-/* One of this release that has not said so may still not send: it has renewed its leases since, and with that heard of
- * a hold that it has to read before anything leaves. */
+/* An engine of this release that has not reported the version may still not send. It has renewed its leases since, and
+ * heard of a hold that it must read before anything leaves. */
 static void on_unseen(struct store_read *read)
 {
     struct asked *asked = read->context;
@@ -191,7 +191,7 @@ static void on_unseen(struct store_read *read)
         read_one(asked, asked->number);
     } else if (left_ms <= 0) {
         work_done(work, read->code, &read->err);
-    } else if (engine_is_closing(work->engine)) { /* works_stop() has been: nobody would end another look */
+    } else if (engine_is_closing(work->engine)) { /* works_stop() is over, so nobody would end another look */
         work_fail(work, ERR_STOPPING,
                   "this engine is stopping: what was asked is done, and others may not abide by it yet",
                   "ask another engine for the holds that are in force");
@@ -245,7 +245,7 @@ static void on_put(struct store_read *read)
     wait_until_seen(asked, asked->put.number, asked->put.number);
 }
 
-/* A target that nobody knows would hold nothing, and a slip of the pen would not be found. */
+/* Checks the target. An unknown target would hold nothing, and a typing error would not be noticed. */
 static void check_target(struct work *work, const struct hold *hold, struct faults *faults)
 {
     struct engine *engine = work->engine;

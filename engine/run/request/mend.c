@@ -1,6 +1,6 @@
 /*
- * A saga goes on with another version of a tool. That may have been registered at another engine a moment ago: both who
- * is asked and who owns the saga look for what they do not know yet.
+ * A saga goes on with another version of a tool. Another engine may have registered that version a moment ago, so both
+ * the engine that is asked and the owner of the saga load what they do not know yet.
  */
 #include "run/request/calling.h"
 

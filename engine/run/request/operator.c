@@ -1,4 +1,5 @@
-/* What verbs of people do besides: an abort says why it comes too late, a verdict needs the arguments of an undo. */
+/* What verbs of people do besides: an abort says why it comes too late, and a verdict renders the arguments of an
+ * undo. */
 #include "run/request/calling.h"
 #include "run/saga/cases.h"
 
@@ -11,7 +12,7 @@
 
 /* --- abort --- */
 
-/* One that is not in memory has ended, or rests, or another engine has it. */
+/* A saga that is not in memory has ended, or rests, or is at another engine. */
 static void on_abort_read(struct store_read *read)
 {
     struct work *work = read->context;
@@ -64,7 +65,7 @@ static void on_undo_args(struct rendering *rendering)
     route_send(work);
 }
 
-/* The saga may leave memory while a program runs: what the context shows of it is kept. */
+/* Copies what the context shows, because the saga may leave memory while a program runs. */
 static void keep_context(struct expression_context *context, struct arena *arena)
 {
     struct expression_step *steps = arena_array(arena, context->step_count + 1, sizeof(*steps));
@@ -83,7 +84,8 @@ static void keep_context(struct expression_context *context, struct arena *arena
     context->saga_name = arena_slice(arena, context->saga_name);
 }
 
-/* An operator says that it happened: what an undo will need is rendered from the result given, as after a call. */
+/* Renders the arguments of an undo. A person says that the call happened, so they are rendered from the given result,
+ * as after a call. */
 static bool render_undo_args(struct work *work, const struct saga *saga)
 {
     struct saga_input *input = &work->mail.input;
@@ -130,7 +132,7 @@ static bool render_undo_args(struct work *work, const struct saga *saga)
     return true;
 }
 
-/* It rests: what the undo needs stands in its log. Until the person's word reaches it, it has not moved. */
+/* The saga rests, and its log has what the undo needs. Until the verdict reaches the saga, it has not moved. */
 static void on_resting_read(struct store_read *read)
 {
     struct work *work = read->context;
@@ -150,7 +152,7 @@ static void on_resting_read(struct store_read *read)
     }
 }
 
-/* Only the owner needs them, and only where something happened that has to be undone one day. */
+/* Are the undo's arguments needed? Only the owner needs them, and only when an effect may have to be undone one day. */
 static bool needs_undo_args(const struct work *work)
 {
     const struct saga_input *input = &work->mail.input;
@@ -160,7 +162,7 @@ static bool needs_undo_args(const struct work *work)
            work->engine->shards[shard].state == SHARD_OWNED;
 }
 
-/* The saga is known: what its undo may need is made first. */
+/* The saga is known. What its undo may need is made first. */
 void verdict_send(struct work *work)
 {
     const struct live *live = live_find(work->engine, work->saga);
@@ -177,7 +179,8 @@ void verdict_send(struct work *work)
     }
 }
 
-/* The owner of the shard of its number has it, wherever its saga lies. */
+/* Sends an answer about a case to the owner of the shard of its number, wherever its saga is. Returns false when the
+ * question is no such case. */
 bool case_takes(struct work *work, const struct question_row *row)
 {
     uint32_t shard = (uint32_t)(row->number % SHARD_COUNT);
@@ -203,7 +206,7 @@ static void write_bypass(const struct saga *saga, uint32_t step, struct buffer *
     char key[UUID_TEXT_BYTES], fingerprint[65], at[INSTANT_TEXT_BYTES];
     struct json_writer w;
 
-    CHECK(bypass); /* folded in the turn that is over right now; only a later one can use it up */
+    CHECK(bypass); /* folded in the turn that has just ended; only a later turn can use it up */
     uuid_text(&saga->steps[step].forward.key.uuid, key);
     digest_hex(&bypass->fingerprint, fingerprint);
     instant_text(bypass->expires_ms, at);
@@ -222,13 +225,13 @@ void bypass_answer(struct work *work)
     const struct live *live = work->mail.live;
     enum direction direction = DIRECTION_DO;
 
-    if (live->dropped) { /* it has not been applied here */
+    if (live->dropped) { /* it was not applied here */
         work_fail(work, ERR_FENCED, "it is signed, but another engine took the saga over in this moment",
                   "GET the operation to see it");
     } else {
         uint32_t step = saga_find_key(&live->saga, &work->mail.input.bypass.key, &direction);
 
-        CHECK(step != STEP_NONE && direction == DIRECTION_DO); /* else it would not have been signed */
+        CHECK(step != STEP_NONE && direction == DIRECTION_DO); /* otherwise it would not have been signed */
         write_bypass(&live->saga, step, &work->out);
         work_done(work, ERR_OK, NULL);
     }

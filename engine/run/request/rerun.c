@@ -1,14 +1,15 @@
 /*
- * An ended saga once more, as a saga of its own: the same input, a version of choice, the business id with "~2", "~3"
- * and so on. Whoever owns the shard of the ended saga looks whether that may be, and starts it like anybody else:
+ * Runs an ended saga once more, as a saga of its own: the same input, a chosen version, and the business id with "~2",
+ * "~3" and so on. The owner of the shard of the ended saga checks whether that is allowed, and starts the rerun like
+ * any saga:
  *
  *   rerun_send() -> the owner: ERR_ENDED -> rerun_ended(): what stands is accepted?
  *     -> find ID~N -> there is none: start it -> a row beside the ended saga says who wanted it -> the new saga
  *                  -> there is one: read it -> of this request: the answer; not over, or well: refused; over, and what
  *                     it did is undone or accepted as well: N + 1
  *
- * The business id is what makes it one saga: two who ask at once start the same, and one of them is told so. Two tags
- * link the new saga with the one before: `rerun_of`, and `rerun_key`, by which a repeat of the request is known.
+ * The business id makes it one saga: two clients that ask at once start the same one, and one of them is told so. Two
+ * tags link the new saga with the one before: `rerun_of`, and `rerun_key`, which identifies a repeat of the request.
  */
 #include "run/request/calling.h"
 
@@ -24,7 +25,7 @@
 #define RERUNS_MAX 1000
 #define KEY_DIGITS 32
 
-struct rerun { /* lies in the arena of its work */
+struct rerun { /* a rerun, in the arena of its work */
     struct work *work;
     struct slice name, base, business_id, input, tags, key, accept_standing;
     uint32_t version, number;
@@ -69,7 +70,7 @@ static bool is_accepted(struct slice names, struct slice step, struct arena *are
     return false;
 }
 
-/* The steps whose effects stand and were not accepted, as a text; SLICE_NONE: none. */
+/* Returns the steps whose effects stand and were not accepted, as a text; SLICE_NONE when there are none. */
 static struct slice not_accepted(const struct saga *saga, struct slice names, struct arena *arena)
 {
     struct slice text = SLICE_NONE;
@@ -126,7 +127,8 @@ static struct slice make_tags(struct rerun *rerun, struct slice tags)
     return made;
 }
 
-/* "o-7", and 1; of a rerun "o-7~3": "o-7", and 3. Without a business id: the saga's own id. */
+/* Splits a business id: "o-7" into "o-7" and 1, and "o-7~3" of a rerun into "o-7" and 3. Without a business id the
+ * saga's own id counts. */
 static void split_id(struct rerun *rerun, const struct saga *saga)
 {
     struct arena *arena = &rerun->work->arena;
@@ -162,7 +164,7 @@ static void rerun_fail(struct rerun *rerun, enum err_code code, const char *hint
     va_list args;
 
     va_start(args, why);
-    (void)vsnprintf(text, sizeof(text), why, args); /* a business id that is cut is still known */
+    (void)vsnprintf(text, sizeof(text), why, args); /* a cut business id can still be recognised */
     va_end(args);
     (void)err_set(&err, code, "%s", text);
     err_hint(&err, "%s", hint);
@@ -183,7 +185,7 @@ static void show_new(struct rerun *rerun)
 
 static void rerun_look(struct rerun *rerun);
 
-/* Refuses where something of it stands that was not accepted; false: nothing does. */
+/* Refuses when an effect of the saga stands that was not accepted. Returns false when there is none. */
 static bool refuses_standing(struct rerun *rerun, const struct saga *saga, const char *whose, struct slice id)
 {
     struct slice left = not_accepted(saga, rerun->accept_standing, &rerun->work->arena);
@@ -198,7 +200,7 @@ static bool refuses_standing(struct rerun *rerun, const struct saga *saga, const
 
 /* --- it is there already --- */
 
-/* It is over and not well: it was undone, or given up with things that stand. */
+/* Looks behind a rerun that ended badly: it was undone, or given up with standing effects. */
 static void look_behind(struct rerun *rerun)
 {
     struct work *work = rerun->work;
@@ -276,7 +278,7 @@ static void on_started(struct engine_request *start)
     } else if (start->code != ERR_OK) {
         rerun_end(rerun, start->code, &start->err);
     } else if (!start->created) {
-        read_existing(rerun, start->saga); /* somebody was faster */
+        read_existing(rerun, start->saga); /* another client was faster */
     } else {
         const struct late_rerun row = {.saga = rerun->of,
                                        .rerun = start->saga,
@@ -320,7 +322,7 @@ static void on_found(struct store_read *read)
     }
 }
 
-/* The next number. */
+/* Looks at the next number. */
 static void rerun_look(struct rerun *rerun)
 {
     struct work *work = rerun->work;

@@ -1,4 +1,4 @@
-/* The way of an input to the saga it is for: into its mailbox here, or through the inbox to the engine that owns it. */
+/* Routes an input to its saga: into its mailbox here, or through the inbox to the engine that owns it. */
 #include "run/exchange/exchange.h"
 #include "run/request/calling.h"
 #include "run/saga/summon.h"
@@ -18,7 +18,7 @@ bool route_elsewhere(struct work *work, uint32_t shard, route_function *post)
         return false;
     }
     if (!work->request) {
-        work_done(work, ERR_TIMEOUT, NULL); /* nobody is interested any more, and nothing was begun */
+        work_done(work, ERR_TIMEOUT, NULL); /* nobody waits for the result any more, and nothing was begun */
     } else if (work->verb || !work_is_not_sent_on(work, shard)) {
         post(work, shard);
     }
@@ -34,8 +34,8 @@ void route_send(struct work *work)
     }
 }
 
-/* What is refused by what we remember, the engine may take that has the shard by now; we may not have
- * heard of it yet. */
+/* May the refusal be outdated? The engine that has the shard by now may accept what we refuse by what we remember, and
+ * we may not have heard of it yet. */
 static bool may_be_outdated(const struct work *work, enum err_code code)
 {
     uint32_t shard = saga_id_shard(work->saga);

@@ -1,12 +1,12 @@
-/* What people ask of schedules: make one, list, hold, release and delete them, and see their next instants. The owner
- * of the shard acts on what is written here (saga/scheduler.c). */
+/* Requests about schedules: make, list, hold, release and delete them, and see their next instants. The owner of the
+ * shard acts on what is written here (saga/scheduler.c). */
 #include "run/request/work.h"
 
 #include "base/instant.h"
 #include "base/json.h"
 #include "core/schedule/schedule.h"
 
-#define SCHEDULES_MAX 1000 /* of a namespace */
+#define SCHEDULES_MAX 1000 /* the most schedules of a namespace */
 #define LIMIT_DEFAULT 50
 #define NEXT_DEFAULT 10
 #define BODY_BYTES_MAX (64u << 20)
@@ -63,7 +63,7 @@ static void write_members(struct json_writer *w, struct slice object, struct are
     struct slice name, value;
 
     while (json_next_member(&walk, &name, &value)) {
-        json_write_raw(w, arena_text(arena, name), value); /* names of ours: nothing in them is escaped */
+        json_write_raw(w, arena_text(arena, name), value); /* our own names need no escapes */
     }
 }
 
@@ -333,7 +333,7 @@ static void on_zone(struct store_read *read)
     }
 }
 
-/* What it would start: refused now rather than at its first instant. */
+/* Checks what the schedule would start, so that it is refused now and not at its first instant. */
 static void check_start(struct work *work, const struct schedule *schedule, struct faults *faults)
 {
     const struct definition *definition =

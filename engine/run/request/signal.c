@@ -1,4 +1,5 @@
-/* A signal from outside: durable before it is acknowledged, and one signal however often it is sent under its key. */
+/* A signal from outside is durable before it is acknowledged. It is one signal, however often it is sent under its
+ * key. */
 #include "run/request/calling.h"
 
 #include "base/json.h"
@@ -6,7 +7,8 @@
 #include "run/saga/live.h"
 #include "run/saga/turn.h"
 
-/* As it stands after this signal: by the id its sender gave, else the newest. NULL: it left memory meanwhile. */
+/* Finds this signal: by the id that its sender gave, otherwise the newest. Returns NULL when the saga left memory
+ * meanwhile. */
 static const struct kept_signal *find_signal(const struct saga *saga, const struct saga_input *input)
 {
     const struct kept_signal *found = NULL;
@@ -38,7 +40,7 @@ static void write_answer(struct work *work, const struct kept_signal *kept, bool
     json_object_end(&w);
 }
 
-/* It has ended, maybe by this very signal: a repeat is still told so. */
+/* The saga has ended, maybe by this very signal. A repeat is still told so. */
 static void on_ended_read(struct store_read *read)
 {
     struct work *work = read->context;
@@ -63,7 +65,7 @@ static void on_ended_read(struct store_read *read)
         work_done(work, code, &err);
         return;
     }
-    CHECK(records.count == 0); /* an ended saga takes nothing new */
+    CHECK(records.count == 0); /* an ended saga accepts nothing new */
     write_answer(work, find_signal(saga, &work->mail.input), false);
     work_done(work, ERR_OK, NULL);
 }

@@ -1,4 +1,4 @@
-/* Starting a saga: check the input, choose the shard, make the first turn durable. */
+/* Starts a saga: checks the input, chooses the shard, and makes the first turn durable. */
 #include "run/request/calling.h"
 
 #include "base/canon.h"
@@ -12,7 +12,7 @@
 #include "run/shard/shard.h"
 
 #define SHOWN_STEPS_MAX                                                                                                \
-    32 /* a thousand starts of a batch are told at once; larger ones are read back, a few at a time */
+    32 /* a thousand starts of a batch are answered at once; larger sagas are read back, a few at a time */
 
 static struct digest business_digest_of(struct slice namespace, struct slice saga_name, struct slice business_id)
 {
@@ -21,8 +21,8 @@ static struct digest business_digest_of(struct slice namespace, struct slice sag
     return digest_fields("business", fields, COUNT_OF(fields));
 }
 
-/* A business id's shard comes from the business id, so that every engine finds it; any owned shard does
- * for the others. */
+/* Chooses the shard. That of a business id comes from the id, so that every engine finds it; any owned shard does for
+ * other sagas. */
 static uint32_t choose_shard(struct engine *engine, const struct work *work)
 {
     const struct saga_input *input = &work->mail.input;
@@ -39,7 +39,8 @@ static uint32_t choose_shard(struct engine *engine, const struct work *work)
             return shard;
         }
     }
-    return engine->works->next_shard++ % SHARD_COUNT; /* each to another one: their owners share the load */
+    return engine->works->next_shard++ %
+           SHARD_COUNT; /* a different shard each time, so that the owners share the load */
 }
 
 enum err_code start_repeated(const struct mail *mail, const struct append *append, struct arena *arena,
@@ -65,7 +66,7 @@ enum err_code start_repeated(const struct mail *mail, const struct append *appen
 static void on_started(struct mail *mail, enum err_code code, const struct err *err)
 {
     struct work *work = container_of(mail, struct work, mail);
-    /* Not by its id: a live that is dropped, because its shard was lost meanwhile, is not found any more. */
+    /* Not by its id, because a saga that is dropped, when its shard was lost meanwhile, is no longer found. */
     const struct append *append = turn_append(mail->live);
 
     if (code == ERR_OK) {
@@ -83,7 +84,7 @@ static void on_started(struct mail *mail, enum err_code code, const struct err *
         work_done(work, code, err);
         return;
     }
-    CHECK(append); /* only the database knows who else has this id */
+    CHECK(append); /* only the database knows which saga has this id */
     struct saga_id existing;
     struct err refused = {0};
 
@@ -98,7 +99,7 @@ static void on_started(struct mail *mail, enum err_code code, const struct err *
     work_done(work, ERR_OK, NULL);
 }
 
-/* True: a person has its starts refused, and the work has been ended. */
+/* Does a person hold the start? Returns true after the work was ended with a refusal. */
 static bool is_held(struct work *work, struct slice saga, struct slice definition_tags, struct slice tags)
 {
     const struct hold *hold =
@@ -119,7 +120,7 @@ static bool is_held(struct work *work, struct slice saga, struct slice definitio
     return true;
 }
 
-struct retired { /* in the arena of its work */
+struct retired { /* a refusal, in the arena of its work */
     struct work *work;
     struct find_saga find;
     struct digest input;
@@ -144,7 +145,7 @@ static void on_retired_found(struct store_read *read)
     }
 }
 
-/* Nothing new is started. A repeat of what was started before it was retired is answered all the same. */
+/* Refuses the start of a retired saga. A repeat of a start from before it was retired is still answered. */
 static void refuse_retired(struct work *work, const struct engine_request *request, struct slice input,
                            const struct err *err)
 {
@@ -248,8 +249,8 @@ void engine_start_saga(struct engine *engine, struct engine_request *request)
 
 #define DEADLINE_DEFAULT_MS (INT64_C(24) * 3600 * 1000)
 
-/* An instant is another one for each repeat: the deadline counts as the time that was given. What is asked for as it is
- * anyway was not asked for. */
+/* Returns what was asked for. A repeat would have another instant, so the deadline counts as the given duration. A wish
+ * for the default counts as no wish. */
 static struct slice asked_of(struct work *work, int64_t deadline_ms)
 {
     const struct saga_input *input = &work->mail.input;

@@ -1,4 +1,4 @@
-/* The table of verbs, and what reads and writes their members by it. */
+/* The table of verbs, and the functions that read and write their members by it. */
 #include "run/request/verbs.h"
 
 #include <string.h>
@@ -57,7 +57,8 @@ static const struct verb_word as_words[] = {
     {"happened", AT(verdict.happened)}, {"not_happened", 0}, {"undone", AT(verdict.undone)}, {0}};
 static const struct verb_word then_words[] = {{"retry", AT(verdict.again)}, {0}};
 
-/* A verdict, about an operation by its key or about the one of an escalation. Its note has no bound of its own. */
+/* A verdict, about an operation by its key or about the operation of an escalation. Its note has no bound of its
+ * own. */
 #define VERDICT(as_required)                                                                                           \
     {"as", FROM_BODY, MEMBER_WORDS, .required = (as_required), .words = as_words},                                     \
         {"then", FROM_BODY, MEMBER_WORDS, .words = then_words},                                                        \
@@ -216,7 +217,7 @@ uint64_t *verb_number(const struct verb *verb, struct saga_input *input)
     return at(input, verb->target);
 }
 
-/* A text of JSON, or JSON: it has a slice in the input. */
+/* Does the member have a slice in the input? Texts and JSON do. */
 static bool is_slice(const struct verb_member *member)
 {
     return member->kind <= MEMBER_JSON;
@@ -259,7 +260,7 @@ static size_t characters(struct slice text)
     size_t count = 0;
 
     for (size_t i = 0; i < text.len; i++) {
-        count += ((unsigned char)text.ptr[i] & 0xc0) != 0x80; /* not the rest of a character of UTF-8 */
+        count += ((unsigned char)text.ptr[i] & 0xc0) != 0x80; /* skips the later bytes of a UTF-8 character */
     }
     return count;
 }
@@ -285,7 +286,7 @@ static bool is_hash(struct slice text)
     return text.len == HASH_CHARACTERS;
 }
 
-/* "a", "b" or "c" */
+/* Writes "a", "b" or "c". */
 static struct slice list_words(const struct verb_word *words, struct arena *arena)
 {
     struct slice text = arena_printf(arena, "\"%s\"", words->word);
@@ -510,7 +511,7 @@ static void write_member(const struct verb_member *member, const struct saga_inp
     case MEMBER_ACTION:
         json_write_text(w, member->name, operator_action_name(*(const enum operator_action *)from));
         return;
-    case MEMBER_WORDS: /* the flags that it set are written */
+    case MEMBER_WORDS: /* the flags that the word set are written */
         return;
     }
     UNREACHABLE();
@@ -570,8 +571,8 @@ static bool read_bulk(struct slice object, struct arena *arena, struct bulk_act 
     return true;
 }
 
-/* What makes no sense is refused only where it would mean something else: a number or key that
- * is none finds nothing. */
+/* Takes a member. A wrong value is refused only where it would mean something else: a wrong number or key simply finds
+ * nothing. */
 static bool take_member(const struct verb_member *member, struct slice value, struct arena *arena,
                         struct saga_input *input)
 {
@@ -606,7 +607,7 @@ static bool take_member(const struct verb_member *member, struct slice value, st
         (void)uuid_parse(text, &((struct op_key *)to)->uuid);
         return true;
     case MEMBER_ROLE:
-        (void)role_parse(text, to); /* else none at all */
+        (void)role_parse(text, to); /* a wrong name gives no role */
         return true;
     case MEMBER_ACTION:
         return operator_action_parse(text, to);

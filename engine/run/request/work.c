@@ -1,4 +1,4 @@
-/* The life of a request: it is answered once, later in the turn of the loop, whoever still listens. */
+/* The life of a request. It is answered once, later in the turn of the loop, whether or not anybody still listens. */
 #include "run/request/work.h"
 #include "run/readiness.h"
 #include "run/saga/live.h"
@@ -9,7 +9,7 @@
 #include "base/json.h"
 
 #define ANSWER_BYTES_MAX (64u << 20)
-#define WORK_TEXT_BYTES 1024 /* of a request with a small body */
+#define WORK_TEXT_BYTES 1024 /* enough for a request with a small body */
 
 struct works *works_new(void)
 {
@@ -62,7 +62,7 @@ static void on_deferred(struct deferred *deferred)
     buffer_fini(&work->out);
     arena_fini(&work->reading);
     arena = work->arena;
-    arena_fini(&arena); /* in which it lies itself */
+    arena_fini(&arena); /* the arena holds the work itself */
     if (request) {
         request->done(request);
     }
@@ -128,7 +128,7 @@ struct slice work_signature(struct work *work, struct slice note)
     return signature;
 }
 
-/* While its timer runs, nothing else has anything of it. */
+/* While its timer runs, nobody else refers to it. */
 void works_stop(struct engine *engine)
 {
     for (struct list_link *link = list_first(&engine->works->all); link; link = list_after(&engine->works->all, link)) {
@@ -173,8 +173,7 @@ static void on_cancelled(struct deferred *deferred)
     request->done(request);
 }
 
-/* Its request is told now, with the code and sentence that stand in it; the work goes on
- * without anybody who listens. */
+/* Tells the request now, with its code and sentence. The work goes on without a listener. */
 static void work_leave(struct work *work)
 {
     struct engine_request *request = work->request;
@@ -185,7 +184,7 @@ static void work_leave(struct work *work)
     request->internal = NULL;
     loop_defer(work->engine->loop, &cancelled->deferred, on_cancelled);
     if (work->live) {
-        work_done(work, request->code, NULL); /* it only waited */
+        work_done(work, request->code, NULL); /* it was only waiting */
     }
 }
 
@@ -193,8 +192,8 @@ void engine_cancel(struct engine *engine, struct engine_request *request)
 {
     struct work *work = request->internal;
 
-    (void)engine; /* the work knows it */
-    if (work) {   /* else its done is on the way */
+    (void)engine; /* the work knows the engine */
+    if (work) {   /* otherwise its `done` is about to be called */
         request->code = err_set(&request->err, ERR_TIMEOUT, "the time to wait is over");
         work_leave(work);
     }
@@ -211,7 +210,7 @@ void works_away(struct engine *engine)
         if (work->request && !work->mail.from_inbox && !list_linked(&work->deferred.link)) {
             struct err *err = &work->request->err;
 
-            if (work->live) { /* it only waits: for an end, or an operation */
+            if (work->live) { /* it only waits, for an end or an operation */
                 work->request->code = err_set(err, ERR_STORE, "the database does not answer");
             } else {
                 work->request->code = err_set(err, ERR_LOST_COMMIT,

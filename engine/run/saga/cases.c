@@ -1,7 +1,7 @@
 /*
- * Cases of which no log tells, because nothing can be appended: the log of a saga cannot be read, or the saga has
- * ended and what was to follow it was refused. Such a case is a row of its own beside the log. It stands in the shard
- * of its number, whose owner alone opens and resolves it, and is listed and answered like any escalation.
+ * Cases that no log tells of, because nothing can be appended: the log of a saga cannot be read, or the saga has ended
+ * and its follower was refused. Such a case has its own row beside the log, in the shard of its number. Only the owner
+ * of that shard opens and resolves it. People see and answer it like any escalation.
  *
  *   unreadable   abandon: ends the saga for good. What stands by the readable part of its log is listed. Nothing is
  *                appended.
@@ -10,7 +10,7 @@
  *   cost         what an operation cost, said after the end of its saga: a note of who said it, resolved as it is
  *                written.
  *
- * The log of a saga may become readable again, by a newer program or a mended row: then its case closes itself.
+ * A newer program or a mended row may make the log readable again, and then the case closes itself.
  */
 #include "run/saga/cases.h"
 
@@ -34,15 +34,15 @@ struct cases {
 
 static const char unreadable[] = "unreadable", follower[] = "follower", said_cost[] = "cost", said_rerun[] = "rerun";
 
-struct late_case { /* on its way; one that is unreadable stays among the cases of its engine, so that
-                    * it is opened once */
+struct late_case { /* a case that is being written; an unreadable one stays among the cases of its engine, so that it is
+                      opened once */
     struct engine *engine;
     struct shard *shard;
     struct arena arena;
     struct saga_id saga; /* key */
     struct slice evidence;
     struct case_put put;
-    bool is_kept, is_out; /* in the map; with the store */
+    bool is_kept, is_out; /* is_kept: in the map; is_out: with the store */
     void (*opened)(void *context, enum err_code code);
     void *context;
 };
@@ -80,7 +80,7 @@ static void write_actions(struct json_writer *w, const char *reason)
     }
 }
 
-/* As the API shows it: the same members as saga_write_escalation(). */
+/* Writes the case as the API shows it, with the same members as saga_write_escalation(). */
 static struct slice case_text(const struct case_put *put, const char *reason, struct slice evidence,
                               const struct resolution *resolution, struct arena *arena)
 {
@@ -166,7 +166,7 @@ static void on_opened(struct store_read *read)
         c->opened(c->context, stands ? ERR_OK : read->code == ERR_OK ? ERR_FENCED : read->code);
     }
     if (!stands || !c->is_kept) {
-        case_free(c); /* what was not opened is opened when the saga is looked at again */
+        case_free(c); /* a case that was not opened is opened when the saga is looked at again */
     }
 }
 
@@ -222,7 +222,7 @@ static void write_standing(struct json_writer *w, const struct saga *saga)
     json_array_end(w);
 }
 
-/* Folded again, so that what was read before the record that does not fit can be shown. */
+/* Folds the saga again, so that the records before the one that does not fit can be shown. */
 static struct slice unreadable_evidence(struct late_case *c, const struct stored_turn *turns, size_t count)
 {
     struct arena arena;
@@ -261,7 +261,8 @@ void case_unreadable(struct shard *shard, struct saga_id id, struct slice namesp
     c->evidence = unreadable_evidence(c, turns, count);
     c->is_kept = true;
     map_put(&engine->cases->unreadable, &c->saga, sizeof(c->saga), c);
-    if (shard->state == SHARD_OWNED) { /* else cases_go_on(): the numbers that were given are not known yet */
+    if (shard->state ==
+        SHARD_OWNED) { /* otherwise cases_go_on() opens it, because the used numbers are not known yet */
         case_open(c, unreadable);
     }
 }
@@ -295,7 +296,7 @@ static struct late_case *some_case_of(struct engine *engine, const struct shard 
     return NULL;
 }
 
-/* One that the store has still is freed when that comes back. */
+/* Forgets a case. When the store still has it, it is freed when the store answers. */
 static void case_forget(struct late_case *c)
 {
     (void)map_remove(&c->engine->cases->unreadable, &c->saga, sizeof(c->saga));
@@ -360,7 +361,7 @@ void case_readable(struct engine *engine, struct saga_id id)
     c->is_kept = false;
     c->is_out = true;
     again.at_ms = c->put.resolved_ms = loop_wall_ms(engine->loop);
-    c->put.number = c->put.stands_as; /* which may have been opened by an earlier owner */
+    c->put.number = c->put.stands_as; /* an earlier owner may have opened it */
     c->put.body = case_text(&c->put, unreadable, c->evidence, &again, &c->arena);
     c->put.read.done = on_closed;
     store_case_put(engine->store, &c->put);
@@ -455,7 +456,7 @@ void case_rerun(struct shard *shard, const struct late_rerun *rerun, void (*writ
 
 /* --- what a person decides --- */
 
-struct deciding { /* lies in the arena of its work */
+struct deciding { /* a decision, in the arena of its work */
     struct work *work;
     const char *reason;
     struct slice evidence;
@@ -504,7 +505,7 @@ static void decide(struct deciding *d, const char *action, struct slice actor, s
     store_case_put(work->engine->store, &d->put);
 }
 
-/* A newer program, or somebody who mended the row, may have made it readable: then nothing is ended. */
+/* A newer program or a mended row may have made it readable. Then nothing is ended. */
 static void on_saga_read(struct store_read *read)
 {
     struct deciding *d = read->context;
@@ -536,7 +537,7 @@ static void on_follower_put(struct inbox_put *put)
     }
 }
 
-/* The start as the completed saga asked for it. */
+/* Writes the start again as the completed saga asked for it. */
 static void follow_again(struct deciding *d)
 {
     struct work *work = d->work;

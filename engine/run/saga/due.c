@@ -1,7 +1,7 @@
-/* See due.h. A batch ends in a later turn of the loop: what lies in its arena is still in use by those who call us. */
+/* See due.h. A batch ends in a later turn of the loop, because its callers still use memory of the arena. */
 #include "run/saga/due.h"
 
-/* After which the clock is looked at again: it may be set forward, and a machine may sleep. */
+/* The clock is read again after this time: it may be set forward, and a machine may sleep. */
 #define DELAY_MS_MAX 60000
 
 static void due_on_time(struct timer *timer);
@@ -38,7 +38,7 @@ static void due_on_time(struct timer *timer)
         return;
     }
     due->next_ms = INT64_MAX;
-    if (owned != 0) { /* else gaining one has it looked at */
+    if (owned != 0) { /* otherwise gaining a shard leads to a look */
         due->busy = true;
         due->kind->take(due, owned, now_ms);
     }
@@ -48,7 +48,7 @@ static void due_on_ended(struct deferred *deferred)
 {
     struct due *due = container_of(deferred, struct due, ended);
 
-    if (!due->stopped) { /* else the store may be gone already */
+    if (!due->stopped) { /* otherwise the store may be gone already */
         due->kind->over(due);
     }
     due->busy = false;
@@ -58,7 +58,7 @@ static void due_on_ended(struct deferred *deferred)
 
 static void go_on(struct due *due)
 {
-    due->beginning = true; /* what ends at once does not come here underneath us */
+    due->beginning = true; /* prevents a batch that ends at once from coming here inside this call */
     while (!due->stopped && due->at < due->count && due->under_way < due->kind->under_way_max) {
         due->kind->begin(due, due->at++);
     }

@@ -1,6 +1,6 @@
 /*
- * A saga read back from its log: start record, definition, then every record checked and applied. The same functions as
- * when it ran; there is no other recovery.
+ * Reads a saga back from its log: the start record and the definition, then every record checked and applied. These are
+ * the functions that ran live; there is no other recovery.
  */
 #include "run/saga/fold.h"
 
@@ -55,7 +55,7 @@ enum err_code fold_into(struct engine *engine, struct saga *saga, struct arena *
                                                                  start.version, start.tools, start.sagas, err);
 
         if (!definition) {
-            code = err->code = ERR_CORRUPT; /* that a definition is missing must not look as if the saga were */
+            code = err->code = ERR_CORRUPT; /* a missing definition must not look like a missing saga */
         } else {
             saga_init(saga, arena, id, definition);
             saga->holds = holds_in_force(engine->holds);

@@ -1,13 +1,13 @@
 /*
- * What this engine knows to have called, and a log that was rewound may not.
+ * Calls that this engine made and that a rewound log may not have.
  *
- * When another history is accepted every saga leaves memory and is read back from the log as it is. Its memory may have
- * been ahead: calls were made of which the log has lost the intent. A call that is wanted later under the same key with
- * a number not above one that was made counts as unknown, and its class of effect says what follows. What was made is
- * known from three places: the sagas in memory when the loss is found, and again when it is accepted; the last calls of
- * sagas that have left memory, which are kept in a ring; and what engines wrote into the database about them
- * (store/lease/history.c), which comes with each shard that is loaded, so that it holds for every engine and outlives
- * this one.
+ * When another history is accepted, every saga leaves memory and is read back from the log as it is. Its memory may
+ * have been ahead: calls were made whose intent the log has lost. A call that is wanted later under the same key, with
+ * a number not above one that was made, counts as unknown, and its class of effect says what follows. Three places know
+ * the calls that were made: the sagas in memory when the loss is found, and again when it is accepted; a ring of the
+ * last calls of sagas that have left memory; and what engines wrote into the database about them
+ * (store/lease/history.c). The last comes with each shard that is loaded, so that it holds for every engine and
+ * outlives this one.
  */
 #include "run/saga/forgotten.h"
 
@@ -23,11 +23,11 @@ struct forgotten_operation {
     uint32_t attempts;
 };
 
-/* Of a class that must not be made twice: see forgotten_made(). */
+/* A call of a class that must not be made twice: see forgotten_made(). */
 struct made_call {
     struct saga_id saga;
     struct op_key key;
-    uint64_t seq; /* of its saga then: the intent is not behind it */
+    uint64_t seq; /* the seq of its saga then, so the intent is not behind it */
     int64_t epoch, at_ms;
     uint32_t attempt;
     enum effect effect;
@@ -35,7 +35,7 @@ struct made_call {
 
 enum {
     MADE_CALLS = 16384, /* in the ring */
-    KNOWN_MAX = 100000, /* sagas, and calls, that the database is told of at once */
+    KNOWN_MAX = 100000, /* the most sagas, and calls, that the database is told of at once */
     LOGGED_CALLS = 100
 };
 
@@ -46,9 +46,9 @@ struct forgotten_saga {
 
 struct forgotten {
     struct map operations; /* op_key -> struct forgotten_operation: attempts that were made */
-    struct map sagas;      /* saga id -> struct forgotten_saga: in memory when another history was accepted */
+    struct map sagas;      /* saga id -> struct forgotten_saga: sagas in memory when another history was accepted */
     struct arena arena;
-    struct made_call *made; /* a ring; NULL: no call was made */
+    struct made_call *made; /* a ring; NULL when no call was made */
     uint64_t made_count;    /* in all */
 };
 
@@ -64,7 +64,7 @@ void forgotten_note(struct engine *engine, const struct op_key *key, uint32_t at
     kept->attempts = attempts > kept->attempts ? attempts : kept->attempts;
 }
 
-/* The operation of a step, if it was attempted; else NULL. */
+/* Returns the operation of a step when it was attempted, otherwise NULL. */
 static const struct operation *attempted(const struct saga *saga, uint32_t step, enum direction direction)
 {
     const struct operation *operation = operation_of(saga, step, direction);
@@ -130,7 +130,7 @@ static size_t made_kept(const struct engine *engine)
     return engine->forgotten->made_count < MADE_CALLS ? (size_t)engine->forgotten->made_count : MADE_CALLS;
 }
 
-/* The newest first. */
+/* Returns a call, counted back from the newest. */
 static const struct made_call *made_before(const struct engine *engine, size_t back)
 {
     return &engine->forgotten->made[(engine->forgotten->made_count - 1 - back) % MADE_CALLS];
@@ -172,7 +172,7 @@ static void know_saga(const struct live *live, struct known_work *out)
     const struct saga *saga = &live->saga;
 
     if (saga->seq == 0 || !has_room(out)) {
-        return; /* of one whose start is not durable nothing was called */
+        return; /* nothing was called for a saga whose start is not durable */
     }
     out->sagas[out->saga_count++] = (struct known_saga){saga->id, saga->seq, live->shard->epoch};
     for (uint32_t step = 0; saga->definition && step < saga->definition->step_count; step++) {

@@ -1,5 +1,6 @@
 /*
- * A saga in memory: its mailbox and the order of its turns. One turn at a time; what waits, waits in the mailbox.
+ * A saga in memory: its mailbox and the order of its turns. There is one turn at a time; other inputs wait in the
+ * mailbox.
  */
 #include "run/saga/live.h"
 
@@ -20,7 +21,7 @@
 #include "run/shard/shard.h"
 
 #define LIVE_BLOCK_BYTES 512
-#define LIVE_TEXT_BYTES 96 /* what the state of a saga without payloads keeps: its names, its input */
+#define LIVE_TEXT_BYTES 96 /* what the state of a saga without payloads keeps: its names and its input */
 
 struct lives {
     struct engine *engine;
@@ -139,7 +140,7 @@ void live_discard(struct live *live)
     if (list_linked(&live->ready_link)) {
         list_remove(&live->engine->lives->ready, &live->ready_link);
     }
-    arena_fini(&arena); /* in which it lies itself */
+    arena_fini(&arena); /* the arena holds the saga itself */
 }
 
 static void refuse_mail(struct live *live, enum err_code code, const char *message)
@@ -162,10 +163,10 @@ void live_send(struct live *live, struct mail *mail)
     live_ready(live);
 }
 
-/* Out of memory and out of sight; whoever waited is told. */
+/* Ends a saga in memory. It is forgotten, and waiting clients are told. */
 static void live_end(struct live *live)
 {
-    live_forget(live); /* first: what is sent to it from now on has it read back */
+    live_forget(live); /* forgotten first, so that later inputs have it read back */
     waiters_answer(live);
     callers_check(live);
     activities_detach(live);
@@ -173,13 +174,14 @@ static void live_end(struct live *live)
     live_discard(live);
 }
 
-/* An open saga or a run that has ended still hears mails: repeats of its calls are answered, and a run is woken. */
+/* Does the saga accept mail? An open saga or a run that has ended still does: repeats of its calls are answered, and a
+ * run is woken. */
 static bool hears(const struct live *live)
 {
     return live->saga.phase != PHASE_ENDED || saga_is_open(&live->saga);
 }
 
-/* Nothing is to be done for it any more. */
+/* Is nothing left to do for the saga? */
 static bool is_over(const struct live *live)
 {
     if (live->saga.phase == PHASE_ENDED) {
@@ -188,17 +190,16 @@ static bool is_over(const struct live *live)
     return live->saga.seq == 0 && list_empty(&live->mailbox);
 }
 
-/* It takes its inputs until one leads to a turn. It leaves memory where nothing is left to do for it. */
+/* Takes inputs until one leads to a turn. The saga leaves memory when nothing is left to do for it. */
 static void advance(struct live *live)
 {
-    /* Before all of a shard is loaded nothing of it goes on: which escalation numbers are free is not known.
-     * on_loaded() has all of them advance. */
+    /* Before a whole shard is loaded, none of its sagas goes on, because the free numbers of escalations are not known.
+     * on_loaded() advances all of them. */
     while (!live->turn && !live->dropped && !live->parking && live->asks == 0 && live->shard->state != SHARD_LOADING &&
            hears(live) && !list_empty(&live->mailbox)) {
         live->current = container_of(list_pop(&live->mailbox), struct mail, link);
         turn_begin(live, live->current);
-        if (!live->turn) { /* it meant nothing: what it was about may have to be started again, a
-                            * timer that came early */
+        if (!live->turn) { /* the input meant nothing; its activity may have to start again, as after an early timer */
             live->current = NULL;
             if (live->saga.phase != PHASE_ENDED && live->saga.seq > 0 && live->refusals < REFUSALS_MAX) {
                 activities_reconcile(live);
@@ -216,7 +217,7 @@ static void advance(struct live *live)
     }
 }
 
-/* Turns begin here and nowhere else. What becomes ready meanwhile has its time in the next round. */
+/* Turns begin here and nowhere else. A saga that becomes ready meanwhile has its time in the next round. */
 static void on_ready(struct deferred *deferred)
 {
     struct engine *engine = container_of(deferred, struct lives, advance)->engine;
@@ -247,7 +248,7 @@ void live_ready(struct live *live)
 
 void live_evict(struct live *live)
 {
-    if (live->taken_in) { /* what came back was counted when it left for the first time, or elsewhere */
+    if (live->taken_in) { /* a saga that came back was counted when it left for the first time, or elsewhere */
         intake_work_ended(live->engine);
     }
     health_rests(live);
@@ -276,7 +277,7 @@ void live_drop(struct live *live)
     activities_detach(live);
     live_forget(live);
     refuse_mail(live, ERR_FENCED, "the shard of this saga went to another engine");
-    live_ready(live); /* to be freed: whoever drops it may be called by something of this very saga */
+    live_ready(live); /* freed later, because the caller may be inside a callback of this very saga */
 }
 
 /* --- all of them --- */

@@ -1,13 +1,13 @@
 /*
- * Parking: a saga of which nothing moves costs no memory. When it has been quiet for a while, a row in the table due
- * says when it is to be looked at again, and it leaves; mail that comes for it has it read back (summon.c), and so does
- * its time. The first append of a parked saga takes the row away in the same transaction.
+ * Parking: a saga that does not move costs no memory. When it has been quiet for a while, a row in the table due says
+ * when to look at it again, and the saga leaves memory. Its time brings it back, and so does mail (summon.c). The first
+ * append of a parked saga removes the row in the same transaction.
  *
  *     quiet for park_after_ms -> store_park() -> evicted, unless something came meanwhile
  *     its time, or mail       -> read back from its log; its wants do the rest
  *
- * An engine has one timer for all that is due, of all its shards, and asks nothing while nothing is. Sagas whose
- * retention is over stand in the same table: see retention.c.
+ * An engine has one timer for everything that is due in all its shards, and asks nothing while nothing is due. Sagas
+ * whose retention is over are in the same table: see retention.c.
  */
 #include "run/saga/park.h"
 
@@ -22,16 +22,16 @@
 #include "run/saga/summon.h"
 #include "run/shard/shard.h"
 
-#define DUE_MAX 500         /* rows that are read at once */
+#define DUE_MAX 500         /* the most rows that are read at once */
 #define UNDER_WAY_MAX 64    /* of these */
-#define AGAIN_MS 1000       /* after which it is tried again where there was no room, or no database */
-#define UNREADABLE_MS 60000 /* the same for a saga whose log makes no sense here */
-#define TRIM_EVERY 1000     /* sagas that have left, after which memory is given back to the system */
+#define AGAIN_MS 1000       /* the time until the next try when there was no room, or no database */
+#define UNREADABLE_MS 60000 /* the same time for a saga whose log makes no sense here */
+#define TRIM_EVERY 1000     /* memory is given back to the system after so many sagas have left */
 
-struct parking { /* a row on its way */
+struct parking { /* a row that is being written */
     struct park park;
     struct engine *engine;
-    struct live *live; /* NULL: it left memory meanwhile */
+    struct live *live; /* NULL when the saga left memory meanwhile */
 };
 
 struct unreadable {
@@ -41,13 +41,13 @@ struct unreadable {
 
 struct parker {
     struct engine *engine;
-    struct list resting; /* sagas that may leave memory when they have been quiet for long enough, the longest first */
+    struct list resting; /* sagas that may leave memory when they have been quiet long enough, the longest first */
     struct timer rest_timer;
-    size_t loaded;  /* parked sagas that are in memory all the same, because something came for them */
-    size_t evicted; /* sagas that have left since memory was given back to the system last */
+    size_t loaded;  /* parked sagas that are in memory again because of an input */
+    size_t evicted; /* sagas that have left since memory was last given back to the system */
     struct due due;
     struct due_take take;
-    bool more, moved;      /* there may be more rows; something came of those at hand */
+    bool more, moved;      /* more: there may be more rows; moved: one of the present rows has changed */
     struct map unreadable; /* saga id -> struct unreadable */
 };
 
@@ -67,7 +67,7 @@ static bool activity_rests(const struct activity *activity, int64_t now_ms)
     switch (activity->want.type) {
     case WANT_TIMER:
         return activity->want.due_ms > now_ms + activity->live->engine->options.park_ahead_ms;
-    case WANT_LOCK: /* in line, unless it will be asked for again */
+    case WANT_LOCK: /* in line, unless the lock will be asked for again */
         return !timer_running(&activity->timer);
     case WANT_ADMIT:
     case WANT_CALL:
@@ -142,7 +142,7 @@ void park_set_parked(struct live *live, bool parked)
     live->parked = parked;
 }
 
-/* What was freed is kept for the next wave, which may never come. */
+/* Gives memory back, because freed memory is kept for the next wave, which may never come. */
 static void give_memory_back(struct engine *engine)
 {
     engine->parker->evicted++;
@@ -191,7 +191,7 @@ static void on_parked(struct park *park)
     }
 }
 
-/* The row is written again for one that was read back and did not move: whatever it says is then ours. */
+/* A saga that was read back and did not move gets its row written again, so that the row is ours. */
 static void park(struct live *live)
 {
     struct engine *engine = live->engine;
@@ -232,7 +232,7 @@ static void on_quiet(struct timer *timer)
             break;
         }
         list_remove(&engine->parker->resting, link);
-        if (is_quiet(live)) { /* else whatever keeps it has it considered again */
+        if (is_quiet(live)) { /* otherwise whatever keeps it leads to another look */
             park(live);
         }
     }
@@ -250,11 +250,11 @@ int64_t parker_lag_ms(const struct parker *parker)
 {
     int64_t next_ms = parker->due.next_ms, now_ms = loop_wall_ms(parker->engine->loop);
 
-    /* 0 is "look": nothing is known of it yet. */
+    /* 0 means that nothing is known of it yet and the engine must look. */
     return next_ms > 0 && next_ms < now_ms ? now_ms - next_ms : 0;
 }
 
-/* It stays where it is, for a program that can read it; the others go on. */
+/* Keeps an unreadable saga where it is, for a program that can read it; the others go on. */
 static void keep_unreadable(struct parker *parker, const struct waking *waking, const struct err *err)
 {
     struct unreadable *unreadable = map_find(&parker->unreadable, &waking->id, sizeof(waking->id));
@@ -269,7 +269,7 @@ static void keep_unreadable(struct parker *parker, const struct waking *waking, 
     parker_due(parker, loop_wall_ms(parker->engine->loop) + UNREADABLE_MS);
 }
 
-/* For how long it is not tried again; 0: it is. */
+/* Returns how long the saga is not tried again; 0 when it may be tried. */
 static int64_t kept_back_ms(struct parker *parker, struct saga_id id)
 {
     const struct unreadable *unreadable = map_find(&parker->unreadable, &id, sizeof(id));
@@ -307,7 +307,7 @@ static void parker_begin(struct due *due, size_t i)
     }
     int64_t kept_ms = kept_back_ms(parker, row->saga);
 
-    if (kept_ms > 0) { /* others that were due have had the table looked at: it still has to be, then */
+    if (kept_ms > 0) { /* other due sagas led to the look; this one still needs a look at its time */
         parker_due(parker, loop_wall_ms(engine->loop) + kept_ms);
         return;
     }
@@ -340,7 +340,7 @@ static void parker_take(struct due *due, uint64_t shards, int64_t now_ms)
     parker->take = (struct due_take){.read = {.arena = &due->arena, .done = parker_on_taken, .context = parker},
                                      .shards = shards,
                                      .now_ms = now_ms,
-                                     /* Those that are in memory already have their rows until they move. */
+                                     /* Sagas in memory keep their rows until they move. */
                                      .limit = DUE_MAX + parker->loaded + parker->unreadable.count,
                                      .next_ms = INT64_MAX};
     store_due_take(due->engine->store, &parker->take);

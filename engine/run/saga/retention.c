@@ -1,17 +1,17 @@
 /*
- * Retention: what is left of an ended saga is removed when its time is over, in small batches, each a transaction.
+ * Retention: the rows of an ended saga are removed when its time is over, in small batches, each a transaction.
  *
  *     something is due -> read a batch -> one transaction that removes it -> a pause -> the next, until nothing is due
  *
- * Nobody waits for it, and those who wait for something share the database with it. So a batch at whose end turns wait
- * for their commit is followed by a pause that leaves this work its share of the time (`forget_share` percent); where
- * none do there is no pause. So a database that is never idle gives that share and one that often is gives more,
- * without a measure of load. And one that is slow is left alone for longer. What has not gone yet stays in the table
- * due, however much it is; memory holds one batch.
+ * Nobody waits for a removal, but others that wait share the database with it. When turns wait for their commit at the
+ * end of a batch, a pause follows, which leaves the removals their share of the time (`forget_share` percent).
+ * Otherwise there is no pause. So a database that is never idle gives that share, and one that is often idle gives
+ * more, without a measure of load. A slow database is left alone for longer. Rows that are not yet removed stay in the
+ * table due, however many they are; memory holds one batch.
  *
- * Where sagas end faster than that share removes them, what is overdue grows older, and the share with its age: it
- * comes to rest where as many go as come, or where half of the time goes into it. Else the tables of a database that
- * always has something to do would grow for ever.
+ * When sagas end faster than that share removes them, overdue rows grow older, and the share grows with their age. It
+ * settles when as many rows go as come, or at half of the time. Otherwise the tables of a busy database would grow for
+ * ever.
  *
  *     overdue     less than 10 minutes ..... an hour and more
  *     share       forget_share ............. 50 %, or forget_share where that is more
@@ -27,14 +27,14 @@
 
 #define BATCH_MAX 500
 #define BATCH_MIN 20
-#define BATCH_MS 100   /* a batch that takes longer is too large: reads of others wait behind it */
-#define GATHER_MS 1000 /* so long after one that was not full: what ends bit by bit goes together */
+#define BATCH_MS 100   /* a batch that takes longer is too large, because reads of others wait behind it */
+#define GATHER_MS 1000 /* this long after a batch that was not full, so that single ends are removed together */
 #define PAUSE_MS_MAX 30000
-#define PATIENCE_MS 600000 /* what is overdue by less than this has time */
-#define OVERDUE_MS 3600000 /* by as much as this it has the largest share */
+#define PATIENCE_MS 600000 /* rows that are overdue by less than this are not urgent */
+#define OVERDUE_MS 3600000 /* rows that are overdue by this much get the largest share */
 #define SHARE_MAX 50       /* percent */
-#define AGAIN_MS 1000      /* there was no database */
-#define REFUSED_MS 60000   /* it does not want to, as the store has told in the log */
+#define AGAIN_MS 1000      /* after a failure of the database */
+#define REFUSED_MS 60000   /* after a refusal, which the store has logged */
 
 struct retention {
     struct engine *engine;
@@ -42,7 +42,7 @@ struct retention {
     struct due_take take;
     size_t batch_max, asked, gone, refused;
     int64_t begun_boot_ms;
-    int64_t overdue_ms; /* by which the last of the batch is; OVERDUE_MS: that or more */
+    int64_t overdue_ms; /* by how much the last row of the batch is overdue; OVERDUE_MS means that or more */
 };
 
 struct removal { /* of one saga */
@@ -67,7 +67,7 @@ static int64_t share_percent(const struct retention *retention)
     return share + (SHARE_MAX - share) * over_ms / (OVERDUE_MS - PATIENCE_MS);
 }
 
-/* As many percent of the time as are ours, unless nobody else wants any. */
+/* Returns the pause that leaves our share of the time, or 0 when nobody else needs the database. */
 static int64_t pause_ms(const struct retention *retention, int64_t took_ms)
 {
     int64_t share = share_percent(retention);
@@ -137,7 +137,7 @@ static void retention_begin(struct due *due, size_t i)
     const struct shard *shard = &engine->shards[row->shard];
 
     if (live_find(engine, row->saga)) {
-        /* Its end is being made sure of, after a COMMIT whose answer was lost; or somebody looks at it. */
+        /* Its end is being made sure of, after a COMMIT whose answer was lost, or a client is looking at it. */
         due_at(due, loop_wall_ms(engine->loop) + AGAIN_MS);
     } else if (shard->state == SHARD_OWNED) {
         struct removal *removal = arena_alloc(&due->arena, sizeof(*removal));
@@ -164,8 +164,8 @@ static void retention_on_taken(struct store_read *read)
         return;
     }
     due_at(&retention->due, take->next_ms);
-    /* Of the last: one that stays for long for a reason of its own is among the first, and says
-     * nothing of the others. */
+    /* The last row counts. A row that stays long for its own reason is among the first, and says nothing about the
+     * others. */
     retention->overdue_ms = take->count > 0 ? overdue_ms(take->rows[take->count - 1].at_ms, now_ms) : 0;
     due_rows(&retention->due, take->count);
 }

@@ -1,17 +1,17 @@
 /*
- * Schedules: this engine acts for those whose shard it owns.
+ * Schedules: this engine acts for schedules whose shard it owns.
  *
  *     due -> does its last saga run? -> decide about the instants up to now -> write that, fenced
  *         -> start the saga of the first instant in the queue -> write that it is there, fenced -> the next
  *
- * What was decided is durable before a saga is started, and a saga is started under a business id that is made of the
- * schedule and the instant. So an engine that dies in between leaves an instant in the queue, and whoever looks next
- * starts the same saga again, which changes nothing. A write whose schedule was changed meanwhile does nothing, and the
- * schedule is looked at anew.
+ * A decision is durable before its saga is started, and the saga has a business id made of the schedule and the
+ * instant. So an engine that dies in between leaves an instant in the queue, and the next engine starts the same saga
+ * again, which changes nothing. A write has no effect when its schedule was changed meanwhile, and the schedule is
+ * looked at anew.
  *
  * An instant whose start is refused stays first in the queue, with the reason, and is tried again each minute: nothing
- * is lost while somebody mends the definition. What is only too much work, or a database that is away, is tried again
- * after a second and leaves no trace.
+ * is lost while somebody mends the definition. After a refusal for too much work, or without a database, the start is
+ * tried again after a second and leaves no trace.
  */
 #include "run/saga/scheduler.h"
 
@@ -23,14 +23,14 @@
 #include "run/saga/due.h"
 
 #define TAKE_MAX 32      /* schedules at work at once */
-#define STARTS_MAX 16    /* of one of them, before others have their turn */
-#define POLL_MS 60000    /* nobody said that anything is due: it is looked for all the same */
-#define AGAIN_MS 1000    /* there was no room, or no database */
-#define RUNS_MS 2000     /* the saga before may have ended */
-#define REFUSED_MS 60000 /* somebody may have mended what the start was refused for */
+#define STARTS_MAX 16    /* the most starts of one schedule before others have their turn */
+#define POLL_MS 60000    /* even when nobody has said that a schedule is due */
+#define AGAIN_MS 1000    /* when there was no room, or no database */
+#define RUNS_MS 2000     /* the saga before may have ended by then */
+#define REFUSED_MS 60000 /* somebody may have mended the cause of the refusal by then */
 #define UNREADABLE_MS 3600000
-#define PATIENCE_MS 60000                            /* so late, and two leases, an instant is on time */
-#define HORIZON_MS (INT64_C(400) * 24 * 3600 * 1000) /* so far ahead a zone is known */
+#define PATIENCE_MS 60000 /* an instant that is late by this much and two leases is still on time */
+#define HORIZON_MS (INT64_C(400) * 24 * 3600 * 1000) /* how far ahead the offsets of a zone are known */
 #define STATE_BYTES_MAX 65536
 
 struct scheduler {
@@ -49,9 +49,9 @@ struct firing { /* a schedule at work */
     struct zone zone;
     int64_t epoch;
     int starts;
-    bool runs;    /* the saga that it started last */
-    bool dirty;   /* the row is not as it should be */
-    bool refused; /* the first of the queue was, for now */
+    bool runs;    /* the saga that it started last still runs */
+    bool dirty;   /* the row must be written */
+    bool refused; /* the first instant of the queue was refused for now */
     char business_id[SCHEDULE_ID_BYTES_MAX];
     struct read_saga saga;
     struct engine_request request;
@@ -69,7 +69,7 @@ static void firing_end(struct firing *firing)
     due_ended(&scheduler->due);
 }
 
-static void firing_again(struct firing *firing) /* it is due as before */
+static void firing_again(struct firing *firing) /* leaves the schedule due as before */
 {
     firing->scheduler->again = true;
     firing_end(firing);
@@ -77,13 +77,13 @@ static void firing_again(struct firing *firing) /* it is due as before */
 
 /* --- writing --- */
 
-/* When there is something to do for it next. */
+/* Returns when the schedule needs the next look. */
 static int64_t next_look_ms(const struct firing *firing)
 {
     const struct schedule_state *state = &firing->state;
     int64_t now_ms = loop_wall_ms(firing->scheduler->engine->loop), next_ms = state->next_ms, wait_ms;
 
-    if (next_ms == INT64_MAX) { /* beyond what is known of the zone: known further in a day */
+    if (next_ms == INT64_MAX) { /* beyond the known offsets of the zone, which are known further in a day */
         next_ms = now_ms + HORIZON_MS / 400;
     }
     if (state->queue_count == 0) {
@@ -105,7 +105,7 @@ static void on_moved(struct store_read *read)
     } else if (firing->move.fenced) {
         shard_fenced(engine, firing->row->shard, firing->epoch);
         firing_end(firing);
-    } else if (!firing->move.moved) { /* somebody changed it: what is due of it is seen by the next look */
+    } else if (!firing->move.moved) { /* somebody changed it, and the next look sees what is due */
         due_at(&firing->scheduler->due, 0);
         firing_end(firing);
     } else {
@@ -179,7 +179,7 @@ static void on_started(struct engine_request *request)
         firing->runs = true;
         firing->dirty = true;
         metric_add(METRIC_SCHEDULE_STARTS, 1);
-    } else if (request->code == ERR_OTHER_INPUT) { /* a saga of somebody else has its id, for ever */
+    } else if (request->code == ERR_OTHER_INPUT) { /* another saga has its id, for ever */
         refuse(firing, &request->err, NULL);
         state->refused++;
         schedule_drop_first(state);
@@ -301,7 +301,7 @@ static void scheduler_begin(struct due *due, size_t i)
         return;
     }
     log_error("schedule_unreadable", LOG_SLICE("namespace", row->namespace), LOG_SLICE("schedule", row->name));
-    firing->state = (struct schedule_state){.last_ms = row->last_ms}; /* nothing is started of it */
+    firing->state = (struct schedule_state){.last_ms = row->last_ms}; /* nothing is started for it */
     firing->starts = STARTS_MAX;
     firing_move(firing, row->state, loop_wall_ms(engine->loop) + UNREADABLE_MS);
 }

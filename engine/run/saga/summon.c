@@ -1,6 +1,6 @@
 /*
- * Bringing a saga into memory because somebody has a mail for it, or needs to look at it. What is not there, of a shard
- * that is ours, has ended, is parked, or is a run that rests. All that comes meanwhile shares one summoning.
+ * Brings a saga into memory because there is mail for it, or a client needs to look at it. A saga of our shard that is
+ * not in memory has ended, is parked, or is a run that rests. All mail that comes meanwhile shares one summoning.
  */
 #include "run/saga/summon.h"
 
@@ -15,11 +15,12 @@
 struct summoning {
     struct engine *engine;
     struct arena arena;
-    struct digest key; /* among those under way: of a run its digest, else of the saga's id and who asks for it */
+    struct digest key; /* the key among those under way: for a run its digest, otherwise one of the saga's id and the
+                          namespace that asks */
     struct slice namespace;
     struct saga_id id;
     struct shard *shard;
-    int64_t epoch; /* under which it was asked */
+    int64_t epoch; /* the epoch under which it was asked */
     struct list mails, summons;
     struct deferred deferred;
     struct read_saga read;
@@ -74,7 +75,8 @@ static void mail_refuse(struct mail *mail, enum err_code code, const char *messa
 static const char shard_elsewhere[] = "another engine owns the shard of this saga";
 static const char no_such_saga[] = "there is no saga with this id";
 
-/* With the namespace: to one whose it is not there is no such saga, and that must not be told to another one. */
+/* Makes a key with the namespace. A namespace that does not have the saga is told that there is none, and that must not
+ * be told to another one. */
 static struct digest key_of_id(struct saga_id id, struct slice namespace)
 {
     struct slice fields[] = {namespace, {(const char *)&id, sizeof(id)}};
@@ -107,19 +109,19 @@ static void summoning_on_end(struct deferred *deferred)
     free(summoning);
 }
 
-/* Later in this turn of the loop: what the read answered with is freed when nobody is inside its `done` any more. */
+/* Frees a summoning later in this turn of the loop, when nobody is inside the read's `done` any more. */
 static void summoning_free(struct summoning *summoning)
 {
     loop_defer(summoning->engine->loop, &summoning->deferred, summoning_on_end);
 }
 
-/* Nothing changed hands while it was read? Else what was read may be old. */
+/* Is the summoning good? If the shard changed hands during the read, what was read may be old. */
 static bool is_good(const struct summoning *summoning)
 {
     return summoning->shard->state == SHARD_OWNED && summoning->shard->epoch == summoning->epoch;
 }
 
-/* Out of the map first: a mail's done may ask for the same saga again. */
+/* Removed from the map first, because a mail's `done` may ask for the same saga again. */
 static void summoning_refuse(struct summoning *summoning, enum err_code code, const struct err *err)
 {
     struct list_link *link;
@@ -146,8 +148,8 @@ static void summoning_lost(struct summoning *summoning)
     summoning_refuse(summoning, ERR_FENCED, &err);
 }
 
-/* A run is called by its name: the keys of its operations are made of that, and so is the right to call it. True: it
- * was refused. */
+/* Refuses a call of a run by its id. A run is called by its name, from which the keys of its operations and the right
+ * to call it are made. Returns true after the refusal. */
 static bool refuses_call_by_id(const struct live *live, struct mail *mail)
 {
     struct err err = {0};
@@ -167,7 +169,7 @@ static void summoning_deliver(struct summoning *summoning, struct live *live)
 
     (void)map_remove(&summoning->engine->summoner->under_way, &summoning->key, sizeof(summoning->key));
     if (live->interrupted) {
-        activities_reconcile(live); /* before anything new: what is wanted now was begun by somebody who is gone */
+        activities_reconcile(live); /* before anything new, because an engine that is gone began what is wanted now */
     }
     while ((link = list_pop(&summoning->mails)) != NULL) {
         struct mail *mail = container_of(link, struct mail, link);
@@ -219,7 +221,7 @@ static void summoning_on_read(struct store_read *read)
         case_readable(engine, summoning->id);
         live->interrupted = live->saga.phase != PHASE_ENDED;
         live_enter(live);
-        /* All others that have not ended are in memory since the shard was gained. */
+        /* All other sagas that have not ended are in memory since the shard was gained. */
         park_set_parked(live, live->saga.phase != PHASE_ENDED && live->saga.definition->kind != SAGA_RUN);
     }
     summoning_deliver(summoning, live);
@@ -228,8 +230,8 @@ static void summoning_on_read(struct store_read *read)
 enum { PRESSING_SHARE = 8, PRESSING_LEAST = 64 };
 
 /*
- * What is due, and what people and signals have to say, moves what is here already, and may be all that ever frees
- * memory (the holder of a lock that all others wait for): it has room beyond what is kept for reads and for new work.
+ * Is memory full? Due sagas, verbs of people and signals move what is already here, and may be all that ever frees
+ * memory (the holder of a lock that all others wait for). They have room beyond what reads and new work may use.
  */
 static bool is_full(const struct engine *engine, bool presses)
 {
@@ -241,7 +243,7 @@ static bool is_full(const struct engine *engine, bool presses)
 
 static const char too_many[] = "this engine has as many sagas in memory as it may keep";
 
-/* The summoning of a saga that is not in memory: one under way, or a new one. NULL with a sentence. */
+/* Returns the summoning of a saga that is not in memory: one under way, or a new one. Returns NULL with a sentence. */
 static struct summoning *summoning_of(struct engine *engine, struct saga_id id, struct slice namespace, bool presses,
                                       struct err *err)
 {
@@ -316,7 +318,7 @@ void live_deliver(struct engine *engine, struct saga_id id, struct slice namespa
         mail_refuse(mail, ERR_FENCED, shard_elsewhere);
         return;
     }
-    if (live) { /* its start is being made durable: what comes now is decided after it */
+    if (live) { /* its start is being made durable, and later mail is decided after it */
         live_send(live, mail);
         return;
     }
@@ -359,7 +361,7 @@ static void summoning_on_namesake(struct store_read *read)
     }
 }
 
-/* A new one, unless its name is the id of a saga: the keys are made of either, so that what was called there would be
+/* Begins a new run, unless its name is the id of a saga. The keys are made of either, so what was called there would be
  * called again here. */
 static void run_begin_new(struct summoning *summoning)
 {
@@ -398,7 +400,7 @@ static void summoning_on_found(struct store_read *read)
     } else if (read->code == ERR_NOT_FOUND) {
         run_begin_new(summoning);
     } else {
-        /* Now that it has an id the rest is as for every saga. */
+        /* With its id the rest is as for every saga. */
         struct list_link *link;
 
         (void)map_remove(&engine->summoner->under_way, &summoning->key, sizeof(summoning->key));

@@ -1,6 +1,6 @@
 /*
- * A turn: decide, append, apply. The only code that changes a saga, and the only place where the log and memory meet:
- * memory changes after the commit, so it is never ahead of the log.
+ * A turn: decide, append, apply. Only this code changes a saga, and only here the log and memory meet: memory changes
+ * after the commit, so it is never ahead of the log.
  */
 #include "run/saga/turn.h"
 
@@ -127,7 +127,8 @@ static void tell_watches(struct live *live)
     }
 }
 
-/* From an activity of the saga, which asks for the same again when its turn was not written; else somebody is told. */
+/* Does the input come from an activity of the saga? An activity asks again when its turn was not written; any other
+ * sender is told. */
 static bool is_own(enum saga_input_type type)
 {
     switch (type) {
@@ -158,7 +159,7 @@ static bool is_own(enum saga_input_type type)
     UNREACHABLE();
 }
 
-/* What its own activities ask for is asked again, but not for ever. */
+/* Counts a refusal. Activities ask again, but not for ever. */
 static void count_refusal(struct live *live, const struct mail *mail)
 {
     if (is_own(mail->input.type)) {
@@ -173,7 +174,7 @@ static void count_escalations(const struct turn *turn)
     gauge_add(GAUGE_ESCALATIONS_OPEN, turn->cases_more);
 }
 
-/* The records are durable: fold them, and count what they mean. */
+/* Folds the durable records, and counts what they mean. */
 static void turn_apply(struct turn *turn)
 {
     struct live *live = turn->live;
@@ -198,10 +199,10 @@ static void turn_apply(struct turn *turn)
     health_count(live, &turn->records);
     if (saga_is_open(&live->saga) && turn->mail->input.type == SAGA_INPUT_SETTLED &&
         turn->mail->input.settled.direction == DIRECTION_DO) {
-        intake_work_ended(live->engine); /* a call that was taken in */
+        intake_work_ended(live->engine); /* an accepted call has ended */
     }
     if (live->saga.definition->kind == SAGA_RUN) {
-        return; /* it is no saga that anybody started or waits for */
+        return; /* a run is no saga that anybody started or waits for */
     }
     if (turn->append.start) {
         metric_add(METRIC_SAGAS_STARTED, 1);
@@ -226,16 +227,15 @@ static void on_appended(struct append *append)
     if (append->code == ERR_OK && !live->dropped) {
         turn_apply(turn);
     } else if (append->code == ERR_FENCED && !live->dropped) {
-        /* The shard is dropped, and this saga with it: now, because what it still wants is for the new
-         * owner to start. */
+        /* The shard is dropped now, and this saga with it, because the new owner starts what it still wants. */
         shard_fenced(engine, live->shard->number, append->epoch);
     } else if (append->code != ERR_OK && append->code != ERR_FENCED && append->code != ERR_CONFLICT) {
         log_error("append_refused", LOG_UUID("saga", &live->saga.id.uuid), LOG_ERR(&append->err));
-        /* What it was about is still wanted. A call must not be made twice for it: its outcome counts as unknown from
-         * now on. */
+        /* What the input was about is still wanted. But a call must not be made twice for it, so its outcome counts as
+         * unknown from now on. */
         count_refusal(live, mail);
     }
-    /* The mail's owner may free it, and read `append` through the turn's arena only until it returns. */
+    /* The mail's owner may free the mail, and may read `append` through the turn's arena only until it returns. */
     mail->answer = turn->records.answer;
     mail->done(mail, append->code, &append->err);
     live->turn = NULL;
@@ -247,7 +247,7 @@ static void on_appended(struct append *append)
     engine_check_drained(engine);
 }
 
-/* No row may be so large: nothing of it is written, as if the database had refused it as data. */
+/* Refuses a turn. No row may be so large, so nothing of it is written, as if the database had refused it as data. */
 static void turn_refuse(struct turn *turn)
 {
     struct live *live = turn->live;
@@ -281,7 +281,7 @@ void turn_begin(struct live *live, struct mail *mail)
     if (code != ERR_OK || turn->records.count == 0) {
         if (code == ERR_INTERNAL) {
             log_error("decision_refused", LOG_UUID("saga", &live->saga.id.uuid), LOG_ERR(&err));
-            count_refusal(live, mail); /* as when the database refuses it as data */
+            count_refusal(live, mail); /* like a refusal of the database as data */
         }
 
         mail->answer = turn->records.answer;

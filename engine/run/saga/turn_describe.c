@@ -1,7 +1,6 @@
 /*
- * What a turn means for the tables: its row of the log, and what stands beside it for finding, listing and waking:
- * keys, escalations, approvals, followers, locks, and when a saga is to be looked at again. All of it is one
- * transaction.
+ * What a turn means for the tables: its row of the log, and the rows beside it for finding, listing and waking: keys,
+ * escalations, approvals, followers, locks, and when to look at the saga again. All of it is one transaction.
  */
 #include "base/canon.h"
 #include "base/json.h"
@@ -20,8 +19,8 @@ static bool makes_key_known(const struct record *record)
     case RECORD_STEP_REOPENED:
     case RECORD_STEP_CALLED:
     case RECORD_COMPENSATION_REOPENED:
-        return record->args.ptr != NULL; /* the first record of an operation carries its arguments; so does a retry with
-                                            changed ones, under a new key */
+        return record->args.ptr != NULL; /* the first record of an operation carries its arguments, and so does a retry
+                                            with changed ones, under a new key */
     case RECORD_SAGA_STARTED:
     case RECORD_STEP_RETRYING:
     case RECORD_STEP_RUNNING:
@@ -74,7 +73,7 @@ static bool makes_key_known(const struct record *record)
     UNREACHABLE();
 }
 
-/* An intent that follows its step.called in one turn carries the arguments again: the key is known once. */
+/* Adds a key once. An intent that follows its step.called in one turn carries the arguments again. */
 static uint32_t add_key(struct op_key *keys, uint32_t count, const struct op_key *key)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -93,7 +92,7 @@ struct slice mail_asked(const struct mail *start)
     return start->asked.ptr ? start->asked : input.ptr ? input : SLICE("{}");
 }
 
-/* The row of a saga that begins. What it is found by is the caller's id, for a run its name. */
+/* Describes the row of a saga that begins. The caller's id finds it, or for a run its name. */
 static void describe_start(struct turn *turn, const struct record *first)
 {
     struct slice id = slice_is(first->saga_name, RUN_SAGA_NAME) ? first->run : first->business_id;
@@ -122,7 +121,7 @@ static void describe_start(struct turn *turn, const struct record *first)
 
 /* --- escalations --- */
 
-/* What is told of a case that has its row already; one change a turn. */
+/* Returns the change of a case that already has its row; there is one change in a turn. */
 static struct append_escalation *change_of_case(struct turn *turn, uint64_t number)
 {
     for (uint32_t i = 0; i < turn->escalation_count; i++) {
@@ -160,7 +159,7 @@ static void describe_escalation(struct turn *turn, const struct saga *saga, cons
 
 /* --- approvals --- */
 
-/* A step that asks a person right now; 0: it does not. */
+/* Returns the number of the approval that a step waits for; 0 when it does not. */
 static uint64_t approval_asked(const struct saga *saga, uint32_t step)
 {
     if (step == STEP_NONE || step >= saga->definition->step_count ||
@@ -194,7 +193,7 @@ static const char *approval_status(const struct saga *saga, uint32_t step)
                                             : "cancelled";
 }
 
-/* The end of a pause: people have so much longer to answer. */
+/* Was the approval moved? The end of a pause gives people as much more time to answer. */
 static bool is_moved(const struct turn *turn, const struct saga *after, uint32_t step)
 {
     const struct saga *before = &turn->live->saga;
@@ -203,7 +202,8 @@ static bool is_moved(const struct turn *turn, const struct saga *after, uint32_t
            approval_asked(after, step) != 0 && approval_asked(before, step) == approval_asked(after, step);
 }
 
-/* As they stand when the whole turn is applied; with the end of the saga nobody is asked any more. */
+/* Describes the approvals as they are when the whole turn is applied. With the end of the saga nobody is asked any
+ * more. */
 static void describe_approvals(struct turn *turn, const struct saga *after)
 {
     size_t count = turn->touched_count;
@@ -248,7 +248,7 @@ static void describe_approvals(struct turn *turn, const struct saga *after)
 
 /* --- who follows --- */
 
-/* A start in the inbox, as any engine puts it that owns another shard (exchange/errand.c), under an id of ours. */
+/* Describes a start in the inbox as any engine puts it for another shard (exchange/errand.c), under an id of ours. */
 static struct append_follower describe_follower(struct turn *turn, const struct saga *saga, struct slice follower)
 {
     struct arena *arena = &turn->arena;
@@ -268,9 +268,9 @@ static struct append_follower describe_follower(struct turn *turn, const struct 
     json_write_slice(&w, "namespace", saga->namespace);
     json_write_text(&w, "actor", "sagad");
     uuid_text(&saga->id.uuid, id);
-    json_write_text(&w, "follows", id); /* whoever starts it checks its input, as nobody did before */
+    json_write_text(&w, "follows", id); /* the engine that starts it checks its input, which nobody did before */
     json_write_slice(&w, "saga", name);
-    json_write_i64(&w, "version", 0); /* the newest when it starts */
+    json_write_i64(&w, "version", 0); /* the newest version when it starts */
     json_write_slice(&w, "business_id", business_id);
     json_write_raw(&w, "tags", SLICE_NONE);
     json_write_raw(&w, "input", input.ptr ? input : SLICE("{}"));
@@ -294,12 +294,12 @@ static void describe_followers(struct turn *turn, const struct saga *saga, const
 
 /* --- the whole turn --- */
 
-/* What one record means for the tables; `after` is the saga as it was before it, and then with it. */
+/* Describes what one record means for the tables. `after` is the saga before the record, and then with it. */
 static void describe_record(struct turn *turn, struct saga *after, const struct record *record)
 {
     uint64_t asked = approval_asked(after, record->step);
 
-    /* Of the copy: what an open saga calls, and what groups bring, adds to its steps. */
+    /* The step is that of the copy, because calls of an open saga, and groups, add steps. */
     record_write(record, after->definition, &turn->payload);
     if (makes_key_known(record)) {
         turn->key_count = add_key(turn->keys, turn->key_count, &record->key);
@@ -322,7 +322,7 @@ static void describe_record(struct turn *turn, struct saga *after, const struct 
     }
 }
 
-/* What the table awake has to learn: with a parked saga its append takes care of that. */
+/* Describes the change in the table awake; for a parked saga its append does that. */
 static void describe_awake(struct turn *turn)
 {
     const struct live *live = turn->live;
@@ -330,14 +330,14 @@ static void describe_awake(struct turn *turn)
     if (live->saga.definition->kind == SAGA_RUN) {
         turn->append.awake = turn->awake == live->awake ? AWAKE_AS_IT_WAS : turn->awake ? AWAKE_ADD : AWAKE_REMOVE;
     } else {
-        /* With a row that nobody knows of it would move, and recovery would take it for one that waits. */
+        /* With an unknown row the saga would move, and recovery would take it for one that waits. */
         turn->append.unparks = live->parked || live->park_refused;
         turn->append.awake = turn->ended && live->awake ? AWAKE_REMOVE : AWAKE_AS_IT_WAS;
         turn->awake = !turn->ended && (live->awake || turn->append.unparks);
     }
 }
 
-/* Writes the payload and everything the tables beside the log need, by applying the records to a copy. */
+/* Writes the payload and everything that the tables beside the log need, by applying the records to a copy. */
 void turn_describe(struct turn *turn)
 {
     struct live *live = turn->live;

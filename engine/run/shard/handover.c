@@ -1,12 +1,12 @@
 /*
- * Giving shards to other engines: because another one has come and this one holds more than its share, or because this
+ * Gives shards to other engines: because another one has come and this one holds more than its share, or because this
  * one leaves.
  *
- * A shard that is being given begins nothing new: what comes from outside goes through the inbox to whoever owns it
- * next, timers and evaluations stay as they are, calls that were not sent yet wait. What is under way settles, and so
- * do the answers to what came through the inbox. When nothing but unsent calls is left the log is told that they were
- * not sent: not before, because each time counts as an attempt. Then its sagas leave memory, as in a drain, and the
- * row is released: for the next owner no call is in doubt.
+ * Nothing new begins in a shard that is being given. Requests from outside go through the inbox to the next owner,
+ * timers and evaluations stay as they are, and calls that were not sent yet wait. Calls under way settle, and inputs
+ * from the inbox are answered. When only unsent calls are left, the log is told that they were not sent. This comes
+ * last, because each such record counts as an attempt. Then the sagas of the shard leave memory, as in a drain, and the
+ * row is released. For the next owner no call is in doubt.
  *
  *     SHARD_OWNED -> SHARD_GIVING -> only unsent calls      -> told so, and:
  *                                    quiet                  -> released
@@ -28,8 +28,8 @@
 
 enum {
     LOOK_EVERY_MS = 20,
-    PATIENCE_MS = 3000,     /* the sagas of the shard stand still so long at most */
-    AGAIN_AFTER_MS = 10000, /* the first time; then twice as long, and so on */
+    PATIENCE_MS = 3000,     /* the longest time for which the sagas of the shard stand still */
+    AGAIN_AFTER_MS = 10000, /* the first wait until another try; each later one is twice as long */
     AGAIN_AFTER_MS_MAX = 320000
 };
 
@@ -98,7 +98,8 @@ static size_t count_moving(const struct shard *shard, size_t most)
 
 /* --- one shard --- */
 
-/* What waits for a place, or at a guard, and has its intent in the log, was not sent: the log is told so. */
+/* Returns calls with an intent in the log that wait for a place or at a guard. They were not sent, and the log is told
+ * so. */
 static void return_calls(struct shard *shard)
 {
     call_queue_return_shard(shard);
@@ -189,7 +190,7 @@ static void look_again(struct engine *engine, int64_t ms)
     timer_start(engine->loop, &engine->handover->timer, ms, on_look);
 }
 
-/* The one of which the least is under way. */
+/* Returns the shard with the least work under way. */
 static struct shard *choose(struct engine *engine)
 {
     struct shard *best = NULL;
@@ -214,14 +215,14 @@ void handover_surplus(size_t count, void *context)
     size_t giving = 0;
 
     if (engine_is_draining(engine)) {
-        return; /* all of them are on their way */
+        return; /* all of them are being given already */
     }
     for (uint32_t i = 0; i < SHARD_COUNT; i++) {
         struct shard *shard = &engine->shards[i];
 
         giving += shard->state == SHARD_GIVING;
         if (shard->state == SHARD_GIVING && giving > count) {
-            shard_keep(shard); /* whoever it was for has gone again */
+            shard_keep(shard); /* the engine that it was for has gone again */
         }
     }
     for (struct shard *shard; giving < count && (shard = choose(engine)) != NULL; giving++) {

@@ -1,4 +1,5 @@
-/* The shards this engine owns: load their unfinished sagas when they are gained, drop them when they are lost. */
+/* The shards that this engine owns. Their unfinished sagas are loaded when a shard is gained, and dropped when it is
+ * lost. */
 #include "run/shard/shard.h"
 
 #include <stdlib.h>
@@ -16,7 +17,7 @@
 #include "run/saga/live.h"
 #include "run/shard/handover.h"
 
-/* A saga whose log does not make sense is left alone and told of; the others go on. */
+/* A saga whose log makes no sense is left alone and reported; the others go on. */
 static void on_loaded_saga(struct shard_load *load, struct saga_id id, struct slice namespace,
                            const struct stored_turn *turns, size_t count)
 {
@@ -33,7 +34,7 @@ static void on_loaded_saga(struct shard_load *load, struct saga_id id, struct sl
         int64_t made = uuid_v7_ms(&id.uuid);
 
         log_error("saga_unreadable", LOG_UUID("saga", &id.uuid), LOG_ERR(&err));
-        /* It stays among the unfinished, so that a program which can read it finds it. */
+        /* The saga stays among the unfinished, so that a program which can read it finds it. */
         shard->oldest_unreadable_ms =
             shard->oldest_unreadable_ms == 0 || made < shard->oldest_unreadable_ms ? made : shard->oldest_unreadable_ms;
         case_unreadable(shard, id, namespace, turns, count);
@@ -65,7 +66,7 @@ static void on_loaded(struct shard_load *load)
     if (shard->load_stale) {
         shard->load_stale = false;
         if (shard->state == SHARD_LOADING) {
-            shard_begin_load(shard); /* lost and gained again meanwhile */
+            shard_begin_load(shard); /* the shard was lost and gained again meanwhile */
         }
         return;
     }
@@ -89,7 +90,7 @@ static void on_loaded(struct shard_load *load)
     bulker_look(engine->bulker);
     deliveries_watch(engine);
     gauge_set(GAUGE_SHARDS_OWNED, shards_owned(engine));
-    /* All are known before the first goes on. */
+    /* All sagas are known before the first goes on. */
     for (struct list_link *link = list_first(&shard->sagas); link; link = list_after(&shard->sagas, link)) {
         struct live *live = container_of(link, struct live, link);
 
@@ -130,7 +131,7 @@ void shard_gained(uint32_t number, int64_t epoch, void *context)
     shard->epoch = epoch;
     shard->alone_from_ms = loop_wall_ms(engine->loop) + lease_doubt_ms(engine->leases, number);
     if (engine_is_draining(engine)) {
-        handover_all(engine); /* it was asked for before, and nobody would give it back until the drain is over */
+        handover_all(engine); /* the wish came before, and nobody would give the shard back until the drain is over */
         return;
     }
     if (!shard->load_running) {
@@ -188,7 +189,7 @@ int64_t shard_oldest_unfinished_ms(uint32_t number, void *context)
     const struct list_link *link = list_first(&shard->sagas);
 
     if (shard->state != SHARD_OWNED) {
-        return 0; /* not known yet: the mark must not move */
+        return 0; /* not known yet, and the mark must not move */
     }
     int64_t oldest = shard->oldest_unreadable_ms ? shard->oldest_unreadable_ms : loop_wall_ms(engine->loop);
 
@@ -197,7 +198,7 @@ int64_t shard_oldest_unfinished_ms(uint32_t number, void *context)
         int64_t made = uuid_v7_ms(&live->saga.id.uuid);
 
         if (live->awake || live->parked || live->saga.phase == PHASE_ENDED) {
-            continue; /* found in the table awake or due, or only here to answer */
+            continue; /* found in the table awake or due, or here only to answer */
         }
         oldest = made < oldest ? made : oldest;
     }
