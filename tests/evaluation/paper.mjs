@@ -29,7 +29,7 @@ export class Paper {
     this.base = `http://127.0.0.1:${shopPort}`
     this.shop = shop
     this.bug = bug
-    this.share = share // the share of its chances that the bug takes; not drawn by luck, since some bugs have few chances
+    this.share = share // the part of its chances that the bug takes
     this.chances = 1 - share
     this.sagas = new Map()
     this.operations = new Map()

@@ -93,7 +93,7 @@ export function wishOf(seed, number, shop) {
     named: luck('named') < 0.7, // otherwise the step is implicit: ~TOOL
     scope: luck('scope') < 0.3 ? id : undefined,
     forgetful: luck('forgetful') * 0.35, // how often an answer is not heard
-    crowd: luck('crowd') < 0.4 ? 2 + Math.floor(luck('crowd size') * 3) : 1, // the number of sub-agents at the same duty
+    crowd: luck('crowd') < 0.4 ? 2 + Math.floor(luck('crowd size') * 3) : 1, // the count of sub-agents at the same duty
     crashes: luck('crashes') < 0.3 ? 1 + Math.floor(luck('crash count') * 2) : 0,
     replans: luck('replans') < 0.3 ? 1 + Math.floor(luck('replan count') * 2) : 0,
     repeats: luck('repeats') * 0.4, // how often a call that succeeded is made again
@@ -112,7 +112,7 @@ export function wishOf(seed, number, shop) {
     ]
     // A torn agent completes and aborts at once.
     wish.fate = pick(luck('fate'), { complete: 68, abort: 18, vanish: 8, torn: 6 })
-    wish.turnsBackAt = Math.floor(luck('turns back') * wish.steps.length) // of abort and vanish: the step before which the agent turns back
+    wish.turnsBackAt = Math.floor(luck('turns back') * wish.steps.length) // the step before which it aborts or vanishes
     wish.deadline = wish.fate === 'vanish' ? '4s' : '300s'
   } else {
     wish.steps = [kind === 'bypass' ? steps.charge : luck('single') < 0.5 ? steps.charge : steps.mail]
