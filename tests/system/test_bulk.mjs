@@ -160,8 +160,12 @@ await run(new Night(), async (world) => {
       expectEqual((await world.ends(job.bulk)).outcomes, { open: 0, done: many, changed: 0, refused: 0 }, verb.action)
       expectEqual(JSON.parse(world.acts(job.bulk)), [], 'the logs')
     }
+    const named = world.sagactl(['assign', '--tool', 'pay', '--saga', 'order', '--to', 'bob', '--note', 'his', '--yes'])
+    expect(named.stdout.includes(`done ${many}`), 'sagactl assign with filters', named)
+    expectEqual((await world.cases('assigned=bob&limit=500')).length, many, 'the cases of bob')
+    expectEqual(world.sagactl(['assign', '--tool', 'pay', '--to', 'ada', '--note', 'hers', '--yes']).status, 0, 'back')
     const had = await world.cases('acknowledged=true&assigned=ada&limit=500')
-    expectEqual([had.length, had[0].acknowledged_until, had[0].remark_count], [many, until, 2], 'the cases')
+    expectEqual([had.length, had[0].acknowledged_until, had[0].remark_count], [many, until, 4], 'the cases')
   })
 
   await promise('a job is carried out once, item by item, and who, when and why stand in the logs', async () => {

@@ -27,7 +27,8 @@
 
 struct bulk_options {
     const char *action;
-    const char *as, *then, *result, *args, *note, *from;
+    const char *as, *then, *result, *args, *note, *from, *to, *looks_until;
+    int64_t looks_until_ms; /* read from looks_until */
     const char *status, *tool, *saga, *step, *reason, *error, *since, *until, *cost_above, *id;
     struct option_values tags, columns, maps;
     bool accept_double;
@@ -454,6 +455,10 @@ static int freeze(struct ctl *ctl, const struct bulk_options *o, struct answer *
     json_write_text(&w, "action", o->action);
     put_text(&w, "as", o->as);
     put_text(&w, "then", o->then);
+    put_text(&w, "to", o->to);
+    if (o->looks_until) {
+        json_write_instant(&w, "until", o->looks_until_ms);
+    }
     if (result.ptr) {
         json_write_raw(&w, "result", result);
     }
@@ -503,6 +508,8 @@ int bulk_do(struct ctl *ctl, const char *verb, int argc, char **argv)
     struct bulk_options o = {.action = verb};
     const struct option options[] = {{"--as", &o.as, NULL, NULL},
                                      {"--then", &o.then, NULL, NULL},
+                                     {"--to", &o.to, NULL, NULL},
+                                     {"--until", &o.looks_until, NULL, NULL},
                                      {"--result", &o.result, NULL, NULL},
                                      {"--args", &o.args, NULL, NULL},
                                      {"--accept-double", NULL, NULL, &o.accept_double},
@@ -536,6 +543,9 @@ int bulk_do(struct ctl *ctl, const char *verb, int argc, char **argv)
     }
     if (!o.note || slice_trim(slice_of(o.note)).len == 0) {
         return usage_error(ctl, "say why with --note TEXT: it stands in the log for ever");
+    }
+    if (o.looks_until && !read_until(o.looks_until, &o.looks_until_ms)) {
+        return usage_error(ctl, "--until is an instant such as 2026-01-31T09:00:00Z or a time from now such as 2h");
     }
     return do_it(ctl, &o);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/instant.h"
+#include "tools/sagactl/bulk.h"
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/output.h"
@@ -10,14 +11,16 @@
 
 #define ANSWER_MS 30000
 
-const char help_acknowledge[] = "sagactl acknowledge N... [--until T] --note TEXT\n"
-                                "\n"
-                                "Says that you look at cases (role operator). They show it until T, an instant or a\n"
-                                "time from now such as 2h; without it for as long as they are open. It changes\n"
-                                "nothing about their sagas. An instant that has passed takes it back.\n"
-                                "\n"
-                                "  sagactl acknowledge 7 8 --until 2h --note \"calling the bank\"\n"
-                                "  sagactl cases --acknowledged false\n";
+const char help_acknowledge[] =
+    "sagactl acknowledge N... [--until T] --note TEXT\n"
+    "\n"
+    "Says that you look at cases (role operator). They show it until T, an instant or a\n"
+    "time from now such as 2h; without it for as long as they are open. It changes\n"
+    "nothing about their sagas. An instant that has passed takes it back.\n"
+    "\n"
+    "  sagactl acknowledge 7 8 --until 2h --note \"calling the bank\"\n"
+    "  sagactl acknowledge --error timeout --note \"the bank\"    all that fit, as one set\n"
+    "  sagactl cases --acknowledged false\n";
 
 const char help_assign[] = "sagactl assign N... --to NAME --note TEXT\n"
                            "\n"
@@ -25,6 +28,7 @@ const char help_assign[] = "sagactl assign N... --to NAME --note TEXT\n"
                            "changes nothing about their sagas.\n"
                            "\n"
                            "  sagactl assign 7 --to ada --note \"she knows the bank\"\n"
+                           "  sagactl assign --tool card.pay --to ada --note \"hers\"     all that fit, as one set\n"
                            "  sagactl cases --assigned ada\n";
 
 const char help_comment[] = "sagactl comment N... --note TEXT\n"
@@ -117,12 +121,14 @@ static int remark_each(struct ctl *ctl, int argc, char **argv, const char *verb,
 
 int cmd_acknowledge(struct ctl *ctl, int argc, char **argv)
 {
-    return remark_each(ctl, argc, argv, "acknowledge", "--until");
+    return bulk_is_meant(argc, argv) ? bulk_do(ctl, "acknowledge", argc, argv)
+                                     : remark_each(ctl, argc, argv, "acknowledge", "--until");
 }
 
 int cmd_assign(struct ctl *ctl, int argc, char **argv)
 {
-    return remark_each(ctl, argc, argv, "assign", "--to");
+    return bulk_is_meant(argc, argv) ? bulk_do(ctl, "assign", argc, argv)
+                                     : remark_each(ctl, argc, argv, "assign", "--to");
 }
 
 int cmd_comment(struct ctl *ctl, int argc, char **argv)
