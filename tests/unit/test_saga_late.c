@@ -349,6 +349,28 @@ TEST(a_probe_that_contradicts_a_person_is_asked_about)
     trial_close(&trial);
 }
 
+TEST(a_denied_probe_of_an_effect_that_was_settled_wrongly_is_a_case)
+{
+    const struct outcome denied = {.kind = OUTCOME_RETRY, .unsent = true, .error = SLICE(OUTCOME_EGRESS_DENIED)};
+    struct trial trial;
+    uint32_t act;
+
+    open_said(&trial, true);
+    act = trial_step(&trial, "act");
+    hears(&trial, SAGA_INPUT_SETTLED, DIRECTION_DO, OUTCOME_FAILED);
+    assert_true(slice_is(trial.saga.escalation.reason, "late-failure"));
+    assert_int_equal(trial_operator(&trial, OPERATOR_PROBE), ERR_OK);
+    assert_int_equal(trial_operator(&trial, OPERATOR_COMPENSATE), ERR_OK);
+    assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_PROBED, act, DIRECTION_DO,
+                                                       trial.saga.steps[act].forward.probes + 1, denied)),
+                     ERR_OK);
+    assert_string_equal(trial_records(&trial), "step.probed act, escalation.opened act");
+    assert_true(slice_is(trial.saga.escalation.reason, "egress-denied"));
+    assert_true(saga_escalation_actions(&trial.saga) & BIT(OPERATOR_RESOLVE));
+    trial_check_replay(&trial);
+    trial_close(&trial);
+}
+
 TEST(an_effect_that_a_person_vouched_for_and_did_not_happen_is_asked_about)
 {
     struct trial trial;

@@ -74,7 +74,8 @@ static bool is_asked_anew(const struct saga *saga, const struct escalation *open
         return false;
     }
     op = operation_of(saga, open->step, open->direction);
-    return (op->late && !slice_equal(open->reason, late_reason(op))) ||
+    return (op->late && !slice_is(open->reason, OUTCOME_EGRESS_DENIED) &&
+            !slice_equal(open->reason, late_reason(op))) ||
            (is_early(open) && question_stands(saga, open->step, open->direction));
 }
 
