@@ -303,6 +303,7 @@ static void acts_go(struct bulker *bulker)
 {
     const struct engine *engine = bulker->engine;
 
+    timer_stop(engine->loop, &bulker->pace_timer); /* it would settle the batch once more, behind the last item */
     while (!bulker->stopped && bulker->next < bulker->take.count && bulker->under_way < AT_ONCE) {
         int64_t wait_ms = pace_ms(bulker);
 
