@@ -31,7 +31,10 @@ static const char present_sql[] =
 
 static const char version_sql[] = "select coalesce(max(version), 0) from sagad.schema_version";
 
-static const char hold_sql[] = "lock table sagad.shard in access exclusive mode";
+/* In the order in which an engine renews its leases. A migration that changes the table of engines would else wait for
+ * a renewal that waits for the migration. */
+static const char hold_sql[] = "lock table sagad.engine, sagad.shard in access exclusive mode",
+                  hold_before_engines_sql[] = "lock table sagad.shard in access exclusive mode";
 
 /* An engine that holds a lease without a row in the table of engines is older than that table. */
 static const char held_sql[] = "select count(*), min(owner) from sagad.shard where expires_at > clock_timestamp()";
@@ -102,7 +105,8 @@ static enum err_code refuse_if_engines_run(struct db_session *session, int versi
 {
     struct answer answer;
     char sql[sizeof(held_by_older_sql) + 12];
-    enum err_code code = db_session_run(session, hold_sql, NULL, NULL, err);
+    enum err_code code =
+        db_session_run(session, version < ENGINE_TABLE_VERSION ? hold_before_engines_sql : hold_sql, NULL, NULL, err);
 
     if (code == ERR_OK && version < ENGINE_TABLE_VERSION) {
         code = ask(session, held_sql, &answer, err);
