@@ -11,24 +11,27 @@
 
 #define ANSWER_MS 30000
 
-const char help_acknowledge[] =
-    "sagactl acknowledge N... [--until T] --note TEXT\n"
-    "\n"
-    "Says that you look at cases (role operator). They show it until T, an instant or a\n"
-    "time from now such as 2h; without it for as long as they are open. It changes\n"
-    "nothing about their sagas. An instant that has passed takes it back.\n"
-    "\n"
-    "  sagactl acknowledge 7 8 --until 2h --note \"calling the bank\"\n"
-    "  sagactl acknowledge --error timeout --note \"the bank\"    all that fit, as one set\n"
-    "  sagactl cases --acknowledged false\n";
+const char help_acknowledge[] = "sagactl acknowledge N... [--until T] --note TEXT\n"
+                                "sagactl acknowledge FILTERS [--until T] --note TEXT\n"
+                                "\n"
+                                "Says that you look at cases (role operator). They show it until T, an instant or a\n"
+                                "time from now such as 2h; without it for as long as they are open. It changes\n"
+                                "nothing about their sagas. An instant that has passed takes it back. With the\n"
+                                "filters of `sagactl cases` it is about all open cases that fit, as one set.\n"
+                                "\n"
+                                "  sagactl acknowledge 7 8 --until 2h --note \"calling the bank\"\n"
+                                "  sagactl acknowledge --error timeout --note \"the bank\"\n"
+                                "  sagactl cases --acknowledged false\n";
 
 const char help_assign[] = "sagactl assign N... --to NAME --note TEXT\n"
+                           "sagactl assign FILTERS --to NAME --note TEXT\n"
                            "\n"
                            "Says who is to answer cases (role operator); --to \"\" is nobody in particular. It\n"
-                           "changes nothing about their sagas.\n"
+                           "changes nothing about their sagas. With the filters of `sagactl cases` it is about\n"
+                           "all open cases that fit, as one set.\n"
                            "\n"
                            "  sagactl assign 7 --to ada --note \"she knows the bank\"\n"
-                           "  sagactl assign --tool card.pay --to ada --note \"hers\"     all that fit, as one set\n"
+                           "  sagactl assign --tool card.pay --to ada --note \"hers\"\n"
                            "  sagactl cases --assigned ada\n";
 
 const char help_comment[] = "sagactl comment N... --note TEXT\n"
