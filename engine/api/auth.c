@@ -8,7 +8,7 @@
 #include "base/json.h"
 
 #define TOKENS_MAX 1000
-#define NAMESPACES_MAX 100 /* of one token */
+#define NAMESPACES_MAX 100 /* the most that one token may have */
 
 static bool name_is_good(struct slice name)
 {

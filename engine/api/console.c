@@ -173,7 +173,7 @@ void handle_console_link(struct api_request *request)
         request_problem(request, ERR_CONFLICT, "this service has no tokens: its console asks for none");
         return;
     }
-    if (request->has_session) { /* else a session could make itself another one for ever */
+    if (request->has_session) { /* a session that made links could renew itself for ever */
         request_problem(request, ERR_FORBIDDEN, "a link is made by a token, and not by a session");
         return;
     }

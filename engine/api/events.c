@@ -65,7 +65,7 @@ static void put_event(struct buffer *out, const char *id, struct slice event)
     struct slice type = json_member(event, "type");
 
     buffer_printf(out, "id: %s\nevent: %.*s\ndata: ", id, (int)(type.len > 2 ? type.len - 2 : 0), type.ptr + 1);
-    buffer_put_slice(out, event); /* one line, because we have written it */
+    buffer_put_slice(out, event); /* json_writer has written the event, so it is one line */
     buffer_put_text(out, "\n\n");
 }
 
