@@ -87,10 +87,25 @@ await run(new World(), async (world) => {
     }
   })
   await promise('the ledger has one effect for each of them', async () => {
-    let count = 0
-    for (const name of names) count += (await sagas(name)).length
-    const effects = effectsByKey(world.ledger())
-    const lines = [...effects.values()].map((of) => of.filter((line) => line.effect === 1).length)
-    expectEqual([lines.length, lines.every((n) => n === 1)], [count, true], 'keys with an effect, one each')
+    let ids, keys
+    // A saga whose instant had come before its schedule was held may start after the lists above were read.
+    for (const end = Date.now() + 60000; ; await sleep(100)) {
+      ids = []
+      for (const name of names) ids.push(...(await sagas(name)).map((saga) => saga.id))
+      keys = [...effectsByKey(world.ledger()).keys()]
+      if (keys.length === ids.length || Date.now() > end) break
+    }
+    const charged = new Map() // the sagas, each with the keys of its effects
+    for (const key of keys) {
+      const { saga } = (await ask('GET', `/v1/operations/${key}`)).json
+      charged.set(saga, [...(charged.get(saga) ?? []), key])
+    }
+    for (const [saga, of] of charged) {
+      expect(ids.includes(saga), `${saga} is in a list`, of)
+      expectEqual(of.length, 1, `keys of ${saga}`)
+    }
+    expectEqual(charged.size, ids.length, 'sagas with an effect')
+    const twice = [...effectsByKey(world.ledger()).values()].filter((lines) => lines.length > 1)
+    expectEqual(twice, [], 'keys with more than one effect')
   })
 })
