@@ -168,6 +168,27 @@ export async function session(world, browser) {
     expectEqual(answer.status, 403, 'a session makes no links')
   })
 
+  await promise('a link signs in also where the console is open: signed out, and as somebody else', async () => {
+    const visitor = await Visitor.arrives(browser, world)
+    const who = visitor.page.getByTestId('who')
+    const follows = () => {
+      const link = world.sagactl(['console']).stdout.trim()
+      return visitor.page.evaluate((to) => (location.href = to), link)
+    }
+    await visitor.opens('#/tools')
+    await visitor.page.getByLabel('Your token').waitFor()
+    await follows()
+    await who.getByText('admin').first().waitFor()
+    expect(/#\/$/.test(visitor.page.url()), 'the code is gone from the address', visitor.page.url())
+    await visitor.page.getByRole('button', { name: 'Sign out' }).click()
+    await visitor.signsIn('reader')
+    await who.getByText('reader').first().waitFor()
+    await follows()
+    await who.getByText('admin').first().waitFor()
+    await visitor.page.getByRole('heading', { name: 'Overview' }).waitFor()
+    await visitor.leaves()
+  })
+
   await promise('behind a proxy that serves it below a path of its own', async () => {
     const proxy = createServer((asked, answered) => {
       if (!asked.url.startsWith('/x/y/')) return answered.writeHead(404).end()

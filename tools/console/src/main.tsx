@@ -174,6 +174,9 @@ function Frame({ me, onSignOut }: { me: Me; onSignOut: () => void }) {
   )
 }
 
+// A link that signs in once.
+const codeOfLink = () => /^#\/sign-in\/([0-9a-f]+)$/.exec(location.hash)?.[1]
+
 function App() {
   const [me, setMe] = useState<Me | null>(null)
   const [problem, setProblem] = useState<Problem | null>(null)
@@ -181,9 +184,8 @@ function App() {
 
   async function whoAmI() {
     setProblem(null)
-    // A link that signs in once: its code must not stay in the address, or in the history.
-    const code = /^#\/sign-in\/([0-9a-f]+)$/.exec(location.hash)?.[1]
-    if (code) replace([''], {})
+    const code = codeOfLink()
+    if (code) replace([''], {}) // the code must not stay in the address, or in the history
     try {
       setMe(code ? await change<Me>('POST', 'console/session', { code }) : await read<Me>('v1/me'))
     } catch (error) {
@@ -200,6 +202,10 @@ function App() {
       setProblem(new Problem(401, '', ''))
     })
     void whoAmI()
+    // In a tab that shows the console already, a link changes only what stands behind the #.
+    const onHash = () => codeOfLink() && void whoAmI()
+    addEventListener('hashchange', onHash)
+    return () => removeEventListener('hashchange', onHash)
   }, [])
 
   async function signOut() {
@@ -222,7 +228,8 @@ function App() {
       </main>
     )
   if (!me) return <Loading what="who you are" />
-  return <Frame me={me} onSignOut={() => void signOut()} />
+  // What one person has seen is not shown to the next one.
+  return <Frame me={me} key={`${me.namespace} ${me.name} ${me.role}`} onSignOut={() => void signOut()} />
 }
 
 render(<App />, document.getElementById('app')!)
