@@ -26,6 +26,36 @@ export async function saga(world, browser, orders) {
     await visitor.checksAccess('saga')
   })
 
+  await promise('holds and takeovers are marks on the axis, with a word and a shape each', async () => {
+    const operator = { note: 'the mail server is moved' }
+    const hold = await world.api('POST', '/v1/holds', { tool: 'say', ...operator })
+    const kept = await world.start('contract', {}, { id: 'kept' })
+    await world.api('POST', `/v1/sagas/${kept}/signals/signed`, {})
+    const types = async (id) => (await world.api('GET', `/v1/sagas/${id}/log`)).json.items.map(({ type }) => type)
+    await until(async () => (await types(kept)).includes('saga.held'), 'the saga is held')
+    await visitor.opens(`#/saga/${kept}`)
+    const marks = page.getByTestId('marks')
+    await marks.locator('[data-state="held"]').getByText('held').waitFor()
+    await page.locator('.row.whole .bar.held').waitFor()
+    expect(/the clocks stand/.test(await page.locator('.row.whole .heard').textContent()), 'said to who cannot see it')
+    await world.api('POST', `/v1/holds/${hold.json.n}/release`, operator)
+    await marks.locator('[data-state="released"]').getByText('released').waitFor()
+    await visitor.checksAccess('saga-held')
+
+    await world.fault({ route: 'charges', mode: 'slow', ms: 60000, times: 1 })
+    const taken = await world.order('taken')
+    await until(async () => (await types(taken)).filter((type) => type === 'step.intent').length === 2, 'charging')
+    await world.restart()
+    await world.until(taken)
+    await visitor.signsIn('operator')
+    await visitor.opens(`#/saga/${taken}`)
+    await marks.getByText('taken over by another engine').waitFor()
+    await page.getByRole('button', { name: /^charge: .*taken over: the engine that made this call is gone/ }).waitFor()
+    await world.noFaults()
+    await visitor.opens(`#/saga/${orders.undone}`)
+    await visitor.sees('Why it is undone:')
+  })
+
   await promise('what was sent and what came back, in the words of the receiver', async () => {
     await page.getByRole('link', { name: 'what was sent, and what came back' }).click()
     await visitor.sees('What the receiver answered to attempt 1: status 422')

@@ -12,6 +12,7 @@ const shapes: Record<string, string> = {
   again: 'M10 4.5A4.3 4.3 0 102 7.8M10 1.5v3H7',
   dash: 'M2.5 6h7',
   bang: 'M6 1.5v6M6 9.7v.6',
+  swap: 'M1 4h8M7 2l2 2-2 2M11 8H3M5 6L3 8l2 2',
   hand: 'M6 1l5 5-5 5-5-5z'
 }
 
@@ -48,6 +49,7 @@ const looks: Record<string, Look> = {
   in_flight: { shape: 'play', tone: 'busy', filled: true, word: 'in flight' },
   held: { shape: 'hand', tone: 'warn', filled: true },
   released: { shape: 'check', tone: 'good' },
+  taken_over: { shape: 'swap', tone: 'warn', word: 'taken over by another engine' },
   // of breakers
   closed: { shape: 'check', tone: 'good' },
   half_open: { shape: 'again', tone: 'warn', word: 'trying again' }

@@ -26,7 +26,7 @@ export interface Row {
 
 export interface Timeline {
   rows: Row[]
-  saga: Mark[] // of the saga as a whole
+  saga: Pick<Row, 'bars' | 'marks'> // of the saga as a whole
   from: number
   to: number
 }
@@ -74,6 +74,10 @@ const passing: Record<string, { state: string; what: string }> = {
   'bypass.signed': { state: 'escalated', what: 'one more execution signed off' },
   'loop.tripped': { state: 'stopped', what: 'calls go round in a loop' },
   'tool.mended': { state: 'retrying', what: 'goes on with another version of the tool' },
+  'lock.wanted': { state: 'waiting', what: 'waits for locks' },
+  'lock.taken': { state: 'completed', what: 'has its locks' },
+  'saga.held': { state: 'held', what: 'held: a call waits for the release of a hold, and the clocks stand' },
+  'saga.released': { state: 'released', what: 'released: no hold keeps it any more, and the clocks go on' },
   'saga.paused': { state: 'paused', what: 'paused' },
   'saga.resumed': { state: 'running', what: 'resumed' },
   'saga.failing': { state: 'failed', what: 'fails: what was done is undone' },
@@ -81,6 +85,14 @@ const passing: Record<string, { state: string; what: string }> = {
   'saga.compensated': { state: 'compensated', what: 'undone' },
   'saga.abandoned': { state: 'abandoned', what: 'abandoned' }
 }
+
+// What the saga as a whole is, until one of the other records comes.
+const stretches: Record<string, string> = { 'saga.paused': 'paused', 'saga.held': 'held' }
+const endsStretch = new Set(['saga.paused', 'saga.resumed', 'saga.held', 'saga.released'])
+
+// A call that was under way when its engine went away: whoever took the saga over says so.
+const isTakeover = ({ data }: LogEntry) => data.error === 'interrupted'
+const takeover = 'taken over: the engine that made this call is gone, and another one goes on'
 
 function sentence(entry: LogEntry, what: string) {
   const { attempt, actor, data } = entry
@@ -93,7 +105,7 @@ function sentence(entry: LogEntry, what: string) {
 
 export function buildTimeline(entries: LogEntry[], ended: boolean, now: number): Timeline {
   const rows = new Map<string, Row>()
-  const saga: Mark[] = []
+  const saga: Timeline['saga'] = { bars: [], marks: [] }
   const rowOf = (step: string, lane: Lane) => {
     const name = `${lane} ${step}`
     let row = rows.get(name)
@@ -105,21 +117,29 @@ export function buildTimeline(entries: LogEntry[], ended: boolean, now: number):
     const undoing = entry.type.startsWith('compensation.') || entry.data.direction === 'undo'
     const meaning = meanings[entry.type]
     const mark = passing[entry.type]
+    if (endsStretch.has(entry.type)) {
+      const last = saga.bars.at(-1)
+      if (last && last.to === null) last.to = at
+      const state = stretches[entry.type]
+      if (state) saga.bars.push({ from: at, to: null, state, what: sentence(entry, state) })
+    }
     if (meaning && entry.step) {
       const row = rowOf(entry.step, undoing ? 'undo' : 'do')
       const last = row.bars.at(-1)
       if (last && last.to === null) last.to = at
       if (meaning.bar) row.bars.push({ from: at, to: null, state: meaning.bar, what: sentence(entry, meaning.what) })
+      if (isTakeover(entry)) row.marks.push({ at, state: 'taken_over', what: takeover })
       if (meaning.mark) row.marks.push({ at, state: meaning.mark, what: sentence(entry, meaning.what) })
     } else if (mark) {
       const shown = { at, state: mark.state, what: sentence(entry, mark.what) }
       const row = entry.step ? rows.get(`${undoing ? 'undo' : 'do'} ${entry.step}`) : undefined
       if (row && !entry.type.startsWith('saga.')) row.marks.push(shown)
-      else saga.push(shown)
+      else saga.marks.push(shown)
     }
   }
   const from = entries.length > 0 ? Date.parse(entries[0].at) : now
   const last = entries.length > 0 ? Date.parse(entries.at(-1)!.at) : now
+  if (ended) for (const bar of saga.bars) bar.to ??= last
   const all = [...rows.values()]
   return {
     rows: [...all.filter(({ lane }) => lane === 'do'), ...all.filter(({ lane }) => lane === 'undo')],
@@ -154,7 +174,8 @@ export function buildAxis({ rows, saga, from, to }: Timeline): Axis {
     for (const bar of bars) changes.add(bar.from)
     for (const mark of marks) changes.add(mark.at)
   }
-  for (const mark of saga) changes.add(mark.at)
+  for (const bar of saga.bars) changes.add(bar.from)
+  for (const mark of saga.marks) changes.add(mark.at)
   const times = [...changes].filter((at) => at >= from && at <= to).sort((a, b) => a - b)
   const widths = times.slice(1).map((at, i) => at - times[i])
   const idle = new Set<number>()

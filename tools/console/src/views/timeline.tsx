@@ -2,7 +2,7 @@
 import { useMemo } from 'preact/hooks'
 import { go } from '../route'
 import { useSettings } from '../settings'
-import { Shape, wordOf } from '../state'
+import { Shape, State, wordOf } from '../state'
 import { clock, span, useNow } from '../time'
 import { buildAxis, buildTimeline, type Axis, type Bar, type Mark, type Row } from '../timeline'
 import type { LogEntry, Saga } from '../types'
@@ -79,7 +79,7 @@ export function Timeline({ saga, entries }: { saga: Saga; entries: LogEntry[] })
   const axis = useMemo(() => buildAxis(timeline), [timeline])
   const { rows, from, to } = timeline
   const undone = rows.findIndex(({ lane }) => lane === 'undo')
-  if (rows.length === 0 && timeline.saga.length === 0) return null
+  if (rows.length === 0 && timeline.saga.marks.length === 0) return null
 
   const shown = (i: number) => {
     const row = rows[i]
@@ -99,7 +99,8 @@ export function Timeline({ saga, entries }: { saga: Saga; entries: LogEntry[] })
       </div>
     )
   }
-  const whole: Row = { step: 'saga', lane: 'do', bars: [], marks: timeline.saga }
+  const whole: Row = { step: 'saga', lane: 'do', ...timeline.saga }
+  const marks = new Set([whole, ...rows].flatMap((row) => row.marks.map(({ state }) => state)))
   return (
     <div class="timeline" data-testid="timeline">
       <Ruler axis={axis} from={from} to={to} />
@@ -121,12 +122,12 @@ export function Timeline({ saga, entries }: { saga: Saga; entries: LogEntry[] })
             ))}
           </span>
         </div>
-        {timeline.saga.length > 0 && (
+        {timeline.saga.marks.length > 0 && (
           <div class="row whole">
             <span class="step">saga</span>
             <Track row={whole} axis={axis} from={from} to={to} />
             <ul class="heard">
-              {timeline.saga.map((mark: Mark, i) => (
+              {timeline.saga.marks.map((mark: Mark, i) => (
                 <li key={i}>
                   +{span(mark.at - from)} {mark.what}
                 </li>
@@ -142,6 +143,11 @@ export function Timeline({ saga, entries }: { saga: Saga; entries: LogEntry[] })
           </div>
         )}
       </div>
+      <p class="legend" data-testid="marks">
+        {[...marks].map((state) => (
+          <State key={state} state={state} />
+        ))}
+      </p>
       <p class="legend muted">
         Times count from the start. Above, what was done; below, with <Shape state="compensating" />, what was undone.
         {axis.idle.length > 0 && ' Stretches in which nothing happened are drawn short, and say how long they were.'}
