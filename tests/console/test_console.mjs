@@ -12,15 +12,15 @@ import { views } from './views.mjs'
 
 if (!chromiumPath) skip('there is no chromium')
 
+// In this order; the last one starts sagad anew. Names behind the file run only these parts.
+const parts = { session, sagas, saga, cases, views, withoutTokens }
+const asked = process.argv.slice(2)
+const chosen = Object.entries(parts).filter(([name]) => asked.length === 0 || asked.includes(name))
+
 await run(new ConsoleWorld(), async (world) => {
   const [browser] = await Promise.all([launchChromium(), world.begin()])
   const orders = await world.someOrders('first')
-  await session(world, browser)
-  await sagas(world, browser, orders)
-  await saga(world, browser, orders)
-  await cases(world, browser)
-  await views(world, browser, orders)
-  await withoutTokens(world, browser)
+  for (const [, part] of chosen) await part(world, browser, orders)
   await browser.close()
   await leaves(world)
 })
