@@ -2,7 +2,7 @@
 // table about the programs (settings, commands, bounds, problem codes, exit codes) is checked against them.
 import { spawnSync } from 'node:child_process'
 import {
-  copyFileSync,
+  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -18,6 +18,8 @@ import { World, expect, expectEqual, promise, root, run } from '../lib/world.mjs
 const runs = new Set(['sh', 'js', 'sql', 'yaml'])
 const shown = new Set(['text', 'mermaid']) // blocks for people's eyes
 
+const isScenarios = (block) => block.text.includes('"scenarios": [')
+
 class Documents extends World {
   // Makes a folder as the reader has it: tools/dev has built the programs, made a token, and serves on its own ports.
   folder() {
@@ -27,11 +29,10 @@ class Documents extends World {
     writeFileSync(join(folder, 'build/dev/token'), 'nobody asks for it here\n', { mode: 0o600 })
     symlinkSync(dirname(this.sagactlPath), join(folder, 'build/release/tools/sagactl'))
     symlinkSync(this.sagadPath, join(folder, 'build/release/sagad'))
-    for (const name of readdirSync(join(root, 'schema', 'examples'))) {
-      const copy = join(folder, 'schema/examples', name)
-      copyFileSync(join(root, 'schema/examples', name), copy)
-      if (name.endsWith('.json')) writeFileSync(copy, this.placed(readFileSync(copy, 'utf8')))
-    }
+    const examples = join(folder, 'schema/examples')
+    cpSync(join(root, 'schema/examples'), examples, { recursive: true })
+    for (const name of readdirSync(examples).filter((one) => one.endsWith('.json')))
+      writeFileSync(join(examples, name), this.placed(readFileSync(join(examples, name), 'utf8')))
     writeFileSync(join(folder, '.curlrc'), 'fail-with-body\n')
     return folder
   }
@@ -75,6 +76,10 @@ class Documents extends World {
       if (block.kind === 'js') {
         writeFileSync(join(folder, `block-${block.line}.mjs`), this.placed(block.text))
         add(`node block-${block.line}.mjs`, 0, block.line)
+      }
+      if (block.kind === 'json' && isScenarios(block)) {
+        writeFileSync(join(folder, 'schema/examples', `block-${block.line}.json`), block.text)
+        add(`sagactl test schema/examples/block-${block.line}.json`, 0, block.line)
       }
       if (block.kind === 'yaml') {
         writeFileSync(join(folder, `block-${block.line}.yaml`), block.text)
@@ -160,7 +165,7 @@ await run(new Documents(), async (world) => {
       `${page}: its definitions are accepted, its commands end as printed`,
       () => {
         const documents = blocksOf(page)
-          .filter((block) => block.kind === 'json' && !block.excuse)
+          .filter((block) => block.kind === 'json' && !block.excuse && !isScenarios(block))
           .map((block) => ({ ...documentOf(JSON.parse(world.placed(block.text))), line: block.line }))
         const all = {
           tools: documents.flatMap((one) => one.tools ?? []),

@@ -54,6 +54,7 @@
     X(config)                                                                                                          \
     X(console)                                                                                                         \
     X(prove)                                                                                                           \
+    X(test)                                                                                                            \
     X(hammer)                                                                                                          \
     X(graph)
 
