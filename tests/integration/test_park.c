@@ -84,6 +84,9 @@ static void begin_get(struct ask *ask, struct saga_id id, int64_t wait_ms)
     engine_get_saga(engine, &ask->request);
 }
 
+/* A commit is in the database a little before the engine that sent it knows: so long a question may wait for that. */
+#define ENGINE_KNOWS_MS 30000
+
 static void assert_saga(struct saga_id id, int64_t wait_ms, const char *member, const char *json)
 {
     struct ask ask;
@@ -281,15 +284,11 @@ TEST(a_sleeping_saga_leaves_memory_and_wakes_at_its_time)
 {
     struct saga_id id = start("dozes", "{}");
     long completed = ended_count("completed");
-    struct ask ask;
 
     wait_until_parked(1);
     assert_saga(id, 0, "status", "\"waiting\"");
     wait_until_ended("completed", completed + 1); /* nobody asks for the saga */
-    begin_get(&ask, id, 0);
-    ask_wait(&ask);
-    assert_member(ask.request.answer, "status", "\"completed\"");
-    ask_end(&ask);
+    assert_saga(id, ENGINE_KNOWS_MS, "status", "\"completed\"");
     host_run_until(&host, memory_is_empty, NULL);
     assert_nothing_is_left();
 }
@@ -505,7 +504,7 @@ TEST(a_parked_saga_goes_on_where_its_shard_is_taken_over)
     wait_until_parked(1);
     take_shards_away();
     wait_until_ended("completed", completed + 1);
-    assert_saga(id, 0, "status", "\"completed\"");
+    assert_saga(id, ENGINE_KNOWS_MS, "status", "\"completed\"");
     host_run_until(&host, memory_is_empty, NULL);
     assert_nothing_is_left();
 }
