@@ -23,6 +23,9 @@ void handle_define(struct api_request *request)
     }
     request->asked.in.define.document = request->body;
     request->asked.in.define.dry_run = slice_is(dry_run, "true");
+    if (request->asked.in.define.dry_run) {
+        request->asked.by = (struct act_by){0}; /* it changes nothing */
+    }
     request_ask(request, engine_define, on_defined);
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/acts.h"
 #include "api/start_batch.h"
 #include "base/instant.h"
 #include "base/utf8.h"
@@ -158,6 +159,7 @@ static void answer_problem(struct api_request *request, const struct err *err, c
     if (answers_revoked(request)) {
         return;
     }
+    request_count_refusal(request, err->code);
     request_end(request);
     if (request->batch) {
         start_batch_take(request, err_http_status(err->code), problem_text(err, more, request->arena),

@@ -190,6 +190,7 @@ void handle_call_in_saga(struct api_request *request);
 void handle_change(struct api_request *request); /* any verb, by the row of the route */
 void handle_list_escalations(struct api_request *request);
 void handle_list_debts(struct api_request *request);
+void handle_list_acts(struct api_request *request);
 void handle_me(struct api_request *request);
 void handle_get_escalation(struct api_request *request);
 void handle_preview_saga(struct api_request *request);

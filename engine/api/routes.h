@@ -17,6 +17,8 @@ struct route {
     void (*handle)(struct api_request *request);
     bool takes_any_body;     /* which its handler checks itself */
     const struct verb *verb; /* handle_change(); NULL: it changes nothing that exists */
+    const char *act,
+        *act_on; /* of a change that is no verb: what is written down as the act, and its kind; see acts.c */
 };
 
 extern const struct route routes[];

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/acts.h"
 #include "api/local_guard.h"
 #include "api/request.h"
 #include "base/log.h"
@@ -332,6 +333,7 @@ static void on_request(struct http_exchange *exchange, void *context)
         }
     }
     list_push(&api->waiting, &request->link);
+    request_mark_act(request);
     if (route_is_by_business_id(request->route)) {
         find_saga(request);
     } else {

@@ -46,6 +46,7 @@
     X(METRIC_INTAKE_PACED, "sagad_refused_slow_total", "New work refused because what there is waits too long")        \
     X(METRIC_SCHEDULE_STARTS, "sagad_schedule_starts_total", "Sagas started by schedules")                             \
     X(METRIC_BULK_ITEMS, "sagad_bulk_items_total", "Items of bulk jobs that have an outcome")                          \
+    X(METRIC_ACTS_REFUSED, "sagad_acts_refused_total", "Changes that a token was refused, or lacked the right to")     \
     X(METRIC_SCHEDULE_REFUSALS, "sagad_schedule_refusals_total", "Starts of schedules that were refused")              \
     X(METRIC_SAGAS_UNREADABLE, "sagad_sagas_unreadable_total", "Times that the log of a saga made no sense")           \
     X(METRIC_HTTP_SURPLUS, "sagad_http_surplus_total", "Connections beyond --connections-max, told to come again")

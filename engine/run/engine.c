@@ -20,6 +20,7 @@
 #include "run/query/saga_health.h"
 #include "run/query/series.h"
 #include "run/readiness.h"
+#include "run/request/act.h"
 #include "run/request/work.h"
 #include "run/saga/cases.h"
 #include "run/saga/forgotten.h"
@@ -53,6 +54,7 @@ static void options_keep(struct engine *engine, const struct engine_options *giv
     CHECK(given->park_after_ms > 0 && given->park_ahead_ms > 0 && given->forget_share > 0);
     CHECK(given->commit_delay_ms > 0 && given->call_delay_ms > 0);
     CHECK(given->bulk_items_max > 0 && given->bulk_jobs_max > 0 && given->bulk_rate > 0 && given->bulk_keep_ms > 0);
+    CHECK(given->acts_keep_ms >= 0);
     *options = *given;
     options->memory_bytes_max = given->memory_bytes_max ? given->memory_bytes_max : resident_bytes_there() / 2;
     options->dsn = arena_text(&engine->arena, slice_of(given->dsn));
@@ -80,6 +82,7 @@ static void parts_new(struct engine *engine)
     engine->health = health_new();
     engine->saga_healths = saga_healths_new();
     engine->series = series_new(engine);
+    engine->acts = acts_new(engine);
     engine->holds = holds_new(engine);
     engine->definitions = definitions_new();
     definitions_set_guard(engine->definitions, budgets_apply, engine);
@@ -168,6 +171,7 @@ void engine_free(struct engine *engine)
     handover_free(engine->handover);
     definitions_free(engine->definitions);
     holds_free(engine->holds);
+    acts_free(engine->acts);
     series_free(engine->series);
     saga_healths_free(engine->saga_healths);
     health_free(engine->health);

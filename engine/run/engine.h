@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/errors.h"
 #include "base/id.h"
+#include "base/role.h"
 #include "core/saga/saga.h"
 #include "io/loop/loop.h"
 #include "run/request/verbs.h"
@@ -43,6 +44,7 @@ struct engine_options {
     size_t bulk_jobs_max;     /* of a namespace, that run or may be run */
     int64_t bulk_rate;        /* items of bulk jobs that this engine carries out a second */
     int64_t bulk_keep_ms;     /* a job is removed so long after its end */
+    int64_t acts_keep_ms;     /* a month of acts is removed so long after its end; 0: never */
     const char *budgets_file; /* JSON: budgets of tools, namespaces and days (limiter.h); NULL: none */
     const struct egress
         *egress; /* which addresses tools may call; copied. NULL: only what is denied always is denied */
@@ -121,9 +123,24 @@ struct engine_sagas { /* which ones; SLICE_NONE and 0: any */
     struct slice cursor;
 };
 
+struct act_by { /* whose act a change is, beside namespace and actor */
+    enum role role;
+    const char *via;      /* "token", "session", "local"; NULL: it is nobody's act */
+    struct slice address; /* from where; SLICE_NONE: not known */
+};
+
+struct engine_acts {                      /* which acts; SLICE_NONE and 0: any */
+    struct slice actor, verb, saga, tool; /* one of these, with commas between; a saga by name, or one by its id */
+    struct slice outcome;                 /* "done", "refused" */
+    int64_t since_ms, until_ms;
+    size_t limit;
+    struct slice cursor;
+};
+
 struct engine_request {
     struct arena *arena;           /* in: for everything in and out; the caller's, untouched after done */
     struct slice namespace, actor; /* in: from the token */
+    struct act_by by;              /* in: of a change that is to be written down as an act */
     void (*done)(struct engine_request *request);
     void *context;   /* in: the caller's */
     bool wants_saga; /* in: start; see engine_start_saga() */
@@ -199,6 +216,7 @@ struct engine_request {
             struct op_key key;
         } operation;
         struct engine_questions escalations;
+        struct engine_acts acts;
         struct {
             struct slice cursor; /* "now": from now on; SLICE_NONE: from the first that is kept */
             struct slice types;  /* with commas between, checked; SLICE_NONE: all */
@@ -276,6 +294,16 @@ void engine_preview(struct engine *engine, struct engine_request *request);
 /* entries {seq, at, type, ...}; next_cursor is not used */
 void engine_get_log(struct engine *engine, struct engine_request *request);
 void engine_list_sagas(struct engine *engine, struct engine_request *request);
+/* What persons and tokens changed, and were refused; newest first. */
+void engine_list_acts(struct engine *engine, struct engine_request *request);
+struct engine_refusal {
+    struct slice namespace, actor;
+    struct act_by by;
+    struct slice verb, kind, target; /* SLICE_NONE: not known */
+    enum err_code code;
+};
+/* Somebody was refused a change, or lacked the right: counted in the row of its token and minute, in a moment. */
+void engine_count_refusal(struct engine *engine, const struct engine_refusal *refusal);
 /* The effects that stand although their sagas ended abandoned. */
 void engine_list_debts(struct engine *engine, struct engine_request *request);
 void engine_list_operations(struct engine *engine, struct engine_request *request);

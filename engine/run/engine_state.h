@@ -54,6 +54,7 @@ struct engine {
     struct health *health;             /* query/health.c */
     struct saga_healths *saga_healths; /* query/saga_health.c */
     struct series *series;             /* query/series.c */
+    struct acts *acts;                 /* request/refusals.c */
     struct handover *handover;         /* shard/handover.c */
     struct readiness *readiness;       /* readiness.c */
     struct leaving *leaving;           /* leaving.c */

@@ -16,6 +16,7 @@
 #include "run/exchange/exchange.h"
 #include "run/query/series.h"
 #include "run/readiness.h"
+#include "run/request/act.h"
 #include "run/request/work.h"
 #include "run/saga/due.h"
 #include "run/saga/live.h"
@@ -133,6 +134,7 @@ void engine_drain(struct engine *engine, int64_t patience_ms, void (*done)(void 
     dues_stop(engine);
     bulker_stop(engine->bulker);
     series_stop(engine->series);
+    acts_stop(engine->acts);
     holds_stop(engine->holds);
     call_queue_return(engine);
     if (engine->leases) {

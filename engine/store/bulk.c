@@ -144,6 +144,7 @@ void store_bulk_move(struct store *store, struct bulk_move *move)
     db_arg_text(args, slice_of(bulk_state_name(move->to)));
     db_arg_bytea(args, move->who);
     db_arg_timestamptz(args, move->keep_ms);
+    db_arg_text(args, move->act);
     job_submit(job);
 }
 

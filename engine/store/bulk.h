@@ -56,6 +56,7 @@ struct bulk_move { /* ERR_NOT_FOUND */
     struct slice namespace; /* in */
     enum bulk_state to;     /* in: BULK_RUNNING or BULK_STOPPED */
     struct slice who;       /* in: JSON */
+    struct slice act;       /* in: act_text(), written where the state changes; SLICE_NONE: none */
     int64_t keep_ms;        /* in: a job that is stopped is removed then */
     enum bulk_state state;  /* out: what it is now; BULK_EXPIRED: it was to be run too late */
 };

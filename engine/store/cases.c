@@ -49,6 +49,7 @@ void store_case_put(struct store *store, struct case_put *put)
     db_arg_bytea(args, put->body);
     db_arg_uuid(args, &put->input);
     db_arg_bool(args, put->ends_saga);
+    db_arg_text(args, put->act);
     job_submit(job);
 }
 
@@ -94,5 +95,6 @@ void store_case_remark(struct store *store, struct case_remark *remark)
     }
     db_arg_text(args, remark->text);
     db_arg_int4(args, CASE_REMARKS_MAX);
+    db_arg_text(args, remark->act);
     job_submit(job);
 }

@@ -16,6 +16,7 @@ struct case_remark { /* adds a remark to a case; ERR_NOT_FOUND when there is no 
     int64_t until_ms;  /* in: of REMARK_ACKNOWLEDGE; 0: until the case is resolved */
     struct slice to;   /* in: of REMARK_ASSIGN; empty: nobody */
     struct slice text; /* in: JSON object, as the case shows it */
+    struct slice act;  /* in: act_text(), written with a remark that is new; SLICE_NONE: none */
     bool full;         /* out: nothing was added, because the case has CASE_REMARKS_MAX remarks */
 };
 const char *remark_kind_name(enum remark_kind kind);
@@ -34,6 +35,7 @@ struct case_put {
     struct slice namespace, reason, body; /* in */
     int64_t opened_ms, resolved_ms;       /* in */
     struct uuid input;                    /* in: the inbox row to remove in the same transaction; nil: none */
+    struct slice act;                     /* in: act_text(), written with the case; SLICE_NONE: none */
     bool ends_saga;                       /* in: abandons the saga, which is of this shard, and passes its locks on */
     uint64_t stands_as;                   /* out; 0: nothing was written, because ... */
     bool fenced, decided;                 /* out: ... another engine has the shard; it was resolved before */
@@ -47,6 +49,7 @@ struct debt_settle { /* settles a debt of a saga that has ended; ERR_NOT_FOUND w
     struct op_key key;      /* in */
     struct slice body;      /* in: JSON; out: what the first who settled this debt has said */
     uint32_t debt_count;    /* in: all debts of the saga */
+    struct slice act;       /* in: act_text(), written where it settles the debt; SLICE_NONE: none */
     int64_t forget_ms;      /* in: the saga may be removed then, when its last debt is settled; 0: never */
 };
 void store_debt_settle(struct store *store, struct debt_settle *settle);

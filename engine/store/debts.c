@@ -32,6 +32,7 @@ void store_debt_settle(struct store *store, struct debt_settle *settle)
     } else {
         db_arg_null(args, DB_TIMESTAMPTZ);
     }
+    db_arg_text(args, settle->act);
     job_submit(job);
 }
 

@@ -204,6 +204,7 @@ void store_guard_breaker_set(struct store *store, struct guard_breaker_set *set)
     db_arg_text(args, set->namespace);
     db_arg_text(args, set->tool);
     db_arg_bytea(args, set->open);
+    db_arg_text(args, set->act);
     job_submit(job);
 }
 

@@ -84,6 +84,7 @@ struct guard_breaker_set { /* a person opens or closes the breaker of all endpoi
     struct store_read read;
     struct slice namespace, tool;
     struct slice open; /* who opens it, why and when, as JSON; SLICE_NONE: it is closed, and forgets its failures */
+    struct slice act;  /* act_text(), written with it; SLICE_NONE: none */
 };
 void store_guard_breaker_set(struct store *store, struct guard_breaker_set *set);
 

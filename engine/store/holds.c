@@ -47,6 +47,7 @@ void store_hold_put(struct store *store, struct hold_put *put)
         db_arg_null(args, DB_TIMESTAMPTZ);
     }
     db_arg_int8(args, (int64_t)put->max);
+    db_arg_text(args, put->act);
     job_submit(job);
 }
 
@@ -68,6 +69,7 @@ void store_hold_release(struct store *store, struct hold_release *release)
     db_arg_int8(args, (int64_t)release->number);
     db_arg_text(args, release->namespace);
     db_arg_bytea(args, release->body);
+    db_arg_text(args, release->act);
     job_submit(job);
 }
 

@@ -42,6 +42,7 @@ void store_schedule_put(struct store *store, struct schedule_put *put)
     db_arg_bytea(args, put->body);
     db_arg_text(args, put->actor);
     db_arg_int8(args, (int64_t)put->max);
+    db_arg_text(args, put->act);
     job_submit(job);
 }
 
@@ -91,6 +92,7 @@ void store_schedule_change(struct store *store, struct schedule_change *change)
     if (!change->removes) {
         db_arg_bytea(args, change->hold);
     }
+    db_arg_text(args, change->act);
     job_submit(job);
 }
 

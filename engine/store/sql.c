@@ -594,13 +594,17 @@ const struct db_statement sql_approval_one = {"approval_one", QUESTION_ONE("appr
 
 const struct db_statement sql_case_remark = {
     "case_remark",
-    "select sagad.case_remark($1::int2, $2::int8, $3::text, $4::uuid, $5::text, $6::text, $7::timestamptz, $8::text,"
-    " $9::text, $10::int4)",
+    "with known as materialized (select from sagad.case_remark k where k.shard = $1::int2 and k.number = $2::int8"
+    " and $4::uuid = any (k.ids))"
+    " select case when r.n = 1 and not exists (select from known) then sagad.act_told(r.n, $11::text, null)"
+    " else r.n end from (select sagad.case_remark($1::int2, $2::int8, $3::text, $4::uuid, $5::text, $6::text,"
+    " $7::timestamptz, $8::text, $9::text, $10::int4) as n) as r",
 };
 
 const struct db_statement sql_debt_settle = {
     "debt_settle",
-    "select sagad.debt_settle($1::int2, $2::uuid, $3::text, $4::uuid, $5::bytea, $6::int4, $7::timestamptz)",
+    "select case when s.body = $5::bytea then sagad.act_told(s.body, $8::text, null) else s.body end from (select"
+    " sagad.debt_settle($1::int2, $2::uuid, $3::text, $4::uuid, $5::bytea, $6::int4, $7::timestamptz) as body) as s",
 };
 
 const struct db_statement sql_debt_settled = {
@@ -611,9 +615,9 @@ const struct db_statement sql_debt_settled = {
 
 const struct db_statement sql_case_put = {
     "case_put",
-    "select sagad.case_put($1::int2, $2::int8, $3::int8, $4::uuid, $5::text, $6::timestamptz, $7::timestamptz,"
-    " $8::text,"
-    " $9::bytea, $10::uuid, $11::bool)",
+    "select case when c.n > 0 then sagad.act_told(c.n, $12::text, null) else c.n end from (select"
+    " sagad.case_put($1::int2, $2::int8, $3::int8, $4::uuid, $5::text, $6::timestamptz, $7::timestamptz, $8::text,"
+    " $9::bytea, $10::uuid, $11::bool) as n) as c",
 };
 
 /* --- what is due --- */
@@ -797,7 +801,8 @@ const struct db_statement sql_guard_price = {
 
 const struct db_statement sql_guard_breaker_set = {
     "guard_breaker_set",
-    "select sagad.guard_breaker_set($1::int2, $2::text, $3::text, $4::bytea)",
+    "select sagad.act_put($5::text, null) from (select sagad.guard_breaker_set($1::int2, $2::text, $3::text,"
+    " $4::bytea)) as s",
 };
 
 /* The rows come in the given order, which is that of the names, as everywhere. So two statements about the same budgets
@@ -845,5 +850,5 @@ const struct db_statement *const sql_hot[] = {
     &sql_approval_one, &sql_version_count, &sql_park, &sql_due, &sql_due_next,
     &sql_schedule_list, &sql_schedule_due, &sql_schedule_next, &sql_series_list,
     &sql_hold_list, &sql_hold_one, &sql_hold_in_force, &sql_hold_version, &sql_hold_seen, &sql_hold_renewed,
-    &sql_bulk_list, &sql_bulk_one, &sql_bulk_items, &sql_bulk_due, &sql_bulk_next, &sql_event_list, NULL,
+    &sql_bulk_list, &sql_bulk_one, &sql_bulk_items, &sql_bulk_due, &sql_bulk_next, &sql_event_list, &sql_act_list, NULL,
 };

@@ -30,6 +30,7 @@ extern const struct db_statement sql_follow; /* starts of other sagas, for the o
 extern const struct db_statement sql_unpark;
 extern const struct db_statement sql_forget_later;
 extern const struct db_statement sql_forget_first;
+extern const struct db_statement sql_act_put;
 extern const struct db_statement sql_lock_release;
 
 /* questions about an append */
@@ -132,6 +133,12 @@ extern const struct db_statement sql_hold_in_force;
 extern const struct db_statement sql_hold_seen;
 extern const struct db_statement sql_hold_unseen;
 extern const struct db_statement sql_hold_renewed;
+
+/* acts of people */
+extern const struct db_statement sql_act_define; /* writes the act of registering a document, if that made something */
+extern const struct db_statement sql_act_refuse;
+extern const struct db_statement sql_act_forget;
+extern const struct db_statement sql_act_list;
 
 /* bulk jobs */
 extern const struct db_statement sql_bulk_begin;

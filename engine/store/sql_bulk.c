@@ -27,7 +27,10 @@ const struct db_statement sql_bulk_freeze = {
 
 const struct db_statement sql_bulk_move = {
     "bulk_move",
-    "select sagad.bulk_move($1::int2, $2::uuid, $3::text, $4::text, $5::bytea, $6::timestamptz)",
+    "with was as materialized (select b.state from sagad.bulk b where b.shard = $1::int2 and b.id = $2::uuid)"
+    " select case when m.state = $4::text and m.state <> all (select w.state from was w)"
+    " then sagad.act_told(m.state, $7::text, null) else m.state end from (select"
+    " sagad.bulk_move($1::int2, $2::uuid, $3::text, $4::text, $5::bytea, $6::timestamptz) as state) as m",
 };
 
 const struct db_statement sql_bulk_list = {

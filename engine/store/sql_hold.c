@@ -1,4 +1,5 @@
-/* The statements about holds: see schema/migrations/0022_hold.sql. */
+/* The statements about holds: see schema/migrations/0022_hold.sql. The last parameter of a change is its act, or null.
+ */
 #include "store/sql.h"
 
 /* clang-format off */
@@ -7,12 +8,14 @@
 
 const struct db_statement sql_hold_put = {
     "hold_put",
-    "select sagad.hold_put($1::uuid, $2::text, $3::bytea, $4::timestamptz, $5::int8)",
+    "select case when h.n > 0 then sagad.act_told(h.n, $6::text, h.n::text) else h.n end from"
+    " (select sagad.hold_put($1::uuid, $2::text, $3::bytea, $4::timestamptz, $5::int8) as n) as h",
 };
 
 const struct db_statement sql_hold_release = {
     "hold_release",
-    "select sagad.hold_release($1::int8, $2::text, $3::bytea)",
+    "select case when h.n > 0 then sagad.act_told(h.n, $4::text, null) else h.n end from"
+    " (select sagad.hold_release($1::int8, $2::text, $3::bytea) as n) as h",
 };
 
 const struct db_statement sql_hold_list = {

@@ -1,11 +1,12 @@
-/* The statements about schedules. */
+/* The statements about schedules. The last parameter of a change by people is its act, or null. */
 #include "store/sql.h"
 
 /* clang-format off */
 
 const struct db_statement sql_schedule_put = {
     "schedule_put",
-    "select sagad.schedule_put($1::int2, $2::text, $3::text, $4::uuid, $5::text, $6::bytea, $7::text, $8::int8)",
+    "select case when s.n = 1 then sagad.act_told(s.n, $9::text, null) else s.n end from (select"
+    " sagad.schedule_put($1::int2, $2::text, $3::text, $4::uuid, $5::text, $6::bytea, $7::text, $8::int8) as n) as s",
 };
 
 /* Offsets are read from a little before the last instant, so that a clock that was set back still gets them. */
@@ -28,14 +29,15 @@ const struct db_statement sql_schedule_hold = {
     "schedule_hold",
     "with changed as (update sagad.schedule s"
     " set hold = $4::bytea, look_at = clock_timestamp(), revision = s.revision + 1"
-    " where s.shard = $1::int2 and s.namespace = $2::text and s.name = $3::text returning s.shard)"
-    " select pg_notify('" SQL_SCHEDULES_CHANNEL "', c.shard::text) from changed c",
+    " where s.shard = $1::int2 and s.namespace = $2::text and s.name = $3::text returning s.shard),"
+    " told as materialized (select pg_notify('" SQL_SCHEDULES_CHANNEL "', c.shard::text) from changed c)"
+    " select sagad.act_put($5::text, null) from told",
 };
 
 const struct db_statement sql_schedule_delete = {
     "schedule_delete",
-    "delete from sagad.schedule s where s.shard = $1::int2 and s.namespace = $2::text and s.name = $3::text"
-    " returning 1",
+    "with gone as (delete from sagad.schedule s where s.shard = $1::int2 and s.namespace = $2::text"
+    " and s.name = $3::text returning 1) select sagad.act_told(1, $4::text, null) from gone",
 };
 
 /* The names are checked because a text such as "UTC+3" is a zone, too, but not the intended one. */

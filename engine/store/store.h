@@ -151,6 +151,7 @@ struct append {
     bool is_event;  /* one of the records is an event: the feed finds the turn */
     bool from_inbox; /* the turn consumes an inbox row, which is removed in the same transaction */
     struct uuid inbox_id;
+    struct slice act; /* act_text() of whoever asked for the turn, written in the same transaction; SLICE_NONE: none */
 
     /*
      * out: ERR_OK; ERR_FENCED (another engine owns the shard, or wrote at this place of the log); ERR_CONFLICT (start:
@@ -632,6 +633,7 @@ struct schedule_put {
     struct slice zone;                         /* in; SLICE_NONE: none */
     struct uuid id;                            /* in */
     size_t max;                                /* in: the most schedules of a namespace */
+    struct slice act;                          /* in: act_text(), written where a schedule is made; SLICE_NONE: none */
     enum schedule_put_outcome outcome;         /* out */
 };
 void store_schedule_put(struct store *store, struct schedule_put *put);
@@ -652,6 +654,7 @@ struct schedule_change { /* ERR_NOT_FOUND */
     struct slice namespace, name; /* in */
     struct slice hold;            /* in: JSON, or SLICE_NONE to release the schedule */
     bool removes;                 /* in: deletes the schedule instead */
+    struct slice act;             /* in: act_text(), written with the change; SLICE_NONE: none */
 };
 void store_schedule_change(struct store *store, struct schedule_change *change);
 
@@ -743,6 +746,7 @@ struct hold_put { /* may be made again with the same id */
     struct slice namespace, body; /* in */
     int64_t until_ms;             /* in; 0: never */
     size_t max;                   /* in: holds in force in a namespace */
+    struct slice act;             /* in: act_text(), written with the hold; SLICE_NONE: none */
     uint64_t number;              /* out; 0: there are so many */
 };
 void store_hold_put(struct store *store, struct hold_put *put);
@@ -751,6 +755,7 @@ struct hold_release { /* ERR_NOT_FOUND */
     struct store_read read;
     uint64_t number;              /* in */
     struct slice namespace, body; /* in; body: JSON */
+    struct slice act;             /* in: act_text(), written where it ends the hold; SLICE_NONE: none */
     uint64_t version;             /* out: of the holds without it; 0: it had ended before */
 };
 void store_hold_release(struct store *store, struct hold_release *release);
@@ -834,6 +839,7 @@ struct put_definitions { /* registers all or none; makes a new version when the 
                             one, or the reading is newer */
     struct store_read read;
     struct definition_row *rows; /* in; out: version */
+    struct slice act;            /* in: act_text(), written where a version is made; SLICE_NONE: none */
     bool *created;               /* out: one for each row */
     size_t count;
 };

@@ -39,6 +39,7 @@ static const struct {
     {"GET", "/v1/engines", ROLE_READER, NULL, false},
     {"GET", "/v1/me", ROLE_READER, NULL, false},
     {"GET", "/v1/debts", ROLE_READER, NULL, false},
+    {"GET", "/v1/acts", ROLE_READER, NULL, false},
     {"GET", "/v1/holds", ROLE_READER, NULL, false},
     {"GET", "/v1/holds/{n}", ROLE_READER, NULL, true},
     {"GET", "/v1/bulk", ROLE_READER, NULL, false},

@@ -212,6 +212,19 @@ void engine_list_sagas(struct engine *engine, struct engine_request *request)
     take(request, DOOR_LIST);
 }
 
+void engine_list_acts(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    must_be_limit(request->in.acts.limit);
+    take(request, DOOR_LIST);
+}
+
+void engine_count_refusal(struct engine *engine, const struct engine_refusal *refusal)
+{
+    (void)engine;
+    MUST(refusal->by.via && refusal->verb.len > 0);
+}
+
 void engine_list_debts(struct engine *engine, struct engine_request *request)
 {
     (void)engine;

@@ -75,6 +75,12 @@ void http_server_stop(struct http_server *server, void (*done)(void *context), v
     done(context);
 }
 
+struct slice http_exchange_client(const struct http_exchange *exchange)
+{
+    MUST(exchange == &now.exchange);
+    return SLICE_NONE;
+}
+
 void http_answer_header(struct http_exchange *exchange, const char *name, struct slice value)
 {
     MUST(exchange == &now.exchange && now.status == 0 && name[0]);

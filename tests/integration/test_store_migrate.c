@@ -196,7 +196,8 @@ TEST(every_table_and_column_says_what_it_is)
         "select c.relname, a.attname from pg_class c join pg_namespace n on n.oid = c.relnamespace and n.nspname = "
         "'sagad'"
         " join pg_attribute a on a.attrelid = c.oid and a.attnum >= 0 and not a.attisdropped"
-        " where c.relkind = 'r' and (col_description(c.oid, a.attnum) is null or obj_description(c.oid) is null)");
+        " where c.relkind in ('r', 'p') and (obj_description(c.oid) is null"
+        " or (col_description(c.oid, a.attnum) is null and not c.relispartition))");
     assert_string_equal(out, "");
     assert_int_equal(host_number(&host, "select count(*) from pg_trigger t join pg_class c on c.oid = t.tgrelid"
                                         " join pg_namespace n on n.oid = c.relnamespace where n.nspname = 'sagad'"),

@@ -385,6 +385,32 @@ void fake_cost(struct engine *engine, struct engine_request *request)
     "\"error\":null,\"cost\":null,\"duplicate\":false,\"duplicates_seen\":0,\"first_sent_at\":null,\"last_sent_at\":"  \
     "null,\"created_at\":null,\"ended_at\":null}"
 
+void engine_list_acts(struct engine *engine, struct engine_request *request)
+{
+    fake_finish_text(
+        engine, request,
+        slice_is(request->namespace, "default")
+            ? SLICE("[{\"id\":\"019b3c52-0000-7000-8000-00000000000a\",\"at\":\"2026-01-01T00:00:00.000Z\","
+                    "\"actor\":\"ann\",\"role\":\"operator\",\"via\":\"session\",\"address\":\"127.0.0.1\","
+                    "\"verb\":\"abort\",\"kind\":\"saga\",\"target\":\"019b3c52-0000-7000-8000-000000000001\","
+                    "\"detail\":null,\"saga\":\"019b3c52-0000-7000-8000-000000000001\",\"saga_name\":\"quick\","
+                    "\"business_id\":\"q-1\",\"tool\":null,\"note\":\"the customer called\",\"outcome\":\"done\","
+                    "\"code\":null,\"count\":1,\"last_at\":\"2026-01-01T00:00:00.000Z\"},"
+                    "{\"id\":\"019b3c52-0000-7000-8000-00000000000b\",\"at\":\"2026-01-01T00:00:00.000Z\","
+                    "\"actor\":\"rob\",\"role\":\"reader\",\"via\":\"token\",\"address\":null,"
+                    "\"verb\":\"abort\",\"kind\":\"saga\",\"target\":\"019b3c52-0000-7000-8000-000000000001\","
+                    "\"detail\":null,\"saga\":null,\"saga_name\":null,\"business_id\":null,\"tool\":null,"
+                    "\"note\":null,\"outcome\":\"refused\",\"code\":\"forbidden\",\"count\":3,"
+                    "\"last_at\":\"2026-01-01T00:00:30.000Z\"}]")
+            : SLICE("[]"));
+}
+
+void engine_count_refusal(struct engine *engine, const struct engine_refusal *refusal)
+{
+    (void)engine;
+    CHECK(refusal->by.via && refusal->verb.len > 0 && refusal->namespace.ptr);
+}
+
 void engine_list_debts(struct engine *engine, struct engine_request *request)
 {
     fake_finish_text(engine, request,

@@ -23,6 +23,7 @@ static const struct engine_options usual_options = {.dsn = "",
                                                     .bulk_items_max = 20000,
                                                     .bulk_jobs_max = 20,
                                                     .bulk_rate = 50,
-                                                    .bulk_keep_ms = INT64_C(30) * 24 * 3600 * 1000};
+                                                    .bulk_keep_ms = INT64_C(30) * 24 * 3600 * 1000,
+                                                    .acts_keep_ms = INT64_C(400) * 24 * 3600 * 1000};
 
 #endif

@@ -62,6 +62,7 @@ void draw_bulk_move(struct db_args *args, struct chance *chance)
     arg_text(args, ONE_OF("running", "running", "stopped"));
     put_json(args, ONE_OF("{}", "{\"actor\":\"x\"}"));
     db_arg_timestamptz(args, T0_MS + 2000);
+    db_arg_null(args, DB_TEXT);
 }
 
 void draw_bulk_list(struct db_args *args, struct chance *chance)

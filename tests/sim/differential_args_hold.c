@@ -14,6 +14,7 @@ void draw_hold_put(struct db_args *args, struct chance *chance)
         db_arg_null(args, DB_TIMESTAMPTZ);
     }
     db_arg_int8(args, 1 + chance_below(chance, 3));
+    db_arg_null(args, DB_TEXT);
 }
 
 void draw_hold_release(struct db_args *args, struct chance *chance)
@@ -21,6 +22,7 @@ void draw_hold_release(struct db_args *args, struct chance *chance)
     db_arg_int8(args, 1 + chance_below(chance, HOLDS));
     arg_text(args, ONE_OF("n", "n", "m"));
     db_arg_bytea(args, SLICE("{}"));
+    db_arg_null(args, DB_TEXT);
 }
 
 void draw_hold_list(struct db_args *args, struct chance *chance)

@@ -295,6 +295,7 @@ void draw_debt_settle(struct db_args *args, struct chance *chance)
     db_arg_bytea(args, slice_of(ONE_OF("{}", "[]")));
     db_arg_int4(args, (int)chance_below(chance, 3));
     time_or_null(args, chance, T0_MS + 50);
+    db_arg_null(args, DB_TEXT);
 }
 
 void draw_debt_settled(struct db_args *args, struct chance *chance)
@@ -322,6 +323,7 @@ void draw_case_remark(struct db_args *args, struct chance *chance)
     }
     arg_text(args, ONE_OF("{\"kind\":\"comment\"}", "{}"));
     db_arg_int4(args, 1 + (int)chance_below(chance, 3));
+    db_arg_null(args, DB_TEXT);
 }
 
 void draw_questions_grouped(struct db_args *args, struct chance *chance)
@@ -352,6 +354,7 @@ void draw_case(struct db_args *args, struct chance *chance)
     db_arg_bytea(args, slice_of(ONE_OF("{}", "[]")));
     arg_id(args, saga_id(a_saga(chance)));
     db_arg_bool(args, false);
+    db_arg_null(args, DB_TEXT);
 }
 
 void draw_question(struct db_args *args, struct chance *chance)
@@ -538,6 +541,7 @@ void draw_guard_breaker_set(struct db_args *args, struct chance *chance)
     } else {
         db_arg_null(args, DB_BYTEA);
     }
+    db_arg_null(args, DB_TEXT);
 }
 
 void draw_guard_count(struct db_args *args, struct chance *chance)

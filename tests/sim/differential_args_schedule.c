@@ -22,6 +22,7 @@ void draw_schedule_put(struct db_args *args, struct chance *chance)
     db_arg_bytea(args, slice_of(ONE_OF("{}", "{}", "{\"x\":1}")));
     arg_text(args, "somebody");
     db_arg_int8(args, 2 + chance_below(chance, 2));
+    db_arg_null(args, DB_TEXT);
 }
 
 void draw_schedule_list(struct db_args *args, struct chance *chance)
@@ -44,11 +45,13 @@ void draw_schedule_hold(struct db_args *args, struct chance *chance)
     } else {
         db_arg_null(args, DB_BYTEA);
     }
+    db_arg_null(args, DB_TEXT);
 }
 
 void draw_schedule_delete(struct db_args *args, struct chance *chance)
 {
     put_key(args, chance_below(chance, SCHEDULES));
+    db_arg_null(args, DB_TEXT);
 }
 
 void draw_zone(struct db_args *args, struct chance *chance)

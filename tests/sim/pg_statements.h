@@ -73,6 +73,12 @@
     X(forget)                                                                                                          \
     X(due)                                                                                                             \
     X(due_next)                                                                                                        \
+    /* pg_act.c */                                                                                                     \
+    X(act_put)                                                                                                         \
+    X(act_define)                                                                                                      \
+    X(act_refuse)                                                                                                      \
+    X(act_forget)                                                                                                      \
+    X(act_list)                                                                                                        \
     /* pg_hold.c */                                                                                                    \
     X(hold_put)                                                                                                        \
     X(hold_release)                                                                                                    \

@@ -360,9 +360,10 @@ TEST(a_resolution_through_another_engine_is_the_same)
 TEST(every_door_is_closed_while_an_engine_leaves)
 {
     static request_verb *const doors[] = {
-        engine_define,     engine_get_definitions, engine_start_saga,      engine_open_saga,     engine_call,
-        engine_change,     engine_get_approvals,   engine_get_saga,        engine_get_log,       engine_preview,
-        engine_list_debts, engine_list_sagas,      engine_list_operations, engine_get_operation, engine_get_escalations,
+        engine_define,     engine_get_definitions, engine_start_saga,    engine_open_saga,
+        engine_call,       engine_change,          engine_get_approvals, engine_get_saga,
+        engine_get_log,    engine_preview,         engine_list_acts,     engine_list_debts,
+        engine_list_sagas, engine_list_operations, engine_get_operation, engine_get_escalations,
         engine_get_stats,  engine_get_engines,
     };
 

@@ -45,6 +45,7 @@
     X(release)                                                                                                         \
     X(schedules)                                                                                                       \
     X(stats)                                                                                                           \
+    X(acts)                                                                                                            \
     X(debts)                                                                                                           \
     X(me)                                                                                                              \
     X(top)                                                                                                             \

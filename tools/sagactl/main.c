@@ -63,6 +63,8 @@ const struct command commands[] = {
     {"stats", "counts by status, engines and their shards", help_stats, cmd_stats, .can_watch = true},
     {"top", "a live screen of what needs somebody", help_top, cmd_top, .is_live = true},
     {"debts", "list what stands although its saga ended", help_debts, cmd_debts},
+    {"acts", "list who changed what, and what was refused", help_acts, cmd_acts, .can_watch = true,
+     .has_namespaces = true},
     {"me", "whose token this is, and what it may do", help_me, cmd_me},
     {"events", "what people want to know of; --follow prints it as it comes", help_events, cmd_events},
     {"engines", "engines on this database: shards, epochs, leases, lags", help_engines, cmd_engines, .can_watch = true},

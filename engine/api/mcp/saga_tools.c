@@ -8,6 +8,7 @@
  */
 #include "api/mcp/mcp.h"
 
+#include "api/acts.h"
 #include "base/instant.h"
 #include "base/utf8.h"
 
@@ -273,6 +274,7 @@ static void change_saga(struct mcp_exchange *exchange, enum verb_id verb, struct
         }
         change->wait_ms = request->wait_ms;
     }
+    request_mark_act_of(request, &verbs[verb]);
     request_ask(request, engine_change, on_saga);
 }
 

@@ -196,3 +196,9 @@ void hold_write(const struct hold *hold, struct arena *arena, struct json_writer
         json_write_instant(w, "until", hold->until_ms);
     }
 }
+
+const char *hold_kind_name(enum hold_kind kind)
+{
+    CHECK(kind < HOLD_KIND_COUNT);
+    return kind_names[kind];
+}

@@ -46,6 +46,7 @@ const struct hold *hold_of_start(const struct hold_set *set, struct slice namesp
 bool hold_read(struct slice body, struct arena *arena, struct faults *faults, struct hold *out);
 /* The members of the body, as the table keeps them and people see them, and `actor`; hold_read_kept() reads them. */
 void hold_write(const struct hold *hold, struct arena *arena, struct json_writer *w);
+const char *hold_kind_name(enum hold_kind kind); /* "tool", "saga": the member that names it */
 bool hold_read_kept(struct slice body, struct arena *arena, struct faults *faults, struct hold *out);
 
 #endif

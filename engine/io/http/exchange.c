@@ -6,6 +6,8 @@
  * client that leaves would go unnoticed. We watch it ourselves, but only when it has been parked for a while, so that
  * the many short waits cost no system calls.
  */
+#include <netdb.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +20,19 @@
 #define SPARE_MAX 256
 #define QUERY_PARTS_MAX 128 /* more are refused before the library reads them; more than HTTP_QUERY_MAX behind it */
 #define DISCARD_FACTOR 16   /* reads and throws away at most this many times the largest body */
+
+struct slice http_exchange_client(const struct http_exchange *exchange)
+{
+    const struct exchange *x = container_of(exchange, const struct exchange, public);
+    const struct sockaddr *address = MHD_get_connection_info(x->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+    socklen_t length = address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    char text[NI_MAXHOST];
+
+    if (getnameinfo(address, length, text, sizeof(text), NULL, 0, NI_NUMERICHOST) != 0) {
+        return SLICE_NONE;
+    }
+    return arena_slice(exchange->arena, slice_of(text));
+}
 
 /* --- parking --- */
 

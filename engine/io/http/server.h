@@ -80,6 +80,9 @@ struct slice http_exchange_header(const struct http_exchange *exchange,
 size_t http_exchange_header_count(const struct http_exchange *exchange, const char *name);
 struct slice http_exchange_query(const struct http_exchange *exchange, const char *name); /* SLICE_NONE when absent */
 
+/* The address of the client as text, in the exchange's arena; SLICE_NONE when it is not known. */
+struct slice http_exchange_client(const struct http_exchange *exchange);
+
 /* Call this before the answer. `name` is a constant; the value is copied. */
 void http_answer_header(struct http_exchange *exchange, const char *name, struct slice value);
 /* The body stays borrowed until the answer has left: put it into the exchange's arena, or use a constant. */

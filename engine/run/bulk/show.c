@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "run/bulk/bulk.h"
 #include "run/query/walk.h"
+#include "run/request/act.h"
 
 #define LIMIT_DEFAULT 50
 
@@ -244,15 +245,28 @@ static void on_moved(struct store_read *read)
     }
 }
 
-static void move(struct asked *asked, enum bulk_state to, struct slice said)
+static void move(struct asked *asked, enum bulk_state to, struct slice said, struct slice note)
 {
     struct work *work = asked->work;
+    const struct bulk_row *row = asked->list.rows; /* NULL: it was not read, because any job may be stopped */
+    char id[UUID_TEXT_BYTES];
+
+    uuid_text(&work->saga.uuid, id);
+    struct person_act *act =
+        act_new(work, to == BULK_RUNNING ? "run" : "stop", "bulk", arena_slice(&work->arena, slice_of(id)), note);
+
+    if (act && row) {
+        act->detail =
+            arena_printf(&work->arena, "%.*s, %lld items",
+                         SLICE_ARG(json_string(json_member(row->body, "action"), &work->arena)), (long long)row->items);
+    }
 
     asked->move = (struct bulk_move){.read = {.arena = &work->arena, .done = on_moved, .context = asked},
                                      .id = work->saga,
                                      .namespace = work->namespace,
                                      .to = to,
                                      .who = said,
+                                     .act = act_of_work(work),
                                      .keep_ms = loop_wall_ms(work->engine->loop) + work->engine->options.bulk_keep_ms};
     store_bulk_move(work->engine->store, &asked->move);
 }
@@ -277,7 +291,8 @@ static void on_to_run(struct store_read *read)
     } else if (work->request && work->request->in.bulk.role < verbs[verb].least) {
         work_fail(work, ERR_FORBIDDEN, "the verb of this bulk job needs a higher role", NULL);
     } else {
-        move(asked, BULK_RUNNING, work_signature(work, SLICE_NONE));
+        move(asked, BULK_RUNNING, work_signature(work, SLICE_NONE),
+             json_string(json_member(asked->list.rows[0].body, "note"), &work->arena));
     }
 }
 
@@ -308,6 +323,6 @@ void engine_stop_bulk(struct engine *engine, struct engine_request *request)
     struct asked *asked = begin(engine, request);
 
     if (asked) {
-        move(asked, BULK_STOPPED, work_signature(asked->work, request->in.bulk.note));
+        move(asked, BULK_STOPPED, work_signature(asked->work, request->in.bulk.note), request->in.bulk.note);
     }
 }

@@ -373,6 +373,21 @@ static void deliver_call(struct delivery *delivery, const struct inbox_row *row,
     call_now(delivery);
 }
 
+/* Whose act it is; an engine of an earlier release does not say so. */
+static struct act_by read_by(struct slice object, struct arena *arena)
+{
+    static const char *const ways[] = {"token", "session", "local"};
+    struct act_by by = {.address = json_string(json_member(object, "address"), arena)};
+
+    for (size_t i = 0; i < COUNT_OF(ways) && object.ptr; i++) {
+        if (json_string_is(json_member(object, "via"), ways[i]) &&
+            role_parse(json_string(json_member(object, "role"), arena), &by.role)) {
+            by.via = ways[i];
+        }
+    }
+    return by;
+}
+
 static bool deliver_change(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
 {
     struct change *change = &delivery->request.in.change;
@@ -381,6 +396,7 @@ static bool deliver_change(struct delivery *delivery, const struct inbox_row *ro
     if (!verb) {
         return false;
     }
+    delivery->request.by = read_by(json_member(payload, "by"), &delivery->arena);
     change->verb = (enum verb_id)(verb - verbs);
     change->saga = row->saga;
     change->wait_ms = verb->wait_ms ? wait_left(delivery, payload) : 0;

@@ -471,12 +471,25 @@ void errand_call(struct work *work, uint32_t shard)
     errand_send(errand, true);
 }
 
+/* Writes whose act it is, for the owner, who writes the act down. */
+static void write_by(struct json_writer *w, const struct act_by *by)
+{
+    if (by->via) {
+        json_object_begin(w, "by");
+        json_write_text(w, "role", role_name(by->role));
+        json_write_text(w, "via", by->via);
+        json_write_slice(w, "address", by->address);
+        json_object_end(w);
+    }
+}
+
 /* Writes a verb of the table as the engines before this release wrote it. */
 void errand_change(struct work *work, uint32_t shard)
 {
     const struct verb *verb = work->verb;
     struct errand *errand = errand_new(work, verb->name, shard);
 
+    write_by(&errand->w, &work->by);
     verb_write(verb, &work->mail.input, loop_wall_ms(work->engine->loop), &work->arena, &errand->w);
     if (verb->wait_ms) {
         json_write_i64(&errand->w, "wait_ms", wait_of(work));

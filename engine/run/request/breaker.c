@@ -1,5 +1,5 @@
 /* A person's word on the breaker of a tool: open, so that no call of it begins, or closed, so that calls are made. */
-#include "run/request/work.h"
+#include "run/request/act.h"
 
 #include "base/json.h"
 #include "base/log.h"
@@ -72,5 +72,12 @@ void engine_set_breaker(struct engine *engine, struct engine_request *request)
                                             .namespace = work->namespace,
                                             .tool = asked->tool,
                                             .open = asked->is_open ? asked->signature : SLICE_NONE};
+    struct person_act *act = act_new(work, "breaker", "tool", asked->tool, request->in.breaker.note);
+
+    if (act) {
+        act->detail = asked->is_open ? SLICE("open") : SLICE("closed");
+        act->tool = asked->tool;
+    }
+    asked->set.act = act_of_work(work);
     store_guard_breaker_set(engine->store, &asked->set);
 }

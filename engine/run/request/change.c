@@ -7,6 +7,7 @@
  *     -> ON_OPERATION: find its saga --------------------/
  *     -> ON_ESCALATION, ON_APPROVAL: find its row ------/
  */
+#include "run/request/act.h"
 #include "run/request/calling.h"
 
 #include "base/json.h"
@@ -163,6 +164,12 @@ static void on_question(struct store_read *read)
     if (!row || work_answered_before(work, row)) {
         return;
     }
+    if (work->act) {
+        work->act->saga = row->saga;
+        work->act->saga_name = row->saga_name;
+        work->act->business_id = row->business_id;
+        work->act->tool = json_string(json_member(json_member(row->body, "evidence"), "tool"), &work->arena);
+    }
     if (extra_of(work)->found) {
         extra_of(work)->found(work);
         return;
@@ -231,6 +238,7 @@ static void change_begin(struct work *work)
     work->calling->give_up = change_gives_up;
     verb_copy(work->verb, &change->input, work->actor, &work->arena, &work->mail.input);
     work->mail.done = on_changed;
+    act_of_change(work);
     change_find(work);
 }
 

@@ -5,6 +5,7 @@
  * After the end of a saga nothing is added to its log. Budgets of the settings may still wait for the cost, and are
  * told. Then a row of its own says who entered it (cases.c).
  */
+#include "run/request/act.h"
 #include "run/request/calling.h"
 #include "run/saga/cases.h"
 #include "run/saga/live.h"
@@ -40,13 +41,18 @@ static void on_priced_late(struct store_read *read)
     const struct guard_price *price = container_of(read, struct guard_price, read);
     struct shard *shard = &work->engine->shards[saga_id_shard(work->saga)];
     const struct saga_input *input = &work->mail.input;
+    if (work->act) {
+        work->act->saga = work->saga;
+        work->act->tool = price->tool;
+    }
     const struct late_cost cost = {.saga = work->saga,
                                    .namespace = work->namespace,
                                    .tool = price->tool,
                                    .actor = input->cost.actor,
                                    .note = input->cost.note,
                                    .key = input->cost.key,
-                                   .micros = input->cost.micros};
+                                   .micros = input->cost.micros,
+                                   .act = act_of_work(work)};
 
     if (read->code != ERR_OK) {
         work_done(work, read->code, &read->err);

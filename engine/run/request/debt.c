@@ -6,6 +6,7 @@
  * An open debt keeps its saga. With the last one its retention begins.
  */
 #include "base/json.h"
+#include "run/request/act.h"
 #include "run/request/calling.h"
 #include "run/saga/live.h"
 #include "run/saga/retention.h"
@@ -66,6 +67,12 @@ static void settle(struct work *work, const struct saga *saga, uint32_t step)
     int64_t retention_ms = saga->definition->retention_ms;
     struct settling *settling = arena_alloc(&work->arena, sizeof(*settling));
 
+    if (work->act) {
+        work->act->saga = work->saga;
+        work->act->saga_name = saga->definition->name;
+        work->act->business_id = saga->business_id;
+        work->act->tool = saga_tool(saga, step, DIRECTION_DO)->name;
+    }
     settling->work = work;
     settling->operation = operation_text(work, saga, step);
     settling->put =
@@ -74,6 +81,7 @@ static void settle(struct work *work, const struct saga *saga, uint32_t step)
                              .namespace = work->namespace,
                              .key = saga->steps[step].forward.key,
                              .body = work_signature(work, work->mail.input.verdict.note),
+                             .act = act_of_work(work),
                              .debt_count = saga_debt_count(saga),
                              .forget_ms = retention_ms > 0 ? loop_wall_ms(work->engine->loop) + retention_ms : 0};
     store_debt_settle(work->engine->store, &settling->put);

@@ -2,7 +2,7 @@
  * not at all. */
 #include "run/call/activity.h"
 #include "run/leaving.h"
-#include "run/request/work.h"
+#include "run/request/act.h"
 
 #include "base/json.h"
 #include "core/definition/drift.h"
@@ -116,6 +116,8 @@ static void put_document(struct work *work)
                                                .identity = item->identity,
                                                .created_ms = loop_wall_ms(work->engine->loop)};
     }
+    (void)act_new(work, "apply", "definition", SLICE_NONE, SLICE_NONE);
+    put->act = act_of_work(work);
     store_put_definitions(work->engine->store, put);
 }
 

@@ -1,6 +1,6 @@
 /* Requests about holds: make, list and release them. A hold is answered when no engine begins anything that it
  * holds. */
-#include "run/request/work.h"
+#include "run/request/act.h"
 
 #include "base/json.h"
 #include "base/log.h"
@@ -323,6 +323,15 @@ void engine_put_hold(struct engine *engine, struct engine_request *request)
                                    .body = body_of(work, &asked->hold),
                                    .until_ms = asked->hold.until_ms,
                                    .max = HOLDS_MAX};
+    struct person_act *act = act_new(work, "hold", "hold", SLICE_NONE, asked->hold.note);
+
+    if (act) {
+        act->detail =
+            arena_printf(&work->arena, "%s %.*s", hold_kind_name(asked->hold.kind), SLICE_ARG(asked->hold.name));
+        act->tool = asked->hold.kind == HOLD_TOOL ? asked->hold.name : SLICE_NONE;
+        act->saga_name = asked->hold.kind == HOLD_SAGA ? asked->hold.name : SLICE_NONE;
+    }
+    asked->put.act = act_of_work(work);
     store_hold_put(engine->store, &asked->put);
 }
 
@@ -359,5 +368,9 @@ void engine_release_hold(struct engine *engine, struct engine_request *request)
                                            .number = request->in.hold.number,
                                            .namespace = work->namespace,
                                            .body = work_signature(work, request->in.hold.note)};
+    (void)act_new(work, "release", "hold",
+                  arena_printf(&work->arena, "%llu", (unsigned long long)request->in.hold.number),
+                  request->in.hold.note);
+    asked->release.act = act_of_work(work);
     store_hold_release(engine->store, &asked->release);
 }

@@ -8,6 +8,7 @@
 #include "base/instant.h"
 #include "base/json.h"
 #include "run/query/walk.h"
+#include "run/request/act.h"
 #include "run/request/calling.h"
 #include "store/cases.h"
 
@@ -92,6 +93,7 @@ void remark_found(struct work *work)
         .until_ms = input->remark.until_ms,
         .to = input->remark.to,
     };
+    remark->put.act = act_of_work(work);
     remark->put.text = remark_text(work, &remark->put);
     store_case_remark(work->engine->store, &remark->put);
 }

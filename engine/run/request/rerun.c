@@ -11,6 +11,7 @@
  * The business id makes it one saga: two clients that ask at once start the same one, and one of them is told so. Two
  * tags link the new saga with the one before: `rerun_of`, and `rerun_key`, which identifies a repeat of the request.
  */
+#include "run/request/act.h"
 #include "run/request/calling.h"
 
 #include <stdarg.h>
@@ -280,12 +281,18 @@ static void on_started(struct engine_request *start)
     } else if (!start->created) {
         read_existing(rerun, start->saga); /* another client was faster */
     } else {
+        if (work->act) {
+            work->act->saga = rerun->of;
+            work->act->saga_name = rerun->name;
+            work->act->detail = rerun->business_id;
+        }
         const struct late_rerun row = {.saga = rerun->of,
                                        .rerun = start->saga,
                                        .namespace = work->namespace,
                                        .business_id = rerun->business_id,
                                        .actor = work->actor,
-                                       .note = work->mail.input.rerun.note};
+                                       .note = work->mail.input.rerun.note,
+                                       .act = act_of_work(work)};
 
         rerun->id = start->saga;
         rerun->started = true;

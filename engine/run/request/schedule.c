@@ -1,6 +1,6 @@
 /* Requests about schedules: make, list, hold, release and delete them, and see their next instants. The owner of the
  * shard acts on what is written here (saga/scheduler.c). */
-#include "run/request/work.h"
+#include "run/request/act.h"
 
 #include "base/instant.h"
 #include "base/json.h"
@@ -313,6 +313,12 @@ static void send_put(struct asked *asked)
         .max = SCHEDULES_MAX,
     };
     buffer_fini(&body);
+    struct person_act *act = act_new(work, "schedule", "schedule", schedule->name, SLICE_NONE);
+
+    if (act) {
+        act->saga_name = schedule->saga;
+    }
+    asked->put.act = act_of_work(work);
     store_schedule_put(work->engine->store, &asked->put);
 }
 
@@ -396,6 +402,9 @@ static void on_changed(struct store_read *read)
     }
 }
 
+static const char *const act_names[] = {
+    [SCHEDULE_HOLD] = "hold", [SCHEDULE_RELEASE] = "release", [SCHEDULE_DELETE] = "delete"};
+
 void engine_change_schedule(struct engine *engine, struct engine_request *request)
 {
     struct work *work = work_new(engine, request);
@@ -414,5 +423,7 @@ void engine_change_schedule(struct engine *engine, struct engine_request *reques
             request->in.schedule.act == SCHEDULE_HOLD ? work_signature(work, request->in.schedule.note) : SLICE_NONE,
         .removes = request->in.schedule.act == SCHEDULE_DELETE,
     };
+    (void)act_new(work, act_names[request->in.schedule.act], "schedule", asked->change.name, request->in.schedule.note);
+    asked->change.act = act_of_work(work);
     store_schedule_change(engine->store, &asked->change);
 }

@@ -39,6 +39,8 @@ struct work *work_new(struct engine *engine, struct engine_request *request)
     buffer_init(&work->out, ANSWER_BYTES_MAX);
     work->namespace = arena_slice(&work->arena, request->namespace);
     work->actor = arena_slice(&work->arena, request->actor);
+    work->by = request->by;
+    work->by.address = arena_slice(&work->arena, request->by.address);
     request->internal = work;
     list_push(&engine->works->all, &work->of_engine);
     return work;

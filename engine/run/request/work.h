@@ -15,6 +15,8 @@ struct work {
     struct engine_request *request; /* NULL: cancelled */
     struct arena arena;             /* it lies in it itself; the request's is only written when the answer is ready */
     struct slice namespace, actor;
+    struct act_by by;
+    struct person_act *act;   /* act.h: what it writes with its change; NULL: nothing */
     struct deferred deferred; /* the answer never comes inside the call that asked */
     struct timer timer;
     struct list_link link;   /* among the waiters or the callers of a saga */

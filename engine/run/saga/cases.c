@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/metric.h"
 #include "core/saga/machine.h"
+#include "run/request/act.h"
 #include "run/saga/fold.h"
 #include "run/saga/live.h"
 #include "run/shard/shard.h"
@@ -425,6 +426,7 @@ void case_cost(struct shard *shard, const struct late_cost *cost, void (*written
     buffer_fini(&out);
     c->opened = written;
     c->context = context;
+    c->put.act = arena_slice(&c->arena, cost->act);
     case_write(c, said_cost, &said);
 }
 
@@ -451,6 +453,7 @@ void case_rerun(struct shard *shard, const struct late_rerun *rerun, void (*writ
     buffer_fini(&out);
     c->opened = written;
     c->context = context;
+    c->put.act = arena_slice(&c->arena, rerun->act);
     case_write(c, said_rerun, &said);
 }
 
@@ -499,6 +502,8 @@ static void decide(struct deciding *d, const char *action, struct slice actor, s
         .at_ms = loop_wall_ms(work->engine->loop), .action = action, .actor = actor, .note = note};
 
     d->put.resolved_ms = resolution.at_ms;
+    /* A case that closes itself is nobody's act. */
+    d->put.act = slice_equal(actor, work->actor) ? act_of_work(work) : SLICE_NONE;
     d->put.ends_saga = ends_saga;
     d->put.body = case_text(&d->put, d->reason, d->evidence, &resolution, &work->arena);
     d->put.read = (struct store_read){.arena = &work->arena, .done = on_decided, .context = d};

@@ -33,6 +33,7 @@ struct late_cost { /* what a person said of an operation after the end of its sa
     struct slice namespace, tool, actor, note;
     struct op_key key;
     int64_t micros;
+    struct slice act; /* act_text(); SLICE_NONE: none */
 };
 /* A row that is resolved as it is written: who said it, when and why. Copies what it is given; `written` comes once,
  * later. */
@@ -42,6 +43,7 @@ void case_cost(struct shard *shard, const struct late_cost *cost, void (*written
 struct late_rerun { /* an ended saga was started once more */
     struct saga_id saga, rerun;
     struct slice namespace, business_id /* of the new saga */, actor, note;
+    struct slice act; /* act_text(); SLICE_NONE: none */
 };
 /* A row like that of a cost. */
 void case_rerun(struct shard *shard, const struct late_rerun *rerun, void (*written)(void *context, enum err_code code),

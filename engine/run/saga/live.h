@@ -6,6 +6,7 @@
 #include "core/saga/saga.h"
 #include "run/engine_state.h"
 
+struct person_act;
 struct turn;
 
 /* An input in a mailbox. Lies in whoever sent it, stays there until `done`; what the input borrows does too. */
@@ -18,9 +19,10 @@ struct mail {
     struct uuid inbox_id;
     /* of the start of an open saga: what a repeat has to ask for too, as JSON; SLICE_NONE: nothing but the defaults */
     struct slice asked;
-    struct slice started_by;   /* of a start; see append_start */
-    struct live *live;         /* whose mailbox it was put into; NULL: it never came so far */
-    struct call_answer answer; /* of SAGA_INPUT_CALL, in `done`: what it says; its slices live as long as `done` */
+    struct slice started_by;      /* of a start; see append_start */
+    const struct person_act *act; /* request/act.h: written with the turn; NULL: none */
+    struct live *live;            /* whose mailbox it was put into; NULL: it never came so far */
+    struct call_answer answer;    /* of SAGA_INPUT_CALL, in `done`: what it says; its slices live as long as `done` */
 };
 
 #define REFUSALS_MAX 3 /* then the saga waits for a person, or for the next engine, instead of asking for ever */

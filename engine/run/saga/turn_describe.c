@@ -5,10 +5,12 @@
 #include "base/canon.h"
 #include "base/json.h"
 #include "base/metric.h"
+#include "core/saga/machine.h"
 #include "core/show/event.h"
 #include "run/saga/live.h"
 #include "run/saga/turn.h"
 #include "run/saga/turn_state.h"
+#include "store/acts.h"
 
 static bool makes_key_known(const struct record *record)
 {
@@ -337,6 +339,26 @@ static void describe_awake(struct turn *turn)
     }
 }
 
+/* --- whose act it is --- */
+
+/* Describes the act of the turn: the saga, and the tool of the first operation that it is about. */
+static struct slice describe_act(struct turn *turn, const struct saga *after)
+{
+    struct person_act act = *turn->mail->act;
+
+    act.saga = after->id;
+    act.saga_name = after->definition->name;
+    act.business_id = after->business_id;
+    for (size_t i = 0; i < turn->records.count && !act.tool.ptr && !slice_is(act.kind, "saga"); i++) {
+        uint32_t step = turn->records.items[i].step;
+
+        if (step != STEP_NONE && step < after->definition->step_count && step_has_call(after, step)) {
+            act.tool = saga_tool(after, step, DIRECTION_DO)->name;
+        }
+    }
+    return act_text(&act, &turn->arena);
+}
+
 /* Writes the payload and everything that the tables beside the log need, by applying the records to a copy. */
 void turn_describe(struct turn *turn)
 {
@@ -382,7 +404,8 @@ void turn_describe(struct turn *turn)
                                    .follower_count = turn->follower_count,
                                    .is_event = is_event,
                                    .from_inbox = turn->mail->from_inbox,
-                                   .inbox_id = turn->mail->inbox_id};
+                                   .inbox_id = turn->mail->inbox_id,
+                                   .act = turn->mail->act ? describe_act(turn, after) : SLICE_NONE};
     describe_awake(turn);
     describe_approvals(turn, after);
     if (turn->ended && saga->phase != PHASE_ENDED) {

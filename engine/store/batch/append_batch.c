@@ -4,7 +4,7 @@
  *   fence     locks the lease rows at the epochs of the appends, or refuses the whole batch
  *   start     saga rows; those with a business id may find it taken, and then nothing of their turn may be written:
  *             what belongs to them is joined with the saga row that then is not there
- *   log, key, status, due, awake, escalation, approval, inbox
+ *   log, key, status, due, awake, escalation, approval, inbox, act
  *   locks     last: locks of one key wait for each other, and whoever has them needs nothing more
  *
  * All statements are in one implicit transaction, which the Sync ends.
@@ -529,6 +529,22 @@ static void add_inbox(struct batch *batch)
     COLUMN(args, DB_UUID, batch, n, is_from_inbox, db_item_uuid(args, &a->saga.uuid));
 }
 
+static bool is_act(const struct append *append)
+{
+    return append->act.ptr != NULL;
+}
+
+static void add_acts(struct batch *batch)
+{
+    size_t n = batch_count(batch, is_act);
+    struct db_args *args;
+
+    if (n > 0) {
+        args = batch_query(batch, &sql_act_put, NULL);
+        COLUMN(args, DB_TEXT, batch, n, is_act, db_item_bytes(args, a->act));
+    }
+}
+
 void batch_build(struct batch *batch)
 {
     batch_clear_queries(batch);
@@ -548,5 +564,6 @@ void batch_build(struct batch *batch)
     add_approvals(batch);
     add_followers(batch);
     add_inbox(batch);
+    add_acts(batch);
     add_ids(batch, &sql_lock_release, is_releasing);
 }

@@ -100,6 +100,19 @@ static void add_rows(struct job *job, const struct put_definitions *put, enum de
     db_arg_int4(args, READING_NEWEST);
 }
 
+static void add_act(struct job *job, const struct put_definitions *put)
+{
+    struct db_args *args = job_query(job, &sql_act_define, NULL);
+
+    db_arg_text(args, put->act);
+    db_arg_text(args, put->count ? put->rows[0].namespace : SLICE(""));
+    db_array_begin(args, DB_TEXT, put->count);
+    for (size_t i = 0; i < put->count; i++) {
+        db_item_bytes(args, put->rows[i].name);
+    }
+    db_array_end(args);
+}
+
 void store_put_definitions(struct store *store, struct put_definitions *put)
 {
     struct job *job = read_job(store, &put->read, put);
@@ -111,6 +124,9 @@ void store_put_definitions(struct store *store, struct put_definitions *put)
     db_arg_int4(args, 0);
     add_rows(job, put, DEFINITION_TOOL);
     add_rows(job, put, DEFINITION_SAGA);
+    if (put->act.ptr) {
+        add_act(job, put);
+    }
     (void)job_query(job, &sql_definition_notify, NULL); /* takes no parameters */
     job_submit(job);
 }
