@@ -1,7 +1,7 @@
 // The examples of schema/examples/, each with every possible ending, against the real shop. The shop's ledger shows
 // what is undone, and in which order. (The example transfer.json has its own test.)
 import { spawnSync } from 'node:child_process'
-import { readFileSync, readdirSync } from 'node:fs'
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import {
   approvalOf,
@@ -19,7 +19,7 @@ import {
   undone,
   waitsAt
 } from '../lib/language.mjs'
-import { World, expect, expectEqual, leaves, promise, root, run, sleep } from '../lib/world.mjs'
+import { World, expect, expectEqual, leaves, promise, quick, root, run, sleep } from '../lib/world.mjs'
 
 class Examples extends World {
   // Returns the example under another name and with shorter times, because nobody waits two days in a test.
@@ -29,6 +29,12 @@ class Examples extends World {
     let text = JSON.stringify({ ...wanted, name: `${saga}_hasty` })
     for (const [from, to] of Object.entries(times)) text = text.replaceAll(`"${from}"`, `"${to}"`)
     return { sagas: [JSON.parse(text)] }
+  }
+
+  write(name, text) {
+    const path = join(this.directory, name)
+    writeFileSync(path, text)
+    return path
   }
 
   support(name, customer, sku = 'kettle') {
@@ -406,6 +412,25 @@ await run(new Examples(), async (world) => {
       await waitsAt(world, again, 'contract')
     }
   )
+  await promise('what happened to them, as sagactl record writes it down, happens again on stage', async () => {
+    const definitions = [world.hasty('trip.json', 'trip', { '2d': '700ms' })]
+    definitions.push(world.hasty('onboarding.json', 'onboarding', { '30d': '600ms' }))
+    const files = definitions.map((document, i) => world.write(`hasty-${i}.json`, JSON.stringify(document)))
+    for (const name of ['shop', 'trip', 'onboarding']) files.push(join(root, 'schema/examples', `${name}.json`))
+    const { items } = (await world.api('GET', '/v1/sagas?status=completed,compensated&limit=500')).json
+    const all = items.filter((saga) => /^(order|trip|onboarding|greeting)/.test(saga.saga)) // no agent's
+    const ended = quick ? [...new Map(all.map((saga) => [`${saga.saga} ${saga.status}`, saga])).values()] : all
+    expect(all.length > 20 && ended.length > 6, 'there are many', all.length)
+    for (const saga of ended) {
+      const recorded = world.sagactl(['record', saga.id])
+      expect(recorded.status === 0, `sagactl record ${saga.id}`, recorded.stderr)
+      files.push(world.write(`${saga.id}.json`, recorded.stdout))
+    }
+    const played = spawnSync(world.sagactlPath, ['test', ...files], { encoding: 'utf8', maxBuffer: 1 << 26 })
+    const differs = played.stdout.split('\n').filter((line) => !line.startsWith('ok '))
+    expect(played.status === 0, 'sagactl test', differs.join('\n') + played.stderr)
+    expect(played.stdout.includes(`\n1..${ended.length}\n`), 'all were played', played.stdout)
+  })
   await promise('nothing happened twice, and every log folds to the stored state', async () => {
     const seen = new Set()
     for (const line of world.ledger().filter((one) => one.effect === 1 && one.key)) {

@@ -56,6 +56,7 @@
     X(console)                                                                                                         \
     X(prove)                                                                                                           \
     X(test)                                                                                                            \
+    X(record)                                                                                                          \
     X(hammer)                                                                                                          \
     X(graph)
 

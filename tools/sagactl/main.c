@@ -18,6 +18,7 @@ const struct command commands[] = {
     {"check", "check definition files, offline; every fault with its place", help_check, cmd_check},
     {"prove", "play definition files through every failure point, offline", help_prove, cmd_prove},
     {"test", "play scenarios of sagas and say what differs, offline", help_test, cmd_test},
+    {"record", "print what happened to a saga as a scenario for test", help_record, cmd_record},
     {"hammer", "say what a receiver does with repeats; no server is asked", help_hammer, cmd_hammer},
     {"graph", "print sagas as Graphviz or Mermaid text, offline", help_graph, cmd_graph},
     {"apply", "check definition files and register them, each all or nothing", help_apply, cmd_apply},

@@ -84,6 +84,7 @@ struct event {
     struct slice pointer;
     struct slice text; /* a step, a signal, a note */
     int64_t pass_ms;
+    struct slice by, note;     /* who did it, and what they said with it; SLICE_NONE: not said */
     struct slice during;       /* while the next call of this step is out; SLICE_NONE: not tied to a call */
     int64_t after_ms;          /* so long after the start; -1: as soon as only the outside can move the saga on */
     struct slice payload;      /* signal */

@@ -166,7 +166,7 @@ static void tools_read(const struct reader *r, struct slice value, struct slice 
 
 #define EVENT_MEMBERS                                                                                                  \
     "signal approve refuse late resolve retry skip waive probe compensate abandon abort escalate pause resume pass "   \
-    "after during payload result args error as then accept_double"
+    "after during by note payload result args error as then accept_double"
 
 static void verdict_read(const struct members *m, struct event *event)
 {
@@ -213,6 +213,8 @@ static struct event event_read(const struct reader *r, struct slice value, struc
         (void)members_text(&m, event_names[event.kind], &event.text);
     }
     (void)members_duration(&m, "after", 0, DURATION_MAX_MS, &event.after_ms);
+    (void)members_text(&m, "by", &event.by);
+    (void)members_text(&m, "note", &event.note);
     (void)members_text(&m, "during", &event.during);
     if (event.during.ptr && event.after_ms >= 0) {
         faults_add(r->faults, pointer, "`during` and `after` are two times; one event has one");

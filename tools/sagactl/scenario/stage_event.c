@@ -2,11 +2,20 @@
 #include "base/json.h"
 #include "tools/sagactl/scenario/stage.h"
 
-#define ACTOR SLICE("scenario")
+static struct slice actor_of(const struct event *event)
+{
+    return event->by.len ? event->by : SLICE("scenario");
+}
 
 static struct slice note_of(const struct event *event)
 {
-    return event->text.len ? event->text : SLICE("the scenario has it so");
+    return event->note.len ? event->note : SLICE("the scenario has it so");
+}
+
+/* Of a verb about the whole saga, whose value is the note. */
+static struct slice note_of_all(const struct event *event)
+{
+    return event->text.len ? event->text : note_of(event);
 }
 
 static bool names_step(enum event_kind kind)
@@ -60,8 +69,8 @@ static void verdict_fill(struct stage *stage, const struct event *event, uint32_
     input->verdict.accept_double = event->accept_double;
     input->verdict.result = event->result;
     input->verdict.args = event->args;
-    input->verdict.actor = ACTOR;
-    input->verdict.note = SLICE("the scenario has it so");
+    input->verdict.actor = actor_of(event);
+    input->verdict.note = note_of(event);
     if (is_asked) {
         input->verdict.escalation = open->number;
         input->verdict.round = saga_case_round(&stage->saga);
@@ -83,7 +92,7 @@ static bool input_of(struct stage *stage, const struct event *event, uint32_t st
         input->type = SAGA_INPUT_SIGNAL;
         input->signal.name = event->text;
         input->signal.payload = event->payload.ptr ? event->payload : SLICE("{}");
-        input->signal.actor = ACTOR;
+        input->signal.actor = actor_of(event);
         return true;
     case EVENT_APPROVE:
     case EVENT_REFUSE:
@@ -91,8 +100,8 @@ static bool input_of(struct stage *stage, const struct event *event, uint32_t st
         input->decision.approval = stage->saga.steps[step].approval;
         input->decision.approve = event->kind == EVENT_APPROVE;
         input->decision.role = ROLE_ADMIN;
-        input->decision.actor = ACTOR;
-        input->decision.note = SLICE("the scenario has it so");
+        input->decision.actor = actor_of(event);
+        input->decision.note = note_of(event);
         if (event->kind == EVENT_REFUSE) {
             stage_strike(stage, step, DIRECTION_DO, TROUBLE_REFUSED);
         }
@@ -108,24 +117,24 @@ static bool input_of(struct stage *stage, const struct event *event, uint32_t st
         return true;
     case EVENT_ABORT:
         input->type = SAGA_INPUT_ABORT;
-        input->abort.actor = ACTOR;
-        input->abort.note = note_of(event);
+        input->abort.actor = actor_of(event);
+        input->abort.note = note_of_all(event);
         stage_strike(stage, STEP_NONE, DIRECTION_DO, TROUBLE_ABORT);
         return true;
     case EVENT_ESCALATE:
         input->type = SAGA_INPUT_ESCALATE;
-        input->escalate.actor = ACTOR;
-        input->escalate.note = note_of(event);
+        input->escalate.actor = actor_of(event);
+        input->escalate.note = note_of_all(event);
         return true;
     case EVENT_PAUSE:
         input->type = SAGA_INPUT_PAUSE;
-        input->pause.actor = ACTOR;
-        input->pause.note = note_of(event);
+        input->pause.actor = actor_of(event);
+        input->pause.note = note_of_all(event);
         return true;
     case EVENT_RESUME:
         input->type = SAGA_INPUT_RESUME;
-        input->resume.actor = ACTOR;
-        input->resume.note = note_of(event);
+        input->resume.actor = actor_of(event);
+        input->resume.note = note_of_all(event);
         return true;
     case EVENT_LATE:
         stage_late(stage, event, step);
