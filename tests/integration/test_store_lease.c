@@ -621,6 +621,44 @@ TEST(an_engine_that_is_alone_renews_and_seldom_looks_who_else_is_there)
     engine_end(&engines[0]);
 }
 
+/* A migration locks the table of engines first and then the one of shards. A renewal that had shards and waited for the
+ * engines would wait for it in a circle. */
+TEST(a_renewal_that_gives_shards_away_waits_for_the_engines_before_it_has_a_shard)
+{
+    static const char waiting[] = /* 1 while a renewal waits for the table of engines, 2 when it has shards meanwhile */
+        "select coalesce(max(1 + (exists (select from pg_locks h where h.pid = w.pid and h.granted"
+        " and h.relation = 'sagad.shard'::regclass and h.mode = 'RowExclusiveLock'))::int), 0)"
+        " from pg_locks w where not w.granted and w.relation = 'sagad.engine'::regclass";
+    struct engine one;
+    struct db_session *migration = NULL;
+    struct err err = {.code = ERR_OK};
+    char sql[160];
+    int64_t epoch = 0;
+
+    engine_begin_as(&one, "one", 0, false);
+    host_run_until(&host, is_owner, &one);
+    assert_int_equal(db_session_open(cluster_dsn(&host.cluster), "migration", &migration, &err), ERR_OK);
+    assert_int_equal(
+        db_session_run(migration, "begin; lock table sagad.engine in access exclusive mode", NULL, NULL, &err), ERR_OK);
+    assert_true(lease_is_held(one.leases, 7, &epoch));
+    leases_give(one.leases, 7);
+    for (int seen = 0; seen < 30;) { /* several renewals: the first may have been sent before the shard was given */
+        long locks = host_number(&host, waiting);
+
+        assert_int_not_equal(locks, 2);
+        seen += locks == 1;
+        host_run_ms(&host, 50);
+    }
+    assert_int_equal(db_session_run(migration, "rollback", NULL, NULL, &err), ERR_OK);
+    db_session_close(migration);
+    (void)snprintf(sql, sizeof(sql),
+                   "select count(*) from sagad.shard where shard = 7 and (owner is null or epoch > %lld)",
+                   (long long)epoch);
+    host_until_number(&host, 1, sql); /* it was given, and may be taken again */
+    engine_release(&one);
+    engine_end(&one);
+}
+
 TEST(an_engine_that_cannot_give_keeps_its_shards_and_the_others_live_with_it)
 {
     struct engine engines[2];

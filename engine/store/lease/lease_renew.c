@@ -204,8 +204,10 @@ void leases_renew(struct leases *leases)
     lease_begin(leases);
     (void)lease_query(leases, &sql_check_transaction, on_transaction);
     add_unlock(leases);
+    /* The row of the engine comes before the leases, so that it never outlives them, and before the shards that are
+     * given away: a migration locks the two tables in this order (migrate.c). */
+    fleet_put(leases);
     add_release(leases);
-    fleet_put(leases);                                      /* before the leases, so that the row never outlives them */
     (void)lease_query(leases, &sql_hold_renewed, on_holds); /* takes no parameters */
     for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
         leases->shards[shard].asked = leases->shards[shard].held;
