@@ -68,6 +68,7 @@ void check_begin(struct slice definitions)
     map_init(&check->starts);
     map_init(&check->signals);
     map_init(&check->decisions);
+    map_init(&check->acts);
     map_init(&check->kinds);
     check->last = &check->first;
     check->definitions = definitions;
@@ -93,6 +94,7 @@ void check_fini(void)
     map_fini(&check->starts);
     map_fini(&check->signals);
     map_fini(&check->decisions);
+    map_fini(&check->acts);
     map_fini(&check->kinds);
     world->check = NULL;
 }
@@ -389,4 +391,5 @@ void check_end(void)
     for (const struct judged_saga *saga = world->check->first; saga; saga = saga->next) {
         judge_end(saga);
     }
+    check_bulk_end();
 }

@@ -9,7 +9,7 @@
  * are found by their keys), I8 one owner acts, I9 the log is dense, and folds, I10 the same start is one saga, I11
  * unknown never becomes known by itself, I12 once leaves once, I13 retry and backoff honoured, I14 exactly one open
  * escalation, I18 timers once and never early, I19 people's changes have actor, role, time and reason, I20 what is held
- * does not leave.
+ * does not leave, I21 an item of a bulk job acts once, and not after a stop, and its outcome says so.
  */
 #ifndef SAGAD_TESTS_SIM_CHECK_H
 #define SAGAD_TESTS_SIM_CHECK_H
@@ -27,6 +27,8 @@ void check_effect(const struct tool_entry *entry); /* the tool has acted */
 
 /* In holder.c: was a hold of this namespace certainly in force, and not about to end? */
 bool holders_forbid(struct slice namespace, int64_t at_us);
+/* In jobber.c: when the answer came to whoever stopped this bulk job; 0: nobody has. */
+int64_t jobber_stopped_us(struct saga_id job);
 
 /* Answers that clients and people got. */
 struct ack_start {

@@ -538,6 +538,9 @@ void check_record(struct judged_saga *saga, const struct committed_turn *turn, u
         line.type != RECORD_RUN_WOKEN) {
         world_violate("I5", "%s after the end of an open saga", record_type_name(line.type));
     }
+    if (member(&line, "bulk").ptr) {
+        check_bulk_act(saga, member(&line, "bulk"));
+    }
     switch ((int)line.type) { /* the records that are not about a step */
     case RECORD_SAGA_STARTED:
         on_start(saga, &line);

@@ -99,6 +99,7 @@ struct check {
     struct map signals;   /* check_place_of_signal() of each signal.received */
     struct map kinds;     /* id of a step -> STEP_ID_SLEEPS, or STEP_ID_OTHER where any step of this id does not */
     struct map decisions; /* number of each approval.decided, escalation.resolved */
+    struct map acts;      /* id of each item of a bulk job that has acted */
     struct slice definitions;
     bool has_parallel_undo, has_branches, clocks_jump, may_lose;
     uint64_t turns;
@@ -110,6 +111,9 @@ bool op_stands(const struct judged_op *forward); /* the effect happened, is no r
 
 bool check_is_sleep(struct slice step); /* true when the step of this name sleeps in all definitions */
 uint64_t check_place_of_signal(struct saga_id saga, struct slice name);
+
+void check_bulk_act(const struct judged_saga *saga, struct slice id); /* a turn that this item asked for */
+void check_bulk_end(void);
 
 void check_record(struct judged_saga *saga, const struct committed_turn *turn, uint64_t seq, struct slice text);
 

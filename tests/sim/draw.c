@@ -70,6 +70,14 @@ static void draw_holds(struct sketcher *s)
     s->scenario->swarm |= (uint64_t)chance_percent(&own, 30) << SWARM_HOLDS;
 }
 
+static void draw_bulk(struct sketcher *s)
+{
+    struct chance own = chance_of(s->scenario->seed, 0x5ce7a, 6);
+
+    s->scenario->swarm |= (uint64_t)chance_percent(&own, 50) << SWARM_BULK;
+    s->scenario->options.bulk_rate = chance_percent(&own, 50) ? 0 : 2 + chance_below(&own, 20);
+}
+
 static bool swarms(const struct sketcher *s, unsigned bit)
 {
     return s->scenario->swarm >> bit & 1;
@@ -320,6 +328,7 @@ void scenario_draw(struct scenario *scenario, uint64_t seed, struct arena *arena
     draw_options(s);
     draw_swarm(s);
     draw_holds(s);
+    draw_bulk(s);
     scenario->commit_percent = swarms(s, SWARM_COMMITS) ? 1 + below(s, percent(s, 80) ? 5 : 25) : 0;
     scenario->tool_percent = swarms(s, SWARM_TOOLS) ? 5 + below(s, percent(s, 60) ? 20 : 60) : 0;
     buffer_init(&text, 262144);

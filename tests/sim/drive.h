@@ -1,6 +1,6 @@
 /*
- * The parties outside of the engines: clients, people, and faults. Only run.c, inquiry.c, client.c, curious.c, person.c
- * and mishap.c use this file.
+ * The parties outside of the engines: clients, people, and faults. Only run.c, inquiry.c, client.c, curious.c,
+ * person.c, holder.c, jobber.c and mishap.c use this file.
  */
 #ifndef SAGAD_TESTS_SIM_DRIVE_H
 #define SAGAD_TESTS_SIM_DRIVE_H
@@ -67,10 +67,19 @@ bool people_are_done(void); /* people found nothing to decide when they last loo
 void holders_begin(void);
 bool holders_are_done(void); /* no hold is asked for or in force any more */
 
+/* --- jobber.c --- */
+
+void jobbers_begin(void);
+bool jobbers_are_done(void); /* every bulk job is over, and nobody makes another one */
+
 /* --- mishap.c --- */
 
 void mishaps_begin(void);
 void mishaps_heal(void);
+/* An item of a bulk job has acted, and its outcome is not written yet: the moment at which the death of an engine
+ * counts.
+ */
+void mishaps_item_acted(void);
 uint64_t mishaps_commits(void); /* commits since mishaps_begin() */
 
 #endif

@@ -241,6 +241,16 @@ static void strike(const struct pg_session *session, int fate)
     }
 }
 
+void mishaps_item_acted(void)
+{
+    bool kills = scenario_now->swarm >> FAULT_KILL & 1 && scenario_now->point_count == 0;
+
+    if (mishaps.are_begun && !world->is_healed && kills && world_percent(STREAM_FAULT, 60)) {
+        mishaps.strike_fate = POINT_CRASH;
+        world_at(&mishaps.strike, 0, on_strike);
+    }
+}
+
 static enum commit_fate saw_fate(enum commit_fate fate)
 {
     static const enum seen seen[] = {

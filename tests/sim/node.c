@@ -296,6 +296,7 @@ void node_start(struct node *node, const struct node_options *options)
     settings.calls_max = options->calls_max;
     settings.park_after_ms = options->park_after_ms;
     settings.key_look_ms = options->key_look_ms;
+    settings.bulk_rate = options->bulk_rate ? options->bulk_rate : settings.bulk_rate;
     settings.on_ready = on_ready;
     settings.on_refused = on_refused;
     settings.context = node;

@@ -21,6 +21,7 @@ struct node_options {
     int64_t key_look_ms; /* 0: the default, which no run lives to see */
     size_t sagas_max, payload_bytes_max;
     uint32_t calls_max;
+    uint32_t bulk_rate; /* 0: the default */
     int writers, readers;
     uint32_t standbys; /* bits of nodes that own shards only while no other node lives */
 };

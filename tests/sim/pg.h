@@ -108,6 +108,23 @@ void pg_on_lost(struct pg *pg, void (*lost)(const struct committed_turn *turn));
 bool pg_is_ahead(const struct pg *pg, struct saga_id saga);
 /* Is the key known, by what is committed now, as one of the saga's? */
 bool pg_knows_key(const struct pg *pg, struct op_key key, struct saga_id saga);
+
+struct committed_job {
+    struct saga_id id;
+    struct slice state;
+    bool was_run;
+    int64_t items, done, changed, refused;
+};
+
+struct committed_item {
+    const struct committed_job *job;
+    uint64_t number;
+    struct slice body, outcome; /* outcome SLICE_NONE: it has none */
+};
+/* The bulk jobs that are committed now, and the items of one of them. */
+void pg_each_bulk_job(const struct pg *pg, void (*seen)(const struct committed_job *job));
+void pg_each_bulk_item(const struct pg *pg, const struct committed_job *job,
+                       void (*seen)(const struct committed_item *item));
 /* The number of committed rows in the inbox now. */
 size_t pg_inbox_rows(const struct pg *pg);
 /* The committed epoch of a shard now, and the time since which it holds. */

@@ -1,6 +1,7 @@
 /* Bulk jobs, as in migration 0023. */
 #include <string.h>
 
+#include "tests/sim/pg_state.h"
 #include "tests/sim/pg_statements.h"
 
 #define CHANNEL "sagad_bulk"
@@ -485,4 +486,44 @@ enum pg_progress pg_statement_bulk_forget(struct pg_call *call)
     }
     put_answer(call, held);
     return PG_DONE;
+}
+
+/* --- for the checker --- */
+
+void pg_each_bulk_job(const struct pg *pg, void (*seen)(const struct committed_job *job))
+{
+    const struct pg_rows *rows = &pg->tables[PG_BULK];
+
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct row_bulk *row = pg_committed(rows->sorted[i]);
+
+        if (row) {
+            const struct committed_job job = {.id = {row->id},
+                                              .state = row->state,
+                                              .was_run = row->run.ptr != NULL,
+                                              .items = row->items,
+                                              .done = row->done,
+                                              .changed = row->changed,
+                                              .refused = row->refused};
+
+            seen(&job);
+        }
+    }
+}
+
+void pg_each_bulk_item(const struct pg *pg, const struct committed_job *job,
+                       void (*seen)(const struct committed_item *item))
+{
+    const struct pg_rows *rows = &pg->tables[PG_BULK_ITEM];
+
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct row_bulk_item *row = pg_committed(rows->sorted[i]);
+
+        if (row && uuid_equal(&row->bulk, &job->id.uuid)) {
+            const struct committed_item item = {
+                .job = job, .number = (uint64_t)row->number, .body = row->body, .outcome = row->outcome};
+
+            seen(&item);
+        }
+    }
 }

@@ -63,6 +63,7 @@ static void begin(void)
     clients_begin();
     people_begin();
     holders_begin();
+    jobbers_begin();
     mishaps_begin();
 }
 
@@ -110,7 +111,8 @@ static bool is_at_rest(void)
             return false; /* the engine goes on with what it had */
         }
     }
-    return clients_are_done() && people_are_done() && holders_are_done() && check_unfinished() == 0;
+    return clients_are_done() && people_are_done() && holders_are_done() && jobbers_are_done() &&
+           check_unfinished() == 0;
 }
 
 static void too_late(void)
@@ -176,6 +178,15 @@ static void notice_start(const struct committed_turn *turn)
     }
 }
 
+static void notice_bulk(const struct committed_turn *turn)
+{
+    static const char bulk[] = "\"bulk\":\"";
+
+    if (memmem(turn->payload.ptr, turn->payload.len, bulk, sizeof(bulk) - 1)) {
+        mishaps_item_acted();
+    }
+}
+
 static void on_turn(const struct committed_turn *turn)
 {
     if (turn) {
@@ -185,6 +196,7 @@ static void on_turn(const struct committed_turn *turn)
         outcome_so_far->takeovers += *epoch != 0 && turn->epoch > *epoch;
         *epoch = turn->epoch;
         notice_start(turn);
+        notice_bulk(turn);
         if (world->is_traced) {
             char id[UUID_TEXT_BYTES];
 

@@ -105,7 +105,9 @@ enum swarm_bit {
     SWARM_COMMITS, /* commit_percent */
     SWARM_TOOLS,   /* tool_percent */
     SWARM_COUNT,
-    SWARM_HOLDS = SWARM_COUNT /* somebody holds everything now and then; has a stream of its own */
+    /* the bits below have streams of their own */
+    SWARM_HOLDS = SWARM_COUNT, /* somebody holds everything now and then */
+    SWARM_BULK                 /* somebody has bulk jobs carried out */
 };
 
 /* The members "r0" to "r7" of the input say which steps are refused: those whose bit is set in the variant. */
@@ -150,6 +152,9 @@ struct outcome_of_run {
     X(ABORTED, "a saga is aborted")                                                                                    \
     X(PAUSED, "a saga is paused")                                                                                      \
     X(HELD, "a person holds everything")                                                                               \
+    X(BULK_ACTS, "an item of a bulk job acts")                                                                         \
+    X(BULK_DONE, "a bulk job comes to its end")                                                                        \
+    X(BULK_STOPPED, "a person stops a bulk job")                                                                       \
     X(CALL, "an agent calls a tool")                                                                                   \
     X(CALL_AGAIN, "a call is repeated and answered from its record")                                                   \
     X(CALL_REFUSED, "a call is refused")                                                                               \

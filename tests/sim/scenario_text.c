@@ -51,6 +51,7 @@ static bool scenario_number(struct scenario *s, const char *name, uint64_t *get,
     X("key_look_ms", options.key_look_ms)                                                                              \
     X("writers", options.writers)                                                                                      \
     X("readers", options.readers)                                                                                      \
+    X("bulk_rate", options.bulk_rate)                                                                                  \
     X("standbys", options.standbys)                                                                                    \
     X("swarm", swarm)                                                                                                  \
     X("chaos_us", chaos_us)                                                                                            \

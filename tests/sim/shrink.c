@@ -185,12 +185,18 @@ static bool plainer(struct scenario *c, uint32_t which)
     case 14:
         c->options.key_look_ms = 0;
         break;
+    case 15:
+        c->swarm &= ~(UINT64_C(1) << SWARM_BULK);
+        break;
+    case 16:
+        c->options.bulk_rate = 0;
+        break;
     default:
         break;
     }
     return memcmp(&was, c, sizeof(was)) != 0;
 }
-#define PLAINER_COUNT 15
+#define PLAINER_COUNT 17
 
 static bool shrink_settings(struct shrinking *s)
 {

@@ -37,7 +37,7 @@ static const char help[] =
     "  --print           write the scenario of the seed, and do not run it\n"
     "  --json            the figures as JSON\n"
     "\n"
-    "A failure names the invariant (I1 to I19, see check.h), the sentence that does not hold, and the command that "
+    "A failure names the invariant (I1 to I21, see check.h), the sentence that does not hold, and the command that "
     "replays it. CHECK is an\n"
     "assertion of the engine, TWICE a run that is not reproducible, SIM a mistake of the simulation. The smallest "
     "scenario that fails alike\n"
