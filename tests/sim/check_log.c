@@ -271,6 +271,18 @@ static bool builds_on(const struct judged_saga *saga, const struct judged_step *
                               : !world->check->has_branches;
 }
 
+/* Does the other step lie outside of the innermost child that is undone on its own and holds this step? Such a child
+ * goes on in its own order when the saga fails. What lies outside ran beside it, or is over. */
+static bool is_outside_of_child(struct judged_saga *saga, struct slice step, struct slice other)
+{
+    for (size_t i = step.len; i-- > 0;) {
+        if (step.ptr[i] == '/' && step_of(saga, (struct slice){step.ptr, i})->is_failing) {
+            return other.len <= i || memcmp(other.ptr, step.ptr, i + 1) != 0;
+        }
+    }
+    return false;
+}
+
 static void on_undo_intent(struct judged_saga *saga, const struct judged_op *op)
 {
     const struct judged_op *forward = op->step->forward;
@@ -291,7 +303,7 @@ static void on_undo_intent(struct judged_saga *saga, const struct judged_op *op)
 
         if (other->plan != op->step->plan || other->plan_at >= op->step->plan_at || !other->forward ||
             !op_stands(other->forward) || other->forward->waived || other->forward->judged_by_person ||
-            (is_held && !builds_on(saga, other, op->step))) {
+            is_outside_of_child(saga, op->step->name, other->name) || (is_held && !builds_on(saga, other, op->step))) {
             continue;
         }
         if (undo && undo->first_seq > 0 && undo->first_seq < other->plan_seq) {
