@@ -77,6 +77,21 @@ TEST(a_call_that_goes_on_lets_the_clocks_go_on_before_anything_is_decided_by_the
     trial_close_sound(&trial);
 }
 
+TEST(a_saga_that_ended_under_a_hold_says_that_it_has_ended)
+{
+    struct saga_input abort = {.type = SAGA_INPUT_ABORT, .abort = {.actor = SLICE("ann"), .note = SLICE("enough")}};
+
+    trial_open(&trial, AFTER_A);
+    hold_tool("keyed", false);
+    trial_start(&trial, "{}");
+    assert_string_equal(trial_records(&trial), "saga.started, step.pending a, saga.held");
+    assert_int_equal(trial_input(&trial, abort), ERR_OK);
+    assert_string_equal(trial_records(&trial), "saga.failing, step.failed a, compensation.planned, saga.compensated");
+    trial.holds = NULL;
+    assert_int_equal(trial_input(&trial, abort), ERR_ENDED);
+    trial_close_sound(&trial);
+}
+
 TEST(what_a_hold_does_not_keep_has_its_clocks)
 {
     begin(AFTER_A);

@@ -55,7 +55,7 @@ static bool is_kept(const struct machine *m)
 
 void hold_begin_turn(struct machine *m)
 {
-    if (m->saga->held_ms && !is_kept(m)) {
+    if (m->saga->held_ms && m->saga->phase != PHASE_ENDED && !is_kept(m)) {
         machine_emit(m, (struct record){.type = RECORD_SAGA_RELEASED, .step = STEP_NONE});
     }
 }
