@@ -47,7 +47,7 @@ static void on_failing(struct run *run, const struct record *record)
     if (judge->is_failing) {
         run_violate(run, "the saga fails twice");
     }
-    if (slice_is(record->error, "deadline") && !has_passed_deadline(judge, record)) {
+    if (slice_is(record->error, "deadline") && (judge->is_held || !has_passed_deadline(judge, record))) {
         run_violate(run, "the deadline comes too early");
     }
     judge->is_failing = true;
@@ -63,7 +63,7 @@ static void on_group_failing(struct run *run, const struct record *record)
         node->step->on_failure == ON_FAILURE_COMPENSATE) {
         run_violate(run, "%s begins to fail on its own", node->id);
     }
-    if (slice_is(record->error, "deadline") && !has_passed_deadline(judge, record)) {
+    if (slice_is(record->error, "deadline") && (judge->is_held || !has_passed_deadline(judge, record))) {
         run_violate(run, "the deadline of %s comes too early", node->id);
     }
     node->is_failing = true;
@@ -157,6 +157,42 @@ static void on_resumed(struct run *run, const struct record *record)
     judge->deadline_ms += judge->deadline_ms ? by_ms : 0;
     for (uint32_t i = 0; i < judge->count; i++) {
         judge->nodes[i].due_ms += judge->nodes[i].due_ms ? by_ms : 0;
+    }
+}
+
+/* --- a hold --- */
+
+static void on_held(struct run *run, const struct record *record)
+{
+    struct judge *judge = &run->judge;
+
+    if (judge->is_held || judge->is_paused || run->holds.count == 0) {
+        run_violate(run, "the clocks stand although %s",
+                    judge->is_held     ? "they stand already"
+                    : judge->is_paused ? "the saga is paused"
+                                       : "nobody holds anything");
+    }
+    judge->is_held = true;
+    judge->held_ms = record->at_ms;
+}
+
+/* The deadlines and the time for an approval end later by as long as the clocks stood since they were set. */
+static void on_released(struct run *run, const struct record *record)
+{
+    struct judge *judge = &run->judge;
+
+    if (!judge->is_held) {
+        run_violate(run, "the clocks go on that did not stand");
+    }
+    judge->is_held = false;
+    judge->deadline_ms += judge->deadline_ms ? record->at_ms - judge->held_ms : 0;
+    for (uint32_t i = 0; i < judge->count; i++) {
+        struct node *node = &judge->nodes[i];
+        bool stood = node->state == IS_OPEN || (node->state == IS_WAITING && node->step->kind == STEP_APPROVE);
+
+        if (node->due_ms && stood) {
+            node->due_ms += record->at_ms - (node->due_from_ms > judge->held_ms ? node->due_from_ms : judge->held_ms);
+        }
     }
 }
 
@@ -410,8 +446,12 @@ void judge_record(struct run *run, const struct record *record)
     case RECORD_RUN_WOKEN:
         judge_woken(run);
         return;
-    case RECORD_SAGA_HELD: /* nobody holds anything here */
+    case RECORD_SAGA_HELD:
+        on_held(run, record);
+        return;
     case RECORD_SAGA_RELEASED:
+        on_released(run, record);
+        return;
     case RECORD_TOOL_MENDED: /* the judge knows nothing that mending changes */
         return;
     case RECORD_OPERATION_PRICED: /* nobody prices operations here */

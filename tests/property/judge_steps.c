@@ -147,6 +147,13 @@ static void element_begins(struct run *run, uint32_t at)
     }
 }
 
+bool judge_is_held(const struct run *run, uint32_t node, enum direction direction)
+{
+    return run->holds.count > 0 && (direction == DIRECTION_DO || run->hold.undo) &&
+           (run->hold.kind == HOLD_NAMESPACE ||
+            slice_equal(run->hold.name, saga_tool(&run->live, node, direction)->name));
+}
+
 /* Checks that it is the step's turn. A step that fails or is skipped on the spot has not begun. */
 void judge_step_is_due(struct run *run, uint32_t at)
 {
@@ -213,6 +220,9 @@ void judge_intent(struct run *run, const struct record *record)
     }
     if (judge->is_paused) {
         run_violate(run, "%s leaves while the saga is paused", node->id);
+    }
+    if (judge_is_held(run, record->step, DIRECTION_DO)) {
+        run_violate(run, "%s leaves while it is held", node->id);
     }
     if (judge->is_planned || node->undo != UNDO_NONE || node->things[DIRECTION_UNDO].sends > 0) {
         run_violate(run, "%s leaves although it is being undone", node->id);
@@ -351,7 +361,9 @@ static void failed_wait(struct run *run, const struct node *node, const struct r
 {
     bool timeout = slice_is(record->error, "timeout"), refused = slice_is(record->error, "refused");
 
-    if (timeout && (!node->due_ms || record->at_ms < node->due_ms)) {
+    bool stands = run->judge.is_held && node->step->kind == STEP_APPROVE;
+
+    if (timeout && (stands || !node->due_ms || record->at_ms < node->due_ms)) {
         run_violate(run, "%s times out too early", node->id);
     }
     if (refused && node->decided != -1) {
@@ -413,6 +425,7 @@ void judge_opened(struct run *run, const struct record *record)
     }
     node->state = IS_OPEN;
     node->due_ms = record->due_ms;
+    node->due_from_ms = record->at_ms;
     if (node_is_fan(node) && json_count(record->args) != node->step->elements) {
         run_violate(run, "%s has %zu elements", node->id, json_count(record->args));
     }
@@ -436,6 +449,7 @@ void judge_waiting(struct run *run, const struct record *record)
     }
     node->state = IS_WAITING;
     node->due_ms = record->due_ms;
+    node->due_from_ms = record->at_ms;
     node->approval = record->approval;
     node->hash = record->fingerprint;
 }

@@ -295,6 +295,9 @@ void judge_undo_begins(struct run *run, uint32_t at)
     if (judge->is_paused) {
         run_violate(run, "%s is undone while the saga is paused", node->id);
     }
+    if (judge_is_held(run, at, DIRECTION_UNDO)) {
+        run_violate(run, "%s is undone while that is held", node->id);
+    }
     for (uint32_t i = 0; i < judge->count; i++) {
         const struct node *other = &judge->nodes[i];
 

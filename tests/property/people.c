@@ -251,6 +251,29 @@ void person_mends(struct run *run, struct chance *chance)
     }
 }
 
+/* Time goes by before a release. The engine has the saga look afterwards, because its clocks may stand now, or go on.
+ */
+void person_holds(struct run *run, struct chance *chance)
+{
+    const struct definition *definition = run->live.definition;
+    bool is_about_all = definition->tool_count == 0 || chance_percent(chance, 50);
+
+    if (run->holds.count > 0) {
+        run->now_ms += chance_below(chance, 60000);
+        run->holds.count = 0;
+    } else {
+        run->hold = (struct hold){.number = 1,
+                                  .namespace = SLICE("default"),
+                                  .kind = is_about_all ? HOLD_NAMESPACE : HOLD_TOOL,
+                                  .undo = chance_percent(chance, 40)};
+        run->hold.name =
+            is_about_all ? SLICE("default") : definition->tools[chance_below(chance, definition->tool_count)]->name;
+        run->holds.count = 1;
+    }
+    (void)run_feed(
+        run, (struct saga_input){.type = SAGA_INPUT_TIMER, .timer = {.step = STEP_NONE, .timer = SAGA_TIMER_HOLD}});
+}
+
 void person_says(struct run *run, enum saga_input_type type)
 {
     struct saga_input input = {.type = type};

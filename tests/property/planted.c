@@ -35,6 +35,11 @@ bool __wrap_operation_is_contradicted(const struct machine *m);
 void __real_forward_stop(struct machine *m, uint32_t step, struct why why, struct slice actor, struct slice note);
 void __wrap_forward_stop(struct machine *m, uint32_t step, struct why why, struct slice actor, struct slice note);
 
+bool __real_call_is_held(const struct machine *m, uint32_t step, enum direction direction);
+bool __wrap_call_is_held(const struct machine *m, uint32_t step, enum direction direction);
+void __real_hold_end(struct saga *saga, int64_t at_ms);
+void __wrap_hold_end(struct saga *saga, int64_t at_ms);
+
 void __real_operation_settled(struct machine *m);
 void __wrap_operation_settled(struct machine *m);
 
@@ -121,6 +126,16 @@ void __wrap_forward_stop(struct machine *m, uint32_t step, struct why why, struc
     if (!is_planted("by_hand") || m->input->type != SAGA_INPUT_OPERATOR || !m->input->verdict.undone) {
         __real_forward_stop(m, step, why, actor, note);
     }
+}
+
+bool __wrap_call_is_held(const struct machine *m, uint32_t step, enum direction direction)
+{
+    return !is_planted("hold") && __real_call_is_held(m, step, direction);
+}
+
+void __wrap_hold_end(struct saga *saga, int64_t at_ms)
+{
+    __real_hold_end(saga, is_planted("hold_clock") ? saga->held_ms : at_ms);
 }
 
 void __wrap_operation_settled(struct machine *m)

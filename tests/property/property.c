@@ -162,7 +162,7 @@ static void show_progress(uint64_t done, uint64_t runs, const struct timespec *b
 
 /* --- did the runs come everywhere? --- */
 
-static const enum record_type not_of_ours[] = {RECORD_OPERATION_PRICED, RECORD_SAGA_HELD, RECORD_SAGA_RELEASED};
+static const enum record_type not_of_ours[] = {RECORD_OPERATION_PRICED};
 static const enum err_code answers_of_ours[] = {ERR_OK,     ERR_DUPLICATE,   ERR_AWAITING, ERR_LOOP,
                                                 ERR_SEALED, ERR_UNSETTLED,   ERR_BUDGET,   ERR_PAUSED,
                                                 ERR_DRIFT,  ERR_OTHER_INPUT, ERR_CLOSED,   ERR_OUTCOME_UNKNOWN};

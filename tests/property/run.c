@@ -163,6 +163,7 @@ enum err_code run_feed(struct run *run, struct saga_input input)
     input.escalation_number = run->next_escalation;
     input.approval_number = run->next_approval;
     input.number_stride = 64;
+    input.holds = run->holds.count > 0 ? &run->holds : NULL;
     arena_reset(&run->turn);
     code = saga_decide(&run->live, &input, &run->turn, &records, &err);
     run->agent.answer = records.answer;
@@ -228,6 +229,7 @@ bool run_play(struct run *run, struct script *script)
     run->is_kind = run->has_stale = false;
     run->is_deaf = chance_percent(&mood, 15);
     run->violation = SLICE_NONE;
+    run->holds = (struct hold_set){&run->hold, 0};
     run->agent = (struct agent){.shelf = run->agent.shelf};
     in_play = run;
     if (setjmp(run->failed) == 0) {

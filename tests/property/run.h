@@ -14,7 +14,7 @@
 #include <setjmp.h>
 #include <stddef.h>
 
-#include "core/saga/saga.h"
+#include "core/saga/hold.h"
 #include "tests/property/sketch.h"
 
 #define NODES_MAX 128
@@ -115,8 +115,9 @@ struct node {
     uint32_t first, count;          /* its members */
     enum node_state state;
     enum effect effect;
-    uint32_t order; /* the place in the order of beginning; 0: the step did not begin */
-    int64_t due_ms; /* of a wait */
+    uint32_t order;      /* the place in the order of beginning; 0: the step did not begin */
+    int64_t due_ms;      /* of a wait, and of a child that has a deadline */
+    int64_t due_from_ms; /* when due_ms was set */
     uint64_t approval;
     bool has_hash;
     struct digest hash;
@@ -158,9 +159,9 @@ struct judge {
     uint32_t alias_count;
     uint32_t begun;
     uint64_t seq;
-    bool is_started, is_failing, is_planned, is_ended, is_paused, locks_wanted, was_decided, was_abandoned;
+    bool is_started, is_failing, is_planned, is_ended, is_paused, is_held, locks_wanted, was_decided, was_abandoned;
     enum saga_status end;
-    int64_t paused_ms, deadline_ms;
+    int64_t paused_ms, held_ms, deadline_ms;
     uint32_t escalations; /* open */
     uint64_t escalation;  /* its number */
     struct slice locks[SKETCH_LOCKS_MAX];
@@ -194,6 +195,7 @@ enum event_kind {
     EVENT_REGISTER,
     EVENT_DAY,
     EVENT_MEND,
+    EVENT_HOLD, /* a person holds something, or releases it */
     EVENT_KIND_COUNT
 };
 
@@ -257,6 +259,8 @@ struct run {
     bool has_stale;
     struct judge judge;
     struct agent agent;
+    struct hold hold;
+    struct hold_set holds; /* the hold above, while it is in force */
     struct tally *tally;
     bool is_told; /* the run prints what happens */
     jmp_buf failed;
@@ -300,6 +304,8 @@ void person_signals(struct run *run, uint32_t name, struct chance *chance);
 void person_approves(struct run *run, uint32_t at, struct chance *chance);
 /* The person makes the saga go on with another version of a tool. */
 void person_mends(struct run *run, struct chance *chance);
+/* The person holds a tool or all tools, or releases what is held. */
+void person_holds(struct run *run, struct chance *chance);
 void person_says(struct run *run, enum saga_input_type type); /* the person aborts, pauses or resumes the saga */
 
 /* --- agent.c --- */
@@ -341,6 +347,7 @@ bool node_is_call(const struct node *node);
 bool node_is_fan(const struct node *node); /* a group of for_each: its members are elements */
 bool node_is_child(const struct node *node);
 bool node_is_over(const struct node *node);
+bool judge_is_held(const struct run *run, uint32_t node, enum direction direction); /* by the hold in force */
 bool judge_is_failing(const struct judge *judge, uint32_t node); /* this node fails, or a group that it belongs to */
 bool judge_has_passed_return(const struct judge *judge);
 void judge_must_not_stand(struct run *run, uint32_t at, const char *what);

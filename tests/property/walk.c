@@ -144,7 +144,7 @@ static void ring_early(struct run *run, const struct saga_input *timer, int64_t 
     run->now_ms += chance_below(chance, (uint32_t)(due_ms - run->now_ms));
     world_land(run);
     (void)run_feed(run, *timer);
-    if (seq != run->judge.seq) {
+    if (seq != run->judge.seq && run->holds.count == 0) { /* under a hold each turn looks whether the clocks stand */
         run_violate(run, "a timer counts before its time");
     }
 }
@@ -296,7 +296,7 @@ static void nonsense(struct run *run, uint32_t step, struct chance *chance)
         (void)run_feed(run, input);
         break;
     }
-    if (seq != run->judge.seq) {
+    if (seq != run->judge.seq && run->holds.count == 0) {
         run_violate(run, "nonsense was taken for something");
     }
 }
@@ -354,6 +354,7 @@ void event_tell(const struct run *run, const struct event *event)
                                                         "person, unasked",
                                                         "abort",
                                                         "pause",
+                                                        "a person has it asked",
                                                         "resume",
                                                         "signal",
                                                         "decision",
@@ -365,7 +366,8 @@ void event_tell(const struct run *run, const struct event *event)
                                                         "a person signs one more off",
                                                         "a tool is registered anew",
                                                         "a day goes by",
-                                                        "a tool is mended"};
+                                                        "a tool is mended",
+                                                        "a person holds or releases"};
     static const char *const wants[] = {"admit", "call answered", "probe", "timer", "evaluate", "lock"};
     uint32_t node = event->name ? find_node(run, event->name) : NODE_NONE;
 
@@ -417,6 +419,9 @@ static void perform(struct run *run, const struct event *event)
         return;
     case EVENT_MEND:
         person_mends(run, &chance);
+        return;
+    case EVENT_HOLD:
+        person_holds(run, &chance);
         return;
     case EVENT_RESUME:
         run->now_ms += chance_below(&chance, 50000);
@@ -507,7 +512,10 @@ static bool kind_event(struct run *run, struct chance *chance, struct event *eve
     uint64_t luck = chance_next(chance);
     uint32_t from = chance_below(chance, 1000), waiting;
 
-    *event = (struct event){.kind = EVENT_PERSON, .luck = luck};
+    *event = (struct event){.kind = run->holds.count > 0 ? EVENT_HOLD : EVENT_PERSON, .luck = luck};
+    if (event->kind == EVENT_HOLD) {
+        return true;
+    }
     if (run->judge.escalations > 0 && chance_percent(chance, 30)) {
         return true;
     }
@@ -653,6 +661,8 @@ static struct event draw_event(struct run *run, struct chance *chance)
         event.kind = EVENT_ESCALATE;
     } else if (luck < 140) {
         event.kind = EVENT_STALE;
+    } else if (luck < (run->holds.count > 0 ? 220 : 150)) {
+        event.kind = EVENT_HOLD;
     } else if (luck < 300 && run->judge.is_planned && has_late_answers(run)) {
         event.kind = EVENT_LATE;
     } else if (luck < 180 && contradictable != NODE_NONE) {

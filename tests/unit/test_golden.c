@@ -16,6 +16,7 @@
  *     > [+MS] signal NAME ID|- JSON
  *     > [+MS] decide NUMBER approve|refuse ROLE
  *     > [+MS] pause|resume NOTE
+ *     > [+MS] hold TOOL|-    from here on this tool is held; -: no tool is
  *     > [+MS] locked KEY [refused]
  *     > [+MS] operator NUMBER ACTION [happened|not_happened] [accept_double] [result JSON|args JSON]
  */
@@ -24,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/saga/hold.h"
 #include "core/show/explain.h"
 #include "tests/lib/json_holds.h"
 #include "tests/lib/saga_trial.h"
@@ -34,7 +36,9 @@
 
 struct history {
     struct trial trial;
-    struct buffer out; /* the file as it should be */
+    struct hold hold;
+    struct hold_set holds; /* the hold above, while it is in force */
+    struct buffer out;     /* the file as it should be */
 };
 
 /* --- reading --- */
@@ -167,6 +171,16 @@ static bool read_message(struct slice verb, struct slice rest, struct saga_input
     return true;
 }
 
+/* What an engine does when a hold comes or goes: it has the saga look. */
+static struct saga_input read_hold(struct history *history, struct slice tool)
+{
+    history->hold =
+        (struct hold){.number = 1, .namespace = SLICE("default"), .kind = HOLD_TOOL, .name = tool, .pace = 1};
+    history->holds = (struct hold_set){&history->hold, !slice_is(tool, "-")};
+    history->trial.holds = &history->holds;
+    return (struct saga_input){.type = SAGA_INPUT_TIMER, .timer = {.step = STEP_NONE, .timer = SAGA_TIMER_HOLD}};
+}
+
 static struct saga_input read_input(struct history *history, struct slice rest)
 {
     struct saga_input input = {.type = SAGA_INPUT_START};
@@ -181,6 +195,9 @@ static struct saga_input read_input(struct history *history, struct slice rest)
     }
     if (slice_is(verb, "operator")) {
         return read_operator(history, rest);
+    }
+    if (slice_is(verb, "hold")) {
+        return read_hold(history, word(&rest));
     }
     if (read_message(verb, rest, &input)) {
         return input;
