@@ -6,9 +6,23 @@
 
 #include "base/json.h"
 
+#include "store/bulk.h"
+
+static uint32_t settled; /* batches whose outcomes were to be written */
+
+void __real_store_bulk_settle(struct store *store, struct bulk_settle *settle);
+void __wrap_store_bulk_settle(struct store *store, struct bulk_settle *settle);
+
+void __wrap_store_bulk_settle(struct store *store, struct bulk_settle *settle)
+{
+    settled++;
+    __real_store_bulk_settle(store, settle);
+}
+
 static const char document[] = "{'tools':[{'name':'pay','builtin':{'tool':'pay'},'effect':'once','terminal':true,"
                                "'timeout':'5m'}],"
-                               "'sagas':[{'name':'pays','steps':[{'id':'a','call':'pay','with':{}}]}]}";
+                               "'sagas':[{'name':'pays','steps':[{'id':'a','call':'pay','with':{}}]},"
+                               "{'name':'waits','steps':[{'id':'a','signal':{'name':'go'}}]}]}";
 
 static int setup(void **state)
 {
@@ -96,6 +110,41 @@ TEST(an_item_that_acted_counts_as_done_when_its_engine_died_before_it_said_so)
     stage_again(0);
     until_outcome(job, "done");
     stage_until_saga(0, saga, "abandoned");
+}
+
+static void pause_or_resume(struct saga_id saga, enum verb_id verb)
+{
+    struct engine_request request = {.in.change = {.verb = verb, .saga = saga}};
+
+    if (verb == VERB_PAUSE) {
+        request.in.change.input.pause.note = SLICE("a look at it");
+    } else {
+        request.in.change.input.resume.note = SLICE("it is well");
+    }
+    (void)stage_expect(stage_ask(0, engine_change, &request), ERR_OK);
+}
+
+/*
+ * At a thousand items a second, the end of the first item sometimes comes when the second one may begin, and just
+ * before the timer for that. The second item changes nothing and ends at once. Then the timer comes behind the last
+ * item.
+ */
+TEST_BETWEEN(a_batch_is_settled_once, NULL, teardown)
+{
+    struct saga_id paused, waits;
+
+    stage_begin(&(struct stage_plan){.definitions = document, .node = {.lease_ms = 3000, .bulk_rate = 1000}});
+    paused = stage_start(0, "waits", "{}");
+    stage_run(10);
+    waits = stage_start(0, "waits", "{}"); /* the newest is the first item */
+    pause_or_resume(paused, VERB_PAUSE);
+    settled = 0;
+    for (uint32_t round = 1; round <= 300; round++) {
+        (void)run_job(SLICE("\"action\":\"pause\",\"filter\":{\"saga\":\"waits\"}"));
+        stage_run(200);
+        assert_int_equal(settled, round);
+        pause_or_resume(waits, VERB_RESUME);
+    }
 }
 
 TEST_PROGRAM_EACH(setup, teardown)
