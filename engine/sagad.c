@@ -24,7 +24,6 @@
 #include "io/process/programs.h"
 #include "mcp_bridge.h"
 #include "mcp_tools.h"
-#include "run/call/budgets.h"
 #include "run/engine.h"
 #include "store/lease/accept_history.h"
 #include "store/store.h"
@@ -344,7 +343,9 @@ static void on_ready(struct engine *engine, void *context)
     if (service->dev && service->api) {
         (void)fprintf(stderr, "sagad: ready at %s://%s\n", api_has_tls(service->api) ? "https" : "http",
                       api_address(service->api));
-        if (isatty(STDERR_FILENO)) {
+        if (settings_text(&service->settings, "tokens")) {
+            (void)fprintf(stderr, "sagad: its tokens are those of %s\n", settings_text(&service->settings, "tokens"));
+        } else if (isatty(STDERR_FILENO)) {
             (void)fprintf(stderr, "sagad: token %s (also in %s)\n", service->dev_token, service->token_path);
         } else { /* others may be able to read a file or a journal */
             (void)fprintf(stderr, "sagad: token in %s\n", service->token_path);
@@ -407,7 +408,7 @@ static enum err_code start_dev(struct service *service, struct err *err)
     }
     service->dev = true;
     code = migrate(service->cluster.dsn, say, err);
-    return code == ERR_OK ? make_dev_token(service, err) : code;
+    return code == ERR_OK && !settings_text(&service->settings, "tokens") ? make_dev_token(service, err) : code;
 }
 
 static const char *engine_name(const struct settings *settings, char *out, size_t bytes)
@@ -455,102 +456,153 @@ static enum err_code bound_descriptors(const struct engine_options *engine, stru
     return ERR_OK;
 }
 
-static int serve(struct service *service)
-{
-    const struct settings *settings = &service->settings;
+/* What a start goes by: the settings as the engine and its API take them. */
+struct start {
     char name[96];
-    struct err err = {0};
-    struct engine_options options = {.dsn = service->dev ? service->cluster.dsn : settings_text(settings, "database"),
-                                     .engine_name = engine_name(settings, name, sizeof(name)),
-                                     .version = SAGAD_VERSION,
-                                     .standby = settings_switch(settings, "standby"),
-                                     .lease_ms = settings_number(settings, "lease"),
-                                     .writers = (int)settings_number(settings, "writers"),
-                                     .readers = (int)settings_number(settings, "readers"),
-                                     .sagas_max = (size_t)settings_number(settings, "sagas-max"),
-                                     .park_after_ms = settings_number(settings, "park-after"),
-                                     .park_ahead_ms = PARK_AHEAD_MS,
-                                     .forget_share = settings_number(settings, "forget-share"),
-                                     .bulk_rate = settings_number(settings, "bulk-rate"),
-                                     .bulk_items_max = (size_t)settings_number(settings, "bulk-items-max"),
-                                     .bulk_jobs_max = (size_t)settings_number(settings, "bulk-jobs-max"),
-                                     .bulk_keep_ms = settings_number(settings, "bulk-keep"),
-                                     .acts_keep_ms = settings_number(settings, "acts-keep") * 86400000,
-                                     .memory_bytes_max = (size_t)settings_number(settings, "memory-max"),
-                                     .commit_delay_ms = settings_number(settings, "commit-delay"),
-                                     .call_delay_ms = settings_number(settings, "call-delay"),
-                                     .payload_bytes_max = (size_t)settings_number(settings, "payload-max"),
-                                     .response_bytes_max = (size_t)settings_number(settings, "response-max"),
-                                     .calls_max = (uint32_t)settings_number(settings, "calls-max"),
-                                     .exec_max = (uint32_t)settings_number(settings, "exec-max"),
-                                     .secrets_file = settings_text(settings, "secrets"),
-                                     .budgets_file = settings_text(settings, "budgets"),
-                                     .risk_losing_acknowledged_work =
-                                         settings_switch(settings, "risk-losing-acknowledged-work"),
-                                     .on_ready = on_ready,
-                                     .on_refused = on_refused,
-                                     .context = service};
-    struct api_options api = {.listen = settings_text(settings, "listen"),
-                              .tls_cert_file = settings_text(settings, "tls-cert"),
-                              .tls_key_file = settings_text(settings, "tls-key"),
-                              .behind_proxy = settings_switch(settings, "behind-proxy"),
-                              .tokens_file = settings_text(settings, "tokens"),
-                              .dev_token =
-                                  service->dev && !settings_text(settings, "tokens") ? service->dev_token : NULL,
-                              .connections_max = (uint32_t)settings_number(settings, "connections-max"),
-                              .connections_per_ip_max = (uint32_t)settings_number(settings, "connections-per-address"),
-                              .waiting_max = (uint32_t)settings_number(settings, "waiting-max"),
-                              .body_bytes_max = (size_t)settings_number(settings, "body-max"),
-                              .mcp_run_keys = settings_text(settings, "mcp-run-keys"),
-                              .mcp_turn_keys = settings_text(settings, "mcp-turn-keys"),
-                              .mcp_emission_keys = settings_text(settings, "mcp-emission-keys"),
-                              .mcp_origins = settings_text(settings, "mcp-origins"),
-                              .version = SAGAD_VERSION};
-
-    struct arena arena;
     struct egress egress;
     struct programs programs;
-    bool as_me = settings_switch(settings, "exec-as-me");
+    struct engine_options engine;
+    struct api_options api;
+};
 
+static void take_engine(struct service *service, struct start *start)
+{
+    const struct settings *settings = &service->settings;
+
+    start->engine = (struct engine_options){
+        .dsn = service->cluster.dsn[0] ? service->cluster.dsn : settings_text(settings, "database"),
+        .engine_name = engine_name(settings, start->name, sizeof(start->name)),
+        .version = SAGAD_VERSION,
+        .standby = settings_switch(settings, "standby"),
+        .lease_ms = settings_number(settings, "lease"),
+        .writers = (int)settings_number(settings, "writers"),
+        .readers = (int)settings_number(settings, "readers"),
+        .sagas_max = (size_t)settings_number(settings, "sagas-max"),
+        .park_after_ms = settings_number(settings, "park-after"),
+        .park_ahead_ms = PARK_AHEAD_MS,
+        .forget_share = settings_number(settings, "forget-share"),
+        .bulk_rate = settings_number(settings, "bulk-rate"),
+        .bulk_items_max = (size_t)settings_number(settings, "bulk-items-max"),
+        .bulk_jobs_max = (size_t)settings_number(settings, "bulk-jobs-max"),
+        .bulk_keep_ms = settings_number(settings, "bulk-keep"),
+        .acts_keep_ms = settings_number(settings, "acts-keep") * 86400000,
+        .memory_bytes_max = (size_t)settings_number(settings, "memory-max"),
+        .commit_delay_ms = settings_number(settings, "commit-delay"),
+        .call_delay_ms = settings_number(settings, "call-delay"),
+        .payload_bytes_max = (size_t)settings_number(settings, "payload-max"),
+        .response_bytes_max = (size_t)settings_number(settings, "response-max"),
+        .calls_max = (uint32_t)settings_number(settings, "calls-max"),
+        .exec_max = (uint32_t)settings_number(settings, "exec-max"),
+        .secrets_file = settings_text(settings, "secrets"),
+        .budgets_file = settings_text(settings, "budgets"),
+        .risk_losing_acknowledged_work = settings_switch(settings, "risk-losing-acknowledged-work"),
+        .egress = &start->egress,
+        .programs = &start->programs,
+        .on_ready = on_ready,
+        .on_refused = on_refused,
+        .context = service};
+}
+
+static void take_api(struct service *service, struct start *start)
+{
+    const struct settings *settings = &service->settings;
+
+    start->api = (struct api_options){
+        .listen = settings_text(settings, "listen"),
+        .tls_cert_file = settings_text(settings, "tls-cert"),
+        .tls_key_file = settings_text(settings, "tls-key"),
+        .behind_proxy = settings_switch(settings, "behind-proxy"),
+        .tokens_file = settings_text(settings, "tokens"),
+        .dev_token = service->dev && !settings_text(settings, "tokens") ? service->dev_token : NULL,
+        .connections_max = (uint32_t)settings_number(settings, "connections-max"),
+        .connections_per_ip_max = (uint32_t)settings_number(settings, "connections-per-address"),
+        .waiting_max = (uint32_t)settings_number(settings, "waiting-max"),
+        .body_bytes_max = (size_t)settings_number(settings, "body-max"),
+        .mcp_run_keys = settings_text(settings, "mcp-run-keys"),
+        .mcp_turn_keys = settings_text(settings, "mcp-turn-keys"),
+        .mcp_emission_keys = settings_text(settings, "mcp-emission-keys"),
+        .mcp_origins = settings_text(settings, "mcp-origins"),
+        .version = SAGAD_VERSION};
+}
+
+/* Reads the settings as a start needs them, and does nothing yet. start_fini() ends what it has begun. */
+static enum err_code start_read(struct service *service, struct start *start, struct err *err)
+{
+    const struct settings *settings = &service->settings;
+    const char *user = settings_text(settings, "exec-user");
+
+    *start = (struct start){.engine = {.dsn = NULL}};
     /* `sagad dev` belongs to its developer, and so do the programs. */
-    if (programs_read(&programs, settings_text(settings, "exec-user"),
-                      as_me || (service->dev && !settings_text(settings, "exec-user")),
-                      settings_text(settings, "exec-path"), &err) != ERR_OK) {
+    enum err_code code =
+        programs_read(&start->programs, user, settings_switch(settings, "exec-as-me") || (service->dev && !user),
+                      settings_text(settings, "exec-path"), err);
+
+    if (code != ERR_OK) {
+        return code;
+    }
+    take_engine(service, start);
+    take_api(service, start);
+    code = egress_read(&start->egress, settings_text(settings, "egress-allow"), settings_text(settings, "egress-deny"),
+                       err);
+    code = code == ERR_OK ? bound_descriptors(&start->engine, &start->api, err) : code;
+    if (code == ERR_OK && (start->api.tls_cert_file != NULL) != (start->api.tls_key_file != NULL)) {
+        code = err_set(err, ERR_CONFIG, "TLS needs a certificate and its key, and only one of them is given");
+        err_hint(err, "give both --tls-cert and --tls-key");
+    }
+    return code;
+}
+
+static void start_fini(struct start *start)
+{
+    programs_fini(&start->programs);
+}
+
+/* --check-config: every setting that a start would refuse is refused. It connects to nothing and takes no port. */
+static enum err_code check_config(struct service *service, bool dev, struct err *err)
+{
+    struct start start;
+
+    service->dev = dev;
+    enum err_code code = start_read(service, &start, err);
+
+    service->dev = false; /* no cluster was started */
+    code = code == ERR_OK ? engine_check(&start.engine, err) : code;
+    code = code == ERR_OK ? api_check(&start.api, err) : code;
+    start_fini(&start);
+    return code;
+}
+
+static int serve(struct service *service)
+{
+    struct err err = {0};
+    struct arena arena;
+    struct start start;
+
+    if (start_read(service, &start, &err) != ERR_OK) {
+        start_fini(&start);
         return fail(&err);
     }
-    if (as_me && geteuid() == 0) {
+    if (settings_switch(&service->settings, "exec-as-me") && geteuid() == 0) {
         log_warn("exec_as_root",
                  LOG_TEXT("note", "programs of tools run as root; name a user of their own with --exec-user"));
     }
-    options.programs = &programs;
-    if (egress_read(&egress, settings_text(settings, "egress-allow"), settings_text(settings, "egress-deny"), &err) !=
-            ERR_OK ||
-        bound_descriptors(&options, &api, &err) != ERR_OK) {
-        return fail(&err);
-    }
-    if ((api.tls_cert_file != NULL) != (api.tls_key_file != NULL)) {
-        err_set(&err, ERR_CONFIG, "TLS needs a certificate and its key, and only one of them is given");
-        err_hint(&err, "give both --tls-cert and --tls-key");
-        return fail(&err);
-    }
-    options.egress = &egress;
     service->loop = loop_new();
     if (manager_open(&service->manager, service->loop, on_describe, service, &err) != ERR_OK) {
         loop_free(service->loop);
-        programs_fini(&programs);
+        start_fini(&start);
         return fail(&err);
     }
     loop_on_signal(service->loop, SIGTERM, on_stop_signal, service);
     loop_on_signal(service->loop, SIGINT, on_stop_signal, service);
     loop_on_signal(service->loop, SIGHUP, on_reload_signal, service);
     arena_init(&arena, 1024);
-    options.dsn = db_environment_take(options.dsn ? options.dsn : "", &arena);
-    service->engine = engine_start(service->loop, &options); /* it keeps the string */
+    start.engine.dsn = db_environment_take(start.engine.dsn ? start.engine.dsn : "", &arena);
+    service->engine = engine_start(service->loop, &start.engine); /* it keeps the string */
     arena_fini(&arena);
     if (!service->engine) {
         service->exit_code = 2; /* the sentence has been printed */
     } else {
-        service->api = api_start(service->loop, service->engine, &api, &err);
+        service->api = api_start(service->loop, service->engine, &start.api, &err);
         if (!service->api) {
             service->exit_code = fail(&err);
             stop(service);
@@ -566,7 +618,7 @@ static int serve(struct service *service)
     manager_close(&service->manager);
     engine_free(service->engine);
     loop_free(service->loop);
-    programs_fini(&programs);
+    start_fini(&start);
     return service->exit_code;
 }
 
@@ -606,12 +658,9 @@ int main(int argc, char **argv)
         (void)fputs(buffer_c(&out), stdout);
         buffer_fini(&out);
     } else if (settings_switch(&service.settings, "check-config")) {
-        struct budgets budgets;
-
-        if (budgets_load(&budgets, settings_text(&service.settings, "budgets"), &err) != ERR_OK) {
+        if (check_config(&service, command && strcmp(command, "dev") == 0, &err) != ERR_OK) {
             exit_code = fail(&err);
         } else {
-            budgets_fini(&budgets);
             (void)printf("the settings are good\n");
         }
     } else if (command && strcmp(command, "migrate") == 0) {

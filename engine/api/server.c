@@ -513,6 +513,31 @@ static size_t holding_max(const struct api_options *options)
     return wanted < most ? wanted : most;
 }
 
+static struct http_server_options server_options(const struct api_options *options)
+{
+    return (struct http_server_options){.listen = options->listen ? options->listen : API_LISTEN_DEFAULT,
+                                        .connections_max =
+                                            options->connections_max ? options->connections_max : CONNECTIONS_MAX,
+                                        .connections_per_ip_max = options->connections_per_ip_max,
+                                        .body_bytes_max = options->body_bytes_max,
+                                        .idle_ms = options->idle_ms,
+                                        .header_ms = options->header_ms,
+                                        .body_ms = options->body_ms,
+                                        .tls_cert_file = options->tls_cert_file,
+                                        .tls_key_file = options->tls_key_file,
+                                        .loopback_only = !options->tokens_file && !options->dev_token};
+}
+
+enum err_code api_check(const struct api_options *options, struct err *err)
+{
+    struct http_server_options server = server_options(options);
+    struct tokens tokens = {0};
+    enum err_code code = options->tokens_file ? tokens_load(options->tokens_file, &tokens, err) : ERR_OK;
+
+    tokens_fini(&tokens);
+    return code == ERR_OK ? http_server_check(&server, err) : code;
+}
+
 struct api *api_start(struct loop *loop, struct engine *engine, const struct api_options *options, struct err *err)
 {
     struct api *api = memory_alloc(sizeof(*api));
@@ -535,22 +560,12 @@ struct api *api_start(struct loop *loop, struct engine *engine, const struct api
         api_free(api);
         return NULL;
     }
-    struct http_server_options server = {.listen = options->listen ? options->listen : API_LISTEN_DEFAULT,
-                                         .connections_max =
-                                             options->connections_max ? options->connections_max : CONNECTIONS_MAX,
-                                         .connections_per_ip_max = options->connections_per_ip_max,
-                                         .body_bytes_max = options->body_bytes_max,
-                                         .idle_ms = options->idle_ms,
-                                         .header_ms = options->header_ms,
-                                         .body_ms = options->body_ms,
-                                         .tls_cert_file = options->tls_cert_file,
-                                         .tls_key_file = options->tls_key_file,
-                                         .loopback_only = !api->has_tokens,
-                                         .on_headers = on_headers,
-                                         .on_request = on_request,
-                                         .on_refused = on_refused,
-                                         .context = api};
+    struct http_server_options server = server_options(options);
 
+    server.on_headers = on_headers;
+    server.on_request = on_request;
+    server.on_refused = on_refused;
+    server.context = api;
     api->server = http_server_start(loop, &server, err);
     if (!api->server) {
         api_free(api);

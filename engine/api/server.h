@@ -37,6 +37,8 @@ struct api_options {
     const char *version;                  /* of the program, shown to clients */
 };
 
+/* Checks what api_start() would refuse, and listens at no port. ERR_CONFIG, with a sentence. */
+MUST_USE enum err_code api_check(const struct api_options *options, struct err *err);
 /*
  * NULL with a sentence: the port is taken, the tokens file is wrong, tokens are missing on an address others can reach.
  */

@@ -59,6 +59,9 @@ struct engine_options {
 };
 
 struct engine *engine_start(struct loop *loop, const struct engine_options *options);
+/* Checks the files and the connection string that engine_start() would refuse. Connects to nothing, and starts
+ * nothing. */
+MUST_USE enum err_code engine_check(const struct engine_options *options, struct err *err);
 
 /* Take nothing new, let calls under way settle for at most `patience_ms`, give each lease up as soon as nothing of its
  * shard is under way, then `done`. */

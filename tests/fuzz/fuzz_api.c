@@ -38,6 +38,13 @@ struct http_server *http_server_start(struct loop *loop, const struct http_serve
     return (struct http_server *)&options;
 }
 
+enum err_code http_server_check(const struct http_server_options *given, struct err *err)
+{
+    (void)given;
+    (void)err;
+    return ERR_OK;
+}
+
 uint16_t http_server_port(const struct http_server *server)
 {
     (void)server;

@@ -81,7 +81,7 @@ static enum err_code refuse(const char *listen_text, int error, struct err *err)
     return ERR_CONFIG;
 }
 
-enum err_code http_listen(const char *listen_text, struct http_listener *out, struct err *err)
+static enum err_code find(const char *listen_text, struct addrinfo **found, struct err *err)
 {
     char host[256], port[8];
 
@@ -91,17 +91,25 @@ enum err_code http_listen(const char *listen_text, struct http_listener *out, st
         err_hint(err, "write ADDRESS:PORT, as in 127.0.0.1:8077 or [::1]:8077");
         return code;
     }
-    struct addrinfo hints = {.ai_family = AF_UNSPEC,
-                             .ai_socktype = SOCK_STREAM,
-                             .ai_flags = AI_PASSIVE | AI_NUMERICSERV},
-                    *found = NULL;
-    int failure = getaddrinfo(host, port, &hints, &found);
+    struct addrinfo hints = {
+        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    int failure = getaddrinfo(host, port, &hints, found);
 
     if (failure != 0) {
         enum err_code code = err_set(err, ERR_CONFIG, "\"%s\" is no address to listen on", listen_text);
 
         err_detail(err, "%s", gai_strerror(failure));
         return code;
+    }
+    return ERR_OK;
+}
+
+enum err_code http_listen(const char *listen_text, struct http_listener *out, struct err *err)
+{
+    struct addrinfo *found = NULL;
+
+    if (find(listen_text, &found, err) != ERR_OK) {
+        return ERR_CONFIG;
     }
     int yes = 1;
     struct sockaddr_storage address;
@@ -120,6 +128,40 @@ enum err_code http_listen(const char *listen_text, struct http_listener *out, st
         return refuse(listen_text, error, err);
     }
     out->fd = fd;
+    describe(out, &address);
+    return ERR_OK;
+}
+
+/* Binds the address with port 0, so that an engine that runs at the port, or is about to, is not disturbed. */
+enum err_code http_listen_check(const char *listen_text, struct http_listener *out, struct err *err)
+{
+    struct addrinfo *found = NULL;
+
+    if (find(listen_text, &found, err) != ERR_OK) {
+        return ERR_CONFIG;
+    }
+    struct sockaddr_storage address = {0}, probe;
+    socklen_t address_len = found->ai_addrlen;
+    int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    memcpy(&address, found->ai_addr, found->ai_addrlen);
+    freeaddrinfo(found);
+    probe = address;
+    if (probe.ss_family == AF_INET6) {
+        ((struct sockaddr_in6 *)&probe)->sin6_port = 0;
+    } else {
+        ((struct sockaddr_in *)&probe)->sin_port = 0;
+    }
+    bool ok = fd >= 0 && bind(fd, (const struct sockaddr *)&probe, address_len) == 0;
+    int error = errno;
+
+    if (fd >= 0) {
+        (void)close(fd); /* nothing was written */
+    }
+    if (!ok) {
+        return refuse(listen_text, error, err);
+    }
+    out->fd = -1;
     describe(out, &address);
     return ERR_OK;
 }

@@ -12,5 +12,7 @@ struct http_listener {
 };
 
 MUST_USE enum err_code http_listen(const char *listen, struct http_listener *out, struct err *err);
+/* Checks that this machine could listen there, and takes no port: `fd` of `out` is -1. The port may be taken. */
+MUST_USE enum err_code http_listen_check(const char *listen, struct http_listener *out, struct err *err);
 
 #endif

@@ -327,6 +327,34 @@ static struct MHD_Daemon *daemon_start(struct http_server *server)
         server, MHD_OPTION_ARRAY, server->tls ? tls : plain, MHD_OPTION_END);
 }
 
+static enum err_code check_reach(const struct http_server_options *options, const struct http_listener *listener,
+                                 struct err *err)
+{
+    if (options->loopback_only && !listener->is_loopback) {
+        (void)err_set(err, ERR_CONFIG,
+                      "without tokens sagad listens on loopback only, and %s is an address that others can reach",
+                      listener->text);
+        err_hint(err, "give a tokens file with --tokens (`sagactl token new` makes a row), or listen on 127.0.0.1");
+        return ERR_CONFIG;
+    }
+    return ERR_OK;
+}
+
+enum err_code http_server_check(const struct http_server_options *options, struct err *err)
+{
+    struct http_listener listener;
+    enum err_code code = http_listen_check(options->listen, &listener, err);
+
+    code = code == ERR_OK ? check_reach(options, &listener, err) : code;
+    if (code == ERR_OK && options->tls_cert_file) {
+        struct http_tls *tls = http_tls_new(options->tls_cert_file, options->tls_key_file, err);
+
+        code = tls ? ERR_OK : ERR_CONFIG;
+        http_tls_free(tls);
+    }
+    return code;
+}
+
 struct http_server *http_server_start(struct loop *loop, const struct http_server_options *options, struct err *err)
 {
     struct http_listener listener;
@@ -334,12 +362,8 @@ struct http_server *http_server_start(struct loop *loop, const struct http_serve
     if (http_listen(options->listen, &listener, err) != ERR_OK) {
         return NULL;
     }
-    if (options->loopback_only && !listener.is_loopback) {
+    if (check_reach(options, &listener, err) != ERR_OK) {
         (void)close(listener.fd); /* nothing was written */
-        (void)err_set(err, ERR_CONFIG,
-                      "without tokens sagad listens on loopback only, and %s is an address that others can reach",
-                      listener.text);
-        err_hint(err, "give a tokens file with --tokens (`sagactl token new` makes a row), or listen on 127.0.0.1");
         return NULL;
     }
     struct http_tls *tls =

@@ -62,6 +62,8 @@ struct http_exchange {
 /* NULL and an error when the port is taken, the address is not ours or cannot be read, or the certificate cannot be
  * used. */
 struct http_server *http_server_start(struct loop *loop, const struct http_server_options *options, struct err *err);
+/* Checks what http_server_start() would refuse; listens at no port. */
+MUST_USE enum err_code http_server_check(const struct http_server_options *options, struct err *err);
 uint32_t http_server_surplus(uint32_t connections_max); /* connections accepted only to be refused */
 uint16_t http_server_port(const struct http_server *server);
 bool http_server_is_loopback(const struct http_server *server);

@@ -157,25 +157,25 @@ static void ignore_notice(void *context, const PGresult *notice)
     (void)notice;
 }
 
-static bool dsn_is_readable(const char *dsn, struct err *err)
+enum err_code db_dsn_check(const char *dsn, struct err *err)
 {
     PQconninfoOption *options;
     char *words = NULL;
     bool is_uri = strncmp(dsn, "postgres://", 11) == 0 || strncmp(dsn, "postgresql://", 13) == 0;
 
     if (!is_uri && !strchr(dsn, '=')) {
-        return true; /* "" or a bare name of a database */
+        return ERR_OK; /* "" or a bare name of a database */
     }
     options = PQconninfoParse(dsn, &words);
     if (options) {
         PQconninfoFree(options);
-        return true;
+        return ERR_OK;
     }
     if (!words || strstr(words, "out of memory")) {
         PQfreemem(words); /* accepts NULL */
         err_set(err, ERR_STORE, "there is no memory to connect to the database");
         err_hint(err, "give the process more memory (LimitAS=, ulimit -v, MemoryMax=)");
-        return false;
+        return ERR_STORE;
     }
     PQfreemem(words);
     /* libpq's words are left out: they quote the connection string, which may hold a password. */
@@ -184,7 +184,7 @@ static bool dsn_is_readable(const char *dsn, struct err *err)
         err,
         "write \"host=... port=... dbname=... user=...\" or \"postgresql://user@host/dbname\"; in the latter special "
         "characters are percent-encoded");
-    return false;
+    return ERR_CONFIG;
 }
 
 static bool setup_statement(PGconn *conn, const char *sql, int64_t ms, struct err *err)
@@ -332,7 +332,7 @@ static PGconn *connect_pinned(const struct db_target *target, struct err *err)
 
 PGconn *db_connect(const struct db_target *target, struct err *err)
 {
-    if (!dsn_is_readable(target->dsn, err)) {
+    if (db_dsn_check(target->dsn, err) != ERR_OK) {
         return NULL;
     }
     return target->is_foreign ? connect_pinned(target, err) : connect_to(target, target->dsn, false, err);

@@ -7,6 +7,7 @@
 #define SAGAD_IO_POSTGRES_ENVIRONMENT_H
 
 #include "base/arena.h"
+#include "base/errors.h"
 #include "base/text.h"
 
 #define DB_DSN_BYTES_MAX 65536
@@ -20,6 +21,9 @@ void db_dsn_put(struct buffer *out, const char *keyword, const char *value);
  * libpq cannot read comes back as it is. Call it once, before other threads exist.
  */
 const char *db_environment_take(const char *dsn, struct arena *arena);
+
+/* ERR_CONFIG when libpq cannot read it. Connects to nothing. */
+MUST_USE enum err_code db_dsn_check(const char *dsn, struct err *err);
 
 /* Does it name its server and its user itself, and no service? Only such a one is for a tool. */
 bool db_dsn_is_whole(const char *dsn);
