@@ -132,6 +132,11 @@ static void on_answer(struct http_request *request)
     } else if (is_json && json_member(body, "detail").ptr) { /* a problem: it never came to the endpoint */
         detail = json_string(json_member(body, "detail"), &passage->arena);
         say_error(passage, detail);
+    } else if (!request->complete && request->error && strcmp(request->error, "tls") == 0) {
+        say_error(passage, arena_printf(&passage->arena,
+                                        "sagad was not asked: %s. Is its certificate trusted here? Start `sagad mcp` "
+                                        "with --ca-file, the PEM file of its authority",
+                                        request->detail));
     } else if (!request->complete) {
         say_error(passage, arena_printf(&passage->arena, "sagad gave no answer (%s): make the same call again",
                                         request->error ? request->error : "cut"));

@@ -1,6 +1,6 @@
 // The API over TLS: who may believe it, what is refused, a new certificate under open connections, and who never ends
 // a handshake.
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { chmodSync, copyFileSync, readFileSync } from 'node:fs'
 import { Agent, request } from 'node:https'
 import { connect as connectPlain } from 'node:net'
@@ -173,6 +173,21 @@ await run(new TlsWorld(), async (world) => {
   await promise('sagactl believes only the authority that it was given', () => {
     const strange = world.sagactlTls(['stats'], [])
     expect(strange.status === 6 && /certificate/i.test(strange.stderr), 'without --ca-file', strange.stderr)
+    expect(strange.stderr.includes('with --ca-file or SAGACTL_CA_FILE'), 'what the user can do', strange.stderr)
+  })
+
+  await promise('sagad mcp believes only the authority that it was given, and says which flag names it', () => {
+    const input = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} }) + '\n'
+    const ask = (...args) =>
+      spawnSync(world.sagadPath, ['mcp', '--server', `https://localhost:${world.port}`, ...args], {
+        encoding: 'utf8',
+        timeout: 60000,
+        input
+      }).stdout
+    const strange = JSON.parse(ask())
+    expect(/certificate/i.test(strange.error?.message), 'without --ca-file', strange)
+    expect(strange.error.message.includes('with --ca-file'), 'what the user can do', strange)
+    expect(JSON.parse(ask('--ca-file', world.file('ca.pem'))).result, 'with --ca-file')
   })
 
   await promise('a browser sends the cookie of a session over TLS only', async () => {

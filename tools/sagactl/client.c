@@ -52,13 +52,14 @@ static int unreachable(const struct ctl *ctl, const struct http_request *request
         (void)fprintf(stderr, "sagactl: %s did not answer in time\n", ctl->server);
         return EXIT_WAIT_OVER;
     }
-    (void)fprintf(stderr,
-                  "sagactl: %s cannot be reached: %s\n  Is sagad running there? Another address goes with --server or "
-                  "SAGACTL_SERVER.\n",
-                  ctl->server,
+    (void)fprintf(stderr, "sagactl: %s cannot be reached: %s\n  %s\n", ctl->server,
                   request->detail[0] ? request->detail
                   : request->error   ? request->error
-                                     : "no answer");
+                                     : "no answer",
+                  request->error && strcmp(request->error, "tls") == 0
+                      ? "Is its certificate trusted here? Name the PEM file of its authority with --ca-file or "
+                        "SAGACTL_CA_FILE."
+                      : "Is sagad running there? Another address goes with --server or SAGACTL_SERVER.");
     return EXIT_UNREACHABLE;
 }
 
