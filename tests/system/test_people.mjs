@@ -343,6 +343,40 @@ await run(new World(), async (world) => {
     expect(/SETTLED/.test(world.sagactl(['debts']).stdout), 'sagactl shows it')
   })
 
+  await promise('a debt of which nobody knew is settled as not happened, and the saga says so', async () => {
+    const saga = await inDoubt()
+    expectEqual((await world.api('POST', `/v1/sagas/${saga.id}/escalate`, { note: 'now' })).status, 200, 'asked')
+    expectEqual((await world.resolve(saga.id, { action: 'abandon', note: 'it is late' })).status, 200, 'abandoned')
+    const key = keyOf(saga, 'act')
+    const debts = (await world.api('GET', '/v1/debts?settled=false')).json.items
+    expectEqual(
+      debts
+        .filter((debt) => debt.saga === saga.id)
+        .map((debt) => [debt.step, debt.took_effect])
+        .sort(),
+      [
+        ['act', 'maybe'],
+        ['first', 'yes']
+      ],
+      'the debts'
+    )
+    expect(/left standing {2}first, act/.test(world.sagactl(['show', saga.id]).stdout), 'both are shown')
+    const sure = await verdict(keyOf(saga, 'first'), { as: 'not_happened', note: 'hm' })
+    expect(sure.status === 409 && /settled as undone only/.test(sure.text), 'what took effect', sure.text)
+    const done = world.sagactl(['resolve', '--operation', key, '--as', 'not_happened', '--note', 'the bank says so'])
+    expectEqual(
+      [done.status, done.stdout],
+      [0, `debt of operation ${key} settled as not_happened\n`],
+      `what sagactl says: ${done.stderr}`
+    )
+    expectEqual((await verdict(key, { as: 'undone', note: 'the bank says so' })).status, 409, 'the first word holds')
+    const settled = (await world.until(saga.id)).settled.map(({ step, as, actor, note }) => [step, as, actor, note])
+    expectEqual(settled, [['act', 'not_happened', 'local', 'the bank says so']], 'the saga')
+    const shown = world.sagactl(['show', saga.id]).stdout
+    expect(/left standing {2}first\n/.test(shown), 'what still stands', shown)
+    expect(/settled {2}act as not_happened by local .*: the bank says so/.test(shown), 'what was settled', shown)
+  })
+
   await promise('a compensator that was refused, undone by hand', async () => {
     receiver.says('pay', refusal)
     receiver.says('undo', { status: 422, body: { message: 'too late' } })

@@ -99,6 +99,44 @@ TEST(a_person_is_offered_what_is_possible)
     }
 }
 
+/* What `resolve` takes of the open case, and the names of it in the JSON that people are shown. */
+static void expect_verdicts(struct trial *of, const char *names)
+{
+    struct buffer text;
+
+    buffer_init(&text, 65536);
+    saga_write_escalation(&of->saga, &text);
+    if (!strstr(buffer_c(&text), names)) {
+        fail_msg("not %s: %s", names, buffer_c(&text));
+    }
+    buffer_fini(&text);
+}
+
+TEST(a_person_is_offered_the_verdicts_that_are_taken)
+{
+    struct saga_input input;
+
+    open_stuck(&trial, "once_probed", "");
+    expect_verdicts(&trial, "\"as\":[\"happened\",\"not_happened\",\"undone\"]");
+    trial_close_sound(&trial);
+
+    open_stuck(&trial, "mail_probed", ""); /* terminal */
+    expect_verdicts(&trial, "\"as\":[\"happened\",\"not_happened\"]");
+    input = decision(&trial, OPERATOR_RESOLVE);
+    input.verdict.undone = true;
+    assert_int_equal(trial_input(&trial, input), ERR_CONFLICT);
+    assert_non_null(strstr(trial.err.message, "terminal"));
+    assert_non_null(strstr(trial.err.hint, "happened, or as not_happened"));
+    trial_close_sound(&trial);
+
+    open_undo_failed(&trial); /* the refusal of the undo is known: that it did not happen says nothing new */
+    expect_verdicts(&trial, "\"as\":[\"happened\",\"undone\"]");
+    trial_close_sound(&trial);
+
+    open_stuck(&trial, "once", ",{'id':'next','call':'keyed','with':{'from':'${ .steps.act.result.id }'}}");
+    expect_verdicts(&trial, "\"as\":[\"happened\",\"not_happened\",\"undone\"]"); /* happened, with a result */
+}
+
 TEST(a_decision_needs_a_number_an_actor_and_a_note)
 {
     struct saga_input input;

@@ -419,6 +419,8 @@ static int resolve(struct ctl *ctl, const char *of, const struct resolve_options
 
     if (code == EXIT_OK && ctl->output == OUTPUT_DATA) {
         print_data(ctl, answer.body);
+    } else if (code == EXIT_OK && o->operation && json_type(json_member(answer.body, "settled")) == JSON_OBJECT) {
+        (void)printf("debt of operation %s settled as %s\n", of, o->as);
     } else if (code == EXIT_OK && o->operation) {
         (void)printf("operation %s %.*s\n", of, SLICE_ARG(show_member(ctl, answer.body, "state")));
     } else if (code == EXIT_OK) {

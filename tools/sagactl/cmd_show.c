@@ -207,6 +207,22 @@ static int read_operations(struct ctl *ctl, struct slice saga, struct slice *ite
     return code;
 }
 
+/* Returns "--as happened|not_happened": what may be said here. A case that an earlier release wrote does not say. */
+static struct slice verdicts_of(struct ctl *ctl, struct slice action)
+{
+    struct json_walk walk = json_walk(json_member(action, "as"));
+    struct slice text = SLICE("--as "), verdict;
+
+    if (json_type(json_member(action, "as")) != JSON_ARRAY) {
+        return SLICE("--as happened|not_happened");
+    }
+    for (bool first = true; json_next_element(&walk, &verdict); first = false) {
+        verdict = json_string(verdict, &ctl->arena);
+        text = arena_printf(&ctl->arena, "%.*s%s%.*s", SLICE_ARG(text), first ? "" : "|", SLICE_ARG(verdict));
+    }
+    return text;
+}
+
 static void print_escalation(struct ctl *ctl, struct slice escalation)
 {
     struct slice n = show_member(ctl, escalation, "n"), action, step = show_member(ctl, escalation, "step");
@@ -220,7 +236,7 @@ static void print_escalation(struct ctl *ctl, struct slice escalation)
     while (json_type(json_member(escalation, "actions")) == JSON_ARRAY && json_next_element(&walk, &action)) {
         struct slice verb = show_member(ctl, action, "action");
         if (slice_is(verb, "resolve")) {
-            verb = SLICE("--as happened|not_happened|undone");
+            verb = verdicts_of(ctl, action);
         }
         (void)printf("  sagactl resolve %.*s %.*s --note \"...\"\n      ", SLICE_ARG(n), SLICE_ARG(verb));
         print_wrapped(show_member(ctl, action, "does"), 6, terminal_width());
@@ -247,11 +263,50 @@ static int show_escalation(struct ctl *ctl, struct slice saga)
     return EXIT_OK;
 }
 
+static bool is_settled(struct ctl *ctl, struct slice settled, struct slice step)
+{
+    struct json_walk walk = json_walk(settled);
+    struct slice item;
+
+    while (json_type(settled) == JSON_ARRAY && json_next_element(&walk, &item)) {
+        if (slice_equal(show_member(ctl, item, "step"), step)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Prints what stands since the end of the saga, and what somebody has settled since. */
+static void print_debts(struct ctl *ctl, struct slice saga)
+{
+    struct slice debts = json_member(saga, "debts"), settled = json_member(saga, "settled"), item;
+    struct json_walk walk = json_walk(debts);
+    bool begun = false;
+
+    while (json_type(debts) == JSON_ARRAY && json_next_element(&walk, &item)) {
+        struct slice step = json_string(item, &ctl->arena);
+
+        if (!is_settled(ctl, settled, step)) {
+            (void)printf("%s%.*s", begun ? ", " : "\n  left standing  ", SLICE_ARG(step));
+            begun = true;
+        }
+    }
+    (void)fputs(begun ? "\n" : "", stdout);
+    walk = json_walk(settled);
+    while (json_type(settled) == JSON_ARRAY && json_next_element(&walk, &item)) {
+        struct slice as = show_member(ctl, item, "as");
+
+        (void)printf("\n  settled  %.*s as %.*s by %.*s %.*s: %.*s\n", SLICE_ARG(show_member(ctl, item, "step")),
+                     SLICE_ARG(as.len ? as : SLICE("undone")), SLICE_ARG(show_member(ctl, item, "actor")),
+                     SLICE_ARG(show_age(ctl, item, "at")), SLICE_ARG(show_member(ctl, item, "note")));
+    }
+}
+
 static void print_saga(struct ctl *ctl, struct slice saga, struct slice operations, bool all, bool full)
 {
     struct timeline timeline = {
         .ctl = ctl, .saga = saga, .operations = operations, .nested = !has_calls(saga), .all = all};
-    struct slice output = json_member(saga, "output"), debts = json_member(saga, "debts");
+    struct slice output = json_member(saga, "output");
 
     print_head(ctl, saga);
     show_input(ctl, saga, full);
@@ -264,9 +319,7 @@ static void print_saga(struct ctl *ctl, struct slice saga, struct slice operatio
     if (output.ptr && json_type(output) != JSON_NULL) {
         (void)printf("\n  output  %.*s\n", SLICE_ARG(show_value(ctl, output)));
     }
-    if (json_type(debts) == JSON_ARRAY && json_count(debts) > 0) {
-        (void)printf("\n  left standing  %.*s\n", SLICE_ARG(show_value(ctl, debts)));
-    }
+    print_debts(ctl, saga);
 }
 
 /* Shows the followers that were refused. The saga itself has completed and does not mention them. */

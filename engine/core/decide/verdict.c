@@ -53,27 +53,39 @@ enum err_code verdict_find(struct machine *m)
 
 /* --- undone by hand --- */
 
-static const char *why_not_undone(const struct saga *saga, uint32_t step)
+struct refusal {
+    const char *why, *hint; /* `why` is NULL: it is allowed */
+};
+
+static struct refusal refuse_undone(const struct saga *saga, uint32_t step)
 {
+    static const char either[] = "Resolve it as happened, or as not_happened.";
     const struct step *s = &saga->steps[step];
 
     if (!step_has_call(saga, step) || operation_effect(saga, step, DIRECTION_DO) == EFFECT_READ ||
         s->forward.attempts == 0 || !step_may_stand(saga, step)) {
-        return "it left nothing that could have been undone";
+        return (struct refusal){"it left nothing that could have been undone",
+                                "What did not happen is resolved as not_happened."};
     }
-    if (saga->definition->steps[step].terminal || saga_passed_return(saga)) {
-        return "it cannot be undone: what comes after it counts on it";
+    if (saga->definition->steps[step].terminal) {
+        return (struct refusal){"its tool is terminal: its effect is final, and nobody undoes it", either};
+    }
+    if (saga_passed_return(saga)) {
+        return (struct refusal){"a terminal step of the saga has completed: what came before it stands", either};
     }
     if (s->plan == PLAN_WAIVED || s->plan == PLAN_DONE || s->plan == PLAN_DROPPED) {
-        return "it is settled already";
+        return (struct refusal){"it is settled already",
+                                "What was left standing is settled as undone when the saga has ended."};
     }
-    return saga->definition->kind == SAGA_RUN ? "the calls of a run are independent: nothing of it is undone" : NULL;
+    return saga->definition->kind == SAGA_RUN
+               ? (struct refusal){"the calls of a run are independent: nothing of it is undone", either}
+               : (struct refusal){NULL, NULL};
 }
 
 bool check_undone(const struct saga *saga, const struct record *record, struct err *err)
 {
     const struct step *s = &saga->steps[record->step];
-    const char *why = why_not_undone(saga, record->step);
+    const char *why = refuse_undone(saga, record->step).why;
 
     if (!uuid_equal(&s->forward.key.uuid, &record->key.uuid)) {
         return check_refuse(record, err, "it is about another key");
@@ -130,13 +142,13 @@ static uint32_t terminal_in_doubt(const struct saga *saga, uint32_t about)
 static enum err_code undone(struct machine *m)
 {
     struct record record;
-    const char *why = why_not_undone(m->saga, m->about);
+    struct refusal refusal = refuse_undone(m->saga, m->about);
     uint32_t terminal = terminal_in_doubt(m->saga, m->about);
     bool stops = m->saga->phase == PHASE_FORWARD && step_phase(m->saga, m->about) == PHASE_FORWARD;
 
-    if (why) {
-        (void)err_set(m->err, ERR_CONFLICT, "%s", why);
-        err_hint(m->err, "What did not happen is resolved as not_happened; what is to stand is waived.");
+    if (refusal.why) {
+        (void)err_set(m->err, ERR_CONFLICT, "%s", refusal.why);
+        err_hint(m->err, "%s", refusal.hint);
         return ERR_CONFLICT;
     }
     if (terminal != STEP_NONE) {
@@ -293,4 +305,47 @@ enum err_code verdict_decide(struct machine *m)
         return not_happened_again(m);
     }
     return OPERATOR.happened ? operator_happened(m) : operator_did_not_happen(m);
+}
+
+/* --- what a person is offered --- */
+
+const char *case_verdict_name(enum case_verdict verdict)
+{
+    static const char *const names[CASE_VERDICT_COUNT] = {"happened", "not_happened", "undone"};
+
+    return names[verdict];
+}
+
+/* Asks the decision itself, so that what is offered and what is refused cannot drift apart. */
+unsigned saga_escalation_verdicts(const struct saga *saga)
+{
+    unsigned verdicts = 0;
+
+    if (!(saga_escalation_actions(saga) & BIT(OPERATOR_RESOLVE))) {
+        return 0;
+    }
+    for (unsigned i = 0; i < CASE_VERDICT_COUNT; i++) {
+        struct saga_input input = {.type = SAGA_INPUT_OPERATOR,
+                                   .now_ms = saga->updated_ms,
+                                   .verdict = {.escalation = saga->escalation.number,
+                                               .action = OPERATOR_RESOLVE,
+                                               .happened = i == CASE_HAPPENED,
+                                               .undone = i == CASE_UNDONE,
+                                               .round = saga_case_round(saga),
+                                               .result = i == CASE_HAPPENED ? SLICE("null") : SLICE_NONE,
+                                               .actor = SLICE("-"),
+                                               .note = SLICE("-")}};
+        struct records records;
+        struct arena scratch;
+        struct err err = {0};
+
+        arena_init(&scratch, 4096);
+        enum err_code code = saga_decide(saga, &input, &scratch, &records, &err);
+
+        arena_fini(&scratch);
+        if (code == ERR_OK || code == ERR_CALL_OUT || code == ERR_PROBE_OUT) {
+            verdicts |= BIT(i);
+        }
+    }
+    return verdicts;
 }

@@ -332,6 +332,7 @@ enum step_status saga_step_status(const struct saga *saga, uint32_t step);
 enum took_effect saga_took_effect(const struct saga *saga, uint32_t step);
 /* Does the effect of this step stand, or may it, although its saga has ended abandoned? */
 bool saga_has_debt(const struct saga *saga, uint32_t step);
+bool saga_debt_in_doubt(const struct saga *saga, uint32_t step); /* nobody knows whether it took effect */
 uint32_t saga_debt_count(const struct saga *saga);
 /* Its `cost_micros` was computed from its arguments, and it is not known whether it has happened. */
 bool operation_cost_is_estimated(const struct saga *saga, uint32_t step, enum direction direction);
@@ -620,6 +621,11 @@ const struct case_round *saga_asked(const struct saga *saga, uint32_t step, enum
 uint32_t saga_case_round(const struct saga *saga); /* of the open escalation; 0: none is open */
 /* Which verbs the open escalation allows, as a bit set of enum operator_action. */
 unsigned saga_escalation_actions(const struct saga *saga);
+/* What a person may say of its operation with OPERATOR_RESOLVE, as a bit set. A call or a probe that is out, which a
+ * verdict has to wait for, forbids nothing. */
+enum case_verdict { CASE_HAPPENED, CASE_NOT_HAPPENED, CASE_UNDONE, CASE_VERDICT_COUNT };
+const char *case_verdict_name(enum case_verdict verdict);
+unsigned saga_escalation_verdicts(const struct saga *saga);
 const char *operator_action_does(const struct saga *saga,
                                  enum operator_action action); /* one sentence: what it would do here */
 

@@ -225,6 +225,11 @@ bool saga_has_debt(const struct saga *saga, uint32_t step)
            op->attempts > 0 && (op->took_effect == TOOK_EFFECT_YES || op->took_effect == TOOK_EFFECT_MAYBE);
 }
 
+bool saga_debt_in_doubt(const struct saga *saga, uint32_t step)
+{
+    return saga_has_debt(saga, step) && saga->steps[step].forward.took_effect == TOOK_EFFECT_MAYBE;
+}
+
 uint32_t saga_debt_count(const struct saga *saga)
 {
     uint32_t count = 0;

@@ -513,6 +513,19 @@ void saga_write_operation_at(const struct saga *saga, uint32_t step, enum direct
 
 /* --- escalations --- */
 
+static void write_verdicts(struct json_writer *w, const struct saga *saga)
+{
+    unsigned verdicts = saga_escalation_verdicts(saga);
+
+    json_array_begin(w, "as");
+    for (unsigned i = 0; i < CASE_VERDICT_COUNT; i++) {
+        if (verdicts & BIT(i)) {
+            json_write_text(w, NULL, case_verdict_name((enum case_verdict)i));
+        }
+    }
+    json_array_end(w);
+}
+
 static void write_actions(struct json_writer *w, const struct saga *saga)
 {
     unsigned actions = saga_escalation_actions(saga);
@@ -523,6 +536,9 @@ static void write_actions(struct json_writer *w, const struct saga *saga)
             json_object_begin(w, NULL);
             json_write_text(w, "action", operator_action_name((enum operator_action)i));
             json_write_text(w, "does", operator_action_does(saga, (enum operator_action)i));
+            if (i == OPERATOR_RESOLVE) {
+                write_verdicts(w, saga);
+            }
             json_object_end(w);
         }
     }

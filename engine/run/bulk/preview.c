@@ -88,8 +88,11 @@ static bool settles(const struct saga *saga, const struct bulk_item *item)
     enum direction direction = DIRECTION_DO;
     uint32_t step = saga_find_key(saga, &item->key, &direction);
 
-    return item->verb == VERB_RESOLVE_OPERATION && item->input.verdict.undone && step != STEP_NONE &&
-           saga_has_debt(saga, step);
+    if (item->verb != VERB_RESOLVE_OPERATION || step == STEP_NONE || item->input.verdict.happened ||
+        item->input.verdict.again) {
+        return false;
+    }
+    return item->input.verdict.undone ? saga_has_debt(saga, step) : saga_debt_in_doubt(saga, step);
 }
 
 void bulk_preview(const struct saga *saga, const struct bulk_item *item, struct slice note, int64_t now_ms,

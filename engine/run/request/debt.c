@@ -1,7 +1,7 @@
 /*
- * A person has undone by hand what stood after the end of a saga: its debt is settled. Nothing enters the log of a saga
- * that has ended, so a settlement is a row beside it, and the status of the saga stays. The first who settles a debt
- * holds; whoever says the same again gets the same answer.
+ * A person has undone by hand what stood after the end of a saga, or has found that what might stand never took effect:
+ * its debt is settled. Nothing enters the log of a saga that has ended, so a settlement is a row beside it, and the
+ * status of the saga stays. The first who settles a debt holds; whoever says the same again gets the same answer.
  *
  * An open debt keeps its saga. With the last one its retention begins.
  */
@@ -18,9 +18,19 @@ struct settling { /* lies in the arena of its work */
     struct slice operation; /* JSON, as the answer shows it */
 };
 
+static struct slice verdict_of(const struct saga_input *input)
+{
+    return slice_of(case_verdict_name(input->verdict.undone ? CASE_UNDONE : CASE_NOT_HAPPENED));
+}
+
+/* A settlement without a verdict was written when `undone` was the only one. */
 static bool says_the_same(struct work *work, struct slice settled)
 {
-    return slice_equal(json_string(json_member(settled, "actor"), &work->arena), work->actor) &&
+    struct slice as = json_member(settled, "as");
+
+    return slice_equal(as.ptr ? json_string(as, &work->arena) : slice_of(case_verdict_name(CASE_UNDONE)),
+                       verdict_of(&work->mail.input)) &&
+           slice_equal(json_string(json_member(settled, "actor"), &work->arena), work->actor) &&
            slice_equal(json_string(json_member(settled, "note"), &work->arena), work->mail.input.verdict.note);
 }
 
@@ -62,6 +72,14 @@ static struct slice operation_text(struct work *work, const struct saga *saga, u
     return operation;
 }
 
+static struct slice settlement(struct work *work)
+{
+    struct slice signature = work_signature(work, work->mail.input.verdict.note);
+
+    return arena_printf(&work->arena, "{\"as\":\"%.*s\",%.*s", SLICE_ARG(verdict_of(&work->mail.input)),
+                        (int)signature.len - 1, signature.ptr + 1);
+}
+
 static void settle(struct work *work, const struct saga *saga, uint32_t step)
 {
     int64_t retention_ms = saga->definition->retention_ms;
@@ -80,7 +98,7 @@ static void settle(struct work *work, const struct saga *saga, uint32_t step)
                              .saga = work->saga,
                              .namespace = work->namespace,
                              .key = saga->steps[step].forward.key,
-                             .body = work_signature(work, work->mail.input.verdict.note),
+                             .body = settlement(work),
                              .act = act_of_work(work),
                              .debt_count = saga_debt_count(saga),
                              .forget_ms = retention_ms > 0 ? loop_wall_ms(work->engine->loop) + retention_ms : 0};
@@ -94,12 +112,18 @@ bool debt_ended(struct work *work)
     enum direction direction = DIRECTION_DO;
     uint32_t step;
 
-    if (!live || live->dropped || input->verdict.action != OPERATOR_RESOLVE || !input->verdict.undone) {
+    if (!live || live->dropped || input->verdict.action != OPERATOR_RESOLVE || input->verdict.happened ||
+        input->verdict.again) {
         return false;
     }
     step = saga_find_key(&live->saga, &input->verdict.key, &direction);
     if (step == STEP_NONE || !saga_has_debt(&live->saga, step)) {
         return false;
+    }
+    if (!input->verdict.undone && !saga_debt_in_doubt(&live->saga, step)) {
+        work_fail(work, ERR_CONFLICT, "it took effect for certain: its debt is settled as undone only",
+                  "Undo it by hand, then resolve it as undone.");
+        return true;
     }
     settle(work, &live->saga, step);
     return true;
