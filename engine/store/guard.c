@@ -245,6 +245,7 @@ static void on_listed(struct db_query *query, const struct db_rows *rows)
         row->places_taken = (uint32_t)db_int(rows, i, 6);
         row->opened = (uint64_t)db_int(rows, i, 7);
         row->opened_by = db_is_null(rows, i, 8) ? SLICE_NONE : arena_slice(job->arena, db_bytes(rows, i, 8));
+        row->open_since_ms = db_is_null(rows, i, 9) ? 0 : db_timestamptz(rows, i, 9);
     }
 }
 

@@ -826,7 +826,9 @@ const struct db_statement sql_guard_list = {
     " case when g.paused_until > clock_timestamp() then g.paused_until end,"
     " (select count(*)::int8 from sagad.guard_place p where p.shard = g.shard and p.namespace = g.namespace and"
     " p.tool = g.tool"
-    " and p.expires_at > clock_timestamp()), coalesce(b.opened, 0), g.breaker_open"
+    " and p.expires_at > clock_timestamp()), coalesce(b.opened, 0), g.breaker_open,"
+    " case when g.breaker_open is null and b.state <> 'closed'"
+    " then b.open_until - b.cooldown_ms * interval '1 ms' end"
     " from sagad.guard g left join sagad.guard_breaker b"
     " on b.shard = g.shard and b.namespace = g.namespace and b.tool = g.tool"
     " where $1::text is null or g.namespace = $1::text order by 1, 2, 3",

@@ -79,7 +79,7 @@ TEST(several_are_one_command)
     assert_non_null(strstr(first + 1, "  compensating\n"));
     assert_int_equal(run("resolve 1 99 retry --note back --yes"),
                      3); /* the first is answered, the second does not exist */
-    assert_non_null(strstr(out, "escalation 1 resolved by retry"));
+    assert_non_null(strstr(out, "escalation 1 is resolved: retry"));
     assert_non_null(strstr(talk, "that was escalation 99"));
 }
 

@@ -148,7 +148,7 @@ const struct kind kinds[] = {
     {&sql_guard_price, "i", draw_guard_price, .themes = "g", .weight = 4},
     {&sql_guard_breaker_set, "v", draw_guard_breaker_set, .themes = "g", .weight = 3},
     {&sql_guard_count, "", draw_guard_count, .affects = true, .themes = "g", .weight = 3},
-    {&sql_guard_list, "bbbbmmiib", draw_namespace_or_null, .themes = "g", .weight = 2},
+    {&sql_guard_list, "bbbbmmiibm", draw_namespace_or_null, .themes = "g", .weight = 2},
 };
 const size_t kind_count = sizeof(kinds) / sizeof(kinds[0]);
 

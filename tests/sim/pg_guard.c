@@ -476,6 +476,18 @@ static int by_name(const void *a, const void *b)
     return order;
 }
 
+/* The row keeps the end of the rest and how long it is. */
+static void put_open_since(struct pg_call *call, const struct listed *listed)
+{
+    const struct row_guard_breaker *breaker = listed->breaker;
+
+    if (!listed->guard->breaker_open.ptr && breaker && !slice_is(breaker->state, "closed")) {
+        put_time_ms(call, breaker->open_until_us / 1000 - breaker->cooldown_ms);
+    } else {
+        put_null(call);
+    }
+}
+
 static void put_listed(struct pg_call *call, const struct listed *listed, int64_t now_us)
 {
     const struct row_guard_breaker *breaker = listed->breaker;
@@ -502,6 +514,7 @@ static void put_listed(struct pg_call *call, const struct listed *listed, int64_
     } else {
         put_null(call);
     }
+    put_open_since(call, listed);
     put_row_end(call);
 }
 

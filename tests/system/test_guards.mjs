@@ -315,6 +315,49 @@ await run(new World(), async (world) => {
     90
   )
 
+  await promise('a saga that waits at a breaker says which, since when, who opened it and what closes it', async () => {
+    server.behave.refused = async () => ({ status: 422, body: { why: 'no' } })
+    const told = { actor: 'local', note: 'the bank is down' }
+    const waits = async (engine, id, find) => {
+      for (const end = Date.now() + 60000; ; await sleep(50)) {
+        const saga = (await at(engine, 'GET', `/v1/sagas/${id}`)).json
+        const found = find(saga)
+        if (found?.kind === 'breaker') return found
+        expect(Date.now() < end, 'it says so', saga)
+      }
+    }
+    const set = async (tool, state) =>
+      (await at(0, 'POST', `/v1/tools/${tool}/breaker`, { state, note: told.note })).json.breaker
+    for (const [tool, saga, find] of [
+      ['broken', 'broken', (one) => one.steps[0].waits_for],
+      ['unbooked', 'undone', (one) => one.steps[0].compensation?.waits_for]
+    ]) {
+      expectEqual(await set(tool, 'open'), 'open', 'opened')
+      const [id] = await startMany(saga, 1)
+      // An undo that has been decided waits in the memory of one engine; the log has a call that has not begun.
+      const seen = await Promise.race([0, 1].map((engine) => waits(engine, id, find)))
+      expectEqual([seen.tool, seen.closes, seen.until], [tool, 'person', null], 'which, and what closes it')
+      expectEqual([seen.opened_by.actor, seen.opened_by.note], [told.actor, told.note], 'who opened it')
+      expectEqual(seen.since, seen.opened_by.at, 'since when')
+      if (tool === 'broken') expectEqual((await waits(1, id, find)).tool, tool, 'at the other engine')
+      const shown = world.sagactl(['show', id], { env: { COLUMNS: '200' } }).stdout
+      if (tool === 'broken') {
+        expect(
+          /the breaker of broken is open since .*by local: the bank is down; a person closes it/.test(shown),
+          shown
+        )
+        expect(shown.includes('sagactl breaker broken closed --note TEXT'), 'the command', shown)
+        const tools = world.sagactl(['tools'], { env: { COLUMNS: '300' } }).stdout
+        expect(/^broken .*opened by local: the bank is down/m.test(tools), 'the notes of sagactl tools', tools)
+      }
+      expectEqual(await set(tool, 'closed'), 'closed', 'closed')
+      await allEnd([id], saga === 'undone' ? 'compensated' : 'completed', 60)
+    }
+    expectEqual(await set('plain', 'closed'), 'none', 'a tool without one')
+    const none = world.sagactl(['breaker', 'plain', 'closed', '--note', 'x'])
+    expectEqual(none.stdout, 'plain has no breaker: nothing of it was open\n', 'what sagactl says')
+  })
+
   await promise(
     'a budget of the settings is never passed by calls that race on two engines; a certain failure gives it back',
     async () => {

@@ -229,6 +229,39 @@ TEST(a_window_may_be_as_long_as_repeats_were_harmless)
     arena_fini(&arena);
 }
 
+TEST(the_report_notes_other_arguments_and_ends_with_the_next_step)
+{
+    struct evidence evidence = honest();
+    struct declared declared = as_declared(EFFECT_KEYED);
+    struct verdict verdict;
+    struct arena arena;
+
+    arena_init(&arena, 4096);
+    verdict_of(&evidence, &declared, &arena, &verdict);
+    assert_int_equal(verdict.note_count, 0);
+    assert_true(says(&verdict.next, 1, "sagactl apply"));
+
+    /* A receiver that looks at no key, and so takes other arguments under the same one. */
+    ignores_keys(&evidence);
+    evidence.tallies[TRIAL_OTHER_ARGS].most = 2;
+    verdict_of(&evidence, &declared, &arena, &verdict);
+    assert_true(says(verdict.notes, verdict.note_count, "other arguments under the same key"));
+    assert_true(says(&verdict.next, 1, "\"effect\": \"checked\""));
+
+    has_no_probe(&evidence);
+    verdict_of(&evidence, &declared, &arena, &verdict);
+    assert_true(says(&verdict.next, 1, "\"effect\": \"once\""));
+
+    evidence = honest();
+    declared.window_ms = 60001; /* the class is true, its window is not */
+    verdict_of(&evidence, &declared, &arena, &verdict);
+    assert_true(says(&verdict.next, 1, "declare less"));
+    evidence.tells_apart = false;
+    verdict_of(&evidence, &declared, &arena, &verdict);
+    assert_true(says(&verdict.next, 1, "--count"));
+    arena_fini(&arena);
+}
+
 TEST(declarations_of_undo_and_refusals_are_held_against_the_evidence)
 {
     static const char *const cases[] = {"`voids_key`", "`tolerates_absent`", "undoing twice", "`key.settles`",

@@ -14,8 +14,7 @@ int ask_first(const struct ctl *ctl, size_t count, const char *format, ...)
         return EXIT_OK;
     }
     if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
-        return count <= 1 ? EXIT_OK
-                          : usage_error(ctl, "%zu at once, which cannot be taken back: add --yes to mean it", count);
+        return count <= 1 ? EXIT_OK : usage_error(ctl, "%zu at once: add --yes to mean it", count);
     }
     va_start(arguments, format);
     (void)vfprintf(stderr, format, arguments);

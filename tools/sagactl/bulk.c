@@ -482,6 +482,19 @@ static int freeze(struct ctl *ctl, const struct bulk_options *o, struct answer *
     return code;
 }
 
+/* Stops the frozen job of which nobody wants anything. Where that fails the job expires by itself. */
+static void drop(struct ctl *ctl, struct slice frozen)
+{
+    struct slice bulk = show_member(ctl, frozen, "bulk");
+    struct answer answer;
+
+    if (client_call(ctl, "POST", arena_printf(&ctl->arena, "/v1/bulk/%.*s/stop", SLICE_ARG(bulk)),
+                    SLICE("{\"note\":\"the question before the run was not answered with yes\"}"), ANSWER_MS,
+                    &ctl->arena, &answer) != EXIT_OK) {
+        (void)fprintf(stderr, "bulk %.*s stays frozen until it expires\n", SLICE_ARG(bulk));
+    }
+}
+
 static int do_it(struct ctl *ctl, const struct bulk_options *o)
 {
     struct answer answer;
@@ -500,7 +513,11 @@ static int do_it(struct ctl *ctl, const struct bulk_options *o)
         return EXIT_OK;
     }
     code = ask_first(ctl, (size_t)count, "%s: do this to %lld items", o->action, (long long)count);
-    return code == EXIT_OK ? run(ctl, answer.body) : code;
+    if (code != EXIT_OK) {
+        drop(ctl, answer.body);
+        return code;
+    }
+    return run(ctl, answer.body);
 }
 
 int bulk_do(struct ctl *ctl, const char *verb, int argc, char **argv)

@@ -54,6 +54,8 @@ int cmd_breaker(struct ctl *ctl, int argc, char **argv)
     buffer_fini(&body);
     if (code == EXIT_OK && ctl->output == OUTPUT_DATA) {
         print_data(ctl, answer.body);
+    } else if (code == EXIT_OK && json_string_is(json_member(answer.body, "breaker"), "none")) {
+        (void)printf("%.*s has no breaker: nothing of it was open\n", SLICE_ARG(show_member(ctl, answer.body, "tool")));
     } else if (code == EXIT_OK) {
         (void)printf("%.*s  breaker %.*s\n", SLICE_ARG(show_member(ctl, answer.body, "tool")),
                      SLICE_ARG(show_member(ctl, answer.body, "breaker")));

@@ -424,7 +424,8 @@ static int resolve(struct ctl *ctl, const char *of, const struct resolve_options
     } else if (code == EXIT_OK && o->operation) {
         (void)printf("operation %s %.*s\n", of, SLICE_ARG(show_member(ctl, answer.body, "state")));
     } else if (code == EXIT_OK) {
-        (void)printf("escalation %s %.*s by %s\n", of, SLICE_ARG(show_member(ctl, answer.body, "status")), o->action);
+        (void)printf("escalation %s is %.*s: %s%s\n", of, SLICE_ARG(show_member(ctl, answer.body, "status")),
+                     o->as ? "you said " : "", o->as ? o->as : o->action);
     }
     if (code == EXIT_OK && ctl->output != OUTPUT_DATA) {
         (void)fprintf(stderr, "What became of the saga: sagactl show %.*s\n",

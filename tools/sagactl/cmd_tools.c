@@ -84,7 +84,23 @@ static struct slice percent(struct ctl *ctl, int64_t part, int64_t whole)
                      : arena_printf(&ctl->arena, "%lld", (long long)part);
 }
 
-static void put_notes(struct ctl *ctl, struct slice health, struct cell *cell)
+/* Returns the person who keeps the breaker of the tool open, {actor, at, note}; SLICE_NONE: nobody does. */
+static struct slice opener_of(struct ctl *ctl, struct slice stats, struct slice name)
+{
+    struct slice guards = json_member(stats, "guards"), guard;
+    struct json_walk walk = json_walk(guards);
+
+    while (json_type(guards) == JSON_ARRAY && json_next_element(&walk, &guard)) {
+        struct slice by = json_member(guard, "opened_by");
+
+        if (slice_equal(show_member(ctl, guard, "tool"), name) && json_type(by) == JSON_OBJECT) {
+            return by;
+        }
+    }
+    return SLICE_NONE;
+}
+
+static void put_notes(struct ctl *ctl, struct slice health, struct slice opener, struct cell *cell)
 {
     static const struct {
         const char *member, *says;
@@ -98,7 +114,12 @@ static void put_notes(struct ctl *ctl, struct slice health, struct cell *cell)
     };
     struct buffer text;
 
-    buffer_init(&text, 4096);
+    buffer_init(&text, 65536);
+    if (opener.ptr) {
+        buffer_printf(&text, "opened by %.*s: %.*s", SLICE_ARG(show_member(ctl, opener, "actor")),
+                      SLICE_ARG(show_member(ctl, opener, "note")));
+        cell->colour = COLOUR_YELLOW;
+    }
     for (size_t i = 0; i < COUNT_OF(notes); i++) {
         int64_t number = number_of(health, notes[i].member);
 
@@ -128,8 +149,9 @@ static struct slice breaker_of(struct ctl *ctl, struct slice stats, struct slice
     return worst;
 }
 
-/* Writes the health of a tool. `breaker` is empty when the tool has none. */
-static void put_health(struct ctl *ctl, struct slice health, struct slice breaker, struct cell *row)
+/* Writes the health of a tool. `breaker` is empty when the tool has none, `opener` when no person keeps it open. */
+static void put_health(struct ctl *ctl, struct slice health, struct slice breaker, struct slice opener,
+                       struct cell *row)
 {
     int64_t calls = number_of(health, "calls"), retries = number_of(health, "retries");
     int64_t created = number_of(health, "operations"), duplicates = duplicates_of(health);
@@ -147,7 +169,7 @@ static void put_health(struct ctl *ctl, struct slice health, struct slice breake
     row[4].colour = slice_is(breaker, "open")        ? COLOUR_RED
                     : slice_is(breaker, "half_open") ? COLOUR_YELLOW
                                                      : COLOUR_DIM;
-    put_notes(ctl, health, &row[5]);
+    put_notes(ctl, health, opener, &row[5]);
 }
 
 /* Reads the body for the class, which lists leave out. This costs one request for each tool. */
@@ -228,7 +250,8 @@ static int print_tools(struct ctl *ctl, struct slice list, struct slice stats)
         row[1].text = show_member(ctl, item, "version");
         row[2].text = class_of(ctl, body);
         put_health(ctl, tools[i].health,
-                   json_member(body, "breaker").ptr ? breaker_of(ctl, stats, row[0].text) : SLICE(""), &row[3]);
+                   json_member(body, "breaker").ptr ? breaker_of(ctl, stats, row[0].text) : SLICE(""),
+                   json_member(body, "breaker").ptr ? opener_of(ctl, stats, row[0].text) : SLICE_NONE, &row[3]);
     }
     progress_clear(ctl);
     table_print(&table, 0);

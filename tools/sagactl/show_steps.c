@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/instant.h"
 #include "tools/sagactl/output.h"
 #include "tools/sagactl/saga_end.h"
 #include "tools/sagactl/show_tree.h"
@@ -351,6 +352,44 @@ static void put_due(const struct view *view, struct slice step, const char *befo
     }
 }
 
+static bool is_breaker(struct slice waits)
+{
+    return json_type(waits) == JSON_OBJECT && json_string_is(json_member(waits, "kind"), "breaker");
+}
+
+static void put_close(struct ctl *ctl, struct slice waits, struct buffer *text)
+{
+    buffer_printf(text, "sagactl breaker %.*s closed --note TEXT", SLICE_ARG(show_member(ctl, waits, "tool")));
+}
+
+/* Returns "the breaker of card.pay is open since 02:14:00, by ops: the bank is down; a person closes it". */
+static struct slice breaker_of(struct ctl *ctl, struct slice waits)
+{
+    struct slice by = json_member(waits, "opened_by"), closes = show_member(ctl, waits, "closes");
+    struct slice text =
+        arena_printf(&ctl->arena, "the breaker of %.*s is open", SLICE_ARG(show_member(ctl, waits, "tool")));
+    int64_t ms = 0, now = now_ms();
+
+    if (member_instant(waits, "since", &ms)) {
+        char since[INSTANT_TEXT_BYTES] = "";
+
+        instant_text(ms, since);
+        text = arena_printf(&ctl->arena, "%.*s since %.8s", SLICE_ARG(text), since + sizeof("2026-01-01T") - 1);
+    }
+    if (json_type(by) == JSON_OBJECT) {
+        text = arena_printf(&ctl->arena, "%.*s, by %.*s: %.*s", SLICE_ARG(text),
+                            SLICE_ARG(show_member(ctl, by, "actor")), SLICE_ARG(show_member(ctl, by, "note")));
+    }
+    if (slice_is(closes, "person")) {
+        return arena_printf(&ctl->arena, "%.*s; a person closes it", SLICE_ARG(text));
+    }
+    ms = now;
+    (void)member_instant(waits, "until", &ms); /* without it: now */
+    return arena_printf(&ctl->arena, "%.*s; %s closes it, tried %s%.*s", SLICE_ARG(text),
+                        slice_is(closes, "test") ? "the test of the tool" : "a call that goes well",
+                        ms > now ? "in " : "now", SLICE_ARG(ms > now ? show_duration(ctl, ms - now) : SLICE("")));
+}
+
 /* Writes what the step waits for, and until when. */
 static void put_wait(const struct view *view, struct slice step, struct buffer *text)
 {
@@ -367,7 +406,9 @@ static void put_wait(const struct view *view, struct slice step, struct buffer *
         }
         return;
     }
-    if (signal.len > 0) {
+    if (is_breaker(waits)) {
+        buffer_put_slice(text, breaker_of(ctl, waits));
+    } else if (signal.len > 0) {
         buffer_printf(text, "waits for the signal %.*s", SLICE_ARG(signal));
         put_due(view, step, ", until ", text);
     } else if (approval.len > 0) {
@@ -385,7 +426,9 @@ static void put_command(const struct view *view, struct slice step, struct buffe
     struct slice waits = json_member(step, "waits_for"), signal = show_member(ctl, waits, "signal"),
                  approval = show_member(ctl, waits, "approval");
 
-    if (signal.len > 0) {
+    if (is_breaker(waits)) {
+        put_close(ctl, waits, text);
+    } else if (signal.len > 0) {
         buffer_printf(text, "sagactl signal %.*s %.*s --payload JSON",
                       SLICE_ARG(show_member(ctl, view->of->saga, "id")), SLICE_ARG(signal));
     } else if (approval.len > 0) {
@@ -404,6 +447,25 @@ static void put_decision(const struct view *view, struct slice step, struct buff
     }
 }
 
+/* Writes the breaker that keeps an undo from beginning. */
+static void put_undo_wait(const struct view *view, struct slice step, struct buffer *text)
+{
+    struct slice waits = json_member(undo_of(step), "waits_for");
+
+    if (undo_of(step).ptr && is_breaker(waits)) {
+        buffer_printf(text, "undo: %.*s", SLICE_ARG(breaker_of(view->ctl, waits)));
+    }
+}
+
+static void put_undo_command(const struct view *view, struct slice step, struct buffer *text)
+{
+    struct slice waits = json_member(undo_of(step), "waits_for");
+
+    if (undo_of(step).ptr && is_breaker(waits)) {
+        put_close(view->ctl, waits, text);
+    }
+}
+
 static void put_undo_error(const struct view *view, struct slice step, struct buffer *text)
 {
     struct slice error = error_of(view->ctl, undo_of(step)), trying = trying_of(view->ctl, undo_of(step));
@@ -416,8 +478,8 @@ static void put_undo_error(const struct view *view, struct slice step, struct bu
 
 static void print_words(const struct view *view, const struct line *line)
 {
-    static void (*const parts[])(const struct view *, struct slice,
-                                 struct buffer *) = {put_remarks, put_wait, put_command, put_decision, put_undo_error};
+    static void (*const parts[])(const struct view *, struct slice, struct buffer *) = {
+        put_remarks, put_wait, put_command, put_decision, put_undo_error, put_undo_wait, put_undo_command};
     const struct row *row = &view->tree.rows[line->row];
 
     for (size_t i = 0; i < COUNT_OF(parts); i++) {
@@ -427,7 +489,8 @@ static void print_words(const struct view *view, const struct line *line)
         parts[i](view, row->step, &text);
         if (text.len > 0) {
             (void)printf("  %.*s%s  ", SLICE_ARG(line->below), row->is_group ? "│" : " ");
-            if (parts[i] == put_command) { /* a command stays in one piece, so that it can be copied */
+            if (parts[i] == put_command ||
+                parts[i] == put_undo_command) { /* a command stays in one piece, so that it can be copied */
                 (void)printf("  %.*s\n", SLICE_ARG(buffer_slice(&text)));
             } else {
                 print_wrapped(buffer_slice(&text), 5 + text_width(line->below), view->width);

@@ -633,6 +633,20 @@ const char *operator_action_does(const struct saga *saga,
 
 /* The saga as `GET /v1/sagas/{id}` answers it. */
 void saga_write_json(const struct saga *saga, struct buffer *out);
+
+struct breaker_wait { /* a call that begins when the breaker of its tool closes; no log has it */
+    uint32_t step;
+    enum direction direction;
+    struct slice tool, endpoint; /* the endpoint is empty where it is not known beforehand */
+    int64_t since_ms, until_ms;  /* 0: not known; no time closes it */
+    struct slice opened_by;      /* JSON: the person who opened it, when and why; SLICE_NONE: failures did */
+    const char *closes;          /* "person", "test" or "call" */
+};
+struct breaker_waits {
+    const struct breaker_wait *items;
+    size_t count;
+};
+void saga_write_json_waiting(const struct saga *saga, const struct breaker_waits *waits, struct buffer *out);
 /* An operation as `/v1/operations` answers it. */
 void saga_write_operation(const struct saga *saga, uint32_t step, enum direction direction, struct buffer *out);
 /* The same without its arguments and its result: both are null. */

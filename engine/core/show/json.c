@@ -164,8 +164,32 @@ static void write_held(struct json_writer *w, const struct saga *saga, uint32_t 
     arena_fini(&scratch);
 }
 
+/* Writes the breaker at which a call waits. False: it waits at none. */
+static bool write_breaker(struct json_writer *w, const struct breaker_waits *waits, uint32_t step,
+                          enum direction direction)
+{
+    for (size_t i = 0; waits && i < waits->count; i++) {
+        const struct breaker_wait *wait = &waits->items[i];
+
+        if (wait->step == step && wait->direction == direction) {
+            json_object_begin(w, "waits_for");
+            json_write_text(w, "kind", "breaker");
+            json_write_slice(w, "tool", wait->tool);
+            json_write_slice(w, "endpoint", wait->endpoint);
+            json_write_instant(w, "since", wait->since_ms);
+            json_write_instant(w, "until", wait->until_ms);
+            json_write_raw(w, "opened_by", wait->opened_by);
+            json_write_text(w, "closes", wait->closes);
+            json_object_end(w);
+            return true;
+        }
+    }
+    return false;
+}
+
 /* `order` is the place of the step in the undo plan, 1 for the first; 0 when it is not in the plan. */
-static void write_compensation(struct json_writer *w, const struct saga *saga, uint32_t i, uint32_t order)
+static void write_compensation(struct json_writer *w, const struct saga *saga, const struct breaker_waits *waits,
+                               uint32_t i, uint32_t order)
 {
     const struct step *step = &saga->steps[i];
     bool is_planned =
@@ -189,6 +213,7 @@ static void write_compensation(struct json_writer *w, const struct saga *saga, u
     write_error(w, step_undo(step));
     write_trying(w, saga, i, DIRECTION_UNDO);
     write_held(w, saga, i, DIRECTION_UNDO);
+    (void)write_breaker(w, waits, i, DIRECTION_UNDO); /* most wait at none */
     if (order) {
         json_write_i64(w, "order", order);
     } else {
@@ -220,10 +245,13 @@ static const char *kind_name(const struct step_definition *definition)
 }
 
 /* Writes what a step waits for, while it waits. */
-static void write_wait(struct json_writer *w, const struct saga *saga, uint32_t i)
+static void write_wait(struct json_writer *w, const struct saga *saga, const struct breaker_waits *waits, uint32_t i)
 {
     const struct step_definition *definition = &saga->definition->steps[i];
 
+    if (write_breaker(w, waits, i, DIRECTION_DO)) {
+        return;
+    }
     if (saga->steps[i].forward.state != OP_WAITING || saga->phase == PHASE_ENDED) {
         json_write_null(w, "waits_for");
         return;
@@ -276,7 +304,8 @@ static void write_cost(struct json_writer *w, const struct saga *saga, uint32_t 
     }
 }
 
-static void write_step(struct json_writer *w, const struct saga *saga, uint32_t i, uint32_t order)
+static void write_step(struct json_writer *w, const struct saga *saga, const struct breaker_waits *waits, uint32_t i,
+                       uint32_t order)
 {
     const struct step *step = &saga->steps[i];
     const struct step_definition *definition = &saga->definition->steps[i];
@@ -294,7 +323,7 @@ static void write_step(struct json_writer *w, const struct saga *saga, uint32_t 
     json_write_raw(w, "result", step->forward.result);
     write_lost(w, &step->forward);
     write_error(w, &step->forward);
-    write_wait(w, saga, i);
+    write_wait(w, saga, waits, i);
     write_due(w, saga, i);
     if (step_has_call(saga, i)) {
         write_trying(w, saga, i, DIRECTION_DO);
@@ -302,7 +331,7 @@ static void write_step(struct json_writer *w, const struct saga *saga, uint32_t 
     }
     json_write_instant(w, "started_at", step->started_ms);
     json_write_instant(w, "ended_at", step->forward.ended_ms);
-    write_compensation(w, saga, i, order);
+    write_compensation(w, saga, waits, i, order);
     json_object_end(w);
 }
 
@@ -352,7 +381,7 @@ static void write_locks(struct json_writer *w, const struct saga *saga)
     json_array_end(w);
 }
 
-static void write_steps(struct json_writer *w, const struct saga *saga)
+static void write_steps(struct json_writer *w, const struct saga *saga, const struct breaker_waits *waits)
 {
     uint32_t count = saga->definition->step_count, *order;
     struct arena scratch;
@@ -364,7 +393,7 @@ static void write_steps(struct json_writer *w, const struct saga *saga)
     }
     json_array_begin(w, "steps");
     for (uint32_t i = 0; i < count; i++) {
-        write_step(w, saga, i, order[i]);
+        write_step(w, saga, waits, i, order[i]);
     }
     json_array_end(w);
     arena_fini(&scratch);
@@ -383,6 +412,11 @@ static void write_debts(struct json_writer *w, const struct saga *saga)
 }
 
 void saga_write_json(const struct saga *saga, struct buffer *out)
+{
+    saga_write_json_waiting(saga, NULL, out);
+}
+
+void saga_write_json_waiting(const struct saga *saga, const struct breaker_waits *waits, struct buffer *out)
 {
     struct json_writer w;
 
@@ -411,7 +445,7 @@ void saga_write_json(const struct saga *saga, struct buffer *out)
     json_write_instant(&w, "deadline", saga->deadline_ms);
     json_write_raw(&w, "input", saga->input);
     json_write_raw(&w, "output", saga->output);
-    write_steps(&w, saga);
+    write_steps(&w, saga, waits);
     if (saga->escalation.number) {
         json_write_i64(&w, "escalation", (int64_t)saga->escalation.number);
     } else {

@@ -1,101 +1,18 @@
 /* One saga as it is now: from memory when this engine has it, otherwise from its log; and waiting for its end. */
-#include "base/json.h"
+#include "run/query/saga_answer.h"
 #include "run/request/work.h"
 #include "run/saga/fold.h"
 #include "run/saga/live.h"
 #include "run/saga/observers.h"
 #include "run/saga/summon.h"
 #include "run/shard/shard.h"
-#include "store/cases.h"
 
 #define POLL_MS 250
-
-struct settlements { /* read for a saga that left debts, in the arena of its work */
-    struct work *work;
-    struct debt_settled read;
-    struct saga_id saga;
-    struct op_key *keys;
-    struct slice *steps;
-    uint32_t count;
-};
 
 static void on_wait_over(struct timer *timer);
 static void on_poll(struct timer *timer);
 
 static void answer_or_wait(struct work *work);
-
-/* --- the saga, and what was settled since its end --- */
-
-static void write_settled(const struct settlements *settlements, const struct debt_settled_row *row,
-                          struct json_writer *w)
-{
-    struct json_walk walk = json_walk(row->body);
-    struct slice name, value;
-
-    for (uint32_t i = 0; i < settlements->count; i++) {
-        if (uuid_equal(&settlements->keys[i].uuid, &row->key.uuid)) {
-            json_object_begin(w, NULL);
-            json_write_slice(w, "step", settlements->steps[i]);
-            while (json_next_member(&walk, &name, &value)) {
-                json_write_raw(w, arena_text(&settlements->work->arena, name), value);
-            }
-            json_object_end(w);
-        }
-    }
-}
-
-static void on_settlements(struct store_read *read)
-{
-    const struct settlements *settlements = read->context;
-    struct work *work = settlements->work;
-    struct json_writer w;
-
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
-        return;
-    }
-    work->out.len--; /* the brace that ends the saga */
-    buffer_put_text(&work->out, ",\"settled\":");
-    json_writer_init(&w, &work->out);
-    json_array_begin(&w, NULL);
-    for (size_t i = 0; i < settlements->read.count; i++) {
-        write_settled(settlements, &settlements->read.rows[i], &w);
-    }
-    json_array_end(&w);
-    buffer_put_char(&work->out, '}');
-    work_done(work, ERR_OK, NULL);
-}
-
-/* Answers with the saga. Its log ends with the saga, so the store is asked which debts somebody has settled since. */
-static void answer_with(struct work *work, const struct saga *saga)
-{
-    uint32_t count = saga_debt_count(saga);
-
-    saga_write_json(saga, &work->out);
-    if (count == 0 || work->out.overflow) {
-        work_done(work, ERR_OK, NULL);
-        return;
-    }
-    struct settlements *settlements = arena_alloc(&work->arena, sizeof(*settlements));
-
-    settlements->work = work;
-    settlements->saga = saga->id;
-    settlements->keys = arena_array(&work->arena, count, sizeof(*settlements->keys));
-    settlements->steps = arena_array(&work->arena, count, sizeof(*settlements->steps));
-    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
-        if (saga_has_debt(saga, i)) {
-            settlements->keys[settlements->count] = saga->steps[i].forward.key;
-            settlements->steps[settlements->count++] = arena_slice(&work->arena, saga->definition->steps[i].id);
-        }
-    }
-    settlements->read =
-        (struct debt_settled){.read = {.arena = &work->arena, .done = on_settlements, .context = settlements},
-                              .sagas = &settlements->saga,
-                              .saga_count = 1};
-    store_debt_settled(work->engine->store, &settlements->read);
-}
-
-/* --- reading it --- */
 
 static void on_read(struct store_read *read)
 {
@@ -126,7 +43,7 @@ static void on_read(struct store_read *read)
         work_done(work, ERR_CORRUPT, &err);
         return;
     }
-    answer_with(work, saga);
+    saga_answer(work, saga, NULL);
 }
 
 void query_saga_from_store(struct work *work)
@@ -166,7 +83,7 @@ static void answer_from(struct work *work, struct live *live)
     if (left_ms > 0 && live->saga.phase != PHASE_ENDED) {
         wait_for_end(work, live, left_ms);
     } else {
-        answer_with(work, &live->saga);
+        saga_answer(work, &live->saga, live);
     }
 }
 

@@ -9,7 +9,7 @@
 struct asked { /* for a work of this file */
     struct work *work;
     struct slice tool, signature;
-    bool is_open;
+    bool is_open, has_none; /* has_none: the tool, as it is now, has no breaker */
     struct guard_breaker_set set;
 };
 
@@ -29,7 +29,7 @@ static void on_set(struct store_read *read)
     json_writer_init(&w, &work->out);
     json_object_begin(&w, NULL);
     json_write_slice(&w, "tool", asked->tool);
-    json_write_text(&w, "breaker", asked->is_open ? "open" : "closed");
+    json_write_text(&w, "breaker", asked->has_none ? "none" : asked->is_open ? "open" : "closed");
     json_write_raw(&w, "by", asked->signature);
     json_object_end(&w);
     work_done(work, ERR_OK, NULL);
@@ -56,11 +56,14 @@ static bool may_be_set(struct work *work, const struct tool *tool, bool is_open)
 void engine_set_breaker(struct engine *engine, struct engine_request *request)
 {
     struct work *work = work_new(engine, request);
+    const struct tool *tool;
     struct asked *asked;
 
-    if (work_refused(work) ||
-        !may_be_set(work, definitions_find_tool(engine->definitions, work->namespace, request->in.breaker.tool),
-                    request->in.breaker.is_open)) {
+    if (work_refused(work)) {
+        return;
+    }
+    tool = definitions_find_tool(engine->definitions, work->namespace, request->in.breaker.tool);
+    if (!may_be_set(work, tool, request->in.breaker.is_open)) {
         return;
     }
     asked = arena_alloc(&work->arena, sizeof(*asked));
@@ -68,6 +71,7 @@ void engine_set_breaker(struct engine *engine, struct engine_request *request)
     asked->tool = arena_slice(&work->arena, request->in.breaker.tool);
     asked->signature = work_signature(work, request->in.breaker.note);
     asked->is_open = request->in.breaker.is_open;
+    asked->has_none = tool->breaker.failures == 0; /* an earlier version may have had one, which sagas still use */
     asked->set = (struct guard_breaker_set){.read = {.arena = &work->arena, .done = on_set, .context = asked},
                                             .namespace = work->namespace,
                                             .tool = asked->tool,

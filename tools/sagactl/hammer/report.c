@@ -127,6 +127,7 @@ static void print_people(struct hammer *hammer, const struct declared *declared,
     for (size_t i = 0; i < verdict->note_count; i++) {
         print_sentence("Note: ", verdict->notes[i]);
     }
+    print_sentence("Next: ", verdict->next);
 }
 
 /* --- for programs --- */
@@ -208,6 +209,7 @@ static void print_programs(struct hammer *hammer, const struct declared *declare
     json_write_i64(&w, "forgot_ms", verdict->forgot_ms);
     write_sentences(&w, "excess", verdict->excess, verdict->excess_count);
     write_sentences(&w, "notes", verdict->notes, verdict->note_count);
+    json_write_slice(&w, "next", verdict->next);
     json_write_text(&w, "counted_by", counter_names[hammer->evidence.counter]);
     json_write_i64(&w, "calls", hammer->target.sent);
     write_trials(&w, &hammer->evidence);

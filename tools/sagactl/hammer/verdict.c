@@ -300,8 +300,7 @@ static void find_notes(struct judge *j)
         refused += trial == TRIAL_SINGLE ? 0 : j->evidence->tallies[trial].refused;
         unanswered += j->evidence->tallies[trial].unanswered;
     }
-    if (other->most > 1 && j->out->claims[EFFECT_KEYED].shown == SHOWN &&
-        j->out->claims[EFFECT_IDEMPOTENT].shown != SHOWN) {
+    if (other->most > 1 && j->out->claims[EFFECT_IDEMPOTENT].shown != SHOWN) {
         note(j, SLICE("other arguments under the same key took effect too: the receiver should refuse them"));
     }
     if (refused > 0) {
@@ -320,6 +319,29 @@ static void find_notes(struct judge *j)
     }
 }
 
+/* What the author of the definition does now. */
+static struct slice next_step(const struct judge *j)
+{
+    static const enum effect by_worth[] = {EFFECT_READ, EFFECT_IDEMPOTENT, EFFECT_KEYED, EFFECT_CHECKED, EFFECT_ONCE};
+
+    if (j->out->excess_count == 0) {
+        return SLICE("`sagactl apply` it: the definition says what the receiver does");
+    }
+    if (j->evidence->counter == COUNTER_ANSWERS || !j->evidence->tells_apart) {
+        return SLICE("name a --count that rises by one with each operation, and run this again");
+    }
+    for (size_t i = 0; i < COUNT_OF(by_worth); i++) {
+        if (j->out->claims[by_worth[i]].shown == SHOWN && j->out->claims[j->declared->effect].shown != SHOWN) {
+            return arena_printf(j->arena,
+                                "declare \"effect\": \"%s\", or mend the receiver, and run this again: see "
+                                "schema/declare.md",
+                                effect_name(by_worth[i]));
+        }
+    }
+    return SLICE("declare less, as each line above says, or mend the receiver, and run this again: see "
+                 "schema/declare.md");
+}
+
 void verdict_of(const struct evidence *evidence, const struct declared *declared, struct arena *arena,
                 struct verdict *out)
 {
@@ -330,4 +352,5 @@ void verdict_of(const struct evidence *evidence, const struct declared *declared
     find_claims(&j);
     check_declared(&j);
     find_notes(&j);
+    out->next = next_step(&j);
 }

@@ -90,6 +90,7 @@ struct verdict {
     size_t excess_count;
     struct slice notes[EXCESS_MAX]; /* what is no lie and good to know */
     size_t note_count;
+    struct slice next; /* what the author of the definition does now */
 };
 
 void verdict_of(const struct evidence *evidence, const struct declared *declared, struct arena *arena,
