@@ -7,11 +7,9 @@
 
 #include "base/resident.h"
 #include "io/http/client.h"
-#include "io/postgres/environment.h"
 #include "io/postgres/pool.h"
 #include "run/bulk/bulk.h"
 #include "run/call/activity.h"
-#include "run/call/budgets.h"
 #include "run/call/call_queue.h"
 #include "run/call/holds.h"
 #include "run/call/limiter.h"
@@ -39,7 +37,7 @@
     8 /* connections of the adapter `sql`; a PostgreSQL accepts about a hundred from all clients */
 #define LINK_IDLE_MS 30000
 
-static bool has_budget(void *context, struct slice namespace, struct slice tool)
+static bool budgets_apply(void *context, struct slice namespace, struct slice tool)
 {
     const struct engine *engine = context;
 
@@ -87,7 +85,7 @@ static void parts_new(struct engine *engine)
     engine->acts = acts_new(engine);
     engine->holds = holds_new(engine);
     engine->definitions = definitions_new();
-    definitions_set_guard(engine->definitions, has_budget, engine);
+    definitions_set_guard(engine->definitions, budgets_apply, engine);
     engine->handover = handover_new(engine);
     engine->readiness = readiness_new(engine);
     engine->leaving = leaving_new(engine);
@@ -154,19 +152,6 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *opti
     host_open(engine);
     store_begin(engine);
     return engine;
-}
-
-enum err_code engine_check(const struct engine_options *options, struct err *err)
-{
-    struct secrets secrets = {0};
-    struct budgets budgets = {0};
-    enum err_code code = secrets_load(&secrets, options->secrets_file, err);
-
-    code = code == ERR_OK ? budgets_load(&budgets, options->budgets_file, err) : code;
-    code = code == ERR_OK ? db_dsn_check(options->dsn ? options->dsn : "", err) : code;
-    budgets_fini(&budgets);
-    secrets_fini(&secrets);
-    return code;
 }
 
 /* The part made last goes first, except the turns, which hold what other parts own. */

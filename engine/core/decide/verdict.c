@@ -327,12 +327,17 @@ unsigned saga_escalation_verdicts(const struct saga *saga)
     for (unsigned i = 0; i < CASE_VERDICT_COUNT; i++) {
         struct saga_input input = {.type = SAGA_INPUT_OPERATOR,
                                    .now_ms = saga->updated_ms,
+                                   .escalation_number = saga->escalation.number + 1,
+                                   .approval_number = 1,
+                                   .number_stride = 1,
+                                   .holds = saga->holds,
                                    .verdict = {.escalation = saga->escalation.number,
                                                .action = OPERATOR_RESOLVE,
                                                .happened = i == CASE_HAPPENED,
                                                .undone = i == CASE_UNDONE,
                                                .round = saga_case_round(saga),
                                                .result = i == CASE_HAPPENED ? SLICE("null") : SLICE_NONE,
+                                               .undo_args = i == CASE_HAPPENED ? SLICE("{}") : SLICE_NONE,
                                                .actor = SLICE("-"),
                                                .note = SLICE("-")}};
         struct records records;
