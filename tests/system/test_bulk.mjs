@@ -385,6 +385,54 @@ await run(new Night(), async (world) => {
     expectEqual((await world.api('GET', '/v1/debts?saga=other&settled=false')).json.items, [], 'nothing is open')
   })
 
+  await promise('debts are settled by filter: only those that are open, of the tool, and with the word', async () => {
+    const open = async (query = '') => (await world.api('GET', `/v1/debts?settled=false${query}`)).json.items
+    await world.stick('other', names('debt', 3))
+    await world.stick('order', names('debt', 2))
+    for (const saga of ['other', 'order']) {
+      const abandons = await world.freeze({ action: 'abandon', filter: { saga } })
+      await world.runs(abandons.bulk)
+      await world.ends(abandons.bulk)
+    }
+    const [others, orders] = [await open('&saga=other'), await open('&saga=order')]
+    expect(others.length >= 3 && orders.length >= 2, 'what stands', [others.length, orders.length])
+    const [first] = others
+    const path = `/v1/operations/${first.operation}/resolve`
+    expectEqual((await world.api('POST', path, { as: 'undone', note: 'by hand' })).status, 200, 'one is settled')
+    const job = await world.freeze({ action: 'settle', as: 'undone', filter: { saga: 'other' }, note: 'refunded' })
+    expectEqual([job.count, job.applies], [others.length - 1, others.length - 1], 'the open ones')
+    await world.runs(job.bulk)
+    expectEqual((await world.ends(job.bulk)).outcomes.done, others.length - 1, 'settled')
+    expectEqual([(await open('&saga=other')).length, (await open('&saga=order')).length], [0, orders.length], 'left')
+    const none = await world.freeze({ action: 'settle', as: 'undone', filter: { tool: 'of-no-name' }, note: 'x' })
+    expectEqual(none.count, 0, 'of another tool')
+    for (const wrong of [
+      { as: 'happened', filter: { saga: 'order' } },
+      { as: 'undone', filter: { saga: 'order', reason: 'unknown' } },
+      { filter: { saga: 'order' } }
+    ])
+      expectEqual(
+        (await world.api('POST', '/v1/bulk', { action: 'settle', note: 'x', ...wrong })).status,
+        422,
+        JSON.stringify(wrong)
+      )
+    const filters = ['--saga', 'order', '--tool', 'pay', '--as', 'not_happened', '--note', 'says the bank']
+    const unsure = world.sagactl(['settle', ...filters])
+    expectEqual(unsure.status, 2, `without --yes nothing is done: ${unsure.stderr}`)
+    const newest = (await world.api('GET', '/v1/bulk?limit=1')).json.items[0]
+    expectEqual([newest.action, newest.state], ['settle', 'stopped'], 'the job of which nobody wanted anything')
+    expect(!unsure.stderr.includes('taken back'), 'it says nothing about what can be taken back', unsure.stderr)
+    const maybe = orders.filter((debt) => debt.tool === 'pay' && debt.took_effect === 'maybe').length
+    const done = world.sagactl(['settle', ...filters, '--yes'])
+    expectEqual(done.status, 0, `sagactl settles: ${done.stdout} ${done.stderr}`)
+    expectEqual((await open('&saga=order')).length, orders.length - maybe, 'those in doubt')
+    for (const debt of await open('&saga=order')) {
+      const one = world.sagactl(['settle', debt.operation, '--as', 'undone', '--note', 'by hand'])
+      expectEqual(one.stdout, `debt of operation ${debt.operation} settled as undone\n`, `by key: ${one.stderr}`)
+    }
+    expectEqual(await open(), [], 'nothing is open')
+  })
+
   await promise('an engine is killed while a job runs: the next goes on, and each saga hears of it once', async () => {
     const killed = async () => {
       await world.killEngine(world.engines[0])

@@ -28,20 +28,22 @@
 struct bulk_options {
     const char *action;
     const char *as, *then, *result, *args, *note, *from, *to, *looks_until;
-    int64_t looks_until_ms; /* read from looks_until */
+    int64_t looks_until_ms;         /* read from looks_until */
+    const char *version, *standing; /* members of tools and of rerun */
+    const char *mended;             /* the tool that is mended; `tool` is a filter */
     const char *status, *tool, *saga, *step, *reason, *error, *since, *until, *cost_above, *id;
     struct option_values tags, columns, maps;
     bool accept_double;
 };
 
-bool bulk_is_meant(int argc, char **argv)
+static bool has_filter(int argc, char **argv, size_t first)
 {
     static const char *const names[] = {"--tool",       "--saga",   "--step",         "--reason",
                                         "--error",      "--tag",    "--opened-since", "--opened-until",
                                         "--cost-above", "--status", "--from"};
 
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        for (size_t k = 0; k < COUNT_OF(names); k++) {
+        for (size_t k = first; k < COUNT_OF(names); k++) {
             size_t len = strlen(names[k]);
 
             if (strncmp(argv[i], names[k], len) == 0 && (argv[i][len] == '\0' || argv[i][len] == '=')) {
@@ -52,6 +54,16 @@ bool bulk_is_meant(int argc, char **argv)
     return false;
 }
 
+bool bulk_is_meant(int argc, char **argv)
+{
+    return has_filter(argc, argv, 0);
+}
+
+bool bulk_is_meant_of_sagas(int argc, char **argv)
+{
+    return has_filter(argc, argv, 1);
+}
+
 /* --- what is asked for --- */
 
 static void put_text(struct json_writer *w, const char *name, const char *text)
@@ -59,6 +71,19 @@ static void put_text(struct json_writer *w, const char *name, const char *text)
     if (text) {
         json_write_text(w, name, text);
     }
+}
+
+/* Writes "a,b" as an array. */
+static void put_names(struct json_writer *w, const char *name, const char *names)
+{
+    json_array_begin(w, name);
+    while (*names) {
+        size_t len = strcspn(names, ",");
+
+        json_write_slice(w, NULL, (struct slice){names, len});
+        names += len + (names[len] == ',');
+    }
+    json_array_end(w);
 }
 
 static bool put_time(struct ctl *ctl, struct json_writer *w, const char *name, const char *value)
@@ -468,6 +493,13 @@ static int freeze(struct ctl *ctl, const struct bulk_options *o, struct answer *
     if (o->accept_double) {
         json_write_bool(&w, "accept_double", true);
     }
+    put_text(&w, "tool", o->mended);
+    if (o->version) {
+        json_write_raw(&w, "version", slice_of(o->version));
+    }
+    if (o->standing) {
+        put_names(&w, "accept_standing", o->standing);
+    }
     json_write_text(&w, "note", o->note);
     if (o->from) {
         code = put_rows(ctl, &w, o);
@@ -530,6 +562,8 @@ int bulk_do(struct ctl *ctl, const char *verb, int argc, char **argv)
                                      {"--result", &o.result, NULL, NULL},
                                      {"--args", &o.args, NULL, NULL},
                                      {"--accept-double", NULL, NULL, &o.accept_double},
+                                     {"--version", &o.version, NULL, NULL},
+                                     {"--accept-standing", &o.standing, NULL, NULL},
                                      {"--note", &o.note, NULL, NULL},
                                      {"--status", &o.status, NULL, NULL},
                                      {"--tool", &o.tool, NULL, NULL},
@@ -547,6 +581,7 @@ int bulk_do(struct ctl *ctl, const char *verb, int argc, char **argv)
                                      {"--map", NULL, &o.maps, NULL},
                                      {NULL, NULL, NULL, NULL}};
     struct arguments words;
+    int64_t version = 0;
     bool helped = false;
 
     if (!options_read(ctl, argc, argv, options, &words, &helped) || helped) {
@@ -560,6 +595,13 @@ int bulk_do(struct ctl *ctl, const char *verb, int argc, char **argv)
     }
     if (!o.note || slice_trim(slice_of(o.note)).len == 0) {
         return usage_error(ctl, "say why with --note TEXT: it stands in the log for ever");
+    }
+    if (o.version && (!slice_to_i64(slice_of(o.version), &version) || version < 1)) {
+        return usage_error(ctl, "--version is a whole number from 1 on, not \"%s\"", o.version);
+    }
+    if (verb && strcmp(verb, "tools") == 0) {
+        o.mended = o.tool; /* which tool; the filters are about sagas */
+        o.tool = NULL;
     }
     if (o.looks_until && !read_until(o.looks_until, &o.looks_until_ms)) {
         return usage_error(ctl, "--until is an instant such as 2026-01-31T09:00:00Z or a time from now such as 2h");

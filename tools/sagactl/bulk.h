@@ -6,6 +6,8 @@
 
 /* Do the arguments of a verb have a filter or a file? Then the verb is about many sagas. */
 bool bulk_is_meant(int argc, char **argv);
+/* The same for `mend`, whose --tool is no filter. */
+bool bulk_is_meant_of_sagas(int argc, char **argv);
 /* Freezes the set, shows it, asks, runs the job and waits for its end. `verb` NULL: the first argument names the verb,
  * and otherwise it is resolve. Gives the exit code. */
 int bulk_do(struct ctl *ctl, const char *verb, int argc, char **argv);

@@ -12,8 +12,8 @@ const char help_debts[] = "sagactl debts [--saga NAME] [--tool NAME] [--settled 
                           "them any more. COST is in micros, as the tool's `cost` says. --csv prints a table\n"
                           "for a spreadsheet, with the tool's result and the key that the receiver saw.\n"
                           "\n"
-                          "`sagactl resolve --operation KEY --as undone` settles one; --as not_happened\n"
-                          "where only somebody knows that it never took effect.\n"
+                          "`sagactl settle KEY --as undone` settles one, with filters many; --as\n"
+                          "not_happened where somebody has found that it never took effect.\n"
                           "\n"
                           "  sagactl debts --settled false\n"
                           "  sagactl debts --tool card.pay --csv --limit 500 > standing.csv\n";

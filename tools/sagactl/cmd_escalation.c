@@ -472,6 +472,54 @@ static bool is_number(const char *text)
     return *text && text[strspn(text, "0123456789")] == '\0';
 }
 
+const char help_settle[] = "sagactl settle KEY... --as undone|not_happened --note TEXT\n"
+                           "sagactl settle FILTERS --as undone|not_happened --note TEXT [--yes]\n"
+                           "\n"
+                           "Settles what stands since its saga ended abandoned (role operator): somebody has\n"
+                           "undone it by hand, or has found that what was in doubt never took effect. The log\n"
+                           "and the status of the saga stay. `sagactl debts --settled false` lists what is open,\n"
+                           "with -o name the keys.\n"
+                           "\n"
+                           "  --tool, --saga   one or more, with commas between\n"
+                           "  --id, --tag NAME=VALUE, --opened-since T, --opened-until T   of the saga\n"
+                           "\n"
+                           "  sagactl settle --tool card.pay --as undone --note \"refunded with file 17\"\n";
+
+int cmd_settle(struct ctl *ctl, int argc, char **argv)
+{
+    struct resolve_options o = {.action = "resolve"};
+    const struct option options[] = {
+        {"--as", &o.as, NULL, NULL}, {"--note", &o.note, NULL, NULL}, {NULL, NULL, NULL, NULL}};
+    struct arguments keys;
+    int first = EXIT_OK;
+    bool helped = false;
+
+    if (bulk_is_meant(argc, argv)) {
+        return bulk_do(ctl, "settle", argc, argv);
+    }
+    if (!options_read(ctl, argc, argv, options, &keys, &helped) || helped) {
+        return helped ? EXIT_OK : EXIT_USAGE;
+    }
+    if (keys.count == 0) {
+        return usage_error(ctl, "which debts? the keys of their operations, or filters such as --tool");
+    }
+    if (!o.as || (strcmp(o.as, "undone") != 0 && strcmp(o.as, "not_happened") != 0)) {
+        return usage_error(ctl, "a debt is settled with --as undone or --as not_happened");
+    }
+    if (!o.note || slice_trim(slice_of(o.note)).len == 0) {
+        return usage_error(ctl, "say why with --note TEXT: it stands beside the saga for ever");
+    }
+    int code = ask_first(ctl, keys.count, "Settle %zu debt%s as %s", keys.count, keys.count == 1 ? "" : "s", o.as);
+
+    for (size_t i = 0; code == EXIT_OK && i < keys.count; i++) {
+        o.operation = keys.items[i];
+        int one = resolve(ctl, keys.items[i], &o);
+
+        first = first == EXIT_OK ? one : first;
+    }
+    return code == EXIT_OK ? first : code;
+}
+
 int cmd_resolve(struct ctl *ctl, int argc, char **argv)
 {
     struct resolve_options o = {0};

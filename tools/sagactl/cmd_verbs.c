@@ -62,8 +62,11 @@ const char help_mend[] = "sagactl mend SAGA... --tool NAME --version N --note TE
                          "\n"
                          "  sagactl apply hotel.json\n"
                          "  sagactl mend trip/t-17 --tool hotel.book --version 2 --note \"its probe used POST\"\n"
-                         "  sagactl list --saga trip --status running -o name |\n"
-                         "    xargs sagactl mend --tool hotel.book --version 2 --note \"its probe used POST\"\n";
+                         "With filters (--saga, --status, --id, --tag, --opened-since, --opened-until) it is a\n"
+                         "bulk job: shown first, then run.\n"
+                         "\n"
+                         "  sagactl mend --saga trip --status running --tool hotel.book --version 2 \\\n"
+                         "    --note \"its probe used POST\"\n";
 
 const char help_rerun[] = "sagactl rerun SAGA --note TEXT [--version N] [--accept-standing STEP,...] [--key K]\n"
                           "\n"
@@ -73,6 +76,10 @@ const char help_rerun[] = "sagactl rerun SAGA --note TEXT [--version N] [--accep
                           "a rerun is unfinished or has completed, another one is refused (exit 4). Give --key\n"
                           "whenever the command may be sent again: under the same key it is one rerun.\n"
                           "\n"
+                          "With filters (--saga, --status, --tag, --opened-since, --opened-until) it is a bulk\n"
+                          "job: shown first, then run.\n"
+                          "\n"
+                          "  sagactl rerun --saga trip --status compensated --opened-since 2h --note \"it is back\"\n"
                           "  sagactl rerun trip/t-17 --note \"the bank is back\"\n"
                           "  sagactl rerun trip/t-17 --accept-standing notify --note \"a second mail is fine\"\n"
                           "  sagactl list --tag rerun_of=019b3c52-...\n";
@@ -236,6 +243,9 @@ int cmd_mend(struct ctl *ctl, int argc, char **argv)
     struct arguments ids;
     int64_t number = 0;
 
+    if (bulk_is_meant_of_sagas(argc, argv)) {
+        return bulk_do(ctl, "tools", argc, argv);
+    }
     if (!options_read(ctl, argc, argv, options, &ids, &helped) || helped) {
         return helped ? EXIT_OK : EXIT_USAGE;
     }
@@ -300,6 +310,9 @@ int cmd_rerun(struct ctl *ctl, int argc, char **argv)
     int64_t number = 0;
     bool helped = false;
 
+    if (bulk_is_meant(argc, argv)) {
+        return bulk_do(ctl, "rerun", argc, argv);
+    }
     if (!options_read(ctl, argc, argv, options, &ids, &helped) || helped) {
         return helped ? EXIT_OK : EXIT_USAGE;
     }

@@ -38,6 +38,7 @@
     X(preview)                                                                                                         \
     X(bulk)                                                                                                            \
     X(resolve)                                                                                                         \
+    X(settle)                                                                                                          \
     X(operations)                                                                                                      \
     X(hold)                                                                                                            \
     X(holds)                                                                                                           \

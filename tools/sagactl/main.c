@@ -63,6 +63,7 @@ const struct command commands[] = {
     {"schedules", "sagas that the clock starts: make, list, hold, delete", help_schedules, cmd_schedules},
     {"stats", "counts by status, engines and their shards", help_stats, cmd_stats, .can_watch = true},
     {"top", "a live screen of what needs somebody", help_top, cmd_top, .is_live = true},
+    {"settle", "say that what stands was undone, or never happened", help_settle, cmd_settle},
     {"debts", "list what stands although its saga ended", help_debts, cmd_debts},
     {"acts", "list who changed what, and what was refused", help_acts, cmd_acts, .can_watch = true,
      .has_namespaces = true},

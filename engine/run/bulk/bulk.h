@@ -38,15 +38,17 @@ struct slice bulk_item_id(struct saga_id job, uint64_t number, struct arena *are
 
 /* --- plan.c: what a request for a job says --- */
 
-enum bulk_of { BULK_OF_CASES, BULK_OF_SAGAS, BULK_OF_ITEMS };
+enum bulk_of { BULK_OF_CASES, BULK_OF_SAGAS, BULK_OF_ITEMS, BULK_OF_DEBTS };
 
 struct bulk_plan {
     struct slice body, note, filter, items; /* JSON, text, JSON object and array; SLICE_NONE: not given */
     enum bulk_of of;
+    bool settles;                        /* the action is `settle` */
+    struct slice debt_tools;             /* BULK_OF_DEBTS: of these tools, with commas between; SLICE_NONE: of any */
     enum verb_id verb;                   /* that its members are read by */
     struct slice said[VERB_MEMBERS_MAX]; /* of these what the request says for all, as JSON */
     struct engine_questions cases;       /* BULK_OF_CASES */
-    struct engine_sagas sagas;           /* BULK_OF_SAGAS: its filter */
+    struct engine_sagas sagas;           /* BULK_OF_SAGAS, BULK_OF_DEBTS: its filter */
 };
 
 /* The verb that an action of bulk jobs is; of what is done to cases VERB_RESOLVE. */

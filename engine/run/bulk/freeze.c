@@ -36,7 +36,7 @@ void freeze_fail(struct freeze *freeze, enum err_code code, const struct err *er
 
 /* --- candidates --- */
 
-static bool candidate_add(struct freeze *freeze, struct candidate candidate)
+bool freeze_add(struct freeze *freeze, struct candidate candidate)
 {
     struct err err = {0};
 
@@ -184,7 +184,7 @@ static void add_case(struct freeze *freeze, const struct question_row *row, cons
         groups_add(&freeze->unmatched, SLICE("the case is about no operation"), freeze_name(&item, &freeze->page),
                    arena_of(freeze));
     } else if (!freeze_seen_before(freeze, &item) && freeze_keep(freeze, &candidate, &item)) {
-        (void)candidate_add(freeze, candidate);
+        (void)freeze_add(freeze, candidate);
     }
 }
 
@@ -249,7 +249,7 @@ static void on_sagas(struct store_read *read)
                                  .input = input};
 
         if (freeze_keep(freeze, &candidate, &item)) {
-            (void)candidate_add(freeze, candidate);
+            (void)freeze_add(freeze, candidate);
         }
     }
     if (freeze->over) {
@@ -297,7 +297,7 @@ static void gather_items(struct freeze *freeze)
     freeze->names = definitions_list(freeze->work->engine->definitions, DEFINITION_SAGA, freeze->work->namespace,
                                      arena_of(freeze), &freeze->name_count);
     while (!freeze->over && json_next_element(&walk, &item)) {
-        (void)candidate_add(freeze, (struct candidate){.asked = item});
+        (void)freeze_add(freeze, (struct candidate){.asked = item});
     }
     if (!freeze->over) {
         freeze_look(freeze);
@@ -541,6 +541,11 @@ void engine_freeze_bulk(struct engine *engine, struct engine_request *request)
         if (work_read_sagas(work, &freeze->plan.sagas, &freeze->sagas)) {
             freeze->sagas.limit = PAGE_ITEMS;
             gather_page(freeze);
+        }
+        return;
+    case BULK_OF_DEBTS:
+        if (work_read_sagas(work, &freeze->plan.sagas, &freeze->sagas)) {
+            freeze_gather_debts(freeze);
         }
         return;
     case BULK_OF_CASES:

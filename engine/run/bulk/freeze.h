@@ -67,6 +67,8 @@ struct freeze {
 void freeze_fail(struct freeze *freeze, enum err_code code, const struct err *err);
 void freeze_write(struct freeze *freeze); /* all are looked at */
 struct slice freeze_name(const struct bulk_item *item, struct arena *arena);
+/* False: there are too many, and the work has been ended. */
+bool freeze_add(struct freeze *freeze, struct candidate candidate);
 /* Sets what the verb is about. False: the item has nothing that the verb could be about. */
 bool freeze_aim(struct bulk_item *item);
 bool freeze_seen_before(struct freeze *freeze, const struct bulk_item *item);
@@ -75,6 +77,10 @@ bool freeze_seen_before(struct freeze *freeze, const struct bulk_item *item);
 const char *freeze_repeats(struct freeze *freeze, struct candidate *candidate, const struct bulk_item *item);
 /* Keeps the item as what its candidate is. False: it is larger than allowed. */
 bool freeze_keep(struct freeze *freeze, struct candidate *candidate, struct bulk_item *item);
+
+/* --- debts.c --- */
+
+void freeze_gather_debts(struct freeze *freeze); /* those that nobody has settled, then freeze_look() */
 
 /* --- look.c --- */
 

@@ -3,7 +3,8 @@
  *
  * An action is what a person does to a case (retry, resolve, ...), or another verb that wants a note. The filters are
  * those of the list of cases and of the list of sagas, under the same names. A verb about a saga accepts either kind; a
- * member that only cases have makes it a filter of cases.
+ * member that only cases have makes it a filter of cases. `settle` is the verdict on what stands since the end of its
+ * saga, and its filters are those of the list of debts.
  */
 #include "base/instant.h"
 #include "base/json.h"
@@ -25,10 +26,16 @@ static bool is_for_bulk(const struct verb *verb)
     return verb->on != ON_APPROVAL && verb->note != NOTE_NONE;
 }
 
+static const struct slice settle = {"settle", sizeof("settle") - 1};
+
 bool bulk_find_verb(struct slice action, enum verb_id *out)
 {
     enum operator_action of_case;
 
+    if (slice_equal(action, settle)) {
+        *out = VERB_RESOLVE_OPERATION;
+        return true;
+    }
     if (operator_action_parse(action, &of_case)) {
         *out = VERB_RESOLVE;
         return true;
@@ -54,8 +61,7 @@ static struct slice actions(struct arena *arena)
             names = arena_printf(arena, "%.*s%s, ", SLICE_ARG(names), verbs[i].name);
         }
     }
-    names.len -= 2;
-    return names;
+    return arena_printf(arena, "%.*s%.*s", SLICE_ARG(names), SLICE_ARG(settle));
 }
 
 /* --- members of the verb --- */
@@ -231,7 +237,7 @@ static void read_filter_member(struct filter_reader *r, struct slice raw, struct
         struct slice *out;
         const char **only;
     } texts[] = {
-        {"tool", &r->tool, &r->of_cases},
+        {"tool", &r->tool, r->plan->settles ? NULL : &r->of_cases},
         {"saga", &r->saga, NULL},
         {"step", &r->step, &r->of_cases},
         {"reason", &r->reason, &r->of_cases},
@@ -312,6 +318,20 @@ static void take_sagas(struct filter_reader *r)
     }
 }
 
+/* Debts are what the abandoned sagas among these have left. */
+static void take_debts(struct filter_reader *r)
+{
+    if (r->of_cases || r->status.ptr) {
+        fault(r, slice_of(r->of_cases ? r->of_cases : "status"),
+              "debts are filtered by tool, saga, business_id, since, until and tags");
+        return;
+    }
+    take_sagas(r);
+    r->plan->of = BULK_OF_DEBTS;
+    r->plan->sagas.status = slice_of(saga_status_name(SAGA_ABANDONED));
+    r->plan->debt_tools = r->tool;
+}
+
 static void read_filter(struct bulk_plan *plan, struct arena *arena, struct faults *faults)
 {
     struct filter_reader *r = arena_alloc(arena, sizeof(*r));
@@ -326,6 +346,8 @@ static void read_filter(struct bulk_plan *plan, struct arena *arena, struct faul
     }
     if (r->count == 0) {
         faults_add(faults, SLICE("/filter"), "an empty filter would be about everything: name at least one member");
+    } else if (plan->settles) {
+        take_debts(r);
     } else if (verbs[plan->verb].on == ON_SAGA && !r->of_cases) {
         take_sagas(r);
     } else if (r->of_sagas) {
@@ -369,6 +391,10 @@ void bulk_plan_read(struct slice body, struct arena *arena, struct bulk_plan *pl
 
         faults_add(faults, SLICE("/action"), "an action is one of %.*s", SLICE_ARG(names));
         return;
+    }
+    plan->settles = slice_equal(action, settle);
+    if (plan->settles && (json_string_is(json_member(body, "as"), "happened") || json_member(body, "then").ptr)) {
+        faults_add(faults, SLICE("/as"), "a debt is settled as \"undone\" or \"not_happened\"");
     }
     read_said(plan);
     refuse_unknown(&verbs[plan->verb], body, false, arena, faults);
