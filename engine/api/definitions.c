@@ -83,6 +83,19 @@ void handle_get_definitions(struct api_request *request)
     get(request, DEFINITION_SAGA);
 }
 
+void handle_get_proof(struct api_request *request)
+{
+    struct engine_request *asked = &request->asked;
+    uint64_t version = 0;
+
+    if (request_read_count(request, "version", 1, &version)) {
+        asked->in.definitions.kind = DEFINITION_SAGA;
+        asked->in.definitions.name = request->params[0];
+        asked->in.definitions.version = version > INT32_MAX ? INT32_MAX : (uint32_t)version;
+        request_ask(request, engine_prove, request_on_answer);
+    }
+}
+
 void handle_get_tools(struct api_request *request)
 {
     get(request, DEFINITION_TOOL);

@@ -174,6 +174,7 @@ void request_put_replay_headers(struct api_request *request);
 
 void handle_define(struct api_request *request);
 void handle_get_definitions(struct api_request *request);
+void handle_get_proof(struct api_request *request);
 void handle_get_tools(struct api_request *request);
 void handle_start_saga(struct api_request *request);
 void handle_start_batch(struct api_request *request); /* gets its body as it came, not checked */

@@ -46,6 +46,7 @@ const struct route routes[] = {
     {"POST", "/v1/definitions", ROLE_ADMIN, "dry_run", handle_define, .act = "apply", .act_on = "definition"},
     {"GET", "/v1/definitions", ROLE_READER, LIST, handle_get_definitions},
     {"GET", "/v1/definitions/{name}", ROLE_READER, "version", handle_get_definitions},
+    {"GET", "/v1/definitions/{name}/proof", ROLE_READER, "version", handle_get_proof},
     {"GET", "/v1/tools", ROLE_READER, LIST, handle_get_tools},
     {"GET", "/v1/tools/{name}", ROLE_READER, "version", handle_get_tools},
     {"GET", "/v1/operations", ROLE_READER, LIST " tool state run", handle_list_operations},

@@ -294,6 +294,8 @@ void engine_find_saga(struct engine *engine, struct engine_request *request);
 void engine_get_saga(struct engine *engine, struct engine_request *request);
 /* What each verb about the saga, the operation or the open escalation would lead to: see core/prove/preview.h. */
 void engine_preview(struct engine *engine, struct engine_request *request);
+/* The proof of the saga in.definitions, with the newest tools and children: see core/prove/show.h. */
+void engine_prove(struct engine *engine, struct engine_request *request);
 /* entries {seq, at, type, ...}; next_cursor is not used */
 void engine_get_log(struct engine *engine, struct engine_request *request);
 void engine_list_sagas(struct engine *engine, struct engine_request *request);

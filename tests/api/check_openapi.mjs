@@ -148,6 +148,9 @@ async function walk() {
   await ask('GET', '/v1/definitions/quick', { status: 200 })
   await ask('GET', '/v1/definitions/quick?version=1', { status: 200 })
   await ask('GET', '/v1/definitions/nothing', { status: 404 })
+  await ask('GET', '/v1/definitions/quick/proof', { status: 200 })
+  await ask('GET', '/v1/definitions/quick/proof?version=none', { status: 400 })
+  await ask('GET', '/v1/definitions/nothing/proof', { status: 404 })
   await ask('GET', '/v1/tools', { status: 200 })
   await ask('GET', '/v1/tools/nothing', { status: 404 })
 

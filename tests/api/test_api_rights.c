@@ -52,6 +52,7 @@ static const struct {
     {"GET", "/v1/tools/{name}", ROLE_READER, NULL, true},
     {"GET", "/v1/definitions", ROLE_READER, NULL, false},
     {"GET", "/v1/definitions/{name}", ROLE_READER, NULL, true},
+    {"GET", "/v1/definitions/{name}/proof", ROLE_READER, NULL, true},
     {"GET", "/v1/sagas", ROLE_READER, NULL, false},
     {"GET", "/v1/sagas/{id}", ROLE_READER, NULL, true},
     {"GET", "/v1/sagas/{id}/log", ROLE_READER, NULL, true},

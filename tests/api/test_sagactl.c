@@ -35,6 +35,7 @@ static const struct program_case cases[] = {
     {"check", 2, "which files"},
     {"check /nonexistent.json", 1, "cannot be read"},
     {"prove", 2, "which files"},
+    {"prove x.json --registered quick", 2, "either files, or --registered"},
     {"prove /nonexistent.json", 1, "cannot be read"},
     {"prove x.json --states many", 2, "--states is a number"},
     {"help prove", 0, "invariant"},
@@ -381,6 +382,14 @@ TEST(a_saga_is_named_by_the_beginning_of_its_id)
     (void)snprintf(arguments, sizeof(arguments), "abort %.8s", id);
     assert_int_equal(run(arguments), 4);
     assert_non_null(strstr(talk, "ambiguous"));
+}
+
+TEST(a_registered_saga_is_proved_by_the_service)
+{
+    assert_int_equal(run("prove --registered quick"), 0);
+    assert_non_null(strstr(out, "quick: 1 failure points, all end well"));
+    assert_non_null(strstr(out, "fails for certain"));
+    assert_int_equal(run("prove --registered nothing --version 2"), 3);
 }
 
 TEST(names_are_for_pipes)
@@ -789,7 +798,7 @@ TEST(files_are_proven_and_drawn_without_a_service)
         {"--saga trip", "prove", 0, "all end well", "  one  "},
         {"--saga trip -o json", "prove", 0,
          "{\"step\":\"tell\",\"direction\":\"do\",\"effect\":\"once\",\"happens\":\"fails\",\"then\":\"none\","
-         "\"place\":null,"
+         "\"what\":\"fails for certain\",\"settled\":\"\",\"place\":null,"
          "\"end\":\"compensated\",\"waits_for\":null,\"undone\":[\"room\"],\"standing\":[],\"violation\":null}",
          NULL},
         {"-o json", "prove", 0, "\"saga\":\"trip\",\"ok\":true,\"violations\":0,\"covered\":{\"points\":", NULL},

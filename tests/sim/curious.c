@@ -197,7 +197,11 @@ static void ask_definitions(struct engine *engine, struct engine_request *reques
     request->in.definitions.kind = manner & 1 ? DEFINITION_TOOL : DEFINITION_SAGA;
     request->in.definitions.name = manner & 2 ? SLICE_NONE : slice_of(names[(manner >> 2) % COUNT_OF(names)]);
     request->in.definitions.version = manner >> 4 & 3;
-    engine_get_definitions(engine, request);
+    if (request->in.definitions.name.ptr && manner & 64) {
+        engine_prove(engine, request);
+    } else {
+        engine_get_definitions(engine, request);
+    }
 }
 
 /* --- tools that become others --- */

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "io/http/client.h"
+#include "io/loop/worker.h"
 #include "io/postgres/db.h"
 #include "io/postgres/pool.h"
 #include "io/process/jq.h"
@@ -270,6 +271,47 @@ void jq_submit(struct loop *loop, struct jq_job *job)
     run->job = job;
     message_send(&run->message, node_current(), world_between(STREAM_ENGINE, 100, PROGRAM_US_MAX), on_evaluated,
                  on_lost);
+}
+
+/* A job of a thread runs when it would have ended: it touches only what is its own. */
+struct thread_run {
+    struct message message;
+    struct worker_job *job;
+};
+
+static void thread_run_free(struct thread_run *run)
+{
+    struct memory_owner *before = network_enter();
+
+    free(run);
+    network_leave(before);
+}
+
+static void on_worked(struct message *message)
+{
+    struct thread_run *run = container_of(message, struct thread_run, message);
+    struct worker_job *job = run->job;
+
+    thread_run_free(run);
+    job->work(job);
+    job->done(job);
+}
+
+static void on_thread_lost(struct message *message)
+{
+    thread_run_free(container_of(message, struct thread_run, message));
+}
+
+void worker_submit(struct loop *loop, struct worker_job *job)
+{
+    struct memory_owner *before = network_enter();
+    struct thread_run *run = memory_alloc(sizeof(*run));
+
+    (void)loop;
+    network_leave(before);
+    run->job = job;
+    message_send(&run->message, node_current(), world_between(STREAM_ENGINE, 100, PROGRAM_US_MAX), on_worked,
+                 on_thread_lost);
 }
 
 /* --- what nobody uses here --- */

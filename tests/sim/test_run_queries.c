@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "run/query/walk.h"
+#include "run/request/work.h"
 #include "store/guard.h"
 
 static const char document[] =
@@ -539,6 +540,50 @@ TEST(an_operation_of_a_run_is_found_by_its_key)
         ERR_OK);
     assert_true(uuid_parse(a->call.key, &key_now.uuid));
     assert_asks(operation, ERR_OK);
+}
+
+/* --- proofs --- */
+
+static struct reply *asks_proof(const char *name, uint32_t version)
+{
+    return stage_ask(0, engine_prove,
+                     &(struct engine_request){.in.definitions = {.name = slice_of(name), .version = version}});
+}
+
+static bool is_played(void *context)
+{
+    (void)context;
+    return !engine_now()->works->proof_under_way;
+}
+
+TEST(a_registered_saga_is_proved_one_at_a_time)
+{
+    struct reply *first = asks_proof("fails", 0), *second = asks_proof("acts", 1);
+    bool good = false;
+
+    (void)stage_expect(second, ERR_BUSY);
+    (void)stage_expect(first, ERR_OK);
+    assert_true(json_bool(json_member(first->answer, "ok"), &good) && good);
+    assert_true(json_string_is(json_member(first->answer, "saga"), "fails"));
+    assert_true(json_count(json_member(first->answer, "ends")) > 10);
+    (void)stage_expect(asks_proof("acts", 1), ERR_OK);
+}
+
+TEST(what_is_not_registered_is_not_proved)
+{
+    (void)stage_expect(asks_proof("acts", 2), ERR_NOT_FOUND);
+    (void)stage_expect(asks_proof("nothing", 0), ERR_NOT_FOUND);
+    (void)stage_expect(asks_proof(OPEN_SAGA_NAME, 0), ERR_NOT_FOUND);
+}
+
+TEST(a_proof_goes_on_without_its_client_and_makes_room_for_the_next)
+{
+    struct reply *left = asks_proof("fails", 0);
+
+    stage_hang_up(left);
+    (void)stage_expect(asks_proof("acts", 0), ERR_BUSY);
+    stage_until(is_played, NULL, "the end of the proof");
+    (void)stage_expect(asks_proof("acts", 0), ERR_OK);
 }
 
 /* --- stats, definitions, engines --- */

@@ -307,6 +307,29 @@ TEST(a_saga_that_is_too_wide_is_walked_as_far_as_asked_and_says_so)
     buffer_fini(&text);
 }
 
+TEST(a_proof_with_a_bound_looks_at_that_many_steps_and_says_what_it_left_out)
+{
+    struct prove_options options = {.steps_max = 2000};
+    struct proof proof = {0};
+    struct buffer text;
+
+    buffer_init(&text, 65536);
+    put_branches(&text, 8, 1, "keyed");
+    arena_init(&proof.arena, 65536);
+    proof.definition = trial_compile(&proof.arena, trial_json(&proof.arena, buffer_c(&text)));
+    prove_saga(proof.definition, &options, &proof.arena, &proof.report);
+    assert_true(proof.report.cut && proof.report.bounded);
+    uint32_t played = proof.report.plays, ends = proof.report.end_count;
+
+    options.steps_max = 0;
+    options.states_max = 50;
+    prove_saga(proof.definition, &options, &proof.arena, &proof.report);
+    assert_false(proof.report.cut);
+    assert_true(played < proof.report.plays && ends < proof.report.end_count);
+    proof_end(&proof);
+    buffer_fini(&text);
+}
+
 /* --- groups and waits --- */
 
 #define CHILD_SAGAS(child_members, child_steps, members, steps)                                                        \

@@ -73,6 +73,7 @@ struct prover {
     struct map walked, played; /* digests of states: walked on the ways of branches, played in plays with trouble */
     struct map tails;
     uint32_t strays;
+    uint64_t steps; /* looked at, as in the options */
 };
 
 /* --- which points an operation has --- */
@@ -228,6 +229,18 @@ static void count_play(struct prover *p)
     }
 }
 
+/* Was as much looked at as the options allow? */
+static bool is_spent(const struct prover *p)
+{
+    return p->options && p->options->steps_max > 0 && p->steps >= p->options->steps_max;
+}
+
+static bool move(struct prover *p, struct prove_world *w)
+{
+    p->steps += w->book_count;
+    return prove_world_move(w);
+}
+
 static struct slice waits_for(const struct prover *p, const struct prove_world *w)
 {
     const struct escalation *open = &w->saga.escalation;
@@ -336,6 +349,10 @@ static bool play(struct prover *p, const struct prove_world *from, struct prove_
     struct prove_world w;
     size_t count = 0;
 
+    if (is_spent(p)) {
+        p->out->cut = true;
+        return false;
+    }
     arena_reset(&p->play);
     prove_world_fork(&w, from, &p->play);
     w.point = point;
@@ -350,7 +367,7 @@ static bool play(struct prover *p, const struct prove_world *from, struct prove_
             tail = find_tail(p, &passed[count].digest);
             count++;
         }
-    } while (!tail && prove_world_move(&w));
+    } while (!tail && move(p, &w));
     count_play(p);
     if (point.step != STEP_NONE && (!w.struck || w.abort_next) && !w.violation.ptr) {
         return false;
@@ -407,6 +424,7 @@ static bool wants_step(struct prover *p, const struct prove_world *w, uint32_t n
 static const struct prove_world *before_step(struct prover *p, uint32_t number)
 {
     for (uint32_t i = 0; i < p->way_count; i++) {
+        p->steps += p->way[i].book_count;
         if (p->way[i].saga.phase == PHASE_FORWARD && wants_step(p, &p->way[i], number)) {
             return &p->way[i];
         }
@@ -425,9 +443,10 @@ static const struct step_definition *step_of_way(const struct prover *p, uint32_
 
 static void play_step(struct prover *p, uint32_t number)
 {
-    const struct prove_world *from = before_step(p, number);
+    const struct prove_world *from = is_spent(p) ? NULL : before_step(p, number);
     struct points points;
 
+    p->out->cut = p->out->cut || is_spent(p);
     if (!from) {
         return;
     }
@@ -454,8 +473,9 @@ static void play_undo(struct prover *p, uint32_t number)
 
     undo_points(step_of_way(p, number), number, &points);
     for (uint32_t i = 0; i < points.count; i++) {
-        while (from > 0 && (!is_begun(&p->way[from - 1], number) ||
-                            !play(p, &p->way[from - 1], points.items[i], true, SLICE_NONE))) {
+        while (
+            from > 0 && !p->out->cut &&
+            (!is_begun(&p->way[from - 1], number) || !play(p, &p->way[from - 1], points.items[i], true, SLICE_NONE))) {
             from--; /* an abort undoes nothing here: the terminal step is under way */
         }
     }
@@ -543,7 +563,7 @@ static void play_stray(struct prover *p, const struct prove_world *from, struct 
     strike(&w);
     count_play(p);
     while (!seen_before(p, &p->played, &w)) {
-        if (!prove_world_move(&w)) {
+        if (!move(p, &w)) {
             break;
         }
     }
@@ -630,7 +650,7 @@ static void walk_branches(struct prover *p)
         struct arena look = {0};
         struct wants wants;
 
-        if (p->out->plays >= PLAYS_MAX) {
+        if (p->out->plays >= PLAYS_MAX || is_spent(p)) {
             p->out->bounded = true;
             return;
         }

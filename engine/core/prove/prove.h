@@ -87,12 +87,14 @@ struct prove_report { /* all in the arena given */
     uint32_t states;     /* distinct states on the ways of parallel branches, in each of which every point was played */
     uint32_t plays;      /* points played, in all these states */
     bool bounded;        /* there are more such states than were walked through */
+    bool cut;            /* there are more points than were played: `steps_max` was reached */
     uint32_t *unreached; /* steps that are not begun when nothing goes wrong */
     uint32_t unreached_count;
 };
 
 struct prove_options {
-    uint32_t states_max;                                                 /* 0: the default */
+    uint32_t states_max; /* 0: the default */
+    uint64_t steps_max;  /* steps looked at: each turn of a play looks at all steps of its saga; 0: no bound */
     void (*on_progress)(void *context, uint32_t plays, uint32_t states); /* may be NULL; every thousand plays */
     void *context;
 };

@@ -54,6 +54,7 @@ struct work {
 struct works {                   /* of an engine */
     struct list all;             /* that are not answered */
     uint32_t previews_under_way; /* that share a slice (query/preview.c) */
+    bool proof_under_way;        /* query/proof.c */
     uint32_t next_shard;         /* round robin for sagas without a business id */
 };
 
