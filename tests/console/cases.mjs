@@ -1,9 +1,9 @@
-// What waits for a person: groups, one case with its evidence and what each answer leads to, and one answer for many.
+// What waits for a person: groups, one case with its evidence and what each answer leads to, a set for a verb.
 import { expect, expectEqual, promise } from '../lib/world.mjs'
 import { Visitor, until } from './stage.mjs'
 
 export async function cases(world, browser) {
-  const trips = await world.doubtfulTrips('night', 6)
+  const trips = await world.doubtfulTrips('night', 3)
   const visitor = await Visitor.arrives(browser, world)
   const { page } = visitor
   await visitor.signsIn('operator')
@@ -20,12 +20,35 @@ export async function cases(world, browser) {
     const row = page.locator('tr[data-row]').filter({ hasText: 'card.pay' })
     await row.waitFor()
     const text = await row.innerText()
-    for (const part of ['6 cases', 'pay', 'unknown', 'timeout', '150.00']) expect(text.includes(part), part, text)
+    for (const part of ['3 cases', 'pay', 'unknown', 'timeout', '75.00']) expect(text.includes(part), part, text)
     await visitor.checksAccess('cases')
-    await row.getByRole('link', { name: '6 cases' }).click()
-    await until(async () => (await page.locator('tr[data-row]').count()) === 6, 'six cases')
+    await row.getByRole('link', { name: '3 cases' }).click()
+    await until(async () => (await page.locator('tr[data-row]').count()) === 3, 'three cases')
     expect(/tool=card.pay/.test(page.url()), 'the group is in the address', page.url())
     await visitor.checksAccess('cases-list')
+  })
+
+  await promise('cases follow events: an open list counts them at once, and a new row is announced', async () => {
+    const other = await Visitor.arrives(browser, world)
+    await other.signsIn('operator')
+    await other.page.clock.install()
+    const streams = []
+    other.page.on('response', (answer) => /v1\/events/.test(answer.url()) && streams.push(answer.status()))
+    await other.opens('#/cases?list=yes')
+    const { page } = other
+    const rows = () => page.locator('tr[data-row]').count()
+    await until(async () => (await rows()) === trips.length + 1, 'the cases that there are')
+    await until(async () => streams.includes(200), 'a stream of events')
+    await page.clock.pauseAt(Date.now() + 5000)
+    const [fresh] = await world.doubtfulTrips('dawn', 1)
+    const announced = page.getByRole('button', { name: '1 case is new: show' })
+    await other.seesByEvents(() => announced.isVisible(), 'the new case is announced by its event', 4500)
+    expectEqual(await rows(), trips.length + 1, 'rows before it is asked for')
+    await announced.click()
+    await until(async () => (await rows()) === trips.length + 2, 'the new row')
+    await world.api('POST', `/v1/escalations/${await caseOf(fresh)}/resolve`, { action: 'abandon', note: 'a trial' })
+    await other.seesByEvents(async () => (await page.locator('tr.gone').count()) === 1, 'answered, by its event', 4500)
+    await other.leaves()
   })
 
   await promise('a case: what is known beside what each answer leads to', async () => {
@@ -107,62 +130,6 @@ export async function cases(world, browser) {
     await reader.sees('needs the role operator; you are signed in as reader')
     await reader.leaves()
   })
-
-  await promise(
-    'by keyboard alone: one answer for a group, shown, confirmed by its number, an outcome for each',
-    async () => {
-      const left = trips.slice(2)
-      // Presses Tab until what has the focus is called so.
-      const tabTo = async (name) => {
-        for (let i = 0; i < 60; i++) {
-          await page.keyboard.press('Tab')
-          const named = await page.evaluate(() => {
-            const { activeElement: at } = document
-            if (!at.matches('a, button, input, select, textarea')) return ''
-            return [at.labels?.[0]?.innerText, at.innerText, at.getAttribute('aria-label')].filter(Boolean).join(' ')
-          })
-          if (named.includes(name)) return
-        }
-        throw new Error(`Tab does not lead to ${name}`)
-      }
-      await visitor.opens('#/sagas')
-      await page.getByRole('heading', { name: 'Sagas' }).waitFor()
-      await page.keyboard.press('g')
-      await page.keyboard.press('n')
-      await page.getByRole('link', { name: `${left.length} cases` }).waitFor()
-      await tabTo(`Answer all ${left.length}`)
-      await page.keyboard.press('Enter')
-      await page.getByRole('heading', { name: 'One answer for many' }).waitFor()
-      await tabTo('It happened')
-      await page.keyboard.press('ArrowDown')
-      await visitor.checksAccess('bulk-new')
-      await tabTo('Why, for those who read the logs later')
-      await page.keyboard.type('the bank has never heard of them')
-      await tabTo('Show what would happen')
-      await page.keyboard.press('Enter')
-      await page.getByRole('heading', { name: `It did not happen: ${left.length} items` }).waitFor()
-      const preview = page.getByRole('region', { name: 'What would happen' })
-      await preview.getByText(`${left.length} would take it`).waitFor()
-      await preview.getByText(`${left.length} would end`).waitFor()
-      await visitor.checksAccess('bulk-preview')
-      await tabTo(`Type ${left.length}`)
-      await page.keyboard.type('999')
-      expect(await page.getByRole('button', { name: 'Run it on' }).isDisabled(), 'another number does nothing')
-      for (let i = 0; i < 3; i++) await page.keyboard.press('Backspace')
-      await page.keyboard.type(String(left.length))
-      await page.keyboard.press('Enter')
-      await page.getByRole('heading', { name: `${left.length} of ${left.length} have an outcome` }).waitFor()
-      await until(
-        async () => (await page.getByRole('cell', { name: 'done' }).count()) === left.length,
-        'an outcome for each'
-      )
-      await visitor.checksAccess('bulk-done')
-      for (const id of left) await world.until(id, ['compensated'])
-      await visitor.opens('#/bulk')
-      await visitor.sees('the bank has never heard of them')
-      await visitor.checksAccess('bulk')
-    }
-  )
 
   await promise('a filtered list of sagas is a set for a verb as well', async () => {
     const ids = []

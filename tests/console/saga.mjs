@@ -123,6 +123,24 @@ export async function saga(world, browser, orders) {
     await visitor.checksAccess('saga-data')
   })
 
+  await promise('a saga follows its log: what happens is there before its next read', async () => {
+    const id = await world.start('contract', {}, { id: 'followed' })
+    const other = await Visitor.arrives(browser, world)
+    await other.signsIn('reader')
+    await other.page.clock.install()
+    const streams = []
+    other.page.on('response', (answer) => /log\?follow/.test(answer.url()) && streams.push(answer.status()))
+    await other.opens(`#/saga/${id}`)
+    await until(async () => streams.includes(200), 'a stream of the log')
+    await other.page.clock.pauseAt(Date.now() + 5000)
+    await world.api('POST', `/v1/sagas/${id}/signals/signed`, {})
+    const said = other.page.getByRole('button', { name: /^say: .*completed/ })
+    await other.seesByEvents(() => said.isVisible(), 'the step', 1900)
+    const state = other.page.locator('.title [data-state="completed"]')
+    await other.seesByEvents(() => state.isVisible(), 'the state', 1900)
+    await other.leaves()
+  })
+
   await promise('abort says first what it leads to', async () => {
     await visitor.opens(`#/saga/${orders.stuck}`)
     await page.getByRole('button', { name: 'Abort' }).click()

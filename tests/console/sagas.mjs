@@ -43,6 +43,68 @@ export async function sagas(world, browser, orders) {
     await other.leaves()
   })
 
+  await promise('filters are saved by name, in this browser', async () => {
+    await visitor.opens('#/sagas?status=escalated')
+    await page.getByRole('button', { name: 'Save these filters' }).click()
+    await page.getByLabel('Name of these filters').fill('the night')
+    await visitor.checksAccess('sagas-saving')
+    await page.keyboard.press('Enter')
+    await page.getByRole('button', { name: 'Clear filters' }).click()
+    await page.reload()
+    await page
+      .getByRole('list', { name: 'Saved filters' })
+      .getByRole('button', { name: 'the night', exact: true })
+      .click()
+    await until(async () => /status=escalated/.test(page.url()) && (await rows()) === 1, 'the saved filters')
+    await page.getByRole('button', { name: 'Forget the night' }).click()
+    await page.getByRole('button', { name: 'Save these filters' }).waitFor()
+    expectEqual(await page.getByRole('list', { name: 'Saved filters' }).count(), 0, 'saved filters')
+  })
+
+  await promise('one namespace, several or all of them: chosen, told, and in the address', async () => {
+    const asStranger = { headers: { authorization: 'Bearer stranger' } }
+    const contract = { name: 'contract', steps: [{ id: 'ask', approve: { show: { sum: 7 }, timeout: '2d' } }] }
+    await world.api('POST', '/v1/definitions', { sagas: [contract] }, asStranger)
+    await world.api('POST', '/v1/sagas', { saga: 'contract', id: 'far away' }, asStranger)
+    const both = await Visitor.arrives(browser, world)
+    await both.signsIn('both')
+    const { page } = both
+    const who = page.getByTestId('who')
+    const choose = async (names, press) => {
+      await page.getByRole('button', { name: 'Namespaces' }).click()
+      for (const name of names) await page.getByLabel(name, { exact: true }).click()
+      if (press) await page.getByRole('button', { name: press }).click()
+    }
+    await both.opens('#/sagas')
+    await page.getByRole('link', { name: 'first-good' }).waitFor()
+    await choose(['elsewhere', 'default'], 'Show elsewhere')
+    await page.getByRole('link', { name: 'far away' }).waitFor()
+    expect(/ns=elsewhere/.test(page.url()) && /in elsewhere$/.test(await who.innerText()), 'told', page.url())
+    expectEqual(await page.getByRole('link', { name: 'first-good' }).count(), 0, 'sagas of the other one')
+    await choose(['all of them'])
+    await both.checksAccess('namespaces')
+    await page.getByRole('button', { name: 'Show 2 namespaces' }).click()
+    await page.getByRole('link', { name: 'first-good' }).waitFor()
+    await page.getByRole('row').filter({ hasText: 'far away' }).getByRole('cell', { name: 'elsewhere' }).waitFor()
+    await both.checksAccess('sagas-namespaces')
+    expect(/ns=\*|ns=%2A/.test(page.url()), 'all of them, in the address', page.url())
+    await page.getByRole('link', { name: 'Tools', exact: true }).click()
+    await page.getByText('This view shows one namespace at a time').waitFor()
+    await page.getByRole('link', { name: 'Approvals' }).click()
+    await page.getByRole('button', { name: 'Approve' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Why, for those who read the log later').fill('seven is little')
+    await dialog.getByRole('button', { name: 'Approve', exact: true }).click()
+    await dialog.waitFor({ state: 'detached' })
+    await page.getByRole('link', { name: 'Sagas' }).click()
+    await page.getByRole('link', { name: 'far away' }).click()
+    await page.getByRole('button', { name: /^ask: .*a person decided: by both · seven is little/ }).waitFor()
+    expect(/ns=elsewhere/.test(page.url()), 'a row leads into its namespace', page.url())
+    await both.leaves()
+    await visitor.opens('#/sagas?ns=elsewhere')
+    await visitor.sees('this token may not act in the namespace')
+  })
+
   await promise('a new saga is announced, and comes when it is asked for', async () => {
     await visitor.opens('#/sagas?saga=order')
     await page.locator(`tr[data-row="${orders.completed}"]`).waitFor()

@@ -12,7 +12,8 @@ export const digest = (text) => createHash('sha256').update(text).digest('hex')
 
 export const tokens = [
   ...['reader', 'agent', 'operator', 'admin'].map((role) => ({ name: role, role, namespace: 'default' })),
-  { name: 'stranger', role: 'admin', namespace: 'elsewhere' }
+  { name: 'stranger', role: 'admin', namespace: 'elsewhere' },
+  { name: 'both', role: 'operator', namespaces: ['default', 'elsewhere'] }
 ]
 
 function definitions(shop) {
@@ -168,6 +169,16 @@ export class Visitor {
     })
     visitor.page.on('pageerror', (error) => visitor.complaints.push(String(error)))
     return visitor
+  }
+
+  // Stops the clock of the page, so that no read comes because its time has come. What happens within `ms` of the page
+  // is what events have brought.
+  async seesByEvents(is, what, ms) {
+    for (let waited = 0; !(await is()); waited += 20) {
+      expect(waited < ms, what)
+      await this.page.clock.runFor(20)
+      await sleep(200)
+    }
   }
 
   async signsIn(token) {

@@ -1,5 +1,6 @@
 // The HTTP API, with the session of this browser. Every request carries the header that a page of another origin cannot
 // send. All addresses are relative to this page, so that a proxy may serve sagad below a path of its own.
+import { namespacesNow } from './route'
 
 export interface Answer<T> {
   data: T
@@ -53,9 +54,13 @@ export function print(value: unknown): string {
 
 const base = new URL('../', document.baseURI)
 
-async function send(path: string, init: RequestInit): Promise<Response> {
+// A request that names no namespace is in the chosen one, or in that of the token.
+async function send(path: string, init: RequestInit, namespace?: string): Promise<Response> {
   const headers = new Headers(init.headers)
+  const chosen = path.startsWith('v1/') && path !== 'v1/me' ? namespacesNow() : []
+  const named = namespace ?? (chosen.length === 1 ? chosen[0] : undefined)
   headers.set('Sagad-Console', '1')
+  if (named) headers.set('Sagad-Namespace', named)
   try {
     return await fetch(new URL(path, base), { ...init, headers, cache: 'no-store', credentials: 'same-origin' })
   } catch (error) {
@@ -75,11 +80,25 @@ async function problemOf(response: Response): Promise<Problem> {
 }
 
 // `null`: what was asked for has not changed since `etag`.
-export async function get<T>(path: string, etag?: string | null, signal?: AbortSignal): Promise<Answer<T> | null> {
-  const response = await send(path, { headers: etag ? { 'If-None-Match': etag } : {}, signal })
+export async function get<T>(
+  path: string,
+  etag?: string | null,
+  signal?: AbortSignal,
+  namespace?: string
+): Promise<Answer<T> | null> {
+  const response = await send(path, { headers: etag ? { 'If-None-Match': etag } : {}, signal }, namespace)
   if (response.status === 304) return null
   if (!response.ok) throw await problemOf(response)
   return { data: parse(await response.text()) as T, etag: response.headers.get('etag') }
+}
+
+// The body of a stream of events. `lastId`: what came last, of a stream before.
+export async function open(path: string, lastId: string | undefined, signal: AbortSignal) {
+  const headers: Record<string, string> = { Accept: 'text/event-stream' }
+  if (lastId) headers['Last-Event-ID'] = lastId
+  const response = await send(path, { headers, signal })
+  if (!response.ok || !response.body) throw await problemOf(response)
+  return response.body
 }
 
 export async function read<T>(path: string): Promise<T> {
@@ -87,14 +106,20 @@ export async function read<T>(path: string): Promise<T> {
 }
 
 // `once` is an Idempotency-Key: the same change sent twice is one.
-export async function change<T>(method: 'POST' | 'DELETE', path: string, body?: unknown, once?: string): Promise<T> {
+export async function change<T>(
+  method: 'POST' | 'DELETE',
+  path: string,
+  body?: unknown,
+  once?: string,
+  namespace?: string
+): Promise<T> {
   const headers: Record<string, string> = body === undefined ? {} : { 'Content-Type': 'application/json' }
   if (once) headers['Idempotency-Key'] = once
-  const response = await send(path, {
-    method,
-    headers,
-    body: body === undefined ? undefined : typeof body === 'string' ? body : print(body)
-  })
+  const response = await send(
+    path,
+    { method, headers, body: body === undefined ? undefined : typeof body === 'string' ? body : print(body) },
+    namespace
+  )
   if (!response.ok) throw await problemOf(response)
   return parse(await response.text()) as T
 }

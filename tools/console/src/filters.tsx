@@ -3,6 +3,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { replace } from './route'
+import { Saved } from './saved'
 
 export interface Filter {
   name: string
@@ -103,23 +104,26 @@ export function Filters({
 }) {
   const used = Object.keys(query).length > 0
   return (
-    <form class="filters" role="search" aria-label="Filters" onSubmit={(event) => event.preventDefault()}>
-      {filters.map((filter, i) => (
-        <Field
-          key={filter.name}
-          filter={filter}
-          first={i === 0}
-          value={query[filter.name]}
-          onChange={(value) => replace(path, { ...kept, ...query, [filter.name]: value || undefined })}
-        />
-      ))}
-      {children}
-      {used && (
-        <button type="button" class="quiet" onClick={() => replace(path, kept)}>
-          Clear filters
-        </button>
-      )}
-    </form>
+    <>
+      <form class="filters" role="search" aria-label="Filters" onSubmit={(event) => event.preventDefault()}>
+        {filters.map((filter, i) => (
+          <Field
+            key={filter.name}
+            filter={filter}
+            first={i === 0}
+            value={query[filter.name]}
+            onChange={(value) => replace(path, { ...kept, ...query, [filter.name]: value || undefined })}
+          />
+        ))}
+        {children}
+        {used && (
+          <button type="button" class="quiet" onClick={() => replace(path, kept)}>
+            Clear filters
+          </button>
+        )}
+      </form>
+      <Saved view={path[0]} query={{ ...kept, ...query }} />
+    </>
   )
 }
 

@@ -1,11 +1,15 @@
-// What is on the screen follows by conditional reads: an answer that is the same as before costs no bytes and draws
-// nothing. A page that nobody sees asks for nothing. When sagad does not answer, the reads become rarer, the page says
-// so, and goes on by itself.
-import { useEffect, useState } from 'preact/hooks'
+// What is on the screen follows by events (feed.ts) where they tell of it, and by conditional reads elsewhere. An
+// answer that is the same as before costs no bytes and draws nothing. A page that nobody sees asks for nothing. When
+// sagad does not answer, the reads become rarer; the page says so, and goes on by itself.
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { Problem, get } from './api'
+import { feedIsOn, follow } from './feed'
+import type { Page } from './types'
 
 const firstAgainMs = 1000 // after a read that failed
 const slowest = 30_000
+const followedPace = 6 // times as slow while events tell what changes
+const eventsMs = 200 // events that come together are one read
 
 // --- is the connection there? ---
 
@@ -28,6 +32,54 @@ export function useLostSince() {
   return lostSince
 }
 
+// Does nobody see this page?
+export function useHidden() {
+  const [hidden, setHidden] = useState(document.hidden)
+  useEffect(() => {
+    const onChange = () => setHidden(document.hidden)
+    document.addEventListener('visibilitychange', onChange)
+    return () => document.removeEventListener('visibilitychange', onChange)
+  }, [])
+  return hidden
+}
+
+// --- several namespaces as one list, as `sagactl list -A` has it ---
+
+type Row = Record<string, unknown>
+
+export interface Merge {
+  namespaces: string[]
+  newestBy: string // the member that says how new a row is
+  limit: number
+}
+
+class Pages {
+  private etags = new Map<string, string | null>()
+  private pages = new Map<string, Page<Row>>()
+
+  constructor(private merge: Merge) {}
+
+  // null: no namespace has anything new.
+  async read(path: string, signal: AbortSignal): Promise<Page<Row> | null> {
+    const { namespaces, newestBy, limit } = this.merge
+    const answers = await Promise.all(
+      namespaces.map((name) => get<Page<Row>>(path, this.etags.get(name) ?? null, signal, name))
+    )
+    answers.forEach((answer, i) => {
+      if (!answer) return
+      this.etags.set(namespaces[i], answer.etag)
+      this.pages.set(namespaces[i], answer.data)
+    })
+    if (answers.every((answer) => answer === null)) return null
+    const all = namespaces.flatMap((namespace) =>
+      (this.pages.get(namespace)?.items ?? []).map((item): Row => ({ ...item, namespace }))
+    )
+    all.sort((a, b) => Date.parse(String(b[newestBy])) - Date.parse(String(a[newestBy])))
+    const hasMore = all.length > limit || [...this.pages.values()].some(({ next_cursor }) => next_cursor !== null)
+    return { items: all.slice(0, limit), next_cursor: null, hasMore }
+  }
+}
+
 // --- one read, again and again ---
 
 export interface Live<T> {
@@ -47,9 +99,17 @@ export function setOnSignedOut(then: () => void) {
   onSignedOut = then
 }
 
-export function useLive<T>(path: string | null, every = 3000): Live<T> {
+// `follows`: the beginnings of the types of events that change it. With `merge` and several namespaces T is a page of
+// rows, each with its `namespace`.
+export function useLive<T>(
+  path: string | null,
+  every: number | (() => number) = 3000,
+  { follows, merge }: { follows?: string[]; merge?: Merge } = {}
+): Live<T> {
+  const several = merge && merge.namespaces.length > 1 ? merge.namespaces.join() : ''
   const [kept, setKept] = useState<Kept<T>>({ path, data: null, problem: null })
-  const [asked, setAsked] = useState(0)
+  const lookNow = useRef<() => void>(() => undefined)
+  const types = follows?.join() ?? ''
 
   useEffect(() => {
     if (!path) return
@@ -57,10 +117,15 @@ export function useLive<T>(path: string | null, every = 3000): Live<T> {
     let failures = 0
     let etag: string | null = null
     const ended = new AbortController()
+    const pages = several && merge ? new Pages(merge) : null
 
+    let isLooking = false
+    let isAsked = false // while it was looking
     async function look() {
+      isLooking = true
       try {
-        const answer = await get<T>(path!, etag, ended.signal)
+        const merged = pages ? ((await pages.read(path!, ended.signal)) as T | null) : null
+        const answer = pages ? merged && { data: merged, etag: null } : await get<T>(path!, etag, ended.signal)
         if (answer) {
           etag = answer.etag
           setKept({ path, data: answer.data, problem: null })
@@ -78,22 +143,33 @@ export function useLive<T>(path: string | null, every = 3000): Live<T> {
         failures++
         if (problem.status === 403) return // it stays so for as long as this session lasts
       }
-      const delay = failures > 0 ? Math.min(firstAgainMs * 2 ** (failures - 1), slowest) : every
+      isLooking = false
+      const usual = typeof every === 'number' ? every : every()
+      const pace = types && feedIsOn() ? usual * followedPace : usual
+      const delay = isAsked ? 0 : failures > 0 ? Math.min(firstAgainMs * 2 ** (failures - 1), slowest) : pace
+      isAsked = false
       if (!document.hidden) timer = setTimeout(look, delay)
     }
-    function onVisible() {
-      clearTimeout(timer)
-      if (!document.hidden) void look()
+    function soon(delay: number) {
+      if (isLooking) isAsked = true
+      else {
+        clearTimeout(timer)
+        if (!document.hidden) timer = setTimeout(look, delay)
+      }
     }
+    const onVisible = () => soon(0)
+    lookNow.current = () => soon(0)
     document.addEventListener('visibilitychange', onVisible)
+    const unfollow = types ? follow(types.split(','), () => soon(eventsMs)) : undefined
     void look()
     return () => {
       ended.abort()
+      unfollow?.()
       clearTimeout(timer)
       document.removeEventListener('visibilitychange', onVisible)
     }
-  }, [path, every, asked])
+  }, [path, several, types])
 
   const mine = kept.path === path
-  return { data: mine ? kept.data : null, problem: mine ? kept.problem : null, refresh: () => setAsked((n) => n + 1) }
+  return { data: mine ? kept.data : null, problem: mine ? kept.problem : null, refresh: () => lookNow.current() }
 }

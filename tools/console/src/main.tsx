@@ -4,7 +4,8 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import './design.css'
 import { Problem, change, read } from './api'
 import { setOnSignedOut, useLostSince } from './live'
-import { replace, useRoute } from './route'
+import { go, href, replace, setNamespacesOfToken, useRoute } from './route'
+import { ChooseNamespaces, OneOf, hasChoice, told } from './namespaces'
 import { set, useSettings } from './settings'
 import { SignIn } from './signin'
 import { At } from './time'
@@ -62,7 +63,7 @@ function useKeys(showKeys: () => void) {
       if (document.querySelector('dialog[open]')) return
       const chosen = afterG.current ? views.find((view) => view.key === event.key) : undefined
       afterG.current = event.key === 'g'
-      if (chosen) location.hash = `#/${chosen.name}`
+      if (chosen) go([chosen.name])
       else if (event.key === '/') {
         const field = document.querySelector<HTMLElement>('[data-search]')
         if (!field) return
@@ -91,7 +92,7 @@ function Lost() {
   )
 }
 
-function Person({ me, onSignOut }: { me: Me; onSignOut: () => void }) {
+function Person({ me, onNamespaces, onSignOut }: { me: Me; onNamespaces: () => void; onSignOut: () => void }) {
   const settings = useSettings()
   const nextTheme = { auto: 'light', light: 'dark', dark: 'auto' } as const
   return (
@@ -113,8 +114,13 @@ function Person({ me, onSignOut }: { me: Me; onSignOut: () => void }) {
         theme: {settings.theme}
       </button>
       <span class="who" data-testid="who">
-        <strong>{me.name}</strong> <span class="role">{me.role}</span> in {me.namespace}
+        <strong>{me.name}</strong> <span class="role">{me.role}</span> in {told(me)}
       </span>
+      {hasChoice(me) && (
+        <button type="button" class="quiet" onClick={onNamespaces}>
+          Namespaces
+        </button>
+      )}
       {me.name !== 'local' && (
         <button type="button" class="quiet" onClick={onSignOut}>
           Sign out
@@ -127,6 +133,7 @@ function Person({ me, onSignOut }: { me: Me; onSignOut: () => void }) {
 function Frame({ me, onSignOut }: { me: Me; onSignOut: () => void }) {
   const route = useRoute()
   const [keysShown, setKeysShown] = useState(false)
+  const [choosing, setChoosing] = useState(false)
   const main = useRef<HTMLElement>(null)
   const name = route.path[0] || views[0].name
   const view = views.find((one) => one.name === name || one.also?.includes(name))
@@ -146,29 +153,32 @@ function Frame({ me, onSignOut }: { me: Me; onSignOut: () => void }) {
         To the content
       </a>
       <header class="top">
-        <a class="brand" href="#/">
+        <a class="brand" href={href([''])}>
           <img src="icon.svg" alt="" width="20" height="20" /> sagad
         </a>
         <nav aria-label="Views">
           {views.map((one) => (
-            <a key={one.name} href={`#/${one.name}`} aria-current={one === view ? 'page' : undefined}>
+            <a key={one.name} href={href([one.name])} aria-current={one === view ? 'page' : undefined}>
               {one.title}
             </a>
           ))}
         </nav>
-        <Person me={me} onSignOut={onSignOut} />
+        <Person me={me} onNamespaces={() => setChoosing(true)} onSignOut={onSignOut} />
         <button type="button" class="quiet help" onClick={() => setKeysShown(true)} aria-label="Keys">
           ?
         </button>
       </header>
       <Lost />
       <main id="main" ref={main} tabIndex={-1}>
-        {view ? (
-          <view.View route={route} me={me} key={route.path.slice(0, 2).join('/')} />
+        {view && route.namespaces.length > 1 && !(view.ofSeveral && view.name === name) ? (
+          <OneOf title={view.title} path={route.path} />
+        ) : view ? (
+          <view.View route={route} me={me} key={[...route.namespaces, ...route.path.slice(0, 2)].join('/')} />
         ) : (
           <Trouble problem={new Problem(404, 'There is no such view', `The console has no view "${name}".`)} />
         )}
       </main>
+      {choosing && <ChooseNamespaces me={me} path={[view?.name ?? '']} onClose={() => setChoosing(false)} />}
       {keysShown && <Keys onClose={() => setKeysShown(false)} />}
     </>
   )
@@ -228,6 +238,7 @@ function App() {
       </main>
     )
   if (!me) return <Loading what="who you are" />
+  setNamespacesOfToken(me.namespaces)
   // What one person has seen is not shown to the next one.
   return <Frame me={me} key={`${me.namespace} ${me.name} ${me.role}`} onSignOut={() => void signOut()} />
 }

@@ -5,7 +5,28 @@ import { useEffect, useState } from 'preact/hooks'
 export interface Route {
   path: string[] // ['sagas'], ['saga', ID, 'log']
   query: Record<string, string>
+  namespaces: string[] // chosen; none: that of the token
 }
+
+// --- namespaces: `ns` of the address, on all views alike ---
+
+let namespacesOfToken: string[] = []
+
+// What `ns=*` stands for.
+export function setNamespacesOfToken(names: string[]) {
+  namespacesOfToken = names
+}
+
+export const namesAll = '*'
+
+const namespacesOf = (ns: string | null) =>
+  ns === namesAll ? namespacesOfToken : (ns ?? '').split(',').filter((name) => name !== '')
+
+const parameterNow = () => new URLSearchParams(location.hash.split('?')[1] ?? '').get('ns')
+
+export const namespacesNow = () => namespacesOf(parameterNow())
+
+// --- the address ---
 
 function decoded(part: string) {
   try {
@@ -17,11 +38,15 @@ function decoded(part: string) {
 
 function current(): Route {
   const [path = '', search = ''] = location.hash.replace(/^#\/?/, '').split('?')
-  return { path: path.split('/').map(decoded), query: Object.fromEntries(new URLSearchParams(search)) }
+  const { ns = null, ...query } = Object.fromEntries(new URLSearchParams(search)) as Record<string, string>
+  return { path: path.split('/').map(decoded), query, namespaces: namespacesOf(ns) }
 }
 
+// Leads on in the namespaces that are chosen now, unless `ns` names others.
 export function href(path: string[], parameters: Record<string, string | undefined> = {}) {
   const search = new URLSearchParams()
+  const ns = 'ns' in parameters ? undefined : parameterNow()
+  if (ns) search.set('ns', ns)
   for (const [name, value] of Object.entries(parameters)) if (value !== undefined) search.set(name, value)
   return `#/${path.map(encodeURIComponent).join('/')}${search.size ? `?${search}` : ''}`
 }

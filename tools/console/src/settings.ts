@@ -1,16 +1,25 @@
-// What this browser keeps: the theme, the zone of times. Nothing of it is secret.
+// What this browser keeps: the theme, the zone of times, filters with names. Nothing of it is secret.
 import { useEffect, useState } from 'preact/hooks'
+
+export interface SavedFilter {
+  view: string
+  name: string
+  query: Record<string, string>
+}
 
 export interface Settings {
   theme: 'auto' | 'light' | 'dark'
   zone: 'local' | 'utc'
+  saved: SavedFilter[]
 }
+
+const first: Settings = { theme: 'auto', zone: 'local', saved: [] }
 
 function load(): Settings {
   try {
-    return { theme: 'auto', zone: 'local', ...JSON.parse(localStorage.getItem('sagad') ?? '{}') }
+    return { ...first, ...JSON.parse(localStorage.getItem('sagad') ?? '{}') }
   } catch {
-    return { theme: 'auto', zone: 'local' } // kept by another version, or not readable here
+    return { ...first } // kept by another version, or not readable here
   }
 }
 

@@ -4,6 +4,7 @@ export type Role = 'reader' | 'agent' | 'operator' | 'admin'
 export interface Me {
   name: string
   namespace: string
+  namespaces: string[] // "*": any
   role: Role
   expires_at: string | null
 }
@@ -12,10 +13,12 @@ export interface Page<T> {
   items: T[]
   next_cursor: string | null
   looked_to?: string
+  hasMore?: boolean // of several namespaces: one of them has more, and no cursor leads there
 }
 
 export interface SagaRow {
   id: string
+  namespace?: string // in a list of several
   saga: string
   version: number
   business_id: string | null
@@ -129,6 +132,7 @@ export interface Round {
 }
 
 export interface Escalation {
+  namespace?: string // in a list of several
   n: number
   saga: string
   saga_name: string | null
@@ -198,6 +202,7 @@ export interface LogEntry {
 }
 
 export interface CaseGroup {
+  namespace?: string
   group: Record<string, string | null>
   count: number
   oldest: string
@@ -334,6 +339,7 @@ export interface Hold {
 }
 
 export interface Approval {
+  namespace?: string
   n: number
   saga: string
   saga_name: string | null
@@ -370,6 +376,27 @@ export interface InputSchema {
   enum?: unknown[]
   properties?: Record<string, InputSchema>
   required?: string[]
+}
+
+export interface ProofEnd {
+  step: string | null
+  direction: 'do' | 'undo'
+  what: string
+  settled: string
+  place: string | null
+  end: string
+  waits_for: string | null
+  undone: string[]
+  standing: string[]
+  violation: string | null
+}
+
+export interface Proof {
+  saga: string
+  ok: boolean
+  violations: number
+  covered: { points: number; plays: number; states: number; all_states: boolean; all_points: boolean }
+  ends: ProofEnd[]
 }
 
 export interface Definition {

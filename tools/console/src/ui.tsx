@@ -2,6 +2,7 @@
 import type { ButtonHTMLAttributes, ComponentChildren } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { ExactNumber, Problem } from './api'
+import { namespacesNow } from './route'
 import type { Me, Role } from './types'
 
 // --- what went wrong, what is not there yet ---
@@ -58,11 +59,14 @@ export const Empty = ({
 export const shellQuote = (text: string) =>
   /^[A-Za-z0-9_./:=@%+,-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 
-export const command = (...words: (string | null | undefined | false)[]) =>
-  words
+// A command of sagactl names the namespace that is chosen.
+export function command(...words: (string | null | undefined | false)[]) {
+  const namespaces = namespacesNow()
+  return [...words, ...(namespaces.length === 1 ? ['-n', namespaces[0]] : [])]
     .filter((word): word is string => typeof word === 'string')
     .map(shellQuote)
     .join(' ')
+}
 
 export function Copy({ text, label }: { text: string; label: string }) {
   const [said, setSaid] = useState('')
@@ -135,6 +139,33 @@ export function Act({
     </span>
   )
 }
+
+// --- one of several ---
+
+export const Choice = ({
+  id,
+  label,
+  value,
+  choices,
+  onChoose
+}: {
+  id: string
+  label: string
+  value: string
+  choices: [value: string, text: string][]
+  onChoose: (value: string) => void
+}) => (
+  <div class="field">
+    <label for={id}>{label}</label>
+    <select id={id} value={value} onChange={(event) => onChoose(event.currentTarget.value)}>
+      {choices.map(([value, text]) => (
+        <option key={value} value={value}>
+          {text}
+        </option>
+      ))}
+    </select>
+  </div>
+)
 
 // --- JSON ---
 

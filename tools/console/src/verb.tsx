@@ -3,21 +3,26 @@
 import type { ComponentChildren } from 'preact'
 import { useRef, useState } from 'preact/hooks'
 import { Problem, change, print } from './api'
+import { namespacesNow } from './route'
 import { State } from './state'
 import type { PreviewEnd } from './types'
 import { Copy, Dialog, Trouble, shellQuote } from './ui'
 
 export const noteMax = 1000
 
-export function curl(path: string, body: string) {
+export function curl(path: string, body: string, namespace?: string) {
+  const chosen = namespacesNow()
+  const named = namespace ?? (chosen.length === 1 ? chosen[0] : null)
   const url = new URL(`../${path}`, document.baseURI.replace(/#.*/, ''))
-  return `curl ${shellQuote(url.href)} -H "Authorization: Bearer $TOKEN" -d ${shellQuote(body)}`
+  const there = named ? ` -H ${shellQuote(`Sagad-Namespace: ${named}`)}` : ''
+  return `curl ${shellQuote(url.href)} -H "Authorization: Bearer $TOKEN"${there} -d ${shellQuote(body)}`
 }
 
 export function VerbDialog({
   title,
   does,
   path,
+  namespace,
   body,
   raw,
   asCommand,
@@ -31,6 +36,7 @@ export function VerbDialog({
   title: string
   does: string
   path: string
+  namespace?: string // where several are shown
   body: (note: string) => Record<string, unknown> | string // a text says what is wrong
   raw?: string // sent in place of the body: JSON that a person has typed goes byte for byte
   asCommand: (note: string) => string
@@ -53,7 +59,7 @@ export function VerbDialog({
     if (typeof made === 'string') return
     setBusy(true)
     try {
-      onDone(await change('POST', path, raw ?? made, once.current))
+      onDone(await change('POST', path, raw ?? made, once.current, namespace))
       onClose()
     } catch (error) {
       setProblem(error as Problem)
@@ -85,7 +91,7 @@ export function VerbDialog({
             {busy ? 'Asking sagad …' : button}
           </button>
           <Copy text={asCommand(why.trim() || 'WHY')} label="copy as sagactl" />
-          {typeof made !== 'string' && <Copy text={curl(path, raw ?? print(made))} label="copy as curl" />}
+          {typeof made !== 'string' && <Copy text={curl(path, raw ?? print(made), namespace)} label="copy as curl" />}
         </div>
       </form>
     </Dialog>

@@ -1,5 +1,6 @@
 // What waits for a yes or no. An answer counts only for what was shown: it carries the hash of that.
 import { useState } from 'preact/hooks'
+import { Fresh, useAnnounced } from '../announced'
 import { query } from '../api'
 import { useLive } from '../live'
 import { href } from '../route'
@@ -40,6 +41,7 @@ function Decide({ one, me, onDone }: { one: Approval; me: Me; onDone: () => void
               : 'The step fails, and the saga goes the way that its definition says.'
           }
           path={`v1/approvals/${one.n}`}
+          namespace={one.namespace}
           body={(note) => ({ decision: asked, note, hash: one.hash })}
           asCommand={(note) =>
             command(
@@ -65,17 +67,23 @@ function Decide({ one, me, onDone }: { one: Approval; me: Me; onDone: () => void
   )
 }
 
-const Card = ({ one, me, onDone }: { one: Approval; me: Me; onDone: () => void }) => (
+const Card = ({ one, me, isGone, onDone }: { one: Approval; me: Me; isGone: boolean; onDone: () => void }) => (
   <li class="answer">
     <div class="title">
       <h2>
-        <a href={href(['saga', one.saga], { step: one.step })}>{one.business_id ?? short(one.saga)}</a>
+        <a href={href(['saga', one.saga], { step: one.step, ...(one.namespace ? { ns: one.namespace } : {}) })}>
+          {one.business_id ?? short(one.saga)}
+        </a>
         <span class="muted">
           {' '}
           {one.saga_name}, step {one.step}
+          {one.namespace && `, in ${one.namespace}`}
         </span>
       </h2>
-      <State state={one.status} word={one.status === 'open' ? 'waits' : undefined} />
+      <State
+        state={isGone ? 'resolved' : one.status}
+        word={isGone ? 'decided' : one.status === 'open' ? 'waits' : undefined}
+      />
     </div>
     {isNothing(one.show) ? (
       <p class="muted">The definition shows nothing.</p>
@@ -98,16 +106,20 @@ const Card = ({ one, me, onDone }: { one: Approval; me: Me; onDone: () => void }
         </Fact>
       )}
     </Facts>
-    {one.status === 'open' && <Decide one={one} me={me} onDone={onDone} />}
+    {one.status === 'open' && !isGone && <Decide one={one} me={me} onDone={onDone} />}
   </li>
 )
 
 export function Approvals({ route, me }: ViewProps) {
   const { n, status = 'open' } = route.query
-  const list = useLive<Page<Approval>>(n ? null : query('v1/approvals', { status, limit: 100 }), 3000)
-  const single = useLive<Approval>(n ? `v1/approvals/${encodeURIComponent(n)}` : null, 3000)
+  const list = useLive<Page<Approval>>(n ? null : query('v1/approvals', { status, limit: 100 }), 3000, {
+    follows: ['approval.'],
+    merge: { namespaces: route.namespaces, newestBy: 'opened_at', limit: 100 }
+  })
+  const single = useLive<Approval>(n ? `v1/approvals/${encodeURIComponent(n)}` : null, 3000, { follows: ['approval.'] })
   const { problem, refresh } = n ? single : list
-  const shown = n ? single.data && [single.data] : list.data?.items
+  const many = useAnnounced(status, list.data?.items, (one) => `${one.namespace ?? ''} ${one.n}`)
+  const shown = n ? single.data && [single.data] : many?.rows
   return (
     <>
       <div class="title">
@@ -129,9 +141,16 @@ export function Approvals({ route, me }: ViewProps) {
           <p>A step of a definition may ask a person for a yes or no, and shows what it is about.</p>
         </Empty>
       )}
+      {many && <Fresh list={many} one="approval" />}
       <ul class="answers">
         {shown?.map((one) => (
-          <Card key={one.n} one={one} me={me} onDone={refresh} />
+          <Card
+            key={`${one.namespace} ${one.n}`}
+            one={one}
+            me={me}
+            onDone={refresh}
+            isGone={!n && Boolean(many?.isGone(one))}
+          />
         ))}
       </ul>
       {list.data?.next_cursor && <p class="muted">There are more: sagactl approvals lists them.</p>}

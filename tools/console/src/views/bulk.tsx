@@ -1,11 +1,13 @@
 // One verb on many sagas: chosen, frozen and shown, confirmed by its number, carried out, and an outcome for each.
 import { useState } from 'preact/hooks'
+import { Fresh, useAnnounced } from '../announced'
 import { Problem, change, parse, query, read } from '../api'
 import { caseVerbs, verbFlags, type CaseVerb } from '../caseverbs'
 import { tagParameters } from '../filters'
 import { useLive } from '../live'
 import { go, href, replace } from '../route'
 import { State, wordOf } from '../state'
+import { Table } from '../table'
 import { Age } from '../time'
 import type { BulkItem, BulkJob, Counted, Page } from '../types'
 import { Act, Copy, Empty, Fact, Facts, Loading, Trouble, command, count, short, whyNot } from '../ui'
@@ -291,36 +293,35 @@ function Items({ job, outcome }: { job: BulkJob; outcome: string | undefined }) 
           show all
         </button>
       )}
-      <div class="table" role="region" aria-label="Items" tabIndex={0}>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Saga</th>
-              <th scope="col">Step</th>
-              <th scope="col">Outcome</th>
-              <th scope="col">Why</th>
-            </tr>
-          </thead>
-          <tbody>
-            {items.map((item) => (
-              <tr key={item.n} data-row={item.n}>
-                <td>
-                  <a href={href(['saga', item.saga])}>{item.business_id ?? short(item.saga)}</a>{' '}
-                  <span class="muted">{item.saga_name}</span>
-                </td>
-                <td>{item.step ?? '–'}</td>
-                <td>
-                  <State
-                    state={item.outcome === 'open' ? 'pending' : item.outcome}
-                    word={item.outcome === 'open' ? 'not yet' : undefined}
-                  />
-                </td>
-                <td>{item.error ? (item.error.message ?? item.error.detail ?? item.error.code) : '–'}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        label="Items"
+        rows={items}
+        keyOf={(item) => item.n}
+        columns={[
+          [
+            'Saga',
+            (item) => (
+              <>
+                <a href={href(['saga', item.saga])}>{item.business_id ?? short(item.saga)}</a>{' '}
+                <span class="muted">{item.saga_name}</span>
+              </>
+            )
+          ],
+          ['Step', (item) => <>{item.step ?? '–'}</>],
+          [
+            'Outcome',
+            (item) => (
+              <>
+                <State
+                  state={item.outcome === 'open' ? 'pending' : item.outcome}
+                  word={item.outcome === 'open' ? 'not yet' : undefined}
+                />
+              </>
+            )
+          ],
+          ['Why', (item) => <>{item.error ? (item.error.message ?? item.error.detail ?? item.error.code) : '–'}</>]
+        ]}
+      />
       <Trouble problem={problem} />
       {next && (
         <button type="button" onClick={() => void readMore()}>
@@ -423,6 +424,7 @@ function titleOf(job: BulkJob) {
 
 function Jobs() {
   const live = useLive<Page<BulkJob>>('v1/bulk?limit=100', 5000)
+  const list = useAnnounced('jobs', live.data?.items, ({ bulk }) => bulk)
   return (
     <>
       <div class="title">
@@ -436,41 +438,44 @@ function Jobs() {
           <p>A job does one verb to many sagas. Begin with a group of cases, or with a filtered list of sagas.</p>
         </Empty>
       )}
-      {live.data && live.data.items.length > 0 && (
-        <div class="table" role="region" aria-label="Jobs" tabIndex={0}>
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Job</th>
-                <th scope="col">State</th>
-                <th scope="col">Done</th>
-                <th scope="col">Refused</th>
-                <th scope="col">Why</th>
-                <th scope="col">By</th>
-              </tr>
-            </thead>
-            <tbody>
-              {live.data.items.map((job) => (
-                <tr key={job.bulk} data-row={job.bulk}>
-                  <td>
-                    <a href={href(['bulk', job.bulk])}>
-                      {titleOf(job)}: {count(job.count, 'item')}
-                    </a>
-                  </td>
-                  <td>
-                    <State state={job.state} />
-                  </td>
-                  <td class="number">{job.outcomes.done}</td>
-                  <td class="number">{job.outcomes.refused + job.outcomes.changed}</td>
-                  <td>{job.note}</td>
-                  <td>
-                    {job.created_by} <Age at={job.created_at} />
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+      {list && <Fresh list={list} one="job" />}
+      {list && list.rows.length > 0 && (
+        <Table
+          label="Jobs"
+          rows={list.rows}
+          keyOf={(job) => job.bulk}
+          columns={[
+            [
+              'Job',
+              (job) => (
+                <>
+                  <a href={href(['bulk', job.bulk])}>
+                    {titleOf(job)}: {count(job.count, 'item')}
+                  </a>
+                </>
+              )
+            ],
+            [
+              'State',
+              (job) => (
+                <>
+                  <State state={job.state} />
+                </>
+              )
+            ],
+            ['Done', (job) => <>{job.outcomes.done}</>, true],
+            ['Refused', (job) => <>{job.outcomes.refused + job.outcomes.changed}</>, true],
+            ['Why', (job) => <>{job.note}</>],
+            [
+              'By',
+              (job) => (
+                <>
+                  {job.created_by} <Age at={job.created_at} />
+                </>
+              )
+            ]
+          ]}
+        />
       )}
     </>
   )

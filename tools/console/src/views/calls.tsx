@@ -1,10 +1,12 @@
 // Runs: the calls of an agent in their order, what repeats of them got, and one more execution signed off.
 import { useState } from 'preact/hooks'
+import { Fresh, useAnnounced } from '../announced'
 import { query } from '../api'
 import { Filters, type Filter } from '../filters'
 import { useLive } from '../live'
 import { href } from '../route'
 import { State } from '../state'
+import { Table } from '../table'
 import { Age } from '../time'
 import type { Me, Operation, Page } from '../types'
 import { Act, Copy, Empty, Fact, Facts, Json, Loading, Trouble, command, count, isNothing, money, whyNot } from '../ui'
@@ -97,6 +99,7 @@ export function Calls({ route, me }: ViewProps) {
 
 function AllCalls({ query: asked }: { query: Record<string, string> }) {
   const live = useLive<Page<Operation>>(query('v1/operations', { ...asked, limit: 200 }), 5000)
+  const list = useAnnounced(JSON.stringify(asked), live.data?.items, ({ key }) => key)
   const flags = Object.entries(asked).flatMap(([name, value]) => [`--${name}`, value])
   return (
     <>
@@ -107,52 +110,56 @@ function AllCalls({ query: asked }: { query: Record<string, string> }) {
       <Filters path={['calls']} query={asked} filters={filters} />
       <Trouble problem={live.problem?.lost ? null : live.problem} retry={live.refresh} />
       {!live.data && !live.problem && <Loading what="calls" />}
-      {live.data?.items.length === 0 && (
+      {list?.rows.length === 0 && (
         <Empty title="No call fits" command="sagactl call card.pay --run chat-1 --args '{}'">
           <p>Calls of agents, and every call that a saga has made, stand here with their keys.</p>
         </Empty>
       )}
-      {live.data && live.data.items.length > 0 && (
+      {live.data && list && list.rows.length > 0 && (
         <>
           <p role="status">
-            {count(live.data.items.length, 'call')} shown{live.data.next_cursor ? '; there are more' : ''}.
+            {count(list.rows.length, 'call')} shown{live.data.next_cursor ? '; there are more' : ''}.
           </p>
-          <div class="table" role="region" aria-label="Calls" tabIndex={0}>
-            <table>
-              <thead>
-                <tr>
-                  <th scope="col">Tool</th>
-                  <th scope="col">State</th>
-                  <th scope="col">Effect</th>
-                  <th scope="col">Step</th>
-                  <th scope="col">Attempts</th>
-                  <th scope="col">Repeats</th>
-                  <th scope="col">What was heard</th>
-                  <th scope="col">Began</th>
-                </tr>
-              </thead>
-              <tbody>
-                {live.data.items.map((one) => (
-                  <tr key={one.key} data-row={one.key}>
-                    <td>
-                      <a href={href(['calls', one.key])}>{one.tool}</a>
-                    </td>
-                    <td>
-                      <State state={one.state} />
-                    </td>
-                    <td>{effects[one.took_effect] ?? one.took_effect}</td>
-                    <td>{one.step}</td>
-                    <td class="number">{one.attempts}</td>
-                    <td class="number">{one.duplicates_seen ?? 0}</td>
-                    <td>{one.error ? (one.error.detail ?? one.error.code) : <span class="muted">–</span>}</td>
-                    <td>
-                      <Age at={one.created_at} />
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <Fresh list={list} one="call" />
+          <Table
+            label="Calls"
+            rows={list.rows}
+            keyOf={(one) => one.key}
+            columns={[
+              [
+                'Tool',
+                (one) => (
+                  <>
+                    <a href={href(['calls', one.key])}>{one.tool}</a>
+                  </>
+                )
+              ],
+              [
+                'State',
+                (one) => (
+                  <>
+                    <State state={one.state} />
+                  </>
+                )
+              ],
+              ['Effect', (one) => <>{effects[one.took_effect] ?? one.took_effect}</>],
+              ['Step', (one) => <>{one.step}</>],
+              ['Attempts', (one) => <>{one.attempts}</>, true],
+              ['Repeats', (one) => <>{one.duplicates_seen ?? 0}</>, true],
+              [
+                'What was heard',
+                (one) => <>{one.error ? (one.error.detail ?? one.error.code) : <span class="muted">–</span>}</>
+              ],
+              [
+                'Began',
+                (one) => (
+                  <>
+                    <Age at={one.created_at} />
+                  </>
+                )
+              ]
+            ]}
+          />
         </>
       )}
     </>

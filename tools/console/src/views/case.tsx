@@ -306,7 +306,7 @@ function Answered({ one }: { one: Escalation }) {
 
 export function CaseView({ route, me }: ViewProps) {
   const n = route.path[1] ?? ''
-  const live = useLive<Escalation>(`v1/escalations/${encodeURIComponent(n)}`, 3000)
+  const live = useLive<Escalation>(`v1/escalations/${encodeURIComponent(n)}`, 3000, { follows: ['case.'] })
   const one = live.data
   const open = one?.status === 'open'
   const saga = useLive<Saga>(one ? `v1/sagas/${one.saga}` : null, 5000)

@@ -1,13 +1,15 @@
 // What waits for a person: counted in groups, because a night in which a receiver fails is one question asked a
 // thousand times; and as a list.
+import { Fresh, useAnnounced } from '../announced'
 import { query } from '../api'
 import { Filters, tagParameters, type Filter } from '../filters'
 import { useLive } from '../live'
-import { href, replace } from '../route'
+import { href, namespacesNow, replace } from '../route'
 import { State } from '../state'
+import { Table, type Column } from '../table'
 import { Age } from '../time'
 import type { CaseGroup, Escalation, Page } from '../types'
-import { Act, Copy, Empty, Loading, Trouble, command, count, money, short, whyNot } from '../ui'
+import { Act, Choice, Copy, Empty, Loading, Trouble, command, count, money, short, whyNot } from '../ui'
 import type { ViewProps } from './index'
 
 const filters: Filter[] = [
@@ -21,6 +23,7 @@ const filters: Filter[] = [
   { name: 'until', label: 'Opened before', when: true }
 ]
 const groupings = ['tool,step,reason,error', 'tool', 'saga', 'error', 'reason', 'tool,error']
+const asChoices = (names: string[]) => names.map((name): [string, string] => [name, name.replaceAll(',', ', ')])
 const shownOnly = ['list', 'by', 'status']
 
 function parameters(all: Record<string, string>) {
@@ -35,7 +38,13 @@ function asCommand(all: Record<string, string>) {
     .flatMap(([name, value]) =>
       name === 'tag' ? value.split(/\s+/).flatMap((tag) => ['--tag', tag]) : [flags[name] ?? `--${name}`, value]
     )
-  return command('sagactl', 'cases', ...words, ...(all.list ? [] : ['--group-by', all.by ?? groupings[0]]))
+  return command(
+    'sagactl',
+    'cases',
+    namespacesNow().length > 1 && '-A',
+    ...words,
+    ...(all.list ? [] : ['--group-by', all.by ?? groupings[0]])
+  )
 }
 
 export const Costs = ({ costs, without }: { costs: CaseGroup['costs']; without?: number }) => (
@@ -48,28 +57,36 @@ export const Costs = ({ costs, without }: { costs: CaseGroup['costs']; without?:
   </>
 )
 
+const keyOfGroup = ({ group, namespace }: CaseGroup) => JSON.stringify([namespace, group])
+const keyOfCase = ({ n, namespace }: Escalation) => `${namespace ?? ''} ${n}`
+
+const ofNamespace: Column<{ namespace?: string }> = ['Namespace', ({ namespace }) => namespace]
+
 function Groups({ route, me }: ViewProps) {
   const by = route.query.by || groupings[0]
   const asked = parameters(route.query)
   const live = useLive<Page<CaseGroup>>(
     query('v1/escalations', { ...asked, status: 'open', group_by: by, limit: 100 }),
-    5000
+    5000,
+    { follows: ['case.'], merge: { namespaces: route.namespaces, newestBy: 'newest', limit: 100 } }
   )
+  const list = useAnnounced(JSON.stringify([asked, by]), live.data?.items, keyOfGroup)
   if (live.problem && !live.problem.lost) return <Trouble problem={live.problem} retry={live.refresh} />
-  if (!live.data) return <Loading what="cases" />
-  const groups = live.data.items
-  const total = groups.reduce((sum, group) => sum + group.count, 0)
+  if (!live.data || !list) return <Loading what="cases" />
+  const groups = list.rows
+  const total = live.data.items.reduce((sum, group) => sum + group.count, 0)
   if (groups.length === 0) return <NoCases filtered={Object.keys(asked).length > 0} />
 
-  const narrower = (group: CaseGroup['group']) => ({
+  const narrower = ({ group, namespace }: CaseGroup) => ({
     ...route.query,
     by: undefined,
-    ...Object.fromEntries(Object.entries(group).map(([name, value]) => [name, value ?? '']))
+    ...Object.fromEntries(Object.entries(group).map(([name, value]) => [name, value ?? ''])),
+    ...(namespace ? { ns: namespace } : {})
   })
   return (
     <>
       <p role="status">
-        <strong>{count(total, 'case')}</strong> in {count(groups.length, 'group')}.
+        <strong>{count(total, 'case')}</strong> in {count(live.data.items.length, 'group')}.
         {live.data.looked_to && (
           <>
             {' '}
@@ -77,48 +94,39 @@ function Groups({ route, me }: ViewProps) {
           </>
         )}
       </p>
-      <div class="table" role="region" aria-label="Groups of cases" tabIndex={0}>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Cases</th>
-              {by.split(',').map((name) => (
-                <th scope="col" key={name}>
-                  {name === 'reason' ? 'why' : name}
-                </th>
-              ))}
-              <th scope="col">At stake</th>
-              <th scope="col">Oldest</th>
-              <th scope="col">Newest</th>
-              <th scope="col">Answer</th>
-            </tr>
-          </thead>
-          <tbody>
-            {groups.map((group) => (
-              <tr key={JSON.stringify(group.group)} data-row={JSON.stringify(group.group)}>
-                <td class="number">
-                  <a href={href(['cases'], { ...narrower(group.group), list: 'yes' })}>{count(group.count, 'case')}</a>
-                </td>
-                {by.split(',').map((name) => (
-                  <td key={name}>{group.group[name] ?? <span class="muted">none</span>}</td>
-                ))}
-                <td>
-                  <Costs costs={group.costs} without={group.without_cost} />
-                </td>
-                <td>
-                  <Age at={group.oldest} />
-                </td>
-                <td>
-                  <Age at={group.newest} />
-                </td>
-                <td>
-                  <AnswerAll me={me} parameters={narrower(group.group)} n={group.count} />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Fresh list={list} one="group" />
+      <Table
+        label="Groups of cases"
+        rows={groups}
+        keyOf={keyOfGroup}
+        rowClass={(group) => (list.isGone(group) ? 'gone' : undefined)}
+        columns={[
+          [
+            'Cases',
+            (group) => <a href={href(['cases'], { ...narrower(group), list: 'yes' })}>{count(group.count, 'case')}</a>,
+            true
+          ],
+          ...(route.namespaces.length > 1 ? [ofNamespace] : []),
+          ...by
+            .split(',')
+            .map((name): Column<CaseGroup> => [
+              name === 'reason' ? 'why' : name,
+              ({ group }) => group[name] ?? <span class="muted">none</span>
+            ]),
+          ['At stake', (group) => <Costs costs={group.costs} without={group.without_cost} />],
+          ['Oldest', ({ oldest }) => <Age at={oldest} />],
+          ['Newest', ({ newest }) => <Age at={newest} />],
+          [
+            'Answer',
+            (group) =>
+              list.isGone(group) ? (
+                <span class="muted">answered</span>
+              ) : (
+                <AnswerAll me={me} parameters={narrower(group)} n={group.count} />
+              )
+          ]
+        ]}
+      />
     </>
   )
 }
@@ -145,58 +153,64 @@ function AnswerAll({
 function List({ route, me }: ViewProps) {
   const status = route.query.status || 'open'
   const asked = parameters(route.query)
-  const live = useLive<Page<Escalation>>(query('v1/escalations', { ...asked, status, limit: 200 }), 5000)
+  const live = useLive<Page<Escalation>>(query('v1/escalations', { ...asked, status, limit: 200 }), 5000, {
+    follows: ['case.'],
+    merge: { namespaces: route.namespaces, newestBy: 'opened_at', limit: 200 }
+  })
+  const list = useAnnounced(JSON.stringify([asked, status]), live.data?.items, keyOfCase)
   if (live.problem && !live.problem.lost) return <Trouble problem={live.problem} retry={live.refresh} />
-  if (!live.data) return <Loading what="cases" />
-  const cases = live.data.items
+  if (!live.data || !list) return <Loading what="cases" />
+  const cases = list.rows
   if (cases.length === 0) return <NoCases filtered={Object.keys(asked).length > 0} />
   return (
     <>
       <div class="actions">
         <p role="status">
-          {count(cases.length, 'case')} shown{live.data.next_cursor ? '; there are more' : ''}.
+          {count(cases.length, 'case')} shown{live.data.next_cursor || live.data.hasMore ? '; there are more' : ''}.
         </p>
-        {status === 'open' && Object.keys(asked).length > 0 && (
+        {status === 'open' && route.namespaces.length < 2 && Object.keys(asked).length > 0 && (
           <AnswerAll me={me} parameters={route.query} n={cases.length} />
         )}
       </div>
-      <div class="table" role="region" aria-label="Cases" tabIndex={0}>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Case</th>
-              <th scope="col">Saga</th>
-              <th scope="col">Step</th>
-              <th scope="col">Tool</th>
-              <th scope="col">Why</th>
-              <th scope="col">What was heard</th>
-              <th scope="col">At stake</th>
-              <th scope="col">Asked</th>
-            </tr>
-          </thead>
-          <tbody>
-            {cases.map((one) => (
-              <tr key={one.n} data-row={one.n}>
-                <td>
-                  <a href={href(['case', String(one.n)])}>{one.n}</a>{' '}
-                  {one.status !== 'open' && <State state={one.status} />}
-                </td>
-                <td>
-                  {one.business_id ?? short(one.saga)} <span class="muted">{one.saga_name}</span>
-                </td>
-                <td>{one.step ?? <span class="muted">–</span>}</td>
-                <td>{one.tool ?? <span class="muted">–</span>}</td>
-                <td>{one.reason}</td>
-                <td>{one.detail ?? one.error ?? <span class="muted">–</span>}</td>
-                <td>{one.cost ? money(one.cost, null) : <span class="muted">–</span>}</td>
-                <td>
-                  <Age at={one.opened_at} />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Fresh list={list} one="case" />
+      <Table
+        label="Cases"
+        rowClass={(one) => (list.isGone(one) ? 'gone' : undefined)}
+        rows={cases}
+        keyOf={(one) => one.n}
+        columns={[
+          [
+            'Case',
+            (one) => (
+              <>
+                <a href={href(['case', String(one.n)], one.namespace ? { ns: one.namespace } : {})}>{one.n}</a>{' '}
+                {one.status !== 'open' ? <State state={one.status} /> : list.isGone(one) && <State state="resolved" />}
+              </>
+            )
+          ],
+          [
+            'Saga',
+            (one) => (
+              <>
+                {one.business_id ?? short(one.saga)} <span class="muted">{one.saga_name}</span>
+              </>
+            )
+          ],
+          ['Step', (one) => <>{one.step ?? <span class="muted">–</span>}</>],
+          ['Tool', (one) => <>{one.tool ?? <span class="muted">–</span>}</>],
+          ['Why', (one) => <>{one.reason}</>],
+          ['What was heard', (one) => <>{one.detail ?? one.error ?? <span class="muted">–</span>}</>],
+          ['At stake', (one) => <>{one.cost ? money(one.cost, null) : <span class="muted">–</span>}</>],
+          [
+            'Asked',
+            (one) => (
+              <>
+                <Age at={one.opened_at} />
+              </>
+            )
+          ]
+        ]}
+      />
     </>
   )
 }
@@ -229,48 +243,23 @@ export function Cases(props: ViewProps) {
       <Filters path={['cases']} query={used} kept={kept} filters={filters}>
         {listed ? (
           <Choice
-            name="status"
+            id="filter-status"
             label="Status"
             value={all.status ?? 'open'}
-            choices={['open', 'resolved', 'all']}
-            all={all}
+            choices={asChoices(['open', 'resolved', 'all'])}
+            onChoose={(status) => replace(['cases'], { ...all, status })}
           />
         ) : (
-          <Choice name="by" label="Grouped by" value={all.by ?? groupings[0]} choices={groupings} all={all} />
+          <Choice
+            id="filter-by"
+            label="Grouped by"
+            value={all.by ?? groupings[0]}
+            choices={asChoices(groupings)}
+            onChoose={(by) => replace(['cases'], { ...all, by })}
+          />
         )}
       </Filters>
       {listed ? <List {...props} /> : <Groups {...props} />}
     </>
-  )
-}
-
-function Choice({
-  name,
-  label,
-  value,
-  choices,
-  all
-}: {
-  name: string
-  label: string
-  value: string
-  choices: string[]
-  all: Record<string, string>
-}) {
-  return (
-    <div class="field">
-      <label for={`filter-${name}`}>{label}</label>
-      <select
-        id={`filter-${name}`}
-        value={value}
-        onChange={(event) => replace(['cases'], { ...all, [name]: event.currentTarget.value })}
-      >
-        {choices.map((choice) => (
-          <option key={choice} value={choice}>
-            {choice.replaceAll(',', ', ')}
-          </option>
-        ))}
-      </select>
-    </div>
   )
 }

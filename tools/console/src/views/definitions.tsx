@@ -4,11 +4,13 @@ import { query } from '../api'
 import { diffLines } from '../diff'
 import { Graph, whatOf } from '../graph'
 import { useLive } from '../live'
-import { go, href } from '../route'
+import { go, href, replace } from '../route'
 import { Start } from '../start'
+import { State } from '../state'
+import { Table } from '../table'
 import { Age } from '../time'
-import type { Definition, Me, Page, StepDefinition } from '../types'
-import { Copy, Empty, Fact, Facts, Json, Loading, Trouble, command, jsonText } from '../ui'
+import type { Definition, Me, Page, Proof, ProofEnd, StepDefinition } from '../types'
+import { Choice, Copy, Empty, Fact, Facts, Json, Loading, Trouble, command, count, jsonText } from '../ui'
 import type { ViewProps } from './index'
 
 const stepsOf = (definition: Definition) => (definition.body?.steps ?? []) as StepDefinition[]
@@ -29,6 +31,88 @@ function Changed({ before, after }: { before: Definition; after: Definition }) {
         ))}
       </pre>
     </div>
+  )
+}
+
+const ways = {
+  '': 'all',
+  undone: 'undone',
+  person: 'needs a person',
+  standing: 'leaves something standing',
+  bad: 'violates a rule'
+}
+type Way = keyof typeof ways
+
+const isWay: Record<Way, (end: ProofEnd) => boolean> = {
+  '': () => true,
+  undone: ({ end }) => end === 'compensated',
+  person: ({ end }) => end === 'escalated',
+  standing: ({ standing }) => standing.length > 0,
+  bad: ({ violation }) => violation !== null
+}
+
+// The table of `sagactl prove`: how the saga ends at each point at which something can go wrong.
+function Proofs({ name, asked }: { name: string; asked: Record<string, string> }) {
+  const live = useLive<Proof>(
+    query(`v1/definitions/${encodeURIComponent(name)}/proof`, { version: asked.version }),
+    3_600_000
+  )
+  const proof = live.data
+  if (live.problem && !live.problem.lost) return <Trouble problem={live.problem} retry={live.refresh} />
+  if (!proof) return <Loading what="how it ends" />
+  const way: Way = asked.ends in ways ? (asked.ends as Way) : ''
+  const shown = proof.ends.filter(isWay[way])
+  return (
+    <>
+      <p class={proof.ok ? 'note' : 'note bad'}>
+        <State
+          state={proof.ok ? 'completed' : 'failed'}
+          word={proof.ok ? 'every end keeps the promises' : `${count(proof.violations, 'end')} violate a promise`}
+        />{' '}
+        {count(proof.covered.points, 'failure point')}, one at a time. Values are symbolic; nothing is called.
+        {!proof.covered.all_points && ' Some points were left out: sagactl prove plays all of them.'}
+      </p>
+      <div class="actions">
+        <Choice
+          id="ends"
+          label="Show"
+          value={way}
+          choices={Object.entries(ways).map(([value, text]) => [
+            value,
+            `${text}: ${proof.ends.filter(isWay[value as Way]).length}`
+          ])}
+          onChoose={(ends) => replace(['definitions', name], { ...asked, ends: ends || undefined })}
+        />
+        <Copy
+          text={command(
+            'sagactl',
+            'prove',
+            '--registered',
+            name,
+            ...(asked.version ? ['--version', asked.version] : [])
+          )}
+          label="copy as sagactl"
+        />
+      </div>
+      <Table
+        label="How it ends"
+        rows={shown}
+        keyOf={(_, i) => i}
+        isPlain
+        columns={[
+          ['Step', ({ step }) => step ?? <span class="muted">the saga</span>],
+          ['What happens', ({ what, place }) => [what, place].filter(Boolean).join(', ')],
+          ['Then', ({ settled }) => settled],
+          ['Ends', ({ end }) => <State state={end} />],
+          ['Undone', ({ undone }) => undone.join(' ')],
+          ['Stands', ({ standing }) => standing.join(' ')],
+          [
+            'Waits for',
+            ({ violation, waits_for }) => (violation ? <State state="failed" word={violation} /> : waits_for)
+          ]
+        ]}
+      />
+    </>
   )
 }
 
@@ -69,52 +153,42 @@ function One({ name, me, asked }: { name: string; me: Me; asked: Record<string, 
       <h2>Graph</h2>
       <Graph steps={stepsOf(one)} />
       <h2>Steps</h2>
-      <div class="table" role="region" aria-label="Steps" tabIndex={0}>
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Step</th>
-              <th scope="col">Does</th>
-              <th scope="col">After</th>
-              <th scope="col">When it fails</th>
-            </tr>
-          </thead>
-          <tbody>
-            {stepsOf(one).map((step, i) => (
-              <tr key={step.id} data-row={step.id}>
-                <td>{step.id}</td>
-                <td>{step.call ? <a href={href(['tools'], { name: step.call })}>{step.call}</a> : whatOf(step)}</td>
-                <td>{step.after ? step.after.join(', ') || 'at once' : i > 0 ? stepsOf(one)[i - 1].id : 'at once'}</td>
-                <td>{typeof step.on_failure === 'string' ? step.on_failure : 'the saga is undone'}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table
+        label="Steps"
+        rows={stepsOf(one)}
+        keyOf={({ id }) => id}
+        columns={[
+          ['Step', ({ id }) => id],
+          [
+            'Does',
+            (step) => (step.call ? <a href={href(['tools'], { name: step.call })}>{step.call}</a> : whatOf(step))
+          ],
+          [
+            'After',
+            ({ after }, i) => (after ? after.join(', ') || 'at once' : i > 0 ? stepsOf(one)[i - 1].id : 'at once')
+          ],
+          ['When it fails', ({ on_failure }) => (typeof on_failure === 'string' ? on_failure : 'the saga is undone')]
+        ]}
+      />
+      <h2>How it ends</h2>
+      <Proofs name={name} asked={asked} />
       <h2>Start one</h2>
       <Start definition={one} me={me} key={one.version} />
       {versions.length > 1 && (
         <>
           <h2>What changed</h2>
-          <div class="field">
-            <label for="before">Compared with</label>
-            <select
-              id="before"
-              value={asked.before ?? ''}
-              onChange={(event) =>
-                go(['definitions', name], { ...asked, before: event.currentTarget.value || undefined })
-              }
-            >
-              <option value="">nothing</option>
-              {versions
+          <Choice
+            id="before"
+            label="Compared with"
+            value={asked.before ?? ''}
+            choices={[
+              ['', 'nothing'],
+              ...versions
                 .filter(({ version }) => version !== one.version)
-                .map(({ version }) => (
-                  <option key={version} value={version}>
-                    version {version}
-                  </option>
-                ))}
-            </select>
-          </div>
+                .map(({ version }): [string, string] => [String(version), `version ${version}`])
+            ]}
+            onChoose={(before) => go(['definitions', name], { ...asked, before: before || undefined })}
+          />
           {before.data && <Changed before={before.data} after={one} />}
         </>
       )}
@@ -145,37 +219,41 @@ function All() {
         </Empty>
       )}
       {live.data && live.data.items.length > 0 && (
-        <div class="table" role="region" aria-label="Definitions" tabIndex={0}>
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Definition</th>
-                <th scope="col">Newest</th>
-                <th scope="col">Unfinished, by version</th>
-                <th scope="col">Registered</th>
-              </tr>
-            </thead>
-            <tbody>
-              {live.data.items.map((one) => (
-                <tr key={one.name} data-row={one.name}>
-                  <td>
-                    <a href={href(['definitions', one.name])}>{one.name}</a>
-                  </td>
-                  <td>v{one.version}</td>
-                  <td>
-                    {one.versions
-                      ?.filter(({ unfinished }) => unfinished > 0)
-                      .map(({ version, unfinished }) => `v${version}: ${unfinished}`)
-                      .join(', ') || <span class="muted">none</span>}
-                  </td>
-                  <td>
-                    <Age at={one.created_at} />
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table
+          label="Definitions"
+          rows={live.data.items}
+          keyOf={(one) => one.name}
+          columns={[
+            [
+              'Definition',
+              (one) => (
+                <>
+                  <a href={href(['definitions', one.name])}>{one.name}</a>
+                </>
+              )
+            ],
+            ['Newest', (one) => <>v{one.version}</>],
+            [
+              'Unfinished, by version',
+              (one) => (
+                <>
+                  {one.versions
+                    ?.filter(({ unfinished }) => unfinished > 0)
+                    .map(({ version, unfinished }) => `v${version}: ${unfinished}`)
+                    .join(', ') || <span class="muted">none</span>}
+                </>
+              )
+            ],
+            [
+              'Registered',
+              (one) => (
+                <>
+                  <Age at={one.created_at} />
+                </>
+              )
+            ]
+          ]}
+        />
       )}
     </>
   )

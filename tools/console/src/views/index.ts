@@ -23,6 +23,7 @@ export interface View {
   also?: string[] // names of views that belong to this one
   title: string
   key: string
+  ofSeveral?: boolean // shows several namespaces at once
   View: ComponentType<ViewProps>
 }
 
@@ -36,9 +37,9 @@ const ToolsOrHolds: ComponentType<ViewProps> = (props) =>
 
 export const views: View[] = [
   { name: 'overview', title: 'Overview', key: 'o', View: Overview },
-  { name: 'sagas', also: ['saga'], title: 'Sagas', key: 's', View: SagasOrOne },
-  { name: 'cases', also: ['case'], title: 'Needs a person', key: 'n', View: CasesOrOne },
-  { name: 'approvals', title: 'Approvals', key: 'a', View: Approvals },
+  { name: 'sagas', also: ['saga'], title: 'Sagas', key: 's', ofSeveral: true, View: SagasOrOne },
+  { name: 'cases', also: ['case'], title: 'Needs a person', key: 'n', ofSeveral: true, View: CasesOrOne },
+  { name: 'approvals', title: 'Approvals', key: 'a', ofSeveral: true, View: Approvals },
   { name: 'bulk', title: 'Many at once', key: 'm', View: Bulk },
   { name: 'definitions', title: 'Definitions', key: 'd', View: Definitions },
   { name: 'tools', also: ['holds'], title: 'Tools', key: 't', View: ToolsOrHolds },

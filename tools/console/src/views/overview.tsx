@@ -5,6 +5,7 @@ import { useLive } from '../live'
 import { href } from '../route'
 import { useSettings } from '../settings'
 import { State } from '../state'
+import { Table } from '../table'
 import { Age, clock, span } from '../time'
 import type { CaseGroup, Engines, Hold, Page, Series, SeriesRow, Stats } from '../types'
 import { Copy, Fact, Facts, Loading, Trouble, count } from '../ui'
@@ -155,8 +156,10 @@ function Over({ range }: { range: string }) {
 // --- what needs somebody ---
 
 function Open() {
-  const cases = useLive<Page<CaseGroup>>('v1/escalations?status=open&group_by=tool,error&limit=5', 5000)
-  const approvals = useLive<Page<unknown>>('v1/approvals?status=open&limit=100', 10_000)
+  const cases = useLive<Page<CaseGroup>>('v1/escalations?status=open&group_by=tool,error&limit=5', 5000, {
+    follows: ['case.']
+  })
+  const approvals = useLive<Page<unknown>>('v1/approvals?status=open&limit=100', 10_000, { follows: ['approval.'] })
   const holds = useLive<Page<Hold>>('v1/holds?limit=100', 10_000)
   const groups = cases.data?.items
   return (
@@ -256,34 +259,27 @@ function Now() {
       <h3>Engines</h3>
       {engines.problem?.status === 403 && <p class="muted">Not shown: {engines.problem.detail}.</p>}
       {engines.data && (
-        <div class="table" role="region" aria-label="Engines" tabIndex={0}>
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Engine</th>
-                <th scope="col">State</th>
-                <th scope="col">Version</th>
-                <th scope="col">Shards</th>
-                <th scope="col">Lease left</th>
-                <th scope="col">Up since</th>
-              </tr>
-            </thead>
-            <tbody>
-              {engines.data.items.map((engine) => (
-                <tr key={engine.instance}>
-                  <td>{engine.name}</td>
-                  <td>{engine.state}</td>
-                  <td>{engine.version}</td>
-                  <td class="number">{engine.shards.length}</td>
-                  <td class="number">{engine.shards.length > 0 ? span(engine.lease_left_ms) : '–'}</td>
-                  <td>
-                    <Age at={engine.started_at} />
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table
+          label="Engines"
+          rows={engines.data.items}
+          isPlain
+          keyOf={(engine) => engine.instance}
+          columns={[
+            ['Engine', (engine) => <>{engine.name}</>],
+            ['State', (engine) => <>{engine.state}</>],
+            ['Version', (engine) => <>{engine.version}</>],
+            ['Shards', (engine) => <>{engine.shards.length}</>, true],
+            ['Lease left', (engine) => <>{engine.shards.length > 0 ? span(engine.lease_left_ms) : '–'}</>, true],
+            [
+              'Up since',
+              (engine) => (
+                <>
+                  <Age at={engine.started_at} />
+                </>
+              )
+            ]
+          ]}
+        />
       )}
     </section>
   )

@@ -1,5 +1,5 @@
 // One saga: what happened when, its steps, its log, and what a person can do about it.
-import { useMemo } from 'preact/hooks'
+import { useMemo, useRef } from 'preact/hooks'
 import { query } from '../api'
 import { Graph } from '../graph'
 import { useLive } from '../live'
@@ -126,9 +126,11 @@ function SagaGraph({ saga }: { saga: Saga }) {
 export function SagaView({ route, me }: ViewProps) {
   const id = route.path[1] ?? ''
   const tab = route.path[2] ?? ''
-  const live = useLive<Saga>(`v1/sagas/${encodeURIComponent(id)}`, 2000)
+  const pace = useRef(2000)
+  const live = useLive<Saga>(`v1/sagas/${encodeURIComponent(id)}`, () => pace.current)
   const saga = live.data
-  const log = useLog(id, saga?.updated_at)
+  const log = useLog(id, saga?.updated_at, { ended: Boolean(saga?.ended_at), onGrown: live.refresh })
+  pace.current = log.follows ? 20_000 : 2000
   const args = useMemo(() => argumentsOf(log.entries), [log.entries])
 
   if (!saga)

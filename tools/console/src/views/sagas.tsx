@@ -3,8 +3,9 @@ import { useEffect, useState } from 'preact/hooks'
 import { Problem, query, read } from '../api'
 import { Filters, tagParameters, type Filter } from '../filters'
 import { useLive } from '../live'
-import { href } from '../route'
+import { href, namespacesNow } from '../route'
 import { State } from '../state'
+import { Table, type Column } from '../table'
 import { Age } from '../time'
 import type { Page, SagaRow } from '../types'
 import { Act, Copy, Empty, Loading, Tags, Trouble, command, count, short, whyNot } from '../ui'
@@ -38,7 +39,7 @@ function asCommand(query: Record<string, string>) {
   const words = Object.entries(query).flatMap(([name, value]) =>
     name === 'tag' ? value.split(/\s+/).flatMap((tag) => ['--tag', tag]) : [flags[name] ?? `--${name}`, value]
   )
-  return command('sagactl', 'list', ...words)
+  return command('sagactl', 'list', namespacesNow().length > 1 && '-A', ...words)
 }
 
 // What a job about sagas can be narrowed by.
@@ -46,29 +47,38 @@ const bulkFilters = ['saga', 'status', 'business_id', 'tag', 'since', 'until']
 const canBulk = (query: Record<string, string>) =>
   Object.keys(query).length > 0 && Object.keys(query).every((name) => bulkFilters.includes(name))
 
-const Row = ({ row, isGone }: { row: SagaRow; isGone: boolean }) => (
-  <tr data-row={row.id} class={isGone ? 'gone' : undefined}>
-    <td>
-      <State state={row.status} />
-      {isGone && <span class="muted"> · when last seen</span>}
-    </td>
-    <td>
-      <a href={href(['saga', row.id])}>{row.business_id ?? short(row.id)}</a>
-    </td>
-    <td>
-      {row.saga} <span class="muted">v{row.version}</span>
-    </td>
-    <td>
-      <Tags tags={row.tags} />
-    </td>
-    <td>
-      <Age at={row.created_at} />
-    </td>
-    <td>
-      <Age at={row.updated_at} />
-    </td>
-  </tr>
-)
+const ofNamespace: Column<SagaRow> = ['Namespace', (row) => row.namespace]
+
+const columns = (isGone: (row: SagaRow, i: number) => boolean): Column<SagaRow>[] => [
+  [
+    'Status',
+    (row, i) => (
+      <>
+        <State state={row.status} />
+        {isGone(row, i) && <span class="muted"> · when last seen</span>}
+      </>
+    )
+  ],
+  [
+    'Saga',
+    (row) => (
+      <a href={href(['saga', row.id], row.namespace ? { ns: row.namespace } : {})}>
+        {row.business_id ?? short(row.id)}
+      </a>
+    )
+  ],
+  [
+    'Definition',
+    (row) => (
+      <>
+        {row.saga} <span class="muted">v{row.version}</span>
+      </>
+    )
+  ],
+  ['Tags', (row) => <Tags tags={row.tags} />],
+  ['Started', (row) => <Age at={row.created_at} />],
+  ['Changed', (row) => <Age at={row.updated_at} />]
+]
 
 interface Shown {
   path: string
@@ -87,7 +97,10 @@ const shownOf = (path: string, page: Page<SagaRow>): Shown => ({
 export function Sagas({ route, me }: ViewProps) {
   const asked = parameters(route.query)
   const path = query('v1/sagas', { ...asked, limit: 100 })
-  const live = useLive<Page<SagaRow>>(path)
+  const isSeveral = route.namespaces.length > 1
+  const live = useLive<Page<SagaRow>>(path, 3000, {
+    merge: { namespaces: route.namespaces, newestBy: 'created_at', limit: 100 }
+  })
   const [shown, setShown] = useState<Shown | null>(null)
   const [problem, setProblem] = useState<Problem | null>(null)
   const [busy, setBusy] = useState(false)
@@ -134,7 +147,8 @@ export function Sagas({ route, me }: ViewProps) {
       <div class="title">
         <h1>Sagas</h1>
         <Copy text={asCommand(route.query)} label="copy as sagactl" />
-        {canBulk(route.query) &&
+        {!isSeveral &&
+          canBulk(route.query) &&
           (whyNot(me, 'operator') ? (
             <Act why={whyNot(me, 'operator')}>Act on all that match</Act>
           ) : (
@@ -155,25 +169,13 @@ export function Sagas({ route, me }: ViewProps) {
       {!mine && !live.problem && <Loading what="sagas" />}
       {mine && mine.rows.length === 0 && !mine.next && <NoSagas filtered={Object.keys(route.query).length > 0} />}
       {mine && mine.rows.length > 0 && (
-        <div class="table" role="region" aria-label="Sagas" tabIndex={0}>
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Status</th>
-                <th scope="col">Saga</th>
-                <th scope="col">Definition</th>
-                <th scope="col">Tags</th>
-                <th scope="col">Started</th>
-                <th scope="col">Changed</th>
-              </tr>
-            </thead>
-            <tbody>
-              {mine.rows.map((row, i) => (
-                <Row key={row.id} row={row} isGone={isGone(row, i)} />
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table
+          label="Sagas"
+          rows={mine.rows}
+          keyOf={({ id }) => id}
+          columns={[...(isSeveral ? [ofNamespace] : []), ...columns(isGone)]}
+          rowClass={(row, i) => (isGone(row, i) ? 'gone' : undefined)}
+        />
       )}
       <Trouble problem={problem} />
       {mine?.lookedTo && (
@@ -183,7 +185,8 @@ export function Sagas({ route, me }: ViewProps) {
       )}
       {mine && (mine.rows.length > 0 || mine.next) && (
         <p class="foot">
-          {count(mine.rows.length, 'saga')} shown{mine.next ? '' : '; there are no more'}.{' '}
+          {count(mine.rows.length, 'saga')} shown
+          {mine.next ? '' : live.data?.hasMore ? '; choose one namespace to see more' : '; there are no more'}.{' '}
           {mine.next && (
             <button type="button" onClick={() => void more()} disabled={busy}>
               {busy ? 'Reading more …' : 'Show more'}

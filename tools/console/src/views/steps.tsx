@@ -1,6 +1,6 @@
 // The steps of a saga: what was sent, what came back, under which key, and what undoes it.
 import { useEffect, useRef } from 'preact/hooks'
-import { go } from '../route'
+import { go, href } from '../route'
 import { State, wordOf } from '../state'
 import { Age, At, span } from '../time'
 import type { Compensation, Held, OperationError, Saga, Step, Trying } from '../types'
@@ -45,7 +45,9 @@ const Waits = ({ step }: { step: Step }) => {
   return (
     <Fact name="Waits for">
       {wait ? `${wait.kind}${typeof wait.signal === 'string' ? ` "${wait.signal}"` : ''}` : 'its time'}
-      {typeof wait?.approval === 'number' && <a href={`#/approvals?n=${wait.approval}`}> {wait.approval}</a>}
+      {typeof wait?.approval === 'number' && (
+        <a href={href(['approvals'], { n: String(wait.approval) })}> {wait.approval}</a>
+      )}
       {step.due_at && (
         <>
           , until <At at={step.due_at} />
@@ -180,7 +182,7 @@ function StepRow({ saga, step, open, args }: { saga: Saga; step: Step; open: boo
       <tr data-row={step.id} ref={row}>
         <td class={step.group ? 'inner' : undefined}>
           <a
-            href={`#/saga/${saga.id}${open ? '' : `?step=${encodeURIComponent(step.id)}`}`}
+            href={href(['saga', saga.id], { step: open ? undefined : step.id })}
             aria-expanded={open}
             onClick={(event) => {
               event.preventDefault()
@@ -196,7 +198,7 @@ function StepRow({ saga, step, open, args }: { saga: Saga; step: Step; open: boo
             <span class="muted"> · undoing: {wordOf(step.compensation.status)}</span>
           )}
         </td>
-        <td>{step.tool ? <a href={`#/tools?name=${encodeURIComponent(step.tool)}`}>{step.tool}</a> : step.kind}</td>
+        <td>{step.tool ? <a href={href(['tools'], { name: step.tool })}>{step.tool}</a> : step.kind}</td>
         <td class="number">{step.attempts}</td>
         <td>{effects[step.took_effect] ?? step.took_effect}</td>
         <td>{error ? (error.detail ?? error.code) : <span class="muted">–</span>}</td>

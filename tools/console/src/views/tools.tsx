@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks'
 import { useLive } from '../live'
 import { href } from '../route'
 import { State } from '../state'
+import { Table } from '../table'
 import { Age, span } from '../time'
 import type { Definition, Guard, Hold, Me, Page, Stats, ToolHealth } from '../types'
 import { Act, Copy, Empty, Fact, Facts, Json, Loading, Trouble, command, count, whyNot } from '../ui'
@@ -192,6 +193,12 @@ function AllTools() {
   const stats = useLive<Stats>('v1/stats', 5000)
   const holds = useLive<Page<Hold>>('v1/holds?limit=100', 5000)
   const health = new Map(stats.data?.tools?.map((tool) => [tool.name, tool]))
+  const now = (name: string) => {
+    const guard = breakerOf(stats.data?.guards ?? [], name)
+    if (holds.data?.items.some((hold) => holdsTool(hold, name))) return <State state="held" />
+    if (!guard || guard.breaker === 'closed') return <State state="completed" word="open for calls" />
+    return <State state="failed" word={guard.breaker === 'open' ? 'breaker open' : 'breaker half open'} />
+  }
   return (
     <>
       <div class="title">
@@ -206,53 +213,35 @@ function AllTools() {
         </Empty>
       )}
       {tools.data && tools.data.items.length > 0 && (
-        <div class="table" role="region" aria-label="Tools" tabIndex={0}>
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Tool</th>
-                <th scope="col">Now</th>
-                <th scope="col">Calls</th>
-                <th scope="col">Tried again</th>
-                <th scope="col">Nobody knows</th>
-                <th scope="col">Repeats kept from happening</th>
-              </tr>
-            </thead>
-            <tbody>
-              {tools.data.items.map(({ name, version }) => {
-                const tool = health.get(name)
-                const guard = breakerOf(stats.data?.guards ?? [], name)
-                const held = holds.data?.items.some((hold) => holdsTool(hold, name))
-                return (
-                  <tr key={name} data-row={name}>
-                    <td>
-                      <a href={href(['tools'], { name })}>{name}</a> <span class="muted">v{version}</span>
-                    </td>
-                    <td>
-                      {held ? (
-                        <State state="held" />
-                      ) : guard && guard.breaker !== 'closed' ? (
-                        <State state="failed" word={guard.breaker === 'open' ? 'breaker open' : 'breaker half open'} />
-                      ) : (
-                        <State state="completed" word="open for calls" />
-                      )}
-                    </td>
-                    <td class="number">{(tool?.calls ?? 0).toLocaleString('en')}</td>
-                    <td class="number">{rate(tool?.retry_rate)}</td>
-                    <td class="number">
-                      {tool?.unknown_open ? (
-                        <a href={href(['cases'], { tool: name })}>{count(tool.unknown_open, 'operation')}</a>
-                      ) : (
-                        0
-                      )}
-                    </td>
-                    <td class="number">{sum(tool?.duplicates).toLocaleString('en')}</td>
-                  </tr>
-                )
-              })}
-            </tbody>
-          </table>
-        </div>
+        <Table
+          label="Tools"
+          rows={tools.data.items.map(({ name, version }) => ({ name, version, tool: health.get(name) }))}
+          keyOf={({ name }) => name}
+          columns={[
+            [
+              'Tool',
+              ({ name, version }) => (
+                <>
+                  <a href={href(['tools'], { name })}>{name}</a> <span class="muted">v{version}</span>
+                </>
+              )
+            ],
+            ['Now', ({ name }) => now(name)],
+            ['Calls', ({ tool }) => (tool?.calls ?? 0).toLocaleString('en'), true],
+            ['Tried again', ({ tool }) => rate(tool?.retry_rate), true],
+            [
+              'Nobody knows',
+              ({ name, tool }) =>
+                tool?.unknown_open ? (
+                  <a href={href(['cases'], { tool: name })}>{count(tool.unknown_open, 'operation')}</a>
+                ) : (
+                  0
+                ),
+              true
+            ],
+            ['Repeats kept from happening', ({ tool }) => sum(tool?.duplicates).toLocaleString('en'), true]
+          ]}
+        />
       )}
       <p class="muted">Calls and repeats count since this engine began.</p>
     </>
