@@ -241,6 +241,7 @@ await run(new Scenarios(), async (world) => {
   await promise('what cannot go on says why', () => {
     const wrong = [
       [{ input: {} }, 'the input does not fit the schema'],
+      [{ tools: { 'payment.charge': ['fails'] } }, 'the saga calls no tool "payment.charge"'],
       [{ events: [{ approve: 'charge', during: 'charge' }] }, 'event 1 (approve) is refused'],
       [{ events: [{ retry: 'nothing', during: 'charge' }] }, 'event 1 (retry): the saga has no step "nothing"'],
       [{ events: [{ abort: 'late', after: '2h' }] }, 'the saga had ended before event 1 (abort)']

@@ -426,6 +426,43 @@ static bool input_fits(struct stage *stage)
     return true;
 }
 
+static bool step_calls_tool(const struct definition *definition, struct slice name)
+{
+    for (uint32_t i = 0; i < definition->step_count; i++) { /* a tool that is written in its step stands in no list */
+        if (definition->steps[i].tool && slice_equal(definition->steps[i].tool->name, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_tool(const struct definition *definition, struct slice name)
+{
+    for (uint32_t i = 0; i < definition->tool_count; i++) {
+        if (slice_equal(definition->tools[i]->name, name)) {
+            return true;
+        }
+    }
+    for (uint32_t i = 0; i < definition->child_count; i++) {
+        if (step_calls_tool(definition->children[i], name)) {
+            return true;
+        }
+    }
+    return step_calls_tool(definition, name);
+}
+
+/* A misspelt name would leave its replies unsaid, and nobody would notice. */
+static bool tools_fit(struct stage *stage)
+{
+    for (size_t i = 0; i < stage->scenario->tool_count; i++) {
+        if (!has_tool(stage->definition, stage->scenario->tools[i].tool)) {
+            stage_fail(stage, "the saga calls no tool \"%.*s\"", SLICE_ARG(stage->scenario->tools[i].tool));
+            return false;
+        }
+    }
+    return true;
+}
+
 static void start(struct stage *stage)
 {
     struct saga_input input = {.type = SAGA_INPUT_START};
@@ -474,7 +511,7 @@ void stage_play(const struct scenario *scenario, const struct definition *defini
     buffer_init(&out->log, LOG_BYTES_MAX);
     out->definition = with_version(definition, &out->arena);
     saga_init(&out->saga, &out->saga_arena, stage_id, out->definition);
-    if (input_fits(out)) {
+    if (tools_fit(out) && input_fits(out)) {
         start(out);
         while (stage_move(out)) {
         }
