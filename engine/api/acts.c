@@ -48,12 +48,14 @@ void request_mark_act_of(struct api_request *request, const struct verb *verb)
 
 /* --- refusals --- */
 
-/* Overload and a database that is away refuse nobody. */
+/* Overload and a database that is away refuse nobody. The console reads by itself, again and again, also what its
+ * person may not see. */
 static bool is_refusal(const struct api_request *request, enum err_code code)
 {
+    bool reads_by_itself = request->has_session && slice_is(request->exchange->method, "GET");
     int status = err_http_status(code);
 
-    return code == ERR_FORBIDDEN || (is_act(request) && status >= 400 && status < 500);
+    return (code == ERR_FORBIDDEN && !reads_by_itself) || (is_act(request) && status >= 400 && status < 500);
 }
 
 static const char *kind_of(const struct route *route)

@@ -5,6 +5,7 @@ import { leaves, run } from '../lib/world.mjs'
 import { cases } from './cases.mjs'
 import { night } from './night.mjs'
 import { skip } from './packages.mjs'
+import { people } from './people.mjs'
 import { saga } from './saga.mjs'
 import { sagas } from './sagas.mjs'
 import { session, withoutTokens } from './session.mjs'
@@ -14,7 +15,7 @@ import { views } from './views.mjs'
 if (!chromiumPath) skip('there is no chromium')
 
 // In this order; the last one starts sagad anew. Names behind the file run only these parts.
-const parts = { session, sagas, saga, night, cases, views, withoutTokens }
+const parts = { session, sagas, saga, night, cases, views, people, withoutTokens }
 const asked = process.argv.slice(2)
 const chosen = Object.entries(parts).filter(([name]) => asked.length === 0 || asked.includes(name))
 

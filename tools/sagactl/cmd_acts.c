@@ -78,7 +78,7 @@ static void print_many(struct ctl *ctl, struct slice answer)
     while (json_next_element(&walk, &item)) {
         struct cell *row = table_row(&table);
 
-        row[0].text = show_age(ctl, item, "last_at");
+        row[0].text = show_age(ctl, item, "at");
         row[1].text = show_member(ctl, item, "actor");
         row[2].text = what(ctl, item);
         row[3].text = on_what(ctl, item);

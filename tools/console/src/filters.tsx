@@ -2,7 +2,7 @@
 // and empty asks for what has none.
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { replace } from './route'
+import { current, replace } from './route'
 import { Saved } from './saved'
 
 export interface Filter {
@@ -112,7 +112,8 @@ export function Filters({
             filter={filter}
             first={i === 0}
             value={query[filter.name]}
-            onChange={(value) => replace(path, { ...kept, ...query, [filter.name]: value || undefined })}
+            // By the address as it is now: another filter may have changed since this was drawn.
+            onChange={(value) => replace(path, { ...current().query, [filter.name]: value || undefined })}
           />
         ))}
         {children}

@@ -36,7 +36,7 @@ function decoded(part: string) {
   }
 }
 
-function current(): Route {
+export function current(): Route {
   const [path = '', search = ''] = location.hash.replace(/^#\/?/, '').split('?')
   const { ns = null, ...query } = Object.fromEntries(new URLSearchParams(search)) as Record<string, string>
   return { path: path.split('/').map(decoded), query, namespaces: namespacesOf(ns) }

@@ -428,3 +428,26 @@ export interface Operation {
   first_sent_at: string | null
   created_at: string | null
 }
+
+export interface ActRow {
+  namespace?: string // of a list of several
+  id: string
+  at: string
+  actor: string
+  role: string
+  via: 'token' | 'session' | 'local'
+  address: string | null
+  verb: string
+  kind: string | null
+  target: string | null
+  detail: string | null
+  saga: string | null
+  saga_name: string | null
+  business_id: string | null
+  tool: string | null
+  note: string | null
+  outcome: 'done' | 'refused'
+  code: string | null
+  count: number
+  last_at: string
+}

@@ -9,6 +9,7 @@ import { CaseView } from './case'
 import { Cases } from './cases'
 import { Definitions } from './definitions'
 import { Overview } from './overview'
+import { People } from './people'
 import { SagaView } from './saga'
 import { Sagas } from './sagas'
 import { Holds, Tools } from './tools'
@@ -43,5 +44,6 @@ export const views: View[] = [
   { name: 'bulk', title: 'Many at once', key: 'm', View: Bulk },
   { name: 'definitions', title: 'Definitions', key: 'd', View: Definitions },
   { name: 'tools', also: ['holds'], title: 'Tools', key: 't', View: ToolsOrHolds },
-  { name: 'calls', title: 'Calls', key: 'c', View: Calls }
+  { name: 'calls', title: 'Calls', key: 'c', View: Calls },
+  { name: 'people', title: 'People', key: 'p', ofSeveral: true, View: People }
 ]

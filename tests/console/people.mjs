@@ -1,0 +1,43 @@
+// The view of people: who did what, what was refused, links to the thing, filters in the address, keys.
+import { expect, promise } from '../lib/world.mjs'
+import { Visitor, until } from './stage.mjs'
+
+export async function people(world, browser) {
+  const as = (token, path, body) =>
+    world.api('POST', path, body, { headers: { authorization: `Bearer ${token}` } }).then(({ status }) => status)
+
+  await promise('people: an act with its note leads to what was acted on, and refusals are counted', async () => {
+    const id = await world.start('contract', {}, { id: 'people-1' })
+    await world.until(id, ['waiting'])
+    expect((await as('operator', `/v1/sagas/${id}/pause`, { note: 'the lawyer is away' })) === 200, 'a pause')
+    for (let i = 0; i < 3; i++)
+      expect((await as('reader', `/v1/sagas/${id}/abort`, { note: 'x' })) === 403, 'a reader aborts nothing')
+    const visitor = await Visitor.arrives(browser, world)
+    const { page } = visitor
+    const rows = page.locator('tbody tr')
+    await visitor.signsIn('reader')
+    await page.getByRole('link', { name: 'People', exact: true }).click()
+    const row = rows.filter({ hasText: 'the lawyer is away' })
+    await row.waitFor()
+    await visitor.checksAccess('people')
+
+    await page.getByLabel('Who', { exact: true }).fill('reader')
+    await page.getByLabel('Outcome').selectOption('refused')
+    await until(() => /actor=reader/.test(page.url()) && /outcome=refused/.test(page.url()), 'both filters hold')
+    await rows.filter({ hasText: 'forbidden' }).first().waitFor()
+    expect((await rows.count()) <= 2, 'one row for all refusals of a minute')
+
+    await page.getByRole('button', { name: 'Clear filters' }).click()
+    await row.waitFor()
+    expect((await as('operator', `/v1/sagas/${id}/resume`, { note: 'she is back' })) === 200, 'a resume')
+    await page.getByRole('button', { name: 'new: show' }).click()
+    await rows.filter({ hasText: 'she is back' }).waitFor()
+    await page.locator('h1').click()
+    await page.keyboard.press('j')
+    const focused = () => page.evaluate(() => document.activeElement?.closest('tr')?.textContent ?? '')
+    await until(async () => /resume/.test(await focused()), 'j goes to the newest act')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'people-1' }).waitFor()
+    await visitor.leaves()
+  })
+}
