@@ -312,13 +312,74 @@ TEST(a_run_rests_when_nothing_goes_on_and_wakes_with_a_call)
     t.now_ms += 1;
     call_trial_due(&t, SAGA_TIMER_REST);
     assert_string_equal(call_trial_records(&t), "run.rested");
+    assert_int_equal(CALL(&t, "strict", "b"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "run.woken, step.called b, step.intent b");
+}
+
+/* Returns the trial of a run that has slept since its call `a` was completed. */
+static void sleep_after_a(struct call_trial *trial)
+{
+    call_trial_run(trial);
+    completed(trial, "coalesce", "a", NULL);
+    trial->now_ms += REST_MS;
+    call_trial_due(trial, SAGA_TIMER_REST);
+    assert_string_equal(call_trial_records(trial), "run.rested");
+}
+
+/* The run has just gone to rest, but nothing happened in it for as long as that takes. */
+TEST(a_repeat_to_a_run_that_sleeps_is_one_turn)
+{
+    sleep_after_a(&t);
     assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK);
+    assert_string_equal(call_trial_records(&t), "run.woken, operation.duplicate a (replayed), run.rested");
+    assert_int_equal(saga_status(&t.saga), SAGA_COMPLETED);
+    assert_int_equal(call_trial_step(&t, "a")->forward.duplicates, 1);
+    t.now_ms += HOUR_MS;
+    call_trial_due(&t, SAGA_TIMER_REST); /* it rests already */
+    assert_int_equal(t.records.count, 0);
+}
+
+TEST(a_run_that_is_asked_again_soon_stays_awake)
+{
+    sleep_after_a(&t);
+    CALL(&t, "coalesce", "a");
+    t.now_ms += REST_MS - 1;
+    assert_int_equal(CALL(&t, "coalesce", "a", .turn = "2"), ERR_OK);
     assert_string_equal(call_trial_records(&t), "run.woken, operation.duplicate a (replayed)");
     t.now_ms += REST_MS;
     call_trial_due(&t, SAGA_TIMER_REST);
     assert_string_equal(call_trial_records(&t), "run.rested");
-    assert_int_equal(CALL(&t, "strict", "b"), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "run.woken, step.called b, step.intent b");
+}
+
+TEST(a_loop_is_found_in_repeats_to_a_run_that_sleeps)
+{
+    sleep_after_a(&t);
+    t.now_ms += HOUR_MS;
+    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK);
+    t.now_ms += HOUR_MS;
+    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP);
+    assert_string_equal(call_trial_records(&t), "run.woken, operation.duplicate a (loop), loop.tripped a, run.rested");
+    t.now_ms += HOUR_MS;
+    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP);
+    assert_int_equal(t.records.count, 0);
+    for (int i = 0; i < 2; i++) { /* a new turn lets all of it pass again */
+        t.now_ms += HOUR_MS;
+        assert_int_equal(CALL(&t, "coalesce", "a", .turn = "2"), ERR_OK);
+    }
+    t.now_ms += HOUR_MS;
+    assert_int_equal(CALL(&t, "coalesce", "a", .turn = "2"), ERR_LOOP);
+    assert_int_equal(saga_status(&t.saga), SAGA_PAUSED); /* a paused run does not rest */
+}
+
+TEST(an_emission_of_a_run_that_sleeps_counts_once)
+{
+    sleep_after_a(&t);
+    for (int i = 0; i < 4; i++) {
+        t.now_ms += HOUR_MS;
+        assert_int_equal(CALL(&t, "coalesce", "a", .emission = "e"), ERR_OK);
+        assert_int_equal(t.saga.used.emissions, 2);
+    }
+    assert_int_equal(call_trial_step(&t, "a")->forward.duplicates, 4);
 }
 
 TEST(a_refusal_wakes_nobody)

@@ -5,6 +5,10 @@
  *
  * Reads have no effect that could happen twice. They are also told apart by their arguments, and called again each
  * time. So one step may read two things at once, and neither gets the answer of the other.
+ *
+ * A repeat that is answered from the record of a run that slept lets the run rest again in the same turn: the run does
+ * not become unfinished for one answer. When the next repeat comes soon, the run stays awake, so that an agent that
+ * repeats many calls has the run read once.
  */
 #include "core/decide/call.h"
 
@@ -595,6 +599,7 @@ enum err_code call_decide(struct machine *m)
 {
     const struct saga_input *input = m->input;
     struct call call = {.m = m, .tool = input->call.tool, .found = STEP_NONE, .newest = STEP_NONE};
+    bool slept = run_sleeps(m);
     size_t begun;
 
     CHECK(call.tool);
@@ -611,6 +616,8 @@ enum err_code call_decide(struct machine *m)
     decide_in_order(&call);
     if (m->out->count == begun) { /* a refusal that leaves no trace does not wake anyone, either */
         m->out->count = 0;
+    } else if (slept) {
+        run_rest_again(m);
     }
     return ERR_OK;
 }

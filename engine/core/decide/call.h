@@ -54,6 +54,10 @@ bool open_deadline_counts(
 
 /* A run that nothing is known of, or that rests, has to begin before anything can be recorded of it. */
 void run_begin(struct machine *m);
+/* Does the run rest, and was it left alone for as long as a run waits before it rests? */
+bool run_sleeps(const struct machine *m);
+/* Lets a run that slept rest again in the turn that woke it, unless the turn began something. */
+void run_rest_again(struct machine *m);
 /* "charge (in flight), mail (unknown)": what is not settled, the first few of it. */
 struct slice unsettled_list(const struct saga *saga, struct arena *arena);
 

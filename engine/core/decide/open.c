@@ -22,6 +22,21 @@ void run_begin(struct machine *m)
     }
 }
 
+bool run_sleeps(const struct machine *m)
+{
+    const struct saga *saga = m->saga;
+
+    return saga->definition->kind == SAGA_RUN && saga->seq > 0 && saga->phase == PHASE_ENDED &&
+           m->input->now_ms >= saga->active_ms + RUN_REST_MS;
+}
+
+void run_rest_again(struct machine *m)
+{
+    if (saga_rests(m->saga)) {
+        machine_emit(m, (struct record){.type = RECORD_RUN_RESTED, .step = STEP_NONE});
+    }
+}
+
 /* Says why this step is not settled; NULL when it is. */
 static const char *unsettled_word(const struct saga *saga, uint32_t step)
 {

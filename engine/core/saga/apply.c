@@ -721,5 +721,6 @@ void saga_apply(struct saga *saga, const struct record *record)
     }
     saga->seq = record->seq;
     saga->updated_ms = record->at_ms;
+    saga->active_ms = record->type == RECORD_RUN_RESTED ? saga->active_ms : record->at_ms;
     INVARIANT(saga_is_sound(saga));
 }

@@ -247,6 +247,7 @@ struct saga {
     const struct hold_set *holds; /* not of the log: what people hold now, for whoever is shown it; NULL: nothing */
     struct slice namespace, business_id, tags, input, output;
     int64_t created_ms, updated_ms, ended_ms, deadline_ms /* 0: none or over */;
+    int64_t active_ms;                           /* of a run: when the last record other than run.rested was made */
     struct slice failing_reason, failing_detail; /* from PHASE_FAILING on; of one that completed: of output or then */
     struct slice failing_by, failing_note;       /* who said so, where a person or an agent did */
     uint32_t failing_step;
