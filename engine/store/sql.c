@@ -370,6 +370,19 @@ const struct db_statement sql_saga_by_business_id = {
     " where s.shard = $1::int2 and s.business_digest = $2::bytea and s.business_digest is not null",
 };
 
+/*
+ * Runs by the digests of their names, with at most $3 turns of each. The payload of a turn with more than $4 bytes is
+ * null. The runs keep the order of the arrays.
+ */
+const struct db_statement sql_run_turns = {
+    "run_turns",
+    "select u.number, s.id, l.seq, l.at, case when octet_length(l.payload) <= $4::int8 then l.payload end"
+    " from unnest($1::int2[], $2::bytea[]) with ordinality as u (shard, digest, number)"
+    " join sagad.saga s on s.shard = u.shard and s.business_digest = u.digest and s.business_digest is not null"
+    " cross join lateral (select t.seq, t.at, t.payload from sagad.log t where t.shard = s.shard and t.saga = s.id"
+    " order by t.seq limit $3::int8) as l order by u.number, l.seq",
+};
+
 const struct db_statement sql_saga_by_key = {
     "saga_by_key",
     "select k.saga from (select o.saga from sagad.operation_key o where o.shard = $1::int2 and o.key = $2::uuid"
@@ -840,7 +853,7 @@ const struct db_statement *const sql_hot[] = {
     &sql_escalation_open, &sql_escalation_change, &sql_inbox_consume, &sql_taken,
     &sql_epochs,     &sql_hold_shards,     &sql_look,      &sql_lease_take,
     &sql_lease_renew, &sql_load,           &sql_load_numbers, &sql_saga_row,
-    &sql_saga_turns, &sql_saga_by_business_id, &sql_saga_by_key, &sql_saga_list,
+    &sql_saga_turns, &sql_saga_by_business_id, &sql_run_turns, &sql_saga_by_key, &sql_saga_list,
     &sql_saga_looked, &sql_saga_list_of_id,
     &sql_saga_count, &sql_escalation_list, &sql_escalation_list_open, &sql_escalation_sum,
     &sql_escalation_sum_open, &sql_escalation_one, &sql_case_remark, &sql_debt_settle,

@@ -621,6 +621,7 @@ struct store *store_open(struct loop *loop, const struct store_options *options)
         (void)snprintf(store->instance + 2 * i, 3, "%02x", random[i]);
     }
     list_init(&store->loads);
+    list_init(&store->runs.waiting);
     list_init(&store->jobs);
     list_init(&store->inbox.drops);
     appends_init(store);
@@ -641,6 +642,7 @@ static void on_all_closed(struct deferred *deferred)
     void *context = store->closed_context;
 
     loads_stop(store);
+    runs_stop(store);
     jobs_stop(store);
     appends_stop(store);
     appends_fini(store);

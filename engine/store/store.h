@@ -403,6 +403,21 @@ struct find_saga { /* finds a saga by its business id */
 };
 void store_find_saga(struct store *store, struct find_saga *find);
 
+#define RUN_TURNS_MAX 32        /* of a log that store_read_run() brings */
+#define RUN_TURN_BYTES_MAX 8192 /* of each turn of it */
+
+/* Finds a run by its name and reads its log. Runs that are asked for at about the same time are read together. */
+struct read_run {
+    struct store_read read;
+    struct digest digest;      /* in: of the name; see run_digest() */
+    uint32_t shard;            /* in */
+    struct saga_id id;         /* out */
+    struct stored_turn *turns; /* out; NULL: the log is longer than this brings, and store_read_saga() reads it */
+    size_t turn_count;         /* out */
+    struct list_link link;     /* the store's */
+};
+void store_read_run(struct store *store, struct read_run *run);
+
 struct find_operation { /* finds the saga of an operation key */
     struct store_read read;
     struct op_key key;      /* in */

@@ -258,6 +258,12 @@ struct key_sweep { /* keys.c */
     uint64_t rounds; /* over all shards, that have ended */
 };
 
+struct run_reads {        /* runs.c */
+    struct list waiting;  /* struct read_run */
+    struct deferred soon; /* those that wait are read at the end of this turn of the loop */
+    size_t under_way;     /* statements */
+};
+
 struct store {
     struct loop *loop;
     struct store_options options;
@@ -297,6 +303,7 @@ struct store {
     struct list loads;  /* shard loads that wait for their turn, or for a connection */
     size_t loads_begun; /* that wait no more, or only for a connection */
     struct list jobs;   /* and writing requests whose answer was lost */
+    struct run_reads runs;
     struct inbox_watch inbox;
     struct answers answers;
     struct due_queue parks, forgets;
@@ -399,6 +406,8 @@ void leases_close(struct leases *leases);    /* store_close() */
 void leases_free(struct leases *leases);     /* accepts NULL */
 
 /* load.c */
+void runs_run(struct store *store); /* reads what waits */
+void runs_stop(struct store *store);
 void loads_run(struct store *store);
 void loads_stop(struct store *store);
 

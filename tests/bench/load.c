@@ -14,7 +14,7 @@ static const char help[] =
     "bench-load --saga NAME [--input JSON|@FILE] [--sagas N | --seconds S] [--concurrency C] [--rate R]\n"
     "              [--warmup N] [--steps K] [--id-prefix TEXT] [--batch B] [--in-flight F] [--no-wait]\n"
     "bench-load --calls TOOL [--args JSON|@FILE] [--duplicates] [--rounds R] [--number N | --seconds S]\n"
-    "              [--per-run K] [--concurrency C] [--rate R] [--warmup N]\n"
+    "              [--per-run K] [--pause S] [--concurrency C] [--rate R] [--warmup N]\n"
     "\n"
     "Starts sagas over the public API, each with ?wait, and counts each until its end. Prints sagas\n"
     "and transitions a second and the percentiles of the time from start to end. A transition is a\n"
@@ -37,6 +37,8 @@ static const char help[] =
     "  --batch B         B starts in each request, to /v1/sagas/batch (1000 at most); implies --no-wait\n"
     "  --in-flight F     as many unfinished sagas as F at most; implies --no-wait\n"
     "  --per-run K       so many calls in each run, each of a scope of its own (default 1)\n"
+    "  --pause S         seconds between new calls and their repeats: runs rest after 15\n"
+    "                    s, and a repeat then finds them asleep (default 0)\n"
     "  --rounds R        rounds of each kind (default 3 with --duplicates, else 1); medians are shown\n"
     "\n"
     "Exits 1 when a start or a call failed, a saga did not end or a repeat was no repeat.\n"
@@ -48,7 +50,7 @@ static const char help[] =
 
 struct load_words { /* as they were written */
     const char *saga, *input, *sagas, *steps, *id_prefix, *batch, *in_flight;
-    const char *tool, *args, *number, *per_run, *rounds;
+    const char *tool, *args, *number, *per_run, *pause, *rounds;
     const char *seconds, *concurrency, *rate, *warmup;
     bool duplicates, no_wait;
 };
@@ -90,6 +92,7 @@ static int run_calls(struct ctl *ctl, const struct load_words *words)
         !read_number(ctl, "--rate", words->rate, 1, INT64_MAX, &o.rate) ||
         !read_number(ctl, "--warmup", words->warmup, 0, INT64_MAX, &o.warmup) ||
         !read_number(ctl, "--per-run", words->per_run, 1, INT64_MAX, &o.per_run) ||
+        !read_number(ctl, "--pause", words->pause, 0, 3600, &o.pause_s) ||
         !read_number(ctl, "--rounds", words->rounds, 1, LOAD_ROUNDS_MAX, &o.rounds) ||
         (words->args && !read_json_argument(ctl, "--args", words->args, &o.args))) {
         return EXIT_USAGE;
@@ -109,8 +112,8 @@ static int run_sagas(struct ctl *ctl, const struct load_words *words)
                                    .warmup = -1,
                                    .steps = -1};
 
-    if (words->args || words->number || words->per_run || words->rounds || words->duplicates) {
-        return usage_error(ctl, "--args, --number, --per-run, --rounds and --duplicates are for --calls");
+    if (words->args || words->number || words->per_run || words->pause || words->rounds || words->duplicates) {
+        return usage_error(ctl, "--args, --number, --per-run, --pause, --rounds and --duplicates are for --calls");
     }
     if (!read_number(ctl, "--sagas", words->sagas, 1, INT64_MAX, &o.sagas) ||
         !read_number(ctl, "--seconds", words->seconds, 1, INT64_MAX / 1000000, &o.seconds) ||
@@ -146,6 +149,7 @@ static int load(struct ctl *ctl, int argc, char **argv)
                                      {"--args", &words.args, NULL, NULL},
                                      {"--number", &words.number, NULL, NULL},
                                      {"--per-run", &words.per_run, NULL, NULL},
+                                     {"--pause", &words.pause, NULL, NULL},
                                      {"--rounds", &words.rounds, NULL, NULL},
                                      {"--duplicates", NULL, NULL, &words.duplicates},
                                      {"--seconds", &words.seconds, NULL, NULL},

@@ -27,6 +27,7 @@ struct load_calls_options {
     int64_t count, seconds; /* of one round: the number of calls; `seconds` not 0: as many as fit into that time */
     int64_t concurrency, rate, warmup;
     int64_t per_run; /* the number of calls in each run; each run has a scope of its own */
+    int64_t pause_s; /* between a round of new calls and the round of their repeats */
     int64_t rounds;  /* at most LOAD_ROUNDS_MAX */
     bool duplicates; /* a round of repeats follows each round of new calls */
 };

@@ -3,8 +3,10 @@
  * that whatever else this machine does meets both alike. A repeat is a hit on a completed operation: it is answered
  * from the record and writes nothing but its entry in the log.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "tests/bench/load.h"
 #include "tests/bench/load_driver.h"
@@ -180,11 +182,24 @@ static void report(const struct calls *calls, const struct figures *made, const 
     }
 }
 
+/* Leaves the service alone, so that the runs rest. */
+static void pause_for(int64_t seconds)
+{
+    struct timespec left = {.tv_sec = seconds};
+
+    while (nanosleep(&left, &left) != 0 && errno == EINTR) {
+    }
+}
+
 static bool run_rounds(struct calls *calls, struct figures *made, struct figures *repeated)
 {
     for (int64_t i = 0; i < calls->o->rounds; i++) {
         calls->round = i + 1;
-        if (!run_round(calls, false, &made[i]) || (calls->o->duplicates && !run_round(calls, true, &repeated[i]))) {
+        if (!run_round(calls, false, &made[i])) {
+            return false;
+        }
+        pause_for(calls->o->duplicates ? calls->o->pause_s : 0);
+        if (calls->o->duplicates && !run_round(calls, true, &repeated[i])) {
             return false;
         }
         if (made[i].ended == 0) {

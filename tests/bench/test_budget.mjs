@@ -194,6 +194,15 @@ class Budget extends World {
     }
   }
 
+  // Waits until all runs have rested, and nothing has happened in them for as long as a run waits before it rests.
+  async runsSleep() {
+    const left = `select count(*) from sagad.saga s join sagad.log l on l.shard = s.shard and l.saga = s.id
+      where s.name = '~run' and (s.ended_at is null or (l.at > now() - interval '16 s'
+      and convert_from(l.payload, 'UTF8') not like '[{"type":"run.rested"%'))`
+    for (const end = Date.now() + 120000; this.sql(left) !== '0'; await sleep(200))
+      if (Date.now() > end) throw new Error('the runs do not go to rest')
+  }
+
   calls(turn) {
     return async (count) => {
       for (let i = 0; i < count; i++) {
@@ -206,6 +215,7 @@ class Budget extends World {
 }
 
 const world = new Budget()
+let asleep = 0 // so that each repeat is of another turn, and no loop
 const workloads = [
   { id: 'w1_single', name: 'W1 three steps, one at a time', count: 200, work: world.single('bench_w1') },
   {
@@ -222,6 +232,13 @@ const workloads = [
   },
   { id: 'call', name: 'a call outside sagas', count: 200, work: world.calls() },
   { id: 'call_repeat', name: 'the same call again', count: 200, work: world.calls('2') },
+  {
+    id: 'call_repeat_asleep',
+    name: 'the same call again, after its run has rested',
+    count: 200,
+    before: () => world.runsSleep(),
+    work: (count) => world.calls(`asleep ${asleep++}`)(count)
+  },
   {
     id: 'w1_batches',
     name: 'W1 by batches, 1,024 in flight',
@@ -305,11 +322,13 @@ await run(world, async () => {
     'every workload runs to its end',
     async () => {
       await world.open()
-      for (const { id, count, warm = 20, work } of workloads) {
+      for (const { id, count, warm = 20, before, work } of workloads) {
+        await before?.()
         await work(warm)
         // A machine that stalls for a moment only ever adds to a figure: a timer fires in between, or a turn is made
         // again. The least of six counts.
         for (let take = 0; take < 6 && (take === 0 || aboveBudget(measured[id], allowed[id]).length > 0); take++) {
+          await before?.()
           // A call that was made before would be a repeat.
           measured[id] = least(measured[id], await world.costOf(id === 'call' ? count + take : count, work))
         }

@@ -75,7 +75,8 @@ async function twoEngines({ rig, seconds }) {
   })
 }
 
-// Makes new calls outside sagas and then repeats them, which shows the cost of the registry's answer to a repeat.
+// Makes new calls outside sagas and then repeats them, which shows the cost of the registry's answer to a repeat. In a
+// round that is long enough the runs go to rest before the repeats come.
 async function duplicates({ rig, seconds }) {
   const half = String(Math.max(1, Math.round(seconds / 2)))
   const {
@@ -91,6 +92,8 @@ async function duplicates({ rig, seconds }) {
     '1',
     '--seconds',
     half,
+    '--pause',
+    seconds >= 20 ? '17' : '0',
     '--concurrency',
     '64'
   ])

@@ -89,6 +89,7 @@ void draw_one_shard(struct db_args *args, struct chance *chance);
 void draw_saga_row(struct db_args *args, struct chance *chance);
 void draw_saga_turns(struct db_args *args, struct chance *chance);
 void draw_by_business_id(struct db_args *args, struct chance *chance);
+void draw_run_turns(struct db_args *args, struct chance *chance);
 void draw_by_key(struct db_args *args, struct chance *chance);
 void draw_list(struct db_args *args, struct chance *chance);
 void draw_looked(struct db_args *args, struct chance *chance);

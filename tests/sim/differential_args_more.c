@@ -165,6 +165,25 @@ void draw_by_business_id(struct db_args *args, struct chance *chance)
     db_arg_bytea(args, slice_of((const char *const[]){"digest 1", "digest 2", "digest 3"}[x]));
 }
 
+void draw_run_turns(struct db_args *args, struct chance *chance)
+{
+    static const char *const digests[] = {"digest 1", "digest 2", "digest 3"};
+    uint32_t first = chance_below(chance, SHARDS), count = 1 + chance_below(chance, SHARDS);
+
+    db_array_begin(args, DB_INT2, count);
+    for (uint32_t i = 0; i < count; i++) {
+        db_item_int(args, saga_shard((first + i) % SHARDS));
+    }
+    db_array_end(args);
+    db_array_begin(args, DB_BYTEA, count);
+    for (uint32_t i = 0; i < count; i++) {
+        db_item_bytes(args, slice_of(digests[(first + i) % SHARDS]));
+    }
+    db_array_end(args);
+    db_arg_int8(args, 1 + chance_below(chance, 3));
+    db_arg_int8(args, chance_percent(chance, 50) ? 8192 : 2);
+}
+
 void draw_by_key(struct db_args *args, struct chance *chance)
 {
     uint32_t key = chance_below(chance, KEYS);

@@ -69,6 +69,7 @@ const struct kind kinds[] = {
     {&sql_saga_row, SAGA_ROW, draw_saga_row, .themes = "", .weight = 2},
     {&sql_saga_turns, "itb", draw_saga_turns, .themes = "", .weight = 2},
     {&sql_saga_by_business_id, "ub", draw_by_business_id, .themes = "a", .weight = 2},
+    {&sql_run_turns, "iuitb", draw_run_turns, .themes = "ad", .weight = 4},
     {&sql_saga_by_key, "u", draw_by_key, .themes = "b", .weight = 3},
     {&sql_saga_list, SAGA_ROW "ii", draw_list, .themes = "a", .weight = 5},
     {&sql_saga_looked, "i", draw_looked, .themes = "a", .weight = 2},

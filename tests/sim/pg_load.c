@@ -200,3 +200,39 @@ enum pg_progress pg_statement_saga_by_business_id(struct pg_call *call)
     }
     return PG_DONE;
 }
+
+/* Puts turns of the run with this number in the arrays. */
+static void put_run(struct pg_call *call, int64_t number, const struct row_saga *saga)
+{
+    struct row_log key = {.shard = saga->shard, .saga = saga->id, .seq = INT32_MIN};
+    int64_t left = arg_int(call, 2), bytes_max = arg_int(call, 3);
+
+    for (struct pg_row *row = pg_first(call, PG_LOG, &key); row && left > 0; row = pg_next(call, PG_LOG, row)) {
+        const struct row_log *turn = pg_see(call, row);
+
+        if (turn && (turn->shard != key.shard || !uuid_equal(&turn->saga, &key.saga))) {
+            break;
+        }
+        if (turn) {
+            put_int(call, number);
+            put_uuid(call, &saga->id);
+            put_int(call, turn->seq);
+            put_time_ms(call, turn->at_ms);
+            put_bytes(call, (int64_t)turn->payload.len <= bytes_max ? turn->payload : SLICE_NONE);
+            put_row_end(call);
+            left--;
+        }
+    }
+}
+
+enum pg_progress pg_statement_run_turns(struct pg_call *call)
+{
+    for (size_t i = 0; i < arg_count(call, 0); i++) {
+        const struct row_saga *saga = pg_saga_of_business(call, item_int(call, 0, i), item_bytes(call, 1, i));
+
+        if (saga) {
+            put_run(call, (int64_t)i + 1, saga);
+        }
+    }
+    return PG_DONE;
+}

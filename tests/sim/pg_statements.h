@@ -146,6 +146,7 @@
     X(saga_row)                                                                                                        \
     X(saga_turns)                                                                                                      \
     X(saga_by_business_id)                                                                                             \
+    X(run_turns)                                                                                                       \
     /* pg_list.c */                                                                                                    \
     X(saga_list)                                                                                                       \
     X(saga_looked)                                                                                                     \

@@ -433,14 +433,14 @@ TEST(whether_a_run_has_begun_must_be_known)
 
     for (int i = 0; i < 2; i++) {
         begin();
-        stage_hold(STORE_FIND_SAGA);
+        stage_hold(STORE_READ_RUN);
         called = call((struct saga_id){0}, "r", "t");
         if (i == 0) {
-            stage_fail(STORE_FIND_SAGA, ERR_STORE);
+            stage_fail(STORE_READ_RUN, ERR_STORE);
             assert_int_equal(called->code, ERR_STORE);
         } else {
             stage_lose(0, run_shard(SLICE("default"), SLICE("r")));
-            stage_let(STORE_FIND_SAGA);
+            stage_let(STORE_READ_RUN);
             assert_int_equal(stage_asked(STORE_INBOX_PUT), 1);
         }
         stage_end();
@@ -456,17 +456,119 @@ TEST(a_run_that_rests_is_found_and_goes_on)
     assert_non_null(strstr(stage_log(id), "run.woken"));
 }
 
+TEST(a_repeat_to_a_run_that_sleeps_writes_a_turn_and_nothing_else)
+{
+    const struct append *turn;
+    struct engine_request *request;
+    struct reply *called;
+    struct saga_id id;
+
+    begin();
+    called = call((struct saga_id){0}, "r", "t");
+    assert_int_equal(called->code, ERR_OK);
+    assert_true(uuid_parse(json_string(json_member(called->answer, "saga"), &world->arena), &id.uuid));
+    stage_run(3600 * 1000);
+    stage_hold(STORE_APPEND);
+    called = call((struct saga_id){0}, "r", "t");
+    turn = stage_oldest(STORE_APPEND);
+    assert_int_equal(turn->record_count, 3);
+    assert_int_equal(turn->awake, AWAKE_AS_IT_WAS);
+    assert_false(turn->status_changed);
+    assert_int_equal(turn->new_key_count + turn->escalation_count + turn->approval_count + turn->follower_count, 0);
+    assert_int_equal(turn->forget_ms, 0);
+    assert_false(called->done); /* the answer comes after the commit */
+    stage_let(STORE_APPEND);
+    assert_true(called->done);
+    assert_int_equal(called->code, ERR_OK);
+    assert_true(called->call.replayed);
+    assert_null(live_find(nodes[0].engine, id));
+    stage_release(STORE_APPEND);
+    node_kill(&nodes[0]); /* recovery has nothing to do for it, and the next repeat finds all of it */
+    stage_again(0);
+    request = stage_call_of("r", "t", "{}", 60000);
+    request->in.call.conversation_turn = SLICE("2"); /* so that it is no loop */
+    called = stage_expect(stage_ask(0, engine_call, request), ERR_OK);
+    assert_true(slice_is(json_trim(json_member(called->answer, "duplicates_seen")), "2"));
+    assert_int_equal(stage_calls("t"), 1);
+}
+
+/* Calls the run of a keyed tool in a new turn, which makes it a repeat and no loop. */
+static struct reply *repeat(const char *turn)
+{
+    struct engine_request *request = stage_call_of("r", "t", "{}", 60000);
+    struct reply *repeated;
+
+    request->in.call.conversation_turn = slice_of(turn);
+    repeated = stage_ask(0, engine_call, request);
+    stage_run(100);
+    return repeated;
+}
+
+/* What was read of a run before its last turn must not be acted on. So a read is used only if the run did not leave
+ * memory after somebody had asked for it. */
+TEST(what_was_asked_for_before_a_run_came_and_left_is_read_again)
+{
+    struct reply *repeated;
+    struct saga_id id;
+    uint32_t reads;
+
+    for (int i = 0; i < 2; i++) {
+        begin();
+        repeated = stage_expect(repeat("1"), ERR_OK);
+        assert_true(uuid_parse(json_string(json_member(repeated->answer, "saga"), &world->arena), &id.uuid));
+        stage_run(3600 * 1000);
+        assert_null(live_find(nodes[0].engine, id));
+        stage_hold(STORE_READ_RUN);
+        repeated = repeat("2");
+        assert_int_equal(stage_held(STORE_READ_RUN), 1);
+        if (i == 0) { /* somebody else has the run read by its id, and it leaves again */
+            (void)stage_change(0, VERB_PAUSE, id);
+            stage_settle();
+            assert_null(live_find(nodes[0].engine, id));
+        }
+        reads = stage_asked(STORE_READ_SAGA);
+        stage_let(STORE_READ_RUN);
+        stage_settle();
+        assert_int_equal(repeated->code, ERR_OK);
+        assert_true(repeated->call.replayed);
+        assert_int_equal(stage_asked(STORE_READ_SAGA) - reads, i == 0 ? 1 : 0);
+        stage_end();
+    }
+}
+
+TEST(a_run_that_is_being_read_by_its_id_is_not_made_by_its_name)
+{
+    struct reply *repeated, *paused;
+    struct saga_id id;
+
+    begin();
+    repeated = stage_expect(repeat("1"), ERR_OK);
+    assert_true(uuid_parse(json_string(json_member(repeated->answer, "saga"), &world->arena), &id.uuid));
+    stage_run(3600 * 1000);
+    stage_hold(STORE_READ_SAGA);
+    paused = stage_change(0, VERB_PAUSE, id);
+    stage_settle();
+    repeated = repeat("2");
+    assert_false(repeated->done); /* it was read by its name, and waits for the other read */
+    assert_null(live_find(nodes[0].engine, id));
+    assert_int_equal(stage_held(STORE_READ_SAGA), 1);
+    stage_let(STORE_READ_SAGA);
+    stage_settle();
+    assert_true(paused->done);
+    assert_int_equal(repeated->code, ERR_OK);
+}
+
 TEST(two_calls_of_a_run_share_a_look_for_it)
 {
     struct reply *first, *second;
 
     begin();
-    stage_hold(STORE_FIND_SAGA);
+    stage_hold(STORE_READ_RUN);
     first = call((struct saga_id){0}, "r", "look");
     second = call((struct saga_id){0}, "r", "look_again");
     stage_settle();
-    assert_int_equal(stage_asked(STORE_FIND_SAGA), 1);
-    stage_let(STORE_FIND_SAGA);
+    assert_int_equal(stage_asked(STORE_READ_RUN), 1);
+    stage_let(STORE_READ_RUN);
     assert_int_equal(first->code, ERR_OK);
     assert_int_equal(second->code, ERR_OK);
 }
@@ -479,14 +581,14 @@ TEST(a_run_that_comes_back_by_its_id_meanwhile_is_the_same)
     begin();
     struct saga_id id = run_once("r");
 
-    stage_hold(STORE_FIND_SAGA);
+    stage_hold(STORE_READ_RUN);
     called = call((struct saga_id){0}, "r", "look_again");
     stage_hold(STORE_APPEND);
     send(&sent, id, "default");
     stage_settle();
     size_t turns = strlen(stage_log(id));
 
-    stage_let(STORE_FIND_SAGA);
+    stage_let(STORE_READ_RUN);
     stage_release(STORE_APPEND);
     stage_settle();
     assert_true(strlen(stage_log(id)) > turns);

@@ -171,6 +171,14 @@ await run(new World(), async (world) => {
   }
   const log = async (saga) => (await world.api('GET', `/v1/sagas/${saga}/log?limit=500`)).json.items
 
+  // Runs that are repeated at the end of this test: they rest then.
+  const sleepers = await Promise.all(
+    ['one', 'many'].map(async (kind) => {
+      const name = fresh(`sleeper-${kind}`)
+      return { name, first: status(await call(name, 'charge_keyed', { step: 'pay' }), 200) }
+    })
+  )
+
   // --- duplicates ---
 
   await promise('a repeat gets the stored result, byte for byte, marked in its headers', async () => {
@@ -871,4 +879,53 @@ await run(new World(), async (world) => {
     const replayed = world.sagactl(['replay', '--all'])
     expect(replayed.status === 0, 'replay --all', replayed.stdout.slice(-500) + replayed.stderr)
   })
+
+  // --- runs that rest ---
+
+  const asleep = async ({ first }) => {
+    await until(
+      () => world.sql(`select ended_at is not null from sagad.saga where id = '${first.json.saga}'`) === 't',
+      60
+    )
+    return world.sql(`select s.xmin, (select count(*) from sagad.log l where l.shard = s.shard and l.saga = s.id),
+      (select count(*) from sagad.awake a where a.saga = s.id) from sagad.saga s where s.id = '${first.json.saga}'`)
+  }
+
+  await promise('a repeat to a run that rests is one turn of the log, and leaves its row as it was', async () => {
+    const [sleeper] = sleepers
+    const [row, turns, awake] = (await asleep(sleeper)).split('|')
+    const again = status(await call(sleeper.name, 'charge_keyed', { step: 'pay' }), 200)
+    expectEqual(again.headers.get('idempotent-replayed'), 'true', 'the header of a replay')
+    expectEqual(again.json.result, sleeper.first.json.result, 'the stored result')
+    expectEqual(await asleep(sleeper), [row, Number(turns) + 1, awake].join('|'), 'row, turns, awake')
+    expectEqual(
+      (await log(sleeper.first.json.saga)).slice(-3).map(({ type }) => type),
+      ['run.woken', 'operation.duplicate', 'run.rested'],
+      'the last turn'
+    )
+    expectEqual(books(sleeper.name), { charges: 1, standing: 1, mails: 0 }, 'the shop')
+  })
+
+  await promise(
+    'twenty repeats at once to a run that rests are answered from its record, and each is counted',
+    async () => {
+      const [, sleeper] = sleepers
+      await asleep(sleeper)
+      const repeats = await Promise.all(
+        Array.from({ length: 20 }, () => call(sleeper.name, 'charge_keyed', { step: 'pay' }))
+      )
+      for (const again of repeats) {
+        status(again, 200)
+        expectEqual(again.json.result, sleeper.first.json.result, 'the stored result')
+      }
+      expectEqual(Math.max(...repeats.map(({ json }) => json.duplicates_seen)), 20, 'duplicates seen')
+      expectEqual(books(sleeper.name), { charges: 1, standing: 1, mails: 0 }, 'the shop')
+      await asleep(sleeper) // the second of them woke it, and it goes to rest again
+      expectEqual(
+        status(await call(sleeper.name, 'charge_keyed', { step: 'pay' }), 200).json.duplicates_seen,
+        21,
+        'seen'
+      )
+    }
+  )
 })

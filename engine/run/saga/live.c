@@ -126,6 +126,9 @@ static void live_forget(struct live *live)
     holds_forget(live);
     park_forget(live);
     park_set_parked(live, false);
+    if (live->run_digest) {
+        summoner_run_left(live->engine, live->run_digest);
+    }
     live_leave_run(live);
     health_forgets(live);
     (void)map_remove(&live->engine->lives->sagas, &live->saga.id, sizeof(live->saga.id));

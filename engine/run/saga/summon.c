@@ -24,7 +24,8 @@ struct summoning {
     struct list mails, summons;
     struct deferred deferred;
     struct read_saga read;
-    struct find_saga find;
+    struct read_run run;
+    bool is_stale; /* the run was here and left since it was asked for: what is read may be from before its last turn */
 };
 
 struct summoner {
@@ -187,6 +188,24 @@ static void summoning_deliver(struct summoning *summoning, struct live *live)
     live_ready(live);
 }
 
+/* Makes a saga that is not in memory from its log. Returns NULL with a sentence. */
+static struct live *live_read(struct summoning *summoning, const struct stored_turn *turns, size_t count,
+                              struct err *err)
+{
+    struct engine *engine = summoning->engine;
+    struct live *live = live_from_log(engine, summoning->shard, summoning->id, summoning->namespace, turns, count, err);
+
+    if (!live) {
+        return NULL;
+    }
+    case_readable(engine, summoning->id);
+    live->interrupted = live->saga.phase != PHASE_ENDED;
+    live_enter(live);
+    /* All other sagas that have not ended are in memory since the shard was gained. */
+    park_set_parked(live, live->saga.phase != PHASE_ENDED && live->saga.definition->kind != SAGA_RUN);
+    return live;
+}
+
 static void summoning_on_read(struct store_read *read)
 {
     struct summoning *summoning = read->context;
@@ -208,8 +227,7 @@ static void summoning_on_read(struct store_read *read)
     struct live *live = live_find(engine, summoning->id);
 
     if (!live) {
-        live = live_from_log(engine, summoning->shard, summoning->id, summoning->namespace, summoning->read.turns,
-                             summoning->read.turn_count, &err);
+        live = live_read(summoning, summoning->read.turns, summoning->read.turn_count, &err);
         if (!live) {
             if (!saga_status_is_final(summoning->read.row.status)) {
                 case_unreadable(summoning->shard, summoning->id, summoning->namespace, summoning->read.turns,
@@ -218,11 +236,6 @@ static void summoning_on_read(struct store_read *read)
             summoning_refuse(summoning, ERR_CORRUPT, &err);
             return;
         }
-        case_readable(engine, summoning->id);
-        live->interrupted = live->saga.phase != PHASE_ENDED;
-        live_enter(live);
-        /* All other sagas that have not ended are in memory since the shard was gained. */
-        park_set_parked(live, live->saga.phase != PHASE_ENDED && live->saga.definition->kind != SAGA_RUN);
     }
     summoning_deliver(summoning, live);
 }
@@ -380,10 +393,37 @@ static void run_begin_new(struct summoning *summoning)
     store_read_saga(engine->store, &summoning->read);
 }
 
-static void summoning_on_found(struct store_read *read)
+/* With its id the run is summoned as every saga is. */
+static void run_by_id(struct summoning *summoning)
+{
+    struct engine *engine = summoning->engine;
+    struct list_link *link;
+
+    (void)map_remove(&engine->summoner->under_way, &summoning->key, sizeof(summoning->key));
+    while ((link = list_pop(&summoning->mails)) != NULL) {
+        live_deliver(engine, summoning->run.id, summoning->namespace, container_of(link, struct mail, link));
+    }
+    summoning_free(summoning);
+}
+
+/*
+ * May the run be made from what was read? Its log was read after its last turn of ours was told as durable, if it has
+ * not been here meanwhile. A summoning by its id reads the log, too: then that one makes the run, and this one nothing.
+ */
+static bool may_be_made(const struct summoning *summoning)
+{
+    struct engine *engine = summoning->engine;
+    struct digest by_id = key_of_id(summoning->run.id, summoning->namespace);
+
+    return summoning->run.turns && !summoning->is_stale && !live_find(engine, summoning->run.id) &&
+           !map_find(&engine->summoner->under_way, &by_id, sizeof(by_id));
+}
+
+static void summoning_on_run(struct store_read *read)
 {
     struct summoning *summoning = read->context;
     struct engine *engine = summoning->engine;
+    struct err err = {0};
 
     if (!is_good(summoning)) {
         summoning_lost(summoning);
@@ -395,19 +435,27 @@ static void summoning_on_found(struct store_read *read)
     }
     struct live *live = live_find_run(engine, &summoning->key);
 
+    if (!live && read->code == ERR_NOT_FOUND) {
+        run_begin_new(summoning);
+        return;
+    }
+    if (!live && may_be_made(summoning)) {
+        summoning->id = summoning->run.id;
+        live = live_read(summoning, summoning->run.turns, summoning->run.turn_count, &err);
+    }
     if (live) {
         summoning_deliver(summoning, live);
-    } else if (read->code == ERR_NOT_FOUND) {
-        run_begin_new(summoning);
     } else {
-        /* With its id the rest is as for every saga. */
-        struct list_link *link;
+        run_by_id(summoning);
+    }
+}
 
-        (void)map_remove(&engine->summoner->under_way, &summoning->key, sizeof(summoning->key));
-        while ((link = list_pop(&summoning->mails)) != NULL) {
-            live_deliver(engine, summoning->find.id, summoning->namespace, container_of(link, struct mail, link));
-        }
-        summoning_free(summoning);
+void summoner_run_left(const struct engine *engine, const struct digest *run)
+{
+    struct summoning *summoning = map_find(&engine->summoner->under_way, run, sizeof(*run));
+
+    if (summoning) {
+        summoning->is_stale = true;
     }
 }
 
@@ -434,11 +482,11 @@ void live_deliver_run(struct engine *engine, struct slice namespace, struct slic
             return;
         }
         summoning = summoning_new(engine, &engine->shards[number], &key, namespace);
-        summoning->find =
-            (struct find_saga){.read = {.arena = &summoning->arena, .done = summoning_on_found, .context = summoning},
-                               .business_digest = key,
-                               .shard = number};
-        store_find_saga(engine->store, &summoning->find);
+        summoning->run =
+            (struct read_run){.read = {.arena = &summoning->arena, .done = summoning_on_run, .context = summoning},
+                              .digest = key,
+                              .shard = number};
+        store_read_run(engine->store, &summoning->run);
     }
     list_push(&summoning->mails, &mail->link);
 }

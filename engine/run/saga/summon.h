@@ -26,6 +26,8 @@ void live_deliver_run(struct engine *engine, struct slice namespace, struct slic
 struct summoner *summoner_new(void);
 void summoner_free(struct summoner *summoner);
 size_t summons_under_way(const struct engine *engine); /* sagas that are being read back */
+/* A run leaves memory. What is being read of it now is not used, since it may be from before its last turn. */
+void summoner_run_left(const struct engine *engine, const struct digest *run);
 struct digest run_digest(struct slice namespace, struct slice run);
 uint32_t run_shard(struct slice namespace, struct slice run);
 

@@ -1,0 +1,117 @@
+/* Runs are found by their names and read with their logs, several in one statement. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/integration/store_host.h"
+#include "tests/lib/test.h"
+
+static struct host host;
+static struct store *store;
+static struct arena arena;
+
+static int setup(void **state)
+{
+    (void)state;
+    host_start(&host, NULL);
+    arena_init(&arena, 64 * 1024);
+    store = host_store(&host, NULL);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    host_store_close(&host, store);
+    arena_fini(&arena);
+    host_stop(&host);
+    return 0;
+}
+
+static void on_run_read(struct store_read *read)
+{
+    ++*(int *)read->context;
+}
+
+static int wanted;
+
+static bool all_are_read(void *context)
+{
+    return *(int *)context == wanted;
+}
+
+TEST(runs_are_read_by_their_names_together_and_long_ones_are_only_found)
+{
+    static char large[RUN_TURN_BYTES_MAX + 1];
+    struct read_run runs[4] = {0}; /* a short one, one of many turns, one with a large turn, one that is not there */
+    struct saga_id run_ids[3];
+    struct turn turn = {0};
+    char name[16];
+    int read = 0;
+
+    memset(large, ' ', sizeof(large));
+    memcpy(large, "[]", 2);
+    for (uint32_t i = 0; i < COUNT_OF(run_ids); i++) {
+        (void)snprintf(name, sizeof(name), "run-%u", i);
+        run_ids[i] = host_saga(20 + i);
+        turn_start(&turn, run_ids[i], 0, name);
+        host_append(&host, store, &turn);
+        for (uint64_t seq = 2; seq <= (i == 1 ? RUN_TURNS_MAX + 1 : 3); seq++) {
+            turn_next(&turn, run_ids[i], 0, seq, "step.intent");
+            if (i == 2) {
+                turn.append.payload = (struct slice){large, sizeof(large) - (seq == 2)};
+            }
+            host_append(&host, store, &turn);
+            assert_int_equal(turn.append.code, ERR_OK);
+        }
+    }
+    for (uint32_t i = 0; i < COUNT_OF(runs); i++) {
+        (void)snprintf(name, sizeof(name), "run-%u", i);
+        runs[i] = (struct read_run){.read = {.arena = &arena, .done = on_run_read, .context = &read},
+                                    .digest = turn_business_digest(name),
+                                    .shard = 20 + i};
+        store_read_run(store, &runs[i]);
+    }
+    assert_int_equal(read, 0); /* never inside the call */
+    wanted = COUNT_OF(runs);
+    host_run_until(&host, all_are_read, &read);
+    for (uint32_t i = 0; i < COUNT_OF(run_ids); i++) {
+        assert_int_equal(runs[i].read.code, ERR_OK);
+        assert_true(uuid_equal(&runs[i].id.uuid, &run_ids[i].uuid));
+    }
+    assert_int_equal(runs[3].read.code, ERR_NOT_FOUND);
+    assert_int_equal(runs[0].turn_count, 3);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(runs[0].turns[i].first_seq, i + 1);
+        assert_true(runs[0].turns[i].at_ms > 0);
+    }
+    assert_true(slice_is(runs[0].turns[2].payload, "[{\"type\": \"step.intent\"}]"));
+    assert_null(runs[1].turns);
+    assert_null(runs[2].turns);
+}
+
+/* Both statements that may be under way are, so the last runs wait, and are read when one of those ends. */
+TEST(more_runs_than_one_statement_reads_wait_for_the_next)
+{
+    enum { MANY = 300 };
+    static struct read_run many[MANY];
+    struct turn turn = {0};
+    struct saga_id id = host_saga(30);
+    int read = 0;
+
+    turn_start(&turn, id, 0, "run-many");
+    host_append(&host, store, &turn);
+    for (int i = 0; i < MANY; i++) {
+        many[i] = (struct read_run){.read = {.arena = &arena, .done = on_run_read, .context = &read},
+                                    .digest = turn_business_digest(i % 3 == 0 ? "run-many" : "run-none"),
+                                    .shard = 30};
+        store_read_run(store, &many[i]);
+    }
+    wanted = MANY;
+    host_run_until(&host, all_are_read, &read);
+    for (int i = 0; i < MANY; i++) {
+        assert_int_equal(many[i].read.code, i % 3 == 0 ? ERR_OK : ERR_NOT_FOUND);
+        assert_int_equal(many[i].turn_count, i % 3 == 0 ? 1 : 0);
+    }
+}
+
+TEST_PROGRAM(setup, teardown)
