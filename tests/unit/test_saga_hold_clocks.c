@@ -1,4 +1,6 @@
 /* Holds: while one keeps a call of a saga the clocks of the saga stand, and go on where they stood when it ends. */
+#include <string.h>
+
 #include "core/saga/hold.h"
 #include "core/saga/machine.h"
 #include "tests/lib/saga_trial.h"
@@ -92,6 +94,30 @@ TEST(a_saga_that_ended_under_a_hold_says_that_it_has_ended)
     trial_close_sound(&trial);
 }
 
+static bool is_shown(const char *part)
+{
+    struct buffer text;
+    bool found;
+
+    buffer_init(&text, 1 << 20);
+    saga_write_json(&trial.saga, &text);
+    found = strstr(buffer_c(&text), part) != NULL;
+    buffer_fini(&text);
+    return found;
+}
+
+static void expect_shown(const char *part)
+{
+    if (!is_shown(part)) {
+        fail_msg("it does not show %s", part);
+    }
+}
+
+static void expect_not_shown(const char *part)
+{
+    assert_false(is_shown(part));
+}
+
 TEST(what_a_hold_does_not_keep_has_its_clocks)
 {
     begin(AFTER_A);
@@ -172,6 +198,26 @@ TEST(an_undo_that_is_held_does_not_give_up)
     assert_string_equal(trial_records(&trial), "saga.released, compensation.intent a");
     trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
+    expect_shown("\"held_since\":null,\"held_ms\":3600000,");
+    trial_close_sound(&trial);
+}
+
+TEST(how_long_a_saga_was_held_is_shown_while_it_is_held_and_after_its_end)
+{
+    begin(AFTER_A);
+    expect_not_shown("held_");
+    hold_tool("idempotent", false);
+    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    assert_true(trial.saga.held_ms > 0);
+    expect_shown("Z\",\"held_ms\":0,"); /* since an instant */
+    trial.now_ms += HOUR_MS;
+    release();
+    expect_shown("\"held_since\":null,\"held_ms\":3600000,");
+    hold_tool("idempotent", false);
+    trial.now_ms += HOUR_MS;
+    look();
+    trial.now_ms += HOUR_MS;
+    assert_int_equal(trial_abort(&trial), ERR_OK);
     trial_close_sound(&trial);
 }
 

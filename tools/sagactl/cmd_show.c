@@ -69,6 +69,27 @@ static void print_why(struct ctl *ctl, struct slice saga)
                   12, terminal_width());
 }
 
+/* Prints "held      2h, and since 2026-01-31T09:05:00.000Z (4m)": its clocks stood for so long. */
+static void print_held(struct ctl *ctl, struct slice saga)
+{
+    int64_t before_ms = 0, since_ms = 0;
+    bool is_held = member_instant(saga, "held_since", &since_ms);
+
+    (void)json_i64(json_member(saga, "held_ms"), &before_ms); /* 0 where no hold was */
+    if (before_ms == 0 && !is_held) {
+        return;
+    }
+    (void)printf("  held      ");
+    if (before_ms > 0) {
+        (void)printf("%.*s%s", SLICE_ARG(show_duration(ctl, before_ms)), is_held ? ", and " : "");
+    }
+    if (is_held) {
+        (void)printf("since %.*s (%.*s)", SLICE_ARG(show_member(ctl, saga, "held_since")),
+                     SLICE_ARG(show_duration(ctl, now_ms() - since_ms)));
+    }
+    (void)putchar('\n');
+}
+
 static void print_head(struct ctl *ctl, struct slice saga)
 {
     struct slice status = show_member(ctl, saga, "status"), id = show_member(ctl, saga, "business_id");
@@ -93,6 +114,7 @@ static void print_head(struct ctl *ctl, struct slice saga)
     (void)printf("\n%.*s%s%.*s\n", SLICE_ARG(head),
                  text_width(head) + text_width(started) > terminal_width() ? "\n" : "", SLICE_ARG(started));
     print_why(ctl, saga);
+    print_held(ctl, saga);
 }
 
 /* Returns "calls 3 of 10, micros 400": each bounded figure and how much is used. */

@@ -128,5 +128,6 @@ void hold_end(struct saga *saga, int64_t at_ms)
         }
     }
     saga->deadline_ms = clock_shifted(&standing, saga->deadline_ms, 0);
+    saga->held_before_ms += at_ms > saga->held_ms ? at_ms - saga->held_ms : 0; /* the clock of another engine */
     saga->held_ms = 0;
 }

@@ -273,6 +273,7 @@ struct saga {
     struct slice paused_by, paused_note; /* then: by whom, and what they said; SLICE_NONE: a loop guard's */
     int64_t paused_ms;                   /* since when; the deadline stands still meanwhile */
     int64_t held_ms;                     /* since when a hold keeps a call of it and its clocks stand; 0: none does */
+    int64_t held_before_ms;              /* how long holds did that before */
     struct slice conversation_turn;
     struct loop_guard *loop;           /* NULL: a defined saga, which has none */
     struct emissions *emissions;       /* the same */

@@ -411,6 +411,18 @@ static void write_debts(struct json_writer *w, const struct saga *saga)
     json_array_end(w);
 }
 
+/* Writes how long holds kept calls of the saga, and since when one does. A saga may end under a hold. */
+static void write_held_time(struct json_writer *w, const struct saga *saga)
+{
+    bool is_over = saga->phase == PHASE_ENDED;
+    int64_t last_ms = is_over && saga->held_ms && saga->ended_ms > saga->held_ms ? saga->ended_ms - saga->held_ms : 0;
+
+    if (saga->held_ms || saga->held_before_ms) {
+        json_write_instant(w, "held_since", is_over ? 0 : saga->held_ms);
+        json_write_i64(w, "held_ms", saga->held_before_ms + last_ms);
+    }
+}
+
 void saga_write_json(const struct saga *saga, struct buffer *out)
 {
     saga_write_json_waiting(saga, NULL, out);
@@ -442,6 +454,7 @@ void saga_write_json_waiting(const struct saga *saga, const struct breaker_waits
         write_optional(&w, "paused_by", saga->paused_by);
         write_optional(&w, "paused_note", saga->paused_note);
     }
+    write_held_time(&w, saga);
     json_write_instant(&w, "deadline", saga->deadline_ms);
     json_write_raw(&w, "input", saga->input);
     json_write_raw(&w, "output", saga->output);
