@@ -231,6 +231,24 @@ TEST(a_command_names_its_namespace_and_lists_may_be_of_all)
     assert_int_equal(run("cases -A"), 0);
     assert_non_null(strstr(out, "NAMESPACE"));
     assert_non_null(strstr(out, "default"));
+    static const char *const lists[] = {"debts -A", "approvals -A", "operations -A", "bulk -A"};
+    static const char *const of_one[] = {"debts -A --csv",         "approvals -A 1", "approvals -A --cursor x",
+                                         "operations -A deadbeef", "bulk -A show x", "bulk -A --cursor x"};
+
+    for (size_t i = 0; i < COUNT_OF(lists); i++) {
+        assert_int_equal(run(lists[i]), 0);
+        if (!strstr(out, "NAMESPACE")) {
+            fail_msg("%s: %s", lists[i], out);
+        }
+    }
+    for (size_t i = 0; i < COUNT_OF(of_one); i++) {
+        assert_int_equal(run(of_one[i]), 2);
+        if (!strstr(talk, "-n")) {
+            fail_msg("%s: %s", of_one[i], talk);
+        }
+    }
+    assert_int_equal(run("approvals"), 0);
+    assert_null(strstr(out, "NAMESPACE"));
     assert_int_equal(run("cases -A --group-by tool"), 2);
     assert_int_equal(run("list -A --cursor x"), 2);
     assert_int_equal(run("list -A -n default"), 2);

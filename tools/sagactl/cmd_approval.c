@@ -6,6 +6,7 @@
 #include "tools/sagactl/ask.h"
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
+#include "tools/sagactl/namespaces.h"
 #include "tools/sagactl/output.h"
 
 #define SHOWN_WIDTH 40
@@ -80,7 +81,7 @@ static bool is_of(struct ctl *ctl, struct slice item, const char *saga)
 
 static void put_row(struct ctl *ctl, struct table *table, struct slice item)
 {
-    struct cell *row = table_row(table);
+    struct cell *row = table_row_of(table, item);
 
     row[0].text = show_member(ctl, item, "n");
     row[1].text = show_member(ctl, item, "status");
@@ -104,7 +105,7 @@ static void print_many(struct ctl *ctl, struct slice answer, const char *saga)
     struct table table;
     struct slice item;
 
-    table_init(&table, ctl, titles);
+    table_init_of_namespaces(&table, ctl, titles);
     table.flexible = BIT(2) | BIT(3) | BIT(4) | BIT(5) | BIT(7);
     while (json_next_element(&walk, &item)) {
         if (is_of(ctl, item, saga) && ctl->output == OUTPUT_NAME) {
@@ -148,6 +149,9 @@ int cmd_approvals(struct ctl *ctl, int argc, char **argv)
     if (numbers.count > 1) {
         return usage_error(ctl, "one number at most");
     }
+    if (numbers.count == 1 && ctl->all_namespaces) {
+        return usage_error(ctl, "a number is of one namespace: name it with -n");
+    }
     if (numbers.count == 1) {
         code = get_one(ctl, numbers.items[0], &answer);
         if (code == EXIT_OK && ctl->output == OUTPUT_DATA) {
@@ -158,11 +162,14 @@ int cmd_approvals(struct ctl *ctl, int argc, char **argv)
         return code;
     }
     limit = limit ? limit : saga ? "500" : "50"; /* the approvals of one saga may be far down in the list */
-    code = client_get(ctl,
-                      arena_printf(&ctl->arena, "/v1/approvals?limit=%s&status=%.*s%s%s", limit,
-                                   SLICE_ARG(url_escape(slice_of(all ? "all" : status), &ctl->arena)),
-                                   cursor ? "&cursor=" : "", cursor ? cursor : ""),
-                      &ctl->arena, &answer);
+    if (ctl->all_namespaces && cursor) {
+        return usage_error(ctl, "cursors are of one namespace: name it with -n");
+    }
+    code = namespaces_get(ctl,
+                          arena_printf(&ctl->arena, "/v1/approvals?limit=%s&status=%.*s%s%s", limit,
+                                       SLICE_ARG(url_escape(slice_of(all ? "all" : status), &ctl->arena)),
+                                       cursor ? "&cursor=" : "", cursor ? cursor : ""),
+                          "opened_at", limit, &answer);
     if (code == EXIT_OK && ctl->output == OUTPUT_DATA) {
         print_data(ctl, answer.body);
     } else if (code == EXIT_OK) {

@@ -5,6 +5,7 @@
 #include "tools/sagactl/bulk.h"
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
+#include "tools/sagactl/namespaces.h"
 #include "tools/sagactl/output.h"
 
 const char help_bulk[] = "sagactl bulk [list] [--limit N] [--cursor C]\n"
@@ -46,21 +47,25 @@ static int list(struct ctl *ctl, const struct given *given)
     struct answer answer;
     struct json_walk walk;
     struct slice item;
-    int code = client_get(ctl,
-                          arena_printf(&ctl->arena, "/v1/bulk?limit=%.*s%s%.*s",
-                                       SLICE_ARG(escaped(ctl, given->limit ? given->limit : "50")),
-                                       given->cursor ? "&cursor=" : "", SLICE_ARG(escaped(ctl, given->cursor))),
-                          &ctl->arena, &answer);
+    const char *limit = given->limit ? given->limit : "50";
+
+    if (ctl->all_namespaces && given->cursor) {
+        return usage_error(ctl, "cursors are of one namespace: name it with -n");
+    }
+    int code = namespaces_get(ctl,
+                              arena_printf(&ctl->arena, "/v1/bulk?limit=%.*s%s%.*s", SLICE_ARG(escaped(ctl, limit)),
+                                           given->cursor ? "&cursor=" : "", SLICE_ARG(escaped(ctl, given->cursor))),
+                              "created_at", limit, &answer);
 
     if (code != EXIT_OK || print_items(ctl, answer.body, "bulk")) {
         return code;
     }
-    table_init(&table, ctl, titles);
+    table_init_of_namespaces(&table, ctl, titles);
     table.flexible = BIT(8);
     walk = json_walk(json_member(answer.body, "items"));
     while (json_next_element(&walk, &item)) {
         struct slice outcomes = json_member(item, "outcomes");
-        struct cell *row = table_row(&table);
+        struct cell *row = table_row_of(&table, item);
 
         row[0].text = show_member(ctl, item, "bulk");
         row[1].text = show_member(ctl, item, "state");
@@ -157,6 +162,9 @@ int cmd_bulk(struct ctl *ctl, int argc, char **argv)
     }
     if (words.count == 0 || (words.count == 1 && strcmp(words.items[0], "list") == 0)) {
         return list(ctl, &given);
+    }
+    if (ctl->all_namespaces) {
+        return usage_error(ctl, "a job is of one namespace: name it with -n");
     }
     if (words.count != 2) {
         return usage_error(ctl, "show, items or stop, and the id of a job: `sagactl bulk show ID`");

@@ -3,6 +3,7 @@
 
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
+#include "tools/sagactl/namespaces.h"
 #include "tools/sagactl/output.h"
 
 const char help_debts[] = "sagactl debts [--saga NAME] [--tool NAME] [--settled true|false] [--limit N]\n"
@@ -26,11 +27,11 @@ static void print_many(struct ctl *ctl, struct slice answer)
     struct table table;
     struct slice item;
 
-    table_init(&table, ctl, titles);
+    table_init_of_namespaces(&table, ctl, titles);
     table.flexible = BIT(0) | BIT(1) | BIT(2) | BIT(3);
     table.optional = BIT(7);
     while (json_next_element(&walk, &item)) {
-        struct cell *row = table_row(&table);
+        struct cell *row = table_row_of(&table, item);
 
         row[0].text = show_member(ctl, item, "saga_name");
         row[1].text = business_name(ctl, item);
@@ -72,7 +73,11 @@ int cmd_debts(struct ctl *ctl, int argc, char **argv)
             buffer_printf(&path, "&%s=%.*s", names[i], SLICE_ARG(url_escape(slice_of(*values[i]), &ctl->arena)));
         }
     }
-    int code = client_get(ctl, arena_slice(&ctl->arena, buffer_slice(&path)), &ctl->arena, &answer);
+    if (ctl->all_namespaces && (cursor || csv)) {
+        buffer_fini(&path);
+        return usage_error(ctl, "cursors and CSV are of one namespace: name it with -n");
+    }
+    int code = namespaces_get(ctl, arena_slice(&ctl->arena, buffer_slice(&path)), "ended_at", limit, &answer);
 
     buffer_fini(&path);
     if (code == EXIT_OK && csv) {

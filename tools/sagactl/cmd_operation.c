@@ -3,6 +3,7 @@
 
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
+#include "tools/sagactl/namespaces.h"
 #include "tools/sagactl/output.h"
 
 const char help_operations[] =
@@ -25,11 +26,11 @@ static void print_operations(struct ctl *ctl, struct slice answer)
     struct table table;
     struct slice item;
 
-    table_init(&table, ctl, titles);
+    table_init_of_namespaces(&table, ctl, titles);
     table.flexible = BIT(3) | BIT(4) | BIT(5);
     table.optional = BIT(5) | BIT(6);
     while (json_next_element(&walk, &item)) {
-        struct cell *row = table_row(&table);
+        struct cell *row = table_row_of(&table, item);
 
         for (size_t i = 0; i < COUNT_OF(members); i++) {
             row[i].text = show_member(ctl, item, members[i]);
@@ -73,7 +74,11 @@ int cmd_operations(struct ctl *ctl, int argc, char **argv)
         put_query(ctl, &path, "run", run);
         put_query(ctl, &path, "cursor", cursor);
     }
-    int code = client_get(ctl, buffer_slice(&path), &ctl->arena, &answer);
+    if (ctl->all_namespaces && (keys.count == 1 || cursor)) {
+        buffer_fini(&path);
+        return usage_error(ctl, "keys and cursors are of one namespace: name it with -n");
+    }
+    int code = namespaces_get(ctl, buffer_slice(&path), "created_at", limit, &answer);
 
     buffer_fini(&path);
     if (code != EXIT_OK) {

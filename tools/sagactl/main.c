@@ -43,7 +43,8 @@ const struct command commands[] = {
     {"holds", "list what is held, or show one hold", help_holds, cmd_holds, .can_watch = true},
     {"release", "end holds: what waited goes on, at a pace", help_release, cmd_release},
     {"breaker", "open or close the breaker of a tool", help_breaker, cmd_breaker},
-    {"approvals", "list what waits for a yes or no, or show one", help_approvals, cmd_approvals, .can_watch = true},
+    {"approvals", "list what waits for a yes or no, or show one", help_approvals, cmd_approvals, .can_watch = true,
+     .has_namespaces = true},
     {"approve", "approve, or refuse, what a saga asks for", help_approve, cmd_approve},
     {"cases", "list or count what waits for a person, or show one", help_escalations, cmd_escalations,
      .can_watch = true, .has_csv = true, .has_namespaces = true},
@@ -54,8 +55,9 @@ const struct command commands[] = {
     {"comment", "leave a comment with cases", help_comment, cmd_comment},
     {"preview", "say what each verb would lead to; nothing changes", help_preview, cmd_preview},
     {"resolve", "answer an escalation", help_resolve, cmd_resolve},
-    {"bulk", "jobs that did a verb on many sagas: list, show, stop", help_bulk, cmd_bulk},
-    {"operations", "list operations, or show one by its key", help_operations, cmd_operations, .can_watch = true},
+    {"bulk", "jobs that did a verb on many sagas: list, show, stop", help_bulk, cmd_bulk, .has_namespaces = true},
+    {"operations", "list operations, or show one by its key", help_operations, cmd_operations, .can_watch = true,
+     .has_namespaces = true},
     {"bypass", "sign one more execution of an operation off", help_bypass, cmd_bypass},
     {"cost", "say what an operation cost that shows cost_unknown", help_cost, cmd_cost},
     {"tools", "tools and their health at a glance, or show one", help_tools, cmd_tools, .can_watch = true},
@@ -64,7 +66,7 @@ const struct command commands[] = {
     {"stats", "counts by status, engines and their shards", help_stats, cmd_stats, .can_watch = true},
     {"top", "a live screen of what needs somebody", help_top, cmd_top, .is_live = true},
     {"settle", "say that what stands was undone, or never happened", help_settle, cmd_settle},
-    {"debts", "list what stands although its saga ended", help_debts, cmd_debts},
+    {"debts", "list what stands although its saga ended", help_debts, cmd_debts, .has_namespaces = true},
     {"acts", "list who changed what, and what was refused", help_acts, cmd_acts, .can_watch = true,
      .has_namespaces = true},
     {"me", "whose token this is, and what it may do", help_me, cmd_me},
@@ -94,7 +96,7 @@ static void print_help(void)
                 "                      act in this namespace (SAGACTL_NAMESPACE); without it, in\n"
                 "                      the first of the token\n"
                 "  -A, --all-namespaces\n"
-                "                      list sagas or cases of all namespaces of the token\n"
+                "                      lists of all namespaces of the token\n"
                 "  --ca-file FILE      PEM file of the authorities of an https server, instead of\n"
                 "                      the system's (SAGACTL_CA_FILE)\n"
                 "  -o table|wide|json|yaml|name\n"

@@ -69,6 +69,29 @@ void table_init(struct table *table, struct ctl *ctl, const char *const *titles)
     CHECK(table->columns <= TABLE_COLUMNS_MAX);
 }
 
+void table_init_of_namespaces(struct table *table, struct ctl *ctl, const char *const *titles)
+{
+    const char **all = arena_array(&ctl->arena, TABLE_COLUMNS_MAX + 1, sizeof(*all));
+    size_t columns = 0;
+
+    for (; titles[columns]; columns++) {
+        CHECK(columns + 1 < TABLE_COLUMNS_MAX);
+        all[columns] = titles[columns];
+    }
+    all[columns] = ctl->all_namespaces ? "NAMESPACE" : NULL;
+    table_init(table, ctl, all);
+}
+
+struct cell *table_row_of(struct table *table, struct slice item)
+{
+    struct cell *row = table_row(table);
+
+    if (table->ctl->all_namespaces) {
+        row[table->columns - 1].text = show_member(table->ctl, item, "namespace");
+    }
+    return row;
+}
+
 struct cell *table_row(struct table *table)
 {
     if (table->rows == table->capacity) {

@@ -23,6 +23,10 @@ struct table {
 };
 
 void table_init(struct table *table, struct ctl *ctl, const char *const *titles);
+/* The same for a list that -A may have asked for in several namespaces: it has a last column NAMESPACE then, which
+ * table_row_of() fills in. */
+void table_init_of_namespaces(struct table *table, struct ctl *ctl, const char *const *titles);
+struct cell *table_row_of(struct table *table, struct slice item);
 /* Gives the cells of the next row, for the caller to fill in. Texts must live as long as the table. */
 struct cell *table_row(struct table *table);
 void table_print(const struct table *table, int indent);
