@@ -6,8 +6,9 @@
 
 #define CSV_BYTES_MAX ((size_t)16 << 20) /* a page of the engine is no larger, either */
 
-static const char *const columns[] = {"saga", "saga_name",   "business_id", "step",   "tool",     "operation",
-                                      "cost", "took_effect", "since",       "result", "ended_at", "settled"};
+static const char *const columns[] = {"saga",      "saga_name", "business_id", "step",        "tool",
+                                      "operation", "cost",      "currency",    "took_effect", "since",
+                                      "result",    "ended_at",  "settled"};
 
 /* RFC 4180. A text that a spreadsheet would take for a formula gets an apostrophe, which keeps it a text. */
 static void put_cell(struct buffer *out, struct slice text)
@@ -83,6 +84,11 @@ void handle_list_debts(struct api_request *request)
         return;
     }
     if (!request_read_bool(request, "settled", &asked->in.debts.has_settled, &asked->in.debts.settled)) {
+        return;
+    }
+    asked->in.debts.group_by = request_query(request, "group_by");
+    if (is_csv && asked->in.debts.group_by.ptr) {
+        request_problem(request, ERR_MALFORMED, "groups come as JSON: leave \"format\" or \"group_by\" out");
         return;
     }
     asked->in.debts.saga = request_query(request, "saga");

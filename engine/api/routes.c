@@ -66,7 +66,7 @@ const struct route routes[] = {
     {"GET", "/v1/approvals", ROLE_READER, QUESTIONS, handle_list_approvals},
     {"GET", "/v1/approvals/{n}", ROLE_READER, "", handle_get_approval},
     {"POST", "/v1/approvals/{n}", DOES(DECIDE)},
-    {"GET", "/v1/debts", ROLE_READER, LIST " saga tool settled format", handle_list_debts},
+    {"GET", "/v1/debts", ROLE_READER, LIST " saga tool settled group_by format", handle_list_debts},
     {"GET", "/v1/acts", ROLE_READER, LIST " actor verb saga tool since until outcome", handle_list_acts},
     {"GET", "/v1/me", ROLE_READER, "", handle_me},
     {"POST", "/v1/holds", ROLE_OPERATOR, "", handle_put_hold, .act = "hold", .act_on = "hold"},

@@ -212,6 +212,7 @@ struct engine_request {
         struct {
             struct slice saga, tool;   /* names; SLICE_NONE: any */
             bool has_settled, settled; /* with has_settled: was the debt settled? */
+            struct slice group_by;     /* tool, saga, tag.NAME, with commas between; SLICE_NONE: a list */
             size_t limit;
             struct slice cursor;
         } debts;

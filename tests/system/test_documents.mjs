@@ -102,11 +102,14 @@ class Documents extends World {
       [...ran.stdout.matchAll(/^@@ (\d+) (\d+)$/gm)].map((match) => [Number(match[1]), Number(match[2])])
     )
     for (const [i, { command, code, line }] of wanted.entries()) {
-      const said = ran.stdout
+      const answer = ran.stdout
         .split(`@@ ${i - 1} `)
         .at(-1)
         .split(`@@ ${i} `)[0]
-        .slice(-900)
+      const said = answer.slice(-900)
+      // A call of MCP that is refused is a 200, too.
+      const refused = command.includes('/mcp') && /"isError":\s*true|"error":\s*\{/.test(answer)
+      expect(!refused, `${page}:${line}: a call of MCP that is not refused`, said)
       expect(
         codes.get(i) === code,
         `${page}:${line}: ${command}: exit code ${code}`,

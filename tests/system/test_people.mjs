@@ -54,7 +54,15 @@ function definitions(base) {
   return {
     tools: [
       { name: 'undo', effect: 'idempotent', ...post('undo') },
-      { name: 'before', effect: 'keyed', key: { window: '1h' }, compensate: { tool: 'undo' }, ...post('before') },
+      {
+        name: 'before',
+        effect: 'keyed',
+        key: { window: '1h' },
+        compensate: { tool: 'undo' },
+        cost: 4900000,
+        currency: 'EUR',
+        ...post('before')
+      },
       {
         name: 'pay',
         effect: 'once',
@@ -341,6 +349,33 @@ await run(new World(), async (world) => {
       (await world.api('GET', `/v1/debts?${query}`)).json.items.map((debt) => debt.settled)
     expectEqual([await listed('settled=false'), await listed('settled=true')], [[], [settled]], 'the lists')
     expect(/SETTLED/.test(world.sagactl(['debts']).stdout), 'sagactl shows it')
+  })
+
+  await promise('debts are summed by tool, definition and tag, for each currency', async () => {
+    const sums = async (query) => (await world.api('GET', `/v1/debts?${query}`)).json.items
+    const rows = (await world.api('GET', '/v1/debts?limit=500')).json.items
+    const [group] = await sums('group_by=tool&tool=before')
+    expectEqual([group.group, group.count], [{ tool: 'before' }, rows.length], 'by tool')
+    expectEqual(group.costs, [{ currency: 'EUR', micros: 4900000 * rows.length, debts: rows.length }], 'the sum')
+    expectEqual(
+      rows.map((row) => row.currency),
+      rows.map(() => 'EUR'),
+      'the currency of each'
+    )
+    expectEqual(group.without_cost, 0, 'those without a cost')
+    const since = rows.map((row) => row.since).sort()
+    expectEqual([group.oldest, group.newest], [since[0], since.at(-1)], 'from when to when')
+    const both = await sums('group_by=saga,tag.customer')
+    expectEqual(
+      both.map((one) => one.group),
+      [{ saga: 'with_pay', 'tag.customer': null }],
+      'by definition and tag'
+    )
+    expectEqual(await sums('group_by=tool&settled=false'), [], 'of those that are open there is none')
+    for (const wrong of ['group_by=step', 'group_by=tag.', 'group_by=tool&format=csv'])
+      expectEqual((await world.api('GET', `/v1/debts?${wrong}`)).status, 400, wrong)
+    const table = world.sagactl(['debts', '--group-by', 'tool'])
+    expect(/^before +\d+ +4900000 EUR/m.test(table.stdout), 'sagactl', table.stdout + table.stderr)
   })
 
   await promise('a debt of which nobody knew is settled as not happened, and the saga says so', async () => {

@@ -284,6 +284,8 @@ static const struct {
     {"a cost below nothing", TOOL("'cost':-1"), "/tools/0/cost", "from 0 to"},
     {"a cost in fractions", TOOL("'cost':0.25"), "/tools/0/cost", "whole number of millionths"},
     {"a cost of everything", TOOL("'cost':1e30"), "/tools/0/cost", "from 0 to"},
+    {"a currency that is no code", TOOL("'cost':25,'currency':'euro'"), "/tools/0/currency", "three capital letters"},
+    {"a currency of no cost", TOOL("'currency':'EUR'"), "/tools/0/currency", "this tool has none"},
     {"a cost that is no expression", TOOL("'cost':'25'"), "/tools/0/cost", "is not an expression"},
     {"a cost over .response", TOOL("'cost':'${ .response.fee }'"), "/tools/0/cost", "it sees .args .key .result"},
 

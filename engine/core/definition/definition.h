@@ -127,8 +127,9 @@ struct tool {
     struct rate_limit rate;
     uint32_t concurrency; /* over all engines; 0: unbounded */
     struct breaker_policy breaker;
-    struct slice test;    /* the tool of class `read` that tries the breaker; SLICE_NONE: calls or status reads do */
-    struct template cost; /* micro-units of money: a number, or an expression over .args, .result, .key; unset: 0 */
+    struct slice test;     /* the tool of class `read` that tries the breaker; SLICE_NONE: calls or status reads do */
+    struct template cost;  /* micro-units of money: a number, or an expression over .args, .result, .key; unset: 0 */
+    struct slice currency; /* of the cost: three capital letters; SLICE_NONE: the definition does not say */
     int64_t cost_fixed_micros; /* where it is a number: reserved before the call */
     bool guarded;              /* rate, concurrency, breaker or precheck: asked before each attempt's intent */
 };

@@ -12,7 +12,8 @@
 #define KNOWN                                                                                                          \
     "name description http exec sql mcp builtin input effect key outcome result error record_errors probe precheck "   \
     "compensate terminal retry "                                                                                       \
-    "url_raw timeout scope on_duplicate material volatile ttl on_expired rate concurrency breaker test cost expose"
+    "url_raw timeout scope on_duplicate material volatile ttl on_expired rate concurrency breaker test cost currency " \
+    "expose"
 
 static void read_name(struct reader *reader, const struct members *m, struct tool *tool)
 {

@@ -281,6 +281,29 @@ static void read_cost(struct reader *reader, const struct members *m, struct too
     template_compile(value, place, 0, reader->arena, reader->faults, &tool->cost);
 }
 
+static void read_currency(struct reader *reader, const struct members *m, struct tool *tool)
+{
+    struct slice currency = SLICE_NONE;
+    bool good;
+
+    if (!members_text(m, "currency", &currency)) {
+        return;
+    }
+    good = currency.len == 3;
+    for (size_t i = 0; good && i < currency.len; i++) {
+        good = currency.ptr[i] >= 'A' && currency.ptr[i] <= 'Z';
+    }
+    if (!good) {
+        faults_add(reader->faults, members_pointer(m, "currency"),
+                   "`currency` is the code of ISO 4217, three capital letters such as \"EUR\"");
+    } else if (!members_at(m, "cost").ptr) {
+        faults_add(reader->faults, members_pointer(m, "currency"),
+                   "`currency` is that of the `cost`, and this tool has none; add one, or leave `currency` out");
+    } else {
+        tool->currency = currency;
+    }
+}
+
 void tool_read_registry(struct reader *reader, const struct members *m, struct tool *tool)
 {
     tool->ttl_ms = TTL_DEFAULT_MS;
@@ -300,6 +323,7 @@ void tool_read_registry(struct reader *reader, const struct members *m, struct t
     read_breaker(reader, m, tool);
     read_test(reader, m, tool);
     read_cost(reader, m, tool);
+    read_currency(reader, m, tool);
     tool->guarded = tool->rate.limit || tool->concurrency || tool->breaker.failures || tool->has_precheck;
 }
 

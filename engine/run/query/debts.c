@@ -3,10 +3,12 @@
  * abandoned sagas are walked through, newest first, and their logs say what stands.
  */
 #include "base/json.h"
+#include "run/query/debt_groups.h"
 #include "run/query/filter.h"
 #include "store/cases.h"
 
 #define LIMIT_DEFAULT 50
+#define SUMS_MS_MAX 10000
 
 struct debt { /* one that the walk has found */
     struct saga_id saga;
@@ -20,15 +22,17 @@ struct debt { /* one that the walk has found */
  */
 struct debts {
     struct walk *walk;
-    struct slice tool; /* SLICE_NONE: any */
+    struct debt_groups *groups; /* NULL: a list */
+    struct slice tool;          /* SLICE_NONE: any */
     bool has_settled, settled;
     size_t limit, shown;
     struct buffer text;
     struct debt *found;
     struct saga_id *sagas;
     size_t count, capacity, saga_count;
-    bool more;    /* the walk may find more */
-    bool is_full; /* the walk ended because there are enough for a page */
+    int64_t until_ms; /* of the clock of this boot: sums look no further then */
+    bool more;        /* the walk may find more */
+    bool is_full;     /* the walk ended because there are enough for a page */
     struct debt_settled read;
 };
 
@@ -61,6 +65,7 @@ static void write_debt(const struct saga *saga, uint32_t step, struct buffer *ou
     } else {
         json_write_i64(&w, "cost", op->cost_micros);
     }
+    json_write_slice(&w, "currency", saga_tool(saga, step, DIRECTION_DO)->currency);
     json_write_raw(&w, "result", op->result.ptr ? op->result : SLICE("null"));
     json_write_instant(&w, "since", op->last_sent_ms);
     json_write_instant(&w, "ended_at", saga->ended_ms);
@@ -92,7 +97,7 @@ static bool visit_saga(struct walk *walk, const struct saga_row *row, const stru
     struct debts *debts = walk->context;
 
     (void)row; /* the saga itself knows better */
-    if (debts->shown + debts->count >= debts->limit) {
+    if (debts->shown + debts->count >= debts->limit && !debts->groups) {
         debts->is_full = true;
         return false;
     }
@@ -109,7 +114,9 @@ static void end_list(struct debts *debts)
     struct walk *walk = debts->walk;
     char id[UUID_TEXT_BYTES];
 
-    if (debts->more && !uuid_is_nil(&walk->last.uuid)) {
+    if (debts->groups) {
+        debt_groups_write(debts->groups, &walk->work->out);
+    } else if (debts->more && !uuid_is_nil(&walk->last.uuid)) {
         uuid_text(&walk->last.uuid, id);
         work_next_cursor(walk->work, slice_of(id));
     }
@@ -138,10 +145,27 @@ static void show_debts(struct debts *debts)
         if (debts->has_settled && debts->settled != (row != NULL)) {
             continue;
         }
+        if (debts->groups) {
+            debt_groups_add(debts->groups, (struct slice){buffer_slice(&debts->text).ptr + debt->at, debt->len});
+            continue;
+        }
         buffer_put_text(out, debts->shown++ > 0 ? "," : "");
         buffer_put_slice(out, (struct slice){buffer_slice(&debts->text).ptr + debt->at, debt->len - 1});
         buffer_printf(out, ",\"settled\":%.*s}", SLICE_ARG(row ? row->body : SLICE("null")));
     }
+}
+
+/* A walk ends early when it has looked at many sagas. Sums go on behind it for a while; where that is not enough, the
+ * answer says how far they looked. */
+static bool sums_go_on(struct debts *debts)
+{
+    struct work *work = debts->walk->work;
+
+    if (!debts->more || !work->request || loop_boot_ms(work->engine->loop) >= debts->until_ms) {
+        return false;
+    }
+    work->request->looked_ms = work->request->looked_count = 0;
+    return true;
 }
 
 static void on_settled(struct store_read *read)
@@ -154,7 +178,7 @@ static void on_settled(struct store_read *read)
         return;
     }
     show_debts(debts);
-    if (debts->is_full && debts->shown < debts->limit) {
+    if (debts->groups ? sums_go_on(debts) : debts->is_full && debts->shown < debts->limit) {
         struct uuid begin = walk->begin;
 
         debts->is_full = false;
@@ -186,7 +210,7 @@ static void on_walked(struct walk *walk, bool more)
     debts->read = (struct debt_settled){.read = {.arena = &walk->work->arena, .done = on_settled, .context = debts},
                                         .sagas = debts->sagas,
                                         .saga_count = debts->saga_count};
-    if (debts->count == 0) {
+    if (debts->count == 0 && !(debts->groups && debts->more)) {
         end_list(debts);
     } else {
         store_debt_settled(walk->work->engine->store, &debts->read);
@@ -213,6 +237,15 @@ void engine_list_debts(struct engine *engine, struct engine_request *request)
     debts->tool = arena_slice(&work->arena, request->in.debts.tool);
     debts->has_settled = request->in.debts.has_settled;
     debts->settled = request->in.debts.settled;
+    debts->until_ms = loop_boot_ms(engine->loop) + SUMS_MS_MAX;
+    if (request->in.debts.group_by.len) {
+        debts->groups = debt_groups_new(work, request->in.debts.group_by);
+        if (!debts->groups) {
+            work_fail(work, ERR_MALFORMED, "debts are grouped by tool, saga and tag.NAME, at most 4 of them",
+                      "such as group_by=tool,tag.customer");
+            return;
+        }
+    }
     debts->limit = request->in.debts.limit ? request->in.debts.limit : LIMIT_DEFAULT;
     buffer_init(&debts->text, work->out.bytes_max);
     arena_on_release(&work->arena, release_text, &debts->text);
