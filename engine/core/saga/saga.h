@@ -566,7 +566,8 @@ struct saga_input { /* borrowed during saga_decide() */
 MUST_USE enum err_code saga_decide(const struct saga *saga, const struct saga_input *input, struct arena *turn,
                                    struct records *out, struct err *err);
 
-/* Fold one durable record; copies what the state keeps. Asserts record_check(). */
+/* Folds one durable record; copies what the state keeps. The caller, or whoever made the record, has checked it with
+ * record_check(); builds with invariants assert that. */
 void saga_apply(struct saga *saga, const struct record *record);
 
 /* Does this record make sense in this state? Asked of what was decided before it is appended, and of what was read. */
