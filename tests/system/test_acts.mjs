@@ -210,6 +210,14 @@ await run(new World(), async (world) => {
     )
   })
 
+  await promise('the longest note stands in the act as it was written', async () => {
+    const id = await start('wait', 'note-1')
+    const note = `a\u0001\\"b ${'\u{1f47e}'.repeat(990)}`
+    await does('ann', 'POST', `/v1/sagas/${id}/pause`, { note })
+    const [act] = await acts(`&saga=${id}`)
+    expectEqual(act.note, note, 'the note of the act')
+  })
+
   await promise(`${kills} times all engines are killed right after the answer, and the act is there`, async () => {
     for (let i = 0; i < kills; i++) {
       const id = await start('wait', `k-${i}`)
