@@ -245,6 +245,8 @@ void acts_stop(struct acts *acts)
 
 void acts_free(struct acts *acts)
 {
+    timer_stop(acts->engine->loop, &acts->timer); /* an engine that could not start never leaves */
+    timer_stop(acts->engine->loop, &acts->forget_timer);
     arena_fini(&acts->entries[0].arena);
     arena_fini(&acts->entries[1].arena);
     arena_fini(&acts->write_arena);
