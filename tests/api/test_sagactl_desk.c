@@ -231,10 +231,10 @@ TEST(a_command_names_its_namespace_and_lists_may_be_of_all)
     assert_int_equal(run("cases -A"), 0);
     assert_non_null(strstr(out, "NAMESPACE"));
     assert_non_null(strstr(out, "default"));
-    static const char *const lists[] = {"debts -A", "approvals -A", "operations -A", "bulk -A"};
+    static const char *const lists[] = {"debts -A", "approvals -A", "operations -A", "bulk -A", "acts -A"};
     static const char *const of_one[] = {"debts -A --csv",          "debts -A --group-by tool", "approvals -A 1",
                                          "approvals -A --cursor x", "operations -A deadbeef",   "bulk -A show x",
-                                         "bulk -A --cursor x"};
+                                         "bulk -A --cursor x",      "acts -A --cursor x"};
 
     for (size_t i = 0; i < COUNT_OF(lists); i++) {
         assert_int_equal(run(lists[i]), 0);

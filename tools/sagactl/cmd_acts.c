@@ -73,10 +73,10 @@ static void print_many(struct ctl *ctl, struct slice answer)
     struct table table;
     struct slice item;
 
-    table_init(&table, ctl, ctl->wide ? wide : narrow);
+    table_init_of_namespaces(&table, ctl, ctl->wide ? wide : narrow);
     table.flexible = BIT(1) | BIT(2) | BIT(3) | BIT(5);
     while (json_next_element(&walk, &item)) {
-        struct cell *row = table_row(&table);
+        struct cell *row = table_row_of(&table, item);
 
         row[0].text = show_age(ctl, item, "at");
         row[1].text = show_member(ctl, item, "actor");
