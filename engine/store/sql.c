@@ -509,6 +509,12 @@ const struct db_statement sql_version_count = {
 /* A refused follower may be in another shard than the question about it. */
 #define SAGA_OF_QUESTION " left join sagad.saga s on s.shard = get_byte(uuid_send(q.saga), 15)::int2 and s.id = q.saga"
 
+/* The id is null where the saga does not matter, so that the index is not read. A condition beside the id would be
+ * tried on the row that was read for it. */
+#define SAGA_OF_QUESTION_IF(condition) \
+    " left join sagad.saga s on s.shard = get_byte(uuid_send(q.saga), 15)::int2" \
+    " and s.id = case when " condition " then q.saga end"
+
 #define ESCALATION_FACTS "g.tool, g.reason, g.error, g.cost, g.resolved_at as ended_at," \
     " case when g.resolved_at is null then 'open' else 'resolved' end as status"
 #define APPROVAL_FACTS \
@@ -516,6 +522,9 @@ const struct db_statement sql_version_count = {
 
 /* What people have said of a question; of approvals they say nothing. A case that was asked again is nobody's. */
 #define ESCALATION_REMARK " left join sagad.case_remark r on r.shard = q.shard and r.number = q.number"
+/* The same for groups, which show nothing of it: it is read only for a filter, as SAGA_OF_QUESTION_IF() above. */
+#define ESCALATION_REMARK_IF(condition) \
+    " left join sagad.case_remark r on r.shard = q.shard and r.number = case when " condition " then q.number end"
 #define APPROVAL_REMARK \
     " cross join (select null::text as acknowledged_by, null::timestamptz as acknowledged_until," \
     " null::timestamptz as acknowledged_case, null::text as assigned_to, null::text[] as remarks) as r"
@@ -572,8 +581,8 @@ const struct db_statement sql_version_count = {
     " case when cardinality($24::text[]) > 0 then" \
     " (select array_to_json(array_agg(s.tags ->> k.name order by k.i))::text from unnest($24::text[]) with ordinality" \
     " as k (name, i)) end as tags, q.opened_at, q.number, q.cost, q.place from " \
-    QUESTION_NEWEST(table, facts, condition) remark SAGA_OF_QUESTION \
-    " and ($20::bool or cardinality($10::text[]) + cardinality($14::text[]) + cardinality($24::text[]) > 0)" \
+    QUESTION_NEWEST(table, facts, condition) remark SAGA_OF_QUESTION_IF( \
+        "$20::bool or cardinality($10::text[]) + cardinality($14::text[]) + cardinality($24::text[]) > 0") \
     QUESTION_WANTED ") as r" \
     " group by r.fits, r.tool, r.saga_name, r.step, r.reason, r.error, r.tags" \
     " order by r.fits, count(*) desc, max(r.number) desc limit $4::int8"
@@ -588,7 +597,9 @@ const struct db_statement sql_version_count = {
 #define APPROVALS_OPEN " and g.ended_at is null"
 
 #define ESCALATIONS_LISTED(condition) QUESTION_LIST("escalation", ESCALATION_FACTS, condition, ESCALATION_REMARK)
-#define ESCALATIONS_GROUPED(condition) QUESTION_GROUP("escalation", ESCALATION_FACTS, condition, ESCALATION_REMARK)
+#define ESCALATIONS_GROUPED(condition) \
+    QUESTION_GROUP("escalation", ESCALATION_FACTS, condition, \
+                   ESCALATION_REMARK_IF("$16::bool is not null or cardinality($18::text[]) > 0"))
 #define APPROVALS_LISTED(condition) QUESTION_LIST("approval", APPROVAL_FACTS, condition, APPROVAL_REMARK)
 #define APPROVALS_GROUPED(condition) QUESTION_GROUP("approval", APPROVAL_FACTS, condition, APPROVAL_REMARK)
 
