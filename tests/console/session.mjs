@@ -51,7 +51,7 @@ export async function session(world, browser) {
       expectEqual(again.status, 304, 'the same file again')
     }
     console.log(`# first load: ${bytes} bytes compressed`)
-    expect(bytes <= 150 * 1024, 'first load, at most 150 KiB', bytes)
+    expect(bytes <= 150_000, 'first load, at most 150 kB', bytes)
     expectEqual((await bare('GET', '/console/none.js')).status, 404, 'a file that is not there')
     const moved = await bare('GET', '/console')
     expectEqual([moved.status, moved.headers.get('location')], [308, 'console/'], '/console')

@@ -48,7 +48,7 @@ const looks: Record<string, Look> = {
   stopped: { shape: 'bars', tone: 'warn' },
   in_flight: { shape: 'play', tone: 'busy', filled: true, word: 'in flight' },
   held: { shape: 'hand', tone: 'warn', filled: true },
-  released: { shape: 'check', tone: 'good' },
+  released: { shape: 'play', tone: 'good' },
   taken_over: { shape: 'swap', tone: 'warn', word: 'taken over by another engine' },
   // of breakers
   closed: { shape: 'check', tone: 'good' },

@@ -18,10 +18,10 @@ export function Table<T>({
   keyOf: (row: T, i: number) => string | number
   columns: Column<T>[]
   rowClass?: (row: T, i: number) => string | undefined
-  isPlain?: boolean // its rows lead nowhere, so that j and k pass them by
+  isPlain?: boolean // its rows lead nowhere: j and k pass them by, and a long table scrolls in a place of its own
 }) {
   return (
-    <div class="table" role="region" aria-label={label} tabIndex={0}>
+    <div class={isPlain ? 'table plain' : 'table'} role="region" aria-label={label} tabIndex={0}>
       <table>
         <thead>
           <tr>

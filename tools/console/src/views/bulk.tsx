@@ -233,7 +233,7 @@ function Confirm({ job, me, onDone }: { job: BulkJob; me: ViewProps['me']; onDon
           {busy ? 'Asking sagad …' : `Run it on ${job.count.toLocaleString('en')}`}
         </button>
         <span class="muted">
-          The set is good until <Age at={job.expires_at} />.
+          The set expires <Age at={job.expires_at} />.
         </span>
       </div>
     </form>

@@ -23,6 +23,7 @@ const filters: Filter[] = [
   { name: 'until', label: 'Opened before', when: true }
 ]
 const groupings = ['tool,step,reason,error', 'tool', 'saga', 'error', 'reason', 'tool,error']
+const titles: Record<string, string> = { tool: 'Tool', step: 'Step', reason: 'Why', error: 'Error', saga: 'Definition' }
 const asChoices = (names: string[]) => names.map((name): [string, string] => [name, name.replaceAll(',', ', ')])
 const shownOnly = ['list', 'by', 'status']
 
@@ -110,7 +111,7 @@ function Groups({ route, me }: ViewProps) {
           ...by
             .split(',')
             .map((name): Column<CaseGroup> => [
-              name === 'reason' ? 'why' : name,
+              titles[name] ?? name,
               ({ group }) => group[name] ?? <span class="muted">none</span>
             ]),
           ['At stake', (group) => <Costs costs={group.costs} without={group.without_cost} />],

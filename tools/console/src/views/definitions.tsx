@@ -100,12 +100,12 @@ function Proofs({ name, asked }: { name: string; asked: Record<string, string> }
         keyOf={(_, i) => i}
         isPlain
         columns={[
-          ['Step', ({ step }) => step ?? <span class="muted">the saga</span>],
+          ['Step', ({ step }) => step ?? <span class="muted nowrap">the saga</span>],
           ['What happens', ({ what, place }) => [what, place].filter(Boolean).join(', ')],
           ['Then', ({ settled }) => settled],
           ['Ends', ({ end }) => <State state={end} />],
-          ['Undone', ({ undone }) => undone.join(' ')],
-          ['Stands', ({ standing }) => standing.join(' ')],
+          ['Undone', ({ undone }) => <span class="nowrap">{undone.join(' ')}</span>],
+          ['Stands', ({ standing }) => <span class="nowrap">{standing.join(' ')}</span>],
           [
             'Waits for',
             ({ violation, waits_for }) => (violation ? <State state="failed" word={violation} /> : waits_for)
@@ -170,10 +170,10 @@ function One({ name, me, asked }: { name: string; me: Me; asked: Record<string, 
           ['When it fails', ({ on_failure }) => (typeof on_failure === 'string' ? on_failure : 'the saga is undone')]
         ]}
       />
-      <h2>How it ends</h2>
-      <Proofs name={name} asked={asked} />
       <h2>Start one</h2>
       <Start definition={one} me={me} key={one.version} />
+      <h2>How it ends</h2>
+      <Proofs name={name} asked={asked} />
       {versions.length > 1 && (
         <>
           <h2>What changed</h2>

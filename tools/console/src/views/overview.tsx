@@ -238,7 +238,7 @@ function Now() {
               </a>
               {!unfinished.includes(status) && (
                 <span class="muted">
-                  begun since <Age at={live.data!.ended_since} />
+                  begun up to <Age at={live.data!.ended_since} />
                 </span>
               )}
             </li>
