@@ -20,6 +20,7 @@
 #include "run/request/work.h"
 #include "run/saga/due.h"
 #include "run/saga/live.h"
+#include "run/saga/park.h"
 #include "run/saga/turn.h"
 #include "run/shard/handover.h"
 #include "run/shard/shard.h"
@@ -132,6 +133,7 @@ void engine_drain(struct engine *engine, int64_t patience_ms, void (*done)(void 
     engine->leaving->context = context;
     timer_start(engine->loop, &engine->leaving->timer, patience_ms, on_patience_over);
     dues_stop(engine);
+    parker_stop(engine->parker);
     bulker_stop(engine->bulker);
     series_stop(engine->series);
     acts_stop(engine->acts);

@@ -654,12 +654,12 @@ const struct db_statement sql_park = {
     "park",
     "with held as materialized (select s.shard, s.epoch from sagad.shard s where s.shard = any($1::int2[])"
     " order by s.shard for key share),"
-    " wanted as materialized (select u.* from unnest($1::int2[], $2::int8[], $3::uuid[], $4::timestamptz[], $5::bool[])"
-    " with ordinality as u (shard, epoch, saga, at, awake, i)"
+    " wanted as materialized (select u.* from unnest($1::int2[], $2::int8[], $3::uuid[], $4::timestamptz[], $5::bool[],"
+    " $6::int8[]) with ordinality as u (shard, epoch, saga, at, awake, hold, i)"
     " join held h on h.shard = u.shard and h.epoch = u.epoch),"
-    " parked as (insert into sagad.due (shard, saga, what, at)"
-    " select w.shard, w.saga, 'parked', coalesce(w.at, 'infinity') from wanted w order by w.shard, w.saga"
-    " on conflict (shard, saga) do update set what = excluded.what, at = excluded.at),"
+    " parked as (insert into sagad.due (shard, saga, what, at, hold)"
+    " select w.shard, w.saga, 'parked', coalesce(w.at, 'infinity'), w.hold from wanted w order by w.shard, w.saga"
+    " on conflict (shard, saga) do update set what = excluded.what, at = excluded.at, hold = excluded.hold),"
     " asleep as (delete from sagad.awake a using wanted w where w.awake and a.shard = w.shard and a.saga = w.saga)"
     " select w.i::int4 from wanted w",
 };
@@ -694,6 +694,21 @@ const struct db_statement sql_due_next = {
     " cross join lateral (select w.at from sagad.due w"
     " where w.shard = u.shard and w.what = k.what and w.at > $2::timestamptz order by w.at limit 1) as d where"
     " k.wanted > 0",
+};
+
+/* Makes parked sagas due that wait for holds between these numbers: those have ended. The update compares in words that
+ * no index fits, or a plan that was made while the table was empty would read all that wait for holds, row by row. */
+const struct db_statement sql_due_let_go = {
+    "due_let_go",
+    "with going as (select w.shard, w.saga from unnest($1::int2[]) as u (shard)"
+    " cross join unnest($2::int8[], $3::int8[]) as r (above, below)"
+    " cross join lateral (select d.shard, d.saga, d.hold from sagad.due d where d.shard = u.shard"
+    " and d.hold > r.above and d.hold < r.below order by d.hold, d.saga limit $5::int8) as w"
+    " order by w.hold, w.shard, w.saga limit $5::int8),"
+    " gone as (update sagad.due d set at = $4::timestamptz, hold = null from going g"
+    " where d.shard = g.shard and d.saga = g.saga and (d.what = 'parked') is true and coalesce(d.hold, 0) > 0"
+    " returning 1)"
+    " select count(*) from gone",
 };
 
 /* --- locks on business keys: see schema/migrations/0007_waiting.sql --- */
@@ -873,7 +888,7 @@ const struct db_statement *const sql_hot[] = {
     &sql_awake_add, &sql_awake_remove, &sql_answer_put, &sql_answer_drop_inputs, &sql_answer_take,
     &sql_approval_open, &sql_approval_end, &sql_follow, &sql_unpark, &sql_forget_later, &sql_forget_first,
     &sql_approval_list, &sql_approval_list_open, &sql_approval_sum, &sql_approval_sum_open,
-    &sql_approval_one, &sql_version_count, &sql_park, &sql_due, &sql_due_next,
+    &sql_approval_one, &sql_version_count, &sql_park, &sql_due, &sql_due_next, &sql_due_let_go,
     &sql_schedule_list, &sql_schedule_due, &sql_schedule_next, &sql_series_list,
     &sql_hold_list, &sql_hold_one, &sql_hold_in_force, &sql_hold_version, &sql_hold_seen, &sql_hold_renewed,
     &sql_bulk_list, &sql_bulk_one, &sql_bulk_items, &sql_bulk_due, &sql_bulk_next, &sql_event_list, &sql_act_list, NULL,

@@ -104,6 +104,7 @@ extern const struct db_statement sql_park;   /* returns the positions of those w
 extern const struct db_statement sql_forget; /* returns the same positions */
 extern const struct db_statement sql_due;
 extern const struct db_statement sql_due_next;
+extern const struct db_statement sql_due_let_go;
 
 /* schedules */
 extern const struct db_statement sql_schedule_put;

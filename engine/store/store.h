@@ -580,6 +580,7 @@ struct park { /* fenced; after ERR_OK recovery no longer loads the saga: its due
     uint32_t shard;
     int64_t epoch;
     int64_t due_ms;     /* INT64_MAX: only mail moves it */
+    uint64_t hold;      /* the hold that it waits for: when that has ended it is let go; 0: none */
     bool awake;         /* the saga has a row in the table awake, which is removed */
     enum err_code code; /* out: ERR_OK, ERR_FENCED, ERR_STORE (refused), ERR_STOPPING */
     void (*done)(struct park *park);
@@ -605,6 +606,17 @@ struct due_take { /* reads rows and changes nothing: the first append of a saga 
     int64_t next_ms;            /* out: when the next row is due; INT64_MAX: there is none */
 };
 void store_due_take(struct store *store, struct due_take *take);
+
+struct due_let_go { /* parked sagas that wait for holds that are over are due now */
+    struct store_read read;
+    uint64_t shards;          /* in: bit set */
+    const uint64_t *in_force; /* in: the numbers of the holds that are not over, rising; every other one is over */
+    size_t in_force_count;    /* in */
+    int64_t now_ms;           /* in: the engine's clock */
+    size_t limit;             /* in: the most sagas */
+    size_t count;             /* out: sagas that are due now */
+};
+void store_due_let_go(struct store *store, struct due_let_go *let_go);
 
 /*
  * Removes an ended saga whose retention is over: its log, its keys, its row, escalations, approvals. Fenced; does

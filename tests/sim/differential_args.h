@@ -110,6 +110,7 @@ void draw_act_put(struct db_args *args, struct chance *chance);
 void draw_act_refuse(struct db_args *args, struct chance *chance);
 void draw_act_forget(struct db_args *args, struct chance *chance);
 void draw_act_list(struct db_args *args, struct chance *chance);
+void draw_due_let_go(struct db_args *args, struct chance *chance);
 void draw_hold_put(struct db_args *args, struct chance *chance);
 void draw_hold_release(struct db_args *args, struct chance *chance);
 void draw_hold_list(struct db_args *args, struct chance *chance);

@@ -94,6 +94,7 @@ const struct kind kinds[] = {
     {&sql_forget, "i", draw_forget, .themes = "d", .weight = 6},
     {&sql_due, "iuibt", draw_due, .themes = "d", .weight = 3},
     {&sql_due_next, "t", draw_due, .themes = "d", .weight = 2},
+    {&sql_due_let_go, "i", draw_due_let_go, .themes = "d", .weight = 4},
     {&sql_schedule_put, "i", draw_schedule_put, .themes = "s", .weight = 3},
     {&sql_schedule_list, "ibbuibbbmmbb", draw_schedule_list, .unordered = true, .themes = "s", .weight = 1},
     {&sql_schedule_hold, "v", draw_schedule_hold, .themes = "s", .weight = 2},

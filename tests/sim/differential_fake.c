@@ -292,6 +292,7 @@ static enum pg_progress dump_due_rows(struct pg_call *call)
         put_uuid(call, &row->saga);
         put_int(call, row->is_forget);
         put_time(call, row->at_ms < INT64_C(1609459200000), row->at_ms);
+        put_int(call, row->hold);
         put_row_end(call);
     }
     return PG_DONE;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/sim/pg_state.h"
 #include "tests/sim/pg_statements.h"
 
 #define INFINITY_MS INT64_MAX
@@ -38,7 +39,10 @@ static enum pg_progress put_due(struct pg_call *call, const struct row_due *due,
 
     RETURN_UNLESS_DONE(pg_insert_or_lock(call, PG_DUE, due, touched, &row, &current));
     if (current) {
-        pg_update(call, row, due);
+        struct row_due changed = *due;
+
+        changed.hold = due->is_forget ? ((const struct row_due *)current)->hold : due->hold;
+        pg_update(call, row, &changed);
     }
     return PG_DONE;
 }
@@ -123,7 +127,8 @@ enum pg_progress pg_statement_park(struct pg_call *call)
     for (size_t i = 0; i < count; i++) {
         if (held[i]) {
             parkings[n++] = (struct parking){{item_int(call, 0, i), item_uuid(call, 2, i), false,
-                                              item_is_null(call, 3, i) ? INFINITY_MS : item_time_ms(call, 3, i)},
+                                              item_is_null(call, 3, i) ? INFINITY_MS : item_time_ms(call, 3, i),
+                                              item_is_null(call, 5, i) ? 0 : item_int(call, 5, i)},
                                              item_int(call, 4, i) != 0};
             put_int(call, (int64_t)i + 1);
             put_row_end(call);
@@ -645,6 +650,79 @@ enum pg_progress pg_statement_due_next(struct pg_call *call)
     } else {
         put_null(call);
     }
+    put_row_end(call);
+    return PG_DONE;
+}
+
+/* --- what waits for a hold that is over --- */
+
+static bool is_over(struct pg_call *call, int64_t hold)
+{
+    bool over = false;
+
+    for (size_t i = 0; i < arg_count(call, 1); i++) {
+        over |= hold > item_int(call, 1, i) && hold < item_int(call, 2, i);
+    }
+    return over;
+}
+
+static int by_hold(const void *a, const void *b)
+{
+    const struct row_due *x = a, *y = b;
+
+    return x->hold != y->hold     ? (x->hold < y->hold ? -1 : 1)
+           : x->shard != y->shard ? (x->shard < y->shard ? -1 : 1)
+                                  : uuid_compare(&x->saga, &y->saga);
+}
+
+static struct row_due *held_rows(struct pg_call *call, size_t *count)
+{
+    struct row_due *found = arena_array(call->arena, call->pg->tables[PG_DUE].count + 1, sizeof(*found));
+
+    *count = 0;
+    for (size_t i = 0; i < arg_count(call, 0); i++) {
+        int64_t shard = item_int(call, 0, i);
+
+        for (struct pg_row *row = pg_first(call, PG_DUE, &(struct row_due){.shard = shard}); row;
+             row = pg_next(call, PG_DUE, row)) {
+            const struct row_due *due = pg_see(call, row);
+
+            if (due && due->shard != shard) {
+                break;
+            }
+            if (due && due->hold && is_over(call, due->hold)) {
+                found[(*count)++] = *due;
+            }
+        }
+    }
+    qsort(found, *count, sizeof(*found), by_hold);
+    return found;
+}
+
+enum pg_progress pg_statement_due_let_go(struct pg_call *call)
+{
+    struct pg_touched touched = {0};
+    int64_t affected = 0, limit = arg_int(call, 4);
+    size_t count;
+    const struct row_due *found = held_rows(call, &count);
+
+    for (size_t i = 0; i < count && (int64_t)i < limit; i++) {
+        struct pg_row *row = pg_find(call, PG_DUE, &found[i]);
+        const void *current = NULL;
+
+        if (!found[i].is_forget) {
+            RETURN_UNLESS_DONE(pg_take(call, &touched, row, PG_NO_KEY_UPDATE, &current));
+        }
+        if (current && !((const struct row_due *)current)->is_forget && ((const struct row_due *)current)->hold) {
+            struct row_due changed = *(const struct row_due *)current;
+
+            changed.at_ms = arg_time_ms(call, 3);
+            changed.hold = 0;
+            pg_update(call, row, &changed);
+            affected++;
+        }
+    }
+    put_int(call, affected);
     put_row_end(call);
     return PG_DONE;
 }

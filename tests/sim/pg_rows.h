@@ -97,6 +97,7 @@ struct row_due {
     struct uuid saga; /* key */
     bool is_forget;   /* else 'parked' */
     int64_t at_ms;
+    int64_t hold; /* 0: null */
 };
 
 struct row_answer {

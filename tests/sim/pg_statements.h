@@ -72,6 +72,7 @@
     X(forget_first)                                                                                                    \
     X(forget)                                                                                                          \
     X(due)                                                                                                             \
+    X(due_let_go)                                                                                                      \
     X(due_next)                                                                                                        \
     /* pg_act.c */                                                                                                     \
     X(act_put)                                                                                                         \

@@ -1,6 +1,7 @@
 /* Holds: after the answer no engine begins anything that is held. Work that waited goes on after the release. */
 #include "base/instant.h"
 #include "run/call/holds.h"
+#include "run/saga/live.h"
 #include "tests/sim/stage.h"
 
 #include <stdio.h>
@@ -374,6 +375,101 @@ TEST(a_hold_of_nothing_is_refused)
         assert_int_equal(reply->faults, 1);
     }
     assert_int_equal(release(0, 17)->code, ERR_NOT_FOUND);
+}
+
+/* --- what waits for a hold leaves memory --- */
+
+static int setup_parking(void **state)
+{
+    (void)state;
+    stage_begin(&(struct stage_plan){.definitions = document, .node_count = 2, .node = {.park_after_ms = 1000}});
+    stage_is_automatic = true;
+    return 0;
+}
+
+static bool is_in_memory(struct saga_id id)
+{
+    bool found = false;
+
+    for (uint32_t i = 0; i < 2; i++) {
+        found = found || (nodes[i].engine && live_find(nodes[i].engine, id));
+    }
+    return found;
+}
+
+TEST_BETWEEN(a_held_saga_leaves_memory_and_goes_on_at_the_release, setup_parking, teardown)
+{
+    uint64_t number = hold(0, "{'tool':'pay','note':'down'}");
+    struct saga_id ids[10];
+
+    for (int i = 0; i < 10; i++) {
+        ids[i] = stage_start(0, i % 2 ? "pays" : "hurries", "{}");
+    }
+    stage_run(10000);
+    for (int i = 0; i < 10; i++) {
+        assert_false(is_in_memory(ids[i]));
+        assert_true(json_string_is(
+            json_member(json_member(json_element(json_member(stage_saga(1, ids[i]), "steps"), 0), "held"), "note"),
+            "down"));
+    }
+    (void)hold(0, "{'tool':'ship','note':'another one'}");
+    (void)release(1, 17); /* there is none of this number */
+    stage_run(10000);
+    assert_int_equal(stage_calls("pay"), 0);
+    assert_int_equal(release(1, number)->code, ERR_OK);
+    stage_run(5000);
+    assert_int_equal(stage_calls("pay"), 10);
+    for (int i = 1; i < 10; i += 2) {
+        stage_until_saga(0, ids[i], "completed");
+    }
+}
+
+TEST_BETWEEN(parked_sagas_are_let_go_at_the_pace_of_their_hold, setup_parking, teardown)
+{
+    uint64_t number = hold(0, "{'tool':'pay','note':'down','pace':5}");
+
+    for (int i = 0; i < 40; i++) {
+        (void)stage_start(0, "pays", "{}");
+    }
+    stage_run(10000);
+    assert_int_equal(release(0, number)->code, ERR_OK);
+    stage_run(2500);
+    assert_in_range(stage_calls("pay"), 5, 30); /* two engines, five a second each */
+    stage_run(20000);
+    assert_int_equal(stage_calls("pay"), 40);
+}
+
+TEST_BETWEEN(a_parked_saga_goes_on_when_its_hold_ends_by_time_and_its_engine_is_dead, setup_parking, teardown)
+{
+    char until[INSTANT_TEXT_BYTES], body[128];
+    struct saga_id id;
+
+    instant_text(WORLD_START_MS + world->now_us / 1000 + 60000, until);
+    (void)snprintf(body, sizeof(body), "{'tool':'pay','note':'down','until':'%s'}", until);
+    (void)hold(0, body);
+    id = stage_start(0, "pays", "{}");
+    stage_run(10000);
+    assert_false(is_in_memory(id));
+    node_kill(&nodes[0]);
+    node_kill(&nodes[1]);
+    stage_run(100000); /* the hold ends while nobody lives */
+    stage_again(1);
+    stage_until_saga(1, id, "completed");
+    assert_int_equal(stage_calls("pay"), 1);
+}
+
+TEST_BETWEEN(a_saga_that_two_holds_keep_goes_on_after_both, setup_parking, teardown)
+{
+    uint64_t first = hold(0, "{'tool':'pay','note':'down'}"), second = hold(0, "{'saga':'pays','note':'too'}");
+    struct saga_id id = stage_start(0, "pays", "{}");
+
+    stage_run(10000);
+    assert_int_equal(release(0, first)->code, ERR_OK);
+    stage_run(10000);
+    assert_int_equal(stage_calls("pay"), 0);
+    assert_false(is_in_memory(id));
+    assert_int_equal(release(0, second)->code, ERR_OK);
+    stage_until_saga(0, id, "completed");
 }
 
 TEST_PROGRAM_EACH(setup, teardown)

@@ -127,12 +127,13 @@ await run(new Parked(), async (world) => {
       },
       { name: 'sleeps', steps: [{ id: 'rest', sleep: '30d' }] },
       { name: 'asks', steps: [{ id: 'ask', approve: { show: '${ .input }', timeout: '30d' } }] },
+      { name: 'held', steps: [{ id: 'say', call: 'say', with: { n: '${ .input.n }' } }] },
       { name: 'locked', locks: ['the one lock'], steps: [{ id: 'go', signal: { name: 'go' } }] },
       { name: 'wakes', steps: [{ id: 'rest', sleep: '${ .input.at }' }, take('act', '${ .input.name }')] }
     ]
   })
-  const kinds = ['waits', 'waits', 'waits', 'sleeps', 'asks']
-  const ids = { waits: [], sleeps: [], asks: [], locked: [] }
+  const kinds = ['waits', 'waits', 'held', 'sleeps', 'asks']
+  const ids = { waits: [], sleeps: [], asks: [], held: [], locked: [] }
   const startMany = async (saga, number, first = 0) => {
     let next = first
     await Promise.all(
@@ -155,6 +156,7 @@ await run(new Parked(), async (world) => {
     )
   }
 
+  const hold = (await world.api('POST', '/v1/holds', { saga: 'held', note: 'say nothing', pace: 500 })).json
   let empty
   let rateEmpty
   await promise('measured first: the engine without any saga', async () => {
@@ -169,7 +171,7 @@ await run(new Parked(), async (world) => {
     )
   })
   await promise(
-    `${count} sagas wait for signals, times and people, and leave memory`,
+    `${count} sagas wait for signals, times, people and a hold, and leave memory`,
     async () => {
       const begun = Date.now()
       await startMany(undefined, count)
@@ -183,7 +185,7 @@ await run(new Parked(), async (world) => {
         `# ${count} started in ${started.toFixed(1)} s, parked after ${((Date.now() - begun) / 1000).toFixed(1)} s`
       )
       const stats = (await world.api('GET', '/v1/stats')).json
-      expect(JSON.stringify(stats).includes(String(count)), 'the stats count them', stats)
+      expectEqual(stats.sagas.waiting + stats.sagas.running, count, 'the sagas that the stats count')
       expect(
         Math.abs(Date.now() - 24 * 3600 * 1000 - Date.parse(stats.ended_since)) < 60000,
         'those that ended are of a day',
@@ -263,6 +265,16 @@ await run(new Parked(), async (world) => {
     const late = Date.parse(saga.steps[0].ended_at) - bird.at
     console.log(`# a sleep was over ${late} ms after its time`)
     expect(late >= 0 && late < 5000, 'how late it was', late)
+  })
+  await promise('when the hold is released those that waited for it go on', async () => {
+    const [first] = ids.held
+    expectEqual((await world.saga(first)).steps[0].held.n, hold.n, 'what holds it')
+    expectEqual((await world.api('POST', `/v1/holds/${hold.n}/release`, { note: 'x' })).status, 200, 'the release')
+    const begun = Date.now()
+    const done = () => Number(world.sql("select count(*) from sagad.saga where name = 'held' and status = 'completed'"))
+    for (const end = begun + 240000; done() < ids.held.length; await sleep(100)) expect(Date.now() < end, 'they go on')
+    const seconds = ((Date.now() - begun) / 1000).toFixed(1)
+    console.log(`# ${ids.held.length} that were held have completed ${seconds} s after the release`)
   })
   await promise('sagas that stand in line for a lock are parked too, and each gets its turn', async () => {
     await startMany('locked', 20, 10000000)

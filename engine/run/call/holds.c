@@ -9,6 +9,7 @@
 #include "run/call/limiter.h"
 #include "run/readiness.h"
 #include "run/saga/live.h"
+#include "run/saga/park.h"
 
 #define AGAIN_MS 200       /* the time until the next try when the holds could not be read */
 #define STEP_MS 20         /* sagas are let go at most this often */
@@ -132,6 +133,7 @@ bool holds_keep(struct activity *activity)
         }
         gauge_set(GAUGE_SAGAS_HELD, (int64_t)(holds->held.count + holds->let_go.count));
     }
+    park_consider(activity->live);
     return true;
 }
 
@@ -175,6 +177,11 @@ static void on_pace(struct timer *timer)
     let_some_go(container_of(timer, struct holds, timer));
 }
 
+bool holds_let_go(const struct holds *holds)
+{
+    return !list_empty(&holds->let_go);
+}
+
 /* Finds the sagas that may go on. `pace` is the slowest of the holds that have ended. */
 static void look_who_goes(struct holds *holds, uint32_t pace)
 {
@@ -194,6 +201,7 @@ static void look_who_goes(struct holds *holds, uint32_t pace)
     if (!timer_running(&holds->timer) && !list_empty(&holds->let_go)) {
         let_some_go(holds);
     }
+    parker_let_go(holds->engine->parker, holds->pace);
 }
 
 /* --- by time --- */

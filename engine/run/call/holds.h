@@ -33,6 +33,8 @@ const struct hold_set *holds_in_force(const struct holds *holds); /* its items c
 const struct hold *holds_on(const struct activity *activity);
 /* True: it may not begin. A call whose intent is durable was returned, everything else waits until it is let go. */
 bool holds_keep(struct activity *activity);
+bool holds_let_go(
+    const struct holds *holds);       /* sagas in memory that nothing holds any more still wait for their turn */
 void holds_forget(struct live *live); /* it leaves memory */
 
 #endif

@@ -6,6 +6,9 @@
  *     quiet for park_after_ms -> store_park() -> evicted, unless something came meanwhile
  *     its time, or mail       -> read back from its log; its wants do the rest
  *
+ * A saga of which a call waits for a hold rests, too. Its row says for which hold. When that has ended, the owner of
+ * the shard makes the row due, at the pace of the hold, and so does whoever gains the shard.
+ *
  * An engine has one timer for everything that is due in all its shards, and asks nothing while nothing is due. Sagas
  * whose retention is over are in the same table: see retention.c.
  */
@@ -16,6 +19,7 @@
 #include "base/log.h"
 #include "base/metric.h"
 #include "run/call/activity.h"
+#include "run/call/holds.h"
 #include "run/engine_state.h"
 #include "run/saga/due.h"
 #include "run/saga/live.h"
@@ -47,7 +51,12 @@ struct parker {
     size_t evicted; /* sagas that have left since memory was last given back to the system */
     struct due due;
     struct due_take take;
-    bool more, moved;      /* more: there may be more rows; moved: one of the present rows has changed */
+    bool more, moved; /* more: there may be more rows; moved: one of the present rows has changed */
+    struct due_let_go let_go;
+    struct arena letting_go;
+    struct timer go_timer;
+    uint32_t pace; /* of letting go */
+    bool goes, goes_again, stopped;
     struct map unreadable; /* saga id -> struct unreadable */
 };
 
@@ -64,6 +73,9 @@ static bool activity_rests(const struct activity *activity, int64_t now_ms)
     if (activity->state != ACTIVITY_WAITING || list_linked(&activity->queue_link)) {
         return false;
     }
+    if (activity->on_hold) {
+        return holds_on(activity) != NULL;
+    }
     switch (activity->want.type) {
     case WANT_TIMER:
         return activity->want.due_ms > now_ms + activity->live->engine->options.park_ahead_ms;
@@ -78,11 +90,32 @@ static bool activity_rests(const struct activity *activity, int64_t now_ms)
     UNREACHABLE();
 }
 
+/* Returns the hold that keeps calls of a quiet saga; 0: none does. `*until_ms` is when something else of it is due. */
+static uint64_t hold_of(const struct live *live, int64_t *until_ms)
+{
+    uint64_t number = 0;
+
+    *until_ms = INT64_MAX;
+    for (const struct list_link *link = list_first(&live->activities); link;
+         link = list_after(&live->activities, link)) {
+        const struct activity *activity = container_of(link, struct activity, link);
+        const struct hold *hold = activity->on_hold ? holds_on(activity) : NULL;
+
+        if (hold) {
+            number = hold->number;
+        } else if (activity->want.type == WANT_TIMER && activity->want.due_ms < *until_ms) {
+            *until_ms = activity->want.due_ms;
+        }
+    }
+    return number;
+}
+
 static bool is_quiet(const struct live *live)
 {
     const struct engine *engine = live->engine;
     int64_t now_ms = loop_wall_ms(engine->loop);
     const struct list_link *link;
+    uint64_t hold = 0;
 
     if (live->turn || live->dropped || live->parking || live->park_refused || live->interrupted || live->asks > 0 ||
         live->saga.seq == 0 || live->saga.phase == PHASE_ENDED || live->saga.definition->kind == SAGA_RUN ||
@@ -91,9 +124,15 @@ static bool is_quiet(const struct live *live)
         return false;
     }
     for (link = list_first(&live->activities); link; link = list_after(&live->activities, link)) {
-        if (!activity_rests(container_of(link, struct activity, link), now_ms)) {
+        const struct activity *activity = container_of(link, struct activity, link);
+
+        if (!activity_rests(activity, now_ms)) {
             return false;
         }
+        if (activity->on_hold && hold != 0 && holds_on(activity)->number != hold) {
+            return false; /* its row names one hold, and either may end first */
+        }
+        hold = activity->on_hold ? holds_on(activity)->number : hold;
     }
     return true;
 }
@@ -197,9 +236,11 @@ static void park(struct live *live)
     struct engine *engine = live->engine;
     struct arena arena;
 
-    arena_init(&arena, 1024);
-    int64_t until_ms = saga_rests_until(&live->saga, &arena);
+    int64_t held_until_ms, until_ms;
+    uint64_t hold = hold_of(live, &held_until_ms);
 
+    arena_init(&arena, 1024);
+    until_ms = hold ? held_until_ms : saga_rests_until(&live->saga, &arena);
     arena_fini(&arena);
     if (until_ms <= loop_wall_ms(engine->loop) + engine->options.park_ahead_ms) {
         return;
@@ -212,6 +253,7 @@ static void park(struct live *live)
                                   .shard = live->shard->number,
                                   .epoch = live->shard->epoch,
                                   .due_ms = until_ms,
+                                  .hold = hold,
                                   .awake = live->awake,
                                   .done = on_parked};
     live->parking = parking;
@@ -355,6 +397,84 @@ static void parker_over(struct due *due)
     }
 }
 
+/* --- letting go --- */
+
+static void let_go(struct parker *parker);
+
+static void on_go_time(struct timer *timer)
+{
+    let_go(container_of(timer, struct parker, go_timer));
+}
+
+static void go_later(struct parker *parker, int64_t ms)
+{
+    parker->goes = true;
+    timer_start(parker->engine->loop, &parker->go_timer, ms, on_go_time);
+}
+
+static void on_let_go(struct store_read *read)
+{
+    struct parker *parker = read->context;
+    size_t count = parker->let_go.count;
+
+    parker->goes = false;
+    if (parker->stopped) {
+        return;
+    }
+    if (read->code != ERR_OK) {
+        go_later(parker, AGAIN_MS);
+        return;
+    }
+    if (count > 0) {
+        parker_due(parker, parker->let_go.now_ms);
+    }
+    if (count == parker->let_go.limit) {
+        go_later(parker, AGAIN_MS);
+    } else if (parker->goes_again) {
+        go_later(parker, 0); /* the answer lies in memory that the next request begins anew */
+    }
+}
+
+static void let_go(struct parker *parker)
+{
+    struct engine *engine = parker->engine;
+    const struct hold_set *holds = holds_in_force(engine->holds);
+    uint64_t shards = shards_owned_set(engine);
+    uint64_t *in_force;
+
+    parker->goes = false;
+    if (parker->stopped || shards == 0) {
+        return; /* whoever gains a shard looks */
+    }
+    if (holds_are_stale(engine->holds) || holds_let_go(engine->holds)) {
+        go_later(parker, AGAIN_MS); /* sagas in memory come first, so that together they keep the pace */
+        return;
+    }
+    arena_reset(&parker->letting_go);
+    in_force = arena_array(&parker->letting_go, holds->count + 1, sizeof(*in_force));
+    for (size_t i = 0; i < holds->count; i++) {
+        in_force[i] = holds->items[i].number;
+    }
+    parker->goes = true;
+    parker->goes_again = false;
+    parker->let_go = (struct due_let_go){.read = {.arena = &parker->letting_go, .done = on_let_go, .context = parker},
+                                         .shards = shards,
+                                         .in_force = in_force,
+                                         .in_force_count = holds->count,
+                                         .now_ms = loop_wall_ms(engine->loop),
+                                         .limit = (size_t)parker->pace * AGAIN_MS / 1000};
+    store_due_let_go(engine->store, &parker->let_go);
+}
+
+void parker_let_go(struct parker *parker, uint32_t pace)
+{
+    parker->pace = parker->goes && parker->pace < pace ? parker->pace : pace;
+    parker->goes_again = true;
+    if (!parker->goes && !parker->stopped) {
+        let_go(parker);
+    }
+}
+
 /* --- its own life --- */
 
 static const struct due_kind parker_kind = {
@@ -367,6 +487,7 @@ struct parker *parker_new(struct engine *engine)
     parker->engine = engine;
     map_init(&parker->unreadable);
     list_init(&parker->resting);
+    arena_init(&parker->letting_go, 1024);
     due_init(&parker->due, engine, &parker_kind);
     return parker;
 }
@@ -381,6 +502,14 @@ void parker_free(struct parker *parker)
     }
     map_fini(&parker->unreadable);
     timer_stop(parker->engine->loop, &parker->rest_timer);
+    timer_stop(parker->engine->loop, &parker->go_timer);
+    arena_fini(&parker->letting_go);
     due_fini(&parker->due);
     free(parker);
+}
+
+void parker_stop(struct parker *parker)
+{
+    parker->stopped = true;
+    timer_stop(parker->engine->loop, &parker->go_timer);
 }

@@ -12,5 +12,8 @@ void parker_due(struct parker *parker, int64_t at_ms); /* something is due then;
 void park_consider(struct live *live);
 void park_forget(struct live *live); /* it moves, or leaves memory */
 void park_set_parked(struct live *live, bool parked);
+/* Holds have ended, or a shard was gained: the parked sagas that no hold keeps any more are let go, `pace` a second. */
+void parker_let_go(struct parker *parker, uint32_t pace);
+void parker_stop(struct parker *parker); /* draining */
 
 #endif

@@ -13,6 +13,7 @@
  *                                    not quiet for too long -> SHARD_OWNED again, and another time
  */
 #include "run/shard/handover.h"
+#include "core/saga/hold.h"
 
 #include <stdlib.h>
 
@@ -24,6 +25,7 @@
 #include "run/exchange/exchange.h"
 #include "run/saga/due.h"
 #include "run/saga/live.h"
+#include "run/saga/park.h"
 #include "run/shard/shard.h"
 
 enum {
@@ -127,6 +129,7 @@ static void shard_keep(struct shard *shard)
         loop_boot_ms(engine->loop) + (again_ms < AGAIN_AFTER_MS_MAX ? again_ms : AGAIN_AFTER_MS_MAX);
     deliveries_watch(engine);
     dues_look(engine);
+    parker_let_go(engine->parker, HOLD_PACE_DEFAULT);
     activities_resume(shard);
     call_queue_run(engine);
 }

@@ -1,6 +1,7 @@
 /* The shards that this engine owns. Their unfinished sagas are loaded when a shard is gained, and dropped when it is
  * lost. */
 #include "run/shard/shard.h"
+#include "core/saga/hold.h"
 
 #include <stdlib.h>
 
@@ -15,6 +16,7 @@
 #include "run/saga/due.h"
 #include "run/saga/forgotten.h"
 #include "run/saga/live.h"
+#include "run/saga/park.h"
 #include "run/shard/handover.h"
 
 /* A saga whose log makes no sense is left alone and reported; the others go on. */
@@ -87,6 +89,7 @@ static void on_loaded(struct shard_load *load)
     shard->state = SHARD_OWNED;
     cases_go_on(shard);
     dues_look(engine);
+    parker_let_go(engine->parker, HOLD_PACE_DEFAULT);
     bulker_look(engine->bulker);
     deliveries_watch(engine);
     gauge_set(GAUGE_SHARDS_OWNED, shards_owned(engine));

@@ -36,6 +36,15 @@ static void park_args(struct db_args *args, struct list_link *const *links, size
         db_item_bool(args, park_of(links[i])->awake);
     }
     db_array_end(args);
+    db_array_begin(args, DB_INT8, count);
+    for (size_t i = 0; i < count; i++) {
+        if (park_of(links[i])->hold) {
+            db_item_int(args, (int64_t)park_of(links[i])->hold);
+        } else {
+            db_item_null(args);
+        }
+    }
+    db_array_end(args);
 }
 
 static void park_tell(struct list_link *link, enum err_code code)
@@ -163,5 +172,40 @@ void store_due_take(struct store *store, struct due_take *take)
     take->next_ms = INT64_MAX;
     due_query(job, take, &sql_due, due_on_rows);
     due_query(job, take, &sql_due_next, on_next);
+    job_submit(job);
+}
+
+/* --- which holds are over? --- */
+
+static void on_let_go(struct db_query *query, const struct db_rows *rows)
+{
+    ((struct due_let_go *)((struct job *)query->context)->request)->count = (size_t)db_int(rows, 0, 0);
+}
+
+/* Puts the numbers between the holds in force: below the first one, between each two, and above the last one. */
+static void put_gaps(struct db_args *args, const struct due_let_go *let_go, bool above)
+{
+    db_array_begin(args, DB_INT8, let_go->in_force_count + 1);
+    for (size_t i = 0; i <= let_go->in_force_count; i++) {
+        if (above) {
+            db_item_int(args, i > 0 ? (int64_t)let_go->in_force[i - 1] : 0);
+        } else {
+            db_item_int(args, i < let_go->in_force_count ? (int64_t)let_go->in_force[i] : INT64_MAX);
+        }
+    }
+    db_array_end(args);
+}
+
+void store_due_let_go(struct store *store, struct due_let_go *let_go)
+{
+    struct job *job = read_job(store, &let_go->read, let_go);
+    struct db_args *args = job_query(job, &sql_due_let_go, on_let_go);
+
+    job->writes = true;
+    arg_shards(args, let_go->shards);
+    put_gaps(args, let_go, true);
+    put_gaps(args, let_go, false);
+    db_arg_timestamptz(args, let_go->now_ms);
+    db_arg_int8(args, (int64_t)let_go->limit);
     job_submit(job);
 }
