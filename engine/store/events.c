@@ -1,15 +1,24 @@
-/* The feed of events: turns of the log, and cases that no log tells of, in the order of their transactions. */
+/* The feed of events: turns of the log, and what no log tells of, in the order of their transactions. */
 #include "store/store_state.h"
 
 static void read_event(struct job *job, const struct db_rows *rows, size_t i, struct stored_event *out)
 {
     *out = (struct stored_event){.tx = db_int(rows, i, 3),
-                                 .saga.uuid = db_uuid(rows, i, 4),
+                                 .has_saga = !db_is_null(rows, i, 4),
                                  .saga_name = arena_slice(job->arena, db_bytes(rows, i, 8)),
                                  .version = db_is_null(rows, i, 9) ? 0 : (uint32_t)db_int(rows, i, 9),
                                  .business_id = arena_slice(job->arena, db_bytes(rows, i, 10)),
                                  .tags = arena_slice(job->arena, db_bytes(rows, i, 11))};
-    if (db_is_null(rows, i, 12)) {
+    if (out->has_saga) {
+        out->saga.uuid = db_uuid(rows, i, 4);
+    }
+    if (!db_is_null(rows, i, 16)) {
+        out->id = db_uuid(rows, i, 16);
+        out->at_ms = db_timestamptz(rows, i, 17);
+        out->type = arena_slice(job->arena, db_bytes(rows, i, 18));
+        out->subject = arena_slice(job->arena, db_bytes(rows, i, 19));
+        out->data = arena_slice(job->arena, db_bytes(rows, i, 20));
+    } else if (db_is_null(rows, i, 12)) {
         out->first_seq = (uint64_t)db_int(rows, i, 5);
         out->at_ms = db_timestamptz(rows, i, 6);
         out->payload = arena_slice(job->arena, db_bytes(rows, i, 7));

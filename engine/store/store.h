@@ -727,6 +727,7 @@ void store_watch_schedules(struct store *store, void (*changed)(void *context), 
  */
 struct stored_event {
     int64_t tx;
+    bool has_saga;
     struct saga_id saga;
     struct slice saga_name, business_id, tags; /* SLICE_NONE: none, or the saga is gone */
     uint32_t version;
@@ -735,7 +736,10 @@ struct stored_event {
     struct slice payload; /* a turn; SLICE_NONE: of another namespace */
     struct slice reason;  /* of a case of which no log tells, or SLICE_NONE; and: */
     uint64_t number;
-    bool is_resolved; /* else opened */
+    bool is_resolved;  /* else opened */
+    struct slice type; /* of an event of which no log tells, such as hold.placed, or SLICE_NONE; and: */
+    struct uuid id;
+    struct slice subject, data; /* data: JSON, members of the event's data */
 };
 
 struct event_list {

@@ -1,5 +1,6 @@
 // The feed of events while the engines are killed and hand their shards over. A reader that goes on with its cursor at
-// any engine that answers misses no event, and gets the events of each saga in order.
+// any engine that answers misses no event, of sagas, of holds or of breakers, and gets the events of each saga in
+// order.
 import { chooseSeed, randomFrom } from '../lib/load.mjs'
 import { World, expect, expectEqual, promise, quick, run, sleep } from '../lib/world.mjs'
 
@@ -28,6 +29,7 @@ await run(new World(), async (world) => {
   await world.define({
     tools: [
       tool('buy', '/charges', { effect: 'keyed', key: { window: '1h' }, terminal: true }),
+      tool('rest', '/charges', { effect: 'keyed', key: { window: '1h' }, terminal: true, breaker: { failures: 9 } }),
       tool('lose', '/nowhere', { effect: 'once', terminal: true })
     ],
     sagas: [
@@ -51,6 +53,7 @@ await run(new World(), async (world) => {
   const events = [] // as they came
   let cursor = (await ask('GET', '/v1/events?cursor=now')).json.next_cursor
   let over = false
+  let moves = 0 // of the breaker
   const takePage = async () => {
     const page = await ask('GET', `/v1/events?cursor=${cursor}&limit=3`)
     expectEqual(page.status, 200, 'a page')
@@ -70,6 +73,18 @@ await run(new World(), async (world) => {
     }
   })()
 
+  // Holds, and the breaker of a tool that nobody calls: whatever is repeated after a kill changes nothing.
+  const holder = (async () => {
+    for (let i = 0; !over; i++) {
+      await ask('POST', '/v1/holds', { tag: { nobody: `has ${i}` }, note: 'as good as none' })
+      const { items } = (await ask('GET', '/v1/holds')).json
+      for (const { n } of items) await ask('POST', `/v1/holds/${n}/release`, { note: 'over' })
+      await ask('POST', '/v1/tools/rest/breaker', { state: i % 2 ? 'closed' : 'open', note: 'by turns' })
+      moves = i + 1
+      await sleep(20)
+    }
+  })()
+
   await promise(
     `${kills} times an engine is killed while somebody reads`,
     async () => {
@@ -85,7 +100,7 @@ await run(new World(), async (world) => {
     1200
   )
   over = true
-  await Promise.all([reader, starter])
+  await Promise.all([reader, starter, holder])
 
   const expected = new Set()
   await promise('every saga comes to its end, or to a person', async () => {
@@ -99,23 +114,53 @@ await run(new World(), async (world) => {
         if (told[entry.type]) expected.add(`${told[entry.type]} ${id}/${entry.seq}`)
     }
   })
-  await promise('every event of their logs was told, and nothing else', async () => {
+  await promise('holds were made and released', async () => {
+    for (let page = ''; page !== undefined;) {
+      const { items, next_cursor: next } = (await ask('GET', `/v1/holds?all=true&limit=500${page}`)).json
+      for (const { n, released } of items) {
+        expected.add(`hold.placed hold/${n}`)
+        if (released) expected.add(`hold.released hold/${n}`)
+      }
+      page = next ? `&cursor=${next}` : undefined
+    }
+    expect(moves > 0, 'the breaker was moved')
+  })
+  const isOfLog = ({ data }) => data.saga !== undefined
+  const isOfHold = ({ type }) => type.startsWith('hold.')
+  await promise('every event of their logs and of holds was told, and nothing else', async () => {
     for (const end = Date.now() + 60000; ; await sleep(50)) {
       if ((await takePage()) > 0) continue
-      const seen = new Set(events.map((event) => `${event.type} ${event.id}`))
+      const seen = new Set([
+        ...events.filter(isOfLog).map((event) => `${event.type} ${event.id}`),
+        ...events.filter(isOfHold).map((event) => `${event.type} ${event.subject}`)
+      ])
       const missed = [...expected].filter((event) => !seen.has(event))
       if (missed.length === 0) {
         expectEqual(seen.size, expected.size, 'events')
+        const ids = new Set(events.filter(isOfHold).map(({ id }) => id))
+        expectEqual(
+          ids.size,
+          [...expected].filter((event) => event.startsWith('hold.')).length,
+          'each hold is told once'
+        )
         break
       }
       expect(Date.now() < end, 'no event is missed', missed.slice(0, 5))
     }
     console.log(`# ${ids.length} sagas, ${events.length} events, ${expected.size} of them different`)
   })
+  await promise('the breaker was told open and closed by turns, once each', () => {
+    const told = new Map(events.filter(({ type }) => type.startsWith('breaker.')).map(({ id, type }) => [id, type]))
+    expectEqual(
+      [...told.values()],
+      Array.from({ length: moves }, (_, i) => (i % 2 ? 'breaker.closed' : 'breaker.opened')),
+      'moves of the breaker'
+    )
+  })
   await promise('the events of each saga came in order', () => {
     const last = new Map()
     const known = new Set()
-    for (const { id, subject, data } of events) {
+    for (const { id, subject, data } of events.filter(isOfLog)) {
       if (known.has(id)) continue
       known.add(id)
       expect((last.get(subject) ?? 0) < data.seq, `${id} comes after ${last.get(subject)}`)

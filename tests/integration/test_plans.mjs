@@ -105,6 +105,10 @@ insert into sagad.bulk_item (shard, bulk, n, body, outcome, look_at)
 insert into sagad.event_gone (shard, namespace, tx) select i % 64, 'n' || i, i from generate_series(1, 20000) as i;
 insert into sagad.case_event (shard, number, resolved, event_tx, at, saga, namespace, reason)
   select i % 64, i, false, i, now(), md5(i::text)::uuid, 'default', 'follower' from generate_series(1, 20000) as i;
+insert into sagad.event (shard, id, event_tx, at, namespace, type, subject, data, once)
+  select i % 64, md5(i::text)::uuid, i, now(), 'n' || i % 100, 'hold.placed', 'hold/1', '{}',
+  case when i % 2 = 0 then 'b' || i end
+  from generate_series(1, 20000) as i;
 insert into sagad.case_remark (shard, number, saga)
   select shard, number, saga from sagad.escalation where number % 5 = 0;
 insert into sagad.act (slot, namespace, at, id, actor, role, via, verb, outcome, last_at)

@@ -103,7 +103,7 @@ const struct kind kinds[] = {
     {&sql_schedule_due, "ibbuibbbmmbb", draw_schedule_due, .unordered = true, .themes = "s", .weight = 2},
     {&sql_schedule_next, "m", draw_schedule_next, .themes = "s", .weight = 1},
     {&sql_schedule_move, "i", draw_schedule_move, .themes = "s", .weight = 6},
-    {&sql_event_list, "vvvvuitbbibbiitb", draw_event_list, .themes = "ad", .weight = 3},
+    {&sql_event_list, "vvvvuitbbibbiitbvvbbb", draw_event_list, .themes = "ad", .weight = 3},
     {&sql_series_add, "", draw_series_add, .affects = true, .themes = "f", .weight = 4},
     {&sql_series_roll, "i", draw_series_roll, .themes = "f", .weight = 3},
     {&sql_series_drop, "i", draw_series_drop, .themes = "f", .weight = 1},

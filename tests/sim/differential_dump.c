@@ -54,6 +54,9 @@ DUMP(case_remark,
      " array_to_string(r.remarks, ','), cardinality(r.ids) from sagad.case_remark r order by r.shard, r.number")
 DUMP(debt_settled, "select d.shard, d.saga, d.operation, d.body from sagad.debt_settled d"
                    " order by d.shard, d.saga, d.operation")
+/* Not the ids: they are random. */
+DUMP(event, "select e.shard, e.namespace, e.type, e.subject, e.saga, e.data, e.once from sagad.event e"
+            " order by e.shard, e.namespace, e.type, e.subject, e.data, e.once")
 DUMP(event_gone, "select g.shard, g.namespace from sagad.event_gone g order by g.shard, g.namespace")
 DUMP(series,
      "select s.namespace, s.span, s.at, s.kind, s.name, s.part, s.started, s.completed, s.compensated, s.abandoned,"
@@ -102,6 +105,7 @@ const struct kind dumps[] = {
     {&dump_case_remark, "iiubttbbi"},
     {&dump_debt_settled, "iuub"},
     {&dump_event_gone, "ib"},
+    {&dump_event, "ibbbubb", .unordered = true},
     {&dump_series, "bitbbuiiiiiiiiiiii"},
     {&dump_hold, "iubbmtmb"},
     {&dump_engine_holds, "bi"},

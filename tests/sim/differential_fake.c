@@ -588,6 +588,26 @@ static enum pg_progress dump_case_event_rows(struct pg_call *call)
     return PG_DONE;
 }
 
+static enum pg_progress dump_event_rows(struct pg_call *call)
+{
+    FOR_ROWS(PG_EVENT, row_event, &(struct row_event){.shard = INT16_MIN})
+    {
+        put_int(call, row->shard);
+        put_bytes(call, row->namespace);
+        put_bytes(call, row->type);
+        put_bytes(call, row->subject);
+        if (row->has_saga) {
+            put_uuid(call, &row->saga);
+        } else {
+            put_null(call);
+        }
+        put_bytes(call, row->data);
+        put_bytes(call, row->once);
+        put_row_end(call);
+    }
+    return PG_DONE;
+}
+
 static enum pg_progress dump_event_gone_rows(struct pg_call *call)
 {
     FOR_ROWS(PG_EVENT_GONE, row_event_gone, (&(struct row_event_gone){.shard = INT16_MIN, .namespace = SLICE("")}))
@@ -688,7 +708,8 @@ static void add_dumps(void)
                  {&dump_case_event, dump_case_event_rows},
                  {&dump_case_remark, dump_case_remark_rows},
                  {&dump_debt_settled, dump_debt_settled_rows},
-                 {&dump_event_gone, dump_event_gone_rows}};
+                 {&dump_event_gone, dump_event_gone_rows},
+                 {&dump_event, dump_event_rows}};
 
     for (size_t i = 0; i < sizeof(added) / sizeof(added[0]); i++) {
         pg_statement_add(added[i].statement, added[i].function);

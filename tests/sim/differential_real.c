@@ -278,7 +278,7 @@ void side_begin(void)
         "number_gone", "lock",        "engine",        "definition",   "tool",
         "guard",       "guard_place", "guard_breaker", "guard_budget", "guard_reservation",
         "schedule",    "series",      "hold",          "bulk",         "bulk_item",
-        "event_gone",  "case_event",  "case_remark",   "debt_settled"};
+        "event_gone",  "case_event",  "case_remark",   "debt_settled", "event"};
     static unsigned scripts = 0;
     char text[SQL_BYTES];
     int len = 0;

@@ -151,7 +151,29 @@ static void put_state(struct pg_call *call, struct slice state)
     put_row_end(call);
 }
 
-static void move(struct pg_call *call, struct pg_row *row, const struct row_bulk *current)
+/* Does what the trigger of migration 0030 does. */
+static enum pg_progress tell_end(struct pg_call *call, const struct row_bulk *job)
+{
+    bool is_stopped = job->stop.ptr != NULL;
+    char id[UUID_TEXT_BYTES];
+
+    uuid_text(&job->id, id);
+    return pg_event_add(
+        call,
+        &(struct row_event){
+            .shard = job->shard,
+            .namespace = job->namespace,
+            .type = SLICE("bulk.ended"),
+            .subject = pg_keep_printed(call, "bulk/%s", id),
+            .data = pg_keep_printed(call,
+                                    "{\"bulk\":\"%s\",\"state\":\"%.*s\",\"items\":%lld,\"done\":%lld,\"changed\":%lld,"
+                                    "\"refused\":%lld%s%.*s}",
+                                    id, SLICE_ARG(job->state), (long long)job->items, (long long)job->done,
+                                    (long long)job->changed, (long long)job->refused, is_stopped ? ",\"stop\":" : "",
+                                    SLICE_ARG(is_stopped ? job->stop : SLICE("")))});
+}
+
+static enum pg_progress move(struct pg_call *call, struct pg_row *row, const struct row_bulk *current)
 {
     struct slice to = arg_bytes(call, 3);
     struct row_bulk changed = *current;
@@ -160,7 +182,7 @@ static void move(struct pg_call *call, struct pg_row *row, const struct row_bulk
     if (slice_is(to, "running") && slice_is(current->state, "frozen")) {
         if (current->expires_ms <= now_ms) {
             put_state(call, SLICE("expired"));
-            return;
+            return PG_DONE;
         }
         changed.run = pg_keep(call, arg_bytes(call, 4));
         changed.look_ms = now_ms;
@@ -171,12 +193,16 @@ static void move(struct pg_call *call, struct pg_row *row, const struct row_bulk
         changed.look_ms = arg_time_ms(call, 5);
     } else {
         put_state(call, current->state);
-        return;
+        return PG_DONE;
     }
     changed.state = pg_keep(call, to);
     pg_next_statement(call);
     pg_update(call, row, &changed);
+    if (changed.ended_ms) {
+        RETURN_UNLESS_DONE(tell_end(call, &changed));
+    }
     put_state(call, to);
+    return PG_DONE;
 }
 
 enum pg_progress pg_statement_bulk_move(struct pg_call *call)
@@ -192,7 +218,7 @@ enum pg_progress pg_statement_bulk_move(struct pg_call *call)
     if (!current || slice_is(((const struct row_bulk *)current)->state, "freezing")) {
         put_state(call, SLICE_NONE);
     } else {
-        move(call, row, current);
+        RETURN_UNLESS_DONE(move(call, row, current));
     }
     return PG_DONE;
 }
@@ -417,6 +443,7 @@ static enum pg_progress settle(struct pg_call *call, struct pg_row *row, struct 
 {
     struct pg_touched touched = {0};
     const struct row_bulk_item *next;
+    bool had_ended = job.ended_ms != 0;
 
     pg_next_statement(call);
     for (size_t i = 0; i < arg_count(call, 3); i++) {
@@ -433,7 +460,7 @@ static enum pg_progress settle(struct pg_call *call, struct pg_row *row, struct 
     }
     pg_next_statement(call);
     pg_update(call, row, &job);
-    return PG_DONE;
+    return job.ended_ms && !had_ended ? tell_end(call, &job) : PG_DONE;
 }
 
 enum pg_progress pg_statement_bulk_settle(struct pg_call *call)

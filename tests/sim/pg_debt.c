@@ -1,4 +1,4 @@
-/* Debts that were settled: migration 0027. */
+/* Debts that were settled: migration 0027, with the events of 0030. */
 #include "tests/sim/pg_statements.h"
 
 static int64_t settled_count(struct pg_call *call, int64_t shard, struct uuid saga)
@@ -23,6 +23,23 @@ static enum pg_progress forget_then(struct pg_call *call)
     return pg_insert_new(call, PG_DUE, &due, &inserted);
 }
 
+static enum pg_progress tell(struct pg_call *call, const struct row_debt_settled *row)
+{
+    char saga[UUID_TEXT_BYTES], operation[UUID_TEXT_BYTES];
+
+    uuid_text(&row->saga, saga);
+    uuid_text(&row->operation, operation);
+    return pg_event_add(call,
+                        &(struct row_event){.shard = row->shard,
+                                            .namespace = arg_bytes(call, 2),
+                                            .has_saga = true,
+                                            .saga = row->saga,
+                                            .type = SLICE("debt.settled"),
+                                            .subject = pg_keep_printed(call, "%s", saga),
+                                            .data = pg_keep_printed(call, "{\"operation\":\"%s\",\"settled\":%.*s}",
+                                                                    operation, SLICE_ARG(row->body))});
+}
+
 enum pg_progress pg_statement_debt_settle(struct pg_call *call)
 {
     const struct row_saga key = {.shard = arg_int(call, 0), .id = arg_uuid(call, 1)};
@@ -44,6 +61,9 @@ enum pg_progress pg_statement_debt_settle(struct pg_call *call)
     }
     pg_next_statement(call);
     RETURN_UNLESS_DONE(pg_insert_new(call, PG_DEBT_SETTLED, &row, &inserted));
+    if (inserted) {
+        RETURN_UNLESS_DONE(tell(call, &row));
+    }
     pg_next_statement(call);
     known = pg_see(call, pg_find(call, PG_DEBT_SETTLED, &row));
     CHECK(known); /* it goes with its saga, which is locked */

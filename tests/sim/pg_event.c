@@ -1,14 +1,64 @@
-/* The feed of events, as in migration 0024. */
+/* The feed of events, as in migrations 0024 and 0030. */
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "tests/sim/pg_statements.h"
 
+/* --- what no log tells of --- */
+
+struct slice pg_keep_printed(struct pg_call *call, const char *format, ...)
+{
+    char text[4096];
+    va_list args;
+
+    va_start(args, format);
+    int len = vsnprintf(text, sizeof(text), format, args);
+
+    va_end(args);
+    CHECK(len >= 0 && (size_t)len < sizeof(text));
+    return pg_keep(call, (struct slice){text, (size_t)len});
+}
+
+static bool is_told(struct pg_call *call, const struct row_event *event)
+{
+    for (struct pg_row *row = pg_first(call, PG_EVENT, &(struct row_event){.shard = event->shard}); row;
+         row = pg_next(call, PG_EVENT, row)) {
+        const struct row_event *seen = pg_see(call, row);
+
+        if (seen && seen->shard == event->shard && slice_equal(seen->namespace, event->namespace) && seen->once.ptr &&
+            slice_equal(seen->once, event->once)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum pg_progress pg_event_add(struct pg_call *call, const struct row_event *event)
+{
+    struct row_event row = *event;
+    bool inserted;
+
+    pg_next_statement(call);
+    if (row.once.ptr && is_told(call, event)) { /* whoever tells it has locked what it is about */
+        return PG_DONE;
+    }
+    row.id = pg_new_id(call);
+    row.event_tx = pg_tx(call);
+    row.at_ms = pg_clock_ms(call->pg);
+    row.namespace = pg_keep(call, row.namespace);
+    return pg_insert_new(call, PG_EVENT, &row, &inserted);
+}
+
+/* --- the feed --- */
+
 struct found {
     int64_t tx, shard, seq, number, bytes;
-    struct uuid saga;
-    bool is_case; /* the event has a number and no seq */
+    struct uuid saga, event;
+    int kind; /* 0: a turn, which has a seq; 1: a case; 2: an event that is about a saga; 3: one that is about none */
     const struct row_log *turn;
     const struct row_case_event *of;
+    const struct row_event *beside;
 };
 
 static int compare(const void *a, const void *b)
@@ -16,9 +66,12 @@ static int compare(const void *a, const void *b)
     const struct found *x = a, *y = b;
     int order = x->tx != y->tx ? (x->tx > y->tx) - (x->tx < y->tx) : (x->shard > y->shard) - (x->shard < y->shard);
 
+    order = order ? order : (x->kind == 3) - (y->kind == 3); /* nulls last */
     order = order ? order : uuid_compare(&x->saga, &y->saga);
-    order = order ? order : x->is_case - y->is_case; /* nulls last */
-    return order ? order : (x->seq > y->seq) - (x->seq < y->seq);
+    order = order ? order : (x->kind > 0) - (y->kind > 0);
+    order = order ? order : (x->seq > y->seq) - (x->seq < y->seq);
+    order = order ? order : (x->kind < 2) - (y->kind < 2);
+    return order ? order : uuid_compare(&x->event, &y->event);
 }
 
 static size_t find(struct pg_call *call, struct found *found, size_t most)
@@ -44,12 +97,22 @@ static size_t find(struct pg_call *call, struct found *found, size_t most)
         const struct row_case_event *of = pg_see(call, row);
 
         if (of && of->event_tx > after && of->event_tx < edge && count < most) {
-            found[count++] = (struct found){.tx = of->event_tx,
-                                            .shard = of->shard,
-                                            .number = of->number,
-                                            .saga = of->saga,
-                                            .is_case = true,
-                                            .of = of};
+            found[count++] = (struct found){
+                .tx = of->event_tx, .shard = of->shard, .number = of->number, .saga = of->saga, .kind = 1, .of = of};
+        }
+    }
+    for (row = pg_first(call, PG_EVENT, &(struct row_event){.shard = INT16_MIN}); row;
+         row = pg_next(call, PG_EVENT, row)) {
+        const struct row_event *beside = pg_see(call, row);
+
+        if (beside && beside->event_tx > after && beside->event_tx < edge && count < most) {
+            found[count++] = (struct found){.tx = beside->event_tx,
+                                            .shard = beside->shard,
+                                            .saga = beside->saga,
+                                            .event = beside->id,
+                                            .bytes = (int64_t)beside->data.len,
+                                            .kind = beside->has_saga ? 2 : 3,
+                                            .beside = beside};
         }
     }
     return count;
@@ -78,9 +141,15 @@ static void put_gone(struct pg_call *call)
     put_int_or_null(call, gone > 0, gone);
 }
 
-static void put_saga(struct pg_call *call, struct uuid id)
+static const struct row_saga *saga_of(struct pg_call *call, const struct found *found)
 {
-    const struct row_saga *saga = pg_saga(call, id.bytes[14] * 256 + id.bytes[15], id);
+    struct uuid id = found->saga;
+
+    return found->kind < 3 ? pg_saga(call, id.bytes[14] * 256 + id.bytes[15], id) : NULL;
+}
+
+static void put_saga(struct pg_call *call, const struct row_saga *saga)
+{
 
     put_bytes(call, saga ? saga->name : SLICE_NONE);
     put_int_or_null(call, saga != NULL, saga ? saga->version : 0);
@@ -90,7 +159,7 @@ static void put_saga(struct pg_call *call, struct uuid id)
 
 static void put_turn(struct pg_call *call, const struct found *found)
 {
-    const struct row_saga *saga = pg_saga(call, found->saga.bytes[14] * 256 + found->saga.bytes[15], found->saga);
+    const struct row_saga *saga = saga_of(call, found);
     const struct row_case_event *of = found->of;
 
     if (found->turn) {
@@ -100,7 +169,7 @@ static void put_turn(struct pg_call *call, const struct found *found)
         put_null(call);
         put_null(call);
     }
-    put_saga(call, found->saga);
+    put_saga(call, saga);
     if (!of) {
         put_null(call);
         put_null(call);
@@ -114,11 +183,26 @@ static void put_turn(struct pg_call *call, const struct found *found)
     put_bytes(call, slice_equal(of->namespace, arg_bytes(call, 2)) ? of->reason : SLICE_NONE);
 }
 
+static void put_beside(struct pg_call *call, const struct row_event *beside)
+{
+    if (!beside) {
+        for (int i = 0; i < 5; i++) {
+            put_null(call);
+        }
+        return;
+    }
+    put_uuid(call, &beside->id);
+    put_time_ms(call, beside->at_ms);
+    put_bytes(call, slice_equal(beside->namespace, arg_bytes(call, 2)) ? beside->type : SLICE_NONE);
+    put_bytes(call, beside->subject);
+    put_bytes(call, beside->data);
+}
+
 static void put_nothing(struct pg_call *call)
 {
     put_int(call, pg_edge(call) - 1);
     put_gone(call);
-    for (int i = 2; i < 16; i++) {
+    for (int i = 2; i < 21; i++) {
         put_null(call);
     }
     put_row_end(call);
@@ -152,9 +236,14 @@ enum pg_progress pg_statement_event_list(struct pg_call *call)
             put_gone(call);
             put_int_or_null(call, is_cut, found[count - 1].tx);
             put_int(call, found[i].tx);
-            put_uuid(call, &found[i].saga);
-            put_int_or_null(call, !found[i].is_case, found[i].seq);
+            if (found[i].kind < 3) {
+                put_uuid(call, &found[i].saga);
+            } else {
+                put_null(call);
+            }
+            put_int_or_null(call, found[i].turn, found[i].seq);
             put_turn(call, &found[i]);
+            put_beside(call, found[i].beside);
             put_row_end(call);
         }
     }

@@ -113,6 +113,26 @@ static enum pg_progress drop_old_budgets(struct pg_call *call, const struct row_
     return PG_DONE;
 }
 
+static enum pg_progress tell_reached(struct pg_call *call, size_t i, const struct row_guard_budget *key)
+{
+    long long period = (long long)(key->period_ms / 1000), calls = (long long)item_int(call, 15, i),
+              emissions = (long long)item_int(call, 16, i), micros = (long long)item_int(call, 17, i);
+    struct slice name = key->name;
+
+    return pg_event_add(
+        call, &(struct row_event){.shard = key->shard,
+                                  .namespace = arg_bytes(call, 1),
+                                  .type = SLICE("budget.reached"),
+                                  .subject = pg_keep_printed(call, "budget/%.*s", SLICE_ARG(name)),
+                                  .data = pg_keep_printed(
+                                      call,
+                                      "{\"budget\":\"%.*s\",\"tool\":\"%.*s\",\"period\":%lld,\"calls\":%lld,"
+                                      "\"emissions\":%lld,\"micros\":%lld}",
+                                      SLICE_ARG(name), SLICE_ARG(arg_bytes(call, 2)), period, calls, emissions, micros),
+                                  .once = pg_keep_printed(call, "%.*s %lld %lld %lld %lld", SLICE_ARG(name), period,
+                                                          calls, emissions, micros)});
+}
+
 /* Locks the budgets in order and looks whether they have room. Otherwise sets the verdict. */
 static enum pg_progress look_at_budgets(struct pg_call *call, const char **verdict)
 {
@@ -143,7 +163,7 @@ static enum pg_progress look_at_budgets(struct pg_call *call, const char **verdi
         if (is_over(call, 15, 18, i, budget->calls) || is_over(call, 16, 19, i, budget->emissions) ||
             is_over(call, 17, 20, i, budget->micros)) {
             *verdict = "budget";
-            return PG_DONE;
+            return tell_reached(call, i, &key);
         }
         if (item_int(call, 17, i) >= 0 && item_int(call, 20, i) > 0 && budget->unpriced > 0) {
             *verdict = "unpriced";

@@ -55,6 +55,28 @@ static enum pg_progress tell_tool(struct pg_call *call, int64_t moment_us, bool 
 
 /* --- the breaker --- */
 
+static enum pg_progress tell_event(struct pg_call *call, bool is_closed, struct slice more)
+{
+    struct slice tool = arg_bytes(call, 2);
+
+    return pg_event_add(call, &(struct row_event){.shard = arg_int(call, 0),
+                                                  .namespace = arg_bytes(call, 1),
+                                                  .type = is_closed ? SLICE("breaker.closed") : SLICE("breaker.opened"),
+                                                  .subject = pg_keep_printed(call, "breaker/%.*s", SLICE_ARG(tool)),
+                                                  .data = pg_keep_printed(call, "{\"tool\":\"%.*s\"%.*s}",
+                                                                          SLICE_ARG(tool), SLICE_ARG(more))});
+}
+
+static enum pg_progress tell_move(struct pg_call *call, struct slice before, const struct row_guard_breaker *breaker)
+{
+    bool was_closed = slice_is(before, "closed"), is_closed = slice_is(breaker->state, "closed");
+
+    if (was_closed == is_closed) {
+        return PG_DONE;
+    }
+    return tell_event(call, is_closed, pg_keep_printed(call, ",\"endpoint\":\"%.*s\"", SLICE_ARG(breaker->endpoint)));
+}
+
 static void tell_probe(struct pg_call *call, struct row_guard_breaker *breaker, int64_t moment_us)
 {
     int64_t rest_ms = arg_int(call, 6);
@@ -165,7 +187,7 @@ static enum pg_progress tell_breaker(struct pg_call *call, int64_t moment_us, st
     pg_update(call, row, &breaker);
     *state = breaker.state;
     *changed = !slice_equal(before, breaker.state);
-    return PG_DONE;
+    return tell_move(call, before, &breaker);
 }
 
 /* --- budgets --- */
@@ -287,12 +309,14 @@ static enum pg_progress close_breakers(struct pg_call *call)
         }
         if (current) {
             struct row_guard_breaker breaker = *(const struct row_guard_breaker *)current;
+            struct slice before = breaker.state;
 
             breaker.state = SLICE("closed");
             breaker.failure_count = 0;
             breaker.cooldown_ms = 0;
             breaker.has_probe = false;
             pg_update(call, row, &breaker);
+            RETURN_UNLESS_DONE(tell_move(call, before, &breaker));
         }
     }
     return PG_DONE;
@@ -306,13 +330,19 @@ enum pg_progress pg_statement_guard_breaker_set(struct pg_call *call)
     struct pg_touched touched = {0};
     struct pg_row *row;
     const void *current;
+    bool was_open = false;
 
     guard.breaker_open = open;
     RETURN_UNLESS_DONE(pg_insert_or_lock(call, PG_GUARD, &guard, &touched, &row, &current));
     if (current) {
         guard = *(const struct row_guard *)current;
+        was_open = guard.breaker_open.ptr != NULL;
         guard.breaker_open = open;
         pg_update(call, row, &guard);
+    }
+    if (was_open != (open.ptr != NULL)) {
+        RETURN_UNLESS_DONE(
+            tell_event(call, was_open, was_open ? SLICE("") : pg_keep_printed(call, ",\"by\":%.*s", SLICE_ARG(open))));
     }
     if (!open.ptr) {
         pg_next_statement(call);

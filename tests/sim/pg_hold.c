@@ -1,4 +1,4 @@
-/* Holds, as in migration 0022. */
+/* Holds, as in migration 0022, with the events of 0030. */
 #include "tests/sim/pg_statements.h"
 
 #define CHANNEL "sagad_holds"
@@ -81,6 +81,19 @@ static int64_t count_in_force(struct pg_call *call, struct slice namespace)
     return count;
 }
 
+static enum pg_progress tell(struct pg_call *call, const struct row_hold *hold)
+{
+    struct slice body = hold->released_ms ? hold->release : hold->body;
+
+    return pg_event_add(
+        call, &(struct row_event){.shard = hold->number % 64,
+                                  .namespace = hold->namespace,
+                                  .type = hold->released_ms ? SLICE("hold.released") : SLICE("hold.placed"),
+                                  .subject = pg_keep_printed(call, "hold/%lld", (long long)hold->number),
+                                  .data = pg_keep_printed(call, "{\"n\":%lld,\"%s\":%.*s}", (long long)hold->number,
+                                                          hold->released_ms ? "released" : "hold", SLICE_ARG(body))});
+}
+
 /* No hold is 30 days old here, so none is removed. */
 enum pg_progress pg_statement_hold_put(struct pg_call *call)
 {
@@ -102,6 +115,7 @@ enum pg_progress pg_statement_hold_put(struct pg_call *call)
                                .release = SLICE_NONE};
 
         RETURN_UNLESS_DONE(pg_insert(call, PG_HOLD, &row, NULL));
+        RETURN_UNLESS_DONE(tell(call, &row));
         pg_notify(call, CHANNEL, SLICE(""));
     }
     put_int(call, answer);
@@ -131,6 +145,7 @@ enum pg_progress pg_statement_hold_release(struct pg_call *call)
         changed.released_ms = pg_clock_ms(call->pg);
         changed.release = pg_keep(call, arg_bytes(call, 2));
         pg_update(call, row, &changed);
+        RETURN_UNLESS_DONE(tell(call, &changed));
         pg_notify(call, CHANNEL, SLICE(""));
         answer = version;
     }

@@ -199,6 +199,12 @@ int rows_compare(enum pg_table table, const void *left, const void *right)
         COMPARE(uuid_compare(&a->saga, &b->saga));
         return uuid_compare(&a->operation, &b->operation);
     }
+    case PG_EVENT: {
+        const struct row_event *a = left, *b = right;
+
+        COMPARE(compare_int(a->shard, b->shard));
+        return uuid_compare(&a->id, &b->id);
+    }
     case PG_TABLE_COUNT:
         break;
     }
@@ -237,4 +243,5 @@ const size_t rows_bytes[PG_TABLE_COUNT] = {
     [PG_CASE_EVENT] = sizeof(struct row_case_event),
     [PG_CASE_REMARK] = sizeof(struct row_case_remark),
     [PG_DEBT_SETTLED] = sizeof(struct row_debt_settled),
+    [PG_EVENT] = sizeof(struct row_event),
 };

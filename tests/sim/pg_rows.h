@@ -38,6 +38,7 @@ enum pg_table {
     PG_CASE_EVENT,
     PG_CASE_REMARK,
     PG_DEBT_SETTLED,
+    PG_EVENT,
     PG_TABLE_COUNT
 };
 
@@ -269,6 +270,15 @@ struct row_case_event { /* of migration 0024 */
     int64_t event_tx, at_ms;
     struct uuid saga;
     struct slice namespace, reason;
+};
+
+struct row_event { /* of migration 0030 */
+    int64_t shard;
+    struct uuid id; /* key */
+    int64_t event_tx, at_ms;
+    struct slice namespace, type, subject, data, once; /* once: SLICE_NONE: null */
+    bool has_saga;
+    struct uuid saga;
 };
 
 struct row_event_gone { /* of migration 0024 */

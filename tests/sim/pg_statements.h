@@ -229,6 +229,10 @@ void pg_escape_json(struct buffer *out, struct slice text); /* escapes as escape
 bool pg_is_one_of(struct pg_call *call, int arg, struct slice value);
 /* The tags of the saga include one of the JSON objects of this argument; or there are none of those. */
 bool pg_has_tags(struct pg_call *call, const struct row_saga *saga, int arg);
+/* Does sagad.event_add() of migration 0030; nothing here is 30 days old. */
+enum pg_progress pg_event_add(struct pg_call *call, const struct row_event *event);
+/* Gives printed text that lives as long as the rows. */
+struct slice pg_keep_printed(struct pg_call *call, const char *format, ...) __attribute__((format(printf, 2, 3)));
 bool pg_bulk_is_open(const struct row_bulk *bulk, int64_t now_ms);
 /* Does tags ->> name; SLICE_NONE is null. */
 struct slice pg_tag_of(struct pg_call *call, struct slice tags, struct slice name);

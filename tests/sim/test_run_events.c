@@ -201,6 +201,35 @@ TEST(an_approval_is_asked_for)
     assert_int_equal(count_of("approval.requested"), 1);
 }
 
+static void place_hold(uint32_t node, const char *body, struct slice namespace)
+{
+    struct engine_request what = {.namespace = namespace, .actor = SLICE("ops"), .in.hold = {.body = slice_of(body)}};
+
+    (void)stage_expect(stage_ask(node, engine_put_hold, &what), ERR_OK);
+}
+
+TEST(events_of_which_no_log_tells_stand_in_the_same_feed)
+{
+    struct engine_request release = {.actor = SLICE("ops"), .in.hold = {.number = 1, .note = SLICE("over")}};
+
+    begin_reading("");
+    place_hold(0, "{\"tool\":\"t\",\"note\":\"an outage\",\"undo\":true}", SLICE_NONE);
+    place_hold(1, "{\"tag\":{\"k\":\"v\"},\"note\":\"not ours\"}", SLICE("another"));
+    (void)stage_expect(stage_ask(1, engine_release_hold, &release), ERR_OK);
+    (void)stage_start(0, "s", "{}");
+    stage_run(1000);
+    read_all(1);
+    assert_int_equal(count_of("hold.placed"), 1);
+    assert_int_equal(count_of("hold.released"), 1);
+    assert_int_equal(count_of("saga.completed"), 1);
+    assert_true(strstr(seen, "hold.placed") < strstr(seen, "hold.released"));
+    begin_reading("");
+    (void)take(ask(0, "hold.*", 0));
+    (void)take(ask(0, "hold.*", 0));
+    assert_int_equal(count_of("hold."), 2);
+    assert_int_equal(count_of("saga."), 0);
+}
+
 TEST(another_namespace_hears_nothing)
 {
     struct engine_request what = {.namespace = SLICE("another")};

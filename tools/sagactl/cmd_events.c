@@ -30,11 +30,15 @@ struct watching {
 static enum colour colour_of(struct slice type)
 {
     return slice_is(type, "case.opened") || slice_is(type, "saga.abandoned") || slice_is(type, "debt.opened") ||
-                   slice_is(type, "follower.refused") || slice_is(type, "operation.unknown")
+                   slice_is(type, "follower.refused") || slice_is(type, "operation.unknown") ||
+                   slice_is(type, "breaker.opened") || slice_is(type, "budget.reached")
                ? COLOUR_RED
-           : slice_is(type, "saga.compensated") || slice_is(type, "loop.tripped") ? COLOUR_YELLOW
-           : slice_is(type, "saga.completed") || slice_is(type, "case.resolved")  ? COLOUR_GREEN
-                                                                                  : COLOUR_NONE;
+           : slice_is(type, "saga.compensated") || slice_is(type, "loop.tripped") || slice_is(type, "hold.placed")
+               ? COLOUR_YELLOW
+           : slice_is(type, "saga.completed") || slice_is(type, "case.resolved") || slice_is(type, "breaker.closed") ||
+                   slice_is(type, "debt.settled")
+               ? COLOUR_GREEN
+               : COLOUR_NONE;
 }
 
 static void print_part(struct ctl *ctl, struct slice data, const char *name, const char *before)
@@ -59,11 +63,21 @@ static void print_event(struct ctl *ctl, struct slice event)
         (void)printf("%.*s\n", SLICE_ARG(show_member(ctl, event, "id")));
         return;
     }
-    (void)printf("%.*s  %s%-18.*s%s  %.*s/%.*s", SLICE_ARG(show_member(ctl, event, "time")), colour_on(ctl, colour),
-                 SLICE_ARG(type), colour_off(ctl, colour), SLICE_ARG(show_member(ctl, data, "saga_name")),
-                 SLICE_ARG(business_name(ctl, data)));
-    print_part(ctl, data, "step", "");
-    print_part(ctl, data, "n", "#");
+    (void)printf("%.*s  %s%-18.*s%s  ", SLICE_ARG(show_member(ctl, event, "time")), colour_on(ctl, colour),
+                 SLICE_ARG(type), colour_off(ctl, colour));
+    if (json_member(data, "saga").ptr) {
+        (void)printf("%.*s/%.*s", SLICE_ARG(show_member(ctl, data, "saga_name")), SLICE_ARG(business_name(ctl, data)));
+        print_part(ctl, data, "step", "");
+        print_part(ctl, data, "n", "#");
+    } else { /* the subject has the number */
+        (void)printf("%.*s", SLICE_ARG(show_member(ctl, event, "subject")));
+        print_part(ctl, data, "endpoint", "");
+        print_part(ctl, data, "state", "");
+        print_part(ctl, json_member(data, "hold"), "actor", "by ");
+        print_part(ctl, json_member(data, "by"), "actor", "by ");
+    }
+    print_part(ctl, json_member(data, "released"), "actor", "by ");
+    print_part(ctl, json_member(data, "settled"), "actor", "by ");
     print_part(ctl, data, "reason", "");
     print_part(ctl, data, "error", "");
     print_part(ctl, data, "action", "");

@@ -20,6 +20,13 @@ enum event_type {
     EVENT_LOOP_TRIPPED,
     EVENT_DEBT_OPENED,
     EVENT_FOLLOWER_REFUSED,
+    EVENT_DEBT_SETTLED,
+    EVENT_HOLD_PLACED,
+    EVENT_HOLD_RELEASED,
+    EVENT_BREAKER_OPENED,
+    EVENT_BREAKER_CLOSED,
+    EVENT_BUDGET_REACHED,
+    EVENT_BULK_ENDED,
     EVENT_TYPE_COUNT
 };
 
@@ -37,6 +44,13 @@ static const char *const names[EVENT_TYPE_COUNT] = {
     [EVENT_LOOP_TRIPPED] = "loop.tripped",
     [EVENT_DEBT_OPENED] = "debt.opened", /* one event for each effect that an abandoned saga leaves standing */
     [EVENT_FOLLOWER_REFUSED] = "follower.refused",
+    [EVENT_DEBT_SETTLED] = "debt.settled", /* this one and those below have rows of their own */
+    [EVENT_HOLD_PLACED] = "hold.placed",
+    [EVENT_HOLD_RELEASED] = "hold.released",
+    [EVENT_BREAKER_OPENED] = "breaker.opened",
+    [EVENT_BREAKER_CLOSED] = "breaker.closed",
+    [EVENT_BUDGET_REACHED] = "budget.reached",
+    [EVENT_BULK_ENDED] = "bulk.ended",
 };
 
 static const struct {
@@ -128,36 +142,51 @@ static bool is_wanted(const struct event_sink *sink, enum event_type type)
 /* --- one event --- */
 
 /* Writes an event up to its data, which stays open. */
-static void begin(struct json_writer *w, struct event_sink *sink, const struct event_source *source,
-                  enum event_type type, const char *place, int64_t at_ms)
+static void begin(struct json_writer *w, struct event_sink *sink, const struct event_source *source, const char *type,
+                  struct slice id, struct slice subject, int64_t at_ms)
 {
-    char id[UUID_TEXT_BYTES], text[128];
     struct buffer out;
 
-    uuid_text(&source->saga.uuid, id);
     if (sink->count++ > 0) {
         buffer_put_char(sink->out, ',');
     }
     json_writer_init(w, sink->out);
     json_object_begin(w, NULL);
     json_write_text(w, "specversion", "1.0");
-    buffer_init(&out, sizeof(text) + source->namespace.len);
-    buffer_printf(&out, "%s/%s", id, place);
-    json_write_slice(w, "id", buffer_slice(&out));
-    buffer_reset(&out);
+    json_write_slice(w, "id", id);
+    buffer_init(&out, 128 + source->namespace.len);
     buffer_printf(&out, "/sagad/%.*s", SLICE_ARG(source->namespace));
     json_write_slice(w, "source", buffer_slice(&out));
     buffer_fini(&out);
-    json_write_text(w, "type", names[type]);
-    json_write_text(w, "subject", id);
+    json_write_text(w, "type", type);
+    json_write_slice(w, "subject", subject);
     json_write_instant(w, "time", at_ms);
     json_write_text(w, "datacontenttype", "application/json");
     json_object_begin(w, "data");
+}
+
+static void put_saga(struct json_writer *w, const struct event_source *source)
+{
+    char id[UUID_TEXT_BYTES];
+
+    uuid_text(&source->saga.uuid, id);
     json_write_text(w, "saga", id);
     json_write_slice(w, "saga_name", source->saga_name);
     json_write_i64(w, "version", source->version);
     json_write_slice(w, "business_id", source->business_id.len ? source->business_id : SLICE_NONE);
     json_write_raw(w, "tags", source->tags.len ? source->tags : SLICE("{}"));
+}
+
+/* Begins an event that stands at a place of the log of its saga, or beside it. */
+static void begin_of_saga(struct json_writer *w, struct event_sink *sink, const struct event_source *source,
+                          enum event_type type, const char *place, int64_t at_ms)
+{
+    char saga[UUID_TEXT_BYTES], id[UUID_TEXT_BYTES + 64];
+
+    uuid_text(&source->saga.uuid, saga);
+    (void)snprintf(id, sizeof(id), "%s/%s", saga, place);
+    begin(w, sink, source, names[type], slice_of(id), slice_of(saga), at_ms);
+    put_saga(w, source);
 }
 
 static void end(struct json_writer *w)
@@ -197,7 +226,7 @@ static void put_one(struct event_sink *sink, const struct event_source *source, 
         return;
     }
     (void)snprintf(place, sizeof(place), "%llu", (unsigned long long)seq);
-    begin(&w, sink, source, type, place, at_ms);
+    begin_of_saga(&w, sink, source, type, place, at_ms);
     json_write_i64(&w, "seq", (int64_t)seq);
     copy(&w, "step", json_member(record, "step"));
     copy(&w, "operation", json_member(record, "key"));
@@ -224,7 +253,7 @@ static void put_debts(struct event_sink *sink, const struct event_source *source
 
         (void)snprintf(place, sizeof(place), "%llu/debt/%d", (unsigned long long)seq, ++number);
         if (is_wanted(sink, EVENT_DEBT_OPENED)) {
-            begin(&w, sink, source, EVENT_DEBT_OPENED, place, at_ms);
+            begin_of_saga(&w, sink, source, EVENT_DEBT_OPENED, place, at_ms);
             json_write_i64(&w, "seq", (int64_t)seq);
             json_write_raw(&w, "step", step);
             end(&w);
@@ -265,8 +294,38 @@ void event_put_case(struct event_sink *sink, const struct event_source *source, 
         return;
     }
     (void)snprintf(place, sizeof(place), "case/%llu%s", (unsigned long long)number, is_resolved ? "/resolved" : "");
-    begin(&w, sink, source, type, place, at_ms);
+    begin_of_saga(&w, sink, source, type, place, at_ms);
     json_write_slice(&w, "reason", reason);
     json_write_i64(&w, "n", (int64_t)number);
+    end(&w);
+}
+
+void event_put_beside(struct event_sink *sink, const struct event_source *source, bool has_saga, int64_t at_ms,
+                      const struct event_beside *event)
+{
+    struct json_walk walk = json_walk(event->data);
+    enum event_type type = 0;
+    struct json_writer w;
+    struct slice name, value;
+    char id[UUID_TEXT_BYTES];
+
+    while (type < EVENT_TYPE_COUNT && !slice_is(event->type, names[type])) {
+        type++;
+    }
+    if (type == EVENT_TYPE_COUNT || !is_wanted(sink, type)) {
+        return; /* a newer engine knows types that this one does not, and tells them */
+    }
+    uuid_text(&event->id, id);
+    begin(&w, sink, source, names[type], slice_of(id), event->subject, at_ms);
+    if (has_saga) {
+        put_saga(&w, source);
+    }
+    while (json_type(event->data) == JSON_OBJECT && json_next_member(&walk, &name, &value)) {
+        char member[32];
+
+        (void)snprintf(member, sizeof(member), "%.*s",
+                       SLICE_ARG(name)); /* our own names are short and need no escapes */
+        json_write_raw(&w, member, value);
+    }
     end(&w);
 }

@@ -32,4 +32,13 @@ void event_put(struct event_sink *sink, const struct event_source *source, uint6
 void event_put_case(struct event_sink *sink, const struct event_source *source, int64_t at_ms, struct slice reason,
                     uint64_t number, bool is_resolved);
 
+struct event_beside { /* an event of which no log tells: of a hold, a breaker, a budget, a bulk job, a settled debt */
+    struct uuid id;
+    struct slice type, subject;
+    struct slice data; /* JSON: members of the data */
+};
+/* `has_saga` false: it is about no saga, and of the source only the namespace counts. */
+void event_put_beside(struct event_sink *sink, const struct event_source *source, bool has_saga, int64_t at_ms,
+                      const struct event_beside *event);
+
 #endif

@@ -47,7 +47,11 @@ static void put_row(struct feed *feed, const struct stored_event *row)
                                   .tags = row->tags,
                                   .version = row->version};
 
-    if (row->payload.ptr) {
+    if (row->type.ptr) {
+        struct event_beside event = {.id = row->id, .type = row->type, .subject = row->subject, .data = row->data};
+
+        event_put_beside(&feed->sink, &source, row->has_saga, row->at_ms, &event);
+    } else if (row->payload.ptr) {
         put_turn(feed, &source, row);
     } else if (row->reason.ptr) {
         event_put_case(&feed->sink, &source, row->at_ms, row->reason, row->number, row->is_resolved);
