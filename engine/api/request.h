@@ -217,6 +217,8 @@ void handle_get_bulk(struct api_request *request);
 void handle_list_bulk_items(struct api_request *request);
 void handle_run_bulk(struct api_request *request);
 void handle_stop_bulk(struct api_request *request);
+void handle_list_notifications(struct api_request *request);
+void handle_replay_notifications(struct api_request *request);
 void handle_get_stats(struct api_request *request);
 void handle_get_events(struct api_request *request);
 void handle_get_series(struct api_request *request);

@@ -1,4 +1,5 @@
-/* The only file that sees libcrypto. When libcrypto refuses, the installation is broken, and the process stops. */
+/* Beside hmac.c the only file that sees libcrypto. When libcrypto refuses, the installation is broken, and the process
+ * stops. */
 #include "base/digest.h"
 
 #include <errno.h>

@@ -47,6 +47,10 @@
     X(METRIC_SCHEDULE_STARTS, "sagad_schedule_starts_total", "Sagas started by schedules")                             \
     X(METRIC_BULK_ITEMS, "sagad_bulk_items_total", "Items of bulk jobs that have an outcome")                          \
     X(METRIC_ACTS_REFUSED, "sagad_acts_refused_total", "Changes that a token was refused, or lacked the right to")     \
+    X(METRIC_NOTIFICATIONS_DELIVERED, "sagad_notifications_delivered_total", "Notifications that were confirmed")      \
+    X(METRIC_NOTIFICATION_FAILURES, "sagad_notification_failures_total",                                               \
+      "Attempts to deliver a notification that failed")                                                                \
+    X(METRIC_NOTIFICATIONS_DEAD, "sagad_notifications_dead_total", "Notifications that became dead letters")           \
     X(METRIC_SCHEDULE_REFUSALS, "sagad_schedule_refusals_total", "Starts of schedules that were refused")              \
     X(METRIC_SAGAS_UNREADABLE, "sagad_sagas_unreadable_total", "Times that the log of a saga made no sense")           \
     X(METRIC_HTTP_SURPLUS, "sagad_http_surplus_total", "Connections beyond --connections-max, told to come again")

@@ -16,6 +16,7 @@
 #include "run/exchange/exchange.h"
 #include "run/intake/measures.h"
 #include "run/leaving.h"
+#include "run/notify/notifier.h"
 #include "run/query/health.h"
 #include "run/query/saga_health.h"
 #include "run/query/series.h"
@@ -143,7 +144,10 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *opti
     if (secrets_load(&engine->secrets, options->secrets_file, &err) == ERR_OK) {
         engine->limiter = limiter_new(engine, options->budgets_file, &err);
     }
-    if (!engine->limiter) {
+    if (engine->limiter) {
+        engine->notifier = notifier_new(engine, options->notify_file, &err);
+    }
+    if (!engine->notifier) {
         /* Reporting through the caller's on_refused would be late, when the loop runs. Nothing has been started yet. */
         err_print(&err, "sagad");
         engine_free(engine);
@@ -164,6 +168,7 @@ void engine_free(struct engine *engine)
     adapter_host_close(&engine->host);
     http_client_free(engine->host.http);
     db_pool_free(engine->host.databases);
+    notifier_free(engine->notifier);
     limiter_free(engine->limiter);
     secrets_fini(&engine->secrets);
     leaving_free(engine->leaving);

@@ -45,6 +45,7 @@ struct engine_options {
     int64_t bulk_rate;        /* items of bulk jobs that this engine carries out a second */
     int64_t bulk_keep_ms;     /* a job is removed so long after its end */
     int64_t acts_keep_ms;     /* a month of acts is removed so long after its end; 0: never */
+    const char *notify_file;  /* JSON: receivers of notifications (notify/targets.h); NULL: none */
     const char *budgets_file; /* JSON: budgets of tools, namespaces and days (limiter.h); NULL: none */
     const struct egress
         *egress; /* which addresses tools may call; copied. NULL: only what is denied always is denied */
@@ -249,6 +250,15 @@ struct engine_request {
             struct slice cursor;
         } hold;
         struct {
+            struct slice receiver;      /* its name; SLICE_NONE: any */
+            struct slice state;         /* of a list: "pending", "dead"; SLICE_NONE: any */
+            const struct slice *events; /* to send again: ids */
+            size_t event_count;         /* 0: all */
+            struct slice note;
+            size_t limit;
+            struct slice cursor;
+        } notifications;
+        struct {
             struct slice tool; /* of the path */
             bool is_open;
             struct slice note;
@@ -338,6 +348,10 @@ void engine_get_stats(struct engine *engine, struct engine_request *request);
 /* answer: the events behind the cursor, in order for each saga; next_cursor: always. ERR_GONE: some are not kept any
  * more, and next_cursor has those that are. */
 void engine_get_events(struct engine *engine, struct engine_request *request);
+/* What receivers of notifications have not confirmed. */
+void engine_get_notifications(struct engine *engine, struct engine_request *request);
+/* answer: {replayed}: so many dead letters are sent again */
+void engine_replay_notifications(struct engine *engine, struct engine_request *request);
 /* answer: {step, from, to, items, next_from}: what happened in each minute or hour */
 void engine_get_series(struct engine *engine, struct engine_request *request);
 void engine_get_engines(struct engine *engine, struct engine_request *request);

@@ -48,6 +48,7 @@ struct engine {
     struct activities *activities;     /* call/activity.c */
     struct limiter *limiter;           /* call/limiter.c */
     struct holds *holds;               /* call/holds.c */
+    struct notifier *notifier;         /* notify/notifier.c */
     struct works *works;               /* request/work.c */
     struct exchange *exchange;         /* exchange/ */
     struct measures *measures;         /* intake/measures.c */

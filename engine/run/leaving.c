@@ -14,6 +14,7 @@
 #include "run/call/call_queue.h"
 #include "run/call/holds.h"
 #include "run/exchange/exchange.h"
+#include "run/notify/notifier.h"
 #include "run/query/series.h"
 #include "run/readiness.h"
 #include "run/request/act.h"
@@ -60,7 +61,7 @@ static void on_store_closed(void *context)
 static void close_when_quiet(struct engine *engine)
 {
     if (engine->phase == ENGINE_RELEASED && calls_under_way(engine) == 0 && renderings_under_way(engine) == 0 &&
-        !exchange_sends_late(engine)) {
+        !exchange_sends_late(engine) && !notifier_sends(engine->notifier)) {
         move(engine, ENGINE_CLOSING);
         exchange_stop(engine);
         works_stop(engine);
@@ -135,6 +136,7 @@ void engine_drain(struct engine *engine, int64_t patience_ms, void (*done)(void 
     dues_stop(engine);
     parker_stop(engine->parker);
     bulker_stop(engine->bulker);
+    notifier_stop(engine->notifier);
     series_stop(engine->series);
     acts_stop(engine->acts);
     holds_stop(engine->holds);

@@ -155,6 +155,14 @@ extern const struct db_statement sql_bulk_next;
 extern const struct db_statement sql_bulk_settle;
 extern const struct db_statement sql_bulk_forget;
 
+/* notifications */
+extern const struct db_statement sql_notify_cursor;
+extern const struct db_statement sql_notify_due;
+extern const struct db_statement sql_notify_put;
+extern const struct db_statement sql_notify_settle;
+extern const struct db_statement sql_notification_list;
+extern const struct db_statement sql_notification_replay;
+
 /* locks on business keys */
 extern const struct db_statement sql_lock_take;
 

@@ -509,3 +509,129 @@ begin
     end if;
 end
 $$;
+
+-- Notifications: events of a namespace that are delivered to receivers outside. The feed of events is their source: the owner of the shard of a
+-- receiver reads on behind its cursor, and moves the cursor and writes the notifications in one transaction. So each event is there once, under
+-- its own id, however often an engine dies.
+
+create table sagad.notify (
+    shard     int2  not null,
+    namespace text  not null,
+    name      text  not null,
+    tx        int8  not null,
+    last      int8  not null default 0,
+    constraint notify_pk primary key (shard, namespace, name)
+);
+comment on table sagad.notify is 'Receivers of notifications, as the settings name them, and how far the feed of events was read for each';
+comment on column sagad.notify.shard is 'Made of the namespace and the name';
+comment on column sagad.notify.namespace is 'Whose events it receives';
+comment on column sagad.notify.name is 'Of the receiver';
+comment on column sagad.notify.tx is 'Its cursor: every event that was written up to this transaction is in sagad.notification, or was delivered';
+comment on column sagad.notify.last is 'Number of the newest notification';
+
+create table sagad.notification (
+    shard     int2        not null,
+    namespace text        not null,
+    name      text        not null,
+    number    int8        not null,
+    event     text        not null,
+    body      bytea       not null,
+    state     text        not null default 'pending',
+    attempts  int4        not null default 0,
+    since     timestamptz not null,
+    until     timestamptz not null,
+    look_at   timestamptz not null,
+    error     text,
+    constraint notification_pk primary key (shard, namespace, name, number),
+    constraint notification_event unique (shard, namespace, name, event),
+    constraint notification_state check (state in ('pending', 'dead'))
+) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000);
+create index notification_due on sagad.notification (shard, namespace, name, look_at) where state = 'pending';
+create index notification_list on sagad.notification (namespace, name, number);
+comment on table sagad.notification is 'Events that a receiver has not confirmed yet; a confirmed one is removed';
+comment on column sagad.notification.shard is 'Of the receiver';
+comment on column sagad.notification.namespace is 'Of the receiver';
+comment on column sagad.notification.name is 'The receiver';
+comment on column sagad.notification.number is '1 for its first';
+comment on column sagad.notification.event is 'Id of the event, and of the message';
+comment on column sagad.notification.body is 'JSON in UTF-8: the event, as it is sent';
+comment on column sagad.notification.state is 'pending: it is sent, and sent again; dead: a dead letter, until a person sends it again; removed after 30 days';
+comment on column sagad.notification.attempts is 'How often it was sent';
+comment on column sagad.notification.since is 'When it came here, or was last sent again by a person';
+comment on column sagad.notification.until is 'It becomes a dead letter when it is not confirmed by then';
+comment on column sagad.notification.look_at is 'When it is sent next; of a dead letter: when it died';
+comment on column sagad.notification.error is 'Why the last attempt failed; null: there was none';
+
+create function sagad.notify_put(of_shard int2, of_epoch int8, of_namespace text, of_name text, of_before int8, of_tx int8, of_events text[],
+        of_bodies bytea[], of_now timestamptz, of_until timestamptz) returns int4
+    language plpgsql as $$
+declare
+    begun int8;
+begin
+    perform 1 from sagad.shard s where s.shard = of_shard and s.epoch = of_epoch for key share;
+    if not found then
+        return 0;
+    end if;
+    if of_before is null then
+        insert into sagad.notify (shard, namespace, name, tx) values (of_shard, of_namespace, of_name, of_tx)
+            on conflict (shard, namespace, name) do nothing;
+        return 1;
+    end if;
+    update sagad.notify n set tx = of_tx, last = n.last + cardinality(of_events)
+     where n.shard = of_shard and n.namespace = of_namespace and n.name = of_name and n.tx = of_before
+    returning n.last - cardinality(of_events) into begun;
+    if not found then
+        return 2;
+    end if;
+    insert into sagad.notification (shard, namespace, name, number, event, body, since, until, look_at)
+    select of_shard, of_namespace, of_name, begun + u.i, u.event, u.body, of_now, of_until, of_now
+      from unnest(of_events, of_bodies) with ordinality as u (event, body, i) order by u.i
+        on conflict (shard, namespace, name, event) do nothing;
+    delete from sagad.notification d where d.shard = of_shard and d.namespace = of_namespace and d.name = of_name
+       and d.number in (select o.number from (select f.number, f.state, f.look_at from sagad.notification f
+                         where f.shard = of_shard and f.namespace = of_namespace and f.name = of_name order by f.number limit 20) as o
+                         where o.state = 'dead' and o.look_at < of_now - interval '30 days');
+    return 1;
+end
+$$;
+comment on function sagad.notify_put is
+    'Moves the cursor of a receiver from of_before (null: it has none yet) to of_tx, and writes the events between. Gives 1 where that is so now, 2 where its cursor stands elsewhere, 0 where another engine has the shard';
+
+create function sagad.notify_settle(of_shard int2, of_epoch int8, of_namespace text, of_name text, of_numbers int8[], of_states text[],
+        of_looks timestamptz[], of_attempts int4[], of_errors text[]) returns int4
+    language plpgsql as $$
+begin
+    perform 1 from sagad.shard s where s.shard = of_shard and s.epoch = of_epoch for key share;
+    if not found then
+        return 0;
+    end if;
+    delete from sagad.notification n using unnest(of_numbers, of_states) as u (number, state)
+     where n.shard = of_shard and n.namespace = of_namespace and n.name = of_name and n.number = u.number and u.state = 'done';
+    update sagad.notification n
+       set state = u.state, look_at = u.look_at, attempts = n.attempts + u.attempts, error = coalesce(u.error, n.error)
+      from unnest(of_numbers, of_states, of_looks, of_attempts, of_errors) as u (number, state, look_at, attempts, error)
+     where n.shard = of_shard and n.namespace = of_namespace and n.name = of_name and n.number = u.number and u.state <> 'done';
+    return 1;
+end
+$$;
+comment on function sagad.notify_settle is
+    'What became of notifications: done ones are removed, the others are pending or dead. Gives 0 where another engine has the shard';
+
+create function sagad.notification_replay(of_namespace text, of_name text, of_events text[]) returns int8
+    language plpgsql as $$
+declare
+    moment timestamptz := date_trunc('milliseconds', clock_timestamp());
+    replayed int8;
+begin
+    with dead as (
+        select n.shard, n.namespace, n.name, n.number from sagad.notification n
+         where n.namespace = of_namespace and (of_name is null or n.name = of_name) and n.state = 'dead'
+           and (cardinality(of_events) = 0 or n.event = any(of_events)) order by n.name, n.number limit 500 for no key update)
+    update sagad.notification n set state = 'pending', since = moment, until = moment + (n.until - n.since), look_at = moment
+      from dead d where n.shard = d.shard and n.namespace = d.namespace and n.name = d.name and n.number = d.number;
+    get diagnostics replayed = row_count;
+    return replayed;
+end
+$$;
+comment on function sagad.notification_replay is
+    'A person has dead letters sent again, under the same ids: all of a receiver (null: of every one), or some events (none: all). Gives how many';

@@ -232,6 +232,7 @@ async function walk() {
   await walkVerdict()
   await walkNames()
   await walkHolds()
+  await walkNotifications()
   await walkSchedules()
   await walkBulk()
 
@@ -542,6 +543,15 @@ async function walkHolds() {
   await ask('POST', `/v1/tools/${guarded()}/breaker`, { body: { state: 'closed', note: 'walk' }, status: 200 })
   await ask('POST', `/v1/tools/${guarded()}/breaker`, { body: { state: 'ajar', note: 'walk' }, status: 422 })
   await ask('POST', '/v1/tools/nothing/breaker', { body: { state: 'closed', note: 'walk' }, status: 404 })
+}
+
+async function walkNotifications() {
+  await ask('GET', '/v1/notifications', { status: 200 })
+  await ask('GET', '/v1/notifications?receiver=ops&state=dead&limit=1', { status: 200 })
+  await ask('GET', '/v1/notifications?state=alive', { status: 400 })
+  await ask('POST', '/v1/notifications/replay', { body: { receiver: 'ops', note: 'walk' }, status: 200 })
+  await ask('POST', '/v1/notifications/replay', { body: { events: ['a/1'], note: 'walk' }, status: 200 })
+  await ask('POST', '/v1/notifications/replay', { body: { events: [] }, status: 422 })
 }
 
 // Walks over a bulk job: one verb on many sagas.

@@ -35,6 +35,7 @@ static const struct {
     {"GET", "/metrics", ROLE_READER, NULL, false},
     {"GET", "/v1/stats", ROLE_READER, NULL, false},
     {"GET", "/v1/events", ROLE_READER, NULL, false},
+    {"GET", "/v1/notifications", ROLE_READER, NULL, false},
     {"GET", "/v1/stats/series", ROLE_READER, NULL, false},
     {"GET", "/v1/engines", ROLE_READER, NULL, false},
     {"GET", "/v1/me", ROLE_READER, NULL, false},
@@ -112,6 +113,7 @@ static const struct {
     {"POST", "/v1/bulk", ROLE_OPERATOR, "{\"action\":\"pause\",\"filter\":{\"saga\":\"quick\"},\"note\":\"x\"}", false},
     {"POST", "/v1/bulk/{bulk}/run", ROLE_OPERATOR, "{}", true},
     {"POST", "/v1/bulk/{bulk}/stop", ROLE_OPERATOR, "{\"note\":\"x\"}", true},
+    {"POST", "/v1/notifications/replay", ROLE_OPERATOR, "{\"note\":\"x\"}", false},
     /* An agent never defines. */
     {"POST", "/v1/definitions", ROLE_ADMIN, "{\"tools\":[]}", false},
 };

@@ -261,6 +261,23 @@ void engine_get_escalations(struct engine *engine, struct engine_request *reques
     take(request, request->in.escalations.number ? DOOR_THING : DOOR_LIST);
 }
 
+void engine_get_notifications(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    must_be_limit(request->in.notifications.limit);
+    take(request, DOOR_LIST);
+}
+
+void engine_replay_notifications(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    MUST(request->in.notifications.note.len > 0);
+    for (size_t i = 0; i < request->in.notifications.event_count; i++) {
+        MUST(request->in.notifications.events[i].len > 0);
+    }
+    take(request, DOOR_THING);
+}
+
 void engine_put_hold(struct engine *engine, struct engine_request *request)
 {
     (void)engine;

@@ -22,6 +22,7 @@ const small = new Set([
   'engine',
   'hold',
   'hold_version',
+  'notify',
   'schema_version',
   'tool',
   'definition',
@@ -109,6 +110,11 @@ insert into sagad.event (shard, id, event_tx, at, namespace, type, subject, data
   select i % 64, md5(i::text)::uuid, i, now(), 'n' || i % 100, 'hold.placed', 'hold/1', '{}',
   case when i % 2 = 0 then 'b' || i end
   from generate_series(1, 20000) as i;
+insert into sagad.notify (shard, namespace, name, tx)
+  select i % 64, 'n' || i % 100, 'ops', i from generate_series(1, 60) as i;
+insert into sagad.notification (shard, namespace, name, number, event, body, state, since, until, look_at)
+  select i % 64, 'n' || i % 100, 'ops' || i % 7, i, 'e' || i, '{}', case when i % 3 = 0 then 'dead' else 'pending' end,
+  now(), now(), now() from generate_series(1, 50000) as i;
 insert into sagad.case_remark (shard, number, saga)
   select shard, number, saga from sagad.escalation where number % 5 = 0;
 insert into sagad.act (slot, namespace, at, id, actor, role, via, verb, outcome, last_at)
@@ -161,6 +167,9 @@ const calls = {
   },
   hold_put: { args: `'${'0'.repeat(31)}5', 'n7', '', null, 1000, null` },
   hold_release: { args: "40, 'n40', '', null" },
+  notify_put: { args: `9, 0, 'n9', 'ops', 9, 10, '{a/1}', array['{}']::bytea[], now(), now()` },
+  notify_settle: { args: "9, 0, 'n9', 'ops2', '{9}', '{done}', array[now()], '{1}', '{x}'" },
+  notification_replay: { args: "'n9', null, '{}', null" },
   schedule_put: { args: `9, 'default', 'new', '${'0'.repeat(31)}4', 'UTC', '', 'x', 50000, null` },
   schedule_move: {
     of: "select id from sagad.schedule where shard = 9 and name = 's9'",
@@ -291,7 +300,7 @@ const used = (plans) =>
 // shard.)
 const single = new Set([
   'saga_key_digest',
-  ...['escalation_time', 'escalation_time_open', 'approval_time', 'approval_time_open']
+  ...['escalation_time', 'escalation_time_open', 'approval_time', 'approval_time_open', 'notification_list']
 ])
 
 function faultsOf(name, plans, filled) {

@@ -1,4 +1,4 @@
-/* The fake engine's holds, breakers and bulk jobs: fixed answers of the right shape. */
+/* The fake engine's notifications, holds, breakers and bulk jobs: fixed answers of the right shape. */
 #include "tests/lib/fake_engine_state.h"
 
 #include "base/json.h"
@@ -6,6 +6,39 @@
 static bool is_default(const struct engine_request *request) /* all fixed answers belong to this namespace */
 {
     return slice_is(request->namespace, "default");
+}
+
+/* --- notifications: one waits, one is dead --- */
+
+#define NOTIFICATION(more)                                                                                             \
+    "{\"receiver\":\"ops\"," more ",\"since\":\"2026-01-02T02:00:00.000Z\","                                           \
+    "\"gives_up_at\":\"2026-01-05T02:00:00.000Z\",\"event\":{\"specversion\":\"1.0\","                                 \
+    "\"id\":\"01920000-0000-7000-8000-000000000001/7\",\"source\":\"/sagad/default\",\"type\":\"case.opened\","        \
+    "\"subject\":\"01920000-0000-7000-8000-000000000001\",\"time\":\"2026-01-02T02:00:00.000Z\","                      \
+    "\"datacontenttype\":\"application/json\",\"data\":{\"n\":1}}}"
+
+void engine_get_notifications(struct engine *engine, struct engine_request *request)
+{
+    static const char two[] = "[" NOTIFICATION(
+        "\"n\":1,\"state\":\"dead\",\"attempts\":12,\"error\":\"the receiver answered with the "
+        "status 500\",\"next_at\":null,\"died_at\":\"2026-01-05T02:00:00.000Z\"") "," NOTIFICATION("\"n\":2,"
+                                                                                                   "\"state\":"
+                                                                                                   "\"pending\","
+                                                                                                   "\"attempts\":0,"
+                                                                                                   "\"error\":null,"
+                                                                                                   "\"next_at\":"
+                                                                                                   "\"2026-01-"
+                                                                                                   "02T02:00:00."
+                                                                                                   "000Z\","
+                                                                                                   "\"died_at\":"
+                                                                                                   "null") "]";
+
+    fake_finish_text(engine, request, is_default(request) ? slice_of(two) : SLICE("[]"));
+}
+
+void engine_replay_notifications(struct engine *engine, struct engine_request *request)
+{
+    fake_finish_text(engine, request, is_default(request) ? SLICE("{\"replayed\":1}") : SLICE("{\"replayed\":0}"));
 }
 
 /* --- holds: the first one, which is always there --- */

@@ -153,6 +153,11 @@ void add_sagas(struct db_args *args, struct some sagas)
     COLUMN(DB_UUID, sagas, item_id(args, saga_id(x)));
 }
 
+void arg_epoch(struct db_args *args, struct chance *chance)
+{
+    db_arg_int8(args, chance_percent(chance, 80) ? epoch_expected : 1 - epoch_expected);
+}
+
 void add_epochs(struct db_args *args, struct chance *chance, size_t count)
 {
     struct some some = {.count = count};

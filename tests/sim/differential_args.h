@@ -49,6 +49,7 @@ const char *one_of(struct chance *chance, const char *const *texts, uint32_t cou
 /* Whole arguments: arrays as long as the other arrays of the statement. */
 void add_shards(struct db_args *args, struct some sagas);
 void add_sagas(struct db_args *args, struct some sagas); /* adds two arrays: shards and ids */
+void arg_epoch(struct db_args *args, struct chance *chance);
 void add_epochs(struct db_args *args, struct chance *chance, size_t count);
 void add_bytes(struct db_args *args, struct chance *chance, size_t count, bool may_be_null);
 
@@ -117,6 +118,12 @@ void draw_hold_list(struct db_args *args, struct chance *chance);
 void draw_hold_one(struct db_args *args, struct chance *chance);
 void draw_hold_seen(struct db_args *args, struct chance *chance);
 void draw_hold_unseen(struct db_args *args, struct chance *chance);
+void draw_notify_cursor(struct db_args *args, struct chance *chance);
+void draw_notify_due(struct db_args *args, struct chance *chance);
+void draw_notify_put(struct db_args *args, struct chance *chance);
+void draw_notify_settle(struct db_args *args, struct chance *chance);
+void draw_notification_list(struct db_args *args, struct chance *chance);
+void draw_notification_replay(struct db_args *args, struct chance *chance);
 void draw_schedule_put(struct db_args *args, struct chance *chance);
 void draw_schedule_list(struct db_args *args, struct chance *chance);
 void draw_schedule_hold(struct db_args *args, struct chance *chance);

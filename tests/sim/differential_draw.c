@@ -8,7 +8,7 @@
 /* --- all of them, those of the append in its order --- */
 
 #define THEMES                                                                                                         \
-    "aldkgpiebsfhu"                                                                                                    \
+    "aldkgpiebsfhun"                                                                                                   \
     "\0\0"                                                                                                             \
     "alkdg" /* the topics of most statements of a script; the last place means all topics */
 
@@ -20,6 +20,7 @@ const struct kind renew_all_kind = {
 
 #define SAGA_ROW "ubbibbbbttt"
 #define BULK_ROW "ubbbiiiibmtbbm"
+#define NOTIFICATION_ROW "bibbbimmmb"
 
 const struct kind kinds[] = {
     {&sql_definition_lock, "v", draw_definition_lock, .themes = "e", .weight = 2},
@@ -121,6 +122,12 @@ const struct kind kinds[] = {
     {&sql_hold_in_force, "ibbmtmb", .themes = "h", .weight = 1},
     {&sql_hold_seen, "", draw_hold_seen, .affects = true, .themes = "h", .weight = 2},
     {&sql_hold_unseen, "bi", draw_hold_unseen, .themes = "h", .weight = 1},
+    {&sql_notify_cursor, "it", draw_notify_cursor, .themes = "n", .weight = 2},
+    {&sql_notify_due, NOTIFICATION_ROW, draw_notify_due, .themes = "n", .weight = 3},
+    {&sql_notify_put, "i", draw_notify_put, .themes = "n", .weight = 6},
+    {&sql_notify_settle, "i", draw_notify_settle, .themes = "n", .weight = 6},
+    {&sql_notification_list, NOTIFICATION_ROW, draw_notification_list, .themes = "n", .weight = 2},
+    {&sql_notification_replay, "i", draw_notification_replay, .themes = "n", .weight = 3},
     {&sql_bulk_begin, "i", draw_bulk_begin, .themes = "u", .weight = 4},
     {&sql_bulk_add, "", draw_bulk_add, .affects = true, .themes = "u", .weight = 4},
     {&sql_bulk_freeze, "i" BULK_ROW, draw_bulk_freeze, .themes = "u", .weight = 3},

@@ -57,6 +57,11 @@ DUMP(debt_settled, "select d.shard, d.saga, d.operation, d.body from sagad.debt_
 /* Not the ids: they are random. */
 DUMP(event, "select e.shard, e.namespace, e.type, e.subject, e.saga, e.data, e.once from sagad.event e"
             " order by e.shard, e.namespace, e.type, e.subject, e.data, e.once")
+DUMP(notify, "select n.shard, n.namespace, n.name, n.tx, n.last from sagad.notify n"
+             " order by n.shard, n.namespace, n.name")
+DUMP(notification,
+     "select n.shard, n.namespace, n.name, n.number, n.event, n.body, n.state, n.attempts, n.since, n.until, n.look_at,"
+     " n.error from sagad.notification n order by n.shard, n.namespace, n.name, n.number")
 DUMP(event_gone, "select g.shard, g.namespace from sagad.event_gone g order by g.shard, g.namespace")
 DUMP(series,
      "select s.namespace, s.span, s.at, s.kind, s.name, s.part, s.started, s.completed, s.compensated, s.abandoned,"
@@ -106,6 +111,8 @@ const struct kind dumps[] = {
     {&dump_debt_settled, "iuub"},
     {&dump_event_gone, "ib"},
     {&dump_event, "ibbbubb", .unordered = true},
+    {&dump_notify, "ibbii"},
+    {&dump_notification, "ibbibbbimmmb"},
     {&dump_series, "bitbbuiiiiiiiiiiii"},
     {&dump_hold, "iubbmtmb"},
     {&dump_engine_holds, "bi"},

@@ -588,6 +588,43 @@ static enum pg_progress dump_case_event_rows(struct pg_call *call)
     return PG_DONE;
 }
 
+static enum pg_progress dump_notify_rows(struct pg_call *call)
+{
+    FOR_ROWS(PG_NOTIFY, row_notify,
+             (&(struct row_notify){.shard = INT16_MIN, .namespace = SLICE(""), .name = SLICE("")}))
+    {
+        put_int(call, row->shard);
+        put_bytes(call, row->namespace);
+        put_bytes(call, row->name);
+        put_int(call, row->tx);
+        put_int(call, row->last);
+        put_row_end(call);
+    }
+    return PG_DONE;
+}
+
+static enum pg_progress dump_notification_rows(struct pg_call *call)
+{
+    FOR_ROWS(PG_NOTIFICATION, row_notification,
+             (&(struct row_notification){.shard = INT16_MIN, .namespace = SLICE(""), .name = SLICE("")}))
+    {
+        put_int(call, row->shard);
+        put_bytes(call, row->namespace);
+        put_bytes(call, row->name);
+        put_int(call, row->number);
+        put_bytes(call, row->event);
+        put_bytes(call, row->body);
+        put_bytes(call, row->is_dead ? SLICE("dead") : SLICE("pending"));
+        put_int(call, row->attempts);
+        put_time_ms(call, row->since_ms);
+        put_time_ms(call, row->until_ms);
+        put_time_ms(call, row->look_ms);
+        put_bytes(call, row->error);
+        put_row_end(call);
+    }
+    return PG_DONE;
+}
+
 static enum pg_progress dump_event_rows(struct pg_call *call)
 {
     FOR_ROWS(PG_EVENT, row_event, &(struct row_event){.shard = INT16_MIN})
@@ -709,7 +746,9 @@ static void add_dumps(void)
                  {&dump_case_remark, dump_case_remark_rows},
                  {&dump_debt_settled, dump_debt_settled_rows},
                  {&dump_event_gone, dump_event_gone_rows},
-                 {&dump_event, dump_event_rows}};
+                 {&dump_event, dump_event_rows},
+                 {&dump_notify, dump_notify_rows},
+                 {&dump_notification, dump_notification_rows}};
 
     for (size_t i = 0; i < sizeof(added) / sizeof(added[0]); i++) {
         pg_statement_add(added[i].statement, added[i].function);

@@ -205,6 +205,21 @@ int rows_compare(enum pg_table table, const void *left, const void *right)
         COMPARE(compare_int(a->shard, b->shard));
         return uuid_compare(&a->id, &b->id);
     }
+    case PG_NOTIFY: {
+        const struct row_notify *a = left, *b = right;
+
+        COMPARE(compare_int(a->shard, b->shard));
+        COMPARE(slice_compare(a->namespace, b->namespace));
+        return slice_compare(a->name, b->name);
+    }
+    case PG_NOTIFICATION: {
+        const struct row_notification *a = left, *b = right;
+
+        COMPARE(compare_int(a->shard, b->shard));
+        COMPARE(slice_compare(a->namespace, b->namespace));
+        COMPARE(slice_compare(a->name, b->name));
+        return compare_int(a->number, b->number);
+    }
     case PG_TABLE_COUNT:
         break;
     }
@@ -244,4 +259,6 @@ const size_t rows_bytes[PG_TABLE_COUNT] = {
     [PG_CASE_REMARK] = sizeof(struct row_case_remark),
     [PG_DEBT_SETTLED] = sizeof(struct row_debt_settled),
     [PG_EVENT] = sizeof(struct row_event),
+    [PG_NOTIFY] = sizeof(struct row_notify),
+    [PG_NOTIFICATION] = sizeof(struct row_notification),
 };

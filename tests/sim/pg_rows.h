@@ -39,6 +39,8 @@ enum pg_table {
     PG_CASE_REMARK,
     PG_DEBT_SETTLED,
     PG_EVENT,
+    PG_NOTIFY,
+    PG_NOTIFICATION,
     PG_TABLE_COUNT
 };
 
@@ -279,6 +281,21 @@ struct row_event { /* of migration 0030 */
     struct slice namespace, type, subject, data, once; /* once: SLICE_NONE: null */
     bool has_saga;
     struct uuid saga;
+};
+
+struct row_notify { /* of migration 0030 */
+    int64_t shard;
+    struct slice namespace, name; /* key */
+    int64_t tx, last;
+};
+
+struct row_notification { /* of migration 0030 */
+    int64_t shard;
+    struct slice namespace, name;
+    int64_t number;                  /* key */
+    struct slice event, body, error; /* error: SLICE_NONE: null */
+    bool is_dead;
+    int64_t attempts, since_ms, until_ms, look_ms;
 };
 
 struct row_event_gone { /* of migration 0024 */

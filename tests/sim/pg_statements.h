@@ -99,6 +99,13 @@
     X(schedule_due)                                                                                                    \
     X(schedule_next)                                                                                                   \
     X(schedule_move)                                                                                                   \
+    /* pg_notify.c */                                                                                                  \
+    X(notify_cursor)                                                                                                   \
+    X(notify_due)                                                                                                      \
+    X(notify_put)                                                                                                      \
+    X(notify_settle)                                                                                                   \
+    X(notification_list)                                                                                               \
+    X(notification_replay)                                                                                             \
     /* pg_event.c */                                                                                                   \
     X(event_list)                                                                                                      \
     /* pg_series.c */                                                                                                  \

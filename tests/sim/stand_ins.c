@@ -329,6 +329,20 @@ void http_client_free(struct http_client *http)
     CHECK(!http);
 }
 
+/* No receiver of notifications is in the settings. */
+void http_send(struct http_client *http, struct http_request *request)
+{
+    (void)http;
+    (void)request;
+    UNREACHABLE();
+}
+
+void http_cancel(struct http_request *request)
+{
+    (void)request;
+    UNREACHABLE();
+}
+
 void http_client_set_egress(struct http_client *http, const struct egress *egress)
 {
     (void)http;

@@ -31,6 +31,7 @@ await run(new World(), async (world) => {
       [['--tokens', join(world.directory, 'none')], /none/],
       [['--secrets', misspelt], /secrets/],
       [['--budgets', misspelt], /budgets/],
+      [['--notify', misspelt], /the file of notifications is wrong/],
       [['--database', 'hots=nowhere'], /connection string/],
       [['--egress-deny', 'somewhere'], /egress/],
       [['--exec-path', 'bin'], /--exec-path/],

@@ -52,6 +52,7 @@
     X(top)                                                                                                             \
     X(engines)                                                                                                         \
     X(events)                                                                                                          \
+    X(notifications)                                                                                                   \
     X(token)                                                                                                           \
     X(config)                                                                                                          \
     X(console)                                                                                                         \

@@ -71,6 +71,8 @@ const struct command commands[] = {
      .has_namespaces = true},
     {"me", "whose token this is, and what it may do", help_me, cmd_me},
     {"events", "what people want to know of; --follow prints it as it comes", help_events, cmd_events},
+    {"notifications", "what receivers have not confirmed; replay sends it again", help_notifications, cmd_notifications,
+     .can_watch = true},
     {"engines", "engines on this database: shards, epochs, leases, lags", help_engines, cmd_engines, .can_watch = true},
     {"replay", "fold the durable log again and compare with the stored state", help_replay, cmd_replay},
     {"console", "print a link that signs a browser in", help_console, cmd_console},

@@ -10,6 +10,7 @@
 #include "run/bulk/bulk.h"
 #include "run/call/activity.h"
 #include "run/exchange/exchange.h"
+#include "run/notify/notifier.h"
 #include "run/query/health.h"
 #include "run/readiness.h"
 #include "run/saga/cases.h"
@@ -91,6 +92,7 @@ static void on_loaded(struct shard_load *load)
     dues_look(engine);
     parker_let_go(engine->parker, HOLD_PACE_DEFAULT);
     bulker_look(engine->bulker);
+    notifier_look(engine->notifier);
     deliveries_watch(engine);
     gauge_set(GAUGE_SHARDS_OWNED, shards_owned(engine));
     /* All sagas are known before the first goes on. */
