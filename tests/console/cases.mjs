@@ -39,7 +39,7 @@ export async function cases(world, browser) {
     const rows = () => page.locator('tr[data-row]').count()
     await until(async () => (await rows()) === trips.length + 1, 'the cases that there are')
     await until(async () => streams.includes(200), 'a stream of events')
-    await page.clock.pauseAt(Date.now() + 5000)
+    await other.stopsClock()
     const [fresh] = await world.doubtfulTrips('dawn', 1)
     const announced = page.getByRole('button', { name: '1 case is new: show' })
     await other.seesByEvents(() => announced.isVisible(), 'the new case is announced by its event', 4500)

@@ -171,8 +171,20 @@ export class Visitor {
     return visitor
   }
 
-  // Stops the clock of the page, so that no read comes because its time has come. What happens within `ms` of the page
-  // is what events have brought.
+  // Stops the clock of the page, so that no read comes because its time has come, and waits for the reads under way.
+  async stopsClock() {
+    const { page } = this
+    const underWay = new Set()
+    const isRead = (request) => request.method() === 'GET' && !/follow=true/.test(request.url())
+    page.on('request', (request) => isRead(request) && underWay.add(request))
+    page.on('requestfinished', (request) => underWay.delete(request))
+    page.on('requestfailed', (request) => underWay.delete(request))
+    await page.clock.pauseAt(Date.now() + 5000)
+    let quiet = 0
+    await until(() => (quiet = underWay.size === 0 ? quiet + 1 : 0) > 10, 'the reads under way end')
+  }
+
+  // What happens within `ms` of the page whose clock has stopped is what events have brought.
   async seesByEvents(is, what, ms) {
     for (let waited = 0; !(await is()); waited += 20) {
       expect(waited < ms, what)
