@@ -1,0 +1,114 @@
+// What the console costs: bytes, first paint, memory, the time until a long saga is there, requests when nothing
+// happens. tools/console/measure runs it.
+//
+//   node measure.mjs [--sagas N] [--json FILE]
+import { writeFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { expectEqual, promise, run, sleep } from '../lib/world.mjs'
+import { fillSagas } from './many.mjs'
+import { skip } from './packages.mjs'
+import { ConsoleWorld, Visitor, chromiumPath, launchChromium, until } from './stage.mjs'
+
+if (!chromiumPath) skip('there is no chromium')
+const { values: options } = parseArgs({
+  options: { sagas: { type: 'string', default: '0' }, json: { type: 'string' } }
+})
+const sagas = Number(options.sagas)
+const choirs = 5
+const voices = 1000 // of each choir; two entries of the log each
+const idleMs = 60_000
+const kilobytes = (bytes) => `${(bytes / 1000).toFixed(1)} kB`
+
+async function bytes(world) {
+  let sum = 0
+  for (const name of ['', 'app.js', 'app.css', 'icon.svg'])
+    sum += Number((await fetch(world.console + name)).headers.get('content-length'))
+  return sum
+}
+
+// A browser that has never been here: the list of sagas, from nothing.
+async function firstLoad(browser, world) {
+  const visitor = await Visitor.arrives(browser, world)
+  await visitor.signsIn('reader')
+  const { page } = visitor
+  const asked = await page.context().newCDPSession(page)
+  await asked.send('Network.setCacheDisabled', { cacheDisabled: true })
+  await page.goto('about:blank')
+  const begun = performance.now()
+  await visitor.opens('#/sagas')
+  await page.locator('tr[data-row]').first().waitFor()
+  const rows = performance.now() - begun
+  const paint = await page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0].startTime)
+  return { visitor, rows, paint }
+}
+
+async function heapOf(page) {
+  const asked = await page.context().newCDPSession(page)
+  await asked.send('HeapProfiler.collectGarbage')
+  return (await asked.send('Runtime.getHeapUsage')).usedSize
+}
+
+async function openLong(visitor, world) {
+  const choir = (n) => ({ id: `choir${n}`, for_each: '${ .input }', concurrency: 20, call: 'say', with: '${ .item }' })
+  await world.define({ sagas: [{ name: 'festival', steps: Array.from({ length: choirs }, (_, n) => choir(n)) }] })
+  const input = Array.from({ length: voices }, (_, voice) => ({ voice }))
+  const id = await world.start('festival', input, { id: 'long' })
+  const { status } = await world.until(id, undefined, 600)
+  expectEqual(status, 'completed', 'the long saga')
+  const begun = performance.now()
+  await visitor.opens(`#/saga/${id}`)
+  await until(async () => (await visitor.page.locator('.timeline .row.do').count()) > 10, 'rows of the timeline')
+  const seen = performance.now() - begun
+  await visitor.page.getByText('Reading the log').waitFor({ state: 'detached' })
+  return { seen, whole: performance.now() - begun, entries: (await world.saga(id)).seq }
+}
+
+async function idleRequests(visitor, path) {
+  await visitor.opens(path)
+  await sleep(5000) // what a view reads when it opens is not what it reads idly
+  let count = 0
+  const onRequest = () => count++
+  visitor.page.on('request', onRequest)
+  await sleep(idleMs)
+  visitor.page.off('request', onRequest)
+  return count
+}
+
+async function measure(world) {
+  const [browser] = await Promise.all([launchChromium(), world.begin()])
+  const orders = await world.someOrders('first')
+  if (sagas > 0) fillSagas(world, sagas)
+  const figures = {}
+  const told = (name, value, text) => {
+    figures[name] = value
+    console.log(`${name.padEnd(44)} ${text}`)
+  }
+  const ms = (name, value) => told(name, value, `${Math.round(value)} ms`)
+  told('sagas', sagas + 3, String(sagas + 3))
+  const size = await bytes(world)
+  told('first load, compressed', size, kilobytes(size))
+  const { visitor, rows, paint } = await firstLoad(browser, world)
+  ms('first paint', paint)
+  ms('the list of sagas is there', rows)
+  const heap = await heapOf(visitor.page)
+  told('memory of the list', heap, kilobytes(heap))
+  const long = await openLong(visitor, world)
+  ms(`a saga of ${choirs * voices} steps is there`, long.seen)
+  ms('and its whole log', long.whole)
+  const longHeap = await heapOf(visitor.page)
+  told('memory with that saga', longHeap, kilobytes(longHeap))
+  for (const [name, path] of [
+    ['overview', '#/overview'],
+    ['sagas', '#/sagas'],
+    ['cases', '#/cases'],
+    ['a saga that waits', `#/saga/${orders.stuck}`]
+  ]) {
+    const count = await idleRequests(visitor, path)
+    told(`requests a minute when idle: ${name}`, count, String(count))
+  }
+  await visitor.leaves()
+  await browser.close()
+  if (options.json) writeFileSync(options.json, JSON.stringify(figures, null, 2))
+}
+
+await run(new ConsoleWorld(), (world) => promise('every figure was taken', () => measure(world), 3600))
