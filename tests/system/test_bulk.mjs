@@ -433,6 +433,55 @@ await run(new Night(), async (world) => {
     expectEqual(await open(), [], 'nothing is open')
   })
 
+  await promise('what has not ended is no debt: to settle it by its key does nothing', async () => {
+    await world.stick('other', ['undecided'])
+    const path = '/v1/sagas/by-business-id/other/undecided'
+    const before = (await world.api('GET', path)).json
+    const { key } = before.steps.find((step) => step.took_effect === 'maybe')
+    const items = [{ operation: key, as: 'undone' }]
+    const job = await world.freeze({ action: 'settle', items, note: 'by mistake' })
+    expectEqual([job.count, job.unmatched[0]?.count], [0, 1], `a job: ${JSON.stringify(job)}`)
+    const one = world.sagactl(['settle', key, '--as', 'undone', '--note', 'by mistake', '--yes'])
+    expect(one.status !== 0 && one.stderr.includes('is no debt: its saga is escalated'), 'sagactl', one)
+    expectEqual((await world.api('GET', path)).json.status, before.status, 'the saga')
+    expectEqual(
+      (await world.api('POST', `/v1/operations/${key}/resolve`, { as: 'happened', note: 'x' })).status,
+      200,
+      'x'
+    )
+  })
+
+  await promise('what people said, as sagactl record writes it down, is said again on stage', async () => {
+    const write = (name, text) => (writeFileSync(join(world.directory, name), text), join(world.directory, name))
+    const files = [write('definitions.json', JSON.stringify(definitions))]
+    const says = async (saga, words, status) => {
+      const path = `/v1/sagas/by-business-id/${saga}`
+      for (const body of words) {
+        let number
+        await world.reach(`a case of ${saga}`, async () => {
+          number = (await world.api('GET', path)).json.escalation
+          if (!number) await world.api('POST', `${path}/escalate`, { note: 'look' })
+          return number
+        })
+        const { round } = (await world.api('GET', `/v1/escalations/${number}`)).json
+        const said = await world.api('POST', `/v1/escalations/${number}/resolve`, { note: 'x', round, ...body })
+        expectEqual(said.status, 200, `${saga} ${JSON.stringify(said.json)}`)
+      }
+      await world.reach(`${saga} is ${status}`, async () => (await world.api('GET', path)).json.status === status)
+      const { stdout, stderr } = world.sagactl(['record', saga])
+      files.push(write(`${saga.replace('/', '-')}.json`, stdout))
+      expectEqual(stderr, '', 'sagactl record')
+    }
+    await world.stick('other', ['again', 'by-hand'])
+    expectEqual((await world.api('POST', '/v1/sagas', { saga: 'waits', id: 'asked', input: {} })).status, 201, 'waits')
+    await says('waits/asked', [{ action: 'abandon' }], 'abandoned') // about a saga of which nobody was asked
+    const twice = { action: 'retry', accept_double: true }
+    await says('other/again', [twice, { action: 'resolve', as: 'not_happened' }], 'compensated')
+    await says('other/by-hand', [{ action: 'resolve', as: 'undone' }], 'compensated')
+    const played = world.sagactl(['test', ...files])
+    expectEqual(played.status, 0, `sagactl test ${played.stdout} ${played.stderr}`)
+  })
+
   await promise('an engine is killed while a job runs: the next goes on, and each saga hears of it once', async () => {
     const killed = async () => {
       await world.killEngine(world.engines[0])

@@ -485,6 +485,29 @@ const char help_settle[] = "sagactl settle KEY... --as undone|not_happened --not
                            "\n"
                            "  sagactl settle --tool card.pay --as undone --note \"refunded with file 17\"\n";
 
+/* The same verdict would have a running saga undone. A saga that has ended abandoned stays so. */
+static int refuse_unless_abandoned(struct ctl *ctl, const char *key)
+{
+    struct answer operation, saga;
+    int code = client_get(
+        ctl, arena_printf(&ctl->arena, "/v1/operations/%.*s", SLICE_ARG(url_escape(slice_of(key), &ctl->arena))),
+        &ctl->arena, &operation);
+
+    code = code == EXIT_OK ? client_get(ctl,
+                                        arena_printf(&ctl->arena, "/v1/sagas/%.*s",
+                                                     SLICE_ARG(show_member(ctl, operation.body, "saga"))),
+                                        &ctl->arena, &saga)
+                           : code;
+    if (code == EXIT_OK && !json_string_is(json_member(saga.body, "status"), "abandoned")) {
+        (void)fprintf(stderr,
+                      "sagactl: operation %s is no debt: its saga is %.*s. A verdict on it is `sagactl resolve "
+                      "--operation`\n",
+                      key, SLICE_ARG(show_member(ctl, saga.body, "status")));
+        code = EXIT_CONFLICT;
+    }
+    return code;
+}
+
 int cmd_settle(struct ctl *ctl, int argc, char **argv)
 {
     struct resolve_options o = {.action = "resolve"};
@@ -513,8 +536,9 @@ int cmd_settle(struct ctl *ctl, int argc, char **argv)
 
     for (size_t i = 0; code == EXIT_OK && i < keys.count; i++) {
         o.operation = keys.items[i];
-        int one = resolve(ctl, keys.items[i], &o);
+        int one = refuse_unless_abandoned(ctl, keys.items[i]);
 
+        one = one == EXIT_OK ? resolve(ctl, keys.items[i], &o) : one;
         first = first == EXIT_OK ? one : first;
     }
     return code == EXIT_OK ? first : code;

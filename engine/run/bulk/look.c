@@ -102,6 +102,15 @@ static void choose_verb(struct bulk_item *item)
     }
 }
 
+/* A person who settles debts means what has ended. The same verdict would have a running saga undone. */
+static bool is_debt(const struct bulk_item *item, const struct saga *saga)
+{
+    enum direction direction = DIRECTION_DO;
+    uint32_t step = saga_find_key(saga, &item->key, &direction);
+
+    return step != STEP_NONE && direction == DIRECTION_DO && saga_has_debt(saga, step);
+}
+
 static const char *resolve_asked(struct look *look, const struct saga *saga)
 {
     struct bulk_item *item = &look->item;
@@ -113,6 +122,9 @@ static const char *resolve_asked(struct look *look, const struct saga *saga)
     if (verbs[item->verb].on != ON_SAGA) {
         why = uuid_is_nil(&item->key.uuid) ? choose_operation(item, saga) : find_operation(item, saga);
         choose_verb(item);
+    }
+    if (!why && look->freeze->plan.settles && !is_debt(item, saga)) {
+        why = "it is no debt: nothing of it stands since the end of its saga";
     }
     return why ? why : freeze_aim(item) ? NULL : "no case is open about it";
 }
