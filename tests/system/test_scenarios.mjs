@@ -238,6 +238,18 @@ await run(new Scenarios(), async (world) => {
     expectEqual(world.offline(['test', join(root, 'schema/examples/first.json')]).status, 2, 'no scenarios')
   })
 
+  await promise('what a person undid by hand is no undo that completed, whether or not it was tried', () => {
+    const expected = { status: 'compensated', undone: ['reserve'], standing: [] }
+    const tools = { 'inventory.reserve': shelf, 'payments.charge': till, 'mail.send': ['fails'] }
+    const tried = { tools: { ...tools, 'payments.refund': ['fails'] }, events: [{ resolve: 'charge', as: 'undone' }] }
+    const before = {
+      tools: { ...tools, 'payments.charge': { calls: ['unknown'], probes: ['unknown'] } },
+      events: tried.events
+    }
+    const found = world.differences([tried, before].map((more) => ({ expect: expected, ...more })))
+    expectEqual(found, [[], []], 'what differs')
+  })
+
   await promise('what cannot go on says why', () => {
     const wrong = [
       [{ input: {} }, 'the input does not fit the schema'],

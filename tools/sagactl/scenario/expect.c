@@ -125,7 +125,7 @@ static void compare_list(struct stage *stage, const char *member, const struct s
     }
 }
 
-/* Steps whose undo has completed, in the order of the plan. */
+/* Steps whose undo has completed, in the order of the plan. What a person undid by hand is none of them. */
 static size_t undone_of(struct stage *stage, struct slice *out)
 {
     const struct saga *saga = &stage->saga;
@@ -138,7 +138,8 @@ static size_t undone_of(struct stage *stage, struct slice *out)
         for (size_t k = 0; k < i; k++) {
             again = again || (stage->calls[k].step == call->step && stage->calls[k].direction == DIRECTION_UNDO);
         }
-        if (call->direction == DIRECTION_UNDO && !again && saga->steps[call->step].plan == PLAN_DONE) {
+        if (call->direction == DIRECTION_UNDO && !again && saga->steps[call->step].plan == PLAN_DONE &&
+            !saga->steps[call->step].undone_by.ptr) {
             out[count++] = call->id;
         }
     }

@@ -263,6 +263,11 @@ static void take_resolved(struct tape *tape, struct slice entry, struct slice da
     }
 }
 
+static bool is_reopened(struct slice type)
+{
+    return slice_is(type, "step.reopened") || slice_is(type, "compensation.reopened");
+}
+
 static void take_other(struct tape *tape, struct slice type, struct slice entry, struct slice data)
 {
     struct slice error = text_at(tape, data, "error");
@@ -276,6 +281,8 @@ static void take_other(struct tape *tape, struct slice type, struct slice entry,
 
         decided->event.by = text_at(tape, entry, "actor");
         decided->event.note = text_at(tape, data, "note");
+    } else if (slice_is(type, "escalation.opened") && slice_is(text_at(tape, data, "reason"), "asked")) {
+        take_event(tape, EVENT_ESCALATE, text_at(tape, data, "note"))->event.during = out_now(tape);
     } else if (slice_is(type, "escalation.resolved")) {
         take_resolved(tape, entry, data);
     } else if (slice_is(type, "saga.failing") && slice_is(error, "abort")) {
@@ -286,9 +293,14 @@ static void take_other(struct tape *tape, struct slice type, struct slice entry,
         take_event(tape, EVENT_PAUSE, text_at(tape, data, "note"))->event.during = out_now(tape);
     } else if (slice_is(type, "saga.resumed")) {
         (void)take_event(tape, EVENT_RESUME, text_at(tape, data, "note"));
-    } else if (slice_is(type, "step.reopened") && tape->event_count > 0 &&
-               tape->events[tape->event_count - 1].event.kind == EVENT_RESOLVE) {
-        tape->events[tape->event_count - 1].event.again = true;
+    } else if (is_reopened(type) && tape->event_count > 0) {
+        struct event *last = &tape->events[tape->event_count - 1].event;
+
+        last->again = last->kind == EVENT_RESOLVE;
+        if (last->kind == EVENT_RETRY) {
+            (void)json_bool(json_member(data, "accept_double"), &last->accept_double);
+            last->args = json_member(data, "args");
+        }
     }
 }
 
@@ -300,7 +312,7 @@ static void play_tape(struct tape *tape)
         struct slice entry = recording->entries[i], type = text_at(tape, entry, "type");
         struct slice data = json_member(entry, "data");
 
-        if (!take_operation(tape, type, entry, data) || slice_is(type, "step.reopened")) {
+        if (!take_operation(tape, type, entry, data) || is_reopened(type)) {
             take_other(tape, type, entry, data);
         }
     }
@@ -406,6 +418,12 @@ static void write_event(struct json_writer *w, const struct happened *happened)
             json_write_text(w, "then", "retry");
         }
     }
+    if (event->accept_double) {
+        json_write_bool(w, "accept_double", true);
+    }
+    if (event->args.ptr) {
+        json_write_raw(w, "args", event->args);
+    }
     if (event->result.ptr) {
         json_write_raw(w, "result", event->result);
     }
@@ -413,6 +431,27 @@ static void write_event(struct json_writer *w, const struct happened *happened)
         json_write_slice(w, "error", event->error);
     }
     json_object_end(w);
+}
+
+/* In the order of their first calls, as the stage lists them. */
+static void write_undone(struct tape *tape, struct json_writer *w)
+{
+    json_array_begin(w, "undone");
+    for (size_t i = 0; i < tape->made_count; i++) {
+        const struct expected_call *call = &tape->made[i];
+        bool again = false, completed = false;
+
+        for (size_t k = 0; k < i; k++) {
+            again = again || (tape->made[k].direction == DIRECTION_UNDO && slice_equal(tape->made[k].step, call->step));
+        }
+        for (size_t k = 0; k < tape->undone_count; k++) {
+            completed = completed || slice_equal(tape->undone[k], call->step);
+        }
+        if (call->direction == DIRECTION_UNDO && !again && completed) {
+            json_write_slice(w, NULL, call->step);
+        }
+    }
+    json_array_end(w);
 }
 
 static void write_expectation(struct tape *tape, struct json_writer *w)
@@ -435,11 +474,7 @@ static void write_expectation(struct tape *tape, struct json_writer *w)
             json_object_end(w);
         }
         json_array_end(w);
-        json_array_begin(w, "undone");
-        for (size_t i = 0; i < tape->undone_count; i++) {
-            json_write_slice(w, NULL, tape->undone[i]);
-        }
-        json_array_end(w);
+        write_undone(tape, w);
     }
     if (json_type(json_member(saga, "output")) != JSON_NULL) {
         json_write_raw(w, "output", json_member(saga, "output"));
