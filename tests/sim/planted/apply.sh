@@ -7,5 +7,5 @@ sed -n 's|^+++ b/||p' "$2" | while read -r name; do
     mkdir -p "$copy/$(dirname "$name")"
     cp "$1/$name" "$copy/$name"
 done
-patch -s -p1 -d "$copy" <"$2"
+patch -s --fuzz=0 -p1 -d "$copy" <"$2"
 cp "$copy/$3" "$4"
