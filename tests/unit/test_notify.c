@@ -35,6 +35,8 @@ TEST(whatever_is_wrong_is_refused_with_its_place)
     refuses(NAME SECRETS, "/notify/0/url");
     refuses(NAME "\"url\":\"file:///etc/passwd\"," SECRETS, "/notify/0/url");
     refuses(NAME "\"url\":\"https://a b\"," SECRETS, "/notify/0/url");
+    refuses(NAME "\"url\":\"https://hooks.example:99999/x\"," SECRETS, "/notify/0/url: cannot be read");
+    refuses(NAME "\"url\":\"https://[::1/x\"," SECRETS, "/notify/0/url: cannot be read");
     refuses(NAME URL "\"secrets\":[]", "/notify/0/secrets");
     refuses(NAME URL "\"secrets\":[\"a\",\"b\",\"c\",\"d\",\"e\"]", "/notify/0/secrets");
     refuses(NAME URL "\"secrets\":[\"b/hook\"]", "without the namespace");

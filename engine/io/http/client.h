@@ -58,6 +58,7 @@ struct http_request {
     void *internal;
 };
 
+bool http_url_is_good(struct slice url); /* false: every request to it fails, because it cannot be read */
 void http_send(struct http_client *client, struct http_request *request);
 void http_cancel(struct http_request *request); /* `done` follows with the result as far as it is known */
 

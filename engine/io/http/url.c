@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "io/http/client.h"
 
 #define URL_BYTES_KEPT_MAX 1024
 
@@ -41,6 +42,14 @@ static struct http_url *url_new(struct slice text)
         return NULL;
     }
     return url;
+}
+
+bool http_url_is_good(struct slice text)
+{
+    struct http_url *url = url_new(text);
+
+    http_url_release(url);
+    return url != NULL;
 }
 
 /* Long URLs would cost memory, URLs with a query seldom come twice, and URLs with a name and a password must not be

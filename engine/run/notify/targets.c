@@ -8,6 +8,7 @@
 #include "base/instant.h"
 #include "base/json.h"
 #include "core/show/event.h"
+#include "io/http/client.h"
 #include "run/notify/signature.h"
 
 #define NAME_BYTES_MAX 64
@@ -89,6 +90,8 @@ static struct slice read_url(const struct reading *reading)
     }
     if (!plain) {
         faults_add(reading->faults, place(reading, "url"), "must be a URL that begins with https:// or http://");
+    } else if (!http_url_is_good(url)) {
+        faults_add(reading->faults, place(reading, "url"), "cannot be read as a URL: look at its host and its port");
     }
     return url;
 }
