@@ -30,10 +30,10 @@ export async function cases(world, browser) {
 
   await promise('cases follow events: an open list counts them at once, and a new row is announced', async () => {
     const other = await Visitor.arrives(browser, world)
-    await other.signsIn('operator')
-    await other.page.clock.install()
+    await other.page.clock.install() // first: timers of before would go on
     const streams = []
     other.page.on('response', (answer) => /v1\/events/.test(answer.url()) && streams.push(answer.status()))
+    await other.signsIn('operator')
     await other.opens('#/cases?list=yes')
     const { page } = other
     const rows = () => page.locator('tr[data-row]').count()

@@ -99,7 +99,7 @@ export async function saga(world, browser, orders) {
     const paused = await world.saga(id)
     expectEqual([paused.paused_by, paused.paused_note], ['operator', 'the lawyer is ill'], 'who and why')
     await page.getByRole('button', { name: 'Resume' }).click()
-    await pressIn('Resume', 'she is back')
+    await pressIn('Resume', 'the lawyer is well again')
     await page.getByRole('button', { name: 'Pause' }).waitFor()
     expectEqual((await world.saga(id)).paused ?? null, null, 'it goes on')
   })
@@ -126,8 +126,8 @@ export async function saga(world, browser, orders) {
   await promise('a saga follows its log: what happens is there before its next read', async () => {
     const id = await world.start('contract', {}, { id: 'followed' })
     const other = await Visitor.arrives(browser, world)
+    await other.page.clock.install() // first: timers of before would go on
     await other.signsIn('reader')
-    await other.page.clock.install()
     const streams = []
     other.page.on('response', (answer) => /log\?follow/.test(answer.url()) && streams.push(answer.status()))
     await other.opens(`#/saga/${id}`)
