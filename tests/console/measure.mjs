@@ -77,7 +77,10 @@ async function idleRequests(visitor, path) {
 async function measure(world) {
   const [browser] = await Promise.all([launchChromium(), world.begin()])
   const orders = await world.someOrders('first')
-  if (sagas > 0) fillSagas(world, sagas)
+  if (sagas > 0) {
+    fillSagas(world, sagas)
+    await fetch(world.console).catch(() => null) // the connections of before are closed by now
+  }
   const figures = {}
   const told = (name, value, text) => {
     figures[name] = value
