@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "api/auth.h"
+#include "api/grant.h"
 #include "api/mcp/identity.h"
 #include "api/problem.h"
 #include "api/routes.h"
@@ -42,6 +43,7 @@ struct api {
     bool stopping;
     struct list waiting;   /* requests that stop waiting when the service stops */
     struct list followers; /* of the feed of events */
+    struct grant_watch *grant_watch;
     struct host_keys mcp_keys;
     struct slice mcp_origins; /* with commas between */
     int64_t mcp_wait_ms, mcp_progress_ms;
@@ -59,6 +61,7 @@ struct api_request {
     enum role role;
     bool has_token;
     int64_t token_expires_ms;    /* 0: never, or there are no tokens */
+    struct grant *grant;         /* that the request shows instead of a token; NULL: none */
     struct digest token;         /* whose right this is; looked for again while it waits, and before its answer */
     bool has_session;            /* the token was shown by the console when its session began, not by this request */
     struct digest session;       /* its secret */
@@ -199,6 +202,9 @@ void handle_preview_operation(struct api_request *request);
 void handle_preview_escalation(struct api_request *request);
 bool request_read_key(struct api_request *request,
                       struct op_key *out); /* the operation of the path; false: it has been answered */
+void handle_put_grant(struct api_request *request);
+void handle_list_grants(struct api_request *request);
+void handle_revoke_grant(struct api_request *request);
 void handle_put_hold(struct api_request *request);
 void handle_list_holds(struct api_request *request);
 void handle_get_hold(struct api_request *request);

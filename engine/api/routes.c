@@ -75,6 +75,9 @@ const struct route routes[] = {
     {"POST", "/v1/holds/{n}/release", ROLE_OPERATOR, "", handle_release_hold, .act = "release", .act_on = "hold"},
     {"POST", "/v1/tools/{name}/breaker", ROLE_OPERATOR, "", handle_set_breaker, .act = "breaker", .act_on = "tool"},
     {"POST", "/v1/schedules", ROLE_OPERATOR, "", handle_put_schedule, .act = "schedule", .act_on = "schedule"},
+    {"POST", "/v1/grants", ROLE_AGENT, "", handle_put_grant},
+    {"GET", "/v1/grants", ROLE_READER, LIST " all", handle_list_grants},
+    {"DELETE", "/v1/grants/{id}", ROLE_AGENT, "", handle_revoke_grant},
     {"GET", "/v1/schedules", ROLE_READER, LIST, handle_list_schedules},
     {"GET", "/v1/schedules/{name}", ROLE_READER, "", handle_get_schedule},
     {"DELETE", "/v1/schedules/{name}", ROLE_OPERATOR, "", handle_delete_schedule, .act = "delete",
@@ -109,6 +112,7 @@ const struct route routes[] = {
     {"DELETE", "/console/session", ROLE_NONE, "", handle_sign_out},
     {"POST", "/console/links", ROLE_READER, "", handle_console_link},
     {"POST", "/mcp", ROLE_AGENT, "", handle_mcp, .takes_any_body = true},
+    {"POST", "/mcp/g/{secret}", ROLE_AGENT, "", handle_mcp, .takes_any_body = true},
 };
 const size_t route_count = COUNT_OF(routes);
 

@@ -76,10 +76,11 @@ bool request_is_revoked(const struct api_request *request)
 {
     const struct token *token = request->has_token ? api_find_token(request->api, &request->token) : NULL;
 
-    return request->has_token &&
-           (!(token && token->role >= request->role && token_has_namespace(token, request->asked.namespace)) ||
-            (request->has_session &&
-             !session_lives(&request->api->sessions, &request->session, loop_boot_ms(request->api->loop))));
+    return grant_is_over(request) ||
+           (request->has_token &&
+            (!(token && token->role >= request->role && token_has_namespace(token, request->asked.namespace)) ||
+             (request->has_session &&
+              !session_lives(&request->api->sessions, &request->session, loop_boot_ms(request->api->loop)))));
 }
 
 bool request_sees_all(const struct api_request *request)
@@ -140,6 +141,9 @@ static bool authenticate(struct api_request *request)
     struct api *api = request->api;
     const struct token *token;
 
+    if (grant_is_shown(request)) {
+        return grant_note(request);
+    }
     if (!api->has_tokens) {
         request->role = ROLE_ADMIN;
         request->asked.actor = SLICE("local");
@@ -314,12 +318,10 @@ static void on_gone(struct http_exchange *exchange)
     request_cancel(exchange->context);
 }
 
-static void on_request(struct http_exchange *exchange, void *context)
+static void perform(struct api_request *request)
 {
-    struct api_request *request = exchange->context;
-    struct api *api = context;
+    const struct http_exchange *exchange = request->exchange;
 
-    exchange->on_gone = on_gone;
     if (request->route->method[0] == 'P') {
         struct err err = {0};
 
@@ -332,12 +334,25 @@ static void on_request(struct http_exchange *exchange, void *context)
             return;
         }
     }
-    list_push(&api->waiting, &request->link);
     request_mark_act(request);
     if (route_is_by_business_id(request->route)) {
         find_saga(request);
     } else {
         request->route->handle(request);
+    }
+}
+
+static void on_request(struct http_exchange *exchange, void *context)
+{
+    struct api_request *request = exchange->context;
+    struct api *api = context;
+
+    exchange->on_gone = on_gone;
+    list_push(&api->waiting, &request->link);
+    if (request->grant) {
+        grant_find(request, perform);
+    } else {
+        perform(request);
     }
 }
 
@@ -487,6 +502,7 @@ static enum err_code tokens_begin(struct api *api, const struct api_options *opt
 static void api_free(struct api *api)
 {
     timer_stop(api->loop, &api->tokens_timer);
+    grant_watch_free(api->grant_watch);
     tokens_fini(&api->tokens);
     tokens_fini(&api->dev);
     free(api);
@@ -548,6 +564,7 @@ struct api *api_start(struct loop *loop, struct engine *engine, const struct api
     api->heartbeat_ms = options->heartbeat_ms ? options->heartbeat_ms : HEARTBEAT_MS;
     list_init(&api->waiting);
     list_init(&api->followers);
+    api->grant_watch = grant_watch_new(api);
     api->mcp_keys = (struct host_keys){
         .run = slice_of(options->mcp_run_keys ? options->mcp_run_keys : HOST_RUN_KEYS_DEFAULT),
         .turn = slice_of(options->mcp_turn_keys ? options->mcp_turn_keys : HOST_TURN_KEYS_DEFAULT),

@@ -141,6 +141,14 @@ struct engine_acts {                      /* which acts; SLICE_NONE and 0: any *
     struct slice cursor;
 };
 
+struct engine_grant { /* a row of the grants; what its body says is the API's affair */
+    struct uuid id;
+    struct digest secret;                    /* SHA-256 of its token */
+    struct slice namespace, body;            /* body: JSON */
+    struct slice revocation;                 /* JSON; SLICE_NONE: nobody has revoked it */
+    int64_t made_ms, expires_ms, revoked_ms; /* revoked_ms 0: nobody has revoked it */
+};
+
 struct engine_request {
     struct arena *arena;           /* in: for everything in and out; the caller's, untouched after done */
     struct slice namespace, actor; /* in: from the token */
@@ -155,10 +163,12 @@ struct engine_request {
     struct slice answer;      /* out, with ERR_OK: JSON; for lists the array of items */
     struct slice next_cursor; /* out: lists; SLICE_NONE: no more */
     int64_t looked_ms; /* out: lists; there may be more that are older than this, and were not looked at; 0: all were */
-    int64_t looked_count;    /* out: with looked_ms: so many were looked at */
-    struct saga_id saga;     /* out: start, find */
-    bool created;            /* out: start, false when the saga was there already */
-    struct call_result call; /* out: call */
+    int64_t looked_count;              /* out: with looked_ms: so many were looked at */
+    struct saga_id saga;               /* out: start, find */
+    bool created;                      /* out: start, false when the saga was there already */
+    struct call_result call;           /* out: call */
+    const struct engine_grant *grants; /* out: grants */
+    size_t grant_count;
 
     union { /* in */
         struct {
@@ -259,6 +269,18 @@ struct engine_request {
             struct slice cursor;
         } notifications;
         struct {
+            struct uuid id;         /* of the new one, or of the one to revoke */
+            struct digest secret;   /* of the new one */
+            struct slice body;      /* of the new one: JSON */
+            struct saga_id saga;    /* that the new one is for; nil: it is for a run */
+            int64_t expires_ms;     /* of the new one */
+            const struct uuid *ids; /* to find */
+            size_t id_count;
+            bool with_ended; /* of a list */
+            size_t limit;
+            struct slice cursor;
+        } grant;
+        struct {
             struct slice tool; /* of the path */
             bool is_open;
             struct slice note;
@@ -336,6 +358,12 @@ void engine_put_hold(struct engine *engine, struct engine_request *request);
 void engine_get_holds(struct engine *engine, struct engine_request *request); /* the one with the number, or a page */
 void engine_release_hold(struct engine *engine,
                          struct engine_request *request); /* answer: the hold; every engine knows */
+/* out: `grants`: the new one; those of `ids` that hold; a page, newest first; the one that holds no more. Finding needs
+ * no namespace, because the token of a grant is what says it. */
+void engine_put_grant(struct engine *engine, struct engine_request *request);
+void engine_find_grants(struct engine *engine, struct engine_request *request);
+void engine_list_grants(struct engine *engine, struct engine_request *request);
+void engine_revoke_grant(struct engine *engine, struct engine_request *request); /* a repeat changes nothing */
 /* answer: {tool, breaker, by}; this engine goes by it at once, others within seconds */
 void engine_set_breaker(struct engine *engine, struct engine_request *request);
 /* One verb on many sagas (run/bulk). answer: the job; of items and of the list the array. */

@@ -891,6 +891,7 @@ const struct db_statement *const sql_hot[] = {
     &sql_approval_one, &sql_version_count, &sql_park, &sql_due, &sql_due_next, &sql_due_let_go,
     &sql_schedule_list, &sql_schedule_due, &sql_schedule_next, &sql_series_list,
     &sql_hold_list, &sql_hold_one, &sql_hold_in_force, &sql_hold_version, &sql_hold_seen, &sql_hold_renewed,
+    &sql_grant_put, &sql_grant_read, &sql_grant_list, &sql_grant_revoke,
     &sql_bulk_list, &sql_bulk_one, &sql_bulk_items, &sql_bulk_due, &sql_bulk_next, &sql_event_list, &sql_act_list,
     &sql_notify_cursor, &sql_notify_due, &sql_notification_list, NULL,
 };

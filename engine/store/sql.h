@@ -142,6 +142,12 @@ extern const struct db_statement sql_act_refuse;
 extern const struct db_statement sql_act_forget;
 extern const struct db_statement sql_act_list;
 
+/* grants */
+extern const struct db_statement sql_grant_put;
+extern const struct db_statement sql_grant_read;
+extern const struct db_statement sql_grant_list;
+extern const struct db_statement sql_grant_revoke;
+
 /* bulk jobs */
 extern const struct db_statement sql_bulk_begin;
 extern const struct db_statement sql_bulk_add;

@@ -59,7 +59,8 @@ function holdHeader(name, schema, value, what) {
 async function ask(method, path, { body, headers = {}, status, raw } = {}) {
   const text = raw ?? (body === undefined ? undefined : JSON.stringify(body))
   if (text !== undefined) headers['content-type'] = 'application/json'
-  if (token && !('authorization' in headers)) headers.authorization = `Bearer ${token}`
+  if (headers.authorization === null) delete headers.authorization
+  else if (token && !('authorization' in headers)) headers.authorization = `Bearer ${token}`
   let answer
   for (let tries = 0; ; tries++, await sleep(500)) {
     // a machine that stalls makes the real engine refuse for a moment
@@ -231,6 +232,7 @@ async function walk() {
   await walkCalls()
   await walkVerdict()
   await walkNames()
+  await walkGrants()
   await walkHolds()
   await walkNotifications()
   await walkSchedules()
@@ -524,6 +526,21 @@ async function walkCalls() {
   await paused(`/v1/sagas/${looping.json?.id}`)
   const left = await ask('POST', '/v1/sagas', { body: { open: true }, status: 201 })
   await ask('POST', `/v1/sagas/${left.json?.id}/abort`, { body: { note: 'walk' }, status: 200 })
+}
+
+// Walks over grants, and makes a call by one.
+async function walkGrants() {
+  const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
+  const made = await ask('POST', '/v1/grants', { body: { run: 'walk', scope: '' }, status: 201 })
+  await ask('POST', '/v1/grants', { body: { run: 'walk', saga: 'x', expires_at: 'now' }, status: 422 })
+  await ask('POST', '/v1/grants', { body: { saga: '019b3c52-0000-7000-8000-00000000ffff' }, status: 404 })
+  await ask('GET', '/v1/grants', { status: 200 })
+  await ask('GET', '/v1/grants?all=some', { status: 400 })
+  await ask('POST', made.json.url, { body: ping, headers: { authorization: null }, status: 200 })
+  await ask('DELETE', `/v1/grants/${made.json.id}`, { status: 200 })
+  await ask('POST', made.json.url, { body: ping, headers: { authorization: null }, status: 401 })
+  await ask('GET', '/v1/grants?all=true', { status: 200 })
+  await ask('DELETE', '/v1/grants/019b3c52-0000-7000-8000-00000000ffff', { status: 404 })
 }
 
 // Walks over holds.

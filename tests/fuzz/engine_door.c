@@ -305,6 +305,33 @@ void engine_set_breaker(struct engine *engine, struct engine_request *request)
     take(request, DOOR_THING);
 }
 
+void engine_put_grant(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    MUST(fuzz_is_json(request->in.grant.body) && !uuid_is_nil(&request->in.grant.id));
+    take(request, DOOR_GRANTS);
+}
+
+void engine_find_grants(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    MUST(request->in.grant.id_count > 0 && request->in.grant.ids);
+    take(request, DOOR_GRANTS);
+}
+
+void engine_list_grants(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    must_be_limit(request->in.grant.limit);
+    take(request, DOOR_GRANTS);
+}
+
+void engine_revoke_grant(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    take(request, DOOR_GRANTS);
+}
+
 void engine_freeze_bulk(struct engine *engine, struct engine_request *request)
 {
     (void)engine;

@@ -4,7 +4,15 @@
 
 #include "run/engine.h"
 
-enum door { DOOR_THING, DOOR_LIST, DOOR_LOG, DOOR_START, DOOR_FIND, DOOR_CALL }; /* the form of the answer */
+enum door {
+    DOOR_THING,
+    DOOR_LIST,
+    DOOR_LOG,
+    DOOR_START,
+    DOOR_FIND,
+    DOOR_CALL,
+    DOOR_GRANTS
+}; /* the form of the answer */
 
 #define DOOR_MAX 1000 /* the most starts in a batch */
 

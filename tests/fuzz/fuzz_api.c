@@ -141,7 +141,7 @@ void http_respond(struct http_exchange *exchange, int status, const char *conten
     if (content_type && strstr(content_type, "problem")) {
         check_problem(status, body);
     } else {
-        MUST(status < 400 || status == 503 || slice_is(now.exchange.path, "/mcp"));
+        MUST(status < 400 || status == 503 || slice_starts_with(now.exchange.path, "/mcp"));
         if (slice_is(now.exchange.path, "/v1/sagas/batch") && slice_is(now.exchange.method, "POST")) {
             check_results(body);
         }
@@ -179,6 +179,24 @@ static struct slice log_entries(const struct engine_request *request, char how)
                         how == '1' ? "step.intent" : "saga.completed");
 }
 
+/* One grant, by the token that this request shows, if any. Its body is what the script says: 0 a run, 1 a saga. */
+static void answer_grants(struct engine_request *request, char how)
+{
+    struct engine_grant *grant = arena_alloc(request->arena, sizeof(*grant));
+    const char *slash = memrchr(now.exchange.path.ptr, '/', now.exchange.path.len);
+    struct slice token = {slash + 1, (size_t)(now.exchange.path.ptr + now.exchange.path.len - slash) - 1};
+    struct slice header = http_exchange_header(&now.exchange, "authorization");
+
+    grant->id = request->in.grant.ids ? request->in.grant.ids[0] : request->in.grant.id;
+    grant->secret = digest_sha256(header.len > 7 ? slice_trim((struct slice){header.ptr + 7, header.len - 7}) : token);
+    grant->namespace = SLICE("default");
+    grant->body = how == '0' ? SLICE("{\"issuer\":\"local\",\"run\":\"r\",\"scope\":\"\",\"tools\":[\"saga_open\"]}")
+                             : SLICE("{\"issuer\":\"local\",\"saga\":\"01890a5d-ac96-774b-bcce-b302099a0007\"}");
+    grant->expires_ms = INT64_C(4102444800000);
+    request->grants = grant;
+    request->grant_count = how != '2';
+}
+
 static void answer_well(struct engine_request *request, enum door door, char how)
 {
     request->code = ERR_OK;
@@ -206,6 +224,9 @@ static void answer_well(struct engine_request *request, enum door door, char how
         request->answer = SLICE("{\"key\":1}");
         request->call = (struct call_result){
             .going_on = how == '1', .replayed = how == '2', .first_ms = how == '2', .key = SLICE("key")};
+        break;
+    case DOOR_GRANTS:
+        answer_grants(request, how);
         break;
     }
 }

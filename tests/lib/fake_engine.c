@@ -24,6 +24,7 @@ struct engine *fake_engine_new(struct loop *loop)
     list_init(&engine->waits);
     fake_calls_init(engine);
     list_init(&engine->watches);
+    arena_init(&engine->grant_arena, 1024);
     return engine;
 }
 
@@ -41,6 +42,7 @@ void fake_engine_free(struct engine *engine)
     fake_calls_fini(engine);
     map_fini(&engine->by_id);
     offers_fini(&engine->offers);
+    arena_fini(&engine->grant_arena);
     free(engine);
 }
 

@@ -27,12 +27,17 @@ struct fake_wait { /* a request that waits for its answer */
     struct timer timer;
 };
 
+#define FAKE_GRANTS_MAX 64 /* of one more, the first is forgotten */
+
 struct engine {
     struct loop *loop;
     struct list sagas, waits, watches, operations, call_waits;
     struct map by_id;
     struct offers offers; /* the offers of the last request */
     size_t cancelled, pending;
+    struct engine_grant grants[FAKE_GRANTS_MAX];
+    size_t grant_count; /* made so far */
+    struct arena grant_arena;
     bool away, busy, resolved;
     const char *decided; /* how approval 1 was decided; NULL: it is open */
 };

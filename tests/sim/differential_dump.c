@@ -62,6 +62,8 @@ DUMP(notify, "select n.shard, n.namespace, n.name, n.tx, n.last from sagad.notif
 DUMP(notification,
      "select n.shard, n.namespace, n.name, n.number, n.event, n.body, n.state, n.attempts, n.since, n.until, n.look_at,"
      " n.error from sagad.notification n order by n.shard, n.namespace, n.name, n.number")
+DUMP(grant, "select g.id, g.secret, g.namespace, g.body, g.made_at, g.expires_at, g.revoked_at, g.revocation"
+            " from sagad.agent_grant g order by g.id")
 DUMP(event_gone, "select g.shard, g.namespace from sagad.event_gone g order by g.shard, g.namespace")
 DUMP(series,
      "select s.namespace, s.span, s.at, s.kind, s.name, s.part, s.started, s.completed, s.compensated, s.abandoned,"
@@ -109,6 +111,7 @@ const struct kind dumps[] = {
     {&dump_case_event, "iiitubb"},
     {&dump_case_remark, "iiubttbbi"},
     {&dump_debt_settled, "iuub"},
+    {&dump_grant, "ubbbmtmb"},
     {&dump_event_gone, "ib"},
     {&dump_event, "ibbbubb", .unordered = true},
     {&dump_notify, "ibbii"},

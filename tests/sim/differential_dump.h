@@ -9,6 +9,6 @@ extern const struct db_statement dump_saga, dump_log, dump_operation_key, dump_k
     dump_due, dump_answer, dump_escalation, dump_approval, dump_number_gone, dump_lock, dump_guard, dump_guard_place,
     dump_guard_breaker, dump_guard_budget, dump_guard_reservation, dump_schedule, dump_series, dump_hold,
     dump_engine_holds, dump_bulk, dump_bulk_item, dump_case_event, dump_event_gone, dump_case_remark, dump_debt_settled,
-    dump_event, dump_notify, dump_notification;
+    dump_event, dump_notify, dump_notification, dump_grant;
 
 #endif

@@ -702,6 +702,23 @@ static enum pg_progress dump_hold_rows(struct pg_call *call)
     return PG_DONE;
 }
 
+static enum pg_progress dump_grant_rows(struct pg_call *call)
+{
+    FOR_ROWS(PG_GRANT, row_grant, &(struct row_grant){{{0}}})
+    {
+        put_uuid(call, &row->id);
+        put_bytes(call, row->secret);
+        put_bytes(call, row->namespace);
+        put_bytes(call, row->body);
+        put_time_ms(call, row->made_ms);
+        put_time_ms(call, row->expires_ms);
+        put_time_if_any(call, row->revoked_ms);
+        put_bytes(call, row->revocation);
+        put_row_end(call);
+    }
+    return PG_DONE;
+}
+
 static enum pg_progress dump_engine_holds_rows(struct pg_call *call)
 {
     FOR_ROWS(PG_ENGINE, row_engine, (&(struct row_engine){.instance = SLICE("")}))
@@ -745,6 +762,7 @@ static void add_dumps(void)
                  {&dump_case_event, dump_case_event_rows},
                  {&dump_case_remark, dump_case_remark_rows},
                  {&dump_debt_settled, dump_debt_settled_rows},
+                 {&dump_grant, dump_grant_rows},
                  {&dump_event_gone, dump_event_gone_rows},
                  {&dump_event, dump_event_rows},
                  {&dump_notify, dump_notify_rows},

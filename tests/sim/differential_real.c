@@ -272,14 +272,14 @@ void side_settle(enum actor_state states[ACTORS])
 
 void side_begin(void)
 {
-    static const char *const tables[] = {"saga",         "log",           "operation_key", "key_bundle",
-                                         "inbox",        "awake",         "due",           "answer",
-                                         "escalation",   "approval",      "number_gone",   "lock",
-                                         "engine",       "definition",    "tool",          "guard",
-                                         "guard_place",  "guard_breaker", "guard_budget",  "guard_reservation",
-                                         "schedule",     "series",        "hold",          "bulk",
-                                         "bulk_item",    "event_gone",    "case_event",    "case_remark",
-                                         "debt_settled", "event",         "notify",        "notification"};
+    static const char *const tables[] = {
+        "saga",        "log",          "operation_key", "key_bundle",   "inbox",
+        "awake",       "due",          "answer",        "escalation",   "approval",
+        "number_gone", "lock",         "engine",        "definition",   "tool",
+        "guard",       "guard_place",  "guard_breaker", "guard_budget", "guard_reservation",
+        "schedule",    "series",       "hold",          "bulk",         "bulk_item",
+        "event_gone",  "case_event",   "case_remark",   "debt_settled", "event",
+        "notify",      "notification", "agent_grant"};
     static unsigned scripts = 0;
     char text[SQL_BYTES];
     int len = 0;

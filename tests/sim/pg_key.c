@@ -220,6 +220,8 @@ int rows_compare(enum pg_table table, const void *left, const void *right)
         COMPARE(slice_compare(a->name, b->name));
         return compare_int(a->number, b->number);
     }
+    case PG_GRANT:
+        return uuid_compare(&((const struct row_grant *)left)->id, &((const struct row_grant *)right)->id);
     case PG_TABLE_COUNT:
         break;
     }
@@ -261,4 +263,5 @@ const size_t rows_bytes[PG_TABLE_COUNT] = {
     [PG_EVENT] = sizeof(struct row_event),
     [PG_NOTIFY] = sizeof(struct row_notify),
     [PG_NOTIFICATION] = sizeof(struct row_notification),
+    [PG_GRANT] = sizeof(struct row_grant),
 };

@@ -41,6 +41,7 @@ enum pg_table {
     PG_EVENT,
     PG_NOTIFY,
     PG_NOTIFICATION,
+    PG_GRANT,
     PG_TABLE_COUNT
 };
 
@@ -132,6 +133,12 @@ struct row_debt_settled {
     int64_t shard;
     struct uuid saga, operation; /* key */
     struct slice body;
+};
+
+struct row_grant {
+    struct uuid id; /* key */
+    struct slice secret, namespace, body, revocation;
+    int64_t made_ms, expires_ms, revoked_ms; /* revoked_ms 0: null */
 };
 
 struct row_approval {

@@ -90,6 +90,11 @@
     X(hold_in_force)                                                                                                   \
     X(hold_seen)                                                                                                       \
     X(hold_unseen)                                                                                                     \
+    /* pg_grant.c */                                                                                                   \
+    X(grant_put)                                                                                                       \
+    X(grant_read)                                                                                                      \
+    X(grant_list)                                                                                                      \
+    X(grant_revoke)                                                                                                    \
     /* pg_schedule.c */                                                                                                \
     X(schedule_put)                                                                                                    \
     X(schedule_list)                                                                                                   \

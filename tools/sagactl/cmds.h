@@ -47,6 +47,7 @@
     X(schedules)                                                                                                       \
     X(stats)                                                                                                           \
     X(acts)                                                                                                            \
+    X(grants)                                                                                                          \
     X(debts)                                                                                                           \
     X(me)                                                                                                              \
     X(top)                                                                                                             \

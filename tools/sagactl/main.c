@@ -78,6 +78,7 @@ const struct command commands[] = {
     {"console", "print a link that signs a browser in", help_console, cmd_console},
     {"config", "keep servers under names", help_config, cmd_config},
     {"token", "make an access token", help_token, cmd_token},
+    {"grants", "tokens for one agent and one run: list, make, revoke", help_grants, cmd_grants, .can_watch = true},
     {NULL, NULL, NULL, NULL},
 };
 

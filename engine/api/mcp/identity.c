@@ -1,6 +1,7 @@
 /* Each of the five has a row with the places that may say it. */
 #include "api/mcp/identity.h"
 
+#include "api/grant.h"
 #include "base/digest.h"
 #include "base/json.h"
 #include "base/utf8.h"
@@ -93,12 +94,31 @@ static bool take(enum field field, struct told said, struct told *now, struct er
     return false;
 }
 
+static struct slice from_grant(const struct grant *grant, enum field field)
+{
+    switch (field) {
+    case FIELD_RUN:
+        return grant->run;
+    case FIELD_SCOPE:
+        return grant->scope;
+    case FIELD_TURN:
+        return grant->turn;
+    case FIELD_STEP:
+    case FIELD_EMISSION:
+        return SLICE_NONE;
+    case FIELD_COUNT:
+        break;
+    }
+    UNREACHABLE();
+}
+
 static bool read_field(const struct identity_sources *sources, enum field field, struct arena *arena, struct told *out,
                        struct err *err)
 {
     const struct row *row = &rows[field];
     struct slice meta = json_member(sources->meta, row->meta),
                  header = http_exchange_header(sources->headers, row->header);
+    struct slice granted = sources->grant ? from_grant(sources->grant, field) : SLICE_NONE;
     bool takes = field == FIELD_STEP ? sources->takes_step : field == FIELD_SCOPE && sources->takes_scope;
     struct slice argument = takes ? json_member(sources->arguments, row->argument) : SLICE_NONE;
 
@@ -107,7 +127,8 @@ static bool read_field(const struct identity_sources *sources, enum field field,
         err_detail(err, "%s", row->header);
         return false;
     }
-    return (!meta.ptr || take(field, (struct told){value_text(meta, arena), "_meta", row->meta}, out, err)) &&
+    return (!granted.ptr || take(field, (struct told){granted, "the grant", sources->grant->id_text}, out, err)) &&
+           (!meta.ptr || take(field, (struct told){value_text(meta, arena), "_meta", row->meta}, out, err)) &&
            (!header.ptr || take(field, (struct told){header, "the header", row->header}, out, err)) &&
            (!argument.ptr ||
             take(field, (struct told){json_string(argument, arena), "the argument", row->argument}, out, err));
@@ -209,6 +230,33 @@ static bool read_handle(const struct identity_sources *sources, const struct tol
     return true;
 }
 
+/* A grant for one saga leaves no other run, and no other saga. */
+static bool take_granted_saga(const struct grant *grant, const struct told *run, struct identity *out, struct err *err)
+{
+    char granted[UUID_TEXT_BYTES], named[UUID_TEXT_BYTES];
+
+    uuid_text(&grant->saga.uuid, granted);
+    uuid_text(&out->saga.uuid, named);
+    if (!run->text.ptr && (!out->has_saga || uuid_equal(&out->saga.uuid, &grant->saga.uuid))) {
+        out->has_saga = true;
+        out->saga = grant->saga;
+        return true;
+    }
+    (void)refuse(err, "two places say different things of this call", "leave out what the grant says already");
+    if (run->text.ptr) {
+        err_detail(err,
+                   "the grant \"%s\" says that the call is for the saga %s, and %s \"%s\" says that the run is "
+                   "\"%.*s\"",
+                   grant->id_text, granted, run->kind, run->name, SLICE_ARG(shown(run->text)));
+    } else {
+        err_detail(err,
+                   "the grant \"%s\" says that the call is for the saga %s, and the argument \"saga\" names the "
+                   "saga %s",
+                   grant->id_text, granted, named);
+    }
+    return false;
+}
+
 bool identity_read(const struct identity_sources *sources, struct arena *arena, struct identity *out, struct err *err)
 {
     struct told told[FIELD_COUNT] = {{{0}, NULL, NULL}};
@@ -220,6 +268,9 @@ bool identity_read(const struct identity_sources *sources, struct arena *arena, 
         }
     }
     if (!read_handle(sources, &told[FIELD_RUN], arena, out, err)) {
+        return false;
+    }
+    if (sources->grant && sources->grant->has_saga && !take_granted_saga(sources->grant, &told[FIELD_RUN], out, err)) {
         return false;
     }
     out->run = told[FIELD_RUN].text;

@@ -23,8 +23,11 @@ struct host_keys {
     struct slice run, turn, emission;
 };
 
+struct grant;
+
 struct identity_sources {
-    struct slice meta; /* JSON object, or SLICE_NONE */
+    const struct grant *grant; /* NULL: none */
+    struct slice meta;         /* JSON object, or SLICE_NONE */
     const struct http_exchange *headers;
     struct slice arguments; /* JSON object, or SLICE_NONE: what of it is for sagad is told by these three */
     bool takes_saga, takes_step, takes_scope;

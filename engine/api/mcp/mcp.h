@@ -33,6 +33,11 @@ struct mcp_result { /* a result while it is written */
     const struct mcp_exchange *exchange;
 };
 
+/* What of the namespace this request may see and call: all of it, or less by its grant (tools_list.c). */
+bool mcp_offers(const struct mcp_exchange *exchange, const struct offer *offer);
+struct saga_tool;
+bool mcp_offers_own(const struct mcp_exchange *exchange, const struct saga_tool *tool);
+
 /* methods.c: each ends the request. */
 void mcp_initialize(struct mcp_exchange *exchange);
 void mcp_ping(struct mcp_exchange *exchange);
@@ -46,6 +51,7 @@ void mcp_call_tool(struct mcp_exchange *exchange);  /* tools_call.c */
 struct saga_tool {
     const char *name, *title, *description, *input, *annotations; /* the last two JSON */
     void (*perform)(struct mcp_exchange *exchange, struct slice arguments);
+    bool begins; /* a saga */
 };
 extern const struct saga_tool saga_tools[];
 extern const size_t saga_tool_count;

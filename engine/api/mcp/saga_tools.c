@@ -149,7 +149,8 @@ static bool read_identity(struct mcp_exchange *exchange, bool takes_saga, struct
 {
     struct api_request *request = exchange->request;
     struct saga_state *state = arena_alloc(request->arena, sizeof(*state));
-    const struct identity_sources sources = {.meta = exchange->message.meta,
+    const struct identity_sources sources = {.grant = request->grant,
+                                             .meta = exchange->message.meta,
                                              .headers = request->exchange,
                                              .arguments = arguments,
                                              .takes_saga = takes_saga,
@@ -302,14 +303,33 @@ static void abort_saga(struct mcp_exchange *exchange, struct slice arguments)
 
 /* --- operations --- */
 
+/* An agent that was granted one run, or one saga, sees no operation of another. */
+static bool is_of_grant(const struct grant *grant, struct slice operation, struct arena *arena)
+{
+    char saga[UUID_TEXT_BYTES];
+
+    if (!grant) {
+        return true;
+    }
+    uuid_text(&grant->saga.uuid, saga);
+    return grant->has_saga ? json_string_is(json_member(operation, "saga"), saga)
+                           : slice_equal(json_string(json_member(operation, "run"), arena), grant->run);
+}
+
 static void on_operation(struct engine_request *asked)
 {
     struct api_request *request = request_of(asked);
     struct mcp_exchange *exchange = request->state;
 
-    if (!failed(exchange)) {
-        answer(exchange, json_trim(asked->answer), false, false);
+    if (failed(exchange)) {
+        return;
     }
+    if (!is_of_grant(request->grant, asked->answer, request->arena)) {
+        (void)refuse(exchange, "this operation is not one of the run or the saga that the grant is for",
+                     "look at the work with saga_status");
+        return;
+    }
+    answer(exchange, json_trim(asked->answer), false, false);
 }
 
 static void show_operation(struct mcp_exchange *exchange, struct slice arguments)
@@ -403,7 +423,7 @@ const struct saga_tool saga_tools[] = {
                                                                              "\"After the deadline: undo, or ask a "
                                                                              "person.\"}",
            "\"name\""),
-     "{\"readOnlyHint\":false,\"destructiveHint\":false," REPEATABLE, open_saga},
+     "{\"readOnlyHint\":false,\"destructiveHint\":false," REPEATABLE, open_saga, .begins = true},
     {"saga_status", "Look at the work",
      "Shows how far work is that saga_open or start_NAME began, call by call. Changes nothing.",
      INPUT(HANDLE, "\"saga\""), READS, show_saga},

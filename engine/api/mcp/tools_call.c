@@ -163,7 +163,8 @@ static bool read_arguments(struct mcp_exchange *exchange, struct slice *out)
 static void call(struct mcp_exchange *exchange, const struct offer *offer, struct slice arguments)
 {
     struct api_request *request = exchange->request;
-    const struct identity_sources sources = {.meta = exchange->message.meta,
+    const struct identity_sources sources = {.grant = request->grant,
+                                             .meta = exchange->message.meta,
                                              .headers = request->exchange,
                                              .arguments = arguments,
                                              .takes_saga = offer->takes_saga,
@@ -211,7 +212,7 @@ void mcp_call_tool(struct mcp_exchange *exchange)
         return;
     }
     for (size_t i = 0; i < saga_tool_count; i++) {
-        if (slice_is(name, saga_tools[i].name)) {
+        if (slice_is(name, saga_tools[i].name) && mcp_offers_own(exchange, &saga_tools[i])) {
             saga_tools[i].perform(exchange, arguments);
             return;
         }
@@ -222,7 +223,7 @@ void mcp_call_tool(struct mcp_exchange *exchange)
         return;
     }
     offer = offers_find(offers, name);
-    if (!offer) {
+    if (!offer || !mcp_offers(exchange, offer)) {
         mcp_fail(exchange, 200, RPC_INVALID_PARAMS, "there is no tool of this name; tools/list says which there are");
         return;
     }

@@ -56,15 +56,34 @@ static void write_tool(struct json_writer *w, const struct offer *offer, bool ru
     json_object_end(w);
 }
 
+bool mcp_offers(const struct mcp_exchange *exchange, const struct offer *offer)
+{
+    const struct grant *grant = exchange->request->grant;
+    bool is_tool = offer->kind == DEFINITION_TOOL;
+
+    /* Who was granted one saga begins no other. */
+    return (is_tool || !grant || !grant->has_saga) &&
+           grant_has_tool(grant, offer->name, is_tool ? offer->definition : SLICE_NONE);
+}
+
+bool mcp_offers_own(const struct mcp_exchange *exchange, const struct saga_tool *tool)
+{
+    const struct grant *grant = exchange->request->grant;
+
+    return (!tool->begins || !grant || !grant->has_saga) && grant_has_tool(grant, slice_of(tool->name), SLICE_NONE);
+}
+
 /* Does this request say for which run it is? Then a call that says the same is coalesced with its repeats. */
 static bool run_is_known(const struct mcp_exchange *exchange)
 {
     const struct api_request *request = exchange->request;
-    const struct identity_sources sources = {
-        .meta = exchange->message.meta, .headers = request->exchange, .keys = &request->api->mcp_keys};
+    const struct identity_sources sources = {.grant = request->grant,
+                                             .meta = exchange->message.meta,
+                                             .headers = request->exchange,
+                                             .keys = &request->api->mcp_keys};
     struct identity identity;
 
-    return identity_read(&sources, request->arena, &identity, NULL) && identity.run.ptr;
+    return identity_read(&sources, request->arena, &identity, NULL) && (identity.run.ptr || identity.has_saga);
 }
 
 static bool read_cursor(struct mcp_exchange *exchange, struct slice *after)
@@ -83,22 +102,25 @@ static bool read_cursor(struct mcp_exchange *exchange, struct slice *after)
     return true;
 }
 
-/* How many of the offers from `first` on fit into one page: one at least. */
-static size_t page_of(const struct offers *offers, size_t first, size_t *bytes)
+/* Gathers what fits into one page: one offer at least. True: there are more. */
+static bool page_of(const struct mcp_exchange *exchange, const struct offers *offers, size_t first,
+                    const struct offer **page, size_t *count, size_t *bytes)
 {
-    size_t count = 0;
+    *bytes = *count = 0;
+    for (size_t i = first; i < offers->count; i++) {
+        const struct offer *offer = &offers->items[i];
+        size_t more = offer->body.len * NAME_GROWTH + TOOL_FRAME_BYTES;
 
-    *bytes = 0;
-    while (first + count < offers->count && count < PAGE_TOOLS_MAX) {
-        size_t more = offers->items[first + count].body.len * NAME_GROWTH + TOOL_FRAME_BYTES;
-
-        if (count > 0 && *bytes + more > PAGE_BYTES_MAX) {
-            break;
+        if (!mcp_offers(exchange, offer)) {
+            continue;
+        }
+        if (*count == PAGE_TOOLS_MAX || (*count > 0 && *bytes + more > PAGE_BYTES_MAX)) {
+            return true;
         }
         *bytes += more;
-        count++;
+        page[(*count)++] = offer;
     }
-    return count;
+    return false;
 }
 
 void mcp_list_tools(struct mcp_exchange *exchange)
@@ -109,7 +131,8 @@ void mcp_list_tools(struct mcp_exchange *exchange)
     struct slice after = SLICE_NONE;
     bool known = run_is_known(exchange);
     struct mcp_result result;
-    size_t first = 0, bytes;
+    const struct offer *page[PAGE_TOOLS_MAX];
+    size_t first = 0, count, bytes;
 
     if (!offers) {
         request_problem_of(request, &err, NULL);
@@ -121,21 +144,22 @@ void mcp_list_tools(struct mcp_exchange *exchange)
     while (after.ptr && first < offers->count && slice_compare(offers->items[first].name, after) <= 0) {
         first++;
     }
-    size_t count = page_of(offers, first, &bytes);
+    bool has_more = page_of(exchange, offers, first, page, &count, &bytes);
 
     mcp_result_begin(&result, exchange, bytes + saga_tool_count * TOOL_FRAME_BYTES);
     json_array_begin(&result.w, "tools");
     for (size_t i = 0; !after.ptr && i < saga_tool_count; i++) { /* the first page begins with them */
-        write_saga_tool(&result.w, &saga_tools[i]);
+        if (mcp_offers_own(exchange, &saga_tools[i])) {
+            write_saga_tool(&result.w, &saga_tools[i]);
+        }
     }
-    for (size_t i = first; i < first + count; i++) {
-        write_tool(&result.w, &offers->items[i], known, request->arena);
+    for (size_t i = 0; i < count; i++) {
+        write_tool(&result.w, page[i], known, request->arena);
     }
     json_array_end(&result.w);
-    if (first + count < offers->count) {
-        json_write_slice(
-            &result.w, "nextCursor",
-            arena_printf(request->arena, CURSOR_PREFIX "%.*s", SLICE_ARG(offers->items[first + count - 1].name)));
+    if (has_more) {
+        json_write_slice(&result.w, "nextCursor",
+                         arena_printf(request->arena, CURSOR_PREFIX "%.*s", SLICE_ARG(page[count - 1]->name)));
     }
     mcp_write_caching(&result);
     mcp_meta_begin(&result);
