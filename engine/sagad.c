@@ -127,6 +127,10 @@ static const struct setting setting_table[] = {
     {"mcp-emission-keys", SETTING_TEXT, NULL, NULL, 0, 0, "the same for the emission", false},
     {"mcp-origins", SETTING_TEXT, NULL, NULL, 0, 0,
      "origins of web pages that may use /mcp, such as https://chat.example, with commas between", false},
+    {"mcp-session-run", SETTING_SWITCH, NULL, NULL, 0, 0,
+     "/mcp: give sessions to hosts of the older revisions, and take one for the run where nothing else says it (weak: "
+     "hosts renew sessions)",
+     false},
     {"log-level", SETTING_TEXT, NULL, "info", 0, 0, "debug, info, warn or error", false},
     {"log-format", SETTING_TEXT, NULL, NULL, 0, 0, "text or json (default: text on a terminal, else json)", false},
     {"risk-losing-acknowledged-work", SETTING_SWITCH, NULL, NULL, 0, 0,
@@ -525,6 +529,7 @@ static void take_api(struct service *service, struct start *start)
         .mcp_turn_keys = settings_text(settings, "mcp-turn-keys"),
         .mcp_emission_keys = settings_text(settings, "mcp-emission-keys"),
         .mcp_origins = settings_text(settings, "mcp-origins"),
+        .mcp_session_run = settings_switch(settings, "mcp-session-run"),
         .version = SAGAD_VERSION};
 }
 

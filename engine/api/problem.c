@@ -101,7 +101,8 @@ void problem_respond(struct http_exchange *exchange, const struct err *err, cons
     int64_t again_s = problem_retry_after_s(err, more);
 
     if (status == 401) {
-        http_answer_header(exchange, "WWW-Authenticate", SLICE("Bearer realm=\"sagad\""));
+        http_answer_header(exchange, "WWW-Authenticate",
+                           more && more->challenge.ptr ? more->challenge : SLICE("Bearer realm=\"sagad\""));
     }
     if (again_s > 0) {
         http_answer_header(exchange, "Retry-After", arena_printf(exchange->arena, "%lld", (long long)again_s));

@@ -166,7 +166,10 @@ static void answer_problem(struct api_request *request, const struct err *err, c
         start_batch_take(request, err_http_status(err->code), problem_text(err, more, request->arena),
                          problem_retry_after_s(err, more));
     } else {
-        problem_respond(request->exchange, err, more);
+        struct problem_more with_challenge = *more;
+
+        with_challenge.challenge = protected_resource_challenge(request, err->code);
+        problem_respond(request->exchange, err, &with_challenge);
     }
 }
 

@@ -46,6 +46,7 @@ struct api {
     struct grant_watch *grant_watch;
     struct host_keys mcp_keys;
     struct slice mcp_origins; /* with commas between */
+    bool mcp_session_run;
     int64_t mcp_wait_ms, mcp_progress_ms;
     const char *version;
     void (*stopped)(void *context);
@@ -89,6 +90,11 @@ void api_cut_revoked(struct api *api);
 /* Was the token of this request taken away, or has it or its session ended, since the request came? Its role and
  * namespace count. */
 bool request_is_revoked(const struct api_request *request);
+/* The address by which the client reaches this service: "https://sagad.example". */
+/* protected_resource.c: what a refusal of /mcp says of where a token comes from (RFC 9728); SLICE_NONE elsewhere. */
+struct slice protected_resource_challenge(const struct api_request *request, enum err_code code);
+void protected_resource_refuse_scope(struct api_request *request); /* adds the header of a 403 */
+struct slice request_base_url(const struct api_request *request);
 /* Is it for what belongs to no namespace, or to all: the process, the engines? An admin of the namespace "*", and
  * everybody where no tokens file tells namespaces apart. */
 bool request_sees_all(const struct api_request *request);
@@ -240,6 +246,7 @@ void handle_console_file(struct api_request *request);
 void handle_sign_in(struct api_request *request);
 void handle_sign_out(struct api_request *request);
 void handle_console_link(struct api_request *request);
+void handle_protected_resource(struct api_request *request);
 void handle_mcp(struct api_request *request); /* gets its body as it came, not checked */
 
 #endif

@@ -112,6 +112,9 @@ const struct route routes[] = {
     {"DELETE", "/console/session", ROLE_NONE, "", handle_sign_out},
     {"POST", "/console/links", ROLE_READER, "", handle_console_link},
     {"POST", "/mcp", ROLE_AGENT, "", handle_mcp, .takes_any_body = true},
+    {"POST", "/mcp/t/{set}", ROLE_AGENT, "", handle_mcp, .takes_any_body = true},
+    {"GET", "/.well-known/oauth-protected-resource", ROLE_NONE, "", handle_protected_resource},
+    {"GET", "/.well-known/oauth-protected-resource/mcp", ROLE_NONE, "", handle_protected_resource},
     {"POST", "/mcp/g/{secret}", ROLE_AGENT, "", handle_mcp, .takes_any_body = true},
 };
 const size_t route_count = COUNT_OF(routes);

@@ -227,6 +227,7 @@ static bool authorise(struct api_request *request)
     if (request->role >= route_least(request->route)) {
         return true;
     }
+    protected_resource_refuse_scope(request);
     request_problem(request, ERR_FORBIDDEN, "this needs the role %s; this token has the role %s",
                     role_name(route_least(request->route)), role_name(request->role));
     return false;
@@ -570,6 +571,7 @@ struct api *api_start(struct loop *loop, struct engine *engine, const struct api
         .turn = slice_of(options->mcp_turn_keys ? options->mcp_turn_keys : HOST_TURN_KEYS_DEFAULT),
         .emission = slice_of(options->mcp_emission_keys ? options->mcp_emission_keys : HOST_EMISSION_KEYS_DEFAULT)};
     api->mcp_origins = slice_of(options->mcp_origins ? options->mcp_origins : "");
+    api->mcp_session_run = options->mcp_session_run;
     api->mcp_wait_ms = options->mcp_wait_ms ? options->mcp_wait_ms : MCP_WAIT_MS;
     api->mcp_progress_ms = options->mcp_progress_ms ? options->mcp_progress_ms : MCP_PROGRESS_MS;
     api->version = options->version ? options->version : "0";

@@ -33,6 +33,7 @@ struct api_options {
     int64_t heartbeat_ms; /* of followed logs; default 15000 */
     /* of /mcp: members of `_meta` that hosts send anyway, and origins of web pages; with commas between (api/mcp) */
     const char *mcp_run_keys, *mcp_turn_keys, *mcp_emission_keys, *mcp_origins;
+    bool mcp_session_run; /* of /mcp: a session of the older revisions is a run where nothing else says one */
     int64_t mcp_wait_ms, mcp_progress_ms; /* of a call, and between two signs of life; defaults 45 s and 5 s */
     const char *version;                  /* of the program, shown to clients */
 };

@@ -110,7 +110,7 @@ async function ask(method, path, { body, headers = {}, status, raw } = {}) {
 const definitions = {
   tools: [
     { name: 't.one', builtin: { do: 'echo' }, effect: 'idempotent', terminal: true },
-    { name: 't.read', builtin: { do: 'echo' }, effect: 'read' },
+    { name: 't.read', builtin: { do: 'echo' }, effect: 'read', expose: { sets: ['a_set'] } },
     { name: 't.slow', builtin: { do: 'sleep', for: '3s' }, effect: 'idempotent', terminal: true },
     { name: 't.stuck', builtin: { do: 'fail', outcome: 'unknown' }, effect: 'once', terminal: true, breaker: {} }
   ],
@@ -274,6 +274,10 @@ async function walk() {
   await ask('POST', '/mcp', { body: { jsonrpc: '2.0', method: 'notifications/initialized' }, status: 202 })
   await ask('POST', '/mcp', { body: [], status: 400 })
   await ask('GET', '/mcp', { status: 405 })
+  await ask('POST', '/mcp/t/a_set', { body: message('tools/list'), status: 200 })
+  await ask('POST', '/mcp/t/nothing', { body: message('tools/list'), status: 404 })
+  await ask('GET', '/.well-known/oauth-protected-resource', { headers: { authorization: null }, status: 200 })
+  await ask('GET', '/.well-known/oauth-protected-resource/mcp', { status: 200 })
   await ask('DELETE', '/v1/sagas', { status: 405 })
   await ask('GET', '/nothing', { status: 404 })
   if (token) await ask('GET', '/v1/stats', { headers: { authorization: 'Bearer nobody' }, status: 401 })

@@ -20,7 +20,8 @@
     "{\"jsonrpc\":\"2.0\",\"id\":" id ",\"method\":\"" method "\",\"params\":{\"_meta\":{" LATER_META "}" more "}}"
 #define LATER_HEAD(method) "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: " method "\r\n"
 
-static struct api_host host, guarded, hasty; /* hasty: a call waits for 400 ms, with a sign of life each 100 ms */
+static struct api_host host, guarded, hasty,
+    sessions; /* hasty: a call waits for 400 ms, with a sign of life each 100 ms */
 static char tokens_path[] = "/tmp/sagad-test-mcp-XXXXXX";
 static struct raw_answer answer;
 
@@ -44,16 +45,17 @@ static int setup(void **state)
     guarded = api_host_start(
         &(struct api_options){.tokens_file = tokens_path, .mcp_origins = "https://a.example, https://chat.example"});
     hasty = api_host_start(&(struct api_options){.mcp_wait_ms = 400, .mcp_progress_ms = 100});
-    return host.port && guarded.port && hasty.port ? 0 : -1;
+    sessions = api_host_start(&(struct api_options){.mcp_session_run = true});
+    return host.port && guarded.port && hasty.port && sessions.port ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
-    int a = api_host_stop(&host), b = api_host_stop(&guarded), c = api_host_stop(&hasty);
+    int a = api_host_stop(&host), b = api_host_stop(&guarded), c = api_host_stop(&hasty), d = api_host_stop(&sessions);
 
     (void)state;
     (void)unlink(tokens_path);
-    return a || b || c;
+    return a || b || c || d;
 }
 
 static void ask_with(const char *head, const char *body)
@@ -306,6 +308,40 @@ TEST(a_token_sees_the_tools_of_its_namespace_only)
     assert_int_equal(answer.status, 401);
 }
 
+TEST(a_refusal_says_where_a_token_comes_from_and_which_scope_it_needs)
+{
+    raw_ask(guarded.port, "POST", "/mcp", "", LIST, &answer);
+    assert_int_equal(answer.status, 401);
+    assert_true(raw_head_has(&answer,
+                             "\r\nWWW-Authenticate: Bearer realm=\"sagad\", scope=\"agent\", resource_metadata="
+                             "\"http://localhost/.well-known/oauth-protected-resource/mcp\"\r\n"));
+    ask_as("nobody", "Host: here\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: sagad.example\r\n", LIST);
+    assert_true(raw_head_has(&answer, "error=\"invalid_token\", scope=\"agent\", resource_metadata="
+                                      "\"https://sagad.example/.well-known/oauth-protected-resource/mcp\"\r\n"));
+    ask_as("nobody", "Host: here\r\nX-Forwarded-Host: a\"b\r\n", LIST); /* what would end the text is not repeated */
+    assert_true(raw_head_has(&answer, "\"http://here/.well-known/"));
+    ask_as("a-reader", "", LIST);
+    assert_int_equal(answer.status, 403);
+    assert_true(raw_head_has(&answer, "\r\nWWW-Authenticate: Bearer realm=\"sagad\", error=\"insufficient_scope\", "
+                                      "scope=\"agent\", resource_metadata="));
+    raw_ask(guarded.port, "GET", "/v1/sagas", "", NULL, &answer);
+    assert_true(raw_head_has(&answer, "\r\nWWW-Authenticate: Bearer realm=\"sagad\"\r\n"));
+}
+
+TEST(the_metadata_of_the_protected_resource_need_no_token)
+{
+    static const char *const paths[] = {"/.well-known/oauth-protected-resource",
+                                        "/.well-known/oauth-protected-resource/mcp"};
+
+    for (size_t i = 0; i < COUNT_OF(paths); i++) {
+        raw_ask(guarded.port, "GET", paths[i], "", NULL, &answer);
+        assert_int_equal(answer.status, 200);
+        assert_string_equal(answer.body,
+                            "{\"resource\":\"http://localhost/mcp\",\"bearer_methods_supported\":[\"header\"],"
+                            "\"scopes_supported\":[\"agent\"],\"resource_name\":\"sagad\"}");
+    }
+}
+
 TEST(a_web_page_of_another_origin_is_refused)
 {
     ask_as("an-agent", "Origin: https://evil.example\r\n", LIST);
@@ -341,6 +377,62 @@ TEST(the_list_says_what_a_model_and_its_host_need)
     must_not_have("nextCursor");
     ask_with("Saga-Run: conversation-1\r\n", LIST);
     must_have("\"idempotentHint\":true");
+}
+
+/* --- sets --- */
+
+TEST(a_set_offers_only_the_tools_that_name_it_and_those_of_sagad)
+{
+    raw_ask(host.port, "POST", "/mcp/t/a_set", "", LIST, &answer);
+    assert_int_equal(answer.status, 200);
+    must_have("\"name\":\"t_slow\"");
+    must_have("\"name\":\"saga_open\"");
+    must_not_have("\"name\":\"t_one\"");
+    must_not_have("\"name\":\"start_quick\"");
+    raw_ask(host.port, "POST", "/mcp/t/a_set", "", CALL("1", "t_one", "\"sagad/run\":\"set\"", "{}"), &answer);
+    must_have("there is no tool of this name");
+    raw_ask(host.port, "POST", "/mcp/t/a_se", "", LIST, &answer); /* a misspelt set is no empty one */
+    assert_int_equal(answer.status, 404);
+    raw_ask(guarded.port, "POST", "/mcp/t/a_set", "Authorization: Bearer other-agent\r\n", LIST, &answer);
+    assert_int_equal(answer.status, 404);
+    raw_ask(host.port, "GET", "/mcp/t/a_set", "", NULL, &answer);
+    assert_int_equal(answer.status, 405);
+}
+
+TEST(a_result_that_is_declared_has_its_schema_and_refusals_fit_it)
+{
+    ask(LIST);
+    must_have("\"outputSchema\":{\"type\":\"object\",\"anyOf\":[{\"type\":\"object\",\"properties\":{\"n\":{\"type\":"
+              "\"integer\"}}},{\"description\":\"A refusal.\"");
+    must_have("\"required\":[\"type\",\"title\",\"status\",\"detail\",\"retryable\"]");
+}
+
+/* --- sessions --- */
+
+TEST(a_session_is_a_run_only_where_the_settings_say_so_and_nothing_else_says_one)
+{
+    static const char begin[] = "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{"
+                                "\"protocolVersion\":\"2025-11-25\",\"capabilities\":{}}}";
+    char head[128], *id;
+
+    raw_ask(sessions.port, "POST", "/mcp", "", begin, &answer);
+    id = strstr(answer.head, "\r\nMcp-Session-Id: ");
+    assert_non_null(id);
+    (void)snprintf(head, sizeof(head), "Mcp-Session-Id: %.32s\r\n", id + 18);
+    for (int i = 0; i < 2; i++) {
+        raw_ask(sessions.port, "POST", "/mcp", head, CALL("1", "t_one", "", "{\"n\":1}"), &answer);
+        must_have("\"isError\":false");
+        must_have(i ? "\"sagad/replayed\":true" : "\"sagad/replayed\":false");
+    }
+    raw_ask(sessions.port, "POST", "/mcp", head, CALL("1", "t_one", "\"threadId\":\"t\"", "{\"n\":1}"), &answer);
+    must_have("\"sagad/replayed\":false"); /* what the host says of the conversation is stronger */
+    raw_ask(sessions.port, "POST", "/mcp", "Mcp-Session-Id: another\r\n", CALL("1", "t_one", "", "{\"n\":1}"), &answer);
+    must_have("\"sagad/replayed\":false");
+    ask_with(head, CALL("1", "t_one", "", "{\"n\":1}")); /* without the setting it is nothing */
+    must_be_refused("urn:sagad:problem:invalid", "nothing was done");
+    raw_ask(sessions.port, "POST", "/mcp", LATER_HEAD("tools/call") "Mcp-Name: t_one\r\nMcp-Session-Id: s\r\n",
+            LATER("1", "tools/call", ",\"name\":\"t_one\""), &answer); /* nor in the later revision */
+    must_be_refused("urn:sagad:problem:invalid", "nothing was done");
 }
 
 /* --- calls --- */

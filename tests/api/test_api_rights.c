@@ -75,6 +75,9 @@ static const struct {
     {"POST", "/v1/sagas/{id}/abort", ROLE_AGENT, "{\"note\":\"x\"}", true},
     {"POST", "/v1/sagas/{id}/signals/{name}", ROLE_AGENT, "{}", true},
     {"POST", "/mcp", ROLE_AGENT, "{}", false},
+    {"POST", "/mcp/t/{set}", ROLE_AGENT, "{}", false},
+    {"GET", "/.well-known/oauth-protected-resource", ROLE_NONE, NULL, false},
+    {"GET", "/.well-known/oauth-protected-resource/mcp", ROLE_NONE, NULL, false},
     {"POST", "/mcp/g/{secret}", ROLE_AGENT, "{}", false}, /* who may is said by the path alone */
     {"GET", "/v1/grants", ROLE_READER, NULL, false},
     {"POST", "/v1/grants", ROLE_AGENT, "{\"run\":\"rights\"}", false},

@@ -496,7 +496,9 @@ const struct offers *engine_offers(struct engine *engine, struct slice namespace
                   "\"expose\":{\"title\":\"Charge\",\"scope\":true,\"open_world\":false}"),
         FAKE_TOOL("t.undo", "\"effect\":\"keyed\",\"terminal\":true"),
         FAKE_TOOL("t.read", "\"effect\":\"read\""),
-        FAKE_TOOL("t.slow", "\"effect\":\"once\",\"terminal\":true,\"expose\":{\"step\":true}"),
+        FAKE_TOOL("t.slow",
+                  "\"effect\":\"once\",\"terminal\":true,\"expose\":{\"step\":true,\"sets\":[\"slow\",\"a_set\"],"
+                  "\"output\":{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"}}}}"),
         FAKE_TOOL("t.hidden", "\"effect\":\"read\",\"expose\":false"),
         FAKE_REFUSING("arguments-differ"),
         FAKE_REFUSING("loop-detected"),

@@ -109,6 +109,64 @@ TEST(a_long_name_is_cut_and_stays_one_of_its_own)
     offers_fini(&offers);
 }
 
+/* What the member `expose` may be. */
+static const struct {
+    const char *name, *expose, *pointer; /* pointer NULL: it is good */
+} members[] = {
+    {"sets", "{\"sets\":[\"a_Set-1\",\"b\"]}", NULL},
+    {"no set", "{\"sets\":[]}", "/expose/sets"},
+    {"a text", "{\"sets\":\"a\"}", "/expose/sets"},
+    {"a number among them", "{\"sets\":[\"a\",7]}", "/expose/sets"},
+    {"a slash", "{\"sets\":[\"a/b\"]}", "/expose/sets"},
+    {"an empty name", "{\"sets\":[\"\"]}", "/expose/sets"},
+    {"too many",
+     "{\"sets\":[\"a\",\"a\",\"a\",\"a\",\"a\",\"a\",\"a\",\"a\",\"a\",\"a\",\"a\",\"a\",\"a\",\"a\",\"a\",\"a\",\"a\"]"
+     "}",
+     "/expose/sets"},
+    {"a schema", "{\"output\":{\"properties\":{}}}", NULL},
+    {"a schema of an object", "{\"output\":{\"type\":\"object\"}}", NULL},
+    {"a schema of a list", "{\"output\":{\"type\":\"array\"}}", "/expose/output"},
+    {"a schema that is a list", "{\"output\":[]}", "/expose/output"},
+    {"another member", "{\"set\":[\"a\"]}", "/expose/set"},
+};
+
+TEST(sets_and_the_schema_of_a_result_are_checked)
+{
+    for (size_t i = 0; i < COUNT_OF(members); i++) {
+        struct arena arena;
+        struct faults faults;
+        struct members tool;
+        char body[512];
+
+        arena_init(&arena, 1024);
+        faults_init(&faults, &arena);
+        (void)snprintf(body, sizeof(body), "{\"expose\":%s}", members[i].expose);
+        assert_true(members_open(&tool, slice_of(body), SLICE(""), "a tool", "expose", "", &arena, &faults));
+        exposure_check(&tool);
+        if (faults.count != (members[i].pointer ? 1 : 0) ||
+            (members[i].pointer && !slice_is(faults.items[0].pointer, members[i].pointer))) {
+            fail_msg("%s: %zu faults", members[i].name, faults.count);
+        }
+        arena_fini(&arena);
+    }
+}
+
+TEST(a_definition_is_in_the_sets_that_it_names)
+{
+    const struct row rows[] = {{"a", "{\"effect\":\"read\",\"expose\":{\"sets\":[\"cards\",\"b\"]}}"},
+                               {"b", "{\"effect\":\"read\",\"expose\":{}}"},
+                               {NULL}};
+    struct offers offers;
+
+    assert_int_equal(build(rows, &offers), 2);
+    assert_true(exposure_is_in_set(&offers.items[0].exposure, SLICE("cards")));
+    assert_true(exposure_is_in_set(&offers.items[0].exposure, SLICE("b")));
+    assert_false(exposure_is_in_set(&offers.items[0].exposure, SLICE("card")));
+    assert_false(exposure_is_in_set(&offers.items[0].exposure, SLICE("")));
+    assert_false(exposure_is_in_set(&offers.items[1].exposure, SLICE("cards")));
+    offers_fini(&offers);
+}
+
 TEST(an_offer_says_what_the_definition_says)
 {
     const struct row rows[] = {

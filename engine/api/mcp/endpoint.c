@@ -85,6 +85,31 @@ static void perform(struct mcp_exchange *exchange)
     method->perform(exchange);
 }
 
+/* A set that no tool names is none: a host that misspells it must not see an empty list. */
+static bool read_set(struct mcp_exchange *exchange)
+{
+    struct api_request *request = exchange->request;
+    struct err err = {0};
+    const struct offers *offers;
+
+    if (strcmp(request->route->pattern, "/mcp/t/{set}") != 0) {
+        return true;
+    }
+    offers = engine_offers(request->api->engine, request->asked.namespace, &err);
+    if (!offers) {
+        request_problem_of(request, &err, NULL);
+        return false;
+    }
+    exchange->set = request->params[0];
+    for (size_t i = 0; i < offers->count; i++) {
+        if (exposure_is_in_set(&offers->items[i].exposure, exchange->set)) {
+            return true;
+        }
+    }
+    request_problem(request, ERR_NOT_FOUND, "no tool that is offered names this set in \"expose\"");
+    return false;
+}
+
 void handle_mcp(struct api_request *request)
 {
     struct mcp_exchange *exchange = arena_alloc(request->arena, sizeof(*exchange));
@@ -95,6 +120,9 @@ void handle_mcp(struct api_request *request)
     if (!origin_is_good(request)) {
         request_problem(request, ERR_FORBIDDEN,
                         "this request comes from a web page of another origin; --mcp-origins lists those that may");
+        return;
+    }
+    if (!read_set(exchange)) {
         return;
     }
     if (!rpc_message_read(request->body, request->arena, &exchange->message, &fault)) {

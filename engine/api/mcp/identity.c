@@ -13,6 +13,8 @@
 #define TURN_BYTES_MAX 128
 #define MARK_BYTES 16
 #define KEYS_MAX 32
+#define SESSION_HEADER "mcp-session-id"
+#define SESSION_BYTES_MAX 128
 #define SHOWN_BYTES_MAX 64 /* of a value in a sentence */
 
 enum field { FIELD_RUN, FIELD_STEP, FIELD_SCOPE, FIELD_TURN, FIELD_EMISSION, FIELD_COUNT };
@@ -164,6 +166,16 @@ static struct slice from_host(const struct identity_sources *sources, struct sli
     return SLICE_NONE;
 }
 
+/* The weakest source: hosts renew their sessions. The prefix keeps it from being the run that somebody names. */
+static struct slice from_session(const struct http_exchange *headers, struct arena *arena)
+{
+    struct slice id = http_exchange_header(headers, SESSION_HEADER);
+
+    return http_exchange_header_count(headers, SESSION_HEADER) == 1 && text_is_plain(id, SESSION_BYTES_MAX)
+               ? arena_printf(arena, "mcp-session-%.*s", SLICE_ARG(id))
+               : SLICE_NONE;
+}
+
 /* --- the handle --- */
 
 static void mark_of(struct saga_id saga, struct slice run, char out[MARK_BYTES + 1])
@@ -281,6 +293,9 @@ bool identity_read(const struct identity_sources *sources, struct arena *arena, 
     out->run_is_told = out->run.ptr != NULL;
     if (!out->run.ptr) {
         out->run = from_host(sources, sources->keys->run, FIELD_RUN, arena);
+    }
+    if (!out->run.ptr && sources->session_is_run) {
+        out->run = from_session(sources->headers, arena);
     }
     if (!out->turn.ptr) {
         out->turn = from_host(sources, sources->keys->turn, FIELD_TURN, arena);

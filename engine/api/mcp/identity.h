@@ -32,6 +32,7 @@ struct identity_sources {
     struct slice arguments; /* JSON object, or SLICE_NONE: what of it is for sagad is told by these three */
     bool takes_saga, takes_step, takes_scope;
     const struct host_keys *keys;
+    bool session_is_run; /* the id of a session, where nothing else says a run */
 };
 
 struct identity {

@@ -23,6 +23,7 @@ struct mcp_exchange { /* api_request->state */
     struct api_request *request;
     struct rpc_message message;
     struct mcp_stream stream;
+    struct slice set;    /* of tools, by the path; SLICE_NONE: all */
     bool passes_content; /* the result may be content of the protocol as it is */
     void *state;         /* of the method */
 };
@@ -37,6 +38,9 @@ struct mcp_result { /* a result while it is written */
 bool mcp_offers(const struct mcp_exchange *exchange, const struct offer *offer);
 struct saga_tool;
 bool mcp_offers_own(const struct mcp_exchange *exchange, const struct saga_tool *tool);
+
+/* Do the settings make a run of a session, which only the older revisions have? */
+bool mcp_session_is_run(const struct mcp_exchange *exchange);
 
 /* methods.c: each ends the request. */
 void mcp_initialize(struct mcp_exchange *exchange);
@@ -69,6 +73,8 @@ bool mcp_version_is_known(struct slice version); /* of those with a handshake */
 bool mcp_wait(struct mcp_exchange *exchange);
 void mcp_send(struct mcp_exchange *exchange, int http_status, struct slice json); /* ends the request */
 
+/* The result of an offered tool that says what it is; a refusal fits the schema, too. */
+void mcp_write_output_schema(struct json_writer *w, const char *name, struct slice output);
 /* schema.c: the arguments of an offered tool, with those that sagad adds. */
 void mcp_write_input_schema(struct json_writer *w, const char *name, const struct offer *offer, struct arena *arena);
 

@@ -19,6 +19,23 @@ static void write_capabilities(struct json_writer *w)
     json_object_end(w);
 }
 
+bool mcp_session_is_run(const struct mcp_exchange *exchange)
+{
+    return exchange->request->api->mcp_session_run && exchange->message.era == ERA_HANDSHAKE;
+}
+
+/* Nothing is kept of a session: its id is a name for the run, and whoever sends it back has that run. */
+static void put_session_id(struct mcp_exchange *exchange)
+{
+    struct digest random;
+    char hex[65];
+
+    CHECK(random_bytes(random.bytes, sizeof(random.bytes)));
+    digest_hex(&random, hex);
+    http_answer_header(exchange->request->exchange, "Mcp-Session-Id",
+                       arena_printf(exchange->request->arena, "%.32s", hex));
+}
+
 void mcp_initialize(struct mcp_exchange *exchange)
 {
     struct slice asked =
@@ -28,6 +45,9 @@ void mcp_initialize(struct mcp_exchange *exchange)
     if (!asked.ptr) {
         mcp_fail(exchange, 200, RPC_INVALID_PARAMS, "\"protocolVersion\" is missing, or no text");
         return;
+    }
+    if (mcp_session_is_run(exchange)) {
+        put_session_id(exchange);
     }
     mcp_result_begin(&result, exchange, 0);
     json_write_slice(&result.w, "protocolVersion", mcp_version_is_known(asked) ? asked : SLICE(MCP_VERSION_HANDSHAKE));

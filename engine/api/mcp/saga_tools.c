@@ -154,7 +154,8 @@ static bool read_identity(struct mcp_exchange *exchange, bool takes_saga, struct
                                              .headers = request->exchange,
                                              .arguments = arguments,
                                              .takes_saga = takes_saga,
-                                             .keys = &request->api->mcp_keys};
+                                             .keys = &request->api->mcp_keys,
+                                             .session_is_run = mcp_session_is_run(exchange)};
     struct err err = {0};
 
     exchange->state = state;

@@ -58,3 +58,20 @@ void mcp_write_input_schema(struct json_writer *w, const char *name, const struc
     json_object_end(w);
     json_object_end(w);
 }
+
+/* Clients hold every result against this schema, also one that is a refusal: its content is a problem. */
+void mcp_write_output_schema(struct json_writer *w, const char *name, struct slice output)
+{
+    json_object_begin(w, name);
+    json_write_text(w, "type", "object");
+    json_array_begin(w, "anyOf");
+    json_write_raw(w, NULL, output);
+    json_write_raw(
+        w, NULL,
+        SLICE("{\"description\":\"A refusal.\",\"properties\":{\"type\":{\"type\":\"string\",\"pattern\":"
+              "\"^urn:sagad:problem:\"},\"title\":{\"type\":\"string\"},\"status\":{\"type\":\"integer\"},"
+              "\"detail\":{\"type\":\"string\"},\"retryable\":{\"type\":\"boolean\"}},\"required\":[\"type\","
+              "\"title\",\"status\",\"detail\",\"retryable\"]}"));
+    json_array_end(w);
+    json_object_end(w);
+}

@@ -170,7 +170,8 @@ static void call(struct mcp_exchange *exchange, const struct offer *offer, struc
                                              .takes_saga = offer->takes_saga,
                                              .takes_step = offer->takes_step,
                                              .takes_scope = offer->takes_scope,
-                                             .keys = &request->api->mcp_keys};
+                                             .keys = &request->api->mcp_keys,
+                                             .session_is_run = mcp_session_is_run(exchange)};
     struct engine_request *asked = &request->asked;
     struct identity identity;
     struct err err = {0};

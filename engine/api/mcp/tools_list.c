@@ -52,6 +52,9 @@ static void write_tool(struct json_writer *w, const struct offer *offer, bool ru
                                       SLICE_ARG(offer->definition)));
     }
     mcp_write_input_schema(w, "inputSchema", offer, arena);
+    if (offer->exposure.output.ptr) {
+        mcp_write_output_schema(w, "outputSchema", offer->exposure.output);
+    }
     write_annotations(w, offer, run_is_known);
     json_object_end(w);
 }
@@ -62,7 +65,8 @@ bool mcp_offers(const struct mcp_exchange *exchange, const struct offer *offer)
     bool is_tool = offer->kind == DEFINITION_TOOL;
 
     /* Who was granted one saga begins no other. */
-    return (is_tool || !grant || !grant->has_saga) &&
+    return (!exchange->set.ptr || exposure_is_in_set(&offer->exposure, exchange->set)) &&
+           (is_tool || !grant || !grant->has_saga) &&
            grant_has_tool(grant, offer->name, is_tool ? offer->definition : SLICE_NONE);
 }
 
@@ -80,7 +84,8 @@ static bool run_is_known(const struct mcp_exchange *exchange)
     const struct identity_sources sources = {.grant = request->grant,
                                              .meta = exchange->message.meta,
                                              .headers = request->exchange,
-                                             .keys = &request->api->mcp_keys};
+                                             .keys = &request->api->mcp_keys,
+                                             .session_is_run = mcp_session_is_run(exchange)};
     struct identity identity;
 
     return identity_read(&sources, request->arena, &identity, NULL) && (identity.run.ptr || identity.has_saga);

@@ -9,6 +9,7 @@
 
 #define NAME_HEAD_BYTES 51 /* of a name that is too long: then _ and 12 digits of its digest */
 #define TITLE_BYTES_MAX 128
+#define SETS_MAX 16 /* of one definition */
 
 /* --- the member --- */
 
@@ -28,6 +29,46 @@ static void check_argument(const struct members *m, const char *name, struct sli
     }
 }
 
+bool offer_set_is_good(struct slice name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.ptr[i];
+
+        if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && !(c >= '0' && c <= '9') && c != '_' && c != '-') {
+            return false;
+        }
+    }
+    return name.len > 0 && name.len <= OFFER_NAME_BYTES_MAX;
+}
+
+static void check_sets(const struct members *m)
+{
+    struct slice sets = members_at(m, "sets"), item;
+    struct json_walk walk = json_walk(sets);
+    bool good = json_type(sets) == JSON_ARRAY && json_count(sets) > 0 && json_count(sets) <= SETS_MAX;
+
+    while (good && json_next_element(&walk, &item)) {
+        struct slice name = json_string(item, m->arena);
+
+        good = name.ptr && offer_set_is_good(name);
+    }
+    if (sets.ptr && !good) {
+        faults_add(m->faults, members_pointer(m, "sets"),
+                   "not an array of 1 to %d names of sets, each of 1 to %d characters A-Z a-z 0-9 _ -", SETS_MAX,
+                   OFFER_NAME_BYTES_MAX);
+    }
+}
+
+static void check_output(const struct members *m)
+{
+    struct slice output = members_at(m, "output"), type = json_member(output, "type");
+
+    if (output.ptr && (json_type(output) != JSON_OBJECT || (type.ptr && !json_string_is(type, "object")))) {
+        faults_add(m->faults, members_pointer(m, "output"),
+                   "not a JSON Schema of an object; clients take results of other types without a schema only");
+    }
+}
+
 void exposure_check(const struct members *tool)
 {
     struct slice value = members_at(tool, "expose"), title;
@@ -35,14 +76,16 @@ void exposure_check(const struct members *tool)
     struct members m;
 
     if (!value.ptr || json_type(value) == JSON_BOOL ||
-        !members_open(&m, value, members_pointer(tool, "expose"), "`expose`", "title step scope open_world", "",
-                      tool->arena, tool->faults)) {
+        !members_open(&m, value, members_pointer(tool, "expose"), "`expose`", "title step scope open_world sets output",
+                      "", tool->arena, tool->faults)) {
         return;
     }
     if (members_text(&m, "title", &title) && (title.len == 0 || title.len > TITLE_BYTES_MAX)) {
         faults_add(m.faults, members_pointer(&m, "title"), "a title has 1 to %d bytes", TITLE_BYTES_MAX);
     }
     (void)members_bool(&m, "open_world", &ignored);
+    check_sets(&m);
+    check_output(&m);
     check_argument(&m, "step", tool->object);
     check_argument(&m, "scope", tool->object);
 }
@@ -60,8 +103,26 @@ struct exposure exposure_of(struct slice body, struct arena *arena)
         (void)json_bool(json_member(value, "scope"), &exposure.scope);
         (void)json_bool(json_member(value, "open_world"), &exposure.is_open_world);
         exposure.title = json_string(json_member(value, "title"), arena);
+        exposure.sets = json_member(value, "sets");
+        exposure.output = json_member(value, "output");
     }
     return exposure;
+}
+
+bool exposure_is_in_set(const struct exposure *exposure, struct slice set)
+{
+    struct json_walk walk = json_walk(exposure->sets);
+    struct slice item;
+
+    if (json_type(exposure->sets) != JSON_ARRAY) {
+        return false;
+    }
+    while (json_next_element(&walk, &item)) {
+        if (item.len == set.len + 2 && slice_equal((struct slice){item.ptr + 1, set.len}, set)) {
+            return true; /* names have no character that is escaped */
+        }
+    }
+    return false;
 }
 
 /* --- names --- */

@@ -15,15 +15,20 @@
 
 struct exposure { /* the member `expose` */
     bool is_given, is_offered;
-    bool step, scope;   /* the model fills them, as arguments of these names */
-    bool is_open_world; /* the tool reaches beyond the services of its owner; true where nothing is said */
-    struct slice title; /* SLICE_NONE: none */
+    bool step, scope;    /* the model fills them, as arguments of these names */
+    bool is_open_world;  /* the tool reaches beyond the services of its owner; true where nothing is said */
+    struct slice title;  /* SLICE_NONE: none */
+    struct slice sets;   /* JSON array of names; SLICE_NONE: it is in no named set */
+    struct slice output; /* JSON Schema of the result, an object; SLICE_NONE: none */
 };
 
 /* Names every fault of the member `expose` of this tool. Absent: no fault. A saga takes true and false only. */
 void exposure_check(const struct members *tool);
 /* Of a body that has no fault. */
 struct exposure exposure_of(struct slice body, struct arena *arena);
+
+bool offer_set_is_good(struct slice name); /* may a set of tools have this name? */
+bool exposure_is_in_set(const struct exposure *exposure, struct slice set);
 
 struct offered { /* a definition that may be offered */
     enum definition_kind kind;
