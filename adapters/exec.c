@@ -128,7 +128,7 @@ static void exec_begin(struct call *call)
 
     fault = fault ? fault
                   : program_env(json_member(call->settings, "env"), key_name, call->send_key ? call->key : SLICE_NONE,
-                                call->host->programs, call->arena, &env);
+                                &call->trace, call->host->programs, call->arena, &env);
     fault = fault ? fault : program_cwd(json_member(call->settings, "cwd"), call->arena, &e->run.cwd);
     e->run.argv = argv;
     e->run.env = env;

@@ -210,6 +210,30 @@ static void on_refuse(struct deferred *deferred)
     call_settle(&container_of(deferred, struct http_call, refuse)->call);
 }
 
+static struct slice header_given(const struct http_call *h, const char *name)
+{
+    for (size_t i = 0; i < h->request.header_count; i++) {
+        if (h->headers[i].name.len == strlen(name) && strncasecmp(h->headers[i].name.ptr, name, strlen(name)) == 0) {
+            return h->headers[i].value;
+        }
+    }
+    return SLICE_NONE;
+}
+
+/* The trace of the caller. What the tool's own settings say of it stays. */
+static void trace_take(struct http_call *h)
+{
+    const struct trace_context *trace = &h->call.trace;
+
+    if (!trace->parent.ptr || header_given(h, "traceparent").ptr) {
+        return;
+    }
+    h->headers[h->request.header_count++] = (struct http_header){SLICE("traceparent"), trace->parent};
+    if (trace->state.ptr && !header_given(h, "tracestate").ptr) {
+        h->headers[h->request.header_count++] = (struct http_header){SLICE("tracestate"), trace->state};
+    }
+}
+
 /* Each of these functions returns NULL, or a sentence that says what is wrong with the rendered settings. */
 static const char *headers_take(struct http_call *h)
 {
@@ -224,7 +248,7 @@ static const char *headers_take(struct http_call *h)
     if (given.ptr && json_type(given) != JSON_OBJECT && json_type(given) != JSON_NULL) {
         return "The rendered \"headers\" are no object.";
     }
-    h->headers = arena_array(call->arena, json_count(given) + 2, sizeof(*h->headers));
+    h->headers = arena_array(call->arena, json_count(given) + 4, sizeof(*h->headers));
     while (json_type(given) == JSON_OBJECT && json_next_member(&walk, &name, &value)) {
         struct http_header *header = &h->headers[h->request.header_count];
 
@@ -242,17 +266,8 @@ static const char *headers_take(struct http_call *h)
         h->headers[h->request.header_count++] = (struct http_header){key_name, call->key};
     }
     h->request.headers = h->headers;
+    trace_take(h);
     return NULL;
-}
-
-static struct slice header_given(const struct http_call *h, const char *name)
-{
-    for (size_t i = 0; i < h->request.header_count; i++) {
-        if (h->headers[i].name.len == strlen(name) && strncasecmp(h->headers[i].name.ptr, name, strlen(name)) == 0) {
-            return h->headers[i].value;
-        }
-    }
-    return SLICE_NONE;
 }
 
 /* Does a tool without "body" send its arguments? A question does not: it sends only what its own settings say. */

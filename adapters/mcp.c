@@ -303,8 +303,8 @@ struct slice mcp_request_write(struct mcp_call *m, bool modern)
     if (m->lists) {
         return mcp_write_list(m->id, m->cursor, modern, call->arena);
     }
-    return mcp_write_call(m->id, m->tool, m->arguments, call->send_key ? name : SLICE_NONE, call->key, modern,
-                          call->arena);
+    return mcp_write_call(m->id, m->tool, m->arguments, call->send_key ? name : SLICE_NONE, call->key, &call->trace,
+                          modern, call->arena);
 }
 
 /* Returns NULL, or a sentence that says what is wrong with the rendered settings. */

@@ -90,9 +90,10 @@ static struct slice one_line(struct slice json, struct arena *arena)
     return (struct slice){copy, json.len};
 }
 
-static void meta_write(struct json_writer *w, struct slice key_name, struct slice key, bool modern, struct arena *arena)
+static void meta_write(struct json_writer *w, struct slice key_name, struct slice key,
+                       const struct trace_context *trace, bool modern, struct arena *arena)
 {
-    if (!key_name.ptr && !modern) {
+    if (!key_name.ptr && !modern && !trace->parent.ptr) {
         return;
     }
     json_object_begin(w, "_meta");
@@ -105,11 +106,17 @@ static void meta_write(struct json_writer *w, struct slice key_name, struct slic
     if (key_name.ptr) {
         json_write_slice(w, arena_text(arena, key_name), key);
     }
+    if (trace->parent.ptr) {
+        json_write_slice(w, "traceparent", trace->parent);
+        if (trace->state.ptr) {
+            json_write_slice(w, "tracestate", trace->state);
+        }
+    }
     json_object_end(w);
 }
 
 struct slice mcp_write_call(int64_t id, struct slice tool, struct slice arguments, struct slice key_name,
-                            struct slice key, bool modern, struct arena *arena)
+                            struct slice key, const struct trace_context *trace, bool modern, struct arena *arena)
 {
     struct buffer text;
     struct json_writer w;
@@ -117,7 +124,7 @@ struct slice mcp_write_call(int64_t id, struct slice tool, struct slice argument
     request_begin(&w, &text, id, "tools/call");
     json_write_slice(&w, "name", tool);
     json_write_raw(&w, "arguments", one_line(arguments, arena));
-    meta_write(&w, key_name, key, modern, arena);
+    meta_write(&w, key_name, key, trace, modern, arena);
     return request_end(&w, &text, arena);
 }
 
@@ -130,7 +137,7 @@ struct slice mcp_write_list(int64_t id, struct slice cursor, bool modern, struct
     if (cursor.ptr) {
         json_write_slice(&w, "cursor", cursor);
     }
-    meta_write(&w, SLICE_NONE, SLICE_NONE, modern, arena);
+    meta_write(&w, SLICE_NONE, SLICE_NONE, &(struct trace_context){SLICE_NONE, SLICE_NONE}, modern, arena);
     return request_end(&w, &text, arena);
 }
 

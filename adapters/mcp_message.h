@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/text.h"
+#include "base/trace_context.h"
 
 #define MCP_VERSION_LEGACY "2025-11-25" /* the version that we offer in a handshake; we accept older ones too */
 #define MCP_VERSION_MODERN "2026-07-28" /* the version that has no handshake */
@@ -16,7 +17,7 @@ struct slice mcp_write_initialized(void);
 struct slice mcp_write_cancelled(int64_t id, struct arena *arena);
 /* Writes a call. SLICE_NONE as `key_name` means no key. */
 struct slice mcp_write_call(int64_t id, struct slice tool, struct slice arguments, struct slice key_name,
-                            struct slice key, bool modern, struct arena *arena);
+                            struct slice key, const struct trace_context *trace, bool modern, struct arena *arena);
 /* Writes a request for a page of the tools. SLICE_NONE as `cursor` means the first page. */
 struct slice mcp_write_list(int64_t id, struct slice cursor, bool modern, struct arena *arena);
 

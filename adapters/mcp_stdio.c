@@ -276,9 +276,9 @@ const char *mcp_stdio_begin(struct mcp_call *m)
     const char *fault = program_argv(json_member(m->server, "argv"), arena, &argv);
     struct mcp_server *idle;
 
-    fault =
-        fault ? fault
-              : program_env(json_member(m->server, "env"), SLICE_NONE, SLICE_NONE, m->call.host->programs, arena, &env);
+    fault = fault ? fault
+                  : program_env(json_member(m->server, "env"), SLICE_NONE, SLICE_NONE, NULL, m->call.host->programs,
+                                arena, &env);
     fault = fault ? fault : program_cwd(json_member(m->server, "cwd"), arena, &cwd);
     if (fault) {
         return fault;

@@ -113,8 +113,8 @@ const char *program_search(char *const *env)
     return NULL;
 }
 
-const char *program_env(struct slice given, struct slice key_name, struct slice key, const struct programs *programs,
-                        struct arena *arena, char ***out)
+const char *program_env(struct slice given, struct slice key_name, struct slice key, const struct trace_context *trace,
+                        const struct programs *programs, struct arena *arena, char ***out)
 {
     struct json_walk walk = json_walk(given);
     struct slice name, value;
@@ -124,7 +124,7 @@ const char *program_env(struct slice given, struct slice key_name, struct slice 
     if (given.ptr && json_type(given) != JSON_OBJECT && json_type(given) != JSON_NULL) {
         return "The rendered \"env\" is no object.";
     }
-    env = arena_array(arena, COUNT_OF(inherited) + json_count(given) + 2, sizeof(*env));
+    env = arena_array(arena, COUNT_OF(inherited) + json_count(given) + 4, sizeof(*env));
     for (size_t i = 0; i < COUNT_OF(inherited); i++) {
         bool of_user = programs && programs->as_user && strcmp(inherited[i], "HOME") == 0;
         const char *ours = of_user ? programs->home : getenv(inherited[i]);
@@ -146,6 +146,12 @@ const char *program_env(struct slice given, struct slice key_name, struct slice 
     }
     if (key.ptr) {
         env_put(env, &count, key_name, key, arena);
+    }
+    if (trace && trace->parent.ptr && !json_member(given, "TRACEPARENT").ptr) {
+        env_put(env, &count, SLICE("TRACEPARENT"), trace->parent, arena);
+        if (trace->state.ptr) {
+            env_put(env, &count, SLICE("TRACESTATE"), trace->state, arena);
+        }
     }
     *out = env;
     return NULL;

@@ -4,6 +4,7 @@
 
 #include "base/arena.h"
 #include "base/errors.h"
+#include "base/trace_context.h"
 
 struct programs;
 
@@ -18,8 +19,8 @@ void program_check_env(struct slice value, struct slice pointer, struct faults *
 const char *program_argv(struct slice given, struct arena *arena, char ***out);
 /* The environment is our PATH, HOME and LANG (HOME of the user that runs the program), then `given`, then the key if
  * there is one. A later variable replaces an earlier one. */
-const char *program_env(struct slice given, struct slice key_name, struct slice key, const struct programs *programs,
-                        struct arena *arena, char ***out);
+const char *program_env(struct slice given, struct slice key_name, struct slice key, const struct trace_context *trace,
+                        const struct programs *programs, struct arena *arena, char ***out);
 const char *program_search(char *const *env); /* returns its PATH; NULL: none */
 const char *program_cwd(struct slice given, struct arena *arena, const char **out);
 

@@ -77,6 +77,7 @@ static void check_call(struct api_request *request, struct faults *faults)
     }
     asked->in.call.conversation_turn = read_turn(state->turn, arena, faults);
     asked->in.call.args = state->args;
+    asked->in.call.trace = request_trace(request, SLICE_NONE);
 }
 
 /* --- the answer --- */

@@ -497,3 +497,19 @@ struct slice request_idempotency_key(const struct api_request *request, struct f
     }
     return key;
 }
+
+struct trace_context request_trace(const struct api_request *request, struct slice meta)
+{
+    const struct http_exchange *exchange = request->exchange;
+    struct slice parent = json_string(json_member(meta, "traceparent"), request->arena);
+
+    if (parent.ptr) {
+        return trace_context_read(parent, json_string(json_member(meta, "tracestate"), request->arena));
+    }
+    if (http_exchange_header_count(exchange, "traceparent") != 1 ||
+        http_exchange_header_count(exchange, "tracestate") > 1) {
+        return (struct trace_context){SLICE_NONE, SLICE_NONE};
+    }
+    return trace_context_read(http_exchange_header(exchange, "traceparent"),
+                              http_exchange_header(exchange, "tracestate"));
+}

@@ -176,6 +176,8 @@ bool request_read_number(struct api_request *request, const char *what, uint64_t
 /* The header Idempotency-Key, or SLICE_NONE; a fault when it stands there twice, or is not plain text of 1 to 256
  * bytes. */
 struct slice request_idempotency_key(const struct api_request *request, struct faults *faults);
+/* The trace that this request belongs to: of `_meta` (JSON, or SLICE_NONE), else of the headers. */
+struct trace_context request_trace(const struct api_request *request, struct slice meta);
 /* What every ending of a request for the engine's `call` result shares: headers of a replay. */
 void request_put_replay_headers(struct api_request *request);
 

@@ -10,6 +10,7 @@
 #include "base/errors.h"
 #include "base/id.h"
 #include "base/role.h"
+#include "base/trace_context.h"
 #include "core/saga/saga.h"
 #include "io/loop/loop.h"
 #include "run/request/verbs.h"
@@ -193,6 +194,7 @@ struct engine_request {
             struct slice run;    /* then: the caller's name of the run */
             struct slice tool, step /* SLICE_NONE: implicit */, scope, args /* JSON; SLICE_NONE is {} */, emission,
                 conversation_turn;
+            struct trace_context trace; /* handed to the tool, while the caller waits */
             int64_t wait_ms;
         } call;
         struct change change; /* request/verbs.h: a verb with its members */

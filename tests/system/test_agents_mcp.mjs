@@ -2,6 +2,7 @@
 // the shop's ledger says after repeats and kills.
 import { spawnSync } from 'node:child_process'
 import { existsSync, openSync } from 'node:fs'
+import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { World, expect, expectEqual, leaves, promise, run } from '../lib/world.mjs'
 
@@ -228,6 +229,57 @@ await run(new World(), async (world) => {
     await client.close()
   })
 
+  await promise('a trace of the caller arrives at the tool, and makes no other call of it', async () => {
+    const seen = []
+    const receiver = createServer((request, response) => {
+      seen.push(request.headers)
+      response.setHeader('content-type', 'application/json')
+      response.end('{}')
+    })
+    await new Promise((resolve) => receiver.listen(0, '127.0.0.1', resolve))
+    await world.define({
+      tools: [
+        {
+          name: 'traced',
+          http: { method: 'POST', url: `http://127.0.0.1:${receiver.address().port}/`, body: {} },
+          effect: 'keyed',
+          key: { header: 'Idempotency-Key', window: '1h' },
+          terminal: true
+        },
+        {
+          name: 'printed',
+          exec: { argv: ['/bin/sh', '-c', 'printf \'{"is":"%s %s"}\' "$TRACEPARENT" "$TRACESTATE"'] },
+          effect: 'read'
+        }
+      ]
+    })
+    const traceparent = (digit) => `00-${'ab'.repeat(16)}-${digit.repeat(16)}-01`
+    const client = await host({ 'Saga-Run': 'chat-trace', traceparent: traceparent('9') })
+    const first = await call(client, 'traced', {}, { traceparent: traceparent('1'), tracestate: 'a=b', 'sagad/turn': 1 })
+    const again = await call(client, 'traced', {}, { traceparent: traceparent('2'), 'sagad/turn': 2 })
+    expectEqual(again._meta['sagad/operation'], first._meta['sagad/operation'], 'one operation')
+    expectEqual(again._meta['sagad/replayed'], true, 'replayed')
+    expectEqual(seen.length, 1, 'calls')
+    expectEqual([seen[0].traceparent, seen[0].tracestate], [traceparent('1'), 'a=b'], 'of _meta')
+    await call(client, 'traced', { n: 1 }, { 'sagad/step': 'header', 'sagad/turn': 3 })
+    expectEqual([seen[1].traceparent, seen[1].tracestate], [traceparent('9'), undefined], 'of the header')
+    await call(client, 'traced', { n: 2 }, { 'sagad/step': 'wrong', 'sagad/turn': 4, traceparent: 'x\r\nevil: 1' })
+    expectEqual([seen[2].traceparent, seen[2].evil], [undefined, undefined], 'of what is none')
+    const key = seen.map((headers) => headers['idempotency-key'])
+    expectEqual(new Set(key).size, 3, 'keys of three operations')
+    const printed = await call(client, 'printed', {}, { traceparent: traceparent('3'), tracestate: 'c=d' })
+    expectEqual(printed.structuredContent, { is: `${traceparent('3')} c=d` }, 'of a program')
+    const api = await world.api(
+      'POST',
+      '/v1/operations',
+      { run: 'trace-api', tool: 'traced', args: {} },
+      { headers: { traceparent: traceparent('4') } }
+    )
+    expectEqual([api.status, seen[3].traceparent], [200, traceparent('4')], 'of a request to the API')
+    await client.close()
+    receiver.close()
+  })
+
   // `sagad mcp`, as a host starts it.
   const bridged = async (args = []) => {
     const client = new Client({ name: 'test', version: '1' })
@@ -239,7 +291,7 @@ await run(new World(), async (world) => {
   await promise('a host that only starts programs has the same tools, and its repeats are done once', async () => {
     for (let i = 0; i < 2; i++) {
       const client = await bridged()
-      expectEqual((await client.listTools()).tools.length, 8, 'tools')
+      expectEqual((await client.listTools()).tools.length, 10, 'tools')
       const result = await call(client, 'cards_charge', charge('stdio'), { 'sagad/run': 'chat-stdio' })
       expectEqual(result._meta['sagad/replayed'], i === 1, 'replayed')
       const both = await Promise.all([client.ping(), call(client, 'price', { sku: 'kettle' })])

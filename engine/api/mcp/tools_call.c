@@ -193,6 +193,7 @@ static void call(struct mcp_exchange *exchange, const struct offer *offer, struc
     asked->in.call.conversation_turn = identity.turn;
     asked->in.call.emission = identity.emission;
     asked->in.call.args = own_arguments(offer, arguments, request->arena);
+    asked->in.call.trace = request_trace(request, exchange->message.meta);
     asked->in.call.wait_ms = request->wait_ms;
     request_ask(request, engine_call, on_called);
 }

@@ -27,6 +27,7 @@
 #include "run/query/health.h"
 #include "run/saga/forgotten.h"
 #include "run/saga/live.h"
+#include "run/saga/observers.h"
 
 #define INQUIRY_BLOCK_BYTES 2048
 
@@ -178,6 +179,12 @@ static void send_call(struct activity *activity)
     call_terms_fill(call, tool, activity->effect, is_question(activity));
     call->timeout_ms = timeout_of(activity);
     call->attempt = (int)activity->want.number;
+    if (activity->live && activity->want.direction == DIRECTION_DO) {
+        struct trace_context trace = callers_trace(activity->live, activity->want.step);
+
+        call->trace =
+            (struct trace_context){arena_slice(act->arena, trace.parent), arena_slice(act->arena, trace.state)};
+    }
     call->may_leave = may_leave;
     call->settled = on_settled;
     act->call = call;

@@ -368,6 +368,8 @@ static void deliver_call(struct delivery *delivery, const struct inbox_row *row,
     request->in.call.args = exchange_raw(payload, "args");
     request->in.call.emission = exchange_text(payload, "emission", arena);
     request->in.call.conversation_turn = exchange_text(payload, "turn", arena);
+    request->in.call.trace =
+        trace_context_read(exchange_text(payload, "traceparent", arena), exchange_text(payload, "tracestate", arena));
     request->in.call.wait_ms = wait_left(delivery, payload);
     (void)uuid_parse(exchange_text(payload, "saga", arena), &request->in.call.saga.uuid);
     call_now(delivery);

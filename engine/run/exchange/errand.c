@@ -467,6 +467,10 @@ void errand_call(struct work *work, uint32_t shard)
     json_write_raw(w, "args", input->call.args);
     json_write_slice(w, "emission", errand->emission);
     json_write_slice(w, "turn", input->call.conversation_turn);
+    if (work->calling->trace.parent.ptr) {
+        json_write_slice(w, "traceparent", work->calling->trace.parent);
+        json_write_slice(w, "tracestate", work->calling->trace.state);
+    }
     json_write_i64(w, "wait_ms", wait_of(work));
     errand_send(errand, true);
 }

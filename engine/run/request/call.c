@@ -328,6 +328,8 @@ static void call_begin(struct work *work)
     work->calling = arena_alloc(arena, sizeof(*work->calling));
     work->calling->saga = work->saga = request->in.call.saga;
     work->calling->step = STEP_NONE;
+    work->calling->trace = (struct trace_context){arena_slice(arena, request->in.call.trace.parent),
+                                                  arena_slice(arena, request->in.call.trace.state)};
     work->until_boot_ms = loop_boot_ms(work->engine->loop) + request->in.call.wait_ms;
     *input = (struct saga_input){
         .type = SAGA_INPUT_CALL,

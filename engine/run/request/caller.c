@@ -293,6 +293,18 @@ void callers_check(struct live *live)
     }
 }
 
+struct trace_context callers_trace(const struct live *live, uint32_t step)
+{
+    for (struct list_link *link = list_first(&live->callers); link; link = list_after(&live->callers, link)) {
+        const struct calling *calling = container_of(link, struct work, link)->calling;
+
+        if (calling->step == step && calling->trace.parent.ptr) {
+            return calling->trace;
+        }
+    }
+    return (struct trace_context){SLICE_NONE, SLICE_NONE};
+}
+
 static void look(struct timer *timer);
 
 void caller_look_later(struct work *work)
