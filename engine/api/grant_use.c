@@ -153,11 +153,11 @@ static void on_found(struct engine_request *asked)
         (void)refuse(request);
         return;
     }
+    take(request, found);
     if (named.ptr && !slice_equal(named, found->namespace)) {
         request_problem(request, ERR_FORBIDDEN, "this grant may not act in the namespace that the request names");
         return;
     }
-    take(request, found);
     memset(&asked->in, 0, sizeof(asked->in));
     grant_watch_begin(request->api->grant_watch);
     grant->then(request);

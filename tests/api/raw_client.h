@@ -8,7 +8,7 @@ struct raw_answer {
     int status;  /* 0: no answer came */
     bool closed; /* the server closed the connection after the answer (or instead of it) */
     char head[8192];
-    char body[524288];
+    char body[1 << 20];
     size_t body_len;
 };
 

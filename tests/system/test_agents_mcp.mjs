@@ -255,7 +255,8 @@ await run(new World(), async (world) => {
     })
     const traceparent = (digit) => `00-${'ab'.repeat(16)}-${digit.repeat(16)}-01`
     const client = await host({ 'Saga-Run': 'chat-trace', traceparent: traceparent('9') })
-    const first = await call(client, 'traced', {}, { traceparent: traceparent('1'), tracestate: 'a=b', 'sagad/turn': 1 })
+    const trace = { traceparent: traceparent('1'), tracestate: 'a=b' }
+    const first = await call(client, 'traced', {}, { ...trace, 'sagad/turn': 1 })
     const again = await call(client, 'traced', {}, { traceparent: traceparent('2'), 'sagad/turn': 2 })
     expectEqual(again._meta['sagad/operation'], first._meta['sagad/operation'], 'one operation')
     expectEqual(again._meta['sagad/replayed'], true, 'replayed')

@@ -11,6 +11,7 @@ if (!existsSync(library)) {
   process.exit(77)
 }
 const { Client } = await import(join(library, 'index.js'))
+const { StdioClientTransport } = await import(join(library, 'stdio.js'))
 const { StreamableHTTPClientTransport } = await import(join(library, 'streamableHttp.js'))
 
 const definitions = (shop) => ({
@@ -40,8 +41,7 @@ await run(new World(), async (world) => {
     role: names[name],
     namespace: 'default'
   })
-  const writeTokens = (of) =>
-    writeFileSync(tokens, JSON.stringify({ tokens: of.map(row) }), { mode: 0o600 })
+  const writeTokens = (of) => writeFileSync(tokens, JSON.stringify({ tokens: of.map(row) }), { mode: 0o600 })
   writeTokens(Object.keys(names))
   await world.startEngines(2, ['--tokens', tokens])
   const as = (token) => ({ headers: { authorization: `Bearer ${token}` } })
@@ -136,12 +136,7 @@ await run(new World(), async (world) => {
 
   await promise('a call that waits on the other engine ends within seconds, and its operation goes on', async () => {
     const { id, url } = await grant({ run: 'chat-nap' })
-    const nap = {
-      jsonrpc: '2.0',
-      id: 1,
-      method: 'tools/call',
-      params: { name: 'nap', arguments: {} }
-    }
+    const nap = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'nap', arguments: {} } }
     const waiting = at(first, 'POST', url, nap)
     for (;;) {
       const found = await at(second, 'GET', '/v1/operations?run=chat-nap', undefined, 'ops')
@@ -159,8 +154,7 @@ await run(new World(), async (world) => {
     const { url } = await grant({ run: 'chat-issuer' })
     expectEqual((await at(second, 'POST', url, list)).status, 200, 'before')
     writeTokens(['ops', 'root'])
-    for (const engine of [first, second])
-      while ((await at(engine, 'POST', url, list)).status !== 401) await sleep(50)
+    for (const engine of [first, second]) while ((await at(engine, 'POST', url, list)).status !== 401) await sleep(50)
     const { json } = await at(first, 'GET', '/v1/grants', undefined, 'ops')
     expect(
       json.items.every((one) => one.status === 'issuer-gone'),
@@ -168,8 +162,20 @@ await run(new World(), async (world) => {
       json.items
     )
     writeTokens(Object.keys(names))
-    for (const engine of [first, second])
-      while ((await at(engine, 'POST', url, list)).status !== 200) await sleep(50)
+    for (const engine of [first, second]) while ((await at(engine, 'POST', url, list)).status !== 200) await sleep(50)
+  })
+
+  await promise('a host that only starts programs takes the address from a file', async () => {
+    const { url } = await grant({ run: 'chat-stdio' })
+    const file = join(world.directory, 'address')
+    writeFileSync(file, `http://127.0.0.1:${second.port}${url}\n`, { mode: 0o600 })
+    const client = new Client({ name: 'test', version: '1' })
+    const args = ['mcp', '--server-file', file]
+    await client.connect(new StdioClientTransport({ command: process.env.SAGAD, args, stderr: 'ignore' }))
+    const result = await charge(client, 'stdio')
+    expect(!result.isError, 'is no refusal', result)
+    expectEqual(charges('stdio').length, 1, 'charges')
+    await client.close()
   })
 
   await promise('sagactl makes, lists and revokes grants', async () => {
