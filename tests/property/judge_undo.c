@@ -310,8 +310,9 @@ void judge_undo_begins(struct run *run, uint32_t at)
         }
         if (!node->undo_begun && !node->joined_late && other->undo == UNDO_PLANNED && !other->undo_begun &&
             (other->state == IS_DONE || is_blind(other)) && !other->is_doubted && is_undone_before(judge, i, at) &&
-            !is_held(judge, i) && !has_no_room_within(run, i, at) && !waits_for_a_round_within(judge, i, at) &&
-            !is_undone_apart(judge, at, i) && !is_under_way_beside(judge, at, i)) {
+            !is_held(judge, i) && !judge_is_held(run, i, DIRECTION_UNDO) && !has_no_room_within(run, i, at) &&
+            !waits_for_a_round_within(judge, i, at) && !is_undone_apart(judge, at, i) &&
+            !is_under_way_beside(judge, at, i)) {
             run_violate(run, "%s is undone before %s, which began later", node->id, other->id);
         }
     }
