@@ -84,7 +84,7 @@ struct call {
     bool repeatable;       /* a second copy on the wire would be harmless (read, idempotent, keyed) */
     int64_t timeout_ms;
     int attempt;
-    struct trace_context trace; /* of the caller, to be handed on where the protocol has a place for it */
+    struct trace_context trace; /* the caller's trace, which is handed on where the protocol has a place for it */
     bool (*may_leave)(const struct call *call); /* NULL: the call may leave; see call_may_leave() */
 
     /* out */

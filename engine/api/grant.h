@@ -14,16 +14,17 @@
 #include "base/text.h"
 #include "run/engine.h"
 
-#define GRANT_PREFIX "sagadg_" /* of its token; then 32 hexadecimal digits of its id, and 64 of its secret */
+/* A token is this prefix, then 32 hexadecimal digits of the grant's id, and 64 of its secret. */
+#define GRANT_PREFIX "sagadg_"
 #define GRANT_TOKEN_BYTES (sizeof(GRANT_PREFIX) + 32 + 64)
 
 struct api;
 struct api_request;
 
-struct grant { /* as one request shows it; lives in the arena of the request */
+struct grant { /* a grant that one request shows; it lives in the arena of the request */
     struct uuid id;
     char id_text[UUID_TEXT_BYTES];
-    struct digest secret;          /* of the token that was shown */
+    struct digest secret;          /* the secret of the token that was shown */
     struct slice run, scope, turn; /* SLICE_NONE: it says nothing of it */
     bool has_saga;
     struct saga_id saga;
@@ -42,7 +43,7 @@ bool grant_token_read(struct slice token, struct uuid *id, struct digest *secret
 
 /* --- a request that shows a grant (grant_use.c) --- */
 
-/* Does it, in its path or as its bearer token? */
+/* Does the request show a grant, in its path or as its bearer token? */
 bool grant_is_shown(const struct api_request *request);
 /* Notes the grant. False: it was answered, because no grant can have this token, or none is good at this route. */
 bool grant_note(struct api_request *request);

@@ -50,7 +50,7 @@ static void print_name(struct slice text)
     }
 }
 
-static void print_differences(struct ctl *ctl, const struct played *played)
+static void print_differences(const struct played *played)
 {
     (void)printf("  ---\n");
     for (size_t i = 0; i < played->difference_count; i++) {
@@ -67,7 +67,6 @@ static void print_differences(struct ctl *ctl, const struct played *played)
         }
     }
     (void)printf("  ...\n");
-    (void)ctl;
 }
 
 static void print_coverage(struct ctl *ctl, const struct report *report)
@@ -99,7 +98,7 @@ void report_tap(struct ctl *ctl, const struct report *report)
         print_name(played->scenario->name);
         (void)putchar('\n');
         if (!good) {
-            print_differences(ctl, played);
+            print_differences(played);
         }
     }
     print_coverage(ctl, report);

@@ -118,8 +118,11 @@ static struct replies replies_read(const struct reader *r, struct slice value, s
     if (value.ptr && json_type(value) != JSON_ARRAY) {
         faults_add(r->faults, pointer, "found %s, expected an array of replies", json_type_name(json_type(value)));
     }
-    for (size_t i = 0; i < count; i++) {
-        items[i] = reply_read(r, json_element(value, i), place_join_index(r->arena, pointer, i), allowed);
+    struct json_walk walk = json_walk(value);
+    struct slice element;
+
+    for (size_t i = 0; i < count && json_next_element(&walk, &element); i++) {
+        items[i] = reply_read(r, element, place_join_index(r->arena, pointer, i), allowed);
     }
     return (struct replies){items, count};
 }
@@ -241,8 +244,11 @@ static struct slice *texts_read(const struct reader *r, const struct members *m,
     *count = count_of(array);
     struct slice *texts = arena_array(r->arena, *count + 1, sizeof(*texts));
 
-    for (size_t i = 0; i < *count; i++) {
-        texts[i] = json_string(json_element(array, i), r->arena);
+    struct json_walk walk = json_walk(array);
+    struct slice element;
+
+    for (size_t i = 0; i < *count && json_next_element(&walk, &element); i++) {
+        texts[i] = json_string(element, r->arena);
         if (!texts[i].ptr) {
             faults_add(r->faults, place_join_index(r->arena, members_pointer(m, name), i), "expected the id of a step");
         }
@@ -289,9 +295,11 @@ static void expected_calls_read(const struct reader *r, const struct members *m,
     out->call_count = count_of(array);
     struct expected_call *calls = arena_array(r->arena, out->call_count + 1, sizeof(*calls));
 
-    for (size_t i = 0; i < out->call_count; i++) {
-        calls[i] =
-            expected_call_read(r, json_element(array, i), place_join_index(r->arena, members_pointer(m, "calls"), i));
+    struct json_walk walk = json_walk(array);
+    struct slice element;
+
+    for (size_t i = 0; i < out->call_count && json_next_element(&walk, &element); i++) {
+        calls[i] = expected_call_read(r, element, place_join_index(r->arena, members_pointer(m, "calls"), i));
     }
     out->calls = calls;
 }
@@ -388,8 +396,11 @@ static struct scenario scenario_read(const struct reader *r, struct slice value,
     scenario.event_count = count_of(events);
     struct event *list = arena_array(r->arena, scenario.event_count + 1, sizeof(*list));
 
-    for (size_t i = 0; i < scenario.event_count; i++) {
-        list[i] = event_read(r, json_element(events, i), place_join_index(r->arena, members_pointer(&m, "events"), i));
+    struct json_walk walk = json_walk(events);
+    struct slice element;
+
+    for (size_t i = 0; i < scenario.event_count && json_next_element(&walk, &element); i++) {
+        list[i] = event_read(r, element, place_join_index(r->arena, members_pointer(&m, "events"), i));
     }
     scenario.events = list;
     expectation_read(r, members_at(&m, "expect"), members_pointer(&m, "expect"), &scenario.expect);
@@ -417,9 +428,11 @@ void scenarios_read(struct slice json, struct arena *arena, struct faults *fault
     out->count = count_of(array);
     struct scenario *items = arena_array(arena, out->count + 1, sizeof(*items));
 
-    for (size_t i = 0; i < out->count; i++) {
-        items[i] =
-            scenario_read(&r, json_element(array, i), place_join_index(arena, members_pointer(&m, "scenarios"), i));
+    struct json_walk walk = json_walk(array);
+    struct slice element;
+
+    for (size_t i = 0; i < out->count && json_next_element(&walk, &element); i++) {
+        items[i] = scenario_read(&r, element, place_join_index(arena, members_pointer(&m, "scenarios"), i));
     }
     out->items = items;
 }
