@@ -112,6 +112,15 @@ await run(new Scenarios(), async (world) => {
       )
   })
 
+  await promise('keys are the same in each play, and the same again for a second attempt', () => {
+    const tools = { 'inventory.reserve': shelf, 'payments.charge': ['unknown', till[0]] }
+    const charge = { step: 'charge', key: 'none' }
+    const one = { tools, expect: { status: 'completed', calls: ['reserve', charge, charge, 'confirm'] } }
+    const [first, second] = world.differences([one, one])
+    expectEqual([first.length, new Set(first.map((text) => text.split('|')[1])).size], [2, 1], 'two attempts, one key')
+    expectEqual(first, second, 'the next play')
+  })
+
   await promise('three mistakes in a definition are found', () => {
     const changed = (change) => {
       const copy = structuredClone(shop)

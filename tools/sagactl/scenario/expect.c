@@ -39,19 +39,11 @@ static struct slice expected_text(struct stage *stage, const struct expected_cal
                         SLICE_ARG(call->step));
 }
 
-static struct slice key_text(struct stage *stage, const struct op_key *key)
-{
-    char text[UUID_TEXT_BYTES];
-
-    uuid_text(&key->uuid, text);
-    return arena_slice(&stage->arena, slice_of(text));
-}
-
 static void compare_call(struct stage *stage, const struct expected_call *expected, const struct stage_call *call,
                          struct differences *out)
 {
     struct arena *arena = &stage->arena;
-    struct slice key = key_text(stage, &call->key);
+    struct slice key = stage_key(stage, &call->key);
 
     if (expected->direction != call->direction || !slice_equal(expected->step, call->id)) {
         differ(out, expected->pointer, expected_text(stage, expected), call_text(stage, call));

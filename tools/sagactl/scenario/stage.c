@@ -37,6 +37,14 @@ const struct operation *stage_operation(const struct stage *stage, uint32_t step
     return direction == DIRECTION_UNDO ? step_undo(of) : &of->forward;
 }
 
+struct slice stage_key(struct stage *stage, const struct op_key *key)
+{
+    char text[UUID_TEXT_BYTES];
+
+    uuid_text(&key->uuid, text);
+    return arena_slice(&stage->arena, slice_of(text));
+}
+
 uint32_t stage_find_step(const struct stage *stage, struct slice id)
 {
     for (uint32_t i = 0; i < stage->saga.definition->step_count; i++) {

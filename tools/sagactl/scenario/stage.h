@@ -75,7 +75,8 @@ enum err_code stage_feed(struct stage *stage, struct saga_input input, struct er
 void stage_strike(struct stage *stage, uint32_t step, enum direction direction, enum prove_trouble trouble);
 struct stage_truth *stage_truth_of(struct stage *stage, uint32_t step);
 const struct operation *stage_operation(const struct stage *stage, uint32_t step, enum direction direction);
-uint32_t stage_find_step(const struct stage *stage, struct slice id); /* STEP_NONE: it is not there (yet) */
+struct slice stage_key(struct stage *stage, const struct op_key *key); /* as text, in the arena of the play */
+uint32_t stage_find_step(const struct stage *stage, struct slice id);  /* STEP_NONE: it is not there (yet) */
 
 /* stage_render.c: false: it cannot be rendered, `error` is the sentence. An unset template gives SLICE_NONE. */
 MUST_USE bool stage_render(struct stage *stage, const struct template *template,

@@ -71,10 +71,8 @@ static struct expression_context response_context(struct stage *stage, const str
 {
     const struct operation *operation = stage_operation(stage, want->step, want->direction);
     struct expression_context context = saga_expression_context(&stage->saga, want->step, &stage->arena);
-    char key[UUID_TEXT_BYTES];
 
-    uuid_text(&operation->key.uuid, key);
-    context.key = arena_slice(&stage->arena, slice_of(key));
+    context.key = stage_key(stage, &operation->key);
     context.args = operation->args;
     context.attempt = (int)operation->attempts;
     context.response = response;

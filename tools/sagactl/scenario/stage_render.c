@@ -57,14 +57,6 @@ bool stage_render(struct stage *stage, const struct template *template, const st
     return false;
 }
 
-static struct slice key_text(struct stage *stage, const struct op_key *key)
-{
-    char text[UUID_TEXT_BYTES];
-
-    uuid_text(&key->uuid, text);
-    return arena_slice(&stage->arena, slice_of(text));
-}
-
 void stage_undo_args(struct stage *stage, uint32_t step, struct slice result, struct slice *args, struct slice *error)
 {
     const struct compensator *compensate = &stage->saga.definition->steps[step].compensate;
@@ -77,7 +69,7 @@ void stage_undo_args(struct stage *stage, uint32_t step, struct slice result, st
     }
     context = saga_expression_context(&stage->saga, step, &stage->arena);
     context.args = forward->args;
-    context.key = key_text(stage, &forward->key);
+    context.key = stage_key(stage, &forward->key);
     context.result = result.ptr ? result : SLICE("null");
     if (!stage_render(stage, &compensate->with, &context, args, &why)) {
         *args = SLICE_NONE;
@@ -224,7 +216,7 @@ void stage_evaluate(struct stage *stage, const struct want *want)
     case EVALUATE_UNDO: {
         const struct operation *forward = &stage->saga.steps[want->step].forward;
 
-        context.key = key_text(stage, &forward->key);
+        context.key = stage_key(stage, &forward->key);
         context.args = forward->args;
         context.result = forward->result;
         evaluate_one(stage, &definition->steps[want->step].compensate.with, &context, &input);
