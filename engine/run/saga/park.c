@@ -425,9 +425,8 @@ static void on_let_go(struct store_read *read)
         go_later(parker, AGAIN_MS);
         return;
     }
-    if (count > 0) {
-        parker_due(parker, parker->let_go.now_ms);
-    }
+    /* Also when none was made due: the request may have been done before its answer was lost, and made again. */
+    parker_due(parker, parker->let_go.now_ms);
     if (count == parker->let_go.limit) {
         go_later(parker, AGAIN_MS);
     } else if (parker->goes_again) {
