@@ -272,9 +272,17 @@ enum pg_progress lock_wait(struct pg_call *call, enum pg_wait wait)
     return PG_WAIT;
 }
 
+/* A session that already holds a weaker lock of the row asks for no place in line: PostgreSQL skips the tuple lock
+ * then (`skip_tuple_lock` in heap_lock_tuple(), `current_is_member` in heap_update()), since the first in line may wait
+ * for this very session. */
+static bool is_upgrade(const struct pg_session *session)
+{
+    return session->wait == PG_WAIT_ROW && own_lock(session, session->wait_row);
+}
+
 static bool is_same_wait(const struct pg_session *a, const struct pg_session *b)
 {
-    return a->wait == b->wait &&
+    return a->wait == b->wait && !is_upgrade(a) && !is_upgrade(b) &&
            (a->wait == PG_WAIT_ROW        ? a->wait_row == b->wait_row && conflicts(a->wait_mode, b->wait_mode)
             : a->wait == PG_WAIT_ADVISORY ? a->wait_advisory == b->wait_advisory
                                           : false);

@@ -35,6 +35,33 @@ TEST(two_who_share_a_row_and_both_want_it_are_a_deadlock)
     assert_int_equal((a.outcome == DB_REFUSED) + (b.outcome == DB_REFUSED), 1);
 }
 
+TEST(who_already_shares_a_row_does_not_stand_in_line_for_more)
+{
+    struct client gate;
+
+    client_connect(&gate, "gate");
+    ADD(&gate, advisory, 9);
+    go_part(&gate);
+    ADD(&a, hold, 1, PG_NO_KEY_UPDATE);
+    go_part(&a);
+    run_to(&gate, 1);
+    run_to(&a, 1);
+    ADD(&b, hold, 1, PG_KEY_SHARE);
+    ADD(&b, advisory, 9);
+    ADD(&b, hold, 1, PG_NO_KEY_UPDATE);
+    go(&b);
+    run_to(&b, 1);
+    ADD(&c, hold, 1, PG_UPDATE); /* waits for both, first in line */
+    go(&c);
+    run_for(100000);
+    pg_disconnect(gate.session, false); /* b waits for a now, not for c, which waits for b */
+    run_for(2000000);
+    assert_false(b.over || c.over);
+    pg_disconnect(a.session, false);
+    assert_committed(&b);
+    assert_committed(&c);
+}
+
 TEST(a_session_that_waits_too_long_gives_up)
 {
     ADD(&a, hold, 1, PG_UPDATE);
