@@ -227,8 +227,9 @@ static void judge_denied(struct run *run, const struct record *record, enum dire
     bool denied = slice_is(record->error, OUTCOME_EGRESS_DENIED) && !by_person;
     struct node *node = &run->judge.nodes[record->step];
 
-    /* The detail of an operation that was given up tells the last answer. */
-    denied = denied || (fails && record->detail.len > 0 &&
+    /* The detail of an operation that was given up tells the last answer. A person who wants it tried again takes the
+     * denial away: then it fails for its age. */
+    denied = denied || (fails && node->denied[direction] && record->detail.len > 0 &&
                         memmem(record->detail.ptr, record->detail.len, OUTCOME_EGRESS_DENIED,
                                strlen(OUTCOME_EGRESS_DENIED)) != NULL);
     if (fails && denied && (direction == DIRECTION_UNDO || !judge_is_failing(&run->judge, record->step))) {

@@ -136,17 +136,19 @@ static void take_lock(struct run *run, const struct want *want, struct chance *c
     (void)run_feed(run, input);
 }
 
-/* Fires a timer early, since clocks differ. Nothing may come of it. */
-static void ring_early(struct run *run, const struct saga_input *timer, int64_t due_ms, struct chance *chance)
+/* Fires a timer early, since clocks differ. Nothing may come of it, but that a turn under a hold sees that the clocks
+ * stand: then what was wanted before is no longer due. Returns whether it still is. */
+static bool ring_early(struct run *run, const struct saga_input *timer, int64_t due_ms, struct chance *chance)
 {
     uint64_t seq = run->judge.seq;
 
     run->now_ms += chance_below(chance, (uint32_t)(due_ms - run->now_ms));
     world_land(run);
     (void)run_feed(run, *timer);
-    if (seq != run->judge.seq && run->holds.count == 0) { /* under a hold each turn looks whether the clocks stand */
+    if (seq != run->judge.seq && run->holds.count == 0) {
         run_violate(run, "a timer counts before its time");
     }
+    return seq == run->judge.seq;
 }
 
 static void do_want(struct run *run, const struct want *wanted, struct chance *chance)
@@ -160,10 +162,10 @@ static void do_want(struct run *run, const struct want *wanted, struct chance *c
     struct thing *thing;
     uint64_t seq;
 
-    if (want.type == WANT_TIMER && want.due_ms > run->now_ms && chance_percent(chance, 15)) {
-        ring_early(run, &timer, want.due_ms, chance);
+    if (want.type == WANT_TIMER && want.due_ms > run->now_ms && chance_percent(chance, 15) &&
+        !ring_early(run, &timer, want.due_ms, chance)) {
+        return;
     }
-
     if (want.due_ms > run->now_ms) {
         run->now_ms = want.due_ms + (chance_percent(chance, 10) ? chance_below(chance, 100000) : 0);
         world_land(run);
