@@ -331,6 +331,18 @@ TEST(a_late_word_that_an_undo_was_denied_fails_nothing)
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
 }
 
+TEST(a_late_word_that_an_undo_was_denied_leaves_the_case_of_an_undo_that_was_given_up)
+{
+    open_undoing(&trial, "by_keyed");
+    trial_settle_undo(&trial, "a", OUTCOME_UNKNOWN);
+    trial.now_ms += INT64_C(86400000); /* its key is forgotten */
+    trial_timer_undo(&trial, "a");
+    assert_string_equal(trial_records(&trial), "compensation.failed a, escalation.opened a");
+    settle(&trial, "a", DIRECTION_UNDO, denied);
+    assert_string_equal(trial_records(&trial), "");
+    assert_true(slice_is(trial.saga.escalation.reason, "compensation-failed"));
+}
+
 /* --- people --- */
 
 TEST(a_person_has_it_tried_now)

@@ -446,6 +446,10 @@ static void settled_late(struct machine *m, uint32_t step, enum direction direct
         (op->state == OP_PROBING || op->state == OP_UNKNOWN) && m->input->settled.attempt == op->attempts &&
         op->attempts == op->other_key_attempts + 1 && !op->accepted) {
         next.kind = NEXT_FAILED;
+        if (outcome_is_egress_denied(outcome) && direction == DIRECTION_UNDO &&
+            m->saga->steps[step].plan == PLAN_FAILED) {
+            return; /* a person has been asked about this undo, and may have it called again */
+        }
         if (outcome_is_egress_denied(outcome) &&
             (direction == DIRECTION_UNDO || step_phase(m->saga, step) == PHASE_FORWARD)) {
             /* the call is made again, and a person is asked if need be */
