@@ -166,6 +166,9 @@ await run(new World(), async (world) => {
     const [pause] = await acts('&verb=pause')
     const one = await acts(`&saga=${pause.saga}`)
     expect(one.length >= 2 && one.every((act) => act.saga === pause.saga), 'acts on one saga are found by its id', one)
+    const name = `${pause.saga_name}/${pause.business_id}`
+    const named = world.sagactl(['--token', 'secret-of-ann', 'acts', '--saga', name, '-o', 'name'])
+    expectEqual(named.stdout.trim().split('\n').length, one.length, 'acts on one saga are found by its business id')
     expectEqual((await acts(`&outcome=done&until=${all.at(-1).at}`)).length, 0, 'acts before the first one')
     expectEqual((await acts(`&outcome=done&since=${all[0].at}`))[0].id, all[0].id, 'acts since the last one')
     const paged = []

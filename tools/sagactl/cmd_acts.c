@@ -1,15 +1,17 @@
 /* The command acts: what persons and tokens changed, and what they were refused. */
 #include <stdio.h>
+#include <string.h>
 
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/namespaces.h"
 #include "tools/sagactl/output.h"
 #include "tools/sagactl/query.h"
+#include "tools/sagactl/saga_name.h"
 
-const char help_acts[] = "sagactl acts [--actor NAME] [--verb VERB] [--saga NAME|ID] [--tool NAME]\n"
-                         "             [--outcome done|refused] [--since TIME] [--until TIME]\n"
-                         "             [--limit N] [--cursor C] [-A]\n"
+const char help_acts[] = "sagactl acts [--actor NAME] [--verb VERB] [--tool NAME]\n"
+                         "             [--saga NAME|ID|NAME/BUSINESS_ID] [--outcome done|refused]\n"
+                         "             [--since TIME] [--until TIME] [--limit N] [--cursor C] [-A]\n"
                          "\n"
                          "Lists who changed what, newest first: aborts, verdicts, decisions, holds,\n"
                          "breakers, schedules, bulk jobs, registered documents. NOTE says why, in the\n"
@@ -27,6 +29,7 @@ const char help_acts[] = "sagactl acts [--actor NAME] [--verb VERB] [--saga NAME
                          "  sagactl acts --since 24h\n"
                          "  sagactl acts --outcome refused          # who lacks a right?\n"
                          "  sagactl acts --saga order --verb abort --verb abandon\n"
+                         "  sagactl acts --saga order/o-17          # who did what to this one?\n"
                          "  sagactl acts --actor ann -o json --limit 500 > ann.json\n";
 
 struct filters {
@@ -92,6 +95,24 @@ static void print_many(struct ctl *ctl, struct slice answer)
     print_more(ctl, answer);
 }
 
+/* NAME/BUSINESS_ID becomes the id of that saga; the name of a definition and an id stay as they are. */
+static int find_sagas(struct ctl *ctl, struct option_values *sagas)
+{
+    int code = EXIT_OK;
+
+    for (size_t i = 0; i < sagas->count && code == EXIT_OK; i++) {
+        struct slice id;
+
+        if (strchr(sagas->items[i], '/')) {
+            code = saga_id_of(ctl, sagas->items[i], &id);
+            if (code == EXIT_OK) {
+                sagas->items[i] = arena_text(&ctl->arena, id);
+            }
+        }
+    }
+    return code;
+}
+
 static bool put_filters(struct ctl *ctl, struct buffer *path, const struct filters *f)
 {
     return query_put_all(ctl, path, "actor", &f->actors) && query_put_all(ctl, path, "verb", &f->verbs) &&
@@ -123,6 +144,11 @@ int cmd_acts(struct ctl *ctl, int argc, char **argv)
     if (ctl->all_namespaces && f.cursor) {
         return usage_error(ctl, "a cursor is of one namespace: name it with -n");
     }
+    code = find_sagas(ctl, &f.sagas);
+    if (code != EXIT_OK) {
+        return code;
+    }
+    code = EXIT_USAGE;
     buffer_init(&path, 65536);
     buffer_printf(&path, "/v1/acts?limit=%.*s", SLICE_ARG(url_escape(slice_of(f.limit), &ctl->arena)));
     if (put_filters(ctl, &path, &f)) {
