@@ -49,6 +49,7 @@
     X(acts)                                                                                                            \
     X(grants)                                                                                                          \
     X(debts)                                                                                                           \
+    X(ready)                                                                                                           \
     X(me)                                                                                                              \
     X(top)                                                                                                             \
     X(engines)                                                                                                         \
