@@ -62,10 +62,6 @@ static const struct program_case cases[] = {
     {"open extra", 2, "sagactl start extra"},
     {"open --calls many", 2, "--calls is a whole number"},
     {"open --micros -1", 2, "--micros is a whole number"},
-    {"ready now", 2, "no arguments"},
-    {"ready --wait soon", 2, "60s"},
-    {"ready --server http://127.0.0.1:1", 6, "cannot be reached"},
-    {"ready -o json", 0, "\"leases\":true"},
     {"complete", 2, "which saga"},
     {"complete x --wait soon", 2, "30s"},
     {"complete x --output-json {", 2, "is not JSON"},
@@ -576,18 +572,6 @@ TEST(large_lines_go_in_requests_that_the_service_takes)
     assert_int_equal(run_lines(lines, "-o name"), 0);
     assert_int_equal(line_count(out), 12);
     assert_int_equal(unlink(lines_path), 0);
-}
-
-TEST(ready_says_why_it_is_not_and_waits_until_it_is)
-{
-    api_host_tell(&host, SIGUSR2);
-    while (run("ready") == 0) { /* until the service has heard that its database is away */
-    }
-    assert_non_null(strstr(talk, "is not ready: the database does not answer"));
-    assert_int_equal(run("ready --wait 300ms"), 6);
-    api_host_tell(&host, SIGUSR2);
-    assert_int_equal(run("ready --wait 10m"), 0);
-    assert_string_equal(out, "ready\n");
 }
 
 TEST(patience_ends_where_nothing_is_taken_in)

@@ -1,5 +1,6 @@
 /* What people on call ask of sagactl: other outputs, waiting, several sagas at once, questions. Tested against the API
  * over a fake engine; the first argument is the path of the program. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,10 @@ static const struct program_case cases[] = {
     {"list --jq '.items | keys'", 0, "[0"},
     {"list --jq '.items | .x'", 1, "--jq"},
     {"list --jq . -o name", 2, "leave -o name out"},
+    {"ready now", 2, "no arguments"},
+    {"ready --wait soon", 2, "60s"},
+    {"ready --server http://127.0.0.1:1", 6, "cannot be reached"},
+    {"ready -o json", 0, "\"leases\":true"},
     {"wait", 2, "which saga"},
     {"wait x --timeout soon", 2, "30s"},
     {"wait x --for done", 2, "--for takes running"},
@@ -66,6 +71,18 @@ static void is_within(const char *text, size_t columns)
 TEST(people_on_call_are_answered)
 {
     program_cases(cases, COUNT_OF(cases));
+}
+
+TEST(ready_says_why_it_is_not_and_waits_until_it_is)
+{
+    api_host_tell(&host, SIGUSR2);
+    while (run("ready") == 0) { /* until the service has heard that its database is away */
+    }
+    assert_non_null(strstr(talk, "is not ready: the database does not answer"));
+    assert_int_equal(run("ready --wait 300ms"), 6);
+    api_host_tell(&host, SIGUSR2);
+    assert_int_equal(run("ready --wait 10m"), 0);
+    assert_string_equal(out, "ready\n");
 }
 
 TEST(several_are_one_command)
