@@ -9,6 +9,7 @@ import type { LogEntry, Page } from './types'
 export const entriesMax = 20_000
 const pageEntries = 500
 const togetherMs = 150 // entries that come together are drawn once
+const drawnAgainMs = 1000 // while a long log is read
 const againMs = 5000
 
 export interface Log {
@@ -35,6 +36,7 @@ export function useLog(
   useEffect(() => {
     if (!version) return
     let isOver = false
+    let drawn = 0 // when pages were last given to be drawn
     if (of.current !== id) {
       of.current = id
       entries.current = []
@@ -52,6 +54,9 @@ export function useLog(
           if (fresh.length > 0) entries.current = [...entries.current, ...fresh]
           const cut = entries.current.length >= entriesMax
           more = page.next_cursor !== null && page.items.length === pageEntries && !cut
+          // The first page is drawn at once; after that each drawing costs more than reading a page.
+          if (more && drawn > 0 && performance.now() - drawn < drawnAgainMs) continue
+          drawn = performance.now()
           setLog((before) => ({ ...before, entries: entries.current, whole: !more, cut, problem: null }))
         }
       } catch (error) {

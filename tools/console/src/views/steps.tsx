@@ -1,5 +1,5 @@
 // The steps of a saga: what was sent, what came back, under which key, and what undoes it.
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { go, href } from '../route'
 import { State, wordOf } from '../state'
 import { Age, At, span } from '../time'
@@ -216,26 +216,55 @@ function StepRow({ saga, step, open, args }: { saga: Saga; step: Step; open: boo
 
 type Arguments = { do: Map<string, unknown>; undo: Map<string, unknown> }
 
+const pageSteps = 100
+const range = (from: number, to: number) => (to - from > 1 ? `${from + 1} to ${to}` : String(to))
+
+// A page of a long table. It follows the step that is open, wherever that was chosen.
+function usePage(steps: Step[], open: string | undefined) {
+  const [page, setPage] = useState(0)
+  useEffect(() => {
+    const i = open === undefined ? -1 : steps.findIndex(({ id }) => id === open)
+    if (i >= 0) setPage(Math.floor(i / pageSteps))
+  }, [open])
+  const last = Math.max(0, Math.ceil(steps.length / pageSteps) - 1)
+  const shown = Math.min(page, last)
+  return { from: shown * pageSteps, to: Math.min((shown + 1) * pageSteps, steps.length), shown, last, setPage }
+}
+
 export function Steps({ saga, open, args }: { saga: Saga; open: string | undefined; args: Arguments }) {
+  const { from, to, shown, last, setPage } = usePage(saga.steps, open)
   return (
-    <div class="table" role="region" aria-label="Steps" tabIndex={0}>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Step</th>
-            <th scope="col">Status</th>
-            <th scope="col">Tool</th>
-            <th scope="col">Attempts</th>
-            <th scope="col">Effect</th>
-            <th scope="col">Error</th>
-          </tr>
-        </thead>
-        <tbody>
-          {saga.steps.map((step) => (
-            <StepRow key={step.id} saga={saga} step={step} open={open === step.id} args={args} />
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <>
+      <div class="table" role="region" aria-label="Steps" tabIndex={0}>
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Step</th>
+              <th scope="col">Status</th>
+              <th scope="col">Tool</th>
+              <th scope="col">Attempts</th>
+              <th scope="col">Effect</th>
+              <th scope="col">Error</th>
+            </tr>
+          </thead>
+          <tbody>
+            {saga.steps.slice(from, to).map((step) => (
+              <StepRow key={step.id} saga={saga} step={step} open={open === step.id} args={args} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {last > 0 && (
+        <p class="foot">
+          Steps {range(from, to)} of {saga.steps.length.toLocaleString('en')}{' '}
+          <button type="button" onClick={() => setPage(shown - 1)} disabled={shown === 0}>
+            Earlier steps
+          </button>{' '}
+          <button type="button" onClick={() => setPage(shown + 1)} disabled={shown === last}>
+            Later steps
+          </button>
+        </p>
+      )}
+    </>
   )
 }
