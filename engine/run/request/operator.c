@@ -17,7 +17,9 @@ static void on_abort_read(struct store_read *read)
 {
     struct work *work = read->context;
 
-    if (read->code != ERR_OK) {
+    if (read->code == ERR_NOT_FOUND) {
+        work_fail(work, ERR_NOT_FOUND, "there is no saga with this id", NULL);
+    } else if (read->code != ERR_OK) {
         work_done(work, read->code, &read->err);
     } else if (work->read.row.status == SAGA_COMPLETED) {
         work_fail(work, ERR_PAST_RETURN, "the saga has completed: nothing of it can be undone any more", NULL);
@@ -28,12 +30,13 @@ static void on_abort_read(struct store_read *read)
     }
 }
 
+/* The saga of another namespace is looked for like one that is not there, so that nothing tells the two apart. */
 void abort_send(struct work *work)
 {
     struct engine *engine = work->engine;
     const struct live *live = live_find(engine, work->saga);
 
-    if (live && live->saga.seq > 0) {
+    if (live && live->saga.seq > 0 && slice_equal(live->saga.namespace, work->namespace)) {
         live_deliver(engine, work->saga, work->namespace, &work->mail);
         return;
     }
