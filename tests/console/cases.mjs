@@ -1,4 +1,5 @@
-// What waits for a person: groups, one case with its evidence and what each answer leads to, a set for a verb.
+// The views show what waits for a person: groups, a case with its evidence and where each answer leads, and a set for a
+// verb.
 import { expect, expectEqual, promise } from '../lib/world.mjs'
 import { Visitor, until } from './stage.mjs'
 
@@ -67,7 +68,7 @@ export async function cases(world, browser) {
     )
     expect(/not possible/.test(await text('Ask the receiver again')), 'no probe, and why')
     await visitor.checksAccess('case')
-    // What README shows: schema/console.png.
+    // README shows this picture, schema/console.png.
     await page.emulateMedia({ colorScheme: 'light' })
     await page.setViewportSize({ width: 1040, height: 600 })
     await visitor.shoots('readme', false)

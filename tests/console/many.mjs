@@ -1,4 +1,4 @@
-// Very many sagas at once: rows without logs, which only lists read.
+// Makes very many sagas at once. They are rows without logs, which only lists read.
 export function fillSagas(world, count) {
   world.sql(`
 create temp table made as select i, (i % 64)::int2 as shard,

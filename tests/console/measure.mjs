@@ -1,5 +1,5 @@
-// What the console costs: bytes, first paint, memory, the time until a long saga is there, requests when nothing
-// happens. tools/console/measure runs it.
+// Measures what the console costs: bytes, first paint, memory, the time until a long saga is there, requests when
+// nothing happens. tools/console/measure runs it.
 //
 //   node measure.mjs [--sagas N] [--json FILE]
 import { writeFileSync } from 'node:fs'
@@ -27,7 +27,7 @@ async function bytes(world) {
   return sum
 }
 
-// A browser that has never been here: the list of sagas, from nothing.
+// Opens the list of sagas in a browser that has never been here.
 async function firstLoad(browser, world) {
   const visitor = await Visitor.arrives(browser, world)
   await visitor.signsIn('reader')

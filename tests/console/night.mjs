@@ -1,5 +1,5 @@
-// The night: a receiver loses its answers, and many sagas ask the same question. One person answers it for all, by the
-// mouse in a few clicks, and by keyboard alone.
+// In the night a receiver loses its answers, and many sagas ask the same question. One person answers it for all, by
+// the mouse in a few clicks, and by keyboard alone.
 import { expect, expectEqual, promise, quick } from '../lib/world.mjs'
 import { Visitor, until } from './stage.mjs'
 

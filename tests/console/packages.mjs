@@ -1,4 +1,5 @@
-// Where tools/console/build.mjs has put the packages of the console. A test that cannot have them is skipped.
+// Finds the packages of the console where tools/console/build.mjs has put them. A test that cannot have them is
+// skipped.
 import { spawnSync } from 'node:child_process'
 
 const skipped = 77

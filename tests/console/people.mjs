@@ -1,4 +1,4 @@
-// The view of people: who did what, what was refused, links to the thing, filters in the address, keys.
+// The view of people shows who did what and what was refused; it has links to the thing, filters in the address, keys.
 import { expect, promise } from '../lib/world.mjs'
 import { Visitor, until } from './stage.mjs'
 

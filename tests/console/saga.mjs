@@ -1,4 +1,4 @@
-// One saga: what happened when, what was sent and what came back, the log, and the verbs of a person.
+// The view of one saga shows what happened when, what was sent and came back, the log, and the verbs of a person.
 import { expect, expectEqual, promise } from '../lib/world.mjs'
 import { Visitor, until } from './stage.mjs'
 

@@ -1,4 +1,5 @@
-// The list of sagas: filters in the address, rows that do not jump, the keyboard, a service that goes away.
+// The list of sagas has filters in the address and rows that do not jump; it obeys the keyboard, and the service may go
+// away.
 import { expect, expectEqual, promise } from '../lib/world.mjs'
 import { Visitor, until } from './stage.mjs'
 

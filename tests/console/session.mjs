@@ -1,4 +1,4 @@
-// Who gets in, what a foreign page cannot do, and how a session ends.
+// These promises say who gets in, what a foreign page cannot do, and how a session ends.
 import { writeFileSync } from 'node:fs'
 import { createServer, request } from 'node:http'
 import { expect, expectEqual, promise } from '../lib/world.mjs'
@@ -239,7 +239,7 @@ export async function session(world, browser) {
   })
 }
 
-// The last: it starts sagad anew.
+// These promises come last, because they start sagad anew.
 export async function withoutTokens(world, browser) {
   await promise('without tokens everybody on this machine is the admin, and a foreign page still is not', async () => {
     world.sagad.kill('SIGTERM')

@@ -1,4 +1,4 @@
-// What the tests of the console share: a world whose sagad has tokens, sagas in every state, and Debian's Chromium.
+// The tests of the console share a world whose sagad has tokens, sagas in every state, and Debian's Chromium.
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -91,7 +91,7 @@ function definitions(shop) {
 }
 
 export class ConsoleWorld extends World {
-  // `behind`: flags of sagad beside those of every test.
+  // `behind` has flags of sagad beside those of every test.
   async begin() {
     await Promise.all([this.startPostgres(), this.startShop()])
     const file = join(this.directory, 'tokens.json')
@@ -117,7 +117,7 @@ export class ConsoleWorld extends World {
     return this.start('order', { order_id: id, sku: 'kettle', amount: 4900, email }, { id, ...more })
   }
 
-  // One that completes, one that is undone, and one of which nobody knows whether the mail went out.
+  // Starts an order that completes, one that is undone, and one of which nobody knows whether the mail went out.
   async someOrders(prefix) {
     const completed = await this.order(`${prefix}-good`, 'ada@example.com', { tags: { city: 'Oslo' } })
     const undone = await this.order(`${prefix}-undone`, 'bounce@example.com')
@@ -130,7 +130,7 @@ export class ConsoleWorld extends World {
     return { completed, undone, stuck }
   }
 
-  // Trips of which nobody knows whether they were paid.
+  // Starts trips of which nobody knows whether they were paid.
   async doubtfulTrips(prefix, count) {
     await this.fault({ route: 'charges', mode: 'timeout-after-effect', times: -1, match: `${prefix}-` })
     const ids = []
@@ -154,7 +154,7 @@ export async function launchChromium() {
 const wcag = { type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] }
 const axeSource = () => readFileSync(join(packages, 'node_modules', 'axe-core', 'axe.min.js'), 'utf8')
 
-// A person at a browser. Whatever the page complains about on its console breaks the test.
+// A visitor is a person at a browser. Whatever the page complains about on its console breaks the test.
 export class Visitor {
   static async arrives(browser, world, { width = 1280, height = 800, ...more } = {}) {
     const visitor = new Visitor()
@@ -184,7 +184,7 @@ export class Visitor {
     await until(() => (quiet = underWay.size === 0 ? quiet + 1 : 0) > 10, 'the reads under way end')
   }
 
-  // What happens within `ms` of the page whose clock has stopped is what events have brought.
+  // Events have brought what happens within `ms` of the page whose clock has stopped.
   async seesByEvents(is, what, ms) {
     for (let waited = 0; !(await is()); waited += 20) {
       expect(waited < ms, what)
@@ -208,12 +208,12 @@ export class Visitor {
     await this.page.getByText(text).first().waitFor()
   }
 
-  // No serious finding in either theme, and nothing that needs more than the width there is.
+  // Expects no serious finding in either theme, and nothing that needs more than the width there is.
   async checksAccess(name) {
     for (const theme of themes) {
       await this.page.emulateMedia({ colorScheme: theme })
       await this.shoots(`${name}-${theme}`)
-      // Not by a <script>, which the page's own policy forbids.
+      // The page's own policy forbids a <script>.
       if (!(await this.page.evaluate(() => 'axe' in globalThis))) await this.page.evaluate(axeSource())
       // Another theme has other colours, and nothing else.
       const rules = theme === themes[0] ? wcag : { type: 'rule', values: ['color-contrast'] }
@@ -224,7 +224,7 @@ export class Visitor {
       expect(serious.length === 0, `${name} in ${theme}: axe has findings`, serious.join('\n'))
     }
     const size = this.page.viewportSize()
-    // A telephone; and what is left of 1,280 px at 200 %.
+    // The widths are those of a telephone, and of 1,280 px at 200 %.
     for (const [width, called] of [
       [320, 'narrow'],
       [640, 'zoomed']
@@ -237,7 +237,8 @@ export class Visitor {
     await this.page.setViewportSize(size)
   }
 
-  // Kept where SAGAD_CONSOLE_SHOTS says, and by the long form in the build: the whole page, or what can be seen of it.
+  // Keeps a picture where SAGAD_CONSOLE_SHOTS says, and with the long form in the build: the page, or what is
+  // seen of it.
   async shoots(name, fullPage = true) {
     const folder = process.env.SAGAD_CONSOLE_SHOTS ?? (quick ? undefined : process.env.CONSOLE_SHOTS)
     if (!folder) return

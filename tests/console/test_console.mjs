@@ -1,6 +1,7 @@
-// The console in a real browser: Chromium, sagad with tokens, PostgreSQL and the shop.
+// Tries the console in a real browser: Chromium, sagad with tokens, PostgreSQL and the shop.
 //
-// Skipped without Chromium, or without the packages of tools/console. SAGAD_CONSOLE_SHOTS=DIR keeps screenshots.
+// The test is skipped without Chromium, or without the packages of tools/console. SAGAD_CONSOLE_SHOTS=DIR keeps
+// screenshots.
 import { leaves, run } from '../lib/world.mjs'
 import { cases } from './cases.mjs'
 import { night } from './night.mjs'
@@ -14,7 +15,7 @@ import { views } from './views.mjs'
 
 if (!chromiumPath) skip('there is no chromium')
 
-// In this order; the last one starts sagad anew. Names behind the file run only these parts.
+// The parts run in this order, because the last one starts sagad anew. Names behind the file run only these parts.
 const parts = { session, sagas, saga, night, cases, views, people, withoutTokens }
 const asked = process.argv.slice(2)
 const chosen = Object.entries(parts).filter(([name]) => asked.length === 0 || asked.includes(name))

@@ -1,4 +1,4 @@
-// The other views: overview, approvals, definitions, tools and holds, calls.
+// The other views are overview, approvals, definitions, tools and holds, calls.
 import { expect, expectEqual, promise, quick } from '../lib/world.mjs'
 import { Visitor, until } from './stage.mjs'
 

@@ -15,7 +15,7 @@ static bool broken(struct hammer *hammer, struct slice why)
     return false;
 }
 
-/* Add what became of one operation to the tally of a trial. */
+/* Adds to the tally of a trial how one operation ended. */
 static bool tally_add(struct hammer *hammer, enum trial trial, struct operation *operation)
 {
     struct tally *tally = &hammer->evidence.tallies[trial];
@@ -63,7 +63,7 @@ static bool probe_hold(struct hammer *hammer, struct operation *operation)
 
 /* --- the trials --- */
 
-/* What counts? A probe whose result is a number counts; else there are only the results of the answers. */
+/* Chooses how effects are counted. A probe whose result is a number counts them; else the results of the answers do. */
 static bool find_counter(struct hammer *hammer)
 {
     struct operation operation;
@@ -112,7 +112,7 @@ static bool try_single(struct hammer *hammer, uint32_t round)
         hammer->evidence.tells_apart = false;
     }
     hammer->last_result = operation.results[0];
-    /* What was never sent is absent. */
+    /* An operation that was never sent is absent. */
     return !hammer->evidence.has_probe || (operation_new(hammer, &never) && probe_hold(hammer, &never));
 }
 
@@ -212,7 +212,7 @@ static bool try_other_args(struct hammer *hammer, uint32_t round)
     return true;
 }
 
-/* The undo comes first, then the call, as late as a network may bring it. */
+/* Sends the undo first, and then the call, as late as a network may bring it. */
 static bool try_undo_first(struct hammer *hammer, uint32_t round)
 {
     struct tally *tally = &hammer->evidence.tallies[TRIAL_UNDO_FIRST];
@@ -345,7 +345,7 @@ static bool late_repeat(struct hammer *hammer, struct late *late, struct latenes
     return true;
 }
 
-/* All first calls are sent before the first repeat, so that it takes no longer than the longest wait. */
+/* Sends all first calls before the first repeat, so that the trial takes no longer than the longest wait. */
 static bool try_late(struct hammer *hammer)
 {
     struct late *late = arena_array(&hammer->ctl->arena, LATE_POINTS, sizeof(*late));
@@ -376,7 +376,7 @@ static void on_class(struct effect_of_call *effect)
     loop_stop(wait->loop);
 }
 
-/* A class may depend on the arguments: what is declared is the class of a call with these. */
+/* Returns the declared class of a call with these arguments: a class may depend on them. */
 static enum effect declared_class(struct hammer *hammer)
 {
     struct class_wait wait = {

@@ -17,7 +17,7 @@ struct hammer {
     struct ctl *ctl;
     struct target target;
     const struct tool *tool;
-    const struct tool *undo;    /* what its `compensate` names; NULL: there is none */
+    const struct tool *undo;    /* the tool that its `compensate` names; NULL: there is none */
     const struct tool *counter; /* a tool of class read whose result is a number; NULL: none was named */
     struct slice args,
         other_args; /* JSON; "{unique}" in texts is replaced for each operation. other_args: may be NONE */
@@ -35,7 +35,7 @@ struct hammer {
     struct digest last_result;
 };
 
-/* Carry out all trials. False: `broken` says why not. */
+/* Carries out all trials. Returns false when it could not; `broken` then says why. */
 MUST_USE bool hammer_run(struct hammer *hammer);
 
 #endif

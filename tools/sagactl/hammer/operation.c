@@ -14,7 +14,7 @@
 
 /* --- keys and arguments --- */
 
-/* A text that no other operation has, of this run or of another. */
+/* Makes a text that no other operation has, neither of this run nor of another. */
 static struct slice unique_text(struct hammer *hammer)
 {
     char run[UUID_TEXT_BYTES];
@@ -84,7 +84,7 @@ static struct slice sentence_of(const struct strike *strike)
     return outcome->detail.len > 0 ? outcome->detail : outcome->error.len > 0 ? outcome->error : SLICE("no answer");
 }
 
-/* What the counter shows now. */
+/* Reads the counter. */
 static bool counter_read(const struct operation *operation, int64_t *value)
 {
     struct hammer *hammer = operation->hammer;
@@ -149,7 +149,7 @@ bool operation_new(struct hammer *hammer, struct operation *out)
     return operation_rebase(out);
 }
 
-/* What both are answered is counted together. */
+/* Counts the answers of both operations together. */
 static void operation_join(const struct operation *first, struct operation *out)
 {
     operation_init(first->hammer, out);

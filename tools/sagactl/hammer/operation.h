@@ -21,25 +21,31 @@ struct operation {
     struct slice trouble;      /* what the newest answer said that did not; SLICE_NONE */
 };
 
-/* A new operation; the counter is read before anything is sent. False: hammer->broken. So of all below. */
+/* Makes a new operation, and reads the counter before anything is sent. This and all below return false when the trials
+ * cannot go on; hammer->broken then says why. */
 MUST_USE bool operation_new(struct hammer *hammer, struct operation *out);
-MUST_USE bool operation_with_key(struct operation *first, struct operation *out);  /* the same under another key */
-MUST_USE bool operation_with_args(struct operation *first, struct operation *out); /* others under the same key */
-MUST_USE bool operation_rebase(struct operation *operation);                       /* count from now on */
+/* Makes an operation with the same arguments under another key. */
+MUST_USE bool operation_with_key(struct operation *first, struct operation *out);
+/* Makes an operation with other arguments under the same key. */
+MUST_USE bool operation_with_args(struct operation *first, struct operation *out);
+/* Counts the effects of the operation from now on. */
+MUST_USE bool operation_rebase(struct operation *operation);
 
-/* The operation that undoes it. False: its arguments cannot be rendered, for they need a result that is not there. */
+/* Makes the operation that undoes this one. Returns false when its arguments cannot be rendered, because they need a
+ * result that is not there. */
 MUST_USE bool operation_undo(struct operation *operation, struct operation *out);
 
-/* Send `count` calls of it at once, the connections cut `cut_ms` after they began (STRIKE_WHOLE: not). */
+/* Sends `count` calls of the operation at once, and cuts their connections `cut_ms` after they began (STRIKE_WHOLE: it
+ * cuts none). */
 void operation_send(struct operation *operation, size_t count, int64_t cut_ms);
-/* Send it again until an answer says completed or "no effect". False: none did. */
+/* Sends the operation again until an answer says completed or "no effect". Returns false when none did. */
 bool operation_finish(struct operation *operation);
 
-/* How often it took effect, after the time that an effect may need to show. */
+/* Counts how often the operation took effect, after the time that an effect may need to show. */
 MUST_USE bool operation_effects(struct operation *operation, int64_t *effects);
 
-/* What the probe says of it, asked again and again until it says completed, or was asked after `patience_ms`.
- * `unseen_ms` is when it was last asked and did not say completed; 0: it did at once. */
+/* Asks the probe about the operation, again and again, until the probe says completed or `patience_ms` are over.
+ * `unseen_ms` is when the probe was last asked and did not say completed; 0: it said so at once. */
 enum outcome_kind operation_probe(struct operation *operation, int64_t patience_ms, int64_t *unseen_ms);
 
 #endif

@@ -1,4 +1,4 @@
-/* What was seen and what follows, for people and for programs. */
+/* Reports the trials and the verdict, to people and to programs. */
 #ifndef SAGACTL_HAMMER_REPORT_H
 #define SAGACTL_HAMMER_REPORT_H
 

@@ -26,7 +26,7 @@ struct slice strike_redirect(struct slice url, struct slice against, struct aren
                         (int)(url.len - at), url.ptr + at);
 }
 
-/* The rendered settings with another receiver. SLICE_NONE: they have no URL that could be replaced. */
+/* Returns the rendered settings with another receiver; SLICE_NONE: they have no URL that could be replaced. */
 static struct slice settings_redirect(struct strike *strike, struct slice settings)
 {
     struct json_walk walk = json_walk(settings);
@@ -119,7 +119,7 @@ static void refuse(struct strike *strike, const char *error, struct slice detail
     strike->stage = STRIKE_OVER;
 }
 
-/* False: nothing is sent, and the outcome says why. */
+/* Returns false when nothing is sent; the outcome then says why. */
 static bool send(struct strike *strike)
 {
     const struct tool *tool = strike->tool;

@@ -27,11 +27,11 @@ struct target {
 struct strike {
     /* in */
     const struct tool *tool;
-    bool is_probe; /* ask the tool's probe instead of the tool */
+    bool is_probe; /* the tool's probe is asked instead of the tool */
     enum effect effect;
     struct slice args, key;
     int attempt;
-    int64_t cut_ms; /* close the connection that long after the first byte left; STRIKE_WHOLE: do not */
+    int64_t cut_ms; /* the connection is closed that long after the first byte left; STRIKE_WHOLE: it is not */
 
     /* out */
     struct outcome outcome; /* as the definition judges it; `result` is rendered */
@@ -46,16 +46,16 @@ struct strike {
     enum { STRIKE_SETTINGS, STRIKE_ANSWER, STRIKE_MEANING, STRIKE_RESULT, STRIKE_OVER } stage;
 };
 
-/* Send all of them at once, and return when every one has its outcome. `arena` holds what they bring. */
+/* Sends all strikes at once, and returns when each has its outcome. `arena` holds what they bring. */
 void strike_all(struct target *target, struct strike *strikes, size_t count, struct arena *arena);
 
-/* The HTTP status of the answer; 0: there is none. */
+/* Returns the HTTP status of the answer; 0: there is none. */
 int strike_status(const struct strike *strike);
 
-/* `url` with the scheme, host and port of `against`. SLICE_NONE: it is no URL of HTTP. */
+/* Returns `url` with the scheme, host and port of `against`; SLICE_NONE: it is no URL of HTTP. */
 struct slice strike_redirect(struct slice url, struct slice against, struct arena *arena);
 
-/* Let `ms` pass. */
+/* Lets `ms` pass. */
 void target_wait(struct target *target, int64_t ms);
 
 #endif

@@ -1,4 +1,4 @@
-/* See verdict.h. The rules: what each class needs, and what refutes it. */
+/* See verdict.h. The rules say what each class needs, and what refutes it. */
 #include "tools/sagactl/hammer/verdict.h"
 
 #include "base/instant.h"
@@ -60,7 +60,8 @@ static void note(struct judge *j, struct slice what)
     j->out->notes[j->out->note_count++] = what;
 }
 
-/* Among repeats under one key: the trial in which an operation took effect more than once. TRIAL_COUNT: none. */
+/* Finds, among the repeats under one key, the trial in which an operation took effect more than once; TRIAL_COUNT:
+ * there is none. */
 static enum trial doubled(const struct judge *j)
 {
     static const enum trial repeats[] = {TRIAL_REPEATED, TRIAL_AT_ONCE, TRIAL_CUT};
@@ -81,7 +82,7 @@ static struct slice doubled_sentence(const struct judge *j, enum trial trial)
                         (long long)tally->effects);
 }
 
-/* What holds against every class: SHOWN where nothing does. */
+/* Returns what holds against every class; SHOWN: nothing does. */
 static struct claim any_class(const struct judge *j)
 {
     const struct tally *single = tally_of(j, TRIAL_SINGLE);
@@ -207,7 +208,7 @@ static void find_claims(struct judge *j)
             claims[effect] = any;
         }
     }
-    /* A counter that never rose may be blind. Only for what is said to read it is what was to be seen. */
+    /* A counter that never rose may be blind. Only a tool that is said to read is expected to leave it as it was. */
     for (int effect = 0; effect < EFFECT_COUNT && tally_of(j, TRIAL_SINGLE)->effects == 0; effect++) {
         if (effect != EFFECT_READ && effect != EFFECT_ONCE && claims[effect].shown == SHOWN) {
             claims[effect] = claim(NOT_SHOWN, SLICE("no call was seen to take effect"));
@@ -319,7 +320,7 @@ static void find_notes(struct judge *j)
     }
 }
 
-/* What the author of the definition does now. */
+/* Says what the author of the definition does now. */
 static struct slice next_step(const struct judge *j)
 {
     static const enum effect by_worth[] = {EFFECT_READ, EFFECT_IDEMPOTENT, EFFECT_KEYED, EFFECT_CHECKED, EFFECT_ONCE};

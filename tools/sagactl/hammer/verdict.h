@@ -1,5 +1,5 @@
 /*
- * From what was seen of a receiver to what a definition may declare. Pure: evidence in, verdict out.
+ * Judges from the evidence about a receiver what a definition may declare. It is pure: evidence in, verdict out.
  *
  * A claim is shown, refuted, or neither. "Neither" is not good enough to be declared: nobody has seen it.
  */
@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "core/language/policy.h"
 
-/* What is done to a receiver, each several times with a new operation. */
+/* A trial is done to a receiver several times, each time with a new operation. */
 /*  id                name           what people read */
 #define TRIAL_MAP(X)                                                                                                   \
     X(TRIAL_SINGLE, "single", "one call")                                                                              \
