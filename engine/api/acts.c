@@ -2,6 +2,8 @@
  * Acts: what persons and tokens changed. A request that changes something is marked here before its handler runs, and
  * the engine writes the act down with the change. A refusal is counted.
  *
+ * Making and revoking a grant is an act, also of an agent: it hands its rights on.
+ *
  * The work of programs is no act: starts, calls, and what an agent does to its own sagas with `signal` and `complete`.
  * Each saga says who started it, and its log says the rest.
  */

@@ -255,6 +255,7 @@ void handle_put_grant(struct api_request *request)
     request->asked.in.grant.body = stored_body(request, body);
     grant_token_make(&request->asked.in.grant.id, body->token);
     request->asked.in.grant.secret = digest_sha256(slice_of(body->token));
+    request->asked.in.grant.purpose = json_string(body->run.ptr ? body->run : body->saga, request->arena);
     request_ask(request, engine_put_grant, on_put);
 }
 
@@ -309,11 +310,18 @@ static void on_revoked(struct engine_request *asked)
     }
 }
 
+/* An agent may take back what it gave, and nothing that others gave: else one agent ends the work of all others. */
 void handle_revoke_grant(struct api_request *request)
 {
+    char hex[65];
+
     if (!uuid_parse(request->params[0], &request->asked.in.grant.id)) {
         request_problem(request, ERR_NOT_FOUND, "there is no grant with this id; `sagactl grants --all` lists them");
         return;
+    }
+    if (request->has_token && request->role < ROLE_OPERATOR) {
+        digest_hex(&request->token, hex);
+        request->asked.in.grant.issuer_token = arena_slice(request->arena, slice_of(hex));
     }
     request_ask(request, engine_revoke_grant, on_revoked);
 }

@@ -276,9 +276,11 @@ struct engine_request {
             struct slice body;      /* of the new one: JSON */
             struct saga_id saga;    /* that the new one is for; nil: it is for a run */
             int64_t expires_ms;     /* of the new one */
+            struct slice purpose;   /* of the new one: its run or its saga, for the act */
             const struct uuid *ids; /* to find */
             size_t id_count;
-            bool with_ended; /* of a list */
+            struct slice issuer_token; /* to revoke: SHA-256 in hex of the token that made it; SLICE_NONE: any */
+            bool with_ended;           /* of a list */
             size_t limit;
             struct slice cursor;
         } grant;

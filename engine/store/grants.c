@@ -54,6 +54,7 @@ void store_grant_put(struct store *store, struct grant_put *put)
         db_arg_int2(args, shard < SHARD_COUNT ? (int)shard : -1);
         db_arg_uuid(args, &put->saga.uuid);
     }
+    db_arg_text(args, put->act);
     job_submit(job);
 }
 
@@ -118,5 +119,7 @@ void store_grant_revoke(struct store *store, struct grant_revoke *revoke)
     db_arg_uuid(args, &revoke->id);
     db_arg_text(args, revoke->namespace);
     db_arg_bytea(args, revoke->revocation);
+    db_arg_text(args, revoke->issuer_token);
+    db_arg_text(args, revoke->act);
     job_submit(job);
 }

@@ -20,6 +20,7 @@ struct grant_put { /* may be made again with the same id; ERR_NOT_FOUND when its
     struct slice namespace, body; /* in; body: JSON */
     int64_t expires_ms;           /* in */
     struct saga_id saga;          /* in; nil: it is for a run */
+    struct slice act;             /* in: JSON; SLICE_NONE: none */
     int64_t made_ms;              /* out */
 };
 void store_grant_put(struct store *store, struct grant_put *put);
@@ -48,6 +49,8 @@ struct grant_revoke { /* ERR_NOT_FOUND */
     struct store_read read;
     struct uuid id;                     /* in */
     struct slice namespace, revocation; /* in; revocation: JSON */
+    struct slice issuer_token;          /* in: SHA-256 in hex of the token that made it; SLICE_NONE: whichever did */
+    struct slice act;                   /* in: JSON, written unless it was revoked before; SLICE_NONE: none */
     struct grant_row *row;              /* out */
 };
 void store_grant_revoke(struct store *store, struct grant_revoke *revoke);

@@ -168,7 +168,7 @@ const calls = {
     of: 'select id from sagad.saga where shard = 17 and ended_at is not null limit 1',
     args: `17, '?', 'default', '${'0'.repeat(31)}7', '', 1, now(), null`
   },
-  grant_put: { args: `'${'0'.repeat(31)}8', '', 'n7', '', now(), null, null` },
+  grant_put: { args: `'${'0'.repeat(31)}8', '', 'n7', '', now(), null, null, null` },
   hold_put: { args: `'${'0'.repeat(31)}5', 'n7', '', null, 1000, null` },
   hold_release: { args: "40, 'n40', '', null" },
   notify_put: { args: `9, 0, 'n9', 'ops', 9, 10, '{a/1}', array['{}']::bytea[], now(), now()` },

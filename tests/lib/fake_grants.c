@@ -77,12 +77,20 @@ void engine_list_grants(struct engine *engine, struct engine_request *request)
     finish(engine, request, found, count);
 }
 
+static bool is_made_by(const struct engine_grant *grant, struct slice token)
+{
+    struct slice text = json_member(grant->body, "issuer_token");
+
+    return json_type(text) == JSON_STRING && slice_equal((struct slice){text.ptr + 1, text.len - 2}, token);
+}
+
 void engine_revoke_grant(struct engine *engine, struct engine_request *request)
 {
     for (size_t i = 0; i < kept(engine); i++) {
         struct engine_grant *grant = &engine->grants[i];
 
-        if (uuid_equal(&grant->id, &request->in.grant.id) && slice_equal(grant->namespace, request->namespace)) {
+        if (uuid_equal(&grant->id, &request->in.grant.id) && slice_equal(grant->namespace, request->namespace) &&
+            (!request->in.grant.issuer_token.ptr || is_made_by(grant, request->in.grant.issuer_token))) {
             grant->revoked_ms = grant->revoked_ms ? grant->revoked_ms : loop_wall_ms(engine->loop);
             grant->revocation = grant->revocation.ptr
                                     ? grant->revocation

@@ -15,7 +15,7 @@ void draw_grant_put(struct db_args *args, struct chance *chance)
     arg_id(args, grant_id(chance));
     db_arg_bytea(args, slice_of(ONE_OF("secret", "another")));
     arg_text(args, ONE_OF("n", "n", "m"));
-    db_arg_bytea(args, slice_of(ONE_OF("{}", "{\"x\":1}")));
+    db_arg_bytea(args, slice_of(ONE_OF("{\"issuer_token\":\"a\"}", "{\"x\":1}")));
     db_arg_timestamptz(args, FAR_MS + FAR_AHEAD_MS);
     if (chance_percent(chance, 70)) {
         db_arg_null(args, DB_INT2);
@@ -24,6 +24,7 @@ void draw_grant_put(struct db_args *args, struct chance *chance)
         db_arg_int2(args, saga_shard(saga));
         arg_id(args, saga_id(saga));
     }
+    db_arg_null(args, DB_TEXT);
 }
 
 void draw_grant_read(struct db_args *args, struct chance *chance)
@@ -46,4 +47,10 @@ void draw_grant_revoke(struct db_args *args, struct chance *chance)
     arg_id(args, grant_id(chance));
     arg_text(args, ONE_OF("n", "n", "m"));
     db_arg_bytea(args, slice_of(ONE_OF("{}", "{\"by\":1}")));
+    if (chance_percent(chance, 60)) {
+        db_arg_null(args, DB_TEXT);
+    } else {
+        arg_text(args, ONE_OF("a", "a", "b"));
+    }
+    db_arg_null(args, DB_TEXT);
 }

@@ -116,7 +116,7 @@ const struct kind kinds[] = {
     {&sql_grant_put, "m", draw_grant_put, .themes = "h", .weight = 3},
     {&sql_grant_read, "ubbbmtmb", draw_grant_read, .unordered = true, .themes = "h", .weight = 2},
     {&sql_grant_list, "ubbbmtmb", draw_grant_list, .themes = "h", .weight = 1},
-    {&sql_grant_revoke, "ubbbmtmb", draw_grant_revoke, .themes = "h", .weight = 3},
+    {&sql_grant_revoke, "ubbbmtmbi", draw_grant_revoke, .themes = "h", .weight = 3},
     {&sql_hold_put, "i", draw_hold_put, .themes = "h", .weight = 3},
     {&sql_hold_release, "i", draw_hold_release, .themes = "h", .weight = 2},
     {&sql_hold_list, "ibbmtmb", draw_hold_list, .themes = "h", .weight = 1},

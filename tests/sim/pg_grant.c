@@ -1,7 +1,9 @@
 /* Grants: migration 0031. */
 #include "tests/sim/pg_statements.h"
 
-static enum pg_progress put_grant(struct pg_call *call, const struct row_grant *grant)
+#include "base/json.h"
+
+static void put_columns(struct pg_call *call, const struct row_grant *grant)
 {
     put_uuid(call, &grant->id);
     put_bytes(call, grant->secret);
@@ -15,6 +17,11 @@ static enum pg_progress put_grant(struct pg_call *call, const struct row_grant *
         put_null(call);
     }
     put_bytes(call, grant->revocation);
+}
+
+static enum pg_progress put_grant(struct pg_call *call, const struct row_grant *grant)
+{
+    put_columns(call, grant);
     put_row_end(call);
     return PG_DONE;
 }
@@ -97,6 +104,13 @@ enum pg_progress pg_statement_grant_list(struct pg_call *call)
     return PG_DONE;
 }
 
+static bool is_made_by(const struct row_grant *grant, struct slice token)
+{
+    struct slice text = json_member(grant->body, "issuer_token");
+
+    return json_type(text) == JSON_STRING && slice_equal((struct slice){text.ptr + 1, text.len - 2}, token);
+}
+
 enum pg_progress pg_statement_grant_revoke(struct pg_call *call)
 {
     struct pg_row *row = pg_find(call, PG_GRANT, &(struct row_grant){.id = arg_uuid(call, 0)});
@@ -104,7 +118,8 @@ enum pg_progress pg_statement_grant_revoke(struct pg_call *call)
     struct pg_touched touched = {0};
     const void *current = NULL;
 
-    if (seen && slice_equal(seen->namespace, arg_bytes(call, 1))) {
+    if (seen && slice_equal(seen->namespace, arg_bytes(call, 1)) &&
+        (arg_is_null(call, 3) || is_made_by(seen, arg_bytes(call, 3)))) {
         RETURN_UNLESS_DONE(pg_take(call, &touched, row, PG_NO_KEY_UPDATE, &current));
     }
     if (current) {
@@ -113,7 +128,9 @@ enum pg_progress pg_statement_grant_revoke(struct pg_call *call)
         changed.revoked_ms = changed.revoked_ms ? changed.revoked_ms : pg_clock_ms(call->pg);
         changed.revocation = changed.revocation.ptr ? changed.revocation : pg_keep(call, arg_bytes(call, 2));
         pg_update(call, row, &changed);
-        (void)put_grant(call, &changed);
+        put_columns(call, &changed);
+        put_int(call, true);
+        put_row_end(call);
     }
     return PG_DONE;
 }

@@ -135,6 +135,11 @@ await run(new World(), async (world) => {
     await does('ann', 'POST', `/v1/bulk/${bulk.bulk}/run`, {})
     tell('ann', 'run', 'bulk', `abort, ${bulk.applies} items`, bulk.bulk, null)
     await does('ann', 'POST', `/v1/bulk/${bulk.bulk}/run`, {}) // the second answers with the same job
+    const grant = await does('bot', 'POST', '/v1/grants', { run: 'chat-1' }, 201)
+    tell('bot', 'grant', 'grant', 'chat-1', grant.id, null)
+    await does('ann', 'DELETE', `/v1/grants/${grant.id}`)
+    tell('ann', 'revoke', 'grant', null, grant.id, null)
+    await does('bot', 'DELETE', `/v1/grants/${grant.id}`) // it is revoked already
 
     const found = (await acts('&outcome=done')).reverse()
     const shown = found.map((act) => [
@@ -149,14 +154,14 @@ await run(new World(), async (world) => {
     expectEqual(shown.map(key).sort(), told.map(key).sort(), 'all acts')
     for (const act of found) {
       expectEqual([act.via, act.address, act.count, act.code], ['token', '127.0.0.1', 1, null], key(act))
-      if (!['apply', 'schedule', 'delete', 'signal'].includes(act.verb) && act.actor === 'ann')
+      if (!['apply', 'schedule', 'delete', 'signal', 'revoke'].includes(act.verb) && act.actor === 'ann')
         expectEqual(act.note, note, key(act))
     }
   })
 
   await promise('filters hold together, and pages add up', async () => {
     const all = await acts('&outcome=done')
-    expectEqual((await acts('&actor=bot')).length, 2, 'acts of the agent')
+    expectEqual((await acts('&actor=bot')).length, 3, 'acts of the agent')
     expectEqual((await acts('&actor=bot,ada&verb=apply')).length, 1, 'acts of two, of one verb')
     expectEqual(
       (await acts('&tool=pay')).map((act) => act.verb),

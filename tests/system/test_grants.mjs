@@ -34,7 +34,7 @@ const definitions = (shop) => ({
 await run(new World(), async (world) => {
   await Promise.all([world.startPostgres(), world.startShop()])
   const tokens = join(world.directory, 'tokens.json')
-  const names = { host: 'agent', ops: 'operator', root: 'admin' }
+  const names = { host: 'agent', guest: 'agent', ops: 'operator', root: 'admin' }
   const row = (name) => ({
     name,
     sha256: createHash('sha256').update(name).digest('hex'),
@@ -121,6 +121,20 @@ await run(new World(), async (world) => {
     expect(refused, 'another tool is called', refused)
     expectEqual(charges('tools').length, 0, 'charges')
     await client.close()
+  })
+
+  await promise('an agent revokes what it granted, and nothing that another token granted', async () => {
+    const revoke = (id, token) => at(second, 'DELETE', `/v1/grants/${id}`, undefined, token)
+    const { id } = await grant({ run: 'chat-own' }, first)
+    const refused = await revoke(id, 'guest')
+    const missing = await revoke(id.replace(/.$/, (digit) => (digit === '0' ? '1' : '0')), 'guest')
+    expectEqual([refused.status, missing.status], [404, 404], 'answers to another agent')
+    expectEqual(refused.json.detail, missing.json.detail, 'the same as of a grant that is not there')
+    const [row] = (await at(first, 'GET', '/v1/grants', undefined, 'guest')).json.items.filter((one) => one.id === id)
+    expectEqual(row?.status, 'in-force', 'the grant')
+    expectEqual((await revoke(id, 'host')).status, 200, 'the answer to the agent that made it')
+    const other = await grant({ run: 'chat-own' }, first)
+    expectEqual((await revoke(other.id, 'ops')).status, 200, 'the answer to an operator')
   })
 
   await promise('a revoked grant is refused by the other engine at once', async () => {

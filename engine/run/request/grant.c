@@ -1,5 +1,5 @@
 /* Requests about grants: make, find, list and revoke them. What a grant allows is the API's affair. */
-#include "run/request/work.h"
+#include "run/request/act.h"
 
 #include "base/log.h"
 #include "run/query/walk.h"
@@ -56,6 +56,20 @@ static void log_grant(const char *event, const struct work *work, const struct u
     log_info(event, LOG_TEXT("grant", text), LOG_SLICE("namespace", work->namespace), LOG_SLICE("actor", work->actor));
 }
 
+/* The act says whom the grant is for. */
+static struct slice act_of_grant(struct work *work, const char *verb, const struct uuid *id, struct slice detail)
+{
+    char text[UUID_TEXT_BYTES];
+    struct person_act *act;
+
+    uuid_text(id, text);
+    act = act_new(work, verb, "grant", arena_slice(&work->arena, slice_of(text)), SLICE_NONE);
+    if (act) {
+        act->detail = detail;
+    }
+    return act_of_work(work);
+}
+
 /* --- make --- */
 
 static void on_put(struct store_read *read)
@@ -99,7 +113,9 @@ void engine_put_grant(struct engine *engine, struct engine_request *request)
                                        .namespace = work->namespace,
                                        .body = arena_slice(&work->arena, request->in.grant.body),
                                        .expires_ms = request->in.grant.expires_ms,
-                                       .saga = request->in.grant.saga};
+                                       .saga = request->in.grant.saga,
+                                       .act = act_of_grant(work, "grant", &request->in.grant.id,
+                                                           arena_slice(&work->arena, request->in.grant.purpose))};
     store_grant_put(engine->store, &granting->put);
 }
 
@@ -185,7 +201,12 @@ static void on_revoked(struct store_read *read)
     struct work *work = granting->work;
 
     if (read->code == ERR_NOT_FOUND) {
-        work_fail(work, ERR_NOT_FOUND, "there is no grant with this id", "`sagactl grants --all` lists them");
+        if (granting->revoke.issuer_token.ptr) {
+            work_fail(work, ERR_NOT_FOUND, "this token has made no grant with this id",
+                      "a token of the role operator revokes the grants of others, too");
+        } else {
+            work_fail(work, ERR_NOT_FOUND, "there is no grant with this id", "`sagactl grants --all` lists them");
+        }
         return;
     }
     if (read->code != ERR_OK) {
@@ -209,6 +230,8 @@ void engine_revoke_grant(struct engine *engine, struct engine_request *request)
     granting->revoke = (struct grant_revoke){.read = {.arena = &work->arena, .done = on_revoked, .context = granting},
                                              .id = request->in.grant.id,
                                              .namespace = work->namespace,
-                                             .revocation = work_signature(work, SLICE_NONE)};
+                                             .revocation = work_signature(work, SLICE_NONE),
+                                             .issuer_token = arena_slice(&work->arena, request->in.grant.issuer_token),
+                                             .act = act_of_grant(work, "revoke", &request->in.grant.id, SLICE_NONE)};
     store_grant_revoke(engine->store, &granting->revoke);
 }
