@@ -391,7 +391,7 @@ static void result_answered(struct db *db, const PGresult *result)
 
         CHECK(db->query_index < segment->transaction->count);
         if (query->on_rows) {
-            query->on_rows(query, &(struct db_rows){.result = result});
+            query->on_rows(query, &(struct db_rows){.result = result, .statement = query->statement});
         }
     } else {
         transaction_refused(db, segment->transaction, result);

@@ -1,12 +1,25 @@
 /* Reads rows in PostgreSQL's binary formats. A column that is missing or has another type is a mistake in our SQL. */
 #include <endian.h>
+#include <stdio.h>
 
 #include "io/postgres/db.h"
 #include "io/postgres/wire.h"
 
+static _Noreturn void is_not_there(const struct db_rows *rows, size_t row, int column)
+{
+    char what[200];
+
+    (void)snprintf(what, sizeof(what), "row %zu, column %d of the answer to %s, which has %d rows and %d columns (%s)",
+                   row, column, rows->statement->name, PQntuples(rows->result), PQnfields(rows->result),
+                   PQresStatus(PQresultStatus(rows->result)));
+    check_failed(__FILE__, __LINE__, what);
+}
+
 static size_t place(const struct db_rows *rows, size_t row, int column, const char **bytes)
 {
-    CHECK(row < db_row_count(rows) && column >= 0 && column < PQnfields(rows->result));
+    if (row >= db_row_count(rows) || column < 0 || column >= PQnfields(rows->result)) {
+        is_not_there(rows, row, column);
+    }
     *bytes = PQgetvalue(rows->result, (int)row, column);
     return (size_t)PQgetlength(rows->result, (int)row, column);
 }
