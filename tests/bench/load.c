@@ -13,8 +13,8 @@
 static const char help[] =
     "bench-load --saga NAME [--input JSON|@FILE] [--sagas N | --seconds S] [--concurrency C] [--rate R]\n"
     "              [--warmup N] [--steps K] [--id-prefix TEXT] [--batch B] [--in-flight F] [--no-wait]\n"
-    "bench-load --calls TOOL [--args JSON|@FILE] [--duplicates] [--rounds R] [--number N | --seconds S]\n"
-    "              [--per-run K] [--pause S] [--concurrency C] [--rate R] [--warmup N]\n"
+    "bench-load --calls TOOL [--args JSON|@FILE] [--duplicates] [--mcp] [--rounds R]\n"
+    "              [--number N | --seconds S] [--per-run K] [--pause S] [--concurrency C] [--rate R] [--warmup N]\n"
     "\n"
     "Starts sagas over the public API, each with ?wait, and counts each until its end. Prints sagas\n"
     "and transitions a second and the percentiles of the time from start to end. A transition is a\n"
@@ -26,7 +26,8 @@ static const char help[] =
     "waited for and sent again; what that costs is in the figures.\n"
     "\n"
     "With --calls it calls a tool through the registry, outside sagas, each call a new operation; with\n"
-    "--duplicates rounds of new calls and rounds of their repeats take turns, and the ratio is printed.\n"
+    "--duplicates rounds of new calls and rounds of their repeats take turns, and the ratio is printed. With --mcp\n"
+    "rounds of new calls through /mcp take turns with them.\n"
     "\n"
     "  --sagas N, --number N  how many, of calls in each round (default 10000); --seconds S: as many as\n"
     "                    fit\n"
@@ -39,7 +40,8 @@ static const char help[] =
     "  --per-run K       so many calls in each run, each of a scope of its own (default 1)\n"
     "  --pause S         seconds between new calls and their repeats: runs rest after 15\n"
     "                    s, and a repeat then finds them asleep (default 0)\n"
-    "  --rounds R        rounds of each kind (default 3 with --duplicates, else 1); medians are shown\n"
+    "  --rounds R        rounds of each kind (default 3 with --duplicates or --mcp, else 1); medians\n"
+    "                    are shown\n"
     "\n"
     "Exits 1 when a start or a call failed, a saga did not end or a repeat was no repeat.\n"
     "\n"
@@ -52,7 +54,7 @@ struct load_words { /* as they were written */
     const char *saga, *input, *sagas, *steps, *id_prefix, *batch, *in_flight;
     const char *tool, *args, *number, *per_run, *pause, *rounds;
     const char *seconds, *concurrency, *rate, *warmup;
-    bool duplicates, no_wait;
+    bool duplicates, mcp, no_wait;
 };
 
 static bool read_number(struct ctl *ctl, const char *name, const char *text, int64_t least, int64_t most, int64_t *out)
@@ -79,7 +81,8 @@ static int run_calls(struct ctl *ctl, const struct load_words *words)
                                    .warmup = -1,
                                    .per_run = 1,
                                    .duplicates = words->duplicates,
-                                   .rounds = words->duplicates ? 3 : 1};
+                                   .mcp = words->mcp,
+                                   .rounds = words->duplicates || words->mcp ? 3 : 1};
 
     if (words->sagas || words->steps || words->id_prefix || words->input || words->batch || words->in_flight ||
         words->no_wait) {
@@ -112,8 +115,10 @@ static int run_sagas(struct ctl *ctl, const struct load_words *words)
                                    .warmup = -1,
                                    .steps = -1};
 
-    if (words->args || words->number || words->per_run || words->pause || words->rounds || words->duplicates) {
-        return usage_error(ctl, "--args, --number, --per-run, --pause, --rounds and --duplicates are for --calls");
+    if (words->args || words->number || words->per_run || words->pause || words->rounds || words->duplicates ||
+        words->mcp) {
+        return usage_error(ctl,
+                           "--args, --number, --per-run, --pause, --rounds, --duplicates and --mcp are for --calls");
     }
     if (!read_number(ctl, "--sagas", words->sagas, 1, INT64_MAX, &o.sagas) ||
         !read_number(ctl, "--seconds", words->seconds, 1, INT64_MAX / 1000000, &o.seconds) ||
@@ -152,6 +157,7 @@ static int load(struct ctl *ctl, int argc, char **argv)
                                      {"--pause", &words.pause, NULL, NULL},
                                      {"--rounds", &words.rounds, NULL, NULL},
                                      {"--duplicates", NULL, NULL, &words.duplicates},
+                                     {"--mcp", NULL, NULL, &words.mcp},
                                      {"--seconds", &words.seconds, NULL, NULL},
                                      {"--concurrency", &words.concurrency, NULL, NULL},
                                      {"--rate", &words.rate, NULL, NULL},

@@ -30,6 +30,7 @@ struct load_calls_options {
     int64_t pause_s; /* between a round of new calls and the round of their repeats */
     int64_t rounds;  /* at most LOAD_ROUNDS_MAX */
     bool duplicates; /* a round of repeats follows each round of new calls */
+    bool mcp;        /* a round of other new calls, through /mcp, follows each round of new calls */
 };
 
 int load_calls(const struct load_calls_options *options); /* gives the exit code */

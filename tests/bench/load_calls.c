@@ -1,17 +1,23 @@
 /*
  * bench-load --calls: new operations of the registry, and repeats of them, in turns within one run of the program, so
  * that whatever else this machine does meets both alike. A repeat is a hit on a completed operation: it is answered
- * from the record and writes nothing but its entry in the log.
+ * from the record and writes nothing but its entry in the log. New calls through /mcp take turns with them in the same
+ * way.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "tests/bench/load.h"
 #include "tests/bench/load_driver.h"
 #include "tools/sagactl/output.h"
 #include "tools/sagactl/saga_end.h"
+
+enum kind { KIND_NEW, KIND_REPEATED, KIND_MCP, KIND_COUNT }; /* of a round: what it sends */
+
+static const char *const kind_names[KIND_COUNT] = {"new", "repeated", "mcp"};
 
 struct figures { /* of one round of one kind */
     double per_second, p50_ms, p95_ms, p99_ms, max_ms;
@@ -23,22 +29,56 @@ struct calls {
     const struct load_calls_options *o;
     struct slice prefix; /* of the names of runs */
     int64_t round;
-    bool repeats;    /* this round hits what the one before has made */
+    enum kind kind;  /* of this round; repeats hit what the last round of new calls has made */
     uint64_t made;   /* by the last round of new ones */
     uint64_t missed; /* repeats that were not answered as such */
     struct buffer body;
 };
 
+/* The same call as the message of a host. A tool is offered under its name with `_` for `.`. */
+static void begin_mcp(struct calls *calls, struct wire_connection *c, const char *run, const char *scope)
+{
+    struct json_writer w;
+    char name[128];
+
+    slice_to_text(name, sizeof(name), slice_of(calls->o->tool));
+    for (char *dot = name; (dot = strchr(dot, '.')) != NULL; dot++) {
+        *dot = '_';
+    }
+    buffer_reset(&calls->body);
+    json_writer_init(&w, &calls->body);
+    json_object_begin(&w, NULL);
+    json_write_text(&w, "jsonrpc", "2.0");
+    json_write_i64(&w, "id", 1);
+    json_write_text(&w, "method", "tools/call");
+    json_object_begin(&w, "params");
+    json_write_text(&w, "name", name);
+    json_write_raw(&w, "arguments", calls->o->args);
+    json_object_begin(&w, "_meta");
+    json_write_text(&w, "sagad/run", run);
+    json_write_text(&w, "sagad/scope", scope);
+    json_object_end(&w);
+    json_object_end(&w);
+    json_object_end(&w);
+    driver_send(&calls->driver, c, "POST", SLICE("/mcp"), buffer_slice(&calls->body));
+}
+
 static void begin(struct driver *driver, struct wire_connection *c, uint64_t number)
 {
     struct calls *calls = container_of(driver, struct calls, driver);
-    uint64_t which = calls->repeats ? number % calls->made : number, per_run = (uint64_t)calls->o->per_run;
+    bool repeats = calls->kind == KIND_REPEATED;
+    uint64_t which = repeats ? number % calls->made : number, per_run = (uint64_t)calls->o->per_run;
     struct json_writer w;
     char run[96], scope[24], turn[24];
 
-    (void)snprintf(run, sizeof(run), "%.*s-%lld-%llu", SLICE_ARG(calls->prefix), (long long)calls->round,
+    (void)snprintf(run, sizeof(run), "%.*s-%s%lld-%llu", SLICE_ARG(calls->prefix),
+                   calls->kind == KIND_MCP ? "mcp-" : "", (long long)calls->round,
                    (unsigned long long)(which / per_run));
     (void)snprintf(scope, sizeof(scope), "s%llu", (unsigned long long)(which % per_run));
+    if (calls->kind == KIND_MCP) {
+        begin_mcp(calls, c, run, scope);
+        return;
+    }
     buffer_reset(&calls->body);
     json_writer_init(&w, &calls->body);
     json_object_begin(&w, NULL);
@@ -46,7 +86,7 @@ static void begin(struct driver *driver, struct wire_connection *c, uint64_t num
     json_write_text(&w, "scope", scope); /* and no step: the same call with other steps only would be a loop */
     json_write_text(&w, "tool", calls->o->tool);
     json_write_raw(&w, "args", calls->o->args);
-    if (calls->repeats) { /* a user who asks again: this is no loop */
+    if (repeats) { /* a user who asks again: this is no loop */
         (void)snprintf(turn, sizeof(turn), "%llu", (unsigned long long)(number / calls->made + 1));
         json_write_text(&w, "turn", turn);
     }
@@ -57,12 +97,13 @@ static void begin(struct driver *driver, struct wire_connection *c, uint64_t num
 static bool answered(struct driver *driver, struct wire_connection *c, int status, struct slice body)
 {
     struct calls *calls = container_of(driver, struct calls, driver);
-    bool duplicate = false;
+    bool duplicate = false, is_error = true;
 
     (void)c;
-    if (status != 200) {
+    if (status != 200 ||
+        (calls->kind == KIND_MCP && !(json_bool(json_at(body, SLICE("/result/isError")), &is_error) && !is_error))) {
         driver_fail(driver, status, body);
-    } else if (calls->repeats) {
+    } else if (calls->kind == KIND_REPEATED) {
         calls->missed += !(json_bool(json_member(body, "duplicate"), &duplicate) && duplicate);
     }
     return true;
@@ -79,19 +120,21 @@ static struct figures figures_of(const struct driver *driver)
                             .errors = driver->errors};
 }
 
-static bool run_round(struct calls *calls, bool repeats, struct figures *out)
+static bool run_round(struct calls *calls, enum kind kind, struct figures *out)
 {
     struct driver *driver = &calls->driver;
 
-    calls->repeats = repeats;
-    driver->noun = repeats ? "repeats" : "calls";
-    if (repeats && calls->made == 0) {
+    calls->kind = kind;
+    driver->noun = kind == KIND_REPEATED ? "repeats" : "calls";
+    if (kind == KIND_REPEATED && calls->made == 0) {
         (void)fputs("bench-load: no call was made that could be repeated\n", stderr);
         return false;
     }
     bool ok = driver_run(driver, calls->o->count, calls->o->seconds);
 
-    calls->made = repeats ? calls->made : driver->ended == driver->begun ? driver->begun : 0;
+    if (kind == KIND_NEW) {
+        calls->made = driver->ended == driver->begun ? driver->begun : 0;
+    }
     *out = figures_of(driver);
     driver_tell_errors(driver);
     return ok;
@@ -151,34 +194,49 @@ static void print_row(const char *name, const struct figures *figures, size_t ro
                  MEDIAN(figures, p99_ms, rounds), MEDIAN(figures, max_ms, rounds));
 }
 
-static void report(const struct calls *calls, const struct figures *made, const struct figures *repeated, size_t rounds)
+static bool is_measured(const struct load_calls_options *o, enum kind kind)
 {
-    const struct load_calls_options *o = calls->o;
-    struct spread ratio = {0};
+    return kind == KIND_NEW || (kind == KIND_REPEATED ? o->duplicates : o->mcp);
+}
 
-    if (o->duplicates) {
-        ratio = spread_of(repeated, made, offsetof(struct figures, per_second), rounds);
-    }
-    if (o->ctl->output == OUTPUT_DATA) {
+typedef struct figures figures_of_kinds[KIND_COUNT][LOAD_ROUNDS_MAX];
+
+/* Prints figures of each kind that was measured, and how the others compare with new calls. */
+static void report(const struct calls *calls, figures_of_kinds figures, size_t rounds)
+{
+    static const char *const ratio_names[KIND_COUNT] = {NULL, "ratio", "mcp_ratio"};
+    const struct load_calls_options *o = calls->o;
+    bool is_data = o->ctl->output == OUTPUT_DATA;
+
+    if (is_data) {
         (void)printf("{\"tool\":\"%s\",\"concurrency\":%lld,\"rate\":%lld,\"per_run\":%lld,\"rounds\":%zu", o->tool,
                      (long long)o->concurrency, (long long)o->rate, (long long)o->per_run, rounds);
-        print_json_figures("new", made, rounds);
-        if (o->duplicates) {
-            print_json_figures("repeated", repeated, rounds);
-            (void)printf(",\"ratio\":{\"median\":%.2f,\"least\":%.2f,\"most\":%.2f}", ratio.median, ratio.least,
-                         ratio.most);
-        }
-        (void)puts("}");
-        return;
+    } else {
+        (void)printf("%s: medians of %zu round%s over %lld connections, %lld call%s in a run%s\n", o->tool, rounds,
+                     rounds == 1 ? "" : "s", (long long)o->concurrency, (long long)o->per_run,
+                     o->per_run == 1 ? "" : "s", o->rate > 0 ? ", open loop" : "");
     }
-    (void)printf("%s: medians of %zu round%s over %lld connections, %lld call%s in a run%s\n", o->tool, rounds,
-                 rounds == 1 ? "" : "s", (long long)o->concurrency, (long long)o->per_run, o->per_run == 1 ? "" : "s",
-                 o->rate > 0 ? ", open loop" : "");
-    print_row("new", made, rounds);
-    if (o->duplicates) {
-        print_row("repeated", repeated, rounds);
-        (void)printf("  ratio     %9.2f          (%.2f to %.2f)   repeats against new calls, by the second\n",
-                     ratio.median, ratio.least, ratio.most);
+    for (int kind = KIND_NEW; kind < KIND_COUNT; kind++) {
+        if (!is_measured(o, (enum kind)kind)) {
+            continue;
+        }
+        struct spread ratio = spread_of(figures[kind], figures[KIND_NEW], offsetof(struct figures, per_second), rounds);
+
+        if (is_data) {
+            print_json_figures(kind_names[kind], figures[kind], rounds);
+        } else {
+            print_row(kind_names[kind], figures[kind], rounds);
+        }
+        if (is_data && kind != KIND_NEW) {
+            (void)printf(",\"%s\":{\"median\":%.2f,\"least\":%.2f,\"most\":%.2f}", ratio_names[kind], ratio.median,
+                         ratio.least, ratio.most);
+        } else if (kind != KIND_NEW) {
+            (void)printf("  ratio     %9.2f          (%.2f to %.2f)   %s against new calls, by the second\n",
+                         ratio.median, ratio.least, ratio.most, kind == KIND_MCP ? "through /mcp" : "repeats");
+        }
+    }
+    if (is_data) {
+        (void)puts("}");
     }
 }
 
@@ -191,18 +249,21 @@ static void pause_for(int64_t seconds)
     }
 }
 
-static bool run_rounds(struct calls *calls, struct figures *made, struct figures *repeated)
+static bool run_rounds(struct calls *calls, figures_of_kinds figures)
 {
     for (int64_t i = 0; i < calls->o->rounds; i++) {
         calls->round = i + 1;
-        if (!run_round(calls, false, &made[i])) {
+        if (!run_round(calls, KIND_NEW, &figures[KIND_NEW][i])) {
             return false;
         }
         pause_for(calls->o->duplicates ? calls->o->pause_s : 0);
-        if (calls->o->duplicates && !run_round(calls, true, &repeated[i])) {
+        if (calls->o->duplicates && !run_round(calls, KIND_REPEATED, &figures[KIND_REPEATED][i])) {
             return false;
         }
-        if (made[i].ended == 0) {
+        if (calls->o->mcp && !run_round(calls, KIND_MCP, &figures[KIND_MCP][i])) {
+            return false;
+        }
+        if (figures[KIND_NEW][i].ended == 0) {
             return false; /* the sentence why was printed */
         }
     }
@@ -218,7 +279,7 @@ int load_calls(const struct load_calls_options *o)
                                      .answered = answered},
                           .o = o,
                           .prefix = arena_printf(&o->ctl->arena, "bench-%llx", (unsigned long long)now_ms())};
-    struct figures made[LOAD_ROUNDS_MAX] = {0}, repeated[LOAD_ROUNDS_MAX] = {0};
+    figures_of_kinds figures = {0};
     int code = driver_open(&calls.driver);
 
     if (code != EXIT_OK) {
@@ -232,12 +293,14 @@ int load_calls(const struct load_calls_options *o)
         driver_tell_errors(&calls.driver);
     }
     calls.driver.rate = o->rate;
-    ok = ok && !went_wrong && run_rounds(&calls, made, repeated);
+    ok = ok && !went_wrong && run_rounds(&calls, figures);
     if (ok) {
-        report(&calls, made, repeated, (size_t)o->rounds);
+        report(&calls, figures, (size_t)o->rounds);
     }
     for (int64_t i = 0; i < o->rounds; i++) {
-        went_wrong = went_wrong || made[i].errors > 0 || repeated[i].errors > 0;
+        for (int kind = KIND_NEW; kind < KIND_COUNT; kind++) {
+            went_wrong = went_wrong || figures[kind][i].errors > 0;
+        }
     }
     if (calls.missed > 0) {
         (void)fprintf(stderr, "bench-load: %llu repeats were not answered as repeats\n",

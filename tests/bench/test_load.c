@@ -11,6 +11,7 @@ static const struct program_case cases[] = {
     {"--saga quick --calls t.one", 2, "--saga NAME, or --calls TOOL"},
     {"--saga quick --sagas 1 --seconds 1", 2, "not both"},
     {"--saga quick --duplicates", 2, "for --calls"},
+    {"--saga quick --mcp", 2, "for --calls"},
     {"--calls t.one --sagas 5", 2, "for --saga"},
     {"--calls t.one --rounds 100", 2, "from 1 to 99"},
     {"--calls t.one --batch 10", 2, "for --saga"},
@@ -24,6 +25,8 @@ static const struct program_case cases[] = {
     {"--saga nothing --sagas 5", 3, "no such thing"},
     {"--calls t.one --number 300 --concurrency 4 --duplicates --rounds 2", 0, "ratio"},
     {"--calls t.one --number 100 --concurrency 4 --per-run 10 -o json", 0, "\"per_run\":10,\"rounds\":1"},
+    {"--calls t.one --number 100 --concurrency 4 --mcp --rounds 2", 0, "through /mcp"},
+    {"--calls t.one --number 100 --mcp --rounds 1 -o json", 0, "\"mcp_ratio\":"},
     {"--calls t.nothing --number 5", 1, "404"},
 };
 

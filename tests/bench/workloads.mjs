@@ -109,6 +109,22 @@ async function duplicates({ rig, seconds }) {
   }
 }
 
+// Makes new calls through /v1/operations and through /mcp in turns, which shows what the protocol of agents costs.
+async function agents({ rig, seconds }) {
+  const part = String(Math.max(1, Math.round(seconds / 4)))
+  const {
+    new: made,
+    mcp,
+    mcp_ratio: ratio
+  } = await rig.drive([
+    ...['--calls', 'bench.do', '--mcp', '--rounds', '2', '--seconds', part],
+    ...['--concurrency', '64']
+  ])
+  const errors = [...made.rounds, ...mcp.rounds].reduce((sum, round) => sum + round.errors, 0)
+  const of = ({ per_second, latency_ms }) => ({ per_second, latency_ms })
+  return { per_second: mcp.per_second, of: 'calls', made: of(made), mcp: of(mcp), ratio: ratio.median, errors }
+}
+
 // Runs W1 with sagas that are kept, before and after W1 with a retention of two seconds. This shows how much of the
 // rate the removal of ended sagas takes, whichever way the machine drifts. The remaining sagas are removed before the
 // next measurement.
@@ -231,6 +247,7 @@ export function measurements({ rig, reference: measured }) {
       measure: sagas('bench_w4', [...single(64), '--input', hundred])
     },
     { id: 'w5', workload: 'W5', name: 'W5 calls outside sagas and their repeats, 64 clients', measure: duplicates },
+    { id: 'mcp', workload: 'mcp', name: 'calls through /mcp beside /v1/operations, 64 clients', measure: agents },
     { id: 'commit_32', workload: 'ref', name: '(iii) commits of one row, 32 clients', measure: ref('commit', 32) },
     {
       id: 'w7',
