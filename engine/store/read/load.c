@@ -112,7 +112,6 @@ static void on_max(struct db_query *query, const struct db_rows *rows)
         loading->load->escalation_number_max = (uint64_t)db_int(rows, 0, 0);
         loading->load->approval_number_max = (uint64_t)db_int(rows, 0, 1);
         loading->load->escalations_open = db_int(rows, 0, 2);
-        loading->asked_max = true;
     }
 }
 
@@ -134,6 +133,7 @@ static void on_load_done(struct db_transaction *transaction)
     struct loading *loading = container_of(transaction, struct loading, transaction);
 
     if (transaction->outcome == DB_COMMITTED) {
+        loading->asked_max = true; /* not sooner: a connection may break between the numbers and what was forgotten */
         if (loading->count < LOAD_SAGAS) {
             loading_end(loading, ERR_OK, NULL);
         } else {
