@@ -127,7 +127,10 @@ await run(new World(), async (world) => {
     const revoke = (id, token) => at(second, 'DELETE', `/v1/grants/${id}`, undefined, token)
     const { id } = await grant({ run: 'chat-own' }, first)
     const refused = await revoke(id, 'guest')
-    const missing = await revoke(id.replace(/.$/, (digit) => (digit === '0' ? '1' : '0')), 'guest')
+    const missing = await revoke(
+      id.replace(/.$/, (digit) => (digit === '0' ? '1' : '0')),
+      'guest'
+    )
     expectEqual([refused.status, missing.status], [404, 404], 'answers to another agent')
     expectEqual(refused.json.detail, missing.json.detail, 'the same as of a grant that is not there')
     const [row] = (await at(first, 'GET', '/v1/grants', undefined, 'guest')).json.items.filter((one) => one.id === id)
