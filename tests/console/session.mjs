@@ -237,6 +237,58 @@ export async function session(world, browser) {
     await visitor.page.getByLabel('Your token').waitFor()
     await visitor.leaves()
   })
+
+  const visitor = await Visitor.arrives(browser, world)
+  const { page } = visitor
+
+  await promise('an address that changes as soon as the page is drawn is followed, and so is the focus', async () => {
+    await visitor.opens('')
+    await page.getByLabel('Your token').fill('reader')
+    await page.evaluate(() => {
+      let isAsked = false
+      const drawn = new MutationObserver(() => {
+        if (!isAsked && document.querySelector('[data-testid="who"]')) {
+          isAsked = true
+          location.hash = '#/sagas'
+        }
+        if (document.querySelector('h1')?.innerText !== 'Sagas') return
+        drawn.disconnect()
+        globalThis.focusedThen = document.activeElement.id
+      })
+      drawn.observe(document.body, { childList: true, subtree: true })
+    })
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { level: 1, name: 'Sagas' }).waitFor()
+    expectEqual(await page.evaluate(() => globalThis.focusedThen), 'main', 'what has the focus with the new view')
+  })
+
+  await promise('who wants no motion sees none: of elements, of what stands beside them, of backdrops', async () => {
+    // The console moves nothing today, so the test brings motion of its own: the guard must stop what comes later.
+    await page.getByRole('button', { name: 'Keys' }).click()
+    await page.getByRole('dialog', { name: 'Keys' }).waitFor()
+    await page.evaluate(() => {
+      const moving = new CSSStyleSheet()
+      const all = '*, ::before, ::after, ::backdrop'
+      moving.replaceSync(
+        `@keyframes turn { to { rotate: 1turn } }
+         ${all} { animation: turn 9s infinite; transition: opacity 9s; scroll-behavior: smooth }
+         ::before, ::after { content: '' }`
+      )
+      document.adoptedStyleSheets.push(moving)
+    })
+    const movesIn = async (reducedMotion) => {
+      await page.emulateMedia({ reducedMotion })
+      return page.evaluate(() =>
+        [undefined, '::before', '::after', '::backdrop'].map((part) => {
+          const style = getComputedStyle(document.querySelector('dialog'), part)
+          return [style.animationName, style.transitionDuration, style.scrollBehavior].join(' ')
+        })
+      )
+    }
+    expectEqual(await movesIn('no-preference'), Array(4).fill('turn 9s smooth'), 'what would move')
+    expectEqual(await movesIn('reduce'), Array(4).fill('none 0s auto'), 'what moves')
+  })
+  await visitor.leaves()
 }
 
 // These promises come last, because they start sagad anew.

@@ -1,7 +1,7 @@
 // What is on the screen follows by events (feed.ts) where they tell of it, and by conditional reads elsewhere. An
 // answer that is the same as before costs no bytes and draws nothing. A page that nobody sees asks for nothing. When
 // sagad does not answer, the reads become rarer; the page says so, and goes on by itself.
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { Problem, get } from './api'
 import { feedIsOn, follow } from './feed'
 import type { Page } from './types'
@@ -24,7 +24,7 @@ function setLost(lost: boolean) {
 
 export function useLostSince() {
   const [, redraw] = useState(0)
-  useEffect(() => {
+  useLayoutEffect(() => {
     const tell = () => redraw((n) => n + 1)
     listeners.add(tell)
     return () => void listeners.delete(tell)
@@ -35,7 +35,7 @@ export function useLostSince() {
 // Does nobody see this page?
 export function useHidden() {
   const [hidden, setHidden] = useState(document.hidden)
-  useEffect(() => {
+  useLayoutEffect(() => {
     const onChange = () => setHidden(document.hidden)
     document.addEventListener('visibilitychange', onChange)
     return () => document.removeEventListener('visibilitychange', onChange)

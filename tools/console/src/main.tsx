@@ -1,6 +1,6 @@
 // The frame: who you are, where you are, whether sagad answers, and the keys that work everywhere.
 import { render } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import './design.css'
 import { Problem, change, read } from './api'
 import { setOnSignedOut, useLostSince } from './live'
@@ -53,7 +53,7 @@ function moveRow(by: number) {
 
 function useKeys(showKeys: () => void) {
   const afterG = useRef(false)
-  useEffect(() => {
+  useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (event.ctrlKey || event.metaKey || event.altKey) return
       if (isTyping(event.target)) {
@@ -140,9 +140,10 @@ function Frame({ me, onSignOut }: { me: Me; onSignOut: () => void }) {
   const where = route.path.join('/')
   const first = useRef(true)
   useKeys(() => setKeysShown(true))
-  useEffect(() => {
+  useLayoutEffect(() => {
     document.title = `${view?.title ?? 'Not found'} · sagad`
-    // A new view is read from its beginning, also by who hears it.
+    // A new view is read from its beginning, also by who hears it. Later than now, it would take the focus from who
+    // goes on by the keyboard.
     if (!first.current) main.current?.focus({ preventScroll: false })
     first.current = false
   }, [where])

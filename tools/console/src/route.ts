@@ -1,6 +1,6 @@
 // The view and its filters stand behind the # of the address: there a proxy needs to know nothing of them, they reach
 // no server's log, and a link shows a colleague the same.
-import { useEffect, useState } from 'preact/hooks'
+import { useLayoutEffect, useState } from 'preact/hooks'
 
 export interface Route {
   path: string[] // ['sagas'], ['saga', ID, 'log']
@@ -63,7 +63,8 @@ export function replace(path: string[], parameters: Record<string, string | unde
 
 export function useRoute(): Route {
   const [route, setRoute] = useState(current)
-  useEffect(() => {
+  // A layout effect runs before anything else can happen: no change of the address falls between drawing and listening.
+  useLayoutEffect(() => {
     const onChange = () => setRoute(current())
     addEventListener('hashchange', onChange)
     return () => removeEventListener('hashchange', onChange)

@@ -1,6 +1,6 @@
 // Pieces that every view uses.
 import type { ButtonHTMLAttributes, ComponentChildren } from 'preact'
-import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { ExactNumber, Problem } from './api'
 import { namespacesNow } from './route'
 import type { Me, Role } from './types'
@@ -221,10 +221,13 @@ export function Dialog({
 }) {
   const dialog = useRef<HTMLDialogElement>(null)
   const id = useId()
-  useEffect(() => {
+  // Layout effects, so that keys pressed at once find the focus. An open dialog lets nothing behind it have the focus.
+  useLayoutEffect(() => {
     const before = document.activeElement
-    dialog.current!.showModal()
+    const shown = dialog.current!
+    shown.showModal()
     return () => {
+      shown.close()
       if (before instanceof HTMLElement) before.focus()
     }
   }, [])
