@@ -34,6 +34,34 @@ export async function sagas(world, browser, orders) {
     await until(async () => (await rows()) > 1, 'all again')
   })
 
+  await promise(
+    'while a filter is read, the rows of before stay, marked busy, and nothing takes the focus',
+    async () => {
+      let answer
+      const held = new Promise((resolve) => (answer = resolve))
+      const asked = /v1\/sagas\?.*status=escalated/
+      await page.route(asked, (route) => held.then(() => route.continue()))
+      const before = await rows()
+      await page.getByLabel('Status', { exact: true }).selectOption('escalated')
+      await page.locator('.table[aria-busy="true"]').waitFor()
+      await page.getByText('Reading sagas').waitFor()
+      expectEqual(await rows(), before, 'rows while others are read')
+      await page.locator(`tr[data-row="${orders.completed}"] a`).focus()
+      answer()
+      await until(async () => (await rows()) === 1, 'the rows of the filter')
+      const focused = () => page.evaluate(() => document.activeElement.ariaLabel ?? document.activeElement.innerText)
+      expectEqual(await focused(), 'Sagas', 'the table has the focus of the row that went away')
+      expectEqual(await page.locator('.table').getAttribute('aria-busy'), 'false', 'busy')
+      await page.keyboard.press('j')
+      expectEqual(await focused(), 'first-stuck', 'j goes to the first row')
+      await page.unroute(asked)
+      await page.getByRole('button', { name: 'Clear filters' }).focus()
+      await page.keyboard.press('Enter')
+      await until(async () => (await rows()) === before, 'all again')
+      expectEqual(await focused(), 'Clear filters', 'what has the focus')
+    }
+  )
+
   await promise('another namespace sees nothing of it, and an empty list teaches a command', async () => {
     const other = await Visitor.arrives(browser, world)
     await other.signsIn('stranger')
@@ -110,12 +138,18 @@ export async function sagas(world, browser, orders) {
     await visitor.opens('#/sagas?saga=order')
     await page.locator(`tr[data-row="${orders.completed}"]`).waitFor()
     const before = await rows()
+    const place = async () => (await page.locator(`tr[data-row="${orders.completed}"]`).boundingBox()).y
+    const placeBefore = await place()
     const id = await world.order('announced')
     const announced = page.getByRole('button', { name: '1 saga is new: show' })
+    await visitor.comesBack()
     await announced.waitFor()
-    expectEqual(await rows(), before, 'rows before it is asked for')
-    await announced.click()
+    expectEqual([await rows(), await place()], [before, placeBefore], 'rows before it is asked for, and their place')
+    await announced.focus()
+    await page.keyboard.press('Enter')
     await page.locator(`tr[data-row="${id}"]`).waitFor()
+    await page.keyboard.press('j')
+    await page.waitForFunction((row) => document.activeElement.closest('tr')?.dataset.row === row, id)
   })
 
   await promise('by keyboard alone: search, rows, help', async () => {

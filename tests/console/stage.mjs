@@ -204,6 +204,11 @@ export class Visitor {
     await this.page.goto(this.world.console + path)
   }
 
+  // Comes back to the tab: the page reads at once what it would read a few seconds later. The long form waits for that.
+  async comesBack() {
+    if (quick) await this.page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')))
+  }
+
   async sees(text) {
     await this.page.getByText(text).first().waitFor()
   }

@@ -117,11 +117,15 @@ export function Filters({
           />
         ))}
         {children}
-        {used && (
-          <button type="button" class="quiet" onClick={() => replace(path, kept)}>
-            Clear filters
-          </button>
-        )}
+        {/* It is always there: a button that goes away when it is pressed takes the focus with it. */}
+        <button
+          type="button"
+          class="quiet"
+          aria-disabled={used ? undefined : 'true'}
+          onClick={() => used && replace(path, kept)}
+        >
+          Clear filters
+        </button>
       </form>
       <Saved view={path[0]} query={{ ...kept, ...query }} />
     </>

@@ -1,6 +1,7 @@
 // The one table of all views: it has a name, scrolls by itself where it is wider than the page, and its rows answer to
-// the keys j and k.
+// the keys j and k. While it is busy, other rows are on their way, and those of before stay.
 import type { ComponentChildren } from 'preact'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 
 // title, what a row shows below it, and whether that is a number
 export type Column<T> = [title: string, cell: (row: T, i: number) => ComponentChildren, isNumber?: boolean]
@@ -11,7 +12,8 @@ export function Table<T>({
   keyOf,
   columns,
   rowClass,
-  isPlain
+  isPlain,
+  isBusy
 }: {
   label: string
   rows: T[]
@@ -19,9 +21,18 @@ export function Table<T>({
   columns: Column<T>[]
   rowClass?: (row: T, i: number) => string | undefined
   isPlain?: boolean // its rows lead nowhere: j and k pass them by, and a long table scrolls in a place of its own
+  isBusy?: boolean
 }) {
+  const table = useKeptFocus()
   return (
-    <div class={isPlain ? 'table plain' : 'table'} role="region" aria-label={label} tabIndex={0}>
+    <div
+      class={isPlain ? 'table plain' : 'table'}
+      role="region"
+      aria-label={label}
+      aria-busy={isBusy}
+      tabIndex={0}
+      ref={table}
+    >
       <table>
         <thead>
           <tr>
@@ -46,4 +57,17 @@ export function Table<T>({
       </table>
     </div>
   )
+}
+
+// A row that goes away while it has the focus leaves the focus to its table. The browser would give it to the page, and
+// the next Tab would begin at the top.
+function useKeptFocus() {
+  const table = useRef<HTMLDivElement>(null)
+  const within = useRef(false)
+  useLayoutEffect(() => {
+    if (within.current && document.activeElement === document.body) table.current?.focus({ preventScroll: true })
+  })
+  // Read while the rows are drawn: those of before are still there.
+  within.current = table.current?.contains(document.activeElement) ?? false
+  return table
 }

@@ -7,7 +7,22 @@ import { href } from '../route'
 import { State } from '../state'
 import { Age } from '../time'
 import type { Approval, Me, Page, Role } from '../types'
-import { Act, Copy, Empty, Fact, Facts, Json, Loading, Trouble, command, isNothing, may, short, whyNot } from '../ui'
+import {
+  Act,
+  Copy,
+  Empty,
+  Fact,
+  Facts,
+  Json,
+  Loading,
+  Trouble,
+  command,
+  count,
+  isNothing,
+  may,
+  short,
+  whyNot
+} from '../ui'
 import { VerbDialog } from '../verb'
 import type { ViewProps } from './index'
 
@@ -118,7 +133,7 @@ export function Approvals({ route, me }: ViewProps) {
   })
   const single = useLive<Approval>(n ? `v1/approvals/${encodeURIComponent(n)}` : null, 3000, { follows: ['approval.'] })
   const { problem, refresh } = n ? single : list
-  const many = useAnnounced(status, list.data?.items, (one) => `${one.namespace ?? ''} ${one.n}`)
+  const many = useAnnounced(status, list, (one) => `${one.namespace ?? ''} ${one.n}`)
   const shown = n ? single.data && [single.data] : many?.rows
   return (
     <>
@@ -141,8 +156,12 @@ export function Approvals({ route, me }: ViewProps) {
           <p>A step of a definition may ask a person for a yes or no, and shows what it is about.</p>
         </Empty>
       )}
-      {many && <Fresh list={many} one="approval" />}
-      <ul class="answers">
+      {!n && many && many.rows.length > 0 && (
+        <Fresh list={many} one="approval">
+          {count(many.rows.length, 'approval')} shown{list.data?.next_cursor ? '; there are more' : ''}.
+        </Fresh>
+      )}
+      <ul class="answers" aria-busy={!n && many?.isBusy}>
         {shown?.map((one) => (
           <Card
             key={`${one.namespace} ${one.n}`}

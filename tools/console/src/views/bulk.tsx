@@ -424,7 +424,7 @@ function titleOf(job: BulkJob) {
 
 function Jobs() {
   const live = useLive<Page<BulkJob>>('v1/bulk?limit=100', 5000)
-  const list = useAnnounced('jobs', live.data?.items, ({ bulk }) => bulk)
+  const list = useAnnounced('jobs', live, ({ bulk }) => bulk)
   return (
     <>
       <div class="title">
@@ -438,7 +438,11 @@ function Jobs() {
           <p>A job does one verb to many sagas. Begin with a group of cases, or with a filtered list of sagas.</p>
         </Empty>
       )}
-      {list && <Fresh list={list} one="job" />}
+      {list && list.rows.length > 0 && (
+        <Fresh list={list} one="job">
+          {count(list.rows.length, 'job')} shown.
+        </Fresh>
+      )}
       {list && list.rows.length > 0 && (
         <Table
           label="Jobs"

@@ -99,7 +99,7 @@ export function Calls({ route, me }: ViewProps) {
 
 function AllCalls({ query: asked }: { query: Record<string, string> }) {
   const live = useLive<Page<Operation>>(query('v1/operations', { ...asked, limit: 200 }), 5000)
-  const list = useAnnounced(JSON.stringify(asked), live.data?.items, ({ key }) => key)
+  const list = useAnnounced(JSON.stringify(asked), live, ({ key }) => key)
   const flags = Object.entries(asked).flatMap(([name, value]) => [`--${name}`, value])
   return (
     <>
@@ -109,21 +109,21 @@ function AllCalls({ query: asked }: { query: Record<string, string> }) {
       </div>
       <Filters path={['calls']} query={asked} filters={filters} />
       <Trouble problem={live.problem?.lost ? null : live.problem} retry={live.refresh} />
-      {!live.data && !live.problem && <Loading what="calls" />}
+      {!list && !live.problem && <Loading what="calls" />}
       {list?.rows.length === 0 && (
         <Empty title="No call fits" command="sagactl call card.pay --run chat-1 --args '{}'">
           <p>Calls of agents, and every call that a saga has made, stand here with their keys.</p>
         </Empty>
       )}
-      {live.data && list && list.rows.length > 0 && (
+      {list && list.rows.length > 0 && (
         <>
-          <p role="status">
-            {count(list.rows.length, 'call')} shown{live.data.next_cursor ? '; there are more' : ''}.
-          </p>
-          <Fresh list={list} one="call" />
+          <Fresh list={list} one="call">
+            {count(list.rows.length, 'call')} shown{live.data?.next_cursor ? '; there are more' : ''}.
+          </Fresh>
           <Table
             label="Calls"
             rows={list.rows}
+            isBusy={list.isBusy}
             keyOf={(one) => one.key}
             columns={[
               [

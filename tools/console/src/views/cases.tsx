@@ -71,11 +71,12 @@ function Groups({ route, me }: ViewProps) {
     5000,
     { follows: ['case.'], merge: { namespaces: route.namespaces, newestBy: 'newest', limit: 100 } }
   )
-  const list = useAnnounced(JSON.stringify([asked, by]), live.data?.items, keyOfGroup)
+  const list = useAnnounced(JSON.stringify([asked, by]), live, keyOfGroup)
   if (live.problem && !live.problem.lost) return <Trouble problem={live.problem} retry={live.refresh} />
-  if (!live.data || !list) return <Loading what="cases" />
+  if (!list) return <Loading what="cases" />
   const groups = list.rows
-  const total = live.data.items.reduce((sum, group) => sum + group.count, 0)
+  const now = live.data?.items ?? groups
+  const total = now.reduce((sum, group) => sum + group.count, 0)
   if (groups.length === 0) return <NoCases filtered={Object.keys(asked).length > 0} />
 
   const narrower = ({ group, namespace }: CaseGroup) => ({
@@ -86,19 +87,21 @@ function Groups({ route, me }: ViewProps) {
   })
   return (
     <>
-      <p role="status">
-        <strong>{count(total, 'case')}</strong> in {count(live.data.items.length, 'group')}.
-        {live.data.looked_to && (
-          <>
-            {' '}
-            sagad has looked at those opened since <Age at={live.data.looked_to} />; there are more.
-          </>
-        )}
-      </p>
-      <Fresh list={list} one="group" />
+      <Fresh list={list} one="group">
+        <span>
+          <strong>{count(total, 'case')}</strong> in {count(now.length, 'group')}.
+          {live.data?.looked_to && (
+            <>
+              {' '}
+              sagad has looked at those opened since <Age at={live.data.looked_to} />; there are more.
+            </>
+          )}
+        </span>
+      </Fresh>
       <Table
         label="Groups of cases"
         rows={groups}
+        isBusy={list.isBusy}
         keyOf={keyOfGroup}
         rowClass={(group) => (list.isGone(group) ? 'gone' : undefined)}
         columns={[
@@ -108,8 +111,7 @@ function Groups({ route, me }: ViewProps) {
             true
           ],
           ...(route.namespaces.length > 1 ? [ofNamespace] : []),
-          ...by
-            .split(',')
+          ...Object.keys(groups[0].group) // by what these rows are grouped, which another choice leaves behind
             .map((name): Column<CaseGroup> => [
               titles[name] ?? name,
               ({ group }) => group[name] ?? <span class="muted">none</span>
@@ -158,24 +160,24 @@ function List({ route, me }: ViewProps) {
     follows: ['case.'],
     merge: { namespaces: route.namespaces, newestBy: 'opened_at', limit: 200 }
   })
-  const list = useAnnounced(JSON.stringify([asked, status]), live.data?.items, keyOfCase)
+  const list = useAnnounced(JSON.stringify([asked, status]), live, keyOfCase)
   if (live.problem && !live.problem.lost) return <Trouble problem={live.problem} retry={live.refresh} />
-  if (!live.data || !list) return <Loading what="cases" />
+  if (!list) return <Loading what="cases" />
   const cases = list.rows
   if (cases.length === 0) return <NoCases filtered={Object.keys(asked).length > 0} />
   return (
     <>
       <div class="actions">
-        <p role="status">
-          {count(cases.length, 'case')} shown{live.data.next_cursor || live.data.hasMore ? '; there are more' : ''}.
-        </p>
+        <Fresh list={list} one="case">
+          {count(cases.length, 'case')} shown{live.data?.next_cursor || live.data?.hasMore ? '; there are more' : ''}.
+        </Fresh>
         {status === 'open' && route.namespaces.length < 2 && Object.keys(asked).length > 0 && (
           <AnswerAll me={me} parameters={route.query} n={cases.length} />
         )}
       </div>
-      <Fresh list={list} one="case" />
       <Table
         label="Cases"
+        isBusy={list.isBusy}
         rowClass={(one) => (list.isGone(one) ? 'gone' : undefined)}
         rows={cases}
         keyOf={(one) => one.n}

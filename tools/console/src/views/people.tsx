@@ -1,16 +1,18 @@
 // What persons and tokens said: who, when, what, on what, why, and what they were refused. Acts that are shown never
 // change; new ones are announced, and come when they are asked for.
-import { useEffect, useState } from 'preact/hooks'
-import { Problem, query, read } from '../api'
+import { Fresh, Older, usePaged } from '../announced'
+import { query } from '../api'
 import { Filters, type Filter } from '../filters'
 import { useLive } from '../live'
 import { href, namespacesNow } from '../route'
 import { State } from '../state'
+import { Table, type Column } from '../table'
 import { Age } from '../time'
 import type { ActRow, Page } from '../types'
 import { Copy, Empty, Loading, Trouble, command, count, short } from '../ui'
 import type { ViewProps } from './index'
 
+const limit = 100
 const filters: Filter[] = [
   { name: 'actor', label: 'Who', hint: 'ada,bob' },
   { name: 'verb', label: 'Did', hint: 'abort,resolve' },
@@ -55,97 +57,73 @@ function nameOf(act: ActRow) {
   return cut([act.kind, target].filter(Boolean).join(' ') || act.verb)
 }
 
-const Row = ({ act, isOfSeveral }: { act: ActRow; isOfSeveral: boolean }) => (
-  <tr data-row={act.id}>
-    {isOfSeveral && <td>{act.namespace}</td>}
-    <td>
-      <Age at={act.at} />
-    </td>
-    <td>
-      <strong>{act.actor}</strong>{' '}
-      <span class="muted">
-        {act.role}
-        {act.via === 'session' && ', at the console'}
-        {act.address && ` from ${act.address}`}
-      </span>
-    </td>
-    <td>
-      {act.verb}
-      {act.detail && <span class="muted">: {act.detail}</span>}
-    </td>
-    <td>
-      <a href={viewOf(act)}>{nameOf(act)}</a>
-      {act.kind !== 'saga' && act.saga && (
-        <>
-          {' of '}
-          <a href={href(['saga', act.saga], act.namespace ? { ns: act.namespace } : {})}>
-            {act.business_id ?? short(act.saga)}
-          </a>
-        </>
-      )}{' '}
-      <span class="muted">{[act.saga_name, act.tool].filter(Boolean).join(', ')}</span>
-    </td>
-    <td>{act.note ?? <span class="muted">–</span>}</td>
-    <td>
-      <State state={act.outcome} />
-      {act.code && (
+const ofNamespace: Column<ActRow> = ['Namespace', (act) => act.namespace]
+
+const columns: Column<ActRow>[] = [
+  ['When', (act) => <Age at={act.at} />],
+  [
+    'Who',
+    (act) => (
+      <>
+        <strong>{act.actor}</strong>{' '}
         <span class="muted">
-          {' '}
-          {act.code}
-          {act.count > 1 && `, ${act.count.toLocaleString('en')} times in a minute`}
+          {act.role}
+          {act.via === 'session' && ', at the console'}
+          {act.address && ` from ${act.address}`}
         </span>
-      )}
-    </td>
-  </tr>
-)
-
-interface Shown {
-  path: string
-  acts: ActRow[]
-  next: string | null
-  lookedTo: string | undefined // older ones were not looked at
-}
-
-const shownOf = (path: string, page: Page<ActRow>): Shown => ({
-  path,
-  acts: page.items,
-  next: page.next_cursor,
-  lookedTo: page.looked_to
-})
+      </>
+    )
+  ],
+  [
+    'Did',
+    (act) => (
+      <>
+        {act.verb}
+        {act.detail && <span class="muted">: {act.detail}</span>}
+      </>
+    )
+  ],
+  [
+    'To',
+    (act) => (
+      <>
+        <a href={viewOf(act)}>{nameOf(act)}</a>
+        {act.kind !== 'saga' && act.saga && (
+          <>
+            {' of '}
+            <a href={href(['saga', act.saga], act.namespace ? { ns: act.namespace } : {})}>
+              {act.business_id ?? short(act.saga)}
+            </a>
+          </>
+        )}{' '}
+        <span class="muted">{[act.saga_name, act.tool].filter(Boolean).join(', ')}</span>
+      </>
+    )
+  ],
+  ['Why', (act) => act.note ?? <span class="muted">–</span>],
+  [
+    'Outcome',
+    (act) => (
+      <>
+        <State state={act.outcome} />
+        {act.code && (
+          <span class="muted">
+            {' '}
+            {act.code}
+            {act.count > 1 && `, ${act.count.toLocaleString('en')} times in a minute`}
+          </span>
+        )}
+      </>
+    )
+  ]
+]
 
 export function People({ route }: ViewProps) {
-  const path = query('v1/acts', { ...route.query, limit: 100 })
+  const path = query('v1/acts', { ...route.query, limit })
   const isOfSeveral = route.namespaces.length > 1
-  const live = useLive<Page<ActRow>>(path, 5000, {
-    merge: { namespaces: route.namespaces, newestBy: 'at', limit: 100 }
-  })
-  const [shown, setShown] = useState<Shown | null>(null)
-  const [problem, setProblem] = useState<Problem | null>(null)
-  const [busy, setBusy] = useState(false)
-  const mine = shown?.path === path ? shown : null
-
-  useEffect(() => {
-    if (!live.data) return
-    // A refusal of this minute counts on while it is shown.
-    const fresh = new Map(live.data.items.map((act) => [act.id, act]))
-    setShown(mine ? { ...mine, acts: mine.acts.map((act) => fresh.get(act.id) ?? act) } : shownOf(path, live.data))
-  }, [live.data])
-
-  async function more() {
-    setBusy(true)
-    try {
-      const page = await read<Page<ActRow>>(query('v1/acts', { ...route.query, limit: 100, cursor: mine!.next }))
-      const known = new Set(mine!.acts.map((act) => act.id))
-      setShown({ ...shownOf(path, page), acts: [...mine!.acts, ...page.items.filter((act) => !known.has(act.id))] })
-      setProblem(null)
-    } catch (error) {
-      setProblem(error as Problem)
-    }
-    setBusy(false)
-  }
-
-  const here = new Set(mine?.acts.map((act) => act.id))
-  const fresh = live.data && mine ? live.data.items.filter((act) => !here.has(act.id)).length : 0
+  const live = useLive<Page<ActRow>>(path, 5000, { merge: { namespaces: route.namespaces, newestBy: 'at', limit } })
+  const pathOfMore = (cursor: string) => query('v1/acts', { ...route.query, limit, cursor })
+  const list = usePaged(path, pathOfMore, live, ({ id }) => id)
   return (
     <>
       <div class="title">
@@ -153,55 +131,22 @@ export function People({ route }: ViewProps) {
         <Copy text={asCommand(route.query)} label="copy as sagactl" />
       </div>
       <Filters path={['people']} query={route.query} filters={filters} />
-      <div class="announced" role="status">
-        {fresh > 0 && (
-          <button type="button" class="main" onClick={() => setShown(shownOf(path, live.data!))}>
-            {fresh === 1 ? '1 act is' : `${fresh} acts are`} new: show
-          </button>
-        )}
-      </div>
+      <Fresh list={list} one="act" orMore={list?.fresh === limit}>
+        {list && list.rows.length > 0 && <span class="muted">{count(list.rows.length, 'act')}, the newest first</span>}
+      </Fresh>
       <Trouble problem={live.problem?.lost ? null : live.problem} retry={live.refresh} />
-      {!mine && !live.problem && <Loading what="acts" />}
-      {mine && mine.acts.length === 0 && !mine.next && <NoActs filtered={Object.keys(route.query).length > 0} />}
-      {mine && mine.acts.length > 0 && (
-        <div class="table" role="region" aria-label="Acts" tabIndex={0}>
-          <table>
-            <thead>
-              <tr>
-                {isOfSeveral && <th scope="col">Namespace</th>}
-                <th scope="col">When</th>
-                <th scope="col">Who</th>
-                <th scope="col">Did</th>
-                <th scope="col">To</th>
-                <th scope="col">Why</th>
-                <th scope="col">Outcome</th>
-              </tr>
-            </thead>
-            <tbody>
-              {mine.acts.map((act) => (
-                <Row key={act.id} act={act} isOfSeveral={isOfSeveral} />
-              ))}
-            </tbody>
-          </table>
-        </div>
+      {!list && !live.problem && <Loading what="acts" />}
+      {list && list.rows.length === 0 && !list.next && <NoActs filtered={Object.keys(route.query).length > 0} />}
+      {list && list.rows.length > 0 && (
+        <Table
+          label="Acts"
+          rows={list.rows}
+          isBusy={list.isBusy}
+          keyOf={({ id }) => id}
+          columns={[...(isOfSeveral ? [ofNamespace] : []), ...columns]}
+        />
       )}
-      <Trouble problem={problem} />
-      {mine?.lookedTo && (
-        <p class="muted" role="status">
-          sagad has looked at those since <Age at={mine.lookedTo} />; of older ones some may fit as well.
-        </p>
-      )}
-      {mine && (mine.acts.length > 0 || mine.next) && (
-        <p class="foot">
-          {count(mine.acts.length, 'act')} shown
-          {mine.next ? '' : live.data?.hasMore ? '; choose one namespace to see more' : '; there are no more'}.{' '}
-          {mine.next && (
-            <button type="button" onClick={() => void more()} disabled={busy}>
-              {busy ? 'Reading more …' : 'Show more'}
-            </button>
-          )}
-        </p>
-      )}
+      <Older list={list} one="act" hasMore={live.data?.hasMore} />
     </>
   )
 }

@@ -1,6 +1,6 @@
 // The list of sagas. Rows that are shown follow what happens; new ones are announced, and come when they are asked for.
-import { useEffect, useState } from 'preact/hooks'
-import { Problem, query, read } from '../api'
+import { Fresh, Older, usePaged } from '../announced'
+import { query } from '../api'
 import { Filters, tagParameters, type Filter } from '../filters'
 import { useLive } from '../live'
 import { href, namespacesNow } from '../route'
@@ -11,6 +11,7 @@ import type { Page, SagaRow } from '../types'
 import { Act, Copy, Empty, Loading, Tags, Trouble, command, count, short, whyNot } from '../ui'
 import type { ViewProps } from './index'
 
+const limit = 100
 const statuses = ['running', 'waiting', 'paused', 'compensating', 'escalated', 'completed', 'compensated', 'abandoned']
 const filters: Filter[] = [
   { name: 'business_id', label: 'Business id', hint: 'order-1017' },
@@ -80,68 +81,21 @@ const columns = (isGone: (row: SagaRow, i: number) => boolean): Column<SagaRow>[
   ['Changed', (row) => <Age at={row.updated_at} />]
 ]
 
-interface Shown {
-  path: string
-  rows: SagaRow[]
-  next: string | null
-  lookedTo: string | undefined // older ones were not looked at
-}
-
-const shownOf = (path: string, page: Page<SagaRow>): Shown => ({
-  path,
-  rows: page.items,
-  next: page.next_cursor,
-  lookedTo: page.looked_to
-})
-
 export function Sagas({ route, me }: ViewProps) {
   const asked = parameters(route.query)
-  const path = query('v1/sagas', { ...asked, limit: 100 })
+  const path = query('v1/sagas', { ...asked, limit })
   const isSeveral = route.namespaces.length > 1
   const live = useLive<Page<SagaRow>>(path, 3000, {
-    merge: { namespaces: route.namespaces, newestBy: 'created_at', limit: 100 }
+    merge: { namespaces: route.namespaces, newestBy: 'created_at', limit }
   })
-  const [shown, setShown] = useState<Shown | null>(null)
-  const [problem, setProblem] = useState<Problem | null>(null)
-  const [busy, setBusy] = useState(false)
-  const mine = shown?.path === path ? shown : null
-
-  useEffect(() => {
-    if (!live.data) return
-    if (!mine) {
-      setShown(shownOf(path, live.data))
-      return
-    }
-    const fresh = new Map(live.data.items.map((row) => [row.id, row]))
-    setShown({ ...mine, rows: mine.rows.map((row) => fresh.get(row.id) ?? row) })
-  }, [live.data])
-
-  async function more() {
-    setBusy(true)
-    try {
-      const page = await read<Page<SagaRow>>(query('v1/sagas', { ...asked, limit: 100, cursor: mine!.next }))
-      const known = new Set(mine!.rows.map((row) => row.id))
-      setShown({
-        path,
-        rows: [...mine!.rows, ...page.items.filter((row) => !known.has(row.id))],
-        next: page.next_cursor,
-        lookedTo: page.looked_to
-      })
-      setProblem(null)
-    } catch (error) {
-      setProblem(error as Problem)
-    }
-    setBusy(false)
-  }
-  function showNew() {
-    setShown(shownOf(path, live.data!))
-  }
-
-  const here = new Set(mine?.rows.map((row) => row.id))
-  const fresh = live.data && mine ? live.data.items.filter((row) => !here.has(row.id)).length : 0
-  const alive = new Set(live.data?.items.map((row) => row.id))
+  const list = usePaged(
+    path,
+    (cursor) => query('v1/sagas', { ...asked, limit, cursor }),
+    live,
+    ({ id }) => id
+  )
   // Rows of further pages are not read again, and nothing is known against them.
-  const isGone = (row: SagaRow, i: number) => live.data !== null && i < 100 && fresh === 0 && !alive.has(row.id)
+  const isGone = (row: SagaRow, i: number) => Boolean(list && i < limit && list.fresh === 0 && list.isGone(row))
   return (
     <>
       <div class="title">
@@ -158,47 +112,26 @@ export function Sagas({ route, me }: ViewProps) {
           ))}
       </div>
       <Filters path={['sagas']} query={route.query} filters={filters} />
-      <div class="announced" role="status">
-        {fresh > 0 && (
-          <button type="button" class="main" onClick={showNew}>
-            {newOnes(fresh)} new: show
-          </button>
-        )}
-      </div>
+      <Fresh list={list} one="saga" orMore={list?.fresh === limit}>
+        {list && list.rows.length > 0 && <span class="muted">{count(list.rows.length, 'saga')}, the newest first</span>}
+      </Fresh>
       <Trouble problem={live.problem?.lost ? null : live.problem} retry={live.refresh} />
-      {!mine && !live.problem && <Loading what="sagas" />}
-      {mine && mine.rows.length === 0 && !mine.next && <NoSagas filtered={Object.keys(route.query).length > 0} />}
-      {mine && mine.rows.length > 0 && (
+      {!list && !live.problem && <Loading what="sagas" />}
+      {list && list.rows.length === 0 && !list.next && <NoSagas filtered={Object.keys(route.query).length > 0} />}
+      {list && list.rows.length > 0 && (
         <Table
           label="Sagas"
-          rows={mine.rows}
+          rows={list.rows}
+          isBusy={list.isBusy}
           keyOf={({ id }) => id}
           columns={[...(isSeveral ? [ofNamespace] : []), ...columns(isGone)]}
           rowClass={(row, i) => (isGone(row, i) ? 'gone' : undefined)}
         />
       )}
-      <Trouble problem={problem} />
-      {mine?.lookedTo && (
-        <p class="muted" role="status">
-          sagad has looked at those that began since <Age at={mine.lookedTo} />; of older ones some may fit as well.
-        </p>
-      )}
-      {mine && (mine.rows.length > 0 || mine.next) && (
-        <p class="foot">
-          {count(mine.rows.length, 'saga')} shown
-          {mine.next ? '' : live.data?.hasMore ? '; choose one namespace to see more' : '; there are no more'}.{' '}
-          {mine.next && (
-            <button type="button" onClick={() => void more()} disabled={busy}>
-              {busy ? 'Reading more …' : 'Show more'}
-            </button>
-          )}
-        </p>
-      )}
+      <Older list={list} one="saga" hasMore={live.data?.hasMore} />
     </>
   )
 }
-
-const newOnes = (n: number) => (n === 100 ? '100 or more sagas are' : n === 1 ? '1 saga is' : `${n} sagas are`)
 
 const NoSagas = ({ filtered }: { filtered: boolean }) =>
   filtered ? (
