@@ -180,6 +180,11 @@ export async function saga(world, browser, orders) {
       { id: 'choir' }
     )
     await world.until(id, ['completed'])
+    // Pages of the log are read side by side, and may come in any order.
+    let later
+    const laterCame = new Promise((resolve) => (later = resolve))
+    await page.route(/log\?limit=500&cursor=500$/, (route) => laterCame.then(() => route.continue()))
+    page.on('response', (answer) => /log\?limit=500&cursor=1000$/.test(answer.url()) && later())
     const begun = Date.now()
     await visitor.opens(`#/saga/${id}`)
     await until(async () => (await page.locator('.timeline .row.do').count()) > 10, 'rows of the timeline')
@@ -193,6 +198,8 @@ export async function saga(world, browser, orders) {
     await steps.locator('tr.open').waitFor()
     expectEqual(await steps.locator('tr[data-row]').count(), 1, 'steps of the last page')
     await visitor.opens(`#/saga/${id}/log`)
+    const whole = Number(world.sql(`select sum(records) from sagad.log where saga = '${id}'`))
+    await page.getByText(`${whole} entries`, { exact: true }).waitFor()
     await until(async () => (await page.locator('.entry').count()) > 10, 'entries of the log')
     expect((await page.locator('.entry').count()) < 200, 'entries that exist')
     await page

@@ -8,6 +8,7 @@ import type { LogEntry, Page } from './types'
 
 export const entriesMax = 20_000
 const pageEntries = 500
+const sideBySide = 4 // pages; a browser has six connections to a server
 const togetherMs = 150 // entries that come together are drawn once
 const drawnAgainMs = 1000 // while a long log is read
 const againMs = 5000
@@ -22,6 +23,37 @@ export interface Log {
 
 const nothing: Log = { entries: [], whole: false, cut: false, follows: false, problem: null }
 
+const readPage = async (id: string, after: number) =>
+  (
+    await read<Page<LogEntry>>(
+      query(`v1/sagas/${encodeURIComponent(id)}/log`, { limit: pageEntries, cursor: after || null })
+    )
+  ).items
+
+// Reads several pages at a time until one is not full, and hands them out in their order. The cursor of a page is known
+// before the page in front of it has come.
+async function readSideBySide(id: string, from: number, take: (page: LogEntry[]) => void, isOver: () => boolean) {
+  const early = new Map<number, LogEntry[]>() // pages that came before their turn
+  let next = from
+  let turn = from
+  let isLast = false
+  async function readSome() {
+    while (!isLast && !isOver()) {
+      const after = next
+      next += pageEntries
+      const page = await readPage(id, after)
+      if (page.length < pageEntries) isLast = true
+      early.set(after, page)
+      for (let ready = early.get(turn); ready; ready = early.get(turn)) {
+        early.delete(turn)
+        turn += pageEntries
+        take(ready)
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: sideBySide }, readSome))
+}
+
 // Reads on whenever `version` is another one, such as the time of the saga's last change; then follows the log until
 // its last entry where the caller wants that. `onGrown`: entries have come by themselves.
 export function useLog(
@@ -33,6 +65,14 @@ export function useLog(
   const entries = useRef<LogEntry[]>([])
   const of = useRef('')
 
+  // The first page is asked for beside the saga, which takes longer.
+  const first = useRef<{ id: string; page: Promise<LogEntry[]> } | null>(null)
+  useEffect(() => {
+    const page = readPage(id, 0)
+    page.catch(() => undefined) // told by whoever reads on
+    first.current = { id, page }
+  }, [id])
+
   useEffect(() => {
     if (!version) return
     let isOver = false
@@ -42,23 +82,29 @@ export function useLog(
       entries.current = []
       setLog(nothing)
     }
+    const lastSeq = () => entries.current.at(-1)?.seq ?? 0
+    const isCut = () => entries.current.length >= entriesMax
+    function draw(whole: boolean) {
+      drawn = performance.now()
+      setLog((before) => ({ ...before, entries: entries.current, whole, cut: isCut(), problem: null }))
+    }
+    // The stream may have been faster. What follows upon a gap is left to the next reading: the log has grown meanwhile.
+    function take(page: LogEntry[]) {
+      const fresh = page.filter(({ seq }) => seq > lastSeq())
+      if (isOver || fresh[0]?.seq !== lastSeq() + 1) return
+      entries.current = [...entries.current, ...fresh]
+      // The first page is drawn at once; after that each drawing costs more than reading a page.
+      if (drawn === 0 || performance.now() - drawn >= drawnAgainMs) draw(false)
+    }
     async function readOn() {
+      const asked = first.current
+      first.current = null
       try {
-        for (let more = true; more && !isOver;) {
-          const last = entries.current.at(-1)?.seq
-          const path = `v1/sagas/${encodeURIComponent(id)}/log`
-          const page = await read<Page<LogEntry>>(query(path, { limit: pageEntries, cursor: last }))
-          if (isOver) return
-          const known = entries.current.at(-1)?.seq ?? 0 // the stream may have been faster
-          const fresh = page.items.filter(({ seq }) => seq > known)
-          if (fresh.length > 0) entries.current = [...entries.current, ...fresh]
-          const cut = entries.current.length >= entriesMax
-          more = page.next_cursor !== null && page.items.length === pageEntries && !cut
-          // The first page is drawn at once; after that each drawing costs more than reading a page.
-          if (more && drawn > 0 && performance.now() - drawn < drawnAgainMs) continue
-          drawn = performance.now()
-          setLog((before) => ({ ...before, entries: entries.current, whole: !more, cut, problem: null }))
-        }
+        const begin = lastSeq()
+        const page = begin === 0 && asked?.id === id ? await asked.page : await readPage(id, begin)
+        take(page)
+        if (page.length === pageEntries) await readSideBySide(id, begin + pageEntries, take, () => isOver || isCut())
+        if (!isOver) draw(true)
       } catch (error) {
         if (!isOver) setLog({ ...nothing, entries: entries.current, problem: error as Problem })
       }
