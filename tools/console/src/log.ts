@@ -88,7 +88,8 @@ export function useLog(
       drawn = performance.now()
       setLog((before) => ({ ...before, entries: entries.current, whole, cut: isCut(), problem: null }))
     }
-    // The stream may have been faster. What follows upon a gap is left to the next reading: the log has grown meanwhile.
+    // The stream may have been faster. What follows upon a gap is left to the next reading: the log has grown
+    // meanwhile.
     function take(page: LogEntry[]) {
       const fresh = page.filter(({ seq }) => seq > lastSeq())
       if (isOver || fresh[0]?.seq !== lastSeq() + 1) return
