@@ -28,10 +28,10 @@ struct grant { /* a grant that one request shows; it lives in the arena of the r
     struct slice run, scope, turn; /* SLICE_NONE: it says nothing of it */
     bool has_saga;
     struct saga_id saga;
-    struct slice tools; /* JSON array of names; SLICE_NONE: all that its issuer may call */
-    int64_t expires_ms;
-    bool holds;   /* it was found, and its issuer */
-    bool is_over; /* it was revoked since, as far as this engine has heard */
+    struct slice tools;           /* JSON array of names; SLICE_NONE: all that its issuer may call */
+    int64_t expires_ms, found_ms; /* the latter by the boot-time clock */
+    bool holds;                   /* it was found, and its issuer */
+    bool is_over;                 /* it was revoked since, as far as this engine has heard */
     void (*then)(struct api_request *request);
 };
 
@@ -47,8 +47,11 @@ bool grant_token_read(struct slice token, struct uuid *id, struct digest *secret
 bool grant_is_shown(const struct api_request *request);
 /* Notes the grant. False: it was answered, because no grant can have this token, or none is good at this route. */
 bool grant_note(struct api_request *request);
-/* Finds the grant that was noted; then the request has its namespace and its actor, and `then` goes on. Or answers. */
+/* Finds the grant that was noted, which asks the database; then the request has its namespace and its actor, and `then`
+ * goes on. Or answers. */
 void grant_find(struct api_request *request, void (*then)(struct api_request *request));
+/* Was it found so lately that it need not be asked for again? */
+bool grant_is_fresh(const struct api_request *request);
 bool grant_is_over(const struct api_request *request);
 /* May this be called: a tool by the names that clients see and that it was registered under (SLICE_NONE: none)? */
 bool grant_has_tool(const struct grant *grant, struct slice name, struct slice definition);

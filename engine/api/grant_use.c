@@ -8,6 +8,7 @@
 #include "api/request.h"
 
 #define LOOK_MS 2000 /* between two looks at the grants of requests that wait */
+#define FRESH_MS 200 /* a body that takes longer: its grant is asked for again */
 
 /* --- the token --- */
 
@@ -127,6 +128,7 @@ static void take(struct api_request *request, const struct engine_grant *found)
                  token = text_of(found->body, "issuer_token", request->arena);
 
     grant->holds = true;
+    grant->found_ms = loop_boot_ms(request->api->loop);
     grant->expires_ms = found->expires_ms;
     grant->run = text_of(found->body, "run", request->arena);
     grant->scope = text_of(found->body, "scope", request->arena);
@@ -169,6 +171,11 @@ void grant_find(struct api_request *request, void (*then)(struct api_request *re
     request->asked.in.grant.ids = &request->grant->id;
     request->asked.in.grant.id_count = 1;
     request_ask(request, engine_find_grants, on_found);
+}
+
+bool grant_is_fresh(const struct api_request *request)
+{
+    return loop_boot_ms(request->api->loop) - request->grant->found_ms < FRESH_MS;
 }
 
 bool grant_is_over(const struct api_request *request)

@@ -1,6 +1,6 @@
 /*
  * A request passes, in this order: the guard of io/http_server, the check against foreign web pages, the route, its
- * query, the token, the role; only then is its body read. The handlers behind see what has passed all of it.
+ * query, the token or grant, the role; only then is its body read. The handlers behind see what has passed all of it.
  */
 #include "api/server.h"
 
@@ -24,6 +24,7 @@
 #define WAITING_MAX 10000
 #define MCP_WAIT_MS 45000 /* hosts give a call up after a minute, or later */
 #define MCP_PROGRESS_MS 5000
+#define STRANGER_BODY_BYTES 4096 /* the body of a client that has shown nothing yet: signing in needs less */
 
 /* --- who asks --- */
 
@@ -244,6 +245,16 @@ static void refuse_new(struct api_request *request)
     }
 }
 
+static void on_gone(struct http_exchange *exchange)
+{
+    request_cancel(exchange->context);
+}
+
+static void on_grant(struct api_request *request)
+{
+    http_body_go_on(request->exchange);
+}
+
 static void on_headers(struct http_exchange *exchange, void *context)
 {
     struct api_request *request = arena_alloc(exchange->arena, sizeof(*request));
@@ -266,8 +277,18 @@ static void on_headers(struct http_exchange *exchange, void *context)
         request_problem(request, ERR_STOPPING, "this engine is stopping; another one, or the next start, takes over");
         return;
     }
-    if (check_query(request) && request->route->handle == handle_start_saga) {
+    if (!check_query(request)) {
+        return;
+    }
+    if (request->role == ROLE_NONE) {
+        http_body_limit(exchange, STRANGER_BODY_BYTES);
+    }
+    if (request->route->handle == handle_start_saga) {
         refuse_new(request);
+    } else if (request->grant) {
+        exchange->on_gone = on_gone;
+        http_body_hold(exchange);
+        grant_find(request, on_grant);
     }
 }
 
@@ -314,11 +335,6 @@ static void find_saga(struct api_request *request)
     request_ask(request, engine_find_saga, on_saga_named);
 }
 
-static void on_gone(struct http_exchange *exchange)
-{
-    request_cancel(exchange->context);
-}
-
 static void perform(struct api_request *request)
 {
     const struct http_exchange *exchange = request->exchange;
@@ -343,6 +359,20 @@ static void perform(struct api_request *request)
     }
 }
 
+/* A body may take its time, and the right to the request may have ended meanwhile. */
+static bool refuse_revoked(struct api_request *request)
+{
+    bool is_revoked = request_is_revoked(request);
+
+    if (is_revoked) {
+        request->has_token = false; /* for this answer only */
+        request->grant = NULL;
+        request_problem(request, ERR_UNAUTHENTICATED,
+                        "this token was revoked, or has expired, before its request was whole: nothing was done");
+    }
+    return is_revoked;
+}
+
 static void on_request(struct http_exchange *exchange, void *context)
 {
     struct api_request *request = exchange->context;
@@ -350,7 +380,10 @@ static void on_request(struct http_exchange *exchange, void *context)
 
     exchange->on_gone = on_gone;
     list_push(&api->waiting, &request->link);
-    if (request->grant) {
+    if (refuse_revoked(request)) {
+        return;
+    }
+    if (request->grant && !grant_is_fresh(request)) {
         grant_find(request, perform);
     } else {
         perform(request);

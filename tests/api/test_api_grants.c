@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -385,6 +386,163 @@ TEST(whoever_waits_by_a_grant_that_is_revoked_gets_no_answer_of_the_tool)
     (void)close(fd);
     assert_int_equal(answer.status, 401);
     must_have("this token was revoked, or has expired, while its request was under way");
+}
+
+/* --- the body of a request comes after its grant was looked up --- */
+
+/* Sends the head of a call by this grant, or by this token, and waits until the service asks for the body. */
+static int begin_call(const char *path, const char *token, size_t body_len)
+{
+    static const char expected[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    char head[512], told[sizeof(expected)] = "";
+    int fd = raw_connect(host.port);
+    int len = snprintf(head, sizeof(head),
+                       "POST %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n"
+                       "Expect: 100-continue\r\nContent-Length: %zu\r\n\r\n",
+                       path, token, body_len);
+
+    raw_send(fd, head, (size_t)len);
+    assert_int_equal(recv(fd, told, sizeof(expected) - 1, MSG_WAITALL), sizeof(expected) - 1);
+    assert_string_equal(told, expected);
+    return fd;
+}
+
+static void end_call(int fd, const char *body)
+{
+    raw_send(fd, body, strlen(body));
+    raw_read(fd, PATIENCE_MS, &answer);
+    (void)close(fd);
+}
+
+/* Calls: by a grant, and by a token. */
+static const char late[] = CALL("t_one", "", "{}");
+static const char late_token[] = "{\"run\":\"late\",\"tool\":\"t.one\"}";
+
+TEST(a_body_that_its_grant_has_to_wait_for_is_read_whole)
+{
+    struct made grant = make_as("an-agent", "{\"run\":\"chat-pieces\"}");
+    char head[512];
+    int fd, len;
+
+    end_call(begin_call("/mcp", grant.token, sizeof(late) - 1), late);
+    assert_int_equal(answer.status, 200);
+    must_have("\"isError\":false");
+    len = snprintf(head, sizeof(head),
+                   "POST /mcp/g/%s HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n%zx\r\n%s",
+                   grant.token, sizeof(LIST) - 1, LIST);
+    fd = raw_connect(host.port);
+    raw_send(fd, head, (size_t)len);
+    end_call(fd, "\r\n0\r\n\r\n");
+    assert_int_equal(answer.status, 200);
+}
+
+TEST(a_body_that_comes_after_the_end_of_its_grant_does_nothing)
+{
+    const struct timespec pause = {0, 250000000}; /* so long that the grant is asked for again: grant_is_fresh() */
+    struct made grant = make_as("an-agent", "{\"run\":\"chat-late\"}");
+    int fd = begin_call("/mcp", grant.token, sizeof(late) - 1);
+
+    end_grant(&grant);
+    (void)nanosleep(&pause, NULL);
+    end_call(fd, late);
+    assert_int_equal(answer.status, 401);
+    ask_as("an-agent", "GET", "/v1/operations?run=chat-late", NULL);
+    must_not_have("chat-late");
+}
+
+TEST(a_body_that_comes_after_the_end_of_its_token_does_nothing)
+{
+    const struct timespec pause = {0, 50000000};
+    const struct test_token others[] = {OTHERS};
+    int fd = begin_call("/v1/operations", "issuer", sizeof(late_token) - 1);
+
+    token_file_write(tokens_path, others, COUNT_OF(others));
+    for (ask_as("issuer", "GET", "/v1/tools", NULL); answer.status != 401; ask_as("issuer", "GET", "/v1/tools", NULL)) {
+        (void)nanosleep(&pause, NULL);
+    }
+    token_file_write(tokens_path, tokens, COUNT_OF(tokens));
+    end_call(fd, late_token);
+    assert_int_equal(answer.status, 401);
+    must_have("nothing was done");
+    ask_as("an-agent", "GET", "/v1/operations?run=late", NULL);
+    must_not_have("\"run\":\"late\"");
+}
+
+TEST(a_body_that_never_comes_does_not_keep_a_stranger_waiting)
+{
+    static const char *const heads[] = {"Transfer-Encoding: chunked", "Expect: 100-continue\r\nContent-Length: 9"};
+    struct made grant = make_as("an-agent", "{\"run\":\"chat-never\"}");
+
+    end_grant(&grant);
+    for (size_t i = 0; i < COUNT_OF(heads); i++) {
+        char head[512];
+        int len = snprintf(head, sizeof(head), "POST /mcp/g/%s HTTP/1.1\r\nHost: localhost\r\n%s\r\n\r\n", grant.token,
+                           heads[i]);
+        int fd = raw_connect(host.port);
+
+        raw_send(fd, head, (size_t)len);
+        end_call(fd, "");
+        assert_int_equal(answer.status, 401);
+        assert_true(answer.closed);
+    }
+}
+
+/* The most memory that the service has had so far. */
+static long most_memory_kib(void)
+{
+    char path[64], line[256];
+    FILE *file;
+    long kib = 0;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/status", (int)host.pid);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file)) {
+        if (strncmp(line, "VmHWM:", 6) == 0) {
+            kib = strtol(line + 6, NULL, 10);
+        }
+    }
+    (void)fclose(file);
+    assert_true(kib > 0);
+    return kib;
+}
+
+#define STRANGERS 48
+#define STRANGE_BODY (1000 * 1000)
+
+/* A body of a stranger is thrown away piece by piece: by no grant, and where no token is needed. */
+TEST(the_bodies_of_strangers_are_not_kept)
+{
+    static const struct {
+        const char *path;
+        int status;
+    } targets[] = {{"/mcp/g/%s", 401}, {"/console/session", 413}, {"/livez", 413}};
+    struct made grant = make_as("an-agent", "{\"run\":\"chat-strange\"}");
+    static char body[STRANGE_BODY];
+    int fds[STRANGERS];
+    long before_kib;
+
+    end_grant(&grant);
+    memset(body, ' ', sizeof(body));
+    before_kib = most_memory_kib();
+    for (size_t k = 0; k < COUNT_OF(targets); k++) {
+        for (size_t i = 0; i < STRANGERS; i++) {
+            char path[256], head[512];
+            int len;
+
+            (void)snprintf(path, sizeof(path), targets[k].path, grant.token);
+            len = snprintf(head, sizeof(head), "%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n",
+                           k == 2 ? "GET" : "POST", path, STRANGE_BODY);
+            fds[i] = raw_connect(host.port);
+            raw_send(fds[i], head, (size_t)len);
+            raw_send(fds[i], body, sizeof(body) - 1);
+        }
+        for (size_t i = 0; i < STRANGERS; i++) {
+            end_call(fds[i], " ");
+            assert_int_equal(answer.status, targets[k].status);
+        }
+    }
+    assert_true(most_memory_kib() - before_kib < STRANGERS * STRANGE_BODY / 1024 / 3);
 }
 
 /* The file is looked at every two seconds. */

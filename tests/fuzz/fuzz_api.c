@@ -25,7 +25,7 @@ static struct {
     struct http_exchange exchange;
     struct http_pair headers[HTTP_HEADERS_MAX], query[HTTP_QUERY_MAX];
     int status; /* 0 while not answered */
-    bool streams, over;
+    bool is_held, streams, over;
 } now;
 
 /* --- the HTTP server's side, as io/http/server.h has it --- */
@@ -165,6 +165,24 @@ void http_stream_end(struct http_exchange *exchange)
 {
     MUST(exchange == &now.exchange && now.streams && !now.over);
     now.over = true;
+}
+
+void http_body_hold(struct http_exchange *exchange)
+{
+    MUST(exchange == &now.exchange && now.status == 0 && !now.is_held);
+    now.is_held = true;
+}
+
+void http_body_go_on(struct http_exchange *exchange)
+{
+    MUST(exchange == &now.exchange && now.status == 0 && now.is_held);
+    now.is_held = false;
+    options.on_request(exchange, options.context);
+}
+
+void http_body_limit(struct http_exchange *exchange, size_t bytes_max)
+{
+    MUST(exchange == &now.exchange && now.status == 0 && bytes_max > 0);
 }
 
 /* --- the engine's answers --- */
@@ -320,7 +338,7 @@ static bool read_request(struct slice text, struct arena *arena)
 
     now.exchange = (struct http_exchange){.arena = arena, .headers = now.headers};
     now.status = 0;
-    now.streams = now.over = false;
+    now.is_held = now.streams = now.over = false;
     now.exchange.method = take_until(&line, ' ');
     target = line;
     while (text.len > 0) {
@@ -404,7 +422,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     (void)api(http_exchange_header(&now.exchange, "authorization").ptr != NULL);
     options.on_headers(&now.exchange, options.context);
     if (now.status == 0) {
-        options.on_request(&now.exchange, options.context);
+        if (!now.is_held) {
+            options.on_request(&now.exchange, options.context);
+        }
         play(script);
     }
     MUST(now.status != 0 && now.over && engine_door.count == 0 && !engine_door.watch);

@@ -6,9 +6,10 @@
 static void exchange_answer(struct exchange *x, int status, const char *content_type)
 {
     CHECK(x->response && x->status == 0);
-    CHECK(x->state == EXCHANGE_HANDLING || (x->state == EXCHANGE_READING && x->in_handler));
+    CHECK(x->state == EXCHANGE_HANDLING || x->state == EXCHANGE_HELD ||
+          (x->state == EXCHANGE_READING && x->in_handler));
     x->status = status;
-    x->closes |= x->state == EXCHANGE_READING && http_exchange_is_at_once(x);
+    x->closes |= x->state != EXCHANGE_HANDLING && http_exchange_is_at_once(x);
     if (content_type) {
         (void)MHD_add_response_header(x->response, MHD_HTTP_HEADER_CONTENT_TYPE,
                                       content_type); /* fails only without memory */
@@ -30,6 +31,10 @@ void http_respond(struct http_exchange *exchange, int status, const char *conten
     /* The library takes a non-const pointer but only reads what is persistent. */
     x->response = MHD_create_response_from_buffer(body.len, (void *)(uintptr_t)body.ptr, MHD_RESPMEM_PERSISTENT);
     exchange_answer(x, status, content_type);
+    if (x->state == EXCHANGE_HELD) {
+        http_exchange_release(x, EXCHANGE_ANSWERED);
+        return;
+    }
     x->state = EXCHANGE_ANSWERED;
     http_exchange_unpark(x);
     http_exchange_settled(x);

@@ -124,6 +124,7 @@ static struct exchange *exchange_new(struct http_server *server, struct MHD_Conn
     x->mhd = mhd;
     x->connection = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
     x->public = (struct http_exchange){.arena = &x->arena};
+    x->body_bytes_max = server->options.body_bytes_max;
     x->begun_us = loop_boot_us(server->loop);
     server->open++;
     return x;
@@ -160,6 +161,12 @@ void http_exchange_recycle(struct exchange *x)
     http_server_check_stopped(server);
 }
 
+void http_exchange_promise(struct exchange *x)
+{
+    x->counted = true;
+    x->server->active++;
+}
+
 void http_exchange_settled(struct exchange *x) /* the handler has kept its promise */
 {
     if (x->counted) {
@@ -167,6 +174,44 @@ void http_exchange_settled(struct exchange *x) /* the handler has kept its promi
         x->server->active--;
         http_server_check_stopped(x->server);
     }
+}
+
+/* --- a body that waits: the library reads nothing of a suspended connection --- */
+
+void http_body_hold(struct http_exchange *exchange)
+{
+    struct exchange *x = container_of(exchange, struct exchange, public);
+
+    CHECK(x->magic == EXCHANGE_MAGIC && x->state == EXCHANGE_READING && x->in_handler);
+    x->state = EXCHANGE_HELD;
+    http_connection_move(x->server, x->connection, PHASE_BUSY);
+    http_exchange_promise(x);
+}
+
+void http_exchange_release(struct exchange *x, enum state state)
+{
+    CHECK(x->state == EXCHANGE_HELD);
+    x->state = state;
+    x->resumes = true;
+    http_connection_move(x->server, x->connection, PHASE_BODY);
+    http_exchange_unpark(x);
+    http_exchange_settled(x);
+}
+
+void http_body_go_on(struct http_exchange *exchange)
+{
+    struct exchange *x = container_of(exchange, struct exchange, public);
+
+    CHECK(x->magic == EXCHANGE_MAGIC);
+    http_exchange_release(x, EXCHANGE_READING);
+}
+
+void http_body_limit(struct http_exchange *exchange, size_t bytes_max)
+{
+    struct exchange *x = container_of(exchange, struct exchange, public);
+
+    CHECK(x->magic == EXCHANGE_MAGIC && x->in_handler);
+    x->body_bytes_max = bytes_max < x->body_bytes_max ? bytes_max : x->body_bytes_max;
 }
 
 /* The library runs out of the connection's memory over far too many parameters, and then says nothing to the client. */
@@ -304,6 +349,22 @@ static bool exchange_has_bearable_body(const struct exchange *x)
            !http_exchange_header(&x->public, "expect").ptr;
 }
 
+/* The head has been read, and perhaps answered. */
+static enum MHD_Result exchange_begun(struct exchange *x)
+{
+    if (x->state == EXCHANGE_HELD) {
+        http_exchange_park(x);
+    }
+    if (x->state != EXCHANGE_ANSWERED) {
+        return MHD_YES;
+    }
+    if (exchange_has_bearable_body(x) && !http_exchange_is_at_once(x)) {
+        x->state = EXCHANGE_READING; /* the answer is ready */
+        return MHD_YES;
+    }
+    return exchange_queue(x);
+}
+
 static enum MHD_Result exchange_begin(struct exchange *x, const char *method, const char *path, const char *version)
 {
     const char *fault = exchange_read_head(x, method, path, version);
@@ -325,21 +386,14 @@ static enum MHD_Result exchange_begin(struct exchange *x, const char *method, co
         x->server->options.on_headers(&x->public, x->server->options.context);
         x->in_handler = false;
     }
-    if (x->state != EXCHANGE_ANSWERED) {
-        return MHD_YES;
-    }
-    if (exchange_has_bearable_body(x) && !http_exchange_is_at_once(x)) {
-        x->state = EXCHANGE_READING; /* the answer is ready */
-        return MHD_YES;
-    }
-    return exchange_queue(x);
+    return exchange_begun(x);
 }
 
 static enum MHD_Result exchange_read_body(struct exchange *x, const char *bytes, size_t *len)
 {
     bool is_answered = x->response != NULL;
 
-    if (is_answered || x->too_large || x->body.len + *len > x->server->options.body_bytes_max) {
+    if (is_answered || x->too_large || x->body.len + *len > x->body_bytes_max) {
         x->too_large = !is_answered; /* no answer can be sent before the end of the body */
         x->discarded += (int64_t)*len;
         if (x->discarded > discard_bytes_max(x->server)) {
@@ -365,8 +419,7 @@ static enum MHD_Result exchange_dispatch(struct exchange *x)
     }
     x->public.body = buffer_slice(&x->body);
     x->state = EXCHANGE_HANDLING;
-    x->counted = true;
-    x->server->active++;
+    http_exchange_promise(x);
     x->in_handler = true;
     x->server->options.on_request(&x->public, x->server->options.context);
     x->in_handler = false;
@@ -375,6 +428,16 @@ static enum MHD_Result exchange_dispatch(struct exchange *x)
         return MHD_YES;
     }
     return exchange_queue(x);
+}
+
+/* After a suspension the library tells of the head once more, with no bytes, before it reads the body. */
+static bool is_head_again(struct exchange *x, size_t upload_len)
+{
+    bool resumes = x->resumes;
+
+    x->resumes = false;
+    return resumes && upload_len == 0 &&
+           (x->content_length > 0 || http_exchange_header(&x->public, "transfer-encoding").ptr);
 }
 
 enum MHD_Result http_exchange_on_access(void *context, struct MHD_Connection *mhd, const char *path, const char *method,
@@ -391,11 +454,15 @@ enum MHD_Result http_exchange_on_access(void *context, struct MHD_Connection *mh
     }
     x->server->happened++;
     x->connection->pieces++;
+    if (is_head_again(x, *upload_len)) {
+        return exchange_begun(x);
+    }
     switch (x->state) {
     case EXCHANGE_NEW:
         return exchange_begin(x, method, path, version);
     case EXCHANGE_READING:
         return *upload_len ? exchange_read_body(x, upload, upload_len) : exchange_dispatch(x);
+    case EXCHANGE_HELD:
     case EXCHANGE_HANDLING:
         return MHD_YES; /* still parked */
     case EXCHANGE_ANSWERED:

@@ -33,7 +33,8 @@ struct http_server_options {
     int64_t idle_ms, header_ms, body_ms; /* total times for the next request to begin, its head (and the first to
                                             begin), its body; 60 s, 10 s, 30 s */
 
-    /* The head was read. The handler may answer at once: the body is then thrown away. May be NULL. */
+    /* The head was read. The handler may answer at once: the body is then thrown away. Or it holds the body. May be
+     * NULL. */
     void (*on_headers)(struct http_exchange *exchange, void *context);
     /* The whole request was read. */
     void (*on_request)(struct http_exchange *exchange, void *context);
@@ -76,6 +77,16 @@ const char *http_server_address(const struct http_server *server); /* "127.0.0.1
 /* Accept nothing more, wait until every exchange was answered and its answer has left (the latter 2 s at most), then
  * free and call `done`. */
 void http_server_stop(struct http_server *server, void (*done)(void *context), void *context);
+
+/*
+ * Called in on_headers(): the body stays unread, and the client has to wait with most of it. Then either
+ * http_body_go_on() must be called, or the exchange answered by http_respond(), which throws the body away. on_gone()
+ * may be called before that. After http_body_go_on() the exchange lives on only if on_request() is called.
+ */
+void http_body_hold(struct http_exchange *exchange);
+void http_body_go_on(struct http_exchange *exchange);
+/* Called in on_headers(): this body may have fewer bytes than others. */
+void http_body_limit(struct http_exchange *exchange, size_t bytes_max);
 
 struct slice http_exchange_header(const struct http_exchange *exchange,
                                   const char *name); /* any case; SLICE_NONE when absent */

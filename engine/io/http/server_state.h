@@ -4,7 +4,7 @@
  * still.
  *
  * An exchange goes NEW -> READING -> HANDLING -> ANSWERED or STREAMING, and is recycled when the library has finished
- * the request (and, for a stream, the handler has ended it).
+ * the request (and, for a stream, the handler has ended it). It is HELD before READING while its body has to wait.
  */
 #ifndef SAGAD_IO_HTTP_SERVER_STATE_H
 #define SAGAD_IO_HTTP_SERVER_STATE_H
@@ -36,7 +36,7 @@ struct connection {
     unsigned strikes;               /* checks in a row in which its body stood still although bytes were waiting */
 };
 
-enum state { EXCHANGE_NEW, EXCHANGE_READING, EXCHANGE_HANDLING, EXCHANGE_ANSWERED, EXCHANGE_STREAMING };
+enum state { EXCHANGE_NEW, EXCHANGE_HELD, EXCHANGE_READING, EXCHANGE_HANDLING, EXCHANGE_ANSWERED, EXCHANGE_STREAMING };
 
 struct watch { /* watches the socket of a parked exchange; freed in uv's close callback */
     uv_poll_t poll;
@@ -53,6 +53,7 @@ struct exchange {
     struct connection *connection;
     struct arena arena;
     struct buffer body;
+    size_t body_bytes_max;
     enum state state;
     const char *target_fault;
     int64_t content_length; /* -1: not given */
@@ -60,6 +61,7 @@ struct exchange {
     bool in_handler;        /* on_headers, on_request or on_refused is being called */
     bool counted;           /* in server->active */
     bool too_large, gone, closes;
+    bool resumes; /* it was held, and the library has not called since */
     bool parked;
     struct list_link link; /* in server->parked, or in server->spare */
     bool in_parked_list;
@@ -125,8 +127,10 @@ void http_exchange_forgotten(struct exchange *x); /* its connection has ended, a
 void http_exchange_park(struct exchange *x);      /* suspends it while nothing can be sent */
 void http_exchange_unpark(struct exchange *x);    /* no-op when not parked */
 void http_exchange_watch(struct exchange *x);     /* watches whether the client of a parked exchange leaves */
+void http_exchange_promise(struct exchange *x);   /* the handler owes an answer, or to go on with the body */
 void http_exchange_settled(struct exchange *x);   /* the handler has kept its promise */
-void http_exchange_recycle(struct exchange *x);   /* both the library and the handler are done with it */
+void http_exchange_release(struct exchange *x, enum state state); /* of HELD */
+void http_exchange_recycle(struct exchange *x); /* both the library and the handler are done with it */
 void http_exchange_free(struct exchange *x);
 
 #endif
