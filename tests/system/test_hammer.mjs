@@ -1,7 +1,7 @@
 // `sagactl hammer`: three receivers that lie and two that are honest. What they do with repeats is said as it is, what
 // may be declared follows from it, and the exit code is that of the definition. With --long 50 runs of each.
 import { createServer } from 'node:http'
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { World, expect, expectEqual, freePort, promise, quick, run, sleep } from '../lib/world.mjs'
@@ -216,6 +216,47 @@ await run(new World(), async (world) => {
     }
   )
 
+  const tried = promise('`check --strict` warns of each class that no report shows', async () => {
+    const report = async (name, url, tool, ...more) => {
+      const path = join(world.directory, `${name}.report.json`)
+      writeFileSync(path, JSON.stringify((await at(url, tool, ...more)).json))
+      return path
+    }
+    const check = (file, ...more) => {
+      const given = more.flatMap((one) => (one.startsWith('--') ? [one] : ['--hammered', one]))
+      const found = spawnSync(world.sagactlPath, ['check', file, '-o', 'json', ...given], { encoding: 'utf8' })
+      return { code: found.status, err: found.stderr, warnings: found.stdout && JSON.parse(found.stdout).warnings }
+    }
+    const about = (found, i) => found.warnings.filter((one) => one.pointer === `/tools/${i}/effect`)
+    const indexOf = (name) => documents.tools.findIndex((one) => one.name === name)
+    const [good, wrong] = await Promise.all([
+      report('good', honest, 'charge'),
+      report('wrong', honest, 'charge.as_state', '--rounds', '1')
+    ])
+    const without = check(world.file, '--strict')
+    expectEqual(without.code, 0, `warnings are no faults: ${without.err}`)
+    const silent = ['charge.once', 'echo'].map(indexOf)
+    documents.tools.forEach((tool, i) =>
+      expectEqual(about(without, i).length, silent.includes(i) ? 0 : 1, `warnings of ${tool.name}`)
+    )
+    expect(about(without, 0)[0].detail.startsWith('nobody has tried whether "keyed" is true'), 'the words', without)
+    expectEqual(about(check(world.file), 0).length, 0, 'who does not ask is not warned')
+    const shown = check(world.file, '--strict', good, wrong)
+    expectEqual(about(shown, 0), [], 'what a report shows')
+    const denied = about(shown, indexOf('charge.as_state'))
+    expect(denied[0].detail.includes('wrong.report.json: `effect` is "idempotent"'), 'what a report denies', denied)
+
+    const changed = join(world.directory, 'changed.json')
+    const [first, ...others] = documents.tools
+    writeFileSync(changed, JSON.stringify({ tools: [{ ...first, timeout: '9s' }, ...others] }))
+    expect(
+      about(check(changed, '--strict', good), 0)[0].detail.includes('another text of this tool'),
+      'a tool that was changed since'
+    )
+    expectEqual(check(world.file, good).code, 2, '--hammered without --strict')
+    expectEqual(check(world.file, '--strict', world.file).code, 1, 'a file that is no report')
+  })
+
   const sent = promise('the right receiver gets what the engine would send, and only that one', async () => {
     const seen = []
     const server = createServer((request, response) => {
@@ -297,5 +338,5 @@ await run(new World(), async (world) => {
       expect(found.err.includes(what), `the reason: ${what}`, found.err)
     }
   })
-  await Promise.all([...told, declared, uncounted, sent, raced, refused]) // each waits most of the time
+  await Promise.all([...told, declared, uncounted, tried, sent, raced, refused]) // each waits most of the time
 })

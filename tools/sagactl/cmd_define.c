@@ -7,11 +7,12 @@
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/documents.h"
+#include "tools/sagactl/hammer/tried.h"
 #include "tools/sagactl/output.h"
 #include "tools/sagactl/registered.h"
 
 const char help_check[] =
-    "sagactl check [--reading N] [--server URL] FILE...\n"
+    "sagactl check [--reading N] [--server URL] [--strict] [--hammered REPORT]... FILE...\n"
     "\n"
     "Checks definition documents: syntax, members, names, the terminal rule, settings of adapters,\n"
     "jq programs, and paths against the schemas and results they lead into. Tools and sagas of one\n"
@@ -26,10 +27,15 @@ const char help_check[] =
     "--reading N lists what the document means otherwise now than a version that was registered under\n"
     "reading N: `sagactl apply` makes a next version of such a one.\n"
     "\n"
+    "--strict also warns of each `effect` that promises something of a receiver and that nobody has\n"
+    "tried. --hammered names a report of `sagactl hammer -o json`. A report counts for the text of the tool\n"
+    "that it is about, and for the class that was declared; what it denies is a warning, too.\n"
+    "\n"
     "  sagactl check order.json\n"
     "  sagactl check tools.yaml sagas/*.json\n"
     "  sagactl check --reading 1 tools.json\n"
     "  sagactl check --server http://localhost:8077 order.json\n"
+    "  sagactl check --strict --hammered charge.report.json tools.json\n"
     "  sagactl check -o json order.json\n"
     "    {\"items\": [{\"file\", \"line\", \"column\", \"pointer\", \"detail\"}],\n"
     "     \"warnings\": [the same]}\n";
@@ -152,7 +158,8 @@ static void print_findings(struct ctl *ctl, const struct findings *f)
 }
 
 static size_t review_files(struct ctl *ctl, size_t file_count, const struct input_text *texts,
-                           const struct tool_source *source, enum reading reading, struct findings *findings)
+                           const struct tool_source *source, enum reading reading, const struct reports *reports,
+                           struct findings *findings)
 {
     size_t fault_count = 0;
 
@@ -168,6 +175,9 @@ static size_t review_files(struct ctl *ctl, size_t file_count, const struct inpu
         if (f->faults.count == 0) {
             advice_warn(&document, &f->warnings);
             advice_differences(&document, reading, &f->warnings);
+            if (reports) {
+                tried_warn(&document, reports, &f->warnings);
+            }
         }
         fault_count += f->faults.count;
     }
@@ -178,9 +188,14 @@ int cmd_check(struct ctl *ctl, int argc, char **argv)
 {
     struct arguments files;
     const char *reading_text = NULL;
-    const struct option options[] = {{"--reading", &reading_text, NULL, NULL}, {NULL, NULL, NULL, NULL}};
-    bool helped = false;
+    struct option_values hammered = {.count = 0};
+    bool helped = false, strict = false;
+    const struct option options[] = {{"--reading", &reading_text, NULL, NULL},
+                                     {"--strict", NULL, NULL, &strict},
+                                     {"--hammered", NULL, &hammered, NULL},
+                                     {NULL, NULL, NULL, NULL}};
     int64_t reading = READING_NEWEST;
+    struct reports reports;
 
     if (!options_read(ctl, argc, argv, options, &files, &helped) || helped) {
         return helped ? EXIT_OK : EXIT_USAGE;
@@ -191,6 +206,14 @@ int cmd_check(struct ctl *ctl, int argc, char **argv)
     }
     if (files.count == 0) {
         return usage_error(ctl, "which files?");
+    }
+    if (hammered.count > 0 && !strict) {
+        return usage_error(ctl, "--hammered is for --strict");
+    }
+    int loaded = reports_load(ctl, &hammered, &reports);
+
+    if (loaded != EXIT_OK) {
+        return loaded;
     }
     jq_prepare(); /* called while there is one thread and little memory */
     struct input_text *texts = arena_array(&ctl->arena, files.count, sizeof(*texts));
@@ -210,7 +233,8 @@ int cmd_check(struct ctl *ctl, int argc, char **argv)
         return registered.code;
     }
     struct findings *findings = arena_array(&ctl->arena, files.count, sizeof(*findings));
-    size_t fault_count = review_files(ctl, files.count, texts, &source, (enum reading)reading, findings);
+    size_t fault_count =
+        review_files(ctl, files.count, texts, &source, (enum reading)reading, strict ? &reports : NULL, findings);
 
     registered_close(&registered);
     if (registered.code != EXIT_OK) { /* a part of the registered definitions says nothing about the files */

@@ -43,7 +43,7 @@ const char help_hammer[] =
     "  --at-once 8         calls at once\n"
     "  --secrets FILE      what secret(\"name\") gives, as sagad reads it; also SAGAD_SECRET_NAME\n"
     "  --namespace NAME    whose secrets (default)\n"
-    "  -o json|name        all that was seen; the classes that may be declared\n"
+    "  -o json|name        all that was seen, which `sagactl check --strict` reads; the classes that may be declared\n"
     "\n"
     "Without --count the tool's own probe counts, if its result is a number; else the results of the\n"
     "answers do, which shows less. The longest lateness that did no harm is what `key.window` may be.\n"
@@ -58,18 +58,25 @@ struct given {
     bool believe_window;
 };
 
-static const struct tool *find_tool(const struct document *documents, size_t count, struct slice name)
+static const struct document_item *find_item(const struct document *documents, size_t count, struct slice name)
 {
     for (size_t d = 0; d < count; d++) {
         for (size_t i = 0; i < documents[d].item_count; i++) {
             const struct document_item *item = &documents[d].items[i];
 
             if (item->kind == DEFINITION_TOOL && slice_equal(item->name, name)) {
-                return item->tool;
+                return item;
             }
         }
     }
     return NULL;
+}
+
+static const struct tool *find_tool(const struct document *documents, size_t count, struct slice name)
+{
+    const struct document_item *item = find_item(documents, count, name);
+
+    return item ? item->tool : NULL;
 }
 
 static int no_tool(const char *option, const char *name)
@@ -97,11 +104,14 @@ static int find_tools(struct ctl *ctl, const struct given *given, const struct a
     if (code != EXIT_OK) {
         return code;
     }
-    hammer->tool = find_tool(documents, files->count, slice_of(given->tool));
-    hammer->counter = given->count ? find_tool(documents, files->count, slice_of(given->count)) : NULL;
-    if (!hammer->tool) {
+    const struct document_item *item = find_item(documents, files->count, slice_of(given->tool));
+
+    if (!item) {
         return no_tool("--tool", given->tool);
     }
+    hammer->tool = item->tool;
+    hammer->identity = item->identity;
+    hammer->counter = given->count ? find_tool(documents, files->count, slice_of(given->count)) : NULL;
     if (given->count && !hammer->counter) {
         return no_tool("--count", given->count);
     }

@@ -189,7 +189,11 @@ static void print_programs(struct hammer *hammer, const struct declared *declare
     buffer_init(&out, (size_t)1 << 20);
     json_writer_init(&w, &out);
     json_object_begin(&w, NULL);
+    char definition[65];
+
+    digest_hex(&hammer->identity, definition);
     json_write_slice(&w, "tool", hammer->tool->name);
+    json_write_text(&w, "definition", definition);
     json_write_slice(&w, "against", hammer->target.against);
     json_write_bool(&w, "ok", verdict->excess_count == 0);
     json_object_begin(&w, "declared");
