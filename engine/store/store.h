@@ -519,7 +519,7 @@ struct question_group { /* a member is SLICE_NONE when it makes no groups, or ha
     struct slice tags; /* JSON array in the order of the grouping, null: none; SLICE_NONE: no grouping */
     uint64_t count, costless /* how many have no known cost */;
     int64_t oldest_ms, newest_ms;
-    int64_t cost; /* the sum, in micros */
+    struct slice costs; /* the sums: JSON objects {currency, micros, cases} with commas between; SLICE_NONE: no cost */
 };
 
 #define QUESTIONS_LOOKED_AT 20000 /* the most questions that one list reads; see `edge` */

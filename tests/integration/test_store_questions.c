@@ -89,7 +89,8 @@ static void fill_cases(void)
              " select 5, 5 + 64 * n, case when n %% 2 = 0 then '%s'::uuid else '%s'::uuid end, 'filtered',"
              " timestamptz '2026-01-31 09:00:00Z' + n * interval '1 s', case when n < 5 then 'pay' end, case when n = 3"
              " then 'stuck' else 'unknown' end, convert_to(case when n = 6 then '{}' else json_build_object('cost',"
-             " n * 100, 'evidence', json_build_object('tool', 'bank' || n %% 3, 'last_error', 'http-500'))::text end,"
+             " n * 100, 'currency', case when n %% 3 = 2 then 'EUR' when n = 4 then 'CHF' end, 'evidence', "
+             "json_build_object('tool', 'bank' || n %% 3, 'last_error', 'http-500'))::text end,"
              " 'UTF8') from generate_series(1, 6) as n",
              saga[0], saga[1]);
 }
@@ -160,16 +161,40 @@ TEST(questions_are_counted_in_groups)
     list.filter = (struct question_filter){.tools = tools, .tool_count = 2};
     assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
     assert_int_equal(list.count, 2);
-    assert_true(slice_is(list.groups[0].saga, "order") && list.groups[0].count == 2 && list.groups[0].cost == 600);
+    assert_true(slice_is(list.groups[0].saga, "order") && list.groups[0].count == 2);
     assert_int_equal(list.groups[0].oldest_ms, 1769850001000);
     assert_int_equal(list.groups[0].newest_ms, 1769850005000);
-    assert_true(slice_is(list.groups[1].saga, "trip") && list.groups[1].count == 2 && list.groups[1].cost == 600);
+    assert_true(slice_is(list.groups[1].saga, "trip") && list.groups[1].count == 2);
     assert_false(list.has_edge);
     list.looked_max = 4; /* the fourth case is about bank0 and has its own group, which is not shown */
     assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
     assert_true(list.has_edge && list.edge_ms == 1769850003000);
     assert_int_equal(list.count, 2);
     assert_int_equal(list.groups[0].count, 1);
+}
+
+/* Groups of one, two and no currency. Cases 2 and 5 cost euros, case 4 francs, cases 1 and 3 nothing says what, and
+ * case 6 nothing at all. */
+TEST(amounts_of_two_currencies_are_never_added)
+{
+    const struct question_grouping all = {.tool = false}, by_reason = {.reason = true}, by_tool = {.tool = true};
+    struct list_questions list = {.namespace = SLICE("filtered"), .limit = 50, .open_only = true, .by = &all};
+
+    assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
+    assert_int_equal(list.count, 1);
+    assert_int_equal(list.groups[0].count, 6);
+    assert_int_equal(list.groups[0].costless, 1);
+    assert_true(slice_is(list.groups[0].costs, "{\"currency\":\"CHF\",\"micros\":400,\"cases\":1},"
+                                               "{\"currency\":\"EUR\",\"micros\":700,\"cases\":2},"
+                                               "{\"currency\":null,\"micros\":400,\"cases\":2}"));
+    list.by = &by_reason;
+    assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
+    assert_int_equal(list.count, 2);
+    assert_true(slice_is(list.groups[1].costs, "{\"currency\":null,\"micros\":300,\"cases\":1}"));
+    list.by = &by_tool;
+    assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
+    assert_int_equal(list.count, 4);
+    assert_true(!list.groups[2].tool.ptr && !list.groups[2].costs.ptr); /* the case without a tool costs nothing */
 }
 
 static enum err_code remark(uint64_t n, enum remark_kind kind, struct uuid id, int64_t until_ms, bool *full)

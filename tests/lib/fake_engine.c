@@ -586,8 +586,8 @@ static bool is_default(const struct engine_request *request) /* all fixed answer
 #define CASE_GROUP                                                                                                     \
     "{\"group\":{\"tool\":\"payments.charge\",\"error\":\"timeout\"},\"count\":312,\"oldest\":\"2026-01-31T02:14:00."  \
     "000Z\","                                                                                                          \
-    "\"newest\":\"2026-01-31T03:00:00.000Z\",\"costs\":[{\"currency\":null,\"micros\":41300000000,\"cases\":310}],"    \
-    "\"without_cost\":2}"
+    "\"newest\":\"2026-01-31T03:00:00.000Z\",\"costs\":[{\"currency\":\"EUR\",\"micros\":4130000,\"cases\":309},"      \
+    "{\"currency\":null,\"micros\":70,\"cases\":1}],\"without_cost\":2}"
 
 void engine_get_escalations(struct engine *engine, struct engine_request *request)
 {

@@ -166,14 +166,16 @@ void add_epochs(struct db_args *args, struct chance *chance, size_t count)
 }
 
 #define A_CASE "{\"cost\":5,\"evidence\":{\"tool\":\"bank\",\"last_error\":\"timeout\"}}"
+#define A_CASE_IN(currency) "{\"cost\":7,\"currency\":\"" currency "\",\"evidence\":{\"tool\":\"bank\"}}"
 
 void add_bytes(struct db_args *args, struct chance *chance, size_t count, bool may_be_null)
 {
     struct some some = {.count = count};
 
     COLUMN(DB_BYTEA, some,
-           may_be_null && chance_percent(chance, 40) ? db_item_null(args)
-                                                     : item_text(args, ONE_OF("{\"a\":1}", "{}", "\\x\"\n", A_CASE)));
+           may_be_null && chance_percent(chance, 40)
+               ? db_item_null(args)
+               : item_text(args, ONE_OF("{\"a\":1}", "{}", "\\x\"\n", A_CASE, A_CASE_IN("EUR"), A_CASE_IN("CHF"))));
 }
 
 /* --- the append --- */

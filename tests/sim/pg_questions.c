@@ -1,5 +1,6 @@
 /* Lists of questions to people: the newest of a namespace over all shards, filtered and in groups. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/json.h"
 #include "tests/sim/pg_statements.h"
@@ -13,6 +14,7 @@ struct question { /* an escalation or an approval */
     struct slice status, step, tool, reason, error;
     bool has_cost;
     int64_t cost;
+    struct slice currency;
     struct slice acknowledged_by, assigned_to, remarks;
     int64_t acknowledged_until_ms;
     bool has_until;
@@ -110,7 +112,8 @@ static const struct question *question_of(struct pg_call *call, enum pg_table ta
                                  .step = e->step,
                                  .tool = text_of(call, e->body, "/evidence/tool"),
                                  .reason = e->reason,
-                                 .error = text_of(call, e->body, "/evidence/last_error")};
+                                 .error = text_of(call, e->body, "/evidence/last_error"),
+                                 .currency = text_of(call, e->body, "/currency")};
         out->has_cost = json_i64(member_of(e->body, "/cost"), &out->cost);
         remark_of(call, e, out);
     } else {
@@ -213,7 +216,12 @@ enum { GROUP_KEYS = 6 };
 struct group {
     bool fits, has_last;
     struct slice keys[GROUP_KEYS]; /* tool, saga, step, reason, error and tags */
-    int64_t count, oldest_ms, newest_ms, cost, costless, number;
+    int64_t count, oldest_ms, newest_ms, costless, number;
+    struct sum { /* the sums of each currency, in order; SLICE_NONE comes last */
+        struct slice currency;
+        int64_t micros, cases;
+    } * sums;
+    size_t sum_count;
 };
 
 /* Computes array_to_json() of the values of the tags in $24. */
@@ -265,14 +273,69 @@ static bool is_same_group(const struct group *a, const struct group *b)
     return same;
 }
 
-static void group_add(struct group *group, const struct question *question)
+/* Tells whether `a` comes before `b`, in the order of bytes. */
+static bool currency_comes_before(struct slice a, struct slice b)
+{
+    size_t len = a.len < b.len ? a.len : b.len;
+    int order = a.ptr && b.ptr ? memcmp(a.ptr, b.ptr, len) : 0;
+
+    return a.ptr && (!b.ptr || order < 0 || (order == 0 && a.len < b.len));
+}
+
+/* Adds to the sum of the question's currency, which is a new one where there is none. */
+static void sums_add(struct pg_call *call, struct group *group, const struct question *question)
+{
+    struct sum *grown = arena_array(call->arena, group->sum_count + 1, sizeof(*grown));
+    size_t at = 0;
+
+    while (at < group->sum_count && currency_comes_before(group->sums[at].currency, question->currency)) {
+        at++;
+    }
+    if (at == group->sum_count || currency_comes_before(question->currency, group->sums[at].currency)) {
+        for (size_t i = 0; i < group->sum_count; i++) {
+            grown[i + (i >= at)] = group->sums[i];
+        }
+        grown[at] = (struct sum){.currency = question->currency};
+        group->sums = grown;
+        group->sum_count++;
+    }
+    group->sums[at].micros += question->cost;
+    group->sums[at].cases++;
+}
+
+static struct slice sums_text(struct pg_call *call, const struct group *group)
+{
+    struct buffer out;
+    struct slice text;
+
+    buffer_init(&out, 1 << 20);
+    for (size_t i = 0; i < group->sum_count; i++) {
+        const struct sum *sum = &group->sums[i];
+
+        buffer_put_text(&out, i > 0 ? ",{\"currency\":" : "{\"currency\":");
+        if (sum->currency.ptr) {
+            pg_escape_json(&out, sum->currency);
+        } else {
+            buffer_put_text(&out, "null");
+        }
+        buffer_printf(&out, ",\"micros\":%lld,\"cases\":%lld}", (long long)sum->micros, (long long)sum->cases);
+    }
+    text = group->sum_count > 0 ? arena_slice(call->arena, buffer_slice(&out)) : SLICE_NONE;
+    buffer_fini(&out);
+    return text;
+}
+
+static void group_add(struct pg_call *call, struct group *group, const struct question *question)
 {
     group->oldest_ms =
         group->count == 0 || question->opened_ms < group->oldest_ms ? question->opened_ms : group->oldest_ms;
     group->newest_ms = question->opened_ms > group->newest_ms ? question->opened_ms : group->newest_ms;
     group->number = question->number > group->number ? question->number : group->number;
-    group->cost += question->cost;
-    group->costless += question->cost == 0;
+    if (question->cost != 0) {
+        sums_add(call, group, question);
+    } else {
+        group->costless++;
+    }
     group->has_last = group->has_last || question->is_last;
     group->count++;
 }
@@ -299,7 +362,7 @@ static void put_group(struct pg_call *call, const struct group *group)
     put_int(call, group->count);
     put_time_ms(call, group->oldest_ms);
     put_time_ms(call, group->newest_ms);
-    put_int(call, group->cost);
+    put_bytes(call, sums_text(call, group));
     put_int(call, group->costless);
     put_int(call, group->has_last);
     put_row_end(call);
@@ -321,7 +384,7 @@ static enum pg_progress group_questions(struct pg_call *call, enum pg_table tabl
         if (at == n) {
             groups[n++] = group;
         }
-        group_add(&groups[at], &found[i]);
+        group_add(call, &groups[at], &found[i]);
     }
     qsort(groups, n, sizeof(*groups), by_count_down);
     for (size_t i = 0; i < n && (int64_t)i < arg_int(call, 3); i++) {

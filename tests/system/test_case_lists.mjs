@@ -25,6 +25,7 @@ await run(new World(), async (world) => {
       case when n = 2 then now() end, case when n < 5 then 'pay' end, case when n = 3 then 'stuck' else 'unknown' end,
       convert_to(json_build_object('n', 5 + 64 * n, 'saga', '${saga(1)}', 'step', 'pay', 'reason', 'unknown', 'status',
       'open', 'opened_at', '2026-01-31T09:00:00.000Z', 'cost', n * 100,
+      'currency', case n when 4 then 'EUR' when 6 then 'CHF' end,
       'actions', '[]'::json, 'evidence', json_build_object('tool', 'bank' || n % 3, 'last_error', 'http-50' || n % 2,
       'detail', 'a "no", and why'))::text, 'UTF8') from generate_series(1, 6) as n;
     insert into sagad.approval (shard, number, saga, namespace, opened_at, step, status, body)
@@ -128,14 +129,16 @@ await run(new World(), async (world) => {
 
   await promise('groups have counts, times and sums, the largest first', async () => {
     const { items } = (await world.api('GET', '/v1/escalations?group_by=reason,tag.customer&status=open')).json
+    const francs = { currency: 'CHF', micros: 600, cases: 1 }
+    const euros = { currency: 'EUR', micros: 400, cases: 1 }
     expectEqual(
-      items.map((item) => [item.group, item.count, item.costs[0].micros]),
+      items.map((item) => [item.group, item.count, item.costs]),
       [
-        [{ reason: 'unknown', 'tag.customer': 'ada' }, 2, 1000],
-        [{ reason: 'unknown', 'tag.customer': 'bob, jr' }, 2, 600],
-        [{ reason: 'stuck', 'tag.customer': 'bob, jr' }, 1, 300]
+        [{ reason: 'unknown', 'tag.customer': 'ada' }, 2, [francs, euros]],
+        [{ reason: 'unknown', 'tag.customer': 'bob, jr' }, 2, [{ currency: null, micros: 600, cases: 2 }]],
+        [{ reason: 'stuck', 'tag.customer': 'bob, jr' }, 1, [{ currency: null, micros: 300, cases: 1 }]]
       ],
-      'groups'
+      'groups: francs and euros are not added'
     )
     expectEqual([items[0].oldest, items[0].newest], ['2026-01-31T09:00:04.000Z', '2026-01-31T09:00:06.000Z'], 'times')
     const steps = (await world.api('GET', '/v1/approvals?group_by=saga')).json.items
@@ -159,7 +162,7 @@ await run(new World(), async (world) => {
 
   await promise('sagactl and psql show the same', async () => {
     const shown = world.sagactl(['cases', '--group-by', 'tool,error', '-o', 'csv'])
-    expect(shown.stdout.includes('"bank1","http-500","1","400","0"'), 'a group as CSV', shown)
+    expect(shown.stdout.includes('"bank1","http-500","1","400 EUR","0"'), 'a group as CSV', shown)
     const sheet = world.sagactl(['cases', '--tool', 'bank1', '--tag', 'customer=ada', '-o', 'csv']).stdout
     expect(sheet.includes('"a ""no"", and why"'), 'a sentence with quotes', sheet)
     expectEqual(sheet.trim().split('\n').length, 2, 'a head and a row')

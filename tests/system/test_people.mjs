@@ -78,7 +78,15 @@ function definitions(base) {
         compensate: { tool: 'undo' },
         ...post('pay', { http: { method: 'POST', url: `${base}/pay`, headers: { 'x-secret': '${ secret("bank") }' } } })
       },
-      { name: 'room', effect: 'once', compensate: { tool: 'undo' }, probe, ...post('room') }
+      {
+        name: 'room',
+        effect: 'once',
+        compensate: { tool: 'undo' },
+        probe,
+        cost: 250000,
+        currency: 'CHF',
+        ...post('room')
+      }
     ],
     sagas: [
       ...['pay', 'quiet', 'short', 'told', 'room'].map((tool) => ({
@@ -381,6 +389,15 @@ await run(new World(), async (world) => {
   await promise('a debt of which nobody knew is settled as not happened, and the saga says so', async () => {
     const saga = await inDoubt()
     expectEqual((await world.api('POST', `/v1/sagas/${saga.id}/escalate`, { note: 'now' })).status, 200, 'asked')
+    const asked = (await world.api('GET', '/v1/escalations?status=open&tool=room')).json.items
+    expectEqual(
+      asked.map((one) => [one.cost, one.currency]),
+      asked.map(() => [250000, 'CHF']),
+      'what each case costs'
+    )
+    const [sum] = (await world.api('GET', '/v1/escalations?status=open&group_by=tool&tool=room')).json.items
+    const total = { currency: 'CHF', micros: 250000 * asked.length, cases: asked.length }
+    expectEqual([asked.length > 0, sum.costs], [true, [total]], 'their sum')
     expectEqual((await world.resolve(saga.id, { action: 'abandon', note: 'it is late' })).status, 200, 'abandoned')
     const key = keyOf(saga, 'act')
     const debts = (await world.api('GET', '/v1/debts?settled=false')).json.items

@@ -51,22 +51,6 @@ static void print_many(struct ctl *ctl, struct slice answer)
     print_more(ctl, answer);
 }
 
-/* Returns "4900000 EUR, 120 ?": what a group costs, in micros. */
-static struct slice costs_of(struct ctl *ctl, struct slice group)
-{
-    struct json_walk walk = json_walk(json_member(group, "costs"));
-    struct slice text = SLICE(""), cost;
-
-    while (json_next_element(&walk, &cost)) {
-        struct slice currency = show_member(ctl, cost, "currency");
-
-        text =
-            arena_printf(&ctl->arena, "%.*s%s%.*s %.*s", SLICE_ARG(text), text.len ? ", " : "",
-                         SLICE_ARG(show_member(ctl, cost, "micros")), SLICE_ARG(currency.len ? currency : SLICE("?")));
-    }
-    return text;
-}
-
 /* Prints the groups with a column for each key, in the order of the request. */
 static void print_groups(struct ctl *ctl, struct slice answer, const char *group_by)
 {
@@ -93,10 +77,10 @@ static void print_groups(struct ctl *ctl, struct slice answer, const char *group
             row[i].text = show_member(ctl, json_member(item, "group"), titles[i]);
         }
         row[keys].text = show_member(ctl, item, "count");
-        row[keys + 1].text = costs_of(ctl, item);
         row[keys + 2].text = show_member(ctl, item, "without_cost");
         row[keys + 3].text = show_age(ctl, item, "oldest");
         row[keys + 4].text = show_age(ctl, item, "newest");
+        table_put_costs(&table, row, keys + 1, item);
     }
     table_print(&table, 0);
     print_more(ctl, answer);

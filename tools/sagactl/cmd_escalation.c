@@ -16,8 +16,9 @@ const char help_escalations[] = "sagactl cases [N] [FILTERS] [--group-by KEYS] [
                                 "Lists what waits for a person (an escalation is a case), newest first; or counts\n"
                                 "the cases, the largest group first; or shows one with its evidence and what each\n"
                                 "verb would do. BUSINESS ID is the id of the saga where it has no business id;\n"
-                                "COST is what the operation has cost, in micros. On a narrow terminal (or with\n"
-                                "COLUMNS) long texts are cut; -o json and -o csv have all of them.\n"
+                                "COST is what the operation has cost, in micros; groups have a sum for each\n"
+                                "currency. On a narrow terminal (or with COLUMNS) long texts are cut; -o json\n"
+                                "and -o csv have all of them.\n"
                                 "\n"
                                 "  --status open|resolved|all   open without it; --all is --status all\n"
                                 "  --tool, --saga, --step, --reason, --error   one or more, with commas between;\n"
@@ -159,6 +160,14 @@ static struct slice who_has_it(struct ctl *ctl, struct slice item)
     return assigned.len ? assigned : show_member(ctl, item, "acknowledged_by");
 }
 
+/* Gives "4900000 EUR", or the number alone where the tool says no currency. */
+static struct slice cost_of(struct ctl *ctl, struct slice item)
+{
+    struct slice cost = show_member(ctl, item, "cost"), currency = show_member(ctl, item, "currency");
+
+    return currency.len ? arena_printf(&ctl->arena, "%.*s %.*s", SLICE_ARG(cost), SLICE_ARG(currency)) : cost;
+}
+
 /* Prints a list of escalations. With `all`, the list includes resolved ones, so each row shows its status. */
 static void print_many(struct ctl *ctl, struct slice answer, bool all)
 {
@@ -191,7 +200,7 @@ static void print_many(struct ctl *ctl, struct slice answer, bool all)
         row[4].text = show_member(ctl, item, "tool");
         row[5].text = show_member(ctl, item, "reason");
         row[6].text = show_member(ctl, item, "error");
-        row[7].text = show_member(ctl, item, "cost");
+        row[7].text = cost_of(ctl, item);
         row[8].text = show_age(ctl, item, "opened_at");
         row[9].text = who_has_it(ctl, item);
         if (all) {
@@ -209,9 +218,9 @@ static void print_many(struct ctl *ctl, struct slice answer, bool all)
 static void print_sheet(struct ctl *ctl, struct slice answer)
 {
     static const char *const members[] = {
-        "n",    "status", "saga_name",       "business_id", "saga", "step",      "operation",
-        "tool", "reason", "error",           "detail",      "cost", "opened_at", "resolved_at",
-        "tags", "round",  "acknowledged_by", "assigned_to", NULL};
+        "n",    "status", "saga_name",       "business_id", "saga",     "step",      "operation",
+        "tool", "reason", "error",           "detail",      "cost",     "opened_at", "resolved_at",
+        "tags", "round",  "acknowledged_by", "assigned_to", "currency", NULL};
     struct json_walk walk = json_walk(json_member(answer, "items"));
     struct table table;
     struct slice item;
@@ -255,10 +264,14 @@ static void print_groups(struct ctl *ctl, struct slice answer, const char *group
             row[i].text = show_member(ctl, json_member(item, "group"), titles[i]);
         }
         row[keys].text = show_member(ctl, item, "count");
-        row[keys + 1].text = show_member(ctl, json_element(json_member(item, "costs"), 0), "micros");
         row[keys + 2].text = show_member(ctl, item, "without_cost");
         row[keys + 3].text = csv ? show_member(ctl, item, "oldest") : show_age(ctl, item, "oldest");
         row[keys + 4].text = csv ? show_member(ctl, item, "newest") : show_age(ctl, item, "newest");
+        if (csv) {
+            row[keys + 1].text = show_costs(ctl, item);
+        } else {
+            table_put_costs(&table, row, keys + 1, item);
+        }
     }
     table_print(&table, 0);
 }

@@ -346,6 +346,41 @@ struct slice show_member(struct ctl *ctl, struct slice object, const char *name)
     return show_value(ctl, json_member(object, name));
 }
 
+/* Gives one sum of them with its currency. An unknown currency has a mark where the sum stands beside others. */
+static struct slice cost_of(struct ctl *ctl, struct slice costs, struct slice cost)
+{
+    struct slice micros = show_member(ctl, cost, "micros"), currency = show_member(ctl, cost, "currency");
+
+    if (!currency.len) {
+        currency = json_element(costs, 1).ptr ? SLICE("?") : SLICE_NONE;
+    }
+    return currency.len ? arena_printf(&ctl->arena, "%.*s %.*s", SLICE_ARG(micros), SLICE_ARG(currency)) : micros;
+}
+
+struct slice show_costs(struct ctl *ctl, struct slice group)
+{
+    struct json_walk walk = json_walk(json_member(group, "costs"));
+    struct slice text = SLICE(""), cost;
+
+    while (json_next_element(&walk, &cost)) {
+        text = arena_printf(&ctl->arena, "%.*s%s%.*s", SLICE_ARG(text), text.len ? ", " : "",
+                            SLICE_ARG(cost_of(ctl, json_member(group, "costs"), cost)));
+    }
+    return text;
+}
+
+void table_put_costs(struct table *table, struct cell *row, size_t column, struct slice group)
+{
+    struct slice costs = json_member(group, "costs"), cost;
+    struct json_walk walk = json_walk(costs);
+
+    for (; json_next_element(&walk, &cost); row = NULL) {
+        struct cell *at = row ? row : table_row(table);
+
+        at[column].text = cost_of(table->ctl, costs, cost);
+    }
+}
+
 bool member_instant(struct slice object, const char *name, int64_t *ms)
 {
     struct slice value = json_member(object, name);

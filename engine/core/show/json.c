@@ -296,9 +296,15 @@ static void write_lost(struct json_writer *w, const struct operation *op)
     }
 }
 
+/* Writes the currency only where the tool says one, so that a text that an earlier release wrote stays the same. */
 static void write_cost(struct json_writer *w, const struct saga *saga, uint32_t step, enum direction direction)
 {
+    const struct tool *tool = saga_tool(saga, step, direction); /* NULL: a wait or a group, which costs nothing */
+
     json_write_i64(w, "cost", operation_of(saga, step, direction)->cost_micros);
+    if (tool && tool->currency.ptr) {
+        json_write_slice(w, "currency", tool->currency);
+    }
     if (operation_cost_is_estimated(saga, step, direction)) {
         json_write_bool(w, "cost_estimated", true);
     }

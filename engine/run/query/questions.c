@@ -179,15 +179,7 @@ static void put_group(struct work *work, const struct question_grouping *by, con
     json_write_i64(&w, "count", (int64_t)group->count);
     json_write_instant(&w, "oldest", group->oldest_ms);
     json_write_instant(&w, "newest", group->newest_ms);
-    json_array_begin(&w, "costs");
-    if (group->costless < group->count) {
-        json_object_begin(&w, NULL);
-        json_write_null(&w, "currency"); /* tools do not say their currency */
-        json_write_i64(&w, "micros", group->cost);
-        json_write_i64(&w, "cases", (int64_t)(group->count - group->costless));
-        json_object_end(&w);
-    }
-    json_array_end(&w);
+    json_write_raw(&w, "costs", arena_printf(&work->arena, "[%.*s]", SLICE_ARG(group->costs)));
     json_write_i64(&w, "without_cost", (int64_t)group->costless);
     json_object_end(&w);
 }

@@ -79,7 +79,7 @@ static void on_groups(struct db_query *query, const struct db_rows *rows)
                                          .count = (uint64_t)db_int(rows, i, 7),
                                          .oldest_ms = db_timestamptz(rows, i, 8),
                                          .newest_ms = db_timestamptz(rows, i, 9),
-                                         .cost = db_int(rows, i, 10),
+                                         .costs = arena_slice(job->arena, db_bytes(rows, i, 10)),
                                          .costless = (uint64_t)db_int(rows, i, 11)};
         list->count++;
     }

@@ -144,6 +144,7 @@ export interface Escalation {
   error: string | null
   detail?: string | null
   cost: number | null
+  currency?: string
   cost_estimated?: boolean
   reason: string
   status: string

@@ -84,7 +84,7 @@ function Known({ one, saga }: { one: Escalation; saga: Saga | null }) {
         <Fact name="Probes">{evidence.probes ? `${evidence.probes}, none of which could tell` : 'none'}</Fact>
         {one.cost ? (
           <Fact name="At stake">
-            {money(one.cost, null)}
+            {money(one.cost, one.currency ?? null)}
             {one.cost_estimated && ', by estimate'}
           </Fact>
         ) : null}
