@@ -45,6 +45,8 @@ function definitions(shop) {
         compensate: { tool: 'card.refund', with: { charge_id: '${ .result.charge_id }' } }
       },
       { name: 'post.send', http: post('mails'), ...keyed, terminal: true },
+      // Its call is still under way when the engine is killed, however busy the machine is.
+      { name: 'parcel.send', http: post('mails'), ...keyed, terminal: true, timeout: '1h' },
       { name: 'say', builtin: { do: 'echo' }, effect: 'read' }
     ],
     sagas: [
@@ -66,6 +68,10 @@ function definitions(shop) {
           call('pay', 'card.pay', { amount: 2500, customer: '${ .input.trip }' }),
           call('mail', 'post.send', { to: '${ .input.trip }', subject: 'bon voyage' })
         ]
+      },
+      {
+        name: 'parcel',
+        steps: [{ id: 'send', call: 'parcel.send', with: { to: '${ .input.to }', subject: 'a parcel' } }]
       },
       {
         name: 'contract',
