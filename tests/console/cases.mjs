@@ -5,9 +5,8 @@ import { Visitor, until } from './stage.mjs'
 
 export async function cases(world, browser) {
   const trips = await world.doubtfulTrips('night', 3)
-  const visitor = await Visitor.arrives(browser, world)
+  const visitor = await Visitor.arrives(browser, world, { as: 'operator' })
   const { page } = visitor
-  await visitor.signsIn('operator')
   const caseOf = async (id) => (await world.escalationOf(id)).n
   const note = 'Why, for those who read the log later'
   const answers = () => page.getByRole('region', { name: 'What can be answered' })
@@ -30,8 +29,7 @@ export async function cases(world, browser) {
   })
 
   await promise('cases follow events: an open list counts them at once, and a new row is announced', async () => {
-    const other = await Visitor.arrives(browser, world)
-    await other.page.clock.install() // first: timers of before would go on
+    const other = await Visitor.arrives(browser, world, { withClock: true })
     const streams = []
     other.page.on('response', (answer) => /v1\/events/.test(answer.url()) && streams.push(answer.status()))
     await other.signsIn('operator')
@@ -107,8 +105,7 @@ export async function cases(world, browser) {
   })
 
   await promise('two people answer at once: the second is told, in words', async () => {
-    const second = await Visitor.arrives(browser, world)
-    await second.signsIn('admin')
+    const second = await Visitor.arrives(browser, world, { as: 'admin' })
     const n = await caseOf(trips[1])
     await second.opens(`#/case/${n}`)
     await second.page.getByRole('button', { name: 'It did not happen', exact: true }).click()
@@ -122,8 +119,7 @@ export async function cases(world, browser) {
   })
 
   await promise('a reader sees every answer, and may give none', async () => {
-    const reader = await Visitor.arrives(browser, world)
-    await reader.signsIn('reader')
+    const reader = await Visitor.arrives(browser, world, { as: 'reader' })
     await reader.opens(`#/case/${await caseOf(trips[2])}`)
     const button = reader.page.getByRole('button', { name: 'It did not happen', exact: true })
     await button.waitFor()

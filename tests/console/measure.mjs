@@ -29,8 +29,7 @@ async function bytes(world) {
 
 // Opens the list of sagas in a browser that has never been here.
 async function firstLoad(browser, world) {
-  const visitor = await Visitor.arrives(browser, world)
-  await visitor.signsIn('reader')
+  const visitor = await Visitor.arrives(browser, world, { as: 'reader' })
   const { page } = visitor
   const asked = await page.context().newCDPSession(page)
   await asked.send('Network.setCacheDisabled', { cacheDisabled: true })

@@ -17,9 +17,8 @@ async function countsClicks(page) {
 }
 
 export async function night(world, browser) {
-  const visitor = await Visitor.arrives(browser, world)
+  const visitor = await Visitor.arrives(browser, world, { as: 'operator' })
   const { page } = visitor
-  await visitor.signsIn('operator')
   const shown = (n) => n.toLocaleString('en')
   const compensated = async (ids) => {
     const ended = new Set()

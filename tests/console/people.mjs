@@ -12,10 +12,9 @@ export async function people(world, browser) {
     expect((await as('operator', `/v1/sagas/${id}/pause`, { note: 'the lawyer is away' })) === 200, 'a pause')
     for (let i = 0; i < 3; i++)
       expect((await as('reader', `/v1/sagas/${id}/abort`, { note: 'x' })) === 403, 'a reader aborts nothing')
-    const visitor = await Visitor.arrives(browser, world)
+    const visitor = await Visitor.arrives(browser, world, { as: 'reader' })
     const { page } = visitor
     const rows = page.locator('tbody tr')
-    await visitor.signsIn('reader')
     await page.getByRole('link', { name: 'People', exact: true }).click()
     const row = rows.filter({ hasText: 'the lawyer is away' })
     await row.waitFor()

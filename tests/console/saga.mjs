@@ -5,9 +5,8 @@ import { Visitor, until } from './stage.mjs'
 const voices = 400
 
 export async function saga(world, browser, orders) {
-  const visitor = await Visitor.arrives(browser, world)
+  const visitor = await Visitor.arrives(browser, world, { as: 'operator' })
   const { page } = visitor
-  await visitor.signsIn('operator')
   const pressIn = async (name, note) => {
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel('Why, for those who read the log later').fill(note)
@@ -42,7 +41,7 @@ export async function saga(world, browser, orders) {
     expect(/the clocks stand/.test(await page.locator('.row.whole .heard').textContent()), 'said to who cannot see it')
     await world.api('POST', `/v1/holds/${hold.json.n}/release`, operator)
     await marks.locator('[data-state="released"]').getByText('released').waitFor()
-    await visitor.checksAccess('saga-held')
+    await visitor.checksAccessAgain('saga-held')
 
     await world.fault({ route: 'mails', mode: 'slow', ms: 600_000, times: 1 })
     const taken = await world.start('parcel', { to: 'ada' }, { id: 'taken' })
@@ -82,8 +81,7 @@ export async function saga(world, browser, orders) {
     await page.getByRole('link', { name: /compensation.planned/ }).click()
     expect((await page.getByLabel('Data').innerText()).includes('"charge"'), 'the plan')
     await visitor.checksAccess('saga-log')
-    const other = await Visitor.arrives(browser, world)
-    await other.signsIn('reader')
+    const other = await Visitor.arrives(browser, world, { as: 'reader' })
     await other.page.goto(page.url())
     await other.page.getByRole('heading', { name: '10 compensation.planned' }).waitFor()
     await other.sees('5 entries of 15')
@@ -127,9 +125,7 @@ export async function saga(world, browser, orders) {
 
   await promise('a saga follows its log: what happens is there before its next read', async () => {
     const id = await world.start('contract', {}, { id: 'followed' })
-    const other = await Visitor.arrives(browser, world)
-    await other.page.clock.install() // first: timers of before would go on
-    await other.signsIn('reader')
+    const other = await Visitor.arrives(browser, world, { as: 'reader', withClock: true })
     const streams = []
     other.page.on('response', (answer) => /log\?follow/.test(answer.url()) && streams.push(answer.status()))
     await other.opens(`#/saga/${id}`)
@@ -155,8 +151,7 @@ export async function saga(world, browser, orders) {
   })
 
   await promise('what a role may not do is shown as not allowed, with why, and not done', async () => {
-    const reader = await Visitor.arrives(browser, world)
-    await reader.signsIn('reader')
+    const reader = await Visitor.arrives(browser, world, { as: 'reader' })
     await reader.opens(`#/saga/${orders.stuck}`)
     const abort = reader.page.getByRole('button', { name: 'Abort' })
     await abort.waitFor()
@@ -164,10 +159,9 @@ export async function saga(world, browser, orders) {
     await reader.sees('needs the role agent; you are signed in as reader')
     await abort.click({ force: true })
     expectEqual(await reader.page.getByRole('dialog').count(), 0, 'dialogs')
-    await reader.checksAccess('saga-reader')
+    await reader.checksAccessAgain('saga-reader')
     await reader.leaves()
-    const stranger = await Visitor.arrives(browser, world)
-    await stranger.signsIn('stranger')
+    const stranger = await Visitor.arrives(browser, world, { as: 'stranger' })
     await stranger.opens(`#/saga/${orders.stuck}`)
     await stranger.page.getByRole('alert').getByText('there is no saga').waitFor()
     await stranger.leaves()

@@ -4,10 +4,9 @@ import { expect, expectEqual, promise } from '../lib/world.mjs'
 import { Visitor, until } from './stage.mjs'
 
 export async function sagas(world, browser, orders) {
-  const visitor = await Visitor.arrives(browser, world)
+  const visitor = await Visitor.arrives(browser, world, { as: 'reader' })
   const { page } = visitor
   const rows = () => page.locator('tr[data-row]').count()
-  await visitor.signsIn('reader')
 
   await visitor.opens('#/sagas')
 
@@ -24,8 +23,7 @@ export async function sagas(world, browser, orders) {
     await page.getByLabel('Status', { exact: true }).selectOption('')
     await page.getByLabel('Tag', { exact: true }).fill('city=Oslo')
     await until(async () => (await rows()) === 1 && /tag=city/.test(page.url()), 'one in Oslo')
-    const other = await Visitor.arrives(browser, world)
-    await other.signsIn('operator')
+    const other = await Visitor.arrives(browser, world, { as: 'operator' })
     await other.page.goto(page.url())
     await other.page.locator(`tr[data-row="${orders.completed}"]`).waitFor()
     expectEqual(await other.page.locator('tr[data-row]').count(), 1, 'rows')
@@ -63,8 +61,7 @@ export async function sagas(world, browser, orders) {
   )
 
   await promise('another namespace sees nothing of it, and an empty list teaches a command', async () => {
-    const other = await Visitor.arrives(browser, world)
-    await other.signsIn('stranger')
+    const other = await Visitor.arrives(browser, world, { as: 'stranger' })
     await other.opens('#/sagas')
     await other.sees('No saga has been started yet')
     await other.sees('sagactl start')
@@ -95,8 +92,7 @@ export async function sagas(world, browser, orders) {
     const contract = { name: 'contract', steps: [{ id: 'ask', approve: { show: { sum: 7 }, timeout: '2d' } }] }
     await world.api('POST', '/v1/definitions', { sagas: [contract] }, asStranger)
     await world.api('POST', '/v1/sagas', { saga: 'contract', id: 'far away' }, asStranger)
-    const both = await Visitor.arrives(browser, world)
-    await both.signsIn('both')
+    const both = await Visitor.arrives(browser, world, { as: 'both' })
     const { page } = both
     const who = page.getByTestId('who')
     const choose = async (names, press) => {
@@ -115,7 +111,7 @@ export async function sagas(world, browser, orders) {
     await page.getByRole('button', { name: 'Show 2 namespaces' }).click()
     await page.getByRole('link', { name: 'first-good' }).waitFor()
     await page.getByRole('row').filter({ hasText: 'far away' }).getByRole('cell', { name: 'elsewhere' }).waitFor()
-    await both.checksAccess('sagas-namespaces')
+    await both.checksAccessAgain('sagas-namespaces')
     expect(/ns=\*|ns=%2A/.test(page.url()), 'all of them, in the address', page.url())
     await page.getByRole('link', { name: 'Tools', exact: true }).click()
     await page.getByText('This view shows one namespace at a time').waitFor()

@@ -168,25 +168,28 @@ export async function session(world, browser) {
     expectEqual(answer.status, 403, 'a session makes no links')
   })
 
+  // One visitor for all that is left: loading the page takes long.
+  const visitor = await Visitor.arrives(browser, world)
+  const { page } = visitor
+
   await promise('a link signs in also where the console is open: signed out, and as somebody else', async () => {
-    const visitor = await Visitor.arrives(browser, world)
-    const who = visitor.page.getByTestId('who')
+    const who = page.getByTestId('who')
     const follows = () => {
       const link = world.sagactl(['console']).stdout.trim()
-      return visitor.page.evaluate((to) => (location.href = to), link)
+      return page.evaluate((to) => (location.href = to), link)
     }
     await visitor.opens('#/tools')
-    await visitor.page.getByLabel('Your token').waitFor()
+    await page.getByLabel('Your token').waitFor()
     await follows()
     await who.getByText('admin').first().waitFor()
-    expect(/#\/$/.test(visitor.page.url()), 'the code is gone from the address', visitor.page.url())
-    await visitor.page.getByRole('button', { name: 'Sign out' }).click()
-    await visitor.signsIn('reader')
+    expect(/#\/$/.test(page.url()), 'the code is gone from the address', page.url())
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await visitor.signsInByToken('reader')
     await who.getByText('reader').first().waitFor()
     await follows()
     await who.getByText('admin').first().waitFor()
-    await visitor.page.getByRole('heading', { name: 'Overview' }).waitFor()
-    await visitor.leaves()
+    await page.getByRole('heading', { name: 'Overview' }).waitFor()
+    await page.getByRole('button', { name: 'Sign out' }).click()
   })
 
   await promise('behind a proxy that serves it below a path of its own', async () => {
@@ -218,31 +221,22 @@ export async function session(world, browser) {
   })
 
   await promise('a person signs in and out; the page says who they are', async () => {
-    const visitor = await Visitor.arrives(browser, world)
-    await visitor.opens('')
-    await visitor.page.getByLabel('Your token').fill('wrong')
-    await visitor.page.keyboard.press('Enter')
+    await page.getByLabel('Your token').fill('wrong')
+    await page.keyboard.press('Enter')
     await visitor.sees('this token is not known here, or has expired')
     await visitor.checksAccess('sign-in')
-    await visitor.signsIn('operator')
-    const who = await visitor.page.getByTestId('who').innerText()
+    await visitor.signsInByToken('operator')
+    const who = await page.getByTestId('who').innerText()
     expect(/operator operator in default/.test(who), 'who', who)
-    const kept = await visitor.page.evaluate(
-      () => JSON.stringify({ ...localStorage, ...sessionStorage }) + document.cookie
-    )
+    const kept = await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }) + document.cookie)
     expect(!/operator|sagad_session/.test(kept), 'the page keeps no secret', kept)
-    await visitor.page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByRole('button', { name: 'Sign out' }).click()
     await visitor.sees('You are signed out.')
-    await visitor.page.reload()
-    await visitor.page.getByLabel('Your token').waitFor()
-    await visitor.leaves()
+    await page.reload()
+    await page.getByLabel('Your token').waitFor()
   })
 
-  const visitor = await Visitor.arrives(browser, world)
-  const { page } = visitor
-
   await promise('an address that changes as soon as the page is drawn is followed, and so is the focus', async () => {
-    await visitor.opens('')
     await page.getByLabel('Your token').fill('reader')
     await page.evaluate(() => {
       let isAsked = false

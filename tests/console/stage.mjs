@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { World, expect, quick, sleep } from '../lib/world.mjs'
+import { World, expect, expectEqual, quick, sleep } from '../lib/world.mjs'
 import { consolePackages } from './packages.mjs'
 
 const packages = consolePackages()
@@ -160,20 +160,34 @@ export async function launchChromium() {
 const wcag = { type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] }
 const axeSource = () => readFileSync(join(packages, 'node_modules', 'axe-core', 'axe.min.js'), 'utf8')
 
+const desktop = { width: 1280, height: 800 }
+const idleTabs = []
+
+async function newTab(browser, options) {
+  const context = await browser.newContext({ viewport: desktop, ...options })
+  context.setDefaultTimeout(60_000)
+  const tab = { context, page: await context.newPage(), complaints: [] }
+  tab.page.on('console', (message) => {
+    if (message.type() === 'error' && !/Failed to load resource/.test(message.text()))
+      tab.complaints.push(message.text())
+  })
+  tab.page.on('pageerror', (error) => tab.complaints.push(String(error)))
+  return tab
+}
+
 // A visitor is a person at a browser. Whatever the page complains about on its console breaks the test.
+//
+// Loading the page costs more than most of what a promise does with it. Visitors who are signed in (`as`) therefore get
+// the tab of one who has left, and load nothing. Others get a tab of their own, which has never been anywhere.
 export class Visitor {
-  static async arrives(browser, world, { width = 1280, height = 800, ...more } = {}) {
+  static async arrives(browser, world, { as, withClock, ...options } = {}) {
     const visitor = new Visitor()
     visitor.world = world
-    visitor.context = await browser.newContext({ viewport: { width, height }, ...more })
-    visitor.context.setDefaultTimeout(60_000)
-    visitor.page = await visitor.context.newPage()
-    visitor.complaints = []
-    visitor.page.on('console', (message) => {
-      if (message.type() === 'error' && !/Failed to load resource/.test(message.text()))
-        visitor.complaints.push(message.text())
-    })
-    visitor.page.on('pageerror', (error) => visitor.complaints.push(String(error)))
+    visitor.isOwn = !as || withClock === true || Object.keys(options).length > 0
+    visitor.tab = (!visitor.isOwn && idleTabs.pop()) || (await newTab(browser, options))
+    visitor.page = visitor.tab.page
+    if (withClock) await visitor.page.clock.install() // first: timers of before would go on
+    if (as) await visitor.signsIn(as)
     return visitor
   }
 
@@ -195,12 +209,21 @@ export class Visitor {
     for (let waited = 0; !(await is()); waited += 20) {
       expect(waited < ms, what)
       await this.page.clock.runFor(20)
-      await sleep(200)
+      await sleep(100)
     }
   }
 
+  // Signs in by a link, which needs no new page where the console is open.
   async signsIn(token) {
-    await this.page.goto(this.world.console)
+    const headers = { authorization: `Bearer ${token}` }
+    const { json } = await this.world.api('POST', '/console/links', {}, { headers })
+    const signedIn = this.page.waitForResponse(/console\/session$/)
+    await this.page.goto(`${this.world.console}#/sign-in/${json.code}`)
+    expectEqual((await signedIn).status(), 200, `a link signs ${token} in`)
+    await this.page.getByTestId('who').getByText(token, { exact: true }).first().waitFor()
+  }
+
+  async signsInByToken(token) {
     await this.page.getByLabel('Your token').fill(token)
     await this.page.getByRole('button', { name: 'Sign in' }).click()
     await this.page.getByTestId('who').waitFor()
@@ -219,6 +242,11 @@ export class Visitor {
     await this.page.getByText(text).first().waitFor()
   }
 
+  // Checks another state of a view that was checked before: the long form has time for that.
+  async checksAccessAgain(name) {
+    if (!quick) await this.checksAccess(name)
+  }
+
   // Expects no serious finding in either theme, and nothing that needs more than the width there is.
   async checksAccess(name) {
     for (const theme of themes) {
@@ -228,18 +256,18 @@ export class Visitor {
       if (!(await this.page.evaluate(() => 'axe' in globalThis))) await this.page.evaluate(axeSource())
       // Another theme has other colours, and nothing else.
       const rules = theme === themes[0] ? wcag : { type: 'rule', values: ['color-contrast'] }
-      const found = await this.page.evaluate((runOnly) => globalThis.axe.run(document, { runOnly }), rules)
+      const found = await this.page.evaluate(
+        (runOnly) => globalThis.axe.run(document, { runOnly, resultTypes: ['violations'], preload: false }),
+        rules
+      )
       const serious = found.violations
         .filter(({ impact }) => impact === 'serious' || impact === 'critical')
         .map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).slice(0, 3)}`)
       expect(serious.length === 0, `${name} in ${theme}: axe has findings`, serious.join('\n'))
     }
     const size = this.page.viewportSize()
-    // The widths are those of a telephone, and of 1,280 px at 200 %.
-    for (const [width, called] of [
-      [320, 'narrow'],
-      [640, 'zoomed']
-    ]) {
+    // The widths are those of a telephone, and, in the long form, of 1,280 px at 200 %.
+    for (const [width, called] of [[320, 'narrow'], ...(quick ? [] : [[640, 'zoomed']])]) {
       await this.page.setViewportSize({ width, height: 640 })
       await this.shoots(`${name}-${called}`)
       const wide = await this.page.evaluate(() => document.documentElement.scrollWidth)
@@ -258,8 +286,14 @@ export class Visitor {
   }
 
   async leaves() {
-    await this.context.close()
-    expect(this.complaints.length === 0, 'the browser complains', this.complaints.join('\n'))
+    const { page, context, complaints } = this.tab
+    expect(complaints.length === 0, 'the browser complains', complaints.join('\n'))
+    if (this.isOwn) return context.close()
+    await page.unrouteAll()
+    for (const event of ['request', 'requestfinished', 'requestfailed', 'response']) page.removeAllListeners(event)
+    await page.emulateMedia({ colorScheme: null })
+    await page.setViewportSize(desktop)
+    idleTabs.push(this.tab)
   }
 }
 

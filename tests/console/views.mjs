@@ -3,10 +3,9 @@ import { expect, expectEqual, promise, quick } from '../lib/world.mjs'
 import { Visitor, until } from './stage.mjs'
 
 export async function views(world, browser, orders) {
-  const visitor = await Visitor.arrives(browser, world)
+  const visitor = await Visitor.arrives(browser, world, { as: 'operator' })
   const { page } = visitor
   const note = 'Why, for those who read the log later'
-  await visitor.signsIn('operator')
   const asks = async (button, why) => {
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel(note).fill(why)
@@ -45,10 +44,9 @@ export async function views(world, browser, orders) {
     await world.until(ids[1], ['compensated'])
     await page.getByRole('link', { name: 'All', exact: true }).click()
     await page.getByText('operator: too dear').waitFor()
-    const agent = await Visitor.arrives(browser, world)
+    const agent = await Visitor.arrives(browser, world, { as: 'agent' })
     const waits = await world.start('spending', { cents: 900 }, { id: 'roof-900' })
     await world.until(waits, ['waiting'])
-    await agent.signsIn('agent')
     await agent.opens('#/approvals')
     await agent.sees('needs the role operator; you are signed in as agent')
     await agent.leaves()
@@ -147,7 +145,7 @@ export async function views(world, browser, orders) {
     await page.getByRole('button', { name: 'Comment' }).click()
     await asks('Comment', 'they call back at noon')
     await page.getByText('they call back at noon').waitFor()
-    await visitor.checksAccess('case-remarks')
+    await visitor.checksAccessAgain('case-remarks')
   })
   await visitor.leaves()
 }

@@ -64,7 +64,8 @@ async function run(ended: AbortController) {
   }
 }
 
-function stop() {
+// Ends the stream at once, such as that of a person who has gone.
+export function stop() {
   running?.abort()
   running = null
   isOn = false

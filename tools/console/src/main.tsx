@@ -3,6 +3,7 @@ import { render } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import './design.css'
 import { Problem, change, read } from './api'
+import { stop as stopFeed } from './feed'
 import { setOnSignedOut, useLostSince } from './live'
 import { go, href, replace, setNamespacesOfToken, useRoute } from './route'
 import { ChooseNamespaces, OneOf, hasChoice, told } from './namespaces'
@@ -140,6 +141,7 @@ function Frame({ me, onSignOut }: { me: Me; onSignOut: () => void }) {
   const where = route.path.join('/')
   const first = useRef(true)
   useKeys(() => setKeysShown(true))
+  useLayoutEffect(() => stopFeed, []) // the next person may see other events
   useLayoutEffect(() => {
     document.title = `${view?.title ?? 'Not found'} · sagad`
     // A new view is read from its beginning, also by who hears it. Later than now, it would take the focus from who
