@@ -315,7 +315,7 @@ void store_bulk_forget(struct store *store, struct bulk_forget *forget)
     job_submit(job);
 }
 
-/* --- somebody ran one --- */
+/* --- somebody ran one, or stopped one --- */
 
 void store_watch_bulk(struct store *store, void (*changed)(void *context), void *context)
 {

@@ -129,7 +129,7 @@ struct bulk_forget { /* some of its items, and with the last of them the job */
 };
 void store_bulk_forget(struct store *store, struct bulk_forget *forget);
 
-/* One was run: it is due. */
+/* One was run, and is due, or was stopped. */
 void store_watch_bulk(struct store *store, void (*changed)(void *context), void *context);
 
 #endif

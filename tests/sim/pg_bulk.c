@@ -191,6 +191,7 @@ static enum pg_progress move(struct pg_call *call, struct pg_row *row, const str
         changed.stop = pg_keep(call, arg_bytes(call, 4));
         changed.ended_ms = now_ms;
         changed.look_ms = arg_time_ms(call, 5);
+        pg_notify(call, CHANNEL, pg_number_text(call, changed.shard));
     } else {
         put_state(call, current->state);
         return PG_DONE;

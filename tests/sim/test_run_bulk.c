@@ -147,4 +147,38 @@ TEST_BETWEEN(a_batch_is_settled_once, NULL, teardown)
     }
 }
 
+static int64_t outcomes(struct saga_id job, const char *outcome)
+{
+    struct slice shown = ask(engine_get_bulk, job, SLICE_NONE)->answer;
+    int64_t count = 0;
+
+    (void)json_i64(json_member(json_member(shown, "outcomes"), outcome), &count);
+    return count;
+}
+
+/* At one item a second a batch of ten takes ten seconds. */
+TEST_BETWEEN(a_stop_ends_the_batch_behind_the_items_that_have_begun, NULL, teardown)
+{
+    struct saga_id job;
+    int64_t done;
+
+    stage_begin(&(struct stage_plan){.definitions = document, .node = {.lease_ms = 3000, .bulk_rate = 1}});
+    for (int i = 0; i < 10; i++) {
+        (void)stage_start(0, "waits", "{}");
+    }
+    settled = 0;
+    job = run_job(SLICE("\"action\":\"pause\",\"filter\":{\"saga\":\"waits\"}"));
+    stage_run(2500);
+    assert_int_equal(settled, 0);
+    (void)ask(engine_stop_bulk, job, SLICE_NONE);
+    stage_run(500);
+    assert_int_equal(settled, 1);
+    done = outcomes(job, "done");
+    assert_true(done > 0 && done < 5);
+    assert_int_equal(outcomes(job, "open"), 10 - done);
+    stage_run(30000);
+    assert_int_equal(settled, 1);
+    assert_int_equal(outcomes(job, "done"), done);
+}
+
 TEST_PROGRAM_EACH(setup, teardown)

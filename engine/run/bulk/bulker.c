@@ -8,6 +8,9 @@
  * that it was done. When the saga no longer accepts the item (that turn closed its case, or the saga has ended), its
  * log is read before the item counts as refused.
  *
+ * Whoever stops a job tells the owner of its shard, which then reads the job and begins no further item of it. Items
+ * that are at work end, and only what has begun is settled. Without the message the batch under way ends first.
+ *
  * An item whose operation is being called or probed has its turn later. So has an item that meets too much work or no
  * database. Jobs whose time is over are also removed here, some items at a time.
  */
@@ -59,6 +62,11 @@ struct bulker {
     struct bulk_forget forget;
     struct deferred over;
     bool busy, stopped, again;
+    bool acting; /* items of the batch may begin */
+    bool halted; /* somebody has stopped the job of this batch: no further item begins */
+    bool asks, asks_again;
+    struct bulk_list asked; /* the job as it is now */
+    struct arena asking;
 };
 
 static void on_time(struct timer *timer);
@@ -131,6 +139,7 @@ static void batch_settle(struct bulker *bulker)
 {
     struct engine *engine = bulker->engine;
 
+    bulker->acting = false;
     if (bulker->stopped) { /* the next owner asks again, and hears what was done */
         batch_end(bulker, false);
         return;
@@ -139,7 +148,7 @@ static void batch_settle(struct bulker *bulker)
                                           .id = bulker->take.row.id,
                                           .epoch = bulker->epoch,
                                           .outcomes = bulker->outcomes,
-                                          .count = bulker->take.count,
+                                          .count = bulker->next, /* items begin in order */
                                           .keep_ms = loop_wall_ms(engine->loop) + engine->options.bulk_keep_ms};
     store_bulk_settle(engine->store, &bulker->settle);
 }
@@ -304,7 +313,7 @@ static void acts_go(struct bulker *bulker)
     const struct engine *engine = bulker->engine;
 
     timer_stop(engine->loop, &bulker->pace_timer); /* it would settle the batch once more, behind the last item */
-    while (!bulker->stopped && bulker->next < bulker->take.count && bulker->under_way < AT_ONCE) {
+    while (!bulker->stopped && !bulker->halted && bulker->next < bulker->take.count && bulker->under_way < AT_ONCE) {
         int64_t wait_ms = pace_ms(bulker);
 
         if (wait_ms > 0) {
@@ -317,6 +326,43 @@ static void acts_go(struct bulker *bulker)
     if (bulker->under_way == 0) {
         batch_settle(bulker);
     }
+}
+
+/* --- has somebody stopped it? --- */
+
+static void ask_whether_it_runs(struct bulker *bulker);
+
+static void on_asked(struct store_read *read)
+{
+    struct bulker *bulker = read->context;
+    const struct bulk_list *asked = &bulker->asked;
+    bool is_over = read->code == ERR_NOT_FOUND || (read->code == ERR_OK && asked->rows[0].state != BULK_RUNNING);
+
+    bulker->asks = false;
+    if (bulker->stopped || !bulker->acting) {
+        return;
+    }
+    if (is_over && uuid_equal(&asked->id.uuid, &bulker->take.row.id.uuid)) {
+        bulker->halted = true;
+        acts_go(bulker); /* settles the batch when nothing is at work */
+    } else if (bulker->asks_again) {
+        ask_whether_it_runs(bulker);
+    }
+}
+
+static void ask_whether_it_runs(struct bulker *bulker)
+{
+    bulker->asks_again = bulker->asks || !bulker->acting; /* batch_begin() asks what came while the job was read */
+    if (bulker->asks_again || bulker->stopped || bulker->halted) {
+        return;
+    }
+    bulker->asks = true;
+    arena_reset(&bulker->asking);
+    bulker->asked = (struct bulk_list){.read = {.arena = &bulker->asking, .done = on_asked, .context = bulker},
+                                       .namespace = arena_slice(&bulker->asking, bulker->take.row.namespace),
+                                       .id = bulker->take.row.id,
+                                       .limit = 1};
+    store_bulk_list(bulker->engine->store, &bulker->asked);
 }
 
 static void batch_begin(struct bulker *bulker)
@@ -335,6 +381,11 @@ static void batch_begin(struct bulker *bulker)
         bulker->outcomes[i] = (struct bulk_outcome){.number = take->items[i].number, .look_ms = take->now_ms};
     }
     bulker->next = bulker->under_way = 0;
+    bulker->acting = true;
+    bulker->halted = false;
+    if (bulker->asks_again) {
+        ask_whether_it_runs(bulker);
+    }
     acts_go(bulker);
 }
 
@@ -397,6 +448,7 @@ static void on_time(struct timer *timer)
         return;
     }
     bulker->busy = true;
+    bulker->asks_again = false;
     bulker->take = (struct bulk_take){.read = {.arena = &bulker->arena, .done = on_taken, .context = bulker},
                                       .shards = owned,
                                       .now_ms = now_ms,
@@ -410,6 +462,7 @@ static void on_time(struct timer *timer)
 static void on_changed(void *context)
 {
     bulker_look(context);
+    ask_whether_it_runs(context);
 }
 
 struct bulker *bulker_new(struct engine *engine)
@@ -419,6 +472,7 @@ struct bulker *bulker_new(struct engine *engine)
     bulker->engine = engine;
     bulker->next_ms = INT64_MAX;
     arena_init(&bulker->arena, 16384);
+    arena_init(&bulker->asking, 1024);
     return bulker;
 }
 
@@ -438,5 +492,6 @@ void bulker_free(struct bulker *bulker)
 {
     loop_defer_cancel(bulker->engine->loop, &bulker->over);
     arena_fini(&bulker->arena);
+    arena_fini(&bulker->asking);
     free(bulker);
 }
