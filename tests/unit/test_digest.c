@@ -27,6 +27,15 @@ TEST(the_published_vectors_come_out)
         back.bytes[31] ^= 1;
         assert_false(digest_equal(&digest, &back));
     }
+    for (size_t i = COUNT_OF(vectors); i > 0; i--) { /* nothing is left of the digest before, whichever it was */
+        struct digest fields = digest_fields("tag", &(struct slice){vectors[0].hex, 64}, 1), digest, back;
+
+        digest = digest_sha256(slice_of(vectors[i - 1].text));
+        assert_true(digest_from_hex(slice_of(vectors[i - 1].hex), &back));
+        assert_true(digest_equal(&digest, &back));
+        back = digest_fields("tag", &(struct slice){vectors[0].hex, 64}, 1);
+        assert_true(digest_equal(&fields, &back));
+    }
     struct digest none = digest_sha256(SLICE_NONE), empty = digest_sha256(SLICE(""));
 
     assert_true(digest_equal(&none, &empty));
