@@ -14,9 +14,27 @@ static const char *space_end(const char *at, const char *end)
     return at;
 }
 
-static const char *string_end(const char *at, const char *end) /* from the opening quote to behind the closing one */
+static bool has_byte(uint64_t word, unsigned char byte)
 {
-    for (at++; at < end && *at != '"'; at++) {
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    uint64_t zero_where_equal = word ^ (ones * byte);
+
+    return ((zero_where_equal - ones) & ~zero_where_equal & (ones << 7)) != 0;
+}
+
+/* Returns what comes behind the closing quote; `at` is at the opening one. Most bytes of a text are in its strings, so
+ * eight of them are looked at at once until a quote or an escape is near. */
+static const char *string_end(const char *at, const char *end)
+{
+    uint64_t word;
+
+    for (at++; (size_t)(end - at) >= sizeof(word); at += sizeof(word)) {
+        memcpy(&word, at, sizeof(word));
+        if (has_byte(word, '"') || has_byte(word, '\\')) {
+            break;
+        }
+    }
+    for (; at < end && *at != '"'; at++) {
         if (*at == '\\') {
             at++;
         }

@@ -8,21 +8,6 @@
 #include "base/arena.h"
 #include "base/utf8.h"
 
-struct slice slice_of(const char *text)
-{
-    return text ? (struct slice){text, strlen(text)} : SLICE_NONE;
-}
-
-bool slice_is(struct slice a, const char *text)
-{
-    return slice_equal(a, slice_of(text));
-}
-
-bool slice_equal(struct slice a, struct slice b)
-{
-    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
-}
-
 int slice_compare(struct slice a, struct slice b)
 {
     size_t least = a.len < b.len ? a.len : b.len;

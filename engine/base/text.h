@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/check.h"
 
@@ -22,9 +23,24 @@ struct slice {
 #define SLICE_ARG(s) (int)(s).len, (s).ptr
 #define SLICE_NONE ((struct slice){NULL, 0})
 
-struct slice slice_of(const char *text);         /* a NUL-terminated string, borrowed; NULL gives SLICE_NONE */
-bool slice_is(struct slice a, const char *text); /* byte for byte */
-bool slice_equal(struct slice a, struct slice b);
+/* These three are inline, so that the compiler knows the length of a literal. */
+
+/* A NUL-terminated string, borrowed; NULL gives SLICE_NONE. */
+static inline struct slice slice_of(const char *text)
+{
+    return text ? (struct slice){text, strlen(text)} : SLICE_NONE;
+}
+
+static inline bool slice_equal(struct slice a, struct slice b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
+static inline bool slice_is(struct slice a, const char *text) /* byte for byte */
+{
+    return slice_equal(a, slice_of(text));
+}
+
 int slice_compare(struct slice a, struct slice b); /* memcmp order, shorter first */
 bool slice_starts_with(struct slice a, const char *prefix);
 /* Finds the parts between separators; between two adjacent separators lies an empty part. Returns how many it found,

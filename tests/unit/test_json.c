@@ -1,4 +1,6 @@
 /* Reading checked text: values are slices of the text, whatever notation the text uses. */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cjson/cJSON.h>
@@ -65,6 +67,34 @@ TEST(a_walk_sees_every_element_as_it_was_written)
         assert_true(slice_is(value, values[i]));
     }
     assert_int_equal(i, 6);
+}
+
+/* Strings are skipped eight bytes at a time, so a quote and an escape are put at each place of several such steps. The
+ * text ends with its memory, so that sanitizers see a byte read behind it. */
+TEST(a_string_of_any_length_ends_at_its_own_quote)
+{
+    static const char *const escapes[] = {"", "\\\"", "\\\\", "\\u0022"};
+
+    for (int len = 0; len <= 40; len++) {
+        for (int place = 0; place <= len; place++) {
+            for (size_t i = 0; i < COUNT_OF(escapes); i++) {
+                char padded[128];
+                int size = snprintf(padded, sizeof(padded), "{\"a\":\"%.*s%s%.*s\",\"b\":\"%.*s\"}", place,
+                                    "{[}]{[}]{[}]{[}]{[}]{[}]{[}]{[}]{[}]{[}]", escapes[i], len - place,
+                                    "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", place,
+                                    "yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy");
+                char *text = memory_alloc((size_t)size);
+
+                memcpy(text, padded, (size_t)size);
+                struct slice object = {text, (size_t)size}, a = json_member(object, "a"), b = json_member(object, "b");
+
+                assert_int_equal(a.len, len + strlen(escapes[i]) + 2);
+                assert_int_equal(b.len, place + 2);
+                assert_ptr_equal(b.ptr + b.len + 1, text + size);
+                free(text);
+            }
+        }
+    }
 }
 
 TEST(a_value_without_items_is_walked_in_no_step)

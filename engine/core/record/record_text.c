@@ -34,6 +34,7 @@ enum member_kind {
 
 struct member {
     const char *name;
+    size_t name_len;
     enum record_field field;
     enum member_kind kind;
     size_t at; /* the offset in struct record; for MEMBER_STEPS that of the array */
@@ -41,7 +42,7 @@ struct member {
 
 #define M(name, field, kind, member)                                                                                   \
     {                                                                                                                  \
-        name, FIELD_##field, MEMBER_##kind, offsetof(struct record, member)                                            \
+        name, sizeof(name) - 1, FIELD_##field, MEMBER_##kind, offsetof(struct record, member)                          \
     }
 
 static const struct member members[] = {
@@ -458,7 +459,8 @@ static enum err_code read_data(const struct reader *reader, struct slice data, s
     while (json_next_member(&walk, &name, &value)) {
         size_t i = 0;
 
-        while (i < COUNT_OF(members) && !((may & FIELD_BIT(members[i].field)) && slice_is(name, members[i].name))) {
+        while (i < COUNT_OF(members) && !((may & FIELD_BIT(members[i].field)) &&
+                                          slice_equal(name, (struct slice){members[i].name, members[i].name_len}))) {
             i++;
         }
         /* An unknown member would be lost silently, together with what it says about an effect. */
