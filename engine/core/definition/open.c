@@ -7,7 +7,7 @@
 
 #include "core/definition/parts.h"
 
-#define ROOM_MIN 8
+#define ROOM_MIN 1 /* most runs have one call */
 
 /*
  * The array of steps that successive versions of one definition share. A version reads only up to its own count, and

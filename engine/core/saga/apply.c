@@ -6,10 +6,10 @@
 
 #include <string.h>
 
-/* Returns the capacity of the array of steps, a power of two, because calls and groups add steps. */
+/* Returns the capacity of the array of steps, a power of two, because calls add steps. */
 static uint32_t step_room(uint32_t count)
 {
-    uint32_t room = 8;
+    uint32_t room = OPEN_ROOM_MIN;
 
     while (room < count) {
         room *= 2;

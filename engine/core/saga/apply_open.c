@@ -116,7 +116,7 @@ static void grow_steps(struct saga *saga)
 {
     uint32_t count = saga->definition->step_count;
 
-    if (count >= 8 && (count & (count - 1)) == 0) {
+    if (count >= OPEN_ROOM_MIN && (count & (count - 1)) == 0) {
         struct step *steps = arena_array(saga_memory(saga), (size_t)count * 2, sizeof(*steps));
 
         memcpy(steps, saga->steps, count * sizeof(*steps));

@@ -6,6 +6,9 @@
 
 #include "core/saga/saga.h"
 
+/* The room for steps that an open saga or a run begins with; a power of two. Most runs have one call. */
+enum { OPEN_ROOM_MIN = 2 };
+
 /* --- reading the state (saga/state.c) --- */
 
 const struct operation *operation_of(const struct saga *saga, uint32_t step, enum direction direction);
