@@ -9,15 +9,17 @@
 #include "run/call/holds.h"
 #include "run/engine_state.h"
 
-static enum err_code apply_turn(struct saga *saga, const struct stored_turn *turn, struct arena *arena, struct err *err)
+/* Applies one turn. The first record of the log is `start`, which was read before there was a saga. */
+static enum err_code apply_turn(struct saga *saga, const struct stored_turn *turn, const struct record *start,
+                                struct arena *arena, struct err *err)
 {
     struct json_walk walk = json_walk(turn->payload);
     struct slice text;
     uint64_t seq = turn->first_seq;
 
     while (json_next_element(&walk, &text)) {
-        struct record record = {0};
-        enum err_code code = record_read(text, saga->definition, arena, &record, err);
+        struct record record = *start;
+        enum err_code code = seq == 1 ? ERR_OK : record_read(text, saga->definition, arena, &record, err);
 
         if (code == ERR_OK) {
             record.seq = seq++;
@@ -62,7 +64,7 @@ enum err_code fold_into(struct engine *engine, struct saga *saga, struct arena *
         }
     }
     for (size_t i = 0; i < count && code == ERR_OK; i++) {
-        code = apply_turn(saga, &turns[i], &scratch, err);
+        code = apply_turn(saga, &turns[i], &start, &scratch, err);
     }
     arena_fini(&scratch);
     metric_add(METRIC_SAGAS_UNREADABLE, code != ERR_OK);
