@@ -79,8 +79,8 @@ static int64_t patience_s(enum err_code code)
     static const struct {
         enum err_code code;
         int64_t s;
-    } own[] = {{ERR_BUSY, 1}, {ERR_IN_FLIGHT, 1},       {ERR_CALL_OUT, 1}, {ERR_PROBE_OUT, 1},
-               {ERR_RATE, 1}, {ERR_OUTCOME_UNKNOWN, 5}, {ERR_AWAITING, 30}};
+    } own[] = {{ERR_BUSY, 1}, {ERR_IN_FLIGHT, 1}, {ERR_CALL_OUT, 1},        {ERR_PROBE_OUT, 1},
+               {ERR_RATE, 1}, {ERR_QUOTA, 1},     {ERR_OUTCOME_UNKNOWN, 5}, {ERR_AWAITING, 30}};
 
     for (size_t i = 0; i < COUNT_OF(own); i++) {
         if (own[i].code == code) {

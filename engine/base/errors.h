@@ -41,6 +41,7 @@
     X(ERR_BLOCKED, "blocked-by-precheck", "The state does not allow this call", 422, 1, false)                         \
     X(ERR_BUDGET, "budget-exhausted", "The budget is used up", 403, 5, false)                                          \
     X(ERR_RATE, "rate-limited", "Too many calls of this tool", 429, 6, true)                                           \
+    X(ERR_QUOTA, "quota-exceeded", "The namespace asks for more than its quota", 429, 6, true)                         \
     X(ERR_BREAKER, "breaker-open", "The tool keeps failing and rests", 503, 6, true)                                   \
     X(ERR_HELD, "held", "A person holds it", 503, 6, true)                                                             \
     X(ERR_TOO_LARGE, "too-large", "The request is larger than allowed", 413, 1, false)                                 \

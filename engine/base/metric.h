@@ -44,6 +44,7 @@
     X(METRIC_FORGOTTEN, "sagad_sagas_forgotten_total", "Ended sagas removed after their retention")                    \
     X(METRIC_INTAKE_FULL, "sagad_refused_full_total", "New work refused because a queue or memory was full")           \
     X(METRIC_INTAKE_PACED, "sagad_refused_slow_total", "New work refused because what there is waits too long")        \
+    X(METRIC_OVER_QUOTA, "sagad_refused_over_quota_total", "New work refused because its namespace asks for too much") \
     X(METRIC_SCHEDULE_STARTS, "sagad_schedule_starts_total", "Sagas started by schedules")                             \
     X(METRIC_BULK_ITEMS, "sagad_bulk_items_total", "Items of bulk jobs that have an outcome")                          \
     X(METRIC_ACTS_REFUSED, "sagad_acts_refused_total", "Changes that a token was refused, or lacked the right to")     \

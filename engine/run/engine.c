@@ -141,7 +141,8 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *opti
     arena_init(&engine->arena, 16384);
     options_keep(engine, options);
     parts_new(engine);
-    if (secrets_load(&engine->secrets, options->secrets_file, &err) == ERR_OK) {
+    if (secrets_load(&engine->secrets, options->secrets_file, &err) == ERR_OK &&
+        quotas_load(&engine->quotas, options->quotas_file, &err) == ERR_OK) {
         engine->limiter = limiter_new(engine, options->budgets_file, &err);
     }
     if (engine->limiter) {
@@ -170,6 +171,7 @@ void engine_free(struct engine *engine)
     db_pool_free(engine->host.databases);
     notifier_free(engine->notifier);
     limiter_free(engine->limiter);
+    quotas_fini(&engine->quotas);
     secrets_fini(&engine->secrets);
     leaving_free(engine->leaving);
     readiness_free(engine->readiness);

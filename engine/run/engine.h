@@ -47,6 +47,7 @@ struct engine_options {
     int64_t bulk_keep_ms;     /* a job is removed so long after its end */
     int64_t acts_keep_ms;     /* a month of acts is removed so long after its end; 0: never */
     const char *notify_file;  /* JSON: receivers of notifications (notify/targets.h); NULL: none */
+    const char *quotas_file;  /* JSON: what a namespace may ask for in a second (intake/quotas.h); NULL: anything */
     const char *budgets_file; /* JSON: budgets of tools, namespaces and days (limiter.h); NULL: none */
     const struct egress
         *egress; /* which addresses tools may call; copied. NULL: only what is denied always is denied */

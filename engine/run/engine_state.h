@@ -11,6 +11,7 @@
 #include "base/map.h"
 #include "run/call/secrets.h"
 #include "run/engine.h"
+#include "run/intake/quotas.h"
 #include "run/request/definitions.h"
 #include "run/shard/shard.h"
 #include "store/store.h"
@@ -31,7 +32,8 @@ struct engine {
     struct leases *leases;    /* NULL before the database is there, and after they are released */
     struct adapter_host host; /* its connections are the engine's, too; the store has its own */
     struct secrets secrets;
-    struct arena arena; /* names and options */
+    struct quotas quotas; /* intake/quotas.h */
+    struct arena arena;   /* names and options */
     struct shard shards[SHARD_COUNT];
     struct definitions *definitions;   /* request/definitions.c */
     struct lives *lives;               /* saga/live.c */

@@ -30,6 +30,7 @@ await run(new World(), async (world) => {
       [['--tokens', misspelt], /role/],
       [['--tokens', join(world.directory, 'none')], /none/],
       [['--secrets', misspelt], /secrets/],
+      [['--quotas', misspelt], /quotas/],
       [['--budgets', misspelt], /budgets/],
       [['--notify', misspelt], /the file of notifications is wrong/],
       [['--database', 'hots=nowhere'], /connection string/],

@@ -55,6 +55,7 @@ TEST(refusals_of_calls_are_as_the_contract_has_them)
         {ERR_BUDGET, "budget-exhausted", 403, 5, false},
         {ERR_TOOL_FAILED, "tool-failed", 424, 1, false},
         {ERR_RATE, "rate-limited", 429, 6, true},
+        {ERR_QUOTA, "quota-exceeded", 429, 6, true},
         {ERR_BREAKER, "breaker-open", 503, 6, true},
         {ERR_HELD, "held", 503, 6, true},
     };

@@ -216,8 +216,8 @@ static void act_waits(struct act *act, enum err_code code, const struct err *err
 
 static bool may_come_right(enum err_code code)
 {
-    static const enum err_code soon[] = {ERR_CALL_OUT, ERR_PROBE_OUT,   ERR_IN_FLIGHT, ERR_BUSY,   ERR_STORE,
-                                         ERR_FENCED,   ERR_LOST_COMMIT, ERR_STOPPING,  ERR_TIMEOUT};
+    static const enum err_code soon[] = {ERR_CALL_OUT, ERR_PROBE_OUT, ERR_IN_FLIGHT,   ERR_BUSY,     ERR_QUOTA,
+                                         ERR_STORE,    ERR_FENCED,    ERR_LOST_COMMIT, ERR_STOPPING, ERR_TIMEOUT};
 
     for (size_t i = 0; i < COUNT_OF(soon); i++) {
         if (code == soon[i]) {

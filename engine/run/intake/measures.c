@@ -294,6 +294,21 @@ bool intake_admits(struct engine *engine, struct err *err, int64_t *retry_after_
     return false;
 }
 
+bool work_is_over_quota(struct work *work, enum quota_kind kind)
+{
+    struct err err = {0};
+    int64_t retry_after_ms = 0;
+
+    if (quotas_admit(&work->engine->quotas, kind, work->namespace, loop_boot_ms(work->engine->loop), &err,
+                     &retry_after_ms)) {
+        return false;
+    }
+    metric_add(METRIC_OVER_QUOTA, 1);
+    work->request->call = (struct call_result){.retry_after_ms = retry_after_ms};
+    work_done(work, ERR_QUOTA, &err);
+    return true;
+}
+
 bool work_is_not_taken_in(struct work *work)
 {
     struct err err = {0};

@@ -232,7 +232,7 @@ void engine_start_saga(struct engine *engine, struct engine_request *request)
 {
     struct work *work = work_new(engine, request);
 
-    if (work_refused(work) || !start_is_good(work, request)) {
+    if (work_refused(work) || work_is_over_quota(work, QUOTA_STARTS) || !start_is_good(work, request)) {
         return;
     }
     struct saga_input *input = &work->mail.input;
@@ -286,7 +286,7 @@ void engine_open_saga(struct engine *engine, struct engine_request *request)
     struct arena *arena = &work->arena;
     int64_t deadline_ms = request->in.open.deadline_ms ? request->in.open.deadline_ms : DEADLINE_DEFAULT_MS;
 
-    if (work_refused(work)) {
+    if (work_refused(work) || work_is_over_quota(work, QUOTA_STARTS)) {
         return;
     }
     if (request->in.open.business_id.ptr &&

@@ -7,6 +7,7 @@
 
 #include "core/prove/preview.h"
 #include "io/process/jq.h"
+#include "run/intake/quotas.h"
 #include "run/saga/live.h"
 
 struct work {
@@ -81,6 +82,8 @@ bool work_refused(struct work *work);
 
 /* measures.c: more new work than can be done? Then this one has been ended. */
 bool work_is_not_taken_in(struct work *work);
+/* More than its namespace may ask for in a second? Then it has been ended. */
+bool work_is_over_quota(struct work *work, enum quota_kind kind);
 /* The same for new work whose shard is another engine's. */
 bool work_is_not_sent_on(struct work *work, uint32_t shard);
 

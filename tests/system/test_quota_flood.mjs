@@ -1,0 +1,89 @@
+// Quotas: what one namespace asks for beyond its own is refused with 429 and when to come again, by both engines, for
+// starts, elements of a batch, open sagas and calls; another namespace gets all that it asks for meanwhile.
+import { createHash } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { World, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
+
+const document = { sagas: [{ name: 'wait', steps: [{ id: 'go', signal: { name: 'go', timeout: '1h' } }] }] }
+const quotas = {
+  quotas: [
+    { starts_per_second: 2, calls_per_second: 3 },
+    { namespace: 'honest', starts_per_second: 100000 }
+  ]
+}
+
+await run(new World(), async (world) => {
+  await world.startPostgres()
+  const write = (name, value) => {
+    const file = join(world.directory, name)
+    writeFileSync(file, JSON.stringify(value), { mode: 0o600 })
+    return file
+  }
+  const tokens = write('tokens.json', {
+    tokens: ['greedy', 'honest'].map((namespace) => ({
+      name: namespace,
+      role: 'admin',
+      namespace,
+      sha256: createHash('sha256').update(`secret-of-${namespace}`).digest('hex')
+    }))
+  })
+  await world.startEngines(1, ['--tokens', tokens, '--quotas', write('quotas.json', quotas)])
+  world.port = world.engines[0].port
+  const as = (name, method, path, body, headers = {}) =>
+    world.api(method, path, body, { headers: { authorization: `Bearer secret-of-${name}`, ...headers } })
+  const many = (count, ask) => Promise.all(Array.from({ length: count }, (_, i) => ask(i)))
+  const count = (answers, status) => answers.filter((answer) => answer.status === status).length
+  for (const name of ['greedy', 'honest']) {
+    expectEqual((await as(name, 'POST', '/v1/definitions', document)).status, 200, `${name} has a definition`)
+  }
+
+  // What is taken of a flood that lasts so long: a second's worth, and what came back since.
+  const most = (per_second, began) => per_second + Math.floor(((Date.now() - began) / 1000) * per_second) + 1
+
+  await promise('a flood of starts is refused beyond the quota, another namespace has all of its own', async () => {
+    const start = (name) => (i) => as(name, 'POST', '/v1/sagas', { saga: 'wait', id: `${name}-${i}`, input: {} })
+    const began = Date.now()
+    const [greedy, honest] = await Promise.all([many(40, start('greedy')), many(40, start('honest'))])
+    expectEqual(count(honest, 201), 40, 'the honest namespace starts all')
+    const taken = count(greedy, 201)
+    expect(taken >= 2 && taken <= most(2, began), `the greedy one starts ${taken}`)
+    expectEqual(count(greedy, 429), 40 - taken, 'the rest is refused')
+    const refusal = greedy.find((answer) => answer.status === 429)
+    expectEqual(refusal.json.type, 'urn:sagad:problem:quota-exceeded', 'with its name')
+    expectEqual(refusal.headers.get('retry-after'), '1', 'and when to come again')
+  })
+
+  await promise('who comes again as told is taken in', async () => {
+    const again = async () => {
+      const answer = await as('greedy', 'POST', '/v1/sagas', { saga: 'wait', id: 'again', input: {} })
+      if (answer.status !== 429) return answer
+      await sleep(Number(answer.headers.get('retry-after')) * 1000)
+      return again()
+    }
+    expectEqual((await again()).status, 201, 'the start is taken in')
+  })
+
+  await promise('elements of a batch and open sagas count, too', async () => {
+    const began = Date.now()
+    const elements = Array.from({ length: 200 }, (_, i) => ({ saga: 'wait', id: `batch-${i}`, input: {} }))
+    const batch = await as('greedy', 'POST', '/v1/sagas/batch', elements)
+    const opened = await many(10, (i) => as('greedy', 'POST', '/v1/sagas', { open: true, id: `open-${i}` }))
+    const taken = batch.json.items.filter((result) => result.status === 201).length + count(opened, 201)
+    expect(taken <= most(2, began), `${taken} are taken in`)
+    expect(
+      batch.json.items.some((result) => result.status === 429 && result.retry_after === 1),
+      'an element that is refused says so'
+    )
+  })
+
+  await promise('calls have a quota of their own', async () => {
+    const began = Date.now()
+    const answers = await many(20, (i) =>
+      as('greedy', 'POST', '/v1/operations', { run: `r${i}`, tool: 'none', args: {} }, { 'idempotency-key': `k${i}` })
+    )
+    const refused = count(answers, 429)
+    expect(refused >= 20 - most(3, began), `${refused} of 20 calls are refused`)
+    expectEqual(count(answers, 404), 20 - refused, 'the others are looked at')
+  })
+})
