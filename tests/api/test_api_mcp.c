@@ -342,7 +342,7 @@ TEST(the_metadata_of_the_protected_resource_need_no_token)
     }
 }
 
-TEST(a_web_page_of_another_origin_is_refused)
+TEST(a_web_page_is_refused_unless_its_origin_is_listed)
 {
     ask_as("an-agent", "Origin: https://evil.example\r\n", LIST);
     assert_int_equal(answer.status, 403);
@@ -353,7 +353,7 @@ TEST(a_web_page_of_another_origin_is_refused)
     ask_as("an-agent", "Origin: https://chat.example\r\n", LIST);
     assert_int_equal(answer.status, 200);
     ask_as("an-agent", "Origin: https://localhost\r\n", LIST); /* the page comes from where the request goes */
-    assert_int_equal(answer.status, 200);
+    assert_int_equal(answer.status, 403);
 }
 
 /* --- the list --- */

@@ -56,19 +56,15 @@ static bool is_listed(struct slice origins, struct slice origin)
     return false;
 }
 
-/* A browser sends Origin. A page of another origin may use this endpoint only where the settings name it. */
+/* A browser sends Origin. A page may use this endpoint only where the settings name where it comes from: not even one
+ * of this address may without, because behind a proxy other pages may stand there. */
 static bool origin_is_good(const struct api_request *request)
 {
     const struct http_exchange *http = request->exchange;
-    struct slice origin = http_exchange_header(http, "origin"), host = http_exchange_header(http, "host");
-    size_t scheme = slice_starts_with(origin, "https://") ? 8 : slice_starts_with(origin, "http://") ? 7 : 0;
+    struct slice origin = http_exchange_header(http, "origin");
 
-    if (!origin.ptr) {
-        return true;
-    }
-    return http_exchange_header_count(http, "origin") == 1 &&
-           ((scheme && same_text((struct slice){origin.ptr + scheme, origin.len - scheme}, host)) ||
-            is_listed(request->api->mcp_origins, origin));
+    return !origin.ptr ||
+           (http_exchange_header_count(http, "origin") == 1 && is_listed(request->api->mcp_origins, origin));
 }
 
 /* --- the way of a message --- */
@@ -119,7 +115,7 @@ void handle_mcp(struct api_request *request)
     request->state = exchange;
     if (!origin_is_good(request)) {
         request_problem(request, ERR_FORBIDDEN,
-                        "this request comes from a web page of another origin; --mcp-origins lists those that may");
+                        "this request comes from a web page; --mcp-origins lists those that may");
         return;
     }
     if (!read_set(exchange)) {
