@@ -67,6 +67,7 @@ extern const struct db_statement sql_lease_unlock_all;
 /* living engines, for fair shares */
 extern const struct db_statement sql_engine_put;
 extern const struct db_statement sql_engine_table;
+extern const struct db_statement sql_database_facts;
 extern const struct db_statement sql_engine_remove;
 extern const struct db_statement sql_engine_tell;
 

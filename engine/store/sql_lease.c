@@ -238,6 +238,23 @@ const struct db_statement sql_engine_table = {
     " from sagad.engine e order by e.instance",
 };
 
+/* Returns what a person compares with what should be. datid tells connections of clients and needs no rights; how far
+ * standbys lag is null for a role without pg_monitor. */
+const struct db_statement sql_database_facts = {
+    "database_facts",
+    "select (extract(epoch from clock_timestamp()) * 1000)::int8, current_setting('server_version'),"
+    " case when pg_is_in_recovery() then 0"
+    " else ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int4 end,"
+    " (select max(v.version) from sagad.schema_version v),"
+    " current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),"
+    " current_setting('synchronous_standby_names'),"
+    " current_setting('max_connections')::int4 - current_setting('superuser_reserved_connections')::int4,"
+    " (select count(*) from pg_catalog.pg_stat_activity a where a.datid is not null),"
+    " (select count(*) from pg_catalog.pg_stat_replication p where coalesce(p.state, 'streaming') = 'streaming'),"
+    " (select (extract(epoch from max(p.replay_lag)) * 1000)::int8 from pg_catalog.pg_stat_replication p),"
+    " (select count(*) from sagad.history_loss h where h.accepted_at is null)",
+};
+
 const struct db_statement sql_engine_remove = {
     "engine_remove",
     "delete from sagad.engine e where e.instance = any($1::text[])",

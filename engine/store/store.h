@@ -356,7 +356,7 @@ struct store_read {
     void *internal;
 };
 
-struct list_engines { /* reads the tables of engines and shards as they are now */
+struct list_engines { /* reads the tables of engines and shards, and how the database is, as they are now */
     struct store_read read;
     struct engine_row {
         struct slice instance, identity, name, version;
@@ -370,6 +370,17 @@ struct list_engines { /* reads the tables of engines and shards as they are now 
         int64_t epoch, left_ms;
         struct slice identity; /* identity of the holder; SLICE_NONE: nobody holds it */
     } shards[SHARD_COUNT];
+    struct database_facts {
+        struct slice version, fsync, full_page_writes, synchronous_commit, synchronous_standby_names;
+        int64_t now_ms;         /* by the database's clock */
+        int64_t clock_ahead_ms; /* how far our clock is ahead of it; late by the way of the answer */
+        int64_t timeline;       /* of its write-ahead log; 0: the server is in recovery */
+        int64_t schema;
+        int64_t connections_max, connections; /* for all but superusers; of all clients */
+        int64_t standbys;                     /* that stream from it, as far as our role may see */
+        int64_t standby_lag_ms;               /* of the slowest; -1: unknown */
+        int64_t losses_open;                  /* losses of history that nobody has accepted */
+    } database;
 };
 void store_list_engines(struct store *store, struct list_engines *list);
 

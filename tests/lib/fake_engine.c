@@ -770,7 +770,11 @@ void engine_get_engines(struct engine *engine, struct engine_request *request)
               "\"state\":\"alive\",\"standby\":false,\"started_at\":\"2026-01-01T00:00:00.000Z\",\"shards\":[0,1,2,5,7,"
               "8],"
               "\"epoch_min\":3,\"epoch_max\":4,\"lease_left_ms\":9000,\"lags\":{\"append_ms\":1,\"due_ms\":0,"
-              "\"inbox_rows\":2}}],\"unowned\":[63]}"));
+              "\"inbox_rows\":2}}],\"unowned\":[63],\"database\":{\"version\":\"15.14\",\"now\":"
+              "\"2026-01-01T00:00:05.000Z\",\"engine_ahead_ms\":1,\"schema\":8,\"timeline\":1,\"losses_open\":0,"
+              "\"connections\":9,\"connections_max\":97,\"standbys\":0,\"standby_lag_ms\":null,\"settings\":{"
+              "\"fsync\":\"on\",\"full_page_writes\":\"on\",\"synchronous_commit\":\"on\","
+              "\"synchronous_standby_names\":\"\"}}}"));
 }
 
 void engine_health(const struct engine *engine, struct engine_health *out)

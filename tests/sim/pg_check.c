@@ -38,6 +38,25 @@ enum pg_progress pg_statement_check_transaction(struct pg_call *call)
     return PG_DONE;
 }
 
+enum pg_progress pg_statement_database_facts(struct pg_call *call)
+{
+    put_int(call, -pg_left_ms(call, 0)); /* the time left until 1970 */
+    put_bytes(call, SLICE("15.14"));
+    put_int(call, pg_timeline(call));
+    put_int(call, migrate_newest());
+    put_bytes(call, SLICE("on"));
+    put_bytes(call, SLICE("on"));
+    put_bytes(call, SLICE("on"));
+    put_bytes(call, SLICE(""));
+    put_int(call, 97);
+    put_int(call, 1);
+    put_int(call, 0);
+    put_null(call);
+    put_int(call, 0);
+    put_row_end(call);
+    return PG_DONE;
+}
+
 static bool is_backend(int pid, int64_t started_us, const char *application_name, void *context)
 {
     struct pg_call *call = context;

@@ -137,6 +137,7 @@
     X(check_server)                                                                                                    \
     X(check_schema)                                                                                                    \
     X(check_transaction)                                                                                               \
+    X(database_facts)                                                                                                  \
     X(end_backend)                                                                                                     \
     /* pg_lease.c */                                                                                                   \
     X(lease_table)                                                                                                     \

@@ -43,19 +43,21 @@ static void on_done(struct http_request *request)
     loop_stop(container_of(request, struct call_wait, request)->loop);
 }
 
+static const char *why_none(const struct http_request *request)
+{
+    return request->detail[0] ? request->detail : request->error ? request->error : "no answer";
+}
+
 static int unreachable(const struct ctl *ctl, const struct http_request *request)
 {
-    if (ctl->quiet) {
+    if (ctl->quiet || ctl->silent) {
         return request->timed_out ? EXIT_WAIT_OVER : EXIT_UNREACHABLE;
     }
     if (request->timed_out) {
         (void)fprintf(stderr, "sagactl: %s did not answer in time\n", ctl->server);
         return EXIT_WAIT_OVER;
     }
-    (void)fprintf(stderr, "sagactl: %s cannot be reached: %s\n  %s\n", ctl->server,
-                  request->detail[0] ? request->detail
-                  : request->error   ? request->error
-                                     : "no answer",
+    (void)fprintf(stderr, "sagactl: %s cannot be reached: %s\n  %s\n", ctl->server, why_none(request),
                   request->error && strcmp(request->error, "tls") == 0
                       ? "Is its certificate trusted here? Name the PEM file of its authority with --ca-file or "
                         "SAGACTL_CA_FILE."
@@ -212,6 +214,8 @@ int client_call(struct ctl *ctl, const char *method, struct slice path, struct s
 
     *out = (struct answer){0};
     if (!request->complete) {
+        out->why =
+            request->timed_out ? SLICE("it did not answer in time") : arena_printf(arena, "%s", why_none(request));
         return unreachable(ctl, request);
     }
     out->status = request->status;
@@ -233,12 +237,16 @@ int client_call(struct ctl *ctl, const char *method, struct slice path, struct s
     if (request->status < 200 || request->status > 299) {
         bool again = ctl->quiet && (request->status == 503 || request->status == 413);
 
-        return again ? EXIT_UNREACHABLE : print_problem(ctl, request->status, out->body);
+        return again         ? EXIT_UNREACHABLE
+               : ctl->silent ? exit_code_of(json_string(json_member(out->body, "type"), arena), request->status)
+                             : print_problem(ctl, request->status, out->body);
     }
     if (is_table) {
         out->table = request->response_body;
     } else if (!is_json && request->response_body.len > 0) {
-        (void)fprintf(stderr, "sagactl: %s did not answer as sagad does: no JSON\n", ctl->server);
+        if (!ctl->silent) {
+            (void)fprintf(stderr, "sagactl: %s did not answer as sagad does: no JSON\n", ctl->server);
+        }
         return EXIT_FAILED;
     }
     return EXIT_OK;

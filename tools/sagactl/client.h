@@ -10,6 +10,7 @@ struct answer {
     struct slice table;              /* the body of an answer in text/csv; SLICE_NONE: other answers */
     struct slice location, first_at; /* first_at: when the original of a replayed answer was asked for */
     int64_t retry_after_s;           /* 0: not said */
+    struct slice why;                /* why no answer came */
 };
 
 /*

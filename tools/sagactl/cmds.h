@@ -50,6 +50,7 @@
     X(grants)                                                                                                          \
     X(debts)                                                                                                           \
     X(ready)                                                                                                           \
+    X(doctor)                                                                                                          \
     X(me)                                                                                                              \
     X(top)                                                                                                             \
     X(engines)                                                                                                         \

@@ -56,6 +56,7 @@ struct ctl {
     const struct input_text *sent; /* the text behind the request: its faults get a line number; NULL: no file */
     /* The program says nothing about a server that does not answer or accepts less at a time: it will ask again. */
     bool quiet;
+    bool silent; /* the program prints nothing about a request that fails: the command tells it in its own words */
     struct loop *loop; /* made before the first request */
     struct http_client *http;
 };

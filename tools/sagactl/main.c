@@ -70,6 +70,7 @@ const struct command commands[] = {
     {"acts", "list who changed what, and what was refused", help_acts, cmd_acts, .can_watch = true,
      .has_namespaces = true},
     {"ready", "does the service take work? or wait until it does", help_ready, cmd_ready},
+    {"doctor", "what is wrong with the service and its database, what to do", help_doctor, cmd_doctor},
     {"me", "whose token this is, and what it may do", help_me, cmd_me},
     {"events", "what people want to know of; --follow prints it as it comes", help_events, cmd_events},
     {"notifications", "what receivers have not confirmed; replay sends it again", help_notifications, cmd_notifications,

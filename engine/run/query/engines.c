@@ -1,4 +1,4 @@
-/* Lists the engines, and what each of them holds: `GET /v1/engines`. */
+/* Lists the engines, what each of them holds, and how their database is: `GET /v1/engines`. */
 #include "base/instant.h"
 #include "base/json.h"
 #include "run/request/work.h"
@@ -70,6 +70,35 @@ static void write_engine(struct json_writer *w, const struct list_engines *list,
     json_object_end(w);
 }
 
+static void write_database(struct json_writer *w, const struct database_facts *facts)
+{
+    char now[INSTANT_TEXT_BYTES];
+
+    instant_text(facts->now_ms, now);
+    json_object_begin(w, "database");
+    json_write_slice(w, "version", facts->version);
+    json_write_text(w, "now", now);
+    json_write_i64(w, "engine_ahead_ms", facts->clock_ahead_ms);
+    json_write_i64(w, "schema", facts->schema);
+    json_write_i64(w, "timeline", facts->timeline);
+    json_write_i64(w, "losses_open", facts->losses_open);
+    json_write_i64(w, "connections", facts->connections);
+    json_write_i64(w, "connections_max", facts->connections_max);
+    json_write_i64(w, "standbys", facts->standbys);
+    if (facts->standby_lag_ms >= 0) {
+        json_write_i64(w, "standby_lag_ms", facts->standby_lag_ms);
+    } else {
+        json_write_null(w, "standby_lag_ms");
+    }
+    json_object_begin(w, "settings");
+    json_write_slice(w, "fsync", facts->fsync);
+    json_write_slice(w, "full_page_writes", facts->full_page_writes);
+    json_write_slice(w, "synchronous_commit", facts->synchronous_commit);
+    json_write_slice(w, "synchronous_standby_names", facts->synchronous_standby_names);
+    json_object_end(w);
+    json_object_end(w);
+}
+
 static void on_listed(struct store_read *read)
 {
     struct work *work = read->context;
@@ -88,6 +117,7 @@ static void on_listed(struct store_read *read)
     }
     json_array_end(&w);
     write_shards(&w, "unowned", list, NULL);
+    write_database(&w, &list->database);
     json_object_end(&w);
     work_done(work, ERR_OK, NULL);
 }

@@ -1,5 +1,5 @@
-/* Reads which engines are there and which shards each holds, together. lease_fleet.c does the reckoning of the engines
- * themselves. */
+/* Reads which engines are there, which shards each holds and how the database is, together. lease_fleet.c does the
+ * reckoning of the engines themselves. */
 #include "store/store_state.h"
 
 static void on_engines(struct db_query *query, const struct db_rows *rows)
@@ -41,11 +41,36 @@ static void on_shards(struct db_query *query, const struct db_rows *rows)
     }
 }
 
+static void on_facts(struct db_query *query, const struct db_rows *rows)
+{
+    struct job *job = query->context;
+    struct list_engines *list = job->request;
+
+    if (db_row_count(rows) != 1) {
+        return;
+    }
+    list->database = (struct database_facts){.now_ms = db_int(rows, 0, 0),
+                                             .clock_ahead_ms = loop_wall_ms(job->store->loop) - db_int(rows, 0, 0),
+                                             .version = arena_slice(job->arena, db_bytes(rows, 0, 1)),
+                                             .timeline = db_int(rows, 0, 2),
+                                             .schema = db_is_null(rows, 0, 3) ? 0 : db_int(rows, 0, 3),
+                                             .fsync = arena_slice(job->arena, db_bytes(rows, 0, 4)),
+                                             .full_page_writes = arena_slice(job->arena, db_bytes(rows, 0, 5)),
+                                             .synchronous_commit = arena_slice(job->arena, db_bytes(rows, 0, 6)),
+                                             .synchronous_standby_names = arena_slice(job->arena, db_bytes(rows, 0, 7)),
+                                             .connections_max = db_int(rows, 0, 8),
+                                             .connections = db_int(rows, 0, 9),
+                                             .standbys = db_int(rows, 0, 10),
+                                             .standby_lag_ms = db_is_null(rows, 0, 11) ? -1 : db_int(rows, 0, 11),
+                                             .losses_open = db_int(rows, 0, 12)};
+}
+
 void store_list_engines(struct store *store, struct list_engines *list)
 {
     struct job *job = read_job(store, &list->read, list);
 
     (void)job_query(job, &sql_engine_table, on_engines);
     (void)job_query(job, &sql_lease_table, on_shards);
+    (void)job_query(job, &sql_database_facts, on_facts);
     job_submit(job);
 }
