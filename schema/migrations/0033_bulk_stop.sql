@@ -23,6 +23,7 @@ begin
     if of_state = 'stopped' and known in ('frozen', 'running') then
         update sagad.bulk b set state = 'stopped', stop = of_who, ended_at = at, look_at = of_keep where b.shard = of_shard and b.id = of_id;
         perform pg_notify('sagad_bulk', of_shard::text);
+        perform sagad.event_of_bulk(of_shard, of_id);
         return 'stopped';
     end if;
     return known;
