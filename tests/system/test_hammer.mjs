@@ -1,10 +1,11 @@
-// `sagactl hammer`: three receivers that lie and two that are honest. What they do with repeats is said as it is, what
-// may be declared follows from it, and the exit code is that of the definition. With --long 50 runs of each.
+// `sagactl hammer`: three shops that lie and two that are honest, and statements, programs and MCP tools. What they do
+// with repeats is said as it is, what may be declared follows from it, and the exit code is that of the definition.
+// With --long 50 runs of each shop.
 import { createServer } from 'node:http'
 import { spawn, spawnSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { World, expect, expectEqual, freePort, promise, quick, run, sleep } from '../lib/world.mjs'
+import { World, expect, expectEqual, freePort, promise, quick, root, run, sleep } from '../lib/world.mjs'
 
 const runs = quick ? 1 : 50
 const bank = 'https://bank.example' // nobody is there: --against says where calls go
@@ -24,6 +25,37 @@ const charge = (name, more = {}) => ({
   probe: probe('charges'),
   compensate: { tool: 'charge.undo', with: { key: '${ .key }' }, tolerates_absent: true, voids_key: true },
   ...more
+})
+const window = '200ms'
+// A statement, and the one that undoes it. `bank` is no database: --against says which one.
+const rows = (name, more) => {
+  const sql = (statement) => ({
+    sql: { database: 'postgresql://nobody@bank.example/bank', statement, params: ['${ .args.request }'], ...more }
+  })
+  const undo = { tool: `${name}.undo`, with: { request: '${ .args.request }' } }
+  return [
+    {
+      ...{ name, effect: 'idempotent', ...sql('insert into charge values ($1)') },
+      compensate: { ...undo, ...(more.barrier && { tolerates_absent: true, voids_key: true }) }
+    },
+    { name: `${name}.undo`, effect: 'idempotent', ...sql('delete from charge where request = $1') },
+    {
+      ...{ name: `${name}.count`, effect: 'read', result: '${ .response.rows[0].n }' },
+      sql: { ...sql('select count(*)::int as n from charge where request = $1').sql, barrier: undefined }
+    }
+  ]
+}
+// A program whose effect is a file. What it reaches comes from a secret, as a test system would.
+const files = (name, script) => {
+  const sh = (text) => ({ exec: { argv: ['sh', '-c', text], env: { DIR: `\${ secret("${name}") }` } } })
+  return [
+    { name, effect: 'keyed', key: { window }, ...sh(script), terminal: true },
+    { name: `${name}.count`, effect: 'read', ...sh('ls "$DIR" | wc -l'), result: '${ .response.stdout }' }
+  ]
+}
+const remote = (name, meta) => ({
+  ...{ name, effect: 'keyed', key: { meta, window }, terminal: true },
+  mcp: { server: { url: `${bank}/mcp` }, tool: 'charge' }
 })
 const documents = {
   tools: [
@@ -63,7 +95,13 @@ const documents = {
     })),
     { name: 'price', effect: 'read', http: { url: `${bank}/prices/\${ .args.request }` } },
     { name: 'count.price', effect: 'read', http: { url: `${bank}/prices/x` }, result: '${ .response.body.amount }' },
-    { name: 'echo', effect: 'read', builtin: { do: 'echo' } }
+    { name: 'echo', effect: 'read', builtin: { do: 'echo' } },
+    ...rows('row', { barrier: true }),
+    ...rows('row.without_barrier', {}),
+    ...files('file', ': >"$DIR/$IDEMPOTENCY_KEY"'),
+    ...files('file.without_key', ': >"$DIR/$$"'),
+    remote('remote', 'shop.example/idempotency-key'),
+    remote('remote.without_key', 'shop.example/nothing')
   ]
 }
 const args = '{"amount": 5, "customer": "c", "tag": "t", "request": "{unique}"}'
@@ -102,6 +140,44 @@ async function startShop(world, name, options) {
       await sleep(30)
     }
   }
+}
+
+// A server of the protocol with one tool, which honours the key that it finds in `_meta`. It counts as the shop does.
+async function startMcp() {
+  const charges = new Map() // key -> request
+  let unkeyed = 0
+  const results = {
+    initialize: () => ({
+      protocolVersion: '2025-11-25',
+      capabilities: { tools: {} },
+      serverInfo: { name: 'shop', version: '1' }
+    }),
+    'tools/call': ({ arguments: { request }, _meta }) => {
+      const key = _meta?.['shop.example/idempotency-key'] ?? `unkeyed-${unkeyed++}`
+      charges.set(key, request)
+      return { content: [{ type: 'text', text: key }] }
+    }
+  }
+  const server = createServer((request, response) => {
+    let body = ''
+    request.on('data', (data) => (body += data))
+    request.on('end', () => {
+      const answer = (status, json) => {
+        response.writeHead(status, { 'content-type': 'application/json' })
+        response.end(json && JSON.stringify(json))
+      }
+      if (request.method === 'GET') {
+        const wanted = request.url.split('/').at(-1)
+        const done = [...charges.values()].filter((one) => one === wanted).length
+        return answer(200, { charge: { done } })
+      }
+      const { id, method, params } = JSON.parse(body)
+      if (id === undefined) return answer(202)
+      answer(200, { jsonrpc: '2.0', id, result: results[method](params) })
+    })
+  })
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return { url: `http://127.0.0.1:${server.address().port}`, close: () => server.close() }
 }
 
 const may = (json) => Object.fromEntries(json.may.map((one) => [one.effect, one.may]))
@@ -158,8 +234,10 @@ const receivers = {
 await run(new World(), async (world) => {
   world.file = join(world.directory, 'tools.json')
   writeFileSync(world.file, JSON.stringify(documents))
+  const postgres = world.startPostgres()
   const urls = await Promise.all(Object.values(receivers).map((one, i) => startShop(world, `shop-${i}`, one.shop)))
   const honest = urls[0]
+  await postgres
   const lies = urls[2]
   const counted = (tool) => ['--tool', tool, '--count', tool === 'tag' ? 'count.tag' : 'count.charge', '--args', args]
   const at = (url, tool, ...more) =>
@@ -290,6 +368,42 @@ await run(new World(), async (world) => {
     expectEqual(found.code, 1, 'keyed, and no late repeat was sent')
   })
 
+  const others = promise('statements, programs and tools of MCP servers are judged like requests', async () => {
+    world.sql('create table charge (request text not null)')
+    world.sql(readFileSync(join(root, 'schema', 'barrier.sql'), 'utf8'))
+    const database = `postgresql://postgres@/postgres?host=${encodeURIComponent(world.directory)}&port=5432`
+    const given = ['--args', args, '--late', window, '-o', 'json']
+    const row = (name) => hammer(world, ['--tool', name, '--count', `${name}.count`, '--against', database, ...given])
+    const file = (name) => {
+      const secrets = join(world.directory, `${name}.secrets.json`)
+      const directory = join(world.directory, `files-${name}`)
+      mkdirSync(directory)
+      writeFileSync(secrets, JSON.stringify({ [name]: directory }), { mode: 0o600 })
+      const counted = ['--tool', name, '--count', `${name}.count`, '--programs', '--secrets', secrets]
+      return hammer(world, [...counted, ...given])
+    }
+    const server = await startMcp()
+    const mcp = (name) => hammer(world, ['--tool', name, '--count', 'count.charge', '--against', server.url, ...given])
+
+    const [kept, lost, put, put2, paid, paid2] = await Promise.all([
+      ...[row('row'), row('row.without_barrier')],
+      ...[file('file'), file('file.without_key')],
+      ...[mcp('remote'), mcp('remote.without_key')]
+    ])
+    server.close()
+    expectEqual([kept.code, kept.json?.excess, may(kept.json).idempotent], [0, [], 'yes'], `barrier: ${kept.err}`)
+    expect(!JSON.stringify(kept.json).includes('postgres@'), "the user of the database is nobody's business")
+    expectEqual([lost.code, may(lost.json).idempotent, may(lost.json).once], [1, 'no', 'yes'], `none: ${lost.err}`)
+    expectEqual([put.code, put.json?.excess, may(put.json).keyed], [0, [], 'yes'], `program: ${put.err}`)
+    expectEqual([put2.code, may(put2.json).keyed], [1, 'no'], 'a program that ignores the key')
+    expectEqual([paid.code, paid.json?.excess, may(paid.json).keyed], [0, [], 'yes'], `mcp: ${paid.err}`)
+    expectEqual([paid2.code, may(paid2.json).keyed], [1, 'no'], 'a server that looks for its key elsewhere')
+    for (const found of [kept, put, paid]) {
+      const cut = found.json.trials.find((one) => one.trial === 'cut')
+      expect(cut.calls > cut.operations, 'calls are cut off and sent again', found.json)
+    }
+  })
+
   const raced = promise('calls at once catch a receiver that looks at the key and then acts', async () => {
     const known = new Set()
     let effects = 0
@@ -323,10 +437,14 @@ await run(new World(), async (world) => {
     const base = ['--against', honest, '--args', args]
     for (const [options, code, what] of [
       [['--tool', 'nothing', ...base], 3, 'there is no tool nothing'],
-      [['--tool', 'echo', ...base], 2, 'only what is called over HTTP'],
+      [['--tool', 'echo', ...base], 2, 'there is nothing to try'],
+      [['--tool', 'row', '--args', args, '--programs'], 2, '--against postgresql://'],
+      [['--tool', 'file', ...base], 2, '--programs'],
+      [['--tool', 'charge', ...base, '--against', honest], 2, 'two receivers of one kind'],
       [['--tool', 'charge', '--count', 'charge.undo', ...base], 2, 'no tool of class read'],
       [['--tool', 'charge', '--against', honest], 2, '--args'],
       [['--tool', 'charge', '--args', args], 2, '--against'],
+      [['--tool', 'charge', '--args', args, '--programs'], 2, '--against http://'],
       [['--tool', 'charge', '--against', 'bank', '--args', args], 2, 'is a URL such as'],
       [['--tool', 'charge', '--rounds', '0', ...base], 2, '--rounds is a number'],
       [['--tool', 'charge', '--late', 'soon', ...base], 2, '--late is a time'],
@@ -338,5 +456,5 @@ await run(new World(), async (world) => {
       expect(found.err.includes(what), `the reason: ${what}`, found.err)
     }
   })
-  await Promise.all([...told, declared, uncounted, tried, sent, raced, refused]) // each waits most of the time
+  await Promise.all([...told, declared, uncounted, tried, sent, others, raced, refused]) // each waits most of the time
 })

@@ -289,6 +289,66 @@ TEST(declarations_of_undo_and_refusals_are_held_against_the_evidence)
     arena_fini(&arena);
 }
 
+TEST(a_key_that_is_kept_for_ever_makes_a_call_idempotent)
+{
+    struct evidence evidence = honest();
+    struct declared declared = as_declared(EFFECT_IDEMPOTENT);
+    struct verdict verdict;
+    struct arena arena;
+
+    arena_init(&arena, 4096);
+    verdict_of(&evidence, &declared, &arena, &verdict);
+    assert_int_equal(verdict.claims[EFFECT_IDEMPOTENT].shown, REFUTED); /* another key took effect again */
+    declared.keeps_keys = true;
+    verdict_of(&evidence, &declared, &arena, &verdict);
+    assert_int_equal(verdict.claims[EFFECT_IDEMPOTENT].shown, SHOWN);
+    assert_int_equal(verdict.excess_count, 0);
+    evidence.tallies[TRIAL_REPEATED].most = 2;
+    verdict_of(&evidence, &declared, &arena, &verdict);
+    assert_int_equal(verdict.claims[EFFECT_IDEMPOTENT].shown, REFUTED);
+    arena_fini(&arena);
+}
+
+static const struct {
+    const char *adapter, *settings, *put; /* put: NULL where there is no place for the receiver */
+} placed[] = {
+    {"http", "{\"method\":\"PUT\",\"url\":\"https://bank.example/a\"}",
+     "{\"method\":\"PUT\",\"url\":\"http://127.0.0.1:9/a\"}"},
+    {"http", "{\"url\":7}", NULL},
+    {"mcp", "{\"server\":{\"url\":\"https://crm.example/mcp\",\"bearer\":\"b\"},\"tool\":\"t\"}",
+     "{\"server\":{\"url\":\"http://127.0.0.1:9/mcp\",\"bearer\":\"b\"},\"tool\":\"t\"}"},
+    {"mcp", "{\"server\":{\"argv\":[\"crm\"]},\"tool\":\"t\"}", NULL}, /* a program, and none may run */
+    {"mcp", "{\"server\":{},\"tool\":\"t\"}", NULL},
+    {"sql", "{\"database\":\"postgresql://bank.example/a\",\"statement\":\"select 1\"}",
+     "{\"database\":\"postgresql://u:secret@h/test?x=y\",\"statement\":\"select 1\"}"},
+    {"exec", "{\"argv\":[\"charge\"]}", NULL},
+    {"builtin", "{\"do\":\"echo\"}", NULL},
+};
+
+TEST(each_adapter_gets_the_receiver_in_its_own_place)
+{
+    struct receiver receiver = {.http = SLICE("http://127.0.0.1:9"),
+                                .database = SLICE("postgresql://u:secret@h/test?x=y")};
+    struct arena arena;
+    const char *fault;
+
+    arena_init(&arena, 4096);
+    for (size_t i = 0; i < COUNT_OF(placed); i++) {
+        struct slice put =
+            receiver_put(&receiver, slice_of(placed[i].adapter), slice_of(placed[i].settings), &arena, &fault);
+
+        if (placed[i].put ? !slice_is(put, placed[i].put) : put.ptr != NULL) {
+            fail_msg("%s: got %.*s", placed[i].settings, SLICE_ARG(put));
+        }
+    }
+    assert_true(slice_is(receiver_text(&receiver, &arena), "http://127.0.0.1:9 and postgresql://h/test"));
+    receiver = (struct receiver){.programs = true};
+    assert_true(slice_is(receiver_put(&receiver, SLICE("exec"), slice_of(placed[6].settings), &arena, &fault),
+                         placed[6].settings));
+    assert_null(receiver_put(&receiver, SLICE("http"), slice_of(placed[0].settings), &arena, &fault).ptr);
+    arena_fini(&arena);
+}
+
 TEST(a_call_goes_to_the_receiver_that_was_named_and_to_no_other)
 {
     static const struct {
@@ -306,7 +366,7 @@ TEST(a_call_goes_to_the_receiver_that_was_named_and_to_no_other)
 
     arena_init(&arena, 4096);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct slice to = strike_redirect(slice_of(cases[i].url), SLICE("http://127.0.0.1:9"), &arena);
+        struct slice to = receiver_url(slice_of(cases[i].url), SLICE("http://127.0.0.1:9"), &arena);
 
         if (cases[i].to) {
             assert_true(slice_is(to, cases[i].to));

@@ -4,6 +4,7 @@
 
 #include "base/instant.h"
 #include "base/json.h"
+#include "io/postgres/pool.h"
 #include "tools/sagactl/ask.h"
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/documents.h"
@@ -14,9 +15,11 @@
 #define LATE_MAX_MS (INT64_C(31) * 24 * 3600 * 1000)
 #define SETTLE_MAX_MS (INT64_C(60) * 1000)
 #define CONNECTIONS 128
+#define LINK_IDLE_MS 60000
 
 const char help_hammer[] =
-    "sagactl hammer FILE... --tool NAME --against URL --args JSON|@FILE|- [--count NAME] [--other-args JSON] "
+    "sagactl hammer FILE... --tool NAME [--against URL]... [--programs] --args JSON|@FILE|- [--count NAME] "
+    "[--other-args JSON] "
     "[--late 65s] [--settle 0s] [--rounds 5] [--at-once 8] [--secrets FILE] [--namespace NAME] [--believe-window] "
     "[--yes]\n"
     "\n"
@@ -26,10 +29,12 @@ const char help_hammer[] =
     "arguments under the same key, undone before it came, and undone twice. After each of these the\n"
     "effects are counted. The effects are real: name a test system. No sagad is asked.\n"
     "\n"
-    "  --tool NAME         the tool, which is called over HTTP\n"
-    "  --against URL       the receiver: replaces scheme, host and port of every URL of the tool, of its probe, its "
-    "undo "
-    "and the counter\n"
+    "  --tool NAME         the tool\n"
+    "  --against URL       the receiver, of the tool, of its probe, its undo and the counter. http:// or https:// "
+    "replaces scheme, host and port of URLs of `http` and `mcp`; postgresql:// replaces the `database` of `sql`. "
+    "May be given twice\n"
+    "  --programs          programs of `exec`, and of `mcp` with `argv`, run here as the files name them. What they "
+    "reach is theirs: give them a test system by --secrets\n"
     "  --args JSON         the arguments; {unique} in a text becomes another one for each operation\n"
     "  --other-args JSON   for the trial with other arguments under the same key; without it --args again, with "
     "another "
@@ -54,8 +59,9 @@ const char help_hammer[] =
     "--args '{\"amount\": 5, \"customer\": \"{unique}\"}' --believe-window\n";
 
 struct given {
-    const char *tool, *against, *args, *other_args, *count, *late, *settle, *rounds, *at_once, *secrets, *namespace;
-    bool believe_window;
+    struct option_values against;
+    const char *tool, *args, *other_args, *count, *late, *settle, *rounds, *at_once, *secrets, *namespace;
+    bool programs, believe_window;
 };
 
 static const struct document_item *find_item(const struct document *documents, size_t count, struct slice name)
@@ -85,14 +91,36 @@ static int no_tool(const char *option, const char *name)
     return EXIT_NOT_FOUND;
 }
 
-static bool is_http(struct ctl *ctl, const struct tool *tool, struct slice adapter)
+static bool is_reached(struct ctl *ctl, const struct receiver *receiver, const struct tool *tool, struct slice adapter,
+                       const struct template *settings)
 {
-    if (slice_is(adapter, "http")) {
+    static const char *const missing[] = {
+        [REACH_NOTHING] = "which has no receiver: there is nothing to try",
+        [REACH_HTTP] = "over HTTP. Which receiver? --against http://HOST:PORT",
+        [REACH_DATABASE] = "in a database. Which one? --against postgresql://USER@HOST/NAME",
+        [REACH_PROGRAM] = "a program of this machine. Say with --programs that it may run",
+    };
+    enum reach reach = receiver_reach(adapter, settings->json);
+
+    if (receiver_has(receiver, reach)) {
         return true;
     }
-    (void)usage_error(ctl, "%.*s is called by \"%.*s\"; only what is called over HTTP can be sent to --against",
-                      SLICE_ARG(tool->name), SLICE_ARG(adapter));
+    (void)usage_error(ctl, "%.*s is called by \"%.*s\", %s", SLICE_ARG(tool->name), SLICE_ARG(adapter), missing[reach]);
     return false;
+}
+
+static bool all_is_reached(struct ctl *ctl, const struct hammer *hammer)
+{
+    const struct tool *tools[] = {hammer->tool, hammer->undo, hammer->counter};
+    const struct receiver *receiver = &hammer->target.receiver;
+
+    for (size_t i = 0; i < COUNT_OF(tools); i++) {
+        if (tools[i] && !is_reached(ctl, receiver, tools[i], tools[i]->adapter, &tools[i]->settings)) {
+            return false;
+        }
+    }
+    return !hammer->tool->has_probe ||
+           is_reached(ctl, receiver, hammer->tool, hammer->tool->probe.adapter, &hammer->tool->probe.settings);
 }
 
 /* EXIT_OK, or the exit code once a sentence was printed. */
@@ -120,12 +148,7 @@ static int find_tools(struct ctl *ctl, const struct given *given, const struct a
     }
     hammer->undo =
         hammer->tool->compensate.is_set ? find_tool(documents, files->count, hammer->tool->compensate.tool_name) : NULL;
-    return is_http(ctl, hammer->tool, hammer->tool->adapter) &&
-                   (!hammer->tool->has_probe || is_http(ctl, hammer->tool, hammer->tool->probe.adapter)) &&
-                   (!hammer->undo || is_http(ctl, hammer->undo, hammer->undo->adapter)) &&
-                   (!hammer->counter || is_http(ctl, hammer->counter, hammer->counter->adapter))
-               ? EXIT_OK
-               : EXIT_USAGE;
+    return all_is_reached(ctl, hammer) ? EXIT_OK : EXIT_USAGE;
 }
 
 static bool read_number(struct ctl *ctl, const char *option, const char *text, int64_t max, uint32_t *out)
@@ -150,16 +173,38 @@ static bool read_time(struct ctl *ctl, const char *option, const char *text, int
     return true;
 }
 
-static bool read_against(struct ctl *ctl, const char *text, struct slice *out)
+static bool read_address(struct ctl *ctl, const char *text, struct receiver *out)
 {
-    *out = slice_of(text);
-    while (out->len > 0 && out->ptr[out->len - 1] == '/') {
-        out->len--;
+    struct slice url = slice_of(text);
+    bool is_database = slice_starts_with(url, "postgresql://") || slice_starts_with(url, "postgres://");
+    bool is_http = slice_starts_with(url, "http://") || slice_starts_with(url, "https://");
+    struct slice *place = is_database ? &out->database : &out->http;
+
+    while (is_http && url.ptr[url.len - 1] == '/') {
+        url.len--;
     }
-    if ((!slice_starts_with(*out, "http://") && !slice_starts_with(*out, "https://")) ||
-        memchr(text, '?', strlen(text))) {
-        (void)usage_error(ctl, "--against is a URL such as http://127.0.0.1:9001, not \"%s\"", text);
+    if (!is_database && (!is_http || memchr(text, '?', strlen(text)))) {
+        (void)usage_error(ctl,
+                          "--against is a URL such as http://127.0.0.1:9001 or postgresql://tester@127.0.0.1/test, not "
+                          "\"%s\"",
+                          text);
         return false;
+    }
+    if (place->ptr) {
+        (void)usage_error(ctl, "--against names two receivers of one kind");
+        return false;
+    }
+    *place = url;
+    return true;
+}
+
+static bool read_receiver(struct ctl *ctl, const struct given *given, struct receiver *out)
+{
+    *out = (struct receiver){.http = SLICE_NONE, .database = SLICE_NONE, .programs = given->programs};
+    for (size_t i = 0; i < given->against.count; i++) {
+        if (!read_address(ctl, given->against.items[i], out)) {
+            return false;
+        }
     }
     return true;
 }
@@ -167,13 +212,15 @@ static bool read_against(struct ctl *ctl, const char *text, struct slice *out)
 /* EXIT_OK, or the exit code once a sentence was printed. */
 static int read_given(struct ctl *ctl, const struct given *given, struct hammer *hammer)
 {
-    if (!given->tool || !given->against || !given->args) {
+    bool has_receiver = given->against.count > 0 || given->programs;
+
+    if (!given->tool || !has_receiver || !given->args) {
         return usage_error(ctl, "%s",
-                           !given->tool      ? "which tool? --tool NAME"
-                           : !given->against ? "which receiver? --against URL"
-                                             : "with which arguments? --args JSON");
+                           !given->tool    ? "which tool? --tool NAME"
+                           : !has_receiver ? "which receiver? --against URL, or --programs"
+                                           : "with which arguments? --args JSON");
     }
-    return read_against(ctl, given->against, &hammer->target.against) &&
+    return read_receiver(ctl, given, &hammer->target.receiver) &&
                    read_number(ctl, "--rounds", given->rounds, HAMMER_ROUNDS_MAX, &hammer->rounds) &&
                    read_number(ctl, "--at-once", given->at_once, HAMMER_AT_ONCE_MAX, &hammer->at_once) &&
                    read_time(ctl, "--late", given->late, LATE_MAX_MS, &hammer->late_ms) &&
@@ -201,6 +248,13 @@ static bool args_fit(struct ctl *ctl, const struct hammer *hammer)
     return faults.count == 0;
 }
 
+static bool keeps_keys(const struct tool *tool)
+{
+    const struct adapter *adapter = adapter_find(tool->adapter);
+
+    return adapter->shares_keys && adapter->shares_keys(tool->settings.json, tool->settings.json);
+}
+
 static int strike_and_judge(struct ctl *ctl, const struct given *given, struct hammer *hammer)
 {
     const struct tool *tool = hammer->tool;
@@ -217,6 +271,7 @@ static int strike_and_judge(struct ctl *ctl, const struct given *given, struct h
         .tolerates_absent = tool->compensate.tolerates_absent,
         .voids_key = tool->compensate.voids_key,
         .has_settles = tool->settles_count > 0,
+        .keeps_keys = keeps_keys(tool),
         .believe_window = given->believe_window,
     };
 
@@ -229,7 +284,8 @@ int cmd_hammer(struct ctl *ctl, int argc, char **argv)
 {
     struct given given = {.late = "65s", .settle = "0s", .rounds = "5", .at_once = "8", .namespace = "default"};
     const struct option options[] = {{"--tool", &given.tool, NULL, NULL},
-                                     {"--against", &given.against, NULL, NULL},
+                                     {"--against", NULL, &given.against, NULL},
+                                     {"--programs", NULL, NULL, &given.programs},
                                      {"--args", &given.args, NULL, NULL},
                                      {"--other-args", &given.other_args, NULL, NULL},
                                      {"--count", &given.count, NULL, NULL},
@@ -241,6 +297,8 @@ int cmd_hammer(struct ctl *ctl, int argc, char **argv)
                                      {"--namespace", &given.namespace, NULL, NULL},
                                      {"--believe-window", NULL, NULL, &given.believe_window},
                                      {NULL, NULL, NULL, NULL}};
+    const struct db_pool_options links = {
+        .links_max = HAMMER_AT_ONCE_MAX, .idle_ms = LINK_IDLE_MS, .application_name = "sagactl hammer"};
     struct hammer hammer = {.ctl = ctl};
     struct arguments files;
     struct err err = {0};
@@ -261,7 +319,7 @@ int cmd_hammer(struct ctl *ctl, int argc, char **argv)
     if (!args_fit(ctl, &hammer)) {
         return EXIT_USAGE;
     }
-    ctl->server = given.against;
+    ctl->server = arena_text(&ctl->arena, receiver_text(&hammer.target.receiver, &ctl->arena));
     code = ask_first(ctl, 1, "call %s many times, with real effects", given.tool);
     if (code != EXIT_OK) {
         return code;
@@ -274,10 +332,12 @@ int cmd_hammer(struct ctl *ctl, int argc, char **argv)
     hammer.target.loop = loop_new();
     hammer.target.host = (struct adapter_host){.loop = hammer.target.loop,
                                                .http = http_client_new(hammer.target.loop, CONNECTIONS, CONNECTIONS),
+                                               .databases = db_pool_new(hammer.target.loop, &links),
                                                .response_bytes_max = RESPONSE_BYTES_MAX};
     code = strike_and_judge(ctl, &given, &hammer);
     adapter_host_close(&hammer.target.host);
     http_client_free(hammer.target.host.http);
+    db_pool_free(hammer.target.host.databases);
     loop_free(hammer.target.loop);
     secrets_fini(&hammer.target.secrets);
     return code;

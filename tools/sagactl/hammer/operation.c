@@ -73,6 +73,7 @@ static struct strike strike_of(const struct operation *operation)
                            .effect = operation->effect,
                            .args = operation->args,
                            .key = operation->key,
+                           .undoes = operation->undoes,
                            .attempt = (int)operation->calls + 1,
                            .cut_ms = STRIKE_WHOLE};
 }
@@ -138,6 +139,7 @@ static void operation_init(struct hammer *hammer, struct operation *out)
                               .tool = hammer->tool,
                               .effect = hammer->effect,
                               .results = arena_array(&hammer->ctl->arena, RESULTS_MAX, sizeof(struct digest)),
+                              .undoes = SLICE_NONE,
                               .result = SLICE_NONE};
 }
 
@@ -307,6 +309,15 @@ static void on_undo_args(struct rendering *rendering)
     loop_stop(undo->loop);
 }
 
+/* As the engine does: a compensator gets the key that it undoes where it uses the same memory of keys. */
+static bool shares_keys(const struct hammer *hammer)
+{
+    const struct adapter *adapter = adapter_find(hammer->undo->adapter);
+
+    return slice_equal(hammer->tool->adapter, hammer->undo->adapter) && adapter->shares_keys &&
+           adapter->shares_keys(hammer->tool->settings.json, hammer->undo->settings.json);
+}
+
 bool operation_undo(struct operation *operation, struct operation *out)
 {
     struct hammer *hammer = operation->hammer;
@@ -333,6 +344,7 @@ bool operation_undo(struct operation *operation, struct operation *out)
     out->tool = hammer->undo;
     out->effect = hammer->undo->effect;
     out->key = new_key(hammer);
+    out->undoes = shares_keys(hammer) ? operation->key : SLICE_NONE;
     out->args = item->value.ptr ? item->value : SLICE("{}");
     return item->code == ERR_OK;
 }

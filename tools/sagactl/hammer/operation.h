@@ -9,6 +9,7 @@ struct operation {
     const struct tool *tool;
     enum effect effect;
     struct slice args, key;
+    struct slice undoes;    /* the key of what it undoes, where both tools remember keys in the same place */
     int64_t base;           /* what the counter showed before */
     uint32_t calls;         /* sent so far */
     uint32_t completed;     /* answers that said so */

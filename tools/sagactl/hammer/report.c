@@ -110,7 +110,8 @@ static void print_people(struct hammer *hammer, const struct declared *declared,
     struct ctl *ctl = hammer->ctl;
 
     (void)printf("%s%.*s%s at %.*s, effects counted %s\n\n", colour_on(ctl, COLOUR_BOLD), SLICE_ARG(hammer->tool->name),
-                 colour_off(ctl, COLOUR_BOLD), SLICE_ARG(hammer->target.against), counter_text(hammer));
+                 colour_off(ctl, COLOUR_BOLD), SLICE_ARG(receiver_text(&hammer->target.receiver, &ctl->arena)),
+                 counter_text(hammer));
     print_trials(hammer);
     (void)printf("\n");
     print_claims(ctl, verdict);
@@ -194,7 +195,7 @@ static void print_programs(struct hammer *hammer, const struct declared *declare
     digest_hex(&hammer->identity, definition);
     json_write_slice(&w, "tool", hammer->tool->name);
     json_write_text(&w, "definition", definition);
-    json_write_slice(&w, "against", hammer->target.against);
+    json_write_slice(&w, "against", receiver_text(&hammer->target.receiver, &hammer->ctl->arena));
     json_write_bool(&w, "ok", verdict->excess_count == 0);
     json_object_begin(&w, "declared");
     json_write_text(&w, "effect", effect_name(declared->effect));

@@ -11,53 +11,6 @@
 #include "base/json.h"
 #include "run/call/call_terms.h"
 
-struct slice strike_redirect(struct slice url, struct slice against, struct arena *arena)
-{
-    size_t at = 0;
-
-    if (!slice_starts_with(url, "http://") && !slice_starts_with(url, "https://")) {
-        return SLICE_NONE;
-    }
-    at = (size_t)(memchr(url.ptr, ':', url.len) ? (const char *)memchr(url.ptr, ':', url.len) - url.ptr + 3 : 0);
-    while (at < url.len && url.ptr[at] != '/' && url.ptr[at] != '?' && url.ptr[at] != '#') {
-        at++;
-    }
-    return arena_printf(arena, "%.*s%s%.*s", SLICE_ARG(against), at < url.len && url.ptr[at] == '/' ? "" : "/",
-                        (int)(url.len - at), url.ptr + at);
-}
-
-/* Returns the rendered settings with another receiver; SLICE_NONE: they have no URL that could be replaced. */
-static struct slice settings_redirect(struct strike *strike, struct slice settings)
-{
-    struct json_walk walk = json_walk(settings);
-    struct slice name, value, url, result = SLICE_NONE;
-    struct json_writer w;
-    struct buffer text;
-
-    url = strike_redirect(json_string(json_member(settings, "url"), strike->arena), strike->target->against,
-                          strike->arena);
-    if (!url.ptr) {
-        return SLICE_NONE;
-    }
-    buffer_init(&text, settings.len + 6 * url.len + 1024);
-    json_writer_init(&w, &text);
-    json_object_begin(&w, NULL);
-    while (json_next_member(&walk, &name, &value)) {
-        const char *member = arena_text(strike->arena, name);
-
-        if (strcmp(member, "url") == 0) {
-            json_write_slice(&w, member, url);
-        } else {
-            json_write_raw(&w, member, value);
-        }
-    }
-    json_object_end(&w);
-    CHECK(!text.overflow);
-    result = arena_slice(strike->arena, buffer_slice(&text));
-    buffer_fini(&text);
-    return result;
-}
-
 static void strike_advance(struct strike *strike);
 
 static void on_rendered(struct rendering *rendering)
@@ -124,8 +77,9 @@ static bool send(struct strike *strike)
 {
     const struct tool *tool = strike->tool;
     const struct rendering_item *settings = &strike->rendering.items[0];
-    const struct adapter *adapter = adapter_find(strike->is_probe ? tool->probe.adapter : tool->adapter);
-    struct slice redirected = settings->code == ERR_OK ? settings_redirect(strike, settings->value) : SLICE_NONE;
+    struct slice name = strike->is_probe ? tool->probe.adapter : tool->adapter, received;
+    const struct adapter *adapter = adapter_find(name);
+    const char *fault = NULL;
     struct call *call;
 
     CHECK(adapter);
@@ -134,8 +88,9 @@ static bool send(struct strike *strike)
                arena_printf(strike->arena, "the tool's settings: %.*s", SLICE_ARG(settings->error)));
         return false;
     }
-    if (!redirected.ptr) {
-        refuse(strike, "settings", SLICE("the tool's \"url\" begins with neither http:// nor https://"));
+    received = receiver_put(&strike->target->receiver, name, settings->value, strike->arena, &fault);
+    if (!received.ptr) {
+        refuse(strike, "settings", slice_of(fault));
         return false;
     }
     call = arena_alloc(strike->arena, adapter->call_size);
@@ -143,9 +98,10 @@ static bool send(struct strike *strike)
     call->host = &strike->target->host;
     call->arena = strike->arena;
     call->owner = strike;
-    call->settings = redirected;
+    call->settings = received;
     call->args = strike->args;
     call->key = strike->key;
+    call->undoes = strike->undoes;
     call_terms_fill(call, tool, strike->effect, strike->is_probe);
     call->timeout_ms = strike->is_probe ? tool->probe.timeout_ms : tool->timeout_ms;
     call->attempt = strike->attempt;

@@ -1,7 +1,7 @@
 /*
  * One call of a tool as the engine would make it: the same templates, the same adapter, the same meaning of the answer.
- * What differs is the receiver: scheme, host and port of every URL are those of the user. A strike can also be cut: the
- * connection is closed while the request is under way.
+ * What differs is the receiver, which is the user's. A strike can also be cut: the connection is closed, or the program
+ * killed, while the call is under way.
  */
 #ifndef SAGACTL_HAMMER_STRIKE_H
 #define SAGACTL_HAMMER_STRIKE_H
@@ -11,6 +11,7 @@
 #include "io/loop/loop.h"
 #include "run/call/rendering.h"
 #include "run/call/secrets.h"
+#include "tools/sagactl/hammer/receiver.h"
 
 #define STRIKE_WHOLE (-1)
 
@@ -19,9 +20,9 @@ struct target {
     struct adapter_host host;
     struct secrets secrets;
     struct slice namespace; /* whose secrets */
-    struct slice against;   /* replaces scheme, host and port of URLs; without a slash at its end */
-    size_t pending;         /* strikes under way */
-    uint32_t sent;          /* calls so far, without probes */
+    struct receiver receiver;
+    size_t pending; /* strikes under way */
+    uint32_t sent;  /* calls so far, without probes */
 };
 
 struct strike {
@@ -30,6 +31,7 @@ struct strike {
     bool is_probe; /* the tool's probe is asked instead of the tool */
     enum effect effect;
     struct slice args, key;
+    struct slice undoes; /* as in struct call */
     int attempt;
     int64_t cut_ms; /* the connection is closed that long after the first byte left; STRIKE_WHOLE: it is not */
 
@@ -51,9 +53,6 @@ void strike_all(struct target *target, struct strike *strikes, size_t count, str
 
 /* Returns the HTTP status of the answer; 0: there is none. */
 int strike_status(const struct strike *strike);
-
-/* Returns `url` with the scheme, host and port of `against`; SLICE_NONE: it is no URL of HTTP. */
-struct slice strike_redirect(struct slice url, struct slice against, struct arena *arena);
 
 /* Lets `ms` pass. */
 void target_wait(struct target *target, int64_t ms);

@@ -126,7 +126,7 @@ static struct claim claim_idempotent(const struct judge *j)
     if (trial != TRIAL_COUNT) {
         return claim(REFUTED, doubled_sentence(j, trial));
     }
-    if (other->most > 1) {
+    if (other->most > 1 && !j->declared->keeps_keys) { /* sagad repeats a call under its key */
         return claim(REFUTED, arena_printf(j->arena, "%s took effect again", trials[TRIAL_OTHER_KEY].text));
     }
     if (j->out->forgot_ms > 0) {
@@ -136,7 +136,8 @@ static struct claim claim_idempotent(const struct judge *j)
     if (j->evidence->counter == COUNTER_ANSWERS) {
         return claim(NOT_SHOWN, SLICE("only a counter can show it; name a --count"));
     }
-    return claim(SHOWN, SLICE("the same arguments took effect once, under whatever key"));
+    return claim(SHOWN, j->declared->keeps_keys ? SLICE("the same call took effect once: the barrier keeps its key")
+                                                : SLICE("the same arguments took effect once, under whatever key"));
 }
 
 static struct claim claim_keyed(const struct judge *j)

@@ -70,6 +70,7 @@ struct declared {
     enum effect effect;
     int64_t window_ms; /* of keyed */
     bool has_undo, tolerates_absent, voids_key, has_settles;
+    bool keeps_keys;     /* each key is committed with its effect: the barrier of `sql` */
     bool believe_window; /* what of the window was not tried is the user's word */
 };
 
