@@ -204,7 +204,7 @@ void handle_start_saga(struct api_request *request)
 /* --- list --- */
 
 #define STATUSES "running waiting paused compensating escalated completed compensated abandoned"
-#define WAITS "retry probe hold person approval signal time lock"
+#define WAITS "retry probe hold person approval signal time lock breaker"
 
 static bool is_known(struct api_request *request, const char *name, const char *what, struct slice words,
                      const char *known)

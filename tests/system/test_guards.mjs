@@ -352,7 +352,19 @@ await run(new World(), async (world) => {
         const tools = world.sagactl(['tools'], { env: { COLUMNS: '300' } }).stdout
         expect(/^broken .*opened by local: the bank is down/m.test(tools), 'the notes of sagactl tools', tools)
       }
+      const listed = async (words) => (await at(0, 'GET', `/v1/sagas?${words}`)).json.items.map((one) => one.id)
+      if (tool === 'broken') {
+        for (const engine of [0, 1])
+          expectEqual(
+            (await at(engine, 'GET', '/v1/sagas?waits_for=breaker,lock')).json.items.map((one) => one.id),
+            [id],
+            `the sagas that wait at a breaker, says engine ${engine}`
+          )
+        expectEqual(world.sagactl(['list', '--waits-for', 'breaker', '-o', 'name']).stdout, `${id}\n`, 'sagactl list')
+      }
+      expectEqual(await listed('waits_for=lock,approval'), [], 'nothing else is waited for')
       expectEqual(await set(tool, 'closed'), 'closed', 'closed')
+      expectEqual(await listed('waits_for=breaker'), [], 'no breaker is open')
       await allEnd([id], saga === 'undone' ? 'compensated' : 'completed', 60)
     }
     expectEqual(await set('plain', 'closed'), 'none', 'a tool without one')

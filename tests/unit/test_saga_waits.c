@@ -7,7 +7,8 @@
 #include "tests/lib/saga_trial.h"
 #include "tests/lib/test.h"
 
-static const char *const names[] = {"retry", "probe", "hold", "person", "approval", "signal", "time", "lock"};
+static const char *const names[] = {"retry",  "probe", "hold", "person", "approval",
+                                    "signal", "time",  "lock", "breaker"}; /* of which no saga knows */
 
 /* "retry hold": in the order of the list above. */
 static void expect_waits(const struct trial *trial, const char *wanted)

@@ -52,7 +52,7 @@ const char help_list[] = "sagactl list [--status S] [--waits-for W] [--saga NAME
                          "                compensated, abandoned\n"
                          "  --waits-for   retry (the next attempt of a call), probe (an answer to what became\n"
                          "                of a call), hold, person (a case is open), approval, signal, time,\n"
-                         "                lock\n"
+                         "                lock, breaker (that of a tool is open)\n"
                          "\n"
                          "With -A it is about all namespaces of the token, with -n NAME about one.\n"
                          "A list ends where it would cost too much to go on, and says how far it looked.\n"

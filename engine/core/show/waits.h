@@ -12,13 +12,15 @@
     X(SAGA_WAIT_APPROVAL, "approval") /* the approval of a step is open */                                             \
     X(SAGA_WAIT_SIGNAL, "signal")                                                                                      \
     X(SAGA_WAIT_TIME, "time") /* the end of a sleep */                                                                 \
-    X(SAGA_WAIT_LOCK, "lock")
+    X(SAGA_WAIT_LOCK, "lock")                                                                                          \
+    X(SAGA_WAIT_BREAKER, "breaker") /* the breaker of a tool has to close: no log has it, see saga_waits_at_breaker()  \
+                                     */
 
 #define X(id, name) id,
 enum saga_wait { SAGA_WAIT_MAP(X) SAGA_WAIT_COUNT };
 #undef X
 
 bool saga_wait_parse(struct slice name, enum saga_wait *out);
-uint32_t saga_waits(const struct saga *saga); /* a bit for each */
+uint32_t saga_waits(const struct saga *saga); /* a bit for each but SAGA_WAIT_BREAKER */
 
 #endif

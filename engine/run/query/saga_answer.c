@@ -114,12 +114,41 @@ static bool may_wait(const struct saga *saga, const struct live *live, const str
            saga_tool(saga, want->step, want->direction)->breaker.failures > 0;
 }
 
-static struct wants wants_of(struct work *work, const struct saga *saga)
+static struct wants wants_of(const struct saga *saga, struct arena *arena)
 {
     struct wants wants = {0};
 
-    saga_wants(saga, &work->arena, &wants);
+    saga_wants(saga, arena, &wants);
     return wants;
+}
+
+/* Returns the breaker at which this want waits; NULL when it waits at none. */
+static const struct guard_row *breaker_before(const struct saga *saga, const struct live *live, const struct want *want,
+                                              const struct guard_list *list, int64_t now_ms)
+{
+    if (!may_wait(saga, live, want, now_ms)) {
+        return NULL;
+    }
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->rows[i].breaker_state != BREAKER_CLOSED &&
+            slice_equal(list->rows[i].tool, saga_tool(saga, want->step, want->direction)->name)) {
+            return &list->rows[i];
+        }
+    }
+    return NULL;
+}
+
+bool saga_waits_at_breaker(const struct saga *saga, const struct live *live, const struct guard_list *list,
+                           int64_t now_ms, struct arena *scratch)
+{
+    struct wants wants = saga->phase == PHASE_ENDED ? (struct wants){0} : wants_of(saga, scratch);
+
+    for (size_t i = 0; i < wants.count; i++) {
+        if (breaker_before(saga, live, &wants.items[i], list, now_ms)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static const char *closed_by(const struct saga *saga, const struct want *want, const struct guard_row *row)
@@ -159,24 +188,16 @@ static struct breaker_wait wait_at(struct work *work, const struct saga *saga, c
 static struct breaker_waits find_waits(struct work *work, const struct saga *saga, const struct live *live,
                                        const struct guard_list *list)
 {
-    struct wants wants = wants_of(work, saga);
+    struct wants wants = wants_of(saga, &work->arena);
     struct breaker_wait *items = arena_array(&work->arena, wants.count + 1, sizeof(*items));
     size_t count = 0;
 
     for (size_t i = 0; i < wants.count; i++) {
         const struct want *want = &wants.items[i];
-        size_t k = 0;
+        const struct guard_row *row = breaker_before(saga, live, want, list, loop_wall_ms(work->engine->loop));
 
-        if (!may_wait(saga, live, want, loop_wall_ms(work->engine->loop))) {
-            continue;
-        }
-        while (k < list->count &&
-               (list->rows[k].breaker_state == BREAKER_CLOSED ||
-                !slice_equal(list->rows[k].tool, saga_tool(saga, want->step, want->direction)->name))) {
-            k++;
-        }
-        if (k < list->count) {
-            items[count++] = wait_at(work, saga, want, &list->rows[k]);
+        if (row) {
+            items[count++] = wait_at(work, saga, want, row);
         }
     }
     return (struct breaker_waits){items, count};
@@ -203,7 +224,7 @@ static void on_guards(struct store_read *read)
 
 static bool may_wait_somewhere(struct work *work, const struct saga *saga, const struct live *live)
 {
-    struct wants wants = wants_of(work, saga);
+    struct wants wants = wants_of(saga, &work->arena);
 
     for (size_t i = 0; i < wants.count; i++) {
         if (may_wait(saga, live, &wants.items[i], loop_wall_ms(work->engine->loop))) {

@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "core/show/waits.h"
 #include "run/query/filter.h"
+#include "run/query/saga_answer.h"
 #include "run/saga/live.h"
 
 #define LIMIT_DEFAULT 50
@@ -115,6 +116,7 @@ struct saga_filter {
     size_t step_count, error_count;
     uint32_t waits; /* a bit for each enum saga_wait */
     size_t limit;
+    struct guard_list guards; /* with SAGA_WAIT_BREAKER: the breakers as they were when the list began */
 };
 
 static bool step_has_error(const struct step *step, const struct saga_filter *filter)
@@ -143,11 +145,22 @@ static bool has_step(const struct saga_filter *filter, const struct saga *saga)
     return filter->step_count + filter->error_count == 0;
 }
 
+static bool waits_so(struct walk *walk, const struct saga_filter *filter, const struct saga *saga)
+{
+    struct engine *engine = walk->work->engine;
+    const struct live *live = live_shown(engine, saga->id);
+
+    return !filter->waits || (saga_waits(saga) & filter->waits) ||
+           (filter->waits & BIT(SAGA_WAIT_BREAKER) &&
+            saga_waits_at_breaker(saga, live && &live->saga == saga ? live : NULL, &filter->guards,
+                                  loop_wall_ms(engine->loop), &walk->arena));
+}
+
 static bool visit_saga(struct walk *walk, const struct saga_row *row, const struct saga *saga)
 {
     const struct saga_filter *filter = walk->context;
 
-    if (!has_step(filter, saga) || (filter->waits && !(saga_waits(saga) & filter->waits))) {
+    if (!has_step(filter, saga) || !waits_so(walk, filter, saga)) {
         return true;
     }
     if (walk->work->found == filter->limit) {
@@ -168,16 +181,34 @@ static void sagas_end(struct walk *walk, bool more)
     work_done(work, ERR_OK, NULL);
 }
 
-static void walk_sagas(struct work *work, const struct saga_filter *filter, const struct list_sagas *list)
+static void on_guards(struct store_read *read)
+{
+    struct walk *walk = read->context;
+
+    if (read->code != ERR_OK) {
+        work_done(walk->work, read->code, &read->err);
+    } else {
+        walk_all(walk);
+    }
+}
+
+static void walk_sagas(struct work *work, const struct saga_filter *wanted, const struct list_sagas *list)
 {
     struct walk *walk = walk_new(work);
+    struct saga_filter *filter = arena_dup(&work->arena, wanted, sizeof(*wanted));
 
-    walk->context = arena_dup(&work->arena, filter, sizeof(*filter));
+    walk->context = filter;
     walk->visit = visit_saga;
     walk->done = sagas_end;
     walk->page = *list;
     buffer_put_char(&work->out, '[');
-    walk_all(walk);
+    if (filter->waits & BIT(SAGA_WAIT_BREAKER)) { /* no log tells of breakers */
+        filter->guards = (struct guard_list){.read = {.arena = &work->arena, .done = on_guards, .context = walk},
+                                             .namespace = work->namespace};
+        store_guard_list(work->engine->store, &filter->guards);
+    } else {
+        walk_all(walk);
+    }
 }
 
 /* --- which ones --- */
@@ -244,7 +275,7 @@ static bool read_waits(struct work *work, struct slice text, struct saga_filter 
 
         if (!saga_wait_parse(names[i], &wait)) {
             work_fail(work, ERR_MALFORMED, "this is nothing that sagas wait for",
-                      "they wait for: retry, probe, hold, person, approval, signal, time, lock");
+                      "they wait for: retry, probe, hold, person, approval, signal, time, lock, breaker");
             return false;
         }
         filter->waits |= BIT(wait);

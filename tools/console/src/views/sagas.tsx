@@ -19,7 +19,7 @@ const filters: Filter[] = [
   {
     name: 'waits_for',
     label: 'Waits for',
-    choices: ['retry', 'probe', 'hold', 'person', 'approval', 'signal', 'time', 'lock']
+    choices: ['retry', 'probe', 'hold', 'person', 'approval', 'signal', 'time', 'lock', 'breaker']
   },
   { name: 'saga', label: 'Definition', hint: 'order' },
   { name: 'id', label: 'Id begins with', hint: '01a20e16' },
