@@ -51,6 +51,7 @@
     X(debts)                                                                                                           \
     X(ready)                                                                                                           \
     X(doctor)                                                                                                          \
+    X(export)                                                                                                          \
     X(me)                                                                                                              \
     X(top)                                                                                                             \
     X(engines)                                                                                                         \

@@ -71,6 +71,7 @@ const struct command commands[] = {
      .has_namespaces = true},
     {"ready", "does the service take work? or wait until it does", help_ready, cmd_ready},
     {"doctor", "what is wrong with the service and its database, what to do", help_doctor, cmd_doctor},
+    {"export", "copy definitions, ended sagas, cases and acts into a file", help_export, cmd_export},
     {"me", "whose token this is, and what it may do", help_me, cmd_me},
     {"events", "what people want to know of; --follow prints it as it comes", help_events, cmd_events},
     {"notifications", "what receivers have not confirmed; replay sends it again", help_notifications, cmd_notifications,

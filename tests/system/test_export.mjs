@@ -1,0 +1,122 @@
+// sagactl export: every document once and whole, wherever the export was cut off.
+import { readFileSync, statSync, truncateSync, copyFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { World, expect, expectEqual, promise, run } from '../lib/world.mjs'
+
+const sagaCount = 230 // three pages
+const definitions = (undo) => ({
+  tools: [
+    { name: 'room.book', builtin: { do: 'echo' }, effect: 'idempotent', compensate: { tool: 'room.cancel' } },
+    { name: 'room.cancel', builtin: { do: 'echo' }, effect: 'idempotent', description: undo },
+    { name: 'room.ask', builtin: { do: 'fail', outcome: 'no_effect' }, effect: 'idempotent', terminal: true }
+  ],
+  sagas: [
+    { name: 'stay', steps: [{ id: 'book', call: 'room.book', with: { room: '${ .input.room }' } }] },
+    {
+      name: 'visit',
+      steps: [
+        { id: 'book', call: 'room.book', with: {} },
+        { id: 'ask', call: 'room.ask', with: {} }
+      ]
+    },
+    { name: 'wait', steps: [{ id: 'come', signal: { name: 'come' } }] }
+  ]
+})
+
+await run(new World(), async (world) => {
+  const path = join(world.directory, 'export.jsonl')
+  const lines = (file) =>
+    readFileSync(file, 'utf8')
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+  const documents = (file) => lines(file).filter(({ kind }) => !['export', 'mark', 'end'].includes(kind))
+  const end = (id) => world.until(id, ['completed', 'compensated', 'abandoned'])
+  const ids = []
+
+  await world.startPostgres()
+  await world.startSagad()
+  await world.define(definitions('cancels'))
+  await world.define(definitions('cancels a room'))
+  for (let at = 0; at < sagaCount; at += 50)
+    ids.push(
+      ...(await Promise.all(
+        Array.from({ length: Math.min(50, sagaCount - at) }, (_, i) =>
+          world.start((at + i) % 10 ? 'stay' : 'visit', { room: `${at + i}\n"` })
+        )
+      ))
+    )
+  for (const id of ids) await end(id)
+  const waiting = await world.start('wait', {})
+  const asked = await world.api('POST', `/v1/sagas/${waiting}/escalate`, { note: 'for the export' })
+  expectEqual(asked.status, 200, 'the escalation')
+
+  await promise('each ended saga is there with its log, as are definitions in all versions, and acts', () => {
+    const done = world.sagactl(['export', path])
+    expectEqual([done.status, done.stderr], [0, ''], 'exit code and talk')
+    const all = lines(path)
+    expectEqual([all[0].kind, all.at(-1).kind], ['export', 'end'], 'first and last line')
+    const of = (kind) => all.filter((line) => line.kind === kind)
+    expectEqual(
+      of('saga')
+        .map(({ saga }) => saga.id)
+        .sort(),
+      [...ids].sort(),
+      'sagas'
+    )
+    for (const { saga, log } of of('saga')) {
+      expectEqual([log[0].type, log.at(-1).type], ['saga.started', `saga.${saga.status}`], 'the ends of a log')
+      expectEqual(
+        log.map(({ seq }) => seq),
+        log.map((_, i) => i + 1),
+        'its numbers'
+      )
+    }
+    const versions = of('tool').map(({ tool }) => [tool.name, tool.version])
+    expect(versions.filter(([name]) => name === 'room.cancel').length === 2, 'both versions of a tool', versions)
+    expectEqual(of('definition').length >= 3, true, 'definitions')
+    expect(
+      of('act').some(({ act }) => act.verb === 'escalate'),
+      'acts',
+      of('act')
+    )
+    expectEqual(
+      of('case').map((line) => line.case.saga),
+      [waiting],
+      'cases'
+    )
+    expectEqual(all.at(-1).counts.saga, sagaCount, 'the count')
+    expectEqual(statSync(path).mode & 0o777, 0o600, 'who may read it')
+  })
+  await promise('a file that is there stays as it is, and a whole one is left alone', () => {
+    const before = readFileSync(path, 'utf8')
+    expectEqual(world.sagactl(['export', path]).status, 2, 'without --resume')
+    const again = world.sagactl(['export', path, '--resume'])
+    expect(again.status === 0 && again.stdout.includes(`${sagaCount} sagas`), 'with --resume', again.stdout)
+    expectEqual(readFileSync(path, 'utf8') === before, true, 'the file')
+    expectEqual(world.sagactl(['export', world.log('sagad'), '--resume']).status, 2, 'a file of others')
+    expectEqual(world.sagactl(['-n', 'other', 'export', path, '--resume']).status, 2, 'of another namespace')
+  })
+  await promise('cut off anywhere, it goes on, and nothing is twice or missing', () => {
+    const wanted = documents(path)
+    const size = statSync(path).size
+    for (let cut = 1; cut <= 6; cut++) {
+      const torn = join(world.directory, 'torn.jsonl')
+      copyFileSync(path, torn)
+      truncateSync(torn, Math.floor((size * cut) / 7) + 400)
+      const done = world.sagactl(['export', torn, '--resume'])
+      expectEqual([done.status, done.stderr], [0, ''], `cut ${cut}`)
+      expectEqual(JSON.stringify(documents(torn)) === JSON.stringify(wanted), true, `the documents after cut ${cut}`)
+    }
+  })
+  await promise('without a service it says so at once, and how to go on', async () => {
+    await world.kill9()
+    const other = join(world.directory, 'other.jsonl')
+    const done = world.sagactl(['export', other])
+    expectEqual(done.status, 6, 'exit code')
+    expect(/cannot be reached/.test(done.stderr) && /--resume/.test(done.stderr), 'its words', done.stderr)
+    await world.restart()
+    expectEqual(world.sagactl(['export', other, '--resume']).status, 0, 'going on')
+    expectEqual(documents(other).filter(({ kind }) => kind === 'saga').length, sagaCount, 'the sagas')
+  })
+})

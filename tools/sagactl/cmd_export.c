@@ -1,0 +1,272 @@
+/* The command export: copies definitions, cases, ended sagas with their logs, and acts into a file, page by page. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "tools/sagactl/client.h"
+#include "tools/sagactl/cmds.h"
+#include "tools/sagactl/export/export_file.h"
+#include "tools/sagactl/output.h"
+
+const char help_export[] =
+    "sagactl export FILE [--resume]\n"
+    "\n"
+    "Writes what the service knows into a file, one JSON document a line: every version of tools and\n"
+    "sagas (\"kind\": \"tool\", \"definition\"), cases, ended sagas with their logs, and acts. It is the\n"
+    "namespace of the token, or that of -n. Only you can read the file. An export that was cut off\n"
+    "goes on with --resume where it stopped. The last line has \"kind\": \"end\". A saga that ends while\n"
+    "the export runs may be missing.\n"
+    "\n"
+    "It is a copy for archives and reports, and no backup: sagad cannot read it back.\n"
+    "\n"
+    "  sagactl export shop.jsonl\n"
+    "  sagactl export shop.jsonl --resume\n"
+    "  grep '^{\"kind\":\"saga\"' shop.jsonl | jq -c '.saga | [.id, .status]'\n";
+
+#define TRIES_MAX 40 /* of a request that the service cannot take now */
+#define AGAIN_US 500000
+#define ANSWER_MS 60000
+#define VERSION_MAX 1000000
+
+struct export
+{
+    struct ctl *ctl;
+    struct export_file *file;
+    struct arena *page; /* of the page, and of what belongs to its items */
+    bool was_answered;  /* the service is there */
+    bool has_failed;    /* a request failed, and that was told */
+};
+
+static const char *const lists[EXPORT_PART_COUNT] = {[EXPORT_TOOLS] = "/v1/tools?limit=100",
+                                                     [EXPORT_DEFINITIONS] = "/v1/definitions?limit=100",
+                                                     [EXPORT_CASES] = "/v1/escalations?limit=100&status=all",
+                                                     [EXPORT_SAGAS] =
+                                                         "/v1/sagas?limit=100&status=completed,compensated,abandoned",
+                                                     [EXPORT_ACTS] = "/v1/acts?limit=100"};
+
+/* The answer is about this one item, and the others may be read. */
+static bool is_of_the_item(const struct answer *answer)
+{
+    return answer->status == 404 || answer->status == 409 || answer->status == 500;
+}
+
+/*
+ * Asks again while the service is away or has too much to do, once it has answered anything. With `is_item` a problem
+ * of that item is no failure: the exit code is not EXIT_OK, and nothing was printed.
+ */
+static int ask(struct export *export, struct slice path, bool is_item, struct answer *answer)
+{
+    struct ctl *ctl = export->ctl;
+    int code, tries = 0;
+
+    ctl->silent = true;
+    while ((code = client_call(ctl, "GET", path, SLICE_NONE, ANSWER_MS, export->page, answer)) == EXIT_UNREACHABLE &&
+           export->was_answered && ++tries < TRIES_MAX) {
+        (void)usleep(AGAIN_US);
+    }
+    ctl->silent = false;
+    export->was_answered = export->was_answered || code == EXIT_OK;
+    if (code != EXIT_OK && !(is_item && is_of_the_item(answer))) {
+        progress_clear(ctl);
+        if (answer->status == 0) {
+            (void)fprintf(stderr, "sagactl: %s cannot be reached: %.*s\n", ctl->server, SLICE_ARG(answer->why));
+        } else {
+            (void)print_problem(ctl, answer->status, answer->body); /* the code is known */
+        }
+        (void)fprintf(stderr, "  The export is not whole. Go on with it: add --resume\n");
+        export->has_failed = true;
+    }
+    return code;
+}
+
+/* --- the items of a page --- */
+
+/* Registered versions have the numbers from 1 on. */
+static int put_versions(struct export *export, enum export_part part, struct slice item)
+{
+    static const char *const paths[] = {[EXPORT_TOOLS] = "/v1/tools", [EXPORT_DEFINITIONS] = "/v1/definitions"};
+    struct slice name = json_string(json_member(item, "name"), export->page);
+    int64_t newest = 1;
+
+    (void)json_i64(json_member(item, "version"), &newest);
+    for (int64_t version = 1; version <= newest && version <= VERSION_MAX; version++) {
+        struct answer answer;
+        struct slice path = arena_printf(export->page, "%s/%.*s?version=%lld", paths[part],
+                                         SLICE_ARG(url_escape(name, export->page)), (long long)version);
+        int code = ask(export, path, true, &answer);
+
+        if (code == EXIT_OK) {
+            export_file_begin(export->file, part);
+            export_file_member(export->file, export_kinds[part], answer.body);
+            export_file_end(export->file);
+        } else if (export->has_failed) {
+            return code;
+        }
+    }
+    return EXIT_OK;
+}
+
+static int put_log(struct export *export, struct slice id)
+{
+    struct slice cursor = SLICE("0"), entry;
+    struct answer answer;
+    bool is_first = true;
+    int code = EXIT_OK;
+
+    export_file_open_array(export->file, "log");
+    while (cursor.len > 0 && code == EXIT_OK) {
+        code = ask(
+            export,
+            arena_printf(export->page, "/v1/sagas/%.*s/log?limit=500&cursor=%.*s", SLICE_ARG(id), SLICE_ARG(cursor)),
+            true, &answer);
+        cursor = SLICE("");
+        if (code == EXIT_OK) {
+            struct json_walk walk = json_walk(json_member(answer.body, "items"));
+
+            while (json_next_element(&walk, &entry)) {
+                export_file_element(export->file, entry, is_first);
+                is_first = false;
+            }
+            cursor = show_member(export->ctl, answer.body, "next_cursor");
+        }
+    }
+    export_file_close_array(export->file);
+    if (code != EXIT_OK && !export->has_failed) {
+        export_file_member(export->file, "problem", answer.body); /* the log ends too early: its reader must see that */
+    }
+    return export->has_failed ? code : EXIT_OK;
+}
+
+/* A saga that cannot be read is in the file as the list has it, with the problem. One that is gone is not: its
+ * retention ended meanwhile. */
+static int put_saga(struct export *export, struct slice item)
+{
+    struct slice id = json_string(json_member(item, "id"), export->page);
+    struct answer answer;
+    int code = ask(export, arena_printf(export->page, "/v1/sagas/%.*s", SLICE_ARG(id)), true, &answer);
+
+    if (export->has_failed || code == EXIT_NOT_FOUND) {
+        return export->has_failed ? code : EXIT_OK;
+    }
+    export_file_begin(export->file, EXPORT_SAGAS);
+    export_file_member(export->file, "saga", code == EXIT_OK ? answer.body : item);
+    if (code == EXIT_OK) {
+        code = put_log(export, id);
+    } else {
+        export_file_member(export->file, "problem", answer.body);
+        code = EXIT_OK;
+    }
+    export_file_end(export->file);
+    return code;
+}
+
+static int put_item(struct export *export, enum export_part part, struct slice item)
+{
+    switch (part) {
+    case EXPORT_TOOLS:
+    case EXPORT_DEFINITIONS:
+        return put_versions(export, part, item);
+    case EXPORT_SAGAS:
+        return put_saga(export, item);
+    case EXPORT_CASES:
+    case EXPORT_ACTS:
+        export_file_begin(export->file, part);
+        export_file_member(export->file, export_kinds[part], item);
+        export_file_end(export->file);
+        return EXIT_OK;
+    case EXPORT_PART_COUNT:
+        break;
+    }
+    return EXIT_FAILED;
+}
+
+/* --- pages --- */
+
+static void show_progress(const struct export *export)
+{
+    const int64_t *counts = export->file->counts;
+
+    progress_show(export->ctl, "%lld definitions, %lld cases, %lld sagas, %lld acts",
+                  (long long)(counts[EXPORT_TOOLS] + counts[EXPORT_DEFINITIONS]), (long long)counts[EXPORT_CASES],
+                  (long long)counts[EXPORT_SAGAS], (long long)counts[EXPORT_ACTS]);
+}
+
+static int put_page(struct export *export)
+{
+    enum export_part part = export->file->part;
+    struct slice cursor = export->file->cursor, item;
+    struct answer answer;
+    struct slice path = arena_printf(export->page, "%s%s%.*s", lists[part], cursor.len ? "&cursor=" : "",
+                                     SLICE_ARG(url_escape(cursor, export->page)));
+    int code = ask(export, path, false, &answer);
+
+    if (code != EXIT_OK) {
+        return code;
+    }
+    struct json_walk walk = json_walk(json_member(answer.body, "items"));
+
+    while (code == EXIT_OK && json_type(json_member(answer.body, "items")) == JSON_ARRAY &&
+           json_next_element(&walk, &item)) {
+        code = put_item(export, part, item);
+    }
+    if (code == EXIT_OK) {
+        struct slice next = show_member(export->ctl, answer.body, "next_cursor");
+
+        export_file_mark(export->file, part, next.len ? next : SLICE_NONE);
+        show_progress(export);
+    }
+    return code;
+}
+
+static int put_all(struct ctl *ctl, struct export_file *file)
+{
+    struct arena page;
+    struct export export = {.ctl = ctl, .file = file, .page = &page};
+    int code = EXIT_OK;
+
+    arena_init(&page, 1 << 20);
+    while (code == EXIT_OK && file->part < EXPORT_PART_COUNT && !ferror(file->file)) {
+        code = put_page(&export);
+        arena_reset(&page);
+    }
+    if (code == EXIT_OK && !ferror(file->file)) {
+        export_file_finish(file);
+    }
+    arena_fini(&page);
+    progress_clear(ctl);
+    return code;
+}
+
+static void print_counts(const struct export_file *file)
+{
+    (void)printf("%s has %lld tools, %lld definitions, %lld cases, %lld sagas and %lld acts\n", file->path,
+                 (long long)file->counts[EXPORT_TOOLS], (long long)file->counts[EXPORT_DEFINITIONS],
+                 (long long)file->counts[EXPORT_CASES], (long long)file->counts[EXPORT_SAGAS],
+                 (long long)file->counts[EXPORT_ACTS]);
+}
+
+int cmd_export(struct ctl *ctl, int argc, char **argv)
+{
+    bool resume = false, helped = false;
+    const struct option options[] = {{"--resume", NULL, NULL, &resume}, {NULL, NULL, NULL, NULL}};
+    struct arguments names;
+    struct export_file file = {0};
+
+    if (!options_read(ctl, argc, argv, options, &names, &helped) || helped) {
+        return helped ? EXIT_OK : EXIT_USAGE;
+    }
+    if (names.count != 1) {
+        return usage_error(ctl, "export into which file? It is one argument");
+    }
+    int code = resume ? export_file_resume(&file, ctl, names.items[0]) : export_file_new(&file, ctl, names.items[0]);
+
+    if (code == EXIT_OK && !file.is_whole) {
+        code = put_all(ctl, &file);
+    }
+    int closed = export_file_close(&file);
+
+    code = code == EXIT_OK ? closed : code;
+    if (code == EXIT_OK) {
+        print_counts(&file);
+    }
+    return code;
+}
