@@ -117,11 +117,21 @@ static void guard_tool(struct definitions *definitions, struct slice namespace, 
     }
 }
 
+/* Each call asks for several definitions, so keys are put together without a format. */
+static void put_part(struct buffer *key, struct slice part)
+{
+    buffer_put_slice(key, part);
+    buffer_put_char(key, '\n');
+}
+
 static struct slice row_key(struct definitions *definitions, enum definition_kind kind, struct slice namespace,
                             struct slice name)
 {
     buffer_reset(&definitions->key);
-    buffer_printf(&definitions->key, "%d\n%.*s\n%.*s", (int)kind, SLICE_ARG(namespace), SLICE_ARG(name));
+    buffer_put_i64(&definitions->key, kind);
+    buffer_put_char(&definitions->key, '\n');
+    put_part(&definitions->key, namespace);
+    buffer_put_slice(&definitions->key, name);
     return buffer_slice(&definitions->key);
 }
 
@@ -129,9 +139,11 @@ static struct slice compiled_key(struct definitions *definitions, struct slice n
                                  uint32_t version, struct slice tools, struct slice sagas)
 {
     buffer_reset(&definitions->key);
-    buffer_printf(&definitions->key, "%.*s\n%.*s\n%u\n", SLICE_ARG(namespace), SLICE_ARG(name), version);
-    buffer_put_slice(&definitions->key, tools);
+    put_part(&definitions->key, namespace);
+    put_part(&definitions->key, name);
+    buffer_put_i64(&definitions->key, version);
     buffer_put_char(&definitions->key, '\n');
+    put_part(&definitions->key, tools);
     buffer_put_slice(&definitions->key, sagas);
     return buffer_slice(&definitions->key);
 }
