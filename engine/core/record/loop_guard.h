@@ -35,7 +35,7 @@ struct loop_guard {
 };
 
 uint64_t loop_call(struct slice tool, struct slice scope, const struct digest *fingerprint);
-uint64_t loop_answer_digest(struct slice answer);
+uint64_t loop_answer(const struct digest *answer);
 
 void loop_guard_init(struct loop_guard *guard, uint32_t repeats, uint32_t max_cycle);
 bool loop_guard_is_closed(const struct loop_guard *guard, uint64_t call);

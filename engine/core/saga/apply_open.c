@@ -94,8 +94,7 @@ void apply_answered(struct saga *saga, uint32_t step)
         struct slice fields[] = {slice_of(step_status_name(operation_status(op))), op->result, op->error, op->detail};
         struct digest digest = digest_fields("la1", fields, COUNT_OF(fields));
 
-        loop_guard_answered(saga->loop, step,
-                            loop_answer_digest((struct slice){(const char *)digest.bytes, sizeof(digest.bytes)}));
+        loop_guard_answered(saga->loop, step, loop_answer(&digest));
     }
 }
 
@@ -195,7 +194,9 @@ void apply_duplicate(struct saga *saga, const struct record *record)
     if (makes_alias(record)) {
         apply_answered(saga, record->step);
     } else { /* the refusal is the answer */
-        loop_guard_answered(saga->loop, record->step, loop_answer_digest(record->decision));
+        struct digest refusal = digest_sha256(record->decision);
+
+        loop_guard_answered(saga->loop, record->step, loop_answer(&refusal));
     }
 }
 
