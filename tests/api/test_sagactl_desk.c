@@ -252,10 +252,25 @@ TEST(a_command_names_its_namespace_and_lists_may_be_of_all)
     assert_int_equal(run("cases -A"), 0);
     assert_non_null(strstr(out, "NAMESPACE"));
     assert_non_null(strstr(out, "default"));
-    static const char *const lists[] = {"debts -A", "approvals -A", "operations -A", "bulk -A", "acts -A"};
-    static const char *const of_one[] = {"debts -A --csv",          "debts -A --group-by tool", "approvals -A 1",
-                                         "approvals -A --cursor x", "operations -A deadbeef",   "bulk -A show x",
-                                         "bulk -A --cursor x",      "acts -A --cursor x"};
+    static const char *const lists[] = {"debts -A", "approvals -A", "operations -A", "bulk -A",       "acts -A",
+                                        "holds -A", "schedules -A", "tools -A",      "definitions -A"};
+    static const char *const of_one[] = {"debts -A --csv",
+                                         "debts -A --group-by tool",
+                                         "approvals -A 1",
+                                         "approvals -A --cursor x",
+                                         "operations -A deadbeef",
+                                         "bulk -A show x",
+                                         "bulk -A --cursor x",
+                                         "acts -A --cursor x",
+                                         "holds -A 7",
+                                         "holds -A --cursor x",
+                                         "schedules -A show x",
+                                         "schedules -A --cursor x",
+                                         "tools -A x",
+                                         "tools -A --cursor x",
+                                         "definitions -A x",
+                                         "definitions -A --cursor x",
+                                         "events -A --cursor x"};
 
     for (size_t i = 0; i < COUNT_OF(lists); i++) {
         assert_int_equal(run(lists[i]), 0);
@@ -274,8 +289,14 @@ TEST(a_command_names_its_namespace_and_lists_may_be_of_all)
     assert_int_equal(run("cases -A --group-by tool"), 2);
     assert_int_equal(run("list -A --cursor x"), 2);
     assert_int_equal(run("list -A -n default"), 2);
-    assert_int_equal(run("tools -A"), 2);
+    assert_int_equal(run("engines -A"), 2);
     assert_non_null(strstr(talk, "-A is for lists"));
+    assert_int_equal(run("events -A"), 0);
+    assert_non_null(strstr(out, "  default  order/o-1 charge"));
+    assert_int_equal(run("tools -A -o json"), 0);
+    assert_non_null(strstr(out, "{\"namespace\":\"default\","));
+    assert_int_equal(run("holds -A -o json"), 0);
+    assert_non_null(strstr(out, "{\"namespace\":\"default\","));
     (void)setenv("SAGACTL_NAMESPACE", "other", 1);
     assert_int_equal(run("list"), 5);
     assert_int_equal(run("list -n default"), 0);

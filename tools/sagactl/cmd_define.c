@@ -8,6 +8,7 @@
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/documents.h"
 #include "tools/sagactl/hammer/tried.h"
+#include "tools/sagactl/namespaces.h"
 #include "tools/sagactl/output.h"
 #include "tools/sagactl/registered.h"
 
@@ -581,7 +582,7 @@ static void put_versions(struct ctl *ctl, struct table *table, struct slice item
     bool newest = true;
 
     while (json_type(versions) == JSON_ARRAY && json_next_element(&walk, &version)) {
-        struct cell *row = table_row(table);
+        struct cell *row = table_row_of(table, item);
 
         row[0].text = name;
         row[0].colour = newest ? COLOUR_NONE : COLOUR_DIM;
@@ -632,13 +633,16 @@ int cmd_definitions(struct ctl *ctl, int argc, char **argv)
     if (versions && version) {
         return usage_error(ctl, "--version N or --versions, not both");
     }
+    if (ctl->all_namespaces && (names.count == 1 || cursor)) {
+        return usage_error(ctl, "a name and a cursor are of one namespace: name it with -n");
+    }
     if (names.count == 1 && !versions) {
         return show_definition(ctl, "/v1/definitions", names.items[0], version);
     }
-    int code = client_get(ctl,
-                          arena_printf(&ctl->arena, "/v1/definitions?limit=%s%s%s", limit, cursor ? "&cursor=" : "",
-                                       cursor ? cursor : ""),
-                          &ctl->arena, &answer);
+    int code = namespaces_get(ctl,
+                              arena_printf(&ctl->arena, "/v1/definitions?limit=%s%s%s", limit, cursor ? "&cursor=" : "",
+                                           cursor ? cursor : ""),
+                              "", limit, &answer);
 
     if (code != EXIT_OK) {
         return code;
@@ -655,7 +659,7 @@ int cmd_definitions(struct ctl *ctl, int argc, char **argv)
     }
     struct json_walk walk = json_walk(json_member(body, "items"));
 
-    table_init(&table, ctl, titles);
+    table_init_of_namespaces(&table, ctl, titles);
     while (json_next_element(&walk, &item)) {
         put_versions(ctl, &table, item);
     }

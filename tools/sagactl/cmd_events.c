@@ -5,6 +5,7 @@
 
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
+#include "tools/sagactl/namespaces.h"
 #include "tools/sagactl/output.h"
 #include "tools/sagactl/query.h"
 
@@ -16,7 +17,8 @@ const char help_events[] = "sagactl events [--follow] [--type TYPE,...] [--curso
                            "know: ends, cases, approvals, unknown outcomes, debts, refused followers, loops.\n"
                            "It begins with the oldest event that is kept; with --follow it begins now and\n"
                            "goes on over lost connections. --cursor begins behind a place that was printed\n"
-                           "before. -o json prints one event a line, as CloudEvents.\n"
+                           "before. -o json prints one event a line, as CloudEvents. With -A it prints those\n"
+                           "of all namespaces of the token, one namespace after the other.\n"
                            "\n"
                            "  sagactl events --follow\n"
                            "  sagactl events --follow --type 'case.*,saga.abandoned' -o json\n";
@@ -65,6 +67,9 @@ static void print_event(struct ctl *ctl, struct slice event)
     }
     (void)printf("%.*s  %s%-18.*s%s  ", SLICE_ARG(show_member(ctl, event, "time")), colour_on(ctl, colour),
                  SLICE_ARG(type), colour_off(ctl, colour));
+    if (ctl->all_namespaces) {
+        (void)printf("%s  ", ctl->namespace);
+    }
     if (json_member(data, "saga").ptr) {
         (void)printf("%.*s/%.*s", SLICE_ARG(show_member(ctl, data, "saga_name")), SLICE_ARG(business_name(ctl, data)));
         print_part(ctl, data, "step", "");
@@ -135,6 +140,56 @@ static int follow(struct watching *watching)
     return code;
 }
 
+/* --- all namespaces --- */
+
+#define NAMESPACES_MAX 256 /* that one command follows; each has a cursor of its own */
+#define ROUND_US 500000
+
+struct round {
+    struct watching all[NAMESPACES_MAX]; /* in the order in which the service names the namespaces */
+    const char *type, *limit, *from;
+    size_t at;
+};
+
+static int take_one(struct ctl *ctl, struct slice namespace, void *context)
+{
+    struct round *round = context;
+    struct watching *watching = &round->all[round->at];
+
+    (void)namespace;
+    if (round->at == NAMESPACES_MAX) {
+        return usage_error(ctl, "the token has more than %d namespaces: name one with -n", NAMESPACES_MAX);
+    }
+    round->at++;
+    if (!watching->ctl) {
+        *watching = (struct watching){.ctl = ctl, .type = round->type, .limit = round->limit};
+        buffer_init(&watching->cursor, 4096);
+        buffer_put_text(&watching->cursor, round->from);
+    }
+    return take(watching, false);
+}
+
+/* Takes a page of each namespace, and with `follows` again and again. */
+static int take_all(struct ctl *ctl, const char *type, const char *limit, bool follows)
+{
+    struct round *round = arena_alloc(&ctl->arena, sizeof(*round));
+    int failures = 0, code;
+
+    *round = (struct round){.type = type, .limit = limit, .from = follows ? "now" : ""};
+    do {
+        round->at = 0;
+        code = namespaces_each(ctl, take_one, round);
+        failures = code == EXIT_OK ? 0 : failures + 1;
+        if (follows) {
+            (void)usleep(ROUND_US);
+        }
+    } while (follows && (code == EXIT_OK || (code == EXIT_UNREACHABLE && failures < FAILURES_MAX)));
+    for (size_t i = 0; i < NAMESPACES_MAX && round->all[i].ctl; i++) {
+        buffer_fini(&round->all[i].cursor);
+    }
+    return code;
+}
+
 int cmd_events(struct ctl *ctl, int argc, char **argv)
 {
     struct watching watching = {.ctl = ctl, .limit = "500"};
@@ -150,6 +205,10 @@ int cmd_events(struct ctl *ctl, int argc, char **argv)
     }
     if (rest.count > 0) {
         return usage_error(ctl, "events takes options only");
+    }
+    if (ctl->all_namespaces) {
+        return cursor ? usage_error(ctl, "a cursor is of one namespace: name it with -n")
+                      : take_all(ctl, watching.type, watching.limit, follows);
     }
     buffer_init(&watching.cursor, 4096);
     buffer_put_text(&watching.cursor, cursor ? cursor : "");

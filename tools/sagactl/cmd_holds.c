@@ -6,6 +6,7 @@
 #include "base/instant.h"
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
+#include "tools/sagactl/namespaces.h"
 #include "tools/sagactl/output.h"
 #include "tools/sagactl/query.h"
 #include "tools/sagactl/saga_end.h"
@@ -51,7 +52,7 @@ struct given {
 
 static struct slice target_of(struct ctl *ctl, struct slice hold)
 {
-    static const char *const kinds[] = {"tool", "saga", "namespace"};
+    static const char *const kinds[] = {"tool", "saga"};
     struct json_walk walk = json_walk(json_member(hold, "tag"));
     struct slice name, value;
 
@@ -66,7 +67,8 @@ static struct slice target_of(struct ctl *ctl, struct slice hold)
         return arena_printf(&ctl->arena, "tag %.*s=%.*s", SLICE_ARG(text_clean(name, &ctl->arena)),
                             SLICE_ARG(show_value(ctl, value)));
     }
-    return SLICE("?");
+    /* Last, because with -A each item has this member. */
+    return arena_printf(&ctl->arena, "namespace %.*s", SLICE_ARG(show_member(ctl, hold, "namespace")));
 }
 
 static void print_many(struct ctl *ctl, struct slice answer)
@@ -76,10 +78,10 @@ static void print_many(struct ctl *ctl, struct slice answer)
     struct table table;
     struct slice item;
 
-    table_init(&table, ctl, titles);
+    table_init_of_namespaces(&table, ctl, titles);
     table.flexible = BIT(1) | BIT(5) | BIT(6);
     while (json_next_element(&walk, &item)) {
-        struct cell *row = table_row(&table);
+        struct cell *row = table_row_of(&table, item);
 
         row[0].text = show_member(ctl, item, "n");
         row[1].text = target_of(ctl, item);
@@ -159,13 +161,17 @@ int cmd_holds(struct ctl *ctl, int argc, char **argv)
     if (words.count > 1) {
         return usage_error(ctl, "the number of one hold, or none for a list");
     }
+    if (ctl->all_namespaces && (words.count == 1 || given.cursor)) {
+        return usage_error(ctl, "numbers and cursors are of one namespace: name it with -n");
+    }
     if (words.count == 1) {
         return read_number(ctl, words.items[0], &one, "") ? send(ctl, "GET", one, SLICE_NONE) : EXIT_USAGE;
     }
     buffer_init(&path, 65536);
     buffer_printf(&path, "/v1/holds?limit=%s%s", given.limit ? given.limit : "50", given.all ? "&all=true" : "");
     int code = query_put(ctl, &path, "cursor", given.cursor)
-                   ? client_get(ctl, arena_slice(&ctl->arena, buffer_slice(&path)), &ctl->arena, &answer)
+                   ? namespaces_get(ctl, arena_slice(&ctl->arena, buffer_slice(&path)), "made_at",
+                                    given.limit ? given.limit : "50", &answer)
                    : EXIT_USAGE;
 
     buffer_fini(&path);

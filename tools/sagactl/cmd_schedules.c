@@ -4,6 +4,7 @@
 
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
+#include "tools/sagactl/namespaces.h"
 #include "tools/sagactl/output.h"
 
 const char help_schedules[] =
@@ -62,10 +63,10 @@ static void print_many(struct ctl *ctl, struct slice answer)
     struct table table;
     struct slice item;
 
-    table_init(&table, ctl, titles);
+    table_init_of_namespaces(&table, ctl, titles);
     table.flexible = BIT(0) | BIT(2) | BIT(3);
     while (json_next_element(&walk, &item)) {
-        struct cell *row = table_row(&table);
+        struct cell *row = table_row_of(&table, item);
         int64_t skipped = 0, missed = 0;
 
         (void)json_i64(json_member(item, "skipped"), &skipped); /* the numbers stay 0 when absent */
@@ -86,13 +87,17 @@ static void print_many(struct ctl *ctl, struct slice answer)
 
 static int list(struct ctl *ctl, const struct given *given)
 {
+    const char *limit = given->limit ? given->limit : "50";
     struct answer answer;
+
+    if (ctl->all_namespaces && given->cursor) {
+        return usage_error(ctl, "a cursor is of one namespace: name it with -n");
+    }
     int code =
-        client_get(ctl,
-                   arena_printf(&ctl->arena, "/v1/schedules?limit=%s%s%.*s", given->limit ? given->limit : "50",
-                                given->cursor ? "&cursor=" : "",
-                                SLICE_ARG(url_escape(slice_of(given->cursor ? given->cursor : ""), &ctl->arena))),
-                   &ctl->arena, &answer);
+        namespaces_get(ctl,
+                       arena_printf(&ctl->arena, "/v1/schedules?limit=%s%s%.*s", limit, given->cursor ? "&cursor=" : "",
+                                    SLICE_ARG(url_escape(slice_of(given->cursor ? given->cursor : ""), &ctl->arena))),
+                       "created_at", limit, &answer);
 
     if (code == EXIT_OK && !print_items(ctl, answer.body, "name")) {
         print_many(ctl, answer.body);
@@ -276,6 +281,9 @@ int cmd_schedules(struct ctl *ctl, int argc, char **argv)
     }
     if (words.count == 0 || (words.count == 1 && strcmp(words.items[0], "list") == 0)) {
         return list(ctl, &given);
+    }
+    if (ctl->all_namespaces) {
+        return usage_error(ctl, "a schedule is of one namespace: name it with -n");
     }
     if (words.count != 2) {
         return usage_error(ctl, "a verb and the name of one schedule: `sagactl schedules show NAME`");

@@ -5,6 +5,7 @@
 
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
+#include "tools/sagactl/namespaces.h"
 #include "tools/sagactl/output.h"
 
 /* Beyond these values a person should look. The alert rules in tools/alerts begin at the same values. */
@@ -223,28 +224,31 @@ static size_t sort_tools(struct ctl *ctl, struct slice list, struct slice stats,
     return count;
 }
 
-static int print_tools(struct ctl *ctl, struct slice list, struct slice stats)
-{
-    static const char *const titles[] = {"NAME",    "VERSION", "CLASS",   "NEW",   "DUPLICATES",
-                                         "RETRIES", "UNKNOWN", "BREAKER", "NOTES", NULL};
-    struct listed_tool *tools;
+/* What is asked of each namespace, and where the answers go. */
+struct listing {
+    struct slice path;
     struct table table;
-    size_t count = sort_tools(ctl, list, stats, &tools), done = 0;
+    struct buffer json;
+    struct json_writer writer;
+    size_t done;
+    struct slice cursor; /* JSON: where one namespace goes on */
+};
 
-    table_init(&table, ctl, titles);
-    table.flexible = BIT(0) | BIT(2) | BIT(8);
-    table.optional = BIT(1);
+static int add_rows(struct ctl *ctl, struct listing *listing, struct slice list, struct slice stats)
+{
+    struct listed_tool *tools;
+    size_t count = sort_tools(ctl, list, stats, &tools);
+
     for (size_t i = 0; i < count; i++) {
-        struct cell *row = table_row(&table);
+        struct cell *row = table_row(&listing->table);
         struct slice item = tools[i].item, body;
         int code = read_body(ctl, item, &body);
 
         if (code != EXIT_OK) {
-            progress_clear(ctl);
             return code;
         }
-        if (++done % 50 == 0) {
-            progress_show(ctl, "%zu tools", done);
+        if (++listing->done % 50 == 0) {
+            progress_show(ctl, "%zu tools", listing->done);
         }
         row[0].text = show_member(ctl, item, "name");
         row[1].text = show_member(ctl, item, "version");
@@ -252,42 +256,90 @@ static int print_tools(struct ctl *ctl, struct slice list, struct slice stats)
         put_health(ctl, tools[i].health,
                    json_member(body, "breaker").ptr ? breaker_of(ctl, stats, row[0].text) : SLICE(""),
                    json_member(body, "breaker").ptr ? opener_of(ctl, stats, row[0].text) : SLICE_NONE, &row[3]);
+        if (ctl->all_namespaces) {
+            row[listing->table.columns - 1].text = slice_of(ctl->namespace);
+        }
     }
-    progress_clear(ctl);
-    table_print(&table, 0);
     return EXIT_OK;
 }
 
-/* Prints the service's list and adds `health` to each item; null for a tool that was not called yet. */
-static void print_tools_json(struct ctl *ctl, struct slice list, struct slice stats)
+/* Writes the items of the service, each with `health`, which is null for a tool that was not called yet. */
+static void add_items(struct ctl *ctl, struct json_writer *w, struct slice list, struct slice stats)
 {
     struct json_walk walk = json_walk(json_member(list, "items"));
-    struct slice item, name, value, cursor = json_member(list, "next_cursor");
-    struct buffer out;
-    struct json_writer w;
+    struct slice item, name, value;
 
-    buffer_init(&out, 64 << 20);
-    json_writer_init(&w, &out);
-    json_object_begin(&w, NULL);
-    json_array_begin(&w, "items");
     while (json_next_element(&walk, &item)) {
         struct json_walk members = json_walk(item);
         struct slice health = health_of(stats, json_member(item, "name"));
         char plain[64];
 
-        json_object_begin(&w, NULL);
+        json_object_begin(w, NULL);
+        if (ctl->all_namespaces) {
+            json_write_text(w, "namespace", ctl->namespace);
+        }
         while (json_next_member(&members, &name, &value)) {
             (void)snprintf(plain, sizeof(plain), "%.*s", SLICE_ARG(name));
-            json_write_raw(&w, plain, value);
+            json_write_raw(w, plain, value);
         }
-        json_write_raw(&w, "health", health.ptr ? health : SLICE("null"));
-        json_object_end(&w);
+        json_write_raw(w, "health", health.ptr ? health : SLICE("null"));
+        json_object_end(w);
     }
-    json_array_end(&w);
-    json_write_raw(&w, "next_cursor", cursor.ptr ? cursor : SLICE("null"));
-    json_object_end(&w);
-    print_data(ctl, buffer_slice(&out));
-    buffer_fini(&out);
+}
+
+static int add_namespace(struct ctl *ctl, struct slice namespace, void *context)
+{
+    struct listing *listing = context;
+    struct answer list, stats;
+    int code = client_get(ctl, listing->path, &ctl->arena, &list);
+
+    if (code != EXIT_OK) {
+        return code;
+    }
+    listing->cursor = json_member(list.body, "next_cursor");
+    if (ctl->output == OUTPUT_NAME) {
+        (void)print_items(ctl, list.body, "name");
+    } else {
+        code = client_get(ctl, SLICE("/v1/stats"), &ctl->arena, &stats);
+    }
+    if (code == EXIT_OK && ctl->output == OUTPUT_DATA) {
+        add_items(ctl, &listing->writer, list.body, stats.body);
+    } else if (code == EXIT_OK && ctl->output != OUTPUT_NAME) {
+        code = add_rows(ctl, listing, list.body, stats.body);
+    }
+    if (code == EXIT_OK && ctl->output != OUTPUT_DATA && !namespace.ptr) {
+        print_more(ctl, list.body);
+    }
+    return code;
+}
+
+static int list_tools(struct ctl *ctl, struct slice path)
+{
+    static const char *const titles[] = {"NAME",    "VERSION", "CLASS",   "NEW",   "DUPLICATES",
+                                         "RETRIES", "UNKNOWN", "BREAKER", "NOTES", NULL};
+    struct listing listing = {.path = path};
+    int code;
+
+    table_init_of_namespaces(&listing.table, ctl, titles);
+    listing.table.flexible = BIT(0) | BIT(2) | BIT(8);
+    listing.table.optional = BIT(1);
+    buffer_init(&listing.json, 64 << 20);
+    json_writer_init(&listing.writer, &listing.json);
+    json_object_begin(&listing.writer, NULL);
+    json_array_begin(&listing.writer, "items");
+    code = namespaces_each(ctl, add_namespace, &listing);
+    progress_clear(ctl);
+    json_array_end(&listing.writer);
+    json_write_raw(&listing.writer, "next_cursor",
+                   listing.cursor.ptr && !ctl->all_namespaces ? listing.cursor : SLICE("null"));
+    json_object_end(&listing.writer);
+    if (code == EXIT_OK && ctl->output == OUTPUT_DATA) {
+        print_data(ctl, buffer_slice(&listing.json));
+    } else if (code == EXIT_OK && ctl->output != OUTPUT_NAME) {
+        table_print(&listing.table, 0);
+    }
+    buffer_fini(&listing.json);
+    return code;
 }
 
 int cmd_tools(struct ctl *ctl, int argc, char **argv)
@@ -298,7 +350,6 @@ int cmd_tools(struct ctl *ctl, int argc, char **argv)
                                      {"--cursor", &cursor, NULL, NULL},
                                      {NULL, NULL, NULL, NULL}};
     struct arguments names;
-    struct answer list, stats;
     bool helped = false;
 
     if (!options_read(ctl, argc, argv, options, &names, &helped) || helped) {
@@ -307,29 +358,12 @@ int cmd_tools(struct ctl *ctl, int argc, char **argv)
     if (names.count > 1) {
         return usage_error(ctl, "one name at most");
     }
+    if (ctl->all_namespaces && (names.count == 1 || cursor)) {
+        return usage_error(ctl, "a name and a cursor are of one namespace: name it with -n");
+    }
     if (names.count == 1) {
         return show_definition(ctl, "/v1/tools", names.items[0], version);
     }
-    int code = client_get(
-        ctl, arena_printf(&ctl->arena, "/v1/tools?limit=%s%s%s", limit, cursor ? "&cursor=" : "", cursor ? cursor : ""),
-        &ctl->arena, &list);
-
-    if (code == EXIT_OK && ctl->output == OUTPUT_NAME) {
-        (void)print_items(ctl, list.body, "name");
-        print_more(ctl, list.body);
-        return EXIT_OK;
-    }
-    code = code == EXIT_OK ? client_get(ctl, SLICE("/v1/stats"), &ctl->arena, &stats) : code;
-    if (code != EXIT_OK) {
-        return code;
-    }
-    if (ctl->output == OUTPUT_DATA) {
-        print_tools_json(ctl, list.body, stats.body);
-        return EXIT_OK;
-    }
-    code = print_tools(ctl, list.body, stats.body);
-    if (code == EXIT_OK) {
-        print_more(ctl, list.body);
-    }
-    return code;
+    return list_tools(ctl, arena_printf(&ctl->arena, "/v1/tools?limit=%s%s%s", limit, cursor ? "&cursor=" : "",
+                                        cursor ? cursor : ""));
 }

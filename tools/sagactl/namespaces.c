@@ -13,8 +13,10 @@ struct found {
 
 struct merge {
     struct ctl *ctl;
+    struct slice path;
     const char *time;
-    struct found *found; /* in the arena of ctl */
+    struct answer *answer; /* of the namespace that was asked last */
+    struct found *found;   /* in the arena of ctl */
     size_t count;
     bool ends_early; /* a namespace has more than its page shows */
 };
@@ -54,7 +56,9 @@ static void put_item(struct merge *merge, const struct found *found, struct json
     json_object_begin(w, NULL);
     json_write_slice(w, "namespace", found->namespace);
     while (json_next_member(&walk, &name, &value)) {
-        json_write_raw(w, arena_text(&merge->ctl->arena, name), value);
+        if (!slice_is(name, "namespace")) { /* of a hold: it names what it holds */
+            json_write_raw(w, arena_text(&merge->ctl->arena, name), value);
+        }
     }
     json_object_end(w);
 }
@@ -84,17 +88,16 @@ static struct slice merged(struct merge *merge, size_t limit)
     return text;
 }
 
-int namespaces_get(struct ctl *ctl, struct slice path, const char *time, const char *limit, struct answer *out)
+int namespaces_each(struct ctl *ctl, int (*visit)(struct ctl *ctl, struct slice namespace, void *context),
+                    void *context)
 {
-    struct merge merge = {.ctl = ctl, .time = time};
     struct json_walk walk;
     struct slice item;
     struct answer me;
-    int64_t most = 0;
     int code;
 
     if (!ctl->all_namespaces) {
-        return client_get(ctl, path, &ctl->arena, out);
+        return visit(ctl, SLICE_NONE, context);
     }
     code = client_get(ctl, SLICE("/v1/me"), &ctl->arena, &me);
     if (code != EXIT_OK) {
@@ -105,13 +108,30 @@ int namespaces_get(struct ctl *ctl, struct slice path, const char *time, const c
         struct slice namespace = json_string(item, &ctl->arena);
 
         ctl->namespace = arena_text(&ctl->arena, namespace);
-        code = client_get(ctl, path, &ctl->arena, out);
-        if (code == EXIT_OK) {
-            merge_add(&merge, namespace, out->body);
-        }
+        code = visit(ctl, namespace, context);
     }
     ctl->namespace = NULL;
-    if (code != EXIT_OK) {
+    return code;
+}
+
+static int get_one(struct ctl *ctl, struct slice namespace, void *context)
+{
+    struct merge *merge = context;
+    int code = client_get(ctl, merge->path, &ctl->arena, merge->answer);
+
+    if (code == EXIT_OK && namespace.ptr) {
+        merge_add(merge, namespace, merge->answer->body);
+    }
+    return code;
+}
+
+int namespaces_get(struct ctl *ctl, struct slice path, const char *time, const char *limit, struct answer *out)
+{
+    struct merge merge = {.ctl = ctl, .path = path, .time = time, .answer = out};
+    int64_t most = 0;
+    int code = namespaces_each(ctl, get_one, &merge);
+
+    if (code != EXIT_OK || !ctl->all_namespaces) {
         return code;
     }
     *out = (struct answer){.status = 200};

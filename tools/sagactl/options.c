@@ -307,8 +307,7 @@ bool options_finish(struct ctl *ctl)
         context ? arena_text(&ctl->arena, context->server) : first_of(globals.server, getenv("SAGACTL_SERVER"));
 
     if (globals.all_namespaces && (globals.namespace || !ctl->command || !ctl->command->has_namespaces)) {
-        (void)usage_error(ctl, globals.namespace ? "-n or -A, not both"
-                                                 : "-A is for lists of sagas and cases; name a namespace with -n");
+        (void)usage_error(ctl, globals.namespace ? "-n or -A, not both" : "-A is for lists; name a namespace with -n");
         return false;
     }
     ctl->all_namespaces = globals.all_namespaces;
