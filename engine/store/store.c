@@ -103,6 +103,11 @@ bool store_is_ready(const struct store *store)
     return store->ready;
 }
 
+bool store_is_whole(const struct store *store)
+{
+    return store->ready && conns_up(store, true) + conns_up(store, false) == store->conn_count;
+}
+
 bool store_has_hung(const struct store *store)
 {
     return store->hung;

@@ -73,6 +73,7 @@ struct store_options {
 struct store *store_open(struct loop *loop, const struct store_options *options);
 void store_close(struct store *store, void (*on_closed)(void *context), void *context);
 bool store_is_ready(const struct store *store);
+bool store_is_whole(const struct store *store); /* it is ready, and all of its connections have passed the checks */
 /* Is the database away because it hung? Then connections got no answer and were given up, and none is up
  * since. */
 bool store_has_hung(const struct store *store);

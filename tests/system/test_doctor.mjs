@@ -1,8 +1,10 @@
 // sagactl doctor, beside a real sagad and PostgreSQL: nothing where nothing is wrong, and what to do where PostgreSQL
 // loses work, is away, or sagad itself is.
 import { createHash } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
+import { execFile } from 'node:child_process'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { Splitter } from '../lib/splitter.mjs'
 import { World, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
 
 await run(new World(), async (world) => {
@@ -66,5 +68,74 @@ await run(new World(), async (world) => {
     const done = doctor()
     expectEqual([done.status, findings(done)], [6, [['server', 'trouble']]], 'exit code and findings')
     expect(/nobody answers/.test(done.items[0].what) && /journalctl/.test(done.items[0].do), 'its words', done.stdout)
+  })
+
+  // What it finds at a database, beside that no sagad runs. Nothing may block, because the splitter is in this process.
+  const look = async (dsn) => {
+    const args = ['--server', `http://127.0.0.1:${world.port}`, 'doctor', '-o', 'json', '--database', dsn]
+    const text = await new Promise((resolve) => execFile(world.sagactlPath, args, (_, stdout) => resolve(stdout)))
+    return JSON.parse(text).items.filter(({ check }) => check !== 'server')
+  }
+  // Without engines: the lease of the last one may still run.
+  const bad = (items) =>
+    items
+      .filter(({ check, state }) => state !== 'fine' && check !== 'engines')
+      .map(({ check, what }) => `${check}: ${what}`)
+  await promise('it looks at PostgreSQL itself while no sagad runs', async () => {
+    expect(/database: no PostgreSQL answers/.test(bad(await look(world.dsn))), 'a server that is down')
+    await world.startPostgres()
+    let found
+    do found = await look(world.dsn)
+    while (!found.some(({ what }) => what === 'no engine lives: nothing goes on')) // when the last lease is over
+    expectEqual(bad(found), [], 'other findings')
+    expectEqual(
+      found.filter(({ check }) => ['database', 'schema', 'settings', 'clock'].includes(check)).length,
+      4,
+      'fine'
+    )
+    world.sql('create database other')
+    const other = bad(await look(world.dsn.replace('dbname=postgres', 'dbname=other')))
+    expectEqual(other, ['database: the database has no sagad schema yet'], 'a database without the schema')
+  })
+  await promise('it finds a proxy that makes several transactions of one', async () => {
+    const through = bad(await look(await new Splitter(world).start()))
+    expect(through.length === 1 && /several transactions of one/.test(through[0]), 'findings', through)
+  })
+  const pgbouncer = '/usr/sbin/pgbouncer'
+  if (!existsSync(pgbouncer)) {
+    console.log('# skipped: no pgbouncer is here')
+    return
+  }
+  await promise('it finds a pgbouncer that breaks sessions, and takes one that keeps them', async () => {
+    const wanted = { session: [], transaction: ['database: a pooler stands'] }
+    const users = join(world.directory, 'pgbouncer-users')
+    writeFileSync(users, '"postgres" ""\n', { mode: 0o644 })
+    for (const mode of Object.keys(wanted)) {
+      const file = join(world.directory, `pgbouncer-${mode}.ini`)
+      writeFileSync(
+        file,
+        `[databases]
+postgres = host=${world.directory} port=5432
+[pgbouncer]
+unix_socket_dir = ${world.directory}
+listen_port = 6432
+auth_type = trust
+auth_file = ${users}
+pool_mode = ${mode}
+ignore_startup_parameters = options, extra_float_digits
+`,
+        { mode: 0o644 }
+      )
+      const bouncer = world.launch(`pgbouncer-${mode}`, pgbouncer, [file], world.user)
+      while (!existsSync(join(world.directory, '.s.PGSQL.6432')) && !bouncer.end) await sleep(20)
+      const found = bad(await look(world.dsn.replace('port=5432', 'port=6432')))
+      expectEqual(
+        found.map((text) => text.slice(0, 25)),
+        wanted[mode],
+        `pool_mode = ${mode}`
+      )
+      bouncer.kill('SIGTERM')
+      await bouncer.ended
+    }
   })
 })

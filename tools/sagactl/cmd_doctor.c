@@ -6,11 +6,12 @@
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/doctor/diagnosis.h"
+#include "tools/sagactl/doctor/look.h"
 #include "tools/sagactl/output.h"
 #include "tools/sagactl/saga_end.h"
 
 const char help_doctor[] =
-    "sagactl doctor\n"
+    "sagactl doctor [--database DSN]\n"
     "\n"
     "Says what is wrong with the service, its engines and its database, trouble first: what it is,\n"
     "where, and what to do. It looks at readiness, settings of PostgreSQL that lose work, clocks,\n"
@@ -18,10 +19,15 @@ const char help_doctor[] =
     "no trouble yet. What it may not see is \"unknown\": engines and the database are shown to an\n"
     "admin of the namespace \"*\".\n"
     "\n"
+    "With --database it looks at PostgreSQL itself, as sagad would, also while no sagad runs: does\n"
+    "a pooler or proxy between the two break sessions or transactions, is the schema there, may the\n"
+    "role use it? A password goes into ~/.pgpass.\n"
+    "\n"
     "Exit code 0: no trouble; 1: trouble; 5: no trouble seen, and something may not be seen; 6:\n"
     "nobody answers. It changes nothing.\n"
     "\n"
     "  sagactl doctor\n"
+    "  sagactl doctor --database 'host=db dbname=sagad user=sagad'\n"
     "  sagactl doctor -o json --jq '.items[] | select(.state == \"trouble\") | .what'\n";
 
 #define ANSWER_MS 10000
@@ -168,10 +174,12 @@ static int judge(const struct diagnosis *d, int code)
 
 int cmd_doctor(struct ctl *ctl, int argc, char **argv)
 {
+    const char *dsn = NULL;
+    const struct option options[] = {{"--database", &dsn, NULL, NULL}, {NULL, NULL, NULL, NULL}};
     struct arguments none;
     bool helped = false;
 
-    if (!options_read(ctl, argc, argv, NULL, &none, &helped) || helped) {
+    if (!options_read(ctl, argc, argv, options, &none, &helped) || helped) {
         return helped ? EXIT_OK : EXIT_USAGE;
     }
     if (none.count > 0) {
@@ -183,7 +191,10 @@ int cmd_doctor(struct ctl *ctl, int argc, char **argv)
     d->where = slice_of(ctl->server);
     int code = look_at_server(ctl, d);
 
-    if (code == EXIT_OK) {
+    if (dsn) {
+        d->where = SLICE("--database");
+        look_at_database(d, dsn);
+    } else if (code == EXIT_OK) {
         look_at_engines(ctl, d);
     }
     if (ctl->output == OUTPUT_DATA || ctl->jq) {

@@ -1,4 +1,5 @@
 /* Lists the engines, what each of them holds, and how their database is: `GET /v1/engines`. */
+#include "run/query/engines.h"
 #include "base/instant.h"
 #include "base/json.h"
 #include "run/request/work.h"
@@ -99,6 +100,19 @@ static void write_database(struct json_writer *w, const struct database_facts *f
     json_object_end(w);
 }
 
+void engines_write(struct json_writer *w, const struct list_engines *list)
+{
+    json_object_begin(w, NULL);
+    json_array_begin(w, "items");
+    for (size_t i = 0; i < list->count; i++) {
+        write_engine(w, list, &list->rows[i]);
+    }
+    json_array_end(w);
+    write_shards(w, "unowned", list, NULL);
+    write_database(w, &list->database);
+    json_object_end(w);
+}
+
 static void on_listed(struct store_read *read)
 {
     struct work *work = read->context;
@@ -110,15 +124,7 @@ static void on_listed(struct store_read *read)
         return;
     }
     json_writer_init(&w, &work->out);
-    json_object_begin(&w, NULL);
-    json_array_begin(&w, "items");
-    for (size_t i = 0; i < list->count; i++) {
-        write_engine(&w, list, &list->rows[i]);
-    }
-    json_array_end(&w);
-    write_shards(&w, "unowned", list, NULL);
-    write_database(&w, &list->database);
-    json_object_end(&w);
+    engines_write(&w, list);
     work_done(work, ERR_OK, NULL);
 }
 
