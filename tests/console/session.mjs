@@ -189,6 +189,20 @@ export async function session(world, browser) {
     await follows()
     await who.getByText('admin').first().waitFor()
     await page.getByRole('heading', { name: 'Overview' }).waitFor()
+    // A read of the session before is refused late: that does not end the session of now.
+    let refuse
+    const isTime = new Promise((resolve) => (refuse = resolve))
+    await visitor.opens('#/sagas')
+    await page.getByRole('link', { name: 'first-good' }).waitFor()
+    const ofOverview = /v1\/escalations\?/
+    await page.route(ofOverview, (route) => isTime.then(() => route.fulfill({ status: 401, body: '{}' })), { times: 1 })
+    await visitor.signsIn('admin') // the overview is there, and reads, before the new session is
+    const late = page.waitForResponse((answer) => ofOverview.test(answer.url()) && answer.status() === 401)
+    refuse()
+    await late
+    await visitor.opens('#/sagas')
+    await page.getByRole('link', { name: 'first-good' }).waitFor()
+    await visitor.opens('#/overview')
     await page.getByRole('button', { name: 'Sign out' }).click()
   })
 

@@ -94,7 +94,14 @@ interface Kept<T> {
   problem: Problem | null
 }
 
-export let onSignedOut: () => void = () => undefined
+let session = 0
+
+// A read that was sent before this may still be refused because of the session before. It says nothing about this one.
+export function beginSession() {
+  session++
+}
+
+let onSignedOut: () => void = () => undefined
 export function setOnSignedOut(then: () => void) {
   onSignedOut = then
 }
@@ -123,6 +130,7 @@ export function useLive<T>(
     let isAsked = false // while it was looking
     async function look() {
       isLooking = true
+      const asIn = session
       try {
         const merged = pages ? ((await pages.read(path!, ended.signal)) as T | null) : null
         const answer = pages ? merged && { data: merged, etag: null } : await get<T>(path!, etag, ended.signal)
@@ -138,8 +146,9 @@ export function useLive<T>(
         if (ended.signal.aborted) return
         const problem = error instanceof Problem ? error : new Problem(-1, 'This page has a fault', String(error))
         setLost(problem.lost)
-        if (problem.status === 401) onSignedOut()
-        setKept((before) => ({ path, data: before.path === path ? before.data : null, problem }))
+        const isLate = problem.status === 401 && asIn !== session
+        if (problem.status === 401 && !isLate) onSignedOut()
+        if (!isLate) setKept((before) => ({ path, data: before.path === path ? before.data : null, problem }))
         failures++
         if (problem.status === 403) return // it stays so for as long as this session lasts
       }

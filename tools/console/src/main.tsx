@@ -4,7 +4,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import './design.css'
 import { Problem, change, read } from './api'
 import { stop as stopFeed } from './feed'
-import { setOnSignedOut, useLostSince } from './live'
+import { beginSession, setOnSignedOut, useLostSince } from './live'
 import { go, href, replace, setNamespacesOfToken, useRoute } from './route'
 import { ChooseNamespaces, OneOf, hasChoice, told } from './namespaces'
 import { set, useSettings } from './settings'
@@ -200,7 +200,10 @@ function App() {
     const code = codeOfLink()
     if (code) replace([''], {}) // the code must not stay in the address, or in the history
     try {
-      setMe(code ? await change<Me>('POST', 'console/session', { code }) : await read<Me>('v1/me'))
+      const found = code ? await change<Me>('POST', 'console/session', { code }) : await read<Me>('v1/me')
+      beginSession()
+      setProblem(null) // a read of the session before may have been refused meanwhile
+      setMe(found)
     } catch (error) {
       const found = error as Problem
       if (code && found.status === 409) return void whoAmI()
@@ -232,7 +235,8 @@ function App() {
     }
   }
 
-  if (problem?.status === 401) return <SignIn why={why} onDone={(signed) => (setProblem(null), setMe(signed))} />
+  if (problem?.status === 401)
+    return <SignIn why={why} onDone={(signed) => (beginSession(), setProblem(null), setMe(signed))} />
   if (problem)
     return (
       <main class="alone">
