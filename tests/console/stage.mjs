@@ -160,6 +160,8 @@ export async function launchChromium() {
 const wcag = { type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] }
 const axeSource = () => readFileSync(join(packages, 'node_modules', 'axe-core', 'axe.min.js'), 'utf8')
 
+// Who wants pictures wants all of them.
+const isThorough = !quick || process.env.SAGAD_CONSOLE_SHOTS !== undefined
 const desktop = { width: 1280, height: 800 }
 const idleTabs = []
 
@@ -244,7 +246,7 @@ export class Visitor {
 
   // Checks another state of a view that was checked before: the long form has time for that.
   async checksAccessAgain(name) {
-    if (!quick) await this.checksAccess(name)
+    if (isThorough) await this.checksAccess(name)
   }
 
   // Expects no serious finding in either theme, and nothing that needs more than the width there is.
@@ -267,7 +269,7 @@ export class Visitor {
     }
     const size = this.page.viewportSize()
     // The widths are those of a telephone, and, in the long form, of 1,280 px at 200 %.
-    for (const [width, called] of [[320, 'narrow'], ...(quick ? [] : [[640, 'zoomed']])]) {
+    for (const [width, called] of [[320, 'narrow'], ...(isThorough ? [[640, 'zoomed']] : [])]) {
       await this.page.setViewportSize({ width, height: 640 })
       await this.shoots(`${name}-${called}`)
       const wide = await this.page.evaluate(() => document.documentElement.scrollWidth)
@@ -299,4 +301,14 @@ export class Visitor {
 
 export async function until(is, what, seconds = 120) {
   for (const end = Date.now() + seconds * 1000; !(await is()); await sleep(50)) expect(Date.now() < end, what)
+}
+
+// Counts what a person presses with the mouse: a key that presses a button is no click.
+export async function countsClicks(page) {
+  await page.evaluate(() => {
+    const count = ({ isTrusted, detail }) => (globalThis.clicks += Number(isTrusted && detail > 0))
+    if (globalThis.clicks === undefined) addEventListener('click', count, true)
+    globalThis.clicks = 0
+  })
+  return () => page.evaluate(() => globalThis.clicks)
 }

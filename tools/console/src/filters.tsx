@@ -3,7 +3,8 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { current, replace } from './route'
-import { Saved } from './saved'
+import { Saved, canSave } from './saved'
+import { useSettings } from './settings'
 
 export interface Filter {
   name: string
@@ -14,6 +15,7 @@ export interface Filter {
 }
 
 const typingMs = 400
+const alwaysShown = 2 // filters; on a telephone the others fold away while they are not used
 
 function instantOf(text: string) {
   const ms = Date.parse(text)
@@ -31,11 +33,13 @@ function Field({
   filter,
   value,
   first,
+  folds,
   onChange
 }: {
   filter: Filter
   value: string | undefined
   first: boolean
+  folds: boolean
   onChange: (value: string) => void
 }) {
   const [typed, setTyped] = useState(value ?? '')
@@ -55,7 +59,7 @@ function Field({
     onChange(text.trim())
   }
   return (
-    <div class="field">
+    <div class={folds ? 'field folds' : 'field'}>
       <label for={id}>{filter.label}</label>
       {filter.choices ? (
         <select id={id} value={value ?? ''} onChange={(event) => now(event.currentTarget.value)} {...search}>
@@ -102,22 +106,39 @@ export function Filters({
   filters: Filter[]
   children?: ComponentChildren
 }) {
+  const { saved } = useSettings()
+  const [isOpen, setOpen] = useState(false)
+  const [isNaming, setNaming] = useState(false)
   const used = Object.keys(query).length > 0
+  const isWhole = path.length === 1 // filters of a part, such as the log of one saga, are of no use elsewhere
+  const saves = isWhole && canSave(saved, path[0], { ...kept, ...query })
+  const folded = filters.filter(({ name }, i) => i >= alwaysShown && query[name] === undefined)
   return (
     <>
-      <form class="filters" role="search" aria-label="Filters" onSubmit={(event) => event.preventDefault()}>
+      <form
+        class={isOpen ? 'filters open' : 'filters'}
+        role="search"
+        aria-label="Filters"
+        onSubmit={(event) => event.preventDefault()}
+      >
         {filters.map((filter, i) => (
           <Field
             key={filter.name}
             filter={filter}
             first={i === 0}
+            folds={folded.includes(filter)}
             value={query[filter.name]}
             // By the address as it is now: another filter may have changed since this was drawn.
             onChange={(value) => replace(path, { ...current().query, [filter.name]: value || undefined })}
           />
         ))}
         {children}
-        {/* It is always there: a button that goes away when it is pressed takes the focus with it. */}
+        {folded.length > 0 && (
+          <button type="button" class="quiet unfolds" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+            {isOpen ? 'Fewer filters' : 'More filters'}
+          </button>
+        )}
+        {/* They are always there: a button that goes away takes the focus with it, and moves the rows below. */}
         <button
           type="button"
           class="quiet"
@@ -126,8 +147,25 @@ export function Filters({
         >
           Clear filters
         </button>
+        {isWhole && (
+          <button
+            type="button"
+            class="quiet"
+            aria-disabled={saves ? undefined : 'true'}
+            onClick={() => saves && setNaming(true)}
+          >
+            Save these filters
+          </button>
+        )}
       </form>
-      <Saved view={path[0]} query={{ ...kept, ...query }} />
+      {isWhole && (
+        <Saved
+          view={path[0]}
+          query={{ ...kept, ...query }}
+          isNaming={isNaming && saves}
+          onNamed={() => setNaming(false)}
+        />
+      )}
     </>
   )
 }

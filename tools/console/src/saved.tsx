@@ -1,5 +1,4 @@
 // Filters that somebody has given a name. This browser keeps them; to give them to somebody else, send the address.
-import { useState } from 'preact/hooks'
 import { go } from './route'
 import { set, useSettings, type SavedFilter } from './settings'
 
@@ -9,12 +8,23 @@ const nameMax = 60
 const sameQuery = (a: Record<string, string>, b: Record<string, string>) =>
   JSON.stringify(Object.entries(a).sort()) === JSON.stringify(Object.entries(b).sort())
 
-export function Saved({ view, query }: { view: string; query: Record<string, string> }) {
+export const canSave = (saved: SavedFilter[], view: string, query: Record<string, string>) =>
+  Object.keys(query).length > 0 && !saved.some((one) => one.view === view && sameQuery(one.query, query))
+
+export function Saved({
+  view,
+  query,
+  isNaming,
+  onNamed
+}: {
+  view: string
+  query: Record<string, string>
+  isNaming: boolean
+  onNamed: () => void
+}) {
   const { saved } = useSettings()
-  const [naming, setNaming] = useState(false)
   const mine = saved.filter((one) => one.view === view)
   const others = (name: string) => saved.filter((one) => one.view !== view || one.name !== name)
-  const canSave = Object.keys(query).length > 0 && !mine.some((one) => sameQuery(one.query, query))
 
   function save(event: Event) {
     event.preventDefault()
@@ -23,9 +33,9 @@ export function Saved({ view, query }: { view: string; query: Record<string, str
     if (!name) return
     const added: SavedFilter = { view, name, query }
     set({ saved: [...others(name), added].slice(-savedMax) })
-    setNaming(false)
+    onNamed()
   }
-  if (mine.length === 0 && !canSave) return null
+  if (mine.length === 0 && !isNaming) return null
   return (
     <div class="saved">
       {mine.length > 0 && (
@@ -52,12 +62,7 @@ export function Saved({ view, query }: { view: string; query: Record<string, str
           ))}
         </ul>
       )}
-      {canSave && !naming && (
-        <button type="button" class="quiet" onClick={() => setNaming(true)}>
-          Save these filters
-        </button>
-      )}
-      {canSave && naming && (
+      {isNaming && (
         <form onSubmit={save}>
           <label for="saved-name">Name of these filters</label>
           <input id="saved-name" name="name" maxLength={nameMax} required autoFocus />

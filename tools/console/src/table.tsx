@@ -3,8 +3,13 @@
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 
-// title, what a row shows below it, and whether that is a number
-export type Column<T> = [title: string, cell: (row: T, i: number) => ComponentChildren, isNumber?: boolean]
+// title, what a row shows below it, whether that is a number, and where rows are sorted by it
+export type Column<T> = [
+  title: string,
+  cell: (row: T, i: number) => ComponentChildren,
+  isNumber?: boolean,
+  sort?: { href: string; isOn: boolean }
+]
 
 export function Table<T>({
   label,
@@ -36,9 +41,14 @@ export function Table<T>({
       <table>
         <thead>
           <tr>
-            {columns.map(([title]) => (
-              <th scope="col" key={title}>
-                {title}
+            {columns.map(([title, _, isNumber, sort]) => (
+              <th
+                scope="col"
+                key={title}
+                class={isNumber ? 'number' : undefined}
+                aria-sort={sort?.isOn ? 'descending' : undefined}
+              >
+                {sort ? <a href={sort.href}>{title}</a> : title}
               </th>
             ))}
           </tr>

@@ -61,7 +61,7 @@ export function Age({ at }: { at: string | null | undefined }) {
   const shown = clock(new Date(at), zone)
   return (
     <time dateTime={at} title={`${shown.day} ${shown.time}${zone === 'utc' ? ' UTC' : ''} · ${at} (UTC)`}>
-      {ms < 0 ? `in ${span(ms)}` : `${span(ms)} ago`}
+      {ms < 0 ? `in ${span(ms)}` : ms < 1000 ? 'just now' : `${span(ms)} ago`}
     </time>
   )
 }

@@ -134,8 +134,15 @@ function End({ end }: { end: PreviewEnd }) {
         </p>
       )}
       <p>
-        The saga ends <State state={end.status} />
-        {end.waits_for && ` and waits for ${end.waits_for}`}
+        {end.waits_for ? (
+          <>
+            The saga goes on to <State state={end.status} />, and waits for {end.waits_for}
+          </>
+        ) : (
+          <>
+            The saga ends <State state={end.status} />
+          </>
+        )}
       </p>
       <ul class="leads">
         {end.calls.length === 0 && <li>Nothing is called</li>}

@@ -94,7 +94,7 @@ function Chart({
     <figure class="chart">
       <figcaption>
         <strong>{title}</strong> <span class="number">{total.toLocaleString('en')}</span>
-        {total > 0 && <span class="muted"> · at most {`${most} in ${span(ms / buckets)}`}</span>}
+        <span class="muted">{total > 0 && `at most ${most} in ${span(ms / buckets)}`}</span>
       </figcaption>
       <svg
         class={tone}

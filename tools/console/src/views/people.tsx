@@ -54,7 +54,8 @@ function nameOf(act: ActRow) {
   const target = act.target ?? ''
   if (act.kind === 'saga') return act.business_id ?? short(target)
   if (act.kind === 'bulk' || act.kind === 'operation') return `${act.kind} ${short(target)}`
-  return cut([act.kind, target].filter(Boolean).join(' ') || act.verb)
+  const noun = act.kind === 'escalation' ? 'case' : act.kind
+  return cut([noun, target].filter(Boolean).join(' ') || act.verb)
 }
 
 const ofNamespace: Column<ActRow> = ['Namespace', (act) => act.namespace]
