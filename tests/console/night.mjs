@@ -1,20 +1,11 @@
 // In the night a receiver loses its answers, and many sagas ask the same question. One person answers it for all, by
 // the mouse in a few clicks, and by keyboard alone.
 import { expect, expectEqual, promise, quick } from '../lib/world.mjs'
-import { Visitor, until } from './stage.mjs'
+import { Visitor, countsClicks, until } from './stage.mjs'
 
 const clicksMax = 12
 const stuck = quick ? 60 : 2000
 const byKeyboard = quick ? 4 : 2000
-
-// Counts what a person presses with the mouse: a key that presses a button is no click.
-async function countsClicks(page) {
-  await page.evaluate(() => {
-    globalThis.clicks = 0
-    addEventListener('click', ({ isTrusted, detail }) => (globalThis.clicks += Number(isTrusted && detail > 0)), true)
-  })
-  return () => page.evaluate(() => globalThis.clicks)
-}
 
 export async function night(world, browser) {
   const visitor = await Visitor.arrives(browser, world, { as: 'operator' })

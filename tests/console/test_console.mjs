@@ -4,6 +4,7 @@
 // screenshots.
 import { leaves, run } from '../lib/world.mjs'
 import { cases } from './cases.mjs'
+import { newcomer } from './newcomer.mjs'
 import { night } from './night.mjs'
 import { skip } from './packages.mjs'
 import { people } from './people.mjs'
@@ -16,7 +17,7 @@ import { views } from './views.mjs'
 if (!chromiumPath) skip('there is no chromium')
 
 // The parts run in this order, because the last one starts sagad anew. Names behind the file run only these parts.
-const parts = { session, sagas, saga, night, cases, views, people, withoutTokens }
+const parts = { session, sagas, saga, night, cases, views, newcomer, people, withoutTokens }
 const asked = process.argv.slice(2)
 const chosen = Object.entries(parts).filter(([name]) => asked.length === 0 || asked.includes(name))
 

@@ -15,7 +15,7 @@ import { Dialog, Loading, Trouble } from './ui'
 import { views } from './views'
 
 const keys: [string, string][] = [
-  ['/', 'search: puts the cursor into the first filter'],
+  ['/', 'search: puts the cursor into the first filter, or looks for a saga'],
   ['j', 'the next row'],
   ['k', 'the row before'],
   ['Enter', 'opens the row'],
@@ -44,6 +44,8 @@ function Keys({ onClose }: { onClose: () => void }) {
 const isTyping = (target: EventTarget | null) =>
   target instanceof HTMLElement && (target.matches('input, textarea, select') || target.isContentEditable)
 
+const searchField = () => document.querySelector<HTMLElement>('[data-search]')
+
 function moveRow(by: number) {
   const rows = [...document.querySelectorAll<HTMLElement>('[data-row]')]
   if (rows.length === 0) return
@@ -52,8 +54,10 @@ function moveRow(by: number) {
   ;(next.matches('a') ? next : next.querySelector<HTMLElement>('a'))?.focus()
 }
 
+// Returns where a view with another address is to have the focus: `true`, in its first filter.
 function useKeys(showKeys: () => void) {
   const afterG = useRef(false)
+  const isSearching = useRef(false)
   useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (event.ctrlKey || event.metaKey || event.altKey) return
@@ -66,10 +70,11 @@ function useKeys(showKeys: () => void) {
       afterG.current = event.key === 'g'
       if (chosen) go([chosen.name])
       else if (event.key === '/') {
-        const field = document.querySelector<HTMLElement>('[data-search]')
-        if (!field) return
         event.preventDefault()
-        field.focus()
+        const field = searchField()
+        field?.focus()
+        isSearching.current = !field
+        if (!field) go(['sagas'])
       } else if (event.key === 'j') moveRow(1)
       else if (event.key === 'k') moveRow(-1)
       else if (event.key === '?') showKeys()
@@ -77,6 +82,7 @@ function useKeys(showKeys: () => void) {
     addEventListener('keydown', onKey)
     return () => removeEventListener('keydown', onKey)
   }, [])
+  return isSearching
 }
 
 function Lost() {
@@ -140,14 +146,17 @@ function Frame({ me, onSignOut }: { me: Me; onSignOut: () => void }) {
   const view = views.find((one) => one.name === name || one.also?.includes(name))
   const where = route.path.join('/')
   const first = useRef(true)
-  useKeys(() => setKeysShown(true))
+  const isSearching = useKeys(() => setKeysShown(true))
   useLayoutEffect(() => stopFeed, []) // the next person may see other events
   useLayoutEffect(() => {
     document.title = `${view?.title ?? 'Not found'} · sagad`
     // A new view is read from its beginning, also by who hears it. Later than now, it would take the focus from who
     // goes on by the keyboard.
-    if (!first.current) main.current?.focus({ preventScroll: false })
+    const field = isSearching.current ? searchField() : null
+    if (field) field.focus()
+    else if (!first.current) main.current?.focus({ preventScroll: false })
     first.current = false
+    isSearching.current = false
   }, [where])
 
   return (

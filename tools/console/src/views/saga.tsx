@@ -1,6 +1,6 @@
 // One saga: what happened when, its steps, its log, and what a person can do about it.
 import { useMemo, useRef } from 'preact/hooks'
-import { query } from '../api'
+import { print, query } from '../api'
 import { Graph } from '../graph'
 import { useLive } from '../live'
 import { argumentsOf, useLog } from '../log'
@@ -17,6 +17,21 @@ import type { ViewProps } from './index'
 
 const caseNumber = (saga: Saga) =>
   typeof saga.escalation === 'number' ? saga.escalation : (saga.escalation?.n ?? null)
+
+const saidMost = 200 // characters of the receiver's words
+
+// The receiver's own words to the step that failed, where they are short enough to stand in the sentence.
+function Said({ saga }: { saga: Saga }) {
+  const body = saga.steps.find(({ id }) => id === saga.error?.step)?.error?.body
+  if (isNothing(body)) return null
+  const text = typeof body === 'string' ? body : print(body)
+  return text.length <= saidMost ? (
+    <>
+      {' '}
+      · the receiver said: <code>{text}</code>
+    </>
+  ) : null
+}
 
 // What a reader wants to know first: why it is not simply going on.
 function Why({ saga }: { saga: Saga }) {
@@ -39,6 +54,7 @@ function Why({ saga }: { saga: Saga }) {
         <p class="note bad">
           <strong>Why it is undone:</strong> {error.step && `step ${error.step}: `}
           {[error.code, error.detail].filter(Boolean).join(' · ')}
+          <Said saga={saga} />
           {error.actor && ` · said by ${error.actor}`}
           {error.note && `: ${error.note}`}
           {error.step && (
@@ -174,6 +190,7 @@ export function SagaView({ route, me }: ViewProps) {
           <Trouble problem={log.problem} />
           {!log.whole && !log.problem && !log.cut && <Loading what="the log" />}
           <h2>Steps</h2>
+          <p class="muted">Open a step to see what was sent, and what came back.</p>
           <Steps saga={saga} open={route.query.step} args={args} />
           <Followers saga={saga} />
         </>

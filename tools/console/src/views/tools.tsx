@@ -185,14 +185,34 @@ function OneTool({ name, me }: { name: string; me: Me }) {
 // --- all tools ---
 
 export function Tools({ route, me }: ViewProps) {
-  return route.query.name ? <OneTool name={route.query.name} me={me} key={route.query.name} /> : <AllTools />
+  return route.query.name ? (
+    <OneTool name={route.query.name} me={me} key={route.query.name} />
+  ) : (
+    <AllTools sort={route.query.sort} />
+  )
 }
 
-function AllTools() {
+// What the list can be sorted by, beside the name: the largest first.
+const sorts: Record<string, (tool: ToolHealth) => number> = {
+  calls: ({ calls }) => calls,
+  retried: ({ retry_rate }) => retry_rate ?? 0,
+  unknown: ({ unknown_open }) => unknown_open ?? 0,
+  repeats: ({ duplicates }) => sum(duplicates)
+}
+
+function AllTools({ sort = '' }: { sort?: string }) {
   const tools = useLive<Page<Definition>>('v1/tools?limit=500', 30_000)
   const stats = useLive<Stats>('v1/stats', 5000)
   const holds = useLive<Page<Hold>>('v1/holds?limit=100', 5000)
   const health = new Map(stats.data?.tools?.map((tool) => [tool.name, tool]))
+  const size = (name: string) => {
+    const tool = health.get(name)
+    return tool && sorts[sort] ? sorts[sort](tool) : 0
+  }
+  const by = (name: string) => ({
+    href: href(['tools'], { sort: sort === name ? undefined : name }),
+    isOn: sort === name
+  })
   const now = (name: string) => {
     const guard = breakerOf(stats.data?.guards ?? [], name)
     if (holds.data?.items.some((hold) => holdsTool(hold, name))) return <State state="held" />
@@ -215,7 +235,9 @@ function AllTools() {
       {tools.data && tools.data.items.length > 0 && (
         <Table
           label="Tools"
-          rows={tools.data.items.map(({ name, version }) => ({ name, version, tool: health.get(name) }))}
+          rows={tools.data.items
+            .map(({ name, version }) => ({ name, version, tool: health.get(name) }))
+            .sort((a, b) => size(b.name) - size(a.name))}
           keyOf={({ name }) => name}
           columns={[
             [
@@ -227,8 +249,8 @@ function AllTools() {
               )
             ],
             ['Now', ({ name }) => now(name)],
-            ['Calls', ({ tool }) => (tool?.calls ?? 0).toLocaleString('en'), true],
-            ['Tried again', ({ tool }) => rate(tool?.retry_rate), true],
+            ['Calls', ({ tool }) => (tool?.calls ?? 0).toLocaleString('en'), true, by('calls')],
+            ['Tried again', ({ tool }) => rate(tool?.retry_rate), true, by('retried')],
             [
               'Nobody knows',
               ({ name, tool }) =>
@@ -237,13 +259,21 @@ function AllTools() {
                 ) : (
                   0
                 ),
-              true
+              true,
+              by('unknown')
             ],
-            ['Repeats kept from happening', ({ tool }) => sum(tool?.duplicates).toLocaleString('en'), true]
+            [
+              'Repeats kept from happening',
+              ({ tool }) => sum(tool?.duplicates).toLocaleString('en'),
+              true,
+              by('repeats')
+            ]
           ]}
         />
       )}
-      <p class="muted">Calls and repeats count since this engine began.</p>
+      <p class="muted">
+        Calls and repeats count since this engine began. The title of a column of numbers sorts by it.
+      </p>
     </>
   )
 }
