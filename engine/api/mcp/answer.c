@@ -17,7 +17,7 @@ void mcp_result_begin(struct mcp_result *result, const struct mcp_exchange *exch
     json_write_raw(&result->w, "id", exchange->message.id);
     json_object_begin(&result->w, "result");
     if (exchange->message.era == ERA_STATELESS) {
-        json_write_text(&result->w, "resultType", "complete");
+        json_write_text(&result->w, "resultType", exchange->is_task ? "task" : "complete");
     }
 }
 
@@ -110,20 +110,25 @@ void mcp_write_operation(struct mcp_result *result, struct slice operation, cons
     }
 }
 
+void mcp_write_refusal(struct json_writer *w, struct slice problem)
+{
+    json_array_begin(w, "content");
+    json_object_begin(w, NULL);
+    json_write_text(w, "type", "text");
+    json_write_raw(w, "text", json_member(problem, "detail"));
+    json_object_end(w);
+    json_array_end(w);
+    json_write_raw(w, "structuredContent", problem);
+    json_write_bool(w, "isError", true);
+}
+
 void mcp_refuse(struct mcp_exchange *exchange, const struct err *err, const struct problem_more *more)
 {
     struct slice problem = problem_text(err, more, exchange->request->arena);
     struct mcp_result result;
 
     mcp_result_begin(&result, exchange, problem.len * 2);
-    json_array_begin(&result.w, "content");
-    json_object_begin(&result.w, NULL);
-    json_write_text(&result.w, "type", "text");
-    json_write_raw(&result.w, "text", json_member(problem, "detail"));
-    json_object_end(&result.w);
-    json_array_end(&result.w);
-    json_write_raw(&result.w, "structuredContent", problem);
-    json_write_bool(&result.w, "isError", true);
+    mcp_write_refusal(&result.w, problem);
     mcp_meta_begin(&result);
     mcp_write_operation(&result, exchange->request->asked.call.operation, &exchange->request->asked.call);
     mcp_meta_end(&result);

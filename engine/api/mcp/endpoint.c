@@ -12,15 +12,12 @@ static const struct method {
     bool handshake, stateless; /* the revisions that have it */
     void (*perform)(struct mcp_exchange *exchange);
 } methods[] = {
-    {"tools/call", true, true, mcp_call_tool},
-    {"tools/list", true, true, mcp_list_tools},
-    {"initialize", true, false, mcp_initialize},
-    {"ping", true, false, mcp_ping},
-    {"server/discover", false, true, mcp_discover},
-    {"resources/list", true, true, mcp_list_nothing},
-    {"resources/templates/list", true, true, mcp_list_nothing},
-    {"prompts/list", true, true, mcp_list_nothing},
-    {"resources/read", true, true, mcp_read_nothing},
+    {"tools/call", true, true, mcp_call_tool},        {"tools/list", true, true, mcp_list_tools},
+    {"initialize", true, false, mcp_initialize},      {"ping", true, false, mcp_ping},
+    {"tasks/get", false, true, mcp_get_task},         {"tasks/cancel", false, true, mcp_note_task},
+    {"tasks/update", false, true, mcp_note_task},     {"server/discover", false, true, mcp_discover},
+    {"resources/list", true, true, mcp_list_nothing}, {"resources/templates/list", true, true, mcp_list_nothing},
+    {"prompts/list", true, true, mcp_list_nothing},   {"resources/read", true, true, mcp_read_nothing},
     {"prompts/get", true, true, mcp_read_nothing},
 };
 

@@ -25,6 +25,7 @@ struct mcp_exchange { /* api_request->state */
     struct mcp_stream stream;
     struct slice set;    /* of tools, by the path; SLICE_NONE: all */
     bool passes_content; /* the result may be content of the protocol as it is */
+    bool is_task;        /* the answer is a task */
     void *state;         /* of the method */
 };
 
@@ -50,6 +51,17 @@ void mcp_list_nothing(struct mcp_exchange *exchange); /* some hosts ask for ever
 void mcp_read_nothing(struct mcp_exchange *exchange);
 void mcp_list_tools(struct mcp_exchange *exchange); /* tools_list.c */
 void mcp_call_tool(struct mcp_exchange *exchange);  /* tools_call.c */
+
+/* tools_call.c: members of a tool's result: what it gave. May a tool give content of the protocol itself? */
+void mcp_write_given(struct json_writer *w, const struct mcp_exchange *exchange, struct slice given);
+bool mcp_passes_content(const struct offer *offer);
+
+/* tasks.c: may the answer be a task? Where the client takes one for this request, and the intent of the operation is
+ * durable. The rest ends the request. */
+bool mcp_may_be_task(const struct mcp_exchange *exchange, struct slice operation);
+void mcp_answer_task(struct mcp_exchange *exchange, struct slice operation); /* it goes on, as a task */
+void mcp_get_task(struct mcp_exchange *exchange);
+void mcp_note_task(struct mcp_exchange *exchange); /* a wish or an answer that changes nothing */
 
 /* saga_tools.c: the tools that sagad has beside the registered ones, by name. Each ends the request. */
 struct saga_tool {
@@ -94,6 +106,7 @@ void mcp_fail_with(struct mcp_exchange *exchange, int http_status, enum rpc_code
 void mcp_refuse_asked(struct mcp_exchange *exchange);
 /* A tool refuses: a result with `isError`, the problem as its content. `more` may be NULL. */
 void mcp_refuse(struct mcp_exchange *exchange, const struct err *err, const struct problem_more *more);
+void mcp_write_refusal(struct json_writer *w, struct slice problem); /* its members of a tool's result */
 /* What the engine knows of the operation of this call, for `_meta`; SLICE_NONE: there is none. */
 void mcp_write_operation(struct mcp_result *result, struct slice operation, const struct call_result *call);
 

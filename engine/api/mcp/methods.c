@@ -7,7 +7,7 @@
     "refused, do what its text says; do not work around it with another tool."
 
 /* Whatever is answered has to be declared, also the lists that are empty. */
-static void write_capabilities(struct json_writer *w)
+static void write_capabilities(struct json_writer *w, enum rpc_era era)
 {
     static const char *const declared[] = {"tools", "resources", "prompts"};
 
@@ -15,6 +15,9 @@ static void write_capabilities(struct json_writer *w)
     for (size_t i = 0; i < COUNT_OF(declared); i++) {
         json_object_begin(w, declared[i]);
         json_object_end(w);
+    }
+    if (era == ERA_STATELESS) {
+        json_write_raw(w, "extensions", SLICE("{\"" META_PREFIX "tasks\":{}}"));
     }
     json_object_end(w);
 }
@@ -51,7 +54,7 @@ void mcp_initialize(struct mcp_exchange *exchange)
     }
     mcp_result_begin(&result, exchange, 0);
     json_write_slice(&result.w, "protocolVersion", mcp_version_is_known(asked) ? asked : SLICE(MCP_VERSION_HANDSHAKE));
-    write_capabilities(&result.w);
+    write_capabilities(&result.w, exchange->message.era);
     mcp_write_server_info(&result.w, "serverInfo", exchange->request->api);
     json_write_text(&result.w, "instructions", INSTRUCTIONS);
     mcp_result_send(&result);
@@ -74,7 +77,7 @@ void mcp_discover(struct mcp_exchange *exchange)
     json_write_text(&result.w, NULL, MCP_VERSION_STATELESS);
     json_write_text(&result.w, NULL, MCP_VERSION_HANDSHAKE);
     json_array_end(&result.w);
-    write_capabilities(&result.w);
+    write_capabilities(&result.w, exchange->message.era);
     json_write_text(&result.w, "instructions", INSTRUCTIONS);
     mcp_write_caching(&result);
     mcp_meta_begin(&result);

@@ -131,9 +131,12 @@ static bool stateless_holds(struct mcp_exchange *exchange)
     if (!header_says(exchange, "Mcp-Method", message->method)) {
         return false;
     }
-    return !slice_is(message->method, "tools/call") ||
-           header_says(exchange, "Mcp-Name",
-                       json_string(json_member(message->params, "name"), exchange->request->arena));
+    const char *named = slice_is(message->method, "tools/call")        ? "name"
+                        : slice_starts_with(message->method, "tasks/") ? "taskId"
+                                                                       : NULL;
+
+    return !named || header_says(exchange, "Mcp-Name",
+                                 json_string(json_member(message->params, named), exchange->request->arena));
 }
 
 bool mcp_revision_holds(struct mcp_exchange *exchange)

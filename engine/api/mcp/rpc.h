@@ -15,6 +15,7 @@ enum rpc_code { /* of errors of the protocol; what a tool refuses is a result */
                 RPC_METHOD_NOT_FOUND = -32601,
                 RPC_INVALID_PARAMS = -32602,
                 RPC_HEADER_MISMATCH = -32020,
+                RPC_CAPABILITY_MISSING = -32021,
                 RPC_VERSION_UNKNOWN = -32022
 };
 

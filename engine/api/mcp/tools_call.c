@@ -28,22 +28,25 @@ static bool is_content(struct slice result)
     return true;
 }
 
-static void write_result(struct mcp_result *out, struct slice result)
+bool mcp_passes_content(const struct offer *offer)
 {
-    const struct mcp_exchange *exchange = out->exchange;
+    return json_member(offer->body, "mcp").ptr && !json_member(offer->body, "result").ptr;
+}
 
-    if (exchange->passes_content && is_content(result)) {
-        json_write_raw(&out->w, "content", result);
+void mcp_write_given(struct json_writer *w, const struct mcp_exchange *exchange, struct slice given)
+{
+    if (exchange->passes_content && is_content(given)) {
+        json_write_raw(w, "content", given);
         return;
     }
-    json_array_begin(&out->w, "content");
-    json_object_begin(&out->w, NULL);
-    json_write_text(&out->w, "type", "text");
-    json_write_slice(&out->w, "text", result);
-    json_object_end(&out->w);
-    json_array_end(&out->w);
-    if (exchange->message.era == ERA_STATELESS || json_type(result) == JSON_OBJECT) { /* before: objects only */
-        json_write_raw(&out->w, "structuredContent", result);
+    json_array_begin(w, "content");
+    json_object_begin(w, NULL);
+    json_write_text(w, "type", "text");
+    json_write_slice(w, "text", given);
+    json_object_end(w);
+    json_array_end(w);
+    if (exchange->message.era == ERA_STATELESS || json_type(given) == JSON_OBJECT) { /* before: objects only */
+        json_write_raw(w, "structuredContent", given);
     }
 }
 
@@ -55,7 +58,7 @@ static void answer(struct mcp_exchange *exchange)
 
     result = result.ptr ? json_trim(result) : SLICE("null");
     mcp_result_begin(&out, exchange, result.len * 7);
-    write_result(&out, result);
+    mcp_write_given(&out.w, exchange, result);
     json_write_bool(&out.w, "isError", false);
     mcp_meta_begin(&out);
     mcp_write_operation(&out, asked->answer, &asked->call);
@@ -71,6 +74,10 @@ static void on_called(struct engine_request *asked)
     if (asked->code == ERR_OK && asked->call.going_on) {
         asked->call.operation = asked->answer;
         asked->code = ERR_IN_FLIGHT;
+    }
+    if (asked->code == ERR_IN_FLIGHT && mcp_may_be_task(exchange, asked->call.operation)) {
+        mcp_answer_task(exchange, asked->call.operation);
+        return;
     }
     if (asked->code == ERR_IN_FLIGHT) {
         (void)err_set(&asked->err, ERR_IN_FLIGHT, UNDER_WAY);
@@ -184,7 +191,7 @@ static void call(struct mcp_exchange *exchange, const struct offer *offer, struc
     if (!mcp_wait(exchange)) {
         return;
     }
-    exchange->passes_content = json_member(offer->body, "mcp").ptr && !json_member(offer->body, "result").ptr;
+    exchange->passes_content = mcp_passes_content(offer);
     asked->in.call.saga = identity.has_saga ? identity.saga : (struct saga_id){0};
     asked->in.call.run = identity.has_saga ? SLICE_NONE : arena_slice(request->arena, identity.run);
     asked->in.call.tool = arena_slice(request->arena, offer->definition);

@@ -1,0 +1,145 @@
+/* Tasks of the Model Context Protocol over a fake engine: who gets one, what it shows, and who does not have it. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/api/api_host.h"
+#include "tests/api/raw_client.h"
+#include "tests/api/token_file.h"
+#include "tests/lib/test.h"
+
+#define CALL(id, tool, meta, args)                                                                                     \
+    "{\"jsonrpc\":\"2.0\",\"id\":" id ",\"method\":\"tools/call\",\"params\":{\"name\":\"" tool "\",\"_meta\":{" meta  \
+    "},\"arguments\":" args "}}"
+#define LATER_META                                                                                                     \
+    "\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\",\"io.modelcontextprotocol/clientCapabilities\":{}"
+#define LATER_HEAD(method) "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: " method "\r\n"
+
+static struct api_host owned; /* a call waits for 400 ms */
+static char tokens_path[] = "/tmp/sagad-test-tasks-XXXXXX";
+static struct raw_answer answer;
+
+static const struct test_token tokens[] = {
+    {"an-agent", "default", "agent", NULL},
+    {"a-second-agent", "default", "agent", NULL},
+};
+
+static int setup(void **state)
+{
+    int fd = mkstemp(tokens_path);
+
+    (void)state;
+    if (fd < 0) {
+        return -1;
+    }
+    (void)close(fd);
+    token_file_write(tokens_path, tokens, COUNT_OF(tokens));
+    owned =
+        api_host_start(&(struct api_options){.tokens_file = tokens_path, .mcp_wait_ms = 400, .mcp_progress_ms = 100});
+    return owned.port ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    (void)unlink(tokens_path);
+    return api_host_stop(&owned);
+}
+
+static void must_have(const char *text)
+{
+    if (!strstr(answer.body, text)) {
+        fail_msg("%s is not in %s", text, answer.body);
+    }
+}
+
+#define TASKS_META                                                                                                     \
+    "\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\",\"io.modelcontextprotocol/clientCapabilities\":"       \
+    "{\"extensions\":{\"io.modelcontextprotocol/tasks\":{}}}"
+
+/* Asks as a client of this token, which declares tasks where `declares` says so. */
+static void ask_task(const char *token, const char *method, const char *task, bool declares)
+{
+    char head[512], body[1024];
+
+    (void)snprintf(head, sizeof(head), "Authorization: Bearer %s\r\n" LATER_HEAD("%s") "Mcp-Name: %s\r\n", token,
+                   method, task);
+    (void)snprintf(body, sizeof(body),
+                   "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"%s\",\"params\":{\"_meta\":{%s},\"taskId\":\"%s\"}}",
+                   method, declares ? TASKS_META : LATER_META, task);
+    raw_ask(owned.port, "POST", "/mcp", head, body, &answer);
+}
+
+static void begin_task(const char *run, char task[80])
+{
+    char body[1024];
+    const char *at;
+
+    (void)snprintf(body, sizeof(body), CALL("1", "t_slow", TASKS_META ",\"sagad/run\":\"%s\"", "{\"n\":1}"), run);
+    raw_ask(owned.port, "POST", "/mcp",
+            "Authorization: Bearer an-agent\r\n" LATER_HEAD("tools/call") "Mcp-Name: t_slow\r\n", body, &answer);
+    must_have("\"resultType\":\"task\"");
+    must_have("\"status\":\"working\"");
+    must_have("\"createdAt\":\"20");
+    must_have("\"pollIntervalMs\":100");
+    at = strstr(answer.body, "\"taskId\":\"");
+    assert_non_null(at);
+    (void)snprintf(task, 80, "%.*s", (int)strcspn(at + 10, "\""), at + 10);
+}
+
+TEST(a_client_that_declares_tasks_gets_one_for_a_slow_call_and_its_result_later)
+{
+    char task[80], again[80];
+
+    begin_task("task-1", task);
+    begin_task("task-1", again); /* the same call is the same operation, and the same task */
+    assert_string_equal(task, again);
+    ask_task("an-agent", "tasks/get", task, true);
+    must_have("\"resultType\":\"complete\"");
+    must_have("\"status\":\"working\",\"statusMessage\":\"in_flight\"");
+    ask_task("an-agent", "tasks/cancel", task, true); /* a wish, which is not followed */
+    must_have("\"result\":{\"resultType\":\"complete\"");
+    api_host_tell(&owned, SIGUSR1);
+    ask_task("an-agent", "tasks/get", task, true);
+    must_have("\"status\":\"completed\"");
+    must_have(
+        "\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"{\\\"n\\\":1}\"}],\"structuredContent\":{\"n\":1},"
+        "\"isError\":false}");
+}
+
+TEST(a_task_is_there_for_its_own_token_only_and_its_id_cannot_be_guessed)
+{
+    static const char *const methods[] = {"tasks/get", "tasks/cancel", "tasks/update"};
+    char task[80], changed[80];
+
+    begin_task("task-2", task);
+    for (size_t i = 0; i < COUNT_OF(methods); i++) {
+        ask_task("a-second-agent", methods[i], task, true);
+        must_have("\"code\":-32602");
+        ask_task("an-agent", methods[i], task, false);
+        assert_int_equal(answer.status, 400);
+        must_have("\"code\":-32021");
+        must_have("\"requiredCapabilities\":{\"extensions\":{\"io.modelcontextprotocol/tasks\":{}}}");
+        (void)snprintf(changed, sizeof(changed), "%.36s", task); /* the key alone */
+        ask_task("an-agent", methods[i], changed, true);
+        must_have("\"code\":-32602");
+        (void)snprintf(changed, sizeof(changed), "%s", task);
+        changed[50] = changed[50] == '0' ? '1' : '0';
+        ask_task("an-agent", methods[i], changed, true);
+        must_have("\"code\":-32602");
+    }
+    api_host_tell(&owned, SIGUSR1);
+}
+
+TEST(a_client_that_declares_no_tasks_is_told_to_call_again)
+{
+    raw_ask(owned.port, "POST", "/mcp",
+            "Authorization: Bearer an-agent\r\n" LATER_HEAD("tools/call") "Mcp-Name: t_slow\r\n",
+            CALL("1", "t_slow", LATER_META ",\"sagad/run\":\"task-3\"", "{}"), &answer);
+    must_have("under way: call again with the same arguments");
+    must_have("\"isError\":true");
+}
+
+TEST_PROGRAM(setup, teardown)
