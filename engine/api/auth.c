@@ -10,7 +10,7 @@
 #define TOKENS_MAX 1000
 #define NAMESPACES_MAX 100 /* the most that one token may have */
 
-static bool name_is_good(struct slice name)
+bool token_name_is_good(struct slice name)
 {
     for (size_t i = 0; i < name.len; i++) {
         unsigned char c = (unsigned char)name.ptr[i];
@@ -20,6 +20,11 @@ static bool name_is_good(struct slice name)
         }
     }
     return name.len > 0 && name.len <= 128;
+}
+
+bool token_namespace_is_good(struct slice name)
+{
+    return token_name_is_good(name) && !slice_is(name, "*");
 }
 
 static void read_namespaces(struct slice value, struct slice place, struct arena *arena, struct token *token,
@@ -32,7 +37,7 @@ static void read_namespaces(struct slice value, struct slice place, struct arena
     while (good && json_next_element(&walk, &item)) {
         struct slice name = json_string(item, arena);
 
-        good = name.ptr && name_is_good(name) && !slice_is(name, "*");
+        good = name.ptr && token_namespace_is_good(name);
         for (size_t i = 0; i < token->namespace_count; i++) {
             good = good && !slice_equal(names[i], name);
         }
@@ -56,7 +61,7 @@ static void check_namespaces(struct slice row, struct slice at, struct arena *ar
         }
         return;
     }
-    if (!token->namespace.ptr || !name_is_good(token->namespace)) {
+    if (!token->namespace.ptr || !token_name_is_good(token->namespace)) {
         faults_add(faults, at, "namespace is missing, or not 1 to 128 printable characters without spaces");
         return;
     }
@@ -100,7 +105,7 @@ static void token_read(struct slice row, struct slice at, struct tokens *tokens,
                        "unknown member; a token has name, sha256, namespace or namespaces, role and expires_at");
         }
     }
-    if (!token.name.ptr || !name_is_good(token.name)) {
+    if (!token.name.ptr || !token_name_is_good(token.name)) {
         faults_add(faults, at, "name is missing, or not 1 to 128 printable characters without spaces");
     }
     check_namespaces(row, at, arena, &token, faults);
@@ -208,7 +213,7 @@ bool token_has_namespace(const struct token *token, struct slice namespace)
             return true;
         }
     }
-    return token->role == ROLE_ADMIN && slice_is(token->namespace, "*") && name_is_good(namespace);
+    return token->role == ROLE_ADMIN && slice_is(token->namespace, "*") && token_name_is_good(namespace);
 }
 
 const struct token *tokens_find(const struct tokens *tokens, const struct digest *digest, int64_t now_ms)

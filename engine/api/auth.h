@@ -36,6 +36,9 @@ MUST_USE enum err_code tokens_load(const char *path, struct tokens *out, struct 
 void tokens_fini(struct tokens *tokens);
 /* NULL when there is none, or it has expired. Looks at every token, whatever matches. */
 const struct token *tokens_find(const struct tokens *tokens, const struct digest *digest, int64_t now_ms);
+/* 1 to 128 printable characters without spaces; a namespace is not "*" either, which stands for all of them. */
+bool token_name_is_good(struct slice name);
+bool token_namespace_is_good(struct slice name);
 /* May the token act in this namespace? An admin of the namespace "*" may act in each. */
 bool token_has_namespace(const struct token *token, struct slice namespace);
 

@@ -128,6 +128,10 @@ void handle_sign_in(struct api_request *request)
     }
     const struct token *known = api_find_token(api, &digest);
 
+    if (!known && api->issuer && jwt_is_likely(slice_trim(json_string(token, request->arena)))) {
+        request_problem(request, ERR_FORBIDDEN, "a session begins with a token of the tokens file, and not with a JWT");
+        return;
+    }
     if (!known) {
         request_problem(request, ERR_UNAUTHENTICATED, "this token is not known here, or has expired");
         return;
@@ -171,6 +175,10 @@ void handle_console_link(struct api_request *request)
 
     if (!request->has_token) {
         request_problem(request, ERR_CONFLICT, "this service has no tokens: its console asks for none");
+        return;
+    }
+    if (request->jwt) {
+        request_problem(request, ERR_FORBIDDEN, "a link is made by a token of the tokens file, and not by a JWT");
         return;
     }
     if (request->has_session) { /* a session that made links could renew itself for ever */

@@ -4,7 +4,7 @@
 /* The namespaces that a request with this token may name. */
 static void write_namespaces(struct json_writer *w, const struct api_request *request)
 {
-    const struct token *token = request->has_token ? api_find_token(request->api, &request->token) : NULL;
+    const struct token *token = request_token(request);
 
     json_array_begin(w, "namespaces");
     for (size_t i = 0; token && i < token->namespace_count; i++) {

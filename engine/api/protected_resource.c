@@ -1,6 +1,7 @@
 /*
- * What a client learns of the protected resource /mcp (RFC 9728). Its tokens come from whoever runs sagad, so no
- * authorization server is named: a client that finds none asks its user for a token.
+ * What a client learns of the protected resource /mcp (RFC 9728). With an issuer of OpenID Connect, that is its
+ * authorization server. Else its tokens come from whoever runs sagad, and none is named: a client that finds none asks
+ * its user for a token.
  */
 #include "api/request.h"
 
@@ -85,6 +86,11 @@ void handle_protected_resource(struct api_request *request)
     json_writer_init(&w, &out);
     json_object_begin(&w, NULL);
     json_write_slice(&w, "resource", arena_printf(request->arena, "%.*s/mcp", SLICE_ARG(base)));
+    if (request->api->issuer) {
+        json_array_begin(&w, "authorization_servers");
+        json_write_text(&w, NULL, request->api->oidc.issuer.url);
+        json_array_end(&w);
+    }
     json_array_begin(&w, "bearer_methods_supported");
     json_write_text(&w, NULL, "header");
     json_array_end(&w);

@@ -84,6 +84,7 @@ static bool answers_revoked(struct api_request *request)
     }
     request->has_token = false; /* for this answer only */
     request->grant = NULL;
+    request->jwt = NULL;
     (void)err_set(&err, ERR_UNAUTHENTICATED, "this token was revoked, or has expired, while its request was under way");
     err_hint(&err, "look with another token whether it was done, before you ask for it again");
     answer_problem(request, &err, &none);

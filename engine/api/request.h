@@ -9,6 +9,7 @@
 
 #include "api/auth.h"
 #include "api/grant.h"
+#include "api/jwt_use.h"
 #include "api/mcp/identity.h"
 #include "api/problem.h"
 #include "api/routes.h"
@@ -30,7 +31,9 @@ struct api {
     const char *tokens_file;
     struct tokens tokens; /* of the file */
     struct tokens dev;    /* of the option */
-    bool has_tokens;
+    struct oidc_options oidc;
+    struct issuer *issuer; /* NULL: there is none */
+    bool has_tokens;       /* of a file, of the option or of the issuer: nobody comes in without one */
     struct sessions sessions;
     struct tokens_seen tokens_seen; /* of the file as last read, to see a change */
     bool tokens_wrong;              /* the file was wrong when it was last read: what we have still holds */
@@ -63,6 +66,7 @@ struct api_request {
     bool has_token;
     int64_t token_expires_ms;    /* 0: never, or there are no tokens */
     struct grant *grant;         /* that the request shows instead of a token; NULL: none */
+    struct jwt_use *jwt;         /* that the request shows as its token; NULL: none */
     struct digest token;         /* whose right this is; looked for again while it waits, and before its answer */
     bool has_session;            /* the token was shown by the console when its session began, not by this request */
     struct digest session;       /* its secret */
@@ -84,6 +88,8 @@ struct api_request {
 
 /* NULL when there is none, or it has expired. */
 const struct token *api_find_token(const struct api *api, const struct digest *digest);
+/* The token that the request has shown; NULL when there is none, or it has expired. */
+const struct token *request_token(const struct api_request *request);
 /* Answers that are held, and streams, end when the right to them has ended. */
 void api_cut_revoked(struct api *api);
 
@@ -96,7 +102,7 @@ struct slice protected_resource_challenge(const struct api_request *request, enu
 void protected_resource_refuse_scope(struct api_request *request); /* adds the header of a 403 */
 struct slice request_base_url(const struct api_request *request);
 /* Is it for what belongs to no namespace, or to all: the process, the engines? An admin of the namespace "*", and
- * everybody where no tokens file tells namespaces apart. */
+ * everybody where neither a tokens file nor an issuer tells namespaces apart. */
 bool request_sees_all(const struct api_request *request);
 /* Hand the engine request over; `done` as set by the caller, which gets the api_request back by request_of(). */
 void request_ask(struct api_request *request, void (*ask)(struct engine *, struct engine_request *),

@@ -1,6 +1,6 @@
 /*
  * A request passes, in this order: the guard of io/http_server, the check against foreign web pages, the route, its
- * query, the token or grant, the role; only then is its body read. The handlers behind see what has passed all of it.
+ * query, the token, JWT or grant, the role; only then is its body read. The handlers behind see what has passed all.
  */
 #include "api/server.h"
 
@@ -37,14 +37,28 @@ const struct token *api_find_token(const struct api *api, const struct digest *d
     return of_file ? of_file : of_dev;
 }
 
-static const struct token *token_of(const struct api *api, const struct http_exchange *exchange)
+const struct token *request_token(const struct api_request *request)
+{
+    return request->jwt         ? jwt_token(request)
+           : request->has_token ? api_find_token(request->api, &request->token)
+                                : NULL;
+}
+
+static struct slice bearer_of(const struct http_exchange *exchange)
 {
     struct slice header = http_exchange_header(exchange, "authorization");
 
-    if (header.len < 8 || strncasecmp(header.ptr, "Bearer ", 7) != 0) {
+    return header.len >= 8 && strncasecmp(header.ptr, "Bearer ", 7) == 0
+               ? slice_trim((struct slice){header.ptr + 7, header.len - 7})
+               : SLICE_NONE;
+}
+
+static const struct token *token_of(const struct api *api, struct slice bearer)
+{
+    if (!bearer.ptr) {
         return NULL;
     }
-    struct digest digest = digest_sha256(slice_trim((struct slice){header.ptr + 7, header.len - 7}));
+    struct digest digest = digest_sha256(bearer);
 
     return api_find_token(api, &digest);
 }
@@ -75,7 +89,7 @@ static const struct token *token_of_session(struct api_request *request)
 
 bool request_is_revoked(const struct api_request *request)
 {
-    const struct token *token = request->has_token ? api_find_token(request->api, &request->token) : NULL;
+    const struct token *token = request->has_token ? request_token(request) : NULL;
 
     return grant_is_over(request) ||
            (request->has_token &&
@@ -86,7 +100,10 @@ bool request_is_revoked(const struct api_request *request)
 
 bool request_sees_all(const struct api_request *request)
 {
-    return !request->api->tokens_file || (request->role == ROLE_ADMIN && slice_is(request->asked.namespace, "*"));
+    const struct api *api = request->api;
+
+    return (!api->tokens_file && !api->issuer) ||
+           (request->role == ROLE_ADMIN && slice_is(request->asked.namespace, "*"));
 }
 
 static void refuse_stranger(struct api_request *request)
@@ -140,6 +157,7 @@ static bool choose_namespace(struct api_request *request, const struct token *to
 static bool authenticate(struct api_request *request)
 {
     struct api *api = request->api;
+    struct slice bearer = bearer_of(request->exchange);
     const struct token *token;
 
     if (grant_is_shown(request)) {
@@ -150,7 +168,10 @@ static bool authenticate(struct api_request *request)
         request->asked.actor = SLICE("local");
         return choose_namespace(request, NULL);
     }
-    token = token_of(api, request->exchange);
+    token = token_of(api, bearer);
+    if (!token && api->issuer && route_least(request->route) != ROLE_NONE && jwt_is_likely(bearer)) {
+        return jwt_note(request, bearer) && (jwt_waits(request) || choose_namespace(request, jwt_token(request)));
+    }
     if (!token && route_least(request->route) != ROLE_NONE &&
         !http_exchange_header(request->exchange, "authorization").ptr) {
         token = token_of_session(request);
@@ -235,14 +256,17 @@ static bool authorise(struct api_request *request)
 }
 
 /* Under an overload most of what there is to do is to refuse: with the head alone, because a body costs to read. */
-static void refuse_new(struct api_request *request)
+static bool refuse_new(struct api_request *request)
 {
     struct err err = {0};
     int64_t retry_after_ms = 0;
 
-    if (engine_refuses_new(request->api->engine, &err, &retry_after_ms)) {
-        request_problem_later(request, &err, retry_after_ms);
+    if (request->route->handle != handle_start_saga ||
+        !engine_refuses_new(request->api->engine, &err, &retry_after_ms)) {
+        return false;
     }
+    request_problem_later(request, &err, retry_after_ms);
+    return true;
 }
 
 static void on_gone(struct http_exchange *exchange)
@@ -253,6 +277,13 @@ static void on_gone(struct http_exchange *exchange)
 static void on_grant(struct api_request *request)
 {
     http_body_go_on(request->exchange);
+}
+
+static void on_jwt(struct api_request *request)
+{
+    if (choose_namespace(request, jwt_token(request)) && authorise(request) && !refuse_new(request)) {
+        http_body_go_on(request->exchange);
+    }
 }
 
 static void on_headers(struct http_exchange *exchange, void *context)
@@ -270,7 +301,7 @@ static void on_headers(struct http_exchange *exchange, void *context)
         request_problem(request, ERR_FORBIDDEN, "%s", fault);
         return;
     }
-    if (!route_request(request) || !authenticate(request) || !authorise(request)) {
+    if (!route_request(request) || !authenticate(request) || !(jwt_waits(request) || authorise(request))) {
         return;
     }
     if (api->stopping && route_least(request->route) != ROLE_NONE) {
@@ -280,12 +311,17 @@ static void on_headers(struct http_exchange *exchange, void *context)
     if (!check_query(request)) {
         return;
     }
+    if (jwt_waits(request)) {
+        if (jwt_find(request, on_jwt)) {
+            exchange->on_gone = on_gone;
+            http_body_hold(exchange);
+        }
+        return;
+    }
     if (request->role == ROLE_NONE) {
         http_body_limit(exchange, STRANGER_BODY_BYTES);
     }
-    if (request->route->handle == handle_start_saga) {
-        refuse_new(request);
-    } else if (request->grant) {
+    if (!refuse_new(request) && request->grant) {
         exchange->on_gone = on_gone;
         http_body_hold(exchange);
         grant_find(request, on_grant);
@@ -367,6 +403,7 @@ static bool refuse_revoked(struct api_request *request)
     if (is_revoked) {
         request->has_token = false; /* for this answer only */
         request->grant = NULL;
+        request->jwt = NULL;
         request_problem(request, ERR_UNAUTHENTICATED,
                         "this token was revoked, or has expired, before its request was whole: nothing was done");
     }
@@ -474,6 +511,9 @@ void api_reload(struct api *api)
 {
     reload_tokens(api);
     reload_tls(api);
+    if (api->issuer) {
+        issuer_refresh(api->issuer);
+    }
 }
 
 /* A file that is being replaced may be away for a moment. One that stays away revokes all of its tokens. */
@@ -501,8 +541,20 @@ static void on_tokens_timer(struct timer *timer)
 {
     struct api *api = container_of(timer, struct api, tokens_timer);
 
-    look_for_tokens(api);
+    if (api->tokens_file) {
+        look_for_tokens(api);
+    } else {
+        api_cut_revoked(api); /* a JWT may have expired */
+    }
+    if (api->issuer) {
+        gauge_set(GAUGE_ISSUER_AGE, issuer_age_ms(api->issuer) / 1000);
+    }
     timer_start(api->loop, timer, TOKENS_LOOK_MS, on_tokens_timer);
+}
+
+static bool has_tokens(const struct api_options *options)
+{
+    return options->tokens_file || options->dev_token || options->oidc.issuer.url;
 }
 
 static enum err_code tokens_begin(struct api *api, const struct api_options *options, struct err *err)
@@ -514,6 +566,8 @@ static enum err_code tokens_begin(struct api *api, const struct api_options *opt
             return ERR_CONFIG;
         }
         api->tokens_good_ms = loop_boot_ms(api->loop);
+    }
+    if (options->tokens_file || options->oidc.issuer.url) {
         timer_start(api->loop, &api->tokens_timer, TOKENS_LOOK_MS, on_tokens_timer);
     }
     if (options->dev_token) {
@@ -527,7 +581,7 @@ static enum err_code tokens_begin(struct api *api, const struct api_options *opt
                                            .digest = digest_sha256(slice_of(options->dev_token))};
         api->dev.count = 1;
     }
-    api->has_tokens = options->tokens_file || options->dev_token;
+    api->has_tokens = has_tokens(options);
     return ERR_OK;
 }
 
@@ -542,7 +596,7 @@ static void api_free(struct api *api)
     free(api);
 }
 
-static void on_server_stopped(void *context)
+static void on_issuer_closed(void *context)
 {
     struct api *api = context;
     void (*stopped)(void *) = api->stopped;
@@ -551,6 +605,17 @@ static void on_server_stopped(void *context)
     api_free(api);
     if (stopped) {
         stopped(stopped_context);
+    }
+}
+
+static void on_server_stopped(void *context)
+{
+    struct api *api = context;
+
+    if (api->issuer) {
+        issuer_close(api->issuer, on_issuer_closed, api);
+    } else {
+        on_issuer_closed(api);
     }
 }
 
@@ -575,7 +640,7 @@ static struct http_server_options server_options(const struct api_options *optio
                                         .body_ms = options->body_ms,
                                         .tls_cert_file = options->tls_cert_file,
                                         .tls_key_file = options->tls_key_file,
-                                        .loopback_only = !options->tokens_file && !options->dev_token};
+                                        .loopback_only = !has_tokens(options)};
 }
 
 enum err_code api_check(const struct api_options *options, struct err *err)
@@ -585,6 +650,7 @@ enum err_code api_check(const struct api_options *options, struct err *err)
     enum err_code code = options->tokens_file ? tokens_load(options->tokens_file, &tokens, err) : ERR_OK;
 
     tokens_fini(&tokens);
+    code = code == ERR_OK ? oidc_check(&options->oidc, err) : code;
     return code == ERR_OK ? http_server_check(&server, err) : code;
 }
 
@@ -608,7 +674,7 @@ struct api *api_start(struct loop *loop, struct engine *engine, const struct api
     api->mcp_wait_ms = options->mcp_wait_ms ? options->mcp_wait_ms : MCP_WAIT_MS;
     api->mcp_progress_ms = options->mcp_progress_ms ? options->mcp_progress_ms : MCP_PROGRESS_MS;
     api->version = options->version ? options->version : "0";
-    if (tokens_begin(api, options, err) != ERR_OK) {
+    if (oidc_check(&options->oidc, err) != ERR_OK || tokens_begin(api, options, err) != ERR_OK) {
         api_free(api);
         return NULL;
     }
@@ -622,6 +688,10 @@ struct api *api_start(struct loop *loop, struct engine *engine, const struct api
     if (!api->server) {
         api_free(api);
         return NULL;
+    }
+    if (options->oidc.issuer.url) {
+        api->oidc = options->oidc;
+        api->issuer = issuer_open(loop, &api->oidc.issuer);
     }
     if (!http_server_is_loopback(api->server) && !options->tls_cert_file && !options->behind_proxy) {
         log_warn("api_without_tls",

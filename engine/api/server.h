@@ -7,6 +7,7 @@
 #ifndef SAGAD_API_SERVER_H
 #define SAGAD_API_SERVER_H
 
+#include "api/oidc.h"
 #include "base/errors.h"
 #include "io/loop/loop.h"
 #include "run/engine.h"
@@ -20,6 +21,7 @@ struct api_options {
     /* NULL: none. Read again when it changes (looked at every 2 s) and by api_reload(). One that
      * stays away has none. */
     const char *tokens_file;
+    struct oidc_options oidc;                 /* whose JWTs are tokens too */
     const char *tls_cert_file, *tls_key_file; /* PEM; NULL: plain HTTP. Read again by api_reload() */
     bool behind_proxy;                        /* others reach a plain listener only through a proxy that speaks TLS */
     const char *dev_token;    /* NULL, or a token text with role admin in the namespace "default" (`sagad dev`) */
@@ -48,7 +50,8 @@ uint16_t api_port(const struct api *api);
 const char *api_address(const struct api *api); /* "127.0.0.1:8077" */
 bool api_has_tokens(const struct api *api);
 bool api_has_tls(const struct api *api);
-/* SIGHUP: tokens, certificate and key. A file that is wrong is reported in the log and changes nothing. */
+/* SIGHUP: tokens, certificate and key, and the keys of the issuer. A file that is wrong is reported in the log and
+ * changes nothing. */
 void api_reload(struct api *api);
 
 /* Accept nothing new, end waits and streams, let answers leave; then free and call `done`. The engine must live until

@@ -67,6 +67,7 @@
     X(GAUGE_INTAKE_PERCENT, "sagad_intake_delay_percent", "Worst wait of new work, in percent of its target")          \
     X(GAUGE_INTAKE_SHUT, "sagad_intake_shut", "1 while new work is refused, all or some of it")                        \
     X(GAUGE_TOKENS_AGE, "sagad_tokens_age_seconds", "Since the tokens file was last found to be right")                \
+    X(GAUGE_ISSUER_AGE, "sagad_issuer_age_seconds", "Since the keys of the issuer were last read; 0 without one")      \
     X(GAUGE_HOLDS, "sagad_holds", "Holds in force, by which nothing begins")                                           \
     X(GAUGE_SAGAS_HELD, "sagad_sagas_held", "Sagas in memory with a call that waits for a hold, or is let go next")    \
     X(GAUGE_RESIDENT, "sagad_resident_bytes", "Memory of this process")

@@ -28,6 +28,9 @@ await run(new World(), async (world) => {
       [['--listen', '192.0.2.1:0', '--tokens', tokens], /this machine has no such address/],
       [['--listen', '0.0.0.0:8077'], /without tokens sagad listens on loopback only/],
       [['--tokens', misspelt], /role/],
+      [['--oidc-issuer', 'https://issuer.example'], /--oidc-audience/],
+      [['--oidc-issuer', 'http://issuer.example', '--oidc-audience', 'sagad'], /http is for loopback only/],
+      [['--oidc-roles', 'admins=admin'], /--oidc-issuer/],
       [['--tokens', join(world.directory, 'none')], /none/],
       [['--secrets', misspelt], /secrets/],
       [['--quotas', misspelt], /quotas/],
@@ -53,6 +56,8 @@ await run(new World(), async (world) => {
     const done = check('--listen', `127.0.0.1:${server.address().port}`, '--tokens', tokens)
     expectEqual([done.status, done.stdout], [0, 'the settings are good\n'], 'exit code and sentence')
     expectEqual(check('--listen', '0.0.0.0:0', '--tokens', tokens).status, 0, 'any address')
+    const issuer = ['--oidc-issuer', 'https://issuer.example', '--oidc-audience', 'sagad']
+    expectEqual(check('--listen', '0.0.0.0:0', ...issuer).status, 0, 'any address with an issuer')
     expectEqual(check('--listen', '0.0.0.0:0').status, 2, 'any address without tokens')
     server.close()
   })

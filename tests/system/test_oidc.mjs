@@ -1,0 +1,243 @@
+// JWTs of an issuer beside the tokens of a file: whose they are, what is never accepted, new keys, a flood of unknown
+// ones, and an issuer that is away.
+import { createHash, createHmac } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { join } from 'node:path'
+import { Issuer, jwt, makeKey } from '../lib/issuer.mjs'
+import { World, expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
+
+const definitions = {
+  tools: [{ name: 'nap', builtin: { do: 'sleep', for: '10m' }, effect: 'idempotent', timeout: '20m', terminal: true }],
+  sagas: [{ name: 'naps', steps: [{ id: 'nap', call: 'nap' }] }]
+}
+
+await run(new World(), async (world) => {
+  await world.startPostgres()
+  const issuer = new Issuer()
+  await issuer.open()
+  issuer.keys = ['RS256', 'PS256', 'ES256', 'ES384', 'ES512', 'RS512'].map((alg) => makeKey(`key-${alg}`, alg))
+  const tokens = join(world.directory, 'tokens.json')
+  const sha256 = createHash('sha256').update('a.b.c').digest('hex')
+  const root = { name: 'root', sha256, namespace: '*', role: 'admin' }
+  writeFileSync(tokens, JSON.stringify({ tokens: [root] }), { mode: 0o600 })
+  const settings = [
+    ...['--oidc-issuer', issuer.url, '--oidc-audience', issuer.audience, '--oidc-role-claim', '/realm/roles'],
+    ...['--oidc-namespace-claim', 'tenant', '--oidc-roles', 'sagad-admins=admin,callers=agent,viewers=reader']
+  ]
+  settings.push('--drain', '0s') // a nap that is under way at the end of a sagad
+  await world.startSagad(['--tokens', tokens, ...settings])
+
+  const ask = (token, method = 'GET', path = '/v1/me', body = undefined, headers = {}) =>
+    world.api(method, path, body, { headers: { ...(token && { authorization: `Bearer ${token}` }), ...headers } })
+  const calm = (...args) => world.calm(() => ask(...args))
+  const rights = (roles, tenant = 'default') => ({ realm: { roles }, tenant })
+  const admin = (more, options) => issuer.sign({ ...rights(['staff', 'sagad-admins']), ...more }, options)
+
+  await promise('a JWT of each kind of key has the rights that its claims give', async () => {
+    for (const key of issuer.keys) {
+      const { status, json, text } = await calm(issuer.sign(rights('callers', ['default', 'pay']), { key }))
+      expectEqual(status, 200, `${key.alg}: ${text}`)
+      expectEqual(
+        [json.name, json.namespace, json.namespaces, json.role],
+        ['oidc:ada', 'default', ['default', 'pay'], 'agent'],
+        key.alg
+      )
+    }
+    const agent = issuer.sign(rights('callers', ['default', 'pay']))
+    const named = (namespace) => calm(agent, 'GET', '/v1/me', undefined, { 'sagad-namespace': namespace })
+    expectEqual((await named('pay')).json.namespace, 'pay', 'a namespace of its own')
+    expectEqual((await named('other')).status, 403, 'another namespace')
+    expectEqual((await calm(agent, 'POST', '/v1/definitions', definitions)).status, 403, 'more than its role')
+    expectEqual((await calm(admin(), 'POST', '/v1/definitions', definitions)).status, 200, 'its role')
+    expectEqual((await calm('a.b.c')).json.name, 'root', 'a token of the file')
+  })
+
+  await promise('an admin of one namespace sees nothing that is of all', async () => {
+    expectEqual((await calm(admin(), 'GET', '/v1/engines')).status, 403, 'the engines')
+    expectEqual((await calm('a.b.c', 'GET', '/v1/engines')).status, 200, 'the engines, to the admin of all')
+    for (const [what, claims] of [
+      ['no role that is known', rights(['staff'])],
+      ['no namespace', rights(['sagad-admins'], null)],
+      ['all namespaces', rights(['sagad-admins'], '*')],
+      ['no subject', { ...rights(['sagad-admins']), sub: undefined }]
+    ])
+      expectEqual((await calm(issuer.sign(claims))).status, 403, what)
+  })
+
+  await promise(
+    'what the issuer has not signed for this sagad and this time is refused, and nobody else is asked',
+    async () => {
+      const now = Math.floor(Date.now() / 1000)
+      const visited = []
+      const stranger = createServer((request, response) => (visited.push(request.url), response.end('{"keys":[]}')))
+      await new Promise((resolve) => stranger.listen(0, '127.0.0.1', resolve))
+      const address = `http://127.0.0.1:${stranger.address().port}/keys`
+      const [key] = issuer.keys
+      const mine = makeKey(key.kid, 'RS256')
+      const mineOfCurve = makeKey(key.kid, 'ES256')
+      const [header, claims, signature] = admin().split('.')
+      const encode = (value) => Buffer.from(JSON.stringify(value)).toString('base64url')
+      const text = (alg, more) => `${encode({ alg, kid: key.kid, ...more })}.${claims}`
+      const byHmac = (secret, alg = 'HS256') =>
+        `${text(alg)}.${createHmac('sha256', secret).update(text(alg)).digest('base64url')}`
+      const attacks = {
+        'no algorithm': `${text('none')}.`,
+        'no algorithm, with a signature': `${text('none')}.${signature}`,
+        'the public key as the secret of an HMAC': byHmac(key.publicKey.export({ format: 'pem', type: 'spki' })),
+        'the same, as DER': byHmac(key.publicKey.export({ format: 'der', type: 'spki' })),
+        'an HMAC that is called RS256': byHmac('secret', 'RS256'),
+        'a key of its own under a known name': jwt(mine, issuer.claims(rights('sagad-admins'))),
+        'a key of another kind under a known name': jwt(mineOfCurve, issuer.claims(rights('sagad-admins'))),
+        'a key in the header': jwt(mine, issuer.claims(rights('sagad-admins')), { jwk: mine.jwk }),
+        'an address of keys in the header': jwt(mine, issuer.claims(rights('sagad-admins')), {
+          jku: address,
+          x5u: address
+        }),
+        'another algorithm of the same key': jwt({ ...key, alg: 'RS512' }, issuer.claims(rights('sagad-admins'))),
+        'other claims': `${header}.${encode(issuer.claims({ ...rights('sagad-admins'), sub: 'eve' }))}.${signature}`,
+        'no signature': `${header}.${claims}.`,
+        'a signature of zeros': `${header}.${claims}.${'A'.repeat(signature.length)}`,
+        'another audience': admin({ aud: 'shop' }),
+        'no audience': admin({ aud: undefined }),
+        'another issuer': admin({ iss: 'https://issuer.example' }),
+        'an end that is over': admin({ exp: now - 120 }),
+        'no end': admin({ exp: undefined }),
+        'a beginning to come': admin({ nbf: now + 600 }),
+        'another kind of token': admin({}, { header: { typ: 'logout+jwt' } }),
+        extensions: admin({}, { header: { crit: ['exp'] } }),
+        'more than 8192 bytes': admin({ note: 'x'.repeat(9000) })
+      }
+      for (const [what, token] of Object.entries(attacks)) {
+        const { status, json } = await calm(token)
+        expectEqual([status, json?.type], [401, 'urn:sagad:problem:unauthenticated'], what)
+      }
+      expectEqual(
+        (await ask(`${'A'.repeat(20000)}.b.c`).catch(() => ({ status: 431 }))).status >= 400,
+        true,
+        'a huge one'
+      )
+      expectEqual(visited, [], 'what the stranger was asked for')
+      expectEqual((await calm(admin())).status, 200, 'the one that all are made of')
+      stranger.close()
+    }
+  )
+
+  await promise('/mcp says where its tokens come from', async () => {
+    const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' }
+    const refused = await calm(admin({ aud: 'shop' }), 'POST', '/mcp', list)
+    expect(
+      /^Bearer .*error="invalid_token"/.test(refused.headers.get('www-authenticate')),
+      'the challenge',
+      refused.text
+    )
+    const metadata = await calm(undefined, 'GET', '/.well-known/oauth-protected-resource')
+    expectEqual(metadata.json.authorization_servers, [issuer.url], 'authorization servers')
+    expectEqual((await calm(issuer.sign(rights('callers')), 'POST', '/mcp', list)).status, 200, 'with a JWT')
+  })
+
+  await promise('a JWT makes no grant, no link and no session', async () => {
+    const token = admin()
+    const self = { 'sagad-console': '1' }
+    expectEqual((await calm(token, 'POST', '/v1/grants', { run: 'r' })).status, 403, 'a grant')
+    expectEqual((await calm(token, 'POST', '/console/links', {})).status, 403, 'a link')
+    expectEqual((await calm(undefined, 'POST', '/console/session', { token }, self)).status, 403, 'a session')
+  })
+
+  await promise('an answer that is held ends with the JWT', async () => {
+    const leeway = 60
+    for (let left = 4; ; left *= 2) {
+      // seconds in which a slow machine has to start the saga
+      const token = admin({ exp: Math.floor(Date.now() / 1000) - leeway + left })
+      const held = await calm(token, 'POST', '/v1/sagas?wait=5m', { saga: 'naps', input: {} })
+      expectEqual(held.status, 401, held.text)
+      if (/while its request was under way/.test(held.json.detail)) break
+      expect(left < 60, 'held until its JWT had expired', held.text)
+    }
+  })
+
+  await promise('a new key is good at once, and one that the issuer has taken away is not', async () => {
+    const old = issuer.keys[0]
+    const fresh = makeKey('fresh', 'RS256')
+    issuer.keys = [fresh, ...issuer.keys.slice(1)]
+    const answers = await Promise.all(Array.from({ length: 20 }, () => calm(admin({}, { key: fresh }))))
+    expectEqual(
+      answers.map((answer) => answer.status),
+      Array(20).fill(200),
+      'the new key, many times at once'
+    )
+    expectEqual((await calm(admin({}, { key: old }))).status, 401, 'the old key')
+
+    const other = makeKey('other', 'ES256')
+    issuer.keys.push(other)
+    const described = { tools: definitions.tools.map((tool) => ({ ...tool, description: 'nap '.repeat(500) })) }
+    const { status, text } = await calm(admin({}, { key: other }), 'POST', '/v1/definitions', described)
+    expectEqual(status, 200, `a body waits for the key: ${text}`)
+  })
+
+  await promise('a flood of unknown keys asks the issuer a few times only, and harms no other token', async () => {
+    const before = issuer.reads
+    const begun = Date.now()
+    const mine = makeKey('mine', 'ES256')
+    const flood = Array.from({ length: 200 }, (_, i) => ask(admin({}, { key: { ...mine, kid: `unknown-${i}` } })))
+    const good = await Promise.all(Array.from({ length: 20 }, () => calm(admin())))
+    const answers = await Promise.all(flood)
+    const allowed = 5 + Math.ceil((Date.now() - begun) / 10000)
+    expectEqual(new Set(good.map((answer) => answer.status)), new Set([200]), 'tokens of known keys')
+    for (const { status, headers, text } of answers)
+      expect(status === 401 || (status === 503 && Number(headers.get('retry-after')) > 0), 'a refusal', text)
+    expect(issuer.reads - before <= allowed, `at most ${allowed} reads of the keys`, issuer.reads - before)
+  })
+
+  await promise('while the issuer is away, the keys as they were still hold; an unknown one is for later', async () => {
+    issuer.isAway = true
+    expectEqual((await ask(admin())).status, 200, 'a known key')
+    const unknown = await ask(admin({}, { key: makeKey('later', 'ES256') }))
+    expectEqual([unknown.status, unknown.json.retryable], [503, true], 'an unknown key')
+    expect(Number(unknown.headers.get('retry-after')) > 0, 'says when', unknown.text)
+  })
+
+  await promise('a start without the issuer takes tokens of the file, and JWTs once it is there', async () => {
+    world.sagad.kill('SIGTERM')
+    expectEqual((await world.sagad.ended).code, 0, 'exit code')
+    await world.startSagad(['--tokens', tokens, ...settings])
+    expectEqual((await calm('a.b.c')).status, 200, 'a token of the file')
+    const early = await ask(admin())
+    expectEqual([early.status, early.json.retryable], [503, true], 'a JWT')
+    issuer.isAway = false
+    expectEqual((await calm(admin())).status, 200, 'a JWT, after a while')
+  })
+
+  await promise('an issuer alone is enough, and the guard of outgoing calls holds for it', async () => {
+    world.sagad.kill('SIGTERM')
+    await world.sagad.ended
+    const asked = issuer.asked.length
+    await world.startSagad([...settings, '--egress-deny', '127.0.0.1'])
+    expectEqual((await ask(undefined)).status, 401, 'no token')
+    expectEqual((await ask(admin())).status, 503, 'a JWT')
+    expectEqual(issuer.asked.length, asked, 'requests at the issuer')
+    world.sagad.kill('SIGTERM')
+    await world.sagad.ended
+    await world.startSagad(settings)
+    expectEqual((await calm(admin())).json?.name, 'oidc:ada', 'a JWT, where nothing is denied')
+    expectEqual((await calm(admin(), 'GET', '/v1/engines')).status, 403, 'the engines')
+  })
+
+  await promise('SIGTERM ends a read of the keys, and answers who waits for it', async () => {
+    issuer.hangs = true
+    const asked = issuer.asked.length
+    const waits = [1, 2].map((n) => ask(admin({}, { key: makeKey(`late-${n}`, 'ES256') })))
+    const left = new AbortController() // one that does not wait for the answer
+    const leaver = fetch(`http://127.0.0.1:${world.port}/v1/me`, {
+      headers: { authorization: `Bearer ${admin({}, { key: makeKey('late-3', 'ES256') })}` },
+      signal: left.signal
+    }).catch((error) => error.name)
+    while (issuer.asked.length === asked) await sleep(20)
+    left.abort()
+    expectEqual(await leaver, 'AbortError', 'the one that leaves')
+    world.sagad.kill('SIGTERM')
+    for (const { status, text } of await Promise.all(waits)) expectEqual(status, 503, text)
+    expectEqual((await world.sagad.ended).code, 0, 'exit code')
+  })
+  await issuer.close()
+})
