@@ -590,6 +590,7 @@ const struct db_statement sql_due_let_go = {
     " where d.shard = g.shard and d.saga = g.saga and (d.what = 'parked') is true and coalesce(d.hold, 0) > 0"
     " returning 1)"
     " select count(*) from gone",
+    .has_row = true,
 };
 
 /* --- locks on business keys: see schema/migrations/0007_waiting.sql --- */

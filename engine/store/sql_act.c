@@ -28,6 +28,7 @@ const struct db_statement sql_act_refuse = {
 const struct db_statement sql_act_forget = {
     "act_forget",
     "select sagad.act_forget($1::timestamptz)",
+    .has_row = true,
 };
 
 #define ONE_OF(column, texts) "(cardinality(" texts "::text[]) = 0 or " column " = any (" texts "::text[]))"

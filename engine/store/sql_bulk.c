@@ -10,6 +10,7 @@
 const struct db_statement sql_bulk_begin = {
     "bulk_begin",
     "select sagad.bulk_begin($1::int2, $2::uuid, $3::text, $4::bytea, $5::text, $6::timestamptz, $7::int8)",
+    .has_row = true,
 };
 
 const struct db_statement sql_bulk_add = {
@@ -73,9 +74,11 @@ const struct db_statement sql_bulk_settle = {
     "bulk_settle",
     "select sagad.bulk_settle($1::int2, $2::int8, $3::uuid, $4::int8[], $5::text[], $6::bytea[], $7::timestamptz[],"
     " $8::timestamptz)",
+    .has_row = true,
 };
 
 const struct db_statement sql_bulk_forget = {
     "bulk_forget",
     "select sagad.bulk_forget($1::int2, $2::int8, $3::uuid, $4::timestamptz, $5::int8)",
+    .has_row = true,
 };

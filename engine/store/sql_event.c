@@ -37,4 +37,5 @@ const struct db_statement sql_event_list = {
     " left join sagad.event e on e.shard = k.shard and e.id = k.event"
     " left join sagad.saga s on s.shard = sagad.shard_of(k.saga) and s.id = k.saga"
     " order by k.tx, k.shard, k.saga, k.seq, k.event",
+    .has_row = true,
 };

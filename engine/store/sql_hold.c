@@ -10,12 +10,14 @@ const struct db_statement sql_hold_put = {
     "hold_put",
     "select case when h.n > 0 then sagad.act_told(h.n, $6::text, h.n::text) else h.n end from"
     " (select sagad.hold_put($1::uuid, $2::text, $3::bytea, $4::timestamptz, $5::int8) as n) as h",
+    .has_row = true,
 };
 
 const struct db_statement sql_hold_release = {
     "hold_release",
     "select case when h.n > 0 then sagad.act_told(h.n, $4::text, null) else h.n end from"
     " (select sagad.hold_release($1::int8, $2::text, $3::bytea) as n) as h",
+    .has_row = true,
 };
 
 const struct db_statement sql_hold_list = {

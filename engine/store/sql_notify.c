@@ -11,6 +11,7 @@ const struct db_statement sql_notify_cursor = {
     " and t.name = $3::text),"
     " (select n.look_at from sagad.notification n where n.shard = $1::int2 and n.namespace = $2::text"
     " and n.name = $3::text and n.state = 'pending' order by n.look_at limit 1)",
+    .has_row = true,
 };
 
 const struct db_statement sql_notify_due = {
@@ -23,12 +24,14 @@ const struct db_statement sql_notify_put = {
     "notify_put",
     "select sagad.notify_put($1::int2, $2::int8, $3::text, $4::text, $5::int8, $6::int8, $7::text[], $8::bytea[],"
     " $9::timestamptz, $10::timestamptz)",
+    .has_row = true,
 };
 
 const struct db_statement sql_notify_settle = {
     "notify_settle",
     "select sagad.notify_settle($1::int2, $2::int8, $3::text, $4::text, $5::int8[], $6::text[], $7::timestamptz[],"
     " $8::int4[], $9::text[])",
+    .has_row = true,
 };
 
 const struct db_statement sql_notification_list = {
@@ -42,4 +45,5 @@ const struct db_statement sql_notification_replay = {
     "notification_replay",
     "select case when h.n > 0 then sagad.act_told(h.n, $4::text, null) else h.n end from"
     " (select sagad.notification_replay($1::text, $2::text, $3::text[]) as n) as h",
+    .has_row = true,
 };

@@ -7,6 +7,7 @@ const struct db_statement sql_schedule_put = {
     "schedule_put",
     "select case when s.n = 1 then sagad.act_told(s.n, $9::text, null) else s.n end from (select"
     " sagad.schedule_put($1::int2, $2::text, $3::text, $4::uuid, $5::text, $6::bytea, $7::text, $8::int8) as n) as s",
+    .has_row = true,
 };
 
 /* Offsets are read from a little before the last instant, so that a clock that was set back still gets them. */
@@ -66,4 +67,5 @@ const struct db_statement sql_schedule_move = {
     "schedule_move",
     "select sagad.schedule_move($1::int2, $2::int8, $3::text, $4::text, $5::uuid, $6::int8, $7::timestamptz,"
     " $8::timestamptz, $9::bytea)",
+    .has_row = true,
 };

@@ -42,6 +42,7 @@ const struct db_statement sql_series_roll = {
     ADDED("abandoned") ", " ADDED("escalated") ", " ADDED("operations") ", " ADDED("calls") ", " ADDED("retries") ", "
     ADDED("calls_completed") ", " ADDED("calls_failed") ", " ADDED("calls_unknown") ", " ADDED("duplicates") ")"
     " select count(*) from t",
+    .has_row = true,
 };
 
 const struct db_statement sql_series_drop = {
@@ -49,6 +50,7 @@ const struct db_statement sql_series_drop = {
     "with gone as (delete from sagad.series h where h.ctid = any (array(select o.ctid from sagad.series o"
     " where o.span::int4 = 60 and o.at < $1::timestamptz order by o.at limit $2::int8))"
     " returning 1) select count(*) from gone",
+    .has_row = true,
 };
 
 /* $2: by the hour, otherwise by the minute. $5 and $6: only this kind and this name. Without a kind all are summed

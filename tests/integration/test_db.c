@@ -373,6 +373,41 @@ TEST_CONNECTED(a_transaction_may_be_submitted_again_from_its_end)
 
 /* --- notifications --- */
 
+static bool is_ready_again(void)
+{
+    return ready_count == 2;
+}
+
+static struct tx behind; /* submitted with the one that is answered wrongly */
+
+/* The two are in flight together. Neither handler sees an answer, and the connection comes again. */
+TEST_CONNECTED(an_answer_without_its_row_ends_the_connection_and_not_the_engine)
+{
+    static const struct db_statement none = {"none", "select 1 where false", .has_row = true};
+    static const struct db_statement some = {"some", "select 1", .has_row = true};
+    struct tx tx = {0};
+
+    memset(&behind, 0, sizeof(behind));
+    tx_query(&tx, &none, NULL);
+    tx_query(&behind, &some, NULL);
+    tx_submit(&tx);
+    tx_submit(&behind);
+    run_until(nothing_pending);
+    assert_int_equal(tx.done, 1);
+    assert_int_equal(tx.transaction.outcome, DB_UNKNOWN);
+    assert_int_equal(tx.rows_calls, 0);
+    assert_int_equal(behind.transaction.outcome, DB_UNKNOWN);
+    assert_int_equal(behind.rows_calls, 0);
+    assert_int_equal(lost_count, 1);
+    assert_non_null(strstr(lost_err.detail, "statement none was answered without a row"));
+    run_until(is_ready_again);
+    memset(&behind, 0, sizeof(behind));
+    tx_query(&behind, &some, NULL);
+    tx_run(&behind);
+    assert_committed(&behind);
+    assert_int_equal(behind.rows_calls, 1);
+}
+
 TEST_CONNECTED(a_notification_arrives_without_being_asked_for)
 {
     ask("notify news, 'hello'");

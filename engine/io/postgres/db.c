@@ -17,6 +17,7 @@
 #include <sys/random.h>
 #include <uv.h>
 
+#include "base/log.h"
 #include "base/map.h"
 #include "io/postgres/connect.h"
 #include "io/postgres/queue.h"
@@ -75,6 +76,7 @@ struct db {
     size_t query_index;       /* the query of the first segment whose answer comes next */
     bool failed, broken,
         commit_lost; /* the first segment is certainly refused; its outcome is unknown; the COMMIT has warned */
+    bool astray;     /* an answer that cannot be that of its statement: no other one on this connection is believed */
     struct deferred pump;
 
     /* giving up */
@@ -157,6 +159,7 @@ static void disconnect(struct db *db)
     }
     timer_stop(db->loop, &db->overdue);
     loop_defer_cancel(db->loop, &db->giver);
+    db->astray = false;
     PQfinish(db->conn); /* accepts NULL; the socket does not block, so a server that hangs is not waited for */
     db->conn = NULL;
     map_fini(&db->prepared);
@@ -371,6 +374,21 @@ static void segment_synced(struct db *db)
     }
 }
 
+/*
+ * Ends the connection: answers and statements do not belong together any more, or the server does what no server does.
+ * The transaction is lost like one whose answer never came. Its handler does not see the answer, so that it may read
+ * the row without looking whether there is one.
+ */
+static void went_astray(struct db *db, const struct db_query *query, const PGresult *result)
+{
+    db->astray = db->broken = true;
+    err_set(&db->last_words, ERR_STORE, "an answer of the database is not that of its statement");
+    err_detail(&db->last_words, "statement %s was answered without a row (%s)", query->statement->name,
+               PQresStatus(PQresultStatus(result)));
+    log_error("answer_without_row", LOG_TEXT("statement", query->statement->name),
+              LOG_TEXT("status", PQresStatus(PQresultStatus(result))), LOG_I64("query", (int64_t)db->query_index));
+}
+
 static void result_answered(struct db *db, const PGresult *result)
 {
     struct segment *segment = segment_first(db);
@@ -390,7 +408,9 @@ static void result_answered(struct db *db, const PGresult *result)
         struct db_query *query = &segment->transaction->queries[db->query_index];
 
         CHECK(db->query_index < segment->transaction->count);
-        if (query->on_rows) {
+        if (query->statement->has_row && PQntuples(result) == 0) {
+            went_astray(db, query, result);
+        } else if (query->on_rows) {
             query->on_rows(query, &(struct db_rows){.result = result, .statement = query->statement});
         }
     } else {
@@ -416,7 +436,7 @@ static void read_results(struct db *db)
         null_count = 0;
         result_answered(db, result);
         PQclear(result);
-        if (PQstatus(db->conn) == CONNECTION_BAD && db->broken) {
+        if (db->astray || (PQstatus(db->conn) == CONNECTION_BAD && db->broken)) {
             break;
         }
     }
@@ -463,7 +483,7 @@ static void serve(struct db *db, bool good)
     good = good && flush_out(db);
     read_results(db);
     read_notifications(db);
-    if (db->state == DB_READY && (!good || PQstatus(db->conn) != CONNECTION_OK)) {
+    if (db->state == DB_READY && (!good || db->astray || PQstatus(db->conn) != CONNECTION_OK)) {
         db_broken(db);
     }
     if (db->state == DB_READY && has_room(db) && !list_empty(&db->queue.waiting)) {
