@@ -1,7 +1,7 @@
 // Filters live in the address: what is typed is there after a moment, what is chosen at once. A filter that is there
 // and empty asks for what has none.
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { current, replace } from './route'
 import { Saved, canSave } from './saved'
 import { useSettings } from './settings'
@@ -44,7 +44,7 @@ function Field({
 }) {
   const [typed, setTyped] = useState(value ?? '')
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined)
-  useEffect(() => setTyped(value ?? ''), [value])
+  useLayoutEffect(() => setTyped(value ?? ''), [value]) // before a key can be pressed: it would be lost
   useEffect(() => () => clearTimeout(timer.current), [])
   const id = `filter-${filter.name}`
   const search = first ? { 'data-search': '' } : {}
