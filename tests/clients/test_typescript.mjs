@@ -1,37 +1,19 @@
 // The TypeScript client as its users have it: built, packed, installed without a network in an empty folder, and asked
 // there. With --write the exchanges that all clients share are recorded anew.
-import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { World, expect, expectEqual, leaves, promise, root, run } from '../lib/world.mjs'
 import { askReal, askReplay, prepare } from './exchanges.mjs'
+import { install, needs, packages } from './install.mjs'
 
-const packages = process.env.NODE_MODULES ?? join(root, 'build', 'npm', 'node_modules')
-if (!existsSync(join(packages, 'openapi-typescript'))) {
-  console.log('skipped: openapi-typescript is not installed (tools/test does it)')
-  process.exit(77)
-}
+needs('openapi-typescript')
 const source = join(root, 'tools', 'clients', 'typescript')
-
-// Returns the folder in which the client is installed.
-function install(world) {
-  const built = execFileSync(
-    process.execPath,
-    [join(source, 'build.mjs'), '--packages', join(packages, '..'), '--out', join(world.directory, 'package')],
-    { encoding: 'utf8' }
-  ).trim()
-  const folder = join(world.directory, 'program')
-  mkdirSync(folder)
-  writeFileSync(join(folder, 'package.json'), '{ "private": true, "type": "module" }\n')
-  const npm = ['install', '--offline', '--no-audit', '--no-fund', '--ignore-scripts', built]
-  execFileSync('npm', npm, { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] })
-  return folder
-}
 
 await run(new World(), async (world) => {
   let folder
   await promise('the package is built, packed and installed in an empty folder, without a network', () => {
-    folder = install(world)
+    folder = install(world, 'typescript')
     expect(existsSync(join(folder, 'node_modules', 'sagad-client', 'dist', 'schema.d.ts')), 'its types are there')
     expect(!existsSync(join(source, 'src', 'schema.d.ts')), 'what is made is not in the repository')
   })
