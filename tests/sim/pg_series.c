@@ -1,6 +1,8 @@
 /* Figures over time, as in migration 0021. */
 #include "tests/sim/pg_statements.h"
 
+#include <stdlib.h>
+
 #define HOUR_MS INT64_C(3600000)
 
 static const struct row_series first = {
@@ -46,10 +48,14 @@ static enum pg_progress put_hour(struct pg_call *call, struct pg_touched *touche
     return PG_DONE;
 }
 
-static bool is_same_hour(const struct row_series *a, const struct row_series *b)
+static int compare_hours(const void *a, const void *b)
 {
-    return a->at_ms == b->at_ms && slice_equal(a->namespace, b->namespace) && slice_equal(a->kind, b->kind) &&
-           slice_equal(a->name, b->name);
+    const struct row_series *x = a, *y = b;
+    int order = slice_compare(x->namespace, y->namespace);
+
+    order = order ? order : (x->at_ms > y->at_ms) - (x->at_ms < y->at_ms);
+    order = order ? order : slice_compare(x->kind, y->kind);
+    return order ? order : slice_compare(x->name, y->name);
 }
 
 /* Rolls up rows. The rows of one hour, name and kind are adjacent only within a minute, so all are summed up first. */
@@ -80,7 +86,7 @@ enum pg_progress pg_statement_series_roll(struct pg_call *call)
         hour.span = 60;
         hour.at_ms -= hour.at_ms % HOUR_MS;
         hour.part = (struct uuid){0};
-        while (i < hour_count && !is_same_hour(&hours[i], &hour)) {
+        while (i < hour_count && compare_hours(&hours[i], &hour) != 0) {
             i++;
         }
         if (i == hour_count) {
@@ -90,6 +96,9 @@ enum pg_progress pg_statement_series_roll(struct pg_call *call)
         for (size_t k = 0; k < ROW_FIGURES; k++) {
             hours[i].figures[k] += hour.figures[k];
         }
+    }
+    if (hour_count > 1) { /* in which order hours are locked decides who waits for whom */
+        qsort(hours, hour_count, sizeof(*hours), compare_hours);
     }
     for (size_t i = 0; i < hour_count; i++) {
         struct row_series *hour = arena_alloc(call->arena, sizeof(*hour));
@@ -115,7 +124,8 @@ enum pg_progress pg_statement_series_drop(struct pg_call *call)
         if (seen && seen->span == 60 && seen->at_ms < arg_time_ms(call, 0)) {
             RETURN_UNLESS_DONE(pg_take(call, &touched, row, PG_UPDATE, &current));
         }
-        if (current) {
+        /* Rows are found by their place. One that somebody has written meanwhile has another place, and stays. */
+        if (current && current == seen) {
             pg_delete(call, row);
             count++;
         }
