@@ -389,10 +389,11 @@ enum pg_progress pg_statement_bulk_next(struct pg_call *call)
     return PG_DONE;
 }
 
-/* Locks the lease of the shard and then the job. `*row` is NULL when another engine has the shard (`held` is false), or
- * when the job does not exist. */
-static enum pg_progress hold(struct pg_call *call, enum pg_lock_mode mode, struct pg_row **row, const void **current,
-                             bool *held)
+/* Locks the lease of the shard and then the job, if it fits. `*current` is NULL when another engine has the shard
+ * (`held` is false), and when the job does not fit: then nobody is waited for. */
+static enum pg_progress hold(struct pg_call *call, enum pg_lock_mode mode,
+                             bool (*fits)(struct pg_call *call, const struct row_bulk *job), struct pg_row **row,
+                             const void **current, bool *held)
 {
     struct pg_row *shard = pg_find(call, PG_SHARD, &(struct row_shard){.shard = arg_int(call, 0)});
     const struct row_shard *seen = pg_see(call, shard);
@@ -409,11 +410,17 @@ static enum pg_progress hold(struct pg_call *call, enum pg_lock_mode mode, struc
     if (*held) {
         pg_next_statement(call);
         *row = pg_find(call, PG_BULK, &key);
-        if (pg_see(call, *row)) {
+        if (fits(call, pg_see(call, *row))) {
             RETURN_UNLESS_DONE(pg_lock(call, *row, mode, current));
         }
     }
     return PG_DONE;
+}
+
+static bool is_there(struct pg_call *call, const struct row_bulk *job)
+{
+    (void)call;
+    return job != NULL;
 }
 
 static enum pg_progress settle_item(struct pg_call *call, struct pg_touched *touched, size_t i, struct row_bulk *job)
@@ -470,7 +477,7 @@ enum pg_progress pg_statement_bulk_settle(struct pg_call *call)
     const void *current;
     bool held;
 
-    RETURN_UNLESS_DONE(hold(call, PG_NO_KEY_UPDATE, &row, &current, &held));
+    RETURN_UNLESS_DONE(hold(call, PG_NO_KEY_UPDATE, is_there, &row, &current, &held));
     if (current) {
         RETURN_UNLESS_DONE(settle(call, row, *(const struct row_bulk *)current));
     }
@@ -500,17 +507,20 @@ static enum pg_progress forget(struct pg_call *call, struct pg_row *row, struct 
     return PG_DONE;
 }
 
+static bool is_over(struct pg_call *call, const struct row_bulk *job)
+{
+    return job && !slice_is(job->state, "running") && job->look_ms <= arg_time_ms(call, 3);
+}
+
 enum pg_progress pg_statement_bulk_forget(struct pg_call *call)
 {
     struct pg_row *row;
     const void *current;
-    const struct row_bulk *job;
     bool held;
 
-    RETURN_UNLESS_DONE(hold(call, PG_UPDATE, &row, &current, &held));
-    job = current;
-    if (job && !slice_is(job->state, "running") && job->look_ms <= arg_time_ms(call, 3)) {
-        RETURN_UNLESS_DONE(forget(call, row, *job));
+    RETURN_UNLESS_DONE(hold(call, PG_UPDATE, is_over, &row, &current, &held));
+    if (is_over(call, current)) {
+        RETURN_UNLESS_DONE(forget(call, row, *(const struct row_bulk *)current));
     }
     put_answer(call, held);
     return PG_DONE;
