@@ -17,7 +17,7 @@ struct oidc_options {
     struct issuer_options issuer;             /* url NULL: there is no issuer */
     const char *role_claim, *namespace_claim; /* a name, or a JSON Pointer that begins with "/" */
     const char *roles;                        /* GROUP=ROLE with commas between; NULL: roles have their own names */
-    const char *namespace;                    /* of all, instead of a claim; NULL: by the claim */
+    const char *namespace;                    /* every JWT is in it; NULL: the claim says it */
 };
 
 /* ERR_CONFIG: a setting is wrong, or is given without an issuer. */

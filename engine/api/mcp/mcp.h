@@ -106,7 +106,8 @@ void mcp_fail_with(struct mcp_exchange *exchange, int http_status, enum rpc_code
 void mcp_refuse_asked(struct mcp_exchange *exchange);
 /* A tool refuses: a result with `isError`, the problem as its content. `more` may be NULL. */
 void mcp_refuse(struct mcp_exchange *exchange, const struct err *err, const struct problem_more *more);
-void mcp_write_refusal(struct json_writer *w, struct slice problem); /* its members of a tool's result */
+/* Writes what a tool's result has of a refusal into the object that is open. */
+void mcp_write_refusal(struct json_writer *w, struct slice problem);
 /* What the engine knows of the operation of this call, for `_meta`; SLICE_NONE: there is none. */
 void mcp_write_operation(struct mcp_result *result, struct slice operation, const struct call_result *call);
 

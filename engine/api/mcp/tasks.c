@@ -144,7 +144,7 @@ static void on_task(struct engine_request *asked)
     if (request_failed(request)) {
         return;
     }
-    if (json_type(json_member(operation, "args")) == JSON_NULL) { /* its result is no longer known either */
+    if (json_type(json_member(operation, "args")) == JSON_NULL) { /* the result is no longer known either */
         mcp_fail(exchange, 200, RPC_INVALID_PARAMS, "this task has expired");
         return;
     }
