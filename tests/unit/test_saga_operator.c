@@ -522,6 +522,28 @@ TEST(not_happened_then_retry_calls_once_more_when_the_first_call_is_over)
     assert_int_equal(trial.saga.end, SAGA_COMPLETED);
 }
 
+/* In two steps, too: a person rules it out, the failure is another case, and somebody has it tried again. */
+TEST(retry_of_what_a_person_ruled_out_waits_until_the_first_call_is_over)
+{
+    int64_t sent_ms, failed_ms;
+
+    open_probing(&trial, "once_probed','on_failure':'escalate", "");
+    sent_ms = trial.saga.steps[1].forward.last_sent_ms;
+    assert_int_equal(trial_input(&trial, verdict(&trial, 1, DIRECTION_DO)), ERR_OK);
+    assert_string_equal(trial_records(&trial), "step.failed act, escalation.opened act");
+    failed_ms = trial.now_ms;
+    assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
+    assert_int_equal(trial.now_ms, failed_ms);
+    assert_string_equal(trial_records(&trial), "escalation.resolved act, step.reopened act");
+    assert_true(trial.saga.steps[1].forward.due_ms >= sent_ms + 30000 + 5000); /* its timeout and its visibility */
+    trial_timer(&trial, "act");
+    assert_string_equal(trial_records(&trial), "step.intent act");
+    assert_true(trial.now_ms >= sent_ms + 30000 + 5000);
+    trial_settle(&trial, "act", OUTCOME_COMPLETED);
+    assert_int_equal(trial.saga.end, SAGA_COMPLETED);
+    trial_close_sound(&trial);
+}
+
 TEST(a_step_that_is_being_undone_is_not_called_again)
 {
     struct saga_input input;

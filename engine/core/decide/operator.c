@@ -340,6 +340,13 @@ static enum err_code retry(struct machine *m)
     }
     record.attempt = 0;
     record.accept_double = OPERATOR.accept_double && op->took_effect == TOOK_EFFECT_MAYBE;
+    if (op->state == OP_FAILED && op->source == SOURCE_OPERATOR) {
+        /* A person has stated that it did not happen. The call may still be under way, and other arguments would not
+         * even have its key. So the next call waits as after `not_happened` with `then: retry`. */
+        int64_t quiet_ms = operation_quiet_ms(saga, step, direction);
+
+        record.due_ms = quiet_ms > m->input->now_ms ? quiet_ms : 0;
+    }
     if (OPERATOR.args.ptr) {
         change_arguments(m, op, tool, &record);
     }

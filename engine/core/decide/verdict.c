@@ -173,23 +173,6 @@ static enum err_code undone(struct machine *m)
 
 /* --- not happened, then retry --- */
 
-static int64_t later_of(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-/* Returns when surely nothing of the last call is under way any more and its receiver has shown the effect. */
-static int64_t quiet_from(const struct saga *saga, uint32_t step, enum direction direction)
-{
-    const struct operation *op = operation_of(saga, step, direction);
-    const struct tool *tool = saga_tool(saga, step, direction);
-    int64_t sent_ms = later_of(op->last_sent_ms, saga->alone_from_ms);
-
-    return op->last_sent_ms == 0 ? 0
-                                 : later_of(sent_ms + op->call_timeout_ms, op->settled_ms) +
-                                       (tool->has_probe ? tool->probe.visibility_ms : PROBE_VISIBILITY_DEFAULT_MS);
-}
-
 static enum err_code check_again(struct machine *m)
 {
     const struct saga *saga = m->saga;
@@ -213,7 +196,7 @@ static enum err_code check_again(struct machine *m)
 static enum err_code not_happened_again(struct machine *m)
 {
     struct record record;
-    int64_t quiet_ms = quiet_from(m->saga, m->about, m->direction);
+    int64_t quiet_ms = operation_quiet_ms(m->saga, m->about, m->direction);
     enum err_code code = check_again(m);
 
     if (code != ERR_OK) {
@@ -229,7 +212,7 @@ static enum err_code not_happened_again(struct machine *m)
     }
     record = operator_record(m, m->direction == DIRECTION_UNDO ? RECORD_COMPENSATION_REOPENED : RECORD_STEP_REOPENED);
     record.attempt = 0;
-    record.due_ms = later_of(quiet_ms, m->input->now_ms);
+    record.due_ms = quiet_ms > m->input->now_ms ? quiet_ms : m->input->now_ms;
     machine_emit(m, record);
     return ERR_OK;
 }

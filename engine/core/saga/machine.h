@@ -46,6 +46,10 @@ struct terms {
 };
 struct terms operation_terms(const struct saga *saga, uint32_t step, enum direction direction);
 
+/* When surely nothing of its last call is under way any more, and the receiver would show the effect; 0: it was never
+ * sent. */
+int64_t operation_quiet_ms(const struct saga *saga, uint32_t step, enum direction direction);
+
 /* The class of an operation: frozen when it began; before that its tool's, the stricter one where it depends on the
  * arguments. */
 enum effect operation_effect(const struct saga *saga, uint32_t step, enum direction direction);

@@ -376,6 +376,17 @@ struct terms operation_terms(const struct saga *saga, uint32_t step, enum direct
     return terms;
 }
 
+int64_t operation_quiet_ms(const struct saga *saga, uint32_t step, enum direction direction)
+{
+    const struct operation *op = operation_of(saga, step, direction);
+    const struct tool *tool = saga_tool(saga, step, direction);
+    int64_t sent_ms = later_of(op->last_sent_ms, saga->alone_from_ms);
+
+    return op->last_sent_ms == 0 ? 0
+                                 : later_of(sent_ms + op->call_timeout_ms, op->settled_ms) +
+                                       (tool->has_probe ? tool->probe.visibility_ms : PROBE_VISIBILITY_DEFAULT_MS);
+}
+
 /* --- steps --- */
 
 bool step_is_over(const struct saga *saga, uint32_t step)
