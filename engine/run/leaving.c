@@ -53,6 +53,7 @@ static void on_store_closed(void *context)
     struct engine *engine = context;
 
     engine->store = NULL;
+    readiness_stop(engine);
     exchange_closed(engine);
     loop_defer(engine->loop, &engine->leaving->leaver, on_left);
 }
@@ -85,7 +86,6 @@ static void give_up_leases(struct engine *engine)
     }
     move(engine, ENGINE_RELEASING);
     timer_stop(engine->loop, &engine->leaving->timer);
-    readiness_stop(engine);
     handover_stop(engine);
     calls_stop(engine->calls);
     for (uint32_t i = 0; i < SHARD_COUNT; i++) {

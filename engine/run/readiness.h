@@ -7,7 +7,7 @@
 struct readiness *readiness_new(struct engine *engine);
 void readiness_free(struct readiness *readiness);
 void readiness_watch(struct engine *engine, struct store_options *options); /* fills in its callbacks */
-void readiness_stop(struct engine *engine);                                 /* leases are being given up */
+void readiness_stop(struct engine *engine); /* the store is closed, and says nothing more of the database */
 
 bool engine_has_database(const struct engine *engine);      /* it is connected */
 bool engine_knows_definitions(const struct engine *engine); /* they have been read once */

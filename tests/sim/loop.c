@@ -220,6 +220,11 @@ bool loop_turn(struct loop *loop, uint32_t *callbacks)
     return true;
 }
 
+bool loop_has_work(const struct loop *loop)
+{
+    return loop->agenda.heap_count > 0 || loop->agenda.deferred.count > 0 || loop->agenda.hooks.count > 0;
+}
+
 int64_t loop_rest_us(const struct loop *loop)
 {
     int64_t due_ms = agenda_due_ms(&loop->agenda), rest_us;

@@ -27,6 +27,7 @@ struct node *connection_node(const struct pg_session *session); /* the node at t
 /* In loop.c: makes a turn of the node's loop. False: the turn was stopped in its middle, after as many callbacks as
  * were left in `*callbacks`. */
 bool loop_turn(struct loop *loop, uint32_t *callbacks);
+bool loop_has_work(const struct loop *loop);   /* is a timer, deferred work or a hook left? */
 int64_t loop_rest_us(const struct loop *loop); /* time until the next turn; INT64_MAX: nothing to do */
 /* Messages that have come; the turn takes them. */
 struct message *node_next_message(struct node *node);

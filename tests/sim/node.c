@@ -160,14 +160,19 @@ static void node_goes(struct node *node)
 }
 
 /* Ends a node. The engine must have freed all its memory, because a leak would grow for ever in a process that lives
- * long. */
+ * long, and must have stopped its timers, which would run in memory that is gone. */
 static void node_ends(struct node *node)
 {
     struct node *before = node_enter(node);
+    bool has_work;
 
     engine_free(node->engine);
+    has_work = loop_has_work(node->loop);
     loop_free(node->loop);
     node_leave(before);
+    if (has_work) {
+        world_violate("SIM", "node %u left, and a timer or deferred work of its engine would still run", node->index);
+    }
     if (node->memory.count > 0) {
         world_violate(
             "SIM",
