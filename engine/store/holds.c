@@ -1,5 +1,7 @@
 /* Holds. People make, list and release them through any engine; every engine reads them and reports which version it
- * has. See schema/migrations/0022_hold.sql. */
+ * has. See holds.h. */
+#include "store/holds.h"
+
 #include "store/store_state.h"
 
 static int64_t instant_at(const struct db_rows *rows, size_t i, int column)
@@ -156,6 +158,20 @@ void store_hold_seen(struct store *store, struct hold_seen *seen)
     job->writes = true;
     db_arg_text(args, slice_of(store->instance));
     db_arg_int8(args, seen->version);
+    job_submit(job);
+}
+
+static void on_ended(struct db_query *query, const struct db_rows *rows)
+{
+    ((struct hold_tell_ended *)((struct job *)query->context)->request)->left_ms = db_int(rows, 0, 0);
+}
+
+void store_hold_tell_ended(struct store *store, struct hold_tell_ended *tell)
+{
+    struct job *job = read_job(store, &tell->read, tell);
+
+    job->writes = true;
+    (void)job_query(job, &sql_hold_tell_ended, on_ended); /* this statement takes no parameters */
     job_submit(job);
 }
 

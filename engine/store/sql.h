@@ -134,6 +134,7 @@ extern const struct db_statement sql_hold_one;
 extern const struct db_statement sql_hold_version;
 extern const struct db_statement sql_hold_in_force;
 extern const struct db_statement sql_hold_seen;
+extern const struct db_statement sql_hold_tell_ended;
 extern const struct db_statement sql_hold_unseen;
 extern const struct db_statement sql_hold_renewed;
 

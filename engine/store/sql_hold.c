@@ -49,6 +49,14 @@ const struct db_statement sql_hold_seen = {
     "update sagad.engine e set holds = $2::int8 where e.instance = $1::text and e.holds < $2::int8",
 };
 
+/* Tells holds that have ended by their time. Returns the milliseconds until the next one ends; 0: more have ended; -1:
+ * none will. */
+const struct db_statement sql_hold_tell_ended = {
+    "hold_tell_ended",
+    "select sagad.hold_tell_ended()",
+    .has_row = true,
+};
+
 /* Returns the engines that may send and do not obey this version yet. By its shards an engine may live longer than by
  * its row. */
 const struct db_statement sql_hold_unseen = {

@@ -77,8 +77,11 @@ await run(new World(), async (world) => {
   const holder = (async () => {
     for (let i = 0; !over; i++) {
       await ask('POST', '/v1/holds', { tag: { nobody: `has ${i}` }, note: 'as good as none' })
+      const until = new Date(Date.now() + 500).toISOString()
+      await ask('POST', '/v1/holds', { tag: { nobody: `had ${i}` }, note: 'ends by its time', until })
       const { items } = (await ask('GET', '/v1/holds')).json
-      for (const { n } of items) await ask('POST', `/v1/holds/${n}/release`, { note: 'over' })
+      for (const { n, note } of items)
+        if (note === 'as good as none') await ask('POST', `/v1/holds/${n}/release`, { note: 'over' })
       await ask('POST', '/v1/tools/rest/breaker', { state: i % 2 ? 'closed' : 'open', note: 'by turns' })
       moves = i + 1
       await sleep(20)
@@ -114,12 +117,12 @@ await run(new World(), async (world) => {
         if (told[entry.type]) expected.add(`${told[entry.type]} ${id}/${entry.seq}`)
     }
   })
-  await promise('holds were made and released', async () => {
+  await promise('holds were made, released, and ended by their time', async () => {
     for (let page = ''; page !== undefined;) {
       const { items, next_cursor: next } = (await ask('GET', `/v1/holds?all=true&limit=500${page}`)).json
       for (const { n, released } of items) {
         expected.add(`hold.placed hold/${n}`)
-        if (released) expected.add(`hold.released hold/${n}`)
+        expected.add(released ? `hold.released hold/${n}` : `hold.ended hold/${n}`)
       }
       page = next ? `&cursor=${next}` : undefined
     }

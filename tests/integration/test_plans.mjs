@@ -92,8 +92,9 @@ insert into sagad.series (namespace, span, at, kind, name, part, calls)
   select case when i % 5 = 0 then 'default' else 'n' || i % 7 end, case when i % 3 = 0 then 60 else 1 end,
     date_trunc('hour', now()) - (i % 1440) * interval '1 minute', 'tool', 't' || i % 70, md5(i::text)::uuid, 1
   from generate_series(1, 100000) as i;
-insert into sagad.hold (number, id, namespace, body, made_at, released_at)
-  select i, md5(i::text)::uuid, 'n' || i % 50, '{}', now(), case when i % 20 <> 0 then now() end
+insert into sagad.hold (number, id, namespace, body, made_at, until_at, ended_told, released_at)
+  select i, md5(i::text)::uuid, 'n' || i % 50, '{}', now(), now() + (i % 3 - 1) * interval '1 hour',
+  i % 3 = 0 and i % 60 <> 0, case when i % 20 <> 0 then now() end
   from generate_series(1, 20000) as i;
 update sagad.hold_version set version = 20000;
 insert into sagad.bulk (shard, id, namespace, state, body, actor, created_at, expires_at, look_at)
@@ -170,7 +171,8 @@ const calls = {
   },
   grant_put: { args: `'${'0'.repeat(31)}8', '', 'n7', '', now(), null, null, null` },
   hold_put: { args: `'${'0'.repeat(31)}5', 'n7', '', null, 1000, null` },
-  hold_release: { args: "40, 'n40', '', null" },
+  hold_tell_ended: { args: '' },
+  hold_release: { args: "20, 'n20', '', null" },
   notify_put: { args: `9, 0, 'n9', 'ops', 9, 10, '{a/1}', array['{}']::bytea[], now(), now()` },
   notify_settle: { args: "9, 0, 'n9', 'ops2', '{9}', '{done}', array[now()], '{1}', '{x}'" },
   notification_replay: { args: "'n9', null, '{}', null" },
@@ -232,11 +234,12 @@ function plansOfAll() {
 function plansInside(name) {
   const { sql } = statements.find((statement) => statement.name === name)
   const { of, args } = calls[name]
+  const given = args ? ` (${args.replace('?', of ? world.sql(of) : '?')})` : ''
   const { stderr } =
     psql(`load 'auto_explain';\n${prologue}set client_min_messages = notice;\nset auto_explain.log_nested_statements =
       on;
     set auto_explain.log_level = notice;\nset auto_explain.log_format = json;\nprepare p as ${sql};\nbegin;
-    set local auto_explain.log_min_duration = 0;\nexecute p (${args.replace('?', of ? world.sql(of) : '?')});
+    set local auto_explain.log_min_duration = 0;\nexecute p${given};
     set local auto_explain.log_min_duration = -1;\nrollback;`)
   return [...stderr.matchAll(/plan:\n(\{[\s\S]*?\n\})/g)]
     .map(([, text]) => JSON.parse(text))

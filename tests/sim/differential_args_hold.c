@@ -8,8 +8,9 @@ void draw_hold_put(struct db_args *args, struct chance *chance)
     arg_id(args, holder_id(chance_below(chance, HOLDS)));
     arg_text(args, ONE_OF("n", "n", "m"));
     db_arg_bytea(args, slice_of(ONE_OF("{}", "{\"x\":1}")));
-    if (chance_percent(chance, 50)) {
-        db_arg_timestamptz(args, FAR_MS + FAR_AHEAD_MS);
+    if (chance_percent(chance,
+                       60)) { /* one of two has ended, so long ago that the next one of its namespace removes it */
+        db_arg_timestamptz(args, chance_percent(chance, 50) ? FAR_MS + FAR_AHEAD_MS : T0_MS);
     } else {
         db_arg_null(args, DB_TIMESTAMPTZ);
     }

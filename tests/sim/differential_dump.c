@@ -70,7 +70,7 @@ DUMP(series,
      " s.escalated, s.operations, s.calls, s.retries, s.calls_completed, s.calls_failed, s.calls_unknown, s.duplicates"
      " from sagad.series s order by s.namespace, s.span, s.at, s.kind, s.name, s.part")
 
-DUMP(hold, "select h.number, h.id, h.namespace, h.body, h.made_at, h.until_at, h.released_at, h.release"
+DUMP(hold, "select h.number, h.id, h.namespace, h.body, h.made_at, h.until_at, h.released_at, h.release, h.ended_told"
            " from sagad.hold h order by h.number")
 DUMP(engine_holds, "select e.instance, e.holds from sagad.engine e order by e.instance")
 
@@ -117,7 +117,7 @@ const struct kind dumps[] = {
     {&dump_notify, "ibbii"},
     {&dump_notification, "ibbibbbimmmb"},
     {&dump_series, "bitbbuiiiiiiiiiiii"},
-    {&dump_hold, "iubbmtmb"},
+    {&dump_hold, "iubbmtmbi"},
     {&dump_engine_holds, "bi"},
     {&sql_hold_version, "i"},
     {&dump_bulk, "iubbbiiiibmtbbmm"},

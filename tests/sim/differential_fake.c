@@ -697,6 +697,7 @@ static enum pg_progress dump_hold_rows(struct pg_call *call)
         put_time_if_any(call, row->until_ms);
         put_time_if_any(call, row->released_ms);
         put_bytes(call, row->release);
+        put_int(call, row->ended_told);
         put_row_end(call);
     }
     return PG_DONE;

@@ -1,4 +1,4 @@
-/* Holds, as in migration 0022, with the events of 0030. */
+/* Holds, as in migrations 0022 and 0034, with the events of 0030. */
 #include "tests/sim/pg_statements.h"
 
 #define CHANNEL "sagad_holds"
@@ -88,13 +88,39 @@ static enum pg_progress tell(struct pg_call *call, const struct row_hold *hold)
     return pg_event_add(
         call, &(struct row_event){.shard = hold->number % 64,
                                   .namespace = hold->namespace,
-                                  .type = hold->released_ms ? SLICE("hold.released") : SLICE("hold.placed"),
+                                  .type = hold->released_ms  ? SLICE("hold.released")
+                                          : hold->ended_told ? SLICE("hold.ended")
+                                                             : SLICE("hold.placed"),
                                   .subject = pg_keep_printed(call, "hold/%lld", (long long)hold->number),
                                   .data = pg_keep_printed(call, "{\"n\":%lld,\"%s\":%.*s}", (long long)hold->number,
                                                           hold->released_ms ? "released" : "hold", SLICE_ARG(body))});
 }
 
-/* No hold is 30 days old here, so none is removed. */
+/* Removes what ended 30 days ago, in this namespace. */
+static enum pg_progress remove_old(struct pg_call *call)
+{
+    int64_t before_ms = pg_clock_ms(call->pg) - INT64_C(30) * 86400000;
+    struct pg_touched touched = {0};
+
+    for (struct pg_row *row = first_hold(call); row; row = pg_next(call, PG_HOLD, row)) {
+        const struct row_hold *hold = pg_see(call, row);
+        const void *current = NULL;
+        int64_t ended_ms = !hold             ? 0
+                           : !hold->until_ms ? hold->released_ms
+                           : hold->released_ms
+                               ? (hold->released_ms < hold->until_ms ? hold->released_ms : hold->until_ms)
+                               : hold->until_ms;
+
+        if (ended_ms && ended_ms < before_ms && slice_equal(hold->namespace, arg_bytes(call, 1))) {
+            RETURN_UNLESS_DONE(pg_take(call, &touched, row, PG_UPDATE, &current));
+        }
+        if (current) {
+            pg_delete(call, row);
+        }
+    }
+    return PG_DONE;
+}
+
 enum pg_progress pg_statement_hold_put(struct pg_call *call)
 {
     const struct row_hold *known;
@@ -104,6 +130,11 @@ enum pg_progress pg_statement_hold_put(struct pg_call *call)
     RETURN_UNLESS_DONE(raise_version(call, &version));
     pg_next_statement(call);
     known = hold_of_id(call, arg_uuid(call, 0));
+    if (!known) {
+        pg_next_statement(call);
+        RETURN_UNLESS_DONE(remove_old(call));
+        pg_next_statement(call);
+    }
     answer = known ? known->number : count_in_force(call, arg_bytes(call, 1)) >= arg_int(call, 4) ? -1 : version;
     if (answer == version) {
         struct row_hold row = {.number = version,
@@ -136,12 +167,14 @@ enum pg_progress pg_statement_hold_release(struct pg_call *call)
     row = pg_find(call, PG_HOLD, &(struct row_hold){.number = arg_int(call, 0)});
     hold = pg_see(call, row);
     if (hold && slice_equal(hold->namespace, arg_bytes(call, 1))) {
-        answer = is_in_force(call, hold);
+        answer = 0;
     }
-    if (answer == 1) { /* each change of a hold locks the version, so nobody has changed the hold since */
-        struct row_hold changed = *hold;
-
+    if (answer == 0 && is_in_force(call, hold) && !hold->ended_told) {
         RETURN_UNLESS_DONE(pg_lock(call, row, PG_NO_KEY_UPDATE, &current));
+    }
+    if (current && !((const struct row_hold *)current)->ended_told) { /* who releases a hold has locked the version */
+        struct row_hold changed = *(const struct row_hold *)current;
+
         changed.released_ms = pg_clock_ms(call->pg);
         changed.release = pg_keep(call, arg_bytes(call, 2));
         pg_update(call, row, &changed);
@@ -220,6 +253,49 @@ enum pg_progress pg_statement_hold_in_force(struct pg_call *call)
             put_hold(call, hold);
         }
     }
+    return PG_DONE;
+}
+
+static bool is_untold(const struct row_hold *hold)
+{
+    return hold && hold->until_ms && !hold->released_ms && !hold->ended_told;
+}
+
+enum pg_progress pg_statement_hold_tell_ended(struct pg_call *call)
+{
+    enum { MOST = 50 };
+    struct row_hold told[MOST];
+    size_t count = 0;
+    int64_t next_ms = INT64_MAX;
+    struct pg_row *row;
+
+    pg_next_statement(call);
+    for (row = first_hold(call); row && count < MOST; row = pg_next(call, PG_HOLD, row)) {
+        const struct row_hold *hold = pg_see(call, row);
+        const void *current = NULL;
+
+        if (is_untold(hold) && !is_in_force(call, hold)) {
+            RETURN_UNLESS_DONE(pg_lock(call, row, PG_NO_KEY_UPDATE, &current));
+        }
+        if (is_untold(current)) {
+            told[count] = *(const struct row_hold *)current;
+            told[count].ended_told = true;
+            pg_update(call, row, &told[count++]);
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        RETURN_UNLESS_DONE(tell(call, &told[i]));
+    }
+    pg_next_statement(call);
+    for (row = first_hold(call); row; row = pg_next(call, PG_HOLD, row)) {
+        const struct row_hold *hold = pg_see(call, row);
+
+        next_ms = is_untold(hold) && hold->until_ms < next_ms ? hold->until_ms : next_ms;
+    }
+    int64_t left_us = next_ms == INT64_MAX ? 0 : next_ms * 1000 - pg_clock_us(call->pg);
+
+    put_int(call, next_ms == INT64_MAX ? -1 : left_us > 0 ? (left_us + 999) / 1000 : 0);
+    put_row_end(call);
     return PG_DONE;
 }
 

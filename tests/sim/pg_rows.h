@@ -251,6 +251,7 @@ struct row_hold {   /* of migration 0022 */
     struct uuid id;
     struct slice namespace, body, release;  /* release: SLICE_NONE: null */
     int64_t made_ms, until_ms, released_ms; /* 0: null */
+    bool ended_told;                        /* of migration 0034 */
 };
 
 struct row_hold_version { /* its one row */

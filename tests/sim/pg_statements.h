@@ -89,6 +89,7 @@
     X(hold_renewed)                                                                                                    \
     X(hold_in_force)                                                                                                   \
     X(hold_seen)                                                                                                       \
+    X(hold_tell_ended)                                                                                                 \
     X(hold_unseen)                                                                                                     \
     /* pg_grant.c */                                                                                                   \
     X(grant_put)                                                                                                       \

@@ -6,6 +6,7 @@
 
 #include "store/figures.h"
 #include "store/guard.h"
+#include "store/holds.h"
 #include "tests/sim/stage.h"
 
 #define ANSWERS_MAX 4096
@@ -401,6 +402,7 @@ READS(guard_ask, store_guard_ask, STORE_GUARD_ASK)
 READS(guard_tell, store_guard_tell, STORE_GUARD_TELL)
 READS(guard_count, store_guard_count, STORE_GUARD_COUNT)
 READS(series_add, store_series_add, STORE_SERIES_ADD)
+READS(hold_tell_ended, store_hold_tell_ended, STORE_HOLD_TELL_ENDED)
 
 /* --- the inbox --- */
 

@@ -39,6 +39,7 @@ enum store_call {
     STORE_GUARD_TELL,
     STORE_GUARD_COUNT,
     STORE_SERIES_ADD,
+    STORE_HOLD_TELL_ENDED,
     STORE_CALL_COUNT
 };
 /* The next so many requests of this kind are not done and end with this code. */

@@ -1,4 +1,5 @@
 /* The feed of events misses no event, however the transactions end, and keeps the order of each saga. */
+#include "base/instant.h"
 #include "tests/sim/stage.h"
 
 #include <stdio.h>
@@ -228,6 +229,69 @@ TEST(events_of_which_no_log_tells_stand_in_the_same_feed)
     (void)take(ask(0, "hold.*", 0));
     assert_int_equal(count_of("hold."), 2);
     assert_int_equal(count_of("saga."), 0);
+}
+
+static void place_hold_until(int64_t from_now_ms)
+{
+    char until[INSTANT_TEXT_BYTES], body[128];
+
+    instant_text(WORLD_START_MS + world->now_us / 1000 + from_now_ms, until);
+    (void)snprintf(body, sizeof(body), "{\"tool\":\"t\",\"note\":\"x\",\"until\":\"%s\"}", until);
+    place_hold(0, body, SLICE_NONE);
+}
+
+TEST(a_hold_that_ends_by_its_time_is_told_once_by_two_engines)
+{
+    begin_reading("");
+    for (int i = 0; i < 60; i++) { /* more than are told at a time */
+        place_hold_until(60000);
+    }
+    stage_run(55000);
+    read_all(0);
+    assert_int_equal(count_of("hold.ended"), 0);
+    stage_run(6000);
+    read_all(0);
+    assert_int_equal(count_of("hold.ended"), 60);
+    stage_run(120000);
+    read_all(1);
+    assert_int_equal(count_of("hold.ended"), 60);
+    assert_int_equal(count_of("hold.released"), 0);
+}
+
+TEST(a_hold_that_a_person_released_does_not_end_by_its_time)
+{
+    struct engine_request release = {.actor = SLICE("ops"), .in.hold = {.number = 1, .note = SLICE("over")}};
+
+    begin_reading("");
+    place_hold_until(60000);
+    (void)stage_expect(stage_ask(1, engine_release_hold, &release), ERR_OK);
+    stage_run(120000);
+    read_all(0);
+    assert_int_equal(count_of("hold.released"), 1);
+    assert_int_equal(count_of("hold.ended"), 0);
+}
+
+TEST(a_hold_that_ended_while_no_engine_lived_is_told_by_the_next_one)
+{
+    begin_reading("");
+    place_hold_until(60000);
+    node_kill(&nodes[0]);
+    node_kill(&nodes[1]);
+    stage_run(100000);
+    stage_again(1);
+    stage_run(1000);
+    read_all(1);
+    assert_int_equal(count_of("hold.ended"), 1);
+}
+
+TEST(the_end_of_a_hold_is_told_after_the_database_was_away)
+{
+    begin_reading("");
+    place_hold_until(10000);
+    stage_refuse(STORE_HOLD_TELL_ENDED, ERR_STORE, 8);
+    stage_run(30000);
+    read_all(0);
+    assert_int_equal(count_of("hold.ended"), 1);
 }
 
 TEST(another_namespace_hears_nothing)

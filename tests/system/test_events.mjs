@@ -89,6 +89,19 @@ await run(new World(), async (world) => {
     expect(told.indexOf(one) < told.indexOf(over), 'in order')
   })
 
+  await promise('a hold that ends by its time is told once', async () => {
+    const body = { tag: { shop: 'south' }, note: 'for a second', until: new Date(Date.now() + 1000).toISOString() }
+    const { n } = (await at(second, 'POST', '/v1/holds', body)).json
+    await until(() => of('hold.ended').length > 0, 'it is told')
+    expectEqual((await at(first, 'POST', `/v1/holds/${n}/release`, { note: 'too late' })).status, 409, 'released')
+    const [over] = of('hold.ended')
+    expectEqual(
+      [over.subject, over.data.n, over.data.hold.note, over.data.hold.until],
+      [`hold/${n}`, n, 'for a second', body.until],
+      'what has ended'
+    )
+  })
+
   await promise('calls that fail open a breaker, and one that goes well closes it', async () => {
     server.status['/frail'] = 500
     const saga = await world.start('calls_frail', {}, {})
@@ -129,7 +142,7 @@ await run(new World(), async (world) => {
     }
     await until(() => of('budget.reached').length > 0, 'it is told')
     expectEqual((await at(first, 'POST', '/v1/holds', { tag: { a: 'b' }, note: 'x' })).status, 201, 'a later event')
-    await until(() => of('hold.placed').length > 1, 'which is told')
+    await until(() => of('hold.placed').length > 2, 'which is told')
     const reached = of('budget.reached')
     expectEqual(
       reached.map(({ subject, data }) => [subject, data.tool, data.calls, data.micros, data.period > 1.7e9]),
@@ -184,7 +197,7 @@ await run(new World(), async (world) => {
     const page = await at(first, 'GET', '/v1/events?type=hold.*,bulk.ended')
     expectEqual(
       page.json.items.map(({ type }) => type),
-      ['hold.placed', 'hold.released', 'hold.placed', 'bulk.ended', 'bulk.ended'],
+      ['hold.placed', 'hold.released', 'hold.placed', 'hold.ended', 'hold.placed', 'bulk.ended', 'bulk.ended'],
       'by type'
     )
     expectEqual(new Set(told.map(({ id }) => id)).size, told.length, 'each has an id of its own')

@@ -23,6 +23,7 @@ enum event_type {
     EVENT_DEBT_SETTLED,
     EVENT_HOLD_PLACED,
     EVENT_HOLD_RELEASED,
+    EVENT_HOLD_ENDED,
     EVENT_BREAKER_OPENED,
     EVENT_BREAKER_CLOSED,
     EVENT_BUDGET_REACHED,
@@ -47,6 +48,7 @@ static const char *const names[EVENT_TYPE_COUNT] = {
     [EVENT_DEBT_SETTLED] = "debt.settled", /* this one and those below have rows of their own */
     [EVENT_HOLD_PLACED] = "hold.placed",
     [EVENT_HOLD_RELEASED] = "hold.released",
+    [EVENT_HOLD_ENDED] = "hold.ended",
     [EVENT_BREAKER_OPENED] = "breaker.opened",
     [EVENT_BREAKER_CLOSED] = "breaker.closed",
     [EVENT_BUDGET_REACHED] = "budget.reached",

@@ -6,10 +6,12 @@
 #include "base/log.h"
 #include "base/metric.h"
 #include "run/call/call_queue.h"
+#include "run/call/hold_ends.h"
 #include "run/call/limiter.h"
 #include "run/readiness.h"
 #include "run/saga/live.h"
 #include "run/saga/park.h"
+#include "store/holds.h"
 
 #define AGAIN_MS 200       /* the time until the next try when the holds could not be read */
 #define STEP_MS 20         /* sagas are let go at most this often */
@@ -17,6 +19,7 @@
 
 struct holds {
     struct engine *engine;
+    struct hold_ends *ends;
     struct hold_set set; /* lies in: */
     struct arena arena;
     struct arena loading; /* holds the reading under way */
@@ -344,6 +347,7 @@ static void take_over(struct holds *holds)
     gauge_set(GAUGE_HOLDS, (int64_t)set.count);
     arm_until(holds);
     tell(holds);
+    hold_ends_look(holds->ends);
     if (pace > 0) {
         look_who_goes(holds, pace);
     }
@@ -439,6 +443,7 @@ struct holds *holds_new(struct engine *engine)
     struct holds *holds = memory_alloc(sizeof(*holds));
 
     holds->engine = engine;
+    holds->ends = hold_ends_new(engine);
     holds->pace = HOLD_PACE_DEFAULT;
     list_init(&holds->held);
     list_init(&holds->let_go);
@@ -452,6 +457,7 @@ struct holds *holds_new(struct engine *engine)
 void holds_stop(struct holds *holds)
 {
     holds->stopped = true;
+    hold_ends_stop(holds->ends);
     timer_stop(holds->engine->loop, &holds->timer);
     timer_stop(holds->engine->loop, &holds->until_timer);
     timer_stop(holds->engine->loop, &holds->again_timer);
@@ -466,5 +472,6 @@ void holds_free(struct holds *holds)
     arena_fini(&holds->loading);
     arena_fini(&holds->scratch);
     arena_fini(&holds->telling);
+    hold_ends_free(holds->ends);
     free(holds);
 }

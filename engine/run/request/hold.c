@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "core/saga/hold.h"
+#include "store/holds.h"
 
 #define HOLDS_MAX 1000 /* the most holds in force in a namespace */
 #define LIMIT_DEFAULT 50
