@@ -125,11 +125,11 @@ export async function askReal(world, command) {
 const hurried = ({ patienceMs, ...more }) => ({ ...more, ...(patienceMs && { patienceMs: patienceMs / 10 }) })
 
 // Asks all cases of the exchanges that were kept: every client sends what the first one sent.
-export async function askReplay(command) {
+export async function askReplay(command, how = '') {
   const replay = await new Replay().open()
   const driver = new Driver(command)
   for (const { name, exchanges } of JSON.parse(readFileSync(file, 'utf8')))
-    await promise(`from the record: ${name}`, async () => {
+    await promise(`${how}from the record: ${name}`, async () => {
       const one = cases.find((each) => each.name === name)
       expect(one, 'the case is there')
       replay.begin(exchanges, emissionsOf(one))

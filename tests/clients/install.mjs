@@ -1,5 +1,5 @@
 // Builds and packs a package of tools/clients, and installs it as its users do.
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from '../lib/world.mjs'
@@ -29,4 +29,31 @@ export function install(world, name) {
   const npm = ['install', '--offline', '--no-audit', '--no-fund', '--ignore-scripts', built]
   execFileSync('npm', npm, { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] })
   return folder
+}
+
+// The Python of the distribution, which has what tools/test installs; another one may come first in PATH.
+export const python = existsSync('/usr/bin/python3') ? '/usr/bin/python3' : 'python3'
+
+// Ends the test where there is no Python that can run it.
+export function needsPython(...modules) {
+  const asked = ['venv', 'ensurepip', ...modules].join(', ')
+  const code = `import sys; assert sys.version_info >= (3, 11); import ${asked}`
+  const { status } = spawnSync(python, ['-c', code], { stdio: 'ignore' })
+  if (status === 0) return
+  console.log(`skipped: ${python} is older than 3.11, or lacks one of ${asked} (tools/test installs them)`)
+  process.exit(77)
+}
+
+// Installs the wheel without a network in a new environment in an empty folder, and returns the environment's Python.
+export function installPython(world, name, options = []) {
+  const out = join(world.directory, 'wheel')
+  const build = [join(root, 'tools', 'clients', 'build.py'), name, '--out', out]
+  const wheel = execFileSync(python, build, { encoding: 'utf8' }).trim()
+  const environment = join(world.directory, 'environment')
+  const quiet = { cwd: world.directory, stdio: ['ignore', 'ignore', 'inherit'] }
+  execFileSync(python, ['-m', 'venv', ...options, environment], quiet)
+  const installed = join(environment, 'bin', 'python')
+  const pip = ['-I', '-m', 'pip', 'install', '--no-index', '--no-deps', '--disable-pip-version-check', wheel]
+  execFileSync(installed, pip, quiet)
+  return installed
 }
