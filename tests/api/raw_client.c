@@ -76,7 +76,10 @@ void raw_read(int fd, int patience_ms, struct raw_answer *out)
     size_t len = 0;
     char *end = NULL;
 
-    *out = (struct raw_answer){0};
+    out->status = 0; /* the texts are large: only their beginnings are cleared */
+    out->closed = false;
+    out->head[0] = out->body[0] = '\0';
+    out->body_len = 0;
     do {
         bytes[len] = '\0';
         end = strstr(bytes, "\r\n\r\n");

@@ -21,6 +21,12 @@ static const struct method {
     {"prompts/get", true, true, mcp_read_nothing},
 };
 
+const char *mcp_method(size_t i, bool *is_stateless)
+{
+    *is_stateless = i < COUNT_OF(methods) && !methods[i].handshake;
+    return i < COUNT_OF(methods) ? methods[i].name : NULL;
+}
+
 static const struct method *method_find(const struct rpc_message *message)
 {
     for (size_t i = 0; i < COUNT_OF(methods); i++) {

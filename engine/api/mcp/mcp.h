@@ -35,6 +35,9 @@ struct mcp_result { /* a result while it is written */
     const struct mcp_exchange *exchange;
 };
 
+/* endpoint.c: the names of all methods, one by one; NULL: no more. Is it one of the stateless revision only? */
+const char *mcp_method(size_t i, bool *is_stateless);
+
 /* What of the namespace this request may see and call: all of it, or less by its grant (tools_list.c). */
 bool mcp_offers(const struct mcp_exchange *exchange, const struct offer *offer);
 struct saga_tool;
