@@ -251,6 +251,14 @@ static void note_replication(struct store *store, const struct conn_facts *facts
     store->is_asynchronous = is_asynchronous;
 }
 
+/* On a connection that breaks sessions, what was asked on one backend is answered by another. */
+void store_say_pooled(struct err *err)
+{
+    err_set(err, ERR_CONFIG, "a pooler stands between sagad and PostgreSQL and breaks sessions");
+    err_detail(err, "session locks and notifications do not hold on such connections");
+    err_hint(err, "connect to PostgreSQL directly, or set the pooler to pool_mode = session");
+}
+
 /* Do sessions hold? They do not when one backend serves two of our connections, or when two transactions of one
  * connection have different backends. */
 static bool check_sessions(const struct conn *conn, struct err *err)
@@ -265,9 +273,7 @@ static bool check_sessions(const struct conn *conn, struct err *err)
                  other->backend_started_us == conn->facts.backend_started_us;
     }
     if (broken) {
-        err_set(err, ERR_CONFIG, "a pooler stands between sagad and PostgreSQL and breaks sessions");
-        err_detail(err, "session locks and notifications do not hold on such connections");
-        err_hint(err, "connect to PostgreSQL directly, or set the pooler to pool_mode = session");
+        store_say_pooled(err);
     }
     return !broken;
 }
@@ -355,8 +361,7 @@ static void conn_check_failed(struct conn *conn)
         return; /* the connection is gone, and comes again */
     }
     if (strcmp(conn->check.sqlstate, "42P05") == 0 || strcmp(conn->check.sqlstate, "26000") == 0) {
-        err_set(&err, ERR_CONFIG, "a pooler stands between sagad and PostgreSQL and breaks sessions");
-        err_hint(&err, "connect to PostgreSQL directly, or set the pooler to pool_mode = session");
+        store_say_pooled(&err);
         store_refuse(conn->store, &err);
         return;
     }
@@ -412,6 +417,44 @@ static void on_schema_checked(struct db_transaction *transaction)
         holds_notified(store);
     }
 }
+
+/* --- the proof again --- */
+
+static void on_proved(struct db_transaction *transaction)
+{
+    struct conn *conn = container_of(transaction, struct conn, check);
+    struct err err = {.code = ERR_OK};
+
+    if (transaction->outcome != DB_COMMITTED || conn->store->closing) {
+        conn_check_failed(conn);
+        return;
+    }
+    conn->checking = false;
+    if (!store_is_one_transaction(&conn->facts.proof, &err)) {
+        store_refuse(conn->store, &err);
+    } else if (conn->facts.proof.seen[0].backend_pid != conn->backend_pid) {
+        store_say_pooled(&err);
+        store_refuse(conn->store, &err);
+    }
+}
+
+void store_prove_next(struct store *store)
+{
+    for (size_t i = 0; i < store->conn_count && !store->closing && !store->refused; i++) {
+        struct conn *conn = &store->conns[store->prove_next++ % store->conn_count];
+        const struct db_query proof = {.statement = &sql_check_transaction, .on_rows = on_transaction, .context = conn};
+
+        if (conn->up && !conn->checking && db_state(conn->db) == DB_READY) {
+            conn->checking = true;
+            conn->facts.proof.count = 0;
+            conn->check_queries[0] = conn->check_queries[1] = proof;
+            conn_submit(conn, 2, false, on_proved);
+            return;
+        }
+    }
+}
+
+/* --- the checks, from the first one on --- */
 
 static void on_server_checked(struct db_transaction *transaction)
 {

@@ -28,8 +28,10 @@ struct batch;
 /*
  * The proof that one transaction of ours is one transaction of PostgreSQL. What stands between may route each statement
  * on its own (Citus' coordinator), or end the transaction behind each (a proxy that splits pipelines): then nothing is
- * atomic, a fence holds nothing, and no error tells. The proof is made whenever a connection is checked, and with each
- * renewal of leases. `sql_check_transaction` is the first and the last statement of that transaction.
+ * atomic, a fence holds nothing, and no error tells. `sql_check_transaction` is the first and the last statement of a
+ * transaction, and both must see the same one. The proof is made whenever a connection is checked. With each renewal of
+ * leases, the connection for leases makes it again, and so does one of the other connections, in turn: a proxy may
+ * begin to do this at any time. The proof then also finds a pooler that gives a connection another backend.
  */
 struct transaction_proof {
     struct { /* what the two statements saw: a transaction's number, and its backend */
@@ -40,6 +42,8 @@ struct transaction_proof {
 };
 void store_on_transaction(struct transaction_proof *proof, const struct db_rows *rows);
 bool store_is_one_transaction(const struct transaction_proof *proof, struct err *err);
+void store_say_pooled(struct err *err);     /* a backend is not the one that the connection had before */
+void store_prove_next(struct store *store); /* the proof again, on the next connection that is up */
 
 struct conn_facts { /* what a connection's checks found */
     bool have;
@@ -271,6 +275,7 @@ struct store {
     char instance[STORE_INSTANCE_BYTES]; /* random; in the name of each connection */
     struct conn conns[STORE_CONNS_MAX];  /* writers, then readers; the first reader listens */
     size_t conn_count, writer_count;
+    size_t prove_next;    /* the connection that makes the proof next, counted on and on */
     int timeline;         /* the highest seen */
     bool is_asynchronous; /* standbys stream from it, and no commit waits for one */
 

@@ -1,6 +1,7 @@
 // Bad input and bad days: each gets one clear sentence with advice and its status or exit code, and loses nothing.
 import { createServer } from 'node:net'
 import { readFileSync } from 'node:fs'
+import { Pooler } from '../lib/pooler.mjs'
 import { Splitter } from '../lib/splitter.mjs'
 import { World, expect, expectEqual, freePort, promise, run, sleep } from '../lib/world.mjs'
 
@@ -446,6 +447,28 @@ await run(new World(), async (world) => {
     world.launchSagad()
     await world.ready()
     splitter.splits = true
+    await refusal(2)
+    world.dsn = dsn
+    world.launchSagad()
+    await world.ready()
+  })
+  await promise('a pooler that breaks sessions is refused, at the start and at any time', async () => {
+    const { dsn } = world
+    const pooler = new Pooler(world)
+    const refusal = async (times) => {
+      const { code } = await world.sagad.ended
+      const said = readFileSync(world.log('sagad'), 'utf8').match(/sagad: a pooler stands between/g) ?? []
+      expectEqual([code, said.length], [2, times], 'exit code, and how often it was said')
+    }
+    world.sagad.kill('SIGTERM')
+    await world.sagad.ended
+    world.dsn = await pooler.start()
+    world.launchSagad()
+    await refusal(1)
+    pooler.pools = false
+    world.launchSagad()
+    await world.ready()
+    pooler.pools = true
     await refusal(2)
     world.dsn = dsn
     world.launchSagad()

@@ -110,8 +110,13 @@ await run(new World(), async (world) => {
     const wanted = { session: [], transaction: ['database: a pooler stands'] }
     const users = join(world.directory, 'pgbouncer-users')
     writeFileSync(users, '"postgres" ""\n', { mode: 0o644 })
-    for (const mode of Object.keys(wanted)) {
-      const file = join(world.directory, `pgbouncer-${mode}.ini`)
+    const pools = [
+      ['session', 20],
+      ['transaction', 20],
+      ['transaction', 2]
+    ]
+    for (const [mode, size] of pools) {
+      const file = join(world.directory, `pgbouncer-${mode}-${size}.ini`)
       writeFileSync(
         file,
         `[databases]
@@ -122,6 +127,7 @@ listen_port = 6432
 auth_type = trust
 auth_file = ${users}
 pool_mode = ${mode}
+default_pool_size = ${size}
 ignore_startup_parameters = options, extra_float_digits
 `,
         { mode: 0o644 }
@@ -132,7 +138,7 @@ ignore_startup_parameters = options, extra_float_digits
       expectEqual(
         found.map((text) => text.slice(0, 25)),
         wanted[mode],
-        `pool_mode = ${mode}`
+        `pool_mode = ${mode} with ${size} sessions`
       )
       bouncer.kill('SIGTERM')
       await bouncer.ended

@@ -311,6 +311,7 @@ static void on_state(struct db *db, enum db_state state, const struct err *err, 
     if (state == DB_READY) {
         metric_add(METRIC_DB_CONNECTS, 1);
         leases->relock = true;
+        leases->backend_pid = 0;
         for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {
             leases->shards[shard].locked = leases->shards[shard].held;
         }

@@ -209,21 +209,33 @@ static bool knows_the_table(struct leases *leases, enum lease_talk over)
     return history_saw(leases->store, table);
 }
 
-static bool was_one_transaction(struct leases *leases, enum lease_talk over)
+/* Was it one transaction, on the backend that this connection has had before? */
+static bool is_proved(struct leases *leases, enum lease_talk over)
 {
+    const struct transaction_proof *proof = &leases->proof;
     struct err err;
 
-    if (over != TALK_RENEW || store_is_one_transaction(&leases->proof, &err)) {
+    if (over != TALK_RENEW) {
         return true;
     }
-    store_refuse(leases->store, &err);
-    return false;
+    if (!store_is_one_transaction(proof, &err)) {
+        store_refuse(leases->store, &err);
+        return false;
+    }
+    if (leases->backend_pid != 0 && leases->backend_pid != proof->seen[0].backend_pid) {
+        store_say_pooled(&err);
+        store_refuse(leases->store, &err);
+        return false;
+    }
+    leases->backend_pid = proof->seen[0].backend_pid;
+    store_prove_next(leases->store);
+    return true;
 }
 
 /* Takes the next step of the conversation. Returns false when it has ended. */
 static bool lease_advance(struct leases *leases, enum lease_talk over)
 {
-    if (!was_one_transaction(leases, over) || !knows_the_table(leases, over)) {
+    if (!is_proved(leases, over) || !knows_the_table(leases, over)) {
         return false; /* no part of the answer is believed, and our shards are not lost */
     }
     switch (over) {
