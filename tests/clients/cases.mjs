@@ -4,7 +4,7 @@
 //   ask      what the driver of a client does, see drive_typescript.mjs
 //   prepare  what happens before, at the real sagad only
 //   wire     what becomes of the first requests: 'answer lost', 'request lost', 'wait cut' (sagad answers earlier than
-//            the client has asked for), or passed where it says nothing
+//            the client has asked for), an answer that somebody gives instead of sagad, or passed where it says nothing
 //   expect   what the client says in the end
 const shortRetry = { max_attempts: 2, initial: '10ms', factor: 1, max: '10ms' }
 const echo = { builtin: { do: 'echo' }, effect: 'idempotent', terminal: true }
@@ -93,6 +93,13 @@ const pay = (run, more = {}) => call('charge', run, { step: 'pay', args: { amoun
 // Longer than the Retry-After of an engine that is busy for a moment.
 const brief = { patienceMs: 2500 }
 const mail = (to) => ({ to, subject: to })
+const page = (status) => ({ status, headers: {}, body: '<!doctype html><title>Sign in to the network</title>' })
+const refusal = (code) => ({
+  status: 503,
+  headers: { 'retry-after': '1' },
+  body: { type: `urn:sagad:problem:${code}`, title: code, status: 503, detail: 'a test', retryable: true }
+})
+const alphabets = { 'Grüße, 世界': ['→', '😀', '\u2028', '"\\\u0007'] }
 
 export const cases = [
   // Starts
@@ -372,6 +379,63 @@ export const cases = [
       { kind: 'Refused', code: 'loop-detected' }
     ]
   },
+  // What comes from elsewhere, and what is hard to write
+  {
+    name: 'names and values in all alphabets',
+    ask: [
+      { verb: 'start', saga: 'stay', id: 'x 1-ü?#%&+→.', input: { room: alphabets }, tags: { 'team.ü': 'a=b, c' } },
+      { verb: 'wait', saga: 'stay', businessId: 'x 1-ü?#%&+→.' },
+      call('say.once', 'c 31/→', { scope: '😀', args: alphabets, emission: 'call → ü 31' }),
+      call('say.once', 'c 31/→', { scope: '😀', args: alphabets, emission: 'call → ü 31' })
+    ],
+    expect: [
+      { started: 'stay' },
+      { status: 'completed' },
+      { kind: 'Done', result: alphabets, replayed: false },
+      { kind: 'Done', result: alphabets, replayed: true }
+    ]
+  },
+  {
+    name: 'a start and a call of which all is said',
+    ask: [
+      { verb: 'start', saga: 'stay', id: 'x-3', input: 0, tags: {}, version: 1 },
+      call('say', 'c-37', { step: 'greet', scope: 'ada', args: [false], turn: 3, emission: 'x-37' })
+    ],
+    expect: [{ started: 'stay' }, { kind: 'Done', result: [false], replayed: false }]
+  },
+  {
+    name: 'null is a value, and not the lack of one',
+    ask: [
+      { verb: 'start', saga: 'doomed', id: 'x-2', input: null },
+      { verb: 'start', saga: 'doomed', id: 'x-2' },
+      call('say', 'c-32', { args: null })
+    ],
+    expect: [{ started: 'doomed' }, { error: 'SagadProblem', code: 'other-input' }, { kind: 'Done', result: null }]
+  },
+  {
+    name: 'what a proxy says is no answer',
+    ask: [call('say.once', 'c-33', { args: { a: 1 } })],
+    wire: [page(200), page(502), page(403)],
+    expect: [{ kind: 'Done', result: { a: 1 }, replayed: false }]
+  },
+  {
+    name: 'a redirection is not followed, because the token is for one server',
+    ask: [call('say', 'c-34', { args: { a: 1 } })],
+    wire: [{ status: 307, headers: { location: '/v1/me' }, body: '' }],
+    expect: [{ kind: 'Done', result: { a: 1 }, replayed: false }]
+  },
+  {
+    name: 'a refusal by an engine that was busy before is certain',
+    ask: [call('nothing', 'c-35')],
+    wire: [refusal('busy')],
+    expect: [{ kind: 'Refused', code: 'not-found' }]
+  },
+  {
+    name: 'a refusal by an engine that had lost its database before says nothing about the call',
+    ask: [call('nothing', 'c-36')],
+    wire: [refusal('database-away')],
+    expect: [{ kind: 'Unknown', code: 'not-found' }]
+  },
   // Open sagas
   {
     name: 'an open saga that ends well',
@@ -419,6 +483,25 @@ export const cases = [
       { value: 6, outcomes: ['Done'] },
       { value: 6, outcomes: ['Done'] }
     ]
+  },
+  {
+    name: 'an open saga of which all is said',
+    ask: [
+      {
+        verb: 'open',
+        id: 'o-10',
+        deadline: '1h',
+        onTimeout: 'escalate',
+        tags: { team: 'shop' },
+        budget: { calls: 2 },
+        loop: { repeats: 2, max_cycle: 1 },
+        calls: [
+          { tool: 'room', args: { again: true } },
+          { tool: 'room', step: 'more', args: { again: true } }
+        ]
+      }
+    ],
+    expect: [{ error: 'NotDone', outcomes: ['Done', 'Refused'] }]
   },
   {
     name: 'a budget that is used up',

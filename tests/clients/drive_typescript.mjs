@@ -20,8 +20,8 @@ function outcomeOf(outcome) {
 }
 
 const verbs = {
-  async start(sagad, { saga, id, input, tags, patienceMs }) {
-    const started = await sagad.start(saga, { id, input, tags, patienceMs })
+  async start(sagad, { saga, ...options }) {
+    const started = await sagad.start(saga, options)
     return { started: started.saga, id: started.id }
   },
   async wait(sagad, { saga, businessId, sagaId, patienceMs }) {

@@ -39,10 +39,13 @@ export class Names {
   }
 }
 
+// Node takes each byte of a header for a character.
+const utf8Of = (text) => text && Buffer.from(text, 'latin1').toString()
+
 // The part of a request that has to be the same in each run.
 export function requestOf(request, body, names) {
   const { authorization, traceparent } = request.headers
-  const emission = names.emission(request.headers['idempotency-key'])
+  const emission = names.emission(utf8Of(request.headers['idempotency-key']))
   const token = authorization?.replace(/^Bearer /, '')
   return {
     method: request.method,
@@ -78,6 +81,11 @@ export class Proxy {
       response.destroy()
       return
     }
+    if (typeof fate === 'object' && fate !== null) {
+      exchange.answer = fate
+      say(response, fate)
+      return
+    }
     const { host, connection, ...headers } = request.headers
     const path = fate === 'wait cut' ? request.url.replace(/wait=\d+ms/, 'wait=50ms') : request.url
     const onward = send({ host: '127.0.0.1', port: this.port, method: request.method, path, headers }, (answer) => {
@@ -103,6 +111,14 @@ export class Proxy {
     onward.on('error', () => response.destroy())
     onward.end(body)
   }
+}
+
+// Gives an answer of the record. Text is none of sagad.
+function say(response, { status, headers, body }) {
+  const type = status < 300 ? 'application/json' : 'application/problem+json'
+  const isText = typeof body === 'string'
+  response.writeHead(status, { ...headers, 'content-type': isText ? 'text/html' : type })
+  response.end(isText ? body : JSON.stringify(body))
 }
 
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b)
@@ -157,10 +173,6 @@ export class Replay {
       response.destroy()
       return
     }
-    response.writeHead(answer.status, {
-      ...answer.headers,
-      'content-type': answer.status < 300 ? 'application/json' : 'application/problem+json'
-    })
-    response.end(JSON.stringify(answer.body))
+    say(response, answer)
   }
 }

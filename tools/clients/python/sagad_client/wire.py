@@ -75,7 +75,7 @@ def text_of(value: object) -> str:
 
 def segment(value: object) -> str:
     """Returns a value as one part of a path."""
-    return quote(text_of(value), safe="")
+    return quote(text_of(value), safe="!*'()")  # as encodeURIComponent(), so that all clients send the same
 
 
 def json_of(value: object) -> bytes:

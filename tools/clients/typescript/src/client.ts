@@ -64,6 +64,9 @@ const traceparentForm = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/
 // eslint-disable-next-line no-control-regex
 const emissionForm = /^[^\u0000-\u001f\u007f]{1,256}$/
 
+// fetch() takes a header as bytes, each written as a character.
+const inBytes = (text: string) => Buffer.from(text).toString('latin1')
+
 // The body as text, made once: each try sends the same bytes. A value that JSON cannot hold fails here, and nothing is
 // sent.
 function textOf(body: object): () => string {
@@ -251,7 +254,7 @@ export class Sagad {
       throw new TypeError('an emission has 1 to 256 characters and no control characters')
     const answer = await ask(
       { ...this.patience(options), isEnough: endsCall, isEarly: (response) => response.status === 202 },
-      (waitMs, signal) => send(waitOf(waitMs), { 'Idempotency-Key': emission }, signal)
+      (waitMs, signal) => send(waitOf(waitMs), { 'Idempotency-Key': inBytes(emission) }, signal)
     )
     if (answer.is === 'refused') return outcomeOfProblem(answer.problem, answer.retryAfterMs, answer.mayHaveArrived)
     if (answer.is === 'unheard')
