@@ -18,7 +18,7 @@
 #include "tests/lib/test_seed.h"
 #include "tests/sim/differential.h"
 
-enum { SKIPPED = 77, SQL_BYTES = 4096, VACUUM_EVERY = 200, DIFFERENCES_TOLD = 5, FAKES_MAX = 64, TRIES = 3 };
+enum { SKIPPED = 77, SQL_BYTES = 4096, VACUUM_EVERY = 200, DIFFERENCES_TOLD = 5, FAKES_MAX = 120, TRIES = 3 };
 
 struct session {
     struct db *db;
