@@ -29,11 +29,12 @@ const struct db_statement sql_series_add = {
     " on conflict (" KEY ") do nothing",
 };
 
-/* Each minute is moved into its hour once, by the engine that deletes it. */
+/* Each minute is moved into its hour once, by the engine that deletes it. What another engine is moving or deleting is
+ * left to that one: engines do not wait for each other here. */
 const struct db_statement sql_series_roll = {
     "series_roll",
     "with t as materialized (delete from sagad.series m where m.ctid = any (array(select o.ctid from sagad.series o"
-    " where o.span::int4 = 1 and o.at < $1::timestamptz order by o.at limit $2::int8))"
+    " where o.span::int4 = 1 and o.at < $1::timestamptz order by o.at limit $2::int8 for update skip locked))"
     " returning m.namespace, date_trunc('hour', m.at, 'UTC') as at, m.kind, m.name, " COUNTS("m.") "),"
     " put as (insert into sagad.series as s (" KEY ", " COUNTS("") ")"
     " select t.namespace, 60, t.at, t.kind, t.name, '00000000-0000-0000-0000-000000000000'::uuid, " SUMS
@@ -48,7 +49,7 @@ const struct db_statement sql_series_roll = {
 const struct db_statement sql_series_drop = {
     "series_drop",
     "with gone as (delete from sagad.series h where h.ctid = any (array(select o.ctid from sagad.series o"
-    " where o.span::int4 = 60 and o.at < $1::timestamptz order by o.at limit $2::int8))"
+    " where o.span::int4 = 60 and o.at < $1::timestamptz order by o.at limit $2::int8 for update skip locked))"
     " returning 1) select count(*) from gone",
     .has_row = true,
 };

@@ -93,6 +93,8 @@ enum pg_lock_mode { PG_KEY_SHARE, PG_SHARE, PG_NO_KEY_UPDATE, PG_UPDATE };
  * UPDATE).
  */
 enum pg_progress pg_lock(struct pg_call *call, struct pg_row *row, enum pg_lock_mode mode, const void **current);
+/* FOR UPDATE SKIP LOCKED and the like. Returns false when somebody else has it locked, or it is gone. */
+bool pg_lock_if_free(struct pg_call *call, struct pg_row *row, enum pg_lock_mode mode, const void **current);
 
 /*
  * Unique is the primary key, and for some tables a second key (pg_rows.h). `existing` NULL: a conflict is the error

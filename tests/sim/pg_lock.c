@@ -95,6 +95,31 @@ void lock_take(struct pg_session *session, struct pg_row *row, enum pg_lock_mode
     session->held = lock;
 }
 
+/* Who holds a lock of this row that keeps the session from this one? NULL: nobody. */
+static struct pg_session *holder_of(const struct pg_session *session, const struct pg_row *row, enum pg_lock_mode mode)
+{
+    for (const struct pg_row_lock *lock = row->locks; lock; lock = lock->next) {
+        if (lock->session != session && conflicts(mode, lock->mode)) {
+            return lock->session;
+        }
+    }
+    return NULL;
+}
+
+bool pg_lock_if_free(struct pg_call *call, struct pg_row *row, enum pg_lock_mode mode, const void **current)
+{
+    bool unseen, changed;
+
+    if (holder_of(call->session, row, mode)) {
+        return false;
+    }
+    *current = row_now(call->session, row, &unseen, &changed);
+    if (*current) {
+        lock_take(call->session, row, mode);
+    }
+    return *current != NULL;
+}
+
 enum pg_progress pg_lock(struct pg_call *call, struct pg_row *row, enum pg_lock_mode mode, const void **current)
 {
     struct pg_session *session = call->session;
@@ -110,12 +135,10 @@ enum pg_progress pg_lock(struct pg_call *call, struct pg_row *row, enum pg_lock_
     if (!*current) {
         return PG_DONE;
     }
-    for (const struct pg_row_lock *lock = row->locks; lock; lock = lock->next) {
-        if (lock->session != session && conflicts(mode, lock->mode)) {
-            session->wait_row = row;
-            session->wait_mode = mode;
-            return lock_wait(call, PG_WAIT_ROW);
-        }
+    if (holder_of(session, row, mode)) {
+        session->wait_row = row;
+        session->wait_mode = mode;
+        return lock_wait(call, PG_WAIT_ROW);
     }
     lock_take(session, row, mode);
     return PG_DONE;

@@ -58,7 +58,9 @@ static int compare_hours(const void *a, const void *b)
     return order ? order : slice_compare(x->name, y->name);
 }
 
-/* Rolls up rows. The rows of one hour, name and kind are adjacent only within a minute, so all are summed up first. */
+/* Rolls up rows. The rows of one hour, name and kind are adjacent only within a minute, so all are summed up first.
+ * Rows are found by their place: one that somebody has written meanwhile has another place, and stays, here and below.
+ */
 enum pg_progress pg_statement_series_roll(struct pg_call *call)
 {
     struct pg_touched touched = {0};
@@ -71,11 +73,8 @@ enum pg_progress pg_statement_series_roll(struct pg_call *call)
         const void *current = NULL;
 
         next = pg_next(call, PG_SERIES, row);
-        if (!seen || seen->span != 1 || seen->at_ms >= arg_time_ms(call, 0)) {
-            continue;
-        }
-        RETURN_UNLESS_DONE(pg_take(call, &touched, row, PG_UPDATE, &current));
-        if (!current) {
+        if (!seen || seen->span != 1 || seen->at_ms >= arg_time_ms(call, 0) ||
+            !pg_lock_if_free(call, row, PG_UPDATE, &current) || current != seen) {
             continue;
         }
         struct row_series hour = *(const struct row_series *)current;
@@ -113,7 +112,6 @@ enum pg_progress pg_statement_series_roll(struct pg_call *call)
 
 enum pg_progress pg_statement_series_drop(struct pg_call *call)
 {
-    struct pg_touched touched = {0};
     int64_t count = 0;
 
     for (struct pg_row *row = pg_first(call, PG_SERIES, &first), *next; row; row = next) {
@@ -121,11 +119,8 @@ enum pg_progress pg_statement_series_drop(struct pg_call *call)
         const void *current = NULL;
 
         next = pg_next(call, PG_SERIES, row);
-        if (seen && seen->span == 60 && seen->at_ms < arg_time_ms(call, 0)) {
-            RETURN_UNLESS_DONE(pg_take(call, &touched, row, PG_UPDATE, &current));
-        }
-        /* Rows are found by their place. One that somebody has written meanwhile has another place, and stays. */
-        if (current && current == seen) {
+        if (seen && seen->span == 60 && seen->at_ms < arg_time_ms(call, 0) &&
+            pg_lock_if_free(call, row, PG_UPDATE, &current) && current == seen) {
             pg_delete(call, row);
             count++;
         }
