@@ -69,6 +69,7 @@ void check_begin(struct slice definitions)
     map_init(&check->signals);
     map_init(&check->decisions);
     map_init(&check->acts);
+    map_init(&check->events);
     map_init(&check->kinds);
     check->last = &check->first;
     check->definitions = definitions;
@@ -95,6 +96,7 @@ void check_fini(void)
     map_fini(&check->signals);
     map_fini(&check->decisions);
     map_fini(&check->acts);
+    map_fini(&check->events);
     map_fini(&check->kinds);
     world->check = NULL;
 }
@@ -164,6 +166,7 @@ void check_turn(const struct committed_turn *turn)
     while (json_next_element(&walk, &text)) {
         count++;
         check_record(saga, turn, ++saga->seq, text);
+        check_happened(saga, saga->seq, text);
     }
     if (count != turn->records || count == 0) {
         world_violate("I9", "a turn says that it has %u records, and has %u", turn->records, count);

@@ -9,7 +9,8 @@
  * are found by their keys), I8 one owner acts, I9 the log is dense, and folds, I10 the same start is one saga, I11
  * unknown never becomes known by itself, I12 once leaves once, I13 retry and backoff honoured, I14 exactly one open
  * escalation, I18 timers once and never early, I19 people's changes have actor, role, time and reason, I20 what is held
- * does not leave, I21 an item of a bulk job acts once, and not after a stop, and its outcome says so.
+ * does not leave, I21 an item of a bulk job acts once, and not after a stop, and its outcome says so, I22 a receiver of
+ * notifications is told what has happened, each thing under one id, and nothing else.
  */
 #ifndef SAGAD_TESTS_SIM_CHECK_H
 #define SAGAD_TESTS_SIM_CHECK_H
@@ -42,6 +43,10 @@ void check_acknowledged_decision(uint64_t approval, bool approved);
 void check_acknowledged_resolution(uint64_t escalation);
 /* Checks the saga as an engine showed it: an ended saga never changes. */
 void check_seen(struct saga_id saga, struct slice answer);
+
+/* In check_told.c: a message has come to the receiver of notifications, which keeps it or refuses it. */
+void check_told(struct slice message_id, struct slice body, bool is_kept);
+const char *check_untold(void); /* an event that happened, and that the receiver does not have; NULL: there is none */
 
 /* For the driver: counts acknowledged sagas that have neither ended nor wait for a person. */
 size_t check_unfinished(void);

@@ -100,6 +100,8 @@ struct check {
     struct map kinds;     /* id of a step -> STEP_ID_SLEEPS, or STEP_ID_OTHER where any step of this id does not */
     struct map decisions; /* number of each approval.decided, escalation.resolved */
     struct map acts;      /* id of each item of a bulk job that has acted */
+    struct map events;    /* type and id of each event */
+    struct judged_event *last_event; /* the newest; they are in a list */
     struct slice definitions;
     bool has_parallel_undo, has_branches, clocks_jump, may_lose;
     uint64_t turns;
@@ -114,6 +116,9 @@ uint64_t check_place_of_signal(struct saga_id saga, struct slice name);
 
 void check_bulk_act(const struct judged_saga *saga, struct slice id); /* a turn that this item asked for */
 void check_bulk_end(void);
+
+/* This record is the seq-th of its saga. */
+void check_happened(const struct judged_saga *saga, uint64_t seq, struct slice record);
 
 void check_record(struct judged_saga *saga, const struct committed_turn *turn, uint64_t seq, struct slice text);
 

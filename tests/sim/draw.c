@@ -78,6 +78,13 @@ static void draw_bulk(struct sketcher *s)
     s->scenario->options.bulk_rate = chance_percent(&own, 50) ? 0 : 2 + chance_below(&own, 20);
 }
 
+static void draw_notify(struct sketcher *s)
+{
+    struct chance own = chance_of(s->scenario->seed, 0x5ce7a, 7);
+
+    s->scenario->swarm |= (uint64_t)chance_percent(&own, 30) << SWARM_NOTIFY;
+}
+
 static bool swarms(const struct sketcher *s, unsigned bit)
 {
     return s->scenario->swarm >> bit & 1;
@@ -329,6 +336,7 @@ void scenario_draw(struct scenario *scenario, uint64_t seed, struct arena *arena
     draw_swarm(s);
     draw_holds(s);
     draw_bulk(s);
+    draw_notify(s);
     scenario->commit_percent = swarms(s, SWARM_COMMITS) ? 1 + below(s, percent(s, 80) ? 5 : 25) : 0;
     scenario->tool_percent = swarms(s, SWARM_TOOLS) ? 5 + below(s, percent(s, 60) ? 20 : 60) : 0;
     buffer_init(&text, 262144);

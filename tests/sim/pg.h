@@ -125,6 +125,12 @@ struct committed_item {
 void pg_each_bulk_job(const struct pg *pg, void (*seen)(const struct committed_job *job));
 void pg_each_bulk_item(const struct pg *pg, const struct committed_job *job,
                        void (*seen)(const struct committed_item *item));
+struct committed_event { /* of which no log tells */
+    struct slice namespace, type, id;
+};
+/* The events beside the logs that are committed now: rows of sagad.event and of sagad.case_event. */
+void pg_each_event(const struct pg *pg, void (*seen)(const struct committed_event *event));
+bool pg_has_receiver(const struct pg *pg); /* a receiver of notifications has a place in the feed */
 /* The number of committed rows in the inbox now. */
 size_t pg_inbox_rows(const struct pg *pg);
 /* The committed epoch of a shard now, and the time since which it holds. */

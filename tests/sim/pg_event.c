@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tests/sim/pg_state.h"
 #include "tests/sim/pg_statements.h"
 
 /* --- what no log tells of --- */
@@ -248,4 +249,59 @@ enum pg_progress pg_statement_event_list(struct pg_call *call)
         }
     }
     return PG_DONE;
+}
+
+/* --- for the checker --- */
+
+static void see_beside(const struct row_event *row, void (*seen)(const struct committed_event *event))
+{
+    char id[UUID_TEXT_BYTES];
+
+    uuid_text(&row->id, id);
+    seen(&(struct committed_event){row->namespace, row->type, slice_of(id)});
+}
+
+static void see_case(const struct row_case_event *row, void (*seen)(const struct committed_event *event))
+{
+    char saga[UUID_TEXT_BYTES], id[UUID_TEXT_BYTES + 64];
+
+    uuid_text(&row->saga, saga);
+    (void)snprintf(id, sizeof(id), "%s/case/%lld%s", saga, (long long)row->number, row->is_resolved ? "/resolved" : "");
+    seen(&(struct committed_event){row->namespace,
+                                   row->is_resolved                    ? SLICE("case.resolved")
+                                   : slice_is(row->reason, "follower") ? SLICE("follower.refused")
+                                                                       : SLICE("case.opened"),
+                                   slice_of(id)});
+}
+
+void pg_each_event(const struct pg *pg, void (*seen)(const struct committed_event *event))
+{
+    const struct pg_rows *rows = &pg->tables[PG_EVENT], *cases = &pg->tables[PG_CASE_EVENT];
+
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct row_event *row = pg_committed(rows->sorted[i]);
+
+        if (row) {
+            see_beside(row, seen);
+        }
+    }
+    for (size_t i = 0; i < cases->count; i++) {
+        const struct row_case_event *row = pg_committed(cases->sorted[i]);
+
+        if (row) {
+            see_case(row, seen);
+        }
+    }
+}
+
+bool pg_has_receiver(const struct pg *pg)
+{
+    const struct pg_rows *rows = &pg->tables[PG_NOTIFY];
+
+    for (size_t i = 0; i < rows->count; i++) {
+        if (pg_committed(rows->sorted[i])) {
+            return true;
+        }
+    }
+    return false;
 }

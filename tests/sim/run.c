@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tests/sim/drive.h"
+#include "tests/sim/hook.h"
 #include "tests/sim/pg.h"
 
 #define SETUP_MAX_US INT64_C(600000000)
@@ -34,6 +35,7 @@ static struct {
     struct event tick;
     struct event starts[NODES_MAX];
     struct inquiry define;
+    bool is_defined;
     int64_t epochs[SHARDS]; /* the epoch of the newest turn of each shard */
 } run;
 
@@ -78,7 +80,7 @@ static void define_send(struct inquiry *inquiry, struct engine *engine, struct e
 static void define_answered(struct inquiry *inquiry, const struct engine_request *request)
 {
     if (request && request->code == ERR_OK) {
-        begin();
+        run.is_defined = true; /* on_tick() goes on */
         return;
     }
     if (request && !err_retryable(request->code)) {
@@ -112,13 +114,17 @@ static bool is_at_rest(void)
         }
     }
     return clients_are_done() && people_are_done() && holders_are_done() && jobbers_are_done() &&
-           check_unfinished() == 0;
+           check_unfinished() == 0 && !check_untold();
 }
 
 static void too_late(void)
 {
+    const char *untold = check_untold();
     char what[128];
 
+    if (untold && clients_are_done() && check_unfinished() == 0) {
+        world_violate("I22", "30 minutes after the last fault no receiver was told %s", untold);
+    }
     clients_describe(what, sizeof(what));
     world_violate("I6", "30 minutes after the last fault something has not ended: %s; the judge counts %zu", what,
                   check_unfinished());
@@ -135,6 +141,9 @@ static void on_tick(struct event *event)
         }
         break;
     case PHASE_DEFINING:
+        if (run.is_defined && (!hook_is_wanted() || hook_is_known())) {
+            begin();
+        }
         break;
     case PHASE_CHAOS:
         if (world->now_us - run.begun_us >= scenario_now->chaos_us) {
@@ -274,6 +283,7 @@ static void build(const struct scenario *scenario, bool traced, struct outcome_o
     }
     tools_init();
     check_begin(scenario->definitions);
+    hook_begin(scenario->swarm >> SWARM_NOTIFY & 1 ? check_told : NULL);
     clients_init();
     pg_on_turn(world->pg, on_turn);
     pg_on_commit(world->pg, NULL);

@@ -107,7 +107,8 @@ enum swarm_bit {
     SWARM_COUNT,
     /* the bits below have streams of their own */
     SWARM_HOLDS = SWARM_COUNT, /* somebody holds everything now and then */
-    SWARM_BULK                 /* somebody has bulk jobs carried out */
+    SWARM_BULK,                /* somebody has bulk jobs carried out */
+    SWARM_NOTIFY               /* somebody is notified of events */
 };
 
 /* The members "r0" to "r7" of the input say which steps are refused: those whose bit is set in the variant. */
@@ -155,6 +156,9 @@ struct outcome_of_run {
     X(BULK_ACTS, "an item of a bulk job acts")                                                                         \
     X(BULK_DONE, "a bulk job comes to its end")                                                                        \
     X(BULK_STOPPED, "a person stops a bulk job")                                                                       \
+    X(TOLD, "a receiver is notified of an event")                                                                      \
+    X(NOT_TAKEN, "a receiver refuses a notification")                                                                  \
+    X(TOLD_AGAIN, "a receiver is notified again of an event that it has")                                              \
     X(CALL, "an agent calls a tool")                                                                                   \
     X(CALL_AGAIN, "a call is repeated and answered from its record")                                                   \
     X(CALL_REFUSED, "a call is refused")                                                                               \
