@@ -11,6 +11,7 @@ export interface Filter {
   label: string
   hint?: string
   choices?: string[]
+  wordOf?: (choice: string) => string // as the rows say it
   when?: boolean // an instant
 }
 
@@ -66,7 +67,7 @@ function Field({
           <option value="">any</option>
           {filter.choices.map((choice) => (
             <option key={choice} value={choice}>
-              {choice}
+              {filter.wordOf?.(choice) ?? choice}
             </option>
           ))}
         </select>

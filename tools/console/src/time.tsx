@@ -19,6 +19,13 @@ export function clock(at: Date, zone: 'local' | 'utc', millis = false) {
   }
 }
 
+// Behind what somebody said: `· 3 min ago`.
+export const SaidAt = ({ at }: { at: string | null | undefined }) => (
+  <span class="said-at nowrap">
+    <Age at={at} />
+  </span>
+)
+
 export function span(ms: number) {
   const size = Math.abs(ms)
   if (size < 1000) return `${Math.round(size)} ms`
@@ -53,6 +60,12 @@ export function At({ at, millis }: { at: string | null | undefined; millis?: boo
   )
 }
 
+// An age counts whole seconds; a fraction of one would only flicker.
+function age(ms: number) {
+  const size = Math.abs(ms)
+  return size < 60_000 ? `${Math.round(size / 1000)} s` : span(size)
+}
+
 export function Age({ at }: { at: string | null | undefined }) {
   const now = useNow()
   const { zone } = useSettings()
@@ -61,7 +74,7 @@ export function Age({ at }: { at: string | null | undefined }) {
   const shown = clock(new Date(at), zone)
   return (
     <time dateTime={at} title={`${shown.day} ${shown.time}${zone === 'utc' ? ' UTC' : ''} · ${at} (UTC)`}>
-      {ms < 0 ? `in ${span(ms)}` : ms < 1000 ? 'just now' : `${span(ms)} ago`}
+      {ms < 0 ? `in ${age(ms)}` : ms < 1000 ? 'just now' : `${age(ms)} ago`}
     </time>
   )
 }

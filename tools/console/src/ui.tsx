@@ -253,7 +253,10 @@ export function Dialog({
 
 // --- facts ---
 
-export const Facts = ({ children }: { children: ComponentChildren }) => <dl class="facts">{children}</dl>
+// `even`: short ones, in columns.
+export const Facts = ({ children, even }: { children: ComponentChildren; even?: boolean }) => (
+  <dl class={even ? 'facts even' : 'facts'}>{children}</dl>
+)
 export const Fact = ({ name, children }: { name: string; children: ComponentChildren }) => (
   <div>
     <dt>{name}</dt>

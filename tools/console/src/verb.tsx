@@ -122,6 +122,14 @@ const Standing = ({ title, steps, doubt }: { title: string; steps: PreviewEnd['s
     </li>
   )
 
+// Why a person is asked in the end: "a person, because of: unknown (pay)".
+function asksWhy({ waits_for }: PreviewEnd) {
+  const [, reason, step] = /^a person, because of: (\S+)(?: \((.*)\))?$/.exec(waits_for ?? '') ?? []
+  if (!reason) return null
+  if (reason === 'unknown') return `the outcome of ${step ?? 'a step'} is unknown`
+  return `of ${reason.replaceAll('-', ' ')}${step ? ` at step ${step}` : ''}`
+}
+
 function End({ end }: { end: PreviewEnd }) {
   const inDoubt = end.standing.filter(({ took_effect }) => took_effect === 'maybe')
   return (
@@ -134,9 +142,13 @@ function End({ end }: { end: PreviewEnd }) {
         </p>
       )}
       <p>
-        {end.waits_for ? (
+        {asksWhy(end) ? (
           <>
-            The saga goes on to <State state={end.status} />, and waits for {end.waits_for}
+            The saga then <State state="escalated" />, because {asksWhy(end)}
+          </>
+        ) : end.waits_for ? (
+          <>
+            The saga then is <State state={end.status} /> and waits for {end.waits_for}
           </>
         ) : (
           <>

@@ -6,7 +6,7 @@ import { useLive } from '../live'
 import { argumentsOf, useLog } from '../log'
 import { href } from '../route'
 import { State, wordOf } from '../state'
-import { Age, At } from '../time'
+import { Age, At, SaidAt } from '../time'
 import type { Escalation, Me, Preview, PreviewVerb, Saga } from '../types'
 import {
   Act,
@@ -224,7 +224,12 @@ function AnswerDialog({
       {takesResult && (
         <label>
           Result, JSON, as the tool would have answered it; needed where a later step uses it
-          <textarea rows={2} value={result} onInput={(event) => setResult(event.currentTarget.value)} />
+          <textarea
+            class="json-text"
+            rows={2}
+            value={result}
+            onInput={(event) => setResult(event.currentTarget.value)}
+          />
         </label>
       )}
       {verb.accept_double && (
@@ -263,7 +268,7 @@ function Remarks({ one, me, onDone }: { one: Escalation; me: Me; onDone: () => v
           {one.remarks.map((remark, i) => (
             <li key={i}>
               <strong>{remark.actor}</strong> {remarks[remark.kind as Remark]?.did ?? remark.kind}
-              {remark.to && ` to ${remark.to}`}: {remark.note} <Age at={remark.at} />
+              {remark.to && ` to ${remark.to}`}: {remark.note} <SaidAt at={remark.at} />
             </li>
           ))}
         </ul>
@@ -299,7 +304,7 @@ function Answered({ one }: { one: Escalation }) {
       <State state="resolved" word="answered" />:{' '}
       <strong>{wordsOf({ action: one.action ?? '', as: one.as ?? undefined }).title}</strong>
       {one.actor && ` by ${one.actor}`}
-      {one.note && `: ${one.note}`} <Age at={one.resolved_at} />
+      {one.note && `: ${one.note}`} <SaidAt at={one.resolved_at} />
     </p>
   )
 }

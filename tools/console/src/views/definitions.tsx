@@ -104,8 +104,8 @@ function Proofs({ name, asked }: { name: string; asked: Record<string, string> }
           ['What happens', ({ what, place }) => [what, place].filter(Boolean).join(', ')],
           ['Then', ({ settled }) => settled],
           ['Ends', ({ end }) => <State state={end} />],
-          ['Undone', ({ undone }) => <span class="nowrap">{undone.join(' ')}</span>],
-          ['Stands', ({ standing }) => <span class="nowrap">{standing.join(' ')}</span>],
+          ['Undone', ({ undone }) => <span class="nowrap">{undone.join(', ')}</span>],
+          ['Stands', ({ standing }) => <span class="nowrap">{standing.join(', ')}</span>],
           [
             'Waits for',
             ({ violation, waits_for }) => (violation ? <State state="failed" word={violation} /> : waits_for)

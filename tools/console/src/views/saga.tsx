@@ -33,6 +33,11 @@ function Said({ saga }: { saga: Saga }) {
   ) : null
 }
 
+function whyOf({ step, code, detail }: NonNullable<Saga['error']>) {
+  if (step && code === 'step-failed') return `step ${step} failed${detail ? `: ${detail}` : ''}`
+  return [step && `step ${step}`, code, detail].filter(Boolean).join(': ')
+}
+
 // What a reader wants to know first: why it is not simply going on.
 function Why({ saga }: { saga: Saga }) {
   const { error } = saga
@@ -52,8 +57,7 @@ function Why({ saga }: { saga: Saga }) {
       )}
       {error && (
         <p class="note bad">
-          <strong>Why it is undone:</strong> {error.step && `step ${error.step}: `}
-          {[error.code, error.detail].filter(Boolean).join(' · ')}
+          <strong>Why it is undone:</strong> {whyOf(error)}
           <Said saga={saga} />
           {error.actor && ` · said by ${error.actor}`}
           {error.note && `: ${error.note}`}

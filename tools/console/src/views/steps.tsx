@@ -242,7 +242,9 @@ export function Steps({ saga, open, args }: { saga: Saga; open: string | undefin
               <th scope="col">Step</th>
               <th scope="col">Status</th>
               <th scope="col">Tool</th>
-              <th scope="col">Attempts</th>
+              <th scope="col" class="number">
+                Attempts
+              </th>
               <th scope="col">Effect</th>
               <th scope="col">Error</th>
             </tr>
