@@ -140,5 +140,26 @@ export async function cases(world, browser) {
     await page.getByRole('heading', { name: '3 of 3 have an outcome' }).waitFor()
     for (const id of ids) expectEqual((await world.saga(id)).paused_note, 'lunch', 'paused, with the note')
   })
+
+  await promise('rows that are picked are a set for a verb, and no other row is', async () => {
+    await visitor.opens('#/sagas?tag=lot%3Dseven')
+    await page.getByRole('checkbox', { name: 'pick many-0' }).check()
+    const row = page.getByRole('row').filter({ hasText: 'many-2' })
+    await row.getByRole('link', { name: 'many-2' }).focus()
+    await page.keyboard.press('x')
+    expect(await row.getByRole('checkbox').isChecked(), 'x picks the row')
+    await page.getByRole('link', { name: 'Act on 2 picked' }).click()
+    await visitor.sees('2 sagas that you picked')
+    await page.getByRole('radio', { name: /^Resume/ }).check()
+    await page.getByLabel('Why, for those who read the logs later').fill('lunch is over for two')
+    await page.getByRole('button', { name: 'Show what would happen' }).click()
+    await page.getByLabel('Type 2 to run it').fill('2')
+    await page.getByRole('button', { name: 'Run it on 2' }).click()
+    await page.getByRole('heading', { name: '2 of 2 have an outcome' }).waitFor()
+    const paused = []
+    for (const name of ['many-0', 'many-1', 'many-2'])
+      paused.push((await world.api('GET', `/v1/sagas/by-business-id/contract/${name}`)).json.paused_note ?? null)
+    expectEqual(paused, [null, 'lunch', null], 'who is still paused')
+  })
   await visitor.leaves()
 }

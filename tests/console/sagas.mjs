@@ -183,6 +183,12 @@ export async function sagas(world, browser, orders) {
     await until(async () => (await rows()) > 2, 'rows')
     await world.kill9()
     await visitor.sees('No connection to sagad since')
+    // The engine that comes back has another console, as in an upgrade.
+    await page.route(/\/console\/$/, async (route) => {
+      const answer = await route.fetch()
+      const body = (await answer.text()).replace(/data-version="[^"]*"/, 'data-version="2.0.0"')
+      await route.fulfill({ response: answer, body })
+    })
     expect((await rows()) > 2, 'what was there is still shown')
     world.launchSagad(world.sagadArgs)
     await world.ready()
@@ -191,6 +197,11 @@ export async function sagas(world, browser, orders) {
     await page.keyboard.press('Enter')
     await until(async () => (await rows()) > 2, 'the same view again')
     expect(page.url().includes('#/sagas'), 'where they were', page.url())
+    await visitor.sees('sagad is of another version than this page now.')
+    await page.unroute(/\/console\/$/)
+    await page.getByRole('button', { name: 'Reload this page' }).click()
+    await until(async () => (await rows()) > 2, 'the same view, of the new version')
+    expectEqual(await page.getByRole('button', { name: 'Reload this page' }).count(), 0, 'notes of another version')
   })
   await visitor.leaves()
 }

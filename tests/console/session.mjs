@@ -299,6 +299,43 @@ export async function session(world, browser) {
   await visitor.leaves()
 }
 
+// Times are of the reader's zone, which is 5 h 45 min ahead of UTC there; UTC is at hand.
+async function inKathmandu({ page }) {
+  const started = page.locator('.facts time').first()
+  const utc = new Date(await started.getAttribute('datetime'))
+  const time = (ms) => new Date(ms).toISOString().slice(11, 19)
+  expect((await started.innerText()).includes(time(utc.getTime() + 345 * 60_000)), 'the time in Kathmandu')
+  expect((await started.getAttribute('title')).includes(utc.toISOString().slice(0, 19)), 'UTC beside it')
+  await page.getByRole('button', { name: 'times: local' }).click()
+  await page
+    .getByText(`${time(utc)} UTC`)
+    .first()
+    .waitFor()
+  await page.getByRole('button', { name: 'times: UTC' }).click()
+}
+
+// Whoever may see the engines sees PostgreSQL, too. When it is away, the page says what sagad says, keeps what it
+// shows, and goes on when it is back.
+async function withoutDatabase(world, visitor) {
+  const { page } = visitor
+  await visitor.opens('#/overview')
+  const engines = page.getByRole('region', { name: 'Engines' })
+  await engines.getByRole('cell', { name: 'alive' }).waitFor()
+  await visitor.sees('PostgreSQL')
+  await visitor.checksAccessAgain('overview-admin')
+  await visitor.opens('#/sagas')
+  const rows = () => page.locator('tr[data-row]').count()
+  await until(async () => (await rows()) > 2, 'rows')
+  await world.stopPostgres()
+  const trouble = page.getByRole('alert')
+  await trouble.waitFor()
+  console.log(`# without PostgreSQL the page says: ${(await trouble.innerText()).replace(/\s+/g, ' ')}`)
+  expect((await rows()) > 2, 'what was there is still shown')
+  await world.startPostgres()
+  await world.ready()
+  await trouble.waitFor({ state: 'detached' })
+}
+
 // These promises come last, because they start sagad anew.
 export async function withoutTokens(world, browser) {
   await promise('without tokens everybody on this machine is the admin, and a foreign page still is not', async () => {
@@ -306,7 +343,7 @@ export async function withoutTokens(world, browser) {
     await world.sagad.ended
     world.launchSagad([])
     await world.ready()
-    const visitor = await Visitor.arrives(browser, world)
+    const visitor = await Visitor.arrives(browser, world, { timezoneId: 'Asia/Kathmandu' })
     await visitor.opens('#/definitions/contract')
     const who = await visitor.page.getByTestId('who').innerText()
     expect(/local admin in default/.test(who), 'who', who)
@@ -314,6 +351,8 @@ export async function withoutTokens(world, browser) {
     await visitor.page.getByLabel('Business id').fill('by nobody in particular')
     await visitor.page.getByRole('button', { name: 'Start', exact: true }).click()
     await visitor.page.getByRole('heading', { name: 'by nobody in particular' }).waitFor()
+    await inKathmandu(visitor)
+    await withoutDatabase(world, visitor)
     await visitor.leaves()
     const headers = { authorization: '', origin: 'http://evil.example' }
     const foreign = await world.api('POST', '/v1/sagas', { saga: 'contract' }, { headers })

@@ -173,6 +173,10 @@ async function newTab(browser, options) {
     if (message.type() === 'error' && !/Failed to load resource/.test(message.text()))
       tab.complaints.push(message.text())
   })
+  context.on('request', (request) => {
+    const { protocol, hostname } = new URL(request.url())
+    if (protocol.startsWith('http') && hostname !== '127.0.0.1') tab.complaints.push(`it asks ${hostname}`)
+  })
   tab.page.on('pageerror', (error) => tab.complaints.push(String(error)))
   return tab
 }

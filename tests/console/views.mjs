@@ -98,6 +98,8 @@ export async function views(world, browser, orders) {
     await visitor.checksAccess('tools')
     await page.getByRole('link', { name: 'mail.send', exact: true }).click()
     await page.getByText('Its definition has no breaker.').waitFor()
+    await page.getByText('nobody: it is terminal').waitFor()
+    await page.getByText('Called by order').waitFor()
     await page.getByRole('button', { name: 'Hold this tool' }).click()
     await asks('Hold it', 'the mail server is moved')
     await page.getByText('the mail server is moved').waitFor()
@@ -128,6 +130,7 @@ export async function views(world, browser, orders) {
       async () => (await page.locator('tr[data-row]').count()) === 1,
       'one call, although it was asked for twice'
     )
+    await page.getByRole('link', { name: 'what happened in this run' }).waitFor()
     await visitor.checksAccess('calls')
     await page.getByRole('link', { name: 'post.send' }).click()
     await page.getByRole('button', { name: 'Sign one more execution off' }).click()

@@ -83,7 +83,8 @@ async function bundle(folder) {
     logLevel: 'warning'
   })
   const output = (ending) => Buffer.from(made.outputFiles.find(({ path }) => path.endsWith(ending)).contents)
-  const page = readFileSync(join(here, 'src', 'index.html'), 'utf8').replaceAll('@VERSION@', options.version)
+  const version = `${options.version} ${sha256(Buffer.concat([output('.js'), output('.css')])).slice(0, 12)}`
+  const page = readFileSync(join(here, 'src', 'index.html'), 'utf8').replaceAll('@VERSION@', version)
   return {
     inputs: Object.keys(made.metafile.inputs)
       .filter((path) => path.startsWith('src/'))

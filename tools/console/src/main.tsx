@@ -12,6 +12,7 @@ import { SignIn } from './signin'
 import { At } from './time'
 import type { Me } from './types'
 import { Dialog, Loading, Trouble } from './ui'
+import { OtherVersion } from './version'
 import { views } from './views'
 
 const keys: [string, string][] = [
@@ -19,6 +20,7 @@ const keys: [string, string][] = [
   ['j', 'the next row'],
   ['k', 'the row before'],
   ['Enter', 'opens the row'],
+  ['x', 'picks the row for a verb'],
   ['g', `and then a letter: ${views.map(({ key, title }) => `${key} ${title.toLowerCase()}`).join(', ')}`],
   ['?', 'this list'],
   ['Esc', 'closes a dialog, leaves a field']
@@ -54,6 +56,11 @@ function moveRow(by: number) {
   ;(next.matches('a') ? next : next.querySelector<HTMLElement>('a'))?.focus()
 }
 
+function pickRow() {
+  const row = document.activeElement?.closest('[data-row]')
+  row?.querySelector<HTMLElement>('[data-pick]')?.click()
+}
+
 // Returns where a view with another address is to have the focus: `true`, in its first filter.
 function useKeys(showKeys: () => void) {
   const afterG = useRef(false)
@@ -77,6 +84,7 @@ function useKeys(showKeys: () => void) {
         if (!field) go(['sagas'])
       } else if (event.key === 'j') moveRow(1)
       else if (event.key === 'k') moveRow(-1)
+      else if (event.key === 'x') pickRow()
       else if (event.key === '?') showKeys()
     }
     addEventListener('keydown', onKey)
@@ -106,7 +114,7 @@ function Person({ me, onNamespaces, onSignOut }: { me: Me; onNamespaces: () => v
     <div class="person">
       <button
         type="button"
-        class="quiet"
+        class="quiet setting"
         onClick={() => set({ zone: settings.zone === 'utc' ? 'local' : 'utc' })}
         title="times in your zone, or in UTC"
       >
@@ -114,7 +122,7 @@ function Person({ me, onNamespaces, onSignOut }: { me: Me; onNamespaces: () => v
       </button>
       <button
         type="button"
-        class="quiet"
+        class="quiet setting"
         onClick={() => set({ theme: nextTheme[settings.theme] })}
         title="light, dark, or as the system has it"
       >
@@ -181,6 +189,7 @@ function Frame({ me, onSignOut }: { me: Me; onSignOut: () => void }) {
         </button>
       </header>
       <Lost />
+      <OtherVersion />
       <main id="main" ref={main} tabIndex={-1}>
         {view && route.namespaces.length > 1 && !(view.ofSeveral && view.name === name) ? (
           <OneOf title={view.title} path={route.path} />

@@ -117,6 +117,8 @@ export interface Saga {
   paused?: string | null
   paused_by?: string | null
   paused_note?: string | null
+  budget?: Record<string, number | null> | null // limits; null: none
+  used?: Record<string, number | null> | null
   followers?: { saga: string; business_id: string | null }[]
 }
 
@@ -318,6 +320,16 @@ export interface Engines {
     lease_left_ms: number
   }[]
   unowned: unknown
+  database?: {
+    version: string
+    engine_ahead_ms: number
+    losses_open: number
+    connections: number
+    connections_max: number
+    standbys: number
+    standby_lag_ms: number | null
+    settings?: Record<string, string>
+  }
 }
 
 export interface Hold {
@@ -425,6 +437,7 @@ export interface Operation {
   result: unknown
   error: OperationError | null
   cost: unknown
+  currency?: string
   duplicates_seen?: number
   first_sent_at: string | null
   created_at: string | null

@@ -26,11 +26,22 @@ const sagaVerbs: Choice[] = [
 ]
 
 function filterOf(all: Record<string, string>) {
-  const { of: _of, verb: _verb, list: _list, by: _by, tag, ...rest } = all
+  const { of: _of, verb: _verb, list: _list, by: _by, items: _items, names: _names, tag, ...rest } = all
   return { ...rest, ...tagParameters(tag) }
 }
 
-function asCommand(verb: Choice, filter: Record<string, string>, ofCases: boolean, note: string) {
+const titles: Record<string, string> = {
+  saga: 'Definition',
+  reason: 'Why a person is asked',
+  business_id: 'Business id',
+  since: 'Since',
+  until: 'Before'
+}
+const titleOfFilter = (name: string) =>
+  titles[name] ?? (name.startsWith('tag.') ? `Tag ${name.slice(4)}` : name[0].toUpperCase() + name.slice(1))
+
+function asCommand(verb: Choice, asked: Record<string, string>, ofCases: boolean, note: string) {
+  const filter = filterOf(asked)
   const flags: Record<string, string> = {
     since: ofCases ? '--opened-since' : '--since',
     until: ofCases ? '--opened-until' : '--until',
@@ -40,7 +51,20 @@ function asCommand(verb: Choice, filter: Record<string, string>, ofCases: boolea
     name.startsWith('tag.') ? ['--tag', `${name.slice(4)}=${value}`] : [flags[name] ?? `--${name}`, value]
   )
   const verbs = ofCases ? ['resolve', ...verbFlags(verb)] : [verb.action]
-  return command('sagactl', ...verbs, ...words, '--note', note)
+  const names = asked.names ? asked.names.split(',') : []
+  if (ofCases) return command('sagactl', 'resolve', ...names, ...verbs.slice(1), ...words, '--note', note)
+  return command('sagactl', ...verbs, ...names, ...words, '--note', note)
+}
+
+// The rows that were picked; null: a filter says what is meant.
+function itemsOf({ items }: Record<string, string>): unknown[] | null {
+  if (!items) return null
+  try {
+    const read = JSON.parse(items)
+    return Array.isArray(read) ? read : []
+  } catch {
+    return [] // an address that was cut; sagad refuses it
+  }
 }
 
 // --- a new job ---
@@ -63,6 +87,7 @@ function NewJob({ route, me }: ViewProps) {
   const [problem, setProblem] = useState<Problem | null>(null)
   const [busy, setBusy] = useState(false)
   const filter = filterOf(route.query)
+  const items = itemsOf(route.query)
   const verb = choices[chosen]
   const { action, as, then } = verb
   const why = whyNot(me, 'operator')
@@ -72,7 +97,8 @@ function NewJob({ route, me }: ViewProps) {
     setBusy(true)
     try {
       const body = {
-        ...{ action, as, then, filter, note: note.trim() },
+        ...{ action, as, then, note: note.trim() },
+        ...(items ? { items } : { filter }),
         ...(double && action === 'retry' ? { accept_double: true } : {}),
         ...(result.trim() && as === 'happened' ? { result: readResult(result) } : {})
       }
@@ -85,11 +111,17 @@ function NewJob({ route, me }: ViewProps) {
   }
   return (
     <>
-      <h1>One answer for many</h1>
+      <div class="title">
+        <h1>One answer for many</h1>
+      </div>
       <Facts>
-        <Fact name="About">{ofCases ? 'open cases' : 'sagas'} with</Fact>
+        <Fact name="About">
+          {items
+            ? `${count(items.length, ofCases ? 'case' : 'saga')} that you picked`
+            : `all ${ofCases ? 'open cases' : 'sagas'} with`}
+        </Fact>
         {Object.entries(filter).map(([name, value]) => (
-          <Fact key={name} name={name}>
+          <Fact key={name} name={titleOfFilter(name)}>
             {value || 'none'}
           </Fact>
         ))}
@@ -99,8 +131,10 @@ function NewJob({ route, me }: ViewProps) {
           <legend>{ofCases ? 'What is true of each?' : 'What is to be done to each?'}</legend>
           {choices.map((choice, i) => (
             <label class="check" key={`${choice.action} ${choice.as} ${choice.then}`}>
-              <input type="radio" name="verb" checked={i === chosen} onChange={() => setChosen(i)} /> {choice.title}
-              <span class="muted"> {choice.does}</span>
+              <input type="radio" name="verb" checked={i === chosen} onChange={() => setChosen(i)} />
+              <span>
+                {choice.title} <span class="muted">{choice.does}</span>
+              </span>
             </label>
           ))}
         </fieldset>
@@ -113,7 +147,12 @@ function NewJob({ route, me }: ViewProps) {
         {as === 'happened' && (
           <label>
             One result for all, JSON; needed where a later step uses it
-            <textarea rows={2} value={result} onInput={(event) => setResult(event.currentTarget.value)} />
+            <textarea
+              class="json-text"
+              rows={2}
+              value={result}
+              onInput={(event) => setResult(event.currentTarget.value)}
+            />
           </label>
         )}
         <label>
@@ -135,7 +174,7 @@ function NewJob({ route, me }: ViewProps) {
               {busy ? 'Looking at each …' : 'Show what would happen'}
             </button>
           )}
-          <Copy text={asCommand(verb, filter, ofCases, note || 'WHY')} label="copy as sagactl" />
+          <Copy text={asCommand(verb, route.query, ofCases, note || 'WHY')} label="copy as sagactl" />
         </div>
         <p class="muted">Nothing is done yet: the next page shows the set, frozen, and what would happen.</p>
       </form>
@@ -182,18 +221,6 @@ function Preview({ job }: { job: BulkJob }) {
       </ul>
       <Reasons title="Would be refused" of={job.refused} />
       <Reasons title="Named, and not in the set" of={job.unmatched} />
-      <h3>The first of them</h3>
-      <ul>
-        {job.sample.map((item) => (
-          <li key={item.saga}>
-            <a href={href(['saga', item.saga])}>{item.business_id ?? short(item.saga)}</a>
-            <span class="muted">
-              {' '}
-              {item.saga_name} {item.step}
-            </span>
-          </li>
-        ))}
-      </ul>
     </section>
   )
 }
@@ -376,7 +403,7 @@ function Job({ route, me }: ViewProps) {
           </Fact>
         )}
         {Object.entries(job.filter ?? {}).map(([name, value]) => (
-          <Fact key={name} name={name}>
+          <Fact key={name} name={titleOfFilter(name)}>
             {String(value) || 'none'}
           </Fact>
         ))}

@@ -8,8 +8,23 @@ import { href } from '../route'
 import { State } from '../state'
 import { Table } from '../table'
 import { Age } from '../time'
-import type { Me, Operation, Page } from '../types'
-import { Act, Copy, Empty, Fact, Facts, Json, Loading, Trouble, command, count, isNothing, money, whyNot } from '../ui'
+import type { Me, Operation, Page, Saga } from '../types'
+import {
+  Act,
+  Copy,
+  Empty,
+  Fact,
+  Facts,
+  Json,
+  Loading,
+  Trouble,
+  command,
+  count,
+  isNothing,
+  money,
+  short,
+  whyNot
+} from '../ui'
 import { VerbDialog } from '../verb'
 import { Failure, effects } from './steps'
 import type { ViewProps } from './index'
@@ -93,6 +108,25 @@ function OneCall({ operation, me }: { operation: string; me: Me }) {
   )
 }
 
+// The run as one saga: whether a loop has stopped it, what it has used, and where somebody lets it go on.
+function Run({ saga }: { saga: string }) {
+  const live = useLive<Saga>(`v1/sagas/${saga}`, 5000)
+  const run = live.data
+  if (!run) return null
+  const limits = Object.entries(run.budget ?? {}).filter(([, limit]) => limit !== null)
+  return (
+    <div class={run.paused ? 'note bad' : 'note'}>
+      <State state={run.status} />
+      {run.paused && ` by ${run.paused_by ?? 'a loop'}: ${run.paused_note ?? run.paused}`}
+      {limits.map(([name, limit]) => ` · ${name.replaceAll('_', ' ')}: ${run.used?.[name] ?? 0} of ${limit}`)}
+      {' · '}
+      <a href={href(['saga', saga])}>
+        {run.paused ? 'what happened in this run, and Resume' : 'what happened in this run'}
+      </a>
+    </div>
+  )
+}
+
 export function Calls({ route, me }: ViewProps) {
   return route.path[1] ? <OneCall operation={route.path[1]} me={me} /> : <AllCalls query={route.query} />
 }
@@ -120,6 +154,7 @@ function AllCalls({ query: asked }: { query: Record<string, string> }) {
           <Fresh list={list} one="call">
             {count(list.rows.length, 'call')} shown{live.data?.next_cursor ? '; there are more' : ''}.
           </Fresh>
+          {asked.run && list.rows[0].saga && <Run saga={list.rows[0].saga} />}
           <Table
             label="Calls"
             rows={list.rows}
@@ -143,9 +178,27 @@ function AllCalls({ query: asked }: { query: Record<string, string> }) {
                 )
               ],
               ['Effect', (one) => <>{effects[one.took_effect] ?? one.took_effect}</>],
-              ['Step', (one) => <>{one.step}</>],
+              [
+                'Saga, step',
+                (one) => (
+                  <>
+                    {one.saga && <a href={href(['saga', one.saga], { step: one.step })}>{short(one.saga)}</a>}{' '}
+                    <span class="muted">{one.step}</span>
+                  </>
+                )
+              ],
               ['Attempts', (one) => <>{one.attempts}</>, true],
               ['Repeats', (one) => <>{one.duplicates_seen ?? 0}</>, true],
+              [
+                'Cost',
+                (one) =>
+                  typeof one.cost === 'number' && one.cost > 0 ? (
+                    money(one.cost, one.currency ?? null)
+                  ) : (
+                    <span class="muted">–</span>
+                  ),
+                true
+              ],
               [
                 'What was heard',
                 (one) => <>{one.error ? (one.error.detail ?? one.error.code) : <span class="muted">–</span>}</>

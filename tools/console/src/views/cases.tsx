@@ -4,6 +4,7 @@ import { Fresh, useAnnounced } from '../announced'
 import { query } from '../api'
 import { Filters, tagParameters, type Filter } from '../filters'
 import { useLive } from '../live'
+import { ActOnPicked, usePicks } from '../picks'
 import { href, namespacesNow, replace } from '../route'
 import { State } from '../state'
 import { Table, type Column } from '../table'
@@ -141,10 +142,10 @@ function AnswerAll({
 }: {
   me: ViewProps['me']
   parameters: Record<string, string | undefined>
-  n: number
+  n: number | null // null: more than were read
 }) {
   const why = whyNot(me, 'operator')
-  const label = n === 1 ? 'Answer it' : `Answer all ${n.toLocaleString('en')}`
+  const label = n === 1 ? 'Answer it' : n === null ? 'Answer all that match' : `Answer all ${n.toLocaleString('en')}`
   if (why) return <Act why={why}>{label}</Act>
   return (
     <a class="button" href={href(['bulk', 'new'], { of: 'cases', ...parameters, list: undefined })}>
@@ -161,19 +162,27 @@ function List({ route, me }: ViewProps) {
     merge: { namespaces: route.namespaces, newestBy: 'opened_at', limit: 200 }
   })
   const list = useAnnounced(JSON.stringify([asked, status]), live, keyOfCase)
+  const { column: pick, picked } = usePicks<Escalation>(JSON.stringify([asked, status]), (one) =>
+    one.operation && one.status === 'open' && !list?.isGone(one)
+      ? { name: String(one.n), item: { operation: one.operation } }
+      : 'an open case about a call can be picked'
+  )
   if (live.problem && !live.problem.lost) return <Trouble problem={live.problem} retry={live.refresh} />
   if (!list) return <Loading what="cases" />
   const cases = list.rows
+  const isOfOne = route.namespaces.length < 2
+  const hasMore = Boolean(live.data?.next_cursor || live.data?.hasMore)
   if (cases.length === 0) return <NoCases filtered={Object.keys(asked).length > 0} />
   return (
     <>
       <div class="actions">
         <Fresh list={list} one="case">
-          {count(cases.length, 'case')} shown{live.data?.next_cursor || live.data?.hasMore ? '; there are more' : ''}.
+          {count(cases.length, 'case')} shown{hasMore ? '; there are more' : ''}.
         </Fresh>
-        {status === 'open' && route.namespaces.length < 2 && Object.keys(asked).length > 0 && (
-          <AnswerAll me={me} parameters={route.query} n={cases.length} />
+        {status === 'open' && isOfOne && Object.keys(asked).length > 0 && (
+          <AnswerAll me={me} parameters={route.query} n={hasMore ? null : cases.length} />
         )}
+        <ActOnPicked of="cases" picked={picked} me={me} label="Answer" />
       </div>
       <Table
         label="Cases"
@@ -182,6 +191,7 @@ function List({ route, me }: ViewProps) {
         rows={cases}
         keyOf={(one) => one.n}
         columns={[
+          ...(isOfOne ? [pick] : []),
           [
             'Case',
             (one) => (

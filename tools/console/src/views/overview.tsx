@@ -135,8 +135,8 @@ const charts: { figure: Figure; title: string; tone: string }[] = [
   { figure: 'compensated', title: 'Undone', tone: 'undo' },
   { figure: 'escalated', title: 'Needed a person', tone: 'bad' },
   { figure: 'retries', title: 'Calls tried again', tone: 'warn' },
-  { figure: 'calls_unknown', title: 'Calls whose outcome was not seen', tone: 'warn' },
-  { figure: 'duplicates', title: 'Calls that began nothing, being repeats', tone: 'good' }
+  { figure: 'calls_unknown', title: 'Outcomes not seen', tone: 'warn' },
+  { figure: 'duplicates', title: 'Repeats kept from happening', tone: 'good' }
 ]
 
 function Over({ range }: { range: string }) {
@@ -213,6 +213,38 @@ export function aboutHold(hold: Hold) {
   return hold.tool ?? hold.saga ?? `the namespace ${hold.namespace}`
 }
 
+function Database({ of }: { of: NonNullable<Engines['database']> }) {
+  const careless = ['fsync', 'full_page_writes', 'synchronous_commit'].filter((name) => of.settings?.[name] === 'off')
+  return (
+    <>
+      <Facts even>
+        <Fact name="PostgreSQL">{of.version}</Fact>
+        <Fact name="Connections">
+          {of.connections} of {of.connections_max}
+        </Fact>
+        <Fact name="Standbys">
+          {of.standbys === 0 ? 'none' : of.standbys}
+          {of.standby_lag_ms !== null && `, ${span(of.standby_lag_ms)} behind`}
+        </Fact>
+        <Fact name="Its clock">
+          {Math.abs(of.engine_ahead_ms) < 1000 ? 'agrees' : `differs by ${span(of.engine_ahead_ms)}`}
+        </Fact>
+      </Facts>
+      {careless.length > 0 && (
+        <p class="note bad">
+          PostgreSQL may forget what it has confirmed: {careless.map((name) => `${name} is off`).join(', ')}.
+        </p>
+      )}
+      {of.losses_open > 0 && (
+        <p class="note bad">
+          PostgreSQL has lost what it had confirmed, {of.losses_open === 1 ? 'once' : `${of.losses_open} times`}:
+          sagactl doctor says what to do.
+        </p>
+      )}
+    </>
+  )
+}
+
 const unfinished = ['running', 'waiting', 'paused', 'compensating', 'escalated']
 
 function Now() {
@@ -237,17 +269,15 @@ function Now() {
                 <State state={status} />
               </a>
               {!unfinished.includes(status) && (
-                <span class="muted">
-                  begun up to <Age at={live.data!.ended_since} />
-                </span>
+                <span class="muted">begun in {span(Date.now() - Date.parse(live.data!.ended_since))}</span>
               )}
             </li>
           ))}
         </ul>
       )}
       {live.data && (
-        <Facts>
-          <Fact name="Operations of which nobody knows">
+        <Facts even>
+          <Fact name="Outcomes unknown">
             {doubt}
             {oldest > 0 && `, the oldest for ${span(oldest)}`}
           </Fact>
@@ -257,7 +287,8 @@ function Now() {
         </Facts>
       )}
       <h3>Engines</h3>
-      {engines.problem?.status === 403 && <p class="muted">Not shown: {engines.problem.detail}.</p>}
+      {engines.problem?.status === 403 && <p class="muted">Not shown. Reason: {engines.problem.detail}.</p>}
+      {engines.data?.database && <Database of={engines.data.database} />}
       {engines.data && (
         <Table
           label="Engines"

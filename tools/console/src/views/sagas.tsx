@@ -3,8 +3,9 @@ import { Fresh, Older, usePaged } from '../announced'
 import { query } from '../api'
 import { Filters, tagParameters, type Filter } from '../filters'
 import { useLive } from '../live'
+import { ActOnPicked, usePicks } from '../picks'
 import { href, namespacesNow } from '../route'
-import { State } from '../state'
+import { State, wordOf } from '../state'
 import { Table, type Column } from '../table'
 import { Age } from '../time'
 import type { Page, SagaRow } from '../types'
@@ -15,7 +16,7 @@ const limit = 100
 const statuses = ['running', 'waiting', 'paused', 'compensating', 'escalated', 'completed', 'compensated', 'abandoned']
 const filters: Filter[] = [
   { name: 'business_id', label: 'Business id', hint: 'order-1017' },
-  { name: 'status', label: 'Status', choices: statuses },
+  { name: 'status', label: 'Status', choices: statuses, wordOf },
   {
     name: 'waits_for',
     label: 'Waits for',
@@ -94,6 +95,11 @@ export function Sagas({ route, me }: ViewProps) {
     live,
     ({ id }) => id
   )
+  const { column: pick, picked } = usePicks<SagaRow>(path, (row) =>
+    row.business_id && row.saga
+      ? { name: row.id, item: { business_id: row.business_id, saga: row.saga } }
+      : 'a saga without a business id cannot be picked'
+  )
   // Rows of further pages are not read again, and nothing is known against them.
   const isGone = (row: SagaRow, i: number) => Boolean(list && i < limit && list.fresh === 0 && list.isGone(row))
   return (
@@ -114,6 +120,7 @@ export function Sagas({ route, me }: ViewProps) {
       <Filters path={['sagas']} query={route.query} filters={filters} />
       <Fresh list={list} one="saga" orMore={list?.fresh === limit}>
         {list && list.rows.length > 0 && <span class="muted">{count(list.rows.length, 'saga')}, the newest first</span>}
+        <ActOnPicked of="sagas" picked={picked} me={me} label="Act on" />
       </Fresh>
       <Trouble problem={live.problem?.lost ? null : live.problem} retry={live.refresh} />
       {!list && !live.problem && <Loading what="sagas" />}
@@ -124,7 +131,7 @@ export function Sagas({ route, me }: ViewProps) {
           rows={list.rows}
           isBusy={list.isBusy}
           keyOf={({ id }) => id}
-          columns={[...(isSeveral ? [ofNamespace] : []), ...columns(isGone)]}
+          columns={[...(isSeveral ? [ofNamespace] : [pick]), ...columns(isGone)]}
           rowClass={(row, i) => (isGone(row, i) ? 'gone' : undefined)}
         />
       )}
@@ -140,6 +147,9 @@ const NoSagas = ({ filtered }: { filtered: boolean }) =>
     </Empty>
   ) : (
     <Empty title="No saga has been started yet" command="sagactl start order --input '{}'">
-      <p>Register a definition with `sagactl apply`, and start it.</p>
+      <p>
+        Register a definition with <code>sagactl apply order.json</code>, and start it here under{' '}
+        <a href={href(['definitions'])}>Definitions</a>, or on a terminal:
+      </p>
     </Empty>
   )

@@ -1,10 +1,11 @@
 // Tools: what each is, how it does, what bounds it now, and what keeps it from beginning.
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
+import { read } from '../api'
 import { useLive } from '../live'
 import { href } from '../route'
 import { State } from '../state'
 import { Table } from '../table'
-import { Age, span } from '../time'
+import { Age, SaidAt, span } from '../time'
 import type { Definition, Guard, Hold, Me, Page, Stats, ToolHealth } from '../types'
 import { Act, Copy, Empty, Fact, Facts, Json, Loading, Trouble, command, count, whyNot } from '../ui'
 import { VerbDialog } from '../verb'
@@ -138,6 +139,79 @@ function HoldTool({ name, me, onDone }: { name: string; me: Me; onDone: () => vo
   )
 }
 
+// --- what it is, and who uses it ---
+
+const words = (value: unknown): string =>
+  value && typeof value === 'object'
+    ? Object.entries(value)
+        .map(([name, member]) => `${name} ${words(member)}`)
+        .join(', ')
+    : String(value)
+
+const bounds: [member: string, title: string][] = [
+  ['timeout', 'Timeout'],
+  ['rate', 'Rate'],
+  ['concurrency', 'At once'],
+  ['breaker', 'Breaker']
+]
+
+function Bounds({ body }: { body: Record<string, unknown> }) {
+  const undo = body.compensate as { tool?: string } | undefined
+  return (
+    <Facts>
+      <Fact name="Class">{String(body.effect ?? 'once')}</Fact>
+      <Fact name="Undone by">
+        {undo?.tool ? <a href={href(['tools'], { name: undo.tool })}>{undo.tool}</a> : null}
+        {!undo?.tool && (body.terminal ? 'nobody: it is terminal' : 'no tool')}
+      </Fact>
+      {bounds
+        .filter(([member]) => body[member] !== undefined)
+        .map(([member, title]) => (
+          <Fact key={member} name={title}>
+            {words(body[member])}
+          </Fact>
+        ))}
+    </Facts>
+  )
+}
+
+const lookedAtMost = 100 // definitions
+
+// The newest version of each definition says which tools it calls.
+function UsedBy({ name }: { name: string }) {
+  const all = useLive<Page<Definition>>(`v1/definitions?limit=${lookedAtMost}`, 300_000)
+  const [users, setUsers] = useState<string[] | null>(null)
+  const known = all.data?.items.map((one) => one.name).join() ?? ''
+  useEffect(() => {
+    if (!all.data) return
+    let hasEnded = false
+    async function look() {
+      const found: string[] = []
+      for (const one of all.data!.items) {
+        const { body } = await read<Definition>(`v1/definitions/${encodeURIComponent(one.name)}`)
+        if (hasEnded) return
+        if (JSON.stringify(body).includes(`"call":${JSON.stringify(name)}`)) found.push(one.name)
+      }
+      setUsers(found)
+    }
+    look().catch(() => !hasEnded && setUsers([]))
+    return () => void (hasEnded = true)
+  }, [known, name])
+  if (!users) return <Loading what="which definitions call it" />
+  return (
+    <p>
+      {users.length === 0 ? 'No definition calls it.' : 'Called by '}
+      {users.map((user, i) => (
+        <span key={user}>
+          {i > 0 && ', '}
+          <a href={href(['definitions', user])}>{user}</a>
+        </span>
+      ))}
+      {all.data?.next_cursor && `; there are definitions beyond the first ${lookedAtMost}`}
+    </p>
+  )
+}
+
 function OneTool({ name, me }: { name: string; me: Me }) {
   const live = useLive<Definition>(`v1/tools/${encodeURIComponent(name)}`, 30_000)
   const stats = useLive<Stats>('v1/stats', 5000)
@@ -172,9 +246,11 @@ function OneTool({ name, me }: { name: string; me: Me }) {
           <Health tool={stats.data?.tools?.find((tool) => tool.name === name)} />
           <p>
             <a href={href(['cases'], { tool: name })}>Cases about it</a> ·{' '}
-            <a href={href(['calls'], { tool: name })}>its calls</a>
+            <a href={href(['calls'], { tool: name })}>its calls, with their sagas</a>
           </p>
           <h2>What it is, version {live.data.version}</h2>
+          <Bounds body={live.data.body ?? {}} />
+          <UsedBy name={name} />
           <Json value={live.data.body} label="Definition" />
         </>
       )}
@@ -313,7 +389,7 @@ export function Holds({ me }: ViewProps) {
               )}
             </div>
             <p>
-              {hold.actor}: {hold.note} <Age at={hold.made_at} />
+              {hold.actor}: {hold.note} <SaidAt at={hold.made_at} />
             </p>
             {hold.in_force === false && (
               <p class="note bad">
@@ -330,7 +406,7 @@ export function Holds({ me }: ViewProps) {
               )}
               {hold.released && (
                 <Fact name="Released by">
-                  {hold.released.actor}: {hold.released.note} <Age at={hold.released.at} />
+                  {hold.released.actor}: {hold.released.note} <SaidAt at={hold.released.at} />
                 </Fact>
               )}
             </Facts>
