@@ -42,6 +42,8 @@ static const struct setting setting_table[] = {
     {"tls-cert", SETTING_TEXT, NULL, NULL, 0, 0,
      "PEM file of the certificate of the HTTP API; read again on SIGHUP, like its key", false},
     {"tls-key", SETTING_TEXT, NULL, NULL, 0, 0, "PEM file of the key of --tls-cert, without a passphrase", false},
+    {"tls-client-ca", SETTING_TEXT, NULL, NULL, 0, 0,
+     "PEM file of the authorities of client certificates, and their CRLs; their names are rows of --tokens", false},
     {"behind-proxy", SETTING_SWITCH, NULL, NULL, 0, 0,
      "a proxy in front speaks TLS: do not warn of plain HTTP on other addresses than loopback", false},
     {"tokens", SETTING_TEXT, NULL, NULL, 0, 0, "file of bearer tokens (make rows with `sagactl token new`)", false},
@@ -534,6 +536,7 @@ static void take_api(struct service *service, struct start *start)
         .listen = settings_text(settings, "listen"),
         .tls_cert_file = settings_text(settings, "tls-cert"),
         .tls_key_file = settings_text(settings, "tls-key"),
+        .tls_client_ca_file = settings_text(settings, "tls-client-ca"),
         .behind_proxy = settings_switch(settings, "behind-proxy"),
         .tokens_file = settings_text(settings, "tokens"),
         .oidc = {.issuer = {.url = settings_text(settings, "oidc-issuer"),
@@ -579,6 +582,11 @@ static enum err_code start_read(struct service *service, struct start *start, st
     if (code == ERR_OK && (start->api.tls_cert_file != NULL) != (start->api.tls_key_file != NULL)) {
         code = err_set(err, ERR_CONFIG, "TLS needs a certificate and its key, and only one of them is given");
         err_hint(err, "give both --tls-cert and --tls-key");
+    }
+    if (code == ERR_OK && start->api.tls_client_ca_file && !(start->api.tls_cert_file && start->api.tokens_file)) {
+        code =
+            err_set(err, ERR_CONFIG, "client certificates need TLS, and rows of the tokens file that say who they are");
+        err_hint(err, "give --tls-cert, --tls-key and --tokens with --tls-client-ca");
     }
     return code;
 }

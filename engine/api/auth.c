@@ -2,6 +2,7 @@
 #include "api/auth.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/file.h"
 #include "base/instant.h"
@@ -9,8 +10,9 @@
 
 #define TOKENS_MAX 1000
 #define NAMESPACES_MAX 100 /* the most that one token may have */
+#define CERTIFICATE_NAME_BYTES_MAX 256
 
-bool token_name_is_good(struct slice name)
+static bool token_bytes_are_good(struct slice name)
 {
     for (size_t i = 0; i < name.len; i++) {
         unsigned char c = (unsigned char)name.ptr[i];
@@ -19,7 +21,12 @@ bool token_name_is_good(struct slice name)
             return false;
         }
     }
-    return name.len > 0 && name.len <= 128;
+    return name.len > 0;
+}
+
+bool token_name_is_good(struct slice name)
+{
+    return token_bytes_are_good(name) && name.len <= 128;
 }
 
 bool token_namespace_is_good(struct slice name)
@@ -69,13 +76,46 @@ static void check_namespaces(struct slice row, struct slice at, struct arena *ar
     token->namespace_count = 1;
 }
 
+struct digest token_certificate_digest(struct slice name)
+{
+    return digest_fields("sagad client certificate", &name, 1);
+}
+
+/* As GnuTLS gives them, so that equal bytes are the same name. */
+static bool certificate_name_is_good(struct slice name)
+{
+    static const char *const kinds[] = {"DNS:", "URI:", "email:"};
+
+    for (size_t i = 0; name.ptr && i < COUNT_OF(kinds); i++) {
+        size_t len = strlen(kinds[i]);
+
+        if (slice_starts_with(name, kinds[i]) && name.len > len && name.len <= CERTIFICATE_NAME_BYTES_MAX) {
+            return token_bytes_are_good(name);
+        }
+    }
+    return false;
+}
+
+static void read_certificate(struct slice text, struct slice place, struct token *token, struct faults *faults)
+{
+    if (!certificate_name_is_good(text)) {
+        faults_add(faults, place,
+                   "not DNS:NAME, URI:URI or email:ADDRESS, a subject alternative name without spaces and of at most "
+                   "%d bytes",
+                   CERTIFICATE_NAME_BYTES_MAX);
+        return;
+    }
+    token->is_certificate = true;
+    token->digest = token_certificate_digest(text);
+}
+
 static void token_read(struct slice row, struct slice at, struct tokens *tokens, struct faults *faults)
 {
     struct token token = {0};
     struct arena *arena = &tokens->arena;
     struct json_walk walk = json_walk(row);
     struct slice member, value;
-    bool has_digest = false;
+    bool has_digest = false, has_sha256 = false;
 
     if (json_type(row) != JSON_OBJECT) {
         faults_add(faults, at, "a token is an object");
@@ -91,7 +131,10 @@ static void token_read(struct slice row, struct slice at, struct tokens *tokens,
         } else if (slice_is(member, "namespaces")) {
             read_namespaces(value, place, arena, &token, faults);
         } else if (slice_is(member, "sha256")) {
+            has_sha256 = true;
             has_digest = text.ptr && text.len == 64 && digest_from_hex(text, &token.digest);
+        } else if (slice_is(member, "certificate")) {
+            read_certificate(text, place, &token, faults);
         } else if (slice_is(member, "role")) {
             if (!text.ptr || !role_parse(text, &token.role)) {
                 faults_add(faults, place, "a role is one of reader, agent, operator, admin");
@@ -102,22 +145,27 @@ static void token_read(struct slice row, struct slice at, struct tokens *tokens,
             }
         } else {
             faults_add(faults, place,
-                       "unknown member; a token has name, sha256, namespace or namespaces, role and expires_at");
+                       "unknown member; a token has name, sha256 or certificate, namespace or namespaces, role and "
+                       "expires_at");
         }
     }
     if (!token.name.ptr || !token_name_is_good(token.name)) {
         faults_add(faults, at, "name is missing, or not 1 to 128 printable characters without spaces");
     }
     check_namespaces(row, at, arena, &token, faults);
-    if (!has_digest) {
+    if (has_sha256 && json_member(row, "certificate").ptr) {
+        faults_add(faults, at, "a token has either sha256 or certificate");
+    } else if (!has_digest && !json_member(row, "certificate").ptr) {
         faults_add(faults, at, "sha256 is missing, or not 64 hexadecimal digits (`sagactl token new` prints a row)");
     }
+    has_digest = has_digest || token.is_certificate;
     if (token.role == ROLE_NONE && !json_member(row, "role").ptr) {
         faults_add(faults, at, "role is missing");
     }
     for (size_t i = 0; has_digest && i < tokens->count; i++) {
         if (digest_equal(&tokens->items[i].digest, &token.digest)) {
-            faults_add(faults, at, "the same token stands in the file twice");
+            faults_add(faults, at, "the same %s stands in the file twice",
+                       token.is_certificate ? "certificate" : "token");
         }
     }
     tokens->items[tokens->count++] = token;
@@ -137,7 +185,8 @@ static enum err_code refuse(const struct faults *faults, struct err *err)
     }
     err_detail(err, "%s", text);
     err_hint(err,
-             "it is {\"tokens\": [{\"name\", \"sha256\", \"namespace\" | \"namespaces\", \"role\", \"expires_at\"?}]}");
+             "it is {\"tokens\": [{\"name\", \"sha256\" | \"certificate\", \"namespace\" | \"namespaces\", \"role\", "
+             "\"expires_at\"?}]}");
     return code;
 }
 

@@ -1,8 +1,9 @@
 /*
  * Bearer tokens: who asks, in which namespace, with which role. Kept as SHA-256 only; compared in constant time.
  *
- * The file: {"tokens": [{"name", "sha256", "namespace" | "namespaces", "role", "expires_at"?}]}; `sagactl token new`
- * makes a row.
+ * The file: {"tokens": [{"name", "sha256" | "certificate", "namespace" | "namespaces", "role", "expires_at"?}]};
+ * `sagactl token new` makes a row. A row with "certificate" is for client certificates with that name: "DNS:NAME",
+ * "URI:URI" or "email:ADDRESS" of their subject alternative names.
  */
 #ifndef SAGAD_API_AUTH_H
 #define SAGAD_API_AUTH_H
@@ -19,7 +20,8 @@ struct token {
     size_t namespace_count;
     enum role role;
     struct digest digest;
-    int64_t expires_ms; /* 0: never */
+    int64_t expires_ms;  /* 0: never */
+    bool is_certificate; /* the digest is of the name of a certificate: no text that is shown is this token */
 };
 
 struct tokens {
@@ -36,6 +38,8 @@ MUST_USE enum err_code tokens_load(const char *path, struct tokens *out, struct 
 void tokens_fini(struct tokens *tokens);
 /* NULL when there is none, or it has expired. Looks at every token, whatever matches. */
 const struct token *tokens_find(const struct tokens *tokens, const struct digest *digest, int64_t now_ms);
+/* Of the row of certificates with this name. */
+struct digest token_certificate_digest(struct slice name);
 /* 1 to 128 printable characters without spaces; a namespace is not "*" either, which stands for all of them. */
 bool token_name_is_good(struct slice name);
 bool token_namespace_is_good(struct slice name);

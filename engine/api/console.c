@@ -128,6 +128,7 @@ void handle_sign_in(struct api_request *request)
     }
     const struct token *known = api_find_token(api, &digest);
 
+    known = known && known->is_certificate ? NULL : known; /* no text is a certificate */
     if (!known && api->issuer && jwt_is_likely(slice_trim(json_string(token, request->arena)))) {
         request_problem(request, ERR_FORBIDDEN, "a session begins with a token of the tokens file, and not with a JWT");
         return;
@@ -179,6 +180,11 @@ void handle_console_link(struct api_request *request)
     }
     if (request->jwt) {
         request_problem(request, ERR_FORBIDDEN, "a link is made by a token of the tokens file, and not by a JWT");
+        return;
+    }
+    if (request->has_certificate) { /* what revokes it would not end the session */
+        request_problem(request, ERR_FORBIDDEN,
+                        "a link is made by a token of the tokens file, and not by a certificate");
         return;
     }
     if (request->has_session) { /* a session that made links could renew itself for ever */

@@ -240,6 +240,11 @@ void handle_put_grant(struct api_request *request)
                                      {"expires_at", JSON_STRING, false, false, &body->expires_at}};
     struct err err = {0};
 
+    if (request->has_certificate) { /* what revokes it would not end the grant */
+        request_problem(request, ERR_FORBIDDEN,
+                        "a grant is made by a token of the tokens file, and not by a certificate");
+        return;
+    }
     if (request->jwt) { /* no engine could tell from the grant whether the JWT still holds */
         request_problem(request, ERR_FORBIDDEN, "a grant is made by a token of the tokens file, and not by a JWT");
         return;

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "api/auth.h"
+#include "api/certificate_use.h"
 #include "api/grant.h"
 #include "api/jwt_use.h"
 #include "api/mcp/identity.h"
@@ -64,16 +65,18 @@ struct api_request {
     struct slice params[ROUTE_PARAMS_MAX];
     enum role role;
     bool has_token;
-    int64_t token_expires_ms;    /* 0: never, or there are no tokens */
-    struct grant *grant;         /* that the request shows instead of a token; NULL: none */
-    struct jwt_use *jwt;         /* that the request shows as its token; NULL: none */
-    struct digest token;         /* whose right this is; looked for again while it waits, and before its answer */
-    bool has_session;            /* the token was shown by the console when its session began, not by this request */
-    struct digest session;       /* its secret */
-    struct slice body;           /* passed json_check(), trimmed; "{}" where none was sent */
-    struct engine_request asked; /* namespace, actor and arena are set */
-    bool engine_busy;            /* the engine owes us a `done` */
-    bool cancelled;              /* the engine was told so, for the request it has now */
+    int64_t token_expires_ms;       /* 0: never, or there are no tokens */
+    struct grant *grant;            /* that the request shows instead of a token; NULL: none */
+    struct jwt_use *jwt;            /* that the request shows as its token; NULL: none */
+    struct digest token;            /* whose right this is; looked for again while it waits, and before its answer */
+    bool has_certificate;           /* the right is that of the certificate of the connection */
+    int64_t certificate_expires_ms; /* of a good one that the connection has, whoever asks; 0: none */
+    bool has_session;               /* the token was shown by the console when its session began, not by this request */
+    struct digest session;          /* its secret */
+    struct slice body;              /* passed json_check(), trimmed; "{}" where none was sent */
+    struct engine_request asked;    /* namespace, actor and arena are set */
+    bool engine_busy;               /* the engine owes us a `done` */
+    bool cancelled;                 /* the engine was told so, for the request it has now */
     /* The client left or the service stops. NULL: the engine's request is cancelled. */
     void (*cancel)(struct api_request *request);
     struct list_link link;     /* in api->waiting */
@@ -90,6 +93,7 @@ struct api_request {
 const struct token *api_find_token(const struct api *api, const struct digest *digest);
 /* The token that the request has shown; NULL when there is none, or it has expired. */
 const struct token *request_token(const struct api_request *request);
+void request_take_token(struct api_request *request, const struct token *token); /* its rights are the request's */
 /* Answers that are held, and streams, end when the right to them has ended. */
 void api_cut_revoked(struct api *api);
 

@@ -59,8 +59,9 @@ static const struct token *token_of(const struct api *api, struct slice bearer)
         return NULL;
     }
     struct digest digest = digest_sha256(bearer);
+    const struct token *token = api_find_token(api, &digest);
 
-    return api_find_token(api, &digest);
+    return token && !token->is_certificate ? token : NULL;
 }
 
 /* The token that a browser has shown when its session began. A session whose token is gone is over. */
@@ -91,7 +92,7 @@ bool request_is_revoked(const struct api_request *request)
 {
     const struct token *token = request->has_token ? request_token(request) : NULL;
 
-    return grant_is_over(request) ||
+    return grant_is_over(request) || certificate_is_over(request) ||
            (request->has_token &&
             (!(token && token->role >= request->role && token_has_namespace(token, request->asked.namespace)) ||
              (request->has_session &&
@@ -114,6 +115,9 @@ static void refuse_stranger(struct api_request *request)
         request_problem(request, ERR_UNAUTHENTICATED, "this token is not known here, or has expired");
     } else if (session_cookie(request->exchange, &secret)) {
         request_problem(request, ERR_UNAUTHENTICATED, "this session has ended, or sagad was started again: sign in");
+    } else if (request->certificate_expires_ms) {
+        request_problem(request, ERR_UNAUTHENTICATED,
+                        "no row of the tokens file has a name of this client certificate");
     } else {
         request_problem(request, ERR_UNAUTHENTICATED, "send the header Authorization: Bearer TOKEN");
     }
@@ -154,12 +158,26 @@ static bool choose_namespace(struct api_request *request, const struct token *to
     return true;
 }
 
+/* Copied: the file may be read again before the answer. */
+void request_take_token(struct api_request *request, const struct token *token)
+{
+    request->has_token = true;
+    request->token = token->digest;
+    request->token_expires_ms = token->expires_ms;
+    request->role = token->role;
+    request->asked.actor = arena_slice(request->arena, token->name);
+}
+
 static bool authenticate(struct api_request *request)
 {
     struct api *api = request->api;
     struct slice bearer = bearer_of(request->exchange);
-    const struct token *token;
+    const struct token *token, *of_certificate = NULL;
+    struct digest cookie;
 
+    if (route_least(request->route) != ROLE_NONE && !certificate_find(request, &of_certificate)) {
+        return false;
+    }
     if (grant_is_shown(request)) {
         return grant_note(request);
     }
@@ -179,13 +197,13 @@ static bool authenticate(struct api_request *request)
             return false;
         }
     }
-    if (token) { /* copied: the file may be read again before the answer */
-        request->has_token = true;
-        request->token = token->digest;
-        request->token_expires_ms = token->expires_ms;
-        request->role = token->role;
-        request->asked.actor = arena_slice(request->arena, token->name);
+    if (token) {
+        request_take_token(request, token);
         return choose_namespace(request, token);
+    }
+    if (of_certificate && !http_exchange_header(request->exchange, "authorization").ptr &&
+        !session_cookie(request->exchange, &cookie)) {
+        return certificate_take(request, of_certificate) && choose_namespace(request, of_certificate);
     }
     if (route_least(request->route) == ROLE_NONE) {
         request->role = ROLE_NONE;
@@ -640,6 +658,7 @@ static struct http_server_options server_options(const struct api_options *optio
                                         .body_ms = options->body_ms,
                                         .tls_cert_file = options->tls_cert_file,
                                         .tls_key_file = options->tls_key_file,
+                                        .tls_client_ca_file = options->tls_client_ca_file,
                                         .loopback_only = !has_tokens(options)};
 }
 

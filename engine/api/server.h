@@ -23,6 +23,7 @@ struct api_options {
     const char *tokens_file;
     struct oidc_options oidc;                 /* whose JWTs are tokens too */
     const char *tls_cert_file, *tls_key_file; /* PEM; NULL: plain HTTP. Read again by api_reload() */
+    const char *tls_client_ca_file;           /* PEM; NULL: no client is asked for a certificate. Read again, too */
     bool behind_proxy;                        /* others reach a plain listener only through a proxy that speaks TLS */
     const char *dev_token;    /* NULL, or a token text with role admin in the namespace "default" (`sagad dev`) */
     uint32_t connections_max; /* default 1024 */

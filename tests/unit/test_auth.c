@@ -10,6 +10,9 @@
 #define SEVERAL(namespaces)                                                                                            \
     "{\"tokens\":[{\"name\":\"a\",\"sha256\":\"" SHA_OF_ABC "\",\"namespaces\":" namespaces ",\"role\":\"agent\"}]}"
 
+#define CERTIFICATE(name, more)                                                                                        \
+    "{\"tokens\":[{\"name\":\"a\",\"certificate\":\"" name "\",\"namespace\":\"n\",\"role\":\"agent\"" more "}]}"
+
 static const struct {
     const char *name, *text, *says; /* says: NULL when the file is good */
 } cases[] = {
@@ -39,6 +42,13 @@ static const struct {
     {"one namespace and several", ROW(",\"namespaces\":[\"m\"]"), "either namespace or namespaces"},
     {"a digest too short", "{\"tokens\":[{\"name\":\"a\",\"sha256\":\"ba78\",\"namespace\":\"n\",\"role\":\"agent\"}]}",
      "sha256 is missing"},
+    {"a certificate", CERTIFICATE("URI:spiffe://shop.example/billing", ""), NULL},
+    {"the name of a host", CERTIFICATE("DNS:billing.shop.example", ""), NULL},
+    {"a certificate and a digest", CERTIFICATE("DNS:a", ",\"sha256\":\"" SHA_OF_ABC "\""),
+     "either sha256 or certificate"},
+    {"a certificate without a kind", CERTIFICATE("billing.shop.example", ""), "/tokens/0/certificate: not DNS:NAME"},
+    {"a certificate without a name", CERTIFICATE("DNS:", ""), "/tokens/0/certificate"},
+    {"a certificate with a blank", CERTIFICATE("DNS:a b", ""), "/tokens/0/certificate"},
 };
 
 static const struct token *find(const struct tokens *tokens, struct slice text, int64_t now_ms)

@@ -203,6 +203,8 @@ int client_call(struct ctl *ctl, const char *method, struct slice path, struct s
     request->headers = headers;
     request->header_count = put_headers(ctl, arena, headers, body.ptr != NULL, SLICE("application/json"));
     request->ca_file = ctl->ca_file;
+    request->client_cert = ctl->cert;
+    request->client_key = ctl->key;
     request->timeout_ms = timeout_ms;
     request->connect_timeout_ms = 5000;
     request->response_bytes_max = RESPONSE_BYTES_MAX;
@@ -333,6 +335,8 @@ int client_follow(struct client_stream *stream)
                                      .headers = headers,
                                      .header_count = count,
                                      .ca_file = ctl->ca_file,
+                                     .client_cert = ctl->cert,
+                                     .client_key = ctl->key,
                                      .timeout_ms = INT64_C(24) * 3600 * 1000,
                                      .connect_timeout_ms = 5000,
                                      .response_bytes_max = SIZE_MAX,

@@ -10,13 +10,13 @@
 
 const char help_config[] = "sagactl config\n"
                            "sagactl config set NAME --server URL [--token-file FILE]\n"
-                           "                  [--ca-file FILE]\n"
+                           "                  [--ca-file FILE] [--cert FILE --key FILE]\n"
                            "sagactl config use NAME\n"
                            "sagactl config remove NAME\n"
                            "\n"
                            "Keeps servers under names, in sagactl/contexts.json below XDG_CONFIG_HOME\n"
-                           "(~/.config): a context is a URL, the file of the token for it, and of the\n"
-                           "authorities of an https server. Without\n"
+                           "(~/.config): a context is a URL, the file of the token for it, of the\n"
+                           "authorities of an https server, and of a client certificate. Without\n"
                            "arguments it lists them; * marks the one in use. `use` makes one the default, and\n"
                            "--context NAME or SAGACTL_CONTEXT names one for a command.\n"
                            "\n"
@@ -79,13 +79,14 @@ static int set(struct ctl *ctl, struct contexts *contexts, const char *name)
     if (!context && contexts->count == CONTEXTS_MAX) {
         return usage_error(ctl, "there are %d contexts, and no more can be; remove one", CONTEXTS_MAX);
     }
-    struct slice token_file, ca_file;
+    struct slice token_file, ca_file, cert, key;
 
-    if (!absolute(ctl, ctl->token_file, &token_file) || !absolute(ctl, ctl->ca_file, &ca_file)) {
+    if (!absolute(ctl, ctl->token_file, &token_file) || !absolute(ctl, ctl->ca_file, &ca_file) ||
+        !absolute(ctl, ctl->cert, &cert) || !absolute(ctl, ctl->key, &key)) {
         return EXIT_FAILED;
     }
     context = context ? context : &contexts->items[contexts->count++];
-    *context = (struct context){slice_of(name), slice_of(ctl->server), token_file, ca_file};
+    *context = (struct context){slice_of(name), slice_of(ctl->server), token_file, ca_file, cert, key};
     return contexts_write(ctl, contexts) ? EXIT_OK : EXIT_FAILED;
 }
 

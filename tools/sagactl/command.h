@@ -40,6 +40,7 @@ struct ctl {
     const char *namespace;  /* the namespace of requests; NULL: the first one of the token */
     bool all_namespaces;    /* -A: a list shows all namespaces of the token */
     const char *token_file; /* the file of the token; NULL: it is from no file */
+    const char *cert, *key; /* the files of the client certificate and of its key; NULL: none */
     const char *ca_file;    /* the file of trusted authorities for the server's certificate; NULL: the system's */
     enum output output;
     bool yaml;         /* OUTPUT_DATA is YAML */

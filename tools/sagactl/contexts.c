@@ -62,8 +62,9 @@ bool contexts_read(struct ctl *ctl, struct contexts *out)
     while (json_next_element(&walk, &item)) {
         struct context *context = &out->items[out->count++];
 
-        *context = (struct context){text_of(ctl, item, "name"), text_of(ctl, item, "server"),
-                                    text_of(ctl, item, "token_file"), text_of(ctl, item, "ca_file")};
+        *context = (struct context){text_of(ctl, item, "name"),       text_of(ctl, item, "server"),
+                                    text_of(ctl, item, "token_file"), text_of(ctl, item, "ca_file"),
+                                    text_of(ctl, item, "cert"),       text_of(ctl, item, "key")};
         if (!context->name.ptr || !context->server.ptr) {
             (void)fprintf(stderr, "sagactl: %s has a context without a name or a server\n", path);
             return false;
@@ -98,6 +99,8 @@ static struct slice json_of(struct ctl *ctl, const struct contexts *contexts)
         json_write_slice(&w, "server", contexts->items[i].server);
         json_write_slice(&w, "token_file", contexts->items[i].token_file);
         json_write_slice(&w, "ca_file", contexts->items[i].ca_file);
+        json_write_slice(&w, "cert", contexts->items[i].cert);
+        json_write_slice(&w, "key", contexts->items[i].key);
         json_object_end(&w);
     }
     json_array_end(&w);

@@ -1,7 +1,7 @@
 /*
  * Named servers, in the file sagactl/contexts.json below XDG_CONFIG_HOME (~/.config). `sagactl config` writes it:
- * {"current": NAME or null, "contexts": [{"name", "server", "token_file" or null, "ca_file" or null}]}. The file never
- * holds tokens themselves.
+ * {"current": NAME or null, "contexts": [{"name", "server", "token_file" or null, "ca_file" or null, "cert" or null,
+ * "key" or null}]}. The file never holds tokens or keys themselves.
  */
 #ifndef SAGACTL_CONTEXTS_H
 #define SAGACTL_CONTEXTS_H
@@ -11,7 +11,7 @@
 #define CONTEXTS_MAX 100
 
 struct context {
-    struct slice name, server, token_file, ca_file; /* files: absolute paths; SLICE_NONE: no file */
+    struct slice name, server, token_file, ca_file, cert, key; /* files: absolute paths; SLICE_NONE: no file */
 };
 
 struct contexts {

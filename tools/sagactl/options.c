@@ -15,7 +15,7 @@
 #define INPUT_BYTES_MAX (16 << 20)
 
 struct globals {
-    const char *server, *token, *namespace, *token_file, *ca_file, *output, *jq, *context;
+    const char *server, *token, *namespace, *token_file, *ca_file, *cert, *key, *output, *jq, *context;
     bool all_namespaces, help, version, no_color, yes;
 };
 
@@ -30,6 +30,8 @@ static const struct option global_options[] = {
     {"-A", NULL, NULL, &globals.all_namespaces},
     {"--token-file", &globals.token_file, NULL, NULL},
     {"--ca-file", &globals.ca_file, NULL, NULL},
+    {"--cert", &globals.cert, NULL, NULL},
+    {"--key", &globals.key, NULL, NULL},
     {"--output", &globals.output, NULL, NULL},
     {"-o", &globals.output, NULL, NULL},
     {"--context", &globals.context, NULL, NULL},
@@ -281,11 +283,26 @@ static bool take_token(struct ctl *ctl, const struct context *context)
 }
 
 /* As with tokens: what the environment has may be for another server than that of a context. */
-static void take_ca_file(struct ctl *ctl, const struct context *context)
+static const char *take_file(struct ctl *ctl, const char *option, const struct context *context, struct slice stored,
+                             const char *variable)
 {
-    const char *of_context = context && context->ca_file.ptr ? arena_text(&ctl->arena, context->ca_file) : NULL;
+    const char *of_context = stored.ptr ? arena_text(&ctl->arena, stored) : NULL;
 
-    ctl->ca_file = first_of(globals.ca_file, context ? of_context : getenv("SAGACTL_CA_FILE"));
+    return first_of(option, context ? of_context : getenv(variable));
+}
+
+static bool take_tls_files(struct ctl *ctl, const struct context *context)
+{
+    const struct context none = {.server = SLICE_NONE};
+    const struct context *stored = context ? context : &none;
+
+    ctl->ca_file = take_file(ctl, globals.ca_file, context, stored->ca_file, "SAGACTL_CA_FILE");
+    ctl->cert = take_file(ctl, globals.cert, context, stored->cert, "SAGACTL_CERT");
+    ctl->key = take_file(ctl, globals.key, context, stored->key, "SAGACTL_KEY");
+    if (!ctl->cert != !ctl->key) {
+        (void)usage_error(ctl, "--cert and --key (or SAGACTL_CERT and SAGACTL_KEY) go together");
+    }
+    return !ctl->cert == !ctl->key;
 }
 
 bool options_finish(struct ctl *ctl)
@@ -317,7 +334,9 @@ bool options_finish(struct ctl *ctl)
     if (!take_server(ctl, server ? server : SERVER_DEFAULT) || !take_token(ctl, context)) {
         return false;
     }
-    take_ca_file(ctl, context);
+    if (!take_tls_files(ctl, context)) {
+        return false;
+    }
     ctl->colour =
         isatty(STDOUT_FILENO) && !globals.no_color && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
     ctl->progress = isatty(STDERR_FILENO) && !ctl->is_frame;

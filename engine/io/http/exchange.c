@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/metric.h"
+#include "io/http/client_trust.h"
 #include "io/http/guard.h"
 #include "io/http/server_state.h"
 
@@ -32,6 +33,19 @@ struct slice http_exchange_client(const struct http_exchange *exchange)
         return SLICE_NONE;
     }
     return arena_slice(exchange->arena, slice_of(text));
+}
+
+void http_exchange_certificate(const struct http_exchange *exchange, struct arena *arena,
+                               struct client_certificate *out)
+{
+    const struct exchange *x = container_of(exchange, const struct exchange, public);
+    const struct client_trust *trust = x->server->tls ? http_tls_trust(x->server->tls) : NULL;
+
+    *out = (struct client_certificate){0};
+    if (trust && !x->gone && !x->finished) {
+        client_trust_look(trust, MHD_get_connection_info(x->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session,
+                          arena, out);
+    }
 }
 
 /* --- parking --- */

@@ -347,7 +347,8 @@ enum err_code http_server_check(const struct http_server_options *options, struc
 
     code = code == ERR_OK ? check_reach(options, &listener, err) : code;
     if (code == ERR_OK && options->tls_cert_file) {
-        struct http_tls *tls = http_tls_new(options->tls_cert_file, options->tls_key_file, err);
+        struct http_tls *tls =
+            http_tls_new(options->tls_cert_file, options->tls_key_file, options->tls_client_ca_file, err);
 
         code = tls ? ERR_OK : ERR_CONFIG;
         http_tls_free(tls);
@@ -366,8 +367,9 @@ struct http_server *http_server_start(struct loop *loop, const struct http_serve
         (void)close(listener.fd); /* nothing was written */
         return NULL;
     }
-    struct http_tls *tls =
-        options->tls_cert_file ? http_tls_new(options->tls_cert_file, options->tls_key_file, err) : NULL;
+    struct http_tls *tls = options->tls_cert_file ? http_tls_new(options->tls_cert_file, options->tls_key_file,
+                                                                 options->tls_client_ca_file, err)
+                                                  : NULL;
 
     if (options->tls_cert_file && !tls) {
         (void)close(listener.fd); /* nothing was written */

@@ -23,8 +23,10 @@ struct http_pair {
 struct http_server_options {
     const char *listen; /* ADDRESS:PORT, [ADDRESS]:PORT or localhost:PORT; port 0 takes a free one */
     const char *tls_cert_file,
-        *tls_key_file;  /* PEM (http/tls.h); NULL: plain HTTP. Borrowed until the server has stopped */
-    bool loopback_only; /* refuse an address that other machines can reach */
+        *tls_key_file;              /* PEM (http/tls.h); NULL: plain HTTP. Borrowed until the server has stopped */
+    const char *tls_client_ca_file; /* PEM (http/client_trust.h); NULL: no client is asked for a certificate. Borrowed,
+                                       too */
+    bool loopback_only;             /* refuse an address that other machines can reach */
     /* default 1024, of which a sixteenth, at most 16, are for clients on this machine. An eighth more are accepted,
      * each for one request, which is refused, so that nobody waits without an answer */
     uint32_t connections_max;
@@ -69,8 +71,8 @@ uint32_t http_server_surplus(uint32_t connections_max); /* connections accepted 
 uint16_t http_server_port(const struct http_server *server);
 bool http_server_is_loopback(const struct http_server *server);
 bool http_server_has_tls(const struct http_server *server);
-/* Reads certificate and key again, for the connections to come. ERR_CONFIG: they are wrong, and those before still
- * hold. Does nothing on plain HTTP. */
+/* Reads certificate and key again, for the connections to come, and the authorities of clients, for the requests to
+ * come. ERR_CONFIG: they are wrong, and those before still hold. Does nothing on plain HTTP. */
 MUST_USE enum err_code http_server_reload_tls(struct http_server *server, struct err *err);
 const char *http_server_address(const struct http_server *server); /* "127.0.0.1:8077" */
 
@@ -95,6 +97,20 @@ struct slice http_exchange_query(const struct http_exchange *exchange, const cha
 
 /* The address of the client as text, in the exchange's arena; SLICE_NONE when it is not known. */
 struct slice http_exchange_client(const struct http_exchange *exchange);
+
+/* What a client has shown as its certificate. */
+struct client_certificate {
+    bool is_shown;
+    const char *fault;   /* why it is not good, as the end of a sentence; NULL: it is, or none was shown */
+    struct slice *names; /* in the arena: "DNS:NAME", "URI:URI" and "email:ADDRESS" of a good one, as it has them */
+    size_t name_count;
+    int64_t expires_ms;
+};
+
+/* By the authorities that were read last. `arena` may be NULL: then names stay unread. Of a client that has left
+ * nothing is known. */
+void http_exchange_certificate(const struct http_exchange *exchange, struct arena *arena,
+                               struct client_certificate *out);
 
 /* Call this before the answer. `name` is a constant; the value is copied. */
 void http_answer_header(struct http_exchange *exchange, const char *name, struct slice value);

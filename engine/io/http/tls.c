@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "io/http/client_trust.h"
 
 #define FILE_KIB_MAX 1024
 
@@ -15,8 +16,9 @@ struct http_tls_pair {
 };
 
 struct http_tls {
-    const char *cert_file, *key_file;
+    const char *cert_file, *key_file, *client_ca_file;
     struct http_tls_pair *newest;
+    struct client_trust *trust; /* NULL: no client is asked for a certificate */
 };
 
 static enum err_code wrong(struct err *err, const char *cert_file, const char *key_file, int error)
@@ -101,12 +103,30 @@ static enum err_code pair_read(const struct http_tls *tls, struct http_tls_pair 
     return ERR_OK;
 }
 
-struct http_tls *http_tls_new(const char *cert_file, const char *key_file, struct err *err)
+static enum err_code trust_read(const struct http_tls *tls, struct client_trust **out, struct err *err)
+{
+    struct slice pem = SLICE_NONE;
+    struct arena arena;
+
+    *out = NULL;
+    if (!tls->client_ca_file) {
+        return ERR_OK;
+    }
+    arena_init(&arena, 16384);
+    enum err_code code =
+        file_read(tls->client_ca_file, "tls-client-ca", FILE_KIB_MAX, FILE_OF_ITS_OWNER, &arena, &pem, err);
+
+    code = code == ERR_OK ? client_trust_read(pem, tls->client_ca_file, out, err) : code;
+    arena_fini(&arena);
+    return code;
+}
+
+struct http_tls *http_tls_new(const char *cert_file, const char *key_file, const char *client_ca_file, struct err *err)
 {
     struct http_tls *tls = memory_alloc(sizeof(*tls));
 
-    *tls = (struct http_tls){.cert_file = cert_file, .key_file = key_file};
-    if (pair_read(tls, &tls->newest, err) != ERR_OK) {
+    *tls = (struct http_tls){.cert_file = cert_file, .key_file = key_file, .client_ca_file = client_ca_file};
+    if (http_tls_reload(tls, err) != ERR_OK) {
         free(tls);
         return NULL;
     }
@@ -117,20 +137,29 @@ void http_tls_free(struct http_tls *tls)
 {
     if (tls) {
         http_tls_leave(tls->newest);
+        client_trust_free(tls->trust);
         free(tls);
     }
 }
 
 enum err_code http_tls_reload(struct http_tls *tls, struct err *err)
 {
+    struct client_trust *trust = NULL;
     struct http_tls_pair *pair = NULL;
-    enum err_code code = pair_read(tls, &pair, err);
+    enum err_code code = trust_read(tls, &trust, err);
 
-    if (code == ERR_OK) {
-        http_tls_leave(tls->newest);
-        tls->newest = pair;
+    code = code == ERR_OK ? pair_read(tls, &pair, err) : code;
+    if (code != ERR_OK) {
+        client_trust_free(trust);
+        return code;
     }
-    return code;
+    if (tls->newest) {
+        http_tls_leave(tls->newest);
+    }
+    client_trust_free(tls->trust);
+    tls->newest = pair;
+    tls->trust = trust;
+    return ERR_OK;
 }
 
 struct http_tls_pair *http_tls_enter(struct http_tls *tls, gnutls_session_t session)
@@ -139,8 +168,16 @@ struct http_tls_pair *http_tls_enter(struct http_tls *tls, gnutls_session_t sess
 
     /* It replaces the pair that the library gave: that is the one with which the server has started. */
     CHECK(gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, pair->credentials) == GNUTLS_E_SUCCESS);
+    if (tls->trust) {
+        gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUEST);
+    }
     pair->users++;
     return pair;
+}
+
+const struct client_trust *http_tls_trust(const struct http_tls *tls)
+{
+    return tls->trust;
 }
 
 void http_tls_leave(struct http_tls_pair *pair)
