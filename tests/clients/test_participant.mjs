@@ -1,12 +1,17 @@
 // The participant kit as its users have it: built, packed, installed without a network, used by services on Express and
-// Fastify. `sagactl hammer` calls both as sagad would; then what it cannot see is tried one by one.
-import { execFile } from 'node:child_process'
+// Fastify, or on Flask and Starlette. `sagactl hammer` calls both as sagad would; then what it cannot see is tried one
+// by one.
+//
+//   test_participant.mjs typescript|python
+import { execFile, execFileSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { World, expect, expectEqual, promise, root, run, sleep } from '../lib/world.mjs'
-import { install, needs, packages } from './install.mjs'
+import { install, installPython, needs, needsPython, packages } from './install.mjs'
 
-for (const name of ['typescript', 'express', 'fastify', 'pg']) needs(name)
+const inPython = process.argv[2] === 'python'
+if (inPython) needsPython('flask', 'werkzeug', 'starlette', 'uvicorn', 'psycopg')
+else for (const name of ['typescript', 'express', 'fastify', 'pg']) needs(name)
 
 const charge = {
   name: 'charge',
@@ -39,18 +44,17 @@ const definitions = {
 
 // A service that runs, with a database of its own.
 class Service {
-  constructor(world, folder, framework) {
-    Object.assign(this, { world, folder, framework, keys: 0 })
+  constructor(world, kit, framework) {
+    Object.assign(this, { world, kit, framework, keys: 0 })
   }
 
   // Installs the kit in the database by what participant.sql says of it, for a role that owns nothing.
   prepare() {
     const { world, framework } = this
     world.sql(`create database ${framework}`)
-    const file = join(this.folder, 'node_modules', 'sagad-participant', 'participant.sql')
-    const grants = readFileSync(file, 'utf8').match(/^-- +grant .*$/gm)
+    const grants = this.kit.sql.match(/^-- +grant .*$/gm)
     expectEqual(grants.length, 3, 'the grants that the file names')
-    for (let times = 0; times < 2; times++) this.sql(readFileSync(file, 'utf8'))
+    for (let times = 0; times < 2; times++) this.sql(this.kit.sql)
     this.sql(grants.map((line) => line.replace(/^-- +/, '').replace('ROLE', 'service')).join('\n'))
     this.sql('create table charge (key text, customer text, amount int4, refunds int4 not null default 0)')
     this.sql('grant select, insert, update on charge to service')
@@ -66,24 +70,18 @@ class Service {
     }
   }
 
+  database() {
+    return { PGHOST: this.world.directory, PGPORT: '5432', PGUSER: 'service', PGDATABASE: this.framework }
+  }
+
   async start(env = {}) {
     const { world, framework } = this
     const out = join(world.directory, `${framework}-${this.keys++}.log`)
     this.child = world.launch(
       out.slice(world.directory.length + 1, -'.log'.length),
-      process.execPath,
-      [join(root, 'tests', 'clients', 'participant_service.mjs'), this.folder, framework],
-      {
-        env: {
-          ...process.env,
-          NODE_MODULES: packages,
-          PGHOST: world.directory,
-          PGPORT: '5432',
-          PGUSER: 'service',
-          PGDATABASE: framework,
-          ...env
-        }
-      }
+      this.kit.command[0],
+      [...this.kit.command.slice(1), framework],
+      { env: { ...process.env, NODE_MODULES: packages, ...this.database(), ...env } }
     )
     let port
     while (!(port = readFileSync(out, 'utf8').match(/^\d+\n/)?.[0])) {
@@ -198,6 +196,15 @@ async function tell(service) {
     }
   })
 
+  if (inPython)
+    await promise(`${on}: a refusal that the framework words in HTML is kept by its status`, async () => {
+      const key = service.key()
+      const first = await service.charge(key, 'html')
+      expectEqual([first.status, first.json.status], [403, 403], 'the first refusal')
+      expectEqual(await service.charge(key, 'html'), { ...first, replayed: true }, 'its repeat')
+      expectEqual(service.charges(key), noEffect, 'effects')
+    })
+
   await promise(`${on}: an undo that comes first stops the do, and one that comes twice undoes once`, async () => {
     const early = service.key()
     expectEqual((await service.refund(early)).json, { undone: false }, 'the undo that came first')
@@ -279,18 +286,49 @@ async function tell(service) {
   await service.stop()
 }
 
+const here = join(root, 'tests', 'clients')
+
+// Returns how a service on the kit is started, and participant.sql, as they are installed.
+function installKit(world) {
+  if (inPython) {
+    const installed = installPython(world, 'participant/python', ['--system-site-packages'])
+    const asked = 'import sagad_participant as kit; print(kit.__path__[0])'
+    const folder = execFileSync(installed, ['-I', '-c', asked], { encoding: 'utf8' }).trim()
+    expect(folder.startsWith(world.directory), 'it is the one that is installed', folder)
+    const sql = readFileSync(join(folder, 'participant.sql'), 'utf8')
+    return { command: [installed, join(here, 'participant_service.py')], sql }
+  }
+  const folder = install(world, 'participant/typescript')
+  const sql = readFileSync(join(folder, 'node_modules', 'sagad-participant', 'participant.sql'), 'utf8')
+  return { command: [process.execPath, join(here, 'participant_service.mjs'), folder], sql }
+}
+
 await run(new World(), async (world) => {
-  let folder
+  let kit
   await promise('the kit is built, packed and installed in an empty folder, without a network', () => {
-    folder = install(world, 'participant/typescript')
+    kit = installKit(world)
   })
-  if (!folder) return
+  if (!kit) return
   await world.startPostgres()
   world.sql('create role service login')
-  const services = ['express', 'fastify'].map((framework) => new Service(world, folder, framework))
+  const frameworks = inPython ? ['flask', 'starlette'] : ['express', 'fastify']
+  const services = frameworks.map((framework) => new Service(world, kit, framework))
   for (const service of services) {
     service.prepare()
     await service.start()
   }
   await Promise.all(services.map(tell)) // hammer waits most of the time
+  if (inPython)
+    await promise('the example of its page runs as it is printed, and what a service cannot do by mistake', () => {
+      const [service] = services
+      service.sql('drop table charge')
+      service.sql(
+        'create table charge (id serial, customer text, amount int4, refunded boolean not null default false)'
+      )
+      service.sql('grant select, insert, update on charge to service; grant usage on charge_id_seq to service')
+      const page = join(root, 'tools', 'clients', 'participant', 'README.md')
+      const env = { ...process.env, ...service.database() }
+      const check = [join(here, 'check_participant.py'), page]
+      execFileSync(kit.command[0], check, { env, stdio: ['ignore', 'inherit', 'pipe'] })
+    })
 })
