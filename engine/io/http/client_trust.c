@@ -100,7 +100,7 @@ static void read_names(gnutls_x509_crt_t certificate, struct arena *arena, struc
         if (type == GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE) {
             return;
         }
-        if (prefix) {
+        if (prefix && !memchr(name, '\0', bytes)) { /* what ends early might look like the name of somebody else */
             out->names[out->name_count++] = arena_printf(arena, "%s%.*s", prefix, (int)bytes, name);
         } else if (type < 0 && type != GNUTLS_E_SHORT_MEMORY_BUFFER) {
             return;
