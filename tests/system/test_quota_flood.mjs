@@ -1,5 +1,6 @@
 // Quotas: what one namespace asks for beyond its own is refused with 429 and when to come again, by both engines, for
-// starts, elements of a batch, open sagas and calls; another namespace gets all that it asks for meanwhile.
+// starts, elements of a batch, open sagas and calls; another namespace gets all that it asks for meanwhile. A bulk job
+// that meets the quota comes again by itself, and does each of its items once.
 import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +10,8 @@ const document = { sagas: [{ name: 'wait', steps: [{ id: 'go', signal: { name: '
 const quotas = {
   quotas: [
     { starts_per_second: 2, calls_per_second: 3 },
-    { namespace: 'honest', starts_per_second: 100000 }
+    { namespace: 'honest', starts_per_second: 100000 },
+    { namespace: 'mends', starts_per_second: 5 }
   ]
 }
 
@@ -21,7 +23,7 @@ await run(new World(), async (world) => {
     return file
   }
   const tokens = write('tokens.json', {
-    tokens: ['greedy', 'honest'].map((namespace) => ({
+    tokens: ['greedy', 'honest', 'mends', '*'].map((namespace) => ({
       name: namespace,
       role: 'admin',
       namespace,
@@ -34,7 +36,7 @@ await run(new World(), async (world) => {
     world.api(method, path, body, { headers: { authorization: `Bearer secret-of-${name}`, ...headers } })
   const many = (count, ask) => Promise.all(Array.from({ length: count }, (_, i) => ask(i)))
   const count = (answers, status) => answers.filter((answer) => answer.status === status).length
-  for (const name of ['greedy', 'honest']) {
+  for (const name of ['greedy', 'honest', 'mends']) {
     expectEqual((await as(name, 'POST', '/v1/definitions', document)).status, 200, `${name} has a definition`)
   }
 
@@ -85,5 +87,38 @@ await run(new World(), async (world) => {
     const refused = count(answers, 429)
     expect(refused >= 20 - most(3, began), `${refused} of 20 calls are refused`)
     expectEqual(count(answers, 404), 20 - refused, 'the others are looked at')
+  })
+
+  await promise('a bulk job of reruns meets the quota, and starts each saga once all the same', async () => {
+    const names = Array.from({ length: 12 }, (_, i) => `m-${i}`)
+    const of = async (query) => (await as('mends', 'GET', `/v1/sagas?limit=500&${query}`)).json.items
+    const until = async (what, holds) => {
+      for (const end = Date.now() + 240000; !(await holds()); await sleep(50)) expect(Date.now() < end, what)
+    }
+    for (let left = names; left.length > 0;) {
+      const elements = left.map((id) => ({ saga: 'wait', id, input: {} }))
+      const { items } = (await as('mends', 'POST', '/v1/sagas/batch', elements)).json
+      left = left.filter((_, i) => items[i].status === 429)
+      if (left.length > 0) await sleep(200)
+    }
+    for (const { id } of await of('saga=wait')) {
+      await as('mends', 'POST', `/v1/sagas/${id}/abort`, { note: 'to be started again' })
+    }
+    await until('all have ended', async () => (await of('status=compensated')).length === names.length)
+
+    const refusals = async () =>
+      Number(/sagad_refused_over_quota_total (\d+)/.exec((await as('*', 'GET', '/metrics')).text)[1])
+    const before = await refusals()
+    const frozen = { action: 'rerun', filter: { saga: 'wait', status: 'compensated' }, note: 'again', preview: true }
+    const job = (await as('mends', 'POST', '/v1/bulk', frozen)).json
+    expectEqual(job.count, names.length, 'what the job is about')
+    expectEqual((await as('mends', 'POST', `/v1/bulk/${job.bulk}/run`, {})).status, 200, 'it is run')
+    await until('the job has ended', async () => {
+      const { state, outcomes } = (await as('mends', 'GET', `/v1/bulk/${job.bulk}`)).json
+      return state === 'done' && outcomes.done === names.length
+    })
+    expect((await refusals()) > before, 'it has met the quota')
+    const again = (await of('status=running,waiting')).map((saga) => saga.business_id)
+    expectEqual(again.sort(), names.map((id) => `${id}~2`).sort(), 'each is started once')
   })
 })
