@@ -89,6 +89,8 @@ export async function prepare(world) {
       await sleep(50)
     }
   }
+  const first = JSON.parse(readFileSync(join(root, 'schema', 'examples', 'first.json'), 'utf8'))
+  world.applyFirst = () => as('root', '/v1/definitions', first)
   world.callOnce = (tool, run) => as('good', '/v1/operations?wait=50ms', { tool, run })
   await as('root', '/v1/definitions', definitions(`http://127.0.0.1:${world.shopPort}`))
 }

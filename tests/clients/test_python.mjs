@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { World, expect, expectEqual, leaves, promise, root, run } from '../lib/world.mjs'
 import { askReal, askReplay, prepare } from './exchanges.mjs'
 import { installPython, needsPython, python } from './install.mjs'
+import { exampleIn, runExample } from './languages.mjs'
 
 needsPython()
 const source = join(root, 'tools', 'clients', 'python')
@@ -65,6 +66,7 @@ await run(new World(), async (world) => {
   })
 
   const examples = blocks(join(source, 'README.md'))
+  writeFileSync(join(folder, 'example_2.py'), exampleIn('py'))
   for (const [n, text] of examples.entries()) writeFileSync(join(folder, `example_${n}.py`), text)
 
   const mypy = (...files) => {
@@ -75,7 +77,7 @@ await run(new World(), async (world) => {
   if (!hasMypy) console.log('# mypy is not installed (tools/test does it): the types are not looked at')
   else
     await promise('the package and the examples of its page are typed, and mistakes are seen', () => {
-      const right = mypy(join(world.directory, 'wheel', 'sagad_client'), 'example_0.py', 'example_1.py')
+      const right = mypy(join(world.directory, 'wheel', 'sagad_client'), 'example_0.py', 'example_1.py', 'example_2.py')
       expectEqual([right.status, right.stderr], [0, ''], right.stdout)
       const head = 'from sagad_client import AsyncSagad, Sagad, routes'
       writeFileSync(join(folder, 'wrong.py'), [head, ...wrong, ''].join('\n'))
@@ -110,5 +112,7 @@ await run(new World(), async (world) => {
     const of = (customer) => charged.filter(({ body }) => body.customer === customer).length
     expectEqual([of('c-2'), of('c-3'), of('c-5'), of('c-10'), of('c-11')], [1, 1, 1, 1, 2], 'charges')
   })
+  await runExample(world, folder, 'py', { command: [installed] })
+  await runExample(world, folder, 'java')
   await leaves(world)
 })

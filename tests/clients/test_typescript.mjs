@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { World, expect, expectEqual, leaves, promise, root, run } from '../lib/world.mjs'
 import { askReal, askReplay, prepare } from './exchanges.mjs'
 import { install, needs, packages } from './install.mjs'
+import { exampleIn, runExample } from './languages.mjs'
 
 needs('openapi-typescript')
 const source = join(root, 'tools', 'clients', 'typescript')
@@ -23,11 +24,12 @@ await run(new World(), async (world) => {
   await prepare(world)
   const example = readFileSync(join(source, 'README.md'), 'utf8').match(/```ts\n([^]*?)```/)[1]
 
-  await promise('the example of its page has the types that it says', () => {
+  await promise('the examples have the types that they say', () => {
     writeFileSync(join(folder, 'example.ts'), example)
+    writeFileSync(join(folder, 'stay.ts'), exampleIn('ts'))
     const tsc = [join(packages, 'typescript', 'bin', 'tsc'), '--noEmit', '--strict', '--skipLibCheck']
     const types = ['--types', 'node', '--typeRoots', join(packages, '@types'), '--target', 'es2022']
-    const options = ['--module', 'nodenext', '--lib', 'es2023', 'example.ts']
+    const options = ['--module', 'nodenext', '--lib', 'es2023', 'example.ts', 'stay.ts']
     const { status, stdout } = spawnSync(process.execPath, [...tsc, ...types, ...options], {
       cwd: folder,
       encoding: 'utf8'
@@ -62,5 +64,7 @@ await run(new World(), async (world) => {
     const of = (customer) => charged.filter(({ body }) => body.customer === customer).length
     expectEqual([of('c-2'), of('c-3'), of('c-5'), of('c-10'), of('c-11')], [1, 1, 1, 1, 2], 'charges')
   })
+  await runExample(world, folder, 'ts')
+  await runExample(world, folder, 'sh', { times: 2 })
   await leaves(world)
 })
