@@ -10,6 +10,8 @@
 
 #define TOKENS_MAX 1000
 #define NAMESPACES_MAX 100 /* the most that one token may have */
+#define TOOLS_MAX 100
+#define TOOL_BYTES_MAX 128
 #define CERTIFICATE_NAME_BYTES_MAX 256
 
 static bool token_bytes_are_good(struct slice name)
@@ -56,6 +58,75 @@ static void read_namespaces(struct slice value, struct slice place, struct arena
     }
     token->namespaces = names;
     token->namespace = names[0];
+}
+
+/* --- tools --- */
+
+static bool is_beginning(struct slice tool)
+{
+    return tool.len > 1 && tool.ptr[tool.len - 1] == '*';
+}
+
+bool token_tools_have(const struct token_tools *tools, struct slice name)
+{
+    for (size_t i = 0; i < tools->count; i++) {
+        struct slice tool = tools->items[i];
+
+        if (is_beginning(tool) ? name.len >= tool.len - 1 && memcmp(name.ptr, tool.ptr, tool.len - 1) == 0
+                               : slice_equal(name, tool)) {
+            return true;
+        }
+    }
+    return tools->count == 0;
+}
+
+bool token_tools_equal(const struct token_tools *a, const struct token_tools *b)
+{
+    for (size_t i = 0; i < a->count && i < b->count; i++) {
+        if (!slice_equal(a->items[i], b->items[i])) {
+            return false;
+        }
+    }
+    return a->count == b->count;
+}
+
+struct token_tools token_tools_copy(const struct token_tools *tools, struct arena *arena)
+{
+    struct slice *items = arena_array(arena, tools->count + 1, sizeof(*items));
+
+    for (size_t i = 0; i < tools->count; i++) {
+        items[i] = arena_slice(arena, tools->items[i]);
+    }
+    return (struct token_tools){items, tools->count};
+}
+
+static bool tool_is_good(struct slice tool)
+{
+    for (size_t i = 0; i < tool.len; i++) {
+        if (tool.ptr[i] == ',' || (tool.ptr[i] == '*' && !(i > 0 && i == tool.len - 1))) {
+            return false;
+        }
+    }
+    return tool.ptr && token_bytes_are_good(tool) && tool.len <= TOOL_BYTES_MAX;
+}
+
+static void read_tools(struct slice value, struct slice place, struct arena *arena, struct token *token,
+                       struct faults *faults)
+{
+    struct slice *tools = arena_array(arena, json_count(value) + 1, sizeof(*tools)), item;
+    struct json_walk walk = json_walk(value);
+    bool good = json_type(value) == JSON_ARRAY && json_count(value) > 0 && json_count(value) <= TOOLS_MAX;
+
+    while (good && json_next_element(&walk, &item)) {
+        tools[token->tools.count] = json_string(item, arena);
+        good = tool_is_good(tools[token->tools.count++]);
+    }
+    if (!good) {
+        faults_add(faults, place,
+                   "not an array of 1 to %d names of tools, or of beginnings of names with * behind them", TOOLS_MAX);
+        return;
+    }
+    token->tools.items = tools;
 }
 
 /* Exactly one of `namespace` and `namespaces` is there. */
@@ -133,6 +204,8 @@ static void token_read(struct slice row, struct slice at, struct tokens *tokens,
         } else if (slice_is(member, "sha256")) {
             has_sha256 = true;
             has_digest = text.ptr && text.len == 64 && digest_from_hex(text, &token.digest);
+        } else if (slice_is(member, "tools")) {
+            read_tools(value, place, arena, &token, faults);
         } else if (slice_is(member, "certificate")) {
             read_certificate(text, place, &token, faults);
         } else if (slice_is(member, "role")) {
@@ -145,8 +218,8 @@ static void token_read(struct slice row, struct slice at, struct tokens *tokens,
             }
         } else {
             faults_add(faults, place,
-                       "unknown member; a token has name, sha256 or certificate, namespace or namespaces, role and "
-                       "expires_at");
+                       "unknown member; a token has name, sha256 or certificate, namespace or namespaces, role, "
+                       "tools and expires_at");
         }
     }
     if (!token.name.ptr || !token_name_is_good(token.name)) {
@@ -186,7 +259,7 @@ static enum err_code refuse(const struct faults *faults, struct err *err)
     err_detail(err, "%s", text);
     err_hint(err,
              "it is {\"tokens\": [{\"name\", \"sha256\" | \"certificate\", \"namespace\" | \"namespaces\", \"role\", "
-             "\"expires_at\"?}]}");
+             "\"tools\"?, \"expires_at\"?}]}");
     return code;
 }
 

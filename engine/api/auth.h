@@ -1,9 +1,9 @@
 /*
  * Bearer tokens: who asks, in which namespace, with which role. Kept as SHA-256 only; compared in constant time.
  *
- * The file: {"tokens": [{"name", "sha256" | "certificate", "namespace" | "namespaces", "role", "expires_at"?}]};
- * `sagactl token new` makes a row. A row with "certificate" is for client certificates with that name: "DNS:NAME",
- * "URI:URI" or "email:ADDRESS" of their subject alternative names.
+ * The file: {"tokens": [{"name", "sha256" | "certificate", "namespace" | "namespaces", "role", "tools"?,
+ * "expires_at"?}]}; `sagactl token new` makes a row. A row with "certificate" is for client certificates with that
+ * name: "DNS:NAME", "URI:URI" or "email:ADDRESS" of their subject alternative names.
  */
 #ifndef SAGAD_API_AUTH_H
 #define SAGAD_API_AUTH_H
@@ -13,6 +13,12 @@
 #include "base/errors.h"
 #include "base/role.h"
 
+/* The tools of a token: names, or the beginnings of names with "*" behind them. */
+struct token_tools {
+    const struct slice *items;
+    size_t count; /* 0: it is not bound to tools */
+};
+
 struct token {
     struct slice name;
     struct slice namespace;         /* where its requests are when they name none: the first of its namespaces */
@@ -20,7 +26,8 @@ struct token {
     size_t namespace_count;
     enum role role;
     struct digest digest;
-    int64_t expires_ms;  /* 0: never */
+    int64_t expires_ms; /* 0: never */
+    struct token_tools tools;
     bool is_certificate; /* the digest is of the name of a certificate: no text that is shown is this token */
 };
 
@@ -38,6 +45,9 @@ MUST_USE enum err_code tokens_load(const char *path, struct tokens *out, struct 
 void tokens_fini(struct tokens *tokens);
 /* NULL when there is none, or it has expired. Looks at every token, whatever matches. */
 const struct token *tokens_find(const struct tokens *tokens, const struct digest *digest, int64_t now_ms);
+bool token_tools_have(const struct token_tools *tools, struct slice name);
+bool token_tools_equal(const struct token_tools *a, const struct token_tools *b);
+struct token_tools token_tools_copy(const struct token_tools *tools, struct arena *arena);
 /* Of the row of certificates with this name. */
 struct digest token_certificate_digest(struct slice name);
 /* 1 to 128 printable characters without spaces; a namespace is not "*" either, which stands for all of them. */

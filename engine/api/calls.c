@@ -115,6 +115,12 @@ static void call(struct api_request *request, bool in_run)
     request->state = state;
     if (request_read_wait(request, CALL_WAIT_MS) &&
         request_read_body(request, members, COUNT_OF(members) - (in_run ? 0 : 1), check_call)) {
+        if (!token_tools_have(&request->tools, request->asked.in.call.tool)) {
+            request_problem(request, ERR_FORBIDDEN, "this token is bound to other tools than \"%.*s\"",
+                            (int)(request->asked.in.call.tool.len < 64 ? request->asked.in.call.tool.len : 64),
+                            request->asked.in.call.tool.ptr);
+            return;
+        }
         request->asked.in.call.wait_ms = request->wait_ms;
         request_ask(request, engine_call, on_called);
     }

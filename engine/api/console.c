@@ -141,12 +141,8 @@ void handle_sign_in(struct api_request *request)
              LOG_TEXT("role", role_name(known->role)), LOG_TEXT("by", code.ptr ? "link" : "token"));
     session_begin(&api->sessions, &digest, loop_boot_ms(api->loop), secret);
     session_put_cookie(request->exchange, secret, api_has_tls(api));
-    request->has_token = true;
-    request->token = digest;
-    request->role = known->role;
-    request->token_expires_ms = known->expires_ms;
+    request_take_token(request, known);
     request->asked.namespace = arena_slice(request->arena, known->namespace);
-    request->asked.actor = arena_slice(request->arena, known->name);
     handle_me(request);
 }
 

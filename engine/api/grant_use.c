@@ -136,6 +136,9 @@ static void take(struct api_request *request, const struct engine_grant *found)
     grant->tools = json_member(found->body, "tools");
     grant->has_saga = saga.ptr && uuid_parse(saga, &grant->saga.uuid);
     request->has_token = token.ptr && digest_from_hex(token, &request->token);
+    const struct token *issuer = request->has_token ? api_find_token(request->api, &request->token) : NULL;
+
+    request->tools = issuer ? token_tools_copy(&issuer->tools, request->arena) : (struct token_tools){0};
     request->token_expires_ms = found->expires_ms;
     request->asked.namespace = found->namespace;
     request->asked.actor = text_of(found->body, "issuer", request->arena);

@@ -65,6 +65,7 @@ struct api_request {
     struct slice params[ROUTE_PARAMS_MAX];
     enum role role;
     bool has_token;
+    struct token_tools tools;       /* in the arena; of a grant those of the token that made it */
     int64_t token_expires_ms;       /* 0: never, or there are no tokens */
     struct grant *grant;            /* that the request shows instead of a token; NULL: none */
     struct jwt_use *jwt;            /* that the request shows as its token; NULL: none */
@@ -94,6 +95,8 @@ const struct token *api_find_token(const struct api *api, const struct digest *d
 /* The token that the request has shown; NULL when there is none, or it has expired. */
 const struct token *request_token(const struct api_request *request);
 void request_take_token(struct api_request *request, const struct token *token); /* its rights are the request's */
+/* The engine has answered with an operation. Of a tool that is none of the token's it is as if it did not exist. */
+void request_hide_operation(struct api_request *request);
 /* Answers that are held, and streams, end when the right to them has ended. */
 void api_cut_revoked(struct api *api);
 

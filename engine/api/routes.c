@@ -14,8 +14,9 @@
 #define DOES(id) .handle = handle_change, .verb = &verbs[VERB_##id]
 
 const struct route routes[] = {
-    {"POST", "/v1/operations", ROLE_AGENT, "wait", handle_call}, /* the most frequent ones come first */
-    {"POST", "/v1/sagas/{id}/calls", ROLE_AGENT, "wait", handle_call_in_saga},
+    {"POST", "/v1/operations", ROLE_AGENT, "wait", handle_call,
+     .for_tools = true}, /* the most frequent ones come first */
+    {"POST", "/v1/sagas/{id}/calls", ROLE_AGENT, "wait", handle_call_in_saga, .for_tools = true},
     {"POST", "/v1/sagas", ROLE_AGENT, "wait", handle_start_saga},
     {"POST", "/v1/sagas/batch", ROLE_AGENT, "", handle_start_batch, .takes_any_body = true},
     {"GET", "/v1/sagas/{id}", ROLE_READER, "wait", handle_get_saga},
@@ -32,7 +33,7 @@ const struct route routes[] = {
     {"GET", BY_BUSINESS_ID "", ROLE_READER, "wait", handle_get_saga},
     {"GET", BY_BUSINESS_ID "/preview", ROLE_READER, "", handle_preview_saga},
     {"GET", BY_BUSINESS_ID "/log", ROLE_READER, LIST " follow", handle_get_log},
-    {"POST", BY_BUSINESS_ID "/calls", ROLE_AGENT, "wait", handle_call_in_saga},
+    {"POST", BY_BUSINESS_ID "/calls", ROLE_AGENT, "wait", handle_call_in_saga, .for_tools = true},
     {"POST", BY_BUSINESS_ID "/complete", DOES(COMPLETE)},
     {"POST", BY_BUSINESS_ID "/abort", DOES(ABORT)},
     {"POST", BY_BUSINESS_ID "/escalate", DOES(ESCALATE)},
@@ -49,8 +50,8 @@ const struct route routes[] = {
     {"GET", "/v1/definitions/{name}/proof", ROLE_READER, "version", handle_get_proof},
     {"GET", "/v1/tools", ROLE_READER, LIST, handle_get_tools},
     {"GET", "/v1/tools/{name}", ROLE_READER, "version", handle_get_tools},
-    {"GET", "/v1/operations", ROLE_READER, LIST " tool state run", handle_list_operations},
-    {"GET", "/v1/operations/{key}", ROLE_READER, "", handle_get_operation},
+    {"GET", "/v1/operations", ROLE_READER, LIST " tool state run", handle_list_operations, .for_tools = true},
+    {"GET", "/v1/operations/{key}", ROLE_READER, "", handle_get_operation, .for_tools = true},
     {"GET", "/v1/operations/{key}/preview", ROLE_READER, "", handle_preview_operation},
     {"POST", "/v1/operations/{key}/bypass", DOES(BYPASS)},
     {"POST", "/v1/operations/{key}/cost", DOES(COST)},
@@ -68,7 +69,7 @@ const struct route routes[] = {
     {"POST", "/v1/approvals/{n}", DOES(DECIDE)},
     {"GET", "/v1/debts", ROLE_READER, LIST " saga tool settled group_by format", handle_list_debts},
     {"GET", "/v1/acts", ROLE_READER, LIST " actor verb saga tool since until outcome", handle_list_acts},
-    {"GET", "/v1/me", ROLE_READER, "", handle_me},
+    {"GET", "/v1/me", ROLE_READER, "", handle_me, .for_tools = true},
     {"POST", "/v1/holds", ROLE_OPERATOR, "", handle_put_hold, .act = "hold", .act_on = "hold"},
     {"GET", "/v1/holds", ROLE_READER, LIST " all", handle_list_holds},
     {"GET", "/v1/holds/{n}", ROLE_READER, "", handle_get_hold},
@@ -111,11 +112,11 @@ const struct route routes[] = {
     {"POST", "/console/session", ROLE_NONE, "", handle_sign_in},
     {"DELETE", "/console/session", ROLE_NONE, "", handle_sign_out},
     {"POST", "/console/links", ROLE_READER, "", handle_console_link},
-    {"POST", "/mcp", ROLE_AGENT, "", handle_mcp, .takes_any_body = true},
-    {"POST", "/mcp/t/{set}", ROLE_AGENT, "", handle_mcp, .takes_any_body = true},
+    {"POST", "/mcp", ROLE_AGENT, "", handle_mcp, .takes_any_body = true, .for_tools = true},
+    {"POST", "/mcp/t/{set}", ROLE_AGENT, "", handle_mcp, .takes_any_body = true, .for_tools = true},
     {"GET", "/.well-known/oauth-protected-resource", ROLE_NONE, "", handle_protected_resource},
     {"GET", "/.well-known/oauth-protected-resource/mcp", ROLE_NONE, "", handle_protected_resource},
-    {"POST", "/mcp/g/{secret}", ROLE_AGENT, "", handle_mcp, .takes_any_body = true},
+    {"POST", "/mcp/g/{secret}", ROLE_AGENT, "", handle_mcp, .takes_any_body = true, .for_tools = true},
 };
 const size_t route_count = COUNT_OF(routes);
 

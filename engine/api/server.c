@@ -94,7 +94,8 @@ bool request_is_revoked(const struct api_request *request)
 
     return grant_is_over(request) || certificate_is_over(request) ||
            (request->has_token &&
-            (!(token && token->role >= request->role && token_has_namespace(token, request->asked.namespace)) ||
+            (!(token && token->role >= request->role && token_has_namespace(token, request->asked.namespace) &&
+               token_tools_equal(&token->tools, &request->tools)) ||
              (request->has_session &&
               !session_lives(&request->api->sessions, &request->session, loop_boot_ms(request->api->loop)))));
 }
@@ -165,6 +166,7 @@ void request_take_token(struct api_request *request, const struct token *token)
     request->token = token->digest;
     request->token_expires_ms = token->expires_ms;
     request->role = token->role;
+    request->tools = token_tools_copy(&token->tools, request->arena);
     request->asked.actor = arena_slice(request->arena, token->name);
 }
 
@@ -264,6 +266,11 @@ static bool check_query(struct api_request *request)
 
 static bool authorise(struct api_request *request)
 {
+    if (request->tools.count > 0 && !request->route->for_tools && route_least(request->route) != ROLE_NONE) {
+        request_problem(request, ERR_FORBIDDEN,
+                        "this token is bound to tools: it calls these and sees their operations, and nothing else");
+        return false;
+    }
     if (request->role >= route_least(request->route)) {
         return true;
     }

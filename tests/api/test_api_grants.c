@@ -592,6 +592,31 @@ TEST(a_grant_ends_with_its_issuer)
     token_file_write(tokens_path, tokens, COUNT_OF(tokens));
 }
 
+/* The issuer is bound to a tool after it has made the grant. */
+TEST(a_grant_has_no_tools_that_its_issuer_has_not)
+{
+    const struct timespec pause = {0, 50000000};
+    const struct test_token bound[] = {OTHERS, {"issuer", "default", "agent", NULL, "t.read"}};
+    struct made grant;
+
+    do { /* the test before has put the issuer back just now */
+        ask_as("issuer", "POST", "/v1/grants", "{\"run\":\"chat-bound\"}");
+    } while (answer.status == 401);
+    take("\"token\":\"", grant.token, GRANT_TOKEN_BYTES - 1);
+    mcp(&grant, "", LIST);
+    must_have("t_one");
+    token_file_write(tokens_path, bound, COUNT_OF(bound));
+    for (int i = 0; strstr(answer.body, "t_one") && i < PATIENCE_MS / 50; i++) {
+        (void)nanosleep(&pause, NULL);
+        mcp(&grant, "", LIST);
+    }
+    must_not_have("t_one");
+    must_have("t_read");
+    mcp(&grant, "", CALL("t_one", "", "{}"));
+    must_have("there is no tool of this name");
+    token_file_write(tokens_path, tokens, COUNT_OF(tokens));
+}
+
 TEST(a_grant_ends_when_its_time_is_over)
 {
     char body[128], instant[INSTANT_TEXT_BYTES];

@@ -31,6 +31,7 @@ enum kind {
     IS_OTHER,    /* acts in another one */
     IS_OUTSIDE,  /* names a namespace in which it may not act */
     IS_ALL,      /* an admin of the namespace "*" */
+    IS_BOUND,    /* to one tool */
     IS_GRANT
 };
 
@@ -65,6 +66,7 @@ static const struct who {
     {"an-admin", "nowhere", IS_OUTSIDE, ROLE_ADMIN},
     {"reads-all", "default", IS_OUTSIDE, ROLE_OPERATOR}, /* only an admin of "*" is above all namespaces */
     {"everywhere", NULL, IS_ALL, ROLE_ADMIN},
+    {"bound", NULL, IS_BOUND, ROLE_OPERATOR},
     {"grant", NULL, IS_GRANT, ROLE_AGENT},
 };
 
@@ -84,6 +86,8 @@ static const struct test_token tokens[] = {
     {"everywhere", "*", "admin", NULL},
     {"reads-all", "*", "operator", NULL},
     {"expired", "default", "admin", "2026-01-01T00:00:00Z"},
+    {"bound", "default", "operator", NULL, "t.one"},
+    {"reads-one", "default", "agent", NULL, "t.read,t.re*"},
     {"revoked", "default", "admin", NULL}, /* the last one: setup() takes it out */
 };
 
@@ -459,6 +463,9 @@ static enum cell cell_of(const struct row *row)
     if (is_mcp && answer.status == 200 && row->thing && says("problem:not-found")) {
         return CELL_NOT_FOUND;
     }
+    if (is_mcp && answer.status == 200 && says("there is no tool of this name")) {
+        return CELL_REFUSED;
+    }
     if (is_mcp && answer.status == 200 && row->thing && says("\"isError\":true") && !says("problem:conflict")) {
         return CELL_REFUSED;
     }
@@ -474,12 +481,24 @@ static enum cell cell_of(const struct row *row)
     return answer.status < 400 || answer.status == 409 || row->least == ROLE_NONE ? CELL_DOES : CELL_OTHER;
 }
 
+/* What a token that is bound to a tool may, beside /mcp. */
+static bool is_for_bound(const struct row *row)
+{
+    return strncmp(row->pattern, "/v1/operations", 14) == 0
+               ? strcmp(row->pattern + 14, "") == 0 || strcmp(row->pattern + 14, "/{key}") == 0
+               : ends_with(row->pattern, "/calls") || strcmp(row->pattern, "/v1/me") == 0;
+}
+
 static enum cell expected(const struct row *row, const struct who *one)
 {
     bool is_mcp = strncmp(row->pattern, "/mcp", 4) == 0, is_public = row->least == ROLE_NONE;
 
     if (strstr(row->pattern, "/mcp/g/")) { /* who may is said by the path alone */
         return one->kind == IS_GRANT ? CELL_DOES : one->token ? CELL_OTHER : CELL_STRANGER;
+    }
+    if (row->more && ends_with(row->more, " t_one") && row->least <= one->role &&
+        (one->kind == IS_OTHER || one->kind == IS_ALL)) { /* other namespaces have no tools */
+        return CELL_REFUSED;
     }
     switch (one->kind) {
     case IS_STRANGER:
@@ -488,6 +507,11 @@ static enum cell expected(const struct row *row, const struct who *one)
         return is_mcp && row->thing && row->more ? CELL_REFUSED : is_mcp || is_public ? CELL_DOES : CELL_FORBIDDEN;
     case IS_OUTSIDE:
         return CELL_FORBIDDEN;
+    case IS_BOUND:
+        if (is_mcp && strcmp(row->pattern, "/mcp/t/{set}") != 0) {
+            return row->more && strstr(row->more, "saga_") ? CELL_REFUSED : CELL_DOES;
+        }
+        return is_public || is_mcp || is_for_bound(row) ? CELL_DOES : CELL_FORBIDDEN;
     case IS_ALL:
         return row->thing ? CELL_NOT_FOUND : CELL_DOES;
     case IS_OWN:
@@ -548,6 +572,9 @@ static const char head[] =
     "- *others*: a token of another namespace, with any role that would do. `404`: it is told what it would be told "
     "if\n"
     "  the thing did not exist. `own`: it sees and does this in its own namespace only.\n"
+    "- *tools*: a token of an operator that its row binds to tools. It calls these, and sees their operations; those "
+    "of\n"
+    "  other tools are `404`, and `tools/list` has none of them.\n"
     "- *grant*: one for a run. It is good at `/mcp`, for that run: what is of other runs is refused.\n"
     "- No, an unknown, an expired and a revoked token are 401 wherever a role is needed. A request that names a\n"
     "  namespace in which its token may not act is 403, whether or not that namespace exists.\n"
@@ -557,8 +584,8 @@ static const char head[] =
     "- An agent revokes the grants that it made, and decides an approval only where the approval lets agents. A task "
     "of\n"
     "  MCP is answered to the token that made it.\n\n"
-    "| what | nobody | reader | agent | operator | admin | others | grant |\n"
-    "| --- | --- | --- | --- | --- | --- | --- | --- |\n";
+    "| what | nobody | reader | agent | operator | admin | others | tools | grant |\n"
+    "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
 
 static const char *word(enum cell cell)
 {
@@ -581,9 +608,10 @@ static void check_row(const struct row *row, struct buffer *page)
                                                      : "";
         }
     }
-    buffer_printf(page, "| `%s %s`%s%s | %s | %s | %s | %s | %s | %s | %s |\n", row->method, row->pattern,
+    buffer_printf(page, "| `%s %s`%s%s | %s | %s | %s | %s | %s | %s | %s | %s |\n", row->method, row->pattern,
                   row->more ? " " : "", row->more ? row->more : "", word(cells[0]), word(cells[4]), word(cells[5]),
-                  word(cells[6]), word(cells[7]), of_others, word(cells[COUNT_OF(who) - 1]));
+                  word(cells[6]), word(cells[7]), of_others, word(cells[COUNT_OF(who) - 2]),
+                  word(cells[COUNT_OF(who) - 1]));
 }
 
 static void check_page(struct buffer *page)
@@ -648,6 +676,32 @@ TEST(the_same_call_in_another_namespace_is_another_operation)
     assert_false(raw_head_has(&answer, "Idempotent-Replayed"));
     take("{\"key\":\"", 36, second);
     assert_string_not_equal(first, second);
+}
+
+TEST(a_token_that_is_bound_to_tools_knows_of_no_others)
+{
+    char key[37], path[128];
+
+    ask_as("an-agent", NULL, "POST", "/v1/operations", "{\"run\":\"" OURS "\",\"tool\":\"t.one\"}");
+    take("{\"key\":\"", 36, key);
+    (void)snprintf(path, sizeof(path), "/v1/operations/%s", key);
+    ask_as("reads-one", NULL, "GET", path, NULL);
+    assert_int_equal(answer.status, 404);
+    ask_as("reads-one", NULL, "POST", "/v1/operations", "{\"run\":\"r\",\"tool\":\"t.one\"}");
+    assert_int_equal(answer.status, 403);
+    assert_true(says("bound to other tools than \\\"t.one\\\""));
+    ask_as("reads-one", NULL, "POST", "/v1/operations", "{\"run\":\"r\",\"tool\":\"t.nothing\"}");
+    assert_int_equal(answer.status, 403); /* whether or not there is such a tool */
+    ask_as("reads-one", NULL, "POST", "/v1/operations", "{\"run\":\"r\",\"tool\":\"t.read\"}");
+    assert_int_equal(answer.status, 200);
+    ask_as("reads-one", NULL, "GET", "/v1/operations", NULL); /* a beginning names no tool */
+    assert_int_equal(answer.status, 403);
+    ask_as("reads-one", NULL, "GET", "/v1/operations?tool=t.read", NULL);
+    assert_int_equal(answer.status, 200);
+    ask_as("reads-one", NULL, "GET", "/v1/operations?tool=t.read,t.one", NULL);
+    assert_int_equal(answer.status, 403);
+    ask_as("reads-one", NULL, "POST", "/mcp", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}");
+    assert_true(says("\"name\":\"t_read\"") && !says("t_one") && !says("saga_"));
 }
 
 TEST(a_namespace_that_is_there_is_refused_as_one_that_is_not)

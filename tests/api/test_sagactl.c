@@ -340,7 +340,7 @@ static const struct program_case cases[] = {
     {"grants", 0, "run chat-1"},
     {"grants revoke 019b3c52-0000-7000-8000-00000000ffff", 3, ""},
     {"grants revoke", 2, "which grant?"},
-    {"token new --name ci --role agent", 0, "sha256"},
+    {"token new --name ci --role agent --tools card.pay,mail.*", 0, "\"tools\":[\"card.pay\",\"mail.*\"]"},
 };
 
 TEST(every_command_has_its_exit_code)

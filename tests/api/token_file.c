@@ -7,13 +7,9 @@
 
 #include "base/digest.h"
 
-static void put_namespaces(FILE *file, const char *text)
+static void put_list(FILE *file, const char *member, const char *text)
 {
-    if (!strchr(text, ',')) {
-        CHECK(fprintf(file, ",\"namespace\":\"%s\"", text) > 0);
-        return;
-    }
-    CHECK(fputs(",\"namespaces\":[\"", file) >= 0);
+    CHECK(fprintf(file, ",\"%s\":[\"", member) > 0);
     for (; *text; text++) {
         CHECK(*text == ',' ? fputs("\",\"", file) >= 0 : fputc(*text, file) == *text);
     }
@@ -34,7 +30,14 @@ void token_file_write(const char *path, const struct test_token *tokens, size_t 
         digest_hex(&digest, hex);
         CHECK(fprintf(file, "%s{\"name\":\"%s\",\"sha256\":\"%s\",\"role\":\"%s\"", i ? "," : "", tokens[i].name, hex,
                       tokens[i].role) > 0);
-        put_namespaces(file, tokens[i].namespace);
+        if (strchr(tokens[i].namespace, ',')) {
+            put_list(file, "namespaces", tokens[i].namespace);
+        } else {
+            CHECK(fprintf(file, ",\"namespace\":\"%s\"", tokens[i].namespace) > 0);
+        }
+        if (tokens[i].tools) {
+            put_list(file, "tools", tokens[i].tools);
+        }
         CHECK(!tokens[i].expires_at || fprintf(file, ",\"expires_at\":\"%s\"", tokens[i].expires_at) > 0);
         CHECK(fputc('}', file) == '}');
     }

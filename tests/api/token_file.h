@@ -7,6 +7,7 @@
 struct test_token {
     const char *name, *namespace /* several with commas between */, *role;
     const char *expires_at; /* NULL: never */
+    const char *tools;      /* several with commas between; NULL: it is not bound to tools */
 };
 
 void token_file_write(const char *path, const struct test_token *tokens, size_t count); /* replaces it */

@@ -42,6 +42,12 @@ static const struct {
     {"one namespace and several", ROW(",\"namespaces\":[\"m\"]"), "either namespace or namespaces"},
     {"a digest too short", "{\"tokens\":[{\"name\":\"a\",\"sha256\":\"ba78\",\"namespace\":\"n\",\"role\":\"agent\"}]}",
      "sha256 is missing"},
+    {"tools", ROW(",\"tools\":[\"card.pay\",\"mail.*\"]"), NULL},
+    {"no tools", ROW(",\"tools\":[]"), "/tokens/0/tools: not an array"},
+    {"tools that are a text", ROW(",\"tools\":\"card.pay\""), "/tokens/0/tools"},
+    {"all tools", ROW(",\"tools\":[\"*\"]"), "/tokens/0/tools"},
+    {"a star within a name", ROW(",\"tools\":[\"card.*.pay\"]"), "/tokens/0/tools"},
+    {"two tools in one", ROW(",\"tools\":[\"card.pay,card.void\"]"), "/tokens/0/tools"},
     {"a certificate", CERTIFICATE("URI:spiffe://shop.example/billing", ""), NULL},
     {"the name of a host", CERTIFICATE("DNS:billing.shop.example", ""), NULL},
     {"a certificate and a digest", CERTIFICATE("DNS:a", ",\"sha256\":\"" SHA_OF_ABC "\""),
@@ -84,6 +90,24 @@ TEST(a_token_is_found_by_its_text)
     assert_null(find(&tokens, SLICE("abcd"), 0));
     assert_null(find(&tokens, SLICE(""), 0));
     assert_null(find(&tokens, SLICE("abc"), INT64_C(4000000000000))); /* the token has expired by then */
+    tokens_fini(&tokens);
+}
+
+TEST(a_token_has_the_tools_of_its_row)
+{
+    static const struct {
+        const char *tool;
+        bool has;
+    } table[] = {{"card.pay", true}, {"card.pays", false}, {"mail.", true}, {"mail.send", true},
+                 {"mail", false},    {"email.x", false},   {"", false}};
+    struct tokens tokens = {0};
+
+    assert_int_equal(tokens_parse(slice_of(ROW(",\"tools\":[\"card.pay\",\"mail.*\"]")), &tokens, NULL), ERR_OK);
+    for (size_t i = 0; i < COUNT_OF(table); i++) {
+        assert_int_equal(token_tools_have(&tokens.items[0].tools, slice_of(table[i].tool)), table[i].has);
+    }
+    assert_int_equal(tokens_parse(slice_of(ROW("")), &tokens, NULL), ERR_OK);
+    assert_true(token_tools_have(&tokens.items[0].tools, SLICE("anything")));
     tokens_fini(&tokens);
 }
 

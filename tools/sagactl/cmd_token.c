@@ -11,11 +11,13 @@
 
 const char help_token[] =
     "sagactl token new --name NAME [--role reader|agent|operator|admin] [--namespace NAME] [--expires 90d]\n"
+    "                  [--tools NAME,...]\n"
     "\n"
     "Makes an access token. The token is printed once: give it to the client. The row goes into the\n"
     "file that sagad reads with --tokens, {\"tokens\": [ROW, ...]}; it holds a digest only, and sagad\n"
     "reads the file again when it changes. Defaults: role reader, namespace default, 90 days;\n"
-    "--expires never makes one that does not expire.\n"
+    "--expires never makes one that does not expire. With --tools it calls these tools only, and\n"
+    "sees nothing but their operations; card.* stands for all names that begin so.\n"
     "\n"
     "  reader    sees everything of its namespace\n"
     "  agent     also starts, aborts and signals sagas, and calls tools\n"
@@ -48,14 +50,21 @@ static void make_token(char out[72])
     digest_hex(&random, out + 6);
 }
 
+static void write_tools(struct json_writer *w, const char *tools)
+{
+    json_array_begin(w, "tools");
+    for (const char *at = tools; *at; at += strcspn(at, ",") + (strchr(at, ',') != NULL)) {
+        json_write_slice(w, NULL, (struct slice){at, strcspn(at, ",")});
+    }
+    json_array_end(w);
+}
+
 int cmd_token(struct ctl *ctl, int argc, char **argv)
 {
-    const char *name = NULL, *role = "reader", *namespace = "default", *expires = "90d";
-    const struct option options[] = {{"--name", &name, NULL, NULL},
-                                     {"--role", &role, NULL, NULL},
-                                     {"--namespace", &namespace, NULL, NULL},
-                                     {"--expires", &expires, NULL, NULL},
-                                     {NULL, NULL, NULL, NULL}};
+    const char *name = NULL, *role = "reader", *namespace = "default", *expires = "90d", *tools = NULL;
+    const struct option options[] = {{"--name", &name, NULL, NULL},           {"--role", &role, NULL, NULL},
+                                     {"--namespace", &namespace, NULL, NULL}, {"--expires", &expires, NULL, NULL},
+                                     {"--tools", &tools, NULL, NULL},         {NULL, NULL, NULL, NULL}};
     struct arguments verbs;
     struct buffer row;
     struct json_writer w;
@@ -71,6 +80,9 @@ int cmd_token(struct ctl *ctl, int argc, char **argv)
     }
     if (!name || !*name || strpbrk(name, " \t\n") || !*namespace || strpbrk(namespace, " \t\n")) {
         return usage_error(ctl, "--name says who will use it; a name and a namespace have no spaces");
+    }
+    if (tools && (!*tools || strpbrk(tools, " \t\n") || strstr(tools, ",,") || *tools == ',')) {
+        return usage_error(ctl, "--tools are names of tools with commas between, without spaces");
     }
     if (!role_is_known(role)) {
         return usage_error(ctl, "--role is reader, agent, operator or admin, not \"%s\"", role);
@@ -93,6 +105,9 @@ int cmd_token(struct ctl *ctl, int argc, char **argv)
     json_write_text(&w, "sha256", hex);
     json_write_text(&w, "namespace", namespace);
     json_write_text(&w, "role", role);
+    if (tools) {
+        write_tools(&w, tools);
+    }
     if (lives_ms) {
         instant_text(now_ms() + lives_ms, instant);
         json_write_text(&w, "expires_at", instant);

@@ -38,7 +38,7 @@ struct mcp_result { /* a result while it is written */
 /* endpoint.c: the names of all methods, one by one; NULL: no more. Is it one of the stateless revision only? */
 const char *mcp_method(size_t i, bool *is_stateless);
 
-/* What of the namespace this request may see and call: all of it, or less by its grant (tools_list.c). */
+/* What of the namespace this request may see and call: all of it, or less by its grant or token (tools_list.c). */
 bool mcp_offers(const struct mcp_exchange *exchange, const struct offer *offer);
 struct saga_tool;
 bool mcp_offers_own(const struct mcp_exchange *exchange, const struct saga_tool *tool);
@@ -70,7 +70,8 @@ void mcp_note_task(struct mcp_exchange *exchange); /* a wish or an answer that c
 struct saga_tool {
     const char *name, *title, *description, *input, *annotations; /* the last two JSON */
     void (*perform)(struct mcp_exchange *exchange, struct slice arguments);
-    bool begins; /* a saga */
+    bool begins;        /* a saga */
+    bool of_operations; /* it shows one, and no saga */
 };
 extern const struct saga_tool saga_tools[];
 extern const size_t saga_tool_count;

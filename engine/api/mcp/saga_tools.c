@@ -322,6 +322,7 @@ static void on_operation(struct engine_request *asked)
     struct api_request *request = request_of(asked);
     struct mcp_exchange *exchange = request->state;
 
+    request_hide_operation(request);
     if (failed(exchange)) {
         return;
     }
@@ -403,7 +404,7 @@ const struct saga_tool saga_tools[] = {
     {"operation_status", "Look at an operation",
      "Shows what became of one call: its state, its result or its error. Changes nothing.",
      INPUT("\"operation\":" TEXT("The key of the operation, such as sagad/operation of a result."), "\"operation\""),
-     READS, show_operation},
+     READS, show_operation, .of_operations = true},
     {"saga_abort", "Undo the work",
      "Ends work that saga_open or start_NAME began, and undoes all of its calls in reverse. Ask the user first.",
      INPUT(HANDLE ",\"note\":" TEXT("Why it is undone."), "\"saga\",\"note\""),

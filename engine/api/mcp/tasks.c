@@ -137,6 +137,7 @@ static void on_task(struct engine_request *asked)
     struct slice operation = json_trim(asked->answer), state;
     struct mcp_result result;
 
+    request_hide_operation(request);
     if (asked->code == ERR_NOT_FOUND) {
         mcp_fail(exchange, 200, RPC_INVALID_PARAMS, "there is no task of this id");
         return;

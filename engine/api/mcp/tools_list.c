@@ -67,14 +67,18 @@ bool mcp_offers(const struct mcp_exchange *exchange, const struct offer *offer)
     /* Who was granted one saga begins no other. */
     return (!exchange->set.ptr || exposure_is_in_set(&offer->exposure, exchange->set)) &&
            (is_tool || !grant || !grant->has_saga) &&
-           grant_has_tool(grant, offer->name, is_tool ? offer->definition : SLICE_NONE);
+           grant_has_tool(grant, offer->name, is_tool ? offer->definition : SLICE_NONE) &&
+           (exchange->request->tools.count == 0 ||
+            (is_tool && token_tools_have(&exchange->request->tools, offer->definition)));
 }
 
 bool mcp_offers_own(const struct mcp_exchange *exchange, const struct saga_tool *tool)
 {
     const struct grant *grant = exchange->request->grant;
 
-    return (!tool->begins || !grant || !grant->has_saga) && grant_has_tool(grant, slice_of(tool->name), SLICE_NONE);
+    /* Of the work of sagas, a token that is bound to tools sees its operations. */
+    return (!tool->begins || !grant || !grant->has_saga) && grant_has_tool(grant, slice_of(tool->name), SLICE_NONE) &&
+           (exchange->request->tools.count == 0 || tool->of_operations);
 }
 
 /* Does this request say for which run it is? Then a call that says the same is coalesced with its repeats. */
