@@ -5,6 +5,7 @@
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { expectEqual, promise, run, sleep } from '../lib/world.mjs'
+import { longestFrame, showsRows } from './crowd.mjs'
 import { fillSagas } from './many.mjs'
 import { skip } from './packages.mjs'
 import { ConsoleWorld, Visitor, chromiumPath, launchChromium } from './stage.mjs'
@@ -95,6 +96,10 @@ async function measure(world) {
   ms('the list of sagas is there', rows)
   const heap = await heapOf(visitor.page)
   told('memory of the list', heap, kilobytes(heap))
+  if (sagas >= 1000) {
+    await showsRows(visitor.page, 1000)
+    ms('1,000 rows scroll, the longest frame', await longestFrame(visitor.page))
+  }
   const long = await openLong(visitor, world)
   ms(`a saga of ${choirs * voices} steps is there`, long.seen)
   ms('and its whole log', long.whole)

@@ -61,7 +61,13 @@ function Field({
           onInput={(event) => onChange(event.currentTarget.value)}
         />
       ) : (
-        <textarea rows={3} value={value} required={required} onInput={(event) => onChange(event.currentTarget.value)} />
+        <textarea
+          class="json-text"
+          rows={3}
+          value={value}
+          required={required}
+          onInput={(event) => onChange(event.currentTarget.value)}
+        />
       )}
     </label>
   )
@@ -111,7 +117,7 @@ export function Start({ definition, me }: { definition: Definition; me: Me }) {
       ) : (
         <label>
           Input, JSON
-          <textarea rows={6} value={typed} onInput={(event) => setTyped(event.currentTarget.value)} />
+          <textarea class="json-text" rows={6} value={typed} onInput={(event) => setTyped(event.currentTarget.value)} />
         </label>
       )}
       <label>

@@ -50,6 +50,10 @@ const looks: Record<string, Look> = {
   held: { shape: 'hand', tone: 'warn', filled: true },
   released: { shape: 'play', tone: 'good' },
   taken_over: { shape: 'swap', tone: 'warn', word: 'taken over by another engine' },
+  repeated: { shape: 'dash', tone: 'calm', word: 'a repeat, which began nothing' },
+  looped: { shape: 'bars', tone: 'warn', word: 'a loop was stopped' },
+  // of engines
+  alive: { shape: 'check', tone: 'good' },
   // of breakers
   closed: { shape: 'check', tone: 'good' },
   half_open: { shape: 'again', tone: 'warn', word: 'trying again' }

@@ -35,7 +35,23 @@ export function span(ms: number) {
   return `${Math.floor(size / 86_400_000)} d`
 }
 
-export function useNow(every = 5000) {
+// One timer for all ages on the page: a list has thousands of them.
+const everyMs = 5000
+const hearers = new Set<() => void>()
+let timer: ReturnType<typeof setInterval> | undefined
+
+function onTick(hear: () => void) {
+  hearers.add(hear)
+  timer ??= setInterval(() => hearers.forEach((tell) => tell()), everyMs)
+  return () => {
+    hearers.delete(hear)
+    if (hearers.size > 0) return
+    clearInterval(timer)
+    timer = undefined
+  }
+}
+
+export function useNow(every: number) {
   const [now, setNow] = useState(Date.now)
   useEffect(() => {
     const timer = setInterval(() => setNow(Date.now()), every)
@@ -66,15 +82,22 @@ function age(ms: number) {
   return size < 60_000 ? `${Math.round(size / 1000)} s` : span(size)
 }
 
+function ageOf(at: string | null | undefined) {
+  if (!at) return ''
+  const ms = Date.now() - Date.parse(at)
+  return ms < 0 ? `in ${age(ms)}` : ms < 1000 ? 'just now' : `${age(ms)} ago`
+}
+
 export function Age({ at }: { at: string | null | undefined }) {
-  const now = useNow()
+  // Drawn again only where the words are others.
+  const [, setText] = useState(() => ageOf(at))
+  useEffect(() => onTick(() => setText(ageOf(at))), [at])
   const { zone } = useSettings()
   if (!at) return <span class="muted">–</span>
-  const ms = now - Date.parse(at)
   const shown = clock(new Date(at), zone)
   return (
     <time dateTime={at} title={`${shown.day} ${shown.time}${zone === 'utc' ? ' UTC' : ''} · ${at} (UTC)`}>
-      {ms < 0 ? `in ${age(ms)}` : ms < 1000 ? 'just now' : `${age(ms)} ago`}
+      {ageOf(at)}
     </time>
   )
 }

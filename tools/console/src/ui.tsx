@@ -7,12 +7,19 @@ import type { Me, Role } from './types'
 
 // --- what went wrong, what is not there yet ---
 
+// What stands between backticks is a command or a name.
+const WithCode = ({ text }: { text: string }) => (
+  <>{(text ?? '').split('`').map((part, i) => (i % 2 ? <code key={i}>{part}</code> : part))}</>
+)
+
 export function Trouble({ problem, retry }: { problem: Problem | null; retry?: () => void }) {
   if (!problem) return null
   return (
     <div class="trouble" role="alert">
       <strong>{problem.title}</strong>
-      <p>{problem.detail}</p>
+      <p>
+        <WithCode text={problem.detail} />
+      </p>
       {problem.errors.length > 0 && (
         <ul>
           {problem.errors.map((error) => (

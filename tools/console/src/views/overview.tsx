@@ -217,8 +217,9 @@ function Database({ of }: { of: NonNullable<Engines['database']> }) {
   const careless = ['fsync', 'full_page_writes', 'synchronous_commit'].filter((name) => of.settings?.[name] === 'off')
   return (
     <>
+      <h3>PostgreSQL</h3>
       <Facts even>
-        <Fact name="PostgreSQL">{of.version}</Fact>
+        <Fact name="Version">{of.version.split(' ')[0]}</Fact>
         <Fact name="Connections">
           {of.connections} of {of.connections_max}
         </Fact>
@@ -288,7 +289,6 @@ function Now() {
       )}
       <h3>Engines</h3>
       {engines.problem?.status === 403 && <p class="muted">Not shown. Reason: {engines.problem.detail}.</p>}
-      {engines.data?.database && <Database of={engines.data.database} />}
       {engines.data && (
         <Table
           label="Engines"
@@ -297,7 +297,7 @@ function Now() {
           keyOf={(engine) => engine.instance}
           columns={[
             ['Engine', (engine) => <>{engine.name}</>],
-            ['State', (engine) => <>{engine.state}</>],
+            ['State', (engine) => <State state={engine.state} />],
             ['Version', (engine) => <>{engine.version}</>],
             ['Shards', (engine) => <>{engine.shards.length}</>, true],
             ['Lease left', (engine) => <>{engine.shards.length > 0 ? span(engine.lease_left_ms) : '–'}</>, true],
@@ -312,6 +312,7 @@ function Now() {
           ]}
         />
       )}
+      {engines.data?.database && <Database of={engines.data.database} />}
     </section>
   )
 }

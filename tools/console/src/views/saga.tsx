@@ -87,6 +87,8 @@ function Head({ saga }: { saga: Saga }) {
           <a href={href(['definitions', saga.saga], { version: String(saga.version) })}>
             {saga.saga} v{saga.version}
           </a>
+        ) : saga.run ? (
+          'calls outside of any saga'
         ) : (
           (saga.saga ?? 'an open saga')
         )}
@@ -169,7 +171,7 @@ export function SagaView({ route, me }: ViewProps) {
   return (
     <>
       <div class="title">
-        <h1>{saga.business_id ?? saga.id}</h1>
+        <h1>{saga.business_id ?? (saga.run ? `run ${saga.run}` : saga.id)}</h1>
         <State state={saga.status} />
         <SagaVerbs saga={saga} me={me} onDone={live.refresh} />
         <Copy text={command('sagactl', 'show', saga.id)} label="copy as sagactl" />

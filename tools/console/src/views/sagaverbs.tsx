@@ -139,7 +139,12 @@ export function SagaVerbs({ saga, me, onDone }: { saga: Saga; me: Me; onDone: ()
           </label>
           <label>
             Payload, JSON
-            <textarea rows={4} value={payload} onInput={(event) => setPayload(event.currentTarget.value)} />
+            <textarea
+              class="json-text"
+              rows={4}
+              value={payload}
+              onInput={(event) => setPayload(event.currentTarget.value)}
+            />
           </label>
         </VerbDialog>
       )}

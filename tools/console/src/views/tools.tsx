@@ -29,18 +29,18 @@ const Health = ({ tool }: { tool: ToolHealth | undefined }) =>
       <Fact name="Calls">{tool.calls.toLocaleString('en')}</Fact>
       <Fact name="Tried again">{rate(tool.retry_rate)}</Fact>
       <Fact name="Failed for certain">{tool.failed.toLocaleString('en')}</Fact>
-      <Fact name="Outcome not seen">{tool.unknown.toLocaleString('en')}</Fact>
-      <Fact name="Nobody knows now">
+      <Fact name="Outcomes not seen">{tool.unknown.toLocaleString('en')}</Fact>
+      <Fact name="Outcomes unknown now">
         {tool.unknown_open ?? 0}
         {tool.unknown_oldest_ms ? `, the oldest for ${span(tool.unknown_oldest_ms)}` : ''}
       </Fact>
-      <Fact name="Repeats that began nothing">
+      <Fact name="Repeats kept from happening">
         {sum(tool.duplicates).toLocaleString('en')}, {rate(tool.duplicate_rate)}
       </Fact>
       <Fact name="Repeats with other arguments">{tool.drift ?? 0}</Fact>
-      <Fact name="Refused by budget, rate, breaker">
-        {tool.budget_refusals ?? 0}, {tool.rate_refusals ?? 0}, {tool.breaker_refusals ?? 0}
-      </Fact>
+      <Fact name="Refused by a budget">{tool.budget_refusals ?? 0}</Fact>
+      <Fact name="Refused by its rate">{tool.rate_refusals ?? 0}</Fact>
+      <Fact name="Refused by its breaker">{tool.breaker_refusals ?? 0}</Fact>
     </Facts>
   ) : (
     <p class="muted">Not called since this engine began.</p>
@@ -328,7 +328,7 @@ function AllTools({ sort = '' }: { sort?: string }) {
             ['Calls', ({ tool }) => (tool?.calls ?? 0).toLocaleString('en'), true, by('calls')],
             ['Tried again', ({ tool }) => rate(tool?.retry_rate), true, by('retried')],
             [
-              'Nobody knows',
+              'Outcomes unknown',
               ({ name, tool }) =>
                 tool?.unknown_open ? (
                   <a href={href(['cases'], { tool: name })}>{count(tool.unknown_open, 'operation')}</a>
@@ -347,9 +347,11 @@ function AllTools({ sort = '' }: { sort?: string }) {
           ]}
         />
       )}
-      <p class="muted">
-        Calls and repeats count since this engine began. The title of a column of numbers sorts by it.
-      </p>
+      {tools.data && tools.data.items.length > 0 && (
+        <p class="muted">
+          Calls and repeats count since this engine began. The title of a column of numbers sorts by it.
+        </p>
+      )}
     </>
   )
 }

@@ -1,0 +1,55 @@
+// A hundred thousand sagas: the list reads pages, and a thousand rows can be looked through.
+import { expectEqual, promise } from '../lib/world.mjs'
+import { fillSagas } from './many.mjs'
+import { Visitor, until } from './stage.mjs'
+
+const sagas = 100_000
+const rowsWanted = 1000
+
+// The longest time between two frames while the page scrolls from its top to its end, in milliseconds.
+export const longestFrame = (page) =>
+  page.evaluate(
+    () =>
+      new Promise((resolve) => {
+        const step = document.documentElement.scrollHeight / 120
+        let longest = 0
+        let before = 0
+        let frames = 0
+        scrollTo(0, 0)
+        const onFrame = (now) => {
+          if (before) longest = Math.max(longest, now - before)
+          before = now
+          scrollBy(0, step)
+          if (++frames < 120) requestAnimationFrame(onFrame)
+          else resolve(Math.round(longest))
+        }
+        requestAnimationFrame(onFrame)
+      })
+  )
+
+export async function showsRows(page, count) {
+  const rows = () => page.locator('tr[data-row]').count()
+  await page.locator('tr[data-row]').first().waitFor()
+  for (let shown = await rows(); shown < count;) {
+    await page.getByRole('button', { name: 'Show more' }).click()
+    await until(async () => (await rows()) > shown, 'more rows')
+    shown = await rows()
+  }
+  return rows()
+}
+
+export async function crowd(world, browser) {
+  await promise(
+    `among ${sagas.toLocaleString('en')} sagas one is found by its tag, and ${rowsWanted} rows can be read`,
+    async () => {
+      fillSagas(world, sagas)
+      const visitor = await Visitor.arrives(browser, world, { as: 'reader' })
+      await visitor.opens('#/sagas?tag=customer%3Dc49999')
+      await visitor.page.getByRole('link', { name: 'b-99999', exact: true }).waitFor()
+      await visitor.opens('#/sagas')
+      expectEqual(await showsRows(visitor.page, rowsWanted), rowsWanted, 'rows')
+      console.log(`# ${rowsWanted} rows scroll with frames of at most ${await longestFrame(visitor.page)} ms`)
+      await visitor.leaves()
+    }
+  )
+}
