@@ -53,7 +53,10 @@ static const struct program_case cases[] = {
     {"resume slow/w-2 --note x", 0, "  "},
     {"abort slow/w-2 stuck/w-1", 2, "add --yes to mean it"},
     {"resolve 1 2 retry --note back", 2, "add --yes to mean it"},
-    {"resolve 1 two retry --note back", 2, "no number of an escalation"},
+    {"resolve 1 two retry --note back", 2, "no number of an escalation, and no saga"},
+    {"resolve quick/y-1 --as happened --note x --yes", 4, "quick/y-1 is completed, and no person is asked about it"},
+    {"resolve quick/none --as happened --note x --yes", 3, "no such thing"},
+    {"resolve quick/y-1 stuck/none retry --note x", 4, "no person is asked"},
     {"resolve retry --note back", 2, "which escalation"},
     {"abort slow/w-2 --yes", 0, "compensating"},
 };

@@ -10,6 +10,8 @@
 #include "tools/sagactl/namespaces.h"
 #include "tools/sagactl/output.h"
 #include "tools/sagactl/query.h"
+#include "tools/sagactl/saga_name.h"
+#include "tools/sagactl/words.h"
 
 const char help_escalations[] = "sagactl cases [N] [FILTERS] [--group-by KEYS] [--limit N] [--cursor C]\n"
                                 "\n"
@@ -36,18 +38,19 @@ const char help_escalations[] = "sagactl cases [N] [FILTERS] [--group-by KEYS] [
                                 "  sagactl cases --tool card.pay --error timeout --opened-since 1h -o csv\n"
                                 "  sagactl cases 7\n";
 
-const char help_resolve[] = "sagactl resolve N... --as happened|not_happened|undone --note TEXT\n"
+const char help_resolve[] = "sagactl resolve N|SAGA... --as happened|not_happened|undone --note TEXT\n"
                             "                [--then retry] [--result JSON] [--round N] [--yes]\n"
                             "sagactl resolve --operation KEY --as happened|not_happened|undone --note TEXT\n"
                             "                [--then retry] [--result JSON] [--round N]\n"
-                            "sagactl resolve N... ACTION --note TEXT [--args JSON] [--accept-double] [--yes]\n"
+                            "sagactl resolve N|SAGA... ACTION --note TEXT [--args JSON] [--accept-double] [--yes]\n"
                             "\n"
                             "With --operation it is about any operation of which nobody knows, or that is\n"
                             "tried again, whether or not a person is asked about it. --as undone: it happened,\n"
                             "and somebody undid it by hand. --then retry: it did not happen, and is called once\n"
                             "more under the same key.\n"
                             "\n"
-                            "Answers escalation N. You say what happened to one effect; the engine decides\n"
+                            "Answers escalation N, or the open one of a saga (NAME/BUSINESS_ID). You say what happened "
+                            "to one effect; the engine decides\n"
                             "what follows for the saga. The first answer holds. A case that was asked again\n"
                             "shows which round it is in: --round says which one you have seen.\n"
                             "\n"
@@ -149,7 +152,7 @@ static void print_one(struct ctl *ctl, struct slice e)
     while (json_type(json_member(e, "actions")) == JSON_ARRAY && json_next_element(&walk, &action)) {
         (void)printf("    %s%-11.*s%s %.*s\n", colour_on(ctl, COLOUR_BLUE),
                      SLICE_ARG(show_member(ctl, action, "action")), colour_off(ctl, COLOUR_BLUE),
-                     SLICE_ARG(show_member(ctl, action, "does")));
+                     SLICE_ARG(words_of_flags(show_member(ctl, action, "does"), &ctl->arena)));
     }
 }
 
@@ -485,6 +488,36 @@ static bool is_number(const char *text)
     return *text && text[strspn(text, "0123456789")] == '\0';
 }
 
+/* Has the text the form of a saga's id, of its beginning, or of NAME/BUSINESS_ID? No action has. */
+static bool is_saga(const char *text)
+{
+    return strchr(text, '/') || (strlen(text) >= 8 && text[strspn(text, "0123456789abcdef-")] == '\0');
+}
+
+/* Puts the number of the saga's open case into the place of the saga's name. */
+static int case_of_saga(struct ctl *ctl, const char **name)
+{
+    struct slice path, number;
+    struct answer answer;
+    int code = saga_path(ctl, *name, &path);
+
+    code = code == EXIT_OK ? client_get(ctl, path, &ctl->arena, &answer) : code;
+    if (code != EXIT_OK) {
+        return code;
+    }
+    number = json_member(answer.body, "escalation");
+    if (json_type(number) == JSON_OBJECT) {
+        number = json_member(number, "n");
+    }
+    if (json_type(number) != JSON_NUMBER) {
+        (void)fprintf(stderr, "sagactl: %s is %.*s, and no person is asked about it\n", *name,
+                      SLICE_ARG(show_member(ctl, answer.body, "status")));
+        return EXIT_CONFLICT;
+    }
+    *name = arena_text(&ctl->arena, number);
+    return EXIT_OK;
+}
+
 const char help_settle[] = "sagactl settle KEY... --as undone|not_happened --note TEXT\n"
                            "sagactl settle FILTERS --as undone|not_happened --note TEXT [--yes]\n"
                            "\n"
@@ -581,10 +614,10 @@ int cmd_resolve(struct ctl *ctl, int argc, char **argv)
     }
     size_t count = names.count; /* the count of numbers; the action is behind them */
 
-    count -= count > 0 && !is_number(names.items[count - 1]);
+    count -= count > 0 && !is_number(names.items[count - 1]) && !is_saga(names.items[count - 1]);
     for (size_t i = 0; i < count; i++) {
-        if (!is_number(names.items[i])) {
-            return usage_error(ctl, "\"%s\" is no number of an escalation", names.items[i]);
+        if (!is_number(names.items[i]) && !is_saga(names.items[i])) {
+            return usage_error(ctl, "\"%s\" is no number of an escalation, and no saga", names.items[i]);
         }
     }
     if (o.round && (!is_number(o.round) || count > 1)) {
@@ -611,8 +644,12 @@ int cmd_resolve(struct ctl *ctl, int argc, char **argv)
         (o.args && !read_json_argument(ctl, "--args", o.args, &o.args_json))) {
         return EXIT_USAGE;
     }
-    int code = ask_resolve(ctl, names.items, count, &o);
+    int code = EXIT_OK;
 
+    for (size_t i = 0; i < count && code == EXIT_OK; i++) {
+        code = is_number(names.items[i]) ? EXIT_OK : case_of_saga(ctl, &names.items[i]);
+    }
+    code = code == EXIT_OK ? ask_resolve(ctl, names.items, count, &o) : code;
     if (code != EXIT_OK) {
         return code;
     }

@@ -158,6 +158,8 @@ static int start(struct ctl *ctl, const char *name, const struct start_options *
         }
         if (saga_exit_code(saga) == EXIT_NEEDS_PERSON) {
             (void)fprintf(stderr, "It needs a person: sagactl show %.*s\n", SLICE_ARG(id));
+        } else if (o->wait && saga_why(ctl, saga).len > 0) {
+            (void)fprintf(stderr, "%.*s\n", SLICE_ARG(saga_why(ctl, saga)));
         }
     }
     return o->wait ? saga_exit_code(saga) : EXIT_OK;

@@ -8,6 +8,7 @@
 #include "tools/sagactl/saga_name.h"
 #include "tools/sagactl/show_sent.h"
 #include "tools/sagactl/show_steps.h"
+#include "tools/sagactl/words.h"
 
 const char help_show[] =
     "sagactl show SAGA [--all] [--full]\n"
@@ -55,18 +56,13 @@ static void print_kind(struct ctl *ctl, struct slice saga)
  * its followers. */
 static void print_why(struct ctl *ctl, struct slice saga)
 {
-    struct slice error = json_member(saga, "error"), step = show_member(ctl, error, "step");
-    struct slice actor = show_member(ctl, error, "actor"), note = show_member(ctl, error, "note");
+    struct slice why = saga_why(ctl, saga);
 
-    if (json_type(error) != JSON_OBJECT) {
+    if (why.len == 0) {
         return;
     }
     (void)printf("  %s       ", json_string_is(json_member(saga, "status"), "completed") ? "but" : "why");
-    print_wrapped(arena_printf(&ctl->arena, "%s%.*s%s%.*s%s%.*s%s%.*s%s", step.len ? "step " : "", SLICE_ARG(step),
-                               step.len ? ": " : "", SLICE_ARG(error_of(ctl, saga)), actor.len ? " (" : "",
-                               SLICE_ARG(actor), actor.len && note.len ? ": " : "", SLICE_ARG(actor.len ? note : actor),
-                               actor.len ? ")" : ""),
-                  12, terminal_width());
+    print_wrapped(why, 12, terminal_width());
 }
 
 /* Prints "held      2h, and since 2026-01-31T09:05:00.000Z (4m)": its clocks stood for so long. */
@@ -261,7 +257,10 @@ static void print_escalation(struct ctl *ctl, struct slice escalation)
             verb = verdicts_of(ctl, action);
         }
         (void)printf("  sagactl resolve %.*s %.*s --note \"...\"\n      ", SLICE_ARG(n), SLICE_ARG(verb));
-        print_wrapped(show_member(ctl, action, "does"), 6, terminal_width());
+        print_wrapped(words_of_flags(show_member(ctl, action, "does"), &ctl->arena), 6, terminal_width());
+        if (strstr(arena_text(&ctl->arena, verb), "not_happened")) {
+            (void)fputs("      --as not_happened --then retry has it called once more, under the same key\n", stdout);
+        }
     }
 }
 

@@ -51,22 +51,23 @@ const char help_resume[] = "sagactl resume SAGA... --note TEXT\n"
                            "  sagactl resume 019b3c52-... --note \"told the agent to stop polling\"\n"
                            "  sagactl list --status paused -o name | xargs sagactl resume --note \"bank is back\"\n";
 
-const char help_mend[] = "sagactl mend SAGA... --tool NAME --version N --note TEXT [--accept-double]\n"
-                         "\n"
-                         "Has sagas that go on use version N of a registered tool from its next attempt or\n"
-                         "probe on (role operator). Keys stay as they are. Once a call of the tool has\n"
-                         "begun, version N must have the same class, rule for the key, compensator and\n"
-                         "`terminal`. While the outcome of a call is open it must have the same receiver,\n"
-                         "too: add --accept-double if a second effect is acceptable. A call that is under\n"
-                         "way is not cut off: say it again when the call has ended (exit 7).\n"
-                         "\n"
-                         "  sagactl apply hotel.json\n"
-                         "  sagactl mend trip/t-17 --tool hotel.book --version 2 --note \"its probe used POST\"\n"
-                         "With filters (--saga, --status, --id, --tag, --opened-since, --opened-until) it is a\n"
-                         "bulk job: shown first, then run.\n"
-                         "\n"
-                         "  sagactl mend --saga trip --status running --tool hotel.book --version 2 \\\n"
-                         "    --note \"its probe used POST\"\n";
+const char help_mend[] =
+    "sagactl mend SAGA... --tool NAME [--version N] --note TEXT [--accept-double]\n"
+    "\n"
+    "Has sagas that go on use version N of a registered tool (the newest without\n"
+    "--version) from its next attempt or probe on (role operator). Keys stay as they are. Once a call of the tool has\n"
+    "begun, version N must have the same class, rule for the key, compensator and\n"
+    "`terminal`. While the outcome of a call is open it must have the same receiver,\n"
+    "too: add --accept-double if a second effect is acceptable. A call that is under\n"
+    "way is not cut off: say it again when the call has ended (exit 7).\n"
+    "\n"
+    "  sagactl apply hotel.json\n"
+    "  sagactl mend trip/t-17 --tool hotel.book --version 2 --note \"its probe used POST\"\n"
+    "With filters (--saga, --status, --id, --tag, --opened-since, --opened-until) it is a\n"
+    "bulk job: shown first, then run.\n"
+    "\n"
+    "  sagactl mend --saga trip --status running --tool hotel.book --version 2 \\\n"
+    "    --note \"its probe used POST\"\n";
 
 const char help_rerun[] = "sagactl rerun SAGA --note TEXT [--version N] [--accept-standing STEP,...] [--key K]\n"
                           "\n"
@@ -210,6 +211,21 @@ int cmd_resume(struct ctl *ctl, int argc, char **argv)
 
 /* --- mend --- */
 
+static int newest_version(struct ctl *ctl, const char *tool, int64_t *number)
+{
+    struct answer answer;
+    int code =
+        client_get(ctl, arena_printf(&ctl->arena, "/v1/tools/%.*s", SLICE_ARG(url_escape(slice_of(tool), &ctl->arena))),
+                   &ctl->arena, &answer);
+
+    if (code == EXIT_OK && !json_i64(json_member(answer.body, "version"), number)) {
+        (void)fprintf(stderr, "sagactl: the service does not say which version of %s is the newest: --version N\n",
+                      tool);
+        code = EXIT_FAILED;
+    }
+    return code;
+}
+
 static struct slice mend_body(struct ctl *ctl, const char *tool, int64_t version, bool accept_double, const char *note)
 {
     struct buffer body;
@@ -252,11 +268,16 @@ int cmd_mend(struct ctl *ctl, int argc, char **argv)
     if (ids.count == 0) {
         return usage_error(ctl, "which saga? its id, or NAME/BUSINESS_ID");
     }
-    if (!tool || !version || !slice_to_i64(slice_of(version), &number) || number < 1) {
-        return usage_error(ctl, "which version of which tool? --tool NAME --version N");
+    if (!tool || (version && (!slice_to_i64(slice_of(version), &number) || number < 1))) {
+        return usage_error(ctl, "which tool? --tool NAME, and --version N unless it is the newest");
     }
     if (!has_note(note)) {
         return usage_error(ctl, "say why with --note TEXT: it stands in the log for ever");
+    }
+    int code = version ? EXIT_OK : newest_version(ctl, tool, &number);
+
+    if (code != EXIT_OK) {
+        return code;
     }
     return post_each(ctl, &ids, "tools", mend_body(ctl, tool, number, accept_double, note));
 }
@@ -368,6 +389,8 @@ static int wait_for(struct ctl *ctl, const char *name, const char *statuses, int
     print_saga_line(ctl, saga);
     if (saga_exit_code(saga) == EXIT_NEEDS_PERSON) {
         (void)fprintf(stderr, "It needs a person: sagactl show %.*s\n", SLICE_ARG(show_member(ctl, saga, "id")));
+    } else if (saga_has_ended(saga) && saga_why(ctl, saga).len > 0) {
+        (void)fprintf(stderr, "%.*s\n", SLICE_ARG(saga_why(ctl, saga)));
     }
     return waited_code(saga, statuses);
 }

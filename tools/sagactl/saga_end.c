@@ -33,6 +33,19 @@ int saga_exit_code(struct slice saga)
     return json_string_is(status, "abandoned") ? EXIT_FAILED : EXIT_WAIT_OVER;
 }
 
+struct slice saga_why(struct ctl *ctl, struct slice saga)
+{
+    struct slice error = json_member(saga, "error"), step = show_member(ctl, error, "step");
+    struct slice actor = show_member(ctl, error, "actor"), note = show_member(ctl, error, "note");
+
+    if (json_type(error) != JSON_OBJECT) {
+        return SLICE("");
+    }
+    return arena_printf(&ctl->arena, "%s%.*s%s%.*s%s%.*s%s%.*s%s", step.len ? "step " : "", SLICE_ARG(step),
+                        step.len ? ": " : "", SLICE_ARG(error_of(ctl, saga)), actor.len ? " (" : "", SLICE_ARG(actor),
+                        actor.len && note.len ? ": " : "", SLICE_ARG(actor.len ? note : actor), actor.len ? ")" : "");
+}
+
 bool saga_has_ended(struct slice saga)
 {
     return saga_exit_code(saga) != EXIT_WAIT_OVER;

@@ -6,6 +6,9 @@
 
 /* Gives 0 for completed, 8 for compensated, 9 for escalated, 1 for abandoned, and 7 for anything else. */
 int saga_exit_code(struct slice saga);
+/* Gives "step pay: http-422: Your card has insufficient funds": why it is undone, or what its output lacks; empty: no
+ * reason is known. */
+struct slice saga_why(struct ctl *ctl, struct slice saga);
 bool saga_has_ended(struct slice saga); /* the saga has ended or waits for a person: nothing more happens by itself */
 bool saga_is_one_of(struct slice saga, const char *statuses); /* `statuses` is a list such as "waiting,completed" */
 bool saga_statuses_are_good(const char *statuses);            /* each name is a status that a saga can have */

@@ -10,6 +10,7 @@ static const struct {
     const char *says, *means;
 } phrases[] = {
     {"Set \"accept_double\": true to take that upon yourself", "Add --accept-double if a second effect is acceptable"},
+    {"needs accept_double", "needs --accept-double"},
     {"\"accept_double\": true", "--accept-double"},
     {"Name the steps in \"accept_standing\"", "Name the steps with --accept-standing"},
     {"\"accept_double\"", "--accept-double"},
