@@ -99,7 +99,7 @@ export async function night(world, browser) {
         .getByRole('heading', { name: `${shown(n)} of ${shown(n)} have an outcome` })
         .waitFor({ timeout: 600_000 })
       await page.getByRole('cell', { name: 'done' }).first().waitFor()
-      await visitor.checksAccess('bulk-done')
+      await visitor.checksAccessAgain('bulk-done')
       expectEqual(await clicks(), 0, 'clicks')
       await compensated(left)
       await visitor.opens('#/bulk')

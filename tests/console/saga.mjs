@@ -120,7 +120,7 @@ export async function saga(world, browser, orders) {
     expect(answer.text.includes('12345678901234567890.10'), 'what came in is what was typed', answer.text)
     await page.getByRole('link', { name: 'Input and output' }).click()
     await page.getByLabel('Output').getByText('12345678901234567890.10').waitFor()
-    await visitor.checksAccess('saga-data')
+    await visitor.checksAccessAgain('saga-data')
   })
 
   await promise('a saga follows its log: what happens is there before its next read', async () => {
@@ -145,7 +145,7 @@ export async function saga(world, browser, orders) {
     const dialog = page.getByRole('dialog')
     await dialog.getByText('What this leads to').waitFor()
     await dialog.getByText('Assumed: each later call succeeds').waitFor()
-    await visitor.checksAccess('saga-abort')
+    await visitor.checksAccessAgain('saga-abort')
     await page.keyboard.press('Escape')
     expectEqual((await world.saga(orders.stuck)).status, 'escalated', 'nothing was done')
   })

@@ -73,7 +73,7 @@ export async function sagas(world, browser, orders) {
     await visitor.opens('#/sagas?status=escalated')
     await page.getByRole('button', { name: 'Save these filters' }).click()
     await page.getByLabel('Name of these filters').fill('the night')
-    await visitor.checksAccess('sagas-saving')
+    await visitor.checksAccessAgain('sagas-saving')
     await page.keyboard.press('Enter')
     await page.getByRole('button', { name: 'Clear filters' }).click()
     await page.reload()

@@ -60,6 +60,7 @@
     X(token)                                                                                                           \
     X(config)                                                                                                          \
     X(console)                                                                                                         \
+    X(browse)                                                                                                          \
     X(prove)                                                                                                           \
     X(test)                                                                                                            \
     X(record)                                                                                                          \

@@ -82,6 +82,7 @@ const struct command commands[] = {
     {"engines", "engines on this database: shards, epochs, leases, lags", help_engines, cmd_engines, .can_watch = true},
     {"replay", "fold the durable log again and compare with the stored state", help_replay, cmd_replay},
     {"console", "print a link that signs a browser in", help_console, cmd_console},
+    {"browse", "print a link to one saga in the console", help_browse, cmd_browse},
     {"config", "keep servers under names", help_config, cmd_config},
     {"token", "make an access token", help_token, cmd_token},
     {"grants", "tokens for one agent and one run: list, make, revoke", help_grants, cmd_grants, .can_watch = true},

@@ -205,8 +205,11 @@ function Frame({ me, onSignOut }: { me: Me; onSignOut: () => void }) {
   )
 }
 
-// A link that signs in once.
-const codeOfLink = () => /^#\/sign-in\/([0-9a-f]+)$/.exec(location.hash)?.[1]
+// A link that signs in once: `#/sign-in/CODE`, with the view behind it that it leads to, such as `/saga/ID`.
+function linkNow() {
+  const [, code, view] = /^#\/sign-in\/([0-9a-f]+)(?:\/(.*))?$/.exec(location.hash) ?? []
+  return code ? { code, path: (view ?? '').split('/') } : null
+}
 
 function App() {
   const [me, setMe] = useState<Me | null>(null)
@@ -215,8 +218,9 @@ function App() {
 
   async function whoAmI() {
     setProblem(null)
-    const code = codeOfLink()
-    if (code) replace([''], {}) // the code must not stay in the address, or in the history
+    const link = linkNow()
+    const code = link?.code
+    if (link) replace(link.path, {}) // the code must not stay in the address, or in the history
     try {
       const found = code ? await change<Me>('POST', 'console/session', { code }) : await read<Me>('v1/me')
       beginSession()
@@ -237,7 +241,7 @@ function App() {
     })
     void whoAmI()
     // In a tab that shows the console already, a link changes only what stands behind the #.
-    const onHash = () => codeOfLink() && void whoAmI()
+    const onHash = () => linkNow() && void whoAmI()
     addEventListener('hashchange', onHash)
     return () => removeEventListener('hashchange', onHash)
   }, [])
