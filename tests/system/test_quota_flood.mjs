@@ -11,7 +11,8 @@ const quotas = {
   quotas: [
     { starts_per_second: 2, calls_per_second: 3 },
     { namespace: 'honest', starts_per_second: 100000 },
-    { namespace: 'mends', starts_per_second: 5 }
+    { namespace: 'mends', starts_per_second: 5 },
+    { namespace: 'tight', definitions: 2, sagas_in_flight: 3, payload_bytes_per_day: 2000 }
   ]
 }
 
@@ -23,7 +24,7 @@ await run(new World(), async (world) => {
     return file
   }
   const tokens = write('tokens.json', {
-    tokens: ['greedy', 'honest', 'mends', '*'].map((namespace) => ({
+    tokens: ['greedy', 'honest', 'mends', 'tight', '*'].map((namespace) => ({
       name: namespace,
       role: 'admin',
       namespace,
@@ -36,7 +37,7 @@ await run(new World(), async (world) => {
     world.api(method, path, body, { headers: { authorization: `Bearer secret-of-${name}`, ...headers } })
   const many = (count, ask) => Promise.all(Array.from({ length: count }, (_, i) => ask(i)))
   const count = (answers, status) => answers.filter((answer) => answer.status === status).length
-  for (const name of ['greedy', 'honest', 'mends']) {
+  for (const name of ['greedy', 'honest', 'mends', 'tight']) {
     expectEqual((await as(name, 'POST', '/v1/definitions', document)).status, 200, `${name} has a definition`)
   }
 
@@ -88,6 +89,45 @@ await run(new World(), async (world) => {
     expect(refused >= 20 - most(3, began), `${refused} of 20 calls are refused`)
     expectEqual(count(answers, 404), 20 - refused, 'the others are looked at')
   })
+
+  await promise(
+    'definitions, sagas in flight and bytes of payload a day have quotas, and say when to come again',
+    async () => {
+      const define = (...names) =>
+        as('tight', 'POST', '/v1/definitions', { sagas: names.map((name) => ({ ...document.sagas[0], name })) })
+      const refused = async (answer, words, what) => {
+        expect(answer.status === 429 && answer.json.detail.includes(words), what, JSON.stringify(answer.json))
+        return Number(answer.headers.get('retry-after'))
+      }
+      expectEqual(
+        await refused(await define('second', 'third'), '2 definitions', 'two more'),
+        60,
+        'which do not go away'
+      )
+      expectEqual((await define('wait', 'second')).status, 200, 'one more, and one that is there')
+      await refused(await define('third'), '2 definitions', 'a third one')
+
+      const elements = Array.from({ length: 20 }, (_, i) => ({ saga: 'wait', id: `t-${i}` }))
+      const { items } = (await as('tight', 'POST', '/v1/sagas/batch', elements)).json
+      expect(
+        items.slice(0, 3).every((item) => item.status === 201),
+        'three sagas start',
+        JSON.stringify(items)
+      )
+      const over = items.find((item) => item.status === 429)
+      expectEqual(over?.retry_after, 1, 'more at a time are refused, and sagas end at any time')
+
+      const call = (i) => as('tight', 'POST', '/v1/operations', { run: `r${i}`, tool: 'none', args: 'x'.repeat(1500) })
+      expectEqual((await call(1)).status, 404, 'bytes for one call')
+      const seconds = await refused(await call(2), '2000 bytes of payload a day', 'bytes for two')
+      expect(seconds > 3600 && seconds < 86400, 'they come back within the day', seconds)
+      expectEqual(
+        count(await many(5, (i) => as('honest', 'POST', '/v1/operations', { run: `r${i}`, tool: 'none' })), 404),
+        5,
+        'others'
+      )
+    }
+  )
 
   await promise('a bulk job of reruns meets the quota, and starts each saga once all the same', async () => {
     const names = Array.from({ length: 12 }, (_, i) => `m-${i}`)

@@ -35,7 +35,7 @@ static int taken(struct quotas *quotas, enum quota_kind kind, const char *namesp
         struct err err = {0};
         int64_t later_ms = 0;
 
-        if (quotas_admit(quotas, kind, slice_of(namespace), now_ms, &err, &later_ms)) {
+        if (quotas_admit(quotas, kind, slice_of(namespace), 1, now_ms, &err, &later_ms)) {
             count++;
         } else {
             assert_int_equal(err.code, ERR_QUOTA);
@@ -56,6 +56,8 @@ TEST(whatever_is_wrong_is_refused_with_its_place)
     refuses("{\"quotas\": [{\"starts_per_second\": -1}]}", "/quotas/0/starts_per_second");
     refuses("{\"quotas\": [{\"calls_per_second\": 1.5}]}", "/quotas/0/calls_per_second");
     refuses("{\"quotas\": [{\"calls_per_second\": 1000001}]}", "from 0 to 1000000");
+    refuses("{\"quotas\": [{\"definitions\": 1000001}]}", "from 0 to 1000000");
+    refuses("{\"quotas\": [{\"sagas_in_flight\": \"many\"}]}", "/quotas/0/sagas_in_flight");
     refuses("{\"quotas\": [{\"namespace\": \"*\", \"calls_per_second\": 1}]}", "/quotas/0/namespace");
     refuses("{\"quotas\": [{\"namespace\": \"a\", \"calls_per_second\": 1},"
             " {\"namespace\": \"a\", \"starts_per_second\": 1}]}",
@@ -107,9 +109,77 @@ TEST(nothing_at_all_is_a_quota_too)
     int64_t later_ms = 0;
 
     takes(&quotas, "{\"quotas\": [{\"namespace\": \"shut\", \"starts_per_second\": 0}]}");
-    assert_false(quotas_admit(&quotas, QUOTA_STARTS, SLICE("shut"), 1, &err, &later_ms));
+    assert_false(quotas_admit(&quotas, QUOTA_STARTS, SLICE("shut"), 1, 1, &err, &later_ms));
     assert_int_equal(later_ms, 60000);
     assert_non_null(strstr(err.message, "0 starts a second"));
+    quotas_fini(&quotas);
+}
+
+TEST(bytes_of_a_day_come_back_by_and_by_and_the_refusal_says_when)
+{
+    const int64_t hour_ms = 3600000;
+    struct quotas quotas;
+    struct err err = {0};
+    int64_t later_ms = 0;
+
+    takes(&quotas, "{\"quotas\": [{\"payload_bytes_per_day\": 24000}]}");
+    assert_true(quotas_admit(&quotas, QUOTA_BYTES, SLICE("a"), 20000, 1000, &err, &later_ms));
+    assert_true(quotas_admit(&quotas, QUOTA_BYTES, SLICE("a"), 0, 1000, &err, &later_ms));
+    assert_false(quotas_admit(&quotas, QUOTA_BYTES, SLICE("a"), 6000, 1000, &err, &later_ms));
+    assert_true(later_ms > 2 * hour_ms - 10 && later_ms < 2 * hour_ms + 10);
+    assert_non_null(strstr(err.message, "24000 bytes of payload a day"));
+    assert_false(quotas_admit(&quotas, QUOTA_BYTES, SLICE("a"), 6000, 1000 + hour_ms, &err, &later_ms));
+    assert_true(quotas_admit(&quotas, QUOTA_BYTES, SLICE("a"), 6000, 1001 + 2 * hour_ms, &err, &later_ms));
+    assert_true(quotas_admit(&quotas, QUOTA_BYTES, SLICE("b"), 24000, 1000, &err, &later_ms));
+    assert_false(quotas_admit(&quotas, QUOTA_BYTES, SLICE("c"), 24001, 1000, &err, &later_ms)); /* it never fits */
+    assert_int_equal(later_ms, 60000);
+    quotas_fini(&quotas);
+}
+
+static int64_t in_flight, counts;
+
+static int64_t count_in_flight(void *context, struct slice namespace)
+{
+    (void)context;
+    assert_true(slice_is(namespace, "a"));
+    counts++;
+    return in_flight;
+}
+
+TEST(sagas_in_flight_are_counted_now_and_then_and_never_more_than_may_be)
+{
+    const struct quota_sagas sagas = {count_in_flight, NULL};
+    struct quotas quotas;
+    struct err err = {0};
+    int64_t later_ms = 0;
+
+    takes(&quotas, "{\"quotas\": [{\"sagas_in_flight\": 3}]}");
+    in_flight = 1;
+    assert_true(quotas_admit_saga(&quotas, SLICE("a"), &sagas, 1000, &err, &later_ms));
+    assert_true(quotas_admit_saga(&quotas, SLICE("a"), &sagas, 1001, &err, &later_ms));
+    assert_false(quotas_admit_saga(&quotas, SLICE("a"), &sagas, 1002, &err, &later_ms));
+    assert_int_equal(later_ms, 1000);
+    assert_int_equal(counts, 1);
+    in_flight = 2;
+    assert_true(quotas_admit_saga(&quotas, SLICE("a"), &sagas, 1200, &err, &later_ms));
+    assert_false(quotas_admit_saga(&quotas, SLICE("a"), &sagas, 1201, &err, &later_ms));
+    assert_int_equal(counts, 2);
+    quotas_fini(&quotas);
+}
+
+TEST(so_many_definitions_and_no_more)
+{
+    struct quotas quotas;
+    struct err err = {0};
+    int64_t later_ms = 0;
+
+    takes(&quotas, "{\"quotas\": [{\"definitions\": 3}, {\"namespace\": \"free\", \"calls_per_second\": 1}]}");
+    assert_true(quotas_allow(&quotas, QUOTA_DEFINITIONS, SLICE("a"), 3, &err, &later_ms));
+    assert_false(quotas_allow(&quotas, QUOTA_DEFINITIONS, SLICE("a"), 4, &err, &later_ms));
+    assert_non_null(strstr(err.message, "3 definitions"));
+    assert_true(quotas_allow(&quotas, QUOTA_DEFINITIONS, SLICE("free"), 4000, &err, &later_ms));
+    assert_true(quotas_bound(&quotas, QUOTA_DEFINITIONS, SLICE("a")));
+    assert_false(quotas_bound(&quotas, QUOTA_DEFINITIONS, SLICE("free")));
     quotas_fini(&quotas);
 }
 

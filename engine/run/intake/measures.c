@@ -294,19 +294,50 @@ bool intake_admits(struct engine *engine, struct err *err, int64_t *retry_after_
     return false;
 }
 
-bool work_is_over_quota(struct work *work, enum quota_kind kind)
+static bool refuse_over_quota(struct work *work, const struct err *err, int64_t retry_after_ms)
 {
-    struct err err = {0};
-    int64_t retry_after_ms = 0;
-
-    if (quotas_admit(&work->engine->quotas, kind, work->namespace, loop_boot_ms(work->engine->loop), &err,
-                     &retry_after_ms)) {
-        return false;
-    }
     metric_add(METRIC_OVER_QUOTA, 1);
     work->request->call = (struct call_result){.retry_after_ms = retry_after_ms};
-    work_done(work, ERR_QUOTA, &err);
+    work_done(work, ERR_QUOTA, err);
     return true;
+}
+
+bool work_is_over_quota(struct work *work, enum quota_kind kind, size_t payload_bytes)
+{
+    struct quotas *quotas = &work->engine->quotas;
+    int64_t now_ms = loop_boot_ms(work->engine->loop), retry_after_ms = 0;
+    struct err err = {0};
+
+    return !(quotas_admit(quotas, kind, work->namespace, 1, now_ms, &err, &retry_after_ms) &&
+             quotas_admit(quotas, QUOTA_BYTES, work->namespace, (int64_t)payload_bytes, now_ms, &err,
+                          &retry_after_ms)) &&
+           refuse_over_quota(work, &err, retry_after_ms);
+}
+
+static int64_t count_sagas(void *context, struct slice namespace)
+{
+    return (int64_t)lives_of_namespace(context, namespace);
+}
+
+bool work_is_over_sagas(struct work *work)
+{
+    const struct quota_sagas sagas = {count_sagas, work->engine};
+    int64_t retry_after_ms = 0;
+    struct err err = {0};
+
+    return !quotas_admit_saga(&work->engine->quotas, work->namespace, &sagas, loop_boot_ms(work->engine->loop), &err,
+                              &retry_after_ms) &&
+           refuse_over_quota(work, &err, retry_after_ms);
+}
+
+bool work_is_over_definitions(struct work *work, size_t count)
+{
+    int64_t retry_after_ms = 0;
+    struct err err = {0};
+
+    return !quotas_allow(&work->engine->quotas, QUOTA_DEFINITIONS, work->namespace, (int64_t)count, &err,
+                         &retry_after_ms) &&
+           refuse_over_quota(work, &err, retry_after_ms);
 }
 
 bool work_is_not_taken_in(struct work *work)

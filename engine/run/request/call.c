@@ -351,7 +351,7 @@ void engine_call(struct engine *engine, struct engine_request *request)
 {
     struct work *work = work_new(engine, request);
 
-    if (!work_refused(work) && !work_is_over_quota(work, QUOTA_CALLS)) {
+    if (!work_refused(work) && !work_is_over_quota(work, QUOTA_CALLS, request->in.call.args.len)) {
         call_begin(work);
     }
 }

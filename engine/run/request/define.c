@@ -54,6 +54,27 @@ static void on_put(struct store_read *read)
     work_done(work, ERR_OK, NULL);
 }
 
+/* --- the quota --- */
+
+/* A new version of a name that is there is none more. */
+static bool is_over_quota(struct work *work)
+{
+    struct definitions *definitions = work->engine->definitions;
+    size_t tools = 0, sagas = 0, more = 0;
+
+    if (!quotas_bound(&work->engine->quotas, QUOTA_DEFINITIONS, work->namespace)) {
+        return false;
+    }
+    (void)definitions_list(definitions, DEFINITION_TOOL, work->namespace, &work->arena, &tools);
+    (void)definitions_list(definitions, DEFINITION_SAGA, work->namespace, &work->arena, &sagas);
+    for (size_t i = 0; i < work->document.item_count; i++) {
+        const struct document_item *item = &work->document.items[i];
+
+        more += definitions_row(definitions, item->kind, work->namespace, item->name, 0) == NULL;
+    }
+    return more > 0 && work_is_over_definitions(work, tools + sagas + more);
+}
+
 /* --- a look at what would be --- */
 
 /* Returns the places in which the body differs from that of the newest version. */
@@ -140,6 +161,8 @@ static void compile_programs(struct work *work, size_t from)
     if (count == 0) {
         if (work->found > 0) {
             refuse(work, work->jq_faults);
+        } else if (is_over_quota(work)) {
+            return; /* it was answered */
         } else if (work->dry_run) {
             foresee_document(work);
         } else {

@@ -210,7 +210,8 @@ static bool start_is_good(struct work *work, const struct engine_request *reques
         work_done(work, err.code, &err);
         return false;
     }
-    return !is_held(work, work->definition->name, tags, request->in.start.tags) && !work_is_not_taken_in(work);
+    return !is_held(work, work->definition->name, tags, request->in.start.tags) && !work_is_not_taken_in(work) &&
+           !work_is_over_sagas(work);
 }
 
 static void send_start(struct work *work)
@@ -232,7 +233,8 @@ void engine_start_saga(struct engine *engine, struct engine_request *request)
 {
     struct work *work = work_new(engine, request);
 
-    if (work_refused(work) || work_is_over_quota(work, QUOTA_STARTS) || !start_is_good(work, request)) {
+    if (work_refused(work) || work_is_over_quota(work, QUOTA_STARTS, request->in.start.input.len) ||
+        !start_is_good(work, request)) {
         return;
     }
     struct saga_input *input = &work->mail.input;
@@ -286,7 +288,7 @@ void engine_open_saga(struct engine *engine, struct engine_request *request)
     struct arena *arena = &work->arena;
     int64_t deadline_ms = request->in.open.deadline_ms ? request->in.open.deadline_ms : DEADLINE_DEFAULT_MS;
 
-    if (work_refused(work) || work_is_over_quota(work, QUOTA_STARTS)) {
+    if (work_refused(work) || work_is_over_quota(work, QUOTA_STARTS, 0)) {
         return;
     }
     if (request->in.open.business_id.ptr &&
@@ -295,7 +297,8 @@ void engine_open_saga(struct engine *engine, struct engine_request *request)
         return;
     }
     work->definition = definitions_open(engine->definitions, SAGA_OPEN);
-    if (is_held(work, work->definition->name, SLICE_NONE, request->in.open.tags) || work_is_not_taken_in(work)) {
+    if (is_held(work, work->definition->name, SLICE_NONE, request->in.open.tags) || work_is_not_taken_in(work) ||
+        work_is_over_sagas(work)) {
         return;
     }
     work->mail.input = (struct saga_input){.type = SAGA_INPUT_START,

@@ -83,7 +83,9 @@ bool work_refused(struct work *work);
 /* measures.c: more new work than can be done? Then this one has been ended. */
 bool work_is_not_taken_in(struct work *work);
 /* More than its namespace may ask for in a second? Then it has been ended. */
-bool work_is_over_quota(struct work *work, enum quota_kind kind);
+bool work_is_over_quota(struct work *work, enum quota_kind kind, size_t payload_bytes); /* also of bytes a day */
+bool work_is_over_sagas(struct work *work);                                             /* one more in flight? */
+bool work_is_over_definitions(struct work *work, size_t count);
 /* The same for new work whose shard is another engine's. */
 bool work_is_not_sent_on(struct work *work, uint32_t shard);
 

@@ -105,6 +105,17 @@ struct live *live_from_log(struct engine *engine, struct shard *shard, struct sa
     return live;
 }
 
+size_t lives_of_namespace(const struct engine *engine, struct slice namespace)
+{
+    const struct live *live;
+    size_t count = 0;
+
+    for (size_t position = 0; map_next(&engine->lives->sagas, &position, (void **)&live);) {
+        count += slice_equal(live->saga.namespace, namespace);
+    }
+    return count;
+}
+
 struct live *live_find(const struct engine *engine, struct saga_id id)
 {
     return map_find(&engine->lives->sagas, &id, sizeof(id));

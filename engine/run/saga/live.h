@@ -67,8 +67,9 @@ static inline bool live_stops(const struct live *live)
 
 struct lives *lives_new(struct engine *engine);
 void lives_free(struct lives *lives);
-size_t lives_count(const struct engine *engine); /* sagas in memory */
-bool lives_wait(const struct engine *engine);    /* one of them is ready, and has not gone on yet */
+size_t lives_count(const struct engine *engine);                                /* sagas in memory */
+size_t lives_of_namespace(const struct engine *engine, struct slice namespace); /* looks at each */
+bool lives_wait(const struct engine *engine); /* one of them is ready, and has not gone on yet */
 /* Each saga in memory, in no order; NULL: no more. */
 struct live *lives_next(const struct engine *engine, size_t *position);
 struct live *live_new(struct engine *engine, struct shard *shard, struct saga_id id,
