@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/mcp/rpc.h"
 #include "base/file.h"
@@ -60,9 +61,9 @@ static void help(const struct settings *options)
     struct buffer out;
 
     buffer_init(&out, 65536);
-    settings_help(options, &out);
-    (void)printf("Speak the Model Context Protocol over standard input and output, for hosts that only\n"
-                 "start programs. Every message goes to the endpoint /mcp of a service.\n\n"
+    settings_help(options, isatty(STDOUT_FILENO) ? 80 : 0, &out);
+    (void)printf("Speak the Model Context Protocol over standard input and output, for hosts that\n"
+                 "only start programs. Every message goes to the endpoint /mcp of a service.\n\n"
                  "  sagad mcp [OPTIONS]\n\n%s\n"
                  "Try it:  sagad mcp --token-file build/dev/token\n"
                  "Exit codes: 0 standard input has ended, 1 it cannot be read, 2 wrong usage.\n",

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "adapters/adapter.h"
 #include "adapters/mcp_list.h"
@@ -46,18 +47,17 @@ static void help(const struct settings *options)
     struct buffer out;
 
     buffer_init(&out, 65536);
-    settings_help(options, &out);
+    settings_help(options, isatty(STDOUT_FILENO) ? 80 : 0, &out);
     (void)printf("Draft definitions of the tools of an MCP server, from what it says of them.\n\n"
                  "  sagad mcp-tools [OPTIONS] --url URL\n"
-                 "  sagad mcp-tools [OPTIONS] -- PROGRAM [ARGUMENT...]    a server that speaks over standard input and "
-                 "output\n\n%s\n"
-                 "The draft goes to standard output: a person edits it, `sagactl check` and `sagactl apply` take it. "
-                 "Notes go to standard\n"
-                 "error: which annotation suggested what, and what is to be decided. readOnlyHint makes \"read\", "
-                 "idempotentHint makes\n"
-                 "\"idempotent\", all else makes \"once\"; what changes something is terminal until you name the tool "
-                 "that undoes it.\n"
-                 "A program is started as the service will start it: with PATH, HOME and LANG only.\n\n"
+                 "  sagad mcp-tools [OPTIONS] -- PROGRAM [ARGUMENT...]\n"
+                 "      a server that speaks over standard input and output\n\n%s\n"
+                 "The draft goes to standard output: a person edits it, `sagactl check` and\n"
+                 "`sagactl apply` take it. Notes go to standard error: which annotation suggested\n"
+                 "what, and what is to be decided. readOnlyHint makes \"read\", idempotentHint makes\n"
+                 "\"idempotent\", all else makes \"once\"; what changes something is terminal until\n"
+                 "you name the tool that undoes it. A program is started as the service will start\n"
+                 "it: with PATH, HOME and LANG only.\n\n"
                  "Try it:\n"
                  "  npm install @modelcontextprotocol/server-everything\n"
                  "  sagad mcp-tools --prefix try. -- npx mcp-server-everything stdio >tools.json\n"

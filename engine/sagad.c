@@ -178,21 +178,22 @@ static void help(const struct settings *settings)
     struct buffer out;
 
     buffer_init(&out, 65536);
-    settings_help(settings, &out);
-    (void)printf(
-        "sagad runs sagas: it calls services step by step, logs every intent before and every outcome after,\n"
-        "and undoes in reverse what was done when a step fails for good.\n\n"
-        "  sagad [SETTINGS]           run the service\n"
-        "  sagad dev [SETTINGS]       run it on a private PostgreSQL cluster in a folder of its own\n"
-        "  sagad migrate [SETTINGS]   bring the schema of the database up to date\n"
-        "  sagad accept-history       let engines go on in a database that has lost work;\n"
-        "                             without --note it shows what is missing\n"
-        "  sagad mcp ...              serve the Model Context Protocol over standard input and output\n"
-        "  sagad mcp-tools ...        draft definitions of the tools of an MCP server; see `sagad mcp-tools --help`\n\n"
-        "Settings: flag, then SAGAD_NAME in the environment, then the file of --config, then the default.\n\n%s\n"
-        "Try it:  sagad dev            then, elsewhere:  sagactl --help\n"
-        "Exit codes: 0 ended as asked, 1 failed, 2 a setting is wrong.\n",
-        buffer_c(&out));
+    settings_help(settings, isatty(STDOUT_FILENO) ? 80 : 0, &out);
+    (void)printf("sagad runs sagas: it calls services step by step, logs every intent before and\n"
+                 "every outcome after, and undoes in reverse what was done when a step fails for\n"
+                 "good.\n\n"
+                 "  sagad [SETTINGS]           run the service\n"
+                 "  sagad dev [SETTINGS]       run it on a private PostgreSQL cluster\n"
+                 "  sagad migrate [SETTINGS]   bring the schema of the database up to date\n"
+                 "  sagad accept-history       let engines go on in a database that has lost work;\n"
+                 "                             without --note it shows what is missing\n"
+                 "  sagad mcp ...              serve the Model Context Protocol over a pipe\n"
+                 "  sagad mcp-tools ...        draft definitions of the tools of an MCP server\n\n"
+                 "Settings: flag, then SAGAD_NAME in the environment, then the file of --config,\n"
+                 "then the default.\n\n%s\n"
+                 "Try it:  sagad dev            then, elsewhere:  sagactl --help\n"
+                 "Exit codes: 0 ended as asked, 1 failed, 2 a setting is wrong.\n",
+                 buffer_c(&out));
     buffer_fini(&out);
 }
 

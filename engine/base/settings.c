@@ -322,18 +322,48 @@ bool settings_switch(const struct settings *settings, const char *name)
     return get(settings, name)->number != 0;
 }
 
-void settings_help(const struct settings *settings, struct buffer *out)
+/* Puts words, on lines that begin at the column `indent` after the first one. A word longer than a line stays whole. */
+static void put_wrapped(struct slice text, size_t indent, size_t width, struct buffer *out)
 {
+    size_t column = indent;
+
+    while (text.len > 0) {
+        const char *space = memchr(text.ptr, ' ', text.len);
+        size_t len = space ? (size_t)(space - text.ptr) : text.len;
+
+        if (column > indent && column + 1 + len > width) {
+            buffer_printf(out, "\n%*s", (int)indent, "");
+            column = indent;
+        } else if (column > indent) {
+            buffer_put_char(out, ' ');
+            column++;
+        }
+        buffer_put(out, text.ptr, len);
+        column += len;
+        len += space != NULL;
+        text = (struct slice){text.ptr + len, text.len - len};
+    }
+}
+
+void settings_help(const struct settings *settings, size_t width, struct buffer *out)
+{
+    enum { INDENT = 37 };
+
     for (size_t i = 0; i < settings->count; i++) {
         const struct setting *row = &settings->table[i];
+        struct buffer text;
         char head[64];
 
         (void)snprintf(head, sizeof(head), "--%s %s", row->name, type_name(row->type)); /* names are short */
-        buffer_printf(out, "  %-34s %s", head, row->text);
+        buffer_printf(out, "  %-34s ", head);
+        buffer_init(&text, 4096);
+        buffer_put_text(&text, row->text);
         if (row->value && row->value[0]) {
-            buffer_printf(out, " (default %s%s%s)", row->value, row->unit ? " " : "", row->unit ? row->unit : "");
+            buffer_printf(&text, " (default %s%s%s)", row->value, row->unit ? " " : "", row->unit ? row->unit : "");
         }
+        put_wrapped(buffer_slice(&text), INDENT, width ? width : SIZE_MAX, out);
         buffer_put_char(out, '\n');
+        buffer_fini(&text);
     }
 }
 

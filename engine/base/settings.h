@@ -61,7 +61,9 @@ const char *settings_text(const struct settings *settings, const char *name); /*
 int64_t settings_number(const struct settings *settings, const char *name);   /* 0 when not set */
 bool settings_switch(const struct settings *settings, const char *name);
 
-void settings_help(const struct settings *settings, struct buffer *out);
+/* Writes a line for each setting, for programs; or lines of at most `width` columns, for people. `width` 0: no bound.
+ */
+void settings_help(const struct settings *settings, size_t width, struct buffer *out);
 void settings_print(const struct settings *settings,
                     struct buffer *out); /* JSON: {name: {value, origin}}; secrets masked */
 

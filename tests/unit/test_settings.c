@@ -275,11 +275,16 @@ TEST(a_secret_is_masked_wherever_it_is_shown)
     assert_int_equal(read_text(settings, "{\"database\":[\"hunter2\"]}", &err), ERR_CONFIG);
     assert_null(strstr(err.message, "hunter2"));
     buffer_reset(&out);
-    settings_help(settings, &out);
+    settings_help(settings, 0, &out);
     assert_null(strstr(buffer_c(&out), "hunter2"));
     for (size_t i = 0; i < COUNT_OF(table); i++) {
         assert_non_null(strstr(buffer_c(&out), table[i].name));
         assert_non_null(strstr(buffer_c(&out), table[i].text));
+    }
+    buffer_reset(&out);
+    settings_help(settings, 60, &out);
+    for (const char *line = buffer_c(&out); *line; line += strcspn(line, "\n") + 1) {
+        assert_in_range(strcspn(line, "\n"), 1, 60);
     }
     buffer_fini(&out);
 }
