@@ -30,6 +30,7 @@ void request_ask(struct api_request *request, void (*ask)(struct engine *, struc
     CHECK(!request->engine_busy);
     request->asked.done = done;
     request->asked.code = ERR_OK;
+    request->asked.sees_sensitive = request->role >= ROLE_ADMIN;
     request->engine_busy = true;
     request->cancelled = false;
     ask(request->api->engine, &request->asked);

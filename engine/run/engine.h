@@ -155,6 +155,7 @@ struct engine_request {
     struct arena *arena;           /* in: for everything in and out; the caller's, untouched after done */
     struct slice namespace, actor; /* in: from the token */
     struct act_by by;              /* in: of a change that is to be written down as an act */
+    bool sees_sensitive;           /* in: what is sensitive is not masked in the answer: an admin asks */
     void (*done)(struct engine_request *request);
     void *context;   /* in: the caller's */
     bool wants_saga; /* in: start; see engine_start_saga() */
@@ -232,6 +233,7 @@ struct engine_request {
         } debts;
         struct {
             struct op_key key;
+            bool is_own; /* whoever asks made this call: its result is shown whole */
         } operation;
         struct engine_questions escalations;
         struct engine_acts acts;

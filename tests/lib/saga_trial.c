@@ -534,10 +534,12 @@ static void same_operation(const struct operation *a, const struct operation *b)
     same_slice("result", a->result, b->result);
     same_slice("error", a->error, b->error);
     same_slice("detail", a->detail, b->detail);
+    same_slice("answer", a->answer, b->answer);
     same_slice("result_error", a->result_error, b->result_error);
     same_slice("cost_unknown", a->cost_unknown, b->cost_unknown);
-    x.args = x.scope = x.result = x.error = x.detail = x.result_error = x.cost_unknown = SLICE_NONE;
-    y.args = y.scope = y.result = y.error = y.detail = y.result_error = y.cost_unknown = SLICE_NONE;
+    x.args = x.scope = x.result = x.error = x.detail = x.answer = x.result_error = x.cost_unknown = SLICE_NONE;
+    y.args = y.scope = y.result = y.error = y.detail = y.answer = y.result_error = y.cost_unknown = SLICE_NONE;
+    x.answer_room = y.answer_room = (struct room){0}; /* where the answer lies */
     /* Compares whole structs, because a comparison of fields would forget new ones. Both are copied from zeroed memory,
      * so their padding is equal. */
     assert_memory_equal(&x, &y, sizeof(x));

@@ -90,6 +90,7 @@ const good = {
     on_duplicate: 'allow',
     material: ['/a', '/items/0'],
     volatile: ['/b~1c', '/items/*/at'],
+    sensitive: ['/card', '/items/*/pin', '/result', '/result/token'],
     ttl: '1h',
     on_expired: 'again'
   }),
@@ -100,6 +101,7 @@ const good = {
     probe: { http: { url: 'x' } }
   }),
   'volatile of a read': tool({ effect: 'read', volatile: ['/a'], cost: 1, rate: { limit: 1, per: '1s' } }),
+  'sensitive input and output': saga({ sensitive: ['/card', '/result/token'] }),
   budget: saga({ budget: { calls: 0, emissions: 5, micros: 1000000 } }),
   'compensation and tags': saga({ compensation: { concurrency: 4 }, tags: { team: 'shop' } }),
   'a child': step({ saga: 'c', with: { a: '${ .input.a }' }, on_failure: 'escalate' }),
@@ -155,6 +157,9 @@ const bad = {
   'material without slash': tool({ material: ['a'] }),
   'material with a wrong escape': tool({ material: ['/a~2'] }),
   'material twice': tool({ material: ['/a', '/a'] }),
+  'sensitive without slash': tool({ sensitive: ['card'] }),
+  'sensitive twice': saga({ sensitive: ['/card', '/card'] }),
+  'sensitive in words': saga({ sensitive: 'card' }),
   'all arguments volatile': tool({ volatile: [''] }),
   'a volatile element': tool({ volatile: ['/items/0'] }),
   'all elements volatile': tool({ volatile: ['/items/*'] }),

@@ -178,6 +178,7 @@ static void on_task(struct engine_request *asked)
 void mcp_get_task(struct mcp_exchange *exchange)
 {
     if (read_task(exchange).ptr) {
+        exchange->request->asked.in.operation.is_own = true; /* nobody else has the id of the task */
         request_ask(exchange->request, engine_get_operation, on_task);
     }
 }

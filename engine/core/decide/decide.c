@@ -7,6 +7,7 @@
 
 #include "base/utf8.h"
 #include "core/decide/call.h"
+#include "core/saga/sensitive.h"
 
 #define TURN_BYTES ((size_t)8 << 20) /* a thousand elements may each have large arguments, so one commit is bounded */
 
@@ -35,6 +36,7 @@ void machine_emit(struct machine *m, struct record record)
     record.error = text_as_utf8(record.error, m->turn);
     record.detail = text_as_utf8(record.detail, m->turn);
     record.undo_error = text_as_utf8(record.undo_error, m->turn);
+    saga_mask_sentences(m->saga, &record, m->turn);
     if (out->count == out->capacity) {
         size_t capacity = out->capacity ? out->capacity * 2 : 2; /* most turns have two records */
         struct record *items = arena_array(m->turn, capacity, sizeof(*items));

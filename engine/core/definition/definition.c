@@ -8,7 +8,8 @@
 #include "core/definition/parts.h"
 
 #define SAGA_KNOWN                                                                                                     \
-    "name description input deadline steps output budget locks compensation then retention tags retired expose"
+    "name description input deadline steps output budget locks compensation then retention tags retired sensitive "    \
+    "expose"
 
 static void read_steps(struct saga_reader *s, struct slice value)
 {
@@ -93,6 +94,7 @@ struct definition *saga_read(struct reader *reader, struct slice body, uint32_t 
         faults_add(reader->faults, members_pointer(&m, "retired"),
                    "`retired` says why, and what to start instead; leave it out where sagas may be started");
     }
+    reader_sensitive(reader, &m, definition->input, &definition->sensitive);
     saga_read_tags(reader, &m, definition);
     saga_read_compensation(reader, &m, definition);
     saga_read_locks(reader, &m, definition);
@@ -114,6 +116,7 @@ struct definition *saga_read(struct reader *reader, struct slice body, uint32_t 
     }
     check_references(reader, definition, s.steps_pointer);
     check_saga_paths(reader, definition, s.steps_pointer);
+    check_saga_shows(reader, definition);
     children_collect(&s);
     return definition;
 }

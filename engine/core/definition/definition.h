@@ -122,6 +122,7 @@ struct tool {
     enum on_duplicate on_duplicate;
     bool has_material;                   /* else all that are not volatile are material */
     struct pointers material, volatiles; /* volatiles: as written and the three that always are */
+    struct pointers sensitive;           /* into the arguments; with "/result" in front into the result */
     int64_t ttl_ms;                      /* default 24h */
     bool again_on_expired;
     struct rate_limit rate;
@@ -238,6 +239,7 @@ struct definition { /* a saga with the tools it was pinned to */
     uint32_t version;
     struct slice body;
     const struct schema *input;
+    struct pointers sensitive;  /* into the input; with "/result" in front into the output */
     int64_t deadline_ms;        /* 0: none */
     struct slice tags;          /* JSON object of texts, added to those of the start; SLICE_NONE: none */
     struct template tag_values; /* of the same object, where there are plain paths over .input in it; else unset */

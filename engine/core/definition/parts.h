@@ -72,6 +72,20 @@ void reader_compensator(struct reader *reader, struct slice value, struct slice 
  */
 void tool_read_registry(struct reader *reader, const struct members *members, struct tool *tool);
 bool pointer_is_sound(struct slice pointer); /* a JSON Pointer to a member */
+/* A member that is a list of JSON Pointers, put behind those in `first`; `drops`: what they name is left out, which no
+ * element can be. False: it is absent, or no list. */
+bool reader_pointers(struct reader *reader, const struct members *members, const char *name,
+                     const struct pointers *first, bool drops, struct pointers *out);
+
+/* --- definition/sensitive.c: what only an admin is shown --- */
+
+/* `input` is the schema of the arguments, or of the input of a saga; NULL: there is none. */
+void reader_sensitive(struct reader *reader, const struct members *members, const struct schema *input,
+                      struct pointers *sensitive);
+/* Faults for each text that everybody is shown and that is made of something sensitive. */
+void check_tool_shows(struct reader *reader, const struct tool *tool);
+void check_saga_shows(struct reader *reader, const struct definition *definition);
+
 /* The class that allows most of those it may turn out to be; tool->effect is the one that allows least. */
 enum effect tool_effect_mildest(const struct tool *tool);
 

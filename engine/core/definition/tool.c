@@ -12,8 +12,8 @@
 #define KNOWN                                                                                                          \
     "name description http exec sql mcp builtin input effect key outcome result error record_errors probe precheck "   \
     "compensate terminal retry "                                                                                       \
-    "url_raw timeout scope on_duplicate material volatile ttl on_expired rate concurrency breaker test cost currency " \
-    "expose"
+    "url_raw timeout scope on_duplicate material volatile sensitive ttl on_expired rate concurrency breaker test "     \
+    "cost currency expose"
 
 static void read_name(struct reader *reader, const struct members *m, struct tool *tool)
 {
@@ -538,6 +538,7 @@ struct tool *tool_read(struct reader *reader, struct slice body, struct slice na
         check_rules(reader, &m, tool);
     }
     check_tool_paths(reader, tool);
+    check_tool_shows(reader, tool);
     if (is_inline && members_at(&m, "expose").ptr) {
         faults_add(reader->faults, members_pointer(&m, "expose"),
                    "a tool written in place is called by its saga only; leave `expose` out, or register the tool");

@@ -71,8 +71,8 @@ static bool pointer_is_right(struct reader *reader, struct slice item, struct sl
 }
 
 /* Reads a list of pointers behind those in `first`. Returns false when the member is absent. */
-static bool read_pointers(struct reader *reader, const struct members *m, const char *name,
-                          const struct pointers *first, bool drops, struct pointers *out)
+bool reader_pointers(struct reader *reader, const struct members *m, const char *name, const struct pointers *first,
+                     bool drops, struct pointers *out)
 {
     struct slice value = members_at(m, name), place = members_pointer(m, name), item;
 
@@ -310,12 +310,13 @@ void tool_read_registry(struct reader *reader, const struct members *m, struct t
     read_precheck(reader, m, tool);
     read_on_duplicate(reader, m, tool);
     tool->volatiles = volatiles_always;
-    (void)read_pointers(reader, m, "volatile", &volatiles_always, true,
-                        &tool->volatiles); /* only `volatiles_always` by default */
-    tool->has_material = read_pointers(reader, m, "material", &(struct pointers){0}, false, &tool->material);
+    (void)reader_pointers(reader, m, "volatile", &volatiles_always, true,
+                          &tool->volatiles); /* only `volatiles_always` by default */
+    tool->has_material = reader_pointers(reader, m, "material", &(struct pointers){0}, false, &tool->material);
     if (tool->has_material) {
         check_overlap(reader, m, tool);
     }
+    reader_sensitive(reader, m, tool->input, &tool->sensitive);
     (void)members_duration(m, "ttl", 1, DURATION_MS_MAX, &tool->ttl_ms); /* the member has a default */
     read_on_expired(reader, m, tool);
     read_rate(reader, m, tool);

@@ -72,8 +72,8 @@ void bulk_preview(const struct saga *saga, const struct bulk_item *item, struct 
 
 /* --- show.c --- */
 
-/* The job as the API shows it. */
-void bulk_show(const struct bulk_row *row, int64_t now_ms, struct arena *arena, struct json_writer *w);
+/* The job as the API shows it to whoever asked for this work. */
+void bulk_show(struct work *work, const struct bulk_row *row, struct json_writer *w);
 
 /* --- bulker.c: carries out the jobs whose shards are ours --- */
 

@@ -380,7 +380,7 @@ static void on_frozen(struct store_read *read)
         return;
     }
     json_writer_init(&w, &work->out);
-    bulk_show(&freeze->done.row, loop_wall_ms(work->engine->loop), &work->arena, &w);
+    bulk_show(work, &freeze->done.row, &w);
     work_done(work, ERR_OK, NULL);
 }
 

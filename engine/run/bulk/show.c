@@ -1,6 +1,7 @@
 /* Shows jobs and their items to people, and lets them run and stop a job. */
 #include "base/instant.h"
 #include "base/json.h"
+#include "core/saga/sensitive.h"
 #include "run/bulk/bulk.h"
 #include "run/query/walk.h"
 #include "run/request/act.h"
@@ -31,13 +32,19 @@ static void no_such_job(struct work *work)
 
 /* --- as JSON --- */
 
-static void write_members(struct json_writer *w, struct slice object, struct arena *arena)
+/* Writes the members of a job. What it gives to its sagas lies beside them, so nobody can tell by place what of it is
+ * sensitive. */
+static void write_members(struct work *work, struct slice object, struct json_writer *w)
 {
+    bool hides = work_hides(work, SLICE_NONE);
     struct json_walk walk = json_walk(object);
     struct slice name, value;
 
     while (json_next_member(&walk, &name, &value)) {
-        json_write_raw(w, arena_text(arena, name), value); /* our own names need no escapes */
+        bool is_hidden = hides && (slice_is(name, "args") || slice_is(name, "result"));
+
+        json_write_raw(w, arena_text(&work->arena, name), /* our own names need no escapes */
+                       is_hidden ? SLICE(SENSITIVE_MASK_JSON) : value);
     }
 }
 
@@ -51,8 +58,9 @@ static void write_outcomes(const struct bulk_row *row, struct json_writer *w)
     json_object_end(w);
 }
 
-void bulk_show(const struct bulk_row *row, int64_t now_ms, struct arena *arena, struct json_writer *w)
+void bulk_show(struct work *work, const struct bulk_row *row, struct json_writer *w)
 {
+    int64_t now_ms = loop_wall_ms(work->engine->loop);
     char id[UUID_TEXT_BYTES];
     bool expired = row->state == BULK_FROZEN && row->expires_ms <= now_ms;
 
@@ -61,7 +69,7 @@ void bulk_show(const struct bulk_row *row, int64_t now_ms, struct arena *arena, 
     json_write_text(w, "bulk", id);
     json_write_text(w, "state", bulk_state_name(expired ? BULK_EXPIRED : row->state));
     json_write_i64(w, "count", row->items);
-    write_members(w, row->body, arena);
+    write_members(work, row->body, w);
     write_outcomes(row, w);
     json_write_instant(w, "created_at", row->created_ms);
     json_write_slice(w, "created_by", row->actor);
@@ -77,7 +85,7 @@ static void show_job(struct work *work, const struct bulk_row *row)
     struct json_writer w;
 
     json_writer_init(&w, &work->out);
-    bulk_show(row, loop_wall_ms(work->engine->loop), &work->arena, &w);
+    bulk_show(work, row, &w);
     work_done(work, ERR_OK, NULL);
 }
 
@@ -132,7 +140,7 @@ static void on_list(struct store_read *read)
     json_writer_init(&w, &work->out);
     json_array_begin(&w, NULL);
     for (size_t i = 0; i < asked->list.count && i < asked->limit; i++) {
-        bulk_show(&asked->list.rows[i], loop_wall_ms(work->engine->loop), &work->arena, &w);
+        bulk_show(work, &asked->list.rows[i], &w);
     }
     json_array_end(&w);
     if (asked->list.count > asked->limit) {

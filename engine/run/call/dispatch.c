@@ -286,11 +286,19 @@ static void take_error(struct activity *activity)
 
 /* --- the result --- */
 
+/* Returns a sentence about an answer as the log of the program may have it. */
+static struct slice why_logged(const struct activity *activity, struct slice why)
+{
+    return definitions_declare(activity->engine->definitions, activity->namespace, SLICE_NONE)
+               ? SLICE("not said here, since some definition of the namespace has sensitive members")
+               : why;
+}
+
 static void cost_lost(struct activity *activity, struct slice why)
 {
     activity->act->cost_unknown = arena_slice(activity->act->arena, why);
     log_warn("cost_unknown", LOG_UUID("saga", &activity->saga.uuid), LOG_SLICE("tool", activity->act->tool->name),
-             LOG_SLICE("why", why));
+             LOG_SLICE("why", why_logged(activity, why)));
 }
 
 /* Marks a result as lost. The call happened, and its result cannot be had. Neither an undo that needs the result nor a
@@ -307,7 +315,7 @@ static void result_lost(struct activity *activity, struct slice why)
     }
     metric_add(METRIC_RESULTS_LOST, 1);
     log_warn("result_lost", LOG_UUID("saga", &activity->saga.uuid), LOG_I64("step", activity->want.step),
-             LOG_SLICE("tool", act->tool->name), LOG_SLICE("why", act->outcome.detail));
+             LOG_SLICE("tool", act->tool->name), LOG_SLICE("why", why_logged(activity, act->outcome.detail)));
 }
 
 static bool ask_result(struct activity *activity)

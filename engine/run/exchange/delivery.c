@@ -247,7 +247,11 @@ static bool follower_fits(struct delivery *delivery, const struct definition *de
         return true;
     }
     (void)err_set(err, ERR_INVALID, "the input does not fit the schema of this saga");
-    err_detail(err, "%.*s: %.*s", SLICE_ARG(faults.items[0].pointer), SLICE_ARG(faults.items[0].detail));
+    if (!definitions_declare(delivery->engine->definitions, delivery->request.namespace, SLICE_NONE)) {
+        err_detail(err, "%.*s: %.*s", SLICE_ARG(faults.items[0].pointer), SLICE_ARG(faults.items[0].detail));
+    } else { /* the detail may show the value */
+        err_detail(err, "%.*s", SLICE_ARG(faults.items[0].pointer));
+    }
     err_hint(err, "start it by hand with an input that fits, and mend `then` of the saga that it follows");
     return false;
 }
@@ -399,6 +403,7 @@ static bool deliver_change(struct delivery *delivery, const struct inbox_row *ro
         return false;
     }
     delivery->request.by = read_by(json_member(payload, "by"), &delivery->arena);
+    delivery->request.sees_sensitive = delivery->request.by.role >= ROLE_ADMIN; /* masked where nobody says the role */
     change->verb = (enum verb_id)(verb - verbs);
     change->saga = row->saga;
     change->wait_ms = verb->wait_ms ? wait_left(delivery, payload) : 0;

@@ -88,6 +88,7 @@ static void add_debt(struct debts *debts, const struct saga *saga, uint32_t step
         }
     }
     write_debt(saga, step, &debts->text);
+    work_mask(debts->walk->work, saga, &debts->text, at);
     debts->found[debts->count++] = (struct debt){saga->id, saga->steps[step].forward.key, at, debts->text.len - at};
 }
 

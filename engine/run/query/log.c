@@ -2,6 +2,7 @@
 #include "base/instant.h"
 #include "base/json.h"
 #include "run/request/work.h"
+#include "run/saga/fold.h"
 
 #define ENTRIES_DEFAULT 50
 
@@ -26,11 +27,26 @@ static bool write_turn(struct work *work, const struct stored_turn *turn)
         if (json_type(record) != JSON_OBJECT || json_count(record) == 0) {
             return false;
         }
-        if (seq > work->read.after_seq) {
+        if (seq > work->after_seq) {
             write_entry(&work->out, seq, at, record);
             work->found++;
         }
     }
+    return true;
+}
+
+/* Masks the entries. What is sensitive is known by the whole saga, so the log was read from its beginning. */
+static bool mask_entries(struct work *work)
+{
+    struct err err = {0};
+    const struct saga *saga = fold_turns(work->engine, work->saga, work->namespace, work->read.turns,
+                                         work->read.turn_count, &work->reading, &err);
+
+    if (!saga) {
+        work_done(work, ERR_CORRUPT, &err);
+        return false;
+    }
+    work_mask(work, saga, &work->out, 0);
     return true;
 }
 
@@ -54,7 +70,9 @@ static void on_read(struct store_read *read)
         }
     }
     buffer_put_char(&work->out, ']');
-    work_done(work, ERR_OK, NULL);
+    if (!work->masks_log || mask_entries(work)) {
+        work_done(work, ERR_OK, NULL);
+    }
 }
 
 void engine_get_log(struct engine *engine, struct engine_request *request)
@@ -68,11 +86,13 @@ void engine_get_log(struct engine *engine, struct engine_request *request)
     work->saga = request->in.log.id;
     work->next =
         request->in.log.limit ? request->in.log.limit : ENTRIES_DEFAULT; /* the most entries; `found` counts them */
+    work->after_seq = after < INT64_MAX ? after : INT64_MAX;
+    work->masks_log = work_hides(work, SLICE_NONE);
     /* Each turn that is read holds at least one wanted record, so as many turns as entries are enough. */
-    work->read = (struct read_saga){.read = {.arena = &work->arena, .done = on_read, .context = work},
+    work->read = (struct read_saga){.read = {.arena = &work->reading, .done = on_read, .context = work},
                                     .id = work->saga,
                                     .namespace = work->namespace,
-                                    .after_seq = after < INT64_MAX ? after : INT64_MAX,
-                                    .turns_max = work->next};
+                                    .after_seq = work->masks_log ? 0 : work->after_seq,
+                                    .turns_max = work->masks_log ? 0 : work->next};
     store_read_saga(engine->store, &work->read);
 }

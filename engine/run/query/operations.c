@@ -115,7 +115,10 @@ static bool visit_operations(struct walk *walk, const struct saga_row *row, cons
         if (operations->found++ > 0) {
             buffer_put_char(out, ',');
         }
+        size_t from = out->len;
+
         buffer_put_slice(out, buffer_slice(&operations->text));
+        work_mask(walk->work, saga, out, from);
     }
     return true;
 }
@@ -281,6 +284,9 @@ static bool visit_operation(struct walk *walk, const struct saga_row *row, const
         for (enum direction direction = DIRECTION_DO; direction < DIRECTION_COUNT; direction++) {
             if (work->found == 0 && is_key_of(saga, step, direction, key)) {
                 saga_write_operation_at(saga, step, direction, loop_wall_ms(work->engine->loop), &work->out);
+                if (!work->is_own) {
+                    work_mask(work, saga, &work->out, 0);
+                }
                 work->found++;
             }
         }
@@ -343,6 +349,7 @@ void engine_get_operation(struct engine *engine, struct engine_request *request)
     struct work *work = work_new(engine, request);
 
     if (!work_refused(work)) {
+        work->is_own = request->in.operation.is_own;
         query_operation(work, &request->in.operation.key);
     }
 }

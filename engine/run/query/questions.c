@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "core/saga/sensitive.h"
 #include "run/query/walk.h"
 #include "run/saga/live.h"
 #include "run/saga/turn.h"
@@ -40,10 +41,24 @@ static void put_remarks(struct work *work, const struct question_row *row, struc
     }
 }
 
+/* Returns the evidence as whoever asked may see it. The case of a refused follower has the input of a saga that there
+ * is not; a person may have it started again, so the row has it whole. */
+static struct slice evidence_shown(struct work *work, const struct question_row *row, struct slice evidence)
+{
+    struct slice asked = json_member(evidence, "follower"), input = json_member(asked, "input");
+
+    if (!input.ptr || (!work_hides(work, row->saga_name) &&
+                       !work_hides(work, json_string(json_member(asked, "saga"), &work->arena)))) {
+        return evidence;
+    }
+    return arena_printf(&work->arena, "%.*s" SENSITIVE_MASK_JSON "%.*s", (int)(input.ptr - evidence.ptr), evidence.ptr,
+                        (int)(evidence.ptr + evidence.len - input.ptr - input.len), input.ptr + input.len);
+}
+
 /* Puts a question. `then` is the earlier round to be shown; SLICE_NONE for the present one. */
 static void put_question(struct work *work, const struct question_row *row, struct slice then)
 {
-    struct slice evidence = json_member(row->body, "evidence"), name, value;
+    struct slice evidence = evidence_shown(work, row, json_member(row->body, "evidence")), name, value;
     struct json_walk walk = json_walk(row->body);
     struct json_writer w;
 
@@ -52,7 +67,7 @@ static void put_question(struct work *work, const struct question_row *row, stru
     while (json_next_member(&walk, &name, &value)) {
         if (!slice_is(name, CASE_REQUESTS)) {
             json_write_raw(&w, arena_text(&work->arena, name), /* our own names need no escapes */
-                           member_then(then, name, value, &work->arena));
+                           member_then(then, name, slice_is(name, "evidence") ? evidence : value, &work->arena));
         }
     }
     if (evidence.ptr && !json_member(row->body, "round").ptr) { /* engines of an earlier release wrote this body */

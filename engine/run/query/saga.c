@@ -65,6 +65,7 @@ static void on_wait_over(struct timer *timer)
     struct work *work = container_of(timer, struct work, timer);
 
     saga_write_json(&work->live->saga, &work->out);
+    work_mask(work, &work->live->saga, &work->out, 0);
     work_done(work, ERR_OK, NULL);
 }
 
@@ -155,6 +156,7 @@ void waiters_answer(struct live *live)
         struct work *work = container_of(link, struct work, link);
 
         saga_write_json(&live->saga, &work->out);
+        work_mask(work, &live->saga, &work->out, 0);
         work_done(work, ERR_OK, NULL);
     }
 }

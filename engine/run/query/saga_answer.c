@@ -218,6 +218,7 @@ static void on_guards(struct store_read *read)
         struct breaker_waits waits = find_waits(work, saga, live, &waiting->list);
 
         saga_write_json_waiting(saga, &waits, &work->out);
+        work_mask(work, saga, &work->out, 0);
         work_done(work, ERR_OK, NULL);
     }
 }
@@ -254,6 +255,7 @@ void saga_answer(struct work *work, const struct saga *saga, const struct live *
         return;
     }
     saga_write_json(saga, &work->out);
+    work_mask(work, saga, &work->out, 0);
     if (debts == 0 || work->out.overflow) {
         work_done(work, ERR_OK, NULL);
     } else {

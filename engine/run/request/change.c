@@ -81,6 +81,7 @@ static void answer_operation(struct work *work)
         query_operation(work, key);
     } else {
         saga_write_operation_at(&live->saga, step, direction, loop_wall_ms(work->engine->loop), &work->out);
+        work_mask(work, &live->saga, &work->out, 0);
         work_done(work, ERR_OK, NULL);
     }
 }
@@ -91,6 +92,7 @@ void answer_saga(struct work *work)
 
     if (live) {
         saga_write_json(&live->saga, &work->out);
+        work_mask(work, &live->saga, &work->out, 0);
         work_done(work, ERR_OK, NULL);
     } else {
         query_saga_from_store(work);

@@ -67,6 +67,7 @@ static struct slice operation_text(struct work *work, const struct saga *saga, u
 
     buffer_init(&text, work->out.bytes_max);
     saga_write_operation_at(saga, step, DIRECTION_DO, loop_wall_ms(work->engine->loop), &text);
+    work_mask(work, saga, &text, 0);
     operation = arena_slice(&work->arena, buffer_slice(&text));
     buffer_fini(&text);
     return operation;

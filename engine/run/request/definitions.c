@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "core/saga/sensitive.h"
 
 struct registered { /* one version */
     struct definition_row row;
@@ -25,6 +26,7 @@ struct definitions {
                            a version is added */
     struct map tools;   /* "namespace name version" -> struct compiled_tool */
     struct map offers;  /* namespace -> struct offers_of; emptied when anything is added */
+    struct map sensitive; /* namespace -> its name: some version of a definition in it has a member `sensitive` */
     struct tool_shelf shelf;
     const struct definition *open, *run; /* the definitions that open sagas and runs begin with */
     bool (*guard_applies)(void *context, struct slice namespace, struct slice tool); /* NULL when nobody says */
@@ -65,6 +67,7 @@ struct definitions *definitions_new(void)
     map_init(&definitions->current);
     map_init(&definitions->tools);
     map_init(&definitions->offers);
+    map_init(&definitions->sensitive);
     buffer_init(&definitions->key, 65536);
     definitions->shelf.find = shelf_find;
     definitions->shelf.mend = shelf_mend;
@@ -97,6 +100,7 @@ void definitions_free(struct definitions *definitions)
     map_fini(&definitions->tools);
     forget_offers(definitions);
     map_fini(&definitions->offers);
+    map_fini(&definitions->sensitive);
     buffer_fini(&definitions->key);
     arena_fini(&definitions->arena);
     free(definitions);
@@ -156,6 +160,33 @@ static struct registered *newest(const struct definitions *definitions, enum def
     return map_find(&definitions->newest, key.ptr, key.len);
 }
 
+/* A step may hold its tool, so the name of the member is looked for anywhere. One that only looks like it hides more
+ * than it has to. */
+static void note_sensitive(struct definitions *definitions, const struct definition_row *row)
+{
+    static const char name[] = "\"sensitive\"";
+
+    if (memmem(row->body.ptr, row->body.len, name, sizeof(name) - 1) &&
+        !map_find(&definitions->sensitive, row->namespace.ptr, row->namespace.len)) {
+        map_put(&definitions->sensitive, row->namespace.ptr, row->namespace.len, (void *)row);
+    }
+}
+
+bool definitions_declare(struct definitions *definitions, struct slice namespace, struct slice saga_name)
+{
+    const struct definition *definition;
+    struct err err = {0};
+
+    if (!map_find(&definitions->sensitive, namespace.ptr, namespace.len)) {
+        return false;
+    }
+    if (!saga_name.ptr) {
+        return true;
+    }
+    definition = definitions_newest(definitions, namespace, saga_name, 0, &err);
+    return definition ? definition_has_sensitive(definition) : err.code != ERR_NOT_FOUND;
+}
+
 void definitions_add(struct definitions *definitions, const struct definition_row *row)
 {
     struct registered *head = newest(definitions, row->kind, row->namespace, row->name);
@@ -171,6 +202,7 @@ void definitions_add(struct definitions *definitions, const struct definition_ro
     added->row.namespace = arena_slice(&definitions->arena, row->namespace);
     added->row.name = arena_slice(&definitions->arena, row->name);
     added->row.body = arena_slice(&definitions->arena, row->body);
+    note_sensitive(definitions, &added->row);
     if (!head || head->row.version < row->version) {
         struct slice key = arena_slice(&definitions->arena, row_key(definitions, row->kind, row->namespace, row->name));
 

@@ -28,6 +28,9 @@ const struct definition_row *definitions_row(const struct definitions *definitio
 /* May sagas be started under this name? False with a sentence: its newest version is retired. */
 bool definitions_lets_start(const struct definitions *definitions, struct slice namespace, struct slice name,
                             struct arena *arena, struct err *err);
+/* Does the newest version under this name, or a tool or a child of it, declare something as sensitive? SLICE_NONE: does
+ * any definition of the namespace, in any version? True where nobody can tell. */
+bool definitions_declare(struct definitions *definitions, struct slice namespace, struct slice saga_name);
 /* All newest versions of a namespace, by name, for lists. The array lies in the arena. */
 const struct definition_row **definitions_list(const struct definitions *definitions, enum definition_kind kind,
                                                struct slice namespace, struct arena *arena, size_t *count);

@@ -236,6 +236,7 @@ void bypass_answer(struct work *work)
 
         CHECK(step != STEP_NONE && direction == DIRECTION_DO); /* otherwise it would not have been signed */
         write_bypass(&live->saga, step, &work->out);
+        work_mask(work, &live->saga, &work->out, 0);
         work_done(work, ERR_OK, NULL);
     }
 }

@@ -4,6 +4,7 @@
 
 #include "base/instant.h"
 #include "base/json.h"
+#include "core/saga/sensitive.h"
 #include "core/schedule/schedule.h"
 
 #define SCHEDULES_MAX 1000 /* the most schedules of a namespace */
@@ -57,13 +58,14 @@ static void write_instant(struct json_writer *w, const char *name, int64_t ms)
     json_write_text(w, name, text);
 }
 
-static void write_members(struct json_writer *w, struct slice object, struct arena *arena)
+static void write_members(struct json_writer *w, struct slice object, bool hides, struct arena *arena)
 {
     struct json_walk walk = json_walk(object);
     struct slice name, value;
 
     while (json_next_member(&walk, &name, &value)) {
-        json_write_raw(w, arena_text(arena, name), value); /* our own names need no escapes */
+        json_write_raw(w, arena_text(arena, name), /* our own names need no escapes */
+                       hides && slice_is(name, "input") ? SLICE(SENSITIVE_MASK_JSON) : value);
     }
 }
 
@@ -82,7 +84,8 @@ static void write_last_saga(struct json_writer *w, const struct schedule_state *
     json_object_end(w);
 }
 
-static void write_error(struct json_writer *w, const struct schedule_state *state)
+/* The detail of a refusal may show a part of the input. */
+static void write_error(struct json_writer *w, const struct schedule_state *state, bool hides)
 {
     if (!state->error.ptr) {
         json_write_null(w, "error");
@@ -90,7 +93,10 @@ static void write_error(struct json_writer *w, const struct schedule_state *stat
     }
     json_object_begin(w, "error");
     json_write_slice(w, "message", state->error);
-    json_write_slice(w, "detail", state->error_detail.len ? state->error_detail : SLICE_NONE);
+    json_write_slice(w, "detail",
+                     state->error_detail.len == 0 ? SLICE_NONE
+                     : hides                      ? SLICE(SENSITIVE_MASK)
+                                                  : state->error_detail);
     write_instant(w, "instant", state->error_instant_ms);
     write_instant(w, "at", state->error_at_ms);
     json_object_end(w);
@@ -100,11 +106,12 @@ static void put_schedule(struct work *work, const struct schedule_row *row)
 {
     struct schedule_state *state = arena_alloc(&work->arena, sizeof(*state));
     bool readable = schedule_state_read(row->state, row->last_ms, &work->arena, state);
+    bool hides = work_hides(work, json_string(json_member(row->body, "saga"), &work->arena));
     struct json_writer w;
 
     json_writer_init(&w, &work->out);
     json_object_begin(&w, NULL);
-    write_members(&w, row->body, &work->arena);
+    write_members(&w, row->body, hides, &work->arena);
     json_write_text(&w, "status", row->hold.ptr ? "held" : !readable || state->error.ptr ? "failing" : "active");
     write_instant(&w, "created_at", row->created_ms);
     json_write_slice(&w, "created_by", row->actor);
@@ -117,7 +124,7 @@ static void put_schedule(struct work *work, const struct schedule_row *row)
     json_write_i64(&w, "refused", state->refused);
     write_last_saga(&w, state);
     json_write_raw(&w, "hold", row->hold);
-    write_error(&w, state);
+    write_error(&w, state, hides);
     json_object_end(&w);
 }
 

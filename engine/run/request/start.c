@@ -75,6 +75,7 @@ static void on_started(struct mail *mail, enum err_code code, const struct err *
             work->request->created = true;
             if (work->request->wants_saga && !mail->live->dropped && work->definition->step_count <= SHOWN_STEPS_MAX) {
                 saga_write_json(&mail->live->saga, &work->out);
+                work_mask(work, &mail->live->saga, &work->out, 0);
             }
         }
         work_done(work, ERR_OK, NULL);

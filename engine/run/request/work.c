@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/json.h"
+#include "core/saga/sensitive.h"
 
 #define ANSWER_BYTES_MAX (64u << 20)
 #define WORK_TEXT_BYTES 1024 /* enough for a request with a small body */
@@ -40,6 +41,7 @@ struct work *work_new(struct engine *engine, struct engine_request *request)
     work->namespace = arena_slice(&work->arena, request->namespace);
     work->actor = arena_slice(&work->arena, request->actor);
     work->by = request->by;
+    work->sees_sensitive = request->sees_sensitive;
     work->by.address = arena_slice(&work->arena, request->by.address);
     request->internal = work;
     list_push(&engine->works->all, &work->of_engine);
@@ -107,6 +109,18 @@ void work_fail_by_faults(struct work *work, const struct faults *faults, const c
         work->request->faults = *faults;
     }
     work_fail(work, ERR_INVALID, message, "see `errors` for each place");
+}
+
+void work_mask(const struct work *work, const struct saga *saga, struct buffer *out, size_t from)
+{
+    if (!work->sees_sensitive) {
+        saga_mask_in(saga, out, from);
+    }
+}
+
+bool work_hides(const struct work *work, struct slice saga_name)
+{
+    return !work->sees_sensitive && definitions_declare(work->engine->definitions, work->namespace, saga_name);
 }
 
 struct slice work_signature(struct work *work, struct slice note)

@@ -17,6 +17,10 @@ struct work {
     struct arena arena;             /* it lies in it itself; the request's is only written when the answer is ready */
     struct slice namespace, actor;
     struct act_by by;
+    bool sees_sensitive;
+    bool masks_log;           /* query/log.c: the log was read from its beginning, for what is sensitive */
+    uint64_t after_seq;       /* query/log.c: entries behind this one are wanted */
+    bool is_own;              /* query/operations.c: the operation is that of whoever asks */
     struct person_act *act;   /* act.h: what it writes with its change; NULL: nothing */
     struct deferred deferred; /* the answer never comes inside the call that asked */
     struct timer timer;
@@ -70,6 +74,12 @@ void work_done(struct work *work, enum err_code code, const struct err *err);
 void work_fail(struct work *work, enum err_code code, const char *message, const char *hint);
 /* ERR_INVALID, with all faults. */
 void work_fail_by_faults(struct work *work, const struct faults *faults, const char *message);
+/* Masks what is sensitive of this saga in `out`, from `from` on, unless whoever asked may see it. The answer to a call
+ * of an agent does not pass here: the result is its own. */
+void work_mask(const struct work *work, const struct saga *saga, struct buffer *out, size_t from);
+/* Is what was given or is to be given to sagas of this name hidden from whoever asked, since some of it is sensitive?
+ * SLICE_NONE: to any saga of the namespace. For payloads that lie beside sagas, which are masked whole. */
+bool work_hides(const struct work *work, struct slice saga_name);
 /* Who does it, when and why, as a JSON object in the work's arena; without a note where that is SLICE_NONE. */
 struct slice work_signature(struct work *work, struct slice note);
 /* The store closes: whoever only waits is told to ask elsewhere. */

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/metric.h"
 #include "core/saga/machine.h"
+#include "core/saga/sensitive.h"
 #include "core/show/event.h"
 #include "run/saga/live.h"
 #include "run/saga/turn.h"
@@ -144,6 +145,7 @@ static void describe_escalation(struct turn *turn, const struct saga *saga, cons
     } else {
         saga_write_escalation_resolved(saga, record, &turn->body);
     }
+    saga_mask_in(saga, &turn->body, 0); /* what lies beside the log is masked for everybody */
     *(is_new ? &turn->escalations[turn->escalation_count++] : change_of_case(turn, record->escalation)) =
         (struct append_escalation){
             .number = record->escalation,
@@ -224,6 +226,7 @@ static void describe_approvals(struct turn *turn, const struct saga *after)
 
         buffer_reset(&turn->body);
         saga_write_approval(after, touched->step, &turn->body);
+        saga_mask_in(after, &turn->body, 0);
         approvals[count++] = (struct append_approval){
             .number = touched->number,
             .opened = touched->opened,
@@ -236,6 +239,7 @@ static void describe_approvals(struct turn *turn, const struct saga *after)
         if (turn->ended ? approval_asked(after, i) != 0 : is_moved(turn, after, i)) {
             buffer_reset(&turn->body);
             saga_write_approval(after, i, &turn->body);
+            saga_mask_in(after, &turn->body, 0);
             approvals[count++] =
                 (struct append_approval){.number = after->steps[i].approval,
                                          .step = after->definition->steps[i].id,
