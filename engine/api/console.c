@@ -81,16 +81,27 @@ void handle_console_slash(struct api_request *request)
 
 /* --- sessions --- */
 
-static bool shown_token(struct api_request *request, struct slice token, struct slice code, struct digest *digest)
+struct sign_in { /* request->state */
+    struct session_origin origin;
+    bool by_link;
+};
+
+static bool read_origin(struct api_request *request, struct slice token, struct slice code, struct sign_in *out)
 {
     struct api *api = request->api;
+    struct slice text = slice_trim(json_string(token, request->arena));
     struct err err = {0};
 
+    out->by_link = code.ptr != NULL;
     if (!code.ptr) {
-        *digest = digest_sha256(slice_trim(json_string(token, request->arena)));
+        out->origin = (struct session_origin){digest_sha256(text), SLICE_NONE};
+        if (!api_find_token(api, &out->origin.token) && api->issuer && jwt_is_likely(text)) {
+            out->origin.jwt = text;
+        }
         return true;
     }
-    if (session_code_use(&api->sessions, json_string(code, request->arena), loop_boot_ms(api->loop), digest)) {
+    if (session_code_use(&api->sessions, json_string(code, request->arena), loop_boot_ms(api->loop), request->arena,
+                         &out->origin)) {
         return true;
     }
     (void)err_set(&err, ERR_UNAUTHENTICATED, "this link was used before, or is older than ten minutes");
@@ -99,15 +110,45 @@ static bool shown_token(struct api_request *request, struct slice token, struct 
     return false;
 }
 
+/* `known` is whose session it will be; the request has its rights. */
+static void begin_session(struct api_request *request, const struct token *known)
+{
+    struct sign_in *sign_in = request->state;
+    struct api *api = request->api;
+    char secret[SESSION_SECRET_BYTES];
+
+    log_info("session_began", LOG_SLICE("actor", known->name), LOG_SLICE("namespace", known->namespace),
+             LOG_TEXT("role", role_name(known->role)), LOG_TEXT("by", sign_in->by_link ? "link" : "token"));
+    if (sign_in->origin.jwt.ptr) { /* a subject has as many sessions as a token, however many JWTs */
+        sign_in->origin.token = digest_sha256(known->name);
+    }
+    session_begin(&api->sessions, &sign_in->origin, loop_boot_ms(api->loop), secret);
+    session_put_cookie(request->exchange, secret, api_has_tls(api));
+    request->asked.namespace = arena_slice(request->arena, known->namespace);
+    handle_me(request);
+}
+
+/* The JWT was verified. */
+static void on_jwt(struct api_request *request)
+{
+    const struct token *token = jwt_token(request);
+
+    if (token) {
+        begin_session(request, token);
+    } else {
+        request_problem(request, ERR_UNAUTHENTICATED, "this JWT has just expired");
+    }
+}
+
 void handle_sign_in(struct api_request *request)
 {
     struct api *api = request->api;
+    struct sign_in *sign_in = arena_alloc(request->arena, sizeof(*sign_in));
     struct slice token = SLICE_NONE, code = SLICE_NONE;
     const struct member members[] = {{"token", JSON_STRING, .out = &token}, {"code", JSON_STRING, .out = &code}};
     const char *fault = session_guard_fault(request->exchange);
-    char secret[SESSION_SECRET_BYTES];
-    struct digest digest = {0};
 
+    request->state = sign_in;
     if (fault) {
         request_problem(request, ERR_FORBIDDEN, "%s", fault);
         return;
@@ -123,27 +164,29 @@ void handle_sign_in(struct api_request *request)
         request_problem(request, ERR_CONFLICT, "this service has no tokens: everybody on this machine is its admin");
         return;
     }
-    if (!shown_token(request, token, code, &digest)) {
+    if (!read_origin(request, token, code, sign_in)) {
         return;
     }
-    const struct token *known = api_find_token(api, &digest);
+    if (sign_in->origin.jwt.ptr && api->issuer) {
+        if (!jwt_note(request, sign_in->origin.jwt)) {
+            return;
+        }
+        if (!jwt_waits(request)) {
+            on_jwt(request);
+        } else {
+            (void)jwt_find(request, on_jwt);
+        }
+        return;
+    }
+    const struct token *known = api_find_token(api, &sign_in->origin.token);
 
     known = known && known->is_certificate ? NULL : known; /* no text is a certificate */
-    if (!known && api->issuer && jwt_is_likely(slice_trim(json_string(token, request->arena)))) {
-        request_problem(request, ERR_FORBIDDEN, "a session begins with a token of the tokens file, and not with a JWT");
-        return;
-    }
     if (!known) {
         request_problem(request, ERR_UNAUTHENTICATED, "this token is not known here, or has expired");
         return;
     }
-    log_info("session_began", LOG_SLICE("actor", known->name), LOG_SLICE("namespace", known->namespace),
-             LOG_TEXT("role", role_name(known->role)), LOG_TEXT("by", code.ptr ? "link" : "token"));
-    session_begin(&api->sessions, &digest, loop_boot_ms(api->loop), secret);
-    session_put_cookie(request->exchange, secret, api_has_tls(api));
     request_take_token(request, known);
-    request->asked.namespace = arena_slice(request->arena, known->namespace);
-    handle_me(request);
+    begin_session(request, known);
 }
 
 void handle_sign_out(struct api_request *request)
@@ -174,10 +217,6 @@ void handle_console_link(struct api_request *request)
         request_problem(request, ERR_CONFLICT, "this service has no tokens: its console asks for none");
         return;
     }
-    if (request->jwt) {
-        request_problem(request, ERR_FORBIDDEN, "a link is made by a token of the tokens file, and not by a JWT");
-        return;
-    }
     if (request->has_certificate) { /* what revokes it would not end the session */
         request_problem(request, ERR_FORBIDDEN,
                         "a link is made by a token of the tokens file, and not by a certificate");
@@ -187,7 +226,9 @@ void handle_console_link(struct api_request *request)
         request_problem(request, ERR_FORBIDDEN, "a link is made by a token, and not by a session");
         return;
     }
-    session_code_make(&api->sessions, &request->token, loop_boot_ms(api->loop), code);
+    const struct session_origin origin = {request->token, jwt_text(request)};
+
+    session_code_make(&api->sessions, &origin, loop_boot_ms(api->loop), code);
     buffer_init(&out, 512);
     json_writer_init(&w, &out);
     json_object_begin(&w, NULL);

@@ -4,7 +4,8 @@
  * it says what calls are for.
  *
  * A grant is read from the database with each request that shows it, so every engine refuses one that was revoked from
- * the next request on. It ends with its issuer, too: the token that made it is looked for with each request.
+ * the next request on. It ends with its issuer, too: the token that made it is looked for with each request. A JWT is
+ * in no file to look for; its grant ends no later than the JWT, and where its issuer is none of the settings any more.
  */
 #ifndef SAGAD_API_GRANT_H
 #define SAGAD_API_GRANT_H
@@ -31,6 +32,7 @@ struct grant { /* a grant that one request shows; it lives in the arena of the r
     struct slice tools;           /* JSON array of names; SLICE_NONE: all that its issuer may call */
     int64_t expires_ms, found_ms; /* the latter by the boot-time clock */
     bool holds;                   /* it was found, and its issuer */
+    bool by_jwt;                  /* it was made by a JWT, and ends no later */
     bool is_over;                 /* it was revoked since, as far as this engine has heard */
     void (*then)(struct api_request *request);
 };

@@ -109,10 +109,13 @@ static struct slice text_of(struct slice body, const char *name, struct arena *a
 
 bool grant_has_issuer(const struct api *api, const struct engine_grant *grant)
 {
-    struct slice hex = json_member(grant->body, "issuer_token");
+    struct slice hex = json_member(grant->body, "issuer_token"), issuer = json_member(grant->body, "issuer_jwt");
     const struct token *token;
     struct digest digest;
 
+    if (issuer.ptr) {
+        return api->issuer && json_string_is(issuer, api->oidc.issuer.url);
+    }
     if (json_type(hex) != JSON_STRING) { /* it was made where there are no tokens */
         return !api->has_tokens;
     }
@@ -128,6 +131,7 @@ static void take(struct api_request *request, const struct engine_grant *found)
                  token = text_of(found->body, "issuer_token", request->arena);
 
     grant->holds = true;
+    grant->by_jwt = json_member(found->body, "issuer_jwt").ptr != NULL;
     grant->found_ms = loop_boot_ms(request->api->loop);
     grant->expires_ms = found->expires_ms;
     grant->run = text_of(found->body, "run", request->arena);

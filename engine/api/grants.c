@@ -142,6 +142,9 @@ static struct slice stored_body(struct api_request *request, const struct grant_
         digest_hex(&request->token, hex);
         json_write_text(&w, "issuer_token", hex);
     }
+    if (request->jwt) { /* in no tokens file: what is known of it is when it ends, and whose it was */
+        json_write_text(&w, "issuer_jwt", request->api->oidc.issuer.url);
+    }
     put_raw(&w, "run", body->run);
     if (body->saga.ptr) {
         uuid_text(&body->saga_id.uuid, id);
@@ -243,10 +246,6 @@ void handle_put_grant(struct api_request *request)
     if (request->has_certificate) { /* what revokes it would not end the grant */
         request_problem(request, ERR_FORBIDDEN,
                         "a grant is made by a token of the tokens file, and not by a certificate");
-        return;
-    }
-    if (request->jwt) { /* no engine could tell from the grant whether the JWT still holds */
-        request_problem(request, ERR_FORBIDDEN, "a grant is made by a token of the tokens file, and not by a JWT");
         return;
     }
     request->state = body;

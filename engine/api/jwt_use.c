@@ -12,7 +12,7 @@ struct jwt_use { /* in the arena of the request */
     struct api_request *request;
     struct issuer_asking asking;
     struct token token;
-    bool waits;
+    bool waits, was_waiting;
     void (*then)(struct api_request *request);
 };
 
@@ -74,10 +74,18 @@ const struct token *jwt_token(const struct api_request *request)
     return use && use->token.name.ptr && use->token.expires_ms > loop_wall_ms(request->api->loop) ? &use->token : NULL;
 }
 
+struct slice jwt_text(const struct api_request *request)
+{
+    return request->jwt ? request->jwt->asking.token : SLICE_NONE;
+}
+
+/* A request that is being handled was among those that wait before, and stays. */
 static void wait_ends(struct api_request *request)
 {
     request->cancel = NULL;
-    list_remove(&request->api->waiting, &request->link);
+    if (!request->jwt->was_waiting) {
+        list_remove(&request->api->waiting, &request->link);
+    }
 }
 
 static void on_cancel(struct api_request *request)
@@ -107,6 +115,9 @@ bool jwt_find(struct api_request *request, void (*then)(struct api_request *requ
         return take(request);
     }
     request->cancel = on_cancel;
-    list_push(&request->api->waiting, &request->link);
+    use->was_waiting = list_linked(&request->link);
+    if (!use->was_waiting) {
+        list_push(&request->api->waiting, &request->link);
+    }
     return true;
 }

@@ -64,8 +64,9 @@ static const struct token *token_of(const struct api *api, struct slice bearer)
     return token && !token->is_certificate ? token : NULL;
 }
 
-/* The token that a browser has shown when its session began. A session whose token is gone is over. */
-static const struct token *token_of_session(struct api_request *request)
+/* The token that a browser has shown when its session began; NULL with `jwt`: it was a JWT. A session whose token is
+ * gone is over. */
+static const struct token *token_of_session(struct api_request *request, struct slice *jwt)
 {
     struct api *api = request->api;
     const struct session *session;
@@ -80,6 +81,10 @@ static const struct token *token_of_session(struct api_request *request)
     }
     request->has_session = true;
     request->session = secret;
+    if (session->jwt) { /* copied: the session may end before the request */
+        *jwt = arena_slice(request->arena, slice_of(session->jwt));
+        return NULL;
+    }
     const struct token *token = api_find_token(api, &session->token);
 
     if (!token) {
@@ -93,7 +98,7 @@ bool request_is_revoked(const struct api_request *request)
     const struct token *token = request->has_token ? request_token(request) : NULL;
 
     return grant_is_over(request) || certificate_is_over(request) ||
-           (request->has_token &&
+           (request->has_token && !(request->grant && request->grant->by_jwt) &&
             (!(token && token->role >= request->role && token_has_namespace(token, request->asked.namespace) &&
                token_tools_equal(&token->tools, &request->tools)) ||
              (request->has_session &&
@@ -189,15 +194,15 @@ static bool authenticate(struct api_request *request)
         return choose_namespace(request, NULL);
     }
     token = token_of(api, bearer);
-    if (!token && api->issuer && route_least(request->route) != ROLE_NONE && jwt_is_likely(bearer)) {
-        return jwt_note(request, bearer) && (jwt_waits(request) || choose_namespace(request, jwt_token(request)));
-    }
     if (!token && route_least(request->route) != ROLE_NONE &&
         !http_exchange_header(request->exchange, "authorization").ptr) {
-        token = token_of_session(request);
+        token = token_of_session(request, &bearer);
         if (!session_is_safe(request)) {
             return false;
         }
+    }
+    if (!token && api->issuer && route_least(request->route) != ROLE_NONE && jwt_is_likely(bearer)) {
+        return jwt_note(request, bearer) && (jwt_waits(request) || choose_namespace(request, jwt_token(request)));
     }
     if (token) {
         request_take_token(request, token);
@@ -618,6 +623,7 @@ static void api_free(struct api *api)
     grant_watch_free(api->grant_watch);
     tokens_fini(&api->tokens);
     tokens_fini(&api->dev);
+    sessions_fini(&api->sessions);
     free(api);
 }
 

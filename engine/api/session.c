@@ -6,6 +6,7 @@
 #include "api/session.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -28,8 +29,29 @@ static bool is_over(const struct session *session, int64_t now_ms)
     return now_ms - session->began_ms >= SESSION_MS || now_ms - session->used_ms >= SESSION_IDLE_MS;
 }
 
+static struct session session_of(const struct session_origin *origin, const char *secret, int64_t now_ms)
+{
+    struct session made = {
+        .secret = digest_sha256(slice_of(secret)), .token = origin->token, .began_ms = now_ms, .used_ms = now_ms};
+
+    if (origin->jwt.ptr) {
+        made.jwt = memory_alloc(origin->jwt.len + 1);
+        memcpy(made.jwt, origin->jwt.ptr, origin->jwt.len);
+    }
+    return made;
+}
+
+static void forget(struct session *session)
+{
+    if (session->jwt) {
+        explicit_bzero(session->jwt, strlen(session->jwt));
+        free(session->jwt);
+    }
+}
+
 static void drop(struct sessions *sessions, size_t i)
 {
+    forget(&sessions->items[i]);
     sessions->items[i] = sessions->items[--sessions->count];
 }
 
@@ -60,15 +82,24 @@ static void make_room(struct sessions *sessions, const struct digest *token, siz
     }
 }
 
-void session_begin(struct sessions *sessions, const struct digest *token, int64_t now_ms,
+void session_begin(struct sessions *sessions, const struct session_origin *origin, int64_t now_ms,
                    char secret[SESSION_SECRET_BYTES])
 {
     drop_over(sessions, now_ms);
-    make_room(sessions, token, SESSIONS_OF_TOKEN_MAX);
+    make_room(sessions, &origin->token, SESSIONS_OF_TOKEN_MAX);
     make_room(sessions, NULL, SESSIONS_MAX);
     secret_make(secret);
-    sessions->items[sessions->count++] =
-        (struct session){digest_sha256(slice_of(secret)), *token, .began_ms = now_ms, .used_ms = now_ms};
+    sessions->items[sessions->count++] = session_of(origin, secret, now_ms);
+}
+
+void sessions_fini(struct sessions *sessions)
+{
+    while (sessions->count > 0) {
+        drop(sessions, sessions->count - 1);
+    }
+    while (sessions->code_count > 0) {
+        forget(&sessions->codes[--sessions->code_count]);
+    }
 }
 
 static size_t place_of(const struct sessions *sessions, const struct digest *secret) /* `count`: nowhere */
@@ -113,22 +144,23 @@ void session_end(struct sessions *sessions, const struct digest *secret)
 
 static void code_drop(struct sessions *sessions, size_t i) /* keeps the order: the oldest is the first */
 {
+    forget(&sessions->codes[i]);
     sessions->code_count--;
     memmove(&sessions->codes[i], &sessions->codes[i + 1], (sessions->code_count - i) * sizeof(sessions->codes[0]));
 }
 
-void session_code_make(struct sessions *sessions, const struct digest *token, int64_t now_ms,
+void session_code_make(struct sessions *sessions, const struct session_origin *origin, int64_t now_ms,
                        char code[SESSION_SECRET_BYTES])
 {
     if (sessions->code_count == SESSION_CODES_MAX) {
         code_drop(sessions, 0);
     }
     secret_make(code);
-    sessions->codes[sessions->code_count++] =
-        (struct session){digest_sha256(slice_of(code)), *token, .began_ms = now_ms, .used_ms = now_ms};
+    sessions->codes[sessions->code_count++] = session_of(origin, code, now_ms);
 }
 
-bool session_code_use(struct sessions *sessions, struct slice code, int64_t now_ms, struct digest *token)
+bool session_code_use(struct sessions *sessions, struct slice code, int64_t now_ms, struct arena *arena,
+                      struct session_origin *origin)
 {
     struct digest digest = digest_sha256(code);
     bool good = false;
@@ -138,7 +170,8 @@ bool session_code_use(struct sessions *sessions, struct slice code, int64_t now_
 
         if (digest_equal(&at->secret, &digest)) {
             good = now_ms - at->began_ms < SESSION_CODE_MS;
-            *token = at->token;
+            origin->token = at->token;
+            origin->jwt = at->jwt ? arena_slice(arena, slice_of(at->jwt)) : SLICE_NONE;
             code_drop(sessions, i - 1);
         }
     }

@@ -5,6 +5,9 @@
  * signs out, when nothing came from it for SESSION_IDLE_MS, and after SESSION_MS whatever comes. Sessions live in the
  * memory of one engine and are kept as SHA-256 only: a restart ends them.
  *
+ * A session that was made from a JWT keeps the JWT, and is judged by it with each request as if it were shown: it ends
+ * when the JWT expires, and when its key is none of the issuer any more.
+ *
  * A link signs in once. It carries a code, which stands for the token of whoever asked for the link.
  */
 #ifndef SAGAD_API_SESSION_H
@@ -23,6 +26,7 @@
 
 struct session {
     struct digest secret, token;
+    char *jwt;                 /* `token` is then the digest of its subject; NULL: of a token of the file */
     int64_t began_ms, used_ms; /* boot-time clock */
 };
 
@@ -33,8 +37,15 @@ struct sessions {
     size_t code_count;
 };
 
+/* What was shown: a token of the file by its digest, or a JWT, whose text is copied. */
+struct session_origin {
+    struct digest token; /* of a JWT: of its subject */
+    struct slice jwt;    /* SLICE_NONE: none */
+};
+
+void sessions_fini(struct sessions *sessions); /* accepts a zeroed one */
 /* Writes the secret for the cookie. */
-void session_begin(struct sessions *sessions, const struct digest *token, int64_t now_ms,
+void session_begin(struct sessions *sessions, const struct session_origin *origin, int64_t now_ms,
                    char secret[SESSION_SECRET_BYTES]);
 /* NULL when there is none, or its time is over. Counts as use. */
 const struct session *session_find(struct sessions *sessions, const struct digest *secret, int64_t now_ms);
@@ -42,10 +53,12 @@ bool session_lives(const struct sessions *sessions, const struct digest *secret,
                    int64_t now_ms); /* does not count as use */
 void session_end(struct sessions *sessions, const struct digest *secret);
 
-void session_code_make(struct sessions *sessions, const struct digest *token, int64_t now_ms,
+void session_code_make(struct sessions *sessions, const struct session_origin *origin, int64_t now_ms,
                        char code[SESSION_SECRET_BYTES]);
-/* False when there is no such code, it was used or is too old. Whatever is answered, the code is good no more. */
-bool session_code_use(struct sessions *sessions, struct slice code, int64_t now_ms, struct digest *token);
+/* False when there is no such code, it was used or is too old. Whatever is answered, the code is good no more. The JWT
+ * of `origin` is copied into the arena. */
+bool session_code_use(struct sessions *sessions, struct slice code, int64_t now_ms, struct arena *arena,
+                      struct session_origin *origin);
 
 /* The digest of the session's cookie; false when the request has none, or several. */
 bool session_cookie(const struct http_exchange *exchange, struct digest *secret);

@@ -136,12 +136,77 @@ await run(new World(), async (world) => {
     expectEqual((await calm(issuer.sign(rights('callers')), 'POST', '/mcp', list)).status, 200, 'with a JWT')
   })
 
-  await promise('a JWT makes no grant, no link and no session', async () => {
-    const token = admin()
-    const self = { 'sagad-console': '1' }
-    expectEqual((await calm(token, 'POST', '/v1/grants', { run: 'r' })).status, 403, 'a grant')
-    expectEqual((await calm(token, 'POST', '/console/links', {})).status, 403, 'a link')
-    expectEqual((await calm(undefined, 'POST', '/console/session', { token }, self)).status, 403, 'a session')
+  const self = { 'sagad-console': '1' }
+  const signIn = async (body) => {
+    const answer = await calm(undefined, 'POST', '/console/session', body, self)
+    return { ...answer, cookie: { ...self, cookie: answer.headers.get('set-cookie')?.split(';')[0] } }
+  }
+  const expiresIn = (seconds) => ({ exp: Math.floor(Date.now() / 1000) - 60 + seconds }) // sagad gives 60 s more
+
+  await promise('a JWT begins a session and makes a link; both have its rights, and no others', async () => {
+    const token = issuer.sign({ ...rights('callers', ['default', 'pay']) })
+    const begun = await signIn({ token })
+    expectEqual([begun.status, begun.json.name, begun.json.role], [200, 'oidc:ada', 'agent'], begun.text)
+    const by = (method, path, body, more) => calm(undefined, method, path, body, { ...begun.cookie, ...more })
+    expectEqual((await by('GET', '/v1/me')).json.name, 'oidc:ada', 'the session')
+    expectEqual(
+      (await by('GET', '/v1/me', undefined, { 'sagad-namespace': 'pay' })).json.namespace,
+      'pay',
+      'another one'
+    )
+    expectEqual((await by('POST', '/v1/definitions', definitions)).status, 403, 'more than its role')
+    expectEqual((await by('POST', '/console/links', {})).status, 403, 'a session makes no link')
+    expectEqual((await by('GET', '/v1/me', undefined, { 'sagad-console': '0' })).status, 403, 'of another page')
+
+    const link = await calm(token, 'POST', '/console/links', {})
+    const linked = await signIn({ code: link.json.code })
+    expectEqual([link.status, linked.status, linked.json.name], [200, 200, 'oidc:ada'], linked.text)
+    expectEqual((await signIn({ code: link.json.code })).status, 401, 'a link, once more')
+    expectEqual((await signIn({ token: admin({ aud: 'shop' }) })).status, 401, 'a JWT for another service')
+    await calm(undefined, 'DELETE', '/console/session', undefined, begun.cookie)
+    expectEqual((await by('GET', '/v1/me')).status, 401, 'after signing out')
+  })
+
+  await promise('a JWT makes grants for calls, which end no later than it', async () => {
+    const token = issuer.sign(rights('callers'))
+    const made = await calm(token, 'POST', '/v1/grants', { run: 'by-jwt' })
+    expectEqual(made.status, 201, made.text)
+    const { exp } = JSON.parse(Buffer.from(token.split('.')[1], 'base64url'))
+    expect(Date.parse(made.json.expires_at) <= (exp + 60) * 1000, 'its end', made.text)
+    const late = { run: 'late', expires_at: new Date((exp + 3600) * 1000).toISOString() }
+    expectEqual((await calm(token, 'POST', '/v1/grants', late)).status, 422, 'one that outlives the JWT')
+    const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
+    const by = () => calm(undefined, 'POST', `/mcp/g/${made.json.token}`, ping)
+    expectEqual((await by()).status, 200, 'a call by the grant')
+    const listed = (await calm(admin(), 'GET', '/v1/grants')).json.items.find((one) => one.id === made.json.id)
+    expectEqual([listed.status, listed.issuer], ['in-force', 'oidc:ada'], 'the list')
+    expectEqual((await calm(admin(), 'DELETE', `/v1/grants/${made.json.id}`)).status, 200, 'revoked')
+    expectEqual((await by()).status, 401, 'a call after that')
+    expectEqual(
+      (await calm(issuer.sign(rights('viewers')), 'POST', '/v1/grants', { run: 'r' })).status,
+      403,
+      'a reader'
+    )
+  })
+
+  await promise('a session and a grant of a JWT are over when it is', async () => {
+    for (let left = 4; ; left *= 2) {
+      const token = issuer.sign({ ...rights('callers'), ...expiresIn(left) })
+      const begun = await signIn({ token })
+      const made = await calm(token, 'POST', '/v1/grants', { run: 'brief' })
+      const ping = () => calm(undefined, 'POST', `/mcp/g/${made.json.token}`, { jsonrpc: '2.0', id: 1, method: 'ping' })
+      const both = async () => [
+        (await calm(undefined, 'GET', '/v1/me', undefined, begun.cookie)).status,
+        (await ping()).status
+      ]
+      // seconds in which a slow machine has to get so far
+      if (begun.status === 200 && made.status === 201 && (await both()).every((status) => status === 200)) {
+        for (const end = Date.now() + 240000; (await both()).some((status) => status !== 401); await sleep(100))
+          expect(Date.now() < end, 'they end')
+        break
+      }
+      expect(left < 60, 'a session and a grant within a minute', begun.text, made.text)
+    }
   })
 
   await promise('an answer that is held ends with the JWT', async () => {
@@ -158,6 +223,8 @@ await run(new World(), async (world) => {
 
   await promise('a new key is good at once, and one that the issuer has taken away is not', async () => {
     const old = issuer.keys[0]
+    const before = await signIn({ token: admin({}, { key: old }) })
+    expectEqual(before.status, 200, before.text)
     const fresh = makeKey('fresh', 'RS256')
     issuer.keys = [fresh, ...issuer.keys.slice(1)]
     const answers = await Promise.all(Array.from({ length: 20 }, () => calm(admin({}, { key: fresh }))))
@@ -167,6 +234,12 @@ await run(new World(), async (world) => {
       'the new key, many times at once'
     )
     expectEqual((await calm(admin({}, { key: old }))).status, 401, 'the old key')
+    expectEqual((await calm(undefined, 'GET', '/v1/me', undefined, before.cookie)).status, 401, 'a session of it')
+
+    const third = makeKey('third', 'ES256')
+    issuer.keys.push(third)
+    const begun = await signIn({ token: admin({}, { key: third }) })
+    expectEqual(begun.status, 200, `a session waits for the key: ${begun.text}`)
 
     const other = makeKey('other', 'ES256')
     issuer.keys.push(other)

@@ -6,12 +6,15 @@
 
 static struct sessions sessions;
 static const struct digest ada = {{1}}, bob = {{2}};
+static const struct session_origin of_ada = {.token = {{1}}}, of_bob = {.token = {{2}}};
 
 static struct digest begin(const struct digest *token, int64_t now_ms)
 {
     char secret[SESSION_SECRET_BYTES];
 
-    session_begin(&sessions, token, now_ms, secret);
+    const struct session_origin origin = {*token, SLICE_NONE};
+
+    session_begin(&sessions, &origin, now_ms, secret);
     assert_int_equal(strlen(secret), 64);
     return digest_sha256(slice_of(secret));
 }
@@ -27,15 +30,15 @@ static bool lives(const struct digest *secret, int64_t now_ms)
 TEST(a_session_is_that_of_its_token_and_no_other_secret_finds_it)
 {
     sessions = (struct sessions){0};
-    struct digest of_ada = begin(&ada, 0), of_bob = begin(&bob, 0), of_nobody = digest_sha256(SLICE(""));
+    struct digest by_ada = begin(&ada, 0), by_bob = begin(&bob, 0), of_nobody = digest_sha256(SLICE(""));
 
-    assert_true(digest_equal(&session_find(&sessions, &of_ada, 1)->token, &ada));
-    assert_true(digest_equal(&session_find(&sessions, &of_bob, 1)->token, &bob));
+    assert_true(digest_equal(&session_find(&sessions, &by_ada, 1)->token, &ada));
+    assert_true(digest_equal(&session_find(&sessions, &by_bob, 1)->token, &bob));
     assert_false(lives(&of_nobody, 1));
-    session_end(&sessions, &of_ada);
+    session_end(&sessions, &by_ada);
     session_end(&sessions, &of_nobody);
-    assert_false(lives(&of_ada, 1));
-    assert_true(lives(&of_bob, 1));
+    assert_false(lives(&by_ada, 1));
+    assert_true(lives(&by_bob, 1));
 }
 
 TEST(a_session_ends_when_nothing_comes_from_it_and_after_twelve_hours_whatever_comes)
@@ -82,32 +85,56 @@ TEST(however_many_tokens_there_are_sessions_are_bounded)
 TEST(a_link_signs_in_once_within_ten_minutes)
 {
     char first[SESSION_SECRET_BYTES], late[SESSION_SECRET_BYTES];
-    struct digest token;
+    struct session_origin origin;
 
     sessions = (struct sessions){0};
-    session_code_make(&sessions, &ada, 0, first);
-    session_code_make(&sessions, &bob, 0, late);
-    assert_true(session_code_use(&sessions, slice_of(first), SESSION_CODE_MS - 1, &token));
-    assert_true(digest_equal(&token, &ada));
-    assert_false(session_code_use(&sessions, slice_of(first), SESSION_CODE_MS - 1, &token));
-    assert_false(session_code_use(&sessions, slice_of(late), SESSION_CODE_MS, &token));
-    assert_false(session_code_use(&sessions, SLICE(""), 0, &token));
+    session_code_make(&sessions, &of_ada, 0, first);
+    session_code_make(&sessions, &of_bob, 0, late);
+    assert_true(session_code_use(&sessions, slice_of(first), SESSION_CODE_MS - 1, NULL, &origin));
+    assert_true(digest_equal(&origin.token, &ada));
+    assert_false(session_code_use(&sessions, slice_of(first), SESSION_CODE_MS - 1, NULL, &origin));
+    assert_false(session_code_use(&sessions, slice_of(late), SESSION_CODE_MS, NULL, &origin));
+    assert_false(session_code_use(&sessions, SLICE(""), 0, NULL, &origin));
     assert_int_equal(sessions.code_count, 0);
+}
+
+TEST(a_session_keeps_the_jwt_that_it_was_made_from_and_so_does_a_link)
+{
+    const struct session_origin jwt = {ada, SLICE("head.claims.signature")};
+    char code[SESSION_SECRET_BYTES], secret[SESSION_SECRET_BYTES];
+    struct session_origin origin = {0};
+    struct arena arena;
+
+    arena_init(&arena, 256);
+    sessions = (struct sessions){0};
+    session_code_make(&sessions, &jwt, 0, code);
+    session_code_make(&sessions, &jwt, 0, secret);
+    assert_true(session_code_use(&sessions, slice_of(code), 1, &arena, &origin));
+    assert_true(slice_equal(origin.jwt, jwt.jwt));
+    session_begin(&sessions, &origin, 1, secret);
+    struct digest found = digest_sha256(slice_of(secret));
+
+    assert_string_equal(session_find(&sessions, &found, 2)->jwt, "head.claims.signature");
+    session_begin(&sessions, &origin, 1, secret);
+    session_end(&sessions, &found);
+    sessions_fini(&sessions); /* of the other one, and of the link that nobody has used */
+    assert_int_equal(sessions.count + sessions.code_count, 0);
+    arena_fini(&arena);
 }
 
 TEST(links_that_nobody_uses_make_room_for_new_ones)
 {
     char first[SESSION_SECRET_BYTES], last[SESSION_SECRET_BYTES];
-    struct digest token;
+    struct session_origin origin;
 
     sessions = (struct sessions){0};
-    session_code_make(&sessions, &ada, 0, first);
+    session_code_make(&sessions, &of_ada, 0, first);
     for (int i = 0; i < SESSION_CODES_MAX; i++) {
-        session_code_make(&sessions, &ada, 1, last);
+        session_code_make(&sessions, &of_ada, 1, last);
     }
     assert_int_equal(sessions.code_count, SESSION_CODES_MAX);
-    assert_false(session_code_use(&sessions, slice_of(first), 1, &token));
-    assert_true(session_code_use(&sessions, slice_of(last), 1, &token));
+    assert_false(session_code_use(&sessions, slice_of(first), 1, NULL, &origin));
+    assert_true(session_code_use(&sessions, slice_of(last), 1, NULL, &origin));
 }
 
 TEST_PROGRAM(NULL, NULL)
