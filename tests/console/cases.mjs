@@ -66,11 +66,7 @@ export async function cases(world, browser) {
     )
     expect(/not possible/.test(await text('Ask the receiver again')), 'no probe, and why')
     await visitor.checksAccess('case')
-    // README shows this picture, schema/console.png.
-    await page.emulateMedia({ colorScheme: 'light' })
-    await page.setViewportSize({ width: 1040, height: 600 })
-    await visitor.shoots('readme', false)
-    await page.setViewportSize({ width: 1280, height: 800 })
+    await visitor.shootsForReadme('readme-case') // schema/console.png
   })
 
   await promise('a second effect is not risked by accident', async () => {

@@ -25,6 +25,7 @@ export async function saga(world, browser, orders) {
     await timeline.getByRole('button', { name: /^undoing charge: .* undone/ }).waitFor()
     await timeline.getByRole('button', { name: /^confirm: .*attempt 1.*failed for certain: http-422/ }).waitFor()
     await visitor.checksAccess('saga')
+    await visitor.shootsForReadme('readme-saga') // schema/console-saga.png
   })
 
   await promise('holds and takeovers are marks on the axis, with a word and a shape each', async () => {

@@ -291,6 +291,14 @@ export class Visitor {
     await this.page.screenshot({ path: join(folder, `${name}.png`), fullPage })
   }
 
+  // README shows this picture.
+  async shootsForReadme(name) {
+    await this.page.emulateMedia({ colorScheme: 'light' })
+    await this.page.setViewportSize({ width: 1040, height: 600 })
+    await this.shoots(name, false)
+    await this.page.setViewportSize(desktop)
+  }
+
   async leaves() {
     const { page, context, complaints } = this.tab
     expect(complaints.length === 0, 'the browser complains', complaints.join('\n'))
