@@ -233,8 +233,8 @@ static bool check_durable(const struct conn_facts *facts, struct err *err)
 }
 
 static const char asynchronous[] =
-    "a standby streams from this PostgreSQL and no commit waits for it: promoted, it lacks what was acknowledged last; "
-    "set synchronous_standby_names";
+    "asynchronous: a standby streams from this PostgreSQL and no commit waits for it; promoted, it lacks what was "
+    "acknowledged last; set synchronous_standby_names";
 
 const char *store_warning(const struct store *store)
 {
@@ -435,6 +435,8 @@ static void on_proved(struct db_transaction *transaction)
     } else if (conn->facts.proof.seen[0].backend_pid != conn->backend_pid) {
         store_say_pooled(&err);
         store_refuse(conn->store, &err);
+    } else {
+        note_replication(conn->store, &conn->facts); /* standbys come and go while connections stay */
     }
 }
 
@@ -447,8 +449,10 @@ void store_prove_next(struct store *store)
         if (conn->up && !conn->checking && db_state(conn->db) == DB_READY) {
             conn->checking = true;
             conn->facts.proof.count = 0;
-            conn->check_queries[0] = conn->check_queries[1] = proof;
-            conn_submit(conn, 2, false, on_proved);
+            conn->check_queries[0] = conn->check_queries[2] = proof;
+            conn->check_queries[1] =
+                (struct db_query){.statement = &sql_check_server, .on_rows = on_server, .context = conn};
+            conn_submit(conn, 3, false, on_proved);
             return;
         }
     }

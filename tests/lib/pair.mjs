@@ -1,15 +1,15 @@
-// A primary and a standby on one machine, and an engine that knows both, for failovers of each kind. Unlike in the
-// campaign's pair, nothing is between them and the engine. A server may hang, be left behind unfenced, or lose what its
-// standby never got.
+// A primary and its standby, or several, on one machine, and an engine that knows all of them, for failovers of each
+// kind. Unlike in the campaign's pair, nothing is between them and the engine. A server may hang, be left behind
+// unfenced, or lose what its standby never got.
 import { spawnSync } from 'node:child_process'
 import { chownSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { World, expect, sleep } from './world.mjs'
 
 export class Pair extends World {
-  constructor() {
+  constructor(serverCount = 2) {
     super()
-    this.servers = [0, 1].map((number) => ({
+    this.servers = Array.from({ length: serverCount }, (_, number) => ({
       number,
       directory: join(this.directory, `node-${number}`),
       data: join(this.directory, `node-${number}`, 'data')
@@ -116,7 +116,7 @@ export class Pair extends World {
       this.at(
         this.primary,
         `select count(*) from pg_stat_replication where state = 'streaming' 
-          and sync_state = '${synchronous ? 'sync' : 'async'}'`
+          and application_name = 'node_${server.number}' and sync_state = '${synchronous ? 'sync' : 'async'}'`
       ) !== '1';
       tries++
     ) {
@@ -133,7 +133,8 @@ export class Pair extends World {
   // Cuts the standby off from everything that is written from now on.
   async cut(server) {
     this.set(server, 'primary_conninfo', '')
-    for (let tries = 0; this.at(this.primary, 'select count(*) from pg_stat_replication') !== '0'; tries++) {
+    const streams = `select count(*) from pg_stat_replication where application_name = 'node_${server.number}'`
+    for (let tries = 0; this.at(this.primary, streams) !== '0'; tries++) {
       if (tries > 300) throw new Error('the standby is not cut off')
       await sleep(50)
     }

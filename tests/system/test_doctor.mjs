@@ -29,6 +29,7 @@ await run(new World(), async (world) => {
     const healthy = doctor()
     expectEqual(findings(healthy), [], 'findings')
     const checks = ['server', 'lag', 'engines', 'settings', 'clock', 'schema', 'history', 'connections']
+    checks.push('replication')
     expectEqual(healthy.items.map(({ check }) => check).sort(), checks.sort(), 'what was looked at')
     const told = world.sagactl(['doctor'])
     expect(/^fine {5}clock {8}PostgreSQL's clock/m.test(told.stdout), 'a line', told.stdout)

@@ -70,8 +70,12 @@ static const struct {
     {"fsync", "\"fsync\":\"on\"", "\"fsync\":\"off\"", FINDING_TROUBLE, "settings", "fsync is off"},
     {"pages", "writes\":\"on\"", "writes\":\"off\"", FINDING_TROUBLE, "settings", "full_page_writes is off"},
     {"commits", "commit\":\"on\"", "commit\":\"off\"", FINDING_TROUBLE, "settings", "synchronous_commit is off"},
-    {"commits of a standby", "commit\":\"on\",\"synchronous_standby_names\":\"\"",
-     "commit\":\"local\",\"synchronous_standby_names\":\"*\"", FINDING_TROUBLE, "settings", "is local: a failover"},
+    {"commits of a standby",
+     "standbys\":0,\"standby_lag_ms\":null,\"settings\":{\"fsync\":\"on\",\"full_page_writes\":\"on\","
+     "\"synchronous_commit\":\"on\",\"synchronous_standby_names\":\"\"",
+     "standbys\":1,\"standby_lag_ms\":null,\"settings\":{\"fsync\":\"on\",\"full_page_writes\":\"on\","
+     "\"synchronous_commit\":\"local\",\"synchronous_standby_names\":\"*\"",
+     FINDING_TROUBLE, "settings", "is local: a failover"},
     {"local commits without a standby", "commit\":\"on\"", "commit\":\"local\"", FINDING_FINE, "lag", ""},
     {"a clock ahead", "00:00:05.000Z", "00:01:05.000Z", FINDING_TROUBLE, "clock", "59.9 s ahead of this machine's"},
     {"a clock behind", "00:00:05.000Z", "00:00:00.000Z", FINDING_WARNING, "clock", "4.9 s behind this machine's"},
@@ -99,6 +103,8 @@ static const struct {
     {"inputs", "rows\":2", "rows\":20000", FINDING_WARNING, "lag", "20000 inputs"},
     {"few connections", "connections\":9", "connections\":90", FINDING_WARNING, "connections", "7 of 97"},
     {"no connections", "connections\":9", "connections\":99", FINDING_TROUBLE, "connections", "0 of 97"},
+    {"an asynchronous standby", "\"standbys\":0", "\"standbys\":1", FINDING_WARNING, "replication", "asynchronous: no"},
+    {"commits that wait", "names\":\"\"", "names\":\"a\"", FINDING_WARNING, "replication", "wait for one of a"},
     {"a standby", "standby_lag_ms\":null", "standby_lag_ms\":60000", FINDING_WARNING, "standbys", "behind by 1m"},
     {"the release before", "\"database\"", "\"other\"", FINDING_UNKNOWN, "database", "says nothing"},
 };
@@ -113,6 +119,29 @@ TEST(each_fault_is_found_and_nothing_else)
         assert_int_equal(diagnosis_count(d, FINDING_TROUBLE) + diagnosis_count(d, FINDING_WARNING) +
                              diagnosis_count(d, FINDING_UNKNOWN),
                          cases[i].state != FINDING_FINE);
+    }
+}
+
+TEST(the_mode_of_replication_is_named)
+{
+    static const struct {
+        const char *database, *what;
+    } modes[] = {
+        {"{\"standbys\":0,\"settings\":{\"synchronous_standby_names\":\"\"}}", "none: a crash"},
+        {"{\"standbys\":2,\"settings\":{\"synchronous_standby_names\":\"\"}}", "asynchronous: no commit waits"},
+        {"{\"standbys\":1,\"settings\":{\"synchronous_standby_names\":\"FIRST 1 (a, b)\"}}",
+         "synchronous, FIRST 1 (a, b): what"},
+        {"{\"standbys\":1,\"settings\":{\"synchronous_standby_names\":\"anybody\"}}", "synchronous, anybody: what"},
+        {"{\"standbys\":2,\"settings\":{\"synchronous_standby_names\":\"any 1 (a, b)\"}}",
+         "quorum, any 1 (a, b): what"},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(modes); i++) {
+        struct diagnosis *d = new_diagnosis();
+
+        judge_replication(d, slice_of(modes[i].database));
+        assert_int_equal(d->count, 1);
+        finds(d, modes[i].what, d->items[0].state, "replication", modes[i].what);
     }
 }
 

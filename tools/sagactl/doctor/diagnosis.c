@@ -332,4 +332,5 @@ void diagnose_engines(struct diagnosis *d, struct slice answer, int64_t asked_ms
     judge_history(d, answer, database);
     judge_connections(d, database);
     judge_standbys(d, database);
+    judge_replication(d, database);
 }

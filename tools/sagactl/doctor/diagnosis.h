@@ -31,6 +31,9 @@ void diagnosis_add(struct diagnosis *d, const char *check, enum finding_state st
                    struct slice where, struct slice act);
 size_t diagnosis_count(const struct diagnosis *d, enum finding_state state);
 
+/* Names the mode of replication by the member `database` of /v1/engines, and what it promises. */
+void judge_replication(struct diagnosis *d, struct slice database);
+
 /* Judges the answer of /readyz?verbose. */
 void diagnose_readiness(struct diagnosis *d, struct slice server, struct slice answer);
 
