@@ -1,6 +1,6 @@
 // The world of the campaign: several engines, each behind its own proxies to PostgreSQL, and the shop behind its door.
 import { spawn, spawnSync } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync } from 'node:fs'
+import { cpSync, mkdirSync, readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { World, freePort, sleep } from '../../lib/world.mjs'
 import { Door } from './door.mjs'
@@ -268,7 +268,3 @@ export class CampaignWorld extends World {
     await super.stop()
   }
 }
-
-export const isRoot = () => process.getuid() === 0
-export const has = (program) =>
-  spawnSync('sh', ['-c', `command -v ${program}`]).status === 0 || existsSync(`/usr/sbin/${program}`)

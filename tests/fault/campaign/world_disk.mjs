@@ -2,7 +2,8 @@
 import { execFileSync } from 'node:child_process'
 import { chownSync, mkdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { CampaignWorld, isRoot } from './world.mjs'
+import { isRoot } from '../../lib/programs.mjs'
+import { CampaignWorld } from './world.mjs'
 
 const megabytes = 640
 

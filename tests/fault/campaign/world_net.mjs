@@ -1,40 +1,11 @@
-// Each engine is in its own network namespace, with a wire to the namespace of PostgreSQL and the shop. Only root can
-// make namespaces. The next campaign removes what a killed one has left.
+// Each engine is in its own network namespace, with a wire to the namespace of PostgreSQL and the shop.
 import { createHash } from 'node:crypto'
-import { appendFileSync, existsSync, readdirSync, writeFileSync } from 'node:fs'
-import { execFileSync } from 'node:child_process'
+import { appendFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { Spaces } from '../../lib/spaces.mjs'
 import { freePort } from '../../lib/world.mjs'
 import { useToken } from './http.mjs'
-import { CampaignWorld, has, isRoot } from './world.mjs'
-
-const prefix = 'sagadcmp'
-const block = `10.${100 + (process.pid % 100)}` // two campaigns on one machine do not meet
-const shopAddress = `${block}.255.1`
-
-export function whyNoNetwork() {
-  if (!isRoot()) return 'only root can make network namespaces'
-  if (!has('ip') || !has('iptables')) return 'ip or iptables is not installed (iproute2, iptables)'
-  try {
-    ip('netns', 'add', `${prefix}try`)
-    ip('link', 'add', `${prefix}t0`, 'type', 'veth', 'peer', 'name', `${prefix}t1`)
-    ip('link', 'del', `${prefix}t0`)
-    return undefined
-  } catch (error) {
-    return `network namespaces are not permitted here: ${String(error.stderr ?? error).trim()}`
-  } finally {
-    quiet('netns', 'del', `${prefix}try`)
-  }
-}
-
-const ip = (...args) => execFileSync('ip', args, { stdio: ['ignore', 'pipe', 'pipe'], encoding: 'utf8' })
-const quiet = (...args) => {
-  try {
-    ip(...args)
-  } catch {
-    /* it is not there */
-  }
-}
+import { CampaignWorld } from './world.mjs'
 
 export class NetWorld extends CampaignWorld {
   constructor(random, options) {
@@ -50,10 +21,9 @@ export class NetWorld extends CampaignWorld {
   }
 
   async startAll() {
-    this.removeStale()
-    process.on('exit', () => this.removeAll())
-    quiet('addr', 'add', `${shopAddress}/32`, 'dev', 'lo')
-    this.wires = Array.from({ length: this.engineCount }, (_, number) => this.makeWire(number))
+    this.spaces = new Spaces('sagadcmp', 'sgw')
+    this.spaces.addAddress(this.shopHost())
+    this.wires = Array.from({ length: this.engineCount }, (_, number) => this.spaces.add(number))
     const settings = [
       '-c',
       `listen_addresses=${this.wires.map((wire) => wire.here).join(',')}`,
@@ -93,27 +63,11 @@ export class NetWorld extends CampaignWorld {
   async prepare() {
     await this.startPostgres()
     await this.stopPostgres()
-    appendFileSync(join(this.directory, 'data', 'pg_hba.conf'), `host all all ${block}.0.0/16 trust\n`)
+    appendFileSync(join(this.directory, 'data', 'pg_hba.conf'), `host all all ${this.spaces.block}.0.0/16 trust\n`)
   }
 
   shopHost() {
-    return shopAddress
-  }
-
-  makeWire(number) {
-    const space = `${prefix}${process.pid}-${number}`
-    const wire = `sgw${process.pid % 100000}-${number}`
-    const [here, there] = [`${block}.${number}.1`, `${block}.${number}.2`]
-    ip('netns', 'add', space)
-    ip('link', 'add', wire, 'type', 'veth', 'peer', 'name', `${wire}p`)
-    ip('link', 'set', `${wire}p`, 'netns', space)
-    ip('addr', 'add', `${here}/30`, 'dev', wire)
-    ip('link', 'set', wire, 'up')
-    ip('-n', space, 'addr', 'add', `${there}/30`, 'dev', `${wire}p`)
-    ip('-n', space, 'link', 'set', `${wire}p`, 'up')
-    ip('-n', space, 'link', 'set', 'lo', 'up')
-    ip('-n', space, 'route', 'add', 'default', 'via', here)
-    return { space, wire, here, there }
+    return `${this.spaces.block}.255.1`
   }
 
   async makeEngine(number) {
@@ -134,43 +88,22 @@ export class NetWorld extends CampaignWorld {
     return ['ip', ['netns', 'exec', engine.space, this.sagadPath]]
   }
 
-  // Adds a rule in the engine's own namespace, which takes the rule with it when it ends.
   rule(engine, action, ...rule) {
-    return this.run('ip', ['netns', 'exec', engine.space, 'iptables', '-w', action, ...rule], { seconds: 10 })
+    return this.spaces.rule(engine, action, ...rule)
   }
 
-  // Cuts the wire in both directions without telling either side. Taking the link down would also remove its route, and
-  // another route might answer.
-  async cutWire(engine) {
-    await this.rule(engine, '-A', 'OUTPUT', '-j', 'DROP')
-    await this.rule(engine, '-A', 'INPUT', '-j', 'DROP')
+  cutWire(engine) {
+    return this.spaces.cut(engine)
   }
 
-  async healNetwork(engine) {
-    await this.rule(engine, '-F', 'INPUT').catch(() => {})
-    await this.rule(engine, '-F', 'OUTPUT').catch(() => {})
-  }
-
-  removeStale() {
-    if (!existsSync('/run/netns')) return
-    for (const name of readdirSync('/run/netns')) {
-      const pid = new RegExp(`^${prefix}(\\d+)-`).exec(name)?.[1]
-      if (pid && !existsSync(`/proc/${pid}`)) quiet('netns', 'del', name)
-    }
-  }
-
-  removeAll() {
-    for (const { space, wire } of this.wires ?? []) {
-      quiet('netns', 'del', space)
-      quiet('link', 'del', wire)
-    }
-    quiet('addr', 'del', `${shopAddress}/32`, 'dev', 'lo')
+  healNetwork(engine) {
+    return this.spaces.heal(engine)
   }
 
   async stop() {
     await super.stop()
     useToken(undefined)
     delete process.env.SAGACTL_TOKEN
-    this.removeAll()
+    this.spaces?.removeAll()
   }
 }

@@ -2,13 +2,13 @@
 // No side is told: there is no FIN and no RST.
 import { leaseMs } from '../world.mjs'
 import { sleep } from '../../../lib/world.mjs'
-import { whyNoNetwork } from '../world_net.mjs'
+import { whyNoSpaces } from '../../../lib/spaces.mjs'
 
 // Bytes that left before a cut may arrive after it, when TCP tries again. Until then no person can know the outcome.
 const echoMs = 8000
 
 let reason
-const impossible = () => (reason ??= whyNoNetwork() ?? '') || undefined
+const impossible = () => (reason ??= whyNoSpaces() ?? '') || undefined
 const net = (name, weight, fire) => ({ name, topology: 'net', weight, impossible, fire })
 
 async function lasting(run, engine, ms) {
