@@ -63,15 +63,16 @@ const struct db_statement sql_lower_low = {
 
 #define LOG_COLUMNS "shard, saga, seq, records, at, epoch, payload"
 #define LOG_ARRAYS \
-    "$1::int2[], $2::uuid[], $3::int4[], $4::int2[], $5::timestamptz[], $6::int8[], $7::bytea[], $8::bool[]"
+    "$1::int2[], $2::uuid[], $3::int4[], $4::int2[], $5::timestamptz[], $6::int8[], $7::bytea[], $8::bool[]," \
+    " $9::bytea[]"
 #define LOG_ROWS \
     " select u.shard, u.saga, u.seq, u.records, u.at, u.epoch, u.payload," \
-    " case when u.is_event then pg_current_xact_id()::text::int8 end" \
-    " from unnest(" LOG_ARRAYS ") as u (" LOG_COLUMNS ", is_event)"
+    " case when u.is_event then pg_current_xact_id()::text::int8 end, u.rest" \
+    " from unnest(" LOG_ARRAYS ") as u (" LOG_COLUMNS ", is_event, rest)"
 
 const struct db_statement sql_log = {
     "log",
-    "insert into sagad.log (" LOG_COLUMNS ", event_tx)"
+    "insert into sagad.log (" LOG_COLUMNS ", event_tx, rest)"
     LOG_ROWS
     " where case when u.seq = 1 then true"
     " when (select p.seq + p.records from sagad.log p where p.shard = u.shard and p.saga = u.saga and p.seq < u.seq"
@@ -80,7 +81,7 @@ const struct db_statement sql_log = {
 
 const struct db_statement sql_log_unique = {
     "log_unique",
-    "insert into sagad.log (" LOG_COLUMNS ", event_tx)"
+    "insert into sagad.log (" LOG_COLUMNS ", event_tx, rest)"
     LOG_ROWS
     " join sagad.saga s on s.shard = u.shard and s.id = u.saga",
 };
@@ -371,16 +372,19 @@ const struct db_statement sql_saga_by_business_id = {
 };
 
 /*
- * Runs by the digests of their names, with at most $3 turns of each. The payload of a turn with more than $4 bytes is
- * null. The runs keep the order of the arrays.
+ * Runs by the digests of their names. Of a run whose newest turn has its state at rest this is one row: the seq of that
+ * turn's last record, and the state. Of others it is the log, at most $3 turns of it, without a state. The payload of a
+ * turn with more than $4 bytes is null. The runs keep the order of the arrays.
  */
 const struct db_statement sql_run_turns = {
     "run_turns",
-    "select u.number, s.id, l.seq, l.at, case when octet_length(l.payload) <= $4::int8 then l.payload end"
-    " from unnest($1::int2[], $2::bytea[]) with ordinality as u (shard, digest, number)"
+    "select u.number, s.id, coalesce(l.seq, z.last), l.at, case when octet_length(l.payload) <= $4::int8 then l.payload"
+    " end, z.rest from unnest($1::int2[], $2::bytea[]) with ordinality as u (shard, digest, number)"
     " join sagad.saga s on s.shard = u.shard and s.business_digest = u.digest and s.business_digest is not null"
-    " cross join lateral (select t.seq, t.at, t.payload from sagad.log t where t.shard = s.shard and t.saga = s.id"
-    " order by t.seq limit $3::int8) as l order by u.number, l.seq",
+    " cross join lateral (select n.seq + n.records - 1 as last, n.rest from sagad.log n where n.shard = s.shard and"
+    " n.saga = s.id order by n.seq desc limit 1) as z"
+    " left join lateral (select t.seq, t.at, t.payload from sagad.log t where z.rest is null and t.shard = s.shard and"
+    " t.saga = s.id order by t.seq limit $3::int8) as l on true order by u.number, l.seq",
 };
 
 const struct db_statement sql_saga_by_key = {

@@ -125,7 +125,8 @@ struct append {
     int64_t at_ms;
     uint64_t first_seq;
     uint32_t record_count;
-    struct slice payload;          /* JSON array of the records' text forms; borrowed until done */
+    struct slice payload; /* JSON array of the records' text forms; borrowed until done */
+    struct slice rest;    /* with the turn a run goes to rest: its state then (core/saga/rest.h); SLICE_NONE: none */
     const struct op_key *new_keys; /* the keys of operations that this turn mentions first */
     uint32_t new_key_count;
     const struct append_start *start; /* NULL but for the first turn */
@@ -418,13 +419,16 @@ void store_find_saga(struct store *store, struct find_saga *find);
 #define RUN_TURNS_MAX 32        /* of a log that store_read_run() brings */
 #define RUN_TURN_BYTES_MAX 8192 /* of each turn of it */
 
-/* Finds a run by its name and reads its log. Runs that are asked for at about the same time are read together. */
+/* Finds a run by its name, and reads its state at rest, or its log where there is none. Runs that are asked for at
+ * about the same time are read together. */
 struct read_run {
     struct store_read read;
     struct digest digest;      /* in: of the name; see run_digest() */
     uint32_t shard;            /* in */
     struct saga_id id;         /* out */
-    struct stored_turn *turns; /* out; NULL: the log is longer than this brings, and store_read_saga() reads it */
+    struct slice rest;         /* out: as append.rest of the newest turn of the run; SLICE_NONE: it has none */
+    uint64_t rest_seq;         /* out, with `rest`: of the last record of that turn */
+    struct stored_turn *turns; /* out, without `rest`; NULL: the log is longer than this brings: store_read_saga() */
     size_t turn_count;         /* out */
     struct list_link link;     /* the store's */
 };

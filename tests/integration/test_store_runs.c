@@ -1,4 +1,5 @@
-/* Runs are found by their names and read with their logs, several in one statement. */
+/* Runs are found by their names and read by what their newest turns store of them, or with their logs, several in one
+ * statement. */
 #include <stdio.h>
 #include <string.h>
 
@@ -87,6 +88,50 @@ TEST(runs_are_read_by_their_names_together_and_long_ones_are_only_found)
     assert_true(slice_is(runs[0].turns[2].payload, "[{\"type\": \"step.intent\"}]"));
     assert_null(runs[1].turns);
     assert_null(runs[2].turns);
+}
+
+/* Appends a turn to the run, and reads the run. `state` is what the turn stores of it; NULL: nothing. */
+static struct read_run read_after(struct saga_id id, const char *name, uint64_t seq, const char *state)
+{
+    struct read_run run = {.digest = turn_business_digest(name), .shard = saga_id_shard(id)};
+    struct turn turn = {0};
+    int read = 0;
+
+    turn_next(&turn, id, 0, seq, "run.rested");
+    turn.append.rest = slice_of(state);
+    host_append(&host, store, &turn);
+    assert_int_equal(turn.append.code, ERR_OK);
+    run.read = (struct store_read){.arena = &arena, .done = on_run_read, .context = &read};
+    store_read_run(store, &run);
+    wanted = 1;
+    host_run_until(&host, all_are_read, &read);
+    assert_int_equal(run.read.code, ERR_OK);
+    assert_true(uuid_equal(&run.id.uuid, &id.uuid));
+    return run;
+}
+
+TEST(the_state_of_a_run_is_that_of_its_newest_turn_or_none)
+{
+    struct turn turn = {0};
+    struct saga_id id = host_saga(40);
+    struct read_run run;
+
+    turn_start(&turn, id, 0, "run-rests");
+    host_append(&host, store, &turn);
+    run = read_after(id, "run-rests", 2, "state at 2");
+    assert_true(slice_is(run.rest, "state at 2"));
+    assert_int_equal(run.rest_seq, 2);
+    assert_null(run.turns);
+    run = read_after(id, "run-rests", 3, "state at 3");
+    assert_true(slice_is(run.rest, "state at 3"));
+    assert_int_equal(run.rest_seq, 3);
+    run = read_after(id, "run-rests", 4, NULL); /* what was stored before it is old now, and its log is read */
+    assert_null(run.rest.ptr);
+    assert_int_equal(run.turn_count, 4);
+    assert_int_equal(run.turns[3].first_seq, 4);
+    run = read_after(id, "run-rests", 5, "state at 5");
+    assert_true(slice_is(run.rest, "state at 5"));
+    assert_null(run.turns);
 }
 
 /* Both statements that may be under way are, so the last runs wait, and are read when one of those ends. */

@@ -6,6 +6,7 @@
 #include "tests/lib/test.h"
 
 #include "base/json.h"
+#include "core/saga/rest.h"
 
 #define COMPENSATED ",'compensate':{'tool':'undo','with':{'id':'${ .result.id }'}}"
 #define KEYED_IF_SENT                                                                                                  \
@@ -132,6 +133,84 @@ void call_trial_open(struct call_trial *t, const char *budget, const char *loop,
     assert_int_equal(call_trial_input(t, input), ERR_OK);
 }
 
+/* --- a run that rests, and the same run from its few bytes --- */
+
+static void write_all(const struct saga *saga, struct buffer *out)
+{
+    saga_write_json(saga, out);
+    for (uint32_t i = 0; i < saga->definition->step_count; i++) {
+        saga_write_operation(saga, i, DIRECTION_DO, out);
+    }
+}
+
+/* Makes the run again from what is stored of it at rest. Returns NULL when it does not rest, or is not stored. */
+static struct saga *from_rest(struct call_trial *t)
+{
+    struct saga *saga = arena_alloc(&t->turn, sizeof(*saga));
+    struct buffer bytes, again, shown, should;
+    bool is_stored;
+
+    buffer_init(&bytes, (size_t)1 << 20);
+    is_stored = saga_write_rest(&t->saga, &bytes);
+    if (is_stored) {
+        buffer_init(&again, (size_t)1 << 20);
+        buffer_init(&shown, (size_t)64 << 20);
+        buffer_init(&should, (size_t)64 << 20);
+        assert_int_equal(saga_read_rest(saga, &t->turn, t->saga.id, definition_of(t, &t->turn), t->saga.namespace,
+                                        t->saga.seq, buffer_slice(&bytes), &t->err),
+                         ERR_OK);
+        assert_true(saga_write_rest(saga, &again));
+        assert_true(slice_equal(buffer_slice(&bytes), buffer_slice(&again)));
+        write_all(&t->saga, &should);
+        write_all(saga, &shown);
+        assert_string_equal(buffer_c(&shown), buffer_c(&should));
+        buffer_fini(&again);
+        buffer_fini(&shown);
+        buffer_fini(&should);
+        t->rests++;
+    }
+    buffer_fini(&bytes);
+    return is_stored ? saga : NULL;
+}
+
+static void write_turn(struct call_trial *t, const struct saga *saga, const struct records *records, struct buffer *out)
+{
+    struct saga *after = saga_copy(saga, &t->turn);
+
+    for (size_t i = 0; i < records->count; i++) {
+        record_line_put(out, &records->items[i], after->definition);
+        saga_apply(after, &records->items[i]);
+    }
+    write_all(after, out);
+}
+
+/* What the run decides from its log, it also decides from those bytes. */
+static void decide_alike(struct call_trial *t, const struct saga_input *input, enum err_code should)
+{
+    const struct saga *saga = from_rest(t);
+    struct records records = {0};
+    struct buffer is, was;
+    struct err err = {0};
+
+    if (!saga) {
+        return;
+    }
+    assert_int_equal(saga_decide(saga, input, &t->turn, &records, &err), should);
+    assert_string_equal(err.message, t->err.message);
+    assert_int_equal(records.count, t->records.count);
+    assert_int_equal(records.answer.code, t->records.answer.code);
+    assert_int_equal(records.answer.step, t->records.answer.step);
+    assert_int_equal(records.answer.first_ms, t->records.answer.first_ms);
+    assert_int_equal(records.answer.duplicate, t->records.answer.duplicate);
+    buffer_init(&is, (size_t)64 << 20);
+    buffer_init(&was, (size_t)64 << 20);
+    write_turn(t, saga, &records, &is);
+    write_turn(t, &t->saga, &t->records, &was);
+    assert_string_equal(buffer_c(&is), buffer_c(&was));
+    buffer_fini(&is);
+    buffer_fini(&was);
+}
+
 /* --- one turn --- */
 
 enum err_code call_trial_input(struct call_trial *t, struct saga_input input)
@@ -145,6 +224,7 @@ enum err_code call_trial_input(struct call_trial *t, struct saga_input input)
     t->err = (struct err){0};
     code = saga_decide(&t->saga, &input, &t->turn, &t->records, &t->err);
     CHECK(code != ERR_INTERNAL); /* decided records fit the state */
+    decide_alike(t, &input, code);
     if (code != ERR_OK) {
         assert_int_equal(t->records.count, 0);
         assert_true(t->err.message[0] != '\0');

@@ -25,6 +25,7 @@ struct call_trial {
     struct buffer log;
     struct records records; /* records of the last turn */
     struct err err;         /* error of the last input that was refused */
+    size_t rests;           /* inputs that came while the run rested: each was also decided from the run's few bytes */
 };
 
 struct wish { /* a call; JSON with ' for "; members that are not named stay NULL */

@@ -171,6 +171,7 @@ void check_turn(const struct committed_turn *turn)
     if (count != turn->records || count == 0) {
         world_violate("I9", "a turn says that it has %u records, and has %u", turn->records, count);
     }
+    check_rest(saga, turn);
 }
 
 /* --- what people and clients were told --- */

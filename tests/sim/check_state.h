@@ -79,8 +79,9 @@ struct judged_saga {
     uint32_t plans;
     struct judged_step *steps;
     struct judged_op *ops;
-    uint64_t seen_hash;       /* hash of the answer that a client got after the end; 0: none */
-    struct judged_saga *next; /* the next saga in order of beginning */
+    struct judged_turn *turns; /* of a run: the newest, see check_rest.c */
+    uint64_t seen_hash;        /* hash of the answer that a client got after the end; 0: none */
+    struct judged_saga *next;  /* the next saga in order of beginning */
 };
 
 struct noted { /* an answer that somebody got, which the log must hold in the end */
@@ -103,6 +104,7 @@ struct check {
     struct map events;    /* type and id of each event */
     struct judged_event *last_event; /* the newest; they are in a list */
     struct slice definitions;
+    struct judged_shelf *shelf; /* check_rest.c: made with its first use */
     bool has_parallel_undo, has_branches, clocks_jump, may_lose;
     uint64_t turns;
 };
@@ -110,6 +112,9 @@ struct check {
 struct judged_op *check_op_of(struct op_key key);                /* NULL: the log has no such operation */
 bool op_is_class(const struct judged_op *op, const char *class); /* class by the name of the tool: "once" of "once_3" */
 bool op_stands(const struct judged_op *forward); /* the effect happened, is no read, and was not undone */
+
+/* In check_rest.c: compares what the turn stores of a run at rest with the run's log. */
+void check_rest(struct judged_saga *saga, const struct committed_turn *turn);
 
 bool check_is_sleep(struct slice step); /* true when the step of this name sleeps in all definitions */
 uint64_t check_place_of_signal(struct saga_id saga, struct slice name);

@@ -291,6 +291,15 @@ void draw_log(struct db_args *args, struct chance *chance)
     }
     db_array_end(args);
     COLUMN(DB_BOOL, sagas, db_item_bool(args, chance_percent(chance, 60)));
+    db_array_begin(args, DB_BYTEA, sagas.count);
+    for (size_t i = 0; i < sagas.count; i++) {
+        if (chance_percent(chance, 40)) {
+            db_item_bytes(args, slice_of(ONE_OF("rest", "other rest")));
+        } else {
+            db_item_null(args);
+        }
+    }
+    db_array_end(args);
 }
 
 /* Draws keys. `own_percent` is the share of keys that the log of the saga names. */

@@ -9,9 +9,8 @@ DUMP(saga,
      "select s.shard, s.id, s.namespace, s.name, s.version, s.status, s.tags::text, s.business_id, s.business_digest,"
      " s.key_digest, s.input_digest, s.created_at, s.updated_at, s.ended_at,"
      " s.started_by from sagad.saga s order by s.shard, s.id")
-DUMP(log, "select l.shard, l.saga, l.seq, l.records, l.at, l.epoch, l.payload, l.event_tx is not null from sagad.log l "
-          "order by l.shard, "
-          "l.saga, l.seq")
+DUMP(log, "select l.shard, l.saga, l.seq, l.records, l.at, l.epoch, l.payload, l.event_tx is not null, l.rest from"
+          " sagad.log l order by l.shard, l.saga, l.seq")
 DUMP(operation_key, "select k.shard, k.key, k.saga from sagad.operation_key k order by k.shard, k.key")
 DUMP(key_bundle,
      "select b.shard, b.check_at, b.id, b.made_at, e.key, e.saga from sagad.key_bundle b"

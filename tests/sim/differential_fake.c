@@ -190,6 +190,7 @@ static enum pg_progress dump_log_rows(struct pg_call *call)
         put_int(call, row->epoch);
         put_bytes(call, row->payload);
         put_int(call, row->event_tx > 0);
+        put_bytes(call, row->rest);
         put_row_end(call);
     }
     return PG_DONE;

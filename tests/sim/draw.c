@@ -6,6 +6,8 @@
 
 #include "tests/sim/pg.h"
 
+#define REST_US INT64_C(14000000) /* a run rests 15 s after its last record */
+
 struct sketcher {
     struct chance chance;
     struct scenario *scenario;
@@ -162,6 +164,18 @@ static void draw_open(struct sketcher *s, int64_t at_us)
     }
 }
 
+/* An agent comes back to its run after that has rested, maybe with a call of another tool. */
+static void draw_return(struct sketcher *s, const struct act *call)
+{
+    uint32_t variant = call->variant;
+    int64_t at_us = call->at_us;
+
+    for (uint32_t times = 1 + below(s, 3); times > 0; times--) {
+        at_us += between(s, REST_US, 2 * REST_US);
+        add_act(s, ACT_CALL, at_us, 0)->variant = percent(s, 70) ? variant : variant ^ below(s, 8) << 1;
+    }
+}
+
 static void draw_acts(struct sketcher *s)
 {
     uint32_t starts = percent(s, 25) ? 1 : 2 + below(s, 2 + s->size * 5 / 100);
@@ -182,6 +196,9 @@ static void draw_acts(struct sketcher *s)
 
         if (percent(s, 50)) {
             add_act(s, ACT_CALL, later(s, call->at_us), 0)->variant = variant;
+        }
+        if (percent(s, 40)) {
+            draw_return(s, call);
         }
     }
 }

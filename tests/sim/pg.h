@@ -96,7 +96,7 @@ struct committed_turn {
     uint32_t shard;
     int64_t epoch, at_ms;
     uint32_t seq, records;
-    struct slice payload;
+    struct slice payload, rest /* SLICE_NONE: null */;
     int64_t shard_epoch, epoch_since_us; /* of the shard's row at the instant of the commit; in world time */
 };
 /* Calls `confirmed` when a commit is confirmed: for each row of sagad.log in it, in order of saga and seq, then once

@@ -254,6 +254,7 @@ static enum pg_progress put_log(struct pg_call *call, bool joined)
         }
         row.payload = keep_item(call, 6, i);
         row.event_tx = item_int(call, 7, i) ? pg_tx(call) : 0;
+        row.rest = keep_item(call, 8, i);
         RETURN_UNLESS_DONE(pg_insert(call, PG_LOG, &row, NULL));
         affected++;
     }

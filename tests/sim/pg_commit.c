@@ -112,6 +112,7 @@ static void tell_turns(struct pg *pg, const struct pg_commit *commit, void (*tel
                                       .seq = (uint32_t)rows[i]->seq,
                                       .records = (uint32_t)rows[i]->records,
                                       .payload = rows[i]->payload,
+                                      .rest = rows[i]->rest,
                                       .shard_epoch = epoch.epoch,
                                       .epoch_since_us = epoch.since_us});
     }

@@ -201,27 +201,60 @@ enum pg_progress pg_statement_saga_by_business_id(struct pg_call *call)
     return PG_DONE;
 }
 
-/* Puts turns of the run with this number in the arrays. */
-static void put_run(struct pg_call *call, int64_t number, const struct row_saga *saga)
+static const struct row_log *newest_turn(struct pg_call *call, const struct row_log *key)
 {
-    struct row_log key = {.shard = saga->shard, .saga = saga->id, .seq = INT32_MIN};
-    int64_t left = arg_int(call, 2), bytes_max = arg_int(call, 3);
+    const struct row_log *newest = NULL;
 
-    for (struct pg_row *row = pg_first(call, PG_LOG, &key); row && left > 0; row = pg_next(call, PG_LOG, row)) {
+    for (struct pg_row *row = pg_first(call, PG_LOG, key); row; row = pg_next(call, PG_LOG, row)) {
         const struct row_log *turn = pg_see(call, row);
 
-        if (turn && (turn->shard != key.shard || !uuid_equal(&turn->saga, &key.saga))) {
+        if (turn && (turn->shard != key->shard || !uuid_equal(&turn->saga, &key->saga))) {
+            break;
+        }
+        newest = turn ? turn : newest;
+    }
+    return newest;
+}
+
+/* Puts turns of the run with this number in the arrays. */
+static void put_run_turns(struct pg_call *call, int64_t number, const struct row_log *key)
+{
+    int64_t left = arg_int(call, 2), bytes_max = arg_int(call, 3);
+
+    for (struct pg_row *row = pg_first(call, PG_LOG, key); row && left > 0; row = pg_next(call, PG_LOG, row)) {
+        const struct row_log *turn = pg_see(call, row);
+
+        if (turn && (turn->shard != key->shard || !uuid_equal(&turn->saga, &key->saga))) {
             break;
         }
         if (turn) {
             put_int(call, number);
-            put_uuid(call, &saga->id);
+            put_uuid(call, &key->saga);
             put_int(call, turn->seq);
             put_time_ms(call, turn->at_ms);
             put_bytes(call, (int64_t)turn->payload.len <= bytes_max ? turn->payload : SLICE_NONE);
+            put_null(call);
             put_row_end(call);
             left--;
         }
+    }
+}
+
+static void put_run(struct pg_call *call, int64_t number, const struct row_saga *saga)
+{
+    struct row_log key = {.shard = saga->shard, .saga = saga->id, .seq = INT32_MIN};
+    const struct row_log *newest = newest_turn(call, &key);
+
+    if (newest && newest->rest.ptr) {
+        put_int(call, number);
+        put_uuid(call, &saga->id);
+        put_int(call, newest->seq + newest->records - 1);
+        put_null(call);
+        put_null(call);
+        put_bytes(call, newest->rest);
+        put_row_end(call);
+    } else {
+        put_run_turns(call, number, &key);
     }
 }
 

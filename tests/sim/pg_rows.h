@@ -67,7 +67,7 @@ struct row_log {
     struct uuid saga;
     int64_t seq;                             /* key */
     int64_t records, at_ms, epoch, event_tx; /* event_tx 0: null */
-    struct slice payload;
+    struct slice payload, rest;
 };
 
 struct row_operation_key {

@@ -161,6 +161,8 @@ struct outcome_of_run {
     X(TOLD_AGAIN, "a receiver is notified again of an event that it has")                                              \
     X(CALL, "an agent calls a tool")                                                                                   \
     X(CALL_AGAIN, "a call is repeated and answered from its record")                                                   \
+    X(REST, "a run rests, and its state is stored")                                                                    \
+    X(REST_AGAIN, "a run whose state was stored goes on")                                                              \
     X(CALL_REFUSED, "a call is refused")                                                                               \
     X(OPEN_COMPLETED, "an open saga completes")                                                                        \
     X(PROBED, "a tool is asked what became of a call")                                                                 \

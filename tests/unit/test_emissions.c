@@ -30,6 +30,28 @@ TEST(an_id_is_found_with_what_it_came_with)
     arena_fini(&arena);
 }
 
+TEST(ids_are_listed_as_they_came_and_written_down_ones_are_found)
+{
+    struct arena arena, turn;
+    struct emissions emissions = {0}, copy, again = {0};
+
+    arena_init(&arena, 4096);
+    arena_init(&turn, 4096);
+    add(&emissions, "a", 1, &arena);
+    add(&emissions, "b", 2, &arena);
+    copy = emissions_share(&emissions);
+    add(&copy, "c", 3, &turn);
+    for (uint32_t i = 0; i < copy.count; i++) {
+        assert_int_equal(emissions_at(&copy, i)->step, i + 1);
+        assert_true(emissions_restore(&again, emissions_at(&copy, i), &arena));
+    }
+    assert_int_equal(again.count, 3);
+    assert_int_equal(emissions_find(&again, SLICE("c"))->step, 3);
+    assert_false(emissions_restore(&again, emissions_at(&copy, 1), &arena));
+    arena_fini(&arena);
+    arena_fini(&turn);
+}
+
 TEST(the_original_does_not_know_the_additions_to_a_copy)
 {
     struct arena arena, turn;

@@ -77,20 +77,38 @@ static void grow(struct emissions *emissions, struct arena *arena)
     }
 }
 
-void emissions_add(struct emissions *emissions, struct slice id, const struct digest *fingerprint, uint32_t step,
-                   struct arena *arena)
+bool emissions_restore(struct emissions *emissions, const struct emission *emission, struct arena *arena)
 {
-    struct digest digest = digest_sha256(id);
-
-    CHECK(!find(emissions, &digest, emissions->count));
+    if (find(emissions, &emission->id, emissions->count)) {
+        return false;
+    }
     CHECK(emissions->count < UINT32_MAX / 4);
     if (emissions->own == emissions->capacity) {
         grow(emissions, arena);
     }
-    emissions->items[emissions->own] = (struct emission){.id = digest, .fingerprint = *fingerprint, .step = step};
+    emissions->items[emissions->own] = *emission;
     link_item(emissions, emissions->own);
     emissions->own++;
     emissions->count++;
+    return true;
+}
+
+void emissions_add(struct emissions *emissions, struct slice id, const struct digest *fingerprint, uint32_t step,
+                   struct arena *arena)
+{
+    struct emission emission = {.id = digest_sha256(id), .fingerprint = *fingerprint, .step = step};
+    bool is_new = emissions_restore(emissions, &emission, arena);
+
+    CHECK(is_new);
+}
+
+const struct emission *emissions_at(const struct emissions *emissions, uint32_t i)
+{
+    CHECK(i < emissions->count);
+    while (emissions->base && i < emissions->base_count) {
+        emissions = emissions->base;
+    }
+    return &emissions->items[i - emissions->base_count];
 }
 
 struct emissions emissions_share(const struct emissions *emissions)

@@ -30,6 +30,9 @@ const struct emission *emissions_find(const struct emissions *emissions, struct 
 /* An id that was not seen before. */
 void emissions_add(struct emissions *emissions, struct slice id, const struct digest *fingerprint, uint32_t step,
                    struct arena *arena);
+const struct emission *emissions_at(const struct emissions *emissions, uint32_t i); /* in the order they were added */
+/* The same of one that was written down. False: its id is there already. */
+MUST_USE bool emissions_restore(struct emissions *emissions, const struct emission *emission, struct arena *arena);
 /* For a copy: what is there is shared, what is added is not. `emissions` stays where it is and outlives the copy. */
 struct emissions emissions_share(const struct emissions *emissions);
 

@@ -6,8 +6,7 @@
 
 #include <string.h>
 
-/* Returns the capacity of the array of steps, a power of two, because calls add steps. */
-static uint32_t step_room(uint32_t count)
+uint32_t open_step_room(uint32_t count)
 {
     uint32_t room = OPEN_ROOM_MIN;
 
@@ -26,7 +25,7 @@ void saga_init(struct saga *saga, struct arena *arena, struct saga_id id, const 
                           .escalation = {.step = STEP_NONE}};
     saga->budget = (struct budget){-1, -1, -1};
     if (saga_is_open(saga)) {
-        saga->step_room = step_room(definition->step_count);
+        saga->step_room = open_step_room(definition->step_count);
         saga->loop = arena_alloc(arena, sizeof(*saga->loop));
         saga->emissions = arena_alloc(arena, sizeof(*saga->emissions));
     } else {
@@ -42,7 +41,7 @@ struct saga *saga_copy(const struct saga *saga, struct arena *arena)
 
     copy->arena = NULL;
     copy->scratch = arena;
-    copy->step_room = saga_is_open(saga) ? step_room(count) : count ? count : 1;
+    copy->step_room = saga_is_open(saga) ? open_step_room(count) : count ? count : 1;
     copy->steps = copy->step_room == count ? arena_dup(arena, saga->steps, count * sizeof(*saga->steps))
                                            : arena_array(arena, copy->step_room, sizeof(*saga->steps));
     if (copy->step_room != count && count > 0) {

@@ -8,6 +8,7 @@
 
 /* The room for steps that an open saga or a run begins with; a power of two. Most runs have one call. */
 enum { OPEN_ROOM_MIN = 2 };
+uint32_t open_step_room(uint32_t count); /* capacity of its array of steps: a power of two, because calls add steps */
 
 /* --- reading the state (saga/state.c) --- */
 

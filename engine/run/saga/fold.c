@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/metric.h"
+#include "core/saga/rest.h"
 #include "run/call/holds.h"
 #include "run/engine_state.h"
 
@@ -68,6 +69,18 @@ enum err_code fold_into(struct engine *engine, struct saga *saga, struct arena *
     }
     arena_fini(&scratch);
     metric_add(METRIC_SAGAS_UNREADABLE, code != ERR_OK);
+    return code;
+}
+
+enum err_code fold_from_rest(struct engine *engine, struct saga *saga, struct arena *arena, struct saga_id id,
+                             struct slice namespace, uint64_t seq, struct slice rest, struct err *err)
+{
+    const struct definition *definition = definitions_open(engine->definitions, SAGA_RUN);
+    enum err_code code = saga_read_rest(saga, arena, id, definition, namespace, seq, rest, err);
+
+    if (code == ERR_OK) {
+        saga->holds = holds_in_force(engine->holds);
+    }
     return code;
 }
 

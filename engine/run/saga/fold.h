@@ -11,4 +11,9 @@ struct saga *fold_turns(struct engine *engine, struct saga_id id, struct slice n
 enum err_code fold_into(struct engine *engine, struct saga *saga, struct arena *arena, struct saga_id id,
                         struct slice namespace, const struct stored_turn *turns, size_t count, struct err *err);
 
+/* A run that rests, from what is stored of it beside its newest turn. Any error means only that its log has to be read.
+ */
+enum err_code fold_from_rest(struct engine *engine, struct saga *saga, struct arena *arena, struct saga_id id,
+                             struct slice namespace, uint64_t seq, struct slice rest, struct err *err);
+
 #endif

@@ -116,6 +116,20 @@ size_t lives_of_namespace(const struct engine *engine, struct slice namespace)
     return count;
 }
 
+struct live *live_from_rest(struct engine *engine, struct shard *shard, struct saga_id id, struct slice namespace,
+                            uint64_t seq, struct slice rest, struct err *err)
+{
+    struct live *live = live_make(engine, shard, 0);
+
+    if (fold_from_rest(engine, &live->saga, &live->arena, id, namespace, seq, rest, err) != ERR_OK) {
+        live_discard(live);
+        return NULL;
+    }
+    live->saga.alone_from_ms = shard->alone_from_ms;
+    live->begun = true;
+    return live;
+}
+
 struct live *live_find(const struct engine *engine, struct saga_id id)
 {
     return map_find(&engine->lives->sagas, &id, sizeof(id));

@@ -77,6 +77,9 @@ struct live *live_new(struct engine *engine, struct shard *shard, struct saga_id
 /* Folded from its log, not in the maps yet: live_enter() or live_discard() follows. NULL with a sentence. */
 struct live *live_from_log(struct engine *engine, struct shard *shard, struct saga_id id, struct slice namespace,
                            const struct stored_turn *turns, size_t count, struct err *err);
+/* The same of a run that rests, from what is stored of it. NULL: its log has to be read. */
+struct live *live_from_rest(struct engine *engine, struct shard *shard, struct saga_id id, struct slice namespace,
+                            uint64_t seq, struct slice rest, struct err *err);
 void live_enter(struct live *live);
 void live_discard(struct live *live);
 void live_set_run(struct live *live, const struct digest *digest); /* it is that run */

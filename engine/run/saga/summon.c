@@ -188,21 +188,42 @@ static void summoning_deliver(struct summoning *summoning, struct live *live)
     live_ready(live);
 }
 
-/* Makes a saga that is not in memory from its log. Returns NULL with a sentence. */
-static struct live *live_read(struct summoning *summoning, const struct stored_turn *turns, size_t count,
-                              struct err *err)
+static void live_has_come(struct summoning *summoning, struct live *live)
 {
     struct engine *engine = summoning->engine;
-    struct live *live = live_from_log(engine, summoning->shard, summoning->id, summoning->namespace, turns, count, err);
 
-    if (!live) {
-        return NULL;
-    }
     case_readable(engine, summoning->id);
     live->interrupted = live->saga.phase != PHASE_ENDED;
     live_enter(live);
     /* All other sagas that have not ended are in memory since the shard was gained. */
     park_set_parked(live, live->saga.phase != PHASE_ENDED && live->saga.definition->kind != SAGA_RUN);
+}
+
+/* Makes a saga that is not in memory from its log. Returns NULL with a sentence. */
+static struct live *live_read(struct summoning *summoning, const struct stored_turn *turns, size_t count,
+                              struct err *err)
+{
+    struct live *live =
+        live_from_log(summoning->engine, summoning->shard, summoning->id, summoning->namespace, turns, count, err);
+
+    if (live) {
+        live_has_come(summoning, live);
+    }
+    return live;
+}
+
+/* Makes a run that rests from what its newest turn has stored of it. Returns NULL when its log has to be read: another
+ * release may have written it. */
+static struct live *live_read_rest(struct summoning *summoning)
+{
+    const struct read_run *run = &summoning->run;
+    struct err err = {0};
+    struct live *live = live_from_rest(summoning->engine, summoning->shard, summoning->id, summoning->namespace,
+                                       run->rest_seq, run->rest, &err);
+
+    if (live) {
+        live_has_come(summoning, live);
+    }
     return live;
 }
 
@@ -407,7 +428,7 @@ static void run_by_id(struct summoning *summoning)
 }
 
 /*
- * May the run be made from what was read? Its log was read after its last turn of ours was told as durable, if it has
+ * May the run be made from what was read? It was read after its last turn of ours was told as durable, if it has
  * not been here meanwhile. A summoning by its id reads the log, too: then that one makes the run, and this one nothing.
  */
 static bool may_be_made(const struct summoning *summoning)
@@ -415,8 +436,8 @@ static bool may_be_made(const struct summoning *summoning)
     struct engine *engine = summoning->engine;
     struct digest by_id = key_of_id(summoning->run.id, summoning->namespace);
 
-    return summoning->run.turns && !summoning->is_stale && !live_find(engine, summoning->run.id) &&
-           !map_find(&engine->summoner->under_way, &by_id, sizeof(by_id));
+    return (summoning->run.turns || summoning->run.rest.ptr) && !summoning->is_stale &&
+           !live_find(engine, summoning->run.id) && !map_find(&engine->summoner->under_way, &by_id, sizeof(by_id));
 }
 
 static void summoning_on_run(struct store_read *read)
@@ -441,7 +462,8 @@ static void summoning_on_run(struct store_read *read)
     }
     if (!live && may_be_made(summoning)) {
         summoning->id = summoning->run.id;
-        live = live_read(summoning, summoning->run.turns, summoning->run.turn_count, &err);
+        live = summoning->run.rest.ptr ? live_read_rest(summoning)
+                                       : live_read(summoning, summoning->run.turns, summoning->run.turn_count, &err);
     }
     if (live) {
         summoning_deliver(summoning, live);

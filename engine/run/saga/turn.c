@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/metric.h"
+#include "core/saga/rest.h"
 #include "run/call/holds.h"
 #include "run/intake/measures.h"
 #include "run/leaving.h"
@@ -37,6 +38,7 @@ static struct turn *turn_new(struct engine *engine)
     arena_init(&turn->arena, TURN_BLOCK_BYTES);
     buffer_init(&turn->payload, TURN_PAYLOAD_BYTES_MAX);
     buffer_init(&turn->body, TURN_PAYLOAD_BYTES_MAX);
+    buffer_init(&turn->rest, REST_BYTES_MAX);
     return turn;
 }
 
@@ -44,6 +46,7 @@ static void turn_free(struct turn *turn)
 {
     buffer_fini(&turn->payload);
     buffer_fini(&turn->body);
+    buffer_fini(&turn->rest);
     arena_fini(&turn->arena);
     free(turn);
 }

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/metric.h"
 #include "core/saga/machine.h"
+#include "core/saga/rest.h"
 #include "core/saga/sensitive.h"
 #include "core/show/event.h"
 #include "run/saga/live.h"
@@ -363,6 +364,15 @@ static struct slice describe_act(struct turn *turn, const struct saga *after)
     return act_text(&act, &turn->arena);
 }
 
+/* Writes the state of a run that goes to rest. The next call of it is decided from that. */
+static void describe_rest(struct turn *turn, const struct saga *after)
+{
+    buffer_reset(&turn->rest);
+    if (turn->records.items[turn->records.count - 1].type == RECORD_RUN_RESTED && saga_write_rest(after, &turn->rest)) {
+        turn->append.rest = buffer_slice(&turn->rest);
+    }
+}
+
 /* Writes the payload and everything that the tables beside the log need, by applying the records to a copy. */
 void turn_describe(struct turn *turn)
 {
@@ -411,6 +421,7 @@ void turn_describe(struct turn *turn)
                                    .inbox_id = turn->mail->inbox_id,
                                    .act = turn->mail->act ? describe_act(turn, after) : SLICE_NONE};
     describe_awake(turn);
+    describe_rest(turn, after);
     describe_approvals(turn, after);
     if (turn->ended && saga->phase != PHASE_ENDED) {
         turn->append.releases_locks = after->lock_count > 0;

@@ -21,7 +21,7 @@ struct turn {
     struct live *live;
     struct mail *mail;
     struct arena arena;
-    struct buffer payload, body;
+    struct buffer payload, body, rest;
     struct records records;
     struct append append;
     struct append_start start;

@@ -266,6 +266,15 @@ static void add_low(struct batch *batch)
     db_array_end(args);
 }
 
+static void put_rest(struct db_args *args, struct slice rest)
+{
+    if (rest.ptr) {
+        db_item_bytes(args, rest);
+    } else {
+        db_item_null(args);
+    }
+}
+
 static void add_log(struct batch *batch, const struct db_statement *statement, item_filter filter)
 {
     size_t n = batch_count(batch, filter);
@@ -283,6 +292,7 @@ static void add_log(struct batch *batch, const struct db_statement *statement, i
     COLUMN(args, DB_INT8, batch, n, filter, db_item_int(args, a->epoch));
     COLUMN(args, DB_BYTEA, batch, n, filter, db_item_bytes(args, a->payload));
     COLUMN(args, DB_BOOL, batch, n, filter, db_item_bool(args, a->is_event));
+    COLUMN(args, DB_BYTEA, batch, n, filter, put_rest(args, a->rest));
 }
 
 #define KEY_COLUMN(args, type, batch, n, put)                                                                          \

@@ -1,6 +1,7 @@
 /*
- * Reads runs by their names. Runs that are asked for while others are being read are read together, by one statement:
- * a repeat of a call reads its run, and there may be very many of them.
+ * Reads runs by their names, each by the state that the newest row of its log has, or by its log. Runs that are asked
+ * for while others are being read are read together, by one statement: a repeat of a call reads its run, and there may
+ * be very many of them.
  *
  * One statement sees one snapshot, so that the row of a run and its turns belong together. What it brings is bounded.
  * A longer log is not brought, and its reader asks for it by itself.
@@ -27,7 +28,15 @@ static struct run_batch *batch_of(const struct job *job)
     return job->request;
 }
 
-/* Takes the turns of one run, which are side by side. Returns the first row behind them. */
+static void run_clear(struct read_run *run)
+{
+    run->rest = SLICE_NONE;
+    run->rest_seq = 0;
+    run->turns = NULL;
+    run->turn_count = 0;
+}
+
+/* Takes the rows of one run, which are side by side. Returns the first row behind them. */
 static size_t take_run(struct read_run *run, const struct db_rows *rows, size_t row)
 {
     int64_t number = db_int(rows, row, 0);
@@ -39,8 +48,12 @@ static size_t take_run(struct read_run *run, const struct db_rows *rows, size_t 
         count++;
     }
     run->id.uuid = db_uuid(rows, first, 1);
-    run->turns = NULL;
-    run->turn_count = 0;
+    run_clear(run);
+    if (!db_is_null(rows, first, 5)) {
+        run->rest = arena_slice(run->read.arena, db_bytes(rows, first, 5));
+        run->rest_seq = (uint64_t)db_int(rows, first, 2);
+        return row;
+    }
     if (!fits || count > RUN_TURNS_MAX) {
         return row;
     }
@@ -145,8 +158,7 @@ void store_read_run(struct store *store, struct read_run *run)
 {
     CHECK(run->read.done && run->shard < SHARD_COUNT);
     run->id = (struct saga_id){0};
-    run->turns = NULL;
-    run->turn_count = 0;
+    run_clear(run);
     list_push(&store->runs.waiting, &run->link);
     loop_defer(store->loop, &store->runs.soon, on_soon);
 }
