@@ -133,6 +133,21 @@ TEST(a_task_is_there_for_its_own_token_only_and_its_id_cannot_be_guessed)
     api_host_tell(&owned, SIGUSR1);
 }
 
+TEST(a_task_whose_result_is_not_kept_any_more_has_expired)
+{
+    char task[80];
+
+    begin_task("expires-1", task);
+    ask_task("an-agent", "tasks/get", task, true);
+    must_have("\"status\":\"working\"");
+    api_host_tell(&owned, SIGUSR1);
+    ask_task("an-agent", "tasks/get", task, true);
+    must_have("\"code\":-32602");
+    must_have("this task has expired");
+    ask_task("a-second-agent", "tasks/get", task, true); /* nobody else learns that there was one */
+    must_have("there is no task of this id");
+}
+
 TEST(a_client_that_declares_no_tasks_is_told_to_call_again)
 {
     raw_ask(owned.port, "POST", "/mcp",

@@ -52,6 +52,7 @@ static struct slice operation_json(const struct fake_operation *operation, struc
 {
     char key[UUID_TEXT_BYTES];
     bool done = strcmp(operation->state, "completed") == 0;
+    bool expired = done && slice_starts_with(operation->run, "expires"); /* in such a run: as soon as it has ended */
 
     uuid_text(&operation->key.uuid, key);
     return arena_printf(
@@ -63,10 +64,11 @@ static struct slice operation_json(const struct fake_operation *operation, struc
         key, operation->state, operation->took_effect, SLICE_ARG(fake_quoted(arena, operation->run)),
         SLICE_ARG(operation->saga), SLICE_ARG(fake_quoted(arena, operation->step)),
         SLICE_ARG(fake_quoted(arena, operation->tool)), SLICE_ARG(fake_quoted(arena, operation->scope)),
-        SLICE_ARG(operation->args), SLICE_ARG(done ? operation->args : SLICE("null")),
-        operation->duplicates ? "true" : "false", operation->duplicates,
+        SLICE_ARG(expired ? SLICE("null") : operation->args),
+        SLICE_ARG(done && !expired ? operation->args : SLICE("null")), operation->duplicates ? "true" : "false",
+        operation->duplicates, SLICE_ARG(fake_instant(arena, operation->created_ms)),
         SLICE_ARG(fake_instant(arena, operation->created_ms)), SLICE_ARG(fake_instant(arena, operation->created_ms)),
-        SLICE_ARG(fake_instant(arena, operation->created_ms)), SLICE_ARG(fake_instant(arena, operation->ended_ms)));
+        SLICE_ARG(fake_instant(arena, operation->ended_ms)));
 }
 
 static struct fake_operation *operation_find(const struct engine *engine, struct slice namespace, struct op_key key)
