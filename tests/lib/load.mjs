@@ -31,8 +31,10 @@ function orderOf(id, random) {
 }
 
 export class Load {
-  constructor(world, seed, clients = 8) {
+  // Each client rests for up to `restMs` between two orders.
+  constructor(world, seed, clients = 8, restMs = 40) {
     this.world = world
+    this.restMs = restMs
     this.random = randomFrom(seed)
     this.acknowledged = new Map() // business id -> saga id
     this.faults = []
@@ -66,7 +68,7 @@ export class Load {
         await sleep(20 + this.random() * 60)
       }
       if (this.random() < 0.06 && this.acknowledged.has(id)) await this.abort(this.acknowledged.get(id))
-      await sleep(5 + this.random() * 40)
+      await sleep(5 + this.random() * this.restMs)
     }
   }
 
@@ -133,7 +135,8 @@ export async function judge(world, load) {
     'every acknowledged start exists and has ended, once a person has settled what nobody else could',
     async () => {
       const open = new Map(load.acknowledged)
-      const until = Date.now() + 240000
+      const patienceMs = 240000 // without any saga that ends
+      let until = Date.now() + patienceMs
       while (open.size > 0 && Date.now() < until) {
         for (const [business, id] of [...open]) {
           const saga = await world.saga(id)
@@ -144,6 +147,7 @@ export async function judge(world, load) {
           if (!['completed', 'compensated', 'abandoned'].includes(saga.status)) continue
           ended.set(id, saga)
           open.delete(business)
+          until = Date.now() + patienceMs
         }
         if (open.size === 0) break
         await load.settleEscalations()
