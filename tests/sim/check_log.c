@@ -283,6 +283,32 @@ static bool is_outside_of_child(struct judged_saga *saga, struct slice step, str
     return false;
 }
 
+static size_t element_end(struct slice name, size_t at)
+{
+    while (at < name.len && name.ptr[at] != '/') {
+        at++;
+    }
+    return at;
+}
+
+/* Do the two lie in elements of one for_each that were under way at the same time? */
+static bool ran_side_by_side(struct judged_saga *saga, struct slice a, struct slice b)
+{
+    size_t at = 0, number = 0;
+
+    for (; at < a.len && at < b.len && a.ptr[at] == b.ptr[at]; at++) {
+        number = a.ptr[at] == '#' ? at + 1 : a.ptr[at] == '/' ? 0 : number;
+    }
+    if (number == 0) {
+        return false;
+    }
+    const struct judged_step *of_a = step_of(saga, (struct slice){a.ptr, element_end(a, number)}),
+                             *of_b = step_of(saga, (struct slice){b.ptr, element_end(b, number)});
+
+    return of_a->first_seq > 0 && of_b->first_seq > 0 && (of_a->ended_seq == 0 || of_b->first_seq < of_a->ended_seq) &&
+           (of_b->ended_seq == 0 || of_a->first_seq < of_b->ended_seq);
+}
+
 static void on_undo_intent(struct judged_saga *saga, const struct judged_op *op)
 {
     const struct judged_op *forward = op->step->forward;
@@ -303,7 +329,10 @@ static void on_undo_intent(struct judged_saga *saga, const struct judged_op *op)
 
         if (other->plan != op->step->plan || other->plan_at >= op->step->plan_at || !other->forward ||
             !op_stands(other->forward) || other->forward->waived || other->forward->judged_by_person ||
-            is_outside_of_child(saga, op->step->name, other->name) || (is_held && !builds_on(saga, other, op->step))) {
+            is_outside_of_child(saga, op->step->name, other->name) ||
+            (is_outside_of_child(saga, other->name, op->step->name) &&
+             ran_side_by_side(saga, op->step->name, other->name)) ||
+            (is_held && !builds_on(saga, other, op->step))) {
             continue;
         }
         if (undo && undo->first_seq > 0 && undo->first_seq < other->plan_seq) {
@@ -444,6 +473,9 @@ static void check_step_record(struct judged_saga *saga, const struct line *line,
     struct judged_step *step = step_of(saga, line->step);
 
     switch ((int)line->type) { /* the other records are not about operations */
+    case RECORD_STEP_OPENED:
+        step->first_seq = step->first_seq ? step->first_seq : line->seq;
+        break;
     case RECORD_STEP_REPEATED: /* the outcome now depends on all that was settled before */
         op->state = JUDGED_PENDING;
         step->first_seq = line->seq;
