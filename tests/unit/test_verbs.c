@@ -162,7 +162,7 @@ static bool is_described(const struct verb_member *member, struct slice schema)
     case MEMBER_HASH:
         return json_string_is(json_member(schema, "pattern"), "^[0-9a-f]{64}$");
     case MEMBER_JSON:
-        return schema.ptr && !type.ptr;
+        return schema.ptr && (!type.ptr || json_string_is(type, "array") || json_string_is(type, "object"));
     case MEMBER_FLAG:
         return json_string_is(type, "boolean");
     case MEMBER_MICROS:
