@@ -10,6 +10,7 @@
 #define FINISH_WAIT_MS 25       /* before the second try; twice that before the third, and so on */
 #define RETRY_AFTER_MAX_MS 5000 /* what a receiver asks for is heeded up to that */
 #define POLL_MS 20
+#define COUNTER_TRIES 3
 #define UNIQUE "{unique}"
 
 /* --- keys and arguments --- */
@@ -95,13 +96,20 @@ static bool counter_read(const struct operation *operation, int64_t *value)
         return true;
     }
     bool own = hammer->evidence.counter == COUNTER_PROBE;
-    struct strike strike = strike_of(operation);
+    struct strike strike;
 
-    strike.tool = own ? hammer->tool : hammer->counter;
-    strike.is_probe = own;
-    strike.effect = EFFECT_READ;
-    strike_all(&hammer->target, &strike, 1, &hammer->ctl->arena);
-    hammer->target.sent -= !own;
+    /* It only reads, so it may be asked again: a receiver may have closed the connection that was kept for it. */
+    for (int asked = 0; asked < COUNTER_TRIES; asked++) {
+        strike = strike_of(operation);
+        strike.tool = own ? hammer->tool : hammer->counter;
+        strike.is_probe = own;
+        strike.effect = EFFECT_READ;
+        strike_all(&hammer->target, &strike, 1, &hammer->ctl->arena);
+        hammer->target.sent -= !own;
+        if (strike.outcome.kind != OUTCOME_UNKNOWN && strike.outcome.kind != OUTCOME_RETRY) {
+            break;
+        }
+    }
     if (own && (strike.outcome.kind == OUTCOME_ABSENT || strike.outcome.kind == OUTCOME_RUNNING)) {
         *value = 0;
         return true;
