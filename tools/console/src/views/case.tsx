@@ -146,6 +146,10 @@ function Known({ one, saga }: { one: Escalation; saga: Saga | null }) {
   )
 }
 
+// The button says the verb in other words than the API does.
+const because = ({ verb, because: why }: PreviewVerb) =>
+  why?.startsWith(`${verb} is `) ? why.slice(`${verb} is `.length) : (why ?? 'not possible now')
+
 function Answer({ verb, me, onAsk }: { verb: PreviewVerb; me: Me; onAsk: () => void }) {
   const words = wordsOf(caseVerb(verb))
   return (
@@ -153,7 +157,7 @@ function Answer({ verb, me, onAsk }: { verb: PreviewVerb; me: Me; onAsk: () => v
       <div class="actions">
         <Act
           kind={words.danger ? 'danger' : undefined}
-          why={whyNot(me, 'operator') ?? (verb.allowed ? null : (verb.because ?? 'not possible now'))}
+          why={whyNot(me, 'operator') ?? (verb.allowed ? null : because(verb))}
           onClick={onAsk}
         >
           {words.title}
