@@ -27,6 +27,7 @@
 #include "run/engine.h"
 #include "store/lease/accept_history.h"
 #include "store/store.h"
+#include "traces.h"
 
 #define MS_DAY (INT64_C(24) * 3600 * 1000)
 #define DESCRIPTORS_SPARE 64
@@ -67,6 +68,7 @@ static const struct setting setting_table[] = {
      "JSON file of budgets of tools, namespaces, days and months; the same for all engines", false},
     {"notify", SETTING_TEXT, NULL, NULL, 0, 0,
      "JSON file of receivers of notifications: which events go where; the same for all engines", false},
+    TRACES_SETTINGS,
     {"config", SETTING_TEXT, NULL, NULL, 0, 0, "JSON file of these settings", false},
     {"name", SETTING_TEXT, NULL, NULL, 0, 0, "name of this engine, shown to people (default: host name and process id)",
      false},
@@ -518,6 +520,7 @@ static void take_engine(struct service *service, struct start *start)
         .exec_max = (uint32_t)settings_number(settings, "exec-max"),
         .secrets_file = settings_text(settings, "secrets"),
         .notify_file = settings_text(settings, "notify"),
+        .traces = traces_read(settings),
         .quotas_file = settings_text(settings, "quotas"),
         .budgets_file = settings_text(settings, "budgets"),
         .risk_losing_acknowledged_work = settings_switch(settings, "risk-losing-acknowledged-work"),

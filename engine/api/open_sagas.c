@@ -104,6 +104,7 @@ static void check_open(struct api_request *request, struct faults *faults)
     asked->in.open.budget = state->budget;
     asked->in.open.loop = state->loop;
     asked->in.open.deadline_ms = deadline_ms;
+    asked->in.open.trace = request_trace(request, SLICE_NONE);
 }
 
 void handle_open_saga(struct api_request *request)

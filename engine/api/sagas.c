@@ -166,6 +166,7 @@ static void check_start(struct api_request *request, struct faults *faults)
         faults_add(faults, SLICE("/version"), "a version is a whole number from 1 on");
     }
     request->asked.in.start.version = (uint32_t)version;
+    request->asked.in.start.trace = request_trace(request, SLICE_NONE);
     saga_check_tags(state->tags, request->arena, faults);
     for (size_t i = 0; i < COUNT_OF(of_open); i++) {
         if (json_member(request->body, of_open[i]).ptr) {

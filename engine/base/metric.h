@@ -52,6 +52,8 @@
     X(METRIC_NOTIFICATION_FAILURES, "sagad_notification_failures_total",                                               \
       "Attempts to deliver a notification that failed")                                                                \
     X(METRIC_NOTIFICATIONS_DEAD, "sagad_notifications_dead_total", "Notifications that became dead letters")           \
+    X(METRIC_TRACES_SENT, "sagad_traces_sent_total", "Traces of ended sagas that the collector took")                  \
+    X(METRIC_TRACES_DROPPED, "sagad_traces_dropped_total", "Traces of ended sagas that were not sent")                 \
     X(METRIC_SCHEDULE_REFUSALS, "sagad_schedule_refusals_total", "Starts of schedules that were refused")              \
     X(METRIC_SAGAS_UNREADABLE, "sagad_sagas_unreadable_total", "Times that the log of a saga made no sense")           \
     X(METRIC_HTTP_SURPLUS, "sagad_http_surplus_total", "Connections beyond --connections-max, told to come again")
@@ -68,6 +70,7 @@
     X(GAUGE_INTAKE_SHUT, "sagad_intake_shut", "1 while new work is refused, all or some of it")                        \
     X(GAUGE_TOKENS_AGE, "sagad_tokens_age_seconds", "Since the tokens file was last found to be right")                \
     X(GAUGE_ISSUER_AGE, "sagad_issuer_age_seconds", "Since the keys of the issuer were last read; 0 without one")      \
+    X(GAUGE_TRACES_WAITING, "sagad_traces_waiting", "Ended sagas whose trace is to be sent")                           \
     X(GAUGE_HOLDS, "sagad_holds", "Holds in force, by which nothing begins")                                           \
     X(GAUGE_SAGAS_HELD, "sagad_sagas_held", "Sagas in memory with a call that waits for a hold, or is let go next")    \
     X(GAUGE_RESIDENT, "sagad_resident_bytes", "Memory of this process")

@@ -1,6 +1,6 @@
 /*
  * W3C Trace Context: which trace a request belongs to. It is handed on to tools and means nothing else: it is in no
- * key, no fingerprint and no log.
+ * key and no fingerprint. That of a start is in the log, where traces are sent.
  */
 #ifndef SAGAD_BASE_TRACE_CONTEXT_H
 #define SAGAD_BASE_TRACE_CONTEXT_H

@@ -32,6 +32,7 @@
 #include "run/saga/summon.h"
 #include "run/saga/turn.h"
 #include "run/shard/handover.h"
+#include "run/trace/exporter.h"
 
 #define CONNECTIONS_PER_HOST 64
 #define LINKS_PER_DATABASE                                                                                             \
@@ -148,7 +149,10 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *opti
     if (engine->limiter) {
         engine->notifier = notifier_new(engine, options->notify_file, &err);
     }
-    if (!engine->notifier) {
+    if (engine->notifier) {
+        engine->exporter = exporter_new(engine, &options->traces, &err);
+    }
+    if (!engine->exporter) {
         /* Reporting through the caller's on_refused would be late, when the loop runs. Nothing has been started yet. */
         err_print(&err, "sagad");
         engine_free(engine);
@@ -169,6 +173,7 @@ void engine_free(struct engine *engine)
     adapter_host_close(&engine->host);
     http_client_free(engine->host.http);
     db_pool_free(engine->host.databases);
+    exporter_free(engine->exporter);
     notifier_free(engine->notifier);
     limiter_free(engine->limiter);
     quotas_fini(&engine->quotas);

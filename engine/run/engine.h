@@ -14,6 +14,7 @@
 #include "core/saga/saga.h"
 #include "io/loop/loop.h"
 #include "run/request/verbs.h"
+#include "run/trace/target.h"
 
 struct engine;
 struct offers;
@@ -41,14 +42,15 @@ struct engine_options {
     int64_t key_look_ms;  /* small bundles of keys are put together after so long (store/batch/keys.c); 0: the store's
                              default */
     int64_t forget_share; /* percent of the time for removing ended sagas while turns wait, 1 to 100; see retention.c */
-    size_t bulk_items_max;    /* of a bulk job */
-    size_t bulk_jobs_max;     /* of a namespace, that run or may be run */
-    int64_t bulk_rate;        /* items of bulk jobs that this engine carries out a second */
-    int64_t bulk_keep_ms;     /* a job is removed so long after its end */
-    int64_t acts_keep_ms;     /* a month of acts is removed so long after its end; 0: never */
-    const char *notify_file;  /* JSON: receivers of notifications (notify/targets.h); NULL: none */
-    const char *quotas_file;  /* JSON: what a namespace may ask for in a second (intake/quotas.h); NULL: anything */
-    const char *budgets_file; /* JSON: budgets of tools, namespaces and days (limiter.h); NULL: none */
+    size_t bulk_items_max;        /* of a bulk job */
+    size_t bulk_jobs_max;         /* of a namespace, that run or may be run */
+    int64_t bulk_rate;            /* items of bulk jobs that this engine carries out a second */
+    int64_t bulk_keep_ms;         /* a job is removed so long after its end */
+    int64_t acts_keep_ms;         /* a month of acts is removed so long after its end; 0: never */
+    const char *notify_file;      /* JSON: receivers of notifications (notify/targets.h); NULL: none */
+    struct trace_settings traces; /* where the traces of ended sagas go */
+    const char *quotas_file;      /* JSON: what a namespace may ask for in a second (intake/quotas.h); NULL: anything */
+    const char *budgets_file;     /* JSON: budgets of tools, namespaces and days (limiter.h); NULL: none */
     const struct egress
         *egress; /* which addresses tools may call; copied. NULL: only what is denied always is denied */
     const struct programs
@@ -185,11 +187,13 @@ struct engine_request {
             struct slice saga, input /* JSON; SLICE_NONE is {} */, business_id, tags /* JSON or none */;
             struct slice key; /* Idempotency-Key; without another id it is the business id, too; SLICE_NONE: none */
             uint32_t version; /* 0: the newest */
+            struct trace_context trace;
         } start;
         struct {
             struct slice business_id, key /* as in start */, tags /* JSON or none */, budget,
                 loop /* JSON or none, checked */, on_timeout /* text or none */;
             int64_t deadline_ms; /* from now; 0: the default, 24 h */
+            struct trace_context trace;
         } open;
         struct {
             struct saga_id saga; /* nil: outside any saga */

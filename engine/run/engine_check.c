@@ -20,6 +20,7 @@ enum err_code engine_check(const struct engine_options *options, struct err *err
     code = code == ERR_OK ? notify_targets_load(&targets, options->notify_file, err) : code;
     code = code == ERR_OK ? notify_targets_check(&targets, &secrets, err) : code;
     code = code == ERR_OK ? db_dsn_check(options->dsn ? options->dsn : "", err) : code;
+    code = code == ERR_OK ? trace_target_check(&options->traces, err) : code;
     notify_targets_fini(&targets);
     budgets_fini(&budgets);
     quotas_fini(&quotas);

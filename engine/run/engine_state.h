@@ -51,6 +51,7 @@ struct engine {
     struct limiter *limiter;           /* call/limiter.c */
     struct holds *holds;               /* call/holds.c */
     struct notifier *notifier;         /* notify/notifier.c */
+    struct exporter *exporter;         /* trace/exporter.c */
     struct works *works;               /* request/work.c */
     struct exchange *exchange;         /* exchange/ */
     struct measures *measures;         /* intake/measures.c */

@@ -25,6 +25,7 @@
 #include "run/saga/turn.h"
 #include "run/shard/handover.h"
 #include "run/shard/shard.h"
+#include "run/trace/exporter.h"
 
 struct leaving {
     struct engine *engine;
@@ -62,7 +63,7 @@ static void on_store_closed(void *context)
 static void close_when_quiet(struct engine *engine)
 {
     if (engine->phase == ENGINE_RELEASED && calls_under_way(engine) == 0 && renderings_under_way(engine) == 0 &&
-        !exchange_sends_late(engine) && !notifier_sends(engine->notifier)) {
+        !exchange_sends_late(engine) && !notifier_sends(engine->notifier) && !exporter_works(engine->exporter)) {
         move(engine, ENGINE_CLOSING);
         exchange_stop(engine);
         works_stop(engine);
@@ -88,6 +89,7 @@ static void give_up_leases(struct engine *engine)
     timer_stop(engine->loop, &engine->leaving->timer);
     handover_stop(engine);
     calls_stop(engine->calls);
+    exporter_stop(engine->exporter);
     for (uint32_t i = 0; i < SHARD_COUNT; i++) {
         shard_lost(i, engine->shards[i].epoch, engine);
     }
@@ -119,7 +121,8 @@ void engine_check_drained(struct engine *engine)
 {
     close_when_quiet(engine);
     if (engine->phase == ENGINE_DRAINING && calls_under_way(engine) == 0 && renderings_under_way(engine) == 0 &&
-        turns_under_way(engine) == 0 && !lives_wait(engine) && !answers_under_way(engine)) {
+        turns_under_way(engine) == 0 && !lives_wait(engine) && !answers_under_way(engine) &&
+        !exporter_works(engine->exporter)) {
         /* Ends from the timer, never from inside a turn. */
         timer_start(engine->loop, &engine->leaving->timer, 0, on_patience_over);
     }
@@ -137,6 +140,7 @@ void engine_drain(struct engine *engine, int64_t patience_ms, void (*done)(void 
     parker_stop(engine->parker);
     bulker_stop(engine->bulker);
     notifier_stop(engine->notifier);
+    exporter_drain(engine->exporter);
     series_stop(engine->series);
     acts_stop(engine->acts);
     holds_stop(engine->holds);

@@ -263,6 +263,7 @@ void leases_write_json(struct leases *leases, struct buffer *out);
 struct stored_turn {
     uint64_t first_seq;
     int64_t at_ms;
+    int64_t epoch;        /* of the lease under which it was decided; 0: not read */
     struct slice payload; /* borrowed during the callback, or in the request's arena */
 };
 

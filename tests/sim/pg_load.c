@@ -182,6 +182,7 @@ enum pg_progress pg_statement_saga_turns(struct pg_call *call)
             put_int(call, turn->seq);
             put_time_ms(call, turn->at_ms);
             put_bytes(call, turn->payload);
+            put_int(call, turn->epoch);
             put_row_end(call);
             limit--;
         }

@@ -148,7 +148,16 @@ const rows = [
         ['unreadable', 'sum(sagad_sagas_unreadable_total)']
       ]
     ],
-    ['Memory', 'By process.', 'bytes', [['{{instance}}', 'sum by (instance) (sagad_resident_bytes)']]]
+    ['Memory', 'By process.', 'bytes', [['{{instance}}', 'sum by (instance) (sagad_resident_bytes)']]],
+    [
+      'Traces',
+      'Dropped: the collector is away or refuses them. No saga waits for it.',
+      'cps',
+      [
+        ['sent', 'sum(rate(sagad_traces_sent_total[$__rate_interval]))'],
+        ['dropped', 'sum(rate(sagad_traces_dropped_total[$__rate_interval]))']
+      ]
+    ]
   ]
 ]
 

@@ -248,6 +248,7 @@ static void open_saga(struct mcp_exchange *exchange, struct slice arguments)
         state->identity.run.ptr ? id_in_run(&state->identity, "open", name, request->arena) : SLICE_NONE;
     asked->in.open.key = SLICE_NONE;
     asked->in.open.tags = asked->in.open.budget = asked->in.open.loop = SLICE_NONE;
+    asked->in.open.trace = request_trace(request, exchange->message.meta);
     request_ask(request, engine_open_saga, on_opened);
 }
 
@@ -388,6 +389,7 @@ void mcp_start_saga(struct mcp_exchange *exchange, const struct offer *offer, st
     asked->in.start.business_id = id_in_run(&state->identity, "start", name, request->arena);
     asked->in.start.key = asked->in.start.tags = SLICE_NONE;
     asked->in.start.version = 0;
+    asked->in.start.trace = request_trace(request, exchange->message.meta);
     request_ask(request, engine_start_saga, on_started);
 }
 

@@ -84,6 +84,8 @@ enum err_code forward_start(struct machine *m)
     record.business_id = input->start.business_id;
     record.tags = tags_json(m, tags);
     record.input = input->start.input.len ? input->start.input : SLICE("{}");
+    record.traceparent = input->start.trace.parent;
+    record.tracestate = input->start.trace.state;
     record.due_ms = definition->deadline_ms ? input->now_ms + definition->deadline_ms : 0;
     if (definition->kind == SAGA_OPEN) {
         record.due_ms = input->start.deadline_ms;

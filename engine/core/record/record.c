@@ -40,7 +40,7 @@ bool record_type_parse(struct slice name, enum record_type *out)
 #define ADMITTED (F(STEP) | F(KEY))
 
 static const struct record_shape shapes[RECORD_TYPE_COUNT] = {
-    [RECORD_SAGA_STARTED] = {F(START) | F(DEADLINE) | F(OPENING), F(START)},
+    [RECORD_SAGA_STARTED] = {F(START) | F(DEADLINE) | F(OPENING) | F(TRACE), F(START)},
     [RECORD_STEP_PENDING] = {F(STEP) | F(KEY) | ARGUMENTS | F(CLASS), F(STEP) | F(KEY) | F(ARGS) | F(FINGERPRINT)},
     [RECORD_STEP_INTENT] = {OPERATION | ARGUMENTS | F(CLASS), OPERATION},
     [RECORD_STEP_RETRYING] = {OPERATION | F(DUE) | F(UNSENT) | F(MAYBE) | REFUSAL | F(SOURCE), ADMITTED | F(DUE)},
@@ -187,6 +187,7 @@ static bool has_field(const struct record *record, enum record_field field)
     case FIELD_FOLLOWERS:
     case FIELD_ANSWER:
     case FIELD_REQUEST:
+    case FIELD_TRACE:
     case FIELD_LOST:
     case FIELD_BULK:
         return true; /* none of these may be empty */

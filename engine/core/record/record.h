@@ -142,6 +142,8 @@ struct record {
     struct slice run; /* the caller's name of a run */
     struct slice budget, loop /* JSON or none */, on_timeout /* "abort" "escalate" */;
 
+    struct slice traceparent, tracestate; /* saga.started: the trace of the caller; only where traces are sent */
+
     /* step.called, step.repeated, operation.duplicate: one emission of a call */
     struct slice emission;          /* its id on the wire; SLICE_NONE: none was given */
     struct slice conversation_turn; /* `turn`, as the caller counts; SLICE_NONE: not given */

@@ -51,6 +51,7 @@ enum record_field {
     FIELD_VERDICT,      /* without an action */
     FIELD_TOOL_VERSION, /* beside FIELD_TOOL, without the rest of FIELD_CALLED */
     FIELD_REQUEST,
+    FIELD_TRACE,
     FIELD_LOST, /* what an expression over the result should have given */
     FIELD_BULK
 };

@@ -59,6 +59,8 @@ static const struct member members[] = {
     M("budget", OPENING, JSON, budget),
     M("loop", OPENING, JSON, loop),
     M("on_timeout", OPENING, TEXT, on_timeout),
+    M("traceparent", TRACE, TEXT, traceparent),
+    M("tracestate", TRACE, TEXT, tracestate),
     M("name", CALLED, TEXT, call_step),
     M("tool", TOOL, TEXT, tool_name),
     M("tool_version", CALLED, U32, tool_version),

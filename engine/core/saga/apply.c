@@ -511,6 +511,7 @@ static void apply_started(struct saga *saga, const struct record *record)
     saga->business_id = keep(saga, record->business_id);
     saga->tags = keep(saga, record->tags);
     saga->input = keep(saga, record->input);
+    saga->trace = trace_context_read(keep(saga, record->traceparent), keep(saga, record->tracestate));
     saga->created_ms = record->at_ms;
     saga->deadline_ms = record->due_ms;
     if (saga_is_open(saga)) {

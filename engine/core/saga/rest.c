@@ -139,7 +139,7 @@ static const struct field step_fields[] = {
 };
 
 #if defined(__LP64__)
-_Static_assert(sizeof(struct saga) == 656 && sizeof(struct operation) == 424 && sizeof(struct step) == 648,
+_Static_assert(sizeof(struct saga) == 688 && sizeof(struct operation) == 424 && sizeof(struct step) == 648,
                "add the new member to its table and count REST_FORM up, or refuse it in is_plain()");
 #endif
 
@@ -335,7 +335,7 @@ static bool is_plain(const struct saga *saga)
         saga->failing_step != STEP_NONE || saga->plan_count > 0 || saga->undo_active > 0 ||
         saga->escalation_count > 0 || saga->escalation.number || saga->asked || saga->paused.ptr ||
         saga->locks_wanted || saga->bulk_done || saga->signal_count > 0 || saga->lock_count > 0 ||
-        saga->followers.ptr) {
+        saga->followers.ptr || saga->trace.parent.ptr) {
         return false;
     }
     for (uint32_t i = 0; i < count; i++) {

@@ -13,6 +13,7 @@
 #ifndef SAGAD_CORE_SAGA_SAGA_H
 #define SAGAD_CORE_SAGA_SAGA_H
 
+#include "base/trace_context.h"
 #include "core/definition/definition.h"
 #include "core/record/emissions.h"
 #include "core/record/loop_guard.h"
@@ -246,6 +247,7 @@ struct saga {
                               clock */
     const struct hold_set *holds; /* not of the log: what people hold now, for whoever is shown it; NULL: nothing */
     struct slice namespace, business_id, tags, input, output;
+    struct trace_context trace; /* of whoever started it; none where the start did not say, or traces are not sent */
     int64_t created_ms, updated_ms, ended_ms, deadline_ms /* 0: none or over */;
     int64_t active_ms;                           /* of a run: when the last record other than run.rested was made */
     struct slice failing_reason, failing_detail; /* from PHASE_FAILING on; of one that completed: of output or then */
@@ -427,7 +429,8 @@ struct saga_input { /* borrowed during saga_decide() */
             /* of an open saga */
             int64_t deadline_ms; /* an instant; 0: none */
             struct slice budget, loop,
-                on_timeout; /* JSON, JSON, text, checked by whoever took them; SLICE_NONE: not given */
+                on_timeout;             /* JSON, JSON, text, checked by whoever took them; SLICE_NONE: not given */
+            struct trace_context trace; /* to be kept */
         } start;
         struct { /* SETTLED and PROBED */
             uint32_t step;

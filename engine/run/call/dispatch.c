@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/metric.h"
 #include "core/language/decimal.h"
+#include "core/show/trace.h"
 #include "run/call/activity.h"
 #include "run/call/call_queue.h"
 #include "run/call/call_terms.h"
@@ -28,6 +29,7 @@
 #include "run/saga/forgotten.h"
 #include "run/saga/live.h"
 #include "run/saga/observers.h"
+#include "run/trace/exporter.h"
 
 #define INQUIRY_BLOCK_BYTES 2048
 
@@ -156,6 +158,27 @@ static bool may_leave(const struct call *call)
            lease_allows_send(activity->engine->leases, activity->live->shard->number);
 }
 
+/* The trace that the receiver sees: the caller's of a call of an agent; else the saga's, with the attempt as parent. */
+static struct trace_context trace_of(const struct activity *activity)
+{
+    const struct live *live = activity->live;
+    struct arena *arena = activity->act->arena;
+    struct trace_context trace = {SLICE_NONE, SLICE_NONE};
+    char parent[TRACE_PARENT_BYTES];
+
+    if (live && activity->want.direction == DIRECTION_DO) {
+        trace = callers_trace(live, activity->want.step);
+    }
+    if (live && !trace.parent.ptr) {
+        trace = live->saga.trace;
+        if (exporter_is_on(activity->engine->exporter) && live->saga.definition->kind != SAGA_RUN) {
+            trace.parent = trace_parent(&live->saga, &operation_of(activity)->key,
+                                        is_question(activity) ? 0 : activity->want.number, parent);
+        }
+    }
+    return (struct trace_context){arena_slice(arena, trace.parent), arena_slice(arena, trace.state)};
+}
+
 static void on_settled(struct call *call);
 
 static void send_call(struct activity *activity)
@@ -179,12 +202,7 @@ static void send_call(struct activity *activity)
     call_terms_fill(call, tool, activity->effect, is_question(activity));
     call->timeout_ms = timeout_of(activity);
     call->attempt = (int)activity->want.number;
-    if (activity->live && activity->want.direction == DIRECTION_DO) {
-        struct trace_context trace = callers_trace(activity->live, activity->want.step);
-
-        call->trace =
-            (struct trace_context){arena_slice(act->arena, trace.parent), arena_slice(act->arena, trace.state)};
-    }
+    call->trace = trace_of(activity);
     call->may_leave = may_leave;
     call->settled = on_settled;
     act->call = call;

@@ -20,6 +20,7 @@
 #include "run/saga/summon.h"
 #include "run/saga/turn.h"
 #include "run/shard/shard.h"
+#include "run/trace/exporter.h"
 
 #define ANSWER_BYTES_MAX (64u << 20)
 #define HELD_MS 60000     /* a row whose saga cannot be read is tried again after this time */
@@ -256,6 +257,12 @@ static bool follower_fits(struct delivery *delivery, const struct definition *de
     return false;
 }
 
+static struct trace_context read_trace(struct slice payload, struct arena *arena)
+{
+    return trace_context_read(exchange_text(payload, "traceparent", arena),
+                              exchange_text(payload, "tracestate", arena));
+}
+
 static void deliver_start(struct delivery *delivery, const struct inbox_row *row, struct slice payload)
 {
     struct engine *engine = delivery->engine;
@@ -278,6 +285,9 @@ static void deliver_start(struct delivery *delivery, const struct inbox_row *row
                                            .loop = exchange_raw(payload, "loop"),
                                            .on_timeout = exchange_text(payload, "on_timeout", arena)}};
     (void)json_i64(json_member(payload, "deadline_ms"), &input->start.deadline_ms);
+    if (exporter_is_on(engine->exporter)) {
+        input->start.trace = read_trace(payload, arena);
+    }
     delivery->mail.asked = exchange_raw(payload, "asked");
     (void)json_i64(json_member(payload, "version"), &version); /* 0 is the newest version */
     delivery->name = exchange_text(payload, "saga", arena);
@@ -372,8 +382,7 @@ static void deliver_call(struct delivery *delivery, const struct inbox_row *row,
     request->in.call.args = exchange_raw(payload, "args");
     request->in.call.emission = exchange_text(payload, "emission", arena);
     request->in.call.conversation_turn = exchange_text(payload, "turn", arena);
-    request->in.call.trace =
-        trace_context_read(exchange_text(payload, "traceparent", arena), exchange_text(payload, "tracestate", arena));
+    request->in.call.trace = read_trace(payload, arena);
     request->in.call.wait_ms = wait_left(delivery, payload);
     (void)uuid_parse(exchange_text(payload, "saga", arena), &request->in.call.saga.uuid);
     call_now(delivery);

@@ -424,6 +424,14 @@ static int64_t wait_of(const struct work *work)
     return left > 0 ? left : 0;
 }
 
+static void write_trace(struct json_writer *w, const struct trace_context *trace)
+{
+    if (trace->parent.ptr) {
+        json_write_slice(w, "traceparent", trace->parent);
+        json_write_slice(w, "tracestate", trace->state);
+    }
+}
+
 void errand_start(struct work *work, uint32_t shard)
 {
     const struct saga_input *input = &work->mail.input;
@@ -443,6 +451,7 @@ void errand_start(struct work *work, uint32_t shard)
     json_write_raw(w, "loop", input->start.loop);
     json_write_slice(w, "on_timeout", input->start.on_timeout);
     json_write_raw(w, "asked", work->mail.asked);
+    write_trace(w, &input->start.trace);
     errand_send(errand, false);
 }
 
@@ -467,10 +476,7 @@ void errand_call(struct work *work, uint32_t shard)
     json_write_raw(w, "args", input->call.args);
     json_write_slice(w, "emission", errand->emission);
     json_write_slice(w, "turn", input->call.conversation_turn);
-    if (work->calling->trace.parent.ptr) {
-        json_write_slice(w, "traceparent", work->calling->trace.parent);
-        json_write_slice(w, "tracestate", work->calling->trace.state);
-    }
+    write_trace(w, &work->calling->trace);
     json_write_i64(w, "wait_ms", wait_of(work));
     errand_send(errand, true);
 }

@@ -10,6 +10,7 @@
 #include "run/saga/live.h"
 #include "run/saga/turn.h"
 #include "run/shard/shard.h"
+#include "run/trace/exporter.h"
 
 #define SHOWN_STEPS_MAX                                                                                                \
     32 /* a thousand starts of a batch are answered at once; larger sagas are read back, a few at a time */
@@ -215,6 +216,14 @@ static bool start_is_good(struct work *work, const struct engine_request *reques
            !work_is_over_sagas(work);
 }
 
+/* The trace is kept in the log only where traces are sent: an engine of 0.1 does not know these members. */
+static struct trace_context trace_kept(struct work *work, const struct trace_context *trace)
+{
+    return exporter_is_on(work->engine->exporter) ? (struct trace_context){arena_slice(&work->arena, trace->parent),
+                                                                           arena_slice(&work->arena, trace->state)}
+                                                  : (struct trace_context){SLICE_NONE, SLICE_NONE};
+}
+
 static void send_start(struct work *work)
 {
     struct engine *engine = work->engine;
@@ -246,6 +255,7 @@ void engine_start_saga(struct engine *engine, struct engine_request *request)
     input->start.key = arena_slice(&work->arena, request->in.start.key);
     input->start.tags = arena_slice(&work->arena, request->in.start.tags);
     input->start.input = arena_slice(&work->arena, request->in.start.input.ptr ? request->in.start.input : SLICE("{}"));
+    input->start.trace = trace_kept(work, &request->in.start.trace);
     work->mail.started_by = work->actor;
     send_start(work);
 }
@@ -312,6 +322,7 @@ void engine_open_saga(struct engine *engine, struct engine_request *request)
                                                      .budget = arena_slice(arena, request->in.open.budget),
                                                      .loop = arena_slice(arena, request->in.open.loop),
                                                      .on_timeout = arena_slice(arena, request->in.open.on_timeout)}};
+    work->mail.input.start.trace = trace_kept(work, &request->in.open.trace);
     work->mail.asked = asked_of(work, deadline_ms);
     work->mail.started_by = work->actor;
     send_start(work);

@@ -12,7 +12,7 @@
 
 /* Applies one turn. The first record of the log is `start`, which was read before there was a saga. */
 static enum err_code apply_turn(struct saga *saga, const struct stored_turn *turn, const struct record *start,
-                                struct arena *arena, struct err *err)
+                                struct fold_watcher *watcher, struct arena *arena, struct err *err)
 {
     struct json_walk walk = json_walk(turn->payload);
     struct slice text;
@@ -35,12 +35,16 @@ static enum err_code apply_turn(struct saga *saga, const struct stored_turn *tur
             return ERR_CORRUPT;
         }
         saga_apply(saga, &record);
+        if (watcher) {
+            watcher->applied(watcher, saga, &record, turn->epoch);
+        }
     }
     return ERR_OK;
 }
 
-enum err_code fold_into(struct engine *engine, struct saga *saga, struct arena *arena, struct saga_id id,
-                        struct slice namespace, const struct stored_turn *turns, size_t count, struct err *err)
+static enum err_code fold(struct engine *engine, struct saga *saga, struct arena *arena, struct saga_id id,
+                          struct slice namespace, const struct stored_turn *turns, size_t count,
+                          struct fold_watcher *watcher, struct err *err)
 {
     struct arena scratch;
     struct record start = {0};
@@ -65,9 +69,17 @@ enum err_code fold_into(struct engine *engine, struct saga *saga, struct arena *
         }
     }
     for (size_t i = 0; i < count && code == ERR_OK; i++) {
-        code = apply_turn(saga, &turns[i], &start, &scratch, err);
+        code = apply_turn(saga, &turns[i], &start, watcher, &scratch, err);
     }
     arena_fini(&scratch);
+    return code;
+}
+
+enum err_code fold_into(struct engine *engine, struct saga *saga, struct arena *arena, struct saga_id id,
+                        struct slice namespace, const struct stored_turn *turns, size_t count, struct err *err)
+{
+    enum err_code code = fold(engine, saga, arena, id, namespace, turns, count, NULL, err);
+
     metric_add(METRIC_SAGAS_UNREADABLE, code != ERR_OK);
     return code;
 }
@@ -82,6 +94,15 @@ enum err_code fold_from_rest(struct engine *engine, struct saga *saga, struct ar
         saga->holds = holds_in_force(engine->holds);
     }
     return code;
+}
+
+const struct saga *fold_turns_watched(struct engine *engine, struct saga_id id, struct slice namespace,
+                                      const struct stored_turn *turns, size_t count, struct arena *arena,
+                                      struct fold_watcher *watcher, struct err *err)
+{
+    struct saga *saga = arena_alloc(arena, sizeof(*saga));
+
+    return fold(engine, saga, arena, id, namespace, turns, count, watcher, err) == ERR_OK ? saga : NULL;
 }
 
 struct saga *fold_turns(struct engine *engine, struct saga_id id, struct slice namespace,

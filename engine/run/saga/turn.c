@@ -19,6 +19,7 @@
 #include "run/saga/retention.h"
 #include "run/saga/turn_state.h"
 #include "run/shard/shard.h"
+#include "run/trace/exporter.h"
 
 #define TURN_BLOCK_BYTES 8192
 #define TURN_PAYLOAD_BYTES_MAX (64u << 20)
@@ -212,6 +213,7 @@ static void turn_apply(struct turn *turn)
     }
     if (live->saga.phase == PHASE_ENDED && !ended_before) {
         count_ended(&live->saga);
+        exporter_ended(live->engine->exporter, &live->saga);
         intake_work_ended(live->engine);
     }
 }

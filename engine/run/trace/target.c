@@ -1,0 +1,209 @@
+/* See target.h. The form of headers and attributes is that of the OpenTelemetry specification: W3C baggage without
+ * properties. */
+#include "run/trace/target.h"
+
+#include <string.h>
+
+#include "base/json.h"
+#include "base/utf8.h"
+
+#define TRACES_PATH "/v1/traces"
+#define LIST_BYTES_MAX 16384
+
+struct pair {
+    struct slice name, value;
+};
+
+static int digit_of(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+/* Returns false when a percent sign stands before something else than two hexadecimal digits. */
+static bool decode(struct slice text, struct arena *arena, struct slice *out)
+{
+    char *bytes = arena_alloc(arena, text.len + 1);
+    size_t len = 0;
+
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] != '%') {
+            bytes[len++] = text.ptr[i];
+            continue;
+        }
+        if (i + 2 >= text.len || digit_of(text.ptr[i + 1]) < 0 || digit_of(text.ptr[i + 2]) < 0) {
+            return false;
+        }
+        bytes[len++] = (char)(digit_of(text.ptr[i + 1]) * 16 + digit_of(text.ptr[i + 2]));
+        i += 2;
+    }
+    *out = (struct slice){bytes, len};
+    return true;
+}
+
+/* Says which element is wrong, but not what stands in it: it may be a secret. */
+static enum err_code read_pairs(const char *text, const char *what, struct pair *pairs, size_t max, size_t *count,
+                                struct arena *arena, struct err *err)
+{
+    struct slice parts[TRACE_RESOURCE_MAX + 1];
+    struct slice whole = slice_of(text ? text : "");
+    size_t n = whole.len <= LIST_BYTES_MAX ? slice_split(whole, ',', parts, max + 1) : max + 1;
+
+    *count = 0;
+    if (n > max) {
+        return err_set(err, ERR_CONFIG, "%s has more than %zu elements, or more than %d bytes", what, max,
+                       LIST_BYTES_MAX);
+    }
+    for (size_t i = 0; i < n; i++) {
+        struct slice part = slice_trim(parts[i]);
+        const char *equals = part.len ? memchr(part.ptr, '=', part.len) : NULL;
+        struct pair *pair = &pairs[*count];
+
+        if (part.len == 0) {
+            continue;
+        }
+        size_t name_len = equals ? (size_t)(equals - part.ptr) : 0;
+
+        if (name_len == 0 || !decode(slice_trim((struct slice){part.ptr, name_len}), arena, &pair->name) ||
+            !decode(slice_trim((struct slice){equals + 1, part.len - name_len - 1}), arena, &pair->value) ||
+            !text_is_utf8(pair->name) || !text_is_utf8(pair->value)) {
+            (void)err_set(err, ERR_CONFIG, "element %zu of %s is not NAME=VALUE", i + 1, what);
+            err_hint(err, "write NAME=VALUE with commas between, and other characters as %%XX");
+            return ERR_CONFIG;
+        }
+        ++*count;
+    }
+    return ERR_OK;
+}
+
+static bool is_header_name(struct slice name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.ptr[i];
+
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c && strchr("-_.", c)))) {
+            return false;
+        }
+    }
+    return name.len > 0;
+}
+
+static bool is_header_value(struct slice value)
+{
+    for (size_t i = 0; i < value.len; i++) {
+        if ((unsigned char)value.ptr[i] < 0x20 || (unsigned char)value.ptr[i] >= 0x7f) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static enum err_code read_headers(struct trace_target *target, const char *text, struct err *err)
+{
+    struct pair pairs[TRACE_HEADERS_MAX + 1];
+    size_t count;
+    enum err_code code = read_pairs(text, "--otlp-headers", pairs, TRACE_HEADERS_MAX - 1, &count, &target->arena, err);
+
+    for (size_t i = 0; i < count && code == ERR_OK; i++) {
+        if (!is_header_name(pairs[i].name) || !is_header_value(pairs[i].value)) {
+            return err_set(err, ERR_CONFIG, "element %zu of --otlp-headers is no header of HTTP", i + 1);
+        }
+        target->headers[target->header_count++] = (struct http_header){pairs[i].name, pairs[i].value};
+    }
+    target->headers[target->header_count++] = (struct http_header){SLICE("content-type"), SLICE("application/json")};
+    return code;
+}
+
+static void write_attribute(struct json_writer *w, struct slice name, struct slice value)
+{
+    json_object_begin(w, NULL);
+    json_write_slice(w, "key", name);
+    json_object_begin(w, "value");
+    json_write_slice(w, "stringValue", value);
+    json_object_end(w);
+    json_object_end(w);
+}
+
+/* What the settings say beats what sagad knows by itself. */
+static enum err_code read_resource(struct trace_target *target, const struct trace_settings *settings,
+                                   const char *instance, const char *version, struct err *err)
+{
+    const struct pair own[] = {{SLICE("service.name"), slice_of(settings->service ? settings->service : "sagad")},
+                               {SLICE("service.version"), slice_of(version ? version : "")},
+                               {SLICE("service.instance.id"), slice_of(instance ? instance : "")}};
+    struct pair given[TRACE_RESOURCE_MAX + 1];
+    struct json_writer w;
+    struct buffer out;
+    size_t count;
+    enum err_code code =
+        read_pairs(settings->resource, "--otlp-resource", given, TRACE_RESOURCE_MAX, &count, &target->arena, err);
+
+    buffer_init(&out, (size_t)1 << 20);
+    json_writer_init(&w, &out);
+    json_array_begin(&w, NULL);
+    for (size_t i = 0; i < count; i++) {
+        if (!(settings->service && slice_equal(given[i].name, own[0].name))) {
+            write_attribute(&w, given[i].name, given[i].value);
+        }
+    }
+    for (size_t i = 0; i < COUNT_OF(own); i++) {
+        bool is_given = false;
+
+        for (size_t j = 0; j < count; j++) {
+            is_given = is_given || slice_equal(given[j].name, own[i].name);
+        }
+        if (own[i].value.len > 0 && (!is_given || (i == 0 && settings->service))) {
+            write_attribute(&w, own[i].name, own[i].value);
+        }
+    }
+    json_array_end(&w);
+    target->resource = arena_slice(&target->arena, buffer_slice(&out));
+    buffer_fini(&out);
+    return code;
+}
+
+enum err_code trace_target_read(struct trace_target *target, const struct trace_settings *settings,
+                                const char *instance, const char *version, struct err *err)
+{
+    const char *whole = settings->traces_endpoint && settings->traces_endpoint[0] ? settings->traces_endpoint : NULL;
+    const char *base = settings->endpoint && settings->endpoint[0] ? settings->endpoint : NULL;
+    size_t base_len = base ? strlen(base) : 0;
+
+    *target = (struct trace_target){.url = SLICE_NONE};
+    arena_init(&target->arena, 1024);
+    while (base_len > 0 && base[base_len - 1] == '/') {
+        base_len--;
+    }
+    struct slice url = whole  ? arena_slice(&target->arena, slice_of(whole))
+                       : base ? arena_printf(&target->arena, "%.*s" TRACES_PATH, (int)base_len, base)
+                              : SLICE_NONE;
+
+    if (url.ptr &&
+        ((!slice_starts_with(url, "http://") && !slice_starts_with(url, "https://")) || !http_url_is_good(url))) {
+        (void)err_set(err, ERR_CONFIG, "%s is not the URL of a collector",
+                      whole ? "--otlp-traces-endpoint" : "--otlp-endpoint");
+        err_hint(err, "write http:// or https://, a host and a port, such as http://127.0.0.1:4318");
+        return ERR_CONFIG;
+    }
+    enum err_code code = read_headers(target, settings->headers, err);
+
+    code = code == ERR_OK ? read_resource(target, settings, instance, version, err) : code;
+    target->url = code == ERR_OK ? url : SLICE_NONE;
+    return code;
+}
+
+enum err_code trace_target_check(const struct trace_settings *settings, struct err *err)
+{
+    struct trace_target target;
+    enum err_code code = trace_target_read(&target, settings, NULL, NULL, err);
+
+    trace_target_fini(&target);
+    return code;
+}
+
+void trace_target_fini(struct trace_target *target)
+{
+    arena_fini(&target->arena);
+}
