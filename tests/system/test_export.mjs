@@ -109,6 +109,61 @@ await run(new World(), async (world) => {
       expectEqual(JSON.stringify(documents(torn)) === JSON.stringify(wanted), true, `the documents after cut ${cut}`)
     }
   })
+  await promise('an export of what is new has what ended and was asked since, wherever it is cut off', async () => {
+    const more = join(world.directory, 'more.jsonl')
+    const { next } = lines(path).at(-1)
+    const late = [await world.start('stay', { room: 'late' }), await world.start('visit', {})]
+    for (const id of late) await end(id)
+    const old = await world.api('POST', `/v1/sagas/${waiting}/signals/come`, {})
+    expect(old.status < 300, 'the oldest saga goes on', old.text)
+    const [{ n }] = (await world.api('GET', '/v1/escalations')).json.items
+    const resolved = await world.api('POST', `/v1/escalations/${n}/resolve`, { action: 'abandon', note: 'it is over' })
+    expect(resolved.status < 300 || resolved.status === 409, 'its case', resolved.text)
+    await end(waiting)
+    const done = world.sagactl(['export', more, '--since', next])
+    expectEqual([done.status, done.stderr], [0, ''], 'exit code and talk')
+    const of = (file, kind) => documents(file).filter((line) => line.kind === kind)
+    expectEqual(
+      of(more, 'saga')
+        .map(({ saga }) => saga.id)
+        .sort(),
+      [...late, waiting].sort(),
+      'what has ended since, whenever it began'
+    )
+    expect(
+      of(more, 'saga').every(({ saga, log }) => log.at(-1).type === `saga.${saga.status}`),
+      'with the whole log'
+    )
+    expect(
+      of(more, 'case').some((line) => line.case.saga === waiting && line.case.status !== 'open'),
+      'the case that was resolved since',
+      of(more, 'case')
+    )
+    expect(of(more, 'act').length > 0 && of(more, 'tool').length > 0, 'acts and definitions')
+    for (const cut of [0.3, 0.6, 0.9]) {
+      const torn = join(world.directory, 'torn.jsonl')
+      copyFileSync(more, torn)
+      truncateSync(torn, Math.floor(statSync(more).size * cut))
+      expectEqual(world.sagactl(['export', torn, '--resume']).status, 0, `cut at ${cut}`)
+      expectEqual(JSON.stringify(documents(torn)), JSON.stringify(documents(more)), `the documents, cut at ${cut}`)
+      expect(lines(torn).at(-1).next, 'and where the next one begins')
+    }
+  })
+  await promise('an instant or an age does as well, and anything else is refused', () => {
+    const all = join(world.directory, 'all.jsonl')
+    expectEqual(world.sagactl(['export', all, '--since', '2d']).status, 0, 'an age')
+    expectEqual(new Set(documents(all).flatMap(({ saga }) => saga?.id ?? [])).size, sagaCount + 3, 'all of them')
+    const none = join(world.directory, 'none.jsonl')
+    expectEqual(world.sagactl(['export', none, '--since', '2099-01-01T00:00:00Z']).status, 0, 'an instant')
+    expectEqual(
+      documents(none).filter(({ kind }) => kind !== 'tool' && kind !== 'definition'),
+      [],
+      'nothing'
+    )
+    for (const wrong of ['yesterday', '2026-01-01T00:00:00Z/', ''])
+      expectEqual(world.sagactl(['export', `${none}.x`, '--since', wrong]).status, 2, `"${wrong}"`)
+    expectEqual(world.sagactl(['export', none, '--resume', '--since', '2d']).status, 2, 'with --resume')
+  })
   await promise('without a service it says so at once, and how to go on', async () => {
     await world.kill9()
     const other = join(world.directory, 'other.jsonl')
@@ -117,6 +172,6 @@ await run(new World(), async (world) => {
     expect(/cannot be reached/.test(done.stderr) && /--resume/.test(done.stderr), 'its words', done.stderr)
     await world.restart()
     expectEqual(world.sagactl(['export', other, '--resume']).status, 0, 'going on')
-    expectEqual(documents(other).filter(({ kind }) => kind === 'saga').length, sagaCount, 'the sagas')
+    expectEqual(documents(other).filter(({ kind }) => kind === 'saga').length, sagaCount + 3, 'the sagas')
   })
 })

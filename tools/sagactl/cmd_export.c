@@ -1,37 +1,50 @@
 /* The command export: copies definitions, cases, ended sagas with their logs, and acts into a file, page by page. */
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/instant.h"
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/export/export_file.h"
 #include "tools/sagactl/output.h"
+#include "tools/sagactl/saga_end.h"
 
-const char help_export[] =
-    "sagactl export FILE [--resume]\n"
-    "\n"
-    "Writes what the service knows into a file, one JSON document a line: every version of tools and\n"
-    "sagas (\"kind\": \"tool\", \"definition\"), cases, ended sagas with their logs, and acts. It is the\n"
-    "namespace of the token, or that of -n. Only you can read the file. An export that was cut off\n"
-    "goes on with --resume where it stopped. The last line has \"kind\": \"end\". A saga that ends while\n"
-    "the export runs may be missing.\n"
-    "\n"
-    "It is a copy for archives and reports, and no backup: sagad cannot read it back.\n"
-    "\n"
-    "  sagactl export shop.jsonl\n"
-    "  sagactl export shop.jsonl --resume\n"
-    "  grep '^{\"kind\":\"saga\"' shop.jsonl | jq -c '.saga | [.id, .status]'\n";
+const char help_export[] = "sagactl export FILE [--since INSTANT|AGE|NEXT] [--resume]\n"
+                           "\n"
+                           "Writes what the service knows into a file, one JSON document a line: every\n"
+                           "version of tools and sagas (\"kind\": \"tool\", \"definition\"), cases, ended sagas\n"
+                           "with their logs, and acts. It is the namespace of the token, or that of -n. Only\n"
+                           "you can read the file. An export that was cut off goes on with --resume where it\n"
+                           "stopped. The last line has \"kind\": \"end\". A saga that ends while the export\n"
+                           "runs may be missing; it is in the next one.\n"
+                           "\n"
+                           "--since takes an instant, an age such as 2d, or the \"next\" of the last line of\n"
+                           "an export. The file then has what is new since: sagas that ended, cases that were\n"
+                           "opened or resolved, acts, and all definitions. A document may come again, and\n"
+                           "the later one holds.\n"
+                           "\n"
+                           "It is a copy for archives and reports, and no backup: sagad cannot read it back.\n"
+                           "\n"
+                           "  sagactl export shop.jsonl\n"
+                           "  sagactl export shop.jsonl --resume\n"
+                           "  sagactl export more.jsonl --since \"$(tail -n 1 shop.jsonl | jq -r .next)\"\n"
+                           "  grep '^{\"kind\":\"saga\"' shop.jsonl | jq -c '.saga | [.id, .status]'\n";
 
 #define TRIES_MAX 40 /* of a request that the service cannot take now */
 #define AGAIN_US 500000
 #define ANSWER_MS 60000
 #define VERSION_MAX 1000000
+#define CLOCKS_DIFFER_MS 600000 /* the next export begins so much earlier, because clocks of machines differ */
+#define FEED "/v1/events?limit=100&type=saga.completed,saga.compensated,saga.abandoned,case.opened,case.resolved"
 
 struct export
 {
     struct ctl *ctl;
     struct export_file *file;
     struct arena *page; /* of the page, and of what belongs to its items */
+    int64_t since_ms;   /* 0: everything */
+    struct slice from;  /* cursor of the feed of events; empty: its oldest event */
     bool was_answered;  /* the service is there */
     bool has_failed;    /* a request failed, and that was told */
 };
@@ -179,6 +192,47 @@ static int put_item(struct export *export, enum export_part part, struct slice i
     return EXIT_FAILED;
 }
 
+/* --- the feed: what has ended, or was asked, since --- */
+
+static bool is_since(const struct export *export, struct slice event)
+{
+    int64_t at_ms;
+
+    return export->from.len > 0 || !instant_parse(show_member(export->ctl, event, "time"), &at_ms) ||
+           at_ms >= export->since_ms;
+}
+
+/* The case as it is now. One of another engine's release, or that is gone, is left out. */
+static int put_case(struct export *export, struct slice n)
+{
+    struct answer answer;
+    int code = ask(export, arena_printf(export->page, "/v1/escalations/%.*s", SLICE_ARG(n)), true, &answer);
+
+    if (code != EXIT_OK) {
+        return export->has_failed ? code : EXIT_OK;
+    }
+    export_file_begin(export->file, EXPORT_CASES);
+    export_file_member(export->file, export_kinds[EXPORT_CASES], answer.body);
+    export_file_end(export->file);
+    return EXIT_OK;
+}
+
+static int put_event(struct export *export, struct slice event)
+{
+    struct slice type = show_member(export->ctl, event, "type"), data = json_member(event, "data");
+
+    if (!is_since(export, event)) {
+        return EXIT_OK;
+    }
+    if (slice_starts_with(type, "case.")) {
+        struct slice n = show_member(export->ctl, data, "n");
+
+        return n.len > 0 ? put_case(export, n) : EXIT_OK;
+    }
+    return put_saga(
+        export, arena_printf(export->page, "{\"id\":\"%.*s\"}", SLICE_ARG(show_member(export->ctl, event, "subject"))));
+}
+
 /* --- pages --- */
 
 static void show_progress(const struct export *export)
@@ -190,13 +244,48 @@ static void show_progress(const struct export *export)
                   (long long)counts[EXPORT_SAGAS], (long long)counts[EXPORT_ACTS]);
 }
 
+static const char *since_filter(const struct export *export)
+{
+    char since[INSTANT_TEXT_BYTES];
+
+    if (export->since_ms == 0) {
+        return "";
+    }
+    instant_text(export->since_ms, since);
+    return arena_text(export->page, arena_printf(export->page, "&since=%s", since));
+}
+
+/* Notes where the next export begins, before anything is read. */
+static int begin_next(struct export *export)
+{
+    char now[INSTANT_TEXT_BYTES];
+    struct answer answer;
+    int code = ask(export, SLICE("/v1/events?cursor=now"), false, &answer);
+
+    if (code == EXIT_OK) {
+        instant_text(now_ms() - CLOCKS_DIFFER_MS, now);
+        export->file->next = arena_printf(&export->ctl->arena, "%s/%.*s", now,
+                                          SLICE_ARG(show_member(export->ctl, answer.body, "next_cursor")));
+        export_file_mark(export->file, EXPORT_TOOLS, SLICE(""));
+    }
+    return code;
+}
+
 static int put_page(struct export *export)
 {
     enum export_part part = export->file->part;
     struct slice cursor = export->file->cursor, item;
     struct answer answer;
-    struct slice path = arena_printf(export->page, "%s%s%.*s", lists[part], cursor.len ? "&cursor=" : "",
-                                     SLICE_ARG(url_escape(cursor, export->page)));
+    bool is_feed = export->since_ms > 0 && part == EXPORT_SAGAS;
+
+    if (export->since_ms > 0 && part == EXPORT_CASES) {
+        export_file_mark(export->file, part, SLICE_NONE); /* the feed has them */
+        return EXIT_OK;
+    }
+    cursor = is_feed && cursor.len == 0 ? export->from : cursor;
+    struct slice path =
+        arena_printf(export->page, "%s%s%.*s%s", is_feed ? FEED : lists[part], cursor.len ? "&cursor=" : "",
+                     SLICE_ARG(url_escape(cursor, export->page)), part == EXPORT_ACTS ? since_filter(export) : "");
     int code = ask(export, path, false, &answer);
 
     if (code != EXIT_OK) {
@@ -206,15 +295,27 @@ static int put_page(struct export *export)
 
     while (code == EXIT_OK && json_type(json_member(answer.body, "items")) == JSON_ARRAY &&
            json_next_element(&walk, &item)) {
-        code = put_item(export, part, item);
+        code = is_feed ? put_event(export, item) : put_item(export, part, item);
     }
     if (code == EXIT_OK) {
         struct slice next = show_member(export->ctl, answer.body, "next_cursor");
+        bool is_over = is_feed ? slice_equal(next, cursor) : next.len == 0; /* the feed always has one */
 
-        export_file_mark(export->file, part, next.len ? next : SLICE_NONE);
+        export_file_mark(export->file, part, is_over ? SLICE_NONE : next);
         show_progress(export);
     }
     return code;
+}
+
+/* "INSTANT" or "INSTANT/CURSOR". Returns false when it is neither. */
+static bool since_read(struct slice text, int64_t *ms, struct slice *cursor)
+{
+    const char *slash = text.len ? memchr(text.ptr, '/', text.len) : NULL;
+    struct slice instant = {text.ptr, slash ? (size_t)(slash - text.ptr) : text.len};
+
+    *cursor = slash ? (struct slice){slash + 1, text.len - instant.len - 1} : SLICE("");
+    *ms = 0;
+    return text.len == 0 || (instant_parse(instant, ms) && *ms > 0 && (!slash || cursor->len > 0));
 }
 
 static int put_all(struct ctl *ctl, struct export_file *file)
@@ -223,7 +324,13 @@ static int put_all(struct ctl *ctl, struct export_file *file)
     struct export export = {.ctl = ctl, .file = file, .page = &page};
     int code = EXIT_OK;
 
+    if (!since_read(file->since, &export.since_ms, &export.from)) {
+        return usage_error(ctl, "%s was not begun by this command", file->path);
+    }
     arena_init(&page, 1 << 20);
+    if (file->part == EXPORT_TOOLS && file->cursor.len == 0 && file->next.len == 0) {
+        code = begin_next(&export);
+    }
     while (code == EXIT_OK && file->part < EXPORT_PART_COUNT && !ferror(file->file)) {
         code = put_page(&export);
         arena_reset(&page);
@@ -247,7 +354,12 @@ static void print_counts(const struct export_file *file)
 int cmd_export(struct ctl *ctl, int argc, char **argv)
 {
     bool resume = false, helped = false;
-    const struct option options[] = {{"--resume", NULL, NULL, &resume}, {NULL, NULL, NULL, NULL}};
+    const char *since = NULL;
+    const struct option options[] = {
+        {"--resume", NULL, NULL, &resume}, {"--since", &since, NULL, NULL}, {NULL, NULL, NULL, NULL}};
+    char instant[INSTANT_TEXT_BYTES];
+    struct slice from;
+    int64_t since_ms;
     struct arguments names;
     struct export_file file = {0};
 
@@ -257,7 +369,19 @@ int cmd_export(struct ctl *ctl, int argc, char **argv)
     if (names.count != 1) {
         return usage_error(ctl, "export into which file? It is one argument");
     }
-    int code = resume ? export_file_resume(&file, ctl, names.items[0]) : export_file_new(&file, ctl, names.items[0]);
+    if (since && duration_parse(slice_of(since), &since_ms)) {
+        instant_text(now_ms() - since_ms, instant);
+        since = instant;
+    }
+    if (since && (resume || !since[0] || !since_read(slice_of(since), &since_ms, &from))) {
+        return usage_error(
+            ctl, resume
+                     ? "an export that goes on knows its --since; leave it out"
+                     : "--since takes an instant such as 2026-11-01T00:00:00Z, an age such as 2d, or the \"next\" of "
+                       "the last line of an export");
+    }
+    int code = resume ? export_file_resume(&file, ctl, names.items[0])
+                      : export_file_new(&file, ctl, names.items[0], slice_of(since ? since : ""));
 
     if (code == EXIT_OK && !file.is_whole) {
         code = put_all(ctl, &file);

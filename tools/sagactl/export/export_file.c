@@ -76,6 +76,17 @@ static void write_first(const struct export_file *file, struct json_writer *w)
     json_write_text(w, "server", file->ctl->server);
     json_write_slice(w, "namespace", namespace_of(file->ctl));
     write_now(w, "at");
+    if (file->since.len > 0) {
+        json_write_slice(w, "since", file->since);
+    }
+}
+
+/* Beside each mark and in the last line, so that it is not lost when the export is cut off. */
+static void write_next(const struct export_file *file, struct json_writer *w)
+{
+    if (file->next.len > 0) {
+        json_write_slice(w, "next", file->next);
+    }
 }
 
 static void write_mark(const struct export_file *file, struct json_writer *w)
@@ -83,6 +94,7 @@ static void write_mark(const struct export_file *file, struct json_writer *w)
     json_write_text(w, "kind", "mark");
     json_write_text(w, "part", file->part < EXPORT_PART_COUNT ? export_kinds[file->part] : "end");
     json_write_slice(w, "cursor", file->cursor.len ? file->cursor : SLICE_NONE);
+    write_next(file, w);
 }
 
 static void write_last(const struct export_file *file, struct json_writer *w)
@@ -94,11 +106,12 @@ static void write_last(const struct export_file *file, struct json_writer *w)
         json_write_i64(w, export_kinds[part], file->counts[part]);
     }
     json_object_end(w);
+    write_next(file, w);
 }
 
-int export_file_new(struct export_file *file, struct ctl *ctl, const char *path)
+int export_file_new(struct export_file *file, struct ctl *ctl, const char *path, struct slice since)
 {
-    *file = (struct export_file){.ctl = ctl, .path = path};
+    *file = (struct export_file){.ctl = ctl, .path = path, .since = since};
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
     if (fd < 0 && errno == EEXIST) {
@@ -139,6 +152,7 @@ static void take_mark(struct export_file *file, struct slice line)
         file->part++;
     }
     file->cursor = arena_slice(&file->ctl->arena, show_member(file->ctl, line, "cursor"));
+    file->next = arena_slice(&file->ctl->arena, show_member(file->ctl, line, "next"));
 }
 
 static void count_line(struct slice line, int64_t counts[EXPORT_PART_COUNT])
@@ -166,6 +180,9 @@ static off_t find_mark(struct export_file *file)
 
         if (at == 0 && !is_ours(file, line)) {
             break;
+        }
+        if (at == 0) {
+            file->since = arena_slice(&file->ctl->arena, show_member(file->ctl, line, "since"));
         }
         count_line(line, counts);
         file->is_whole = slice_starts_with(line, LAST);

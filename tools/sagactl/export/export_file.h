@@ -20,12 +20,14 @@ struct export_file {
     FILE *file;
     enum export_part part; /* the part that is next; EXPORT_PART_COUNT: all are there */
     struct slice cursor;   /* of the next page of the part; empty: its first page */
+    struct slice since;    /* as it was asked for; empty: everything */
+    struct slice next;     /* what the next export takes as --since; empty: not known yet */
     bool is_whole;         /* the last line is there */
     int64_t counts[EXPORT_PART_COUNT];
 };
 
 /* Makes a file that nobody else can read. Gives EXIT_OK, or the exit code after it printed a sentence. */
-MUST_USE int export_file_new(struct export_file *file, struct ctl *ctl, const char *path);
+MUST_USE int export_file_new(struct export_file *file, struct ctl *ctl, const char *path, struct slice since);
 /* Opens a file that export_file_new() made, behind its last mark. */
 MUST_USE int export_file_resume(struct export_file *file, struct ctl *ctl, const char *path);
 
