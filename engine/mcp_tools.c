@@ -62,7 +62,7 @@ static void help(const struct settings *options)
                  "  npm install @modelcontextprotocol/server-everything\n"
                  "  sagad mcp-tools --prefix try. -- npx mcp-server-everything stdio >tools.json\n"
                  "  sagactl check tools.json\n\n"
-                 "Exit codes: 0 printed, 1 the server gave no list of tools within %d seconds, 2 wrong usage.\n",
+                 "Exit codes: 0 printed, 1 no list of tools within %d seconds, 2 wrong usage.\n",
                  buffer_c(&out), PATIENCE_MS / 1000);
     buffer_fini(&out);
 }

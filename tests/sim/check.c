@@ -80,6 +80,7 @@ void check_begin(struct slice definitions)
         check->may_lose |= mishap->kind == FAULT_PG_FAIL_OVER && mishap->variant != 0;
     }
     world->check = check;
+    check_schedule_begin();
     read_definitions(check);
 }
 
@@ -396,4 +397,5 @@ void check_end(void)
         judge_end(saga);
     }
     check_bulk_end();
+    check_schedule_end();
 }

@@ -10,7 +10,8 @@
  * unknown never becomes known by itself, I12 once leaves once, I13 retry and backoff honoured, I14 exactly one open
  * escalation, I18 timers once and never early, I19 people's changes have actor, role, time and reason, I20 what is held
  * does not leave, I21 an item of a bulk job acts once, and not after a stop, and its outcome says so, I22 a receiver of
- * notifications is told what has happened, each thing under one id, and nothing else.
+ * notifications is told what has happened, each thing under one id, and nothing else, I23 each instant of a schedule
+ * has one saga.
  */
 #ifndef SAGAD_TESTS_SIM_CHECK_H
 #define SAGAD_TESTS_SIM_CHECK_H
@@ -47,6 +48,11 @@ void check_seen(struct saga_id saga, struct slice answer);
 /* In check_told.c: a message has come to the receiver of notifications, which keeps it or refuses it. */
 void check_told(struct slice message_id, struct slice body, bool is_kept);
 const char *check_untold(void); /* an event that happened, and that the receiver does not have; NULL: there is none */
+
+/* In clerk.c: a saga has this business id. */
+void check_scheduled(struct slice business_id);
+void check_schedule_begin(void);
+void check_schedule_end(void);
 
 /* For the driver: counts acknowledged sagas that have neither ended nor wait for a person. */
 size_t check_unfinished(void);

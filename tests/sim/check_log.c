@@ -405,6 +405,7 @@ static void on_start(struct judged_saga *saga, const struct line *line)
                       SLICE_ARG(saga->business_id));
     }
     map_put(&world->check->starts, key.ptr, key.len, saga);
+    check_scheduled(saga->business_id);
 }
 
 /* --- waits and people --- */

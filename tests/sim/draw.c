@@ -87,6 +87,13 @@ static void draw_notify(struct sketcher *s)
     s->scenario->swarm |= (uint64_t)chance_percent(&own, 30) << SWARM_NOTIFY;
 }
 
+static void draw_schedule(struct sketcher *s)
+{
+    struct chance own = chance_of(s->scenario->seed, 0x5ce7a, 8);
+
+    s->scenario->swarm |= (uint64_t)chance_percent(&own, 20) << SWARM_SCHEDULE;
+}
+
 static bool swarms(const struct sketcher *s, unsigned bit)
 {
     return s->scenario->swarm >> bit & 1;
@@ -354,6 +361,7 @@ void scenario_draw(struct scenario *scenario, uint64_t seed, struct arena *arena
     draw_holds(s);
     draw_bulk(s);
     draw_notify(s);
+    draw_schedule(s);
     scenario->commit_percent = swarms(s, SWARM_COMMITS) ? 1 + below(s, percent(s, 80) ? 5 : 25) : 0;
     scenario->tool_percent = swarms(s, SWARM_TOOLS) ? 5 + below(s, percent(s, 60) ? 20 : 60) : 0;
     buffer_init(&text, 262144);

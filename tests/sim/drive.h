@@ -1,6 +1,6 @@
 /*
  * The parties outside of the engines: clients, people, and faults. Only run.c, inquiry.c, client.c, curious.c,
- * person.c, holder.c, jobber.c and mishap.c use this file.
+ * person.c, holder.c, clerk.c, jobber.c and mishap.c use this file.
  */
 #ifndef SAGAD_TESTS_SIM_DRIVE_H
 #define SAGAD_TESTS_SIM_DRIVE_H
@@ -66,6 +66,12 @@ bool people_are_done(void); /* people found nothing to decide when they last loo
 
 void holders_begin(void);
 bool holders_are_done(void); /* no hold is asked for or in force any more */
+
+/* --- clerk.c --- */
+
+void clerk_begin(void);
+void clerk_heal(void);    /* the schedule is held */
+bool clerk_is_done(void); /* no schedule starts anything any more */
 
 /* --- jobber.c --- */
 

@@ -55,6 +55,7 @@ static void heal(void)
     mishaps_heal();
     tools_heal();
     clients_heal();
+    clerk_heal();
 }
 
 static void begin(void)
@@ -65,6 +66,7 @@ static void begin(void)
     clients_begin();
     people_begin();
     holders_begin();
+    clerk_begin();
     jobbers_begin();
     mishaps_begin();
 }
@@ -113,7 +115,7 @@ static bool is_at_rest(void)
             return false; /* the engine goes on with what it had */
         }
     }
-    return clients_are_done() && people_are_done() && holders_are_done() && jobbers_are_done() &&
+    return clients_are_done() && people_are_done() && holders_are_done() && clerk_is_done() && jobbers_are_done() &&
            check_unfinished() == 0 && !check_untold();
 }
 

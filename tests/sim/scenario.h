@@ -108,7 +108,8 @@ enum swarm_bit {
     /* the bits below have streams of their own */
     SWARM_HOLDS = SWARM_COUNT, /* somebody holds everything now and then */
     SWARM_BULK,                /* somebody has bulk jobs carried out */
-    SWARM_NOTIFY               /* somebody is notified of events */
+    SWARM_NOTIFY,              /* somebody is notified of events */
+    SWARM_SCHEDULE             /* a schedule starts sagas */
 };
 
 /* The members "r0" to "r7" of the input say which steps are refused: those whose bit is set in the variant. */
@@ -159,6 +160,7 @@ struct outcome_of_run {
     X(TOLD, "a receiver is notified of an event")                                                                      \
     X(NOT_TAKEN, "a receiver refuses a notification")                                                                  \
     X(TOLD_AGAIN, "a receiver is notified again of an event that it has")                                              \
+    X(SCHEDULED, "a schedule starts a saga")                                                                           \
     X(CALL, "an agent calls a tool")                                                                                   \
     X(CALL_AGAIN, "a call is repeated and answered from its record")                                                   \
     X(REST, "a run rests, and its state is stored")                                                                    \

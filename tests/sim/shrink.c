@@ -186,7 +186,7 @@ static bool plainer(struct scenario *c, uint32_t which)
         c->options.key_look_ms = 0;
         break;
     case 15:
-        c->swarm &= ~(UINT64_C(1) << SWARM_BULK | UINT64_C(1) << SWARM_NOTIFY);
+        c->swarm &= ~(UINT64_C(1) << SWARM_BULK | UINT64_C(1) << SWARM_NOTIFY | UINT64_C(1) << SWARM_SCHEDULE);
         break;
     case 16:
         c->options.bulk_rate = 0;

@@ -74,7 +74,7 @@ int64_t world_between(enum stream stream, int64_t least, int64_t most);
 /* Adds one line to the trace; the hash covers it, and a traced world prints it. Lines must not have addresses. */
 void world_trace(const char *format, ...) PRINTF_LIKE(1, 2);
 
-/* Reports that an invariant ("I1" to "I22", see check.h) or a CHECK of the simulation ("SIM") is broken. Does not
+/* Reports that an invariant ("I1" to "I23", see check.h) or a CHECK of the simulation ("SIM") is broken. Does not
  * return. */
 _Noreturn void world_violate(const char *invariant, const char *format, ...) PRINTF_LIKE(2, 3);
 
