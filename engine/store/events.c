@@ -40,7 +40,7 @@ static void on_list(struct db_query *query, const struct db_rows *rows)
     list->edge = db_int(rows, 0, 0);
     list->gone = db_is_null(rows, 0, 1) ? 0 : db_int(rows, 0, 1);
     list->count = 0;
-    list->through = list->edge;
+    list->through = list->after;
     if (db_is_null(rows, 0, 3)) {
         return;
     }

@@ -767,10 +767,13 @@ struct event_list {
     struct stored_event *rows; /* out */
     size_t count;              /* out */
     int64_t edge;              /* out: nothing is written up to here any more */
-    int64_t through;           /* out: everything up to here stands in `rows` */
-    int64_t gone;              /* out: the last that was removed; `after` below it: some were missed */
-    bool more;                 /* out: there may be more already */
-    bool is_cut;               /* out: a transaction has more rows than `limit`: ask again with a larger one */
+    /* Out: everything up to here stands in `rows`. Without rows it is `after`, and never `edge`: a PostgreSQL that
+     * crashes gives the numbers of transactions of which nothing was on disk once more, and their events would be
+     * passed over. */
+    int64_t through;
+    int64_t gone; /* out: the last that was removed; `after` below it: some were missed */
+    bool more;    /* out: there may be more already */
+    bool is_cut;  /* out: a transaction has more rows than `limit`: ask again with a larger one */
 };
 void store_event_list(struct store *store, struct event_list *list);
 

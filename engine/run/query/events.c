@@ -110,6 +110,7 @@ static void on_listed(struct store_read *read)
     }
     if (feed->from_now || feed->from_first) {
         list->after = feed->from_now ? list->edge : list->gone < list->edge ? list->gone : list->edge;
+        list->through = list->more ? list->through : list->after;
     }
     if (feed->from_now) {
         list->through = list->edge;
