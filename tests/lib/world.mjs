@@ -552,8 +552,12 @@ export class World {
   }
 
   ledger() {
-    const text = existsSync(this.ledgerPath) ? readFileSync(this.ledgerPath, 'utf8').trim() : ''
-    return text ? text.split('\n').map((line) => JSON.parse(line)) : []
+    const text = existsSync(this.ledgerPath) ? readFileSync(this.ledgerPath, 'utf8') : ''
+    // The shop may be in the middle of its last line. It answers when the line is whole.
+    return text
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => JSON.parse(line))
   }
 
   // --- the API ---
