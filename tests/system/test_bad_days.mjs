@@ -430,50 +430,34 @@ await run(new World(), async (world) => {
     world.launchSagad()
     await world.ready()
   })
-  await promise('a proxy that makes several transactions of one is refused, at the start and at any time', async () => {
+  // `breaks` is the member of the proxy that makes it do harm.
+  const isRefused = async (proxy, breaks, words) => {
     const { dsn } = world
-    const splitter = new Splitter(world)
     const refusal = async (times) => {
       const { code } = await world.sagad.ended
-      const said = readFileSync(world.log('sagad'), 'utf8').match(/sagad: .*several transactions of one/g) ?? []
+      const said = readFileSync(world.log('sagad'), 'utf8').match(words) ?? []
       expectEqual([code, said.length], [2, times], 'exit code, and how often it was said')
     }
     world.sagad.kill('SIGTERM')
     await world.sagad.ended
-    world.dsn = await splitter.start()
+    world.dsn = await proxy.start()
     world.launchSagad()
     await refusal(1)
-    splitter.splits = false
+    proxy[breaks] = false
     world.launchSagad()
     await world.ready()
-    splitter.splits = true
+    proxy[breaks] = true
     await refusal(2)
     world.dsn = dsn
     world.launchSagad()
     await world.ready()
-  })
-  await promise('a pooler that breaks sessions is refused, at the start and at any time', async () => {
-    const { dsn } = world
-    const pooler = new Pooler(world)
-    const refusal = async (times) => {
-      const { code } = await world.sagad.ended
-      const said = readFileSync(world.log('sagad'), 'utf8').match(/sagad: a pooler stands between/g) ?? []
-      expectEqual([code, said.length], [2, times], 'exit code, and how often it was said')
-    }
-    world.sagad.kill('SIGTERM')
-    await world.sagad.ended
-    world.dsn = await pooler.start()
-    world.launchSagad()
-    await refusal(1)
-    pooler.pools = false
-    world.launchSagad()
-    await world.ready()
-    pooler.pools = true
-    await refusal(2)
-    world.dsn = dsn
-    world.launchSagad()
-    await world.ready()
-  })
+  }
+  await promise('a proxy that makes several transactions of one is refused, at the start and at any time', () =>
+    isRefused(new Splitter(world), 'splits', /sagad: .*several transactions of one/g)
+  )
+  await promise('a pooler that breaks sessions is refused, at the start and at any time', () =>
+    isRefused(new Pooler(world), 'pools', /sagad: a pooler stands between/g)
+  )
   await promise('a schema that is newer, or older, than the program: exit 2, and what to do', async () => {
     world.sagad.kill('SIGTERM')
     await world.sagad.ended
