@@ -217,7 +217,7 @@ void handle_console_link(struct api_request *request)
         request_problem(request, ERR_CONFLICT, "this service has no tokens: its console asks for none");
         return;
     }
-    if (request->has_certificate) { /* what revokes it would not end the session */
+    if (request->has_certificate) { /* a list that revokes the certificate would not end the session */
         request_problem(request, ERR_FORBIDDEN,
                         "a link is made by a token of the tokens file, and not by a certificate");
         return;

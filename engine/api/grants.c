@@ -243,7 +243,7 @@ void handle_put_grant(struct api_request *request)
                                      {"expires_at", JSON_STRING, false, false, &body->expires_at}};
     struct err err = {0};
 
-    if (request->has_certificate) { /* what revokes it would not end the grant */
+    if (request->has_certificate) { /* a list that revokes the certificate would not end the grant */
         request_problem(request, ERR_FORBIDDEN,
                         "a grant is made by a token of the tokens file, and not by a certificate");
         return;

@@ -34,7 +34,7 @@ struct api {
     struct tokens dev;    /* of the option */
     struct oidc_options oidc;
     struct issuer *issuer; /* NULL: there is none */
-    bool has_tokens;       /* of a file, of the option or of the issuer: nobody comes in without one */
+    bool has_tokens;       /* a file, the option or an issuer gives tokens: nobody comes in without one */
     struct sessions sessions;
     struct tokens_seen tokens_seen; /* of the file as last read, to see a change */
     bool tokens_wrong;              /* the file was wrong when it was last read: what we have still holds */
