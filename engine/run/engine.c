@@ -9,28 +9,17 @@
 #include "io/http/client.h"
 #include "io/postgres/pool.h"
 #include "run/bulk/bulk.h"
-#include "run/call/activity.h"
-#include "run/call/call_queue.h"
+#include "run/call/call_room.h"
 #include "run/call/holds.h"
 #include "run/call/limiter.h"
 #include "run/exchange/exchange.h"
 #include "run/intake/measures.h"
 #include "run/leaving.h"
 #include "run/notify/notifier.h"
-#include "run/query/health.h"
-#include "run/query/saga_health.h"
-#include "run/query/series.h"
+#include "run/query/query_room.h"
 #include "run/readiness.h"
-#include "run/request/act.h"
 #include "run/request/work.h"
-#include "run/saga/cases.h"
-#include "run/saga/forgotten.h"
-#include "run/saga/live.h"
-#include "run/saga/park.h"
-#include "run/saga/retention.h"
-#include "run/saga/scheduler.h"
-#include "run/saga/summon.h"
-#include "run/saga/turn.h"
+#include "run/saga/saga_room.h"
 #include "run/shard/handover.h"
 #include "run/trace/exporter.h"
 
@@ -38,13 +27,6 @@
 #define LINKS_PER_DATABASE                                                                                             \
     8 /* connections of the adapter `sql`; a PostgreSQL accepts about a hundred from all clients */
 #define LINK_IDLE_MS 30000
-
-static bool budgets_apply(void *context, struct slice namespace, struct slice tool)
-{
-    const struct engine *engine = context;
-
-    return limiter_budgets_apply(engine->limiter, namespace, tool);
-}
 
 /* Keeps the options. The settings of the program give every number, and an engine cannot work with a 0. */
 static void options_keep(struct engine *engine, const struct engine_options *given)
@@ -66,28 +48,14 @@ static void options_keep(struct engine *engine, const struct engine_options *giv
 
 static void parts_new(struct engine *engine)
 {
-    engine->lives = lives_new(engine);
-    engine->summoner = summoner_new();
-    engine->turns = turns_new();
-    engine->cases = cases_new();
-    engine->forgotten = forgotten_new();
-    list_init(&engine->dues);
-    engine->parker = parker_new(engine);
-    engine->retention = retention_new(engine);
-    engine->scheduler = scheduler_new(engine);
+    saga_room_init(engine);
     engine->bulker = bulker_new(engine);
-    engine->calls = calls_new(engine);
-    engine->activities = activities_new();
-    engine->works = works_new();
+    engine->works = works_new(engine);
     engine->exchange = exchange_new(engine);
-    engine->measures = measures_new(engine);
-    engine->health = health_new();
-    engine->saga_healths = saga_healths_new();
-    engine->series = series_new(engine);
-    engine->acts = acts_new(engine);
+    query_room_init(engine);
     engine->holds = holds_new(engine);
     engine->definitions = definitions_new();
-    definitions_set_guard(engine->definitions, budgets_apply, engine);
+    definitions_set_guard(engine->definitions, limiter_budgets_apply, engine);
     engine->handover = handover_new(engine);
     engine->readiness = readiness_new(engine);
     engine->leaving = leaving_new(engine);
@@ -142,11 +110,10 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *opti
     arena_init(&engine->arena, 16384);
     options_keep(engine, options);
     parts_new(engine);
-    if (secrets_load(&engine->secrets, options->secrets_file, &err) == ERR_OK &&
-        quotas_load(&engine->quotas, options->quotas_file, &err) == ERR_OK) {
-        engine->limiter = limiter_new(engine, options->budgets_file, &err);
+    if (secrets_load(&engine->secrets, options->secrets_file, &err) == ERR_OK) {
+        engine->measures = measures_new(engine, &err);
     }
-    if (engine->limiter) {
+    if (engine->measures && call_room_init(engine, &err) == ERR_OK) {
         engine->notifier = notifier_new(engine, options->notify_file, &err);
     }
     if (engine->notifier) {
@@ -163,43 +130,30 @@ struct engine *engine_start(struct loop *loop, const struct engine_options *opti
     return engine;
 }
 
-/* The part made last goes first, except the turns, which hold what other parts own. */
+/* The part made last goes first. */
 void engine_free(struct engine *engine)
 {
     if (!engine) {
         return;
     }
-    turns_free(engine->turns);
     adapter_host_close(&engine->host);
     http_client_free(engine->host.http);
     db_pool_free(engine->host.databases);
     exporter_free(engine->exporter);
     notifier_free(engine->notifier);
-    limiter_free(engine->limiter);
-    quotas_fini(&engine->quotas);
+    call_room_fini(engine);
+    measures_free(engine->measures);
     secrets_fini(&engine->secrets);
     leaving_free(engine->leaving);
     readiness_free(engine->readiness);
     handover_free(engine->handover);
     definitions_free(engine->definitions);
     holds_free(engine->holds);
-    acts_free(engine->acts);
-    series_free(engine->series);
-    saga_healths_free(engine->saga_healths);
-    health_free(engine->health);
-    measures_free(engine->measures);
+    query_room_fini(engine);
     exchange_free(engine->exchange);
     works_free(engine->works);
-    activities_free(engine->activities);
-    calls_free(engine->calls);
-    scheduler_free(engine->scheduler);
     bulker_free(engine->bulker);
-    retention_free(engine->retention);
-    parker_free(engine->parker);
-    forgotten_free(engine->forgotten);
-    cases_free(engine);
-    summoner_free(engine->summoner);
-    lives_free(engine->lives);
+    saga_room_fini(engine);
     arena_fini(&engine->arena);
     free(engine);
 }

@@ -1,6 +1,6 @@
 /*
  * The engine as the files of run/ see it. Its parts hide their structs: each is made by X_new(), and its header says
- * what can be asked of it. What is not here belongs to one part alone.
+ * what can be asked of it. A part that only one room looks into stands in the struct of that room (saga/saga_room.h).
  */
 #ifndef SAGAD_RUN_ENGINE_STATE_H
 #define SAGAD_RUN_ENGINE_STATE_H
@@ -11,7 +11,6 @@
 #include "base/map.h"
 #include "run/call/secrets.h"
 #include "run/engine.h"
-#include "run/intake/quotas.h"
 #include "run/request/definitions.h"
 #include "run/shard/shard.h"
 #include "store/store.h"
@@ -32,36 +31,22 @@ struct engine {
     struct leases *leases;    /* NULL before the database is there, and after they are released */
     struct adapter_host host; /* its connections are the engine's, too; the store has its own */
     struct secrets secrets;
-    struct quotas quotas; /* intake/quotas.h */
-    struct arena arena;   /* names and options */
+    struct arena arena; /* names and options */
     struct shard shards[SHARD_COUNT];
-    struct definitions *definitions;   /* request/definitions.c */
-    struct lives *lives;               /* saga/live.c */
-    struct summoner *summoner;         /* saga/summon.c */
-    struct cases *cases;               /* saga/cases.c */
-    struct turns *turns;               /* saga/turn.c */
-    struct forgotten *forgotten;       /* saga/forgotten.c */
-    struct list dues;                  /* parker, retention and scheduler wait for an instant (saga/due.c) */
-    struct parker *parker;             /* saga/park.c */
-    struct retention *retention;       /* saga/retention.c */
-    struct scheduler *scheduler;       /* saga/scheduler.c */
-    struct bulker *bulker;             /* bulk/bulker.c */
-    struct calls *calls;               /* call/call_queue.c */
-    struct activities *activities;     /* call/activity.c */
-    struct limiter *limiter;           /* call/limiter.c */
-    struct holds *holds;               /* call/holds.c */
-    struct notifier *notifier;         /* notify/notifier.c */
-    struct exporter *exporter;         /* trace/exporter.c */
-    struct works *works;               /* request/work.c */
-    struct exchange *exchange;         /* exchange/ */
-    struct measures *measures;         /* intake/measures.c */
-    struct health *health;             /* query/health.c */
-    struct saga_healths *saga_healths; /* query/saga_health.c */
-    struct series *series;             /* query/series.c */
-    struct acts *acts;                 /* request/refusals.c */
-    struct handover *handover;         /* shard/handover.c */
-    struct readiness *readiness;       /* readiness.c */
-    struct leaving *leaving;           /* leaving.c */
+    struct definitions *definitions; /* request/definitions.c */
+    struct saga_room *saga_room;     /* saga/saga_room.h */
+    struct call_room *call_room;     /* call/call_room.h */
+    struct query_room *query_room;   /* query/query_room.h */
+    struct bulker *bulker;           /* bulk/bulker.c */
+    struct holds *holds;             /* call/holds.c */
+    struct notifier *notifier;       /* notify/notifier.c */
+    struct exporter *exporter;       /* trace/exporter.c */
+    struct works *works;             /* request/work.c */
+    struct exchange *exchange;       /* exchange/ */
+    struct measures *measures;       /* intake/measures.c */
+    struct handover *handover;       /* shard/handover.c */
+    struct readiness *readiness;     /* readiness.c */
+    struct leaving *leaving;         /* leaving.c */
 };
 
 static inline bool engine_is_draining(const struct engine *engine)

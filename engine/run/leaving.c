@@ -88,7 +88,7 @@ static void give_up_leases(struct engine *engine)
     move(engine, ENGINE_RELEASING);
     timer_stop(engine->loop, &engine->leaving->timer);
     handover_stop(engine);
-    calls_stop(engine->calls);
+    calls_stop(engine);
     exporter_stop(engine->exporter);
     for (uint32_t i = 0; i < SHARD_COUNT; i++) {
         shard_lost(i, engine->shards[i].epoch, engine);
@@ -137,12 +137,12 @@ void engine_drain(struct engine *engine, int64_t patience_ms, void (*done)(void 
     engine->leaving->context = context;
     timer_start(engine->loop, &engine->leaving->timer, patience_ms, on_patience_over);
     dues_stop(engine);
-    parker_stop(engine->parker);
+    parker_stop(engine);
     bulker_stop(engine->bulker);
     notifier_stop(engine->notifier);
     exporter_drain(engine->exporter);
-    series_stop(engine->series);
-    acts_stop(engine->acts);
+    series_stop(engine);
+    acts_stop(engine);
     holds_stop(engine->holds);
     call_queue_return(engine);
     if (engine->leases) {

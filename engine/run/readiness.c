@@ -32,7 +32,7 @@ static void engine_lags(struct engine_lags *out, void *context)
     struct engine *engine = context;
 
     *out = (struct engine_lags){.append_ms = store_append_lag_ms(engine->store),
-                                .due_ms = parker_lag_ms(engine->parker),
+                                .due_ms = parker_lag_ms(engine),
                                 .inbox_rows = (int64_t)deliveries_count(engine),
                                 .holds = holds_version(engine->holds)};
 }
@@ -122,11 +122,11 @@ static void on_store_ready(struct store *store, void *context)
     log_info("database_ready");
     if (first && !engine->readiness->loading) {
         store_watch_definitions(store, on_definitions_changed, engine);
-        scheduler_watch(engine->scheduler);
+        scheduler_watch(engine);
         holds_watch(engine->holds);
         bulker_watch(engine->bulker);
     }
-    series_begin(engine->series);
+    series_begin(engine);
     load_definitions(engine);
     call_queue_run(engine);
 }

@@ -1,4 +1,5 @@
 /* What the guards are told after a call, also while the database is away: what is given back, kept and counted. */
+#include "run/call/call_room.h"
 #include "run/call/limiter_state.h"
 #include "tests/lib/scratch.h"
 #include "tests/lib/usual_options.h"
@@ -224,7 +225,7 @@ TEST(a_breaker_that_opens_is_counted_and_one_that_closes_lets_all_go_on)
     /* A call that began before fails, and the next one, elsewhere, half-opens the breaker. No call goes on because of
      * that. */
     for (enum breaker_state now = BREAKER_HALF_OPEN;; now = BREAKER_CLOSED) {
-        limiter_gate(nodes[0].engine->limiter, SLICE("default"), SLICE("broken"))->pace.closed_until_ms = 0;
+        limiter_gate(nodes[0].engine->call_room->limiter, SLICE("default"), SLICE("broken"))->pace.closed_until_ms = 0;
         (void)call_tool(now == BREAKER_CLOSED ? "closes" : "half", "broken");
         say(GUARD_GRANTED, 0);
         stage_answer_first(OUTCOME_COMPLETED, NULL, "{'status':200}");
@@ -345,10 +346,10 @@ static void look_for_gates(struct engine *engine, void *context)
     (void)context;
     memset(name, 'x', sizeof(name));
     struct slice longest = {name, sizeof(name)};
-    struct gate *gate = limiter_gate(engine->limiter, SLICE("default"), longest);
+    struct gate *gate = limiter_gate(engine->call_room->limiter, SLICE("default"), longest);
 
-    assert_ptr_equal(limiter_gate(engine->limiter, SLICE("default"), longest), gate);
-    assert_ptr_not_equal(limiter_gate(engine->limiter, SLICE("m"), longest), gate);
+    assert_ptr_equal(limiter_gate(engine->call_room->limiter, SLICE("default"), longest), gate);
+    assert_ptr_not_equal(limiter_gate(engine->call_room->limiter, SLICE("m"), longest), gate);
 }
 
 TEST(a_name_of_any_length_has_its_gate)

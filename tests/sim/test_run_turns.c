@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "run/request/work.h"
+#include "run/saga/saga_room.h"
 #include "run/saga/turn_state.h"
 
 static const char document[] =
@@ -47,9 +48,9 @@ static struct reply *send_signal(uint32_t node, struct saga_id id)
 /* Limits the size of the next turns, which is 64 MiB otherwise. */
 static void limit_turns(struct engine *engine, void *context)
 {
-    struct list_link *link = list_first(&engine->turns->idle);
+    struct list_link *link = list_first(&engine->saga_room->turns->idle);
 
-    for (; link; link = list_after(&engine->turns->idle, link)) {
+    for (; link; link = list_after(&engine->saga_room->turns->idle, link)) {
         container_of(link, struct turn, link)->payload.bytes_max = *(const size_t *)context;
     }
 }
@@ -82,14 +83,14 @@ TEST(many_turns_and_large_ones_leave_no_memory_behind)
 
     (void)snprintf(input, sizeof(input), "{\"text\":\"%065500d\"}", 1);
     (void)stage_start(0, "listens", input);
-    assert_int_equal(engine_now()->turns->idle.count, 0); /* so large a turn is not kept */
+    assert_int_equal(engine_now()->saga_room->turns->idle.count, 0); /* so large a turn is not kept */
     for (size_t i = 0; i < MANY; i++) {
         asks[i] = stage_ask(0, engine_start_saga, &(struct engine_request){.in.start.saga = SLICE("listens")});
     }
     for (size_t i = 0; i < MANY; i++) {
         (void)stage_expect(asks[i], ERR_OK);
     }
-    assert_true(engine_now()->turns->idle.count <= 512);
+    assert_true(engine_now()->saga_room->turns->idle.count <= 512);
 }
 
 /* --- what the core refuses of itself --- */

@@ -3,11 +3,13 @@
 
 #include "run/engine_state.h"
 #include "run/saga/due.h"
+#include "run/saga/saga_room.h"
 #include "tests/lib/test.h"
 
 #define MINUTE_MS 60000
 #define AT_ONCE_MAX 3
 
+static struct saga_room room;
 static struct engine engine;
 static struct due due;
 static int64_t now_ms;
@@ -119,9 +121,10 @@ static int setup(void **state)
 
     (void)state;
     memset(&engine, 0, sizeof(engine));
+    engine.saga_room = &room;
     memset(&due, 0, sizeof(due));
     engine.shards[0].state = SHARD_OWNED;
-    list_init(&engine.dues);
+    list_init(&room.dues);
     now_ms = 1000000;
     timer = NULL;
     deferred = NULL;

@@ -8,12 +8,14 @@
 #include "run/call/activity.h"
 #include "run/saga/forgotten.h"
 #include "run/saga/live.h"
+#include "run/saga/saga_room.h"
 #include "run/shard/shard.h"
 #include "tests/lib/test.h"
 
 enum { RING = 16384, LOGGED = 100, EPOCH = 7, SHARD = 3, REMEMBERED_MAX = 8 };
 #define WALL_MS INT64_C(1700000000000)
 
+static struct saga_room room;
 static struct engine engine;
 static struct shard shard;
 static struct live live;
@@ -63,6 +65,7 @@ static int setup(void **state)
 {
     (void)state;
     memset(&engine, 0, sizeof(engine));
+    engine.saga_room = &room;
     memset(&live, 0, sizeof(live));
     now_ms = WALL_MS;
     lines = 0;
@@ -73,14 +76,14 @@ static int setup(void **state)
     live.shard = &shard;
     remembered_count = 0;
     arena_init(&arena, 4096);
-    engine.forgotten = forgotten_new();
+    room.forgotten = forgotten_new();
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    forgotten_free(engine.forgotten);
+    forgotten_free(room.forgotten);
     arena_fini(&arena);
     return 0;
 }

@@ -11,11 +11,13 @@
 #include "run/saga/due.h"
 #include "run/saga/live.h"
 #include "run/saga/retention.h"
+#include "run/saga/saga_room.h"
 #include "run/shard/shard.h"
 #include "tests/lib/test.h"
 
 enum { EPOCH = 7 };
 
+static struct saga_room room;
 static struct engine engine;
 static int64_t now_ms;
 static struct timer *timer; /* the running timer */
@@ -216,6 +218,7 @@ static int setup(void **state)
 {
     (void)state;
     memset(&engine, 0, sizeof(engine));
+    engine.saga_room = &room;
     engine.options.forget_share = 10;
     for (uint32_t i = 0; i < 2; i++) {
         engine.shards[i] = (struct shard){.engine = &engine, .number = i, .state = SHARD_OWNED, .epoch = EPOCH};
@@ -235,8 +238,8 @@ static int setup(void **state)
     forgetting_count = 0;
     reads = most_at_once = forgotten = lost_shards = 0;
     working_ms = 0;
-    list_init(&engine.dues);
-    engine.retention = retention_new(&engine);
+    list_init(&room.dues);
+    room.retention = retention_new(&engine);
     return 0;
 }
 
@@ -244,7 +247,7 @@ static int teardown(void **state)
 {
     (void)state;
     dues_stop(&engine);
-    retention_free(engine.retention);
+    retention_free(room.retention);
     return 0;
 }
 
@@ -326,7 +329,7 @@ TEST(what_ends_bit_by_bit_goes_together)
 
     for (int i = 0; i < 1000; i++) { /* one saga every 10 ms */
         due_count++;
-        retention_due(engine.retention, now_ms);
+        retention_due(&engine, now_ms);
         run_until(begun_ms + (i + 1) * 10);
     }
     assert_in_range(reads, 9, 11);

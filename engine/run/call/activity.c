@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "run/call/call_queue.h"
+#include "run/call/call_room.h"
 #include "run/call/holds.h"
 #include "run/call/limiter.h"
 #include "run/exchange/exchange.h"
@@ -42,17 +43,17 @@ void activities_free(struct activities *activities)
 
 void rendering_begins(struct engine *engine)
 {
-    engine->activities->renderings++;
+    engine->call_room->activities->renderings++;
 }
 
 void rendering_ends(struct engine *engine)
 {
-    engine->activities->renderings--;
+    engine->call_room->activities->renderings--;
 }
 
 uint32_t renderings_under_way(const struct engine *engine)
 {
-    return engine->activities->renderings;
+    return engine->call_room->activities->renderings;
 }
 
 void activity_end(struct activity *activity)
@@ -62,7 +63,8 @@ void activity_end(struct activity *activity)
 
     call_promise_give_back(activity);
     if (list_linked(&activity->link)) {
-        list_remove(activity->live ? &activity->live->activities : &engine->activities->detached, &activity->link);
+        list_remove(activity->live ? &activity->live->activities : &engine->call_room->activities->detached,
+                    &activity->link);
     }
     call_queue_leave(activity);
     limiter_leave(activity);
@@ -433,7 +435,7 @@ void activities_detach(struct live *live)
             engine_is_draining(activity->engine)) {
             cancel(activity);
         } else { /* the call's answer is evidence for the new owner, so the call may take its time */
-            list_push(&activity->engine->activities->detached, &activity->link);
+            list_push(&activity->engine->call_room->activities->detached, &activity->link);
         }
     }
 }
@@ -442,7 +444,7 @@ void activities_cancel_detached(struct engine *engine)
 {
     struct list_link *link;
 
-    while ((link = list_pop(&engine->activities->detached)) != NULL) {
+    while ((link = list_pop(&engine->call_room->activities->detached)) != NULL) {
         struct activity *activity = container_of(link, struct activity, link);
 
         if (activity->state == ACTIVITY_CALLING) { /* otherwise the call is being judged and ends by itself */

@@ -6,6 +6,7 @@
 
 #include "base/metric.h"
 #include "run/call/activity.h"
+#include "run/call/call_room.h"
 #include "run/call/call_terms.h"
 #include "run/call/holds.h"
 #include "run/call/limiter.h"
@@ -57,7 +58,7 @@ static struct tool_health *health_of(const struct activity *activity)
 
 static void stand_in_line(struct activity *activity, enum call_queue_kind kind, bool in_front)
 {
-    struct call_queue *queue = &activity->engine->calls->queues[kind];
+    struct call_queue *queue = &activity->engine->call_room->calls->queues[kind];
     struct call_line *line = &health_of(activity)->lines[kind];
 
     if (in_front && list_linked(&line->link)) {
@@ -101,12 +102,12 @@ static struct activity *waiting_at(struct list_link *link)
 
 uint32_t calls_under_way(const struct engine *engine)
 {
-    return engine->calls->under_way;
+    return engine->call_room->calls->under_way;
 }
 
 bool calls_are_full(const struct engine *engine)
 {
-    return engine->calls->under_way + engine->calls->promised >= engine->options.calls_max;
+    return engine->call_room->calls->under_way + engine->call_room->calls->promised >= engine->options.calls_max;
 }
 
 /* Takes a place among the child processes; with `of` NULL gives it back. */
@@ -123,7 +124,7 @@ static void exec_take(struct activity *activity, struct tool_health *of)
 
 void call_place_take(struct activity *activity, bool is_exec)
 {
-    struct calls *calls = activity->engine->calls;
+    struct calls *calls = activity->engine->call_room->calls;
 
     exec_take(activity, is_exec ? health_of(activity) : NULL);
     calls->under_way++;
@@ -133,7 +134,7 @@ void call_place_take(struct activity *activity, bool is_exec)
 
 void call_place_give_back(struct activity *activity)
 {
-    struct calls *calls = activity->engine->calls;
+    struct calls *calls = activity->engine->call_room->calls;
 
     calls->under_way--;
     calls->execs_under_way -= activity->exec_of != NULL;
@@ -143,7 +144,7 @@ void call_place_give_back(struct activity *activity)
 
 static void promise_place(struct activity *activity, bool is_exec)
 {
-    struct calls *calls = activity->engine->calls;
+    struct calls *calls = activity->engine->call_room->calls;
 
     activity->promised = true;
     exec_take(activity, is_exec ? health_of(activity) : NULL);
@@ -153,7 +154,7 @@ static void promise_place(struct activity *activity, bool is_exec)
 
 void call_promise_give_back(struct activity *activity)
 {
-    struct calls *calls = activity->engine->calls;
+    struct calls *calls = activity->engine->call_room->calls;
 
     if (!activity->promised) {
         return;
@@ -217,7 +218,7 @@ void call_queue_push(struct activity *activity)
     } else {
         stand_in_line(activity, queue_for(activity), false);
     }
-    if (!timer_running(&activity->engine->calls->timer)) {
+    if (!timer_running(&activity->engine->call_room->calls->timer)) {
         call_queue_run(activity->engine);
     }
 }
@@ -234,20 +235,21 @@ size_t call_queue_waiting(const struct engine *engine)
     size_t count = 0;
 
     for (int kind = 0; kind < CALL_QUEUE_COUNT; kind++) {
-        count += engine->calls->queues[kind].count;
+        count += engine->call_room->calls->queues[kind].count;
     }
     return count;
 }
 
 size_t call_queue_count(const struct engine *engine, enum call_queue_kind kind)
 {
-    return engine->calls->queues[kind].count;
+    return engine->call_room->calls->queues[kind].count;
 }
 
 void call_queue_run_soon(struct engine *engine)
 {
-    if (!engine_is_draining(engine) && call_queue_waiting(engine) > 0 && !timer_running(&engine->calls->timer)) {
-        timer_start(engine->loop, &engine->calls->timer, 0, on_call_timer);
+    if (!engine_is_draining(engine) && call_queue_waiting(engine) > 0 &&
+        !timer_running(&engine->call_room->calls->timer)) {
+        timer_start(engine->loop, &engine->call_room->calls->timer, 0, on_call_timer);
     }
 }
 
@@ -283,9 +285,9 @@ static enum obstacle obstacle_of(const struct activity *activity)
     if (shard->state == SHARD_GIVING) {
         return OBSTACLE_SHARD;
     }
-    if (is_exec(activity) &&
-        (engine->calls->execs_under_way + engine->calls->execs_promised >= engine->options.exec_max ||
-         has_its_share(activity))) {
+    if (is_exec(activity) && (engine->call_room->calls->execs_under_way + engine->call_room->calls->execs_promised >=
+                                  engine->options.exec_max ||
+                              has_its_share(activity))) {
         return OBSTACLE_EXEC;
     }
     if (limiter_paused_ms(activity) > 0) {
@@ -296,7 +298,7 @@ static enum obstacle obstacle_of(const struct activity *activity)
 
 int64_t call_queue_waited_ms(const struct engine *engine, enum call_queue_kind kind)
 {
-    const struct list *lines = &engine->calls->queues[kind].lines;
+    const struct list *lines = &engine->call_room->calls->queues[kind].lines;
     int64_t now_ms = loop_boot_ms(engine->loop), longest_ms = 0;
     int looks = 0;
 
@@ -335,8 +337,8 @@ static bool may_leave(struct activity *activity, enum obstacle obstacle, int64_t
         *held_ms = *held_ms == 0 || paused_ms < *held_ms ? paused_ms : *held_ms;
         break;
     case OBSTACLE_LEASE:
-        if (!timer_running(&engine->calls->timer)) {
-            timer_start(engine->loop, &engine->calls->timer, LEASE_WAIT_MS, on_call_timer);
+        if (!timer_running(&engine->call_room->calls->timer)) {
+            timer_start(engine->loop, &engine->call_room->calls->timer, LEASE_WAIT_MS, on_call_timer);
         }
         break;
     }
@@ -387,7 +389,7 @@ static void tell_intake(const struct activity *activity, enum call_queue_kind ki
 
 static void let_in(struct activity *activity)
 {
-    activity->engine->calls->let_in++;
+    activity->engine->call_room->calls->let_in++;
     if (holds_keep(activity)) {
         return;
     }
@@ -402,7 +404,7 @@ static void let_in(struct activity *activity)
 
 static void queue_run(struct engine *engine, enum call_queue_kind kind, int64_t *held_ms)
 {
-    struct list *lines = &engine->calls->queues[kind].lines;
+    struct list *lines = &engine->call_room->calls->queues[kind].lines;
     struct list_link *at = list_first(lines);
 
     while (at && !calls_are_full(engine)) {
@@ -434,7 +436,7 @@ void call_queue_run(struct engine *engine)
     if (holds_are_stale(engine->holds)) {
         return; /* the holds are being read, and the queues run again then */
     }
-    bool first = engine->calls->let_in % FIRST_SHARE == 0;
+    bool first = engine->call_room->calls->let_in % FIRST_SHARE == 0;
 
     queue_run(engine, CALL_QUEUE_UNDO, &held_ms);
     queue_run(engine, first ? CALL_QUEUE_FIRST : CALL_QUEUE_BEGUN, &held_ms);
@@ -464,7 +466,7 @@ static void return_of_line(struct call_line *line, uint32_t shard)
 void call_queue_return_shard(struct shard *shard)
 {
     for (int kind = 0; kind < CALL_QUEUE_COUNT; kind++) {
-        struct list *lines = &shard->engine->calls->queues[kind].lines;
+        struct list *lines = &shard->engine->call_room->calls->queues[kind].lines;
         struct list_link *at = list_first(lines);
 
         while (at) {
@@ -481,7 +483,7 @@ void call_queue_return(struct engine *engine)
     for (int kind = 0; kind < CALL_QUEUE_COUNT; kind++) {
         struct list_link *at;
 
-        while ((at = list_first(&engine->calls->queues[kind].lines)) != NULL) {
+        while ((at = list_first(&engine->call_room->calls->queues[kind].lines)) != NULL) {
             struct activity *activity = waiting_at(list_first(&line_at(at)->waiting));
 
             call_queue_leave(activity);
@@ -508,9 +510,9 @@ struct calls *calls_new(struct engine *engine)
     return calls;
 }
 
-void calls_stop(struct calls *calls)
+void calls_stop(struct engine *engine)
 {
-    timer_stop(calls->engine->loop, &calls->timer);
+    timer_stop(engine->loop, &engine->call_room->calls->timer);
 }
 
 void calls_free(struct calls *calls)

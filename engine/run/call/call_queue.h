@@ -38,7 +38,7 @@ struct calls; /* an engine's: queues, and places */
 
 struct calls *calls_new(struct engine *engine);
 void calls_free(struct calls *calls);
-void calls_stop(struct calls *calls); /* nothing is run by a timer any more */
+void calls_stop(struct engine *engine); /* nothing is run by a timer any more */
 
 /* The activity has a place from when its settings are rendered until its answer has come, or it is not sent. */
 void call_place_take(struct activity *activity, bool is_exec);

@@ -204,7 +204,7 @@ static void look_who_goes(struct holds *holds, uint32_t pace)
     if (!timer_running(&holds->timer) && !list_empty(&holds->let_go)) {
         let_some_go(holds);
     }
-    parker_let_go(holds->engine->parker, holds->pace);
+    parker_let_go(holds->engine, holds->pace);
 }
 
 /* --- by time --- */

@@ -4,6 +4,7 @@
 
 #include "run/call/activity.h"
 #include "run/call/call_queue.h"
+#include "run/call/call_room.h"
 #include "run/call/call_terms.h"
 #include "run/call/holds.h"
 #include "run/call/limiter_state.h"
@@ -224,7 +225,7 @@ void limiter_let_through(struct activity *activity)
 static bool is_granted(const struct activity *activity)
 {
     if (activity->want.type == WANT_CALL && activity->want.direction == DIRECTION_DO) {
-        return limiter_asks(activity->engine->limiter, activity->namespace, tool_of(activity), DIRECTION_DO);
+        return limiter_asks(activity->engine->call_room->limiter, activity->namespace, tool_of(activity), DIRECTION_DO);
     }
     return activity->admitting && activity->admitting->granted;
 }
@@ -432,7 +433,7 @@ void limiter_enter(struct activity *activity)
     if (holds_keep(activity)) {
         return;
     }
-    struct limiter *limiter = activity->engine->limiter;
+    struct limiter *limiter = activity->engine->call_room->limiter;
     const struct tool *tool = tool_of(activity);
     struct gate *gate = limiter_gate(limiter, activity->namespace, tool->name);
     int64_t closed_ms = pace_closed_ms(&gate->pace, boot_ms(limiter));
@@ -482,7 +483,7 @@ void limiter_status_read(struct activity *activity)
     activity->state = ACTIVITY_WAITING;
     /* When the tool is well, the gate opens as soon as the store has heard of it (gate_wake()). */
     pace_close(&admitting->gate->pace, PACE_BREAKER, verdict == CALL_WELL ? 200 : 1000,
-               boot_ms(activity->engine->limiter), salt_of(activity));
+               boot_ms(activity->engine->call_room->limiter), salt_of(activity));
     if (outcome_is_egress_denied(outcome)) { /* no wait makes it allowed: a person is asked, as for a call */
         if (activity->want.type == WANT_ADMIT) {
             limiter_admission(activity, ADMISSION_UNASKED, outcome->error, outcome->detail, 0, SLICE_NONE);
@@ -498,7 +499,7 @@ void limiter_status_read(struct activity *activity)
 
 void limiter_breaker_set(struct engine *engine, struct slice namespace, struct slice tool, bool is_open)
 {
-    struct gate *gate = limiter_gate(engine->limiter, namespace, tool);
+    struct gate *gate = limiter_gate(engine->call_room->limiter, namespace, tool);
 
     gate->health->breaker_state = is_open ? BREAKER_OPEN : BREAKER_CLOSED;
     if (!is_open) {
@@ -512,7 +513,7 @@ void limiter_breaker_set(struct engine *engine, struct slice namespace, struct s
 bool limiter_holds_undo(const struct activity *activity)
 {
     return activity->want.direction == DIRECTION_UNDO &&
-           limiter_asks(activity->engine->limiter, activity->namespace, tool_of(activity), DIRECTION_UNDO);
+           limiter_asks(activity->engine->call_room->limiter, activity->namespace, tool_of(activity), DIRECTION_UNDO);
 }
 
 bool limiter_is_stale(const struct activity *activity)
@@ -527,13 +528,14 @@ bool limiter_is_stale(const struct activity *activity)
 
 int64_t limiter_paused_ms(const struct activity *activity)
 {
-    const struct limiter *limiter = activity->engine->limiter;
+    const struct limiter *limiter = activity->engine->call_room->limiter;
     int64_t now = boot_ms(limiter);
 
     if (limiter->paused_until_ms <= now || (activity->want.type != WANT_CALL && !call_queue_holds_intent(activity))) {
         return 0;
     }
-    const struct gate *gate = limiter_gate(activity->engine->limiter, activity->namespace, tool_of(activity)->name);
+    const struct gate *gate =
+        limiter_gate(activity->engine->call_room->limiter, activity->namespace, tool_of(activity)->name);
 
     return gate->paused_until_ms > now ? gate->paused_until_ms - now : 0;
 }
@@ -545,7 +547,7 @@ static void on_hold_over(struct timer *timer)
 
 void limiter_hold(struct engine *engine, int64_t ms)
 {
-    timer_start(engine->loop, &engine->limiter->hold, ms, on_hold_over);
+    timer_start(engine->loop, &engine->call_room->limiter->hold, ms, on_hold_over);
 }
 
 void limiter_leave(struct activity *activity)
@@ -572,7 +574,7 @@ void limiter_return(struct engine *engine)
     size_t position = 0;
     void *value;
 
-    while (map_next(&engine->limiter->gates, &position, &value)) {
+    while (map_next(&engine->call_room->limiter->gates, &position, &value)) {
         struct gate *gate = value;
         struct list_link *link;
 
@@ -585,7 +587,7 @@ void limiter_return(struct engine *engine)
             }
         }
     }
-    limiter_flush(engine->limiter);
+    limiter_flush(engine->call_room->limiter);
 }
 
 void limiter_return_shard(struct engine *engine, uint32_t shard)
@@ -593,7 +595,7 @@ void limiter_return_shard(struct engine *engine, uint32_t shard)
     size_t position = 0;
     void *value;
 
-    while (map_next(&engine->limiter->gates, &position, &value)) {
+    while (map_next(&engine->call_room->limiter->gates, &position, &value)) {
         struct gate *gate = value;
         struct list_link *link = list_first(&gate->waiting);
 
@@ -612,9 +614,11 @@ void limiter_return_shard(struct engine *engine, uint32_t shard)
 
 /* --- the limiter as a whole --- */
 
-bool limiter_budgets_apply(const struct limiter *limiter, struct slice namespace, struct slice tool)
+bool limiter_budgets_apply(void *context, struct slice namespace, struct slice tool)
 {
-    return budgets_apply(&limiter->budgets, namespace, tool);
+    const struct engine *engine = context;
+
+    return budgets_apply(&engine->call_room->limiter->budgets, namespace, tool);
 }
 
 struct limiter *limiter_new(struct engine *engine, const char *budgets_file, struct err *err)

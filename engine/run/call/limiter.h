@@ -19,7 +19,7 @@ void limiter_free(struct limiter *limiter); /* accepts NULL */
 
 /* For whoever compiles tools: does a budget of the settings apply, so that the tool is guarded although its definition
  * bounds nothing? */
-bool limiter_budgets_apply(const struct limiter *limiter, struct slice namespace, struct slice tool);
+bool limiter_budgets_apply(void *engine, struct slice namespace, struct slice tool);
 /* An emission about this tool began no new operation: it counts against budgets of emissions, and nobody is asked.
  * Written a second later, together. */
 void limiter_count_emission(struct engine *engine, struct slice namespace, struct slice tool);

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "run/call/activity.h"
+#include "run/call/call_room.h"
 #include "run/call/limiter_state.h"
 #include "run/query/health.h"
 #include "run/saga/live.h"
@@ -163,7 +164,7 @@ static void tell_now(struct telling *telling)
 
 static struct telling *telling_new(struct activity *activity, const struct tool *tool)
 {
-    struct limiter *limiter = activity->engine->limiter;
+    struct limiter *limiter = activity->engine->call_room->limiter;
     struct telling *telling = memory_alloc(sizeof(*telling));
 
     arena_init(&telling->arena, 1024);
@@ -205,7 +206,7 @@ void limiter_interrupted(struct activity *activity)
     struct telling *telling;
 
     if (slice_is(tool->adapter, "exec") || slice_is(tool->adapter, "mcp") ||
-        !limiter_asks(activity->engine->limiter, activity->namespace, tool, activity->want.direction)) {
+        !limiter_asks(activity->engine->call_room->limiter, activity->namespace, tool, activity->want.direction)) {
         return;
     }
     telling = telling_new(activity, tool);
@@ -226,7 +227,7 @@ void limiter_tell_status(struct activity *activity, enum call_verdict verdict)
 
 static void pause_tool(struct activity *activity, int64_t pause_ms)
 {
-    struct limiter *limiter = activity->engine->limiter;
+    struct limiter *limiter = activity->engine->call_room->limiter;
     struct gate *gate = limiter_gate(limiter, activity->namespace, activity->act->tool->name);
     int64_t now = loop_boot_ms(limiter->engine->loop), until = now + pause_ms;
 
@@ -259,7 +260,7 @@ static enum guard_charge charge_of(const struct activity *activity)
 
 void limiter_settled(struct activity *activity)
 {
-    struct limiter *limiter = activity->engine->limiter;
+    struct limiter *limiter = activity->engine->call_room->limiter;
     const struct tool *tool = activity->act->tool;
     bool is_call = activity->want.type == WANT_CALL;
     int64_t pause_ms = is_call ? pause_of(&activity->act->outcome, activity->act->response) : 0;
@@ -394,12 +395,13 @@ void limiter_count(struct limiter *limiter, const struct guard_budget *budgets, 
 void limiter_count_emission(struct engine *engine, struct slice namespace, struct slice tool)
 {
     struct guard_budget budgets[GUARD_BUDGETS_MAX];
-    size_t count = budgets_match(&engine->limiter->budgets, namespace, tool, loop_wall_ms(engine->loop), budgets);
+    size_t count =
+        budgets_match(&engine->call_room->limiter->budgets, namespace, tool, loop_wall_ms(engine->loop), budgets);
 
     for (size_t i = 0; i < count; i++) {
         budgets[i].emissions = 1;
     }
-    limiter_count(engine->limiter, budgets, count);
+    limiter_count(engine->call_room->limiter, budgets, count);
 }
 
 void limiter_tell_fini(struct limiter *limiter)

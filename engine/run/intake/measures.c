@@ -9,6 +9,7 @@
 #include "run/call/call_queue.h"
 #include "run/exchange/exchange.h"
 #include "run/intake/intake.h"
+#include "run/intake/quotas.h"
 #include "run/request/work.h"
 #include "run/saga/live.h"
 #include "run/saga/summon.h"
@@ -32,6 +33,7 @@ struct intake_seen {  /* what left a queue since the intake looked last */
 
 struct measures {
     struct intake intake;
+    struct quotas quotas;
     struct list turns_open;           /* turns that are being appended, the oldest first */
     struct intake_seen turns_seen[2]; /* [1] counts turns that begin a saga */
     struct intake_seen calls_seen[2]; /* [1] counts those of CALL_QUEUE_FIRST */
@@ -66,10 +68,14 @@ static int64_t seen_delay_ms(struct intake_seen *seen, size_t waiting, int64_t p
     return needed_ms > least_ms ? needed_ms : least_ms;
 }
 
-struct measures *measures_new(struct engine *engine)
+struct measures *measures_new(struct engine *engine, struct err *err)
 {
     struct measures *measures = memory_alloc(sizeof(*measures));
 
+    if (quotas_load(&measures->quotas, engine->options.quotas_file, err) != ERR_OK) {
+        free(measures);
+        return NULL;
+    }
     list_init(&measures->turns_open);
     for (int i = 0; i < 2; i++) {
         measures->calls_seen[i].least_us = measures->turns_seen[i].least_us = INT64_MAX;
@@ -80,7 +86,10 @@ struct measures *measures_new(struct engine *engine)
 
 void measures_free(struct measures *measures)
 {
-    free(measures);
+    if (measures) {
+        quotas_fini(&measures->quotas);
+        free(measures);
+    }
 }
 
 void intake_work_ended(struct engine *engine)
@@ -304,7 +313,7 @@ static bool refuse_over_quota(struct work *work, const struct err *err, int64_t 
 
 bool work_is_over_quota(struct work *work, enum quota_kind kind, size_t payload_bytes)
 {
-    struct quotas *quotas = &work->engine->quotas;
+    struct quotas *quotas = &work->engine->measures->quotas;
     int64_t now_ms = loop_boot_ms(work->engine->loop), retry_after_ms = 0;
     struct err err = {0};
 
@@ -325,9 +334,14 @@ bool work_is_over_sagas(struct work *work)
     int64_t retry_after_ms = 0;
     struct err err = {0};
 
-    return !quotas_admit_saga(&work->engine->quotas, work->namespace, &sagas, loop_boot_ms(work->engine->loop), &err,
-                              &retry_after_ms) &&
+    return !quotas_admit_saga(&work->engine->measures->quotas, work->namespace, &sagas,
+                              loop_boot_ms(work->engine->loop), &err, &retry_after_ms) &&
            refuse_over_quota(work, &err, retry_after_ms);
+}
+
+bool work_has_definitions_quota(const struct work *work)
+{
+    return quotas_bound(&work->engine->measures->quotas, QUOTA_DEFINITIONS, work->namespace);
 }
 
 bool work_is_over_definitions(struct work *work, size_t count)
@@ -335,7 +349,7 @@ bool work_is_over_definitions(struct work *work, size_t count)
     int64_t retry_after_ms = 0;
     struct err err = {0};
 
-    return !quotas_allow(&work->engine->quotas, QUOTA_DEFINITIONS, work->namespace, (int64_t)count, &err,
+    return !quotas_allow(&work->engine->measures->quotas, QUOTA_DEFINITIONS, work->namespace, (int64_t)count, &err,
                          &retry_after_ms) &&
            refuse_over_quota(work, &err, retry_after_ms);
 }

@@ -6,8 +6,8 @@
 
 struct measures;
 
-struct measures *measures_new(struct engine *engine);
-void measures_free(struct measures *measures);
+struct measures *measures_new(struct engine *engine, struct err *err); /* reads the quotas; NULL: it cannot */
+void measures_free(struct measures *measures);                         /* accepts NULL */
 
 void intake_work_ended(struct engine *engine); /* see intake_ended() */
 void intake_turn_begun(struct engine *engine, struct list_link *turn);

@@ -14,6 +14,7 @@
 #include "run/call/call_queue.h"
 #include "run/call/limiter.h"
 #include "run/intake/measures.h"
+#include "run/query/query_room.h"
 #include "run/query/saga_health.h"
 #include "run/saga/live.h"
 
@@ -41,16 +42,16 @@ struct tool_health *tool_health_of(struct engine *engine, struct slice namespace
     memcpy(key, namespace.ptr, before);
     key[before] = '\n';
     memcpy(key + before + 1, name.ptr, behind);
-    struct tool_health *health = map_find(&engine->health->tools, key, len);
+    struct tool_health *health = map_find(&engine->query_room->health->tools, key, len);
 
     if (!health) {
-        struct slice kept = arena_slice(&engine->health->arena, (struct slice){key, len});
+        struct slice kept = arena_slice(&engine->query_room->health->arena, (struct slice){key, len});
 
-        health = arena_alloc(&engine->health->arena, sizeof(*health));
-        health->namespace = arena_slice(&engine->health->arena, namespace);
-        health->name = arena_slice(&engine->health->arena, name);
+        health = arena_alloc(&engine->query_room->health->arena, sizeof(*health));
+        health->namespace = arena_slice(&engine->query_room->health->arena, namespace);
+        health->name = arena_slice(&engine->query_room->health->arena, name);
         call_lines_init(health->lines);
-        map_put(&engine->health->tools, kept.ptr, kept.len, health);
+        map_put(&engine->query_room->health->tools, kept.ptr, kept.len, health);
     }
     return health;
 }
@@ -116,14 +117,14 @@ static const bool is_certain[RECORD_TYPE_COUNT] = {
 void health_doubts(struct live *live)
 {
     if (!list_linked(&live->doubt_link)) {
-        list_push(&live->engine->health->doubtful, &live->doubt_link);
+        list_push(&live->engine->query_room->health->doubtful, &live->doubt_link);
     }
 }
 
 void health_forgets(struct live *live)
 {
     if (list_linked(&live->doubt_link)) {
-        list_remove(&live->engine->health->doubtful, &live->doubt_link);
+        list_remove(&live->engine->query_room->health->doubtful, &live->doubt_link);
     }
 }
 
@@ -276,12 +277,12 @@ void health_rests(struct live *live)
     resting->id = live->saga.id;
     resting->shard = live->shard->number;
     resting->count = collect_unknown(live, resting->items);
-    map_put(&live->engine->health->resting, &resting->id, sizeof(resting->id), resting);
+    map_put(&live->engine->query_room->health->resting, &resting->id, sizeof(resting->id), resting);
 }
 
 void health_wakes(struct engine *engine, struct saga_id id)
 {
-    free(map_remove(&engine->health->resting, &id, sizeof(id)));
+    free(map_remove(&engine->query_room->health->resting, &id, sizeof(id)));
 }
 
 void health_leaves(struct engine *engine, uint32_t shard)
@@ -289,7 +290,7 @@ void health_leaves(struct engine *engine, uint32_t shard)
     size_t position = 0;
     void *value;
 
-    while (map_next(&engine->health->resting, &position, &value)) {
+    while (map_next(&engine->query_room->health->resting, &position, &value)) {
         struct resting *resting = value;
 
         if (resting->shard == shard) {
@@ -322,21 +323,21 @@ static void look_at_all(struct engine *engine)
     size_t position = 0;
     void *value;
 
-    while (map_next(&engine->health->tools, &position, &value)) {
+    while (map_next(&engine->query_room->health->tools, &position, &value)) {
         struct tool_health *health = value;
 
         health->unknown_open = health->unknown_oldest_ms = 0;
     }
-    for (struct list_link *link = list_first(&engine->health->doubtful), *next; link; link = next) {
+    for (struct list_link *link = list_first(&engine->query_room->health->doubtful), *next; link; link = next) {
         struct live *live = container_of(link, struct live, doubt_link);
 
-        next = list_after(&engine->health->doubtful, link);
+        next = list_after(&engine->query_room->health->doubtful, link);
         if (!look_at(engine, &live->saga)) {
             health_forgets(live);
         }
     }
     position = 0;
-    while (map_next(&engine->health->resting, &position, &value)) {
+    while (map_next(&engine->query_room->health->resting, &position, &value)) {
         const struct resting *resting = value;
 
         for (size_t i = 0; i < resting->count; i++) {
@@ -357,12 +358,12 @@ static int compare_health(const void *a, const void *b)
 static const struct tool_health **health_list(const struct engine *engine, struct slice namespace, struct arena *arena,
                                               size_t *count)
 {
-    const struct tool_health **tools = arena_array(arena, engine->health->tools.count + 1, sizeof(*tools));
+    const struct tool_health **tools = arena_array(arena, engine->query_room->health->tools.count + 1, sizeof(*tools));
     size_t position = 0;
     void *value;
 
     *count = 0;
-    while (map_next(&engine->health->tools, &position, &value)) {
+    while (map_next(&engine->query_room->health->tools, &position, &value)) {
         const struct tool_health *health = value;
 
         if (!namespace.ptr || slice_equal(health->namespace, namespace)) {
@@ -647,5 +648,5 @@ void health_free(struct health *health)
 
 size_t health_doubt_count(const struct engine *engine)
 {
-    return engine->health->doubtful.count;
+    return engine->query_room->health->doubtful.count;
 }

@@ -6,6 +6,7 @@
 
 #include "base/metric.h"
 #include "run/engine_state.h"
+#include "run/query/query_room.h"
 
 #define NAME_BYTES 256 /* no namespace and no definition has a longer name */
 #define DEFINITIONS_MAX                                                                                                \
@@ -62,7 +63,8 @@ void saga_health_count(struct live *live, enum record_type type)
     if (saga->definition->kind == SAGA_RUN) {
         return; /* a run is no saga that anybody started or waits for */
     }
-    struct saga_health *health = health_of(live->engine->saga_healths, saga->namespace, saga->definition->name);
+    struct saga_health *health =
+        health_of(live->engine->query_room->saga_healths, saga->namespace, saga->definition->name);
 
     health->started += type == RECORD_SAGA_STARTED;
     health->completed += type == RECORD_SAGA_COMPLETED;
@@ -115,7 +117,7 @@ static void put_value(struct buffer *out, const char *name, const struct saga_he
 void saga_health_write_metrics(const struct engine *engine, struct slice namespace, struct buffer *out)
 {
     static const struct saga_health other = {.namespace = {"~other", 6}, .name = {"~other", 6}};
-    struct saga_healths *healths = engine->saga_healths;
+    struct saga_healths *healths = engine->query_room->saga_healths;
     struct arena arena;
     struct saga_health *health;
     size_t count = 0, position = 0;

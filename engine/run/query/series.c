@@ -20,6 +20,7 @@
 
 #include "base/log.h"
 #include "run/query/health.h"
+#include "run/query/query_room.h"
 #include "run/query/saga_health.h"
 #include "run/readiness.h"
 #include "run/request/work.h"
@@ -133,14 +134,15 @@ static void collect(struct series *series)
     struct saga_health *saga;
     bool fits = true;
 
-    while (fits && (saga = saga_health_next(series->engine->saga_healths, &series->saga_position)) != NULL) {
+    while (fits &&
+           (saga = saga_health_next(series->engine->query_room->saga_healths, &series->saga_position)) != NULL) {
         fits = put_saga(series, saga);
     }
     series->saga_position = fits ? 0 : series->saga_position - 1; /* the one that did not fit comes first */
     if (!fits) {
         return;
     }
-    while (fits && (tool = tool_health_next(series->engine->health, &series->tool_position)) != NULL) {
+    while (fits && (tool = tool_health_next(series->engine->query_room->health, &series->tool_position)) != NULL) {
         fits = put_tool(series, tool);
     }
     series->tool_position = fits ? 0 : series->tool_position - 1;
@@ -235,14 +237,18 @@ static void on_time(struct timer *timer)
     arm(series);
 }
 
-void series_begin(struct series *series)
+void series_begin(struct engine *engine)
 {
+    struct series *series = engine->query_room->series;
+
     series->since_ms = series->since_ms ? series->since_ms : loop_wall_ms(series->engine->loop);
     arm(series);
 }
 
-void series_stop(struct series *series)
+void series_stop(struct engine *engine)
 {
+    struct series *series = engine->query_room->series;
+
     timer_stop(series->engine->loop, &series->timer);
     if (!series->stopped) {
         write_part(series);

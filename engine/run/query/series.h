@@ -8,7 +8,7 @@ struct series;
 
 struct series *series_new(struct engine *engine);
 void series_free(struct series *series);
-void series_begin(struct series *series); /* the database answers; may be called again */
-void series_stop(struct series *series);  /* what was counted since the last minute is written now, if it can be */
+void series_begin(struct engine *engine); /* the database answers; may be called again */
+void series_stop(struct engine *engine);  /* what was counted since the last minute is written now, if it can be */
 
 #endif

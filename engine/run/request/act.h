@@ -20,7 +20,7 @@ struct slice act_of_work(struct work *work);
 
 /* The refusals that are not written yet, and the removal of old acts. */
 struct acts *acts_new(struct engine *engine);
-void acts_stop(struct acts *acts); /* the engine leaves: what was counted is written now */
-void acts_free(struct acts *acts); /* the store has closed */
+void acts_stop(struct engine *engine); /* the engine leaves: what was counted is written now */
+void acts_free(struct acts *acts);     /* the store has closed */
 
 #endif

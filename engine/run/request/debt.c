@@ -53,7 +53,7 @@ static void on_settled(struct store_read *read)
         return;
     }
     if (settling->put.forget_ms > 0) {
-        retention_due(work->engine->retention, settling->put.forget_ms);
+        retention_due(work->engine, settling->put.forget_ms);
     }
     buffer_put_slice(&work->out, (struct slice){settling->operation.ptr, settling->operation.len - 1});
     buffer_printf(&work->out, ",\"settled\":%.*s}", SLICE_ARG(settling->put.body));

@@ -62,7 +62,7 @@ static bool is_over_quota(struct work *work)
     struct definitions *definitions = work->engine->definitions;
     size_t tools = 0, sagas = 0, more = 0;
 
-    if (!quotas_bound(&work->engine->quotas, QUOTA_DEFINITIONS, work->namespace)) {
+    if (!work_has_definitions_quota(work)) {
         return false;
     }
     (void)definitions_list(definitions, DEFINITION_TOOL, work->namespace, &work->arena, &tools);

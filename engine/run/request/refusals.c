@@ -160,7 +160,7 @@ static void keep_first(struct act_refusal *entry, const struct engine_refusal *r
 
 void engine_count_refusal(struct engine *engine, const struct engine_refusal *refused)
 {
-    struct acts *acts = engine->acts;
+    struct acts *acts = engine->works->acts;
     struct entries *entries = &acts->entries[acts->counting];
     int64_t now_ms = loop_wall_ms(engine->loop);
     struct act_refusal *entry;
@@ -235,8 +235,10 @@ struct acts *acts_new(struct engine *engine)
     return acts;
 }
 
-void acts_stop(struct acts *acts)
+void acts_stop(struct engine *engine)
 {
+    struct acts *acts = engine->works->acts;
+
     acts->stopped = true;
     timer_stop(acts->engine->loop, &acts->timer);
     timer_stop(acts->engine->loop, &acts->forget_timer);

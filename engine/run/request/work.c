@@ -1,6 +1,7 @@
 /* The life of a request. It is answered once, later in the turn of the loop, whether or not anybody still listens. */
 #include "run/request/work.h"
 #include "run/readiness.h"
+#include "run/request/act.h"
 #include "run/saga/live.h"
 #include "run/saga/park.h"
 
@@ -12,16 +13,18 @@
 #define ANSWER_BYTES_MAX (64u << 20)
 #define WORK_TEXT_BYTES 1024 /* enough for a request with a small body */
 
-struct works *works_new(void)
+struct works *works_new(struct engine *engine)
 {
     struct works *works = memory_alloc(sizeof(*works));
 
     list_init(&works->all);
+    works->acts = acts_new(engine);
     return works;
 }
 
 void works_free(struct works *works)
 {
+    acts_free(works->acts);
     free(works);
 }
 

@@ -61,9 +61,10 @@ struct works {                   /* of an engine */
     uint32_t previews_under_way; /* that share a slice (query/preview.c) */
     bool proof_under_way;        /* query/proof.c */
     uint32_t next_shard;         /* round robin for sagas without a business id */
+    struct acts *acts;           /* refusals.c */
 };
 
-struct works *works_new(void);
+struct works *works_new(struct engine *engine);
 void works_free(struct works *works);
 
 struct work *work_new(struct engine *engine, struct engine_request *request);
@@ -96,6 +97,7 @@ bool work_is_not_taken_in(struct work *work);
 bool work_is_over_quota(struct work *work, enum quota_kind kind, size_t payload_bytes); /* also of bytes a day */
 bool work_is_over_sagas(struct work *work);                                             /* one more in flight? */
 bool work_is_over_definitions(struct work *work, size_t count);
+bool work_has_definitions_quota(const struct work *work); /* does a rule say how many it may have? */
 /* The same for new work whose shard is another engine's. */
 bool work_is_not_sent_on(struct work *work, uint32_t shard);
 

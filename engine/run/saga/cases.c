@@ -23,6 +23,7 @@
 #include "run/request/act.h"
 #include "run/saga/fold.h"
 #include "run/saga/live.h"
+#include "run/saga/saga_room.h"
 #include "run/shard/shard.h"
 #include "store/cases.h"
 
@@ -136,7 +137,7 @@ static struct late_case *case_new(struct shard *shard, struct saga_id saga, stru
 static void case_free(struct late_case *c)
 {
     if (c->is_kept) {
-        (void)map_remove(&c->engine->cases->unreadable, &c->saga, sizeof(c->saga));
+        (void)map_remove(&c->engine->saga_room->cases->unreadable, &c->saga, sizeof(c->saga));
     }
     arena_fini(&c->arena);
     free(c);
@@ -255,13 +256,13 @@ void case_unreadable(struct shard *shard, struct saga_id id, struct slice namesp
     struct engine *engine = shard->engine;
     struct late_case *c;
 
-    if (map_find(&engine->cases->unreadable, &id, sizeof(id))) {
+    if (map_find(&engine->saga_room->cases->unreadable, &id, sizeof(id))) {
         return;
     }
     c = case_new(shard, id, namespace);
     c->evidence = unreadable_evidence(c, turns, count);
     c->is_kept = true;
-    map_put(&engine->cases->unreadable, &c->saga, sizeof(c->saga), c);
+    map_put(&engine->saga_room->cases->unreadable, &c->saga, sizeof(c->saga), c);
     if (shard->state ==
         SHARD_OWNED) { /* otherwise cases_go_on() opens it, because the used numbers are not known yet */
         case_open(c, unreadable);
@@ -273,7 +274,7 @@ void cases_go_on(struct shard *shard)
     size_t position = 0;
     void *value;
 
-    while (map_next(&shard->engine->cases->unreadable, &position, &value)) {
+    while (map_next(&shard->engine->saga_room->cases->unreadable, &position, &value)) {
         struct late_case *c = value;
 
         if (c->shard == shard && c->put.number == 0) {
@@ -287,7 +288,7 @@ static struct late_case *some_case_of(struct engine *engine, const struct shard 
     size_t position = 0;
     void *value;
 
-    while (map_next(&engine->cases->unreadable, &position, &value)) {
+    while (map_next(&engine->saga_room->cases->unreadable, &position, &value)) {
         struct late_case *c = value;
 
         if (!shard || c->shard == shard) {
@@ -300,7 +301,7 @@ static struct late_case *some_case_of(struct engine *engine, const struct shard 
 /* Forgets a case. When the store still has it, it is freed when the store answers. */
 static void case_forget(struct late_case *c)
 {
-    (void)map_remove(&c->engine->cases->unreadable, &c->saga, sizeof(c->saga));
+    (void)map_remove(&c->engine->saga_room->cases->unreadable, &c->saga, sizeof(c->saga));
     c->is_kept = false;
     if (!c->is_out) {
         case_free(c);
@@ -331,8 +332,8 @@ void cases_free(struct engine *engine)
     while ((c = some_case_of(engine, NULL)) != NULL) {
         case_forget(c);
     }
-    map_fini(&engine->cases->unreadable);
-    free(engine->cases);
+    map_fini(&engine->saga_room->cases->unreadable);
+    free(engine->saga_room->cases);
 }
 
 static void on_closed(struct store_read *read)
@@ -351,14 +352,14 @@ static void on_closed(struct store_read *read)
 
 void case_readable(struct engine *engine, struct saga_id id)
 {
-    struct late_case *c = map_find(&engine->cases->unreadable, &id, sizeof(id));
+    struct late_case *c = map_find(&engine->saga_room->cases->unreadable, &id, sizeof(id));
     struct resolution again = {
         .action = "evidence", .actor = SLICE("sagad"), .note = SLICE("the log of the saga can be read again")};
 
     if (!c || c->is_out || c->put.number == 0) {
         return;
     }
-    (void)map_remove(&engine->cases->unreadable, &c->saga, sizeof(c->saga));
+    (void)map_remove(&engine->saga_room->cases->unreadable, &c->saga, sizeof(c->saga));
     c->is_kept = false;
     c->is_out = true;
     again.at_ms = c->put.resolved_ms = loop_wall_ms(engine->loop);
@@ -487,7 +488,7 @@ static void on_decided(struct store_read *read)
     if (shard->state == SHARD_OWNED && shard->epoch == d->put.epoch) {
         count_open(shard, -1);
     }
-    struct late_case *kept = map_find(&work->engine->cases->unreadable, &d->put.saga, sizeof(d->put.saga));
+    struct late_case *kept = map_find(&work->engine->saga_room->cases->unreadable, &d->put.saga, sizeof(d->put.saga));
 
     if (kept && d->reason == unreadable) {
         case_forget(kept);

@@ -1,6 +1,7 @@
 /* See due.h. A batch ends in a later turn of the loop, because its callers still use memory of the arena. */
 #include "run/saga/due.h"
 
+#include "run/saga/saga_room.h"
 /* The clock is read again after this time: it may be set forward, and a machine may sleep. */
 #define DELAY_MS_MAX 60000
 
@@ -94,12 +95,12 @@ void due_init(struct due *due, struct engine *engine, const struct due_kind *kin
     due->engine = engine;
     due->next_ms = INT64_MAX;
     arena_init(&due->arena, 16384);
-    list_push(&engine->dues, &due->link);
+    list_push(&engine->saga_room->dues, &due->link);
 }
 
 void due_fini(struct due *due)
 {
-    list_remove(&due->engine->dues, &due->link);
+    list_remove(&due->engine->saga_room->dues, &due->link);
     timer_stop(due->engine->loop, &due->timer);
     loop_defer_cancel(due->engine->loop, &due->ended);
     arena_fini(&due->arena);
@@ -107,14 +108,16 @@ void due_fini(struct due *due)
 
 void dues_look(struct engine *engine)
 {
-    for (struct list_link *link = list_first(&engine->dues); link; link = list_after(&engine->dues, link)) {
+    for (struct list_link *link = list_first(&engine->saga_room->dues); link;
+         link = list_after(&engine->saga_room->dues, link)) {
         due_at(container_of(link, struct due, link), 0);
     }
 }
 
 void dues_stop(struct engine *engine)
 {
-    for (struct list_link *link = list_first(&engine->dues); link; link = list_after(&engine->dues, link)) {
+    for (struct list_link *link = list_first(&engine->saga_room->dues); link;
+         link = list_after(&engine->saga_room->dues, link)) {
         struct due *due = container_of(link, struct due, link);
 
         due->stopped = true;

@@ -12,7 +12,7 @@
 #include "run/engine_state.h"
 
 struct due {
-    struct list_link link; /* in engine->dues */
+    struct list_link link; /* in the dues of the room */
     const struct due_kind *kind;
     struct engine *engine;
     struct timer timer;

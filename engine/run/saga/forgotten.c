@@ -17,6 +17,7 @@
 #include "core/saga/machine.h"
 #include "run/call/activity.h"
 #include "run/saga/live.h"
+#include "run/saga/saga_room.h"
 
 struct forgotten_operation {
     struct op_key key;
@@ -54,12 +55,12 @@ struct forgotten {
 
 void forgotten_note(struct engine *engine, const struct op_key *key, uint32_t attempts)
 {
-    struct forgotten_operation *kept = map_find(&engine->forgotten->operations, key, sizeof(*key));
+    struct forgotten_operation *kept = map_find(&engine->saga_room->forgotten->operations, key, sizeof(*key));
 
     if (!kept) {
-        kept = arena_alloc(&engine->forgotten->arena, sizeof(*kept));
+        kept = arena_alloc(&engine->saga_room->forgotten->arena, sizeof(*kept));
         kept->key = *key;
-        map_put(&engine->forgotten->operations, &kept->key, sizeof(kept->key), kept);
+        map_put(&engine->saga_room->forgotten->operations, &kept->key, sizeof(kept->key), kept);
     }
     kept->attempts = attempts > kept->attempts ? attempts : kept->attempts;
 }
@@ -76,12 +77,12 @@ static const struct operation *attempted(const struct saga *saga, uint32_t step,
 
 static void remember_saga(struct engine *engine, const struct live *live)
 {
-    struct forgotten_saga *kept = arena_alloc(&engine->forgotten->arena, sizeof(*kept));
+    struct forgotten_saga *kept = arena_alloc(&engine->saga_room->forgotten->arena, sizeof(*kept));
     const struct saga *saga = &live->saga;
 
     kept->id = saga->id;
     kept->seq = saga->seq;
-    map_put(&engine->forgotten->sagas, &kept->id, sizeof(kept->id), kept);
+    map_put(&engine->saga_room->forgotten->sagas, &kept->id, sizeof(kept->id), kept);
     for (uint32_t step = 0; saga->definition && step < saga->definition->step_count; step++) {
         for (enum direction direction = DIRECTION_DO; direction < DIRECTION_COUNT; direction++) {
             const struct operation *operation = attempted(saga, step, direction);
@@ -112,10 +113,10 @@ void forgotten_made(const struct activity *activity)
     if (activity->effect == EFFECT_READ || activity->effect == EFFECT_IDEMPOTENT) {
         return;
     }
-    if (!engine->forgotten->made) {
-        engine->forgotten->made = memory_alloc(MADE_CALLS * sizeof(*engine->forgotten->made));
+    if (!engine->saga_room->forgotten->made) {
+        engine->saga_room->forgotten->made = memory_alloc(MADE_CALLS * sizeof(*engine->saga_room->forgotten->made));
     }
-    engine->forgotten->made[engine->forgotten->made_count++ % MADE_CALLS] =
+    engine->saga_room->forgotten->made[engine->saga_room->forgotten->made_count++ % MADE_CALLS] =
         (struct made_call){.saga = activity->saga,
                            .key = activity->operation_key,
                            .seq = activity->live->saga.seq,
@@ -127,13 +128,14 @@ void forgotten_made(const struct activity *activity)
 
 static size_t made_kept(const struct engine *engine)
 {
-    return engine->forgotten->made_count < MADE_CALLS ? (size_t)engine->forgotten->made_count : MADE_CALLS;
+    return engine->saga_room->forgotten->made_count < MADE_CALLS ? (size_t)engine->saga_room->forgotten->made_count
+                                                                 : MADE_CALLS;
 }
 
 /* Returns a call, counted back from the newest. */
 static const struct made_call *made_before(const struct engine *engine, size_t back)
 {
-    return &engine->forgotten->made[(engine->forgotten->made_count - 1 - back) % MADE_CALLS];
+    return &engine->saga_room->forgotten->made[(engine->saga_room->forgotten->made_count - 1 - back) % MADE_CALLS];
 }
 
 void forgotten_log(struct engine *engine)
@@ -204,7 +206,7 @@ void forgotten_know(struct engine *engine, struct known_work *out)
         know_call(out, &(struct known_call){
                            .saga = call->saga, .key = call->key, .attempts = call->attempt, .effect = call->effect});
     }
-    if (engine->forgotten->made_count > MADE_CALLS) {
+    if (engine->saga_room->forgotten->made_count > MADE_CALLS) {
         out->calls_since_ms = made_before(engine, MADE_CALLS - 1)->at_ms;
     }
     while ((live = lives_next(engine, &position)) != NULL) {
@@ -217,7 +219,8 @@ void forgotten_know(struct engine *engine, struct known_work *out)
 void forgotten_compare(struct live *live)
 {
     struct engine *engine = live->engine;
-    struct forgotten_saga *kept = map_remove(&engine->forgotten->sagas, &live->saga.id, sizeof(live->saga.id));
+    struct forgotten_saga *kept =
+        map_remove(&engine->saga_room->forgotten->sagas, &live->saga.id, sizeof(live->saga.id));
 
     if (kept && live->saga.seq < kept->seq) {
         log_error("saga_rewound", LOG_UUID("saga", &live->saga.id.uuid), LOG_I64("acknowledged", (int64_t)kept->seq),
@@ -230,21 +233,21 @@ void forgotten_tell(struct engine *engine, uint32_t shard)
     size_t position = 0;
     void *value;
 
-    while (map_next(&engine->forgotten->sagas, &position, &value)) {
+    while (map_next(&engine->saga_room->forgotten->sagas, &position, &value)) {
         const struct forgotten_saga *kept = value;
 
         if (saga_id_shard(kept->id) == shard) {
             log_error("saga_not_loaded", LOG_UUID("saga", &kept->id.uuid), LOG_I64("acknowledged", (int64_t)kept->seq),
                       LOG_TEXT("note", "it was in memory when another history was accepted; the log has it as ended, "
                                        "as parked, or not at all"));
-            (void)map_remove(&engine->forgotten->sagas, &kept->id, sizeof(kept->id));
+            (void)map_remove(&engine->saga_room->forgotten->sagas, &kept->id, sizeof(kept->id));
         }
     }
 }
 
 bool forgotten_call(struct engine *engine, const struct op_key *key, uint32_t attempt)
 {
-    const struct forgotten_operation *kept = map_find(&engine->forgotten->operations, key, sizeof(*key));
+    const struct forgotten_operation *kept = map_find(&engine->saga_room->forgotten->operations, key, sizeof(*key));
 
     return kept && attempt <= kept->attempts;
 }

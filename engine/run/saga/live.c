@@ -16,6 +16,7 @@
 #include "run/saga/fold.h"
 #include "run/saga/observers.h"
 #include "run/saga/park.h"
+#include "run/saga/saga_room.h"
 #include "run/saga/summon.h"
 #include "run/saga/turn.h"
 #include "run/shard/shard.h"
@@ -52,7 +53,7 @@ static struct live *live_make(struct engine *engine, struct shard *shard, uint32
 void live_enter(struct live *live)
 {
     list_push(&live->shard->sagas, &live->link);
-    map_put(&live->engine->lives->sagas, &live->saga.id, sizeof(live->saga.id), live);
+    map_put(&live->engine->saga_room->lives->sagas, &live->saga.id, sizeof(live->saga.id), live);
     health_wakes(live->engine, live->saga.id);
     gauge_add(GAUGE_SAGAS_LOADED, 1);
     if (live->saga.seq > 0) {
@@ -68,13 +69,13 @@ void live_enter(struct live *live)
 void live_set_run(struct live *live, const struct digest *digest)
 {
     live->run_digest = arena_dup(&live->arena, digest, sizeof(*digest));
-    map_put(&live->engine->lives->runs, live->run_digest, sizeof(*live->run_digest), live);
+    map_put(&live->engine->saga_room->lives->runs, live->run_digest, sizeof(*live->run_digest), live);
 }
 
 void live_leave_run(struct live *live)
 {
     if (live->run_digest && live_find_run(live->engine, live->run_digest) == live) {
-        (void)map_remove(&live->engine->lives->runs, live->run_digest, sizeof(*live->run_digest));
+        (void)map_remove(&live->engine->saga_room->lives->runs, live->run_digest, sizeof(*live->run_digest));
     }
     live->run_digest = NULL;
 }
@@ -110,7 +111,7 @@ size_t lives_of_namespace(const struct engine *engine, struct slice namespace)
     const struct live *live;
     size_t count = 0;
 
-    for (size_t position = 0; map_next(&engine->lives->sagas, &position, (void **)&live);) {
+    for (size_t position = 0; map_next(&engine->saga_room->lives->sagas, &position, (void **)&live);) {
         count += slice_equal(live->saga.namespace, namespace);
     }
     return count;
@@ -132,12 +133,12 @@ struct live *live_from_rest(struct engine *engine, struct shard *shard, struct s
 
 struct live *live_find(const struct engine *engine, struct saga_id id)
 {
-    return map_find(&engine->lives->sagas, &id, sizeof(id));
+    return map_find(&engine->saga_room->lives->sagas, &id, sizeof(id));
 }
 
 struct live *live_find_run(const struct engine *engine, const struct digest *run)
 {
-    return map_find(&engine->lives->runs, run, sizeof(*run));
+    return map_find(&engine->saga_room->lives->runs, run, sizeof(*run));
 }
 
 struct live *live_shown(struct engine *engine, struct saga_id id)
@@ -156,7 +157,7 @@ static void live_forget(struct live *live)
     }
     live_leave_run(live);
     health_forgets(live);
-    (void)map_remove(&live->engine->lives->sagas, &live->saga.id, sizeof(live->saga.id));
+    (void)map_remove(&live->engine->saga_room->lives->sagas, &live->saga.id, sizeof(live->saga.id));
     list_remove(&live->shard->sagas, &live->link);
     gauge_add(GAUGE_SAGAS_LOADED, -1);
 }
@@ -166,7 +167,7 @@ void live_discard(struct live *live)
     struct arena arena = live->arena;
 
     if (list_linked(&live->ready_link)) {
-        list_remove(&live->engine->lives->ready, &live->ready_link);
+        list_remove(&live->engine->saga_room->lives->ready, &live->ready_link);
     }
     arena_fini(&arena); /* the arena holds the saga itself */
 }
@@ -250,16 +251,16 @@ static void on_ready(struct deferred *deferred)
 {
     struct engine *engine = container_of(deferred, struct lives, advance)->engine;
 
-    for (size_t left = engine->lives->ready.count; left > 0; left--) {
-        struct list_link *link = list_pop(&engine->lives->ready);
+    for (size_t left = engine->saga_room->lives->ready.count; left > 0; left--) {
+        struct list_link *link = list_pop(&engine->saga_room->lives->ready);
 
         if (!link) {
             break;
         }
         advance(container_of(link, struct live, ready_link));
     }
-    if (!list_empty(&engine->lives->ready)) {
-        loop_defer(engine->loop, &engine->lives->advance, on_ready);
+    if (!list_empty(&engine->saga_room->lives->ready)) {
+        loop_defer(engine->loop, &engine->saga_room->lives->advance, on_ready);
     }
     engine_check_drained(engine);
 }
@@ -269,8 +270,8 @@ void live_ready(struct live *live)
     struct engine *engine = live->engine;
 
     if (!list_linked(&live->ready_link)) {
-        list_push(&engine->lives->ready, &live->ready_link);
-        loop_defer(engine->loop, &engine->lives->advance, on_ready);
+        list_push(&engine->saga_room->lives->ready, &live->ready_link);
+        loop_defer(engine->loop, &engine->saga_room->lives->advance, on_ready);
     }
 }
 
@@ -330,17 +331,17 @@ void lives_free(struct lives *lives)
 
 size_t lives_count(const struct engine *engine)
 {
-    return engine->lives->sagas.count;
+    return engine->saga_room->lives->sagas.count;
 }
 
 bool lives_wait(const struct engine *engine)
 {
-    return !list_empty(&engine->lives->ready);
+    return !list_empty(&engine->saga_room->lives->ready);
 }
 
 struct live *lives_next(const struct engine *engine, size_t *position)
 {
     void *live;
 
-    return map_next(&engine->lives->sagas, position, &live) ? live : NULL;
+    return map_next(&engine->saga_room->lives->sagas, position, &live) ? live : NULL;
 }

@@ -23,6 +23,7 @@
 #include "run/engine_state.h"
 #include "run/saga/due.h"
 #include "run/saga/live.h"
+#include "run/saga/saga_room.h"
 #include "run/saga/summon.h"
 #include "run/shard/shard.h"
 
@@ -141,13 +142,13 @@ static void on_quiet(struct timer *timer);
 
 static void arm_rest(struct engine *engine)
 {
-    const struct list_link *first = list_first(&engine->parker->resting);
+    const struct list_link *first = list_first(&engine->saga_room->parker->resting);
 
-    if (first && !timer_running(&engine->parker->rest_timer)) {
+    if (first && !timer_running(&engine->saga_room->parker->rest_timer)) {
         const struct live *live = container_of(first, struct live, rest_link);
         int64_t left = live->rest_boot_ms + engine->options.park_after_ms - loop_boot_ms(engine->loop);
 
-        timer_start(engine->loop, &engine->parker->rest_timer, left > 0 ? left : 0, on_quiet);
+        timer_start(engine->loop, &engine->saga_room->parker->rest_timer, left > 0 ? left : 0, on_quiet);
     }
 }
 
@@ -157,7 +158,7 @@ void park_consider(struct live *live)
 
     if (!list_linked(&live->rest_link) && is_quiet(live)) {
         live->rest_boot_ms = loop_boot_ms(engine->loop);
-        list_push(&engine->parker->resting, &live->rest_link);
+        list_push(&engine->saga_room->parker->resting, &live->rest_link);
         arm_rest(engine);
     }
 }
@@ -165,7 +166,7 @@ void park_consider(struct live *live)
 void park_forget(struct live *live)
 {
     if (list_linked(&live->rest_link)) {
-        list_remove(&live->engine->parker->resting, &live->rest_link);
+        list_remove(&live->engine->saga_room->parker->resting, &live->rest_link);
     }
     if (live->parking) {
         live->parking->live = NULL;
@@ -176,17 +177,17 @@ void park_forget(struct live *live)
 void park_set_parked(struct live *live, bool parked)
 {
     live->was_due |= parked;
-    live->engine->parker->loaded += parked;
-    live->engine->parker->loaded -= live->parked;
+    live->engine->saga_room->parker->loaded += parked;
+    live->engine->saga_room->parker->loaded -= live->parked;
     live->parked = parked;
 }
 
 /* Gives memory back, because freed memory is kept for the next wave, which may never come. */
 static void give_memory_back(struct engine *engine)
 {
-    engine->parker->evicted++;
-    if (engine->parker->evicted >= TRIM_EVERY && list_empty(&engine->parker->resting)) {
-        engine->parker->evicted = 0;
+    engine->saga_room->parker->evicted++;
+    if (engine->saga_room->parker->evicted >= TRIM_EVERY && list_empty(&engine->saga_room->parker->resting)) {
+        engine->saga_room->parker->evicted = 0;
         memory_give_back();
     }
 }
@@ -204,7 +205,7 @@ static void on_parked(struct park *park)
     }
     free(parking);
     if (code == ERR_OK) {
-        parker_due(engine->parker, due_ms);
+        parker_due(engine, due_ms);
     }
     if (!live) {
         return;
@@ -267,13 +268,13 @@ static void on_quiet(struct timer *timer)
     int64_t before_ms = loop_boot_ms(engine->loop) - engine->options.park_after_ms;
     struct list_link *link;
 
-    while ((link = list_first(&engine->parker->resting)) != NULL) {
+    while ((link = list_first(&engine->saga_room->parker->resting)) != NULL) {
         struct live *live = container_of(link, struct live, rest_link);
 
         if (live->rest_boot_ms > before_ms) {
             break;
         }
-        list_remove(&engine->parker->resting, link);
+        list_remove(&engine->saga_room->parker->resting, link);
         if (is_quiet(live)) { /* otherwise whatever keeps it leads to another look */
             park(live);
         }
@@ -283,14 +284,14 @@ static void on_quiet(struct timer *timer)
 
 /* --- coming back --- */
 
-void parker_due(struct parker *parker, int64_t at_ms)
+void parker_due(struct engine *engine, int64_t at_ms)
 {
-    due_at(&parker->due, at_ms);
+    due_at(&engine->saga_room->parker->due, at_ms);
 }
 
-int64_t parker_lag_ms(const struct parker *parker)
+int64_t parker_lag_ms(const struct engine *engine)
 {
-    int64_t next_ms = parker->due.next_ms, now_ms = loop_wall_ms(parker->engine->loop);
+    int64_t next_ms = engine->saga_room->parker->due.next_ms, now_ms = loop_wall_ms(engine->loop);
 
     /* 0 means that nothing is known of it yet and the engine must look. */
     return next_ms > 0 && next_ms < now_ms ? now_ms - next_ms : 0;
@@ -308,7 +309,7 @@ static void keep_unreadable(struct parker *parker, const struct waking *waking, 
         log_error("saga_unreadable", LOG_UUID("saga", &waking->id.uuid), LOG_ERR(err));
     }
     unreadable->until_boot_ms = loop_boot_ms(parker->engine->loop) + UNREADABLE_MS;
-    parker_due(parker, loop_wall_ms(parker->engine->loop) + UNREADABLE_MS);
+    parker_due(parker->engine, loop_wall_ms(parker->engine->loop) + UNREADABLE_MS);
 }
 
 /* Returns how long the saga is not tried again; 0 when it may be tried. */
@@ -331,7 +332,7 @@ static void on_summoned(struct summons *summons, struct live *live, enum err_cod
     } else if (code == ERR_CORRUPT || code == ERR_NOT_FOUND) {
         keep_unreadable(parker, waking, err);
     } else if (code != ERR_FENCED && code != ERR_STOPPING) {
-        parker_due(parker, loop_wall_ms(parker->engine->loop) + AGAIN_MS);
+        parker_due(parker->engine, loop_wall_ms(parker->engine->loop) + AGAIN_MS);
     }
     free(waking);
     due_ended(&parker->due);
@@ -350,7 +351,7 @@ static void parker_begin(struct due *due, size_t i)
     int64_t kept_ms = kept_back_ms(parker, row->saga);
 
     if (kept_ms > 0) { /* other due sagas led to the look; this one still needs a look at its time */
-        parker_due(parker, loop_wall_ms(engine->loop) + kept_ms);
+        parker_due(engine, loop_wall_ms(engine->loop) + kept_ms);
         return;
     }
     struct waking *waking = memory_alloc(sizeof(*waking));
@@ -426,7 +427,7 @@ static void on_let_go(struct store_read *read)
         return;
     }
     /* Also when none was made due: the request may have been done before its answer was lost, and made again. */
-    parker_due(parker, parker->let_go.now_ms);
+    parker_due(parker->engine, parker->let_go.now_ms);
     if (count == parker->let_go.limit) {
         go_later(parker, AGAIN_MS);
     } else if (parker->goes_again) {
@@ -465,8 +466,10 @@ static void let_go(struct parker *parker)
     store_due_let_go(engine->store, &parker->let_go);
 }
 
-void parker_let_go(struct parker *parker, uint32_t pace)
+void parker_let_go(struct engine *engine, uint32_t pace)
 {
+    struct parker *parker = engine->saga_room->parker;
+
     parker->pace = parker->goes && parker->pace < pace ? parker->pace : pace;
     parker->goes_again = true;
     if (!parker->goes && !parker->stopped) {
@@ -507,8 +510,10 @@ void parker_free(struct parker *parker)
     free(parker);
 }
 
-void parker_stop(struct parker *parker)
+void parker_stop(struct engine *engine)
 {
+    struct parker *parker = engine->saga_room->parker;
+
     parker->stopped = true;
     timer_stop(parker->engine->loop, &parker->go_timer);
 }

@@ -6,14 +6,14 @@
 
 struct parker *parker_new(struct engine *engine);
 void parker_free(struct parker *parker);
-int64_t parker_lag_ms(const struct parker *parker);    /* by how much the oldest is overdue */
-void parker_due(struct parker *parker, int64_t at_ms); /* something is due then; INT64_MAX: nothing is */
+int64_t parker_lag_ms(const struct engine *engine);    /* by how much the oldest is overdue */
+void parker_due(struct engine *engine, int64_t at_ms); /* something is due then; INT64_MAX: nothing is */
 /* after whatever may have been the last thing that kept a saga in memory */
 void park_consider(struct live *live);
 void park_forget(struct live *live); /* it moves, or leaves memory */
 void park_set_parked(struct live *live, bool parked);
 /* Holds have ended, or a shard was gained: the parked sagas that no hold keeps any more are let go, `pace` a second. */
-void parker_let_go(struct parker *parker, uint32_t pace);
-void parker_stop(struct parker *parker); /* draining */
+void parker_let_go(struct engine *engine, uint32_t pace);
+void parker_stop(struct engine *engine); /* draining */
 
 #endif

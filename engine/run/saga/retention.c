@@ -23,6 +23,7 @@
 #include "base/metric.h"
 #include "run/saga/due.h"
 #include "run/saga/live.h"
+#include "run/saga/saga_room.h"
 #include "run/shard/shard.h"
 
 #define BATCH_MAX 500
@@ -50,9 +51,9 @@ struct removal { /* of one saga */
     struct retention *retention;
 };
 
-void retention_due(struct retention *retention, int64_t at_ms)
+void retention_due(struct engine *engine, int64_t at_ms)
 {
-    due_at(&retention->due, at_ms);
+    due_at(&engine->saga_room->retention->due, at_ms);
 }
 
 /* --- a batch --- */

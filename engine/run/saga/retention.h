@@ -6,6 +6,6 @@
 
 struct retention *retention_new(struct engine *engine);
 void retention_free(struct retention *retention);
-void retention_due(struct retention *retention, int64_t at_ms); /* one is to go then */
+void retention_due(struct engine *engine, int64_t at_ms); /* one is to go then */
 
 #endif

@@ -21,6 +21,7 @@
 #include "base/metric.h"
 #include "core/schedule/schedule.h"
 #include "run/saga/due.h"
+#include "run/saga/saga_room.h"
 
 #define TAKE_MAX 32      /* schedules at work at once */
 #define STARTS_MAX 16    /* the most starts of one schedule before others have their turn */
@@ -358,9 +359,9 @@ struct scheduler *scheduler_new(struct engine *engine)
     return scheduler;
 }
 
-void scheduler_watch(struct scheduler *scheduler)
+void scheduler_watch(struct engine *engine)
 {
-    store_watch_schedules(scheduler->engine->store, on_changed, scheduler);
+    store_watch_schedules(engine->store, on_changed, engine->saga_room->scheduler);
 }
 
 void scheduler_free(struct scheduler *scheduler)

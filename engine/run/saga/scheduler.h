@@ -6,6 +6,6 @@
 
 struct scheduler *scheduler_new(struct engine *engine);
 void scheduler_free(struct scheduler *scheduler);
-void scheduler_watch(struct scheduler *scheduler); /* the store is ready, for the first time */
+void scheduler_watch(struct engine *engine); /* the store is ready, for the first time */
 
 #endif

@@ -10,6 +10,7 @@
 #include "run/saga/cases.h"
 #include "run/saga/live.h"
 #include "run/saga/park.h"
+#include "run/saga/saga_room.h"
 #include "run/shard/shard.h"
 
 struct summoning {
@@ -48,7 +49,7 @@ void summoner_free(struct summoner *summoner)
 
 size_t summons_under_way(const struct engine *engine)
 {
-    return engine->summoner->under_way.count;
+    return engine->saga_room->summoner->under_way.count;
 }
 
 struct digest run_digest(struct slice namespace, struct slice run)
@@ -98,7 +99,7 @@ static struct summoning *summoning_new(struct engine *engine, struct shard *shar
     summoning->namespace = arena_slice(&summoning->arena, namespace);
     list_init(&summoning->mails);
     list_init(&summoning->summons);
-    map_put(&engine->summoner->under_way, &summoning->key, sizeof(summoning->key), summoning);
+    map_put(&engine->saga_room->summoner->under_way, &summoning->key, sizeof(summoning->key), summoning);
     return summoning;
 }
 
@@ -127,7 +128,7 @@ static void summoning_refuse(struct summoning *summoning, enum err_code code, co
 {
     struct list_link *link;
 
-    (void)map_remove(&summoning->engine->summoner->under_way, &summoning->key, sizeof(summoning->key));
+    (void)map_remove(&summoning->engine->saga_room->summoner->under_way, &summoning->key, sizeof(summoning->key));
     while ((link = list_pop(&summoning->mails)) != NULL) {
         struct mail *mail = container_of(link, struct mail, link);
 
@@ -168,7 +169,7 @@ static void summoning_deliver(struct summoning *summoning, struct live *live)
 {
     struct list_link *link;
 
-    (void)map_remove(&summoning->engine->summoner->under_way, &summoning->key, sizeof(summoning->key));
+    (void)map_remove(&summoning->engine->saga_room->summoner->under_way, &summoning->key, sizeof(summoning->key));
     if (live->interrupted) {
         activities_reconcile(live); /* before anything new, because an engine that is gone began what is wanted now */
     }
@@ -283,7 +284,7 @@ static struct summoning *summoning_of(struct engine *engine, struct saga_id id, 
 {
     uint32_t number = saga_id_shard(id);
     struct digest key = key_of_id(id, namespace);
-    struct summoning *summoning = map_find(&engine->summoner->under_way, &key, sizeof(key));
+    struct summoning *summoning = map_find(&engine->saga_room->summoner->under_way, &key, sizeof(key));
 
     if (summoning) {
         return summoning;
@@ -420,7 +421,7 @@ static void run_by_id(struct summoning *summoning)
     struct engine *engine = summoning->engine;
     struct list_link *link;
 
-    (void)map_remove(&engine->summoner->under_way, &summoning->key, sizeof(summoning->key));
+    (void)map_remove(&engine->saga_room->summoner->under_way, &summoning->key, sizeof(summoning->key));
     while ((link = list_pop(&summoning->mails)) != NULL) {
         live_deliver(engine, summoning->run.id, summoning->namespace, container_of(link, struct mail, link));
     }
@@ -437,7 +438,8 @@ static bool may_be_made(const struct summoning *summoning)
     struct digest by_id = key_of_id(summoning->run.id, summoning->namespace);
 
     return (summoning->run.turns || summoning->run.rest.ptr) && !summoning->is_stale &&
-           !live_find(engine, summoning->run.id) && !map_find(&engine->summoner->under_way, &by_id, sizeof(by_id));
+           !live_find(engine, summoning->run.id) &&
+           !map_find(&engine->saga_room->summoner->under_way, &by_id, sizeof(by_id));
 }
 
 static void summoning_on_run(struct store_read *read)
@@ -474,7 +476,7 @@ static void summoning_on_run(struct store_read *read)
 
 void summoner_run_left(const struct engine *engine, const struct digest *run)
 {
-    struct summoning *summoning = map_find(&engine->summoner->under_way, run, sizeof(*run));
+    struct summoning *summoning = map_find(&engine->saga_room->summoner->under_way, run, sizeof(*run));
 
     if (summoning) {
         summoning->is_stale = true;
@@ -496,7 +498,7 @@ void live_deliver_run(struct engine *engine, struct slice namespace, struct slic
         live_send(live, mail);
         return;
     }
-    struct summoning *summoning = map_find(&engine->summoner->under_way, &key, sizeof(key));
+    struct summoning *summoning = map_find(&engine->saga_room->summoner->under_way, &key, sizeof(key));
 
     if (!summoning) {
         if (is_full(engine, false)) {

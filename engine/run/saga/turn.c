@@ -17,6 +17,7 @@
 #include "run/saga/live.h"
 #include "run/saga/park.h"
 #include "run/saga/retention.h"
+#include "run/saga/saga_room.h"
 #include "run/saga/turn_state.h"
 #include "run/shard/shard.h"
 #include "run/trace/exporter.h"
@@ -28,9 +29,9 @@
 
 static struct turn *turn_new(struct engine *engine)
 {
-    struct list_link *link = list_pop(&engine->turns->idle);
+    struct list_link *link = list_pop(&engine->saga_room->turns->idle);
 
-    engine->turns->under_way++;
+    engine->saga_room->turns->under_way++;
     if (link) {
         return container_of(link, struct turn, link);
     }
@@ -73,13 +74,13 @@ void turns_free(struct turns *turns)
 
 size_t turns_under_way(const struct engine *engine)
 {
-    return engine->turns->under_way;
+    return engine->saga_room->turns->under_way;
 }
 
 static void turn_end(struct engine *engine, struct turn *turn)
 {
-    engine->turns->under_way--;
-    if (engine->turns->idle.count >= IDLE_TURNS_MAX || turn->arena.used_bytes > IDLE_ARENA_BYTES_MAX ||
+    engine->saga_room->turns->under_way--;
+    if (engine->saga_room->turns->idle.count >= IDLE_TURNS_MAX || turn->arena.used_bytes > IDLE_ARENA_BYTES_MAX ||
         turn->payload.capacity > IDLE_ARENA_BYTES_MAX) {
         turn_free(turn);
         return;
@@ -92,7 +93,7 @@ static void turn_end(struct engine *engine, struct turn *turn)
     turn->records = (struct records){0};
     turn->cases_more = 0;
     turn->key_count = turn->escalation_count = turn->touched_count = turn->follower_count = 0;
-    list_push(&engine->turns->idle, &turn->link);
+    list_push(&engine->saga_room->turns->idle, &turn->link);
 }
 
 static void count_ended(const struct saga *saga)
@@ -106,25 +107,25 @@ static void count_ended(const struct saga *saga)
 
 void engine_watch_add(struct engine *engine, struct engine_watch *watch)
 {
-    list_push(&engine->turns->watches, &watch->link);
+    list_push(&engine->saga_room->turns->watches, &watch->link);
 }
 
 void engine_watch_remove(struct engine *engine, struct engine_watch *watch)
 {
     if (list_linked(&watch->link)) {
-        list_remove(&engine->turns->watches, &watch->link);
+        list_remove(&engine->saga_room->turns->watches, &watch->link);
     }
 }
 
 static void tell_watches(struct live *live)
 {
     struct engine *engine = live->engine;
-    struct list_link *link = list_first(&engine->turns->watches);
+    struct list_link *link = list_first(&engine->saga_room->turns->watches);
 
     while (link) {
         struct engine_watch *watch = container_of(link, struct engine_watch, link);
 
-        link = list_after(&engine->turns->watches, link); /* the watch may remove itself */
+        link = list_after(&engine->saga_room->turns->watches, link); /* the watch may remove itself */
         if (uuid_equal(&watch->id.uuid, &live->saga.id.uuid)) {
             watch->changed(watch, live->saga.seq, live->saga.phase == PHASE_ENDED);
         }
@@ -196,7 +197,7 @@ static void turn_apply(struct turn *turn)
     park_set_parked(live, false);
     if (turn->append.forget_ms) {
         live->was_due = true;
-        retention_due(live->engine->retention, turn->append.forget_ms);
+        retention_due(live->engine, turn->append.forget_ms);
     }
     metric_add(METRIC_TURNS, 1);
     metric_add(METRIC_RECORDS, turn->records.count);

@@ -129,7 +129,7 @@ static void shard_keep(struct shard *shard)
         loop_boot_ms(engine->loop) + (again_ms < AGAIN_AFTER_MS_MAX ? again_ms : AGAIN_AFTER_MS_MAX);
     deliveries_watch(engine);
     dues_look(engine);
-    parker_let_go(engine->parker, HOLD_PACE_DEFAULT);
+    parker_let_go(engine, HOLD_PACE_DEFAULT);
     activities_resume(shard);
     call_queue_run(engine);
 }

@@ -90,7 +90,7 @@ static void on_loaded(struct shard_load *load)
     shard->state = SHARD_OWNED;
     cases_go_on(shard);
     dues_look(engine);
-    parker_let_go(engine->parker, HOLD_PACE_DEFAULT);
+    parker_let_go(engine, HOLD_PACE_DEFAULT);
     bulker_look(engine->bulker);
     notifier_look(engine->notifier);
     deliveries_watch(engine);
