@@ -73,7 +73,7 @@ await run(new World(), async (world) => {
 
   for (const shop of Object.keys(shops)) {
     await promise(`${shops[shop].says}, an honest registry: the judge has nothing to say`, async () => {
-      const { verdicts, counts } = await trial(shop, { runs: quick ? 150 : 400, patience: 240000 })
+      const { verdicts, counts } = await trial(shop, { runs: quick ? 80 : 400, patience: 240000 })
       console.log(`# ${JSON.stringify(counts)}`)
       expect(verdicts.length === 0, `${verdicts.length} wishes are wrong`, shown(verdicts))
       expect(counts.completed > 20 && counts.compensated > 5 && counts.replayed > 20, 'all kinds of ends', counts)
