@@ -73,6 +73,8 @@
     X(GAUGE_TRACES_WAITING, "sagad_traces_waiting", "Ended sagas whose trace is to be sent")                           \
     X(GAUGE_HOLDS, "sagad_holds", "Holds in force, by which nothing begins")                                           \
     X(GAUGE_SAGAS_HELD, "sagad_sagas_held", "Sagas in memory with a call that waits for a hold, or is let go next")    \
+    X(GAUGE_DATABASE_SYNCHRONOUS, "sagad_database_synchronous",                                                        \
+      "1 while synchronous_standby_names is set, so that commits wait for a standby")                                  \
     X(GAUGE_RESIDENT, "sagad_resident_bytes", "Memory of this process")
 
 #define METRIC_HISTOGRAM_MAP(X)                                                                                        \

@@ -249,6 +249,7 @@ static void note_replication(struct store *store, const struct conn_facts *facts
         log_warn("replication_is_asynchronous", LOG_TEXT("note", asynchronous));
     }
     store->is_asynchronous = is_asynchronous;
+    gauge_set(GAUGE_DATABASE_SYNCHRONOUS, facts->names_standbys);
 }
 
 /* On a connection that breaks sessions, what was asked on one backend is answered by another. */

@@ -1,7 +1,7 @@
 // The table "What each mode of replication promises" of engine/operations.md, row by row, by a primary and two
 // standbys: which starts are acknowledged while standbys are away, what a failover then keeps, and that doctor names
-// the mode. That an asynchronous standby loses work, and that sagad stops and asks then, is shown by
-// test_failovers.mjs and test_rewound_database.mjs.
+// the mode, as does the gauge sagad_database_synchronous. That an asynchronous standby loses work, and that sagad stops
+// and asks then, is shown by test_failovers.mjs and test_rewound_database.mjs.
 import { Pair } from '../lib/pair.mjs'
 import { expect, expectEqual, promise, run, sleep } from '../lib/world.mjs'
 
@@ -24,6 +24,13 @@ async function start(id = `order-${number++}`) {
 }
 
 const setNames = (names) => world.set(world.primary, 'synchronous_standby_names', names)
+
+// The gauge changes with the next look at the server, while the connections stay.
+async function commitsWait(wait) {
+  await world.within(60, `sagad_database_synchronous is ${wait}`, async () =>
+    (await world.api('GET', '/metrics')).text.includes(`\nsagad_database_synchronous ${wait}\n`)
+  )
+}
 
 async function modeIs(named) {
   let what
@@ -53,6 +60,7 @@ await run(world, async () => {
   await promise('asynchronous: doctor names it, and starts are acknowledged without any standby', async () => {
     setNames('')
     await modeIs('asynchronous')
+    await commitsWait(0)
     await standbysGo(one, other)
     await start()
     await standbysCome(one, other)
@@ -60,6 +68,7 @@ await run(world, async () => {
   await promise('strict: doctor says synchronous, and without a standby nothing is acknowledged', async () => {
     setNames('FIRST 1 (node_1, node_2)')
     await modeIs('synchronous, FIRST 1 (node_1, node_2)')
+    await commitsWait(1)
     await start()
     await standbysGo(one)
     await start() // the other one is the synchronous standby now
@@ -78,11 +87,13 @@ await run(world, async () => {
     setNames('')
     await late
     await modeIs('none')
+    await commitsWait(0)
     await standbysCome(one, other)
   })
   await promise('quorum: doctor names it, one of two standbys is enough, and the one left has everything', async () => {
     setNames('ANY 1 (node_1, node_2)')
     await modeIs('quorum, ANY 1 (node_1, node_2)')
+    await commitsWait(1)
     await standbysGo(one)
     for (let count = 0; count < 5; count++) await start()
     await world.kill(primary)
