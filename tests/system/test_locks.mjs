@@ -286,6 +286,7 @@ await run(new Locks(), async (world) => {
             const found = (await world.api('GET', `/v1/sagas?saga=follows&business_id=${encodeURIComponent(follower)}`))
               .json.items
             expect(found.length < 2, `followers ${follower}`, found)
+            if (found.length === 1) expectEqual(found[0].tags.follows, id, `whom ${follower} follows`)
             if (found.length === 1 && found[0].status === 'completed') break
             expect(Date.now() < end, `the follower ${follower} has completed`, found)
           }

@@ -292,6 +292,9 @@ static void deliver_start(struct delivery *delivery, const struct inbox_row *row
     (void)json_i64(json_member(payload, "version"), &version); /* 0 is the newest version */
     delivery->name = exchange_text(payload, "saga", arena);
     delivery->follows = exchange_text(payload, "follows", arena);
+    if (delivery->follows.ptr) { /* the way back, as the tag of a rerun is */
+        input->start.tags = arena_printf(arena, "{\"follows\":\"%.*s\"}", SLICE_ARG(delivery->follows));
+    }
     delivery->mail.started_by = delivery->follows.ptr ? SLICE_NONE : request->actor; /* no person starts a follower */
     const struct definition *definition =
         definitions_newest(engine->definitions, request->namespace, delivery->name, (uint32_t)version, &request->err);

@@ -8,7 +8,7 @@ import { href } from '../route'
 import { State } from '../state'
 import { Age, At, span } from '../time'
 import type { Definition, Saga, StepDefinition } from '../types'
-import { Copy, Fact, Facts, Json, Loading, Tags, Trouble, command, isNothing } from '../ui'
+import { Copy, Fact, Facts, Json, Loading, Tags, Trouble, command, isNothing, short } from '../ui'
 import { LogView } from './log'
 import { SagaVerbs } from './sagaverbs'
 import { Steps } from './steps'
@@ -111,14 +111,38 @@ function Head({ saga }: { saga: Saga }) {
           <Age at={saga.deadline} />
         </Fact>
       )}
-      {saga.tags && Object.keys(saga.tags).length > 0 && (
+      {saga.tags && <Origins tags={saga.tags} />}
+      {saga.tags && Object.keys(ownTags(saga.tags)).length > 0 && (
         <Fact name="Tags">
-          <Tags tags={saga.tags} />
+          <Tags tags={ownTags(saga.tags)} />
         </Fact>
       )}
     </Facts>
   )
 }
+
+// The saga that this one follows, or repeats: sagad says so in tags of its own.
+const origins: [tag: string, title: string][] = [
+  ['follows', 'Started by the end of'],
+  ['rerun_of', 'Started once more after']
+]
+const ofOrigin = ['rerun_key', ...origins.map(([tag]) => tag)]
+
+const Origins = ({ tags }: { tags: Record<string, string> }) => (
+  <>
+    {origins.map(
+      ([tag, title]) =>
+        tags[tag] && (
+          <Fact key={tag} name={title}>
+            <a href={href(['saga', tags[tag]])}>{short(tags[tag])}</a>
+          </Fact>
+        )
+    )}
+  </>
+)
+
+const ownTags = (tags: Record<string, string>) =>
+  Object.fromEntries(Object.entries(tags).filter(([name]) => !ofOrigin.includes(name)))
 
 const Followers = ({ saga }: { saga: Saga }) =>
   saga.followers && saga.followers.length > 0 ? (
