@@ -222,9 +222,15 @@ static bool is_known(struct api_request *request, const char *name, const char *
 void handle_list_sagas(struct api_request *request)
 {
     struct engine_sagas *in = &request->asked.in.sagas;
-    const struct query_text texts[] = {
-        {"status", &in->status}, {"saga", &in->saga},   {"business_id", &in->business_id},
-        {"step", &in->step},     {"error", &in->error}, {"waits_for", &in->waits_for}};
+    const struct query_text texts[] = {{"status", &in->status},
+                                       {"saga", &in->saga},
+                                       {"version", &in->version},
+                                       {"business_id", &in->business_id},
+                                       {"business_id_prefix", &in->business_prefix},
+                                       {"step", &in->step},
+                                       {"error", &in->error},
+                                       {"waits_for", &in->waits_for}};
+    struct slice group_by = request_query(request, "group_by");
 
     if (!request_read_limit(request) || !request_read_texts(request, texts, COUNT_OF(texts)) ||
         !is_known(request, "status", "a status of sagas", in->status, STATUSES) ||
@@ -232,6 +238,11 @@ void handle_list_sagas(struct api_request *request)
         !request_read_tags(request, &in->tags, &in->tag_count) ||
         !request_read_instant(request, "since", &in->since_ms) ||
         !request_read_instant(request, "until", &in->until_ms)) {
+        return;
+    }
+    in->by_status = slice_is(group_by, "status");
+    if (group_by.ptr && !in->by_status) {
+        request_problem(request, ERR_MALFORMED, "the query parameter \"group_by\" is status");
         return;
     }
     in->id = request_query(request, "id");

@@ -123,10 +123,12 @@ struct engine_questions { /* which of those that a person is asked */
 struct engine_sagas { /* which ones; SLICE_NONE and 0: any */
     struct slice id;  /* the first characters of it, as uuid_range_parse() takes them */
     struct slice status, saga, step, error, waits_for; /* one of these, with commas between */
-    struct slice business_id;
+    struct slice version;                              /* one of these numbers, with commas between */
+    struct slice business_id, business_prefix;
     const struct engine_tag *tags; /* as of questions */
     size_t tag_count;
     int64_t since_ms, until_ms; /* when it began */
+    bool by_status;             /* counted by status, instead of a list */
     size_t limit;
     struct slice cursor;
 };

@@ -407,36 +407,52 @@ const struct db_statement sql_saga_by_key = {
 
 /*
  * The newest sagas of each shard, merged. Ids are in order of time within a shard, so no index has to span shards. The
- * list looks at $10 sagas of the namespace in each shard. The row of the last one is there even when it does not fit:
+ * list looks at $12 sagas of the namespace in each shard. The row of the last one is there even when it does not fit:
  * no saga that is older than it was looked at. $4: only unfinished sagas. $8: runs are left out, except those that have
- * a status of $5 which wants a person. $9: the limit.
+ * a status of $5 which wants a person. $9: the versions. $10: how the business id begins. $11: the limit.
  */
 #define LIST_FITS \
     "((not $4::bool or g.ended_at is null) and (not $8::bool or g.name <> '" RUN_SAGA_NAME "'" \
     " or cardinality($5::text[]) > 0 and g.status in ('paused', 'escalated'))" \
     " and (cardinality($5::text[]) = 0 or g.status = any($5::text[]))" \
     " and (cardinality($6::text[]) = 0 or g.name = any($6::text[]))" \
-    " and (cardinality($7::text[]) = 0 or coalesce(g.tags @> any($7::text[]::jsonb[]), false)))"
+    " and (cardinality($7::text[]) = 0 or coalesce(g.tags @> any($7::text[]::jsonb[]), false))" \
+    " and (cardinality($9::int8[]) = 0 or g.version = any($9::int8[]))" \
+    " and ($10::text = '' or coalesce(starts_with(g.business_id, $10::text), false)))"
 
 #define LIST_NEWEST(from, id, condition) \
-    "(select g.*, " LIST_FITS " as fits, g.place = $10::int8 as edge from (select g.*, row_number() over (order by " \
+    "(select g.*, " LIST_FITS " as fits, g.place = $12::int8 as edge from (select g.*, row_number() over (order by " \
     id " desc) as place from " from " where " condition " and " id " < $1::uuid and g.namespace = $3::text" \
-    " order by " id " desc limit $10::int8) as g where " LIST_FITS " or g.place = $10::int8" \
-    " order by g.id desc limit $9::int8)"
+    " order by " id " desc limit $12::int8) as g where " LIST_FITS " or g.place = $12::int8" \
+    " order by g.id desc limit $11::int8)"
 
 #define LIST_OLDER(table, condition) \
     LIST_NEWEST("sagad." table " w join sagad.saga g on g.shard = w.shard and g.id = w.saga", "w.saga", \
                 "$4::bool and w.shard = h.shard and w.saga < sagad.id_floor(h.low) and w.saga >= $2::uuid" condition)
 
+#define LIST_LOOKED \
+    "sagad.shard h cross join lateral (" \
+    LIST_NEWEST("sagad.saga g", "g.id", "g.shard = h.shard" \
+                " and g.id >= greatest($2::uuid, case when $4::bool then sagad.id_floor(h.low) end)") \
+    " union all " LIST_OLDER("due", " and w.what = 'parked'") \
+    " union all " LIST_OLDER("awake", " and not exists (select 1 from sagad.due d where d.shard = w.shard and" \
+    " d.saga = w.saga and " IS_PARKED ")") ") as s"
+
 const struct db_statement sql_saga_list = {
     "saga_list",
-    "select " ROW_COLUMNS ", s.fits, s.edge from sagad.shard h cross join lateral ("
-    LIST_NEWEST("sagad.saga g", "g.id", "g.shard = h.shard"
-                " and g.id >= greatest($2::uuid, case when $4::bool then sagad.id_floor(h.low) end)")
-    " union all " LIST_OLDER("due", " and w.what = 'parked'")
-    " union all " LIST_OLDER("awake", " and not exists (select 1 from sagad.due d where d.shard = w.shard and"
-    " d.saga = w.saga and " IS_PARKED ")")
-    ") as s order by s.id desc limit $9::int8",
+    "select " ROW_COLUMNS ", s.fits, s.edge from " LIST_LOOKED " order by s.id desc limit $11::int8",
+};
+
+/*
+ * Counts those of the list above by status, with a limit of a shard that is no less than $12. The first shard that
+ * looks no further ends the count for all: each row has the id there, or null. A row without a status always comes.
+ */
+const struct db_statement sql_saga_sum = {
+    "saga_sum",
+    "with looked as materialized (select s.id, s.status, s.fits, s.edge from " LIST_LOOKED "),"
+    " bound as materialized (select (select l.id from looked l where l.edge order by l.id desc limit 1) as id)"
+    " select l.status, count(*)::int8, b.id from bound b join looked l on l.fits and (b.id is null or l.id >= b.id)"
+    " group by l.status, b.id union all select null, 0, b.id from bound b",
 };
 
 /* How many sagas the list above looks at from the id $2 to before the id $1. */
@@ -454,10 +470,10 @@ const struct db_statement sql_saga_looked = {
  * else a plan that is made while there are no sagas would go by the id. */
 const struct db_statement sql_saga_list_of_id = {
     "saga_list_of_id",
-    "select " ROW_COLUMNS ", true, false from (select g.* from unnest($10::int2[], $11::bytea[]) as u (shard, digest)"
+    "select " ROW_COLUMNS ", true, false from (select g.* from unnest($12::int2[], $13::bytea[]) as u (shard, digest)"
     " cross join lateral (select o.* from sagad.saga o where o.shard = u.shard and o.business_digest = u.digest"
     " and o.business_digest is not null limit 1) as g where g.id < $1::uuid and g.id >= $2::uuid"
-    " and g.namespace = $3::text and " LIST_FITS ") as s order by s.id desc limit $9::int8",
+    " and g.namespace = $3::text and " LIST_FITS ") as s order by s.id desc limit $11::int8",
 };
 
 /*
@@ -766,7 +782,7 @@ const struct db_statement *const sql_hot[] = {
     &sql_epochs,     &sql_hold_shards,     &sql_look,      &sql_lease_take,
     &sql_lease_renew, &sql_load,           &sql_load_numbers, &sql_saga_row,
     &sql_saga_turns, &sql_saga_by_business_id, &sql_run_turns, &sql_saga_by_key, &sql_saga_list,
-    &sql_saga_looked, &sql_saga_list_of_id,
+    &sql_saga_looked, &sql_saga_list_of_id, &sql_saga_sum,
     &sql_saga_count, &sql_escalation_list, &sql_escalation_list_open, &sql_escalation_sum,
     &sql_escalation_sum_open, &sql_escalation_one, &sql_case_remark, &sql_debt_settle,
     &sql_debt_settled, &sql_inbox_read,

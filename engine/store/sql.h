@@ -82,6 +82,7 @@ extern const struct db_statement sql_run_turns;
 extern const struct db_statement sql_saga_by_key;
 extern const struct db_statement sql_saga_list;
 extern const struct db_statement sql_saga_looked;
+extern const struct db_statement sql_saga_sum;
 extern const struct db_statement sql_saga_list_of_id;
 extern const struct db_statement sql_saga_count;
 extern const struct db_statement sql_case_put;

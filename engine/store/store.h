@@ -465,7 +465,10 @@ struct list_sagas {
     uint32_t statuses;                /* in: a bit for each enum saga_status */
     const struct slice *names, *tags; /* in: names of definitions; JSON objects of texts as in question_filter */
     size_t name_count, tag_count;
-    bool has_business_id; /* in: only the sagas at these places */
+    const int64_t *versions; /* in */
+    size_t version_count;
+    struct slice business_prefix; /* in: how the business id begins */
+    bool has_business_id;         /* in: only the sagas at these places */
     const struct business_place *places;
     size_t place_count;
     int64_t since_ms, until_ms; /* in */
@@ -489,6 +492,13 @@ struct count_looked { /* how many sagas a list that ended at its edge has looked
     int64_t count;                 /* out */
 };
 void store_count_looked(struct store *store, struct count_looked *count);
+
+struct sum_sagas { /* counts what a list would have by status; its edge says how far it looked */
+    struct store_read read;
+    struct list_sagas *list; /* in, and its edge out; not one with has_business_id */
+    int64_t counts[SAGA_STATUS_COUNT];
+};
+void store_sum_sagas(struct store *store, struct sum_sagas *sum);
 
 /* The kinds of questions to people. An escalation wants a person to act, an approval wants a yes or
  * no. */

@@ -215,6 +215,7 @@ static const struct {
     {"limit 0", "GET", "/v1/sagas?limit=0", NULL, 400, "limit"},
     {"limit 501", "GET", "/v1/sagas?limit=501", NULL, 400, "500"},
     {"an unknown status", "GET", "/v1/sagas?status=done", NULL, 400, "compensated"},
+    {"a group that there is not", "GET", "/v1/sagas?group_by=saga", NULL, 400, "status"},
     {"an unknown status among others", "GET", "/v1/sagas?status=running,done", NULL, 400, "compensated"},
     {"an empty status", "GET", "/v1/sagas?status=", NULL, 400, "compensated"},
     {"nothing that sagas wait for", "GET", "/v1/sagas?waits_for=retry,luck", NULL, 400, "approval"},

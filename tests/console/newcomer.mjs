@@ -20,7 +20,7 @@ export async function newcomer(world, browser, orders) {
   const view = (name) => page.getByRole('link', { name, exact: true }).click()
   const opensSaga = async (name) => {
     await view('Sagas')
-    await page.getByLabel('Business id').click()
+    await page.getByLabel('Business id', { exact: true }).click()
     await page.keyboard.type(name)
     await page.getByRole('link', { name, exact: true }).click()
     await page.getByRole('heading', { level: 1, name }).waitFor()

@@ -32,6 +32,25 @@ export async function sagas(world, browser, orders) {
     await until(async () => (await rows()) > 1, 'all again')
   })
 
+  await promise('version and the beginning of a business id are filters; each status has its count', async () => {
+    const counts = page.getByRole('navigation', { name: 'Counts by status' })
+    await counts.getByRole('link', { name: /^completed \d/ }).waitFor()
+    await counts.getByRole('link', { name: /^needs a person \d/ }).waitFor()
+    await visitor.opens('#/sagas?business_id_prefix=first-&version=1')
+    await until(async () => (await rows()) === 3, 'three begin so')
+    await counts.getByRole('link', { name: 'completed 1' }).waitFor()
+    await counts.getByRole('link', { name: 'undone 1' }).click()
+    await until(async () => (await rows()) === 1 && /status=compensated/.test(page.url()), 'the count leads to its row')
+    expect(/business_id_prefix=first-/.test(page.url()), 'the other filters stay', page.url())
+    await counts.getByRole('link', { name: 'completed 1' }).waitFor()
+    await counts.getByRole('link', { name: 'undone 1' }).click()
+    await until(async () => (await rows()) === 3, 'and back')
+    await page.getByLabel('Version', { exact: true }).fill('2')
+    await visitor.sees('No saga fits these filters')
+    await page.getByRole('button', { name: 'Clear filters' }).click()
+    await until(async () => (await rows()) > 1, 'all again')
+  })
+
   await promise(
     'while a filter is read, the rows of before stay, marked busy, and nothing takes the focus',
     async () => {
@@ -176,6 +195,38 @@ export async function sagas(world, browser, orders) {
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { level: 1 }).filter({ hasNotText: 'Sagas' }).waitFor()
     expect(page.url().includes(ids[0]), 'Enter opens the row', page.url())
+  })
+
+  await promise('a saga without a business id can be picked, and a follower leads back to its saga', async () => {
+    const asks = [{ id: 'ask', signal: { name: 'word', timeout: '2d' } }]
+    await world.define({
+      sagas: [
+        { name: 'nameless', steps: asks },
+        { name: 'leader', steps: [{ id: 'nap', sleep: '10ms' }], then: [{ saga: 'led', input: {} }] },
+        { name: 'led', steps: asks }
+      ]
+    })
+    const nameless = await world.start('nameless', {})
+    const leader = await world.start('leader', {}, { id: 'leads' })
+    const other = await Visitor.arrives(browser, world, { as: 'operator' })
+    const { page } = other
+    await other.opens('#/sagas?saga=nameless')
+    await page.getByRole('checkbox', { name: `pick ${nameless.slice(0, 13)}` }).check()
+    await page.getByRole('link', { name: 'Act on 1 picked' }).click()
+    await page.getByRole('radio', { name: 'Pause' }).check()
+    await page.getByLabel('Why, for those who read the logs later').fill('wait for the lawyer')
+    await page.getByRole('button', { name: 'Show what would happen' }).click()
+    await page.getByLabel('Type 1 to run it').fill('1')
+    await page.getByRole('button', { name: 'Run it on 1' }).click()
+    await world.until(nameless, ['paused'])
+    await other.opens('#/sagas?saga=led')
+    await page.locator('tr[data-row] a').first().click()
+    await page.getByText('Started by the end of').waitFor()
+    await page.getByRole('link', { name: leader.slice(0, 13) }).click()
+    await page.getByRole('heading', { name: 'leads', level: 1 }).waitFor()
+    await page.getByRole('link', { name: /^led then:/ }).click()
+    await until(async () => (await page.locator('tr[data-row]').count()) === 1, 'and forward again')
+    await other.leaves()
   })
 
   await promise('sagad goes away and comes back: the page says so, and goes on by itself', async () => {

@@ -133,6 +133,22 @@ TEST(a_list_is_newest_first_and_goes_on_where_it_ended)
     assert_int_equal(count, 36);
 }
 
+/* A sum counts what the list has, by status. */
+static void expect_sum(struct list_sagas *list, const char *name, size_t wanted, bool has_edge)
+{
+    struct sum_sagas sum = {.list = list};
+    size_t count = 0;
+
+    assert_int_equal(ASK(store_sum_sagas, &sum), ERR_OK);
+    for (size_t status = 0; status < SAGA_STATUS_COUNT; status++) {
+        count += (size_t)sum.counts[status];
+        assert_true(sum.counts[status] == 0 || !list->statuses || list->statuses & BIT(status));
+    }
+    if (count != wanted || list->has_edge != has_edge) {
+        fail_msg("%s: %zu were counted instead of %zu, to an edge: %d", name, count, wanted, list->has_edge);
+    }
+}
+
 /* Pages of a list that looks at one saga of each shard only: each saga comes once, and each page says how far it is. */
 TEST(a_list_that_looks_no_further_says_where_it_ended)
 {
@@ -172,6 +188,10 @@ TEST(a_list_that_looks_no_further_says_where_it_ended)
     list = (struct list_sagas){.namespace = SLICE("short"), .limit = 3, .looked_max = 2};
     assert_int_equal(ASK(store_list_sagas, &list), ERR_OK);
     assert_true(list.count == 3 && !list.has_edge); /* full before it had to stop */
+    list = (struct list_sagas){.namespace = SLICE("short"), .looked_max = 2};
+    expect_sum(&list, "two of each shard", 3, true);
+    list.before = list.edge;
+    expect_sum(&list, "those before", 3, true);
 }
 
 TEST(each_filter_of_a_list_holds)
@@ -182,6 +202,7 @@ TEST(each_filter_of_a_list_holds)
                        either[] = {SLICE("{\"shop\":\"east\"}"), SLICE("{\"shop\":\"south\"}")},
                        third[] = {SLICE("{\"shop\":\"south\",\"n\":\"4\"}")};
     const struct business_place places[] = {{5, turn_business_digest("order-5")}, {6, turn_business_digest("order-6")}};
+    const int64_t first[] = {1}, others[] = {7, 8};
     const struct {
         const char *name;
         struct list_sagas list;
@@ -214,6 +235,10 @@ TEST(each_filter_of_a_list_holds)
           .names = order,
           .name_count = 1},
          0},
+        {"by its version", {.namespace = SLICE("default"), .versions = first, .version_count = 1}, 36},
+        {"by versions that nothing has", {.namespace = SLICE("default"), .versions = others, .version_count = 2}, 0},
+        {"by the beginning of a business id", {.namespace = SLICE("default"), .business_prefix = SLICE("order-")}, 1},
+        {"by the end of a business id", {.namespace = SLICE("default"), .business_prefix = SLICE("rder-5")}, 0},
         {"by a business id that is nowhere", {.namespace = SLICE("default"), .has_business_id = true}, 0},
         {"by a business id of another namespace",
          {.namespace = SLICE("other"), .has_business_id = true, .places = places, .place_count = 2},
@@ -236,6 +261,9 @@ TEST(each_filter_of_a_list_holds)
         if (list.count != cases[i].count) {
             fail_msg("%s: %zu rows instead of %zu", cases[i].name, list.count, cases[i].count);
         }
+        if (!list.has_business_id) {
+            expect_sum(&list, cases[i].name, cases[i].count, false);
+        }
     }
 }
 
@@ -247,43 +275,6 @@ TEST(sagas_are_counted_by_status)
     assert_int_equal(count.counts[SAGA_COMPLETED], 10);
     assert_int_equal(count.counts[SAGA_RUNNING], 26);
     assert_int_equal(count.counts[SAGA_ESCALATED], 0);
-}
-
-TEST(the_newest_ended_sagas_of_a_shard_are_counted)
-{
-    struct count_sagas all = {.namespace = SLICE("ended"), .newest = 1000},
-                       newest = {.namespace = SLICE("ended"), .newest = 2};
-    struct count_sagas later = {.namespace = SLICE("ended"), .newest = 1000},
-                       none = {.namespace = SLICE("nobody"), .newest = 0};
-    struct saga_id id[5];
-    struct turn turn = {0};
-
-    for (int i = 0; i < 5; i++) { /* the oldest saga does not end */
-        id[i] = host_saga(54);
-        turn_start(&turn, id[i], 0, NULL);
-        turn.start.namespace = turn.append.namespace = SLICE("ended");
-        host_append(&host, store, &turn);
-        if (i > 0) {
-            turn_next(&turn, id[i], 0, 2, "saga.completed");
-            turn.append.status_changed = turn.append.ended = true;
-            turn.append.status = SAGA_COMPLETED;
-            host_append(&host, store, &turn);
-        }
-        assert_int_equal(turn.append.code, ERR_OK);
-    }
-    assert_int_equal(ASK(store_count_sagas, &all), ERR_OK);
-    assert_true(all.counts[SAGA_RUNNING] == 1 && all.counts[SAGA_COMPLETED] == 4);
-    assert_int_equal(all.since_ms, 0);
-    assert_int_equal(ASK(store_count_sagas, &newest), ERR_OK);
-    assert_true(newest.counts[SAGA_RUNNING] == 1 && newest.counts[SAGA_COMPLETED] == 3);
-    assert_int_equal(newest.since_ms, uuid_v7_ms(&id[2].uuid));
-    later.since_ms = uuid_v7_ms(&id[4].uuid) + 1;
-    assert_int_equal(ASK(store_count_sagas, &later), ERR_OK);
-    assert_true(later.counts[SAGA_RUNNING] == 1 && later.counts[SAGA_COMPLETED] == 0 &&
-                later.since_ms == uuid_v7_ms(&id[4].uuid) + 1);
-    assert_int_equal(ASK(store_count_sagas, &none), ERR_OK);
-    assert_true(none.counts[SAGA_RUNNING] == 0 && none.counts[SAGA_COMPLETED] == 0);
-    assert_int_equal(none.since_ms, uuid_v7_ms(&id[4].uuid));
 }
 
 /* --- loading --- */

@@ -552,6 +552,43 @@ TEST(versions_are_counted_apart_and_agents_have_none)
                 versions.rows[3].unfinished == 1);
 }
 
+TEST(the_newest_ended_sagas_of_a_shard_are_counted)
+{
+    struct count_sagas all = {.namespace = SLICE("ended"), .newest = 1000},
+                       newest = {.namespace = SLICE("ended"), .newest = 2};
+    struct count_sagas later = {.namespace = SLICE("ended"), .newest = 1000},
+                       none = {.namespace = SLICE("nobody"), .newest = 0};
+    struct saga_id id[5];
+    struct turn turn = {0};
+
+    for (int i = 0; i < 5; i++) { /* the oldest saga does not end */
+        id[i] = host_saga(54);
+        turn_start(&turn, id[i], 0, NULL);
+        turn.start.namespace = turn.append.namespace = SLICE("ended");
+        host_append(&host, store, &turn);
+        if (i > 0) {
+            turn_next(&turn, id[i], 0, 2, "saga.completed");
+            turn.append.status_changed = turn.append.ended = true;
+            turn.append.status = SAGA_COMPLETED;
+            host_append(&host, store, &turn);
+        }
+        assert_int_equal(turn.append.code, ERR_OK);
+    }
+    assert_int_equal(ASK(store_count_sagas, &all), ERR_OK);
+    assert_true(all.counts[SAGA_RUNNING] == 1 && all.counts[SAGA_COMPLETED] == 4);
+    assert_int_equal(all.since_ms, 0);
+    assert_int_equal(ASK(store_count_sagas, &newest), ERR_OK);
+    assert_true(newest.counts[SAGA_RUNNING] == 1 && newest.counts[SAGA_COMPLETED] == 3);
+    assert_int_equal(newest.since_ms, uuid_v7_ms(&id[2].uuid));
+    later.since_ms = uuid_v7_ms(&id[4].uuid) + 1;
+    assert_int_equal(ASK(store_count_sagas, &later), ERR_OK);
+    assert_true(later.counts[SAGA_RUNNING] == 1 && later.counts[SAGA_COMPLETED] == 0 &&
+                later.since_ms == uuid_v7_ms(&id[4].uuid) + 1);
+    assert_int_equal(ASK(store_count_sagas, &none), ERR_OK);
+    assert_true(none.counts[SAGA_RUNNING] == 0 && none.counts[SAGA_COMPLETED] == 0);
+    assert_int_equal(none.since_ms, uuid_v7_ms(&id[4].uuid));
+}
+
 /* --- follow-up sagas --- */
 
 static uint64_t starts_seen; /* one bit for each shard */

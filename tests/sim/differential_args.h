@@ -93,6 +93,7 @@ void draw_by_business_id(struct db_args *args, struct chance *chance);
 void draw_run_turns(struct db_args *args, struct chance *chance);
 void draw_by_key(struct db_args *args, struct chance *chance);
 void draw_list(struct db_args *args, struct chance *chance);
+void draw_sum(struct db_args *args, struct chance *chance);
 void draw_looked(struct db_args *args, struct chance *chance);
 void draw_list_of_id(struct db_args *args, struct chance *chance);
 void draw_namespace(struct db_args *args, struct chance *chance);

@@ -213,17 +213,28 @@ static void draw_list_range(struct db_args *args, struct chance *chance)
 
 static void draw_list_filter(struct db_args *args, struct chance *chance)
 {
+    struct some versions = {{0, 1}, chance_percent(chance, 30) ? 1 + chance_below(chance, 2) : 0};
+
     draw_list_range(args, chance);
     add_few(args, chance, 30, "running", "completed");
     add_few(args, chance, 30, "order", "trip");
     add_few(args, chance, 30, "{\"team\":\"one\"}", ONE_OF("{\"b\":\"x\",\"aa\":\"y\"}", "{\"a\":\"\u00e9\"}"));
     db_arg_bool(args, chance_percent(chance, 50));
-    db_arg_int8(args, 1 + chance_below(chance, 10));
+    COLUMN(DB_INT8, versions, db_item_int(args, 1 + x));
+    arg_text(args, ONE_OF("", "", "t"));
 }
 
 void draw_list(struct db_args *args, struct chance *chance)
 {
     draw_list_filter(args, chance);
+    db_arg_int8(args, 1 + chance_below(chance, 10));
+    db_arg_int8(args, chance_percent(chance, 50) ? 256 : 1 + chance_below(chance, 3));
+}
+
+void draw_sum(struct db_args *args, struct chance *chance)
+{
+    draw_list_filter(args, chance);
+    db_arg_int8(args, 256);
     db_arg_int8(args, chance_percent(chance, 50) ? 256 : 1 + chance_below(chance, 3));
 }
 
@@ -237,6 +248,7 @@ void draw_list_of_id(struct db_args *args, struct chance *chance)
     struct some some = some_of(chance, SHARDS);
 
     draw_list_filter(args, chance);
+    db_arg_int8(args, 1 + chance_below(chance, 10));
     add_shards(args, some);
     COLUMN(DB_BYTEA, some, item_text(args, (const char *const[]){"digest 1", "digest 2", "digest 3"}[x]));
 }

@@ -73,6 +73,7 @@ const struct kind kinds[] = {
     {&sql_run_turns, "iuitb", draw_run_turns, .themes = "ad", .weight = 4},
     {&sql_saga_by_key, "u", draw_by_key, .themes = "b", .weight = 3},
     {&sql_saga_list, SAGA_ROW "ii", draw_list, .themes = "a", .weight = 5},
+    {&sql_saga_sum, "biu", draw_sum, .unordered = true, .themes = "a", .weight = 3},
     {&sql_saga_looked, "i", draw_looked, .themes = "a", .weight = 2},
     {&sql_saga_list_of_id, SAGA_ROW "ii", draw_list_of_id, .themes = "a", .weight = 2},
     {&sql_saga_count, "biu", draw_count, .unordered = true, .themes = "a", .weight = 4},

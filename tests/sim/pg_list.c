@@ -116,6 +116,32 @@ static void walk_shards(struct walk *walk)
     }
 }
 
+/* --- groups --- */
+
+struct group {
+    struct slice name;
+    int64_t version, count;
+};
+
+struct groups {
+    struct group items[256];
+    size_t count;
+};
+
+static void count_one(struct groups *groups, struct slice name, int64_t version)
+{
+    size_t i = 0;
+
+    while (i < groups->count && (groups->items[i].version != version || !slice_equal(groups->items[i].name, name))) {
+        i++;
+    }
+    CHECK(i < sizeof(groups->items) / sizeof(groups->items[0]));
+    if (i == groups->count) {
+        groups->items[groups->count++] = (struct group){name, version, 0};
+    }
+    groups->items[i].count++;
+}
+
 /* --- the list --- */
 
 struct found {
@@ -201,6 +227,23 @@ static bool list_has(struct pg_call *call, const struct row_saga *saga)
            slice_equal(saga->namespace, arg_bytes(call, 2));
 }
 
+static bool has_version(struct pg_call *call, int64_t version)
+{
+    size_t count = arg_count(call, 8);
+
+    for (size_t i = 0; i < count; i++) {
+        if (item_int(call, 8, i) == version) {
+            return true;
+        }
+    }
+    return count == 0;
+}
+
+static bool begins_so(struct slice text, struct slice prefix)
+{
+    return prefix.len == 0 || (text.len >= prefix.len && memcmp(text.ptr, prefix.ptr, prefix.len) == 0);
+}
+
 static bool list_fits(struct pg_call *call, const struct row_saga *saga)
 {
     bool wants_person =
@@ -208,7 +251,8 @@ static bool list_fits(struct pg_call *call, const struct row_saga *saga)
 
     return (!arg_int(call, 3) || !saga->has_ended) &&
            (!arg_int(call, 7) || !slice_is(saga->name, RUN_SAGA_NAME) || wants_person) &&
-           pg_is_one_of(call, 4, saga->status) && pg_is_one_of(call, 5, saga->name) && pg_has_tags(call, saga, 6);
+           pg_is_one_of(call, 4, saga->status) && pg_is_one_of(call, 5, saga->name) && pg_has_tags(call, saga, 6) &&
+           has_version(call, saga->version) && begins_so(saga->business_id, arg_bytes(call, 9));
 }
 
 static int by_id_down(const void *a, const void *b)
@@ -222,7 +266,7 @@ static int by_id_down(const void *a, const void *b)
 static void list_close_part(struct saga_list *list, struct pg_call *call)
 {
     size_t kept = list->own, looked = list->count - list->own;
-    int64_t most = arg_int(call, 9);
+    int64_t most = arg_int(call, 11);
 
     if (looked > 0) {
         qsort(list->found + list->own, looked, sizeof(*list->found), by_id_down);
@@ -269,7 +313,7 @@ static void list_visit(struct walk *walk, const struct row_saga *saga, enum part
 
 static void put_list(struct pg_call *call, struct saga_list *list)
 {
-    int64_t limit = arg_int(call, 8);
+    int64_t limit = arg_int(call, 10);
 
     if (list->count > 0) {
         qsort(list->found, list->count, sizeof(*list->found), by_id_down);
@@ -290,6 +334,56 @@ enum pg_progress pg_statement_saga_list(struct pg_call *call)
     walk_shards(&walk);
     list_close_part(&list, call);
     put_list(call, &list);
+    return PG_DONE;
+}
+
+static const struct found *last_edge(const struct saga_list *list)
+{
+    const struct found *last = NULL;
+
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->found[i].is_edge && (!last || by_id_down(&list->found[i], last) < 0)) {
+            last = &list->found[i];
+        }
+    }
+    return last;
+}
+
+static void put_sum(struct pg_call *call, struct slice status, int64_t count, const struct found *edge)
+{
+    if (status.ptr) {
+        put_bytes(call, status);
+    } else {
+        put_null(call);
+    }
+    put_int(call, count);
+    if (edge) {
+        put_uuid(call, &edge->saga->id);
+    } else {
+        put_null(call);
+    }
+    put_row_end(call);
+}
+
+enum pg_progress pg_statement_saga_sum(struct pg_call *call)
+{
+    struct saga_list list = {.shard = INT64_MIN};
+    struct walk walk = {call, arg_int(call, 3) != 0, list_bound, list_visit, &list};
+    struct groups *groups = arena_alloc(call->arena, sizeof(*groups));
+    const struct found *edge;
+
+    walk_shards(&walk);
+    list_close_part(&list, call);
+    edge = last_edge(&list);
+    for (size_t i = 0; i < list.count; i++) {
+        if (list.found[i].fits && (!edge || by_id_down(&list.found[i], edge) <= 0)) {
+            count_one(groups, list.found[i].saga->status, 0);
+        }
+    }
+    for (size_t i = 0; i < groups->count; i++) {
+        put_sum(call, groups->items[i].name, groups->items[i].count, edge);
+    }
+    put_sum(call, SLICE_NONE, 0, edge);
     return PG_DONE;
 }
 
@@ -314,8 +408,8 @@ enum pg_progress pg_statement_saga_list_of_id(struct pg_call *call)
 {
     struct saga_list list = {0};
 
-    for (size_t i = 0; i < arg_count(call, 9); i++) {
-        const struct row_saga *saga = pg_saga_of_business(call, item_int(call, 9, i), item_bytes(call, 10, i));
+    for (size_t i = 0; i < arg_count(call, 11); i++) {
+        const struct row_saga *saga = pg_saga_of_business(call, item_int(call, 11, i), item_bytes(call, 12, i));
 
         if (saga && list_has(call, saga) && list_fits(call, saga)) {
             list_add(&list, call, saga);
@@ -326,30 +420,6 @@ enum pg_progress pg_statement_saga_list_of_id(struct pg_call *call)
 }
 
 /* --- numbers --- */
-
-struct group {
-    struct slice name;
-    int64_t version, count;
-};
-
-struct groups {
-    struct group items[256];
-    size_t count;
-};
-
-static void count_one(struct groups *groups, struct slice name, int64_t version)
-{
-    size_t i = 0;
-
-    while (i < groups->count && (groups->items[i].version != version || !slice_equal(groups->items[i].name, name))) {
-        i++;
-    }
-    CHECK(i < sizeof(groups->items) / sizeof(groups->items[0]));
-    if (i == groups->count) {
-        groups->items[groups->count++] = (struct group){name, version, 0};
-    }
-    groups->items[i].count++;
-}
 
 struct saga_count {
     struct groups groups;

@@ -164,6 +164,7 @@
     X(run_turns)                                                                                                       \
     /* pg_list.c */                                                                                                    \
     X(saga_list)                                                                                                       \
+    X(saga_sum)                                                                                                        \
     X(saga_looked)                                                                                                     \
     X(saga_list_of_id)                                                                                                 \
     X(saga_count)                                                                                                      \

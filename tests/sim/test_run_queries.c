@@ -412,11 +412,25 @@ static struct reply *list_sagas(struct engine_sagas in)
     return stage_expect(stage_ask(0, engine_list_sagas, &(struct engine_request){.in.sagas = in}), ERR_OK);
 }
 
+static size_t count_of_groups(struct slice groups)
+{
+    struct json_walk walk = json_walk(groups);
+    struct slice group;
+    int64_t count = 0, sum = 0;
+
+    while (json_next_element(&walk, &group)) {
+        assert_true(json_i64(json_member(group, "count"), &count) && count > 0);
+        assert_true(json_member(json_member(group, "group"), "status").ptr != NULL);
+        sum += count;
+    }
+    return (size_t)sum;
+}
+
 TEST(sagas_are_found_by_several_values_and_by_what_they_wait_for)
 {
     static const struct engine_tag tags[] = {
         {{"team", 4}, {"blue", 4}}, {{"team", 4}, {"red", 3}}, {{"size", 4}, {"large", 5}}};
-    const struct {
+    struct {
         const char *name;
         struct engine_sagas in;
         size_t found;
@@ -437,7 +451,14 @@ TEST(sagas_are_found_by_several_values_and_by_what_they_wait_for)
         {"a business id under another name", {.business_id = SLICE("one, two"), .saga = SLICE("acts")}, 0},
         {"a business id and what it waits for", {.business_id = SLICE("one, two"), .waits_for = SLICE("signal")}, 1},
         {"another business id", {.business_id = SLICE("one")}, 0},
+        {"how a business id begins", {.business_prefix = SLICE("one,")}, 1},
+        {"how a business id ends", {.business_prefix = SLICE("two")}, 0},
+        {"a version", {.version = SLICE("1")}, 3},
+        {"a version among others, and a name", {.version = SLICE("7,1"), .saga = SLICE("listens")}, 2},
+        {"another version", {.version = SLICE("2")}, 0},
+        {"a version of what waits", {.version = SLICE("2"), .waits_for = SLICE("signal")}, 0},
     };
+    static const char *const no_versions[] = {"0", "1,", "v1", "1.5", "-1"};
     static const char *const wrong[] = {"running,done", "", ",running", "running,"};
 
     (void)ended();
@@ -455,6 +476,16 @@ TEST(sagas_are_found_by_several_values_and_by_what_they_wait_for)
         if (json_count(a->answer) != table[i].found || a->looked_ms != 0) {
             fail_msg("%s: %.*s", table[i].name, SLICE_ARG(a->answer));
         }
+        table[i].in.by_status = true;
+        a = list_sagas(table[i].in);
+        if (count_of_groups(a->answer) != table[i].found || a->looked_ms != 0) {
+            fail_msg("%s, by status: %.*s", table[i].name, SLICE_ARG(a->answer));
+        }
+    }
+    for (size_t i = 0; i < COUNT_OF(no_versions); i++) {
+        (void)stage_expect(
+            stage_ask(0, engine_list_sagas, &(struct engine_request){.in.sagas.version = slice_of(no_versions[i])}),
+            ERR_MALFORMED);
     }
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
         (void)stage_expect(

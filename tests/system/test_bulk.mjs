@@ -206,9 +206,11 @@ await run(new Night(), async (world) => {
   await promise(
     'items are found by their operations and business ids; the others are told and left alone',
     async () => {
-      await world.stick('other', [...names('both', 1), ...names('other', 3)])
+      await world.stick('other', [...names('both', 1), ...names('other', 4)])
       await world.stick('order', names('both', 1))
-      const [keyed] = (await world.cases('saga=other&limit=10')).filter((one) => one.business_id === 'other-2')
+      const open = await world.cases('saga=other&limit=10')
+      const keyed = open.find((one) => one.business_id === 'other-2')
+      const byId = open.find((one) => one.business_id === 'other-3')
       const job = await world.freeze({
         action: 'resolve',
         items: [
@@ -222,16 +224,19 @@ await run(new Night(), async (world) => {
           { business_id: 'order-1', as: 'happened' },
           { business_id: 'other-1', as: 'SETTLED' },
           { operation: 'x', as: 'happened' },
+          { id: 'y', as: 'happened' },
+          { id: keyed.operation, as: 'happened' },
+          { id: byId.saga, as: 'happened' },
           { as: 'happened' }
         ]
       })
       expectEqual(
         [job.count, job.applies, job.leads_to],
         [
-          4,
-          4,
+          5,
+          5,
           [
-            { status: 'completed', count: 3 },
+            { status: 'completed', count: 4 },
             { status: 'compensated', count: 1 }
           ]
         ],
@@ -246,12 +251,14 @@ await run(new Night(), async (world) => {
           [1, 'order-1'],
           [1, 'other-0'],
           [1, 'other-1'],
-          [1, 'x']
-        ],
+          [1, 'x'],
+          [1, 'y'],
+          [1, keyed.operation]
+        ].sort(),
         `unmatched ${JSON.stringify(job.unmatched)}`
       )
       await world.runs(job.bulk)
-      expectEqual((await world.ends(job.bulk)).outcomes, { open: 0, done: 4, changed: 0, refused: 0 }, 'outcomes')
+      expectEqual((await world.ends(job.bulk)).outcomes, { open: 0, done: 5, changed: 0, refused: 0 }, 'outcomes')
       const result = (await world.api('GET', `/v1/operations/${keyed.operation}`)).json.result
       expectEqual(result, { id: 7 }, 'its own result')
     }

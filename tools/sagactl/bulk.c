@@ -31,7 +31,8 @@ struct bulk_options {
     int64_t looks_until_ms;         /* read from looks_until */
     const char *version, *standing; /* members of tools and of rerun */
     const char *mended;             /* the tool that is mended; `tool` is a filter */
-    const char *status, *tool, *saga, *step, *reason, *error, *since, *until, *cost_above, *id;
+    const char *status, *tool, *saga, *step, *reason, *error, *since, *until, *cost_above, *id, *prefix;
+    const char *of_version; /* a filter; `version` is a member of some verbs */
     struct option_values tags, columns, maps;
     bool accept_double;
 };
@@ -40,7 +41,7 @@ static bool has_filter(int argc, char **argv, size_t first)
 {
     static const char *const names[] = {"--tool",       "--saga",   "--step",         "--reason",
                                         "--error",      "--tag",    "--opened-since", "--opened-until",
-                                        "--cost-above", "--status", "--from"};
+                                        "--cost-above", "--status", "--from",         "--id-prefix"};
 
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
         for (size_t k = first; k < COUNT_OF(names); k++) {
@@ -117,7 +118,9 @@ static bool put_filter(struct ctl *ctl, struct json_writer *w, const struct bulk
     put_text(w, "step", o->step);
     put_text(w, "reason", o->reason);
     put_text(w, "error", o->error);
+    put_text(w, "version", o->of_version);
     put_text(w, "business_id", o->id);
+    put_text(w, "business_id_prefix", o->prefix);
     for (size_t i = 0; i < o->tags.count; i++) {
         const char *equals = strchr(o->tags.items[i], '=');
 
@@ -572,6 +575,7 @@ int bulk_do(struct ctl *ctl, const char *verb, int argc, char **argv)
                                      {"--reason", &o.reason, NULL, NULL},
                                      {"--error", &o.error, NULL, NULL},
                                      {"--id", &o.id, NULL, NULL},
+                                     {"--id-prefix", &o.prefix, NULL, NULL},
                                      {"--tag", NULL, &o.tags, NULL},
                                      {"--opened-since", &o.since, NULL, NULL},
                                      {"--opened-until", &o.until, NULL, NULL},
@@ -598,6 +602,10 @@ int bulk_do(struct ctl *ctl, const char *verb, int argc, char **argv)
     }
     if (o.version && (!slice_to_i64(slice_of(o.version), &version) || version < 1)) {
         return usage_error(ctl, "--version is a whole number from 1 on, not \"%s\"", o.version);
+    }
+    if (verb && strcmp(verb, "tools") != 0 && strcmp(verb, "rerun") != 0) {
+        o.of_version = o.version;
+        o.version = NULL;
     }
     if (verb && strcmp(verb, "tools") == 0) {
         o.mended = o.tool; /* which tool; the filters are about sagas */

@@ -38,21 +38,24 @@ const char help_start[] =
     "  sagactl start --batch orders.jsonl\n"
     "  make-orders | sagactl start --batch - -o name > ids\n";
 
-const char help_list[] = "sagactl list [--status S] [--waits-for W] [--saga NAME] [--id BUSINESS_ID]\n"
-                         "             [--tag NAME=VALUE] [--since T] [--until T] [--step ID] [--error CODE]\n"
-                         "             [--limit N] [--cursor C]\n"
+const char help_list[] = "sagactl list [--status S] [--waits-for W] [--saga NAME] [--version N]\n"
+                         "             [--id BUSINESS_ID] [--id-prefix TEXT] [--tag NAME=VALUE] [--since T]\n"
+                         "             [--until T] [--step ID] [--error CODE] [--limit N] [--cursor C]\n"
+                         "             [--group-by status]\n"
                          "\n"
                          "Lists sagas, newest first. Times are RFC 3339 (2026-01-31T09:00:00Z) or an age\n"
-                         "such as 2h. --status, --waits-for, --saga, --step and --error take several values,\n"
-                         "with commas between or one by one; --tag may be given several times, and the saga\n"
-                         "has one of the values of each name. Open sagas go by the name ~open. The calls of\n"
-                         "a run are kept in a saga, too: --saga ~run.\n"
+                         "such as 2h. --status, --waits-for, --saga, --version, --step and --error take\n"
+                         "several values, with commas between or one by one; --tag may be given several\n"
+                         "times, and the saga has one of the values of each name. Open sagas go by the name\n"
+                         "~open. The calls of a run are kept in a saga, too: --saga ~run.\n"
                          "\n"
                          "  --status      running, waiting, paused, compensating, escalated, completed,\n"
                          "                compensated, abandoned\n"
                          "  --waits-for   retry (the next attempt of a call), probe (an answer to what became\n"
                          "                of a call), hold, person (a case is open), approval, signal, time,\n"
                          "                lock, breaker (that of a tool is open)\n"
+                         "  --id-prefix   how the business id begins\n"
+                         "  --group-by    status: counts them instead\n"
                          "\n"
                          "With -A it is about all namespaces of the token, with -n NAME about one.\n"
                          "A list ends where it would cost too much to go on, and says how far it looked.\n"
@@ -245,9 +248,27 @@ static void print_sagas(struct ctl *ctl, struct slice answer)
     table_print(&table, 0);
 }
 
+static void print_counts(struct ctl *ctl, struct slice answer)
+{
+    static const char *const titles[] = {"STATUS", "SAGAS", NULL};
+    struct json_walk walk = json_walk(json_member(answer, "items"));
+    struct table table;
+    struct slice item;
+
+    table_init(&table, ctl, titles);
+    while (json_next_element(&walk, &item)) {
+        struct cell *row = table_row(&table);
+
+        row[0].text = show_member(ctl, json_member(item, "group"), "status");
+        row[0].colour = status_colour(row[0].text);
+        row[1].text = show_member(ctl, item, "count");
+    }
+    table_print(&table, 0);
+}
+
 struct list_options {
-    struct option_values statuses, waits, sagas, steps, errors, tags;
-    const char *id, *since, *until, *limit, *cursor;
+    struct option_values statuses, waits, sagas, versions, steps, errors, tags;
+    const char *id, *prefix, *since, *until, *group_by, *limit, *cursor;
 };
 
 static bool put_list(struct ctl *ctl, const struct list_options *o, struct buffer *path)
@@ -260,19 +281,30 @@ static bool put_list(struct ctl *ctl, const struct list_options *o, struct buffe
     }
     return ok && query_put_all(ctl, path, "status", &o->statuses) && query_put_all(ctl, path, "waits_for", &o->waits) &&
            query_put_all(ctl, path, "saga", &o->sagas) && query_put_all(ctl, path, "step", &o->steps) &&
-           query_put_all(ctl, path, "error", &o->errors) && query_put(ctl, path, "business_id", o->id) &&
-           query_put(ctl, path, "cursor", o->cursor) && query_put_time(ctl, path, "since", o->since) &&
-           query_put_time(ctl, path, "until", o->until);
+           query_put_all(ctl, path, "version", &o->versions) && query_put_all(ctl, path, "error", &o->errors) &&
+           query_put(ctl, path, "business_id", o->id) && query_put(ctl, path, "business_id_prefix", o->prefix) &&
+           query_put(ctl, path, "group_by", o->group_by) && query_put(ctl, path, "cursor", o->cursor) &&
+           query_put_time(ctl, path, "since", o->since) && query_put_time(ctl, path, "until", o->until);
 }
 
 int cmd_list(struct ctl *ctl, int argc, char **argv)
 {
     struct list_options o = {.limit = "50"};
-    const struct option options[] = {
-        {"--status", NULL, &o.statuses, NULL}, {"--waits-for", NULL, &o.waits, NULL}, {"--saga", NULL, &o.sagas, NULL},
-        {"--step", NULL, &o.steps, NULL},      {"--error", NULL, &o.errors, NULL},    {"--tag", NULL, &o.tags, NULL},
-        {"--id", &o.id, NULL, NULL},           {"--since", &o.since, NULL, NULL},     {"--until", &o.until, NULL, NULL},
-        {"--limit", &o.limit, NULL, NULL},     {"--cursor", &o.cursor, NULL, NULL},   {NULL, NULL, NULL, NULL}};
+    const struct option options[] = {{"--status", NULL, &o.statuses, NULL},
+                                     {"--waits-for", NULL, &o.waits, NULL},
+                                     {"--saga", NULL, &o.sagas, NULL},
+                                     {"--step", NULL, &o.steps, NULL},
+                                     {"--error", NULL, &o.errors, NULL},
+                                     {"--tag", NULL, &o.tags, NULL},
+                                     {"--id", &o.id, NULL, NULL},
+                                     {"--since", &o.since, NULL, NULL},
+                                     {"--until", &o.until, NULL, NULL},
+                                     {"--limit", &o.limit, NULL, NULL},
+                                     {"--cursor", &o.cursor, NULL, NULL},
+                                     {"--version", NULL, &o.versions, NULL},
+                                     {"--id-prefix", &o.prefix, NULL, NULL},
+                                     {"--group-by", &o.group_by, NULL, NULL},
+                                     {NULL, NULL, NULL, NULL}};
     struct arguments names;
     struct answer answer;
     struct buffer path;
@@ -282,8 +314,11 @@ int cmd_list(struct ctl *ctl, int argc, char **argv)
     if (!options_read(ctl, argc, argv, options, &names, &helped) || helped) {
         return helped ? EXIT_OK : EXIT_USAGE;
     }
-    if (ctl->all_namespaces && o.cursor) {
-        return usage_error(ctl, "a cursor is of one namespace: name it with -n");
+    if (ctl->all_namespaces && (o.cursor || o.group_by)) {
+        return usage_error(ctl, "%s of one namespace: name it with -n", o.cursor ? "a cursor is" : "counts are");
+    }
+    if (o.group_by && ctl->output == OUTPUT_NAME) {
+        return usage_error(ctl, "groups have no names: leave out -o name or --group-by");
     }
     if (names.count != 0) {
         return usage_error(ctl, "list takes options only; `sagactl show %s`?", names.items[0]);
@@ -292,7 +327,11 @@ int cmd_list(struct ctl *ctl, int argc, char **argv)
     if (put_list(ctl, &o, &path)) {
         code = namespaces_get(ctl, buffer_slice(&path), "created_at", o.limit, &answer);
         if (code == EXIT_OK && !print_items(ctl, answer.body, "id")) {
-            print_sagas(ctl, answer.body);
+            if (o.group_by) {
+                print_counts(ctl, answer.body);
+            } else {
+                print_sagas(ctl, answer.body);
+            }
             print_more(ctl, answer.body);
         }
     }

@@ -25,6 +25,7 @@ static const struct {
     {"the member \"note\"", "--note"},
     {"\"note\"", "--note"},
     {"the query parameter \"business_id\"", "--id"},
+    {"the query parameter \"business_id_prefix\"", "--id-prefix"},
 };
 
 static const char *const flags[] = {"as", "then", "result", "args", "note", "accept_double", "reason", "input", "tags"};

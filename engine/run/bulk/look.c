@@ -265,16 +265,22 @@ static void look_at_asked(struct look *look)
     struct slice asked = look->candidate->asked;
     struct slice key = json_string(json_member(asked, "operation"), &look->arena);
     struct slice business_id = json_string(json_member(asked, "business_id"), &look->arena);
+    struct slice id = json_string(json_member(asked, "id"), &look->arena), names[] = {key, business_id, id};
     struct faults faults;
+    size_t named = 0;
 
-    look->name = key.ptr ? key : business_id.ptr ? business_id : SLICE("an item without a name");
+    look->name = SLICE("an item without a name");
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        look->name = names[i].ptr ? names[i] : look->name;
+        named += names[i].ptr != NULL;
+    }
     look->item = (struct bulk_item){.verb = freeze->plan.verb, .business_id = business_id};
     faults_init(&faults, &look->arena);
     if (json_type(asked) == JSON_OBJECT) {
         bulk_plan_members(&freeze->plan, asked, &look->arena, &look->item.input, &faults);
     }
-    if (!key.ptr == !business_id.ptr) {
-        look_unmatched(look, SLICE("an item has \"operation\" or \"business_id\""));
+    if (named != 1) {
+        look_unmatched(look, SLICE("an item has \"operation\", \"business_id\" or \"id\""));
     } else if (faults.count > 0) {
         struct slice at = faults.items[0].pointer;
 
@@ -282,6 +288,10 @@ static void look_at_asked(struct look *look)
                                           SLICE_ARG(faults.items[0].detail)));
     } else if (key.ptr && !uuid_parse(key, &look->item.key.uuid)) {
         look_unmatched(look, SLICE("this is not the key of an operation"));
+    } else if (id.ptr && !uuid_parse(id, &look->item.saga.uuid)) {
+        look_unmatched(look, SLICE("this is not the id of a saga"));
+    } else if (id.ptr) {
+        read_saga(look, look->item.saga);
     } else if (key.ptr) {
         look->operation =
             (struct find_operation){.read = {.arena = &look->arena, .done = on_operation, .context = look},

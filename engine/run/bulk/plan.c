@@ -89,7 +89,7 @@ static void read_said(struct bulk_plan *plan)
 static bool is_own_member(struct slice name, bool of_item)
 {
     static const char *const of_body[] = {"action", "note", "filter", "items", "preview", NULL};
-    static const char *const of_items[] = {"operation", "business_id", "saga", NULL};
+    static const char *const of_items[] = {"operation", "business_id", "id", "saga", NULL};
 
     for (const char *const *known = of_item ? of_items : of_body; *known; known++) {
         if (slice_is(name, *known)) {
@@ -171,7 +171,7 @@ struct filter_reader {
     struct faults *faults;
     struct engine_tag tags[TAGS_MAX];
     size_t tag_count, count;
-    struct slice tool, saga, step, reason, error, status, business_id;
+    struct slice tool, saga, step, reason, error, status, version, business_id, business_prefix;
     const char *of_cases; /* a member that only cases have */
     const char *of_sagas;
 };
@@ -243,7 +243,9 @@ static void read_filter_member(struct filter_reader *r, struct slice raw, struct
         {"reason", &r->reason, &r->of_cases},
         {"error", &r->error, &r->of_cases},
         {"status", &r->status, &r->of_sagas},
+        {"version", &r->version, &r->of_sagas},
         {"business_id", &r->business_id, &r->of_sagas},
+        {"business_id_prefix", &r->business_prefix, &r->of_sagas},
     };
 
     r->count++;
@@ -306,7 +308,9 @@ static void take_sagas(struct filter_reader *r)
     r->plan->of = BULK_OF_SAGAS;
     sagas->saga = r->saga;
     sagas->status = r->status;
+    sagas->version = r->version;
     sagas->business_id = r->business_id;
+    sagas->business_prefix = r->business_prefix;
     sagas->since_ms = r->plan->cases.since_ms;
     sagas->until_ms = r->plan->cases.until_ms;
     sagas->tags = arena_dup(r->arena, r->tags, sizeof(r->tags));

@@ -82,6 +82,54 @@ static void count_looked(struct work *work)
     store_count_looked(work->engine->store, &cut->looked);
 }
 
+/* A group for each status that any of them has, as other lists write their groups. */
+static void put_counts(struct work *work, const int64_t *counts)
+{
+    struct json_writer w;
+    bool is_first = true;
+
+    for (size_t i = 0; i < SAGA_STATUS_COUNT; i++) {
+        if (counts[i] > 0) {
+            buffer_put_text(&work->out, is_first ? "" : ",");
+            is_first = false;
+            json_writer_init(&w, &work->out);
+            json_object_begin(&w, NULL);
+            json_object_begin(&w, "group");
+            json_write_text(&w, "status", saga_status_name((enum saga_status)i));
+            json_object_end(&w);
+            json_write_i64(&w, "count", counts[i]);
+            json_object_end(&w);
+        }
+    }
+}
+
+static void on_sum(struct store_read *read)
+{
+    struct work *work = read->context;
+    const struct sum_sagas *sum = container_of(read, struct sum_sagas, read);
+
+    if (read->code != ERR_OK) {
+        work_done(work, read->code, &read->err);
+        return;
+    }
+    buffer_put_char(&work->out, '[');
+    put_counts(work, sum->counts);
+    buffer_put_char(&work->out, ']');
+    if (sum->list->has_edge) {
+        count_looked(work);
+    } else {
+        work_done(work, ERR_OK, NULL);
+    }
+}
+
+static void sum_sagas(struct work *work, struct list_sagas *list)
+{
+    struct sum_sagas *sum = arena_alloc(&work->arena, sizeof(*sum));
+
+    *sum = (struct sum_sagas){.read = {.arena = &work->arena, .done = on_sum, .context = work}, .list = list};
+    store_sum_sagas(work->engine->store, sum);
+}
+
 static void on_sagas(struct store_read *read)
 {
     struct work *work = read->context;
@@ -112,6 +160,8 @@ static void on_sagas(struct store_read *read)
 /* --- `step`, `error` and `waits_for` are in no table: the sagas are looked at one by one --- */
 
 struct saga_filter {
+    bool by_status; /* counted instead of shown */
+    int64_t counts[SAGA_STATUS_COUNT];
     const struct slice *steps, *errors;
     size_t step_count, error_count;
     uint32_t waits; /* a bit for each enum saga_wait */
@@ -158,9 +208,13 @@ static bool waits_so(struct walk *walk, const struct saga_filter *filter, const 
 
 static bool visit_saga(struct walk *walk, const struct saga_row *row, const struct saga *saga)
 {
-    const struct saga_filter *filter = walk->context;
+    struct saga_filter *filter = walk->context;
 
     if (!has_step(filter, saga) || !waits_so(walk, filter, saga)) {
+        return true;
+    }
+    if (filter->by_status) {
+        filter->counts[walk->page.statuses ? row->status : saga_status(saga)]++;
         return true;
     }
     if (walk->work->found == filter->limit) {
@@ -173,7 +227,11 @@ static bool visit_saga(struct walk *walk, const struct saga_row *row, const stru
 static void sagas_end(struct walk *walk, bool more)
 {
     struct work *work = walk->work;
+    const struct saga_filter *filter = walk->context;
 
+    if (filter->by_status) {
+        put_counts(work, filter->counts);
+    }
     if (more && !uuid_is_nil(&walk->last.uuid)) {
         cursor_after_saga(work, walk->last);
     }
@@ -287,6 +345,24 @@ static bool read_waits(struct work *work, struct slice text, struct saga_filter 
     return true;
 }
 
+static bool read_versions(struct work *work, struct slice text, struct list_sagas *list)
+{
+    size_t count = 0;
+    const struct slice *texts = values_of(work, text, &count);
+    int64_t *versions = arena_array(&work->arena, count + 1, sizeof(*versions));
+
+    for (size_t i = 0; i < count; i++) {
+        if (!slice_to_i64(texts[i], &versions[i]) || versions[i] < 1) {
+            work_fail(work, ERR_MALFORMED, "this is not a version of a definition",
+                      "versions are whole numbers from 1 on, with commas between several");
+            return false;
+        }
+    }
+    list->versions = versions;
+    list->version_count = count;
+    return true;
+}
+
 static bool read_place(struct work *work, const struct engine_sagas *wanted, struct list_sagas *list)
 {
     if (wanted->id.len) {
@@ -310,7 +386,9 @@ bool work_read_sagas(struct work *work, const struct engine_sagas *wanted, struc
         (struct list_sagas){.namespace = work->namespace, .since_ms = wanted->since_ms, .until_ms = wanted->until_ms};
     list->names = values_of(work, wanted->saga, &list->name_count);
     list->without_runs = list->name_count == 0 && wanted->id.len == 0;
+    list->business_prefix = arena_slice(&work->arena, wanted->business_prefix);
     if (!read_statuses(work, wanted->status, &list->statuses) || !read_place(work, wanted, list) ||
+        !read_versions(work, wanted->version, list) ||
         !filter_tags(work, wanted->tags, wanted->tag_count, &list->tags, &list->tag_count)) {
         return false;
     }
@@ -324,7 +402,8 @@ bool work_read_sagas(struct work *work, const struct engine_sagas *wanted, struc
 static bool read_filter(struct work *work, const struct engine_sagas *wanted, struct saga_filter *filter,
                         struct list_sagas *list)
 {
-    *filter = (struct saga_filter){.limit = wanted->limit ? wanted->limit : LIMIT_DEFAULT};
+    *filter =
+        (struct saga_filter){.limit = wanted->limit ? wanted->limit : LIMIT_DEFAULT, .by_status = wanted->by_status};
     filter->steps = values_of(work, wanted->step, &filter->step_count);
     filter->errors = values_of(work, wanted->error, &filter->error_count);
     return work_read_sagas(work, wanted, list) && read_waits(work, wanted->waits_for, filter, list);
@@ -339,8 +418,12 @@ void engine_list_sagas(struct engine *engine, struct engine_request *request)
     if (work_refused(work) || !read_filter(work, &request->in.sagas, &filter, list)) {
         return;
     }
-    if (filter.step_count + filter.error_count > 0 || filter.waits) {
+    if (filter.step_count + filter.error_count > 0 || filter.waits || (filter.by_status && list->has_business_id)) {
         walk_sagas(work, &filter, list);
+        return;
+    }
+    if (filter.by_status) {
+        sum_sagas(work, list);
         return;
     }
     list->read = (struct store_read){.arena = &work->arena, .done = on_sagas, .context = work};

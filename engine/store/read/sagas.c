@@ -228,10 +228,14 @@ static void arg_places(struct db_args *args, const struct list_sagas *list)
     db_array_end(args);
 }
 
-void store_list_sagas(struct store *store, struct list_sagas *list)
+static size_t looked_max(const struct list_sagas *list)
 {
-    struct job *job = read_job(store, &list->read, list);
-    struct db_args *args = job_query(job, list->has_business_id ? &sql_saga_list_of_id : &sql_saga_list, on_list);
+    return list->looked_max ? list->looked_max : SAGAS_LOOKED_AT;
+}
+
+/* $1 to $11 */
+static void arg_list(struct db_args *args, const struct list_sagas *list, size_t limit)
+{
     struct uuid before = list_before(list), from = list_from(list);
 
     db_arg_uuid(args, &before);
@@ -242,12 +246,55 @@ void store_list_sagas(struct store *store, struct list_sagas *list)
     read_arg_texts(args, list->names, list->name_count);
     read_arg_texts(args, list->tags, list->tag_count);
     db_arg_bool(args, list->without_runs);
-    db_arg_int8(args, (int64_t)list->limit);
+    db_array_begin(args, DB_INT8, list->version_count);
+    for (size_t i = 0; i < list->version_count; i++) {
+        db_item_int(args, list->versions[i]);
+    }
+    db_array_end(args);
+    db_arg_text(args, list->business_prefix.ptr ? list->business_prefix : SLICE(""));
+    db_arg_int8(args, (int64_t)limit);
+}
+
+void store_list_sagas(struct store *store, struct list_sagas *list)
+{
+    struct job *job = read_job(store, &list->read, list);
+    struct db_args *args = job_query(job, list->has_business_id ? &sql_saga_list_of_id : &sql_saga_list, on_list);
+
+    arg_list(args, list, list->limit);
     if (list->has_business_id) {
         arg_places(args, list);
     } else {
-        db_arg_int8(args, list->looked_max ? (int64_t)list->looked_max : SAGAS_LOOKED_AT);
+        db_arg_int8(args, (int64_t)looked_max(list));
     }
+    job_submit(job);
+}
+
+static void on_sum(struct db_query *query, const struct db_rows *rows)
+{
+    struct job *job = query->context;
+    struct sum_sagas *sum = job->request;
+    enum saga_status status;
+
+    memset(sum->counts, 0, sizeof(sum->counts));
+    sum->list->has_edge = false;
+    for (size_t row = 0; row < db_row_count(rows); row++) {
+        if (!db_is_null(rows, row, 0) && saga_status_parse(db_bytes(rows, row, 0), &status)) {
+            sum->counts[status] = db_int(rows, row, 1);
+        }
+        sum->list->has_edge = !db_is_null(rows, row, 2);
+        if (sum->list->has_edge) {
+            sum->list->edge = db_uuid(rows, row, 2);
+        }
+    }
+}
+
+void store_sum_sagas(struct store *store, struct sum_sagas *sum)
+{
+    struct job *job = read_job(store, &sum->read, sum);
+    struct db_args *args = job_query(job, &sql_saga_sum, on_sum);
+
+    arg_list(args, sum->list, looked_max(sum->list));
+    db_arg_int8(args, (int64_t)looked_max(sum->list));
     job_submit(job);
 }
 

@@ -7,6 +7,7 @@ import { Act, whyNot } from './ui'
 
 export interface Pick {
   name: string // as sagactl takes it: the id of a saga, the number of a case
+  title: string // as the row shows it
   item: Record<string, string> // as POST /v1/bulk takes it
 }
 
@@ -32,7 +33,7 @@ export function usePicks<T>(of: string, pickOf: (row: T) => Pick | string): Pick
           type="checkbox"
           data-pick=""
           checked={isPicked}
-          aria-label={`pick ${Object.values(pick.item)[0]}`}
+          aria-label={`pick ${pick.title}`}
           onChange={() => setKept({ of, picked: isPicked ? others : [...picked, pick] })}
         />
       )

@@ -13,6 +13,7 @@ export interface Page<T> {
   items: T[]
   next_cursor: string | null
   looked_to?: string
+  looked_count?: number
   hasMore?: boolean // of several namespaces: one of them has more, and no cursor leads there
 }
 
@@ -27,6 +28,11 @@ export interface SagaRow {
   created_at: string
   updated_at: string
   ended_at: string | null
+}
+
+export interface StatusCount {
+  group: { status: string }
+  count: number
 }
 
 export interface OperationError {

@@ -34,6 +34,7 @@ const titles: Record<string, string> = {
   saga: 'Definition',
   reason: 'Why a person is asked',
   business_id: 'Business id',
+  business_id_prefix: 'Business id begins with',
   since: 'Since',
   until: 'Before'
 }
@@ -45,7 +46,8 @@ function asCommand(verb: Choice, asked: Record<string, string>, ofCases: boolean
   const flags: Record<string, string> = {
     since: ofCases ? '--opened-since' : '--since',
     until: ofCases ? '--opened-until' : '--until',
-    business_id: '--id'
+    business_id: '--id',
+    business_id_prefix: '--id-prefix'
   }
   const words = Object.entries(filter).flatMap(([name, value]) =>
     name.startsWith('tag.') ? ['--tag', `${name.slice(4)}=${value}`] : [flags[name] ?? `--${name}`, value]

@@ -164,7 +164,7 @@ function List({ route, me }: ViewProps) {
   const list = useAnnounced(JSON.stringify([asked, status]), live, keyOfCase)
   const { column: pick, picked } = usePicks<Escalation>(JSON.stringify([asked, status]), (one) =>
     one.operation && one.status === 'open' && !list?.isGone(one)
-      ? { name: String(one.n), item: { operation: one.operation } }
+      ? { name: String(one.n), title: `case ${one.n}`, item: { operation: one.operation } }
       : 'an open case about a call can be picked'
   )
   if (live.problem && !live.problem.lost) return <Trouble problem={live.problem} retry={live.refresh} />

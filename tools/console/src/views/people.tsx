@@ -55,7 +55,21 @@ function nameOf(act: ActRow) {
   if (act.kind === 'saga') return act.business_id ?? short(target)
   if (act.kind === 'bulk' || act.kind === 'operation') return `${act.kind} ${short(target)}`
   const noun = act.kind === 'escalation' ? 'case' : act.kind
-  return cut([noun, target].filter(Boolean).join(' ') || act.verb)
+  return cut([noun, target].filter(Boolean).join(' ') || didOf(act.verb))
+}
+
+// What a token was refused, and has no verb, comes as its request: "POST /v1/sagas".
+const requests: Record<string, string> = {
+  'POST /console/links': 'ask for a link to the console',
+  'POST /v1/sagas': 'start a saga',
+  'POST /v1/operations': 'make a call',
+  'GET /v1/engines': 'look at the engines'
+}
+
+function didOf(verb: string) {
+  const [method, path] = verb.split(' ')
+  if (!path) return verb
+  return requests[verb] ?? `${method === 'GET' ? 'read' : 'send to'} ${path.replace(/^\/v1\//, '')}`
 }
 
 const ofNamespace: Column<ActRow> = ['Namespace', (act) => act.namespace]
@@ -79,7 +93,7 @@ const columns: Column<ActRow>[] = [
     'Did',
     (act) => (
       <>
-        {act.verb}
+        {didOf(act.verb)}
         {act.detail && <span class="muted">: {act.detail}</span>}
       </>
     )

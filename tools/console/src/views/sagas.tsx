@@ -1,4 +1,5 @@
 // The list of sagas. Rows that are shown follow what happens; new ones are announced, and come when they are asked for.
+import type { ComponentChildren } from 'preact'
 import { Fresh, Older, usePaged } from '../announced'
 import { query } from '../api'
 import { Filters, tagParameters, type Filter } from '../filters'
@@ -8,7 +9,7 @@ import { href, namespacesNow } from '../route'
 import { State, wordOf } from '../state'
 import { Table, type Column } from '../table'
 import { Age } from '../time'
-import type { Page, SagaRow } from '../types'
+import type { Page, SagaRow, Stats, StatusCount } from '../types'
 import { Act, Copy, Empty, Loading, Tags, Trouble, command, count, short, whyNot } from '../ui'
 import type { ViewProps } from './index'
 
@@ -23,6 +24,8 @@ const filters: Filter[] = [
     choices: ['retry', 'probe', 'hold', 'person', 'approval', 'signal', 'time', 'lock', 'breaker']
   },
   { name: 'saga', label: 'Definition', hint: 'order' },
+  { name: 'version', label: 'Version', hint: '3' },
+  { name: 'business_id_prefix', label: 'Business id begins with', hint: 'order-10' },
   { name: 'id', label: 'Id begins with', hint: '01a20e16' },
   { name: 'step', label: 'Has begun step', hint: 'charge' },
   { name: 'error', label: 'Error', hint: 'timeout' },
@@ -37,7 +40,11 @@ export function parameters(query: Record<string, string>) {
 }
 
 function asCommand(query: Record<string, string>) {
-  const flags: Record<string, string> = { business_id: '--id', waits_for: '--waits-for' }
+  const flags: Record<string, string> = {
+    business_id: '--id',
+    business_id_prefix: '--id-prefix',
+    waits_for: '--waits-for'
+  }
   const words = Object.entries(query).flatMap(([name, value]) =>
     name === 'tag' ? value.split(/\s+/).flatMap((tag) => ['--tag', tag]) : [flags[name] ?? `--${name}`, value]
   )
@@ -45,7 +52,7 @@ function asCommand(query: Record<string, string>) {
 }
 
 // What a job about sagas can be narrowed by.
-const bulkFilters = ['saga', 'status', 'business_id', 'tag', 'since', 'until']
+const bulkFilters = ['saga', 'version', 'status', 'business_id', 'business_id_prefix', 'tag', 'since', 'until']
 const canBulk = (query: Record<string, string>) =>
   Object.keys(query).length > 0 && Object.keys(query).every((name) => bulkFilters.includes(name))
 
@@ -82,6 +89,73 @@ const columns = (isGone: (row: SagaRow, i: number) => boolean): Column<SagaRow>[
   ['Changed', (row) => <Age at={row.updated_at} />]
 ]
 
+// --- how many of each status ---
+
+const countsMs = 15_000
+
+// The statuses, each with its count and a link to its rows. The status that is shown leads back to all. The line has
+// its height before the counts are there: nothing below it moves.
+function Statuses({
+  query,
+  counts,
+  children
+}: {
+  query: Record<string, string>
+  counts: StatusCount[]
+  children?: ComponentChildren
+}) {
+  const { status: chosen, ...others } = query
+  return (
+    <nav class="counts" aria-label="Counts by status">
+      {counts.map(({ group: { status }, count: n }) => (
+        <a
+          key={status}
+          href={href(['sagas'], status === chosen ? others : { ...others, status })}
+          aria-current={status === chosen ? 'true' : undefined}
+        >
+          <State state={status} /> <strong>{n.toLocaleString('en')}</strong>
+        </a>
+      ))}
+      {children && <span class="muted">{children}</span>}
+    </nav>
+  )
+}
+
+// Without filters sagad counts all that have not ended.
+function CountsOfAll({ query }: { query: Record<string, string> }) {
+  const { data } = useLive<Stats>('v1/stats', countsMs)
+  const counts = Object.entries(data?.sagas ?? {}).map(([status, n]) => ({ group: { status }, count: n }))
+  return (
+    <Statuses query={query} counts={counts.filter(({ count: n }) => n > 0)}>
+      {data && (
+        <>
+          those that have ended: begun since <Age at={data.ended_since} />
+        </>
+      )}
+    </Statuses>
+  )
+}
+
+function CountsOfSome({ query: asked }: { query: Record<string, string> }) {
+  const { status: _, ...others } = asked
+  const { data } = useLive<Page<StatusCount>>(
+    query('v1/sagas', { ...parameters(others), group_by: 'status' }),
+    countsMs
+  )
+  return (
+    <Statuses query={asked} counts={data?.items ?? []}>
+      {data?.looked_to && (
+        <>
+          of the newest {data.looked_count?.toLocaleString('en')}, back to <Age at={data.looked_to} />; there are more
+        </>
+      )}
+    </Statuses>
+  )
+}
+
+const Counts = ({ query }: { query: Record<string, string> }) =>
+  Object.keys(query).some((name) => name !== 'status') ? <CountsOfSome query={query} /> : <CountsOfAll query={query} />
+
 export function Sagas({ route, me }: ViewProps) {
   const asked = parameters(route.query)
   const path = query('v1/sagas', { ...asked, limit })
@@ -95,11 +169,11 @@ export function Sagas({ route, me }: ViewProps) {
     live,
     ({ id }) => id
   )
-  const { column: pick, picked } = usePicks<SagaRow>(path, (row) =>
-    row.business_id && row.saga
-      ? { name: row.id, item: { business_id: row.business_id, saga: row.saga } }
-      : 'a saga without a business id cannot be picked'
-  )
+  const { column: pick, picked } = usePicks<SagaRow>(path, (row) => ({
+    name: row.id,
+    title: row.business_id ?? short(row.id),
+    item: { id: row.id }
+  }))
   // Rows of further pages are not read again, and nothing is known against them.
   const isGone = (row: SagaRow, i: number) => Boolean(list && i < limit && list.fresh === 0 && list.isGone(row))
   return (
@@ -118,6 +192,7 @@ export function Sagas({ route, me }: ViewProps) {
           ))}
       </div>
       <Filters path={['sagas']} query={route.query} filters={filters} />
+      {!isSeveral && <Counts query={route.query} />}
       <Fresh list={list} one="saga" orMore={list?.fresh === limit}>
         {list && list.rows.length > 0 && <span class="muted">{count(list.rows.length, 'saga')}, the newest first</span>}
         <ActOnPicked of="sagas" picked={picked} me={me} label="Act on" />
@@ -143,7 +218,10 @@ export function Sagas({ route, me }: ViewProps) {
 const NoSagas = ({ filtered }: { filtered: boolean }) =>
   filtered ? (
     <Empty title="No saga fits these filters">
-      <p>Business id, error and step are compared as a whole; an id may be the beginning of one.</p>
+      <p>
+        Business id, version, error and step are compared as a whole; an id may be the beginning of one, and so may what
+        a business id begins with.
+      </p>
     </Empty>
   ) : (
     <Empty title="No saga has been started yet" command="sagactl start order --input '{}'">
