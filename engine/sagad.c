@@ -37,7 +37,7 @@
 
 static const struct setting setting_table[] = {
     {"listen", SETTING_TEXT, NULL, API_LISTEN_DEFAULT, 0, 0,
-     "ADDRESS:PORT of the HTTP API; other addresses than loopback need --tokens", false},
+     "ADDRESS:PORT of the HTTP API; other addresses than loopback need --tokens and TLS", false},
     {"database", SETTING_TEXT, NULL, "", 0, 0,
      "libpq connection string or URI; PG* variables and the service file hold where it is silent", true},
     {"tls-cert", SETTING_TEXT, NULL, NULL, 0, 0,
@@ -46,7 +46,7 @@ static const struct setting setting_table[] = {
     {"tls-client-ca", SETTING_TEXT, NULL, NULL, 0, 0,
      "PEM file of the authorities of client certificates, and their CRLs; their names are rows of --tokens", false},
     {"behind-proxy", SETTING_SWITCH, NULL, NULL, 0, 0,
-     "a proxy in front speaks TLS: do not warn of plain HTTP on other addresses than loopback", false},
+     "a proxy in front speaks TLS: plain HTTP may be served on other addresses than loopback", false},
     {"tokens", SETTING_TEXT, NULL, NULL, 0, 0, "file of bearer tokens (make rows with `sagactl token new`)", false},
     {"oidc-issuer", SETTING_TEXT, NULL, NULL, 0, 0,
      "URL of an issuer of OpenID Connect: JWTs that it has signed are tokens too; see schema/command-line.md", false},

@@ -24,7 +24,7 @@
 #define WAITING_MAX 10000
 #define MCP_WAIT_MS 45000 /* hosts give a call up after a minute, or later */
 #define MCP_PROGRESS_MS 5000
-#define STRANGER_BODY_BYTES 4096 /* the body of a client that has shown nothing yet: signing in needs less */
+#define STRANGER_BODY_BYTES 10240 /* the body of a client that has shown nothing yet: a JWT of 8192 bytes signs in */
 
 /* --- who asks --- */
 
@@ -672,7 +672,8 @@ static struct http_server_options server_options(const struct api_options *optio
                                         .tls_cert_file = options->tls_cert_file,
                                         .tls_key_file = options->tls_key_file,
                                         .tls_client_ca_file = options->tls_client_ca_file,
-                                        .loopback_only = !has_tokens(options)};
+                                        .loopback_only = !has_tokens(options),
+                                        .behind_proxy = options->behind_proxy};
 }
 
 enum err_code api_check(const struct api_options *options, struct err *err)
@@ -724,11 +725,6 @@ struct api *api_start(struct loop *loop, struct engine *engine, const struct api
     if (options->oidc.issuer.url) {
         api->oidc = options->oidc;
         api->issuer = issuer_open(loop, &api->oidc.issuer);
-    }
-    if (!http_server_is_loopback(api->server) && !options->tls_cert_file && !options->behind_proxy) {
-        log_warn("api_without_tls",
-                 LOG_TEXT("note", "tokens cross the network in clear; give --tls-cert and --tls-key, or say with "
-                                  "--behind-proxy that a proxy speaks TLS. A later release refuses this"));
     }
     return api;
 }

@@ -51,12 +51,6 @@ uint16_t http_server_port(const struct http_server *server)
     return 1;
 }
 
-bool http_server_is_loopback(const struct http_server *server)
-{
-    (void)server;
-    return true;
-}
-
 bool http_server_has_tls(const struct http_server *server)
 {
     (void)server;

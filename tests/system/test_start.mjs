@@ -1,5 +1,6 @@
 // What a start goes by: `--check-config` refuses what a start would refuse and changes nothing, and `sagad dev` names
 // the tokens that hold.
+import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -17,6 +18,7 @@ await run(new World(), async (world) => {
     'tokens.json',
     JSON.stringify({ tokens: [{ name: 'ada', sha256: sha256('a word'), namespace: 'default', role: 'admin' }] })
   )
+  const issuer = ['--oidc-issuer', 'https://issuer.example', '--oidc-audience', 'sagad']
   const check = (...args) => world.sagadOnce([...args, '--check-config'])
 
   await promise('--check-config refuses what a start would refuse, with the same sentence', () => {
@@ -27,6 +29,12 @@ await run(new World(), async (world) => {
       [['--listen', 'here'], /"here" is no address to listen on/],
       [['--listen', '192.0.2.1:0', '--tokens', tokens], /this machine has no such address/],
       [['--listen', '0.0.0.0:8077'], /without tokens sagad listens on loopback only/],
+      [
+        ['--listen', '0.0.0.0:0', '--tokens', tokens],
+        /no plain HTTP on 0\.0\.0\.0[^]*--tls-cert and --tls-key[^]*--behind-proxy/
+      ],
+      [['--listen', '0.0.0.0:0', ...issuer], /no plain HTTP on 0\.0\.0\.0/],
+      [['--listen', '[::]:0', '--tokens', tokens], /no plain HTTP on \[::\]/],
       [['--tokens', misspelt], /role/],
       [['--oidc-issuer', 'https://issuer.example'], /--oidc-audience/],
       [['--oidc-issuer', 'http://issuer.example', '--oidc-audience', 'sagad'], /http is for loopback only/],
@@ -55,15 +63,29 @@ await run(new World(), async (world) => {
     await new Promise((resolve) => server.once('listening', resolve))
     const done = check('--listen', `127.0.0.1:${server.address().port}`, '--tokens', tokens)
     expectEqual([done.status, done.stdout], [0, 'the settings are good\n'], 'exit code and sentence')
-    expectEqual(check('--listen', '0.0.0.0:0', '--tokens', tokens).status, 0, 'any address')
-    const issuer = ['--oidc-issuer', 'https://issuer.example', '--oidc-audience', 'sagad']
-    expectEqual(check('--listen', '0.0.0.0:0', ...issuer).status, 0, 'any address with an issuer')
-    expectEqual(check('--listen', '0.0.0.0:0').status, 2, 'any address without tokens')
+    const open = ['--listen', '0.0.0.0:0', '--behind-proxy']
+    expectEqual(check(...open, '--tokens', tokens).status, 0, 'any address behind a proxy')
+    expectEqual(check(...open, ...issuer).status, 0, 'any address behind a proxy with an issuer')
+    expectEqual(check(...open).status, 2, 'any address without tokens')
     server.close()
+  })
+  await promise('--check-config refuses a port for which this process lacks the privilege', () => {
+    // A user namespace of its own takes the privileges away, and a network of its own has the bound of a new machine.
+    const done = spawnSync(
+      'unshare',
+      ['--user', '--net', world.sagadPath, '--listen', '0.0.0.0:80', '--behind-proxy', '--check-config', ...issuer],
+      { encoding: 'utf8' }
+    )
+    if (/unshare failed/.test(done.stderr)) return console.log('  (not tried: no namespaces here)')
+    expect(
+      done.status === 2 && /0\.0\.0\.0:80[^]*ports below 1024 need a privilege/.test(done.stderr),
+      'exit code and sentence',
+      `${done.status} ${done.stderr}`
+    )
   })
   await promise('sagad dev --check-config makes no folder', () => {
     const folder = join(world.directory, 'checked')
-    const done = world.sagadOnce(['dev', '--dir', folder, '--listen', '0.0.0.0:0', '--check-config'])
+    const done = world.sagadOnce(['dev', '--dir', folder, '--listen', '127.0.0.1:0', '--check-config'])
     expectEqual([done.status, existsSync(folder)], [0, false], 'exit code and folder')
   })
   await promise('sagad dev --tokens names its file, and makes no token that would not hold', async () => {

@@ -152,6 +152,12 @@ await run(new TlsWorld(), async (world) => {
     }
   })
 
+  await promise('an address for everybody is served with TLS', () => {
+    const issuer = ['--oidc-issuer', 'https://issuer.example', '--oidc-audience', 'sagad']
+    const done = world.sagadOnce(['--listen', '0.0.0.0:0', ...issuer, ...world.tlsArgs(), '--check-config'])
+    expect(done.status === 0, 'exit code', `${done.status} ${done.stderr}`)
+  })
+
   world.launchSagad(world.tlsArgs())
   await world.reach('sagad is ready over TLS', async () => {
     const answer = await world.ask('GET', '/readyz').catch(() => undefined)

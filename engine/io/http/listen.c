@@ -132,6 +132,13 @@ enum err_code http_listen(const char *listen_text, struct http_listener *out, st
     return ERR_OK;
 }
 
+/* May this process have the port? Linux looks at that before it sees that the socket is bound already, so that asking
+ * takes the port from nobody. */
+static bool port_is_permitted(int fd, const struct sockaddr_storage *address, socklen_t address_len)
+{
+    return bind(fd, (const struct sockaddr *)address, address_len) == 0 || errno != EACCES;
+}
+
 /* Binds the address with port 0, so that an engine that runs at the port, or is about to, is not disturbed. */
 enum err_code http_listen_check(const char *listen_text, struct http_listener *out, struct err *err)
 {
@@ -152,7 +159,8 @@ enum err_code http_listen_check(const char *listen_text, struct http_listener *o
     } else {
         ((struct sockaddr_in *)&probe)->sin_port = 0;
     }
-    bool ok = fd >= 0 && bind(fd, (const struct sockaddr *)&probe, address_len) == 0;
+    bool ok = fd >= 0 && bind(fd, (const struct sockaddr *)&probe, address_len) == 0 &&
+              port_is_permitted(fd, &address, address_len);
     int error = errno;
 
     if (fd >= 0) {

@@ -337,6 +337,13 @@ static enum err_code check_reach(const struct http_server_options *options, cons
         err_hint(err, "give a tokens file with --tokens (`sagactl token new` makes a row), or listen on 127.0.0.1");
         return ERR_CONFIG;
     }
+    if (!listener->is_loopback && !options->tls_cert_file && !options->behind_proxy) {
+        (void)err_set(err, ERR_CONFIG, "sagad serves no plain HTTP on %s, an address that others can reach",
+                      listener->text);
+        err_detail(err, "tokens and payloads would cross the network in clear");
+        err_hint(err, "give --tls-cert and --tls-key, or say with --behind-proxy that a proxy in front speaks TLS");
+        return ERR_CONFIG;
+    }
     return ERR_OK;
 }
 
@@ -407,11 +414,6 @@ struct http_server *http_server_start(struct loop *loop, const struct http_serve
 uint16_t http_server_port(const struct http_server *server)
 {
     return server->listener.port;
-}
-
-bool http_server_is_loopback(const struct http_server *server)
-{
-    return server->listener.is_loopback;
 }
 
 bool http_server_has_tls(const struct http_server *server)

@@ -27,6 +27,7 @@ struct http_server_options {
     const char *tls_client_ca_file; /* PEM (http/client_trust.h); NULL: no client is asked for a certificate. Borrowed,
                                        too */
     bool loopback_only;             /* refuse an address that other machines can reach */
+    bool behind_proxy;              /* plain HTTP may be served at such an address: a proxy in front speaks TLS */
     /* default 1024, of which a sixteenth, at most 16, are for clients on this machine. An eighth more are accepted,
      * each for one request, which is refused, so that nobody waits without an answer */
     uint32_t connections_max;
@@ -69,7 +70,6 @@ struct http_server *http_server_start(struct loop *loop, const struct http_serve
 MUST_USE enum err_code http_server_check(const struct http_server_options *options, struct err *err);
 uint32_t http_server_surplus(uint32_t connections_max); /* connections accepted only to be refused */
 uint16_t http_server_port(const struct http_server *server);
-bool http_server_is_loopback(const struct http_server *server);
 bool http_server_has_tls(const struct http_server *server);
 /* Reads certificate and key again, for the connections to come, and the authorities of clients, for the requests to
  * come. ERR_CONFIG: they are wrong, and those before still hold. Does nothing on plain HTTP. */

@@ -36,7 +36,7 @@ export class NetWorld extends CampaignWorld {
       '-c',
       'tcp_user_timeout=4000'
     ]
-    // An address other than loopback is served only with tokens.
+    // An address other than loopback is served only with tokens, and with TLS or behind a proxy.
     const [token, file] = ['campaign', join(this.directory, 'tokens.json')]
     writeFileSync(
       file,
@@ -52,7 +52,7 @@ export class NetWorld extends CampaignWorld {
       }),
       { mode: 0o600 }
     )
-    this.leaseArgs.push('--tokens', file)
+    this.leaseArgs.push('--tokens', file, '--behind-proxy')
     useToken(token)
     process.env.SAGACTL_TOKEN = token
     await this.prepare()
