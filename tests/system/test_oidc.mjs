@@ -53,6 +53,25 @@ await run(new World(), async (world) => {
     expectEqual((await calm('a.b.c')).json.name, 'root', 'a token of the file')
   })
 
+  const declared = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientCapabilities': { extensions: { 'io.modelcontextprotocol/tasks': {} } }
+  }
+  const message = (token, method, name, params) =>
+    calm(
+      token,
+      'POST',
+      '/mcp',
+      { jsonrpc: '2.0', id: 1, method, params: { ...params, _meta: { ...params._meta, ...declared } } },
+      { 'mcp-protocol-version': '2026-07-28', 'mcp-method': method, 'mcp-name': name }
+    )
+  // A call becomes a task after 45 s, in which the promises below are kept.
+  const napping = message(issuer.sign(rights('callers')), 'tools/call', 'nap', {
+    name: 'nap',
+    arguments: {},
+    _meta: { 'sagad/run': 'napping' }
+  })
+
   await promise('an admin of one namespace sees nothing that is of all', async () => {
     expectEqual((await calm(admin(), 'GET', '/v1/engines')).status, 403, 'the engines')
     expectEqual((await calm('a.b.c', 'GET', '/v1/engines')).status, 200, 'the engines, to the admin of all')
@@ -223,6 +242,23 @@ await run(new World(), async (world) => {
       expect(left < 60, 'held until its JWT had expired', held.text)
     }
   })
+
+  await promise(
+    'a task is there for the subject of the JWT: for one that was renewed, and for nobody else',
+    async () => {
+      const made = await napping
+      const taskId = made.json?.result?.taskId
+      expect(typeof taskId === 'string', 'the call is a task', made.text)
+      const look = (claims) =>
+        message(issuer.sign({ ...rights('callers'), ...claims }), 'tasks/get', taskId, { taskId })
+      const renewed = await look({ jti: 'renewed' })
+      expectEqual(renewed.json?.result?.status, 'working', renewed.text)
+      const other = await look({ sub: 'eve' })
+      expectEqual(other.json?.error?.code, -32602, other.text)
+      const byToken = await message('a.b.c', 'tasks/get', taskId, { taskId })
+      expectEqual(byToken.json?.error?.code, -32602, byToken.text)
+    }
+  )
 
   await promise('a new key is good at once, and one that the issuer has taken away is not', async () => {
     const old = issuer.keys[0]

@@ -1,7 +1,8 @@
 /*
  * Tasks, the extension io.modelcontextprotocol/tasks: a client that declares it with a call gets a task where others
  * are told to call again. The task is the operation under another name, so it is as durable as that, and nothing more
- * is kept. Its id holds a mark of the token or grant that made the call: nobody else has the task.
+ * is kept. Its id holds a mark of the token or grant that made the call, or of the subject of its JWT: nobody else has
+ * the task.
  *
  * Cancelling is a wish, and sagad does not follow it: an effect may be on its way.
  */
@@ -32,9 +33,15 @@ bool mcp_may_be_task(const struct mcp_exchange *exchange, struct slice operation
 
 static void mark_of(const struct api_request *request, struct slice key, char out[MARK_BYTES + 1])
 {
-    const struct digest *owner = request->grant ? &request->grant->secret : request->has_token ? &request->token : NULL;
-    struct slice fields[] = {key, owner ? (struct slice){(const char *)owner->bytes, sizeof(owner->bytes)} : SLICE("")};
-    struct digest digest = digest_fields("sagad mcp task", fields, COUNT_OF(fields));
+    const struct digest *secret = request->grant                        ? &request->grant->secret
+                                  : request->has_token && !request->jwt ? &request->token
+                                                                        : NULL;
+    struct slice secret_bytes = secret ? (struct slice){(const char *)secret->bytes, sizeof(secret->bytes)} : SLICE("");
+    /* A JWT lives for minutes, a task for hours: whoever renews the JWT still has the task. The tag keeps a subject
+     * from being the bytes of somebody's secret. */
+    struct slice fields[] = {key, request->jwt ? request->asked.actor : secret_bytes};
+    struct digest digest =
+        digest_fields(request->jwt ? "sagad mcp task of a subject" : "sagad mcp task", fields, COUNT_OF(fields));
     char hex[65];
 
     digest_hex(&digest, hex);
