@@ -10,14 +10,13 @@ class Crash extends Error {}
 class Stuck extends Error {}
 
 export class Journey {
-  // `patience` in ms: how long after its start a wish may take before it counts as stranded. `wait` is how long a call
-  // is waited for.
-  constructor(wish, { agent, operator, patience = 180000, wait = '5s', suspended = () => {} }) {
+  // `patience` in ms: how long after its start a wish may take before it counts as stranded. `door` is how the agent
+  // speaks to sagad: http_door.mjs, mcp_door.mjs.
+  constructor(wish, { door, operator, patience = 180000, suspended = () => {} }) {
     this.wish = wish
-    this.agent = agent
+    this.door = door
     this.operator = operator
     this.patience = patience
-    this.wait = wait
     this.suspended = suspended // is told of a saga or run that waits for an operator's resume
     this.began = Date.now()
     this.emissions = 0
@@ -74,19 +73,9 @@ export class Journey {
   // --- the saga ---
 
   async open() {
-    const { wish } = this
-    const byHeader = wish.luck('id by header') < 0.3
-    const body = {
-      open: true,
-      deadline: wish.deadline,
-      on_timeout: 'abort',
-      tags: { wish: wish.id },
-      ...(byHeader ? {} : { id: wish.id })
-    }
     this.id = await this.insist(
       'open',
-      (tries, manner) =>
-        this.agent.json('POST', '/v1/sagas', body, { manner, headers: byHeader ? { 'idempotency-key': wish.id } : {} }),
+      (tries, manner) => this.door.open(manner),
       (answer) => {
         if (answer.status === 201 || answer.status === 200) return answer.json.id
         if (!this.notNow(answer)) {
@@ -100,7 +89,7 @@ export class Journey {
   async look() {
     return this.insist(
       'look',
-      (tries, manner) => this.agent.json('GET', `/v1/sagas/${this.id}`, undefined, { manner }),
+      (tries, manner) => this.door.look(this.id, manner),
       (answer) => {
         if (answer.status === 200) return answer.json
         if (!this.notNow(answer)) {
@@ -111,7 +100,22 @@ export class Journey {
     )
   }
 
-  body(step, label) {
+  // The saga as the API shows it to a person.
+  async record() {
+    return this.insist(
+      'record',
+      () => this.operator.json('GET', `/v1/sagas/${this.sagaId()}`),
+      (answer) => (answer.status === 200 ? answer.json : undefined)
+    )
+  }
+
+  // The id without the mark that a handle of /mcp has.
+  sagaId() {
+    return this.id?.split('.')[0]
+  }
+
+  // What a call says: its arguments as JSON text.
+  said(step, label) {
     const { wish } = this
     const said = (name) => wish.luck(`${label} ${name}`)
     const args = wish.paraphrases
@@ -119,18 +123,19 @@ export class Journey {
       : wish.kind === 'bypass'
         ? paraphrase(step.args, said, false)
         : JSON.stringify(step.args)
-    const more = {
+    return this.callOf(step, args)
+  }
+
+  callOf(step, args) {
+    const { wish } = this
+    return {
       tool: step.tool,
       ...(wish.named ? { step: step.step } : {}),
       ...(wish.scope ? { scope: wish.scope } : {}),
       ...(this.turn > 0 ? { turn: `turn ${this.turn}` } : {}),
-      ...(this.id ? {} : { run: wish.id })
+      ...(this.id ? { saga: this.id } : { run: wish.id }),
+      args
     }
-    return `${JSON.stringify(more).slice(0, -1)},"args":${args}}`
-  }
-
-  path() {
-    return `${this.id ? `/v1/sagas/${this.id}/calls` : '/v1/operations'}?wait=${this.wait}`
   }
 
   // One helper at one duty: {done: record}, {failed: record}, or {closed: why} when the saga takes no calls any more.
@@ -138,20 +143,17 @@ export class Journey {
     const { wish } = this
     // With an emission id it is the same request on the wire; without, it is said anew each time.
     const hasEmission = wish.luck(`${label} emission`) < 0.5
-    let text
+    let call
     let turned = 0
     let said
     return this.insist(
       label,
       (tries, manner) => {
         const saying = hasEmission ? `${label} ${turned}` : `${label} ${tries}`
-        if (saying !== said) text = this.body(step, saying)
+        if (saying !== said) call = this.said(step, saying)
         said = saying
         this.seen.calls++
-        return this.agent.ask('POST', this.path(), text, {
-          manner,
-          headers: hasEmission ? { 'idempotency-key': `${wish.id}/${saying}` } : {}
-        })
+        return this.door.call({ ...call, ...(hasEmission ? { emission: `${wish.id}/${saying}` } : {}) }, manner)
       },
       (answer) => {
         const type = answer.json?.type ?? ''
@@ -183,7 +185,7 @@ export class Journey {
         }
         if (answer.status === 409 && /paus|suspend/.test(type)) {
           this.seen.paused++
-          this.suspended(answer.json.operation?.saga ?? this.id)
+          this.suspended(answer.json.operation?.saga ?? this.sagaId())
           return undefined
         }
         if (answer.status === 409 && /closed|sealed|ended|past-point|compensat|abort|not-running|conflict/.test(type))
@@ -198,15 +200,9 @@ export class Journey {
   // lets alone.
   async circle(step, label, rounds) {
     const args = paraphrase(step.args, this.wish.luck, false)
-    const body = {
-      tool: step.tool,
-      ...(this.wish.named ? { step: step.step } : {}),
-      ...(this.wish.scope ? { scope: this.wish.scope } : {}),
-      ...(this.turn > 0 ? { turn: `turn ${this.turn}` } : {})
-    }
     for (let round = 0; round < rounds;) {
       if (this.late()) throw new Stuck(`${label}: going in circles`)
-      const answer = await this.agent.ask('POST', this.path(), `${JSON.stringify(body).slice(0, -1)},"args":${args}}`)
+      const answer = await this.door.call(this.callOf(step, args))
       this.seen.calls++
       if (answer.status === 409 && /loop/.test(answer.json?.type ?? '')) {
         this.seen.loops++
@@ -230,10 +226,7 @@ export class Journey {
   async endBy(verb, label) {
     return this.insist(
       `${verb} ${label}`,
-      (tries, manner) =>
-        this.agent.json('POST', `/v1/sagas/${this.id}/${verb}`, verb === 'abort' ? { note: 'the agent says so' } : {}, {
-          manner
-        }),
+      (tries, manner) => this.door.end(this.id, verb, manner),
       (answer) => {
         if (answer.status >= 200 && answer.status < 300 && answer.status !== 202) return verb
         if (answer.status === 202) return verb
@@ -345,10 +338,10 @@ export class Journey {
     }
     while (!this.final) {
       const saga = await this.look()
-      if (final.includes(saga.status)) this.final = saga
+      if (final.includes(saga.status)) this.final = await this.record()
       else if (this.late()) {
         this.stranded = `the saga is ${saga.status}`
-        this.final = saga
+        this.final = (await this.operator.json('GET', `/v1/sagas/${this.sagaId()}`)).json
       } else await sleep(100 + Math.random() * 200)
     }
   }
@@ -408,7 +401,7 @@ export class Journey {
     } catch (error) {
       if (!(error instanceof Stuck)) throw error
       this.stranded = error.message
-      if (this.id) this.final = (await this.agent.json('GET', `/v1/sagas/${this.id}`)).json
+      if (this.id) this.final = (await this.operator.json('GET', `/v1/sagas/${this.sagaId()}`)).json
     }
     this.ended = Date.now()
     return this

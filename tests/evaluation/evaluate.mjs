@@ -4,7 +4,10 @@
 //
 //   evaluate.mjs [--shop keys|ignores-keys|blind|all] [--runs N] [--seed N] [--agents N] [--engines N]
 //                [--chaos PERCENT] [--no-kills] [--first N] [--patience SECONDS] [--json FILE]
+//                [--mcp | --mixed]
 //
+// --mcp: the agents speak the Model Context Protocol, through hosts of each kind (mcp_door.mjs); --mixed: every second
+// one does.
 // --seed makes the same agents again; with --first and --runs 1 a single one of them. SAGAD, SAGACTL and SAGAD_SHOP
 // name the programs; tools/evaluate builds them. Exits 0 when every wish came out right, else 1 with the evidence.
 import { createHash } from 'node:crypto'
@@ -12,14 +15,17 @@ import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { World, quick, sleep } from '../lib/world.mjs'
 import { Client } from './client.mjs'
+import { printByHost, rowsOf } from './by_host.mjs'
+import { HttpDoor } from './http_door.mjs'
 import { Books } from './judge.mjs'
+import { McpDoor, hosts, listTools, wishOfHost } from './mcp_door.mjs'
 import { Person } from './person.mjs'
 import { Trial } from './trial.mjs'
 import { shops } from './wish.mjs'
 
 const usage =
   'usage: evaluate [--shop keys|ignores-keys|blind|all] [--runs N] [--seed N] [--agents N] [--engines N] ' +
-  '[--chaos PERCENT] [--no-kills] [--first N] [--patience SECONDS] [--json FILE]'
+  '[--chaos PERCENT] [--no-kills] [--first N] [--patience SECONDS] [--json FILE] [--mcp | --mixed]'
 
 function options() {
   try {
@@ -35,6 +41,8 @@ function options() {
         first: { type: 'string', default: '0' },
         patience: { type: 'string', default: '240' },
         json: { type: 'string' },
+        mcp: { type: 'boolean', default: false },
+        mixed: { type: 'boolean', default: false },
         help: { type: 'boolean', short: 'h' }
       }
     })
@@ -59,7 +67,9 @@ function options() {
       first: number('first'),
       patience: number('patience'),
       kills: !values['no-kills'],
-      json: values.json
+      json: values.json,
+      mcp: values.mcp,
+      mixed: values.mixed
     }
   } catch (error) {
     console.error(`evaluate: ${error.message}\n${usage}`)
@@ -174,7 +184,11 @@ async function evaluate(shop, wanted) {
   const world = new World()
   try {
     await Promise.all([world.startPostgres(['-c', 'max_connections=120']), world.startShop(['--no-sync'])])
-    await world.startEngines(wanted.engines, ['--tokens', tokensFile(`${world.directory}/tokens.json`)])
+    await world.startEngines(wanted.engines, [
+      '--tokens',
+      tokensFile(`${world.directory}/tokens.json`),
+      '--mcp-session-run'
+    ])
     const addresses = world.engines.map(({ port }) => ({ host: '127.0.0.1', port }))
     const clients = Object.fromEntries(
       Object.entries(tokens).map(([role, token]) => [role, new Client(() => addresses, token)])
@@ -190,11 +204,17 @@ async function evaluate(shop, wanted) {
       ...shops[shop].settings,
       chaos: { percent: wanted.chaos, seed: wanted.seed, ms: 400, modes }
     })
+    const granted = new Client(() => addresses)
+    const kinds = Object.keys(hosts)
+    const speaksMcp = (number) => wanted.mcp || (wanted.mixed && number % 2 === 1)
+    const tools = await toolsOfAll(addresses)
     const books = new Books(world.ledgerPath)
     const trial = new Trial({
       ...wanted,
       shop,
-      agent: clients.agent,
+      wishAs: (wish) => (speaksMcp(wish.number) ? wishOfHost(wish, kinds[wish.number % kinds.length]) : wish),
+      doorOf: (wish) =>
+        wish.host ? new McpDoor(wish, { client: clients.agent, granted, tools }) : new HttpDoor(wish, clients.agent),
       operator: clients.operator,
       patience: wanted.patience * 1000,
       suspended: (saga) => saga && person.waiting.add(saga),
@@ -225,16 +245,31 @@ async function evaluate(shop, wanted) {
       verdicts: person.verdicts,
       resumed: person.resumed,
       reasons: person.reasons,
-      lost_answers: clients.agent.lost,
-      nobody: clients.agent.nobody,
-      faults: faults.length
+      lost_answers: clients.agent.lost + granted.lost,
+      nobody: clients.agent.nobody + granted.nobody,
+      faults: faults.length,
+      ...(wanted.mcp ? { hosts: rowsOf(trial, books, shop) } : {})
     }
     await evidence(trial, books, clients.operator, faults, wanted, shop, world)
-    for (const client of Object.values(clients)) client.close()
+    for (const client of [...Object.values(clients), granted]) client.close()
     return result
   } finally {
     await world.stop()
   }
+}
+
+// The tools that agents see, once every engine has heard of the definitions.
+async function toolsOfAll(addresses) {
+  let tools
+  for (const address of addresses) {
+    const client = new Client(() => [address], tokens.agent)
+    do {
+      tools = await listTools(client)
+      await sleep(50)
+    } while (!tools.some((tool) => tool.name === 'cards_charge'))
+    client.close()
+  }
+  return tools
 }
 
 // Checks that each saga folds from its log to the state that the service shows.
@@ -258,14 +293,14 @@ async function evidence(trial, books, client, faults, wanted, shop, world) {
       const { last, seen, signed, person } = journey
       console.log(
         `  again: evaluate --shop ${shop} --seed ${wanted.seed} --first ${wish.number} --runs 1 --engines ` +
-          `${wanted.engines}`
+          `${wanted.engines}${journey.wish.host ? ' --mcp' : ''}`
       )
       console.log(`  wish: ${JSON.stringify(wish)}`)
       console.log(`  agent: ${JSON.stringify({ last, seen, signed, person })}`)
       console.log(`  told: ${journey.answers.map(toldAs).join('\n        ')}`)
     }
     for (const line of books.byRequest.get(request) ?? []) console.log(`  ledger: ${JSON.stringify(line)}`)
-    const saga = journey?.id ?? journey?.final?.operations?.[0]?.saga
+    const saga = journey?.sagaId() ?? journey?.final?.operations?.[0]?.saga
     if (saga) {
       const [shown, log] = [
         await client.json('GET', `/v1/sagas/${saga}`),
@@ -322,7 +357,8 @@ function table(results) {
 const wanted = options()
 console.log(
   `# seed ${wanted.seed}, ${wanted.runs} wishes for each shop, ${wanted.agents} agents at once, ` +
-    `${wanted.engines} engines, ${wanted.kills ? 'killed at random' : 'not killed'}, chaos ${wanted.chaos} %`
+    `${wanted.engines} engines, ${wanted.kills ? 'killed at random' : 'not killed'}, chaos ${wanted.chaos} %` +
+    (wanted.mcp ? ', over the Model Context Protocol' : '')
 )
 const results = []
 let broken
@@ -339,6 +375,10 @@ for (const shop of wanted.shops) {
 if (results.length > 0) {
   console.log('')
   table(results)
+  if (wanted.mcp) {
+    console.log('')
+    printByHost(results.flatMap((one) => one.hosts))
+  }
 }
 if (wanted.json) writeFileSync(wanted.json, JSON.stringify(results, null, 2) + '\n')
 else console.log(`\n${JSON.stringify(results)}`)

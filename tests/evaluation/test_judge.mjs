@@ -3,6 +3,7 @@
 // that too.
 import { World, expect, promise, quick, run, sleep } from '../lib/world.mjs'
 import { Client } from './client.mjs'
+import { HttpDoor } from './http_door.mjs'
 import { Books } from './judge.mjs'
 import { Paper, bugs } from './paper.mjs'
 import { Person } from './person.mjs'
@@ -48,10 +49,9 @@ await run(new World(), async (world) => {
       runs,
       shop,
       agents: 100,
-      agent: client,
+      doorOf: (wish) => new HttpDoor(wish, client, '2s'),
       operator: client,
       patience,
-      wait: '2s',
       vanishedAfter: '1s',
       before: async (wish) => {
         if (wish.tagBefore) await world.atShop('PUT', `/tags/${wish.id}-customer`, { request: 'before', tag: 'vip' })

@@ -4,18 +4,18 @@ import { judgeAll } from './judge.mjs'
 import { wishOf } from './wish.mjs'
 
 export class Trial {
-  // `agent` and `operator` are clients. `before(wish)` prepares the world for a wish. `each` is called when a wish has
-  // ended.
+  // `wishAs(wish)` may change a wish. `doorOf(wish)` makes the door of its agent, `operator` is a client.
+  // `before(wish)` prepares the world for a wish. `each` is called when a wish has ended.
   constructor({
     seed,
     runs,
     first = 0,
     shop,
     agents = 64,
-    agent,
+    wishAs = (wish) => wish,
+    doorOf,
     operator,
     patience,
-    wait,
     vanishedAfter,
     suspended,
     before = async () => {},
@@ -27,10 +27,10 @@ export class Trial {
       first,
       shop,
       agents,
-      agent,
+      wishAs,
+      doorOf,
       operator,
       patience,
-      wait,
       vanishedAfter,
       suspended,
       before,
@@ -45,10 +45,12 @@ export class Trial {
     this.began = Date.now()
     const worker = async () => {
       while (next < this.first + this.runs && !this.stopping) {
-        const wish = wishOf(this.seed, next++, this.shop)
+        const wish = this.wishAs(wishOf(this.seed, next++, this.shop))
         if (this.vanishedAfter && wish.fate === 'vanish') wish.deadline = this.vanishedAfter
         await this.before(wish)
-        const journey = new Journey(wish, this)
+        const door = this.doorOf(wish)
+        const { operator, patience, suspended } = this
+        const journey = new Journey(wish, { door, operator, patience, suspended })
         this.journeys.push(journey)
         await journey.go()
         this.each(journey)
@@ -61,7 +63,7 @@ export class Trial {
   // An escalation came up: finds the journey to which it belongs.
   met(item, operation) {
     const journey = this.journeys.find(
-      (one) => (one.id ?? one.wish.id) === (item.saga ?? operation?.saga) || one.wish.id === operation?.run
+      (one) => (one.sagaId() ?? one.wish.id) === (item.saga ?? operation?.saga) || one.wish.id === operation?.run
     )
     if (journey) journey.person = true
     else this.strangers = (this.strangers ?? 0) + 1
@@ -73,9 +75,10 @@ export class Trial {
     return this.verdicts
   }
 
-  counts(books) {
+  // Of all journeys, or of some.
+  counts(books, journeys = this.journeys) {
     const counts = {
-      runs: this.journeys.length,
+      runs: journeys.length,
       seconds: this.took / 1000,
       completed: 0,
       compensated: 0,
@@ -94,9 +97,12 @@ export class Trial {
       crashes: 0,
       replans: 0,
       signed: 0,
-      wrong: this.verdicts.length
+      wrong:
+        journeys === this.journeys
+          ? this.verdicts.length
+          : this.verdicts.filter((verdict) => journeys.includes(verdict.journey)).length
     }
-    for (const journey of this.journeys) {
+    for (const journey of journeys) {
       const { final, seen, wish } = journey
       if (journey.stranded) counts.stranded++
       else if (wish.kind === 'buy') counts[final.status]++
