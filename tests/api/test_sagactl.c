@@ -237,7 +237,7 @@ static const struct program_case cases[] = {
     {"cases -o csv", 0, "\n\"1\",\"open\",\"checkout\",\"order-2026-000042\""},
     {"approvals -o csv", 2, "yaml or name"},
     {"cases 1", 0, "tries again"},
-    {"escalations 1", 0, "tries again"},
+    {"escalations 1", 0, "open             one: unknown, took effect: unknown; a person has to say"},
     {"resolve 1 retry --note back", 0, "resolved"},
     {"resolve 1 retry --note back", 4, "resolved before"},
     {"resolve 1 --as happened --note back", 4, "resolved before"},

@@ -501,7 +501,8 @@ void engine_list_sagas(struct engine *engine, struct engine_request *request)
 #define ESCALATION(status)                                                                                             \
     "{\"n\":1,\"saga\":\"019b3c52-0000-7000-8000-000000000001\",\"step\":\"one\",\"operation\":null,\"reason\":"       \
     "\"unknown\",\"status\":\"" status "\","                                                                           \
-    "\"opened_at\":\"2026-01-31T09:05:00.250Z\",\"evidence\":{},\"actions\":[{\"action\":\"retry\",\"does\":\"tries "  \
+    "\"opened_at\":\"2026-01-31T09:05:00.250Z\",\"evidence\":{\"open\":[{\"step\":\"one\",\"status\":\"unknown\","     \
+    "\"took_effect\":\"unknown\",\"needs_person\":true}]},\"actions\":[{\"action\":\"retry\",\"does\":\"tries "        \
     "again\"}],\"resolved_at\":null,"                                                                                  \
     "\"action\":null,\"actor\":null,\"note\":null,\"saga_name\":\"checkout\",\"business_id\":\"order-2026-000042\","   \
     "\"tags\":{},"                                                                                                     \

@@ -146,7 +146,7 @@ static void print_one(struct ctl *ctl, struct slice e)
             (void)printf("  %-12s %.*s\n", members[i], SLICE_ARG(text));
         }
     }
-    print_facts(ctl, json_member(e, "evidence"), 4);
+    print_evidence(ctl, json_member(e, "evidence"), 4);
     print_earlier(ctl, json_member(e, "earlier"));
     print_remarks(ctl, json_member(e, "remarks"));
     while (json_type(json_member(e, "actions")) == JSON_ARRAY && json_next_element(&walk, &action)) {

@@ -249,7 +249,7 @@ static void print_escalation(struct ctl *ctl, struct slice escalation)
     (void)printf("\n%sNeeds a person%s: escalation %.*s, %.*s%s%.*s\n", colour_on(ctl, COLOUR_RED),
                  colour_off(ctl, COLOUR_RED), SLICE_ARG(n), SLICE_ARG(show_member(ctl, escalation, "reason")),
                  step.len ? " at step " : "", SLICE_ARG(step));
-    print_facts(ctl, json_member(escalation, "evidence"), 4);
+    print_evidence(ctl, json_member(escalation, "evidence"), 4);
     (void)putchar('\n');
     while (json_type(json_member(escalation, "actions")) == JSON_ARRAY && json_next_element(&walk, &action)) {
         struct slice verb = show_member(ctl, action, "action");

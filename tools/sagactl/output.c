@@ -549,6 +549,26 @@ void print_facts(struct ctl *ctl, struct slice object, int indent)
     }
 }
 
+void print_evidence(struct ctl *ctl, struct slice evidence, int indent)
+{
+    struct json_walk walk = json_walk(evidence), open = json_walk(json_member(evidence, "open"));
+    struct slice name, value, item;
+
+    while (json_type(evidence) == JSON_OBJECT && json_next_member(&walk, &name, &value)) {
+        struct slice text = slice_is(name, "open") ? SLICE_NONE : show_value(ctl, value);
+
+        if (text.len > 0) {
+            (void)printf("%*s%-16.*s %.*s\n", indent, "", SLICE_ARG(name), SLICE_ARG(text));
+        }
+    }
+    for (bool is_first = true; json_next_element(&open, &item); is_first = false) {
+        (void)printf("%*s%-16s %.*s: %.*s, took effect: %.*s%s\n", indent, "", is_first ? "open" : "",
+                     SLICE_ARG(show_member(ctl, item, "step")), SLICE_ARG(show_member(ctl, item, "status")),
+                     SLICE_ARG(show_member(ctl, item, "took_effect")),
+                     slice_is(json_member(item, "needs_person"), "true") ? "; a person has to say" : "");
+    }
+}
+
 /* Prints a value of a --jq program: a string as plain text, as shells want it, any other value as JSON. */
 static void print_jq_value(struct ctl *ctl, struct slice value)
 {
