@@ -41,6 +41,9 @@ const titles: Record<string, string> = {
 const titleOfFilter = (name: string) =>
   titles[name] ?? (name.startsWith('tag.') ? `Tag ${name.slice(4)}` : name[0].toUpperCase() + name.slice(1))
 
+const valueOfFilter = (name: string, value: string) =>
+  value === '' ? 'none' : name === 'reason' || name === 'status' ? value.split(',').map(wordOf).join(', ') : value
+
 function asCommand(verb: Choice, asked: Record<string, string>, ofCases: boolean, note: string) {
   const filter = filterOf(asked)
   const flags: Record<string, string> = {
@@ -124,7 +127,7 @@ function NewJob({ route, me }: ViewProps) {
         </Fact>
         {Object.entries(filter).map(([name, value]) => (
           <Fact key={name} name={titleOfFilter(name)}>
-            {value || 'none'}
+            {valueOfFilter(name, value)}
           </Fact>
         ))}
       </Facts>
@@ -406,7 +409,7 @@ function Job({ route, me }: ViewProps) {
         )}
         {Object.entries(job.filter ?? {}).map(([name, value]) => (
           <Fact key={name} name={titleOfFilter(name)}>
-            {String(value) || 'none'}
+            {valueOfFilter(name, String(value))}
           </Fact>
         ))}
       </Facts>

@@ -6,7 +6,7 @@ import { Filters, tagParameters, type Filter } from '../filters'
 import { useLive } from '../live'
 import { ActOnPicked, usePicks } from '../picks'
 import { href, namespacesNow, replace } from '../route'
-import { State } from '../state'
+import { State, wordOf } from '../state'
 import { Table, type Column } from '../table'
 import { Age } from '../time'
 import type { CaseGroup, Escalation, Page } from '../types'
@@ -115,7 +115,10 @@ function Groups({ route, me }: ViewProps) {
           ...Object.keys(groups[0].group) // by what these rows are grouped, which another choice leaves behind
             .map((name): Column<CaseGroup> => [
               titles[name] ?? name,
-              ({ group }) => group[name] ?? <span class="muted">none</span>
+              ({ group }) =>
+                (name === 'reason' ? group[name] && wordOf(group[name]) : group[name]) ?? (
+                  <span class="muted">none</span>
+                )
             ]),
           ['At stake', (group) => <Costs costs={group.costs} without={group.without_cost} />],
           ['Oldest', ({ oldest }) => <Age at={oldest} />],
@@ -211,7 +214,7 @@ function List({ route, me }: ViewProps) {
           ],
           ['Step', (one) => <>{one.step ?? <span class="muted">–</span>}</>],
           ['Tool', (one) => <>{one.tool ?? <span class="muted">–</span>}</>],
-          ['Why', (one) => <>{one.reason}</>],
+          ['Why', (one) => <>{wordOf(one.reason)}</>],
           ['What was heard', (one) => <>{one.detail ?? one.error ?? <span class="muted">–</span>}</>],
           ['At stake', (one) => <>{one.cost ? money(one.cost, one.currency ?? null) : <span class="muted">–</span>}</>],
           [

@@ -18,6 +18,7 @@ const statuses = ['running', 'waiting', 'paused', 'compensating', 'escalated', '
 const filters: Filter[] = [
   { name: 'business_id', label: 'Business id', hint: 'order-1017' },
   { name: 'status', label: 'Status', choices: statuses, wordOf },
+  { name: 'business_id_prefix', label: 'Business id begins with', hint: 'order-10' },
   {
     name: 'waits_for',
     label: 'Waits for',
@@ -25,7 +26,6 @@ const filters: Filter[] = [
   },
   { name: 'saga', label: 'Definition', hint: 'order' },
   { name: 'version', label: 'Version', hint: '3' },
-  { name: 'business_id_prefix', label: 'Business id begins with', hint: 'order-10' },
   { name: 'id', label: 'Id begins with', hint: '01a20e16' },
   { name: 'step', label: 'Has begun step', hint: 'charge' },
   { name: 'error', label: 'Error', hint: 'timeout' },
@@ -93,6 +93,11 @@ const columns = (isGone: (row: SagaRow, i: number) => boolean): Column<SagaRow>[
 
 const countsMs = 15_000
 
+interface CountsProps {
+  query: Record<string, string>
+  isOn: boolean // not before the rows are there: they come first, and counts of a million take longer
+}
+
 // The statuses, each with its count and a link to its rows. The status that is shown leads back to all. The line has
 // its height before the counts are there: nothing below it moves.
 function Statuses({
@@ -122,8 +127,8 @@ function Statuses({
 }
 
 // Without filters sagad counts all that have not ended.
-function CountsOfAll({ query }: { query: Record<string, string> }) {
-  const { data } = useLive<Stats>('v1/stats', countsMs)
+function CountsOfAll({ query, isOn }: CountsProps) {
+  const { data } = useLive<Stats>(isOn ? 'v1/stats' : null, countsMs)
   const counts = Object.entries(data?.sagas ?? {}).map(([status, n]) => ({ group: { status }, count: n }))
   return (
     <Statuses query={query} counts={counts.filter(({ count: n }) => n > 0)}>
@@ -136,12 +141,10 @@ function CountsOfAll({ query }: { query: Record<string, string> }) {
   )
 }
 
-function CountsOfSome({ query: asked }: { query: Record<string, string> }) {
+function CountsOfSome({ query: asked, isOn }: CountsProps) {
   const { status: _, ...others } = asked
-  const { data } = useLive<Page<StatusCount>>(
-    query('v1/sagas', { ...parameters(others), group_by: 'status' }),
-    countsMs
-  )
+  const path = query('v1/sagas', { ...parameters(others), group_by: 'status' })
+  const { data } = useLive<Page<StatusCount>>(isOn ? path : null, countsMs)
   return (
     <Statuses query={asked} counts={data?.items ?? []}>
       {data?.looked_to && (
@@ -153,8 +156,8 @@ function CountsOfSome({ query: asked }: { query: Record<string, string> }) {
   )
 }
 
-const Counts = ({ query }: { query: Record<string, string> }) =>
-  Object.keys(query).some((name) => name !== 'status') ? <CountsOfSome query={query} /> : <CountsOfAll query={query} />
+const Counts = (props: CountsProps) =>
+  Object.keys(props.query).some((name) => name !== 'status') ? <CountsOfSome {...props} /> : <CountsOfAll {...props} />
 
 export function Sagas({ route, me }: ViewProps) {
   const asked = parameters(route.query)
@@ -192,7 +195,7 @@ export function Sagas({ route, me }: ViewProps) {
           ))}
       </div>
       <Filters path={['sagas']} query={route.query} filters={filters} />
-      {!isSeveral && <Counts query={route.query} />}
+      {!isSeveral && <Counts query={route.query} isOn={list !== null} />}
       <Fresh list={list} one="saga" orMore={list?.fresh === limit}>
         {list && list.rows.length > 0 && <span class="muted">{count(list.rows.length, 'saga')}, the newest first</span>}
         <ActOnPicked of="sagas" picked={picked} me={me} label="Act on" />

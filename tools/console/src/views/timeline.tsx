@@ -149,7 +149,13 @@ export function Timeline({ saga, entries }: { saga: Saga; entries: LogEntry[] })
         ))}
       </p>
       <p class="legend muted">
-        Times count from the start. Above, what was done; below, with <Shape state="compensating" />, what was undone.
+        Times count from the start.
+        {undone >= 0 && (
+          <>
+            {' '}
+            Above, what was done; below, with <Shape state="compensating" />, what was undone.
+          </>
+        )}
         {axis.idle.length > 0 && ' Stretches in which nothing happened are drawn short, and say how long they were.'}
       </p>
     </div>
