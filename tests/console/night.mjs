@@ -4,8 +4,8 @@ import { expect, expectEqual, promise, quick } from '../lib/world.mjs'
 import { Visitor, countsClicks, until } from './stage.mjs'
 
 const clicksMax = 12
-const stuck = quick ? 60 : 2000
-const byKeyboard = quick ? 4 : 2000
+const stuck = quick ? 60 : 3000
+const byKeyboard = quick ? 4 : 3000
 
 export async function night(world, browser) {
   const visitor = await Visitor.arrives(browser, world, { as: 'operator' })
