@@ -268,7 +268,7 @@ void mcp_refused(struct mcp_call *m, int status)
 
 /* --- calls ------------------------------------------------------------------------------------------------------ */
 
-struct mcp_state *mcp_state_of(struct adapter_host *host)
+static struct mcp_state *mcp_state_of(struct adapter_host *host)
 {
     struct mcp_state *state = host->mcp;
 

@@ -65,8 +65,6 @@ struct mcp_call {
     struct mcp_server *process;
 };
 
-struct mcp_state *mcp_state_of(struct adapter_host *host);
-
 /* Writes the request of this call under a new id. */
 struct slice mcp_request_write(struct mcp_call *m, bool modern);
 

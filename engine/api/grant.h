@@ -40,8 +40,6 @@ struct grant { /* a grant that one request shows; it lives in the arena of the r
 /* --- the token --- */
 
 void grant_token_make(const struct uuid *id, char out[GRANT_TOKEN_BYTES]);
-/* False: no grant has this token. */
-bool grant_token_read(struct slice token, struct uuid *id, struct digest *secret);
 
 /* --- a request that shows a grant (grant_use.c) --- */
 

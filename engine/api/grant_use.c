@@ -27,7 +27,8 @@ void grant_token_make(const struct uuid *id, char out[GRANT_TOKEN_BYTES])
     digest_hex(&secret, out + len);
 }
 
-bool grant_token_read(struct slice token, struct uuid *id, struct digest *secret)
+/* False: no grant has this token. */
+static bool grant_token_read(struct slice token, struct uuid *id, struct digest *secret)
 {
     size_t prefix = sizeof(GRANT_PREFIX) - 1;
     struct digest read;

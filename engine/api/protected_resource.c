@@ -28,7 +28,7 @@ static bool host_is_good(struct slice host)
 
 /* A proxy may have a name of its own for us, and says by which one the client came. It tells a lie to nobody but the
  * client that sent it. */
-struct slice request_base_url(const struct api_request *request)
+static struct slice request_base_url(const struct api_request *request)
 {
     const struct http_exchange *http = request->exchange;
     struct slice forwarded = http_exchange_header(http, "x-forwarded-host"), host = http_exchange_header(http, "host");

@@ -107,7 +107,6 @@ bool request_is_revoked(const struct api_request *request);
 /* protected_resource.c: what a refusal of /mcp says of where a token comes from (RFC 9728); SLICE_NONE elsewhere. */
 struct slice protected_resource_challenge(const struct api_request *request, enum err_code code);
 void protected_resource_refuse_scope(struct api_request *request); /* adds the header of a 403 */
-struct slice request_base_url(const struct api_request *request);
 /* Is it for what belongs to no namespace, or to all: the process, the engines? An admin of the namespace "*", and
  * everybody where neither a tokens file nor an issuer tells namespaces apart. */
 bool request_sees_all(const struct api_request *request);

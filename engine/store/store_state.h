@@ -355,8 +355,6 @@ bool appends_will_consume(const struct store *store, const struct uuid *inbox_id
 struct append *batch_take(struct batch *batch, size_t i);
 void batch_finish(struct batch *batch); /* it holds no append any more */
 void batch_submit(struct batch *batch, enum batch_phase phase, bool read_only);
-void store_pause(struct store *store, int64_t ms);
-void store_trouble(struct store *store, const struct err *err); /* the database refuses appends */
 
 void appends_drop_rewound(
     struct store *store); /* another history was accepted: what waits was decided by what is gone */

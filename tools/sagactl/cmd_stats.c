@@ -43,7 +43,7 @@ static void print_element(struct ctl *ctl, struct slice element)
     buffer_fini(&text);
 }
 
-void stats_print_counts(struct ctl *ctl, struct slice sagas)
+static void stats_print_counts(struct ctl *ctl, struct slice sagas)
 {
     static const char *const titles[] = {"", "", NULL};
     static const char *const first[] = {"escalated", "paused", "abandoned"};

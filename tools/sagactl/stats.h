@@ -4,7 +4,6 @@
 
 #include "tools/sagactl/command.h"
 
-void stats_print_counts(struct ctl *ctl, struct slice sagas); /* counts that ask for somebody's action come first */
 /* Prints at most `most` tools, those with the most unknown outcomes first. `sagactl tools` has the other figures. */
 void stats_print_tools(struct ctl *ctl, struct slice tools, size_t most);
 /* Does `stats --since`: figures over time, or with `by` a line for each saga or tool. NULL: the last hour; figures over

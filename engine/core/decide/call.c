@@ -22,7 +22,8 @@ struct slice call_name(const struct call *call)
     return call->step.ptr[0] == '~' ? call->tool->name : call->step;
 }
 
-void call_refuse(struct call *call, enum err_code code, struct slice message, struct slice hint)
+/* Refuses without a record. */
+static void call_refuse(struct call *call, enum err_code code, struct slice message, struct slice hint)
 {
     call->m->out->answer = (struct call_answer){.code = code, .step = call->found, .message = message, .hint = hint};
 }

@@ -34,7 +34,6 @@ struct call_decision { /* what an operation.duplicate says of a call, and what t
 
 /* --- decide/call.c: new operations and new attempts, where the rules of the saga let them in --- */
 
-void call_refuse(struct call *call, enum err_code code, struct slice message, struct slice hint); /* without a record */
 bool call_log_is_full(const struct call *call); /* nothing more is recorded of calls */
 /* `decision` is NULL, or why there is one more operation after `found`. */
 void call_begin(struct call *call, const char *decision);

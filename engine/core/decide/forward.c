@@ -576,7 +576,8 @@ bool forward_advance(struct machine *m)
     return false;
 }
 
-bool everything_is_settled(const struct saga *saga)
+/* True when no forward operation is open: what is left is known, or unknown for good. */
+static bool everything_is_settled(const struct saga *saga)
 {
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
         if (operation_is_open(&saga->steps[i].forward)) {

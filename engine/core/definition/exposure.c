@@ -29,7 +29,7 @@ static void check_argument(const struct members *m, const char *name, struct sli
     }
 }
 
-bool offer_set_is_good(struct slice name)
+static bool offer_set_is_good(struct slice name)
 {
     for (size_t i = 0; i < name.len; i++) {
         char c = name.ptr[i];
@@ -90,7 +90,7 @@ void exposure_check(const struct members *tool)
     check_argument(&m, "scope", tool->object);
 }
 
-struct exposure exposure_of(struct slice body, struct arena *arena)
+static struct exposure exposure_of(struct slice body, struct arena *arena)
 {
     struct exposure exposure = {.is_offered = true, .is_open_world = true};
     struct slice value = json_member(body, "expose");

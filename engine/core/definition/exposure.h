@@ -24,10 +24,6 @@ struct exposure { /* the member `expose` */
 
 /* Names every fault of the member `expose` of this tool. Absent: no fault. A saga takes true and false only. */
 void exposure_check(const struct members *tool);
-/* Of a body that has no fault. */
-struct exposure exposure_of(struct slice body, struct arena *arena);
-
-bool offer_set_is_good(struct slice name); /* may a set of tools have this name? */
 bool exposure_is_in_set(const struct exposure *exposure, struct slice set);
 
 struct offered { /* a definition that may be offered */

@@ -13,7 +13,7 @@ struct frame {
     uint32_t step, next; /* next: index into the `after` of the step */
 };
 
-size_t graph_row_words(uint32_t step_count)
+static size_t graph_row_words(uint32_t step_count)
 {
     return (step_count + WORD_BITS - 1) / WORD_BITS;
 }

@@ -4,9 +4,8 @@
 
 #include "core/definition/definition.h"
 
-/* The transitive closure as a bit matrix of step_count rows of graph_row_words() words. False when there is a cycle;
+/* The transitive closure as a bit matrix of step_count rows of whole words. False when there is a cycle;
  * `cycle_step` is on it. */
-size_t graph_row_words(uint32_t step_count);
 bool graph_close(const struct step_definition *steps, uint32_t step_count, struct arena *arena,
                  const uint64_t **ancestors, uint32_t *cycle_step);
 /* Is there a path from a to b? None in an open saga, and none from or to a member of a group: ask the definition that

@@ -83,7 +83,6 @@ bool step_may_leave(const struct saga *saga, uint32_t step);
 uint32_t *saga_make_plan(const struct saga *saga, uint32_t group, struct arena *arena, uint32_t *count);
 uint32_t *saga_make_debts(const struct saga *saga, struct arena *arena, uint32_t *count);
 bool saga_undo_is_over(const struct saga *saga);             /* nothing in the plan is left to do */
-bool undo_is_held(const struct saga *saga, uint32_t step);   /* something that came after it is not undone yet */
 bool undo_may_begin(const struct saga *saga, uint32_t step); /* it is its turn, and there is room */
 uint32_t
 undo_concurrency(const struct saga *saga,
@@ -121,12 +120,6 @@ uint32_t step_undone_alone(const struct saga *saga,
 bool step_lies_in(const struct saga *saga, uint32_t step, uint32_t group); /* at any depth; all lie in STEP_NONE */
 /* In one undo plan: is a undone before b? A total order. */
 bool step_undone_before(const struct saga *saga, uint32_t a, uint32_t b);
-/*
- * The unit that counts for the undo concurrency of `scope` (a child's group, or STEP_NONE): the step itself, or the
- * child of that scope it is in. STEP_NONE: it does not count there, because it lies elsewhere or in a child that is
- * undone on its own.
- */
-uint32_t undo_unit(const struct saga *saga, uint32_t step, uint32_t scope);
 uint32_t step_scope(const struct saga *saga,
                     uint32_t step); /* the group of the child it is written in; STEP_NONE: the saga */
 bool step_has_call(const struct saga *saga, uint32_t step);     /* not a group and not a wait */
@@ -247,8 +240,6 @@ void forward_start_run(struct machine *m);
 void forward_admitted(struct machine *m); /* SAGA_INPUT_ADMITTED */
 /* Set what is frozen of the class: `effect`, and `conditional` where the tool's class depends on these arguments. */
 void machine_freeze_effect(const struct machine *m, const struct tool *tool, struct slice args, struct record *record);
-bool everything_is_settled(
-    const struct saga *saga); /* no forward operation is open: what is left is known, or unknown for good */
 
 /* decide/call.c, decide/open.c: what only open sagas and runs know */
 enum err_code call_decide(struct machine *m);

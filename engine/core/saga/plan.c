@@ -140,7 +140,8 @@ static bool is_held_among_siblings(const struct saga *saga, uint32_t step)
     return false;
 }
 
-bool undo_is_held(const struct saga *saga, uint32_t step)
+/* True while something that came after the step is not undone yet. */
+static bool undo_is_held(const struct saga *saga, uint32_t step)
 {
     if (!saga_is_open(saga)) {
         for (uint32_t at = step; at != STEP_NONE; at = saga->definition->steps[at].group) {
@@ -158,7 +159,12 @@ bool undo_is_held(const struct saga *saga, uint32_t step)
     return false;
 }
 
-uint32_t undo_unit(const struct saga *saga, uint32_t step, uint32_t scope)
+/*
+ * Returns the unit that counts for the undo concurrency of `scope` (a child's group, or STEP_NONE): the step itself, or
+ * the child of that scope it is in. STEP_NONE: it does not count there, because it lies elsewhere or in a child that is
+ * undone on its own.
+ */
+static uint32_t undo_unit(const struct saga *saga, uint32_t step, uint32_t scope)
 {
     uint32_t unit = step, at = step_scope(saga, step);
 

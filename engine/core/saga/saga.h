@@ -300,9 +300,7 @@ bool saga_is_open(const struct saga *saga); /* SAGA_OPEN or SAGA_RUN */
 uint32_t saga_sealed_by(const struct saga *saga);
 /* Is anything of it pending, in flight, retrying, probed, or unknown? */
 bool saga_is_unsettled(const struct saga *saga);
-/* The newest operation of this identity (highest generation), or STEP_NONE. Names as in the key. */
-uint32_t saga_find_call(const struct saga *saga, struct slice step, struct slice tool, struct slice scope);
-/* Of one more operation of this identity: higher than all there ever were. */
+/* Of one more operation of this identity: higher than all there ever were. Names as in the key. */
 uint32_t saga_next_generation(const struct saga *saga, struct slice step, struct slice tool, struct slice scope);
 uint32_t saga_find_key(const struct saga *saga, const struct op_key *key,
                        enum direction *direction); /* STEP_NONE: none */

@@ -583,7 +583,8 @@ bool saga_rests(const struct saga *saga)
            !saga->escalation.number && !saga->paused.ptr && !saga_is_unsettled(saga);
 }
 
-uint32_t saga_find_call(const struct saga *saga, struct slice step, struct slice tool, struct slice scope)
+/* Returns the newest operation of this identity (highest generation), or STEP_NONE. */
+static uint32_t saga_find_call(const struct saga *saga, struct slice step, struct slice tool, struct slice scope)
 {
     uint32_t found = STEP_NONE;
 

@@ -50,7 +50,7 @@ static bool zone_is_sound(struct slice zone)
     return true;
 }
 
-bool schedule_name_is_sound(struct slice name)
+static bool schedule_name_is_sound(struct slice name)
 {
     return name_is_sound(name, "_.-", SCHEDULE_NAME_BYTES_MAX);
 }

@@ -30,7 +30,6 @@ struct schedule {
 
 /* Reads the body of a request, or a stored one. Adds every fault that it finds. */
 bool schedule_read(struct slice body, struct arena *arena, struct faults *faults, struct schedule *out);
-bool schedule_name_is_sound(struct slice name);
 /* Writes a schedule as JSON, with every member and in a fixed order: equal schedules give equal text. */
 void schedule_write(const struct schedule *schedule, struct buffer *out);
 

@@ -175,7 +175,8 @@ void http_exchange_recycle(struct exchange *x)
     http_server_check_stopped(server);
 }
 
-void http_exchange_promise(struct exchange *x)
+/* The handler owes an answer, or to go on with the body. */
+static void http_exchange_promise(struct exchange *x)
 {
     x->counted = true;
     x->server->active++;

@@ -108,7 +108,7 @@ bool freeze_keep(struct freeze *freeze, struct candidate *candidate, struct bulk
     return candidate->body.ptr != NULL;
 }
 
-bool freeze_seen_before(struct freeze *freeze, const struct bulk_item *item)
+static bool freeze_seen_before(struct freeze *freeze, const struct bulk_item *item)
 {
     const struct identity identity = identity_of(item);
     struct identity *key;

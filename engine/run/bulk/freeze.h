@@ -71,7 +71,6 @@ struct slice freeze_name(const struct bulk_item *item, struct arena *arena);
 bool freeze_add(struct freeze *freeze, struct candidate candidate);
 /* Sets what the verb is about. False: the item has nothing that the verb could be about. */
 bool freeze_aim(struct bulk_item *item);
-bool freeze_seen_before(struct freeze *freeze, const struct bulk_item *item);
 /* Why this candidate of a request, which was kept, is left alone after all: another one is about the same. Where they
  * say different things both are. NULL: it is the first. */
 const char *freeze_repeats(struct freeze *freeze, struct candidate *candidate, const struct bulk_item *item);

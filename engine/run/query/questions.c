@@ -222,7 +222,8 @@ static void say_where_it_ends(struct work *work, const struct list_questions *li
     }
 }
 
-void work_show_questions(struct work *work, const struct list_questions *list)
+/* Ends the work with what was read, of which the last is only asked for to know whether there are more. */
+static void work_show_questions(struct work *work, const struct list_questions *list)
 {
     size_t limit = list->limit - 1;
 

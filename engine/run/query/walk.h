@@ -53,8 +53,6 @@ void work_answer_question(struct work *work, enum question_kind kind, uint64_t n
 /* The one that was asked for by its number, when it has been read. NULL: the work has been ended. */
 const struct question_row *work_question(struct work *work);
 void work_no_question(struct work *work, enum question_kind kind); /* ends it: none has this number */
-/* Ends the work with what was read, of which the last is only asked for to know whether there are more. */
-void work_show_questions(struct work *work, const struct list_questions *list);
 /* As the turn being told of has left it; borrows from that turn. False: the turn did not touch it. */
 bool question_of_turn(const struct live *live, enum question_kind kind, uint64_t number, struct question_row *row);
 /* question_filter.c: which ones, how many, in groups or not, and where the page before ended. False: the work has been

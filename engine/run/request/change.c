@@ -86,7 +86,8 @@ static void answer_operation(struct work *work)
     }
 }
 
-void answer_saga(struct work *work)
+/* Answers for work->saga, from memory or from its log. */
+static void answer_saga(struct work *work)
 {
     const struct live *live = live_find(work->engine, work->saga);
 

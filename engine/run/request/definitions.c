@@ -459,7 +459,8 @@ const struct tool *definitions_find_tool(struct definitions *definitions, struct
     return tool;
 }
 
-void definition_write_tools(const struct definition *definition, struct buffer *out)
+/* Writes the pinned tools of a compiled definition as JSON {name: version}. */
+static void definition_write_tools(const struct definition *definition, struct buffer *out)
 {
     write_tools(definition, SLICE_NONE, 0, out);
 }

@@ -60,9 +60,7 @@ const struct tool *definitions_tool(struct definitions *definitions, struct slic
 /* The newest version of a tool, also of one that a step defines itself, called SAGA.STEP. NULL: there is none that
  * compiles. */
 const struct tool *definitions_find_tool(struct definitions *definitions, struct slice namespace, struct slice name);
-/* The pinned tools of a compiled definition as JSON {name: version}. */
-void definition_write_tools(const struct definition *definition, struct buffer *out);
-/* The same of its children, at every depth. {} without any. */
+/* Its children at every depth as JSON {name: version}; {} without any. */
 void definition_write_children(const struct definition *definition, struct buffer *out);
 
 /* For document_check(): tools and sagas of this namespace. `source` borrows `definitions` and `namespace`. */

@@ -120,7 +120,4 @@ void query_saga_from_store(struct work *work);
 void change_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
 void call_deliver(struct engine *engine, struct engine_request *request, const struct uuid *inbox_id);
 
-/* change.c: for work->saga, from memory or from its log */
-void answer_saga(struct work *work);
-
 #endif

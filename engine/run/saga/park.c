@@ -192,6 +192,12 @@ static void give_memory_back(struct engine *engine)
     }
 }
 
+/* Something is due then; INT64_MAX: nothing is. */
+static void parker_due(struct engine *engine, int64_t at_ms)
+{
+    due_at(&engine->saga_room->parker->due, at_ms);
+}
+
 static void on_parked(struct park *park)
 {
     struct parking *parking = container_of(park, struct parking, park);
@@ -283,11 +289,6 @@ static void on_quiet(struct timer *timer)
 }
 
 /* --- coming back --- */
-
-void parker_due(struct engine *engine, int64_t at_ms)
-{
-    due_at(&engine->saga_room->parker->due, at_ms);
-}
 
 int64_t parker_lag_ms(const struct engine *engine)
 {

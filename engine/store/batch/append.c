@@ -192,7 +192,7 @@ static void on_pause_over(struct timer *timer)
     (void)timer; /* the loop is awake, and its hook sends */
 }
 
-void store_pause(struct store *store, int64_t ms)
+static void store_pause(struct store *store, int64_t ms)
 {
     timer_start(store->loop, &store->pause, ms, on_pause_over);
 }
@@ -202,7 +202,8 @@ static void on_trouble_timer(struct timer *timer)
     container_of(timer, struct store, trouble_timer)->trouble_may_try = true;
 }
 
-void store_trouble(struct store *store, const struct err *err)
+/* The database refuses appends. */
+static void store_trouble(struct store *store, const struct err *err)
 {
     int64_t delay_ms = TROUBLE_MS_MIN;
 
