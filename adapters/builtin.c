@@ -65,7 +65,7 @@ static void check_for(struct slice value, struct slice pointer, struct faults *f
     }
 }
 
-static const struct setting settings_table[] = {
+static const struct tool_setting settings_table[] = {
     {"do", BIT(JSON_STRING), true, check_do},
     {"outcome", BIT(JSON_STRING), false, check_outcome},
     {"for", BIT(JSON_STRING), false, check_for},

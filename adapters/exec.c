@@ -17,7 +17,7 @@ struct exec_call {
     struct deferred refuse;
 };
 
-static const struct setting settings_table[] = {
+static const struct tool_setting settings_table[] = {
     {"argv", BIT(JSON_ARRAY), true, program_check_argv, program_refuse_template},
     {"env", BIT(JSON_OBJECT), false, program_check_env},
     {"cwd", BIT(JSON_STRING), false, NULL},

@@ -63,7 +63,7 @@ static void check_query(struct slice value, struct slice pointer, struct faults 
     }
 }
 
-static const struct setting settings_table[] = {
+static const struct tool_setting settings_table[] = {
     {"method", BIT(JSON_STRING), false, check_method},
     {"url", BIT(JSON_STRING), true, http_check_url, http_check_url_template},
     {"headers", BIT(JSON_OBJECT), false, http_check_headers},

@@ -61,7 +61,7 @@ static void check_headers(struct slice value, struct slice pointer, struct fault
     }
 }
 
-static const struct setting server_http[] = {
+static const struct tool_setting server_http[] = {
     {"url", BIT(JSON_STRING), true, http_check_url, http_check_url_template},
     {"headers", BIT(JSON_OBJECT), false, check_headers},
     {"bearer", BIT(JSON_STRING), false, NULL},
@@ -69,7 +69,7 @@ static const struct setting server_http[] = {
     {"client_cert", BIT(JSON_STRING), false, NULL},
 };
 
-static const struct setting server_stdio[] = {
+static const struct tool_setting server_stdio[] = {
     {"argv", BIT(JSON_ARRAY), true, program_check_argv, program_refuse_template},
     {"env", BIT(JSON_OBJECT), false, program_check_env},
     {"cwd", BIT(JSON_STRING), false, NULL},
@@ -113,7 +113,7 @@ static void refuse_server_template(struct slice value, struct slice pointer, str
     faults_add(faults, pointer, "the server may not come from a template; write the object with \"url\" or \"argv\"");
 }
 
-static const struct setting settings_table[] = {
+static const struct tool_setting settings_table[] = {
     {"server", BIT(JSON_OBJECT), true, check_server, refuse_server_template},
     {"tool", BIT(JSON_STRING), true, check_tool},
     {"arguments", BIT(JSON_OBJECT), false, NULL},

@@ -19,7 +19,7 @@ static void types_text(uint32_t types, struct buffer *out)
     }
 }
 
-static void setting_check(const struct setting *setting, struct slice value, struct slice pointer,
+static void setting_check(const struct tool_setting *setting, struct slice value, struct slice pointer,
                           struct faults *faults)
 {
     enum json_type type = json_type(value);
@@ -45,7 +45,7 @@ static void setting_check(const struct setting *setting, struct slice value, str
     }
 }
 
-static void unknown_add(struct slice name, struct slice pointer, const struct setting *table, size_t count,
+static void unknown_add(struct slice name, struct slice pointer, const struct tool_setting *table, size_t count,
                         struct faults *faults)
 {
     struct buffer known;
@@ -59,7 +59,7 @@ static void unknown_add(struct slice name, struct slice pointer, const struct se
     buffer_fini(&known);
 }
 
-bool settings_check(struct slice settings, struct slice pointer, const struct setting *table, size_t count,
+bool settings_check(struct slice settings, struct slice pointer, const struct tool_setting *table, size_t count,
                     struct faults *faults)
 {
     struct json_walk walk;

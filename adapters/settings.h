@@ -9,7 +9,7 @@
 #include "base/errors.h"
 #include "base/json.h"
 
-struct setting {
+struct tool_setting {
     const char *name;
     uint32_t types; /* BIT(JSON_STRING) | ..., 0: any value */
     bool required;
@@ -22,7 +22,7 @@ struct setting {
 bool setting_is_template(struct slice value); /* true for a string that holds ${ */
 
 /* Returns false when the settings are not an object: then nothing else can be checked. */
-bool settings_check(struct slice settings, struct slice pointer, const struct setting *table, size_t count,
+bool settings_check(struct slice settings, struct slice pointer, const struct tool_setting *table, size_t count,
                     struct faults *faults);
 
 /* Checks that every value of an object is text, a number, a boolean, null or a template. `check_name` may be NULL. */

@@ -27,7 +27,7 @@ static void check_database(struct slice value, struct slice pointer, struct faul
     }
 }
 
-static const struct setting settings_table[] = {
+static const struct tool_setting settings_table[] = {
     {"database", BIT(JSON_STRING), true, check_database},
     {"statement", BIT(JSON_STRING), true,
      NULL}, /* checked below, because it depends on the parameters; it is not a template */

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-struct scan {
+struct sql_scan {
     const char *at, *end;
     const char *fault;
 };
@@ -28,7 +28,7 @@ static bool is_name(char c)
     return is_name_start(c) || is_digit(c) || c == '$';
 }
 
-static bool scan_sees(const struct scan *s, const char *text)
+static bool scan_sees(const struct sql_scan *s, const char *text)
 {
     size_t len = strlen(text);
 
@@ -36,7 +36,7 @@ static bool scan_sees(const struct scan *s, const char *text)
 }
 
 /* Skips the rest of a quoted text. With `backslash` it is E'...', where a backslash escapes. */
-static void skip_quoted(struct scan *s, char quote, bool backslash)
+static void skip_quoted(struct sql_scan *s, char quote, bool backslash)
 {
     for (s->at++; s->at < s->end; s->at++) {
         if (backslash && *s->at == '\\') {
@@ -52,7 +52,7 @@ static void skip_quoted(struct scan *s, char quote, bool backslash)
     s->fault = "a quote in the statement is not closed";
 }
 
-static void skip_comment(struct scan *s)
+static void skip_comment(struct sql_scan *s)
 {
     int depth = 0;
 
@@ -73,7 +73,7 @@ static void skip_comment(struct scan *s)
     }
 }
 
-static void skip_line(struct scan *s)
+static void skip_line(struct sql_scan *s)
 {
     while (s->at < s->end && *s->at != '\n') {
         s->at++;
@@ -81,7 +81,7 @@ static void skip_line(struct scan *s)
 }
 
 /* Skips a $ that begins neither a parameter nor $key: it begins $tag$ ... $tag$ or stands alone. */
-static void skip_dollar(struct scan *s)
+static void skip_dollar(struct sql_scan *s)
 {
     const char *close = s->at + 1;
     size_t tag_len;
@@ -107,7 +107,7 @@ static void skip_dollar(struct scan *s)
 }
 
 /* Skips a name. A name may contain what looks like a parameter: a$1 is one name. */
-static void skip_name(struct scan *s, struct sql_text *out)
+static void skip_name(struct sql_scan *s, struct sql_text *out)
 {
     const char *start = s->at;
 
@@ -122,7 +122,7 @@ static void skip_name(struct scan *s, struct sql_text *out)
     }
 }
 
-static void read_number(struct scan *s, struct sql_text *out)
+static void read_number(struct sql_scan *s, struct sql_text *out)
 {
     int number = 0;
 
@@ -137,13 +137,13 @@ static void read_number(struct scan *s, struct sql_text *out)
     out->highest = number > out->highest ? number : out->highest;
 }
 
-static bool sees_key(const struct scan *s)
+static bool sees_key(const struct sql_scan *s)
 {
     return scan_sees(s, "$key") && (s->end - s->at == 4 || !is_name(s->at[4]));
 }
 
 /* Only white space and comments may stand behind a semicolon. */
-static void read_end(struct scan *s)
+static void read_end(struct sql_scan *s)
 {
     s->at++;
     while (s->at < s->end && !s->fault) {
@@ -171,7 +171,7 @@ static struct slice upper(struct slice word, struct arena *arena)
 
 const char *sql_text_read(struct slice statement, int param_count, struct arena *arena, struct sql_text *out)
 {
-    struct scan s = {.at = statement.ptr, .end = statement.ptr + statement.len};
+    struct sql_scan s = {.at = statement.ptr, .end = statement.ptr + statement.len};
     struct buffer text;
 
     memset(out, 0, sizeof(*out));

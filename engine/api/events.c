@@ -17,7 +17,7 @@
 #define TYPES_BYTES_MAX 1024
 #define CURSOR_BYTES_MAX 32
 
-struct follow {
+struct event_follow {
     struct api_request *request;
     struct list_link link; /* links api->followers */
     struct slice types;
@@ -25,7 +25,7 @@ struct follow {
     bool streaming, writing, over;
 };
 
-static void follow_advance(struct follow *follow);
+static void follow_advance(struct event_follow *follow);
 
 /* --- a page --- */
 
@@ -40,7 +40,7 @@ static void on_page(struct engine_request *asked)
 
 /* --- following --- */
 
-static void follow_end(struct follow *follow)
+static void follow_end(struct event_follow *follow)
 {
     struct api_request *request = follow->request;
 
@@ -52,7 +52,7 @@ static void follow_end(struct follow *follow)
     }
 }
 
-static void keep_cursor(struct follow *follow, struct slice cursor)
+static void keep_cursor(struct event_follow *follow, struct slice cursor)
 {
     if (cursor.ptr && cursor.len < sizeof(follow->cursor)) {
         memcpy(follow->cursor, cursor.ptr, cursor.len);
@@ -69,7 +69,7 @@ static void put_event(struct buffer *out, const char *id, struct slice event)
     buffer_put_text(out, "\n\n");
 }
 
-static void follow_write(struct follow *follow, struct slice events, struct slice next_cursor)
+static void follow_write(struct event_follow *follow, struct slice events, struct slice next_cursor)
 {
     struct json_walk walk = json_walk(events);
     size_t count = json_count(events), written = 0;
@@ -94,7 +94,7 @@ static void follow_write(struct follow *follow, struct slice events, struct slic
 
 static void on_drained(struct http_exchange *exchange)
 {
-    struct follow *follow = ((struct api_request *)exchange->context)->state;
+    struct event_follow *follow = ((struct api_request *)exchange->context)->state;
 
     follow->writing = false;
     follow_advance(follow);
@@ -103,7 +103,7 @@ static void on_drained(struct http_exchange *exchange)
 static void on_events(struct engine_request *asked)
 {
     struct api_request *request = request_of(asked);
-    struct follow *follow = request->state;
+    struct event_follow *follow = request->state;
 
     if (asked->code != ERR_OK && !follow->streaming) {
         follow_end(follow);
@@ -123,7 +123,7 @@ static void on_events(struct engine_request *asked)
     follow_advance(follow);
 }
 
-static void follow_advance(struct follow *follow)
+static void follow_advance(struct event_follow *follow)
 {
     struct api_request *request = follow->request;
 
@@ -144,7 +144,7 @@ static void follow_advance(struct follow *follow)
 
 static void follow_cancel(struct api_request *request)
 {
-    struct follow *follow = request->state;
+    struct event_follow *follow = request->state;
 
     if (follow->over) {
         return; /* the client left and the service stops, and one end is enough */
@@ -163,7 +163,7 @@ static bool is_too_many(const struct api_request *request)
 
     for (const struct list_link *at = list_first(&request->api->followers); at;
          at = list_after(&request->api->followers, at)) {
-        const struct follow *follow = container_of(at, const struct follow, link);
+        const struct event_follow *follow = container_of(at, const struct event_follow, link);
 
         of_namespace += slice_equal(follow->request->asked.namespace, request->asked.namespace);
     }
@@ -172,7 +172,7 @@ static bool is_too_many(const struct api_request *request)
 
 static void follow_begin(struct api_request *request, struct slice cursor, struct slice types)
 {
-    struct follow *follow = arena_alloc(request->arena, sizeof(*follow));
+    struct event_follow *follow = arena_alloc(request->arena, sizeof(*follow));
     struct err err = {0};
 
     if (is_too_many(request)) {

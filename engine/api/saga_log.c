@@ -11,7 +11,7 @@
 
 #define PAGE_ENTRIES 200
 
-struct follow {
+struct log_follow {
     struct api_request *request;
     struct engine_watch watch;
     struct timer heartbeat;
@@ -22,7 +22,7 @@ struct follow {
     bool over;      /* the last entry was written, or nobody listens any more */
 };
 
-static void follow_advance(struct follow *follow);
+static void follow_advance(struct log_follow *follow);
 
 static struct slice last_of(struct slice entries, size_t *count)
 {
@@ -66,7 +66,7 @@ static void on_page(struct engine_request *asked)
 
 /* --- following --- */
 
-static void follow_end(struct follow *follow)
+static void follow_end(struct log_follow *follow)
 {
     struct api_request *request = follow->request;
 
@@ -99,7 +99,7 @@ static bool is_final(struct slice type)
            json_string_is(type, "saga.abandoned");
 }
 
-static void put_entry(struct follow *follow, struct buffer *out, struct slice entry)
+static void put_entry(struct log_follow *follow, struct buffer *out, struct slice entry)
 {
     struct slice type = json_member(entry, "type");
 
@@ -111,7 +111,7 @@ static void put_entry(struct follow *follow, struct buffer *out, struct slice en
     follow->over |= is_final(type);
 }
 
-static void follow_write(struct follow *follow, struct slice entries)
+static void follow_write(struct log_follow *follow, struct slice entries)
 {
     struct json_walk walk = json_walk(entries);
     struct slice entry;
@@ -135,7 +135,7 @@ static void follow_write(struct follow *follow, struct slice entries)
 
 static void on_changed(struct engine_watch *watch, uint64_t seq, bool ended)
 {
-    struct follow *follow = container_of(watch, struct follow, watch);
+    struct log_follow *follow = container_of(watch, struct log_follow, watch);
 
     (void)ended; /* the last entry says so itself */
     if (seq > follow->after) {
@@ -146,7 +146,7 @@ static void on_changed(struct engine_watch *watch, uint64_t seq, bool ended)
 
 static void on_heartbeat(struct timer *timer)
 {
-    struct follow *follow = container_of(timer, struct follow, heartbeat);
+    struct log_follow *follow = container_of(timer, struct log_follow, heartbeat);
     struct api_request *request = follow->request;
 
     if (follow->streaming && !follow->over) {
@@ -160,13 +160,13 @@ static void on_heartbeat(struct timer *timer)
 
 static void on_drained(struct http_exchange *exchange)
 {
-    struct follow *follow = ((struct api_request *)exchange->context)->state;
+    struct log_follow *follow = ((struct api_request *)exchange->context)->state;
 
     follow->writing = false;
     follow_advance(follow);
 }
 
-static void follow_stream(struct follow *follow, struct slice entries)
+static void follow_stream(struct log_follow *follow, struct slice entries)
 {
     if (!follow->streaming) {
         http_answer_header(follow->request->exchange, "Cache-Control", SLICE("no-store"));
@@ -182,7 +182,7 @@ static void follow_stream(struct follow *follow, struct slice entries)
 static void on_nothing_new(struct engine_request *asked)
 {
     struct api_request *request = request_of(asked);
-    struct follow *follow = request->state;
+    struct log_follow *follow = request->state;
 
     if (asked->code != ERR_OK) {
         follow_end(follow);
@@ -198,7 +198,7 @@ static void on_nothing_new(struct engine_request *asked)
 static void on_entries(struct engine_request *asked)
 {
     struct api_request *request = request_of(asked);
-    struct follow *follow = request->state;
+    struct log_follow *follow = request->state;
 
     if (asked->code != ERR_OK && !follow->streaming) {
         follow_end(follow);
@@ -219,7 +219,7 @@ static void on_entries(struct engine_request *asked)
     }
 }
 
-static void follow_advance(struct follow *follow)
+static void follow_advance(struct log_follow *follow)
 {
     struct api_request *request = follow->request;
 
@@ -240,7 +240,7 @@ static void follow_advance(struct follow *follow)
 
 static void follow_cancel(struct api_request *request)
 {
-    struct follow *follow = request->state;
+    struct log_follow *follow = request->state;
 
     if (follow->over) {
         return; /* the client left and the service stops, and one end is enough */
@@ -255,7 +255,7 @@ static void follow_cancel(struct api_request *request)
 
 static void follow_begin(struct api_request *request, struct saga_id id, uint64_t after)
 {
-    struct follow *follow = arena_alloc(request->arena, sizeof(*follow));
+    struct log_follow *follow = arena_alloc(request->arena, sizeof(*follow));
 
     follow->request = request;
     follow->after = after;

@@ -121,19 +121,19 @@ bool random_bytes(void *out, size_t len)
 }
 
 /* Gathers short fields: each EVP_DigestUpdate() costs as much as the digest of a hundred bytes. */
-struct gathering {
+struct digest_fields {
     EVP_MD_CTX *context;
     size_t len;
     uint8_t bytes[512];
 };
 
-static void gathering_flush(struct gathering *gathering)
+static void gathering_flush(struct digest_fields *gathering)
 {
     CHECK(gathering->len == 0 || EVP_DigestUpdate(gathering->context, gathering->bytes, gathering->len) == 1);
     gathering->len = 0;
 }
 
-static void gather(struct gathering *gathering, const void *bytes, size_t len)
+static void gather(struct digest_fields *gathering, const void *bytes, size_t len)
 {
     if (len > sizeof(gathering->bytes) - gathering->len) {
         gathering_flush(gathering);
@@ -148,7 +148,7 @@ static void gather(struct gathering *gathering, const void *bytes, size_t len)
 
 struct digest digest_fields(const char *tag, const struct slice *fields, size_t count)
 {
-    struct gathering gathering;
+    struct digest_fields gathering;
 
     gathering.context = begin();
     gathering.len = 0;

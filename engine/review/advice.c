@@ -16,24 +16,24 @@ struct caller { /* one call of an adapter */
     bool reads, question;
 };
 
-struct look {
+struct advice_look {
     void (*caller)(const struct caller *caller, struct faults *faults);
     void (*tool)(const struct tool *tool, struct slice pointer, struct faults *faults); /* may be NULL */
     struct faults *faults;
 };
 
-static struct slice below(const struct look *look, struct slice pointer, const char *name)
+static struct slice below(const struct advice_look *look, struct slice pointer, const char *name)
 {
     return json_pointer_join(look->faults->arena, pointer, slice_of(name));
 }
 
-static void look_at_caller(const struct look *look, struct caller caller, struct slice pointer)
+static void look_at_caller(const struct advice_look *look, struct caller caller, struct slice pointer)
 {
     caller.pointer = json_pointer_join(look->faults->arena, pointer, caller.adapter);
     look->caller(&caller, look->faults);
 }
 
-static void look_at_tool(const struct look *look, const struct tool *tool, struct slice pointer)
+static void look_at_tool(const struct advice_look *look, const struct tool *tool, struct slice pointer)
 {
     bool reads = tool->effect == EFFECT_READ;
 
@@ -58,7 +58,7 @@ static void look_at_tool(const struct look *look, const struct tool *tool, struc
     }
 }
 
-static void look_at(const struct look *look, const struct document *document)
+static void look_at(const struct advice_look *look, const struct document *document)
 {
     for (size_t i = 0; i < document->item_count; i++) {
         const struct document_item *item = &document->items[i];
@@ -198,7 +198,7 @@ void advice_warn(const struct document *document, struct faults *warnings)
         faults_add(warnings, document->warnings->items[i].pointer, "%.*s",
                    SLICE_ARG(document->warnings->items[i].detail));
     }
-    look_at(&(struct look){warn_caller, warn_tool, warnings}, document);
+    look_at(&(struct advice_look){warn_caller, warn_tool, warnings}, document);
 }
 
 /* --- what differs --- */
@@ -224,6 +224,6 @@ static void differ_from_first(const struct caller *caller, struct faults *faults
 void advice_differences(const struct document *document, enum reading since, struct faults *notes)
 {
     if (since < READING_SECOND) {
-        look_at(&(struct look){differ_from_first, NULL, notes}, document);
+        look_at(&(struct advice_look){differ_from_first, NULL, notes}, document);
     }
 }

@@ -42,7 +42,7 @@ struct engine {
     struct notifier *notifier;       /* notify/notifier.c */
     struct exporter *exporter;       /* trace/exporter.c */
     struct works *works;             /* request/work.c */
-    struct exchange *exchange;       /* exchange/ */
+    struct exchange_room *exchange;  /* exchange/ */
     struct measures *measures;       /* intake/measures.c */
     struct handover *handover;       /* shard/handover.c */
     struct readiness *readiness;     /* readiness.c */

@@ -120,7 +120,7 @@ struct batch { /* a writer has one, again and again */
 
 /* --- the history that we know (history.c) --- */
 
-struct evidence { /* a turn that was confirmed */
+struct confirmed_turn { /* a turn that was confirmed */
     bool is_there;
     struct saga_id saga;
     uint64_t seq;
@@ -134,7 +134,7 @@ struct shard_mark { /* neither ever goes down in one history */
 #define HISTORY_QUERIES_MAX 5
 
 struct history {
-    struct evidence last[STORE_WRITERS_MAX][SHARD_COUNT];
+    struct confirmed_turn last[STORE_WRITERS_MAX][SHARD_COUNT];
     bool is_other;   /* something is missing, and nobody has accepted that */
     bool is_doubted; /* the last check missed something, or found a loss that is not accepted */
     bool is_written, is_asking, is_accepted;
@@ -216,7 +216,7 @@ struct due_item {
     struct uuid saga;
 };
 
-struct due_kind {
+struct due_write_kind {
     const char *refused; /* event of the log */
     const struct db_statement
         *statement; /* arrays of shard, epoch, saga; gives the positions of those that were not fenced */
@@ -229,7 +229,7 @@ struct due_kind {
 
 struct due_queue {
     struct store *store;
-    const struct due_kind *kind;
+    const struct due_write_kind *kind;
     struct list waiting;
     struct list_link **sent; /* under way, or lost */
     size_t sent_count;
@@ -428,7 +428,7 @@ void answers_stop(struct store *store);
 void answers_fini(struct store *store); /* ends what waits to be written with ERR_STOPPING */
 
 /* due_queue.c */
-void due_queue_init(struct due_queue *queue, struct store *store, const struct due_kind *kind);
+void due_queue_init(struct due_queue *queue, struct store *store, const struct due_write_kind *kind);
 void due_queue_add(struct due_queue *queue, struct list_link *link);
 void due_queue_go(struct due_queue *queue);   /* sends what waits, if it can */
 void due_queue_fini(struct due_queue *queue); /* ends what waits with ERR_STOPPING */

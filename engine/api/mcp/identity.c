@@ -17,7 +17,7 @@
 #define SESSION_BYTES_MAX 128
 #define SHOWN_BYTES_MAX 64 /* of a value in a sentence */
 
-enum field { FIELD_RUN, FIELD_STEP, FIELD_SCOPE, FIELD_TURN, FIELD_EMISSION, FIELD_COUNT };
+enum identity_field { FIELD_RUN, FIELD_STEP, FIELD_SCOPE, FIELD_TURN, FIELD_EMISSION, FIELD_COUNT };
 
 static const struct row {
     const char *what, *meta, *header, *argument;
@@ -48,7 +48,7 @@ static bool refuse(struct err *err, const char *message, const char *hint)
 
 /* --- one value --- */
 
-static bool is_good(enum field field, struct slice text)
+static bool is_good(enum identity_field field, struct slice text)
 {
     switch (field) {
     case FIELD_RUN:
@@ -75,7 +75,7 @@ static struct slice value_text(struct slice value, struct arena *arena)
 }
 
 /* What this place says is held against what stronger places have said. */
-static bool take(enum field field, struct told said, struct told *now, struct err *err)
+static bool take(enum identity_field field, struct told said, struct told *now, struct err *err)
 {
     if (!said.text.ptr || !is_good(field, said.text)) {
         (void)refuse(err, "this call names something that cannot be right", "schema/mcp.md says what each may be");
@@ -96,7 +96,7 @@ static bool take(enum field field, struct told said, struct told *now, struct er
     return false;
 }
 
-static struct slice from_grant(const struct grant *grant, enum field field)
+static struct slice from_grant(const struct grant *grant, enum identity_field field)
 {
     switch (field) {
     case FIELD_RUN:
@@ -114,8 +114,8 @@ static struct slice from_grant(const struct grant *grant, enum field field)
     UNREACHABLE();
 }
 
-static bool read_field(const struct identity_sources *sources, enum field field, struct arena *arena, struct told *out,
-                       struct err *err)
+static bool read_field(const struct identity_sources *sources, enum identity_field field, struct arena *arena,
+                       struct told *out, struct err *err)
 {
     const struct row *row = &rows[field];
     struct slice meta = json_member(sources->meta, row->meta),
@@ -150,7 +150,7 @@ static struct slice host_value(struct slice meta, struct slice key, struct arena
     return value_text(value, arena);
 }
 
-static struct slice from_host(const struct identity_sources *sources, struct slice keys, enum field field,
+static struct slice from_host(const struct identity_sources *sources, struct slice keys, enum identity_field field,
                               struct arena *arena)
 {
     struct slice parts[KEYS_MAX];
@@ -275,7 +275,7 @@ bool identity_read(const struct identity_sources *sources, struct arena *arena, 
 
     *out = (struct identity){0};
     for (int i = 0; i < FIELD_COUNT; i++) {
-        if (!read_field(sources, (enum field)i, arena, &told[i], err)) {
+        if (!read_field(sources, (enum identity_field)i, arena, &told[i], err)) {
             return false;
         }
     }

@@ -17,18 +17,18 @@
 #include "base/json.h"
 #include "core/saga/hold.h"
 
-struct slice call_name(const struct call *call)
+struct slice call_name(const struct call_case *call)
 {
     return call->step.ptr[0] == '~' ? call->tool->name : call->step;
 }
 
 /* Refuses without a record. */
-static void call_refuse(struct call *call, enum err_code code, struct slice message, struct slice hint)
+static void call_refuse(struct call_case *call, enum err_code code, struct slice message, struct slice hint)
 {
     call->m->out->answer = (struct call_answer){.code = code, .step = call->found, .message = message, .hint = hint};
 }
 
-static void refuse_for_now(struct call *call, enum err_code code, int64_t retry_after_ms, struct slice message,
+static void refuse_for_now(struct call_case *call, enum err_code code, int64_t retry_after_ms, struct slice message,
                            struct slice hint)
 {
     call_refuse(call, code, message, hint);
@@ -37,7 +37,7 @@ static void refuse_for_now(struct call *call, enum err_code code, int64_t retry_
 
 /* --- the saga's rules --- */
 
-static bool is_paused(struct call *call)
+static bool is_paused(struct call_case *call)
 {
     const struct saga *saga = call->m->saga;
 
@@ -52,7 +52,7 @@ static bool is_paused(struct call *call)
     return saga->paused.ptr != NULL;
 }
 
-static bool is_held(struct call *call, const struct tool *tool)
+static bool is_held(struct call_case *call, const struct tool *tool)
 {
     struct machine *m = call->m;
     const struct hold *hold = hold_of_call(m->input->holds, m->saga, tool->name, DIRECTION_DO, m->turn);
@@ -69,7 +69,7 @@ static bool is_held(struct call *call, const struct tool *tool)
     return true;
 }
 
-static bool let_in_by_phase(struct call *call)
+static bool let_in_by_phase(struct call_case *call)
 {
     struct machine *m = call->m;
     const struct saga *saga = m->saga;
@@ -95,7 +95,7 @@ static bool let_in_by_phase(struct call *call)
     return true;
 }
 
-static bool let_in_by_order(struct call *call, const struct tool *tool, enum effect effect, uint32_t except)
+static bool let_in_by_order(struct call_case *call, const struct tool *tool, enum effect effect, uint32_t except)
 {
     struct machine *m = call->m;
     const struct saga *saga = m->saga;
@@ -132,7 +132,7 @@ static bool let_in_by_order(struct call *call, const struct tool *tool, enum eff
     return true;
 }
 
-static bool let_in_by_budget(struct call *call, const struct tool *tool)
+static bool let_in_by_budget(struct call_case *call, const struct tool *tool)
 {
     struct machine *m = call->m;
     const char *what = saga_over_budget(m->saga, tool, !call->same_emission, true);
@@ -147,7 +147,7 @@ static bool let_in_by_budget(struct call *call, const struct tool *tool)
 }
 
 /* May the call come in? `except` is the operation that is called again, or STEP_NONE for a new one. */
-static bool let_in(struct call *call, const struct tool *tool, enum effect effect, uint32_t except)
+static bool let_in(struct call_case *call, const struct tool *tool, enum effect effect, uint32_t except)
 {
     return !is_paused(call) && !is_held(call, tool) && let_in_by_phase(call) &&
            let_in_by_order(call, tool, effect, except) && let_in_by_budget(call, tool);
@@ -169,7 +169,7 @@ static void leave(struct machine *m, uint32_t step)
 
 /* Does the newest version accept the call? The question is asked only when that version, or a read, would be sent
  * now. */
-static bool fits(struct call *call)
+static bool fits(struct call_case *call)
 {
     const struct saga_input *input = call->m->input;
 
@@ -182,7 +182,7 @@ static bool fits(struct call *call)
     return false;
 }
 
-static bool may_be_called(struct call *call)
+static bool may_be_called(struct call_case *call)
 {
     struct step_definition definition;
 
@@ -200,14 +200,14 @@ static bool may_be_called(struct call *call)
     return false;
 }
 
-bool call_log_is_full(const struct call *call)
+bool call_log_is_full(const struct call_case *call)
 {
     return call->m->saga->seq >= CALL_RECORDS_MAX;
 }
 
 /* Refuses a call when the log is full. Returns true after the refusal. An earlier call is still answered when that
  * needs no record. */
-static bool log_is_full(struct call *call)
+static bool log_is_full(struct call_case *call)
 {
     if (!call_log_is_full(call)) {
         return false;
@@ -219,7 +219,7 @@ static bool log_is_full(struct call *call)
     return true;
 }
 
-static bool there_is_room(struct call *call)
+static bool there_is_room(struct call_case *call)
 {
     if (call->m->saga->definition->step_count < CALL_OPERATIONS_MAX) {
         return true;
@@ -233,7 +233,7 @@ static bool there_is_room(struct call *call)
 
 /* Returns the name under which the step is shown: its own, or with a number when another scope, tool or generation has
  * that name. */
-static struct slice unique_label(const struct call *call)
+static struct slice unique_label(const struct call_case *call)
 {
     const struct saga *saga = call->m->saga;
     uint32_t others = 0;
@@ -244,7 +244,7 @@ static struct slice unique_label(const struct call *call)
     return others == 0 ? call->step : arena_printf(call->m->turn, "%.*s~%u", SLICE_ARG(call->step), others + 1);
 }
 
-static void identify(const struct call *call, struct record *record)
+static void identify(const struct call_case *call, struct record *record)
 {
     const struct saga *saga = call->m->saga;
     struct op_identity identity = {
@@ -264,7 +264,7 @@ static void identify(const struct call *call, struct record *record)
     }
 }
 
-void call_begin(struct call *call, const char *decision)
+void call_begin(struct call_case *call, const char *decision)
 {
     struct machine *m = call->m;
     const struct saga_input *input = m->input;
@@ -301,7 +301,7 @@ void call_begin(struct call *call, const char *decision)
     leave(m, record.step);
 }
 
-void call_repeat(struct call *call)
+void call_repeat(struct call_case *call)
 {
     struct machine *m = call->m;
     const struct tool *tool = m->saga->definition->steps[call->found].tool;
@@ -325,7 +325,7 @@ void call_repeat(struct call *call)
 
 /* --- which operation it is about --- */
 
-static bool is_of_identity(const struct call *call, uint32_t step)
+static bool is_of_identity(const struct call_case *call, uint32_t step)
 {
     const struct saga *saga = call->m->saga;
 
@@ -334,7 +334,7 @@ static bool is_of_identity(const struct call *call, uint32_t step)
            slice_equal(saga->steps[step].forward.scope, call->m->input->call.scope);
 }
 
-static struct digest fingerprint_under(const struct call *call, const struct tool *tool)
+static struct digest fingerprint_under(const struct call_case *call, const struct tool *tool)
 {
     return op_fingerprint(tool->name, call->m->input->call.args, &tool->volatiles, call->m->turn);
 }
@@ -343,7 +343,7 @@ static struct digest fingerprint_under(const struct call *call, const struct too
  * Is the call a repeat of this operation, of the same identity? The class with which the operation began decides,
  * whatever the tool has become since. Only a tool of two classes tells its reads from its effects by the arguments.
  */
-static bool is_repeat_of(const struct call *call, uint32_t step, const struct digest *fingerprint)
+static bool is_repeat_of(const struct call_case *call, uint32_t step, const struct digest *fingerprint)
 {
     const struct saga *saga = call->m->saga;
     const struct operation *op = &saga->steps[step].forward;
@@ -359,7 +359,7 @@ static bool is_repeat_of(const struct call *call, uint32_t step, const struct di
 }
 
 /* Finds the newest operation of this identity; for reads, the newest with these arguments. */
-static void find_operation(struct call *call)
+static void find_operation(struct call_case *call)
 {
     const struct saga *saga = call->m->saga;
 
@@ -382,7 +382,7 @@ static void find_operation(struct call *call)
 
 /* Is the request the same, to the last byte that counts? A signed one is told by the members that counted before, see
  * call_begin(). */
-static bool is_same_request(const struct call *call, const struct emission *known)
+static bool is_same_request(const struct call_case *call, const struct emission *known)
 {
     const struct saga *saga = call->m->saga;
     enum direction direction;
@@ -399,7 +399,7 @@ static bool is_same_request(const struct call *call, const struct emission *know
 }
 
 /* Decides a known emission. Returns true when nothing else is left to decide. */
-static bool decide_by_emission(struct call *call)
+static bool decide_by_emission(struct call_case *call)
 {
     struct machine *m = call->m;
     struct slice id = m->input->call.emission;
@@ -430,7 +430,7 @@ static bool is_new_turn(const struct machine *m)
 }
 
 /* Is the answer still awaited? Asking for it again is no loop. */
-static bool is_awaited(const struct call *call)
+static bool is_awaited(const struct call_case *call)
 {
     const struct saga *saga = call->m->saga;
     const struct operation *op;
@@ -443,7 +443,7 @@ static bool is_awaited(const struct call *call)
            (saga->escalation.number && saga->escalation.step == call->found);
 }
 
-static bool is_signed_for(const struct call *call)
+static bool is_signed_for(const struct call_case *call)
 {
     const struct bypass *bypass = call->found == STEP_NONE ? NULL : call->m->saga->steps[call->found].bypass;
 
@@ -461,7 +461,7 @@ static void write_call(struct json_writer *w, struct slice tool, struct slice st
 }
 
 /* Returns the calls of the round, with this one last. */
-static struct slice pattern_json(const struct call *call, uint32_t length)
+static struct slice pattern_json(const struct call_case *call, uint32_t length)
 {
     const struct saga *saga = call->m->saga;
     struct buffer out;
@@ -485,7 +485,7 @@ static struct slice pattern_json(const struct call *call, uint32_t length)
     return text;
 }
 
-static void refuse_loop(struct call *call, struct slice pattern)
+static void refuse_loop(struct call_case *call, struct slice pattern)
 {
     struct slice message = arena_printf(call->m->turn, "the same calls went round %u times with the same answers",
                                         call->m->saga->loop->repeats);
@@ -502,7 +502,7 @@ static void refuse_loop(struct call *call, struct slice pattern)
     call->m->out->answer.pattern = pattern;
 }
 
-static void trip(struct call *call, uint32_t length)
+static void trip(struct call_case *call, uint32_t length)
 {
     struct machine *m = call->m;
     struct saga *saga = m->saga;
@@ -532,7 +532,7 @@ static void trip(struct call *call, uint32_t length)
 }
 
 /* Decides a loop. Returns true when the call goes round in circles and was answered with that. */
-static bool decide_by_loop(struct call *call)
+static bool decide_by_loop(struct call_case *call)
 {
     struct machine *m = call->m;
     uint64_t signature = loop_call(call->tool->name, m->input->call.scope, &call->fingerprint);
@@ -554,7 +554,7 @@ static bool decide_by_loop(struct call *call)
 
 /* --- the order of the questions --- */
 
-static bool aliases_are_full(struct call *call)
+static bool aliases_are_full(struct call_case *call)
 {
     if (!call->m->input->call.emission.ptr || call->m->saga->emissions->count < EMISSIONS_MAX) {
         return false;
@@ -566,7 +566,7 @@ static bool aliases_are_full(struct call *call)
     return true;
 }
 
-static void decide_in_order(struct call *call)
+static void decide_in_order(struct call_case *call)
 {
     if (decide_by_emission(call)) {
         return;
@@ -599,7 +599,7 @@ bool call_step_is_good(struct slice name)
 enum err_code call_decide(struct machine *m)
 {
     const struct saga_input *input = m->input;
-    struct call call = {.m = m, .tool = input->call.tool, .found = STEP_NONE, .newest = STEP_NONE};
+    struct call_case call = {.m = m, .tool = input->call.tool, .found = STEP_NONE, .newest = STEP_NONE};
     bool slept = run_sleeps(m);
     size_t begun;
 

@@ -16,12 +16,12 @@
 #include "core/decide/call.h"
 #include "core/definition/drift.h"
 
-static const struct operation *operation_found(const struct call *call)
+static const struct operation *operation_found(const struct call_case *call)
 {
     return &call->m->saga->steps[call->found].forward;
 }
 
-static const struct tool *tool_found(const struct call *call)
+static const struct tool *tool_found(const struct call_case *call)
 {
     return call->m->saga->definition->steps[call->found].tool;
 }
@@ -43,7 +43,7 @@ static bool is_settled(const struct operation *op)
 }
 
 /* Returns when it may be worthwhile to ask again. */
-static int64_t retry_after_ms(const struct call *call)
+static int64_t retry_after_ms(const struct call_case *call)
 {
     const struct operation *op = operation_found(call);
     int64_t left = op->due_ms - call->m->input->now_ms;
@@ -51,7 +51,7 @@ static int64_t retry_after_ms(const struct call *call)
     return op->state == OP_UNKNOWN ? CALL_RETRY_PERSON_MS : left > CALL_RETRY_LEAST_MS ? left : CALL_RETRY_LEAST_MS;
 }
 
-void duplicate_emit(struct call *call, const struct call_decision *decision)
+void duplicate_emit(struct call_case *call, const struct call_decision *decision)
 {
     struct machine *m = call->m;
     struct call_answer *answer = &m->out->answer;
@@ -85,7 +85,7 @@ void duplicate_emit(struct call *call, const struct call_decision *decision)
 
 /* --- the cells --- */
 
-static const char *state_words(const struct call *call)
+static const char *state_words(const struct call_case *call)
 {
     const struct operation *op = operation_found(call);
 
@@ -110,7 +110,7 @@ static const char *state_words(const struct call *call)
     UNREACHABLE();
 }
 
-static void refuse_duplicate(struct call *call)
+static void refuse_duplicate(struct call_case *call)
 {
     struct call_decision decision = {.decision = "refused", .code = ERR_DUPLICATE};
 
@@ -121,14 +121,14 @@ static void refuse_duplicate(struct call *call)
     duplicate_emit(call, &decision);
 }
 
-static bool person_is_asked(const struct call *call)
+static bool person_is_asked(const struct call_case *call)
 {
     const struct escalation *open = &call->m->saga->escalation;
 
     return open->number && open->step == call->found && open->direction == DIRECTION_DO;
 }
 
-static void await_person(struct call *call, const char *word)
+static void await_person(struct call_case *call, const char *word)
 {
     struct call_decision decision = {.decision = word, .code = ERR_AWAITING, .retry_after_ms = CALL_RETRY_PERSON_MS};
 
@@ -138,7 +138,7 @@ static void await_person(struct call *call, const char *word)
     duplicate_emit(call, &decision);
 }
 
-static void wait_for_it(struct call *call)
+static void wait_for_it(struct call_case *call)
 {
     if (operation_is_denied(operation_found(call)) && person_is_asked(call)) {
         await_person(call, "awaiting-operator");
@@ -148,7 +148,7 @@ static void wait_for_it(struct call *call)
 }
 
 /* Answers with the stored result or failure. `drift` says in what the arguments differ, which did not matter. */
-static void replay(struct call *call, const struct drift *drift)
+static void replay(struct call_case *call, const struct drift *drift)
 {
     bool failed = operation_found(call)->state != OP_COMPLETED;
     struct call_decision decision = {.decision = failed ? "failed" : "replayed", .replay = true};
@@ -160,7 +160,7 @@ static void replay(struct call *call, const struct drift *drift)
     duplicate_emit(call, &decision);
 }
 
-static struct drift drift_of(const struct call *call)
+static struct drift drift_of(const struct call_case *call)
 {
     const struct operation *op = operation_found(call);
 
@@ -173,7 +173,7 @@ static struct drift drift_of(const struct call *call)
 
 /* Answers a repeat after the question. The question is asked once. A repeat after the person's answer gets what the
  * operation has become. */
-static void share_after_question(struct call *call, const struct drift *drift)
+static void share_after_question(struct call_case *call, const struct drift *drift)
 {
     if (is_settled(operation_found(call))) {
         replay(call, drift);
@@ -182,7 +182,7 @@ static void share_after_question(struct call *call, const struct drift *drift)
     }
 }
 
-static void escalate_duplicate(struct call *call, const struct drift *drift)
+static void escalate_duplicate(struct call_case *call, const struct drift *drift)
 {
     struct machine *m = call->m;
 
@@ -206,7 +206,7 @@ static void escalate_duplicate(struct call *call, const struct drift *drift)
  * Probes again. What the probes have given up on may be known by now, so a repeat has the operation probed once more,
  * as a person could. The question to that person stays open until there is an answer.
  */
-static void probe_again(struct call *call)
+static void probe_again(struct call_case *call)
 {
     struct machine *m = call->m;
     const struct saga *saga = m->saga;
@@ -227,7 +227,7 @@ static void probe_again(struct call *call)
     machine_emit(m, record);
 }
 
-static void refuse_unknown(struct call *call)
+static void refuse_unknown(struct call_case *call)
 {
     struct call_decision decision = {
         .decision = "unknown", .code = ERR_OUTCOME_UNKNOWN, .retry_after_ms = retry_after_ms(call)};
@@ -248,7 +248,7 @@ static void refuse_unknown(struct call *call)
 }
 
 /* Refuses a call whose arguments differ where they must not. Returns true after the refusal. */
-static bool refuse_drift(struct call *call, const struct drift *drift)
+static bool refuse_drift(struct call_case *call, const struct drift *drift)
 {
     struct call_decision decision = {.decision = "drift-refused", .code = ERR_DRIFT, .pointers = drift->pointers};
 
@@ -266,7 +266,7 @@ static bool refuse_drift(struct call *call, const struct drift *drift)
 /* --- the table --- */
 
 /* Decides about an operation that is under way or completed. */
-static void decide_by_policy(struct call *call, const struct drift *drift)
+static void decide_by_policy(struct call_case *call, const struct drift *drift)
 {
     switch (tool_found(call)->on_duplicate) {
     case DUPLICATE_COALESCE:
@@ -304,7 +304,7 @@ int64_t saga_call_again_ms(const struct saga *saga, uint32_t step)
     return retry_due_ms(&terms.retry, op->counted ? op->counted : 1, op->ended_ms, 0, &op->key);
 }
 
-static void decide_failed(struct call *call, const struct drift *drift)
+static void decide_failed(struct call_case *call, const struct drift *drift)
 {
     enum on_duplicate policy = tool_found(call)->on_duplicate;
 
@@ -321,7 +321,7 @@ static void decide_failed(struct call *call, const struct drift *drift)
 
 /* Decides by the table, whatever the state of the operation. A call with a material difference is no repeat. Each call
  * of `allow` is an operation of its own. */
-static void decide_by_table(struct call *call)
+static void decide_by_table(struct call_case *call)
 {
     const struct operation *op = operation_found(call);
     struct drift drift = drift_of(call);
@@ -340,7 +340,7 @@ static void decide_by_table(struct call *call)
 
 /* --- what comes before the table --- */
 
-static void decide_expired(struct call *call)
+static void decide_expired(struct call_case *call)
 {
     struct machine *m = call->m;
     struct call_decision decision = {.decision = "expired", .code = ERR_EXPIRED};
@@ -361,7 +361,7 @@ static void decide_expired(struct call *call)
     duplicate_emit(call, &decision);
 }
 
-static bool is_signed(const struct call *call)
+static bool is_signed(const struct call_case *call)
 {
     const struct bypass *bypass = call->m->saga->steps[call->found].bypass;
 
@@ -369,7 +369,7 @@ static bool is_signed(const struct call *call)
            digest_equal(&bypass->fingerprint, &call->fingerprint);
 }
 
-static void decide_same_emission(struct call *call)
+static void decide_same_emission(struct call_case *call)
 {
     const struct operation *op = operation_found(call);
 
@@ -384,7 +384,7 @@ static void decide_same_emission(struct call *call)
     }
 }
 
-void duplicate_decide(struct call *call)
+void duplicate_decide(struct call_case *call)
 {
     const struct operation *op = operation_found(call);
 

@@ -30,8 +30,8 @@ static size_t until(struct slice text, size_t from, const char *any)
     return from;
 }
 
-struct origin { /* the origin of a URL; a URL that begins with a secret has that secret, with what follows it, in place
-                   of all three */
+struct url_origin { /* the origin of a URL; a URL that begins with a secret has that secret, with what follows it, in
+                   place of all three */
     struct slice scheme, host, port;
 };
 
@@ -40,9 +40,9 @@ static struct slice part(struct slice text, size_t from, size_t to)
     return (struct slice){text.ptr + from, to - from};
 }
 
-static struct origin origin_of(struct slice url)
+static struct url_origin origin_of(struct slice url)
 {
-    struct origin origin = {0};
+    struct url_origin origin = {0};
     size_t scheme = 0, host, end, port;
 
     if (slice_starts_with(url, "${")) {
@@ -76,7 +76,7 @@ static bool is_same_word(struct slice a, struct slice b)
 
 static bool is_same_url(struct slice a, struct slice b, struct arena *arena)
 {
-    struct origin x, y;
+    struct url_origin x, y;
 
     if (json_type(a) != JSON_STRING || json_type(b) != JSON_STRING) {
         return is_same(a, b);

@@ -6,7 +6,7 @@
 
 #define ITEMS_MAX 1000 /* the most tools, and the most sagas, of a document; names are compared in pairs */
 
-struct entry { /* one tool of this document */
+struct tool_entry { /* one tool of this document */
     const struct tool *tool;
     bool is_broken, is_graded; /* is_graded: see reader.tool_is_graded */
 };
@@ -21,7 +21,7 @@ struct saga_entry { /* one saga of this document; a saga that is a child of an e
 struct document_finder {
     struct tool_finder finder;
     struct source_finder registered;
-    struct entry *entries;
+    struct tool_entry *entries;
     size_t entry_count;
     struct saga_entry *sagas;
     size_t saga_count;
@@ -217,7 +217,7 @@ static void read_tools(struct reader *reader, struct slice array, struct slice p
         const struct tool *tool = tool_read(reader, body, SLICE_NONE, 0, place);
 
         finder->entries[finder->entry_count++] =
-            (struct entry){tool, reader_faults(reader) != before, reader->tool_is_graded};
+            (struct tool_entry){tool, reader_faults(reader) != before, reader->tool_is_graded};
         add_item(reader, document,
                  (struct document_item){.kind = DEFINITION_TOOL,
                                         .name = tool->name,

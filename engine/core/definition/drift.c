@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "core/language/place.h"
 
-struct finder {
+struct drift_finder {
     const struct tool *tool;
     struct slice first, second; /* both whole texts */
     struct arena *arena;
@@ -16,7 +16,7 @@ struct finder {
     size_t found_count, material_count;
 };
 
-static bool is_volatile(const struct finder *finder, struct slice pointer)
+static bool is_volatile(const struct drift_finder *finder, struct slice pointer)
 {
     const struct pointers *volatiles = &finder->tool->volatiles;
 
@@ -76,7 +76,7 @@ static bool same_value(struct slice a, struct slice b, struct arena *arena)
     return slice_equal(x, y) || slice_equal(canon(x, NULL, 0, arena), canon(y, NULL, 0, arena));
 }
 
-static bool is_material(const struct finder *finder, struct slice pointer)
+static bool is_material(const struct drift_finder *finder, struct slice pointer)
 {
     const struct pointers *material = &finder->tool->material;
 
@@ -99,7 +99,7 @@ static bool is_material(const struct finder *finder, struct slice pointer)
     return false;
 }
 
-static void note(struct finder *finder, struct slice pointer)
+static void note(struct drift_finder *finder, struct slice pointer)
 {
     if (finder->found_count < DRIFT_POINTERS_MAX) {
         finder->found[finder->found_count++] = pointer;
@@ -136,9 +136,9 @@ static struct drift_member *sorted_members(struct slice object, struct arena *ar
     return members;
 }
 
-static void compare(struct finder *finder, struct slice a, struct slice b, struct slice pointer);
+static void compare(struct drift_finder *finder, struct slice a, struct slice b, struct slice pointer);
 
-static void compare_member(struct finder *finder, struct slice name, struct slice a, struct slice b,
+static void compare_member(struct drift_finder *finder, struct slice name, struct slice a, struct slice b,
                            struct slice pointer)
 {
     struct slice place = place_join(finder->arena, pointer, name);
@@ -153,7 +153,7 @@ static void compare_member(struct finder *finder, struct slice name, struct slic
     }
 }
 
-static void compare_objects(struct finder *finder, struct slice a, struct slice b, struct slice pointer)
+static void compare_objects(struct drift_finder *finder, struct slice a, struct slice b, struct slice pointer)
 {
     size_t count_a, count_b, i = 0, j = 0;
     struct drift_member *x = sorted_members(a, finder->arena, &count_a);
@@ -175,7 +175,7 @@ static void compare_objects(struct finder *finder, struct slice a, struct slice 
 }
 
 /* Compares element by element. A new first element moves all others, and the fingerprint changes in the same way. */
-static void compare_arrays(struct finder *finder, struct slice a, struct slice b, struct slice pointer)
+static void compare_arrays(struct drift_finder *finder, struct slice a, struct slice b, struct slice pointer)
 {
     struct json_walk walk_a = json_walk(a), walk_b = json_walk(b);
 
@@ -195,7 +195,7 @@ static void compare_arrays(struct finder *finder, struct slice a, struct slice b
     }
 }
 
-static void compare(struct finder *finder, struct slice a, struct slice b, struct slice pointer)
+static void compare(struct drift_finder *finder, struct slice a, struct slice b, struct slice pointer)
 {
     struct slice x = json_trim(a), y = json_trim(b);
     enum json_type type = json_type(x);
@@ -234,7 +234,7 @@ static struct slice as_json(const struct slice *pointers, size_t count, struct a
 
 struct drift drift_find(const struct tool *tool, struct slice first, struct slice second, struct arena *arena)
 {
-    struct finder finder = {.tool = tool, .first = first, .second = second, .arena = arena};
+    struct drift_finder finder = {.tool = tool, .first = first, .second = second, .arena = arena};
     struct drift drift = {0};
 
     compare(&finder, first, second, SLICE(""));

@@ -48,7 +48,7 @@ static const char *const group_keywords[GROUP_COUNT] = {
     [GROUP_ONE] = "oneOf",
 };
 
-struct compiler {
+struct schema_compiler {
     struct arena *arena;
     struct faults *faults;
     struct schema *all;
@@ -56,7 +56,7 @@ struct compiler {
     size_t def_count;
 };
 
-static struct schema *compile(struct compiler *c, struct slice json, struct slice pointer);
+static struct schema *compile(struct schema_compiler *c, struct slice json, struct slice pointer);
 
 static unsigned type_bit(struct slice name)
 {
@@ -176,7 +176,7 @@ static void compile_required(struct schema *schema, struct members *m)
 }
 
 /* Compiles `properties` or `$defs`. */
-static struct property *compile_map(struct compiler *c, struct members *m, const char *keyword, size_t *count)
+static struct property *compile_map(struct schema_compiler *c, struct members *m, const char *keyword, size_t *count)
 {
     struct slice value = members_at(m, keyword), pointer = members_pointer(m, keyword), name_raw, item;
 
@@ -200,14 +200,14 @@ static struct property *compile_map(struct compiler *c, struct members *m, const
     return map;
 }
 
-static const struct schema *compile_member(struct compiler *c, struct members *m, const char *name)
+static const struct schema *compile_member(struct schema_compiler *c, struct members *m, const char *name)
 {
     struct slice value = members_at(m, name);
 
     return value.ptr ? compile(c, value, members_pointer(m, name)) : NULL;
 }
 
-static void compile_groups(struct compiler *c, struct schema *schema, struct members *m)
+static void compile_groups(struct schema_compiler *c, struct schema *schema, struct members *m)
 {
     for (size_t g = 0; g < GROUP_COUNT; g++) {
         struct slice value = members_at(m, group_keywords[g]), pointer = members_pointer(m, group_keywords[g]), item;
@@ -241,7 +241,7 @@ static void check_companion(struct members *m, const char *keyword, const char *
     }
 }
 
-static void compile_contains(struct compiler *c, struct schema *schema, struct members *m)
+static void compile_contains(struct schema_compiler *c, struct schema *schema, struct members *m)
 {
     schema->contains = compile_member(c, m, "contains");
     schema->min_contains = 1;
@@ -252,7 +252,7 @@ static void compile_contains(struct compiler *c, struct schema *schema, struct m
     check_companion(m, "maxContains", "contains");
 }
 
-static void compile_condition(struct compiler *c, struct schema *schema, struct members *m)
+static void compile_condition(struct schema_compiler *c, struct schema *schema, struct members *m)
 {
     schema->condition = compile_member(c, m, "if");
     schema->then = compile_member(c, m, "then");
@@ -309,7 +309,7 @@ static void compile_ref(struct schema *schema, struct members *m)
     schema->ref = arena_slice(m->arena, (struct slice){text.ptr + begins, text.len - begins});
 }
 
-static void compile_defs(struct compiler *c, const struct schema *schema, struct members *m)
+static void compile_defs(struct schema_compiler *c, const struct schema *schema, struct members *m)
 {
     if (!members_at(m, "$defs").ptr) {
         return;
@@ -363,7 +363,7 @@ static void check_annotations(struct members *m)
     }
 }
 
-static struct schema *compile(struct compiler *c, struct slice json, struct slice pointer)
+static struct schema *compile(struct schema_compiler *c, struct slice json, struct slice pointer)
 {
     struct schema *schema = arena_alloc(c->arena, sizeof(*schema));
     struct members m;
@@ -397,7 +397,7 @@ static struct schema *compile(struct compiler *c, struct slice json, struct slic
     return schema;
 }
 
-static void resolve_refs(struct compiler *c)
+static void resolve_refs(struct schema_compiler *c)
 {
     for (struct schema *schema = c->all; schema; schema = schema->next) {
         for (size_t i = 0; schema->ref.ptr && !schema->target && i < c->def_count; i++) {
@@ -411,9 +411,9 @@ static void resolve_refs(struct compiler *c)
     }
 }
 
-static bool count_levels(struct compiler *c, struct schema *schema, unsigned above);
+static bool count_levels(struct schema_compiler *c, struct schema *schema, unsigned above);
 
-static bool count_below(struct compiler *c, struct schema *schema, const struct schema *below, unsigned above)
+static bool count_below(struct schema_compiler *c, struct schema *schema, const struct schema *below, unsigned above)
 {
     struct schema *child = (struct schema *)below; /* all schemas here belong to this compilation */
 
@@ -429,7 +429,7 @@ static bool count_below(struct compiler *c, struct schema *schema, const struct 
 
 /* Counts the levels of a schema. Reports a reference that leads back to its own schema, and schemas that nest too deep,
  * and gives up. */
-static bool count_levels(struct compiler *c, struct schema *schema, unsigned above)
+static bool count_levels(struct schema_compiler *c, struct schema *schema, unsigned above)
 {
     const struct schema *const below[] = {schema->additional, schema->items,     schema->names, schema->contains,
                                           schema->negated,    schema->condition, schema->then,  schema->otherwise};
@@ -476,7 +476,7 @@ static bool count_levels(struct compiler *c, struct schema *schema, unsigned abo
 const struct schema *schema_compile(struct slice json, struct slice pointer, struct arena *arena, struct faults *faults)
 {
     size_t before = faults->count + faults->dropped;
-    struct compiler c = {.arena = arena, .faults = faults};
+    struct schema_compiler c = {.arena = arena, .faults = faults};
     struct schema *root = compile(&c, json, pointer);
 
     if (faults->count + faults->dropped == before) {

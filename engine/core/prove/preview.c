@@ -10,7 +10,7 @@
 enum about { ABOUT_SAGA, ABOUT_ESCALATION, ABOUT_OPERATION };
 
 /* The verbs, as the API names them. */
-struct verb {
+struct previewed_verb {
     const char *name, *as, *then;
     unsigned about; /* a set of bits of enum about */
     enum operator_action action;
@@ -21,7 +21,7 @@ struct verb {
 #define VERDICT (BIT(ABOUT_ESCALATION) | BIT(ABOUT_OPERATION))
 #define CASE BIT(ABOUT_ESCALATION)
 
-static const struct verb verbs[] = {
+static const struct previewed_verb verbs[] = {
     {.name = "abort", .about = BIT(ABOUT_SAGA)},
     {.name = "retry", .about = CASE, .action = OPERATOR_RETRY},
     {.name = "probe",
@@ -47,7 +47,7 @@ static const struct verb verbs[] = {
 
 struct play {
     struct prove_world world;
-    const struct verb *verb;
+    const struct previewed_verb *verb;
     uint32_t unless; /* the step whose condition is false in this play; STEP_NONE when all conditions hold */
     uint32_t conditions[PREVIEW_CONDITIONS_MAX]; /* the steps with conditions that the play came to */
     uint32_t condition_count;
@@ -66,9 +66,9 @@ struct preview {
     int64_t now_ms;
     struct arena play_arena, turn;
     struct json_writer w;
-    const struct verb *verb, *end; /* the row being played, and the end of the rows of its verb */
-    bool playing;                  /* the verb is allowed, and some of its plays are still to come */
-    struct saga_input input;       /* the input that carries the verb */
+    const struct previewed_verb *verb, *end; /* the row being played, and the end of the rows of its verb */
+    bool playing;                            /* the verb is allowed, and some of its plays are still to come */
+    struct saga_input input;                 /* the input that carries the verb */
     struct play play;
     uint32_t conditions[PREVIEW_CONDITIONS_MAX],
         condition_count; /* the conditions met in the play in which all of them hold */
@@ -77,7 +77,7 @@ struct preview {
         steps_max; /* steps visited, and how many steps this verb may visit; the cost of a turn grows with the steps */
 };
 
-static struct saga_input input_of(const struct preview *p, const struct verb *verb, const struct saga *saga,
+static struct saga_input input_of(const struct preview *p, const struct previewed_verb *verb, const struct saga *saga,
                                   bool accept_double)
 {
     struct saga_input input = {.type = SAGA_INPUT_OPERATOR, .now_ms = p->now_ms};
@@ -298,7 +298,7 @@ static void write_end(struct json_writer *w, const struct preview *p, const stru
 
 /* --- one verb --- */
 
-static bool is_asked_for(const struct preview *p, const struct verb *verb)
+static bool is_asked_for(const struct preview *p, const struct previewed_verb *verb)
 {
     const struct saga_input *only = p->question.only;
 
@@ -311,15 +311,15 @@ static bool is_asked_for(const struct preview *p, const struct verb *verb)
              (only->verdict.happened || only->verdict.undone) == verb->happened));
 }
 
-static bool is_about(const struct preview *p, const struct verb *verb)
+static bool is_about(const struct preview *p, const struct previewed_verb *verb)
 {
     return (verb->about & BIT(p->about)) != 0 && is_asked_for(p, verb);
 }
 
 /* Asks the saga whether it takes the verb. The refusal is the saga's own. A verb that needs "accept_double" is also
  * played. */
-static enum err_code ask(struct preview *p, const struct verb *verb, struct saga_input *input, bool *accept_double,
-                         struct err *err)
+static enum err_code ask(struct preview *p, const struct previewed_verb *verb, struct saga_input *input,
+                         bool *accept_double, struct err *err)
 {
     struct records records;
     enum err_code code;
@@ -346,7 +346,7 @@ static enum err_code ask(struct preview *p, const struct verb *verb, struct saga
     return code;
 }
 
-static void write_verb_name(struct json_writer *w, const struct verb *verb)
+static void write_verb_name(struct json_writer *w, const struct previewed_verb *verb)
 {
     json_write_text(w, "verb", verb->name);
     if (verb->as) {

@@ -16,7 +16,7 @@
 #include "core/definition/definition.h"
 #include "core/record/record_fields.h"
 
-enum member_kind {
+enum record_member_kind {
     MEMBER_TEXT,
     MEMBER_JSON,
     MEMBER_U32,
@@ -32,11 +32,11 @@ enum member_kind {
     MEMBER_EFFECT /* together with `conditional` */
 };
 
-struct member {
+struct record_member {
     const char *name;
     size_t name_len;
     enum record_field field;
-    enum member_kind kind;
+    enum record_member_kind kind;
     size_t at; /* the offset in struct record; for MEMBER_STEPS that of the array */
 };
 
@@ -45,7 +45,7 @@ struct member {
         name, sizeof(name) - 1, FIELD_##field, MEMBER_##kind, offsetof(struct record, member)                          \
     }
 
-static const struct member members[] = {
+static const struct record_member members[] = {
     M("saga", START, TEXT, saga_name),
     M("version", START, U32, version),
     M("tools", START, JSON, tools),
@@ -174,7 +174,7 @@ static void write_key(struct json_writer *w, const char *name, const struct op_k
     }
 }
 
-static void write_member(struct json_writer *w, const struct member *member, const struct record *record,
+static void write_member(struct json_writer *w, const struct record_member *member, const struct record *record,
                          const struct definition *definition)
 {
     const void *at = (const char *)record + member->at;
@@ -280,7 +280,7 @@ void record_write(const struct record *record, const struct definition *definiti
 
 /* --- reading --- */
 
-struct reader {
+struct record_reader {
     const struct definition *definition; /* NULL when steps cannot be named */
     struct arena *arena;
     struct record *record;
@@ -291,7 +291,7 @@ struct reader {
 static const struct json_limits record_limits = {
     .bytes_max = (size_t)64 << 20, .depth_max = 80, .number_bytes_max = 1024, .exponent_max = 400};
 
-static bool read_text(const struct reader *reader, struct slice value, struct slice *out)
+static bool read_text(const struct record_reader *reader, struct slice value, struct slice *out)
 {
     *out = json_string(value, reader->arena);
     return out->ptr != NULL;
@@ -319,7 +319,7 @@ static bool read_u32(struct slice value, uint32_t *out)
     return true;
 }
 
-static bool read_step(const struct reader *reader, struct slice value, uint32_t *out)
+static bool read_step(const struct record_reader *reader, struct slice value, uint32_t *out)
 {
     struct slice id;
 
@@ -335,7 +335,7 @@ static bool read_step(const struct reader *reader, struct slice value, uint32_t 
     return false;
 }
 
-static bool read_steps(const struct reader *reader, struct slice value, const uint32_t **out, uint32_t *count)
+static bool read_steps(const struct record_reader *reader, struct slice value, const uint32_t **out, uint32_t *count)
 {
     struct slice element;
     struct json_walk walk;
@@ -362,14 +362,14 @@ static bool read_steps(const struct reader *reader, struct slice value, const ui
     return true;
 }
 
-static bool read_instant(const struct reader *reader, struct slice value, int64_t *out)
+static bool read_instant(const struct record_reader *reader, struct slice value, int64_t *out)
 {
     struct slice text;
 
     return read_text(reader, value, &text) && instant_parse(text, out) && *out > 0;
 }
 
-static bool read_digest(const struct reader *reader, struct slice value, struct digest *out)
+static bool read_digest(const struct record_reader *reader, struct slice value, struct digest *out)
 {
     struct slice text;
 
@@ -398,14 +398,14 @@ static bool read_direction(struct slice value, enum direction *out)
     return false;
 }
 
-static bool read_key(const struct reader *reader, struct slice value, struct op_key *out)
+static bool read_key(const struct record_reader *reader, struct slice value, struct op_key *out)
 {
     struct slice text;
 
     return read_text(reader, value, &text) && uuid_parse(text, &out->uuid);
 }
 
-static bool read_effect(const struct reader *reader, struct slice value)
+static bool read_effect(const struct record_reader *reader, struct slice value)
 {
     struct record *record = reader->record;
     struct slice text;
@@ -414,7 +414,7 @@ static bool read_effect(const struct reader *reader, struct slice value)
     return read_text(reader, value, &text) && effect_parse(text, &record->effect);
 }
 
-static bool read_member(const struct reader *reader, const struct member *member, struct slice value)
+static bool read_member(const struct record_reader *reader, const struct record_member *member, struct slice value)
 {
     void *at = (char *)reader->record + member->at;
 
@@ -452,7 +452,7 @@ static bool read_member(const struct reader *reader, const struct member *member
     UNREACHABLE();
 }
 
-static enum err_code read_data(const struct reader *reader, struct slice data, struct err *err)
+static enum err_code read_data(const struct record_reader *reader, struct slice data, struct err *err)
 {
     uint64_t may = fields_of(reader->record);
     struct json_walk walk = json_walk(data);
@@ -479,7 +479,7 @@ static enum err_code read_data(const struct reader *reader, struct slice data, s
 }
 
 /* Reads a member around `data`. Returns false when it makes no sense. */
-static bool read_outer(const struct reader *reader, struct slice name, struct slice value, struct slice *data)
+static bool read_outer(const struct record_reader *reader, struct slice name, struct slice value, struct slice *data)
 {
     struct record *record = reader->record;
 
@@ -519,7 +519,7 @@ enum err_code record_read(struct slice text, const struct definition *definition
                           struct record *out, struct err *err)
 {
     struct record record = {.step = STEP_NONE};
-    const struct reader reader = {.definition = definition, .arena = arena, .record = &record};
+    const struct record_reader reader = {.definition = definition, .arena = arena, .record = &record};
     struct slice name, value, type, data = SLICE_NONE;
     struct json_walk walk;
     const char *missing;

@@ -170,12 +170,12 @@ static bool is_there(const struct field *field, const void *object)
 
 /* --- writing --- */
 
-struct writer {
+struct rest_writer {
     char *at, *end;
     bool full; /* once and for all: nothing is written after it */
 };
 
-static void put_bytes(struct writer *out, const void *bytes, size_t len)
+static void put_bytes(struct rest_writer *out, const void *bytes, size_t len)
 {
     if (out->full || (size_t)(out->end - out->at) < len) {
         out->full = true;
@@ -185,7 +185,7 @@ static void put_bytes(struct writer *out, const void *bytes, size_t len)
     out->at += len;
 }
 
-static void put_number(struct writer *out, uint64_t value)
+static void put_number(struct rest_writer *out, uint64_t value)
 {
     if (out->end - out->at < 10) {
         out->full = true;
@@ -198,13 +198,13 @@ static void put_number(struct writer *out, uint64_t value)
     *out->at++ = (char)value;
 }
 
-static void put_signed(struct writer *out, int64_t value)
+static void put_signed(struct rest_writer *out, int64_t value)
 {
     put_number(out, (uint64_t)value << 1 ^ (value < 0 ? UINT64_MAX : 0));
 }
 
 /* Of a digest: all of its bytes count, the lowest first. */
-static void put_fixed(struct writer *out, uint64_t value)
+static void put_fixed(struct rest_writer *out, uint64_t value)
 {
     char bytes[8];
 
@@ -214,7 +214,7 @@ static void put_fixed(struct writer *out, uint64_t value)
     put_bytes(out, bytes, sizeof(bytes));
 }
 
-static void put_text(struct writer *out, struct slice text)
+static void put_text(struct rest_writer *out, struct slice text)
 {
     put_number(out, text.len);
     if (text.len > 0) {
@@ -222,7 +222,7 @@ static void put_text(struct writer *out, struct slice text)
     }
 }
 
-static void put_field(struct writer *out, const struct field *field, const void *object, int64_t from_ms)
+static void put_field(struct rest_writer *out, const struct field *field, const void *object, int64_t from_ms)
 {
     const void *at = (const char *)object + field->at;
 
@@ -255,7 +255,7 @@ static void put_field(struct writer *out, const struct field *field, const void 
     UNREACHABLE();
 }
 
-static void put_fields(struct writer *out, const struct field *fields, size_t count, const void *object,
+static void put_fields(struct rest_writer *out, const struct field *fields, size_t count, const void *object,
                        int64_t from_ms)
 {
     for (size_t i = 0; i < count; i++) {
@@ -267,7 +267,7 @@ static void put_fields(struct writer *out, const struct field *fields, size_t co
     put_number(out, 0);
 }
 
-static void put_loop(struct writer *out, const struct loop_guard *loop)
+static void put_loop(struct rest_writer *out, const struct loop_guard *loop)
 {
     put_number(out, loop->repeats);
     put_number(out, loop->max_cycle);
@@ -284,7 +284,7 @@ static void put_loop(struct writer *out, const struct loop_guard *loop)
     }
 }
 
-static void put_emissions(struct writer *out, const struct emissions *emissions)
+static void put_emissions(struct rest_writer *out, const struct emissions *emissions)
 {
     put_number(out, emissions->count);
     for (uint32_t i = 0; i < emissions->count; i++) {
@@ -296,13 +296,13 @@ static void put_emissions(struct writer *out, const struct emissions *emissions)
     }
 }
 
-static void put_tool(struct writer *out, const struct tool *tool)
+static void put_tool(struct rest_writer *out, const struct tool *tool)
 {
     put_text(out, tool ? tool->name : SLICE(""));
     put_number(out, tool ? tool->version : 0);
 }
 
-static void put_step(struct writer *out, const struct saga *saga, uint32_t i)
+static void put_step(struct rest_writer *out, const struct saga *saga, uint32_t i)
 {
     const struct step_definition *definition = &saga->definition->steps[i];
     const struct step *step = &saga->steps[i];
@@ -349,7 +349,7 @@ static bool is_plain(const struct saga *saga)
 bool saga_write_rest(const struct saga *saga, struct buffer *out)
 {
     char bytes[REST_BYTES_MAX];
-    struct writer writer = {.at = bytes, .end = bytes + sizeof(bytes)};
+    struct rest_writer writer = {.at = bytes, .end = bytes + sizeof(bytes)};
 
     if (!is_plain(saga)) {
         return false;
@@ -371,12 +371,12 @@ bool saga_write_rest(const struct saga *saga, struct buffer *out)
 
 /* --- reading --- */
 
-struct reader {
+struct rest_reader {
     const char *at, *end;
     bool bad; /* once and for all: what is read after it is zero */
 };
 
-static const char *get_bytes(struct reader *reader, size_t len)
+static const char *get_bytes(struct rest_reader *reader, size_t len)
 {
     const char *bytes = reader->at;
 
@@ -388,7 +388,7 @@ static const char *get_bytes(struct reader *reader, size_t len)
     return bytes;
 }
 
-static uint64_t get_number(struct reader *reader)
+static uint64_t get_number(struct rest_reader *reader)
 {
     uint64_t value = 0;
 
@@ -407,7 +407,7 @@ static uint64_t get_number(struct reader *reader)
     return 0;
 }
 
-static uint32_t get_number32(struct reader *reader, uint64_t most)
+static uint32_t get_number32(struct rest_reader *reader, uint64_t most)
 {
     uint64_t value = get_number(reader);
 
@@ -415,14 +415,14 @@ static uint32_t get_number32(struct reader *reader, uint64_t most)
     return reader->bad ? 0 : (uint32_t)value;
 }
 
-static int64_t get_signed(struct reader *reader)
+static int64_t get_signed(struct rest_reader *reader)
 {
     uint64_t value = get_number(reader);
 
     return (int64_t)(value >> 1 ^ (value & 1 ? UINT64_MAX : 0));
 }
 
-static uint64_t get_fixed(struct reader *reader)
+static uint64_t get_fixed(struct rest_reader *reader)
 {
     const char *bytes = get_bytes(reader, 8);
     uint64_t value = 0;
@@ -433,7 +433,7 @@ static uint64_t get_fixed(struct reader *reader)
     return value;
 }
 
-static struct slice get_text(struct reader *reader)
+static struct slice get_text(struct rest_reader *reader)
 {
     size_t len = get_number32(reader, REST_BYTES_MAX);
     const char *bytes = get_bytes(reader, len);
@@ -441,7 +441,7 @@ static struct slice get_text(struct reader *reader)
     return bytes ? (struct slice){bytes, len} : SLICE_NONE;
 }
 
-static void get_copy(struct reader *reader, void *out, size_t len)
+static void get_copy(struct rest_reader *reader, void *out, size_t len)
 {
     const char *bytes = get_bytes(reader, len);
 
@@ -450,13 +450,13 @@ static void get_copy(struct reader *reader, void *out, size_t len)
     }
 }
 
-static void get_json(struct reader *reader, struct slice *out)
+static void get_json(struct rest_reader *reader, struct slice *out)
 {
     *out = get_text(reader);
     reader->bad = reader->bad || json_check(*out, &json_limits_default, NULL) != ERR_OK;
 }
 
-static void get_field(struct reader *reader, const struct field *field, void *object, int64_t from_ms)
+static void get_field(struct rest_reader *reader, const struct field *field, void *object, int64_t from_ms)
 {
     void *at = (char *)object + field->at;
     int64_t since_ms;
@@ -494,7 +494,8 @@ static void get_field(struct reader *reader, const struct field *field, void *ob
     UNREACHABLE();
 }
 
-static void get_fields(struct reader *reader, const struct field *fields, size_t count, void *object, int64_t from_ms)
+static void get_fields(struct rest_reader *reader, const struct field *fields, size_t count, void *object,
+                       int64_t from_ms)
 {
     uint32_t last = 0, number;
 
@@ -508,7 +509,7 @@ static void get_fields(struct reader *reader, const struct field *fields, size_t
     }
 }
 
-static void get_loop(struct reader *reader, struct loop_guard *loop)
+static void get_loop(struct rest_reader *reader, struct loop_guard *loop)
 {
     loop->repeats = get_number32(reader, LOOP_REPEATS_MAX);
     loop->max_cycle = get_number32(reader, LOOP_CYCLE_MAX);
@@ -526,7 +527,7 @@ static void get_loop(struct reader *reader, struct loop_guard *loop)
     reader->bad = reader->bad || loop->repeats < 2 || loop->max_cycle < 1;
 }
 
-static void get_emissions(struct reader *reader, struct saga *saga)
+static void get_emissions(struct rest_reader *reader, struct saga *saga)
 {
     uint32_t count = get_number32(reader, REST_EMISSIONS_MAX);
 
@@ -540,7 +541,7 @@ static void get_emissions(struct reader *reader, struct saga *saga)
     }
 }
 
-static const struct tool *get_tool(struct reader *reader, const struct saga *saga, bool *is_named)
+static const struct tool *get_tool(struct rest_reader *reader, const struct saga *saga, bool *is_named)
 {
     const struct tool_shelf *shelf = saga->definition->shelf;
     struct slice name = get_text(reader);
@@ -550,7 +551,7 @@ static const struct tool *get_tool(struct reader *reader, const struct saga *sag
     return *is_named && version > 0 && shelf ? shelf->find(shelf, saga->namespace, name, version) : NULL;
 }
 
-static void get_step(struct reader *reader, struct saga *saga, uint32_t i)
+static void get_step(struct rest_reader *reader, struct saga *saga, uint32_t i)
 {
     struct slice id = get_text(reader), name = get_text(reader);
     bool is_named, is_undone, terminal;
@@ -572,7 +573,7 @@ static void get_step(struct reader *reader, struct saga *saga, uint32_t i)
     get_fields(reader, operation_fields, COUNT_OF(operation_fields), &step->forward, saga->created_ms);
 }
 
-static void get_steps(struct reader *reader, struct saga *saga)
+static void get_steps(struct rest_reader *reader, struct saga *saga)
 {
     uint32_t count = get_number32(reader, REST_STEPS_MAX);
 
@@ -608,7 +609,7 @@ enum err_code saga_read_rest(struct saga *saga, struct arena *arena, struct saga
                              struct slice bytes, struct err *err)
 {
     struct slice kept = arena_slice(arena, bytes);
-    struct reader reader = {.at = kept.ptr, .end = kept.ptr + kept.len};
+    struct rest_reader reader = {.at = kept.ptr, .end = kept.ptr + kept.len};
 
     CHECK(definition->kind == SAGA_RUN && definition->step_count == 0);
     if (get_number(&reader) != REST_FORM) {

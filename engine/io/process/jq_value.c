@@ -204,14 +204,14 @@ jv jq_value_number(struct slice text, struct jq_marks *marks)
 
 /* --- values in --- */
 
-struct reader {
+struct jq_reader {
     struct slice json;
     size_t at;
     int depth;
     struct jq_marks *marks;
 };
 
-static char peek(struct reader *r)
+static char peek(struct jq_reader *r)
 {
     while (r->at < r->json.len && strchr(" \t\r\n", r->json.ptr[r->at]) && r->json.ptr[r->at] != '\0') {
         r->at++;
@@ -219,7 +219,7 @@ static char peek(struct reader *r)
     return r->at < r->json.len ? r->json.ptr[r->at] : '\0';
 }
 
-static bool take(struct reader *r, char c)
+static bool take(struct jq_reader *r, char c)
 {
     if (peek(r) != c || r->at == r->json.len) {
         return false;
@@ -228,7 +228,7 @@ static bool take(struct reader *r, char c)
     return true;
 }
 
-static bool take_word(struct reader *r, const char *word)
+static bool take_word(struct jq_reader *r, const char *word)
 {
     size_t len = strlen(word);
 
@@ -239,7 +239,7 @@ static bool take_word(struct reader *r, const char *word)
     return true;
 }
 
-static jv string_read(struct reader *r)
+static jv string_read(struct jq_reader *r)
 {
     size_t begin = r->at;
     bool escaped = false;
@@ -262,9 +262,9 @@ static jv string_read(struct reader *r)
     return jv_string_sized(r->json.ptr + begin, (int)(r->at - 1 - begin));
 }
 
-static jv value_read(struct reader *r);
+static jv value_read(struct jq_reader *r);
 
-static jv array_read(struct reader *r)
+static jv array_read(struct jq_reader *r)
 {
     jv array = jv_array();
 
@@ -288,7 +288,7 @@ static jv array_read(struct reader *r)
     return array;
 }
 
-static jv object_read(struct reader *r)
+static jv object_read(struct jq_reader *r)
 {
     jv object = jv_object();
 
@@ -315,7 +315,7 @@ static jv object_read(struct reader *r)
     return object;
 }
 
-static jv value_read(struct reader *r)
+static jv value_read(struct jq_reader *r)
 {
     char c = peek(r);
     size_t begin = r->at;
@@ -349,7 +349,7 @@ static jv value_read(struct reader *r)
 
 jv jq_value_read(struct slice json, struct jq_marks *marks)
 {
-    struct reader reader = {.json = json, .marks = marks};
+    struct jq_reader reader = {.json = json, .marks = marks};
     jv value = value_read(&reader);
 
     if (jv_is_valid(value) && (peek(&reader) != '\0' || reader.at != json.len)) {
@@ -361,14 +361,14 @@ jv jq_value_read(struct slice json, struct jq_marks *marks)
 
 /* --- values out --- */
 
-struct writer {
+struct jq_writer {
     const struct jq_marks *marks;
     struct buffer *out;
     size_t end_max; /* the bound of the buffer's length */
     int depth;
 };
 
-static enum jq_written put(struct writer *w, const void *bytes, size_t len)
+static enum jq_written put(struct jq_writer *w, const void *bytes, size_t len)
 {
     if (len > w->end_max - w->out->len) {
         return JQ_WRITTEN_TOO_LARGE;
@@ -377,7 +377,7 @@ static enum jq_written put(struct writer *w, const void *bytes, size_t len)
     return JQ_WRITTEN;
 }
 
-static enum jq_written put_dumped(struct writer *w, jv value)
+static enum jq_written put_dumped(struct jq_writer *w, jv value)
 {
     jv text = jv_dump_string(value, 0);
     enum jq_written written = put(w, jv_string_value(text), (size_t)jv_string_length_bytes(jv_copy(text)));
@@ -386,7 +386,7 @@ static enum jq_written put_dumped(struct writer *w, jv value)
     return written;
 }
 
-static enum jq_written put_number(struct writer *w, double number)
+static enum jq_written put_number(struct jq_writer *w, double number)
 {
     uint64_t bits = bits_of(number);
     size_t index = bits & ((UINT64_C(1) << INDEX_BITS) - 1);
@@ -405,9 +405,9 @@ static enum jq_written put_number(struct writer *w, double number)
     return written == JQ_WRITTEN ? put(w, w->marks->texts[index].ptr, w->marks->texts[index].len) : written;
 }
 
-static enum jq_written put_value(struct writer *w, jv value);
+static enum jq_written put_value(struct jq_writer *w, jv value);
 
-static enum jq_written put_elements(struct writer *w, jv array)
+static enum jq_written put_elements(struct jq_writer *w, jv array)
 {
     enum jq_written written = put(w, "[", 1);
     int count = jv_array_length(jv_copy(array));
@@ -419,7 +419,7 @@ static enum jq_written put_elements(struct writer *w, jv array)
     return written == JQ_WRITTEN ? put(w, "]", 1) : written;
 }
 
-static enum jq_written put_members(struct writer *w, jv object)
+static enum jq_written put_members(struct jq_writer *w, jv object)
 {
     enum jq_written written = put(w, "{", 1);
     bool first = true;
@@ -435,7 +435,7 @@ static enum jq_written put_members(struct writer *w, jv object)
     return written == JQ_WRITTEN ? put(w, "}", 1) : written;
 }
 
-static enum jq_written put_value(struct writer *w, jv value)
+static enum jq_written put_value(struct jq_writer *w, jv value)
 {
     jv_kind kind = jv_get_kind(value);
     enum jq_written written;
@@ -458,7 +458,7 @@ static enum jq_written put_value(struct writer *w, jv value)
 
 enum jq_written jq_value_write(jv value, const struct jq_marks *marks, size_t bytes_max, struct buffer *out)
 {
-    struct writer writer = {.marks = marks, .out = out, .end_max = out->len + bytes_max};
+    struct jq_writer writer = {.marks = marks, .out = out, .end_max = out->len + bytes_max};
 
     return put_value(&writer, value);
 }

@@ -34,7 +34,7 @@
 #define WAIT_MS_MAX 60000
 #define PATIENCE_MS (INT64_C(24) * 3600 * 1000) /* after this time an item that is held up counts as refused */
 
-struct act { /* an item at work */
+struct item_work { /* an item at work */
     struct bulker *bulker;
     struct bulk_outcome *outcome;
     struct bulk_item item;
@@ -51,7 +51,7 @@ struct bulker {
     int64_t next_ms; /* when to look; INT64_MAX when only a gained shard leads to a look */
     struct bulk_take take;
     struct arena arena; /* holds the batch */
-    struct act *acts;
+    struct item_work *acts;
     struct bulk_outcome *outcomes;
     size_t next, under_way;
     struct slice note, actor;
@@ -157,7 +157,7 @@ static void batch_settle(struct bulker *bulker)
 
 static void on_act_over(struct deferred *deferred)
 {
-    struct act *act = container_of(deferred, struct act, over);
+    struct item_work *act = container_of(deferred, struct item_work, over);
     struct bulker *bulker = act->bulker;
 
     arena_fini(&act->arena);
@@ -185,7 +185,7 @@ static struct slice detail_of(struct bulker *bulker, const struct err *err, enum
 }
 
 /* Ends an item. `err` says why it was not done; NULL when it was. */
-static void act_end(struct act *act, struct slice outcome, enum err_code code, const struct err *err)
+static void act_end(struct item_work *act, struct slice outcome, enum err_code code, const struct err *err)
 {
     struct bulker *bulker = act->bulker;
 
@@ -201,7 +201,7 @@ static int64_t clamp(int64_t value, int64_t least, int64_t most)
 }
 
 /* Delays an item. Nothing was done, and it may be possible soon. */
-static void act_waits(struct act *act, enum err_code code, const struct err *err)
+static void act_waits(struct item_work *act, enum err_code code, const struct err *err)
 {
     const struct bulker *bulker = act->bulker;
     int64_t now_ms = loop_wall_ms(bulker->engine->loop), age_ms = now_ms - bulker->run_ms;
@@ -230,7 +230,7 @@ static bool may_come_right(enum err_code code)
 /* The saga refused the item. Its log tells whether the item has been carried out before. */
 static void on_log_read(struct store_read *read)
 {
-    struct act *act = read->context;
+    struct item_work *act = read->context;
     struct bulker *bulker = act->bulker;
     enum err_code code = act->request.code;
     const struct saga *saga;
@@ -252,7 +252,7 @@ static void on_log_read(struct store_read *read)
 
 static void on_acted(struct engine_request *request)
 {
-    struct act *act = container_of(request, struct act, request);
+    struct item_work *act = container_of(request, struct item_work, request);
     struct bulker *bulker = act->bulker;
 
     if (request->code == ERR_OK) {
@@ -269,7 +269,7 @@ static void on_acted(struct engine_request *request)
 
 static void act_begin(struct bulker *bulker, size_t i)
 {
-    struct act *act = &bulker->acts[i];
+    struct item_work *act = &bulker->acts[i];
     const struct bulk_item_row *row = &bulker->take.items[i];
     struct err err = {0};
 

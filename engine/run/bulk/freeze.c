@@ -73,11 +73,11 @@ struct slice freeze_name(const struct bulk_item *item, struct arena *arena)
     return item->business_id.len ? item->business_id : uuid_name(&item->saga.uuid, arena);
 }
 
-static struct identity identity_of(const struct bulk_item *item)
+static struct item_identity identity_of(const struct bulk_item *item)
 {
     return verbs[item->verb].on == ON_SAGA
-               ? (struct identity){.saga = item->saga.uuid}
-               : (struct identity){.saga = item->saga.uuid, .key = item->key.uuid, .escalation = item->escalation};
+               ? (struct item_identity){.saga = item->saga.uuid}
+               : (struct item_identity){.saga = item->saga.uuid, .key = item->key.uuid, .escalation = item->escalation};
 }
 
 /* Sets what the verb is about. Returns false when the item has nothing that the verb could be about. */
@@ -110,8 +110,8 @@ bool freeze_keep(struct freeze *freeze, struct candidate *candidate, struct bulk
 
 static bool freeze_seen_before(struct freeze *freeze, const struct bulk_item *item)
 {
-    const struct identity identity = identity_of(item);
-    struct identity *key;
+    const struct item_identity identity = identity_of(item);
+    struct item_identity *key;
 
     if (map_find(&freeze->seen, &identity, sizeof(identity))) {
         return true;
@@ -126,7 +126,7 @@ static bool freeze_seen_before(struct freeze *freeze, const struct bulk_item *it
 const char *freeze_repeats(struct freeze *freeze, struct candidate *candidate, const struct bulk_item *item)
 {
     static const char contradicted[] = "the items about it say different things";
-    const struct identity identity = identity_of(item);
+    const struct item_identity identity = identity_of(item);
     struct candidate *before = map_find(&freeze->seen, &identity, sizeof(identity));
     struct slice body = candidate->body;
 

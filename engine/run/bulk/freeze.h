@@ -8,7 +8,7 @@
 
 #define LOOKS_AT_ONCE 4
 
-struct identity { /* of what an item is about; without padding, since it is a key of a map */
+struct item_identity { /* of what an item is about; without padding, since it is a key of a map */
     struct uuid saga, key;
     uint64_t escalation;
 };

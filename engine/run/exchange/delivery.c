@@ -575,7 +575,7 @@ static void on_rows(const struct inbox_row *rows, size_t count, void *context)
 
 static void on_watch(struct deferred *deferred)
 {
-    struct engine *engine = container_of(deferred, struct exchange, watch)->engine;
+    struct engine *engine = container_of(deferred, struct exchange_room, watch)->engine;
 
     if (!engine_is_closing(engine)) { /* a closed inbox does not call this any more */
         store_inbox_watch(engine->store, shards_owned_set(engine), on_rows, engine);
@@ -594,9 +594,9 @@ size_t deliveries_count(const struct engine *engine)
 
 /* --- the whole --- */
 
-struct exchange *exchange_new(struct engine *engine)
+struct exchange_room *exchange_new(struct engine *engine)
 {
-    struct exchange *exchange = memory_alloc(sizeof(*exchange));
+    struct exchange_room *exchange = memory_alloc(sizeof(*exchange));
 
     exchange->engine = engine;
     list_init(&exchange->errands);
@@ -615,7 +615,7 @@ void exchange_closed(struct engine *engine)
     loop_defer_cancel(engine->loop, &engine->exchange->watch);
 }
 
-void exchange_free(struct exchange *exchange)
+void exchange_free(struct exchange_room *exchange)
 {
     size_t position = 0;
     void *value;

@@ -49,10 +49,10 @@ size_t errands_count(const struct engine *engine);
 void deliveries_watch(struct engine *engine);
 size_t deliveries_count(const struct engine *engine); /* inputs of other engines that are carried out here */
 
-struct exchange *exchange_new(struct engine *engine);
+struct exchange_room *exchange_new(struct engine *engine);
 bool exchange_sends_late(const struct engine *engine); /* evidence is on its way: the store must not close */
 void exchange_stop(struct engine *engine);             /* the store closes: whoever waits for another engine is told */
 void exchange_closed(struct engine *engine);           /* the store has closed: nothing is asked of it any more */
-void exchange_free(struct exchange *exchange);
+void exchange_free(struct exchange_room *exchange);
 
 #endif

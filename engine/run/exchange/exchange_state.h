@@ -4,7 +4,7 @@
 
 #include "run/exchange/exchange.h"
 
-struct exchange {
+struct exchange_room {
     struct engine *engine;
     struct list errands;       /* inputs on their way to other engines (errand.c) */
     struct map deliveries;     /* inbox row id -> its delivery under way (delivery.c) */

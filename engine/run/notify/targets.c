@@ -18,18 +18,18 @@
 #define MS_SECOND 1000
 #define MS_DAY (INT64_C(24) * 3600 * 1000)
 
-struct reading { /* of one line */
+struct line_reading { /* of one line */
     struct slice row, at;
     struct arena *arena;
     struct faults *faults;
 };
 
-static struct slice place(const struct reading *reading, const char *member)
+static struct slice place(const struct line_reading *reading, const char *member)
 {
     return json_pointer_join(reading->arena, reading->at, slice_of(member));
 }
 
-static void read_members(const struct reading *reading)
+static void read_members(const struct line_reading *reading)
 {
     static const char *const known[] = {"name", "namespace", "url", "events", "secrets", "timeout", "give_up_after"};
     struct json_walk walk = json_walk(reading->row);
@@ -58,7 +58,7 @@ static bool is_name(struct slice text)
     return text.len > 0 && text.len <= NAME_BYTES_MAX;
 }
 
-static struct slice read_name(const struct reading *reading)
+static struct slice read_name(const struct line_reading *reading)
 {
     struct slice name = json_string(json_member(reading->row, "name"), reading->arena);
 
@@ -69,7 +69,7 @@ static struct slice read_name(const struct reading *reading)
     return name;
 }
 
-static struct slice read_namespace(const struct reading *reading)
+static struct slice read_namespace(const struct line_reading *reading)
 {
     struct slice value = json_member(reading->row, "namespace"), text = json_string(value, reading->arena);
 
@@ -79,7 +79,7 @@ static struct slice read_namespace(const struct reading *reading)
     return value.ptr ? text : SLICE(NAMESPACE_DEFAULT);
 }
 
-static struct slice read_url(const struct reading *reading)
+static struct slice read_url(const struct line_reading *reading)
 {
     struct slice url = json_string(json_member(reading->row, "url"), reading->arena);
     size_t head = slice_starts_with(url, "https://") ? 8 : slice_starts_with(url, "http://") ? 7 : 0;
@@ -96,7 +96,7 @@ static struct slice read_url(const struct reading *reading)
     return url;
 }
 
-static struct slice read_events(const struct reading *reading)
+static struct slice read_events(const struct line_reading *reading)
 {
     struct slice value = json_member(reading->row, "events"), types = SLICE_NONE, element;
     struct json_walk walk = json_walk(value);
@@ -128,7 +128,7 @@ static struct slice read_events(const struct reading *reading)
     return types;
 }
 
-static void read_secrets(const struct reading *reading, struct notify_target *target)
+static void read_secrets(const struct line_reading *reading, struct notify_target *target)
 {
     struct slice value = json_member(reading->row, "secrets"), element;
     struct json_walk walk = json_walk(value);
@@ -151,7 +151,7 @@ static void read_secrets(const struct reading *reading, struct notify_target *ta
     }
 }
 
-static int64_t read_duration(const struct reading *reading, const char *member, int64_t standard, int64_t least,
+static int64_t read_duration(const struct line_reading *reading, const char *member, int64_t standard, int64_t least,
                              int64_t most)
 {
     struct slice value = json_member(reading->row, member);
@@ -167,7 +167,7 @@ static int64_t read_duration(const struct reading *reading, const char *member, 
     return ms;
 }
 
-static void read_target(const struct reading *reading, struct notify_targets *targets)
+static void read_target(const struct line_reading *reading, struct notify_targets *targets)
 {
     struct notify_target target = {0};
 
@@ -229,10 +229,10 @@ enum err_code notify_targets_parse(struct notify_targets *targets, struct slice 
 
         targets->items = arena_array(&targets->arena, json_count(rows) + 1, sizeof(*targets->items));
         while (json_next_element(&walk, &row)) {
-            struct reading reading = {.row = row,
-                                      .at = arena_printf(&targets->arena, "/notify/%zu", i++),
-                                      .arena = &targets->arena,
-                                      .faults = &faults};
+            struct line_reading reading = {.row = row,
+                                           .at = arena_printf(&targets->arena, "/notify/%zu", i++),
+                                           .arena = &targets->arena,
+                                           .faults = &faults};
 
             read_target(&reading, targets);
         }

@@ -17,7 +17,7 @@ struct sum {
     uint64_t debts;
 };
 
-struct group {
+struct debt_group {
     struct slice keys; /* JSON: a member for each key */
     uint64_t count, costless;
     int64_t oldest_ms, newest_ms; /* 0: none of them says when */
@@ -29,7 +29,7 @@ struct debt_groups {
     const struct slice *by;
     size_t by_count;
     struct map map; /* keys -> group */
-    struct group **items;
+    struct debt_group **items;
     size_t count, capacity;
 };
 
@@ -96,17 +96,17 @@ static struct slice keys_of(const struct debt_groups *groups, struct slice debt)
     return keys;
 }
 
-static struct group *group_of(struct debt_groups *groups, struct slice keys)
+static struct debt_group *group_of(struct debt_groups *groups, struct slice keys)
 {
     struct arena *arena = &groups->work->arena;
-    struct group *group = map_find(&groups->map, keys.ptr, keys.len);
+    struct debt_group *group = map_find(&groups->map, keys.ptr, keys.len);
 
     if (group) {
         return group;
     }
     if (groups->count == groups->capacity) {
         size_t capacity = groups->capacity ? 2 * groups->capacity : 64;
-        struct group **grown = arena_array(arena, capacity, sizeof(struct group *));
+        struct debt_group **grown = arena_array(arena, capacity, sizeof(struct debt_group *));
 
         for (size_t i = 0; i < groups->count; i++) {
             grown[i] = groups->items[i];
@@ -121,7 +121,7 @@ static struct group *group_of(struct debt_groups *groups, struct slice keys)
     return group;
 }
 
-static void add_cost(struct debt_groups *groups, struct group *group, struct slice debt)
+static void add_cost(struct debt_groups *groups, struct debt_group *group, struct slice debt)
 {
     struct arena *arena = &groups->work->arena;
     struct slice currency = json_string(json_member(debt, "currency"), arena);
@@ -147,7 +147,7 @@ static void add_cost(struct debt_groups *groups, struct group *group, struct sli
 
 void debt_groups_add(struct debt_groups *groups, struct slice debt)
 {
-    struct group *group = group_of(groups, keys_of(groups, debt));
+    struct debt_group *group = group_of(groups, keys_of(groups, debt));
     struct slice since = json_string(json_member(debt, "since"), &groups->work->arena);
     int64_t since_ms = 0;
 
@@ -161,7 +161,7 @@ void debt_groups_add(struct debt_groups *groups, struct slice debt)
 
 static int largest_first(const void *left, const void *right)
 {
-    const struct group *a = *(struct group *const *)left, *b = *(struct group *const *)right;
+    const struct debt_group *a = *(struct debt_group *const *)left, *b = *(struct debt_group *const *)right;
 
     return a->count != b->count ? (a->count > b->count ? -1 : 1) : slice_compare(a->keys, b->keys);
 }
@@ -172,7 +172,7 @@ void debt_groups_write(const struct debt_groups *groups, struct buffer *out)
         qsort(groups->items, groups->count, sizeof(*groups->items), largest_first);
     }
     for (size_t i = 0; i < groups->count; i++) {
-        const struct group *group = groups->items[i];
+        const struct debt_group *group = groups->items[i];
         struct json_writer w;
 
         buffer_put_text(out, i ? "," : "");

@@ -453,7 +453,7 @@ void health_write_json(struct engine *engine, struct slice namespace, struct jso
 
 /* --- Prometheus --- */
 
-struct series {
+struct metric_series {
     const char *name, *help;
     bool gauge;
     uint64_t (*value)(const struct engine *engine, const struct tool_health *health);
@@ -536,7 +536,7 @@ static uint64_t get_breaker(const struct engine *engine, const struct tool_healt
     return (uint64_t)health->breaker_state;
 }
 
-static const struct series all_series[] = {
+static const struct metric_series all_series[] = {
     {"sagad_tool_operations_total", "Operations that were new", false, get_operations},
     {"sagad_tool_calls_total", "Calls handed to the adapter, retries among them", false, get_calls},
     {"sagad_tool_retries_total", "Calls that were not the first attempt of their operation", false, get_retries},
@@ -566,8 +566,8 @@ static void put_value(struct buffer *out, const char *name, const struct tool_he
     buffer_printf(out, "} %llu\n", (unsigned long long)value);
 }
 
-static void put_series(const struct engine *engine, const struct series *series, const struct tool_health *const *tools,
-                       size_t count, struct buffer *out)
+static void put_series(const struct engine *engine, const struct metric_series *series,
+                       const struct tool_health *const *tools, size_t count, struct buffer *out)
 {
     static const struct tool_health other = {.namespace = {"~other", 6}, .name = {"~other", 6}};
     uint64_t rest = 0;

@@ -88,14 +88,14 @@ static void answer_from(struct work *work, struct live *live)
     }
 }
 
-struct waking { /* a waking, in the arena of its work */
+struct saga_waking { /* a waking, in the arena of its work */
     struct work *work;
     struct summons summons;
 };
 
 static void on_summoned(struct summons *summons, struct live *live, enum err_code code, const struct err *err)
 {
-    struct work *work = container_of(summons, struct waking, summons)->work;
+    struct work *work = container_of(summons, struct saga_waking, summons)->work;
 
     if (code == ERR_OK) {
         answer_from(work, live);
@@ -110,7 +110,7 @@ static void on_summoned(struct summons *summons, struct live *live, enum err_cod
  * polled. */
 static void summon(struct work *work)
 {
-    struct waking *waking = arena_alloc(&work->arena, sizeof(*waking));
+    struct saga_waking *waking = arena_alloc(&work->arena, sizeof(*waking));
 
     waking->work = work;
     waking->summons = (struct summons){.done = on_summoned};

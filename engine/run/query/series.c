@@ -36,7 +36,7 @@
 #define PAGE_ROWS 10000
 #define ANSWER_BYTES_MAX ((size_t)8 << 20)
 
-struct told { /* the part of a counter that a row of the write under way has */
+struct told_part { /* the part of a counter that a row of the write under way has */
     uint64_t *at;
     uint64_t value;
 };
@@ -47,7 +47,7 @@ struct series {
     struct arena arena; /* holds the part under way */
     struct series_add add;
     struct series_row *rows;
-    struct told *told;
+    struct told_part *told;
     size_t told_count;
     bool adding;
     size_t tool_position, saga_position; /* where the next part begins */
@@ -92,7 +92,7 @@ static bool put_row(struct series *series, enum series_kind kind, struct slice n
     for (size_t i = 0; i < SERIES_FIGURE_COUNT; i++) {
         row->figures[i] = (int64_t)(now[i] - told[i]);
         if (now[i] != told[i]) {
-            series->told[series->told_count++] = (struct told){&told[i], now[i]};
+            series->told[series->told_count++] = (struct told_part){&told[i], now[i]};
             is_new = true;
         }
     }

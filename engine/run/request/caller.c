@@ -19,9 +19,9 @@
 
 /* --- what came of it --- */
 
-enum standing { STANDS_GOING, STANDS_PROBING, STANDS_UNKNOWN, STANDS_AWAITING, STANDS_FAILED, STANDS_COMPLETED };
+enum call_standing { STANDS_GOING, STANDS_PROBING, STANDS_UNKNOWN, STANDS_AWAITING, STANDS_FAILED, STANDS_COMPLETED };
 
-static enum standing standing_of(const struct saga *saga, uint32_t step)
+static enum call_standing standing_of(const struct saga *saga, uint32_t step)
 {
     bool awaits =
         saga->escalation.number != 0 && saga->escalation.step == step && saga->escalation.direction == DIRECTION_DO;
@@ -211,7 +211,7 @@ bool caller_answer(struct work *work, const struct saga *saga, bool last)
 {
     uint32_t step = work->calling->step;
     const struct operation *op = &saga->steps[step].forward;
-    enum standing standing = standing_of(saga, step);
+    enum call_standing standing = standing_of(saga, step);
 
     if (!last && (standing == STANDS_GOING || standing == STANDS_PROBING)) {
         return false;

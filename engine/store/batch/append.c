@@ -350,10 +350,10 @@ static void batch_refused_as_data(struct batch *batch)
     batch_finish(batch);
 }
 
-enum refusal { REFUSED_UNSENT, REFUSED_FENCED, REFUSED_TORN, REFUSED_DATA, REFUSED_FOR_NOW, REFUSED_TROUBLE };
+enum append_refusal { REFUSED_UNSENT, REFUSED_FENCED, REFUSED_TORN, REFUSED_DATA, REFUSED_FOR_NOW, REFUSED_TROUBLE };
 
 /* Returns the kind of refusal, by the class of the SQLSTATE. */
-static enum refusal refusal_of(const struct db_transaction *transaction)
+static enum append_refusal refusal_of(const struct db_transaction *transaction)
 {
     const char *state = transaction->sqlstate;
 

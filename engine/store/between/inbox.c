@@ -14,14 +14,14 @@ enum { POLL_IDLE_MS = 10000, POLL_BUSY_MS = 500, POLL_ROWS = 256 };
 
 /* --- put --- */
 
-struct putting {
+struct inbox_putting {
     struct arena arena;
     struct inbox_put *put;
 };
 
 static void on_put_finished(struct job *job)
 {
-    struct putting *putting = job->request;
+    struct inbox_putting *putting = job->request;
     struct inbox_put *put = putting->put;
 
     put->code = job->code;
@@ -34,7 +34,7 @@ static void on_put_finished(struct job *job)
 
 void store_inbox_put(struct store *store, struct inbox_put *put)
 {
-    struct putting *putting = memory_alloc(sizeof(*putting));
+    struct inbox_putting *putting = memory_alloc(sizeof(*putting));
     struct job *job;
     struct db_args *args;
 

@@ -55,7 +55,8 @@ static void park_tell(struct list_link *link, enum err_code code)
     park->done(park);
 }
 
-static const struct due_kind parking = {"park_refused", &sql_park, PARKS_MAX, park_item, park_args, park_tell, NULL};
+static const struct due_write_kind parking = {"park_refused", &sql_park, PARKS_MAX, park_item,
+                                              park_args,      park_tell, NULL};
 
 static struct forget *forget_of(struct list_link *link)
 {
@@ -77,8 +78,8 @@ static void forget_tell(struct list_link *link, enum err_code code)
     forget->done(forget);
 }
 
-static const struct due_kind forgetting = {"forget_refused", &sql_forget,      FORGETS_MAX, forget_item, NULL,
-                                           forget_tell,      &sql_forget_later};
+static const struct due_write_kind forgetting = {"forget_refused", &sql_forget,      FORGETS_MAX, forget_item, NULL,
+                                                 forget_tell,      &sql_forget_later};
 
 void store_park(struct store *store, struct park *park)
 {

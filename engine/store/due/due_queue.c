@@ -335,7 +335,7 @@ void due_queue_add(struct due_queue *queue, struct list_link *link)
     loop_defer(queue->store->loop, &queue->soon, on_soon);
 }
 
-void due_queue_init(struct due_queue *queue, struct store *store, const struct due_kind *kind)
+void due_queue_init(struct due_queue *queue, struct store *store, const struct due_write_kind *kind)
 {
     queue->store = store;
     queue->kind = kind;

@@ -36,17 +36,17 @@ enum { HISTORY_POLL_MS = 500 };
 void history_note(struct store *store, const struct conn *writer, const struct append *append)
 {
     store->history.turns[append->shard]++;
-    store->history.last[writer - store->conns][append->shard] = (struct evidence){.is_there = true,
-                                                                                  .saga = append->saga,
-                                                                                  .seq = append->first_seq,
-                                                                                  .epoch = append->epoch,
-                                                                                  .at_ms = append->at_ms};
+    store->history.last[writer - store->conns][append->shard] = (struct confirmed_turn){.is_there = true,
+                                                                                        .saga = append->saga,
+                                                                                        .seq = append->first_seq,
+                                                                                        .epoch = append->epoch,
+                                                                                        .at_ms = append->at_ms};
 }
 
 void history_forget(struct store *store, uint32_t shard, struct saga_id saga)
 {
     for (size_t i = 0; i < store->writer_count; i++) {
-        struct evidence *last = &store->history.last[i][shard];
+        struct confirmed_turn *last = &store->history.last[i][shard];
 
         last->is_there = last->is_there && !uuid_equal(&last->saga.uuid, &saga.uuid);
     }
@@ -58,7 +58,7 @@ void history_forget(struct store *store, uint32_t shard, struct saga_id saga)
  * now. */
 static bool counts(const struct store *store, size_t writer, uint32_t shard)
 {
-    const struct evidence *last = &store->history.last[writer][shard];
+    const struct confirmed_turn *last = &store->history.last[writer][shard];
     int64_t epoch;
 
     return last->is_there && store->leases && lease_is_held(store->leases, shard, &epoch) && epoch == last->epoch;
@@ -123,7 +123,7 @@ static void on_open(struct db_query *query, const struct db_rows *rows)
         db_array_begin(args, (type), count);                                                                           \
         for (size_t i = 0; i < store->writer_count; i++) {                                                             \
             for (uint32_t shard = 0; shard < SHARD_COUNT; shard++) {                                                   \
-                const struct evidence *last = &store->history.last[i][shard];                                          \
+                const struct confirmed_turn *last = &store->history.last[i][shard];                                    \
                 if (counts(store, i, shard)) {                                                                         \
                     put;                                                                                               \
                 }                                                                                                      \
