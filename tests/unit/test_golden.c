@@ -26,7 +26,6 @@
 #include <string.h>
 
 #include "core/saga/hold.h"
-#include "core/show/explain.h"
 #include "tests/lib/json_holds.h"
 #include "tests/lib/saga_trial.h"
 #include "tests/lib/test.h"
@@ -277,9 +276,6 @@ static void write_state(struct history *history)
             buffer_put_text(&history->out, "\n");
         }
     }
-    buffer_put_text(&history->out, "explained\n");
-    explain(&trial->saga, trial->now_ms, &history->out);
-    buffer_put_text(&history->out, "\n");
 }
 
 static void run(struct history *history, struct slice text)

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "core/saga/machine.h"
-#include "core/show/explain.h"
 #include "tests/lib/call_trial.h"
 #include "tests/lib/saga_trial.h"
 #include "tests/lib/test.h"
@@ -695,7 +694,7 @@ static void bend(const struct saga *saga, struct arena *arena)
 
 /* --- driving --- */
 
-static void look(const struct saga *saga, int64_t now_ms)
+static void look(const struct saga *saga)
 {
     struct buffer out;
 
@@ -704,7 +703,6 @@ static void look(const struct saga *saga, int64_t now_ms)
     if (saga->escalation.number) {
         saga_write_escalation(saga, &out);
     }
-    explain(saga, now_ms, &out);
     for (uint32_t i = 0; i < saga->definition->step_count; i++) {
         if (saga->steps[i].approval) {
             saga_write_approval(saga, i, &out);
@@ -782,7 +780,7 @@ static void drive(struct subject *s)
         left -= s->saga.phase == PHASE_ENDED;
         turn(s, &arena);
         if (i % 4 == 0) {
-            look(&s->saga, s->now_ms);
+            look(&s->saga);
         }
         arena_reset(&arena);
     }
