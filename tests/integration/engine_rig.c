@@ -174,6 +174,12 @@ void assert_code(const struct ask *ask, enum err_code code)
     }
 }
 
+void ask_expect(struct ask *ask, enum err_code code)
+{
+    ask_wait(ask);
+    assert_code(ask, code);
+}
+
 void assert_member(struct slice object, const char *name, const char *value)
 {
     struct slice found = json_member(object, name);
@@ -206,12 +212,12 @@ static const char document[] =
     "{\"name\":\"send\",\"effect\":\"once\",\"terminal\":true,\"builtin\":{\"do\":\"echo\"}}"
     "]}";
 
-void engine_rig_define(void)
+void engine_rig_define_text(const char *text)
 {
     struct ask ask;
 
     ask_begin(&ask);
-    ask.request.in.define.document = slice_of(document);
+    ask.request.in.define.document = slice_of(text);
     engine_define(engine, &ask.request);
     ask_wait(&ask);
     for (size_t i = 0; i < ask.request.faults.count; i++) {
@@ -222,6 +228,11 @@ void engine_rig_define(void)
     ask_end(&ask);
 }
 
+void engine_rig_define(void)
+{
+    engine_rig_define_text(document);
+}
+
 struct saga_id open_with_budget(const char *budget)
 {
     struct ask ask;
@@ -229,8 +240,7 @@ struct saga_id open_with_budget(const char *budget)
     ask_begin(&ask);
     ask.request.in.open.budget = slice_of(budget);
     engine_open_saga(engine, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     ask_end(&ask);
     return ask.request.saga;
 }
@@ -243,8 +253,7 @@ struct saga_id open_saga(const char *id, int64_t deadline_ms)
     ask.request.in.open.business_id = slice_of(id);
     ask.request.in.open.deadline_ms = deadline_ms;
     engine_open_saga(engine, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     ask_end(&ask);
     return ask.request.saga;
 }

@@ -22,7 +22,8 @@ void engine_rig_begin(void);
 void engine_rig_end(void);
 void engine_rig_begin_other(void);
 void engine_rig_end_other(void);
-void engine_rig_define(void); /* registers greet forget nap slow refuse lose rare either send */
+void engine_rig_define_text(const char *document); /* shows each fault */
+void engine_rig_define(void);                      /* registers greet forget nap slow refuse lose rare either send */
 void on_drained(void *context);
 bool is_so(void *flag);
 
@@ -36,6 +37,7 @@ struct ask {
 
 void ask_begin(struct ask *ask);
 void ask_wait(struct ask *ask);
+void ask_expect(struct ask *ask, enum err_code code); /* waits, and holds the answer against the code */
 void ask_end(struct ask *ask);
 void assert_code(const struct ask *ask, enum err_code code);
 void assert_member(struct slice object, const char *name, const char *json);

@@ -51,8 +51,7 @@ TEST(callers_at_once_share_one_call_and_one_new_run)
         begin_call(&asks[i], "run-race", "nap", "nap", "{}", 20000);
     }
     for (int i = 0; i < CALLERS; i++) {
-        ask_wait(&asks[i]);
-        assert_code(&asks[i], ERR_OK);
+        ask_expect(&asks[i], ERR_OK);
         assert_false(asks[i].request.call.going_on);
         replayed += asks[i].request.call.replayed;
         assert_true(slice_equal(asks[i].request.call.key, asks[0].request.call.key));
@@ -72,13 +71,11 @@ TEST(a_wait_that_is_over_ends_the_wait_and_not_the_operation)
     uint64_t calls = metric_value(METRIC_CALLS);
 
     begin_call(&first, "run-2", "nap", "slow", "{}", 50);
-    ask_wait(&first);
-    assert_code(&first, ERR_OK);
+    ask_expect(&first, ERR_OK);
     assert_true(first.request.call.going_on);
     assert_member(first.request.answer, "state", "\"in_flight\"");
     begin_call(&second, "run-2", "nap", "slow", "{}", 50);
-    ask_wait(&second);
-    assert_code(&second, ERR_IN_FLIGHT);
+    ask_expect(&second, ERR_IN_FLIGHT);
     assert_true(second.request.call.retry_after_ms > 0);
     assert_member(second.request.call.operation, "state", "\"in_flight\"");
     call(&later, "run-2", "nap", "slow", "{}");
@@ -98,8 +95,7 @@ TEST(a_client_that_goes_away_takes_nothing_with_it)
     begin_call(&first, "run-3", "nap", "slow", "{}", 20000);
     host_run_ms(&host, 200);
     engine_cancel(engine, &first.request);
-    ask_wait(&first);
-    assert_code(&first, ERR_TIMEOUT);
+    ask_expect(&first, ERR_TIMEOUT);
     call(&later, "run-3", "nap", "slow", "{}");
     assert_code(&later, ERR_OK);
     assert_true(later.request.call.replayed);
@@ -195,8 +191,7 @@ TEST(a_run_that_rests_is_read_back_for_the_next_call)
     ask_end(&two);
     /* A new call wakes the saga. The saga is found after a restart, although it is old. */
     begin_call(&one, run, "long", "slow", "{}", 100);
-    ask_wait(&one);
-    assert_code(&one, ERR_OK);
+    ask_expect(&one, ERR_OK);
     assert_true(one.request.call.going_on);
     assert_int_equal(host_number(&host, "select count(*) from sagad.awake"), 1);
     assert_int_equal(
@@ -254,8 +249,7 @@ TEST(a_bypass_permits_one_more_execution_and_no_second)
     ask.request.in.change.input.bypass.key = key;
     ask.request.in.change.input.bypass.note = SLICE("the customer asked for it");
     engine_change(engine, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     assert_member(ask.request.answer, "reason", "\"the customer asked for it\"");
     ask_end(&ask);
     call(&ask, "run-8", "hello", "greet", "{\"name\":\"Mia\"}");
@@ -267,8 +261,7 @@ TEST(a_bypass_permits_one_more_execution_and_no_second)
     ask.request.in.call.conversation_turn =
         SLICE("2"); /* otherwise it would be the third same call with the same answer */
     engine_call(engine, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     assert_true(ask.request.call.replayed);
     assert_int_equal(metric_value(METRIC_CALLS) - calls, 2);
     ask_end(&ask);
@@ -319,8 +312,7 @@ TEST(a_second_loop_pauses_the_run_until_an_operator_resumes_it)
     ask.request.in.change.saga = id;
     ask.request.in.change.input.resume.note = SLICE("go on");
     engine_change(engine, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     ask_end(&ask);
     assert_int_equal(call_in_turn("run-loop", "three", &id), ERR_OK);
 }
@@ -334,8 +326,7 @@ TEST(runs_are_listed_only_to_who_asks_for_them)
     ask_begin(&ask);
     ask.request.in.sagas.limit = 500;
     engine_list_sagas(engine, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     assert_null(memmem(ask.request.answer.ptr, ask.request.answer.len, "~run", 4));
     ask_end(&ask);
     ask_begin(&ask);
@@ -348,8 +339,7 @@ TEST(runs_are_listed_only_to_who_asks_for_them)
     ask_begin(&ask);
     ask.request.in.operations.run = SLICE("run-9");
     engine_list_operations(engine, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     assert_int_equal(json_count(ask.request.answer), 1);
     ask_end(&ask);
 }
@@ -368,8 +358,7 @@ TEST(figures_of_tools_say_what_was_new_and_what_was_not)
     buffer_fini(&text);
     ask_begin(&ask);
     engine_get_stats(engine, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     assert_true(json_count(json_member(ask.request.answer, "tools")) > 0);
     ask_end(&ask);
 }

@@ -24,18 +24,6 @@ static const char document[] =
                                     "\"then\":[{\"saga\":\"strict\",\"id\":\"f-${ .input.of }\",\"input\":{\"m\":1}}]}"
                                     "]}";
 
-static void define(const char *text)
-{
-    struct ask ask;
-
-    ask_begin(&ask);
-    ask.request.in.define.document = slice_of(text);
-    engine_define(engine, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
-    ask_end(&ask);
-}
-
 static struct saga_id start(const char *saga, const char *id, const char *input)
 {
     struct ask ask;
@@ -45,8 +33,7 @@ static struct saga_id start(const char *saga, const char *id, const char *input)
     ask.request.in.start.business_id = id ? slice_of(id) : SLICE_NONE;
     ask.request.in.start.input = slice_of(input);
     engine_start_saga(engine, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     ask_end(&ask);
     return ask.request.saga;
 }
@@ -98,8 +85,7 @@ static void resolve(struct engine *at, long number, enum operator_action action,
     ask->request.in.change.input.verdict.action = action;
     ask->request.in.change.input.verdict.note = SLICE("seen by ann");
     engine_change(at, &ask->request);
-    ask_wait(ask);
-    assert_code(ask, code);
+    ask_expect(ask, code);
 }
 
 static void resolved(struct engine *at, long number, enum operator_action action, enum err_code code)
@@ -121,8 +107,7 @@ static struct slice shown(long number, struct ask *ask)
     ask_begin(ask);
     ask->request.in.escalations.number = (uint64_t)number;
     engine_get_escalations(engine, &ask->request);
-    ask_wait(ask);
-    assert_code(ask, ERR_OK);
+    ask_expect(ask, ERR_OK);
     return ask->request.answer;
 }
 
@@ -265,7 +250,7 @@ TEST(a_follower_that_is_refused_is_a_case_on_the_saga_that_has_completed)
     wait_for(1, about(OPEN_CASES, id));
     assert_true(number_of(id) > number);
     number = number_of(id);
-    define("{\"sagas\":[" STRICT("\"m\"") "]}");
+    engine_rig_define_text("{\"sagas\":[" STRICT("\"m\"") "]}");
     resolved(engine, number, OPERATOR_RETRY, ERR_OK);
     wait_for(1, "select count(*) from sagad.saga where business_id = 'f-one' and status = 'completed'");
     assert_int_equal(host_number(&host, about(OPEN_CASES, id)), 0);
@@ -278,7 +263,7 @@ TEST(a_follower_whose_id_another_saga_has_with_other_input_is_a_case_too)
 {
     struct saga_id id;
 
-    define("{\"sagas\":[" STRICT("\"m\"") "]}");
+    engine_rig_define_text("{\"sagas\":[" STRICT("\"m\"") "]}");
     (void)start("strict", "f-two", "{\"m\":1}"); /* the same saga started by hand is no refusal */
     (void)start("strict", "f-three", "{\"m\":2}");
     (void)start("leads", NULL, "{\"of\":\"two\"}");
@@ -296,7 +281,7 @@ static int set_up(void **state)
 
     park_after_ms = 200;
     result = engine_rig_setup(state);
-    define(document);
+    engine_rig_define_text(document);
     return result;
 }
 

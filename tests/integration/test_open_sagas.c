@@ -19,25 +19,21 @@ TEST(an_open_saga_takes_calls_until_it_is_complete_and_answers_repeats_after)
     struct ask ask;
 
     call_in(&ask, id, "hello", "greet", "{\"name\":\"Kim\"}", 20000);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     ask_end(&ask);
     assert_true(uuid_equal(&again.uuid, &id.uuid));
     complete(&ask, id, 0);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     assert_member(ask.request.answer, "status", "\"completed\"");
     ask_end(&ask);
     uint64_t calls = metric_value(METRIC_CALLS);
 
     call_in(&ask, id, "hello", "greet", "{\"name\":\"Kim\"}", 20000);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     assert_true(ask.request.call.replayed);
     ask_end(&ask);
     call_in(&ask, id, "more", "greet", "{\"name\":\"Jim\"}", 20000);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_CLOSED);
+    ask_expect(&ask, ERR_CLOSED);
     ask_end(&ask);
     assert_int_equal(metric_value(METRIC_CALLS) - calls, 0);
 }
@@ -51,16 +47,14 @@ TEST(another_namespace_sees_nothing)
     ask.request.in.call.saga = id;
     ask.request.namespace = SLICE("elsewhere");
     engine_call(engine, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_NOT_FOUND);
+    ask_expect(&ask, ERR_NOT_FOUND);
     ask_end(&ask);
     ask_begin(&ask);
     ask.request.namespace = SLICE("elsewhere");
     ask.request.in.change.verb = VERB_COMPLETE;
     ask.request.in.change.saga = id;
     engine_change(engine, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_NOT_FOUND);
+    ask_expect(&ask, ERR_NOT_FOUND);
     ask_end(&ask);
 }
 
@@ -73,13 +67,10 @@ TEST(completion_waits_for_what_is_not_settled)
     host_run_ms(&host, 100);
     complete(&early, id, 50);
     complete(&late, id, 20000);
-    ask_wait(&early);
-    assert_code(&early, ERR_UNSETTLED);
-    ask_wait(&late);
-    assert_code(&late, ERR_OK);
+    ask_expect(&early, ERR_UNSETTLED);
+    ask_expect(&late, ERR_OK);
     assert_member(late.request.answer, "status", "\"completed\"");
-    ask_wait(&nap);
-    assert_code(&nap, ERR_OK);
+    ask_expect(&nap, ERR_OK);
     ask_end(&nap);
     ask_end(&early);
     ask_end(&late);
@@ -91,23 +82,20 @@ TEST(an_aborted_open_saga_is_undone)
     struct ask ask;
 
     call_in(&ask, id, NULL, "greet", "{\"name\":\"Lee\"}", 20000);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     assert_member(ask.request.answer, "step", "\"~greet\"");
     ask_end(&ask);
     ask_begin(&ask);
     ask.request.in.change.verb = VERB_ABORT;
     ask.request.in.change.saga = id;
     engine_change(engine, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     ask_end(&ask);
     ask_begin(&ask);
     ask.request.in.get.id = id;
     ask.request.in.get.wait_ms = 20000;
     engine_get_saga(engine, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     assert_member(ask.request.answer, "status", "\"compensated\"");
     ask_end(&ask);
 }
@@ -118,8 +106,7 @@ TEST(an_agent_that_vanished_is_undone_at_the_deadline)
     struct ask ask;
 
     call_in(&ask, id, "hello", "greet", "{\"name\":\"Lee\"}", 20000);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     ask_end(&ask);
     ask_begin(&ask);
     ask.request.in.get.id = id;
@@ -155,8 +142,7 @@ static void say_cost(struct engine *at, struct op_key key, int64_t micros, enum 
     ask.request.in.change.input.cost.micros = micros;
     ask.request.in.change.input.cost.note = SLICE("invoice 4711");
     engine_change(at, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, code);
+    ask_expect(&ask, code);
     if (code == ERR_OK) {
         assert_member(ask.request.answer, "cost", "120");
         assert_int_equal(json_type(json_member(ask.request.answer, "cost_unknown")), JSON_NONE);
@@ -176,19 +162,16 @@ TEST(a_budget_waits_for_a_cost_that_nobody_could_compute)
               "\"compensate\":{\"tool\":\"forget\"},\"cost\":\"${ .result.fee }\"},"
               "{\"name\":\"forget\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"echo\"}}]}");
     engine_define(engine, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     ask_end(&ask);
     id = open_with_budget("{\"micros\":200}");
     call_in(&ask, id, "one", "priced", "{\"fee\":\"dear\"}", 20000);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     assert_int_equal(json_type(json_member(ask.request.answer, "cost_unknown")), JSON_STRING);
     assert_true(uuid_parse(ask.request.call.key, &key.uuid));
     ask_end(&ask);
     call_in(&ask, id, "two", "priced", "{\"fee\":10}", 20000);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_BUDGET);
+    ask_expect(&ask, ERR_BUDGET);
     ask_end(&ask);
     engine_rig_begin_other();
     say_cost(other, key, 120, ERR_OK);  /* through the owner */
@@ -196,8 +179,7 @@ TEST(a_budget_waits_for_a_cost_that_nobody_could_compute)
     say_cost(engine, key, 121, ERR_DECIDED);
     engine_rig_end_other();
     call_in(&ask, id, "two", "priced", "{\"fee\":10}", 20000);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     ask_end(&ask);
     assert_int_equal(
         host_number(&host,
@@ -224,13 +206,11 @@ TEST(only_the_budgets_of_the_settings_hear_of_a_cost_after_the_end_of_its_saga)
     long records;
 
     call_in(&ask, id, "one", "priced", "{\"fee\":\"dear\"}", 20000);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     assert_true(uuid_parse(ask.request.call.key, &key.uuid));
     ask_end(&ask);
     complete(&ask, id, 0);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     ask_end(&ask);
     records = host_number(&host, "select sum(records) from sagad.log where saga = '%s'", id_text(id));
     ask_begin(&ask); /* nobody waits for the answer */
@@ -239,8 +219,7 @@ TEST(only_the_budgets_of_the_settings_hear_of_a_cost_after_the_end_of_its_saga)
     ask.request.in.change.input.cost.note = SLICE("invoice 4712");
     ask.request.in.change.input.cost.micros = 120;
     engine_change(engine, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_ENDED);
+    ask_expect(&ask, ERR_ENDED);
     ask_end(&ask);
     uuid_text(&key.uuid, text);
     host_sql(
@@ -286,8 +265,7 @@ TEST(callers_at_two_engines_share_one_call)
         engine_call(i % 2 ? engine : other, &asks[i].request);
     }
     for (int i = 0; i < CALLERS; i++) {
-        ask_wait(&asks[i]);
-        assert_code(&asks[i], ERR_OK);
+        ask_expect(&asks[i], ERR_OK);
         assert_false(asks[i].request.call.going_on);
         replayed += asks[i].request.call.replayed;
     }
@@ -308,30 +286,26 @@ TEST(an_engine_asks_the_owner_about_sagas_of_other_shards)
     ask_begin(&ask);
     ask.request.in.open.business_id = SLICE("order-remote");
     engine_open_saga(other, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     id = ask.request.saga;
     ask_end(&ask);
     prepare_call(&ask, NULL, "hello", "greet", "{\"name\":\"Ann\"}", 20000);
     ask.request.in.call.saga = id;
     engine_call(other, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     assert_member(ask.request.answer, "result", "{\"name\":\"Ann\"}");
     ask_end(&ask);
     prepare_call(&ask, NULL, "no", "refuse", "{}", 20000);
     ask.request.in.call.saga = id;
     engine_call(other, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_TOOL_FAILED);
+    ask_expect(&ask, ERR_TOOL_FAILED);
     assert_member(ask.request.call.operation, "state", "\"failed\"");
     ask_end(&ask);
     ask_begin(&ask);
     ask.request.in.change.verb = VERB_COMPLETE;
     ask.request.in.change.saga = id;
     engine_change(other, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     assert_member(ask.request.answer, "status", "\"completed\"");
     ask_end(&ask);
     engine_rig_end_other();
@@ -351,11 +325,9 @@ TEST(callers_outlive_the_engine_that_made_their_call)
     engine_drain(engine, 100, on_drained, NULL); /* before the call is settled */
     host_run_until(&host, is_so, &is_drained);
     engine_free(engine);
-    ask_wait(&here);
-    assert_code(&here, ERR_OK);
+    ask_expect(&here, ERR_OK);
     assert_true(here.request.call.going_on);
-    ask_wait(&there);
-    assert_code(&there, ERR_OK);
+    ask_expect(&there, ERR_OK);
     assert_false(there.request.call.going_on);
     assert_member(there.request.answer, "state", "\"completed\"");
     ask_end(&here);
@@ -371,8 +343,7 @@ TEST(a_caller_whose_shard_was_taken_away_is_answered_all_the_same)
     begin_call(&ask, "run-taken", "long", "slow", "{}", 30000);
     host_run_ms(&host, 500);
     host_sql(&host, "update sagad.shard set epoch = epoch + 1, owner = null, expires_at = now() - interval '1 s'");
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     assert_false(ask.request.call.going_on);
     assert_member(ask.request.answer, "state", "\"completed\"");
     ask_end(&ask);

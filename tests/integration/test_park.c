@@ -41,22 +41,6 @@ static const char document[] =
 
 /* --- requests --- */
 
-static void define(const char *text)
-{
-    struct ask ask;
-
-    ask_begin(&ask);
-    ask.request.in.define.document = slice_of(text);
-    engine_define(engine, &ask.request);
-    ask_wait(&ask);
-    for (size_t i = 0; i < ask.request.faults.count; i++) {
-        print_message("%.*s: %.*s\n", SLICE_ARG(ask.request.faults.items[i].pointer),
-                      SLICE_ARG(ask.request.faults.items[i].detail));
-    }
-    assert_code(&ask, ERR_OK);
-    ask_end(&ask);
-}
-
 static void begin_start(struct ask *ask, const char *saga, const char *input)
 {
     ask_begin(ask);
@@ -70,8 +54,7 @@ static struct saga_id start(const char *saga, const char *input)
     struct ask ask;
 
     begin_start(&ask, saga, input);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     ask_end(&ask);
     return ask.request.saga;
 }
@@ -92,8 +75,7 @@ static void assert_saga(struct saga_id id, int64_t wait_ms, const char *member, 
     struct ask ask;
 
     begin_get(&ask, id, wait_ms);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     assert_member(ask.request.answer, member, json);
     ask_end(&ask);
 }
@@ -108,8 +90,7 @@ static void send_signal(struct saga_id id, const char *name, const char *payload
     ask.request.in.change.input.signal.name = slice_of(name);
     ask.request.in.change.input.signal.payload = slice_of(payload);
     engine_change(engine, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     ask_end(&ask);
 }
 
@@ -252,8 +233,7 @@ TEST(an_escalated_saga_leaves_memory_and_can_be_resolved)
     ask.request.in.change.input.verdict.result = SLICE("{\"ref\":7}");
     ask.request.in.change.input.verdict.note = SLICE("seen in the books");
     engine_change(engine, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     ask_end(&ask);
     assert_saga(id, 20000, "status", "\"completed\"");
     assert_int_equal(gauge_value(GAUGE_ESCALATIONS_OPEN), 0);
@@ -272,8 +252,7 @@ TEST(a_parked_saga_can_be_aborted)
     ask.request.in.change.saga = id;
     ask.request.in.change.input.abort.note = SLICE("not wanted");
     engine_change(engine, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     ask_end(&ask);
     assert_saga(id, 20000, "status", "\"compensated\"");
     host_run_until(&host, memory_is_empty, NULL);
@@ -322,8 +301,7 @@ TEST(a_signal_that_means_nothing_leaves_the_saga_parked)
     ask.request.in.change.saga = id;
     ask.request.in.change.input.signal.name = SLICE("refunded");
     engine_change(engine, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_INVALID);
+    ask_expect(&ask, ERR_INVALID);
     ask_end(&ask);
     wait_until_parked(1);
     send_signal(id, "paid", "{\"by\":\"Lee\"}");
@@ -343,8 +321,7 @@ TEST(an_approval_waits_without_its_saga)
     ask.request.in.approvals.open_only = true;
     ask.request.in.approvals.limit = 10;
     engine_get_approvals(engine, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     assert_int_equal(json_count(ask.request.answer), 1);
     ask_end(&ask);
     ask_begin(&ask);
@@ -354,8 +331,7 @@ TEST(an_approval_waits_without_its_saga)
     ask.request.in.change.input.decision.approve = true;
     ask.request.in.change.input.decision.role = ROLE_OPERATOR;
     engine_change(engine, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     ask_end(&ask);
     assert_saga(id, 20000, "status", "\"completed\"");
     host_text(&host, text, sizeof(text), "select status from sagad.approval");
@@ -372,8 +348,7 @@ static void change(struct saga_id id, enum verb_id verb)
     ask.request.in.change.verb = verb;
     ask.request.in.change.saga = id;
     engine_change(engine, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     ask_end(&ask);
 }
 
@@ -398,8 +373,7 @@ static long paused_ms_of(struct saga_id id)
     ask.request.in.log.id = id;
     ask.request.in.log.limit = 100;
     engine_get_log(engine, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     walk = json_walk(ask.request.answer);
     while (json_next_element(&walk, &entry)) {
         if (slice_is(json_member(entry, "type"), "\"saga.paused\"")) {
@@ -433,8 +407,7 @@ TEST(an_approval_of_a_saga_that_was_paused_shows_the_time_that_is_left)
     ask.request.in.change.verb = VERB_ABORT;
     ask.request.in.change.saga = id;
     engine_change(engine, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     ask_end(&ask);
     assert_saga(id, 20000, "status", "\"compensated\"");
     assert_int_equal(
@@ -477,8 +450,7 @@ TEST(many_parked_sagas_survive_the_end_of_their_engine)
         begin_start(&asks[i], "sleeps", "{}");
     }
     for (int i = 0; i < MANY; i++) {
-        ask_wait(&asks[i]);
-        assert_code(&asks[i], ERR_OK);
+        ask_expect(&asks[i], ERR_OK);
         ask_end(&asks[i]);
     }
     wait_until_parked(MANY);
@@ -525,8 +497,7 @@ TEST(a_saga_that_has_moved_again_is_found_after_a_crash)
     ask.request.in.change.input.verdict.result = SLICE("1");
     ask.request.in.change.input.verdict.note = SLICE("seen");
     engine_change(engine, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     ask_end(&ask);
     take_shards_away();
     assert_saga(id, 30000, "status", "\"completed\"");
@@ -548,8 +519,7 @@ TEST(an_ended_saga_is_forgotten_when_its_retention_is_over)
     assert_saga(id, 20000, "status", "\"completed\"");
     host_run_until(&host, is_forgotten, NULL);
     begin_get(&ask, id, 0);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_NOT_FOUND);
+    ask_expect(&ask, ERR_NOT_FOUND);
     ask_end(&ask);
     assert_int_equal(host_number(&host, "select count(*) from sagad.saga where name = 'forgets'"), 0);
     assert_nothing_is_left();
@@ -582,8 +552,7 @@ TEST(mail_that_meets_a_saga_on_its_way_out_or_in_is_not_lost)
             }
         }
         for (int i = 0; i < FEW; i++) {
-            ask_wait(&asks[i]);
-            assert_code(&asks[i], ERR_OK);
+            ask_expect(&asks[i], ERR_OK);
             ask_end(&asks[i]);
         }
         if (round == ROUNDS / 2) {
@@ -604,7 +573,7 @@ static int set_up(void **state)
     park_after_ms = 100;
     park_ahead_ms = 500;
     engine_rig_setup(state);
-    define(document);
+    engine_rig_define_text(document);
     return 0;
 }
 

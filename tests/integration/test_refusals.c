@@ -58,8 +58,7 @@ TEST(a_run_is_called_by_its_name_and_not_by_its_id)
     assert_true(uuid_parse((struct slice){text, UUID_TEXT_BYTES - 1}, &id.uuid));
     for (int i = 0; i < 2; i++) { /* in memory, and read back after the end of another engine */
         call_in(&ask, id, "greet", "greet", "{}", 20000);
-        ask_wait(&ask);
-        assert_code(&ask, ERR_CONFLICT);
+        ask_expect(&ask, ERR_CONFLICT);
         ask_end(&ask);
         engine_rig_end();
         engine_rig_begin();

@@ -44,22 +44,6 @@ static const char document[] =
     "]}";
 /* clang-format on */
 
-static void define(void)
-{
-    struct ask ask;
-
-    ask_begin(&ask);
-    ask.request.in.define.document = slice_of(document);
-    engine_define(engine, &ask.request);
-    ask_wait(&ask);
-    for (size_t i = 0; i < ask.request.faults.count; i++) {
-        print_message("%.*s: %.*s\n", SLICE_ARG(ask.request.faults.items[i].pointer),
-                      SLICE_ARG(ask.request.faults.items[i].detail));
-    }
-    assert_code(&ask, ERR_OK);
-    ask_end(&ask);
-}
-
 static struct saga_id start(const char *saga, const char *input)
 {
     struct ask ask;
@@ -68,8 +52,7 @@ static struct saga_id start(const char *saga, const char *input)
     ask.request.in.start.saga = slice_of(saga);
     ask.request.in.start.input = slice_of(input);
     engine_start_saga(engine, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     ask_end(&ask);
     return ask.request.saga;
 }
@@ -82,8 +65,7 @@ static void assert_ends(struct saga_id id, const char *status, const char *membe
     ask.request.in.get.id = id;
     ask.request.in.get.wait_ms = 20000;
     engine_get_saga(engine, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     assert_member(ask.request.answer, "status", status);
     if (member) {
         assert_member(ask.request.answer, member, json);
@@ -135,8 +117,7 @@ static void park(struct saga_id id)
     ask.request.in.change.saga = id;
     ask.request.in.change.input.signal.name = SLICE("parked");
     engine_change(engine, &ask.request);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     ask_end(&ask);
 }
 
@@ -212,7 +193,7 @@ TEST(a_follower_that_cannot_be_made_keeps_no_other_from_following)
 static int set_up(void **state)
 {
     engine_rig_setup(state);
-    define();
+    engine_rig_define_text(document);
     return 0;
 }
 

@@ -47,17 +47,6 @@ static void begin_and_wait(struct ask *ask, void (*verb)(struct engine *engine, 
     ask_wait(ask);
 }
 
-static void define(const char *text)
-{
-    struct ask ask;
-
-    ask_begin(&ask);
-    ask.request.in.define.document = slice_of(text);
-    begin_and_wait(&ask, engine_define);
-    assert_code(&ask, ERR_OK);
-    ask_end(&ask);
-}
-
 static struct saga_id start(const char *saga)
 {
     struct ask ask;
@@ -266,8 +255,7 @@ TEST(an_operation_of_it_is_not_shown_and_not_signed_for)
     struct ask ask;
 
     call_in(&ask, id, "greet", "greet", "{}", 20000);
-    ask_wait(&ask);
-    assert_code(&ask, ERR_OK);
+    ask_expect(&ask, ERR_OK);
     assert_true(uuid_parse(ask.request.call.key, &key.uuid));
     ask_end(&ask);
     wait_until_parked();
@@ -548,7 +536,7 @@ static int set_up(void **state)
 
     park_after_ms = 200;
     result = engine_rig_setup(state);
-    define(document);
+    engine_rig_define_text(document);
     return result;
 }
 
