@@ -4,7 +4,7 @@
  */
 #include "adapters/adapters.h"
 #include "adapters/answer.h"
-#include "adapters/settings.h"
+#include "adapters/tool_settings.h"
 #include "base/instant.h"
 #include "base/json.h"
 #include "io/loop/loop.h"

@@ -5,7 +5,7 @@
 #include "adapters/adapters.h"
 #include "adapters/answer.h"
 #include "adapters/program.h"
-#include "adapters/settings.h"
+#include "adapters/tool_settings.h"
 #include "base/json.h"
 #include "base/utf8.h"
 #include "io/process/process.h"

@@ -10,7 +10,7 @@
 #include "adapters/adapters.h"
 #include "adapters/answer.h"
 #include "adapters/http_parts.h"
-#include "adapters/settings.h"
+#include "adapters/tool_settings.h"
 #include "base/json.h"
 #include "io/http/client.h"
 

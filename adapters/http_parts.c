@@ -5,7 +5,7 @@
 #include <strings.h>
 #include <time.h>
 
-#include "adapters/settings.h"
+#include "adapters/tool_settings.h"
 #include "base/json.h"
 
 #define RETRY_AFTER_MS_MAX (INT64_C(7) * 24 * 3600 * 1000)

@@ -16,7 +16,7 @@
 #include "adapters/http_parts.h"
 #include "adapters/mcp_list.h"
 #include "adapters/program.h"
-#include "adapters/settings.h"
+#include "adapters/tool_settings.h"
 #include "base/json.h"
 
 #define TOOL_NAME_BYTES_MAX 128

@@ -11,7 +11,7 @@
 #include "adapters/answer.h"
 #include "adapters/http_parts.h"
 #include "adapters/mcp.h"
-#include "adapters/settings.h"
+#include "adapters/tool_settings.h"
 #include "base/json.h"
 
 #define CONNECT_TIMEOUT_MS 10000

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "adapters/settings.h"
+#include "adapters/tool_settings.h"
 #include "base/json.h"
 #include "io/process/programs.h"
 

@@ -1,8 +1,8 @@
 /* Checks the settings of the adapter sql at registration. */
 #include "adapters/sql_check.h"
 
-#include "adapters/settings.h"
 #include "adapters/sql_text.h"
+#include "adapters/tool_settings.h"
 #include "io/postgres/environment.h"
 #include "io/postgres/pool.h"
 

@@ -1,5 +1,5 @@
 /* Checks the settings of tools by tables, so that all adapters report faults alike. */
-#include "adapters/settings.h"
+#include "adapters/tool_settings.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,8 +3,8 @@
  *
  * Settings are templates: a string with ${ } in it may become anything, so it passes everywhere.
  */
-#ifndef SAGAD_ADAPTERS_SETTINGS_H
-#define SAGAD_ADAPTERS_SETTINGS_H
+#ifndef SAGAD_ADAPTERS_TOOL_SETTINGS_H
+#define SAGAD_ADAPTERS_TOOL_SETTINGS_H
 
 #include "base/errors.h"
 #include "base/json.h"
