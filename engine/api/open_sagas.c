@@ -7,7 +7,7 @@ struct open_state {
     struct slice open, saga, input, version, id, tags, deadline, on_timeout, budget, loop;
 };
 
-struct number_member { /* of `loop` */
+struct number_member { /* a member of `loop` that is a number */
     const char *name;
     int64_t min, max;
 };

@@ -161,7 +161,7 @@ static void doubt(struct operation *op, bool denied)
     op->state = OP_UNKNOWN;
     op->took_effect = TOOK_EFFECT_MAYBE;
     op->late = op->known_before = true;
-    op->expired = false; /* its record answers again, as long as a record that ends only now */
+    op->expired = false; /* the operation's record answers again, for as long as one that ends only now */
     op->denied = denied;
 }
 

@@ -250,7 +250,7 @@ static void read_key(struct reader *reader, const struct members *tool_members, 
         return;
     }
     (void)members_duration(&m, "window", 1, DURATION_MS_MAX,
-                           &tool->key_window_ms); /* keyed tools must have it, see below */
+                           &tool->key_window_ms); /* the check below wants it of keyed tools */
     read_settles(reader, &m, tool);
     for (size_t i = 0; i < COUNT_OF(places); i++) {
         struct slice name, place = members_pointer(&m, places[i].member);

@@ -34,7 +34,7 @@ struct compiler {
     struct {
         size_t end;
         bool inside;
-    } * cuts; /* the ends of the literal text before each spot */
+    } * cuts; /* each says where the literal text before a spot ends */
     size_t count, capacity;
     bool too_many;
 };

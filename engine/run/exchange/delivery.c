@@ -24,8 +24,8 @@
 
 #define ANSWER_BYTES_MAX (64u << 20)
 #define HELD_MS 60000     /* a row whose saga cannot be read is tried again after this time */
-#define NEWS_MS 200       /* a row whose tool is not known here yet is tried again after this time, */
-#define NEWS_LAST_MS 5000 /* until the row is this old */
+#define NEWS_MS 200       /* a row whose tool this engine does not know yet is tried again after this time */
+#define NEWS_LAST_MS 5000 /* a row this old is not tried again for its tool */
 
 struct delivery { /* a row that is being delivered */
     struct engine *engine;

@@ -10,12 +10,12 @@
 #include "run/request/work.h"
 #include "store/acts.h"
 
-/* The act that the work is; the caller adds what it knows. In the work's arena. NULL: the work is nobody's act. */
+/* Returns the act that the work is, in the work's arena; the caller adds what it knows. NULL: nobody did it. */
 struct person_act *act_new(struct work *work, const char *verb, const char *kind, struct slice target,
                            struct slice note);
-/* The same of a verb, by its row and its members: work->act. */
+/* Sets work->act of a work that is a verb, from the row of the verb and the members. */
 void act_of_change(struct work *work);
-/* As the requests of the store take it. SLICE_NONE without an act. */
+/* Returns the act as the requests of the store take it; SLICE_NONE without one. */
 struct slice act_of_work(struct work *work);
 
 /* The refusals that are not written yet, and the removal of old acts. */

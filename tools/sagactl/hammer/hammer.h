@@ -17,7 +17,7 @@ struct hammer {
     struct ctl *ctl;
     struct target target;
     const struct tool *tool;
-    struct digest identity;     /* of the text of the tool */
+    struct digest identity;     /* digest of the tool's text */
     const struct tool *undo;    /* the tool that its `compensate` names; NULL: there is none */
     const struct tool *counter; /* a tool of class read whose result is a number; NULL: none was named */
     struct slice args,

@@ -37,7 +37,7 @@ const char *reply_word(enum reply_kind kind);
 struct reply {
     enum reply_kind kind;
     struct slice args;     /* JSON: only for calls whose arguments have this in them; SLICE_NONE: for all */
-    uint32_t times;        /* it is given so often; the last one of a list goes on */
+    uint32_t times;        /* the reply is given so often; the last one of a list is given for ever */
     struct slice result;   /* JSON */
     struct slice response; /* JSON */
     struct slice error, detail;
