@@ -64,6 +64,12 @@ function packages() {
   return folder
 }
 
+// The license of what goes into the bundle asks for its text in every copy.
+function licenses(folder) {
+  const text = readFileSync(join(folder, 'node_modules', 'preact', 'LICENSE'), 'utf8')
+  return Buffer.from(`This console has parts of preact:\n\n${text}`)
+}
+
 async function bundle(folder) {
   const esbuild = createRequire(join(folder, 'package.json'))('esbuild')
   const made = await esbuild.build({
@@ -94,6 +100,7 @@ async function bundle(folder) {
       { name: '', type: 'text/html; charset=utf-8', bytes: Buffer.from(page) },
       { name: 'app.js', type: 'text/javascript; charset=utf-8', bytes: output('.js') },
       { name: 'app.css', type: 'text/css; charset=utf-8', bytes: output('.css') },
+      { name: 'licenses.txt', type: 'text/plain; charset=utf-8', bytes: licenses(folder) },
       { name: 'icon.svg', type: 'image/svg+xml', bytes: readFileSync(join(here, 'src', 'icon.svg')) }
     ]
   }
