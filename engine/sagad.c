@@ -26,6 +26,7 @@
 #include "mcp_tools.h"
 #include "run/engine.h"
 #include "store/lease/accept_history.h"
+#include "store/least_rights.h"
 #include "store/store.h"
 #include "traces.h"
 
@@ -157,6 +158,8 @@ static const struct setting setting_table[] = {
     {"print-config", SETTING_SWITCH, NULL, NULL, 0, 0, "print each setting and where it came from, and exit", false},
     {"note", SETTING_TEXT, NULL, NULL, 0, 0,
      "`sagad accept-history`: why the database may go on without what is missing", false},
+    {"role", SETTING_TEXT, NULL, "sagad_engine", 0, 0, "`sagad grants-sql`: the role of the engines in the database",
+     false},
     {"help", SETTING_SWITCH, NULL, NULL, 0, 0, "this text", false},
     {"version", SETTING_SWITCH, NULL, NULL, 0, 0, "the version", false},
 };
@@ -187,6 +190,8 @@ static void help(const struct settings *settings)
                  "  sagad [SETTINGS]           run the service\n"
                  "  sagad dev [SETTINGS]       run it on a private PostgreSQL cluster\n"
                  "  sagad migrate [SETTINGS]   bring the schema of the database up to date\n"
+                 "  sagad grants-sql           print the SQL that gives the role of the engines\n"
+                 "                             the rights that it needs, and no more\n"
                  "  sagad accept-history       let engines go on in a database that has lost work;\n"
                  "                             without --note it shows what is missing\n"
                  "  sagad mcp ...              serve the Model Context Protocol over a pipe\n"
@@ -197,6 +202,20 @@ static void help(const struct settings *settings)
                  "Exit codes: 0 ended as asked, 1 failed, 2 a setting is wrong.\n",
                  buffer_c(&out));
     buffer_fini(&out);
+}
+
+static enum err_code print_grants(const struct settings *settings, struct err *err)
+{
+    struct buffer out;
+
+    buffer_init(&out, 65536);
+    enum err_code code = least_rights_write(settings_text(settings, "role"), &out, err);
+
+    if (code == ERR_OK && fputs(buffer_c(&out), stdout) < 0) {
+        code = err_set(err, ERR_IO, "the statements cannot be written: %s", strerror(errno));
+    }
+    buffer_fini(&out);
+    return code;
 }
 
 static void say(const char *line)
@@ -707,6 +726,10 @@ int main(int argc, char **argv)
         }
     } else if (command && strcmp(command, "migrate") == 0) {
         if (migrate(settings_text(&service.settings, "database"), say, &err) != ERR_OK) {
+            exit_code = fail(&err);
+        }
+    } else if (command && strcmp(command, "grants-sql") == 0) {
+        if (print_grants(&service.settings, &err) != ERR_OK) {
             exit_code = fail(&err);
         }
     } else if (command && strcmp(command, "accept-history") == 0) {

@@ -359,13 +359,23 @@ export class World {
   migrate() {
     const done = this.sagadOnce(['migrate', '--database', this.dsn])
     if (done.status !== 0) throw new Error(`sagad migrate failed: ${done.status} ${done.stderr}`)
+    if (process.env.SAGAD_TEST_ROLE && !this.engineDsn) this.makeEngineRole(process.env.SAGAD_TEST_ROLE)
+  }
+
+  // A role for the engines with the rights that `sagad grants-sql` gives, and no others.
+  makeEngineRole(role) {
+    this.sql(`create role "${role.replaceAll('"', '""')}" login`)
+    const grants = this.sagadOnce(['grants-sql', '--role', role])
+    if (grants.status !== 0) throw new Error(`sagad grants-sql failed: ${grants.status} ${grants.stderr}`)
+    this.sql(grants.stdout)
+    this.engineDsn = `${this.dsn} user='${role.replace(/['\\]/g, '\\$&')}'`
   }
 
   launchSagad(args = []) {
     this.sagadArgs = args
     this.sagad = this.launch('sagad', this.sagadPath, [
       '--database',
-      this.dsn,
+      this.engineDsn ?? this.dsn,
       '--listen',
       `127.0.0.1:${this.port}`,
       '--lease',
@@ -425,7 +435,7 @@ export class World {
   launchEngine(engine) {
     engine.child = this.launch(engine.name, this.sagadPath, [
       '--database',
-      this.dsn,
+      this.engineDsn ?? this.dsn,
       '--listen',
       `127.0.0.1:${engine.port}`,
       '--lease',

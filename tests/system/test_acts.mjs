@@ -1,9 +1,9 @@
 // Acts of people, over two engines of which either one is asked: each change is one act with its name, an act that was
 // answered is there after a kill, refusals are one row for each token and minute, and a namespace sees its own.
 import { createHash, randomUUID } from 'node:crypto'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { World, expect, expectEqual, promise, quick, root, run, sleep } from '../lib/world.mjs'
+import { World, expect, expectEqual, promise, quick, run, sleep } from '../lib/world.mjs'
 
 const tokens = [
   ['ada', 'admin', 'default'],
@@ -250,13 +250,7 @@ await run(new World(), async (world) => {
         return true
       }
     }
-    // The grants that schema/database.md prints.
-    const grants = [...readFileSync(join(root, 'schema', 'database.md'), 'utf8').matchAll(/```sql\n([^]*?)```/g)]
-      .map(([, text]) => text)
-      .filter((text) => text.startsWith('-- in the database sagad, as sagad_owner'))
-    expectEqual(grants.length, 2, 'blocks of grants')
-    world.sql('create role sagad_engine login')
-    for (const text of grants) world.sql(text)
+    world.makeEngineRole('sagad_engine')
     const asEngine = (statement) => `set session authorization sagad_engine; ${statement}`
     const slot = world.sql('select min(slot) from sagad.act').padStart(2, '0')
     for (const statement of [

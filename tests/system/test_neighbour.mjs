@@ -4,7 +4,7 @@
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { World, expect, expectEqual, promise, run } from '../lib/world.mjs'
+import { World, expect, expectEqual, freePort, promise, run } from '../lib/world.mjs'
 
 const shards = 0x53474144 // the classes of engine/store/store_state.h
 const definitions = 0x53474145
@@ -41,6 +41,10 @@ class Neighbourhood extends World {
 await run(new Neighbourhood(), async (world) => {
   await world.startPostgres()
   world.sql('create role neighbour login')
+  const engine = 'the "engine"'
+  world.port = await freePort()
+  world.migrate()
+  world.makeEngineRole(engine)
   const held = world.neighbour(
     `select count(pg_advisory_lock(${shards}, shard)) from generate_series(0, 255) as shard;
      select count(pg_advisory_lock(${definitions}, n)) from generate_series(0, 3) as n`
@@ -60,6 +64,48 @@ await run(new Neighbourhood(), async (world) => {
     expectEqual(opened.status, 201, opened.text)
     const ended = await world.api('POST', `/v1/sagas/${opened.json.id}/complete`, {})
     expectEqual(ended.status, 200, ended.text)
+  })
+
+  await promise(
+    'the engine runs under a role of least rights, which changes no log, definition, act or table',
+    async () => {
+      const role = `set role "${engine.replaceAll('"', '""')}"`
+      const tries = [
+        'update sagad.log set shard = shard',
+        'update sagad.operation_key set shard = shard',
+        'update sagad.definition set name = name',
+        'delete from sagad.tool',
+        'delete from sagad.act',
+        'update sagad.act set verb = verb',
+        'delete from sagad.act_03',
+        'delete from sagad.schema_version',
+        'insert into sagad.schema_version (version, name) values (99, $$x$$)',
+        'delete from sagad.shard',
+        'truncate sagad.log',
+        'drop table sagad.saga',
+        'alter table sagad.saga add column x int',
+        'create table sagad.mine (x int)',
+        'create function sagad.mine() returns int language sql as $$ select 1 $$'
+      ]
+      for (const text of tries) {
+        let said = 'nothing'
+        try {
+          world.sql(`begin; ${role}; ${text}; rollback`)
+        } catch (error) {
+          said = error.message
+        }
+        expect(/permission denied|must be owner/.test(said), text, said)
+      }
+      const users = world.sql("select distinct usename from pg_stat_activity where application_name like 'sagad%'")
+      expectEqual(users, engine, 'who the connections of sagad are')
+    }
+  )
+
+  await promise('a role that cannot be is no SQL', () => {
+    for (const role of ['', 'a$b', 'x'.repeat(64), 'two\nlines']) {
+      const done = world.sagadOnce(['grants-sql', '--role', role])
+      expectEqual([done.status, done.stdout], [2, ''], `--role ${JSON.stringify(role)}`)
+    }
   })
 
   await promise('he reads no table, and locks none', async () => {
