@@ -28,6 +28,7 @@
 #include "store/lease/accept_history.h"
 #include "store/least_rights.h"
 #include "store/store.h"
+#include "store/virtual_clock.h"
 #include "traces.h"
 
 #define MS_DAY (INT64_C(24) * 3600 * 1000)
@@ -74,6 +75,8 @@ static const struct setting setting_table[] = {
     {"name", SETTING_TEXT, NULL, NULL, 0, 0, "name of this engine, shown to people (default: host name and process id)",
      false},
     {"dir", SETTING_TEXT, NULL, NULL, 0, 0, "`sagad dev`: folder of the private PostgreSQL cluster", false},
+    {"clock", SETTING_TEXT, NULL, NULL, 0, 0,
+     "`sagad dev`: \"virtual\" for a clock that `sagactl time` moves ahead (default: the real one)", false},
     {"lease", SETTING_DURATION, NULL, "10s", 2000, 600000,
      "how long shards stay ours without a renewal; a takeover takes this long", false},
     {"standby", SETTING_SWITCH, NULL, NULL, 0, 0,
@@ -433,17 +436,42 @@ static enum err_code make_dev_token(struct service *service, struct err *err)
     return ERR_OK;
 }
 
+static bool has_virtual_clock(const struct settings *settings)
+{
+    return settings_text(settings, "clock") != NULL;
+}
+
+/* A clock that can be moved is for desks only. */
+static enum err_code check_clock(const struct settings *settings, bool dev, struct err *err)
+{
+    const char *clock = settings_text(settings, "clock");
+    enum err_code code = ERR_OK;
+
+    if (clock && strcmp(clock, "virtual") != 0) {
+        code = err_set(err, ERR_CONFIG, "the setting \"clock\" can only be virtual, not \"%s\"", clock);
+        err_hint(err, "leave it out for the real time");
+    } else if (clock && !dev) {
+        code = err_set(err, ERR_CONFIG, "only `sagad dev` may have a virtual clock");
+        err_hint(err, "leave --clock out: time is the database's");
+    }
+    return code;
+}
+
 static enum err_code start_dev(struct service *service, struct err *err)
 {
+    const bool is_virtual = has_virtual_clock(&service->settings);
     char directory[DEV_PATH_BYTES];
     const char *chosen = settings_text(&service->settings, "dir");
 
     (void)umask(077); /* nobody else may read what is in the folder */
     if (!chosen) {
-        if (!dev_cluster_default_directory(directory, sizeof(directory))) {
+        if (!dev_cluster_default_directory(is_virtual ? "dev-virtual-clock" : "dev", directory, sizeof(directory))) {
             return err_set(err, ERR_CONFIG, "`sagad dev` needs a folder: give --dir");
         }
         chosen = directory;
+    }
+    if (check_clock(&service->settings, true, err) != ERR_OK) {
+        return err->code;
     }
     enum err_code code = dev_cluster_start(&service->cluster, chosen, say, err);
 
@@ -451,7 +479,8 @@ static enum err_code start_dev(struct service *service, struct err *err)
         return code;
     }
     service->dev = true;
-    code = migrate(service->cluster.dsn, say, err);
+    code = is_virtual ? virtual_clock_make(service->cluster.dsn, err) : ERR_OK;
+    code = code == ERR_OK ? migrate(service->cluster.dsn, say, err) : code;
     return code == ERR_OK && !settings_text(&service->settings, "tokens") ? make_dev_token(service, err) : code;
 }
 
@@ -517,6 +546,7 @@ static void take_engine(struct service *service, struct start *start)
         .dsn = service->cluster.dsn[0] ? service->cluster.dsn : settings_text(settings, "database"),
         .engine_name = engine_name(settings, start->name, sizeof(start->name)),
         .version = SAGAD_VERSION,
+        .virtual_clock = service->dev && has_virtual_clock(settings),
         .standby = settings_switch(settings, "standby"),
         .lease_ms = settings_number(settings, "lease"),
         .writers = (int)settings_number(settings, "writers"),
@@ -593,6 +623,10 @@ static enum err_code start_read(struct service *service, struct start *start, st
         programs_read(&start->programs, user, settings_switch(settings, "exec-as-me") || (service->dev && !user),
                       settings_text(settings, "exec-path"), err);
 
+    if (code != ERR_OK) {
+        return code;
+    }
+    code = check_clock(settings, service->dev, err);
     if (code != ERR_OK) {
         return code;
     }

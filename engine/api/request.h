@@ -225,6 +225,8 @@ bool request_read_key(struct api_request *request,
 void handle_put_grant(struct api_request *request);
 void handle_list_grants(struct api_request *request);
 void handle_revoke_grant(struct api_request *request);
+void handle_get_clock(struct api_request *request);
+void handle_move_clock(struct api_request *request);
 void handle_put_hold(struct api_request *request);
 void handle_list_holds(struct api_request *request);
 void handle_get_hold(struct api_request *request);

@@ -13,6 +13,14 @@ void followed_clock_set(struct followed_clock *clock, int64_t theirs_ms, int64_t
     clock->is_set = true;
 }
 
+void followed_clock_step(struct followed_clock *clock, int64_t theirs_ms, int64_t ours_ms)
+{
+    int64_t now_ms = clock->is_set ? followed_clock_at(clock, ours_ms) : theirs_ms;
+
+    *clock = (struct followed_clock){.is_set = false};
+    followed_clock_set(clock, theirs_ms > now_ms ? theirs_ms : now_ms, ours_ms);
+}
+
 int64_t followed_clock_at(const struct followed_clock *clock, int64_t ours_ms)
 {
     int64_t missing_ms = clock->target_ms - clock->ahead_ms, most_ms = (ours_ms - clock->ours_ms) / PART;

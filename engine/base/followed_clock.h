@@ -18,6 +18,8 @@ struct followed_clock { /* zeroed: the other clock was never read */
 
 void followed_clock_set(struct followed_clock *clock, int64_t theirs_ms,
                         int64_t ours_ms); /* both read at one instant; the first reading is taken as it is */
+/* The other clock was moved on purpose: the estimate agrees at once. It does not go back all the same. */
+void followed_clock_step(struct followed_clock *clock, int64_t theirs_ms, int64_t ours_ms);
 int64_t followed_clock_at(const struct followed_clock *clock, int64_t ours_ms); /* `is_set`; ours_ms does not go back */
 
 #endif

@@ -442,14 +442,16 @@ static enum err_code postmaster_get(struct dev_cluster *cluster, void (*say)(con
 
 /* --- start and stop --- */
 
-bool dev_cluster_default_directory(char *out, size_t out_bytes)
+bool dev_cluster_default_directory(const char *name, char *out, size_t out_bytes)
 {
+    char below[DEV_PATH_BYTES];
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 
     if (state && state[0] == '/') {
-        return text_fits(out, out_bytes, state, "/sagad/dev");
+        return text_fits(below, sizeof(below), "/sagad/", name) && text_fits(out, out_bytes, state, below);
     }
-    return home && home[0] == '/' && text_fits(out, out_bytes, home, "/.local/state/sagad/dev");
+    return home && home[0] == '/' && text_fits(below, sizeof(below), "/.local/state/sagad/", name) &&
+           text_fits(out, out_bytes, home, below);
 }
 
 static enum err_code cluster_open(struct dev_cluster *cluster, const char *directory, void (*say)(const char *),

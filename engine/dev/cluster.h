@@ -25,9 +25,9 @@ struct dev_cluster {
     bool reused; /* the server was running already */
 };
 
-/* $XDG_STATE_HOME/sagad/dev, or ~/.local/state/sagad/dev. False when neither variable is set or the
+/* $XDG_STATE_HOME/sagad/NAME, or ~/.local/state/sagad/NAME. False when neither variable is set or the
  * path is too long. */
-bool dev_cluster_default_directory(char *out, size_t out_bytes);
+bool dev_cluster_default_directory(const char *name, char *out, size_t out_bytes);
 
 /*
  * Make the folder and the cluster where they are missing, start the server where it is not running, wait until it takes

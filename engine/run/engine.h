@@ -25,6 +25,7 @@ struct engine_options {
     const char *dsn;
     const char *engine_name; /* shown to people */
     const char *version;     /* of the program, shown to people */
+    bool virtual_clock;      /* of `sagad dev --clock virtual`: engine_move_clock() moves it ahead */
     bool standby;            /* owns shards only while no engine lives that is no standby */
     int64_t lease_ms;
     int writers, readers;
@@ -263,6 +264,10 @@ struct engine_request {
             struct slice cursor;
         } schedule;
         struct {
+            int64_t by_ms, until_ms; /* 0: not so */
+            bool to_next;            /* to what is due next */
+        } clock;
+        struct {
             uint64_t number;   /* of the path; 0: all, or the one that `body` makes */
             struct slice body; /* JSON: what is to be held */
             struct slice note; /* of its end */
@@ -395,6 +400,9 @@ void engine_get_notifications(struct engine *engine, struct engine_request *requ
 void engine_replay_notifications(struct engine *engine, struct engine_request *request);
 /* answer: {step, from, to, items, next_from}: what happened in each minute or hour */
 void engine_get_series(struct engine *engine, struct engine_request *request);
+/* The virtual clock of `sagad dev`; ERR_NOT_FOUND where there is none. answer: {now, ahead_ms, next_at} */
+void engine_get_clock(struct engine *engine, struct engine_request *request);
+void engine_move_clock(struct engine *engine, struct engine_request *request);
 void engine_get_engines(struct engine *engine, struct engine_request *request);
 /* Prometheus text, labelled by namespace and tool */
 /* Of the tools and definitions of one namespace; SLICE_NONE: of all. */

@@ -24,6 +24,8 @@ static const char begin_sql[] = "begin;"
                                 " set local lock_timeout = '30s';"
                                 " set local client_min_messages = warning;"
                                 " set local search_path = pg_catalog, pg_temp;"
+                                " select set_config('search_path', 'sagad_clock, pg_catalog, pg_temp', true)"
+                                " where to_regnamespace('sagad_clock') is not null;" /* virtual_clock.h */
                                 " select pg_advisory_xact_lock(" MIGRATE_LOCK ");";
 
 static const char present_sql[] =

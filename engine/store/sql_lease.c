@@ -45,7 +45,8 @@ const struct db_statement sql_check_server = {
     "    join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = r.name"
     "   where not has_table_privilege(c.oid, r.privilege) group by r.name) as t group by t.privileges) as g),"
     " current_setting('synchronous_standby_names') <> '',"
-    " (select count(*) from pg_catalog.pg_stat_replication p where coalesce(p.state, 'streaming') = 'streaming')"
+    " (select count(*) from pg_catalog.pg_stat_replication p where coalesce(p.state, 'streaming') = 'streaming'),"
+    " to_regnamespace('sagad_clock') is not null"
     " from (select 1) as one left join pg_catalog.pg_namespace n on n.nspname = 'sagad'",
 };
 

@@ -16,6 +16,7 @@
 #include "base/metric.h"
 #include "store/migrate.h"
 #include "store/store_state.h"
+#include "store/virtual_clock.h"
 
 enum {
     RECHECK_MS = 1000,
@@ -163,6 +164,7 @@ static void on_server(struct db_query *query, const struct db_rows *rows)
     slice_to_text(facts->missing, sizeof(facts->missing), db_bytes(rows, 0, 11));
     facts->names_standbys = db_int(rows, 0, 12);
     facts->streams = db_int(rows, 0, 13);
+    facts->has_virtual_clock = db_int(rows, 0, 14);
 }
 
 static void on_schema(struct db_query *query, const struct db_rows *rows)
@@ -277,6 +279,22 @@ static bool check_sessions(const struct conn *conn, struct err *err)
         store_say_pooled(err);
     }
     return !broken;
+}
+
+/* Time is the database's: whoever goes by its real clock must not come to one whose time was moved. */
+static bool check_clock(const struct store *store, const struct conn_facts *facts, struct err *err)
+{
+    if (facts->has_virtual_clock == store->options.virtual_clock) {
+        return true;
+    }
+    if (facts->has_virtual_clock) {
+        err_set(err, ERR_CONFIG, "this database has the virtual clock of `sagad dev --clock virtual`");
+        err_hint(err, "start it as that, or give this engine another database, or `sagad dev` another --dir");
+    } else {
+        err_set(err, ERR_CONFIG, "this database has no virtual clock");
+        err_hint(err, "give `sagad dev --clock virtual` a folder of its own: --dir DIR");
+    }
+    return false;
 }
 
 static bool check_schema_there(const struct conn_facts *facts, struct err *err)
@@ -508,7 +526,7 @@ static void on_server_checked(struct db_transaction *transaction)
         err_detail(&err, "its timeline is %d, and sagad has seen %d", facts->timeline, store->timeline);
         err_hint(&err, "stop that server");
         conn_later(conn, &err);
-    } else if (!check_schema_there(facts, &err)) {
+    } else if (!check_schema_there(facts, &err) || !check_clock(store, facts, &err)) {
         store_refuse(store, &err);
     } else {
         if (store->timeline && facts->timeline > store->timeline && store->leases) {
@@ -602,7 +620,7 @@ void store_name_connection(const struct store *store, const char *what, char out
 static void conn_open(struct store *store, size_t i)
 {
     struct conn *conn = &store->conns[i];
-    const char *setup[COUNT_OF(store_setup) + COUNT_OF(listener_setup) + 1];
+    const char *setup[COUNT_OF(store_setup) + COUNT_OF(listener_setup) + 2];
     size_t count = 0;
 
     conn->store = store;
@@ -617,6 +635,9 @@ static void conn_open(struct store *store, size_t i)
     }
     for (size_t s = 0; i == store->writer_count && s < COUNT_OF(listener_setup); s++) {
         setup[count++] = listener_setup[s];
+    }
+    if (store->options.virtual_clock) {
+        setup[count++] = VIRTUAL_CLOCK_PATH;
     }
     setup[count] = NULL;
     conn->db = db_open(store->loop, &(struct db_options){

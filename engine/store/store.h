@@ -54,6 +54,7 @@ struct store_options {
     int64_t key_look_ms;     /* how often small bundles of keys are joined (keys.c); default 300000 */
     int64_t answer_ms;       /* a connection is given up when an append got no answer for so long; default 10 s */
     bool risk_losing_acknowledged_work; /* accept fsync=off and similar settings */
+    bool virtual_clock;                 /* virtual_clock.h: go by the clock that can be moved */
     /* The store is connected, and server and schema passed the checks. Comes again after each
      * loss. */
     void (*on_ready)(struct store *store, void *context);

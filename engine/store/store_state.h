@@ -51,8 +51,9 @@ struct conn_facts { /* what a connection's checks found */
     int64_t backend_started_us;
     char fsync[8], full_page_writes[8], synchronous_commit[16], read_only[8], user[80], missing[480];
     bool standby, has_table, has_usage;
-    bool names_standbys; /* synchronous_standby_names is set */
-    int64_t streams;     /* standbys that stream from it, as far as we may see */
+    bool has_virtual_clock; /* virtual_clock.h */
+    bool names_standbys;    /* synchronous_standby_names is set */
+    int64_t streams;        /* standbys that stream from it, as far as we may see */
     int schema_version, second_pid;
     struct transaction_proof proof;
     int64_t missing_turns, losses_open; /* history.c */

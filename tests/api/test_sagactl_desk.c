@@ -310,6 +310,21 @@ TEST(a_command_names_its_namespace_and_lists_may_be_of_all)
     (void)unsetenv("SAGACTL_NAMESPACE");
 }
 
+TEST(the_clock_of_a_desk_is_shown_and_moved)
+{
+    static const struct program_case clock[] = {
+        {"time", 0, "nothing is due"},
+        {"time advance 3d", 0, "(3d 0h ahead)"},
+        {"time +3d -o json", 0, "\"ahead_ms\":259200000"},
+        {"time next", 0, "next  2026-01-05"},
+        {"time to 2026-01-04T00:00:00Z", 0, "now   2026-01-04"},
+        {"time +3x", 1, "such as 3d"},
+        {"time 3d", 2, "say `next`"},
+    };
+
+    program_cases(clock, COUNT_OF(clock));
+}
+
 TEST(a_context_is_a_server_and_its_token)
 {
     char folder[] = "/tmp/sagactl-test-XXXXXX", arguments[256], path[128], *server = strdup(getenv("SAGACTL_SERVER"));

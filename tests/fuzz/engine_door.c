@@ -412,6 +412,19 @@ void engine_get_series(struct engine *engine, struct engine_request *request)
     take(request, DOOR_THING);
 }
 
+void engine_get_clock(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    take(request, DOOR_THING);
+}
+
+void engine_move_clock(struct engine *engine, struct engine_request *request)
+{
+    (void)engine;
+    MUST((request->in.clock.by_ms > 0) + (request->in.clock.until_ms > 0) + request->in.clock.to_next == 1);
+    take(request, DOOR_THING);
+}
+
 void engine_get_engines(struct engine *engine, struct engine_request *request)
 {
     (void)engine;

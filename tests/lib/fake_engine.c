@@ -768,6 +768,19 @@ void engine_get_series(struct engine *engine, struct engine_request *request)
                                   rows[request->in.series.by], rows[request->in.series.by]));
 }
 
+void engine_get_clock(struct engine *engine, struct engine_request *request)
+{
+    fake_finish_text(engine, request, SLICE("{\"now\":\"2026-01-01T00:00:00.000Z\",\"ahead_ms\":0,\"next_at\":null}"));
+}
+
+void engine_move_clock(struct engine *engine, struct engine_request *request)
+{
+    fake_finish_text(
+        engine, request,
+        SLICE(
+            "{\"now\":\"2026-01-04T00:00:00.000Z\",\"ahead_ms\":259200000,\"next_at\":\"2026-01-05T00:00:00.000Z\"}"));
+}
+
 void engine_get_engines(struct engine *engine, struct engine_request *request)
 {
     fake_finish_text(

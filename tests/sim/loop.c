@@ -65,6 +65,14 @@ void loop_follow(struct loop *loop, int64_t wall_ms, int64_t boot_ms)
     followed_clock_set(&loop->clock->clock.followed, wall_ms, boot_ms);
 }
 
+void loop_step(struct loop *loop, int64_t wall_ms, int64_t boot_ms)
+{
+    int64_t before_ms = loop_wall_ms(loop);
+
+    followed_clock_step(&loop->clock->clock.followed, wall_ms, boot_ms);
+    agenda_timers_nearer(&loop->agenda, loop_wall_ms(loop) - before_ms);
+}
+
 int64_t loop_boot_ms(const struct loop *loop)
 {
     return turn_clock_boot_us(&loop->clock->clock) / 1000;
@@ -100,6 +108,12 @@ void timer_start(struct loop *loop, struct timer *timer, int64_t delay_ms, void 
     if (is_between_turns(loop) && agenda_first(&loop->agenda) == timer) {
         node_wake(loop->node, timer->due_boot_ms * 1000 - boot_us(loop->node));
     }
+}
+
+void timer_start_by_day(struct loop *loop, struct timer *timer, int64_t delay_ms, void (*fire)(struct timer *timer))
+{
+    timer_start(loop, timer, delay_ms, fire);
+    timer->by_day = true;
 }
 
 void timer_stop(struct loop *loop, struct timer *timer)

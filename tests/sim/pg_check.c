@@ -18,6 +18,7 @@ enum pg_progress pg_statement_check_server(struct pg_call *call)
     put_null(call);
     put_int(call, false);
     put_int(call, 0);
+    put_int(call, false);
     put_row_end(call);
     return PG_DONE;
 }

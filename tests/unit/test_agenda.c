@@ -100,6 +100,30 @@ TEST(a_timer_of_the_far_future_is_never_due)
     agenda_timer_stop(&agenda, &timers[0]);
 }
 
+TEST(a_step_of_the_day_brings_only_timers_of_the_day_nearer_and_in_order)
+{
+    for (size_t i = 0; i < 8; i++) {
+        agenda_timer_start(&agenda, &timers[i], 0, 1000 + 100 * (int64_t)(7 - i), on_timer);
+        timers[i].by_day = i % 2 == 0;
+    }
+    agenda_timers_nearer(&agenda, 1250);
+    run_timers(49);
+    assert_int_equal(fired_count, 1); /* the one that was due at 1,100 is overdue */
+    run_timers(50);
+    assert_int_equal(fired_count, 2);
+    run_timers(500);
+    assert_int_equal(fired_count, 4);
+    run_timers(5000);
+    assert_int_equal(fired_count, 8);
+    for (size_t i = 1; i < fired_count; i++) {
+        assert_true(fired[i - 1]->due_boot_ms <= fired[i]->due_boot_ms);
+    }
+    agenda_timer_start(&agenda, &timers[0], 0, 1000, on_timer);
+    agenda_timers_nearer(&agenda, 900); /* a timer that starts again is not by the day of itself */
+    assert_int_equal(agenda_due_ms(&agenda), 1000);
+    agenda_timer_stop(&agenda, &timers[0]);
+}
+
 static void on_again(struct timer *timer)
 {
     fired_count++;

@@ -170,18 +170,18 @@ TEST(the_cluster_lies_where_programs_keep_their_state)
 
     assert_int_equal(setenv("HOME", "/h", 1), 0);
     assert_int_equal(setenv("XDG_STATE_HOME", "/s", 1), 0);
-    assert_true(dev_cluster_default_directory(path, sizeof(path)));
+    assert_true(dev_cluster_default_directory("dev", path, sizeof(path)));
     assert_string_equal(path, "/s/sagad/dev");
-    assert_false(dev_cluster_default_directory(little, sizeof(little)));
+    assert_false(dev_cluster_default_directory("dev", little, sizeof(little)));
     assert_int_equal(setenv("XDG_STATE_HOME", "s", 1), 0); /* a relative path counts as unset */
-    assert_true(dev_cluster_default_directory(path, sizeof(path)));
+    assert_true(dev_cluster_default_directory("dev", path, sizeof(path)));
     assert_string_equal(path, "/h/.local/state/sagad/dev");
-    assert_false(dev_cluster_default_directory(little, sizeof(little)));
+    assert_false(dev_cluster_default_directory("dev", little, sizeof(little)));
     assert_int_equal(unsetenv("XDG_STATE_HOME"), 0);
     assert_int_equal(setenv("HOME", "h", 1), 0);
-    assert_false(dev_cluster_default_directory(path, sizeof(path)));
+    assert_false(dev_cluster_default_directory("dev", path, sizeof(path)));
     assert_int_equal(unsetenv("HOME"), 0);
-    assert_false(dev_cluster_default_directory(path, sizeof(path)));
+    assert_false(dev_cluster_default_directory("dev", path, sizeof(path)));
 }
 
 TEST_PROGRAM(scratch_make_folder, scratch_remove_folder)

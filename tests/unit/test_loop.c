@@ -447,4 +447,13 @@ TEST(the_time_of_day_is_that_of_the_clock_that_is_followed)
     assert_in_range(loop_wall_ms(loop), 5000040, 5000040 + 5000);
 }
 
+TEST(a_step_of_the_day_is_taken_at_once_and_never_back)
+{
+    loop_follow(loop, 5000000, loop_boot_ms(loop));
+    loop_step(loop, 9000000, loop_boot_ms(loop));
+    assert_in_range(loop_wall_ms(loop), 9000000, 9000000 + 5000);
+    loop_step(loop, 7000000, loop_boot_ms(loop));
+    assert_in_range(loop_wall_ms(loop), 9000000, 9000000 + 5000);
+}
+
 TEST_PROGRAM_EACH(setup, teardown)

@@ -61,6 +61,7 @@
     X(config)                                                                                                          \
     X(console)                                                                                                         \
     X(browse)                                                                                                          \
+    X(time)                                                                                                            \
     X(prove)                                                                                                           \
     X(test)                                                                                                            \
     X(record)                                                                                                          \

@@ -66,6 +66,7 @@ void agenda_timer_start(struct agenda *agenda, struct timer *timer, int64_t now_
         agenda->heap = memory_grow(agenda->heap, agenda->heap_capacity * sizeof(*agenda->heap));
     }
     timer->fire = fire;
+    timer->by_day = false;
     if (delay_ms < 0) {
         delay_ms = 0;
     }
@@ -94,6 +95,21 @@ void agenda_timer_stop(struct agenda *agenda, struct timer *timer)
         } else {
             heap_down(agenda, i, last);
         }
+    }
+}
+
+void agenda_timers_nearer(struct agenda *agenda, int64_t ms)
+{
+    for (size_t i = 1; i <= agenda->heap_count && ms > 0; i++) {
+        struct agenda_due *due = &agenda->heap[i];
+
+        if (due->timer->by_day) {
+            due->boot_ms = due->boot_ms > ms ? due->boot_ms - ms : 0;
+            due->timer->due_boot_ms = due->boot_ms;
+        }
+    }
+    for (size_t i = agenda->heap_count / 2; i > 0; i--) {
+        heap_down(agenda, i, agenda->heap[i]);
     }
 }
 

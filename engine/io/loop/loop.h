@@ -27,6 +27,11 @@ int64_t loop_wall_ms(const struct loop *loop); /* UTC; until loop_follow() this 
  * CLOCK_BOOTTIME from there. Each further call corrects it without a step: see base/followed_clock.h.
  */
 void loop_follow(struct loop *loop, int64_t wall_ms, int64_t boot_ms);
+/*
+ * That clock was moved ahead on purpose (`sagad dev --clock virtual`): UTC is `wall_ms` at once, and timers by the day
+ * are due sooner by as much. All other timers, such as those of leases and of calls, keep their time.
+ */
+void loop_step(struct loop *loop, int64_t wall_ms, int64_t boot_ms);
 int64_t loop_boot_ms(const struct loop *loop); /* CLOCK_BOOTTIME: counts suspend; leases and timers use it */
 int64_t loop_boot_us(const struct loop *loop);
 void loop_clock_update(struct loop *loop);
@@ -36,10 +41,13 @@ int64_t loop_boot_ms_now(void); /* reads the clock: for the check right before a
 struct timer {
     int64_t due_boot_ms;
     size_t heap_index; /* 0: stopped */
+    bool by_day;       /* it waits for an instant of UTC: loop_step() brings it nearer */
     void (*fire)(struct timer *timer);
 };
 void timer_start(struct loop *loop, struct timer *timer, int64_t delay_ms,
                  void (*fire)(struct timer *timer)); /* restarts if running */
+/* The same for an instant of UTC that is so far away. It may fire early, after a step of the clock: look again then. */
+void timer_start_by_day(struct loop *loop, struct timer *timer, int64_t delay_ms, void (*fire)(struct timer *timer));
 void timer_stop(struct loop *loop, struct timer *timer);
 bool timer_running(const struct timer *timer);
 

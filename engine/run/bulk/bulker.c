@@ -81,7 +81,7 @@ static void arm(struct bulker *bulker)
     }
     int64_t delay = bulker->next_ms - loop_wall_ms(loop);
 
-    timer_start(loop, &bulker->timer, delay < 0 ? 0 : delay > POLL_MS ? POLL_MS : delay, on_time);
+    timer_start_by_day(loop, &bulker->timer, delay < 0 ? 0 : delay > POLL_MS ? POLL_MS : delay, on_time);
 }
 
 static void look_at(struct bulker *bulker, int64_t at_ms)

@@ -187,7 +187,7 @@ static void arm(struct activity *activity)
     int64_t delay = activity->want.due_ms - loop_wall_ms(activity->engine->loop);
 
     delay = delay < 0 ? 0 : delay > TIMER_MS_MAX ? TIMER_MS_MAX : delay;
-    timer_start(activity->engine->loop, &activity->timer, delay, timer_on_due);
+    timer_start_by_day(activity->engine->loop, &activity->timer, delay, timer_on_due);
 }
 
 static void timer_on_due(struct timer *timer)

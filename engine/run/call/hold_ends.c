@@ -35,7 +35,7 @@ static void on_told(struct store_read *read)
     if (ends->again) {
         hold_ends_look(ends);
     } else if (left_ms >= 0 && !ends->stopped) {
-        timer_start(ends->engine->loop, &ends->timer, left_ms < WAIT_MS_MAX ? left_ms : WAIT_MS_MAX, on_timer);
+        timer_start_by_day(ends->engine->loop, &ends->timer, left_ms < WAIT_MS_MAX ? left_ms : WAIT_MS_MAX, on_timer);
     }
 }
 

@@ -260,8 +260,8 @@ static void arm_until(struct holds *holds)
     } else {
         int64_t left_ms = next_ms > now_ms ? next_ms - now_ms : 0;
 
-        timer_start(holds->engine->loop, &holds->until_timer, left_ms < UNTIL_MS_MAX ? left_ms : UNTIL_MS_MAX,
-                    on_until);
+        timer_start_by_day(holds->engine->loop, &holds->until_timer, left_ms < UNTIL_MS_MAX ? left_ms : UNTIL_MS_MAX,
+                           on_until);
     }
 }
 

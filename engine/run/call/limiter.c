@@ -30,11 +30,6 @@ struct admitting {         /* an activity at the guards, in its arena */
 static void ask(struct activity *activity, bool in_group);
 static void gate_schedule(struct gate *gate);
 
-static int64_t boot_ms(const struct limiter *limiter)
-{
-    return loop_boot_ms(limiter->engine->loop);
-}
-
 /* --- gates --- */
 
 struct gate *limiter_gate(struct limiter *limiter, struct slice namespace, struct slice name)
@@ -70,7 +65,7 @@ static void on_gate_timer(struct timer *timer)
     if (list_empty(&gate->waiting)) {
         return;
     }
-    if (pace_closed_ms(&gate->pace, boot_ms(gate->limiter)) > 0) {
+    if (pace_closed_ms(&gate->pace, limiter_now_ms(gate->limiter)) > 0) {
         gate_schedule(gate);
         return;
     }
@@ -82,8 +77,8 @@ static void on_gate_timer(struct timer *timer)
 static void gate_schedule(struct gate *gate)
 {
     if (gate->pace.asking == 0 && !list_empty(&gate->waiting) && !engine_is_draining(gate->limiter->engine)) {
-        timer_start(gate->limiter->engine->loop, &gate->timer, pace_closed_ms(&gate->pace, boot_ms(gate->limiter)),
-                    on_gate_timer);
+        timer_start_by_day(gate->limiter->engine->loop, &gate->timer,
+                           pace_closed_ms(&gate->pace, limiter_now_ms(gate->limiter)), on_gate_timer);
     }
 }
 
@@ -289,9 +284,10 @@ static void end_of_group(struct activity *activity, bool granted)
     struct gate *gate = admitting->gate;
     int64_t delay;
 
-    if (admitting->in_group && pace_end_one(&gate->pace, granted, boot_ms(gate->limiter), salt_of(activity), &delay) &&
+    if (admitting->in_group &&
+        pace_end_one(&gate->pace, granted, limiter_now_ms(gate->limiter), salt_of(activity), &delay) &&
         !list_empty(&gate->waiting) && !engine_is_draining(gate->limiter->engine)) {
-        timer_start(gate->limiter->engine->loop, &gate->timer, delay, on_gate_timer);
+        timer_start_by_day(gate->limiter->engine->loop, &gate->timer, delay, on_gate_timer);
     }
     admitting->in_group = false;
 }
@@ -316,10 +312,10 @@ static void on_answer(struct activity *activity)
         int64_t wait_ms = why == PACE_AWAY ? AWAY_MS : asked->retry_after_ms;
 
         if (why == PACE_BREAKER) {
-            gate->rests_until_ms = boot_ms(gate->limiter) + wait_ms;
+            gate->rests_until_ms = limiter_now_ms(gate->limiter) + wait_ms;
             wait_ms = wait_ms < BREAKER_LOOK_MS ? wait_ms : BREAKER_LOOK_MS;
         }
-        pace_close(&gate->pace, why, wait_ms, boot_ms(gate->limiter), salt_of(activity));
+        pace_close(&gate->pace, why, wait_ms, limiter_now_ms(gate->limiter), salt_of(activity));
     } else if (gate->health->breaker_state != BREAKER_CLOSED && admitting->granted && !asked->is_breaker_probe) {
         gate->health->breaker_state = BREAKER_CLOSED; /* another engine saw it close */
     }
@@ -418,7 +414,7 @@ static void ask(struct activity *activity, bool in_group)
 /* How long an open breaker rests, which is longer than the time to the next look. */
 static int64_t rests_ms(const struct gate *gate, int64_t closed_ms)
 {
-    int64_t left_ms = gate->rests_until_ms - boot_ms(gate->limiter);
+    int64_t left_ms = gate->rests_until_ms - limiter_now_ms(gate->limiter);
 
     return left_ms > closed_ms ? left_ms : closed_ms;
 }
@@ -436,7 +432,7 @@ void limiter_enter(struct activity *activity)
     struct limiter *limiter = activity->engine->call_room->limiter;
     const struct tool *tool = tool_of(activity);
     struct gate *gate = limiter_gate(limiter, activity->namespace, tool->name);
-    int64_t closed_ms = pace_closed_ms(&gate->pace, boot_ms(limiter));
+    int64_t closed_ms = pace_closed_ms(&gate->pace, limiter_now_ms(limiter));
     bool asks = limiter_asks(limiter, activity->namespace, tool, activity->want.direction);
 
     if (!activity->admitting) {
@@ -483,7 +479,7 @@ void limiter_status_read(struct activity *activity)
     activity->state = ACTIVITY_WAITING;
     /* When the tool is well, the gate opens as soon as the store has heard of it (gate_wake()). */
     pace_close(&admitting->gate->pace, PACE_BREAKER, verdict == CALL_WELL ? 200 : 1000,
-               boot_ms(activity->engine->call_room->limiter), salt_of(activity));
+               limiter_now_ms(activity->engine->call_room->limiter), salt_of(activity));
     if (outcome_is_egress_denied(outcome)) { /* no wait makes it allowed: a person is asked, as for a call */
         if (activity->want.type == WANT_ADMIT) {
             limiter_admission(activity, ADMISSION_UNASKED, outcome->error, outcome->detail, 0, SLICE_NONE);
@@ -529,7 +525,7 @@ bool limiter_is_stale(const struct activity *activity)
 int64_t limiter_paused_ms(const struct activity *activity)
 {
     const struct limiter *limiter = activity->engine->call_room->limiter;
-    int64_t now = boot_ms(limiter);
+    int64_t now = limiter_now_ms(limiter);
 
     if (limiter->paused_until_ms <= now || (activity->want.type != WANT_CALL && !call_queue_holds_intent(activity))) {
         return 0;
@@ -547,7 +543,12 @@ static void on_hold_over(struct timer *timer)
 
 void limiter_hold(struct engine *engine, int64_t ms)
 {
-    timer_start(engine->loop, &engine->call_room->limiter->hold, ms, on_hold_over);
+    timer_start_by_day(engine->loop, &engine->call_room->limiter->hold, ms, on_hold_over);
+}
+
+void limiter_step(struct engine *engine, int64_t ms)
+{
+    engine->call_room->limiter->stepped_ms += ms;
 }
 
 void limiter_leave(struct activity *activity)

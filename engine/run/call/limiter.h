@@ -38,6 +38,7 @@ void limiter_interrupted(struct activity *activity);
 bool limiter_is_stale(const struct activity *activity);
 int64_t limiter_paused_ms(const struct activity *activity); /* its tool asked to be left alone for so long yet */
 void limiter_hold(struct engine *engine, int64_t ms);       /* run the call queue again then */
+void limiter_step(struct engine *engine, int64_t ms);       /* the clock of the day was moved ahead by so much */
 void limiter_leave(struct activity *activity);              /* it ends, wherever it is */
 void limiter_return(struct engine *engine);                 /* draining: calls that wait here go back */
 void limiter_return_shard(struct engine *engine,

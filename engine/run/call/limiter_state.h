@@ -12,13 +12,14 @@ struct gate { /* where calls of one tool wait; made once, kept as long as the en
     struct list waiting; /* struct admitting */
     struct timer timer;
     struct pace pace;
-    int64_t rests_until_ms;  /* boot clock: what the breaker said last; it is looked at more often than that */
-    int64_t paused_until_ms; /* boot clock: the tool asked for it, also where it is not guarded */
+    int64_t rests_until_ms;  /* limiter_now_ms(): what the breaker said last; it is looked at more often than that */
+    int64_t paused_until_ms; /* limiter_now_ms(): the tool asked for it, also where it is not guarded */
 };
 
 struct limiter {
     struct engine *engine;
     struct budgets budgets;
+    int64_t stepped_ms;      /* limiter_step() */
     struct map gates;        /* "namespace\ntool" -> struct gate */
     int64_t paused_until_ms; /* of any gate */
     struct timer hold;       /* for calls in the queue whose tool is paused */
@@ -32,6 +33,12 @@ struct limiter {
     size_t count_count, count_capacity;
     struct timer flush;
 };
+
+/* The clock of gates and pauses: CLOCK_BOOTTIME, and what the clock of the day was moved ahead (request/clock.c). */
+static inline int64_t limiter_now_ms(const struct limiter *limiter)
+{
+    return loop_boot_ms(limiter->engine->loop) + limiter->stepped_ms;
+}
 
 struct gate *limiter_gate(struct limiter *limiter, struct slice namespace, struct slice name);
 /* A place is free, or the breaker has closed: those waiting ask now, a few at first. */

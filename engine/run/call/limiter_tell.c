@@ -229,7 +229,7 @@ static void pause_tool(struct activity *activity, int64_t pause_ms)
 {
     struct limiter *limiter = activity->engine->call_room->limiter;
     struct gate *gate = limiter_gate(limiter, activity->namespace, activity->act->tool->name);
-    int64_t now = loop_boot_ms(limiter->engine->loop), until = now + pause_ms;
+    int64_t now = limiter_now_ms(limiter), until = now + pause_ms;
 
     log_info("tool_paused", LOG_SLICE("namespace", activity->namespace), LOG_SLICE("tool", activity->act->tool->name),
              LOG_MS("for", pause_ms));

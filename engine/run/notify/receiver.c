@@ -43,7 +43,7 @@ static void wait_for(struct receiver *receiver, int64_t ms)
 {
     receiver->stage = RECEIVER_WAITING;
     if (!receiver->stopped) {
-        timer_start(receiver->engine->loop, &receiver->timer, ms < 0 ? 0 : ms, on_time);
+        timer_start_by_day(receiver->engine->loop, &receiver->timer, ms < 0 ? 0 : ms, on_time);
     }
 }
 

@@ -17,7 +17,7 @@ static void arm(struct due *due)
     int64_t left = due->next_ms - loop_wall_ms(loop), pause = due->pause_boot_ms - loop_boot_ms(loop);
     int64_t delay = left > pause ? left : pause;
 
-    timer_start(loop, &due->timer, delay < 0 ? 0 : delay > DELAY_MS_MAX ? DELAY_MS_MAX : delay, due_on_time);
+    timer_start_by_day(loop, &due->timer, delay < 0 ? 0 : delay > DELAY_MS_MAX ? DELAY_MS_MAX : delay, due_on_time);
 }
 
 void due_at(struct due *due, int64_t at_ms)

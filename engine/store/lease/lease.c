@@ -27,6 +27,7 @@
 #include "base/log.h"
 #include "base/metric.h"
 #include "store/lease/lease_state.h"
+#include "store/virtual_clock.h"
 
 enum { TTL_MS_DEFAULT = 10000, RELEASE_PATIENCE_MS = 2000 };
 
@@ -371,11 +372,14 @@ struct leases *leases_start(struct store *store, const struct lease_options *opt
     store_name_connection(store, "lease", leases->connection_name);
     leases->beside_older = true; /* assumed until the table was read */
     for (size_t i = 0; store_setup[i]; i++) {
-        CHECK(count < COUNT_OF(setup) - 3);
+        CHECK(count < COUNT_OF(setup) - 4);
         setup[count++] = store_setup[i];
     }
     setup[count++] = "set lock_timeout = '1s'";
     setup[count++] = "listen " SQL_LEASES_CHANNEL;
+    if (store->options.virtual_clock) {
+        setup[count++] = VIRTUAL_CLOCK_PATH;
+    }
     setup[count] = NULL;
     store->leases = leases;
     store->dbs_open++;
