@@ -45,7 +45,8 @@ static size_t lost_shards;
 
 int64_t __wrap_loop_wall_ms(const struct loop *loop);
 int64_t __wrap_loop_boot_ms(const struct loop *loop);
-void __wrap_timer_start(struct loop *loop, struct timer *started, int64_t delay_ms, void (*fire)(struct timer *));
+void __wrap_timer_start_by_day(struct loop *loop, struct timer *started, int64_t delay_ms,
+                               void (*fire)(struct timer *));
 void __wrap_timer_stop(struct loop *loop, struct timer *stopped);
 void __wrap_loop_defer(struct loop *loop, struct deferred *later, void (*run)(struct deferred *));
 void __wrap_loop_defer_cancel(struct loop *loop, struct deferred *later);
@@ -67,7 +68,7 @@ int64_t __wrap_loop_boot_ms(const struct loop *loop)
     return now_ms;
 }
 
-void __wrap_timer_start(struct loop *loop, struct timer *started, int64_t delay_ms, void (*fire)(struct timer *))
+void __wrap_timer_start_by_day(struct loop *loop, struct timer *started, int64_t delay_ms, void (*fire)(struct timer *))
 {
     (void)loop;
     timer = started;
