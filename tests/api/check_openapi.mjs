@@ -255,9 +255,6 @@ async function walk() {
   await ask('GET', '/v1/stats/series?by=colour', { status: 400 })
   await ask('GET', '/v1/stats/series?name=order', { status: 400 })
   await ask('GET', '/v1/engines', { status: 200 })
-  await ask('GET', '/v1/clock', { status: 200 })
-  await ask('POST', '/v1/clock', { body: { by: '3d' }, status: 200 })
-  await ask('POST', '/v1/clock', { body: { by: '3d', to: 'next' }, status: 422 })
   await ask('GET', '/v1/me', { status: 200 })
   await walkConsole()
   await ask('GET', '/v1/debts?limit=5&tool=t.one', { status: 200 })
@@ -673,7 +670,7 @@ async function beginDev(program) {
   chmodSync(folder, 0o755) // PostgreSQL runs as another user
   let said = ''
   let ended = false
-  child = spawn(program, ['dev', '--dir', join(folder, 'dev'), '--listen', `127.0.0.1:${port}`], {
+  child = spawn(program, ['dev', '--dir', join(folder, 'dev'), '--clock', 'virtual', '--listen', `127.0.0.1:${port}`], {
     stdio: ['ignore', 'ignore', 'pipe']
   })
   child.stderr.on('data', (data) => {
@@ -732,9 +729,17 @@ function holdDescription() {
   }
 }
 
+// Walks over the clock of `sagad dev`, at the end: it takes sagas, holds and sessions three days ahead.
+async function walkClock() {
+  await ask('GET', '/v1/clock', { status: 200 })
+  await ask('POST', '/v1/clock', { body: { by: '3d' }, status: 200 })
+  await ask('POST', '/v1/clock', { body: { by: '3d', to: 'next' }, status: 422 })
+}
+
 base = await begin()
 holdDescription()
 await walk()
+await walkClock()
 if (child) {
   const ended = new Promise((resolve) => child.once('exit', resolve))
   child.kill('SIGTERM')
