@@ -14,7 +14,7 @@
 #define CALL_RETRY_PERSON_MS INT64_C(10000) /* people do not answer faster than that */
 #define RUN_REST_MS (INT64_C(15) * 1000)
 
-struct call_case { /* one emission, while it is decided upon */
+struct call_case { /* it keeps what the core knows of one emission while it decides */
     struct machine *m;
     struct slice step;         /* its name as it stands in the key */
     const struct tool *tool;   /* the newest version, for a new operation */
@@ -37,7 +37,7 @@ struct call_decision { /* what an operation.duplicate says of a call, and what t
 bool call_log_is_full(const struct call_case *call); /* nothing more is recorded of calls */
 /* `decision` is NULL, or why there is one more operation after `found`. */
 void call_begin(struct call_case *call, const char *decision);
-void call_repeat(struct call_case *call);             /* one more attempt of `found` */
+void call_repeat(struct call_case *call);             /* `found` gets one more attempt */
 struct slice call_name(const struct call_case *call); /* for sentences: the step, or the tool where none was named */
 
 /* --- decide/duplicate.c: the table of operations.md --- */

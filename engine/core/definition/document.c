@@ -6,7 +6,7 @@
 
 #define ITEMS_MAX 1000 /* the most tools, and the most sagas, of a document; names are compared in pairs */
 
-struct tool_entry { /* one tool of this document */
+struct tool_entry { /* it belongs to one tool of the document */
     const struct tool *tool;
     bool is_broken, is_graded; /* is_graded: see reader.tool_is_graded */
 };
