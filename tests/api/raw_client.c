@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/lib/test.h"
+
 int raw_connect(uint16_t port)
 {
     struct sockaddr_in address = {
@@ -69,7 +71,7 @@ static size_t content_length(const char *head, size_t otherwise)
     return line ? strtoul(line + 17, NULL, 10) : otherwise;
 }
 
-void raw_read(int fd, int patience_ms, struct raw_answer *out)
+const struct raw_answer *raw_read(int fd, int patience_ms, struct raw_answer *out)
 {
     static char bytes[sizeof(out->head) + sizeof(out->body)];
     int64_t until_ms = clock_ms() + patience_ms;
@@ -85,7 +87,7 @@ void raw_read(int fd, int patience_ms, struct raw_answer *out)
         end = strstr(bytes, "\r\n\r\n");
     } while (!end && read_more(fd, until_ms, bytes, sizeof(bytes) - 1, &len, &out->closed));
     if (!end) {
-        return;
+        return out;
     }
     size_t head_len = (size_t)(end + 4 - bytes);
 
@@ -100,10 +102,11 @@ void raw_read(int fd, int patience_ms, struct raw_answer *out)
     memcpy(out->body, bytes + head_len, out->body_len);
     out->body[out->body_len] = '\0';
     out->closed = out->closed || strcasestr(out->head, "\r\nconnection: close") != NULL;
+    return out;
 }
 
-void raw_ask(uint16_t port, const char *method, const char *target, const char *head, const char *body,
-             struct raw_answer *out)
+const struct raw_answer *raw_ask(uint16_t port, const char *method, const char *target, const char *head,
+                                 const char *body, struct raw_answer *out)
 {
     int fd = raw_connect(port);
     struct buffer request;
@@ -119,11 +122,108 @@ void raw_ask(uint16_t port, const char *method, const char *target, const char *
     buffer_put_text(&request, body ? body : "");
     raw_send(fd, request.ptr, request.len);
     buffer_fini(&request);
-    raw_read(fd, 10000, out);
+    (void)raw_read(fd, 10000, out);
     (void)close(fd);
+    return out;
+}
+
+const struct raw_answer *raw_ask_as(uint16_t port, const char *token, const char *method, const char *target,
+                                    const char *body, struct raw_answer *out)
+{
+    char head[512];
+
+    (void)snprintf(head, sizeof(head), "Authorization: Bearer %s\r\n", token);
+    return raw_ask(port, method, target, head, body, out);
 }
 
 bool raw_head_has(const struct raw_answer *answer, const char *line)
 {
     return strcasestr(answer->head, line) != NULL;
+}
+
+bool raw_body_has(const struct raw_answer *answer, const char *text)
+{
+    return strstr(answer->body, text) != NULL;
+}
+
+/* Each of the texts must stand in `where`, or none of them. The test fails at the line that expects it. */
+static void expect_texts(const char *file, int line, const struct raw_answer *answer, const char *where, bool stands,
+                         va_list texts)
+{
+    const char *text;
+
+    while ((text = va_arg(texts, const char *)) != NULL) {
+        bool is_there = (where == answer->head ? strcasestr(where, text) : strstr(where, text)) != NULL;
+
+        if (is_there != stands) {
+            print_error("ERROR: %s: %s\n%d %s%s\n", stands ? "this is missing" : "this may not be there", text,
+                        answer->status, answer->head, answer->body);
+            _fail(file, line);
+        }
+    }
+}
+
+void expect_at(const char *file, int line, const struct raw_answer *answer, int status, ...)
+{
+    va_list texts;
+
+    if (answer->status != status) {
+        print_error("ERROR: expected %d, got %d %s%s\n", status, answer->status, answer->head, answer->body);
+        _fail(file, line);
+    }
+    va_start(texts, status);
+    expect_texts(file, line, answer, answer->body, true, texts);
+    va_end(texts);
+}
+
+void expect_body_at(const char *file, int line, const struct raw_answer *answer, ...)
+{
+    va_list texts;
+
+    va_start(texts, answer);
+    expect_texts(file, line, answer, answer->body, true, texts);
+    va_end(texts);
+}
+
+void expect_none_at(const char *file, int line, const struct raw_answer *answer, ...)
+{
+    va_list texts;
+
+    va_start(texts, answer);
+    expect_texts(file, line, answer, answer->body, false, texts);
+    va_end(texts);
+}
+
+void expect_head_at(const char *file, int line, const struct raw_answer *answer, ...)
+{
+    va_list texts;
+
+    va_start(texts, answer);
+    expect_texts(file, line, answer, answer->head, true, texts);
+    va_end(texts);
+}
+
+void answer_take(const struct raw_answer *answer, const char *member, size_t bytes, char *out)
+{
+    const char *at = strstr(answer->body, member);
+
+    if (!at) {
+        fail_msg("%s is not in %d %s", member, answer->status, answer->body);
+    }
+    (void)snprintf(out, bytes + 1, "%s", at + strlen(member));
+}
+
+const char *text_of(const char *format, ...)
+{
+    static char texts[4][8192];
+    static size_t next;
+    char *text = texts[next++ % COUNT_OF(texts)];
+    va_list arguments;
+
+    va_start(arguments, format);
+    int len = vsnprintf(text, sizeof(texts[0]), format, arguments);
+
+    va_end(arguments);
+    assert_in_range(len, 0, sizeof(texts[0]) - 1);
+    return text;
 }

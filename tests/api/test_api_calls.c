@@ -37,29 +37,15 @@ static int teardown(void **state)
     return a || b;
 }
 
-static void ask(const char *method, const char *target, const char *body)
+static const struct raw_answer *ask(const char *method, const char *target, const char *body)
 {
-    raw_ask(host.port, method, target, "", body, &answer);
-}
-
-static bool body_has(const char *text)
-{
-    return strstr(answer.body, text) != NULL;
-}
-
-static void take_uuid(const char *member, char out[37])
-{
-    const char *at = strstr(answer.body, member);
-
-    assert_non_null(at);
-    (void)snprintf(out, 37, "%.36s", at + strlen(member));
+    return raw_ask(host.port, method, target, "", body, &answer);
 }
 
 static void open_saga(char id[37])
 {
-    ask("POST", "/v1/sagas", "{\"open\":true}");
-    assert_int_equal(answer.status, 201);
-    take_uuid("{\"id\":\"", id);
+    expect(ask("POST", "/v1/sagas", "{\"open\":true}"), 201);
+    answer_take(&answer, "{\"id\":\"", 36, id);
 }
 
 /* Sends a call and leaves it open. */
@@ -83,12 +69,11 @@ static void settle(void)
 
 TEST(a_call_that_completes_is_200_with_the_record)
 {
-    ask("POST", "/v1/operations",
-        "{\"run\":\"a\",\"tool\":\"t.one\",\"args\":{\"n\":1.50,\"m\": [ 9007199254740993 ]}}");
-    assert_int_equal(answer.status, 200);
-    assert_true(body_has("\"state\":\"completed\""));
-    assert_true(body_has("\"result\":{\"n\":1.50,\"m\": [ 9007199254740993 ]}")); /* byte for byte */
-    assert_true(body_has("\"step\":\"~t.one\""));
+    /* Byte for byte. */
+    expect(ask("POST", "/v1/operations",
+               "{\"run\":\"a\",\"tool\":\"t.one\",\"args\":{\"n\":1.50,\"m\": [ 9007199254740993 ]}}"),
+           200, "\"state\":\"completed\"", "\"result\":{\"n\":1.50,\"m\": [ 9007199254740993 ]}",
+           "\"step\":\"~t.one\"");
     assert_false(raw_head_has(&answer, "\r\nIdempotent-Replayed:"));
     assert_false(raw_head_has(&answer, "\r\nLocation:"));
 }
@@ -100,41 +85,31 @@ TEST(a_duplicate_gets_the_same_content_marked_in_the_headers)
     char key[37];
 
     ask("POST", "/v1/operations", body);
-    take_uuid("{\"key\":\"", key);
-    ask("POST", "/v1/operations", body);
-    assert_int_equal(answer.status, 200);
-    assert_true(body_has(key) && body_has("\"result\":{\"n\":1.0}"));
-    assert_true(raw_head_has(&answer, "\r\nIdempotent-Replayed: true\r\n"));
-    assert_true(raw_head_has(&answer, "\r\nIdempotent-First-At: 20"));
+    answer_take(&answer, "{\"key\":\"", 36, key);
+    expect(ask("POST", "/v1/operations", body), 200, key, "\"result\":{\"n\":1.0}");
+    expect_head(&answer, "\r\nIdempotent-Replayed: true\r\n", "\r\nIdempotent-First-At: 20");
     ask("POST", "/v1/operations",
         "{\"run\":\"b\",\"tool\":\"t.one\",\"step\":\"pay:1\",\"scope\":\"order 8\",\"args\":{\"n\":1.0}}");
-    assert_false(body_has(key)); /* another scope is another operation */
+    expect_none(&answer, key); /* another scope is another operation */
 }
 
 TEST(a_wait_that_is_over_is_202_with_the_place_of_the_operation)
 {
-    char key[37], location[80];
+    char key[37];
 
-    ask("POST", "/v1/operations?wait=50ms", "{\"run\":\"c\",\"tool\":\"t.slow\"}");
-    assert_int_equal(answer.status, 202);
-    take_uuid("{\"key\":\"", key);
-    assert_true(body_has("\"state\":\"in_flight\""));
-    (void)snprintf(location, sizeof(location), "\r\nLocation: /v1/operations/%s\r\n", key);
-    assert_true(raw_head_has(&answer, location));
-    (void)snprintf(location, sizeof(location), "/v1/operations/%s", key);
-    ask("GET", location, NULL);
-    assert_int_equal(answer.status, 200);
+    expect(ask("POST", "/v1/operations?wait=50ms", "{\"run\":\"c\",\"tool\":\"t.slow\"}"), 202);
+    answer_take(&answer, "{\"key\":\"", 36, key);
+    expect_body(&answer, "\"state\":\"in_flight\"");
+    expect_head(&answer, text_of("\r\nLocation: /v1/operations/%s\r\n", key));
+    expect(ask("GET", text_of("/v1/operations/%s", key), NULL), 200);
 
-    ask("POST", "/v1/operations?wait=50ms",
-        "{\"run\":\"c\",\"tool\":\"t.slow\"}"); /* a duplicate, which is answered with the first operation */
-    assert_int_equal(answer.status, 409);
-    assert_true(body_has("urn:sagad:problem:in-flight") && body_has("\"retryable\":true"));
-    assert_true(body_has("\"operation\":{\"key\":\"") && body_has(key));
-    assert_true(raw_head_has(&answer, "\r\nRetry-After: 2\r\n")); /* 1.5 s, rounded up */
+    /* A duplicate, which is answered with the first operation. */
+    expect(ask("POST", "/v1/operations?wait=50ms", "{\"run\":\"c\",\"tool\":\"t.slow\"}"), 409,
+           "urn:sagad:problem:in-flight", "\"retryable\":true", "\"operation\":{\"key\":\"", key);
+    expect_head(&answer, "\r\nRetry-After: 2\r\n"); /* 1.5 s, rounded up */
     settle();
-    ask("POST", "/v1/operations?wait=0s", "{\"run\":\"c\",\"tool\":\"t.slow\"}");
-    assert_int_equal(answer.status, 200);
-    assert_true(raw_head_has(&answer, "\r\nIdempotent-Replayed: true\r\n"));
+    expect(ask("POST", "/v1/operations?wait=0s", "{\"run\":\"c\",\"tool\":\"t.slow\"}"), 200);
+    expect_head(&answer, "\r\nIdempotent-Replayed: true\r\n");
 }
 
 TEST(all_clients_that_wait_for_one_operation_are_told_when_it_is_settled)
@@ -153,9 +128,7 @@ TEST(all_clients_that_wait_for_one_operation_are_told_when_it_is_settled)
         while (poll(&answered, 1, 2000) == 0 && ++tries < 10) {
             settle(); /* the last one may have come when the others had been told */
         }
-        raw_read(fds[i], 5000, &answer);
-        assert_int_equal(answer.status, 200);
-        assert_true(body_has("\"result\":{\"n\":1}"));
+        expect(raw_read(fds[i], 5000, &answer), 200, "\"result\":{\"n\":1}");
         replayed += raw_head_has(&answer, "\r\nIdempotent-Replayed: true");
         (void)close(fds[i]);
     }
@@ -171,50 +144,44 @@ TEST(a_caller_that_leaves_ends_its_wait_and_not_the_operation)
     do {
         (void)usleep(100000);
         ask("GET", "/metrics", NULL);
-    } while (!body_has("sagad_http_connections 1\n") && ++tries < 50);
+    } while (!raw_body_has(&answer, "sagad_http_connections 1\n") && ++tries < 50);
     assert_true(tries < 50);
-    ask("POST", "/v1/operations?wait=0s", "{\"run\":\"e\",\"tool\":\"t.slow\"}");
-    assert_int_equal(answer.status, 409);
+    expect(ask("POST", "/v1/operations?wait=0s", "{\"run\":\"e\",\"tool\":\"t.slow\"}"), 409);
     settle();
-    ask("POST", "/v1/operations", "{\"run\":\"e\",\"tool\":\"t.slow\"}");
-    assert_int_equal(answer.status, 200);
+    expect(ask("POST", "/v1/operations", "{\"run\":\"e\",\"tool\":\"t.slow\"}"), 200);
 }
 
 TEST(other_arguments_are_told_where_they_differ_and_not_how)
 {
     ask("POST", "/v1/operations", "{\"run\":\"f\",\"tool\":\"t.one\",\"args\":{\"amount\":1}}");
-    ask("POST", "/v1/operations", "{\"run\":\"f\",\"tool\":\"t.one\",\"args\":{\"amount\":7654321}}");
-    assert_int_equal(answer.status, 422);
-    assert_true(body_has("urn:sagad:problem:arguments-differ"));
-    assert_true(body_has("\"pointers\":[\"/amount\",\"/to/name\"]"));
-    assert_false(body_has("7654321"));
+    expect(ask("POST", "/v1/operations", "{\"run\":\"f\",\"tool\":\"t.one\",\"args\":{\"amount\":7654321}}"), 422,
+           "urn:sagad:problem:arguments-differ", "\"pointers\":[\"/amount\",\"/to/name\"]");
+    expect_none(&answer, "7654321");
 }
 
 TEST(arguments_that_break_the_schema_are_named_place_by_place)
 {
-    ask("POST", "/v1/operations", "{\"run\":\"g\",\"tool\":\"t.one\",\"args\":[]}");
-    assert_int_equal(answer.status, 422);
-    assert_true(body_has("urn:sagad:problem:invalid") && body_has("\"pointer\":\"/args\""));
+    expect(ask("POST", "/v1/operations", "{\"run\":\"g\",\"tool\":\"t.one\",\"args\":[]}"), 422,
+           "urn:sagad:problem:invalid", "\"pointer\":\"/args\"");
 }
 
 /* The fake's tool "as.NAME" is refused with the error NAME. Each error is a problem document of the right shape. */
 TEST(every_refusal_is_a_problem_with_the_record)
 {
     for (int code = ERR_OK + 1; code < ERR_COUNT; code++) {
-        char body[200], text[120];
         int status = err_http_status((enum err_code)code);
 
-        (void)snprintf(body, sizeof(body), "{\"run\":\"h\",\"tool\":\"as.%s\"}", err_name((enum err_code)code));
-        ask("POST", "/v1/operations", body);
-        assert_int_equal(answer.status, status);
-        assert_true(raw_head_has(&answer, "application/problem+json"));
-        (void)snprintf(text, sizeof(text), "\"type\":\"urn:sagad:problem:%s\"", err_name((enum err_code)code));
-        assert_true(body_has(text));
-        assert_true(body_has("\"operation\":{\"key\":\""));
-        assert_true(body_has(err_retryable((enum err_code)code) ? "\"retryable\":true" : "\"retryable\":false"));
+        expect(
+            ask("POST", "/v1/operations", text_of("{\"run\":\"h\",\"tool\":\"as.%s\"}", err_name((enum err_code)code))),
+            status);
+        expect_head(&answer, "application/problem+json");
+        expect_body(&answer, text_of("\"type\":\"urn:sagad:problem:%s\"", err_name((enum err_code)code)),
+                    "\"operation\":{\"key\":\"");
+        assert_true(
+            raw_body_has(&answer, err_retryable((enum err_code)code) ? "\"retryable\":true" : "\"retryable\":false"));
         assert_int_equal(raw_head_has(&answer, "\r\nRetry-After: "), err_retryable((enum err_code)code));
-        assert_int_equal(body_has("\"pointers\":["), code == ERR_DRIFT);
-        assert_int_equal(body_has("\"pattern\":[{\"tool\":"), code == ERR_LOOP);
+        assert_int_equal(raw_body_has(&answer, "\"pointers\":["), code == ERR_DRIFT);
+        assert_int_equal(raw_body_has(&answer, "\"pattern\":[{\"tool\":"), code == ERR_LOOP);
     }
 }
 
@@ -222,18 +189,13 @@ TEST(a_header_recognises_the_emission_and_is_bounded)
 {
     static const char body[] = "{\"run\":\"i\",\"tool\":\"t.one\"}";
 
-    raw_ask(host.port, "POST", "/v1/operations", "Idempotency-Key: e-1\r\n", body, &answer);
-    assert_int_equal(answer.status, 200);
-    raw_ask(host.port, "POST", "/v1/operations", "Idempotency-Key: " X256 "\r\n", body, &answer);
-    assert_int_equal(answer.status, 200);
-    raw_ask(host.port, "POST", "/v1/operations", "Idempotency-Key: x" X256 "\r\n", body, &answer);
-    assert_int_equal(answer.status, 422);
-    assert_true(body_has("Idempotency-Key has 1 to 256 bytes"));
-    raw_ask(host.port, "POST", "/v1/operations", "Idempotency-Key: \r\n", body, &answer);
-    assert_int_equal(answer.status, 422);
-    raw_ask(host.port, "POST", "/v1/operations", "Idempotency-Key: a\r\nidempotency-key: b\r\n", body, &answer);
-    assert_int_equal(answer.status, 422);
-    assert_true(body_has("stands there 2 times"));
+    expect(raw_ask(host.port, "POST", "/v1/operations", "Idempotency-Key: e-1\r\n", body, &answer), 200);
+    expect(raw_ask(host.port, "POST", "/v1/operations", "Idempotency-Key: " X256 "\r\n", body, &answer), 200);
+    expect(raw_ask(host.port, "POST", "/v1/operations", "Idempotency-Key: x" X256 "\r\n", body, &answer), 422,
+           "Idempotency-Key has 1 to 256 bytes");
+    expect(raw_ask(host.port, "POST", "/v1/operations", "Idempotency-Key: \r\n", body, &answer), 422);
+    expect(raw_ask(host.port, "POST", "/v1/operations", "Idempotency-Key: a\r\nidempotency-key: b\r\n", body, &answer),
+           422, "stands there 2 times");
 }
 
 /* --- what is wrong is named --- */
@@ -334,21 +296,22 @@ TEST(wrong_requests_are_told_what_is_wrong)
 {
     for (size_t i = 0; i < COUNT_OF(wrongs); i++) {
         ask(wrongs[i].method, wrongs[i].target, wrongs[i].body);
-        if (answer.status != wrongs[i].status || !body_has(wrongs[i].says)) {
+        if (answer.status != wrongs[i].status || !raw_body_has(&answer, wrongs[i].says)) {
             fail_msg("%s: got %d %s", wrongs[i].name, answer.status, answer.body);
         }
-        assert_true(raw_head_has(&answer, "application/problem+json"));
+        expect_head(&answer, "application/problem+json");
     }
 }
 
 TEST(the_longest_names_are_taken)
 {
-    ask("POST", "/v1/operations",
-        "{\"run\":\"" X256 "\",\"tool\":\"t.one\",\"step\":\"" X128 "\",\"scope\":\"" X256 "\",\"turn\":\"" X128 "\"}");
-    assert_int_equal(answer.status, 200);
-    ask("POST", "/v1/operations",
-        "{\"run\":\"r\",\"tool\":\"t.one\",\"step\":\"Az09._:/-\",\"scope\":\"\",\"turn\":7}");
-    assert_int_equal(answer.status, 200);
+    expect(ask("POST", "/v1/operations",
+               "{\"run\":\"" X256 "\",\"tool\":\"t.one\",\"step\":\"" X128 "\",\"scope\":\"" X256 "\",\"turn\":\"" X128
+               "\"}"),
+           200);
+    expect(ask("POST", "/v1/operations",
+               "{\"run\":\"r\",\"tool\":\"t.one\",\"step\":\"Az09._:/-\",\"scope\":\"\",\"turn\":7}"),
+           200);
 }
 
 /* --- open sagas --- */
@@ -360,92 +323,67 @@ TEST(an_open_saga_is_201_and_the_same_id_is_200)
         "\"budget\":{\"calls\":10,\"emissions\":30,\"micros\":5000000},\"loop\":{\"repeats\":2,\"max_cycle\":8}}";
     char id[37];
 
-    ask("POST", "/v1/sagas", body);
-    assert_int_equal(answer.status, 201);
-    assert_true(raw_head_has(&answer, "\r\nLocation: /v1/sagas/0"));
-    assert_true(body_has("\"deadline_ms\":900000,\"on_timeout\":\"escalate\"")); /* the fake shows what it was given */
-    assert_true(body_has("\"micros\":5000000") && body_has("\"repeats\":2") && body_has("\"tags\":{\"a\":\"b\"}"));
-    take_uuid("{\"id\":\"", id);
-    ask("POST", "/v1/sagas", body);
-    assert_int_equal(answer.status, 200);
-    assert_true(body_has(id));
-    ask("POST", "/v1/sagas", "{\"open\":true,\"id\":\"trip-1\"}");
-    assert_int_equal(answer.status, 422);
-    assert_true(body_has("other-input"));
+    /* The fake shows what it was given. */
+    expect(ask("POST", "/v1/sagas", body), 201, "\"deadline_ms\":900000,\"on_timeout\":\"escalate\"",
+           "\"micros\":5000000", "\"repeats\":2", "\"tags\":{\"a\":\"b\"}");
+    expect_head(&answer, "\r\nLocation: /v1/sagas/0");
+    answer_take(&answer, "{\"id\":\"", 36, id);
+    expect(ask("POST", "/v1/sagas", body), 200, id);
+    expect(ask("POST", "/v1/sagas", "{\"open\":true,\"id\":\"trip-1\"}"), 422, "other-input");
 }
 
 TEST(an_idempotency_key_serves_as_its_id)
 {
-    raw_ask(host.port, "POST", "/v1/sagas", "Idempotency-Key: k-9\r\n", "{\"open\":true}", &answer);
-    assert_int_equal(answer.status, 201);
-    assert_true(body_has("\"business_id\":\"k-9\""));
-    raw_ask(host.port, "POST", "/v1/sagas", "Idempotency-Key: k-9\r\n", "{\"open\":true}", &answer);
-    assert_int_equal(answer.status, 200);
+    expect(raw_ask(host.port, "POST", "/v1/sagas", "Idempotency-Key: k-9\r\n", "{\"open\":true}", &answer), 201,
+           "\"business_id\":\"k-9\"");
+    expect(raw_ask(host.port, "POST", "/v1/sagas", "Idempotency-Key: k-9\r\n", "{\"open\":true}", &answer), 200);
 }
 
 TEST(an_open_saga_takes_calls_until_it_is_completed)
 {
-    char id[37], calls[80], complete[80];
+    char id[37];
+    const char *calls;
 
     open_saga(id);
-    (void)snprintf(calls, sizeof(calls), "/v1/sagas/%s/calls", id);
-    (void)snprintf(complete, sizeof(complete), "/v1/sagas/%s/complete", id);
-    ask("POST", calls, "{\"tool\":\"t.one\",\"args\":{\"n\":1}}");
-    assert_int_equal(answer.status, 200);
-    assert_true(body_has(id)); /* the run is the saga */
-    ask("POST", complete, "{\"output\":{\"done\":true}}");
-    assert_int_equal(answer.status, 200);
-    assert_true(body_has("\"status\":\"completed\""));
-    ask("POST", calls, "{\"tool\":\"t.one\",\"scope\":\"another\"}");
-    assert_int_equal(answer.status, 409);
-    assert_true(body_has("saga-closed"));
-    ask("POST", calls, "{\"tool\":\"t.one\",\"args\":{\"n\":1}}"); /* an earlier call still has its answer */
-    assert_int_equal(answer.status, 200);
-    assert_true(raw_head_has(&answer, "\r\nIdempotent-Replayed: true\r\n"));
+    calls = text_of("/v1/sagas/%s/calls", id);
+    expect(ask("POST", calls, "{\"tool\":\"t.one\",\"args\":{\"n\":1}}"), 200, id); /* the run is the saga */
+    expect(ask("POST", text_of("/v1/sagas/%s/complete", id), "{\"output\":{\"done\":true}}"), 200,
+           "\"status\":\"completed\"");
+    expect(ask("POST", calls, "{\"tool\":\"t.one\",\"scope\":\"another\"}"), 409, "saga-closed");
+    /* An earlier call still has its answer. */
+    expect(ask("POST", calls, "{\"tool\":\"t.one\",\"args\":{\"n\":1}}"), 200);
+    expect_head(&answer, "\r\nIdempotent-Replayed: true\r\n");
 }
 
 TEST(completing_waits_and_is_then_409_unsettled)
 {
-    char id[37], path[80];
+    char id[37];
 
     open_saga(id);
-    (void)snprintf(path, sizeof(path), "/v1/sagas/%s/calls?wait=0s", id);
-    ask("POST", path, "{\"tool\":\"t.slow\"}");
-    assert_int_equal(answer.status, 202);
-    (void)snprintf(path, sizeof(path), "/v1/sagas/%s/complete?wait=50ms", id);
-    ask("POST", path, NULL);
-    assert_int_equal(answer.status, 409);
-    assert_true(body_has("urn:sagad:problem:unsettled"));
-    assert_true(raw_head_has(&answer, "\r\nRetry-After: 2\r\n"));
+    expect(ask("POST", text_of("/v1/sagas/%s/calls?wait=0s", id), "{\"tool\":\"t.slow\"}"), 202);
+    expect(ask("POST", text_of("/v1/sagas/%s/complete?wait=50ms", id), NULL), 409, "urn:sagad:problem:unsettled");
+    expect_head(&answer, "\r\nRetry-After: 2\r\n");
     settle();
-    (void)snprintf(path, sizeof(path), "/v1/sagas/%s/complete", id);
-    ask("POST", path, NULL);
-    assert_int_equal(answer.status, 200);
+    expect(ask("POST", text_of("/v1/sagas/%s/complete", id), NULL), 200);
 }
 
 TEST(an_open_saga_can_be_aborted)
 {
-    char id[37], path[80];
+    char id[37];
 
     open_saga(id);
-    (void)snprintf(path, sizeof(path), "/v1/sagas/%s/abort", id);
-    ask("POST", path, "{\"note\":\"changed my mind\"}");
-    assert_int_equal(answer.status, 200);
-    assert_true(body_has("\"status\":\"compensating\""));
+    expect(ask("POST", text_of("/v1/sagas/%s/abort", id), "{\"note\":\"changed my mind\"}"), 200,
+           "\"status\":\"compensating\"");
 }
 
 TEST(a_defined_saga_takes_no_calls)
 {
-    char id[37], path[80];
+    char id[37];
 
     ask("POST", "/v1/sagas", "{\"saga\":\"slow\"}");
-    take_uuid("{\"id\":\"", id);
-    (void)snprintf(path, sizeof(path), "/v1/sagas/%s/calls", id);
-    ask("POST", path, "{\"tool\":\"t.one\"}");
-    assert_int_equal(answer.status, 409);
-    (void)snprintf(path, sizeof(path), "/v1/sagas/%s/complete", id);
-    ask("POST", path, "{}");
-    assert_int_equal(answer.status, 409);
+    answer_take(&answer, "{\"id\":\"", 36, id);
+    expect(ask("POST", text_of("/v1/sagas/%s/calls", id), "{\"tool\":\"t.one\"}"), 409);
+    expect(ask("POST", text_of("/v1/sagas/%s/complete", id), "{}"), 409);
 }
 
 TEST(a_paused_saga_is_resumed_once)
@@ -453,15 +391,10 @@ TEST(a_paused_saga_is_resumed_once)
     char id[37], path[80];
 
     open_saga(id);
-    (void)snprintf(path, sizeof(path), "/v1/sagas/%s/calls", id);
-    ask("POST", path, "{\"tool\":\"as.paused\"}");
-    assert_int_equal(answer.status, 409);
+    expect(ask("POST", text_of("/v1/sagas/%s/calls", id), "{\"tool\":\"as.paused\"}"), 409);
     (void)snprintf(path, sizeof(path), "/v1/sagas/%s/resume", id);
-    ask("POST", path, "{\"note\":\"looked at it\"}");
-    assert_int_equal(answer.status, 200);
-    assert_true(body_has("\"status\":\"running\""));
-    ask("POST", path, "{\"note\":\"looked at it\"}");
-    assert_int_equal(answer.status, 409);
+    expect(ask("POST", path, "{\"note\":\"looked at it\"}"), 200, "\"status\":\"running\"");
+    expect(ask("POST", path, "{\"note\":\"looked at it\"}"), 409);
 }
 
 /* --- bypass --- */
@@ -471,15 +404,11 @@ TEST(a_person_signs_one_more_execution_off_with_a_reason)
     char key[37], path[80];
 
     ask("POST", "/v1/operations", "{\"run\":\"bypass\",\"tool\":\"t.one\"}");
-    take_uuid("{\"key\":\"", key);
+    answer_take(&answer, "{\"key\":\"", 36, key);
     (void)snprintf(path, sizeof(path), "/v1/operations/%s/bypass", key);
-    ask("POST", path, "{\"reason\":\"the parcel was lost\"}");
-    assert_int_equal(answer.status, 200);
-    assert_true(body_has("\"reason\":\"the parcel was lost\"") && body_has("\"actor\":\"local\"") &&
-                body_has("\"expires_at\":\"20"));
-    ask("POST", path, "{\"reason\":\"again\"}");
-    assert_int_equal(answer.status, 409);
-    assert_true(body_has("already-decided"));
+    expect(ask("POST", path, "{\"reason\":\"the parcel was lost\"}"), 200, "\"reason\":\"the parcel was lost\"",
+           "\"actor\":\"local\"", "\"expires_at\":\"20");
+    expect(ask("POST", path, "{\"reason\":\"again\"}"), 409, "already-decided");
 }
 
 /* --- bounds --- */
@@ -492,21 +421,19 @@ TEST(only_so_many_may_wait_and_others_are_still_answered)
         fds[i] = begin(narrow.port, "/v1/operations", "{\"run\":\"n\",\"tool\":\"t.slow\"}");
     }
     (void)usleep(200000);
-    raw_ask(narrow.port, "POST", "/v1/operations", "", "{\"run\":\"m\",\"tool\":\"t.one\"}", &answer);
-    assert_int_equal(answer.status, 503);
-    assert_true(body_has("urn:sagad:problem:busy") && raw_head_has(&answer, "\r\nRetry-After: 1\r\n"));
-    raw_ask(narrow.port, "POST", "/v1/sagas?wait=1s", "", "{\"saga\":\"quick\"}", &answer);
-    assert_int_equal(answer.status, 503);
-    raw_ask(narrow.port, "POST", "/v1/operations?wait=0s", "", "{\"run\":\"m\",\"tool\":\"t.one\"}", &answer);
-    assert_int_equal(answer.status, 200);
-    raw_ask(narrow.port, "GET", "/readyz", "", NULL, &answer);
-    assert_int_equal(answer.status, 200);
+    expect(raw_ask(narrow.port, "POST", "/v1/operations", "", "{\"run\":\"m\",\"tool\":\"t.one\"}", &answer), 503,
+           "urn:sagad:problem:busy");
+    expect_head(&answer, "\r\nRetry-After: 1\r\n");
+    expect(raw_ask(narrow.port, "POST", "/v1/sagas?wait=1s", "", "{\"saga\":\"quick\"}", &answer), 503);
+    expect(raw_ask(narrow.port, "POST", "/v1/operations?wait=0s", "", "{\"run\":\"m\",\"tool\":\"t.one\"}", &answer),
+           200);
+    expect(raw_ask(narrow.port, "GET", "/readyz", "", NULL, &answer), 200);
     (void)close(fds[0]); /* one client leaves, and another one gets its place */
     do {
         (void)usleep(100000);
         raw_ask(narrow.port, "POST", "/v1/operations", "", "{\"run\":\"m\",\"tool\":\"t.one\"}", &answer);
     } while (answer.status == 503 && ++tries < 50);
-    assert_int_equal(answer.status, 200);
+    expect(&answer, 200);
     for (int i = 0; i < 5; i++) { /* an answer gives the place back, and so does a refusal */
         raw_ask(narrow.port, "POST", "/v1/operations", "", i % 2 ? "{" : "{\"run\":1}", &answer);
         assert_in_range(answer.status, 400, 422);
@@ -521,11 +448,8 @@ TEST(waiting_clients_are_told_when_the_engine_stops)
 
     (void)usleep(200000);
     assert_int_equal(kill(own.pid, SIGTERM), 0);
-    raw_read(fd, 5000, &answer);
-    assert_int_equal(answer.status, 503);
-    assert_true(body_has("urn:sagad:problem:stopping") && body_has("\"retryable\":true") &&
-                body_has("\"operation\":{"));
-    assert_true(raw_head_has(&answer, "\r\nRetry-After: "));
+    expect(raw_read(fd, 5000, &answer), 503, "urn:sagad:problem:stopping", "\"retryable\":true", "\"operation\":{");
+    expect_head(&answer, "\r\nRetry-After: ");
     (void)close(fd);
     assert_int_equal(waitpid(own.pid, &status, 0), own.pid);
     (void)close(own.told);
@@ -534,10 +458,8 @@ TEST(waiting_clients_are_told_when_the_engine_stops)
 
 TEST(metrics_end_with_those_of_the_tools)
 {
-    ask("GET", "/metrics", NULL);
-    assert_int_equal(answer.status, 200);
-    assert_true(body_has("sagad_http_connections ") &&
-                body_has("sagad_tool_operations_total{namespace=\"default\",tool=\"t.one\"}"));
+    expect(ask("GET", "/metrics", NULL), 200, "sagad_http_connections ",
+           "sagad_tool_operations_total{namespace=\"default\",tool=\"t.one\"}");
 }
 
 TEST_PROGRAM(setup, teardown)

@@ -38,14 +38,8 @@ struct made {
 
 static int setup(void **state)
 {
-    int fd = mkstemp(tokens_path);
-
     (void)state;
-    if (fd < 0) {
-        return -1;
-    }
-    (void)close(fd);
-    token_file_write(tokens_path, tokens, COUNT_OF(tokens));
+    token_file_new(tokens_path, tokens, COUNT_OF(tokens));
     host = api_host_start(&(struct api_options){.tokens_file = tokens_path});
     open_host = api_host_start(&(struct api_options){0});
     return host.port && open_host.port ? 0 : -1;
@@ -62,20 +56,9 @@ static int teardown(void **state)
 
 /* --- asking --- */
 
-static void ask_as(const char *token, const char *method, const char *target, const char *body)
+static const struct raw_answer *ask_as(const char *token, const char *method, const char *target, const char *body)
 {
-    char head[512];
-
-    (void)snprintf(head, sizeof(head), "Authorization: Bearer %s\r\n", token);
-    raw_ask(host.port, method, target, head, body, &answer);
-}
-
-static void take(const char *member, char *out, size_t len)
-{
-    const char *at = strstr(answer.body, member);
-
-    assert_non_null(at);
-    (void)snprintf(out, len + 1, "%s", at + strlen(member));
+    return raw_ask_as(host.port, token, method, target, body, &answer);
 }
 
 static struct made make_as(const char *token, const char *body)
@@ -86,42 +69,20 @@ static struct made make_as(const char *token, const char *body)
     if (answer.status != 201) {
         fail_msg("got %d %s", answer.status, answer.body);
     }
-    take("\"id\":\"", made.id, 36);
-    take("\"token\":\"", made.token, GRANT_TOKEN_BYTES - 1);
+    answer_take(&answer, "\"id\":\"", 36, made.id);
+    answer_take(&answer, "\"token\":\"", GRANT_TOKEN_BYTES - 1, made.token);
     return made;
 }
 
-static void mcp(const struct made *grant, const char *head, const char *body)
+static const struct raw_answer *mcp(const struct made *grant, const char *head, const char *body)
 {
-    char path[256];
-
-    (void)snprintf(path, sizeof(path), "/mcp/g/%s", grant->token);
-    raw_ask(host.port, "POST", path, head, body, &answer);
-}
-
-static void must_have(const char *text)
-{
-    if (!strstr(answer.body, text)) {
-        fail_msg("%s is not in %s", text, answer.body);
-    }
-}
-
-static void must_not_have(const char *text)
-{
-    if (strstr(answer.body, text)) {
-        fail_msg("%s is in %s", text, answer.body);
-    }
+    return raw_ask(host.port, "POST", text_of("/mcp/g/%s", grant->token), head, body, &answer);
 }
 
 static void end_grant(const struct made *grant)
 {
-    char path[64];
-
-    (void)snprintf(path, sizeof(path), "/v1/grants/%s", grant->id);
-    ask_as("an-agent", "DELETE", path, NULL);
-    assert_int_equal(answer.status, 200);
-    must_have("\"status\":\"revoked\"");
-    must_have("\"revoked\":{\"at\":\"20");
+    expect(ask_as("an-agent", "DELETE", text_of("/v1/grants/%s", grant->id), NULL), 200, "\"status\":\"revoked\"",
+           "\"revoked\":{\"at\":\"20");
 }
 
 /* --- what a grant is --- */
@@ -129,31 +90,21 @@ static void end_grant(const struct made *grant)
 TEST(a_grant_gives_a_token_and_an_address_that_are_good_at_mcp_only)
 {
     struct made grant = make_as("an-agent", "{\"run\":\"chat-1\"}");
-    char address[256];
 
-    must_have("\"status\":\"in-force\",\"run\":\"chat-1\",\"saga\":null,\"tools\":null");
-    must_have("\"issuer\":\"an-agent\"");
-    (void)snprintf(address, sizeof(address), "\"url\":\"/mcp/g/%s\"", grant.token);
-    must_have(address);
-    assert_true(raw_head_has(&answer, "\r\nCache-Control: no-store\r\n"));
-    mcp(&grant, "", LIST);
-    assert_int_equal(answer.status, 200);
-    must_have("\"name\":\"t_one\"");
-    must_have("\"idempotentHint\":true"); /* the run is known */
-    ask_as(grant.token, "POST", "/mcp", CALL("t_one", "", "{\"n\":1}"));
-    must_have("\"isError\":false");
-    mcp(&grant, "", CALL("t_one", "", "{\"n\":1}"));
-    must_have("\"sagad/replayed\":true"); /* by the address it is the same run */
-    ask_as("an-agent", "POST", "/mcp", CALL("t_one", "\"sagad/run\":\"chat-1\"", "{\"n\":1}"));
-    must_have("\"sagad/replayed\":true"); /* and the run is the one that it names */
-    mcp(&grant, "Authorization: Bearer an-agent\r\n", LIST);
-    assert_int_equal(answer.status, 400);
-    ask_as(grant.token, "GET", "/v1/sagas", NULL);
-    assert_int_equal(answer.status, 403);
-    ask_as(grant.token, "POST", "/v1/grants", "{\"run\":\"chat-2\"}");
-    assert_int_equal(answer.status, 403);
-    ask_as(grant.token, "GET", "/livez", NULL);
-    assert_int_equal(answer.status, 200);
+    expect_body(&answer, "\"status\":\"in-force\",\"run\":\"chat-1\",\"saga\":null,\"tools\":null",
+                "\"issuer\":\"an-agent\"", text_of("\"url\":\"/mcp/g/%s\"", grant.token));
+    expect_head(&answer, "\r\nCache-Control: no-store\r\n");
+    expect(mcp(&grant, "", LIST), 200, "\"name\":\"t_one\"", "\"idempotentHint\":true"); /* the run is known */
+    expect(ask_as(grant.token, "POST", "/mcp", CALL("t_one", "", "{\"n\":1}")), 200, "\"isError\":false");
+    /* By the address it is the same run. */
+    expect(mcp(&grant, "", CALL("t_one", "", "{\"n\":1}")), 200, "\"sagad/replayed\":true");
+    /* And the run is the one that it names. */
+    expect(ask_as("an-agent", "POST", "/mcp", CALL("t_one", "\"sagad/run\":\"chat-1\"", "{\"n\":1}")), 200,
+           "\"sagad/replayed\":true");
+    expect(mcp(&grant, "Authorization: Bearer an-agent\r\n", LIST), 400);
+    expect(ask_as(grant.token, "GET", "/v1/sagas", NULL), 403);
+    expect(ask_as(grant.token, "POST", "/v1/grants", "{\"run\":\"chat-2\"}"), 403);
+    expect(ask_as(grant.token, "GET", "/livez", NULL), 200);
 }
 
 TEST(a_token_that_differs_anywhere_is_no_grant_and_all_refusals_are_the_same)
@@ -164,17 +115,15 @@ TEST(a_token_that_differs_anywhere_is_no_grant_and_all_refusals_are_the_same)
     for (size_t i = sizeof(GRANT_PREFIX) - 1; i < GRANT_TOKEN_BYTES - 1; i++) {
         changed = grant;
         changed.token[i] = changed.token[i] == '0' ? '1' : '0';
-        mcp(&changed, "", LIST);
-        assert_int_equal(answer.status, 401);
+        expect(mcp(&changed, "", LIST), 401);
         if (refused[0]) {
             assert_string_equal(answer.body, refused);
         }
         (void)memcpy(refused, answer.body, sizeof(refused));
-        must_not_have(grant.id);
+        expect_none(&answer, grant.id);
     }
     (void)snprintf(changed.token, sizeof(changed.token), "short");
-    mcp(&changed, "", LIST);
-    assert_int_equal(answer.status, 401);
+    expect(mcp(&changed, "", LIST), 401);
     assert_string_equal(answer.body, refused);
 }
 
@@ -184,17 +133,13 @@ TEST(no_list_shows_a_secret)
     struct digest digest = digest_sha256(slice_of(grant.token)), token = digest_sha256(SLICE("an-agent"));
     char hex[65];
 
-    ask_as("a-reader", "GET", "/v1/grants?all=true&limit=500", NULL);
-    assert_int_equal(answer.status, 200);
-    must_have(grant.id);
-    must_not_have(GRANT_PREFIX);
-    must_not_have(grant.token + sizeof(GRANT_PREFIX) - 1 + 32);
+    expect(ask_as("a-reader", "GET", "/v1/grants?all=true&limit=500", NULL), 200, grant.id);
+    expect_none(&answer, GRANT_PREFIX, grant.token + sizeof(GRANT_PREFIX) - 1 + 32);
     digest_hex(&digest, hex);
-    must_not_have(hex);
+    expect_none(&answer, hex);
     digest_hex(&token, hex);
-    must_not_have(hex);
-    ask_as("other-agent", "GET", "/v1/grants?all=true", NULL);
-    must_have("\"items\":[]");
+    expect_none(&answer, hex);
+    expect(ask_as("other-agent", "GET", "/v1/grants?all=true", NULL), 200, "\"items\":[]");
 }
 
 /* --- at most its issuer --- */
@@ -231,10 +176,8 @@ TEST(a_grant_is_refused_where_it_would_be_more_than_its_issuer_or_is_not_right)
             fail_msg("%s: got %d %s", wrong[i].name, answer.status, answer.body);
         }
     }
-    ask_as("a-reader", "POST", "/v1/grants", "{\"run\":\"r\"}");
-    assert_int_equal(answer.status, 403);
-    ask_as("an-agent", "POST", "/v1/grants", "{\"saga\":\"01890a5d-ac96-774b-bcce-b30209ffffff\"}");
-    assert_int_equal(answer.status, 404);
+    expect(ask_as("a-reader", "POST", "/v1/grants", "{\"run\":\"r\"}"), 403);
+    expect(ask_as("an-agent", "POST", "/v1/grants", "{\"saga\":\"01890a5d-ac96-774b-bcce-b30209ffffff\"}"), 404);
 }
 
 TEST(a_grant_lasts_no_longer_than_its_issuer_where_nobody_says_how_long)
@@ -243,7 +186,7 @@ TEST(a_grant_lasts_no_longer_than_its_issuer_where_nobody_says_how_long)
     char text[25];
 
     make_as("brief", "{\"run\":\"r\"}");
-    take("\"expires_at\":\"", text, 24);
+    answer_take(&answer, "\"expires_at\":\"", 24, text);
     assert_true(instant_parse(slice_of(text), &ms));
     assert_true(ms <= INT64_C(1798761600000)); /* 2027-01-01 */
 }
@@ -252,30 +195,21 @@ TEST(a_grant_of_another_namespace_sees_nothing_of_this_one)
 {
     struct made grant = make_as("other-agent", "{\"run\":\"chat-1\"}");
 
-    mcp(&grant, "", LIST);
-    must_have("\"name\":\"saga_open\"");
-    must_not_have("t_one");
-    mcp(&grant, "Sagad-Namespace: default\r\n", LIST);
-    assert_int_equal(answer.status, 403);
-    mcp(&grant, "Sagad-Namespace: other\r\n", LIST);
-    assert_int_equal(answer.status, 200);
+    expect(mcp(&grant, "", LIST), 200, "\"name\":\"saga_open\"");
+    expect_none(&answer, "t_one");
+    expect(mcp(&grant, "Sagad-Namespace: default\r\n", LIST), 403);
+    expect(mcp(&grant, "Sagad-Namespace: other\r\n", LIST), 200);
 }
 
 TEST(only_the_tools_that_were_granted_are_listed_and_called)
 {
     struct made grant = make_as("an-agent", "{\"run\":\"chat-tools\",\"tools\":[\"t.one\",\"saga_status\"]}");
 
-    mcp(&grant, "", LIST);
-    must_have("\"name\":\"t_one\"");
-    must_have("\"name\":\"saga_status\"");
-    must_not_have("\"name\":\"t_read\"");
-    must_not_have("\"name\":\"saga_open\"");
-    mcp(&grant, "", CALL("t_one", "", "{}"));
-    must_have("\"isError\":false");
-    mcp(&grant, "", CALL("t_read", "", "{}"));
-    must_have("there is no tool of this name");
-    mcp(&grant, "", CALL("saga_open", "", "{\"name\":\"x\"}"));
-    must_have("there is no tool of this name");
+    expect(mcp(&grant, "", LIST), 200, "\"name\":\"t_one\"", "\"name\":\"saga_status\"");
+    expect_none(&answer, "\"name\":\"t_read\"", "\"name\":\"saga_open\"");
+    expect(mcp(&grant, "", CALL("t_one", "", "{}")), 200, "\"isError\":false");
+    expect(mcp(&grant, "", CALL("t_read", "", "{}")), 200, "there is no tool of this name");
+    expect(mcp(&grant, "", CALL("saga_open", "", "{\"name\":\"x\"}")), 200, "there is no tool of this name");
 }
 
 /* --- what a call is for --- */
@@ -312,9 +246,9 @@ TEST(what_contradicts_the_grant_is_refused_and_the_sentence_names_both)
         }
     }
     /* What says the same is no contradiction, and what hosts send anyway is none either. */
-    mcp(&grant, "Saga-Run: chat-a\r\nSaga-Turn: t-1\r\n",
-        CALL("t_one", "\"sagad/scope\":\"kettle\",\"threadId\":\"x\",\"vscode.requestId\":\"y\"", "{}"));
-    must_have("\"isError\":false");
+    expect(mcp(&grant, "Saga-Run: chat-a\r\nSaga-Turn: t-1\r\n",
+               CALL("t_one", "\"sagad/scope\":\"kettle\",\"threadId\":\"x\",\"vscode.requestId\":\"y\"", "{}")),
+           200, "\"isError\":false");
 }
 
 TEST(a_grant_for_a_saga_puts_every_call_into_it_and_begins_no_other)
@@ -323,26 +257,23 @@ TEST(a_grant_for_a_saga_puts_every_call_into_it_and_begins_no_other)
     struct made grant;
 
     ask_as("an-agent", "POST", "/v1/sagas", "{\"open\":true}");
-    take("{\"id\":\"", id, 36);
+    answer_take(&answer, "{\"id\":\"", 36, id);
     (void)snprintf(body, sizeof(body), "{\"saga\":\"%s\"}", id);
     grant = make_as("an-agent", body);
     mcp(&grant, "", LIST);
-    must_not_have("\"name\":\"saga_open\"");
-    mcp(&grant, "", CALL("t_one", "", "{}"));
-    must_have("\"isError\":false");
-    mcp(&grant, "", CALL("saga_status", "", "{}"));
-    must_have("\"tool\":\"t.one\"");
+    expect_none(&answer, "\"name\":\"saga_open\"");
+    expect(mcp(&grant, "", CALL("t_one", "", "{}")), 200, "\"isError\":false");
+    expect(mcp(&grant, "", CALL("saga_status", "", "{}")), 200, "\"tool\":\"t.one\"");
     mcp(&grant, "", CALL("t_one", "\"sagad/run\":\"r\"", "{}"));
     (void)snprintf(
         text, sizeof(text),
         "the grant \\\"%s\\\" says that the call is for the saga %s, and _meta \\\"sagad/run\\\" says that the "
         "run is \\\"r\\\"",
         grant.id, id);
-    must_have(text);
-    mcp(&grant, "", CALL("t_one", "", "{\"saga\":\"01890a5d-ac96-774b-bcce-b302099a0007\"}"));
-    must_have("and the argument \\\"saga\\\" names the saga 01890a5d-ac96-774b-bcce-b302099a0007");
-    mcp(&grant, "", CALL("saga_open", "", "{\"name\":\"x\"}"));
-    must_have("there is no tool of this name");
+    expect_body(&answer, text);
+    expect(mcp(&grant, "", CALL("t_one", "", "{\"saga\":\"01890a5d-ac96-774b-bcce-b302099a0007\"}")), 200,
+           "and the argument \\\"saga\\\" names the saga 01890a5d-ac96-774b-bcce-b302099a0007");
+    expect(mcp(&grant, "", CALL("saga_open", "", "{\"name\":\"x\"}")), 200, "there is no tool of this name");
 }
 
 /* --- the end --- */
@@ -352,18 +283,15 @@ TEST(a_grant_that_was_revoked_is_refused_at_once_and_a_repeat_changes_nothing)
     struct made grant = make_as("an-agent", "{\"run\":\"chat-end\"}");
     static char first[sizeof(answer.body)];
 
-    mcp(&grant, "", LIST);
-    assert_int_equal(answer.status, 200);
+    expect(mcp(&grant, "", LIST), 200);
     end_grant(&grant);
     (void)memcpy(first, answer.body, sizeof(first));
-    mcp(&grant, "", LIST);
-    assert_int_equal(answer.status, 401);
+    expect(mcp(&grant, "", LIST), 401);
     end_grant(&grant);
     assert_string_equal(answer.body, first);
     ask_as("an-agent", "GET", "/v1/grants?limit=500", NULL);
-    must_not_have(grant.id);
-    ask_as("an-agent", "GET", "/v1/grants?all=true&limit=500", NULL);
-    must_have(grant.id);
+    expect_none(&answer, grant.id);
+    expect(ask_as("an-agent", "GET", "/v1/grants?all=true&limit=500", NULL), 200, grant.id);
 }
 
 TEST(whoever_waits_by_a_grant_that_is_revoked_gets_no_answer_of_the_tool)
@@ -384,8 +312,7 @@ TEST(whoever_waits_by_a_grant_that_is_revoked_gets_no_answer_of_the_tool)
     end_grant(&grant);
     raw_read(fd, PATIENCE_MS, &answer);
     (void)close(fd);
-    assert_int_equal(answer.status, 401);
-    must_have("this token was revoked, or has expired, while its request was under way");
+    expect(&answer, 401, "this token was revoked, or has expired, while its request was under way");
 }
 
 /* --- the body of a request comes after its grant was looked up --- */
@@ -425,15 +352,14 @@ TEST(a_body_that_its_grant_has_to_wait_for_is_read_whole)
     int fd, len;
 
     end_call(begin_call("/mcp", grant.token, sizeof(late) - 1), late);
-    assert_int_equal(answer.status, 200);
-    must_have("\"isError\":false");
+    expect(&answer, 200, "\"isError\":false");
     len = snprintf(head, sizeof(head),
                    "POST /mcp/g/%s HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n%zx\r\n%s",
                    grant.token, sizeof(LIST) - 1, LIST);
     fd = raw_connect(host.port);
     raw_send(fd, head, (size_t)len);
     end_call(fd, "\r\n0\r\n\r\n");
-    assert_int_equal(answer.status, 200);
+    expect(&answer, 200);
 }
 
 TEST(a_body_that_comes_after_the_end_of_its_grant_does_nothing)
@@ -445,9 +371,9 @@ TEST(a_body_that_comes_after_the_end_of_its_grant_does_nothing)
     end_grant(&grant);
     (void)nanosleep(&pause, NULL);
     end_call(fd, late);
-    assert_int_equal(answer.status, 401);
+    expect(&answer, 401);
     ask_as("an-agent", "GET", "/v1/operations?run=chat-late", NULL);
-    must_not_have("chat-late");
+    expect_none(&answer, "chat-late");
 }
 
 TEST(a_body_that_comes_after_the_end_of_its_token_does_nothing)
@@ -462,10 +388,9 @@ TEST(a_body_that_comes_after_the_end_of_its_token_does_nothing)
     }
     token_file_write(tokens_path, tokens, COUNT_OF(tokens));
     end_call(fd, late_token);
-    assert_int_equal(answer.status, 401);
-    must_have("nothing was done");
+    expect(&answer, 401, "nothing was done");
     ask_as("an-agent", "GET", "/v1/operations?run=late", NULL);
-    must_not_have("\"run\":\"late\"");
+    expect_none(&answer, "\"run\":\"late\"");
 }
 
 TEST(a_body_that_never_comes_does_not_keep_a_stranger_waiting)
@@ -482,7 +407,7 @@ TEST(a_body_that_never_comes_does_not_keep_a_stranger_waiting)
 
         raw_send(fd, head, (size_t)len);
         end_call(fd, "");
-        assert_int_equal(answer.status, 401);
+        expect(&answer, 401);
         assert_true(answer.closed);
     }
 }
@@ -539,7 +464,7 @@ TEST(the_bodies_of_strangers_are_not_kept)
         }
         for (size_t i = 0; i < STRANGERS; i++) {
             end_call(fds[i], " ");
-            assert_int_equal(answer.status, targets[k].status);
+            expect(&answer, targets[k].status);
         }
     }
     assert_true(most_memory_kib() - before_kib < STRANGERS * STRANGE_BODY / 1024 / 3);
@@ -580,14 +505,12 @@ TEST(a_grant_ends_with_its_issuer)
         do {
             ask_as("issuer", "POST", "/v1/grants", "{\"run\":\"chat-issuer\"}");
         } while (answer.status == 401 || answer.status == 403);
-        take("\"id\":\"", grant.id, 36);
-        take("\"token\":\"", grant.token, GRANT_TOKEN_BYTES - 1);
-        mcp(&grant, "", LIST);
-        assert_int_equal(answer.status, 200);
+        answer_take(&answer, "\"id\":\"", 36, grant.id);
+        answer_take(&answer, "\"token\":\"", GRANT_TOKEN_BYTES - 1, grant.token);
+        expect(mcp(&grant, "", LIST), 200);
         token_file_write(tokens_path, changed, COUNT_OF(changed) - !ends[i].issuer.name);
         until_refused(&grant, ends[i].name);
-        ask_as("an-agent", "GET", "/v1/grants?limit=500", NULL);
-        must_have("\"status\":\"issuer-gone\"");
+        expect(ask_as("an-agent", "GET", "/v1/grants?limit=500", NULL), 200, "\"status\":\"issuer-gone\"");
     }
     token_file_write(tokens_path, tokens, COUNT_OF(tokens));
 }
@@ -602,37 +525,34 @@ TEST(a_grant_has_no_tools_that_its_issuer_has_not)
     do { /* the test before has put the issuer back just now */
         ask_as("issuer", "POST", "/v1/grants", "{\"run\":\"chat-bound\"}");
     } while (answer.status == 401);
-    take("\"token\":\"", grant.token, GRANT_TOKEN_BYTES - 1);
-    mcp(&grant, "", LIST);
-    must_have("t_one");
+    answer_take(&answer, "\"token\":\"", GRANT_TOKEN_BYTES - 1, grant.token);
+    expect(mcp(&grant, "", LIST), 200, "t_one");
     token_file_write(tokens_path, bound, COUNT_OF(bound));
     for (int i = 0; strstr(answer.body, "t_one") && i < PATIENCE_MS / 50; i++) {
         (void)nanosleep(&pause, NULL);
         mcp(&grant, "", LIST);
     }
-    must_not_have("t_one");
-    must_have("t_read");
-    mcp(&grant, "", CALL("t_one", "", "{}"));
-    must_have("there is no tool of this name");
+    expect_body(&answer, "t_read");
+    expect_none(&answer, "t_one");
+    expect(mcp(&grant, "", CALL("t_one", "", "{}")), 200, "there is no tool of this name");
     token_file_write(tokens_path, tokens, COUNT_OF(tokens));
 }
 
 TEST(a_grant_ends_when_its_time_is_over)
 {
-    char body[128], instant[INSTANT_TEXT_BYTES];
+    char instant[INSTANT_TEXT_BYTES];
     struct made grant;
     struct timespec now;
 
     (void)clock_gettime(CLOCK_REALTIME, &now);
     instant_text((int64_t)now.tv_sec * 1000 + 3000, instant);
-    (void)snprintf(body, sizeof(body), "{\"run\":\"chat-time\",\"expires_at\":\"%s\"}", instant);
-    ask_as("an-agent", "POST", "/v1/grants", body);
+    ask_as("an-agent", "POST", "/v1/grants", text_of("{\"run\":\"chat-time\",\"expires_at\":\"%s\"}", instant));
     if (answer.status == 422) { /* this machine stood still for so long */
-        must_have("in the future");
+        expect_body(&answer, "in the future");
         return;
     }
-    take("\"id\":\"", grant.id, 36);
-    take("\"token\":\"", grant.token, GRANT_TOKEN_BYTES - 1);
+    answer_take(&answer, "\"id\":\"", 36, grant.id);
+    answer_take(&answer, "\"token\":\"", GRANT_TOKEN_BYTES - 1, grant.token);
     until_refused(&grant, "its time");
 }
 
@@ -640,14 +560,11 @@ TEST(a_service_without_tokens_has_grants_too)
 {
     char path[256];
 
-    raw_ask(open_host.port, "POST", "/v1/grants", "", "{\"run\":\"r\",\"tools\":[\"t.read\"]}", &answer);
-    assert_int_equal(answer.status, 201);
+    expect(raw_ask(open_host.port, "POST", "/v1/grants", "", "{\"run\":\"r\",\"tools\":[\"t.read\"]}", &answer), 201);
     (void)snprintf(path, sizeof(path), "/mcp/g/%s", strstr(answer.body, GRANT_PREFIX));
     path[7 + GRANT_TOKEN_BYTES - 1] = '\0';
-    raw_ask(open_host.port, "POST", path, "", LIST, &answer);
-    assert_int_equal(answer.status, 200);
-    must_have("t_read");
-    must_not_have("t_one");
+    expect(raw_ask(open_host.port, "POST", path, "", LIST, &answer), 200, "t_read");
+    expect_none(&answer, "t_one");
 }
 
 TEST_PROGRAM(setup, teardown)

@@ -98,7 +98,7 @@ static struct arena arena;
 static int connection = -1;
 
 /* On one connection, as long as the service keeps it. */
-static void ask(const char *method, const char *path, const char *head, const char *body)
+static const struct raw_answer *ask(const char *method, const char *path, const char *head, const char *body)
 {
     char text[8192];
     int len = snprintf(text, sizeof(text),
@@ -115,13 +115,15 @@ static void ask(const char *method, const char *path, const char *head, const ch
             connection = -1;
         }
         if (answer.status) {
-            return;
+            return &answer;
         }
     }
     fail_msg("%s %s: no answer", method, path);
+    return &answer;
 }
 
-static void ask_as(const char *token, const char *named, const char *method, const char *path, const char *body)
+static const struct raw_answer *ask_as(const char *token, const char *named, const char *method, const char *path,
+                                       const char *body)
 {
     char head[512] = "";
 
@@ -131,7 +133,7 @@ static void ask_as(const char *token, const char *named, const char *method, con
     if (named) {
         (void)snprintf(head + strlen(head), sizeof(head) - strlen(head), "Sagad-Namespace: %s\r\n", named);
     }
-    ask(method, path, head, body);
+    return ask(method, path, head, body);
 }
 
 static void wait_until_revoked(const char *token)
@@ -139,45 +141,27 @@ static void wait_until_revoked(const char *token)
     time_t until = time(NULL) + PATIENCE_MS / 1000;
     const struct timespec pause = {.tv_nsec = 20000000};
 
-    ask_as(token, NULL, "GET", "/v1/me", NULL);
-    assert_int_equal(answer.status, 200);
+    expect(ask_as(token, NULL, "GET", "/v1/me", NULL), 200);
     token_file_write(tokens_path, tokens, COUNT_OF(tokens) - 1);
     while (answer.status == 200 && time(NULL) < until) {
         (void)nanosleep(&pause, NULL);
         ask_as(token, NULL, "GET", "/v1/me", NULL);
     }
-    assert_int_equal(answer.status, 401);
-}
-
-/* Copies the text of `bytes` behind `member` in the answer. */
-static void take(const char *member, size_t bytes, char *out)
-{
-    const char *at = strstr(answer.body, member);
-
-    if (!at) {
-        fail_msg("%s is not in %d %s", member, answer.status, answer.body);
-    }
-    (void)snprintf(out, bytes + 1, "%s", at + strlen(member));
+    expect(&answer, 401);
 }
 
 static int setup(void **state)
 {
-    int fd = mkstemp(tokens_path);
-
     (void)state;
-    if (fd < 0) {
-        return -1;
-    }
-    (void)close(fd);
     arena_init(&arena, 1 << 16);
-    token_file_write(tokens_path, tokens, COUNT_OF(tokens));
+    token_file_new(tokens_path, tokens, COUNT_OF(tokens));
     host = api_host_start(&(struct api_options){.tokens_file = tokens_path});
     if (!host.port) {
         return -1;
     }
     wait_until_revoked("revoked");
     ask_as("an-agent", NULL, "POST", "/v1/grants", "{\"run\":\"" OURS "\"}");
-    take("\"token\":\"", GRANT_TOKEN_BYTES - 1, grant);
+    answer_take(&answer, "\"token\":\"", GRANT_TOKEN_BYTES - 1, grant);
     return 0;
 }
 
@@ -398,14 +382,14 @@ static struct thing make(const struct row *row)
     if (strstr(row->pattern, "{key}") || (row->more && strstr(row->more, "operation_"))) {
         (void)snprintf(body, sizeof(body), "{\"run\":\"%s\",\"tool\":\"t.one\"}", thing.name);
         ask_as("an-agent", NULL, "POST", "/v1/operations", body);
-        take("{\"key\":\"", 36, thing.id);
+        answer_take(&answer, "{\"key\":\"", 36, thing.id);
     } else if (strncmp(row->pattern, "/v1/grants/", 11) == 0) {
         ask_as("an-agent", NULL, "POST", "/v1/grants", "{\"run\":\"" OURS "\"}");
-        take("{\"id\":\"", 36, thing.id);
+        answer_take(&answer, "{\"id\":\"", 36, thing.id);
     } else if (strstr(row->pattern, "/v1/sagas/") || strncmp(row->pattern, "/mcp", 4) == 0) {
         (void)snprintf(body, sizeof(body), "{\"open\":true,\"id\":\"%s\"}", thing.name);
         ask_as("an-agent", NULL, "POST", "/v1/sagas", body);
-        take("{\"id\":\"", 36, thing.id);
+        answer_take(&answer, "{\"id\":\"", 36, thing.id);
     }
     return thing;
 }
@@ -670,36 +654,28 @@ TEST(the_same_call_in_another_namespace_is_another_operation)
     char first[37], second[37];
 
     ask_as("an-agent", NULL, "POST", "/v1/operations", body);
-    take("{\"key\":\"", 36, first);
-    ask_as("other-agent", NULL, "POST", "/v1/operations", body);
-    assert_int_equal(answer.status, 200);
+    answer_take(&answer, "{\"key\":\"", 36, first);
+    expect(ask_as("other-agent", NULL, "POST", "/v1/operations", body), 200);
     assert_false(raw_head_has(&answer, "Idempotent-Replayed"));
-    take("{\"key\":\"", 36, second);
+    answer_take(&answer, "{\"key\":\"", 36, second);
     assert_string_not_equal(first, second);
 }
 
 TEST(a_token_that_is_bound_to_tools_knows_of_no_others)
 {
-    char key[37], path[128];
+    char key[37];
 
     ask_as("an-agent", NULL, "POST", "/v1/operations", "{\"run\":\"" OURS "\",\"tool\":\"t.one\"}");
-    take("{\"key\":\"", 36, key);
-    (void)snprintf(path, sizeof(path), "/v1/operations/%s", key);
-    ask_as("reads-one", NULL, "GET", path, NULL);
-    assert_int_equal(answer.status, 404);
-    ask_as("reads-one", NULL, "POST", "/v1/operations", "{\"run\":\"r\",\"tool\":\"t.one\"}");
-    assert_int_equal(answer.status, 403);
+    answer_take(&answer, "{\"key\":\"", 36, key);
+    expect(ask_as("reads-one", NULL, "GET", text_of("/v1/operations/%s", key), NULL), 404);
+    expect(ask_as("reads-one", NULL, "POST", "/v1/operations", "{\"run\":\"r\",\"tool\":\"t.one\"}"), 403);
     assert_true(says("bound to other tools than \\\"t.one\\\""));
-    ask_as("reads-one", NULL, "POST", "/v1/operations", "{\"run\":\"r\",\"tool\":\"t.nothing\"}");
-    assert_int_equal(answer.status, 403); /* whether or not there is such a tool */
-    ask_as("reads-one", NULL, "POST", "/v1/operations", "{\"run\":\"r\",\"tool\":\"t.read\"}");
-    assert_int_equal(answer.status, 200);
-    ask_as("reads-one", NULL, "GET", "/v1/operations", NULL); /* a beginning names no tool */
-    assert_int_equal(answer.status, 403);
-    ask_as("reads-one", NULL, "GET", "/v1/operations?tool=t.read", NULL);
-    assert_int_equal(answer.status, 200);
-    ask_as("reads-one", NULL, "GET", "/v1/operations?tool=t.read,t.one", NULL);
-    assert_int_equal(answer.status, 403);
+    /* Whether or not there is such a tool. */
+    expect(ask_as("reads-one", NULL, "POST", "/v1/operations", "{\"run\":\"r\",\"tool\":\"t.nothing\"}"), 403);
+    expect(ask_as("reads-one", NULL, "POST", "/v1/operations", "{\"run\":\"r\",\"tool\":\"t.read\"}"), 200);
+    expect(ask_as("reads-one", NULL, "GET", "/v1/operations", NULL), 403); /* a beginning names no tool */
+    expect(ask_as("reads-one", NULL, "GET", "/v1/operations?tool=t.read", NULL), 200);
+    expect(ask_as("reads-one", NULL, "GET", "/v1/operations?tool=t.read,t.one", NULL), 403);
     ask_as("reads-one", NULL, "POST", "/mcp", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}");
     assert_true(says("\"name\":\"t_read\"") && !says("t_one") && !says("saga_"));
 }
@@ -710,16 +686,12 @@ TEST(a_namespace_that_is_there_is_refused_as_one_that_is_not)
 
     ask_as("both-operator", "other", "GET", "/v1/me", NULL);
     assert_true(says("\"namespace\":\"other\",\"namespaces\":[\"default\",\"other\"]"));
-    ask_as("an-agent", "nowhere", "GET", "/v1/sagas", NULL);
-    assert_int_equal(answer.status, 403);
+    expect(ask_as("an-agent", "nowhere", "GET", "/v1/sagas", NULL), 403);
     (void)memcpy(refused, answer.body, sizeof(refused));
-    ask_as("an-agent", "other", "GET", "/v1/sagas", NULL);
-    assert_int_equal(answer.status, 403);
+    expect(ask_as("an-agent", "other", "GET", "/v1/sagas", NULL), 403);
     assert_string_equal(answer.body, refused);
-    ask_as("both-operator", "*", "GET", "/v1/sagas", NULL);
-    assert_int_equal(answer.status, 403);
-    ask_as("both-operator", "", "GET", "/v1/sagas", NULL);
-    assert_int_equal(answer.status, 403);
+    expect(ask_as("both-operator", "*", "GET", "/v1/sagas", NULL), 403);
+    expect(ask_as("both-operator", "", "GET", "/v1/sagas", NULL), 403);
 }
 
 TEST_PROGRAM(setup, teardown)

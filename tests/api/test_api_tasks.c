@@ -28,14 +28,8 @@ static const struct test_token tokens[] = {
 
 static int setup(void **state)
 {
-    int fd = mkstemp(tokens_path);
-
     (void)state;
-    if (fd < 0) {
-        return -1;
-    }
-    (void)close(fd);
-    token_file_write(tokens_path, tokens, COUNT_OF(tokens));
+    token_file_new(tokens_path, tokens, COUNT_OF(tokens));
     owned =
         api_host_start(&(struct api_options){.tokens_file = tokens_path, .mcp_wait_ms = 400, .mcp_progress_ms = 100});
     return owned.port ? 0 : -1;
@@ -48,19 +42,12 @@ static int teardown(void **state)
     return api_host_stop(&owned);
 }
 
-static void must_have(const char *text)
-{
-    if (!strstr(answer.body, text)) {
-        fail_msg("%s is not in %s", text, answer.body);
-    }
-}
-
 #define TASKS_META                                                                                                     \
     "\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\",\"io.modelcontextprotocol/clientCapabilities\":"       \
     "{\"extensions\":{\"io.modelcontextprotocol/tasks\":{}}}"
 
 /* Asks as a client of this token, which declares tasks where `declares` says so. */
-static void ask_task(const char *token, const char *method, const char *task, bool declares)
+static const struct raw_answer *ask_task(const char *token, const char *method, const char *task, bool declares)
 {
     char head[512], body[1024];
 
@@ -69,21 +56,16 @@ static void ask_task(const char *token, const char *method, const char *task, bo
     (void)snprintf(body, sizeof(body),
                    "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"%s\",\"params\":{\"_meta\":{%s},\"taskId\":\"%s\"}}",
                    method, declares ? TASKS_META : LATER_META, task);
-    raw_ask(owned.port, "POST", "/mcp", head, body, &answer);
+    return raw_ask(owned.port, "POST", "/mcp", head, body, &answer);
 }
 
 static void begin_task(const char *run, char task[80])
 {
-    char body[1024];
-    const char *at;
+    const char *body = text_of(CALL("1", "t_slow", TASKS_META ",\"sagad/run\":\"%s\"", "{\"n\":1}"), run), *at;
 
-    (void)snprintf(body, sizeof(body), CALL("1", "t_slow", TASKS_META ",\"sagad/run\":\"%s\"", "{\"n\":1}"), run);
-    raw_ask(owned.port, "POST", "/mcp",
-            "Authorization: Bearer an-agent\r\n" LATER_HEAD("tools/call") "Mcp-Name: t_slow\r\n", body, &answer);
-    must_have("\"resultType\":\"task\"");
-    must_have("\"status\":\"working\"");
-    must_have("\"createdAt\":\"20");
-    must_have("\"pollIntervalMs\":100");
+    expect(raw_ask(owned.port, "POST", "/mcp",
+                   "Authorization: Bearer an-agent\r\n" LATER_HEAD("tools/call") "Mcp-Name: t_slow\r\n", body, &answer),
+           200, "\"resultType\":\"task\"", "\"status\":\"working\"", "\"createdAt\":\"20", "\"pollIntervalMs\":100");
     at = strstr(answer.body, "\"taskId\":\"");
     assert_non_null(at);
     (void)snprintf(task, 80, "%.*s", (int)strcspn(at + 10, "\""), at + 10);
@@ -96,17 +78,14 @@ TEST(a_client_that_declares_tasks_gets_one_for_a_slow_call_and_its_result_later)
     begin_task("task-1", task);
     begin_task("task-1", again); /* the same call is the same operation, and the same task */
     assert_string_equal(task, again);
-    ask_task("an-agent", "tasks/get", task, true);
-    must_have("\"resultType\":\"complete\"");
-    must_have("\"status\":\"working\",\"statusMessage\":\"in_flight\"");
-    ask_task("an-agent", "tasks/cancel", task, true); /* a wish, which is not followed */
-    must_have("\"result\":{\"resultType\":\"complete\"");
+    /* A wish, which is not followed. */
+    expect(ask_task("an-agent", "tasks/get", task, true), 200, "\"resultType\":\"complete\"",
+           "\"status\":\"working\",\"statusMessage\":\"in_flight\"");
+    expect(ask_task("an-agent", "tasks/cancel", task, true), 200, "\"result\":{\"resultType\":\"complete\"");
     api_host_tell(&owned, SIGUSR1);
-    ask_task("an-agent", "tasks/get", task, true);
-    must_have("\"status\":\"completed\"");
-    must_have(
-        "\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"{\\\"n\\\":1}\"}],\"structuredContent\":{\"n\":1},"
-        "\"isError\":false}");
+    expect(ask_task("an-agent", "tasks/get", task, true), 200, "\"status\":\"completed\"",
+           "\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"{\\\"n\\\":1}\"}],\"structuredContent\":{\"n\":1},"
+           "\"isError\":false}");
 }
 
 TEST(a_task_is_there_for_its_own_token_only_and_its_id_cannot_be_guessed)
@@ -116,19 +95,14 @@ TEST(a_task_is_there_for_its_own_token_only_and_its_id_cannot_be_guessed)
 
     begin_task("task-2", task);
     for (size_t i = 0; i < COUNT_OF(methods); i++) {
-        ask_task("a-second-agent", methods[i], task, true);
-        must_have("\"code\":-32602");
-        ask_task("an-agent", methods[i], task, false);
-        assert_int_equal(answer.status, 400);
-        must_have("\"code\":-32021");
-        must_have("\"requiredCapabilities\":{\"extensions\":{\"io.modelcontextprotocol/tasks\":{}}}");
+        expect(ask_task("a-second-agent", methods[i], task, true), 200, "\"code\":-32602");
+        expect(ask_task("an-agent", methods[i], task, false), 400, "\"code\":-32021",
+               "\"requiredCapabilities\":{\"extensions\":{\"io.modelcontextprotocol/tasks\":{}}}");
         (void)snprintf(changed, sizeof(changed), "%.36s", task); /* the key alone */
-        ask_task("an-agent", methods[i], changed, true);
-        must_have("\"code\":-32602");
+        expect(ask_task("an-agent", methods[i], changed, true), 200, "\"code\":-32602");
         (void)snprintf(changed, sizeof(changed), "%s", task);
         changed[50] = changed[50] == '0' ? '1' : '0';
-        ask_task("an-agent", methods[i], changed, true);
-        must_have("\"code\":-32602");
+        expect(ask_task("an-agent", methods[i], changed, true), 200, "\"code\":-32602");
     }
     api_host_tell(&owned, SIGUSR1);
 }
@@ -138,23 +112,19 @@ TEST(a_task_whose_result_is_not_kept_any_more_has_expired)
     char task[80];
 
     begin_task("expires-1", task);
-    ask_task("an-agent", "tasks/get", task, true);
-    must_have("\"status\":\"working\"");
+    expect(ask_task("an-agent", "tasks/get", task, true), 200, "\"status\":\"working\"");
     api_host_tell(&owned, SIGUSR1);
-    ask_task("an-agent", "tasks/get", task, true);
-    must_have("\"code\":-32602");
-    must_have("this task has expired");
-    ask_task("a-second-agent", "tasks/get", task, true); /* nobody else learns that there was one */
-    must_have("there is no task of this id");
+    expect(ask_task("an-agent", "tasks/get", task, true), 200, "\"code\":-32602", "this task has expired");
+    /* Nobody else learns that there was one. */
+    expect(ask_task("a-second-agent", "tasks/get", task, true), 200, "there is no task of this id");
 }
 
 TEST(a_client_that_declares_no_tasks_is_told_to_call_again)
 {
-    raw_ask(owned.port, "POST", "/mcp",
-            "Authorization: Bearer an-agent\r\n" LATER_HEAD("tools/call") "Mcp-Name: t_slow\r\n",
-            CALL("1", "t_slow", LATER_META ",\"sagad/run\":\"task-3\"", "{}"), &answer);
-    must_have("under way: call again with the same arguments");
-    must_have("\"isError\":true");
+    expect(raw_ask(owned.port, "POST", "/mcp",
+                   "Authorization: Bearer an-agent\r\n" LATER_HEAD("tools/call") "Mcp-Name: t_slow\r\n",
+                   CALL("1", "t_slow", LATER_META ",\"sagad/run\":\"task-3\"", "{}"), &answer),
+           200, "under way: call again with the same arguments", "\"isError\":true");
 }
 
 TEST_PROGRAM(setup, teardown)

@@ -21,14 +21,8 @@ static struct raw_answer answer;
 
 static int setup(void **state)
 {
-    int fd = mkstemp(tokens_path);
-
     (void)state;
-    if (fd < 0) {
-        return -1;
-    }
-    (void)close(fd);
-    token_file_write(tokens_path, tokens, COUNT_OF(tokens));
+    token_file_new(tokens_path, tokens, COUNT_OF(tokens));
     host = api_host_start(&(struct api_options){0});
     guarded = api_host_start(&(struct api_options){.tokens_file = tokens_path});
     return host.port && guarded.port ? 0 : -1;
@@ -43,43 +37,28 @@ static int teardown(void **state)
     return a || b;
 }
 
-static void ask(const char *method, const char *target, const char *head, const char *body)
+static const struct raw_answer *ask(const char *method, const char *target, const char *head, const char *body)
 {
-    raw_ask(host.port, method, target, head, body, &answer);
-}
-
-static bool body_has(const char *text)
-{
-    return strstr(answer.body, text) != NULL;
+    return raw_ask(host.port, method, target, head, body, &answer);
 }
 
 /* Returns a path of a new saga: "/v1/sagas/ID" and `rest`. */
 static const char *path_of_new(const char *rest)
 {
-    static char path[160];
-    const char *at;
+    char id[37];
 
-    ask("POST", "/v1/sagas", "", "{\"saga\":\"slow\"}");
-    assert_int_equal(answer.status, 201);
-    at = strstr(answer.body, "{\"id\":\"");
-    assert_non_null(at);
-    (void)snprintf(path, sizeof(path), "/v1/sagas/%.36s%s", at + 7, rest);
-    return path;
+    expect(ask("POST", "/v1/sagas", "", "{\"saga\":\"slow\"}"), 201);
+    answer_take(&answer, "{\"id\":\"", 36, id);
+    return text_of("/v1/sagas/%s%s", id, rest);
 }
 
 TEST(a_signal_is_created_once_under_its_key)
 {
     const char *path = path_of_new("/signals/paid");
 
-    ask("POST", path, "Idempotency-Key: bank-1\r\n", "{\"amount\": 1.50}");
-    assert_int_equal(answer.status, 201);
-    assert_true(body_has("\"created\":true"));
-    ask("POST", path, "Idempotency-Key: bank-1\r\n", "{\"amount\": 1.50}");
-    assert_int_equal(answer.status, 200);
-    assert_true(body_has("\"created\":false"));
-    ask("POST", path, "Idempotency-Key: bank-1\r\n", "{\"amount\": 2}");
-    assert_int_equal(answer.status, 422);
-    assert_true(body_has("urn:sagad:problem:other-input"));
+    expect(ask("POST", path, "Idempotency-Key: bank-1\r\n", "{\"amount\": 1.50}"), 201, "\"created\":true");
+    expect(ask("POST", path, "Idempotency-Key: bank-1\r\n", "{\"amount\": 1.50}"), 200, "\"created\":false");
+    expect(ask("POST", path, "Idempotency-Key: bank-1\r\n", "{\"amount\": 2}"), 422, "urn:sagad:problem:other-input");
 }
 
 TEST(each_signal_without_a_key_is_one_more)
@@ -87,8 +66,7 @@ TEST(each_signal_without_a_key_is_one_more)
     const char *path = path_of_new("/signals/paid");
 
     for (int i = 0; i < 2; i++) {
-        ask("POST", path, "", "1");
-        assert_int_equal(answer.status, 201);
+        expect(ask("POST", path, "", "1"), 201);
     }
 }
 
@@ -97,38 +75,25 @@ TEST(no_body_is_the_payload_null_and_any_json_will_do)
     static const char *const payloads[] = {"null", "7", "\"text\"", "[1,2]", "{\"a\":{}}", "false"};
     const char *path = path_of_new("/signals/paid");
 
-    ask("POST", path, "Idempotency-Key: empty\r\n", "");
-    assert_int_equal(answer.status, 201);
-    ask("POST", path, "Idempotency-Key: empty\r\n", " null ");
-    assert_int_equal(answer.status, 200); /* the same */
-    ask("POST", path, "Idempotency-Key: empty\r\n", "{}");
-    assert_int_equal(answer.status, 422); /* another payload under the same key */
+    expect(ask("POST", path, "Idempotency-Key: empty\r\n", ""), 201);
+    expect(ask("POST", path, "Idempotency-Key: empty\r\n", " null "), 200); /* the same */
+    expect(ask("POST", path, "Idempotency-Key: empty\r\n", "{}"), 422);     /* another payload under the same key */
     for (size_t i = 0; i < COUNT_OF(payloads); i++) {
-        ask("POST", path, "", payloads[i]);
-        assert_int_equal(answer.status, 201);
+        expect(ask("POST", path, "", payloads[i]), 201);
     }
-    ask("POST", path, "", "{\"a\":1,\"a\":2}");
-    assert_int_equal(answer.status, 400);
+    expect(ask("POST", path, "", "{\"a\":1,\"a\":2}"), 400);
 }
 
 TEST(a_signal_that_cannot_be_says_why)
 {
     const char *path = path_of_new("/signals/payed");
 
-    ask("POST", path, "", "1");
-    assert_int_equal(answer.status, 422);
-    assert_true(body_has("one waits for paid"));
-    ask("POST", path, "Idempotency-Key: a\r\nIdempotency-Key: b\r\n", "1");
-    assert_int_equal(answer.status, 422);
-    assert_true(body_has("stands there 2 times"));
-    ask("POST", "/v1/sagas/" NOBODY "/signals/paid", "", "1");
-    assert_int_equal(answer.status, 404);
-    ask("POST", "/v1/sagas/x/signals/paid", "", "1");
-    assert_int_equal(answer.status, 404);
-    ask("GET", path, "", NULL);
-    assert_int_equal(answer.status, 405);
-    ask("POST", path_of_new("/signals/paid?now=1"), "", "1");
-    assert_int_equal(answer.status, 400);
+    expect(ask("POST", path, "", "1"), 422, "one waits for paid");
+    expect(ask("POST", path, "Idempotency-Key: a\r\nIdempotency-Key: b\r\n", "1"), 422, "stands there 2 times");
+    expect(ask("POST", "/v1/sagas/" NOBODY "/signals/paid", "", "1"), 404);
+    expect(ask("POST", "/v1/sagas/x/signals/paid", "", "1"), 404);
+    expect(ask("GET", path, "", NULL), 405);
+    expect(ask("POST", path_of_new("/signals/paid?now=1"), "", "1"), 400);
 }
 
 TEST(a_pause_and_a_resumption_need_a_note)
@@ -137,73 +102,47 @@ TEST(a_pause_and_a_resumption_need_a_note)
 
     (void)snprintf(pause, sizeof(pause), "%s", path_of_new("/pause"));
     (void)snprintf(resume, sizeof(resume), "%.*s/resume", (int)(strlen(pause) - strlen("/pause")), pause);
-    ask("POST", resume, "", "{\"note\":\"x\"}");
-    assert_int_equal(answer.status, 409);
-    ask("POST", pause, "", "");
-    assert_int_equal(answer.status, 422);
-    ask("POST", pause, "", "{\"note\":\"the bank asked\"}");
-    assert_int_equal(answer.status, 200);
-    assert_true(body_has("\"status\":\"paused\""));
-    ask("POST", pause, "", "{\"note\":\"again\"}");
-    assert_int_equal(answer.status, 200); /* the state is already as wanted */
-    ask("POST", pause, "", "{\"note\":\"  \"}");
-    assert_int_equal(answer.status, 422);
-    ask("POST", pause, "", "{\"reason\":\"x\"}");
-    assert_int_equal(answer.status, 422);
-    ask("POST", resume, "", "{}");
-    assert_int_equal(answer.status, 422);
-    ask("POST", resume, "", "{\"note\":\"x\"}");
-    assert_int_equal(answer.status, 200);
-    assert_true(body_has("\"status\":\"running\""));
+    expect(ask("POST", resume, "", "{\"note\":\"x\"}"), 409);
+    expect(ask("POST", pause, "", ""), 422);
+    expect(ask("POST", pause, "", "{\"note\":\"the bank asked\"}"), 200, "\"status\":\"paused\"");
+    expect(ask("POST", pause, "", "{\"note\":\"again\"}"), 200); /* the state is already as wanted */
+    expect(ask("POST", pause, "", "{\"note\":\"  \"}"), 422);
+    expect(ask("POST", pause, "", "{\"reason\":\"x\"}"), 422);
+    expect(ask("POST", resume, "", "{}"), 422);
+    expect(ask("POST", resume, "", "{\"note\":\"x\"}"), 200, "\"status\":\"running\"");
 }
 
 TEST(approvals_are_listed_and_shown)
 {
-    ask("GET", "/v1/approvals?status=open", "", NULL);
-    assert_int_equal(answer.status, 200);
-    assert_true(body_has("\"n\":1,") && !body_has("\"n\":2,"));
-    ask("GET", "/v1/approvals", "", NULL);
-    assert_true(body_has("\"n\":1,") && body_has("\"n\":2,"));
-    ask("GET", "/v1/approvals?status=closed", "", NULL);
-    assert_int_equal(answer.status, 400);
-    ask("GET", "/v1/approvals?limit=0", "", NULL);
-    assert_int_equal(answer.status, 400);
-    ask("GET", "/v1/approvals/2", "", NULL);
-    assert_true(body_has("\"status\":\"approved\""));
-    ask("GET", "/v1/approvals/99", "", NULL);
-    assert_int_equal(answer.status, 404);
-    ask("GET", "/v1/approvals/first", "", NULL);
-    assert_int_equal(answer.status, 404);
+    expect(ask("GET", "/v1/approvals?status=open", "", NULL), 200, "\"n\":1,");
+    expect_none(&answer, "\"n\":2,");
+    expect(ask("GET", "/v1/approvals", "", NULL), 200, "\"n\":1,", "\"n\":2,");
+    expect(ask("GET", "/v1/approvals?status=closed", "", NULL), 400);
+    expect(ask("GET", "/v1/approvals?limit=0", "", NULL), 400);
+    expect(ask("GET", "/v1/approvals/2", "", NULL), 200, "\"status\":\"approved\"");
+    expect(ask("GET", "/v1/approvals/99", "", NULL), 404);
+    expect(ask("GET", "/v1/approvals/first", "", NULL), 404);
 }
 
 TEST(a_decision_that_is_wrong_names_every_place)
 {
-    ask("POST", "/v1/approvals/1", "", "{\"decision\":\"maybe\",\"note\":\" \",\"hash\":\"abc\",\"colour\":1}");
-    assert_int_equal(answer.status, 422);
-    assert_true(body_has("/decision") && body_has("/note") && body_has("/hash") && body_has("/colour"));
-    ask("POST", "/v1/approvals/1", "", "");
-    assert_int_equal(answer.status, 422);
-    assert_true(body_has("\\\"decision\\\" is missing"));
-    ask("POST", "/v1/approvals/1", "", "{\"decision\":\"approve\"}");
-    assert_int_equal(answer.status, 422);
-    assert_true(body_has("\\\"note\\\" is missing"));
-    ask("POST", "/v1/approvals/99", "", "{\"decision\":\"approve\",\"note\":\"seen\"}");
-    assert_int_equal(answer.status, 404);
+    expect(ask("POST", "/v1/approvals/1", "", "{\"decision\":\"maybe\",\"note\":\" \",\"hash\":\"abc\",\"colour\":1}"),
+           422, "/decision", "/note", "/hash", "/colour");
+    expect(ask("POST", "/v1/approvals/1", "", ""), 422, "\\\"decision\\\" is missing");
+    expect(ask("POST", "/v1/approvals/1", "", "{\"decision\":\"approve\"}"), 422, "\\\"note\\\" is missing");
+    expect(ask("POST", "/v1/approvals/99", "", "{\"decision\":\"approve\",\"note\":\"seen\"}"), 404);
 }
 
 TEST(an_answer_counts_for_what_was_seen_and_the_first_one_holds)
 {
-    ask("POST", "/v1/approvals/1", "",
-        "{\"decision\":\"approve\",\"note\":\"seen\",\"hash\":"
-        "\"0000000000000000000000000000000000000000000000000000000000000000\"}");
-    assert_int_equal(answer.status, 409);
-    assert_true(body_has("urn:sagad:problem:conflict"));
-    ask("POST", "/v1/approvals/1", "", "{\"decision\":\"refuse\",\"hash\":\"" HASH "\",\"note\":\"too much\"}");
-    assert_int_equal(answer.status, 200);
-    assert_true(body_has("\"status\":\"refused\""));
-    ask("POST", "/v1/approvals/1", "", "{\"decision\":\"approve\",\"note\":\"seen\"}");
-    assert_int_equal(answer.status, 409);
-    assert_true(body_has("urn:sagad:problem:already-decided"));
+    expect(ask("POST", "/v1/approvals/1", "",
+               "{\"decision\":\"approve\",\"note\":\"seen\",\"hash\":"
+               "\"0000000000000000000000000000000000000000000000000000000000000000\"}"),
+           409, "urn:sagad:problem:conflict");
+    expect(ask("POST", "/v1/approvals/1", "", "{\"decision\":\"refuse\",\"hash\":\"" HASH "\",\"note\":\"too much\"}"),
+           200, "\"status\":\"refused\"");
+    expect(ask("POST", "/v1/approvals/1", "", "{\"decision\":\"approve\",\"note\":\"seen\"}"), 409,
+           "urn:sagad:problem:already-decided");
 }
 
 /* The engine gets the role of the token, and the approval says which roles may decide. */
@@ -211,13 +150,11 @@ TEST(an_approval_says_who_may_decide)
 {
     static const char body[] = "{\"decision\":\"approve\",\"note\":\"seen\"}";
 
-    raw_ask(guarded.port, "POST", "/v1/approvals/3", "Authorization: Bearer an-agent\r\n", body, &answer);
-    assert_int_equal(answer.status, 403);
-    assert_true(body_has("for the role operator"));
-    raw_ask(guarded.port, "POST", "/v1/approvals/3", "Authorization: Bearer an-operator\r\n", body, &answer);
-    assert_int_equal(answer.status, 200);
-    raw_ask(guarded.port, "POST", "/v1/approvals/1", "Authorization: Bearer an-agent\r\n", body, &answer);
-    assert_int_equal(answer.status, 200);
+    expect(raw_ask(guarded.port, "POST", "/v1/approvals/3", "Authorization: Bearer an-agent\r\n", body, &answer), 403,
+           "for the role operator");
+    expect(raw_ask(guarded.port, "POST", "/v1/approvals/3", "Authorization: Bearer an-operator\r\n", body, &answer),
+           200);
+    expect(raw_ask(guarded.port, "POST", "/v1/approvals/1", "Authorization: Bearer an-agent\r\n", body, &answer), 200);
 }
 
 TEST_PROGRAM(setup, teardown)

@@ -2,8 +2,10 @@
 #include "tests/api/token_file.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/digest.h"
 
@@ -43,4 +45,13 @@ void token_file_write(const char *path, const struct test_token *tokens, size_t 
     }
     CHECK(fputs("]}", file) >= 0);
     CHECK(fclose(file) == 0);
+}
+
+void token_file_new(char *path, const struct test_token *tokens, size_t count)
+{
+    int fd = mkstemp(path);
+
+    CHECK(fd >= 0);
+    CHECK(close(fd) == 0);
+    token_file_write(path, tokens, count);
 }

@@ -10,6 +10,8 @@ struct test_token {
     const char *tools;      /* several with commas between; NULL: it is not bound to tools */
 };
 
+/* Makes a file of its own; `path` ends in XXXXXX, as for mkstemp(). The test removes it with unlink(). */
+void token_file_new(char *path, const struct test_token *tokens, size_t count);
 void token_file_write(const char *path, const struct test_token *tokens, size_t count); /* replaces it */
 
 #endif
