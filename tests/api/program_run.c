@@ -183,3 +183,38 @@ void program_cases(const struct program_case *cases, size_t count)
         }
     }
 }
+
+static void expect_texts(const char *file, int line, const char *where, va_list texts)
+{
+    const char *text;
+
+    while ((text = va_arg(texts, const char *)) != NULL) {
+        if (!strstr(where, text)) {
+            print_error("ERROR: this is missing on %s: %s\n--- stdout\n%s\n--- stderr\n%s\n",
+                        where == out ? "stdout" : "stderr", text, out, talk);
+            _fail(file, line);
+        }
+    }
+}
+
+void expect_run_at(const char *file, int line, const char *where, int code, int expected, ...)
+{
+    va_list texts;
+
+    if (code != expected) {
+        print_error("ERROR: exit %d, not %d\n--- stdout\n%s\n--- stderr\n%s\n", code, expected, out, talk);
+        _fail(file, line);
+    }
+    va_start(texts, expected);
+    expect_texts(file, line, where, texts);
+    va_end(texts);
+}
+
+void expect_printed_at(const char *file, int line, const char *where, ...)
+{
+    va_list texts;
+
+    va_start(texts, where);
+    expect_texts(file, line, where, texts);
+    va_end(texts);
+}

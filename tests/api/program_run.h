@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "tests/api/api_host.h"
+#include "tests/api/raw_client.h"
 
 extern const char *program; /* the path of the program; main() sets it */
 extern struct api_host host;
@@ -13,6 +14,21 @@ extern char out[1 << 20], talk[65536]; /* what the last run printed on stdout an
 
 /* Runs the program with the arguments, which are split at spaces except within quotes '...'. Gives the exit code. */
 int run(const char *arguments);
+
+/*
+ * A run in one line: its exit code, and what it must print on stdout, or on stderr.
+ *
+ *     expect_out(run(text_of("show %s", id)), 0, "open saga", "running");
+ *
+ * The test fails at this line when something else comes, and prints what came.
+ */
+#define expect_out(code, ...) expect_run_at(__FILE__, __LINE__, out, code, __VA_ARGS__, (char *)NULL)
+#define expect_talk(code, ...) expect_run_at(__FILE__, __LINE__, talk, code, __VA_ARGS__, (char *)NULL)
+void expect_run_at(const char *file, int line, const char *where, int code, int expected, ...)
+    __attribute__((sentinel));
+/* What the last run printed has each of these texts. */
+#define expect_printed(where, ...) expect_printed_at(__FILE__, __LINE__, where, __VA_ARGS__, (char *)NULL)
+void expect_printed_at(const char *file, int line, const char *where, ...) __attribute__((sentinel));
 
 int run_beside(const char *arguments); /* the same, but `out` and `talk` stay */
 /* Runs the program at a pseudo-terminal of 80 columns and 24 lines, where somebody types `typed`. All that the program

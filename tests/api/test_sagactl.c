@@ -351,10 +351,7 @@ TEST(every_command_has_its_exit_code)
 /* Checks that no line is wider than `columns`, and that cut text ends with an ellipsis. */
 static void fits(const char *arguments, size_t columns)
 {
-    char text[8];
-
-    (void)snprintf(text, sizeof(text), "%zu", columns);
-    (void)setenv("COLUMNS", text, 1);
+    (void)setenv("COLUMNS", text_of("%zu", columns), 1);
     assert_int_equal(run(arguments), 0);
     (void)unsetenv("COLUMNS");
     size_t width = 0;
@@ -387,16 +384,12 @@ TEST(a_saga_is_named_by_the_beginning_of_its_id)
     assert_int_equal(run(arguments), 0);
     assert_memory_equal(out, id, 36);
     assert_int_equal(run("start quick -o name"), 0);
-    (void)snprintf(arguments, sizeof(arguments), "abort %.8s", id);
-    assert_int_equal(run(arguments), 4);
-    assert_non_null(strstr(talk, "ambiguous"));
+    expect_talk(run(text_of("abort %.8s", id)), 4, "ambiguous");
 }
 
 TEST(a_registered_saga_is_proved_by_the_service)
 {
-    assert_int_equal(run("prove --registered quick"), 0);
-    assert_non_null(strstr(out, "quick: 1 failure points, all end well"));
-    assert_non_null(strstr(out, "fails for certain"));
+    expect_out(run("prove --registered quick"), 0, "quick: 1 failure points, all end well", "fails for certain");
     assert_int_equal(run("prove --registered nothing --version 2"), 3);
 }
 
@@ -408,21 +401,13 @@ TEST(names_are_for_pipes)
     assert_int_equal(strlen(out), 37); /* the id and a line end, nothing else */
     (void)snprintf(id, sizeof(id), "%.36s", out);
     (void)snprintf(arguments, sizeof(arguments), "show %s", id);
-    assert_int_equal(run(arguments), 0);
-    assert_non_null(strstr(out, "t.one"));
+    expect_out(run(arguments), 0, "t.one");
     assert_null(strchr(out, '\033')); /* colours only on a terminal */
-    (void)snprintf(arguments, sizeof(arguments), "log %s", id);
-    assert_int_equal(run(arguments), 0);
-    assert_non_null(strstr(out, "saga.started"));
-    (void)snprintf(arguments, sizeof(arguments), "abort %s --note 'no longer wanted'", id);
-    assert_int_equal(run(arguments), 0);
-    assert_non_null(strstr(out, "compensating"));
+    expect_out(run(text_of("log %s", id)), 0, "saga.started");
+    expect_out(run(text_of("abort %s --note 'no longer wanted'", id)), 0, "compensating");
     api_host_tell(&host, SIGUSR1);
-    (void)snprintf(arguments, sizeof(arguments), "log --follow %s -o json", id);
-    assert_int_equal(run(arguments), 0);
-    assert_non_null(strstr(out, "\"type\":\"saga.completed\""));
-    (void)snprintf(arguments, sizeof(arguments), "abort %s", id);
-    assert_int_equal(run(arguments), 4);
+    expect_out(run(text_of("log --follow %s -o json", id)), 0, "\"type\":\"saga.completed\"");
+    assert_int_equal(run(text_of("abort %s", id)), 4);
 }
 
 /* An open saga from beginning to end, and one more execution that an operator signs. */
@@ -439,24 +424,14 @@ TEST(an_agents_calls_go_through_pipes)
     (void)snprintf(key, sizeof(key), "%.36s", out);
     assert_int_equal(run(arguments), 0);
     assert_memory_equal(out, key, 36);
-    (void)snprintf(arguments, sizeof(arguments), "show %s", id);
-    assert_int_equal(run(arguments), 0);
-    assert_non_null(strstr(out, "open saga"));
+    expect_out(run(text_of("show %s", id)), 0, "open saga");
     (void)snprintf(arguments, sizeof(arguments), "bypass %s --reason 'a second copy'", key);
-    assert_int_equal(run(arguments), 0);
-    assert_non_null(strstr(out, "one more execution, until "));
+    expect_out(run(arguments), 0, "one more execution, until ");
     assert_int_equal(run(arguments), 4);
-    (void)snprintf(arguments, sizeof(arguments), "call as.paused --saga %s", id);
-    assert_int_equal(run(arguments), 9);
-    (void)snprintf(arguments, sizeof(arguments), "resume %s --note 'told it to stop'", id);
-    assert_int_equal(run(arguments), 0);
-    assert_non_null(strstr(out, "running"));
-    (void)snprintf(arguments, sizeof(arguments), "complete %s --output-json {\"fine\":true}", id);
-    assert_int_equal(run(arguments), 0);
-    assert_non_null(strstr(out, "completed"));
-    (void)snprintf(arguments, sizeof(arguments), "call t.one --saga %s --step more", id);
-    assert_int_equal(run(arguments), 4);
-    assert_non_null(strstr(talk, "has ended"));
+    assert_int_equal(run(text_of("call as.paused --saga %s", id)), 9);
+    expect_out(run(text_of("resume %s --note 'told it to stop'", id)), 0, "running");
+    expect_out(run(text_of("complete %s --output-json {\"fine\":true}", id)), 0, "completed");
+    expect_talk(run(text_of("call t.one --saga %s --step more", id)), 4, "has ended");
 }
 
 TEST(a_saga_is_signalled_paused_and_resumed)
@@ -466,22 +441,14 @@ TEST(a_saga_is_signalled_paused_and_resumed)
     assert_int_equal(run("start tree -o name"), 0);
     (void)snprintf(id, sizeof(id), "%.36s", out);
     (void)snprintf(arguments, sizeof(arguments), "signal %s paid --payload {\"amount\":1} --key bank-1", id);
-    assert_int_equal(run(arguments), 0);
-    assert_non_null(strstr(out, "taken by a step"));
-    assert_int_equal(run(arguments), 0);
-    assert_non_null(strstr(talk, "used before"));
-    (void)snprintf(arguments, sizeof(arguments), "signal %s paid --payload {\"amount\":2} --key bank-1", id);
-    assert_int_equal(run(arguments), 4);
-    (void)snprintf(arguments, sizeof(arguments), "signal %s payed", id);
-    assert_int_equal(run(arguments), 1);
-    assert_non_null(strstr(talk, "one waits for paid"));
+    expect_out(run(arguments), 0, "taken by a step");
+    expect_talk(run(arguments), 0, "used before");
+    assert_int_equal(run(text_of("signal %s paid --payload {\"amount\":2} --key bank-1", id)), 4);
+    expect_talk(run(text_of("signal %s payed", id)), 1, "one waits for paid");
     (void)snprintf(arguments, sizeof(arguments), "pause %s --note 'the bank asked'", id);
-    assert_int_equal(run(arguments), 0);
-    assert_non_null(strstr(out, "paused"));
+    expect_out(run(arguments), 0, "paused");
     assert_int_equal(run(arguments), 0); /* the state is already as wanted */
-    (void)snprintf(arguments, sizeof(arguments), "resume %s --note 'they are done'", id);
-    assert_int_equal(run(arguments), 0);
-    assert_non_null(strstr(out, "running"));
+    expect_out(run(text_of("resume %s --note 'they are done'", id)), 0, "running");
 }
 
 /* --- many starts --- */
@@ -528,11 +495,11 @@ TEST(the_lines_of_a_file_are_started_in_batches)
     assert_int_equal(run_lines(lines, ""), 0);
     assert_int_equal(line_count(out), 2500);
     assert_memory_equal(out, "1       started  0", 18);
-    assert_non_null(strstr(out, "\n2500    started  0"));
-    assert_non_null(strstr(talk, "2500 started, 0 there already, 0 refused\n"));
-    assert_null(strchr(talk, '\r'));                 /* progress only on a terminal */
-    assert_int_equal(run_lines(NULL, "-o name"), 0); /* the same file again starts the same sagas */
-    assert_non_null(strstr(talk, "0 started, 2500 there already, 0 refused\n"));
+    expect_printed(out, "\n2500    started  0");
+    expect_printed(talk, "2500 started, 0 there already, 0 refused\n");
+    assert_null(strchr(talk, '\r')); /* progress only on a terminal */
+    /* The same file again starts the same sagas. */
+    expect_talk(run_lines(NULL, "-o name"), 0, "0 started, 2500 there already, 0 refused\n");
     assert_int_equal(strlen(out), 2500 * 37);
     assert_int_equal(unlink(lines_path), 0);
 }
@@ -544,21 +511,17 @@ TEST(a_line_that_is_refused_is_told_and_the_others_are_started)
     (void)fputs("{\"saga\":\"quick\"}\n\n{\"saga\":\n{\"saga\":\"nothing\"}\r\n[]\n {\"open\":true} \n{}\n"
                 "{\"saga\":\"quick\",\"colour\":1}\n{\"saga\":\"quick\",\"input\":7}",
                 lines);
-    assert_int_equal(run_lines(lines, ""), 1);
-    assert_non_null(strstr(out, "1       started  0"));
-    assert_non_null(strstr(out, "3       refused  this is not the JSON"));
-    assert_non_null(strstr(out, "4       refused  there is no such thing"));
-    assert_non_null(strstr(out, "5       refused  "));
-    assert_non_null(strstr(out, "6       started  0"));
+    expect_out(run_lines(lines, ""), 1, "1       started  0", "3       refused  this is not the JSON",
+               "4       refused  there is no such thing", "5       refused  ", "6       started  0");
     assert_non_null(
         strstr(out, "8       refused  the body is wrong in 1 place, each named in \"errors\": /colour: unknown"));
-    assert_non_null(strstr(out, "9       started  0"));
-    assert_non_null(strstr(talk, "3 started, 0 there already, 5 refused\n"));
+    expect_printed(out, "9       started  0");
+    expect_printed(talk, "3 started, 0 there already, 5 refused\n");
     assert_int_equal(run_lines(NULL, "-o json"), 1);
     assert_int_equal(line_count(out), 8);
-    assert_non_null(strstr(out, "{\"line\":1,\"status\":201,\"location\":\"/v1/sagas/"));
-    assert_non_null(strstr(out, "{\"line\":3,\"body\":{\"type\":\"not-json\""));
-    assert_non_null(strstr(out, "{\"line\":4,\"status\":404,\"body\":{\"type\":\"urn:sagad:problem:not-found\""));
+    expect_printed(out, "{\"line\":1,\"status\":201,\"location\":\"/v1/sagas/",
+                   "{\"line\":3,\"body\":{\"type\":\"not-json\"",
+                   "{\"line\":4,\"status\":404,\"body\":{\"type\":\"urn:sagad:problem:not-found\"");
     assert_int_equal(unlink(lines_path), 0);
 }
 
@@ -580,9 +543,8 @@ TEST(patience_ends_where_nothing_is_taken_in)
 
     (void)fputs("{\"saga\":\"quick\"}\n", lines);
     api_host_tell(&host, SIGHUP);
-    assert_int_equal(run_lines(lines, "--patience 1s"), 6);
-    assert_non_null(strstr(out, "1       refused  not taken in"));
-    assert_non_null(strstr(talk, "took nothing in for 1 s"));
+    expect_out(run_lines(lines, "--patience 1s"), 6, "1       refused  not taken in");
+    expect_printed(talk, "took nothing in for 1 s");
     api_host_tell(&host, SIGHUP);
     assert_int_equal(run_lines(NULL, "--server http://127.0.0.1:1 --patience 100ms"), 6);
     assert_int_equal(unlink(lines_path), 0);
@@ -639,15 +601,11 @@ TEST(show_draws_groups_waits_and_the_lane_of_undoing)
     }
     assert_null(strchr(out, '\033'));
     assert_null(strstr(out, "#9 ")); /* summed up */
-    (void)snprintf(arguments, sizeof(arguments), "show %s --all", id);
-    assert_int_equal(run(arguments), 0);
-    assert_non_null(strstr(out, "#99"));
+    expect_out(run(text_of("show %s --all", id)), 0, "#99");
     assert_null(strstr(out, "more, all completed"));
 
     (void)setenv("COLUMNS", "72", 1); /* lines with commands are the longest, and are not broken */
-    (void)snprintf(arguments, sizeof(arguments), "show %s", id);
-    assert_int_equal(run(arguments), 0);
-    assert_non_null(strstr(out, "? #700"));
+    expect_out(run(text_of("show %s", id)), 0, "? #700");
     assert_null(strstr(out, "hotel.book"));
     assert_true(widest_line(out) <= 7 + strlen("sagactl signal  paid --payload JSON") + 36);
     (void)unsetenv("COLUMNS");
@@ -664,75 +622,20 @@ TEST(show_tells_what_the_saga_was_given_and_what_it_sent)
     memset(large, 'x', sizeof(large));
     large[sizeof(large) - 1] = '\0';
     (void)setenv("COLUMNS", "80", 1);
-    (void)snprintf(arguments, sizeof(arguments), "start slow --input '{\"text\":\"%s\",\"end\":1}' -o name", large);
-    assert_int_equal(run(arguments), 0);
+    assert_int_equal(run(text_of("start slow --input '{\"text\":\"%s\",\"end\":1}' -o name", large)), 0);
     (void)snprintf(id, sizeof(id), "%.36s", out);
     (void)snprintf(arguments, sizeof(arguments), "show %s", id);
-    assert_int_equal(run(arguments), 0);
-    assert_non_null(strstr(out, "  input     {\"text\":\"xxx"));
-    assert_non_null(strstr(out, "x\xe2\x80\xa6\n            sagactl show "));
+    expect_out(run(arguments), 0, "  input     {\"text\":\"xxx", "x\xe2\x80\xa6\n            sagactl show ");
     assert_null(strstr(out, "\"end\""));
     assert_null(strstr(out, "sent"));
     assert_true(widest_line(out) <= 80);
-    (void)snprintf(arguments, sizeof(arguments), "show %s --full", id);
-    assert_int_equal(run(arguments), 0);
-    assert_non_null(strstr(out, "\"end\":1}"));
+    expect_out(run(text_of("show %s --full", id)), 0, "\"end\":1}");
     for (size_t i = 0; i < COUNT_OF(says); i++) {
         if (!strstr(out, says[i])) {
             fail_msg("it does not say \"%s\":\n%s", says[i], out);
         }
     }
     (void)unsetenv("COLUMNS");
-}
-
-TEST(a_definition_with_faults_is_told_all_of_them)
-{
-    char path[] = "/tmp/sagactl-test-XXXXXX", arguments[128];
-    static const char text[] = "{\"tools\":[{\"name\":\"Bad "
-                               "Name\",\"builtin\":{\"do\":\"echo\"},\"effect\":\"maybe\",\"colour\":1}],\"sagas\":7}";
-    int fd = mkstemp(path);
-
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
-    (void)close(fd);
-    (void)snprintf(arguments, sizeof(arguments), "check %s", path);
-    assert_int_equal(run(arguments), 1);
-    assert_non_null(strstr(talk, "/tools/0/name: "));
-    assert_non_null(strstr(talk, "/tools/0/effect: "));
-    assert_non_null(strstr(talk, "/tools/0/colour: "));
-    assert_non_null(strstr(talk, "/sagas: "));
-    (void)unlink(path);
-}
-
-/* Columns count characters, in the first line of `talk` and of the file. An umlaut is one character. */
-TEST(a_fault_says_its_line_and_whether_the_service_was_asked)
-{
-    char path[] = "/tmp/sagactl-test-XXXXXX", arguments[256];
-    static const char text[] =
-        "{\"sagas\":[\n {\"name\":\"s\",\"description\":\"\xc3\xa4\",\"steps\":[{\"id\":\"a\",\"call\":\"t.reed\"},\n"
-        "  {\"id\":\"b\",\"call\":\"t.read\"}]}]}";
-    int fd = mkstemp(path);
-
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
-    (void)close(fd);
-    (void)snprintf(arguments, sizeof(arguments), "check %s", path);
-    assert_int_equal(run(arguments), 1);
-    assert_non_null(strstr(
-        talk,
-        ":2:58: /sagas/0/steps/0/call: there is no tool `t.reed` in this document, and what is registered was not "
-        "looked at: add --server"));
-    assert_non_null(strstr(talk, ":3:20: /sagas/0/steps/1/call: there is no tool `t.read`"));
-    (void)snprintf(arguments, sizeof(arguments), "check -o json %s", path);
-    assert_int_equal(run(arguments), 1);
-    assert_non_null(strstr(out, "\"line\":3,\"column\":20,\"pointer\":\"/sagas/0/steps/1/call\""));
-    (void)snprintf(arguments, sizeof(arguments), "check --server %s %s", getenv("SAGACTL_SERVER"), path);
-    assert_int_equal(run(arguments), 1);
-    assert_non_null(strstr(talk, "there is no tool `t.reed` in this document and none is registered under this name"));
-    assert_null(strstr(talk, "there is no tool `t.read`"));
-    (void)snprintf(arguments, sizeof(arguments), "check --server http://127.0.0.1:1 %s", path);
-    assert_int_equal(run(arguments), 6);
-    (void)unlink(path);
 }
 
 /* Writes `text` into a new file whose name ends with `suffix`. The test removes the file with unlink(). */
@@ -745,9 +648,44 @@ static void write_scratch(char *path, size_t suffix, const char *text)
     (void)close(fd);
 }
 
+TEST(a_definition_with_faults_is_told_all_of_them)
+{
+    char path[] = "/tmp/sagactl-test-XXXXXX";
+    static const char text[] = "{\"tools\":[{\"name\":\"Bad "
+                               "Name\",\"builtin\":{\"do\":\"echo\"},\"effect\":\"maybe\",\"colour\":1}],\"sagas\":7}";
+
+    write_scratch(path, 0, text);
+    expect_talk(run(text_of("check %s", path)), 1,
+                "/tools/0/name: ", "/tools/0/effect: ", "/tools/0/colour: ", "/sagas: ");
+    (void)unlink(path);
+}
+
+/* Columns count characters, in the first line of `talk` and of the file. An umlaut is one character. */
+TEST(a_fault_says_its_line_and_whether_the_service_was_asked)
+{
+    char path[] = "/tmp/sagactl-test-XXXXXX";
+    static const char text[] =
+        "{\"sagas\":[\n {\"name\":\"s\",\"description\":\"\xc3\xa4\",\"steps\":[{\"id\":\"a\",\"call\":\"t.reed\"},\n"
+        "  {\"id\":\"b\",\"call\":\"t.read\"}]}]}";
+
+    write_scratch(path, 0, text);
+    expect_talk(
+        run(text_of("check %s", path)), 1,
+        ":2:58: /sagas/0/steps/0/call: there is no tool `t.reed` in this document, and what is registered was not "
+        "looked at: add --server",
+        ":3:20: /sagas/0/steps/1/call: there is no tool `t.read`");
+    expect_out(run(text_of("check -o json %s", path)), 1,
+               "\"line\":3,\"column\":20,\"pointer\":\"/sagas/0/steps/1/call\"");
+    expect_talk(run(text_of("check --server %s %s", getenv("SAGACTL_SERVER"), path)), 1,
+                "there is no tool `t.reed` in this document and none is registered under this name");
+    assert_null(strstr(talk, "there is no tool `t.read`"));
+    assert_int_equal(run(text_of("check --server http://127.0.0.1:1 %s", path)), 6);
+    (void)unlink(path);
+}
+
 TEST(yaml_is_read_wherever_json_is)
 {
-    char path[] = "/tmp/sagactl-test-XXXXXX.yaml", broken[] = "/tmp/sagactl-test-XXXXXX.yml", arguments[256];
+    char path[] = "/tmp/sagactl-test-XXXXXX.yaml", broken[] = "/tmp/sagactl-test-XXXXXX.yml";
 
     write_scratch(path, 5,
                   "# a remark\n"
@@ -760,25 +698,17 @@ TEST(yaml_is_read_wherever_json_is)
                   "  - id: b\n"
                   "    call: t.reed\n");
     write_scratch(broken, 4, "sagas:\n- name: s\n  name: t\n");
-    (void)snprintf(arguments, sizeof(arguments), "check %s", path);
-    assert_int_equal(run(arguments), 1);
-    assert_non_null(strstr(talk, ".yaml:11:11: /sagas/0/steps/1/call: there is no tool `t.reed`"));
-    (void)snprintf(arguments, sizeof(arguments), "check %s -o json", broken);
-    assert_int_equal(run(arguments), 1);
-    assert_non_null(strstr(out, "\"line\":3,\"column\":3,\"pointer\":\"\",\"detail\":\"this member stands twice"));
-    (void)snprintf(arguments, sizeof(arguments), "apply %s", broken);
-    assert_int_equal(run(arguments), 1);
-    assert_non_null(strstr(talk, ".yml:3:3: (document): this member stands twice, first in line 2"));
+    expect_talk(run(text_of("check %s", path)), 1, ".yaml:11:11: /sagas/0/steps/1/call: there is no tool `t.reed`");
+    expect_out(run(text_of("check %s -o json", broken)), 1,
+               "\"line\":3,\"column\":3,\"pointer\":\"\",\"detail\":\"this member stands twice");
+    expect_talk(run(text_of("apply %s", broken)), 1, ".yml:3:3: (document): this member stands twice, first in line 2");
     (void)unlink(path);
     (void)snprintf(path, sizeof(path), "/tmp/sagactl-test-XXXXXX.yaml");
     write_scratch(path, 5, "amount: 12.50\nzip: \"01234\"\n");
-    (void)snprintf(arguments, sizeof(arguments), "start quick --input @%s -o json", path);
-    assert_int_equal(run(arguments), 0);
-    assert_non_null(strstr(out, "\"input\":{\"amount\":12.50,\"zip\":\"01234\"}"));
-    assert_int_equal(run("start quick --input 'amount: 5' -o json"), 0);
-    assert_non_null(strstr(out, "\"input\":{\"amount\":5}"));
-    assert_int_equal(run("start quick --input order.json"), 2);
-    assert_non_null(strstr(talk, "neither JSON nor a mapping or sequence of YAML"));
+    expect_out(run(text_of("start quick --input @%s -o json", path)), 0,
+               "\"input\":{\"amount\":12.50,\"zip\":\"01234\"}");
+    expect_out(run("start quick --input 'amount: 5' -o json"), 0, "\"input\":{\"amount\":5}");
+    expect_talk(run("start quick --input order.json"), 2, "neither JSON nor a mapping or sequence of YAML");
     (void)unlink(path);
     (void)unlink(broken);
 }
@@ -818,11 +748,8 @@ TEST(files_are_proven_and_drawn_without_a_service)
         {"--saga trip --format mermaid", "graph", 0, "s0 --> s1", NULL},
         {"--saga none", "graph", 3, "no saga none", NULL},
     };
-    int fd = mkstemp(path);
 
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
-    (void)close(fd);
+    write_scratch(path, 0, text);
     for (size_t i = 0; i < COUNT_OF(asked); i++) {
         char arguments[256];
 
@@ -837,7 +764,7 @@ TEST(files_are_proven_and_drawn_without_a_service)
 
 TEST(children_elements_and_waits_are_drawn_as_what_they_are)
 {
-    char path[] = "/tmp/sagactl-test-XXXXXX", other[] = "/tmp/sagactl-test-XXXXXX", arguments[128];
+    char path[] = "/tmp/sagactl-test-XXXXXX", other[] = "/tmp/sagactl-test-XXXXXX";
     static const char child[] =
         "{\"tools\":[{\"name\":\"undo\",\"builtin\":{\"do\":\"echo\"},\"effect\":\"idempotent\"},"
         "{\"name\":\"book\",\"builtin\":{\"do\":\"echo\"},\"effect\":\"idempotent\",\"compensate\":{\"tool\":\"undo\"}}"
@@ -869,26 +796,17 @@ TEST(children_elements_and_waits_are_drawn_as_what_they_are)
         {"mermaid", "s2[/\"paid<br>waits for signal money"},
         {"mermaid", "s3[\\\"ok<br>waits for operator\"/]"},
     };
-    int fd = mkstemp(path), fd_other = mkstemp(other);
 
-    assert_true(fd >= 0 && fd_other >= 0);
-    assert_int_equal(write(fd, parent, sizeof(parent) - 1), sizeof(parent) - 1);
-    assert_int_equal(write(fd_other, child, sizeof(child) - 1), sizeof(child) - 1);
-    (void)close(fd);
-    (void)close(fd_other);
+    write_scratch(path, 0, parent);
+    write_scratch(other, 0, child);
     for (size_t i = 0; i < COUNT_OF(asked); i++) { /* the child is in another file, which comes later */
-        (void)snprintf(arguments, sizeof(arguments), "graph %s %s --saga parent --format %s", path, other,
-                       asked[i].format);
-        assert_int_equal(run(arguments), 0);
+        assert_int_equal(run(text_of("graph %s %s --saga parent --format %s", path, other, asked[i].format)), 0);
         if (!strstr(out, asked[i].says)) {
             fail_msg("no %s in\n%s", asked[i].says, out);
         }
     }
-    (void)snprintf(arguments, sizeof(arguments), "check %s %s", other, path);
-    assert_int_equal(run(arguments), 0);
-    (void)snprintf(arguments, sizeof(arguments), "check %s", path);
-    assert_int_equal(run(arguments), 1);
-    assert_non_null(strstr(talk, "/sagas/0/steps/0/saga: there is no saga `child`"));
+    assert_int_equal(run(text_of("check %s %s", other, path)), 0);
+    expect_talk(run(text_of("check %s", path)), 1, "/sagas/0/steps/0/saga: there is no saga `child`");
     (void)unlink(path);
     (void)unlink(other);
 }

@@ -89,7 +89,7 @@ TEST(ready_says_why_it_is_not_and_waits_until_it_is)
     api_host_tell(&host, SIGUSR2);
     while (run("ready") == 0) { /* until the service has heard that its database is away */
     }
-    assert_non_null(strstr(talk, "is not ready: the database does not answer"));
+    expect_printed(talk, "is not ready: the database does not answer");
     assert_int_equal(run("ready --wait 300ms"), 6);
     api_host_tell(&host, SIGUSR2);
     assert_int_equal(run("ready --wait 10m"), 0);
@@ -105,18 +105,16 @@ TEST(several_are_one_command)
 
     assert_non_null(first);
     assert_non_null(strstr(first + 1, "  compensating\n"));
-    assert_int_equal(run("resolve 1 99 retry --note back --yes"),
-                     3); /* the first is answered, the second does not exist */
-    assert_non_null(strstr(out, "escalation 1 is resolved: retry"));
-    assert_non_null(strstr(talk, "that was escalation 99"));
+    /* The first is answered, the second does not exist. */
+    expect_out(run("resolve 1 99 retry --note back --yes"), 3, "escalation 1 is resolved: retry");
+    expect_printed(talk, "that was escalation 99");
 }
 
 TEST(a_terminal_is_asked_first)
 {
     assert_int_equal(run("start slow --id a-1 -o name"), 0);
-    assert_int_equal(run_at_terminal("abort slow/a-1", "n\n"), 1);
-    assert_non_null(strstr(out, "Abort slow/a-1 and undo what it did, on http://127.0.0.1:"));
-    assert_non_null(strstr(out, "Nothing was done."));
+    expect_out(run_at_terminal("abort slow/a-1", "n\n"), 1,
+               "Abort slow/a-1 and undo what it did, on http://127.0.0.1:", "Nothing was done.");
     assert_int_equal(run("show slow/a-1 --jq .status"), 0);
     assert_string_equal(out, "running\n");
     assert_int_equal(run_at_terminal("pause slow/a-1 --note x", ""),
@@ -131,7 +129,7 @@ TEST(help_and_tables_fit_80_columns)
 {
     static const char *const tables[] = {"list", "operations", "tools",       "engines",     "stats",
                                          "top",  "approvals",  "escalations", "definitions", "log slow/t-1"};
-    char commands[4096] = "", arguments[128], *at;
+    char commands[4096] = "", *at;
 
     assert_int_equal(run("--help"), 0);
     is_within(out, 80);
@@ -139,10 +137,9 @@ TEST(help_and_tables_fit_80_columns)
     assert_non_null(at);
     (void)snprintf(commands, sizeof(commands), "%.*s", (int)(strstr(at, "\n\n") - at), at);
     for (at = strchr(commands, '\n'); at; at = strchr(at + 1, '\n')) {
-        (void)snprintf(arguments, sizeof(arguments), "%.*s --help", (int)strcspn(at + 3, " "), at + 3);
-        assert_int_equal(run(arguments), 0);
+        assert_int_equal(run(text_of("%.*s --help", (int)strcspn(at + 3, " "), at + 3)), 0);
         is_within(out, 80);
-        assert_non_null(strstr(out, "\n  ")); /* the help has an example */
+        expect_printed(out, "\n  "); /* the help has an example */
     }
     assert_int_equal(
         run("start slow --id t-1 --input {\"a\":\"a-rather-long-text-that-goes-on-and-on-and-on-for-long\"}"), 0);
@@ -151,10 +148,8 @@ TEST(help_and_tables_fit_80_columns)
         assert_int_equal(run(tables[i]), 0);
         is_within(out, 80);
     }
-    assert_int_equal(run("operations"), 0);
-    assert_non_null(strstr(out, "7c0f1a44-0000-8000-8000-000000000001")); /* a key is never cut */
-    assert_int_equal(run("operations -o wide"), 0);
-    assert_non_null(strstr(out, "ATTEMPTS"));
+    expect_out(run("operations"), 0, "7c0f1a44-0000-8000-8000-000000000001"); /* a key is never cut */
+    expect_out(run("operations -o wide"), 0, "ATTEMPTS");
     (void)unsetenv("COLUMNS");
 }
 
@@ -242,8 +237,7 @@ TEST(a_list_is_watched)
     assert_int_equal(run("list --watch --interval soon"), 2);
     assert_int_equal(run("list --interval 2s"), 2);
     assert_int_equal(run("list --watch --status"), 2); /* a fault of usage ends the watch */
-    assert_int_equal(run("top"), 0);                   /* without a terminal the command prints one screen and ends */
-    assert_non_null(strstr(out, "Engines\n"));
+    expect_out(run("top"), 0, "Engines\n");            /* without a terminal the command prints one screen and ends */
     assert_null(strstr(out, "\033"));
 }
 
@@ -252,13 +246,9 @@ TEST(a_command_names_its_namespace_and_lists_may_be_of_all)
     assert_int_equal(run("list -n default"), 0);
     assert_null(strstr(out, "NAMESPACE"));
     assert_int_equal(run("list -n other"), 5);
-    assert_int_equal(run("list -A"), 0);
-    assert_non_null(strstr(out, "NAMESPACE"));
-    assert_int_equal(run("list -A -o json"), 0);
-    assert_non_null(strstr(out, "\"next_cursor\":null"));
-    assert_int_equal(run("cases -A"), 0);
-    assert_non_null(strstr(out, "NAMESPACE"));
-    assert_non_null(strstr(out, "default"));
+    expect_out(run("list -A"), 0, "NAMESPACE");
+    expect_out(run("list -A -o json"), 0, "\"next_cursor\":null");
+    expect_out(run("cases -A"), 0, "NAMESPACE", "default");
     static const char *const lists[] = {"debts -A", "approvals -A", "operations -A", "bulk -A",       "acts -A",
                                         "holds -A", "schedules -A", "tools -A",      "definitions -A"};
     static const char *const of_one[] = {"debts -A --csv",
@@ -296,14 +286,10 @@ TEST(a_command_names_its_namespace_and_lists_may_be_of_all)
     assert_int_equal(run("cases -A --group-by tool"), 2);
     assert_int_equal(run("list -A --cursor x"), 2);
     assert_int_equal(run("list -A -n default"), 2);
-    assert_int_equal(run("engines -A"), 2);
-    assert_non_null(strstr(talk, "-A is for lists"));
-    assert_int_equal(run("events -A"), 0);
-    assert_non_null(strstr(out, "  default  order/o-1 charge"));
-    assert_int_equal(run("tools -A -o json"), 0);
-    assert_non_null(strstr(out, "{\"namespace\":\"default\","));
-    assert_int_equal(run("holds -A -o json"), 0);
-    assert_non_null(strstr(out, "{\"namespace\":\"default\","));
+    expect_talk(run("engines -A"), 2, "-A is for lists");
+    expect_out(run("events -A"), 0, "  default  order/o-1 charge");
+    expect_out(run("tools -A -o json"), 0, "{\"namespace\":\"default\",");
+    expect_out(run("holds -A -o json"), 0, "{\"namespace\":\"default\",");
     (void)setenv("SAGACTL_NAMESPACE", "other", 1);
     assert_int_equal(run("list"), 5);
     assert_int_equal(run("list -n default"), 0);
@@ -327,7 +313,7 @@ TEST(the_clock_of_a_desk_is_shown_and_moved)
 
 TEST(a_context_is_a_server_and_its_token)
 {
-    char folder[] = "/tmp/sagactl-test-XXXXXX", arguments[256], path[128], *server = strdup(getenv("SAGACTL_SERVER"));
+    char folder[] = "/tmp/sagactl-test-XXXXXX", path[128], *server = strdup(getenv("SAGACTL_SERVER"));
     FILE *file;
 
     assert_non_null(mkdtemp(folder));
@@ -336,20 +322,17 @@ TEST(a_context_is_a_server_and_its_token)
     assert_int_equal(run("config"), 0);
     assert_int_equal(run("config set shop"), 2);
     assert_int_equal(run("config set shop --server nowhere"), 2);
-    (void)snprintf(arguments, sizeof(arguments), "config set shop --server %s/", server);
-    assert_int_equal(run(arguments), 0);
+    assert_int_equal(run(text_of("config set shop --server %s/", server)), 0);
     assert_int_equal(run("config set away --server http://127.0.0.1:1"), 0);
     assert_int_equal(run("config -o name"), 0);
     assert_string_equal(out, "shop\naway\n");
     assert_int_equal(run("list --context shop"), 0);
     assert_int_equal(run("list --context away"), 6);
-    assert_int_equal(run("list --context nobody"), 2);
-    assert_non_null(strstr(talk, "there is no context \"nobody\""));
+    expect_talk(run("list --context nobody"), 2, "there is no context \"nobody\"");
     assert_int_equal(run("list --context shop --server http://127.0.0.1:1"), 2);
     assert_int_equal(run("config use nobody"), 3);
     assert_int_equal(run("config use shop"), 0);
-    assert_int_equal(run("config"), 0);
-    assert_non_null(strstr(out, "*  shop  http://127.0.0.1:"));
+    expect_out(run("config"), 0, "*  shop  http://127.0.0.1:");
     assert_int_equal(run("list"), 0);
     (void)setenv("SAGACTL_CONTEXT", "away", 1);
     assert_int_equal(run("list"), 6);
@@ -367,15 +350,12 @@ TEST(a_context_is_a_server_and_its_token)
     assert_non_null(file);
     assert_true(fputs("{", file) >= 0);
     assert_int_equal(fclose(file), 0);
-    assert_int_equal(run("config"), 1);
-    assert_non_null(strstr(talk, "is no file of contexts"));
+    expect_talk(run("config"), 1, "is no file of contexts");
     assert_int_equal(chmod(path, 0622), 0);
-    assert_int_equal(run("config"), 1);
-    assert_non_null(strstr(talk, "others may write"));
+    expect_talk(run("config"), 1, "others may write");
     assert_int_equal(run("token new --name x"), 0); /* the command needs no server */
     assert_int_equal(unlink(path), 0);
-    (void)snprintf(path, sizeof(path), "%s/sagactl", folder);
-    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(rmdir(text_of("%s/sagactl", folder)), 0);
     assert_int_equal(rmdir(folder), 0);
     (void)unsetenv("XDG_CONFIG_HOME");
     (void)setenv("SAGACTL_SERVER", server, 1);
@@ -384,8 +364,7 @@ TEST(a_context_is_a_server_and_its_token)
 
 TEST(the_token_of_the_environment_never_goes_to_a_context)
 {
-    char folder[] = "/tmp/sagactl-test-XXXXXX", arguments[256], path[128], token[128],
-         *server = strdup(getenv("SAGACTL_SERVER"));
+    char folder[] = "/tmp/sagactl-test-XXXXXX", token[128], *server = strdup(getenv("SAGACTL_SERVER"));
     FILE *file;
 
     assert_non_null(mkdtemp(folder));
@@ -397,23 +376,17 @@ TEST(the_token_of_the_environment_never_goes_to_a_context)
     assert_non_null(file);
     assert_true(fputs("secret\n", file) >= 0);
     assert_int_equal(fclose(file), 0);
-    (void)snprintf(arguments, sizeof(arguments), "config set shop --server %s", server);
-    assert_int_equal(run(arguments), 0);
+    assert_int_equal(run(text_of("config set shop --server %s", server)), 0);
     assert_int_equal(run("list --context shop"), 0);
     assert_int_equal(run("config set shop --server http://127.0.0.1:1 --token-file /nonexistent-token"), 1);
-    (void)snprintf(arguments, sizeof(arguments), "config set shop --server %s --token-file %s", server, token);
-    assert_int_equal(run(arguments), 0);
-    assert_int_equal(run("config -o wide"), 0);
-    assert_non_null(strstr(out, token));
+    assert_int_equal(run(text_of("config set shop --server %s --token-file %s", server, token)), 0);
+    expect_out(run("config -o wide"), 0, token);
     assert_int_equal(run("list --context shop"), 0);
     assert_int_equal(unlink(token), 0);
-    assert_int_equal(run("list --context shop"), 2); /* the command reads the token file of the context */
-    assert_non_null(strstr(talk, token));
+    expect_talk(run("list --context shop"), 2, token); /* the command reads the token file of the context */
     (void)unsetenv("SAGACTL_TOKEN_FILE");
-    (void)snprintf(path, sizeof(path), "%s/sagactl/contexts.json", folder);
-    assert_int_equal(unlink(path), 0);
-    (void)snprintf(path, sizeof(path), "%s/sagactl", folder);
-    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(unlink(text_of("%s/sagactl/contexts.json", folder)), 0);
+    assert_int_equal(rmdir(text_of("%s/sagactl", folder)), 0);
     assert_int_equal(rmdir(folder), 0);
     (void)unsetenv("XDG_CONFIG_HOME");
     (void)setenv("SAGACTL_SERVER", server, 1);
