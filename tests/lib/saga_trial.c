@@ -181,15 +181,25 @@ enum err_code trial_input(struct trial *trial, struct saga_input input)
     return ERR_OK;
 }
 
-uint32_t trial_step(const struct trial *trial, const char *id)
+/* Gives STEP_NONE where there is no such step. */
+static uint32_t find_step(const struct trial *trial, const char *id)
 {
     for (uint32_t i = 0; i < trial->saga.definition->step_count; i++) {
         if (slice_is(trial->saga.definition->steps[i].id, id)) {
             return i;
         }
     }
-    assert_string_equal(id, "-");
     return STEP_NONE;
+}
+
+uint32_t trial_step(const struct trial *trial, const char *id)
+{
+    uint32_t step = find_step(trial, id);
+
+    if (step == STEP_NONE) {
+        assert_string_equal(id, "-");
+    }
+    return step;
 }
 
 static void must(struct trial *trial, struct saga_input input)
@@ -256,6 +266,12 @@ void trial_start(struct trial *trial, const char *input)
     must(trial, start);
 }
 
+void trial_begin(struct trial *trial, const char *document, const char *input)
+{
+    trial_open(trial, document);
+    trial_start(trial, input);
+}
+
 static struct outcome plain_outcome(struct trial *trial, const char *step, enum outcome_kind kind)
 {
     struct outcome outcome = {.kind = kind};
@@ -276,22 +292,22 @@ static const struct operation *operation(const struct trial *trial, uint32_t ste
     return direction == DIRECTION_UNDO ? step_undo(&trial->saga.steps[step]) : &trial->saga.steps[step].forward;
 }
 
-static void settle(struct trial *trial, const char *id, enum direction direction, enum outcome_kind kind)
+static struct saga_input settled(struct trial *trial, const char *id, enum direction direction, enum outcome_kind kind)
 {
     uint32_t step = trial_step(trial, id);
 
-    must(trial, trial_outcome(trial, SAGA_INPUT_SETTLED, step, direction, operation(trial, step, direction)->attempts,
-                              plain_outcome(trial, id, kind)));
+    return trial_outcome(trial, SAGA_INPUT_SETTLED, step, direction, operation(trial, step, direction)->attempts,
+                         plain_outcome(trial, id, kind));
 }
 
 void trial_settle(struct trial *trial, const char *step, enum outcome_kind kind)
 {
-    settle(trial, step, DIRECTION_DO, kind);
+    must(trial, settled(trial, step, DIRECTION_DO, kind));
 }
 
 void trial_settle_undo(struct trial *trial, const char *step, enum outcome_kind kind)
 {
-    settle(trial, step, DIRECTION_UNDO, kind);
+    must(trial, settled(trial, step, DIRECTION_UNDO, kind));
 }
 
 static void wait_for(struct trial *trial, int64_t due_ms)
@@ -299,27 +315,21 @@ static void wait_for(struct trial *trial, int64_t due_ms)
     trial->now_ms = due_ms > trial->now_ms ? due_ms : trial->now_ms;
 }
 
-static void probe(struct trial *trial, const char *id, enum direction direction, enum outcome_kind kind)
+static struct saga_input probed(struct trial *trial, const char *id, enum direction direction, enum outcome_kind kind)
 {
     uint32_t step = trial_step(trial, id);
     const struct operation *op = operation(trial, step, direction);
 
     wait_for(trial, op->due_ms);
-    must(trial,
-         trial_outcome(trial, SAGA_INPUT_PROBED, step, direction, op->probes + 1, plain_outcome(trial, id, kind)));
+    return trial_outcome(trial, SAGA_INPUT_PROBED, step, direction, op->probes + 1, plain_outcome(trial, id, kind));
 }
 
 void trial_probe(struct trial *trial, const char *step, enum outcome_kind kind)
 {
-    probe(trial, step, DIRECTION_DO, kind);
+    must(trial, probed(trial, step, DIRECTION_DO, kind));
 }
 
-void trial_probe_undo(struct trial *trial, const char *step, enum outcome_kind kind)
-{
-    probe(trial, step, DIRECTION_UNDO, kind);
-}
-
-static void timer(struct trial *trial, const char *id, enum direction direction)
+static struct saga_input due(struct trial *trial, const char *id, enum direction direction)
 {
     struct saga_input input = {.type = SAGA_INPUT_TIMER};
 
@@ -327,17 +337,83 @@ static void timer(struct trial *trial, const char *id, enum direction direction)
     input.timer.direction = direction;
     wait_for(trial, input.timer.step == STEP_NONE ? trial->saga.deadline_ms
                                                   : operation(trial, input.timer.step, direction)->due_ms);
-    must(trial, input);
+    return input;
 }
 
 void trial_timer(struct trial *trial, const char *step)
 {
-    timer(trial, step, DIRECTION_DO);
+    must(trial, due(trial, step, DIRECTION_DO));
 }
 
 void trial_timer_undo(struct trial *trial, const char *step)
 {
-    timer(trial, step, DIRECTION_UNDO);
+    must(trial, due(trial, step, DIRECTION_UNDO));
+}
+
+/* Gives OUTCOME_KIND_COUNT where there is no such outcome. */
+static enum outcome_kind outcome_of(const char *word)
+{
+    static const char *const words[OUTCOME_KIND_COUNT] = {
+        [OUTCOME_COMPLETED] = "completed", [OUTCOME_RUNNING] = "running", [OUTCOME_RETRY] = "retry",
+        [OUTCOME_FAILED] = "failed",       [OUTCOME_ABSENT] = "absent",   [OUTCOME_UNKNOWN] = "unknown",
+    };
+    enum outcome_kind kind = 0;
+
+    while (kind < OUTCOME_KIND_COUNT && strcmp(words[kind], word) != 0) {
+        kind++;
+    }
+    return kind;
+}
+
+/* Takes `word` from the beginning of the event. */
+static bool takes(const char **event, const char *word)
+{
+    size_t len = strlen(word);
+    bool is_there = strncmp(*event, word, len) == 0 && (*event)[len] == ' ';
+
+    *event += is_there ? len + 1 : 0;
+    return is_there;
+}
+
+/* False: the event names no step of the saga, or no outcome. */
+static bool read_event(struct trial *trial, const char *event, struct saga_input *input)
+{
+    bool is_timer = takes(&event, "timer"), is_probe = takes(&event, "probe");
+    enum direction direction = takes(&event, "undo") ? DIRECTION_UNDO : DIRECTION_DO;
+    const char *end = strchr(event, ' ');
+    const char *step = arena_text(&trial->arena, end ? (struct slice){event, (size_t)(end - event)} : slice_of(event));
+    enum outcome_kind kind = end ? outcome_of(end + 1) : OUTCOME_COMPLETED;
+
+    if (kind == OUTCOME_KIND_COUNT || (find_step(trial, step) == STEP_NONE && !(is_timer && strcmp(step, "-") == 0))) {
+        return false;
+    }
+    *input = is_timer   ? due(trial, step, direction)
+             : is_probe ? probed(trial, step, direction, kind)
+                        : settled(trial, step, direction, kind);
+    return true;
+}
+
+void trial_play_at(const char *file, int line, struct trial *trial, const char *events, const char *records)
+{
+    while (*events) {
+        size_t len = strcspn(events, ",");
+        const char *event = arena_text(&trial->arena, (struct slice){events, len});
+
+        struct saga_input input;
+
+        if (!read_event(trial, event, &input)) {
+            print_error("ERROR: \"%s\" names no step of this saga, or no outcome\n", event);
+            _fail(file, line);
+        }
+        if (trial_input(trial, input) != ERR_OK) {
+            print_error("ERROR: \"%s\" was refused: %s %s\n", event, trial->err.message, trial->err.detail);
+            _fail(file, line);
+        }
+        events += len + strspn(events + len, ", ");
+    }
+    if (records) {
+        _assert_string_equal(trial_records(trial), records, file, line);
+    }
 }
 
 enum err_code trial_abort(struct trial *trial)
@@ -494,6 +570,21 @@ struct slice trial_view(struct trial *trial, struct arena *arena)
     text = arena_slice(arena, buffer_slice(&out));
     buffer_fini(&out);
     return text;
+}
+
+struct slice trial_shown(struct trial *trial, const char *pointer)
+{
+    return json_at(trial_view(trial, &trial->arena), slice_of(pointer));
+}
+
+const char *trial_status(const struct trial *trial, const char *step)
+{
+    return step_status_name(saga_step_status(&trial->saga, trial_step(trial, step)));
+}
+
+struct operation *trial_forward(struct trial *trial, const char *step)
+{
+    return &trial->saga.steps[trial_step(trial, step)].forward;
 }
 
 /* --- replay --- */

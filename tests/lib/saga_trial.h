@@ -44,13 +44,27 @@ uint32_t trial_step(const struct trial *trial, const char *id);          /* "-" 
 
 /* Shorthands for inputs. They fail the test when the input is refused. */
 void trial_start(struct trial *trial, const char *input);
-/* Settles the current attempt. A completed attempt has the result {"id":"STEP-1"}. */
+void trial_begin(struct trial *trial, const char *document, const char *input); /* opens and starts */
+
+/*
+ * Plays events, each in a turn of its own. An event is a step and its outcome, in the words of trial_wants() and
+ * trial_records(). A step without an outcome completes, with the result {"id":"STEP-1"}.
+ *
+ *     trial_play(&trial, "a, b unknown, timer b, b failed, undo a retry");
+ *
+ * "a failed" settles the current attempt of a, and "undo a failed" that of its compensator. "probe a absent" and "timer
+ * a" come when they are due: the clock moves on. The test fails at this line when an input is refused.
+ */
+#define trial_play(trial, events) trial_play_at(__FILE__, __LINE__, trial, events, NULL)
+/* The same; and the last of these turns records exactly this. */
+#define trial_play_to(trial, events, records) trial_play_at(__FILE__, __LINE__, trial, events, records)
+void trial_play_at(const char *file, int line, struct trial *trial, const char *events, const char *records);
+
+/* The same, one event at a time, for tests with tables. */
 void trial_settle(struct trial *trial, const char *step, enum outcome_kind kind);
 void trial_settle_undo(struct trial *trial, const char *step, enum outcome_kind kind);
-/* Answers a probe, after the clock has moved on to the time at which the probe is due. */
 void trial_probe(struct trial *trial, const char *step, enum outcome_kind kind);
-void trial_probe_undo(struct trial *trial, const char *step, enum outcome_kind kind);
-void trial_timer(struct trial *trial, const char *step); /* the clock moves on to the time at which the timer is due */
+void trial_timer(struct trial *trial, const char *step);
 void trial_timer_undo(struct trial *trial, const char *step);
 enum err_code trial_abort(struct trial *trial);
 enum err_code trial_operator(struct trial *trial, enum operator_action action); /* acts on the open escalation */
@@ -74,8 +88,12 @@ struct saga_input trial_outcome(struct trial *trial, enum saga_input_type type, 
 const char *trial_records(struct trial *trial);
 /* Names what the saga wants now: "call reserve 1, timer charge +2000". Times count from now. */
 const char *trial_wants(struct trial *trial);
-/* Gives the saga as the API shows it. */
+/* Gives the saga as the API shows it; or the member that a JSON Pointer names in it. */
 struct slice trial_view(struct trial *trial, struct arena *arena);
+struct slice trial_shown(struct trial *trial, const char *pointer);
+/* Gives the name of a step's status, and its operation. */
+const char *trial_status(const struct trial *trial, const char *step);
+struct operation *trial_forward(struct trial *trial, const char *step);
 
 /* Folds the log from scratch into another saga. Fails the test when the two differ in any field. */
 void trial_check_replay(struct trial *trial);

@@ -15,17 +15,6 @@
 #define ROOT(members, root, children)                                                                                  \
     "{'tools':[" TRIAL_TOOLS "],'sagas':[{'name':'trial'," members ",'steps':[" root "]}," children "]}"
 
-static inline void open_with(struct trial *trial, const char *document, const char *input)
-{
-    trial_open(trial, document);
-    trial_start(trial, input);
-}
-
-static inline const char *status_of(const struct trial *trial, const char *step)
-{
-    return step_status_name(saga_step_status(&trial->saga, trial_step(trial, step)));
-}
-
 static inline struct slice result_of(const struct trial *trial, const char *step)
 {
     return trial->saga.steps[trial_step(trial, step)].forward.result;

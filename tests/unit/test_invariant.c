@@ -26,7 +26,7 @@ static int settle_in_a_child(struct trial *trial, bool bent, char *said)
         if (bent) { /* a step that never began counts as undone */
             trial->saga.steps[1].plan = PLAN_DONE;
         }
-        trial_settle(trial, "a", OUTCOME_COMPLETED);
+        trial_play(trial, "a");
         _exit(0);
     }
     (void)close(ends[1]);
@@ -48,8 +48,7 @@ TEST(a_fold_that_leaves_an_unsound_saga_ends_the_process)
     print_message("this build does without INVARIANT: meson setup -Dinvariants=true\n");
     skip();
 #endif
-    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'keyed'}"));
-    trial_start(&trial, "{}");
+    trial_begin(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'keyed'}"), "{}");
     status = settle_in_a_child(&trial, false, said);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     status = settle_in_a_child(&trial, true, said);

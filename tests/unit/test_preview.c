@@ -113,9 +113,7 @@ static void open_stuck(struct trial *trial)
 {
     trial_open(trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'pay','call':'once'},{'id':'c','call':'keyed'}"));
     trial_start(trial, "{}");
-    trial_settle(trial, "a", OUTCOME_COMPLETED);
-    trial_timer(trial, "pay");
-    trial_settle(trial, "pay", OUTCOME_UNKNOWN);
+    trial_play(trial, "a, timer pay, pay unknown");
 }
 
 static struct trial trial;
@@ -151,19 +149,15 @@ TEST(a_preview_changes_nothing_of_the_saga)
     trial_check_replay(&trial);
     /* The preview says what then happens. */
     assert_int_equal(trial_resolve(&trial, true, "{'id':'x'}"), ERR_OK);
-    trial_settle(&trial, "c", OUTCOME_COMPLETED);
+    trial_play(&trial, "c");
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
     arena_fini(&arena);
 }
 
 TEST(an_operation_has_a_preview_before_anybody_is_asked)
 {
-    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'pay','call':'once_probed'}"));
-    trial_start(&trial, "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    trial_timer(&trial, "pay");
-    trial_settle(&trial, "pay", OUTCOME_UNKNOWN);
-    trial_probe(&trial, "pay", OUTCOME_UNKNOWN);
+    trial_begin(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'pay','call':'once_probed'}"), "{}");
+    trial_play(&trial, "a, timer pay, pay unknown, probe pay unknown");
     assert_int_equal(trial.saga.escalation.number, 0);
     struct preview_question question = about_operation(&trial, "pay"), other = about_operation(&trial, "a");
 
@@ -175,11 +169,11 @@ TEST(an_operation_has_a_preview_before_anybody_is_asked)
 
 TEST(an_open_condition_has_both_ends)
 {
-    trial_open(&trial, TRIAL_SAGA("{'id':'pay','call':'once'},"
-                                  "{'id':'gift','call':'keyed','when':'${ .input.gift }'},{'id':'c','call':'keyed'}"));
-    trial_start(&trial, "{}");
-    trial_timer(&trial, "pay");
-    trial_settle(&trial, "pay", OUTCOME_UNKNOWN);
+    trial_begin(&trial,
+                TRIAL_SAGA("{'id':'pay','call':'once'},"
+                           "{'id':'gift','call':'keyed','when':'${ .input.gift }'},{'id':'c','call':'keyed'}"),
+                "{}");
+    trial_play(&trial, "timer pay, pay unknown");
     struct preview_question question = about_case(&trial);
 
     ASSERT_PREVIEW(&trial, question, "resolve", "happened", NULL,
@@ -189,18 +183,13 @@ TEST(an_open_condition_has_both_ends)
 
 TEST(a_compensation_that_failed_can_be_retried_or_left)
 {
-    trial_open(&trial,
-               TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'by_checked'},{'id':'c','call':'keyed'}"));
-    trial_start(&trial, "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    trial_settle(&trial, "b", OUTCOME_COMPLETED);
-    trial_settle(&trial, "c", OUTCOME_FAILED);
-    trial_timer_undo(&trial, "b");
-    trial_settle_undo(&trial, "b", OUTCOME_FAILED);
+    trial_begin(&trial,
+                TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'by_checked'},{'id':'c','call':'keyed'}"), "{}");
+    trial_play(&trial, "a, b, c failed, timer undo b, undo b failed");
     while (trial.saga.escalation.number == 0) { /* until its tries are used up */
-        trial_timer_undo(&trial, "b");
+        trial_play(&trial, "timer undo b");
         if (trial.saga.escalation.number == 0) {
-            trial_settle_undo(&trial, "b", OUTCOME_FAILED);
+            trial_play(&trial, "undo b failed");
         }
     }
     struct preview_question question = about_case(&trial);
@@ -214,13 +203,10 @@ TEST(an_abort_undoes_what_stands)
 {
     static const struct preview_question saga = {.steps_max = PREVIEW_STEPS_MAX};
 
-    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'s','sleep':'1h'},{'id':'m','call':'mail'}"));
-    trial_start(&trial, "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_begin(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'s','sleep':'1h'},{'id':'m','call':'mail'}"), "{}");
+    trial_play(&trial, "a");
     ASSERT_PREVIEW(&trial, saga, "abort", NULL, NULL, " -> compensated calls a! undoes a");
-    trial_timer(&trial, "s");
-    trial_timer(&trial, "m");
-    trial_settle(&trial, "m", OUTCOME_COMPLETED);
+    trial_play(&trial, "timer s, timer m, m");
     ASSERT_PREVIEW(&trial, saga, "abort", NULL, NULL, "refused past-point-of-no-return");
 }
 
@@ -236,8 +222,7 @@ TEST(a_long_play_is_played_in_slices_and_has_a_bound)
         buffer_printf(&steps, "{'id':'s%u','call':'keyed'},", i);
     }
     buffer_put_text(&steps, "{'id':'z','sleep':'1h'}]}]}");
-    trial_open(&trial, buffer_c(&steps));
-    trial_start(&trial, "{}");
+    trial_begin(&trial, buffer_c(&steps), "{}");
     for (unsigned i = 0; i < 20; i++) {
         char name[8];
 

@@ -82,9 +82,8 @@ TEST(a_record_that_does_not_fit_is_refused)
 
 TEST(completed_is_never_overturned)
 {
-    trial_open(&trial, TWO);
-    trial_start(&trial, "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_begin(&trial, TWO, "{}");
+    trial_play(&trial, "a");
     assert_false(fits(&trial, next(&trial, RECORD_STEP_FAILED, 0, DIRECTION_DO)));
     assert_false(fits(&trial, next(&trial, RECORD_STEP_COMPLETED, 0, DIRECTION_DO)));
     assert_false(fits(&trial, next(&trial, RECORD_STEP_UNKNOWN, 0, DIRECTION_DO)));
@@ -103,10 +102,9 @@ TEST(the_plan_must_be_the_right_one)
     } plans[] = {{right, 2, true}, {forward_order, 2, false}, {short_one, 1, false}, {twice, 2, false},
                  {out, 2, false},  {NULL, 2, false},          {NULL, 0, false}};
 
-    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'keyed'},{'id':'c','call':'keyed'}"));
-    trial_start(&trial, "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    trial_settle(&trial, "b", OUTCOME_COMPLETED);
+    trial_begin(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'keyed'},{'id':'c','call':'keyed'}"),
+                "{}");
+    trial_play(&trial, "a, b");
     assert_int_equal(trial_abort(&trial), ERR_OK);
     record = next(&trial, RECORD_COMPENSATION_PLANNED, STEP_NONE, DIRECTION_DO);
     assert_false(fits(&trial, record)); /* c is in flight */
@@ -127,18 +125,16 @@ TEST(an_undo_out_of_turn_is_refused)
 {
     struct record record;
 
-    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'keyed'},{'id':'c','call':'keyed'}"));
-    trial_start(&trial, "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    trial_settle(&trial, "b", OUTCOME_COMPLETED);
-    trial_settle(&trial, "c", OUTCOME_FAILED);
+    trial_begin(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'keyed'},{'id':'c','call':'keyed'}"),
+                "{}");
+    trial_play(&trial, "a, b, c failed");
     assert_string_equal(trial_wants(&trial), "call undo b 1");
     record = next(&trial, RECORD_COMPENSATION_INTENT, 0, DIRECTION_UNDO);
     record.attempt = 1;
     record.key.uuid.bytes[0] = 1;
     record.args = SLICE("{}");
     assert_false(fits(&trial, record)); /* before the steps that wait for it */
-    trial_settle_undo(&trial, "b", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo b");
     assert_false(fits(&trial, next(&trial, RECORD_COMPENSATION_COMPLETED, 1, DIRECTION_UNDO))); /* twice */
     record = next(&trial, RECORD_STEP_INTENT, 2, DIRECTION_DO);
     record.attempt = 2;
@@ -147,9 +143,8 @@ TEST(an_undo_out_of_turn_is_refused)
 
 TEST(no_record_follows_the_end)
 {
-    trial_open(&trial, TWO);
-    trial_start(&trial, "{}");
-    trial_settle(&trial, "a", OUTCOME_FAILED);
+    trial_begin(&trial, TWO, "{}");
+    trial_play(&trial, "a failed");
     assert_int_equal(trial.saga.phase, PHASE_ENDED);
     for (unsigned type = 0; type < RECORD_TYPE_COUNT; type++) {
         for (uint32_t step = 0; step < 2; step++) {
@@ -164,10 +159,8 @@ TEST(an_escalation_is_opened_once_and_closed_by_its_number)
 {
     struct record record;
 
-    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'once'}"));
-    trial_start(&trial, "{}");
-    trial_timer(&trial, "a");
-    trial_settle(&trial, "a", OUTCOME_UNKNOWN);
+    trial_begin(&trial, TRIAL_SAGA("{'id':'a','call':'once'}"), "{}");
+    trial_play(&trial, "timer a, a unknown");
     record = next(&trial, RECORD_ESCALATION_OPENED, 0, DIRECTION_DO);
     record.escalation = 128;
     record.reason = SLICE("unknown");
@@ -187,9 +180,8 @@ TEST(the_state_is_the_same_whoever_folds_it)
     struct saga *copy;
     struct record failing;
 
-    trial_open(&trial, TWO);
-    trial_start(&trial, "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_begin(&trial, TWO, "{}");
+    trial_play(&trial, "a");
     copy = saga_copy(&trial.saga, &trial.arena);
     failing = next(&trial, RECORD_SAGA_FAILING, STEP_NONE, DIRECTION_DO);
     saga_apply(copy, &failing);
@@ -216,8 +208,7 @@ TEST(a_send_that_never_left_leaves_no_trace_of_a_send)
 {
     struct outcome unsent = {.kind = OUTCOME_RETRY, .unsent = true, .error = SLICE("refused")};
 
-    trial_open(&trial, TWO);
-    trial_start(&trial, "{}");
+    trial_begin(&trial, TWO, "{}");
     assert_int_equal(trial.saga.steps[0].forward.first_sent_ms, TRIAL_START_MS);
     assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 1, unsent)),
                      ERR_OK);
@@ -225,9 +216,7 @@ TEST(a_send_that_never_left_leaves_no_trace_of_a_send)
     assert_int_equal(trial.saga.steps[0].forward.last_sent_ms, 0);
     assert_int_equal(trial.saga.steps[0].forward.counted, 0);
     assert_int_equal(saga_took_effect(&trial.saga, 0), TOOK_EFFECT_NO);
-    trial_timer(&trial, "a");
-    trial_settle(&trial, "a", OUTCOME_UNKNOWN);
-    trial_timer(&trial, "a");
+    trial_play(&trial, "timer a, a unknown, timer a");
     {
         int64_t first = trial.saga.steps[0].forward.first_sent_ms;
 

@@ -6,12 +6,6 @@
 #include "tests/lib/saga_trial.h"
 #include "tests/lib/test.h"
 
-static void open_with(struct trial *trial, const char *document, const char *input)
-{
-    trial_open(trial, document);
-    trial_start(trial, input);
-}
-
 static struct trial trial;
 
 TEST(only_the_named_roles_and_higher_ones_may_decide)
@@ -32,12 +26,13 @@ TEST(only_the_named_roles_and_higher_ones_may_decide)
         struct arena arena = {0};
 
         arena_init(&arena, 4096);
-        open_with(&trial,
-                  arena_text(&arena, arena_printf(
-                                         &arena, "%s%s%s",
-                                         "{'tools':[],'sagas':[{'name':'trial','steps':[{'id':'ok','approve':{'roles':",
-                                         cases[i].roles, "}}]}]}")),
-                  "{}");
+        trial_begin(
+            &trial,
+            arena_text(&arena,
+                       arena_printf(&arena, "%s%s%s",
+                                    "{'tools':[],'sagas':[{'name':'trial','steps':[{'id':'ok','approve':{'roles':",
+                                    cases[i].roles, "}}]}]}")),
+            "{}");
         assert_int_equal(trial_decide(&trial, "ok", true, cases[i].role), cases[i].code);
         trial_close_sound(&trial);
         arena_fini(&arena);
@@ -66,7 +61,7 @@ TEST(the_starter_of_a_saga_may_not_approve_it)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct slice waits_for;
 
-        open_with(&trial, TRIAL_SAGA("{'id':'ok','approve':{'not_by':'starter'}}"), "{}");
+        trial_begin(&trial, TRIAL_SAGA("{'id':'ok','approve':{'not_by':'starter'}}"), "{}");
         waits_for = json_at(trial_view(&trial, &trial.arena), SLICE("/steps/0/waits_for"));
         assert_true(slice_equal(waits_for, trial_json(&trial.arena, "{'kind':'approve','approval':64,'show':null,"
                                                                     "'roles':['operator'],'not_by':'starter'}")));

@@ -212,8 +212,7 @@ TEST(an_undo_with_arguments_beyond_the_bound_is_asked_about)
     struct trial trial;
 
     open_bounded(&trial, frozen);
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    trial_settle(&trial, "z", OUTCOME_FAILED);
+    trial_play(&trial, "a, z failed");
     assert_string_equal(
         trial_records(&trial),
         "step.failed z, saga.failing z, compensation.planned, compensation.failed a, escalation.opened a");
@@ -226,9 +225,9 @@ TEST(an_undo_with_arguments_beyond_the_bound_is_asked_about)
 
     open_bounded(&trial, evaluated);
     for (int i = 0; i < 3; i++) {
-        trial_settle(&trial, "a", OUTCOME_UNKNOWN);
+        trial_play(&trial, "a unknown");
         if (i < 2) {
-            trial_timer(&trial, "a");
+            trial_play(&trial, "timer a");
         }
     }
     answer.evaluated.what = EVALUATE_UNDO;
@@ -257,7 +256,7 @@ TEST(a_follower_with_an_input_beyond_the_bound_is_told_of)
 
     open_bounded(&trial, ROOT("'then':[{'saga':'f','input':" TWICE "},{'saga':'f','input':{}}]",
                               "{'id':'a','call':'keyed'}", "{'name':'f','steps':[{'id':'b','call':'keyed'}]}"));
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "a");
     is(&trial, SAGA_COMPLETED);
     same(trial.saga.failing_reason, "then");
     same(trial.saga.failing_detail, "f does not follow: its input has 99 bytes, and at most 60 are allowed: pass "
@@ -386,7 +385,7 @@ TEST(a_condition_is_asked_of_what_a_full_turn_left_over)
     evaluated.evaluated.step = trial_step(&trial, "c/b");
     evaluated.evaluated.value = SLICE("{\"n\":2}");
     assert_int_equal(drive(&trial, evaluated), ERR_OK);
-    assert_string_equal(status_of(&trial, "c/b"), "skipped");
+    assert_string_equal(trial_status(&trial, "c/b"), "skipped");
     trial_close(&trial);
 }
 

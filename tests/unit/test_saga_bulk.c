@@ -7,10 +7,8 @@
 /* Opens a saga in which `act` is unknown for good after one call, so that a person is asked. */
 static void open_stuck(struct trial *trial)
 {
-    trial_open(trial, TRIAL_SAGA("{'id':'act','call':'once'},{'id':'next','call':'once'}"));
-    trial_start(trial, "{}");
-    trial_timer(trial, "act");
-    trial_settle(trial, "act", OUTCOME_UNKNOWN);
+    trial_begin(trial, TRIAL_SAGA("{'id':'act','call':'once'},{'id':'next','call':'once'}"), "{}");
+    trial_play(trial, "timer act, act unknown");
     assert_int_equal(saga_status(&trial->saga), SAGA_ESCALATED);
 }
 

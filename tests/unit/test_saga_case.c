@@ -15,8 +15,7 @@ static void open_at(const char *steps)
     char document[8192];
 
     (void)snprintf(document, sizeof(document), TRIAL_SAGA("%s"), steps);
-    trial_open(&trial, document);
-    trial_start(&trial, "{}");
+    trial_begin(&trial, document, "{}");
 }
 
 static void close_sound(void)
@@ -53,8 +52,7 @@ static enum err_code answers(uint64_t round, const char *request, bool again)
 static void open_stuck(void)
 {
     open_at("{'id':'act','call':'once'}");
-    trial_timer(&trial, "act");
-    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
+    trial_play(&trial, "timer act, act unknown");
     assert_int_equal(trial.saga.escalation.number, 64);
     assert_int_equal(saga_case_round(&trial.saga), 1);
 }
@@ -62,9 +60,7 @@ static void open_stuck(void)
 /* Makes `act` unknown once more after another call. */
 static void is_stuck_again(void)
 {
-    trial_timer(&trial, "act");
-    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
-    assert_string_equal(trial_records(&trial), "step.unknown act, escalation.opened act");
+    trial_play_to(&trial, "timer act, act unknown", "step.unknown act, escalation.opened act");
 }
 
 TEST(asked_again_it_is_the_same_case_in_another_round)
@@ -119,15 +115,14 @@ TEST(another_operation_is_another_case)
     struct saga_input input = {.type = SAGA_INPUT_OPERATOR};
 
     open_at("{'id':'act','call':'keyed','on_failure':'escalate'}");
-    trial_settle(&trial, "act", OUTCOME_FAILED);
+    trial_play(&trial, "act failed");
     input.verdict.action = OPERATOR_RETRY;
     input.verdict.escalation = 64;
     input.verdict.args = SLICE("{\"n\":2}");
     input.verdict.actor = SLICE("ann");
     input.verdict.note = SLICE("with another number");
     assert_int_equal(trial_input(&trial, input), ERR_OK);
-    trial_timer(&trial, "act");
-    trial_settle(&trial, "act", OUTCOME_FAILED);
+    trial_play(&trial, "timer act, act failed");
     assert_int_equal(trial.saga.escalation.number, 128);
     assert_int_equal(saga_case_round(&trial.saga), 1);
     close_sound();
@@ -151,7 +146,7 @@ TEST(a_person_is_asked_about_what_is_waited_for)
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         open_at(rows[i].steps);
         if (rows[i].outcome == OUTCOME_UNKNOWN) {
-            trial_timer(&trial, "act"); /* the intent has its own turn */
+            trial_play(&trial, "timer act"); /* the intent has its own turn */
         }
         if (rows[i].outcome != OUTCOME_KIND_COUNT) {
             trial_settle(&trial, "act", rows[i].outcome);
@@ -175,23 +170,20 @@ TEST(a_person_is_asked_about_what_is_waited_for)
 TEST(a_step_that_is_tried_again_goes_on_and_closes_the_case)
 {
     open_at("{'id':'act','call':'keyed'},{'id':'next','call':'keyed'}");
-    trial_settle(&trial, "act", OUTCOME_RETRY);
+    trial_play(&trial, "act retry");
     assert_int_equal(asks("it takes long"), ERR_OK);
-    trial_timer(&trial, "act");
-    assert_string_equal(trial_records(&trial), "step.intent act");
+    trial_play_to(&trial, "timer act", "step.intent act");
     assert_int_equal(answers(1, NULL, false), ERR_CALL_OUT); /* the call under way is not cut off */
-    trial_settle(&trial, "act", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "step.completed act, escalation.resolved act, step.intent next");
+    trial_play_to(&trial, "act", "step.completed act, escalation.resolved act, step.intent next");
     close_sound();
 }
 
 TEST(a_case_is_asked_anew_when_nothing_else_will_answer_it)
 {
     open_at("{'id':'act','call':'once'}");
-    trial_timer(&trial, "act");
+    trial_play(&trial, "timer act");
     assert_int_equal(asks("the bank is down"), ERR_OK);
-    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
-    assert_string_equal(trial_records(&trial), "step.unknown act, escalation.resolved act, escalation.opened act");
+    trial_play_to(&trial, "act unknown", "step.unknown act, escalation.resolved act, escalation.opened act");
     assert_int_equal(trial.saga.escalation.number, 64);
     assert_int_equal(saga_case_round(&trial.saga), 2);
     assert_true(slice_is(trial.saga.escalation.reason, "unknown"));
@@ -201,9 +193,7 @@ TEST(a_case_is_asked_anew_when_nothing_else_will_answer_it)
 TEST(an_undo_that_is_tried_again_can_be_asked_about)
 {
     open_at("{'id':'act','call':'by_keyed'},{'id':'next','call':'keyed'}");
-    trial_settle(&trial, "act", OUTCOME_COMPLETED);
-    trial_settle(&trial, "next", OUTCOME_FAILED);
-    trial_settle_undo(&trial, "act", OUTCOME_RETRY);
+    trial_play(&trial, "act, next failed, undo act retry");
     assert_int_equal(asks("the refund hangs"), ERR_OK);
     assert_int_equal(trial.saga.escalation.direction, DIRECTION_UNDO);
     assert_int_equal(saga_escalation_actions(&trial.saga), BIT(OPERATOR_RESOLVE) | BIT(OPERATOR_ABANDON));
@@ -216,8 +206,7 @@ TEST(asked_about_the_saga_itself_nothing_new_begins_until_a_person_has_looked)
 {
     open_at("{'id':'rest','sleep':'1h'},{'id':'act','call':'keyed'}");
     assert_int_equal(asks("is this right?"), ERR_OK);
-    trial_timer(&trial, "rest");
-    assert_string_equal(trial_records(&trial), "step.completed rest");
+    trial_play_to(&trial, "timer rest", "step.completed rest");
     assert_int_equal(answers(1, NULL, false), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved, step.intent act");
     close_sound();
@@ -230,7 +219,7 @@ TEST(nobody_is_asked_where_nothing_can_be_asked)
     assert_int_equal(trial_pause(&trial), ERR_OK);
     assert_int_equal(asks("why"), ERR_PAUSED);
     assert_int_equal(trial_resume(&trial), ERR_OK);
-    trial_settle(&trial, "act", OUTCOME_COMPLETED);
+    trial_play(&trial, "act");
     assert_int_equal(asks("why"), ERR_ENDED);
     close_sound();
     open_stuck();

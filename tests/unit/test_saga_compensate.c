@@ -17,8 +17,7 @@ static void open_until(struct trial *trial, const char *document, const char *st
 {
     uint32_t until;
 
-    trial_open(trial, document);
-    trial_start(trial, "{}");
+    trial_begin(trial, document, "{}");
     until = trial_step(trial, step);
     for (uint32_t i = 0; i < until; i++) {
         char id[65];
@@ -32,29 +31,21 @@ static struct trial trial;
 
 TEST(n_effects_take_n_plus_one_turns)
 {
-    trial_open(&trial, THREE);
-    trial_start(&trial, "{}");
+    trial_begin(&trial, THREE, "{}");
     assert_string_equal(trial_records(&trial), "saga.started, step.intent a");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "step.completed a, step.intent b");
-    trial_settle(&trial, "b", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "step.completed b, step.intent c");
-    trial_settle(&trial, "c", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "step.completed c, saga.completed");
+    trial_play_to(&trial, "a", "step.completed a, step.intent b");
+    trial_play_to(&trial, "b", "step.completed b, step.intent c");
+    trial_play_to(&trial, "c", "step.completed c, saga.completed");
     assert_string_equal(trial_wants(&trial), "");
 }
 
 TEST(effects_are_undone_in_reverse)
 {
     open_until(&trial, THREE, "c");
-    trial_settle(&trial, "c", OUTCOME_FAILED);
-    assert_string_equal(trial_records(&trial),
-                        "step.failed c, saga.failing c, compensation.planned, compensation.intent b");
+    trial_play_to(&trial, "c failed", "step.failed c, saga.failing c, compensation.planned, compensation.intent b");
     assert_string_equal(trial_wants(&trial), "call undo b 1");
-    trial_settle_undo(&trial, "b", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "compensation.completed b, compensation.intent a");
-    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "compensation.completed a, saga.compensated");
+    trial_play_to(&trial, "undo b", "compensation.completed b, compensation.intent a");
+    trial_play_to(&trial, "undo a", "compensation.completed a, saga.compensated");
     assert_int_equal(saga_took_effect(&trial.saga, 0), TOOK_EFFECT_UNDONE);
     assert_int_equal(saga_took_effect(&trial.saga, 2), TOOK_EFFECT_NO);
     assert_string_equal(step_status_name(saga_step_status(&trial.saga, 0)), "compensated");
@@ -63,102 +54,64 @@ TEST(effects_are_undone_in_reverse)
 TEST(a_failure_with_nothing_done_ends_compensated)
 {
     open_until(&trial, THREE, "a");
-    trial_settle(&trial, "a", OUTCOME_FAILED);
-    assert_string_equal(trial_records(&trial), "step.failed a, saga.failing a, compensation.planned, saga.compensated");
+    trial_play_to(&trial, "a failed", "step.failed a, saga.failing a, compensation.planned, saga.compensated");
 }
 
 TEST(side_by_side_the_one_that_began_last_is_undone_first)
 {
-    trial_open(&trial, DIAMOND);
-    trial_start(&trial, "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "step.completed a, step.intent b, step.intent c");
-    trial_settle(&trial, "c", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "step.completed c");
-    trial_settle(&trial, "b", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "step.completed b, step.intent d");
-    trial_settle(&trial, "d", OUTCOME_FAILED);
-    assert_string_equal(trial_records(&trial),
-                        "step.failed d, saga.failing d, compensation.planned, compensation.intent c");
-    trial_settle_undo(&trial, "c", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "compensation.completed c, compensation.intent b");
-    trial_settle_undo(&trial, "b", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "compensation.completed b, compensation.intent a");
+    trial_begin(&trial, DIAMOND, "{}");
+    trial_play_to(&trial, "a", "step.completed a, step.intent b, step.intent c");
+    trial_play_to(&trial, "c", "step.completed c");
+    trial_play_to(&trial, "b", "step.completed b, step.intent d");
+    trial_play_to(&trial, "d failed", "step.failed d, saga.failing d, compensation.planned, compensation.intent c");
+    trial_play_to(&trial, "undo c", "compensation.completed c, compensation.intent b");
+    trial_play_to(&trial, "undo b", "compensation.completed b, compensation.intent a");
 }
 
 TEST(compensation_waits_for_calls_in_flight)
 {
-    trial_open(&trial, DIAMOND);
-    trial_start(&trial, "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    trial_settle(&trial, "b", OUTCOME_FAILED);
-    assert_string_equal(trial_records(&trial), "step.failed b, saga.failing b");
+    trial_begin(&trial, DIAMOND, "{}");
+    trial_play_to(&trial, "a, b failed", "step.failed b, saga.failing b");
     assert_string_equal(trial_wants(&trial), "call c 1");
-    trial_settle(&trial, "c", OUTCOME_UNKNOWN); /* the class decides how an unknown outcome goes on */
-    assert_string_equal(trial_records(&trial), "step.retrying c");
-    trial_timer(&trial, "c");
-    trial_settle(&trial, "c", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "step.completed c, compensation.planned, compensation.intent c");
+    trial_play_to(&trial, "c unknown", "step.retrying c"); /* the class decides how an unknown outcome goes on */
+    trial_play_to(&trial, "timer c, c", "step.completed c, compensation.planned, compensation.intent c");
 }
 
 TEST(a_call_that_surely_did_not_happen_is_stopped)
 {
-    trial_open(&trial, DIAMOND);
-    trial_start(&trial, "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    trial_settle(&trial, "c", OUTCOME_RETRY);
-    trial_settle(&trial, "b", OUTCOME_FAILED);
-    assert_string_equal(trial_records(&trial),
-                        "step.failed b, saga.failing b, step.failed c, compensation.planned, compensation.intent a");
+    trial_begin(&trial, DIAMOND, "{}");
+    trial_play_to(&trial, "a, c retry, b failed",
+                  "step.failed b, saga.failing b, step.failed c, compensation.planned, compensation.intent a");
     assert_true(slice_is(trial.records.items[2].error, "stopped"));
     trial_close_sound(&trial);
 
-    trial_open(&trial, DIAMOND); /* b is in flight, and is not tried again once its outcome is certain */
-    trial_start(&trial, "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    trial_settle(&trial, "b", OUTCOME_FAILED);
-    trial_settle(&trial, "c", OUTCOME_RETRY);
-    assert_string_equal(trial_records(&trial), "step.failed c, compensation.planned, compensation.intent a");
+    trial_begin(&trial, DIAMOND, "{}"); /* b is in flight, and is not tried again once its outcome is certain */
+    trial_play_to(&trial, "a, b failed, c retry", "step.failed c, compensation.planned, compensation.intent a");
 }
 
 TEST(a_failed_compensation_holds_up_only_what_it_depends_on)
 {
-    trial_open(&trial, DIAMOND);
-    trial_start(&trial, "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    trial_settle(&trial, "b", OUTCOME_COMPLETED);
-    trial_settle(&trial, "c", OUTCOME_COMPLETED);
-    trial_settle(&trial, "d", OUTCOME_FAILED);
-    trial_settle_undo(&trial, "c", OUTCOME_FAILED);
-    assert_string_equal(trial_records(&trial), "compensation.failed c, escalation.opened c, compensation.intent b");
+    trial_begin(&trial, DIAMOND, "{}");
+    trial_play_to(&trial, "a, b, c, d failed, undo c failed",
+                  "compensation.failed c, escalation.opened c, compensation.intent b");
     assert_int_equal(saga_status(&trial.saga), SAGA_ESCALATED);
-    trial_settle_undo(&trial, "b", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "compensation.completed b"); /* a waits for c */
+    trial_play_to(&trial, "undo b", "compensation.completed b"); /* a waits for c */
     assert_string_equal(trial_wants(&trial), "");
     assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved c, compensation.reopened c, compensation.intent c");
-    trial_settle_undo(&trial, "c", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "compensation.completed c, compensation.intent a");
+    trial_play_to(&trial, "undo c", "compensation.completed c, compensation.intent a");
 }
 
 TEST(one_question_at_a_time)
 {
-    trial_open(&trial, DIAMOND);
-    trial_start(&trial, "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    trial_settle(&trial, "b", OUTCOME_COMPLETED);
-    trial_settle(&trial, "c", OUTCOME_COMPLETED);
-    trial_settle(&trial, "d", OUTCOME_FAILED);
-    trial_settle_undo(&trial, "c", OUTCOME_FAILED);
-    trial_settle_undo(&trial, "b", OUTCOME_FAILED);
-    assert_string_equal(trial_records(&trial), "compensation.failed b");
+    trial_begin(&trial, DIAMOND, "{}");
+    trial_play_to(&trial, "a, b, c, d failed, undo c failed, undo b failed", "compensation.failed b");
     assert_int_equal(trial.saga.escalation.step, 2);
     assert_int_equal(trial_operator(&trial, OPERATOR_WAIVE), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved c, step.waived c, escalation.opened b");
     assert_int_equal(trial_operator(&trial, OPERATOR_WAIVE), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved b, step.waived b, compensation.intent a");
-    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "compensation.completed a, saga.abandoned");
+    trial_play_to(&trial, "undo a", "compensation.completed a, saga.abandoned");
     assert_int_equal(trial.records.items[1].debt_count, 2);
 }
 
@@ -185,7 +138,7 @@ static void open_undo(struct trial *on, const char *tool)
     (void)snprintf(document, sizeof(document), TRIAL_SAGA("{'id':'act','call':'%s'},{'id':'next','call':'idempotent'}"),
                    tool);
     open_until(on, document, "next");
-    trial_settle(on, "next", OUTCOME_FAILED);
+    trial_play(on, "next failed");
     assert_string_equal(trial_wants(on), "call undo act 1");
 }
 
@@ -207,10 +160,10 @@ TEST(a_compensation_is_not_bounded_by_attempts_but_gives_up_in_time)
 
     open_undo(&trial, "by_checked"); /* the undo gives up after ten minutes */
     while (saga_status(&trial.saga) == SAGA_COMPENSATING) {
-        trial_settle_undo(&trial, "act", OUTCOME_RETRY);
+        trial_play(&trial, "undo act retry");
         rounds++;
         if (step_undo(&trial.saga.steps[0])->state == OP_RETRYING) {
-            trial_timer_undo(&trial, "act");
+            trial_play(&trial, "timer undo act");
         }
         assert_true(rounds < 100);
     }
@@ -254,13 +207,13 @@ TEST(a_compensation_ends_after_the_tries_it_was_given)
                        TRIAL_SAGA("{'id':'act','call':'keyed','compensate':{%s}},{'id':'next','call':'idempotent'}"),
                        cases[i].compensate);
         open_until(&trial, document, "next");
-        trial_settle(&trial, "next", OUTCOME_FAILED);
+        trial_play(&trial, "next failed");
         for (int round = 0; round < 2; round++) {
             int tries = 0;
 
             do {
                 if (step_undo(&trial.saga.steps[0])->state == OP_RETRYING) {
-                    trial_timer_undo(&trial, "act");
+                    trial_play(&trial, "timer undo act");
                 }
                 if (cases[i].unsent) {
                     settle_undo_unsent(&trial);
@@ -276,7 +229,7 @@ TEST(a_compensation_ends_after_the_tries_it_was_given)
             assert_int_equal(step_undo(&trial.saga.steps[0])->took_effect == TOOK_EFFECT_MAYBE, cases[i].maybe);
             assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
         }
-        trial_settle_undo(&trial, "act", OUTCOME_COMPLETED);
+        trial_play(&trial, "undo act");
         assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
         trial_close_sound(&trial);
     }
@@ -285,10 +238,9 @@ TEST(a_compensation_ends_after_the_tries_it_was_given)
 TEST(a_keyed_compensation_does_not_leave_after_its_window)
 {
     open_undo(&trial, "by_keyed");
-    trial_settle_undo(&trial, "act", OUTCOME_UNKNOWN);
+    trial_play(&trial, "undo act unknown");
     trial.now_ms = TRIAL_START_MS + 60000;
-    trial_timer_undo(&trial, "act");
-    assert_string_equal(trial_records(&trial), "compensation.failed act, escalation.opened act");
+    trial_play_to(&trial, "timer undo act", "compensation.failed act, escalation.opened act");
     assert_true(trial.records.items[0].maybe);
     assert_string_equal(step_status_name(saga_step_status(&trial.saga, 0)), "compensation_failed");
     assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_CONFLICT); /* the retry may be a second refund */
@@ -299,25 +251,17 @@ TEST(a_keyed_compensation_does_not_leave_after_its_window)
 TEST(a_checked_compensation_is_called_again_only_after_absent)
 {
     open_undo(&trial, "by_checked");
-    trial_settle_undo(&trial, "act", OUTCOME_UNKNOWN);
-    trial_probe_undo(&trial, "act", OUTCOME_ABSENT);
-    assert_string_equal(trial_records(&trial), "compensation.probed act");
-    trial_probe_undo(&trial, "act", OUTCOME_ABSENT);
-    assert_string_equal(trial_records(&trial), "compensation.retrying act");
-    trial_timer_undo(&trial, "act");
-    assert_string_equal(trial_records(&trial), "compensation.intent act");
-    trial_settle_undo(&trial, "act", OUTCOME_UNKNOWN);
-    trial_probe_undo(&trial, "act", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "compensation.completed act, saga.compensated");
+    trial_play_to(&trial, "undo act unknown, probe undo act absent", "compensation.probed act");
+    trial_play_to(&trial, "probe undo act absent", "compensation.retrying act");
+    trial_play_to(&trial, "timer undo act", "compensation.intent act");
+    trial_play_to(&trial, "undo act unknown, probe undo act", "compensation.completed act, saga.compensated");
 }
 
 TEST(a_refusal_after_a_maybe_is_no_proof_that_the_undo_did_not_happen)
 {
     open_undo(&trial, "by_keyed");
-    trial_settle_undo(&trial, "act", OUTCOME_UNKNOWN);
-    trial_timer_undo(&trial, "act");
-    trial_settle_undo(&trial, "act", OUTCOME_FAILED);
-    assert_string_equal(trial_records(&trial), "compensation.failed act, escalation.opened act");
+    trial_play_to(&trial, "undo act unknown, timer undo act, undo act failed",
+                  "compensation.failed act, escalation.opened act");
     assert_true(trial.records.items[0].maybe);
     assert_true(saga_escalation_actions(&trial.saga) & BIT(OPERATOR_RESOLVE));
 }
@@ -337,10 +281,10 @@ TEST(an_undo_whose_arguments_cannot_be_made_is_a_question)
     struct outcome odd = {.kind = OUTCOME_COMPLETED,
                           .result = SLICE("{\"id\":7}")}; /* the compensator wants a string */
 
-    trial_open(&trial, TRIAL_SAGA("{'id':'act','call':'strict','with':{'n':1}},{'id':'next','call':'idempotent'}"));
-    trial_start(&trial, "{}");
+    trial_begin(&trial, TRIAL_SAGA("{'id':'act','call':'strict','with':{'n':1}},{'id':'next','call':'idempotent'}"),
+                "{}");
     assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 1, odd)), ERR_OK);
-    trial_settle(&trial, "next", OUTCOME_FAILED);
+    trial_play(&trial, "next failed");
     assert_string_equal(
         trial_records(&trial),
         "step.failed next, saga.failing next, compensation.planned, compensation.failed act, escalation.opened act");
@@ -360,8 +304,7 @@ TEST(an_undo_whose_arguments_cannot_be_made_is_a_question)
                         "escalation.resolved act, compensation.reopened act, compensation.intent act");
     assert_true(slice_is(step_undo(&trial.saga.steps[0])->args, "{\"id\":\"7\"}"));
     assert_int_equal(step_undo(&trial.saga.steps[0])->generation, 0);
-    trial_settle_undo(&trial, "act", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "compensation.completed act, saga.compensated");
+    trial_play_to(&trial, "undo act", "compensation.completed act, saga.compensated");
 }
 
 TEST(a_maybe_is_undone_blind_with_what_there_is)
@@ -369,15 +312,12 @@ TEST(a_maybe_is_undone_blind_with_what_there_is)
     char key[UUID_TEXT_BYTES];
 
     open_until(&trial, TRIAL_SAGA("{'id':'first','call':'keyed'},{'id':'act','call':'voidable'}"), "act");
-    trial_timer(&trial, "act");
-    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
-    assert_string_equal(trial_records(&trial),
-                        "step.unknown act, saga.failing act, compensation.planned, compensation.intent act");
+    trial_play_to(&trial, "timer act, act unknown",
+                  "step.unknown act, saga.failing act, compensation.planned, compensation.intent act");
     uuid_text(&trial.saga.steps[1].forward.key.uuid, key);
     assert_true(
         slice_equal(step_undo(&trial.saga.steps[1])->args, arena_printf(&trial.arena, "{\"key\":\"%s\"}", key)));
-    trial_settle_undo(&trial, "act", OUTCOME_COMPLETED);
-    trial_settle_undo(&trial, "first", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo act, undo first");
     assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
 }
 
@@ -394,40 +334,35 @@ TEST(the_deadline_ends_forward_work_only)
         assert_int_equal(trial_input(&trial, early), ERR_OK);
         assert_string_equal(trial_records(&trial), "");
     }
-    trial_timer(&trial, "-");
-    assert_string_equal(trial_records(&trial), "saga.failing");
+    trial_play_to(&trial, "timer -", "saga.failing");
     assert_string_equal(trial_wants(&trial), "call b 1");
-    trial_settle(&trial, "b", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "step.completed b, compensation.planned, compensation.intent b");
+    trial_play_to(&trial, "b", "step.completed b, compensation.planned, compensation.intent b");
 }
 
 TEST(a_terminal_step_in_flight_decides_what_an_abort_means)
 {
     open_until(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'end','call':'mail'}"), "end");
-    trial_timer(&trial, "end");
+    trial_play(&trial, "timer end");
     assert_int_equal(trial_abort(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial), "saga.failing");
     assert_int_equal(trial_abort(&trial), ERR_OK); /* a second abort changes nothing */
     assert_string_equal(trial_records(&trial), "");
-    trial_settle(&trial, "end", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "step.completed end, saga.completed");
+    trial_play_to(&trial, "end", "step.completed end, saga.completed");
     assert_int_equal(trial_abort(&trial), ERR_PAST_RETURN);
     trial_close_sound(&trial);
 
     open_until(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'end','call':'mail'}"), "end");
-    trial_timer(&trial, "end");
+    trial_play(&trial, "timer end");
     assert_int_equal(trial_abort(&trial), ERR_OK);
-    trial_settle(&trial, "end", OUTCOME_FAILED);
-    assert_string_equal(trial_records(&trial), "step.failed end, compensation.planned, compensation.intent a");
-    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    trial_play_to(&trial, "end failed", "step.failed end, compensation.planned, compensation.intent a");
+    trial_play(&trial, "undo a");
     assert_int_equal(trial_abort(&trial), ERR_ENDED);
 }
 
 TEST(the_verdict_on_a_terminal_step_holds_up_everything)
 {
     open_until(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'end','call':'mail'}"), "end");
-    trial_timer(&trial, "end");
-    trial_settle(&trial, "end", OUTCOME_UNKNOWN);
+    trial_play(&trial, "timer end, end unknown");
     assert_int_equal(saga_status(&trial.saga), SAGA_ESCALATED);
     assert_int_equal(trial_abort(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial), "saga.failing, compensation.planned");
@@ -437,8 +372,7 @@ TEST(the_verdict_on_a_terminal_step_holds_up_everything)
     trial_close_sound(&trial);
 
     open_until(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'end','call':'mail'}"), "end");
-    trial_timer(&trial, "end");
-    trial_settle(&trial, "end", OUTCOME_UNKNOWN);
+    trial_play(&trial, "timer end, end unknown");
     assert_int_equal(trial_abort(&trial), ERR_OK);
     assert_int_equal(trial_resolve(&trial, false, NULL), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved end, step.failed end, compensation.intent a");
@@ -446,13 +380,11 @@ TEST(the_verdict_on_a_terminal_step_holds_up_everything)
 
 TEST(an_abort_before_anything_was_sent_sends_nothing)
 {
-    trial_open(&trial, TRIAL_SAGA("{'id':'act','call':'once'}"));
-    trial_start(&trial, "{}");
+    trial_begin(&trial, TRIAL_SAGA("{'id':'act','call':'once'}"), "{}");
     assert_string_equal(trial_wants(&trial), "timer act 0"); /* pending: the key is durable, the intent is not */
     assert_int_equal(trial_abort(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial), "saga.failing, step.failed act, compensation.planned, saga.compensated");
-    trial_timer(&trial, "act");
-    assert_string_equal(trial_records(&trial), "");
+    trial_play_to(&trial, "timer act", "");
 }
 
 TEST_PROGRAM_CLOSING(trial, trial_close_sound)

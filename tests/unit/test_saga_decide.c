@@ -67,11 +67,10 @@ static void open_act(struct trial *trial, const char *tool)
 
     (void)snprintf(document, sizeof(document), TRIAL_SAGA("{'id':'act','call':'%s'},{'id':'next','call':'idempotent'}"),
                    tool);
-    trial_open(trial, document);
-    trial_start(trial, "{}");
+    trial_begin(trial, document, "{}");
     if (strncmp(trial_wants(trial), "timer", 5) == 0) { /* for checked and once, record and intent are two commits */
         assert_string_equal(trial_records(trial), "saga.started, step.pending act");
-        trial_timer(trial, "act");
+        trial_play(trial, "timer act");
     }
     assert_string_equal(trial_wants(trial), "call act 1");
 }
@@ -238,21 +237,19 @@ static void tell(struct trial *on, int what)
         unsent(on, "act");
         return;
     case DUE:
-        trial_timer(on, "act");
+        trial_play(on, "timer act");
         return;
     case ABSENT_EARLY:
-        trial_probe(on, "act", OUTCOME_ABSENT);
-        assert_string_equal(trial_records(on), "step.probed act");
+        trial_play_to(on, "probe act absent", "step.probed act");
         return;
     case ABSENT:
-        trial_probe(on, "act", OUTCOME_ABSENT);
+        trial_play(on, "probe act absent");
         return;
     case PROBE_UNKNOWN:
-        trial_probe(on, "act", OUTCOME_UNKNOWN);
-        assert_string_equal(trial_records(on), "step.probed act");
+        trial_play_to(on, "probe act unknown", "step.probed act");
         return;
     case PROBE_COMPLETED:
-        trial_probe(on, "act", OUTCOME_COMPLETED);
+        trial_play(on, "probe act");
         return;
     default:
         trial_settle(on, "act", (enum outcome_kind)what);
@@ -292,7 +289,7 @@ TEST(tries_that_never_left_are_bounded_and_not_attempts)
         assert_string_equal(trial_records(&trial), "step.retrying act");
         assert_int_equal(saga_took_effect(&trial.saga, 0), TOOK_EFFECT_NO);
         assert_int_equal(trial.saga.steps[0].forward.first_sent_ms, 0);
-        trial_timer(&trial, "act");
+        trial_play(&trial, "timer act");
     }
     unsent(&trial, "act");
     assert_string_equal(trial_records(&trial),
@@ -310,15 +307,15 @@ TEST(an_attempt_that_left_ends_the_row_of_those_that_did_not)
         for (int i = 0; i < 9; i++) {
             unsent(&trial, "act");
             trial.now_ms = trial.saga.steps[0].forward.due_ms;
-            trial_timer(&trial, "act");
+            trial_play(&trial, "timer act");
         }
         assert_int_equal(trial.saga.steps[0].forward.unsent, 9);
         if (round == 0) {
-            trial_settle(&trial, "act", OUTCOME_RETRY);
+            trial_play(&trial, "act retry");
             assert_int_equal(trial.saga.steps[0].forward.unsent, 0);
             trial.saga.steps[0].forward.window_from_ms =
                 0; /* the row below is longer than the window, which this test is not about */
-            trial_timer(&trial, "act");
+            trial_play(&trial, "timer act");
         }
     }
     trial_close(&trial); /* the state is bent on purpose */
@@ -346,8 +343,7 @@ TEST(a_refusal_under_the_same_key_settles_the_attempts_before_it)
             .kind = OUTCOME_FAILED, .error = SLICE("http-422"), .settles = table[i].settles};
 
         open_act(&trial, table[i].tool);
-        trial_settle(&trial, "act", OUTCOME_UNKNOWN);
-        trial_timer(&trial, "act");
+        trial_play(&trial, "act unknown, timer act");
         trial.now_ms += table[i].after_ms;
         assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 2, refusal)),
                          ERR_OK);
@@ -379,19 +375,15 @@ TEST(a_retry_never_leaves_after_the_window)
     trial_close(&trial);
 
     open_act(&trial, "keyed"); /* the call was due inside the window, but the engine was away */
-    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
-    assert_string_equal(trial_records(&trial), "step.retrying act");
+    trial_play_to(&trial, "act unknown", "step.retrying act");
     trial.now_ms = TRIAL_START_MS + 60000;
-    trial_timer(&trial, "act");
-    assert_string_equal(trial_records(&trial), "step.unknown act, escalation.opened act");
+    trial_play_to(&trial, "timer act", "step.unknown act, escalation.opened act");
     trial_close(&trial);
 
     open_act(&trial, "keyed"); /* nothing ever happened, so no question is open */
-    trial_settle(&trial, "act", OUTCOME_RETRY);
+    trial_play(&trial, "act retry");
     trial.now_ms = TRIAL_START_MS + 60000;
-    trial_timer(&trial, "act");
-    assert_string_equal(trial_records(&trial),
-                        "step.failed act, saga.failing act, compensation.planned, saga.compensated");
+    trial_play_to(&trial, "timer act", "step.failed act, saga.failing act, compensation.planned, saga.compensated");
 }
 
 TEST(retry_after_is_honoured)
@@ -408,18 +400,15 @@ TEST(absent_counts_only_when_asked_late_enough)
 {
     open_act(&trial, "checked");
     trial.now_ms += 3000; /* the call was out for three seconds, and may have left at their end */
-    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
+    trial_play(&trial, "act unknown");
     assert_string_equal(trial_wants(&trial), "probe act 1 +0");
     trial.now_ms += 60000; /* the probe was sent at once and answered late; the time of sending counts */
-    trial_probe(&trial, "act", OUTCOME_ABSENT);
-    assert_string_equal(trial_records(&trial), "step.probed act");
-    trial_probe(&trial, "act", OUTCOME_ABSENT);
-    assert_string_equal(trial_records(&trial), "step.retrying act");
+    trial_play_to(&trial, "probe act absent", "step.probed act");
+    trial_play_to(&trial, "probe act absent", "step.retrying act");
     trial_close(&trial);
 
     open_act(&trial, "checked");
-    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
-    trial_probe(&trial, "act", OUTCOME_ABSENT);
+    trial_play(&trial, "act unknown, probe act absent");
     assert_string_equal(trial_wants(&trial), "probe act 2 +5000");
 }
 
@@ -427,26 +416,23 @@ TEST(absent_counts_only_when_asked_late_enough)
 TEST(absent_counts_only_after_its_time_has_passed_here)
 {
     open_act(&trial, "checked");
-    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
-    trial_probe(&trial, "act", OUTCOME_ABSENT);
+    trial_play(&trial, "act unknown, probe act absent");
     assert_string_equal(trial_wants(&trial), "probe act 2 +5000");
     trial.now_ms += 60000;
     trial.saga.alone_from_ms = trial.now_ms; /* the saga is taken over now, and the probe is due at once */
-    trial_probe(&trial, "act", OUTCOME_ABSENT);
-    assert_string_equal(trial_records(&trial), "step.probed act");
+    trial_play_to(&trial, "probe act absent", "step.probed act");
     assert_string_equal(trial_wants(&trial), "probe act 3 +5000");
-    trial_probe(&trial, "act", OUTCOME_ABSENT);
-    assert_string_equal(trial_records(&trial), "step.retrying act");
+    trial_play_to(&trial, "probe act absent", "step.retrying act");
 }
 
 /* Otherwise each of many takeovers would make the next probe wait longer, in the end for minutes. */
 TEST(an_engine_that_takes_over_asks_as_if_nobody_had_asked_before)
 {
     open_act(&trial, "checked");
-    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
+    trial_play(&trial, "act unknown");
     for (int i = 0; i < 12; i++) {
         trial.saga.alone_from_ms = trial.now_ms;
-        trial_probe(&trial, "act", OUTCOME_UNKNOWN);
+        trial_play(&trial, "probe act unknown");
         assert_true(trial.saga.steps[0].forward.due_ms <= trial.now_ms + 2000);
     }
 }
@@ -456,7 +442,7 @@ TEST(probes_give_up_after_their_time)
     int probes = 0;
 
     open_act(&trial, "checked");
-    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
+    trial_play(&trial, "act unknown");
     while (trial.saga.steps[0].forward.state == OP_PROBING) {
         trial_probe(&trial, "act", probes % 2 ? OUTCOME_UNKNOWN : OUTCOME_RUNNING);
         probes++;
@@ -484,12 +470,12 @@ TEST(an_answer_settles_once)
     assert_string_equal(trial_records(&trial), "");
     answer(&trial, 2, OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "");
-    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
+    trial_play(&trial, "act unknown");
     answer(&trial, 1, OUTCOME_UNKNOWN);
     assert_string_equal(trial_records(&trial), "");
     answer(&trial, 1, OUTCOME_FAILED); /* the answer of an attempt that is over */
     assert_string_equal(trial_records(&trial), "");
-    trial_timer(&trial, "act");
+    trial_play(&trial, "timer act");
     answer(&trial, 1, OUTCOME_COMPLETED); /* a success always counts */
     assert_string_equal(trial_records(&trial), "step.completed act, step.intent next");
     answer(&trial, 2, OUTCOME_FAILED);
@@ -501,7 +487,7 @@ TEST(an_answer_settles_once)
 TEST(late_evidence_settles_what_a_person_was_asked)
 {
     open_act(&trial, "once");
-    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
+    trial_play(&trial, "act unknown");
     answer(&trial, 1, OUTCOME_COMPLETED);
     assert_string_equal(trial_records(&trial), "step.completed act, escalation.resolved act, step.intent next");
     assert_true(slice_is(trial.records.items[1].action, "evidence"));
@@ -509,7 +495,7 @@ TEST(late_evidence_settles_what_a_person_was_asked)
     trial_close(&trial);
 
     open_act(&trial, "once"); /* the only attempt certainly had no effect */
-    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
+    trial_play(&trial, "act unknown");
     answer(&trial, 1, OUTCOME_FAILED);
     assert_string_equal(
         trial_records(&trial),
@@ -518,9 +504,9 @@ TEST(late_evidence_settles_what_a_person_was_asked)
 
     open_act(&trial, "idempotent"); /* one of three attempts says nothing about the others */
     for (int i = 0; i < 3; i++) {
-        trial_settle(&trial, "act", OUTCOME_UNKNOWN);
+        trial_play(&trial, "act unknown");
         if (i < 2) {
-            trial_timer(&trial, "act");
+            trial_play(&trial, "timer act");
         }
     }
     assert_int_equal(saga_status(&trial.saga), SAGA_ESCALATED);
@@ -533,9 +519,7 @@ TEST(a_probe_answers_for_its_own_number_only)
     struct outcome absent = {.kind = OUTCOME_ABSENT};
 
     open_act(&trial, "checked");
-    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
-    trial_probe(&trial, "act", OUTCOME_ABSENT);
-    assert_string_equal(trial_records(&trial), "step.probed act");
+    trial_play_to(&trial, "act unknown, probe act absent", "step.probed act");
     trial.now_ms += 10000;
     assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_PROBED, 0, DIRECTION_DO, 1, absent)), ERR_OK);
     assert_string_equal(trial_records(&trial), "");
@@ -546,7 +530,7 @@ TEST(a_timer_that_comes_early_means_nothing)
     struct saga_input input = {.type = SAGA_INPUT_TIMER};
 
     open_act(&trial, "keyed");
-    trial_settle(&trial, "act", OUTCOME_RETRY);
+    trial_play(&trial, "act retry");
     trial.now_ms = trial.saga.steps[0].forward.due_ms - 1;
     input.timer.step = 0;
     assert_int_equal(trial_input(&trial, input), ERR_OK);

@@ -61,10 +61,9 @@ static void ring(struct trial *trial, const char *step, enum direction direction
 /* Starts the saga. `once` and `checked` write their intent first, and leave with the next turn. */
 static void start(struct trial *trial, const char *document)
 {
-    trial_open(trial, document);
-    trial_start(trial, "{}");
+    trial_begin(trial, document, "{}");
     if (trial->saga.steps[0].forward.state == OP_PENDING) {
-        trial_timer(trial, "a");
+        trial_play(trial, "timer a");
     }
 }
 
@@ -111,10 +110,8 @@ static void open_undoing(struct trial *trial, const char *tool)
 
     assert_true(snprintf(document, sizeof(document), TRIAL_SAGA("{'id':'a','call':'%s'},{'id':'b','call':'keyed'}"),
                          tool) < (int)sizeof(document));
-    trial_open(trial, document);
-    trial_start(trial, "{}");
-    trial_settle(trial, "a", OUTCOME_COMPLETED);
-    trial_settle(trial, "b", OUTCOME_FAILED);
+    trial_begin(trial, document, "{}");
+    trial_play(trial, "a, b failed");
 }
 
 static struct trial trial;
@@ -137,9 +134,7 @@ TEST(a_denied_call_waits_as_one_case_and_goes_on_when_it_may)
         assert_in_range(deny_for_long(&trial, "a", DIRECTION_DO), 60000, 3600000);
         assert_int_equal(operation(&trial, "a", DIRECTION_DO)->took_effect, TOOK_EFFECT_NO);
         assert_int_equal(operation_calls(operation(&trial, "a", DIRECTION_DO)), 0);
-        trial_timer(&trial, "a");
-        trial_settle(&trial, "a", OUTCOME_COMPLETED);
-        assert_string_equal(trial_records(&trial), "step.completed a, escalation.resolved a, step.intent b");
+        trial_play_to(&trial, "timer a, a", "step.completed a, escalation.resolved a, step.intent b");
         assert_true(slice_is(trial.records.items[1].actor, "sagad"));
         assert_true(slice_starts_with(trial.records.items[1].note, "the settings do not deny it any more"));
         trial_close_sound(&trial);
@@ -150,12 +145,12 @@ TEST(tries_that_were_denied_do_not_count_as_tries_that_nobody_answered)
 {
     open_denied(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}"));
     (void)deny_for_long(&trial, "a", DIRECTION_DO);
-    trial_timer(&trial, "a");
+    trial_play(&trial, "timer a");
     settle(&trial, "a", DIRECTION_DO, unreached);
     assert_string_equal(trial_records(&trial), "step.retrying a, escalation.resolved a");
     assert_int_equal(operation(&trial, "a", DIRECTION_DO)->unsent, 1);
     for (int i = 0; i < 9; i++) {
-        trial_timer(&trial, "a");
+        trial_play(&trial, "timer a");
         settle(&trial, "a", DIRECTION_DO, unreached);
     }
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED); /* ten tries got no answer, so the call has failed */
@@ -164,17 +159,14 @@ TEST(tries_that_were_denied_do_not_count_as_tries_that_nobody_answered)
 TEST(a_call_that_goes_out_at_last_and_is_lost_is_asked_anew)
 {
     open_denied(&trial, TRIAL_SAGA("{'id':'a','call':'once'}"));
-    trial_timer(&trial, "a");
-    trial_settle(&trial, "a", OUTCOME_UNKNOWN);
-    assert_string_equal(trial_records(&trial), "step.unknown a, escalation.resolved a, escalation.opened a");
+    trial_play_to(&trial, "timer a, a unknown", "step.unknown a, escalation.resolved a, escalation.opened a");
     assert_true(slice_is(trial.saga.escalation.reason, "unknown"));
 }
 
 TEST(an_effect_that_may_have_happened_before_stays_in_doubt)
 {
     start(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}"));
-    trial_settle(&trial, "a", OUTCOME_UNKNOWN);
-    trial_timer(&trial, "a");
+    trial_play(&trial, "a unknown, timer a");
     settle(&trial, "a", DIRECTION_DO, denied);
     is_held(&trial, DIRECTION_DO);
     assert_int_equal(operation(&trial, "a", DIRECTION_DO)->took_effect, TOOK_EFFECT_MAYBE);
@@ -198,12 +190,11 @@ TEST(a_late_word_that_it_was_denied_fails_nothing)
 
     for (size_t i = 0; i < COUNT_OF(late); i++) {
         start(&trial, late[i]);
-        trial_settle(&trial, "a", OUTCOME_UNKNOWN); /* the engine that made the call seems to be gone */
+        trial_play(&trial, "a unknown"); /* the engine that made the call seems to be gone */
         settle(&trial, "a", DIRECTION_DO, denied);
         is_held(&trial, DIRECTION_DO);
         assert_int_equal(operation_calls(operation(&trial, "a", DIRECTION_DO)), 0);
-        trial_timer(&trial, "a");
-        trial_settle(&trial, "a", OUTCOME_COMPLETED);
+        trial_play(&trial, "timer a, a");
         assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
         trial_close_sound(&trial);
     }
@@ -215,8 +206,7 @@ TEST(a_guard_in_between_does_not_end_the_case)
                                .admitted = {.admission = ADMISSION_REFUSED, .error = SLICE("rate-limited")}};
     uint64_t number;
 
-    trial_open(&trial, LIMITED);
-    trial_start(&trial, "{}");
+    trial_begin(&trial, LIMITED, "{}");
     input.admitted.admission = ADMISSION_GRANTED;
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     settle(&trial, "a", DIRECTION_DO, denied);
@@ -237,8 +227,7 @@ TEST(a_denied_precheck_is_no_answer)
         .type = SAGA_INPUT_ADMITTED,
         .admitted = {.admission = ADMISSION_UNASKED, .error = denied.error, .detail = denied.detail}};
 
-    trial_open(&trial, LIMITED);
-    trial_start(&trial, "{}");
+    trial_begin(&trial, LIMITED, "{}");
     for (int i = 0; i < TRIES; i++) {
         assert_int_equal(trial_input(&trial, input), ERR_OK);
         assert_string_equal(trial_records(&trial), i == 0 ? "step.retrying a, escalation.opened a" : "step.retrying a");
@@ -247,7 +236,7 @@ TEST(a_denied_precheck_is_no_answer)
     }
     input.admitted.admission = ADMISSION_GRANTED;
     assert_int_equal(trial_input(&trial, input), ERR_OK);
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "a");
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
 }
 
@@ -256,7 +245,7 @@ TEST(a_denied_precheck_is_no_answer)
 TEST(a_denied_probe_is_no_answer_and_asks_on_for_as_long_as_it_takes)
 {
     start(&trial, TRIAL_SAGA("{'id':'a','call':'checked'},{'id':'b','call':'keyed'}"));
-    trial_settle(&trial, "a", OUTCOME_UNKNOWN);
+    trial_play(&trial, "a unknown");
     assert_int_equal(trial.saga.escalation.number, 0); /* no person was asked yet */
     for (int i = 0; i < TRIES; i++) {
         probe(&trial, "a", DIRECTION_DO, denied);
@@ -266,8 +255,7 @@ TEST(a_denied_probe_is_no_answer_and_asks_on_for_as_long_as_it_takes)
     assert_int_equal(saga_escalation_actions(&trial.saga), BIT(OPERATOR_PROBE) | BIT(OPERATOR_RESOLVE) |
                                                                BIT(OPERATOR_WAIVE) | BIT(OPERATOR_COMPENSATE) |
                                                                BIT(OPERATOR_ABANDON));
-    trial_probe(&trial, "a", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "step.completed a, escalation.resolved a, step.intent b");
+    trial_play_to(&trial, "probe a", "step.completed a, escalation.resolved a, step.intent b");
 }
 
 TEST(a_probe_that_a_person_wants_and_that_is_denied_is_no_answer)
@@ -275,9 +263,9 @@ TEST(a_probe_that_a_person_wants_and_that_is_denied_is_no_answer)
     uint64_t number;
 
     start(&trial, TRIAL_SAGA("{'id':'a','call':'once_probed'},{'id':'b','call':'keyed'}"));
-    trial_settle(&trial, "a", OUTCOME_UNKNOWN);
+    trial_play(&trial, "a unknown");
     trial.now_ms += INT64_C(3600) * 1000;
-    trial_probe(&trial, "a", OUTCOME_UNKNOWN);
+    trial_play(&trial, "probe a unknown");
     number = trial.saga.escalation.number;
     assert_int_not_equal(number, 0);
     assert_int_equal(trial_operator(&trial, OPERATOR_PROBE), ERR_OK);
@@ -286,7 +274,7 @@ TEST(a_probe_that_a_person_wants_and_that_is_denied_is_no_answer)
         assert_int_equal(trial.saga.escalation.number, number);
         assert_int_equal(operation(&trial, "a", DIRECTION_DO)->state, OP_PROBING);
     }
-    trial_probe(&trial, "a", OUTCOME_ABSENT);
+    trial_play(&trial, "probe a absent");
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
 }
 
@@ -302,42 +290,38 @@ TEST(a_denied_undo_is_not_given_up)
     assert_int_equal(trial.saga.steps[0].plan, PLAN_ACTIVE);
     assert_int_equal(saga_escalation_actions(&trial.saga),
                      BIT(OPERATOR_RETRY) | BIT(OPERATOR_RESOLVE) | BIT(OPERATOR_ABANDON));
-    trial_timer_undo(&trial, "a");
-    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "compensation.completed a, escalation.resolved a, saga.compensated");
+    trial_play_to(&trial, "timer undo a, undo a", "compensation.completed a, escalation.resolved a, saga.compensated");
 }
 
 TEST(a_denied_probe_of_an_undo_is_not_given_up)
 {
     open_undoing(&trial, "by_checked");
-    trial_settle_undo(&trial, "a", OUTCOME_UNKNOWN);
+    trial_play(&trial, "undo a unknown");
     for (int i = 0; i < TRIES; i++) {
         probe(&trial, "a", DIRECTION_UNDO, denied);
         is_held(&trial, DIRECTION_UNDO);
     }
-    trial_probe_undo(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "probe undo a");
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
 }
 
 TEST(a_late_word_that_an_undo_was_denied_fails_nothing)
 {
     open_undoing(&trial, "by_checked");
-    trial_settle_undo(&trial, "a", OUTCOME_UNKNOWN); /* the engine that made the call seems to be gone */
+    trial_play(&trial, "undo a unknown"); /* the engine that made the call seems to be gone */
     settle(&trial, "a", DIRECTION_UNDO, denied);
     assert_string_equal(trial_records(&trial), "compensation.retrying a, escalation.opened a");
     is_held(&trial, DIRECTION_UNDO);
-    trial_timer_undo(&trial, "a");
-    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "timer undo a, undo a");
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
 }
 
 TEST(a_late_word_that_an_undo_was_denied_leaves_the_case_of_an_undo_that_was_given_up)
 {
     open_undoing(&trial, "by_keyed");
-    trial_settle_undo(&trial, "a", OUTCOME_UNKNOWN);
+    trial_play(&trial, "undo a unknown");
     trial.now_ms += INT64_C(86400000); /* its key is forgotten */
-    trial_timer_undo(&trial, "a");
-    assert_string_equal(trial_records(&trial), "compensation.failed a, escalation.opened a");
+    trial_play_to(&trial, "timer undo a", "compensation.failed a, escalation.opened a");
     settle(&trial, "a", DIRECTION_UNDO, denied);
     assert_string_equal(trial_records(&trial), "");
     assert_true(slice_is(trial.saga.escalation.reason, "compensation-failed"));
@@ -411,7 +395,7 @@ TEST(a_person_decides_what_becomes_of_it)
 TEST(nobody_decides_while_it_is_being_tried)
 {
     open_denied(&trial, TRIAL_SAGA("{'id':'a','call':'once'}"));
-    trial_timer(&trial, "a");
+    trial_play(&trial, "timer a");
     assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_CALL_OUT);
     assert_int_equal(trial_resolve(&trial, false, NULL), ERR_CALL_OUT);
 }

@@ -31,18 +31,12 @@ static void admit(struct trial *trial, const char *step, struct saga_input input
 
 #define ADMIT(trial, step, ...) admit(trial, step, (struct saga_input){.admitted = {__VA_ARGS__}})
 
-static struct operation *forward(struct trial *trial, const char *step)
-{
-    return &trial->saga.steps[trial_step(trial, step)].forward;
-}
-
 static void open_guarded(struct trial *trial, const char *tool)
 {
     char document[4096];
 
     (void)snprintf(document, sizeof(document), GUARDED("", "{'id':'a','call':'%s'},{'id':'b','call':'after'}"), tool);
-    trial_open(trial, document);
-    trial_start(trial, "{}");
+    trial_begin(trial, document, "{}");
     assert_string_equal(trial_records(trial), "saga.started, step.pending a");
     assert_string_equal(trial_wants(trial), "admit a 1");
 }
@@ -54,15 +48,14 @@ static struct trial trial;
 TEST(no_call_leaves_before_the_guards_have_said_so)
 {
     open_guarded(&trial, "guarded");
-    trial_timer(&trial, "a"); /* time alone lets no call pass */
+    trial_play(&trial, "timer a"); /* time alone lets no call pass */
     assert_int_equal(trial.records.count, 0);
     ADMIT(&trial, "a", .admission = ADMISSION_GRANTED);
     assert_string_equal(trial_records(&trial), "step.intent a");
     assert_string_equal(trial_wants(&trial), "call a 1");
     ADMIT(&trial, "a", .admission = ADMISSION_GRANTED); /* said twice */
     assert_int_equal(trial.records.count, 0);
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "step.completed a, step.intent b");
+    trial_play_to(&trial, "a", "step.completed a, step.intent b");
     trial_check_replay(&trial);
 }
 
@@ -70,14 +63,14 @@ TEST(a_retry_asks_the_guards_again_when_it_is_due)
 {
     open_guarded(&trial, "guarded");
     ADMIT(&trial, "a", .admission = ADMISSION_GRANTED);
-    trial_settle(&trial, "a", OUTCOME_RETRY);
+    trial_play(&trial, "a retry");
     assert_true(strncmp(trial_wants(&trial), "admit a 2 +", 11) == 0);
     ADMIT(&trial, "a", .admission = ADMISSION_GRANTED);
     assert_int_equal(trial.records.count, 0); /* the call is not due */
-    trial.now_ms = forward(&trial, "a")->due_ms;
+    trial.now_ms = trial_forward(&trial, "a")->due_ms;
     ADMIT(&trial, "a", .admission = ADMISSION_GRANTED);
     assert_string_equal(trial_records(&trial), "step.intent a");
-    assert_int_equal(forward(&trial, "a")->attempts, 2);
+    assert_int_equal(trial_forward(&trial, "a")->attempts, 2);
     trial_check_replay(&trial);
 }
 
@@ -156,11 +149,10 @@ TEST(an_effect_that_was_there_already_completes_the_step_and_is_never_undone)
     open_guarded(&trial, "guarded_once");
     ADMIT(&trial, "a", .admission = ADMISSION_DONE, .result = SLICE("{\"id\":\"theirs\"}"));
     assert_string_equal(trial_records(&trial), "step.completed a, step.intent b");
-    assert_int_equal(forward(&trial, "a")->took_effect, TOOK_EFFECT_BEFORE);
-    assert_true(slice_is(forward(&trial, "a")->result, "{\"id\":\"theirs\"}"));
-    trial_settle(&trial, "b", OUTCOME_FAILED);
-    assert_string_equal(trial_records(&trial), "step.failed b, saga.failing b, compensation.planned, saga.compensated");
-    assert_int_equal(forward(&trial, "a")->took_effect, TOOK_EFFECT_BEFORE);
+    assert_int_equal(trial_forward(&trial, "a")->took_effect, TOOK_EFFECT_BEFORE);
+    assert_true(slice_is(trial_forward(&trial, "a")->result, "{\"id\":\"theirs\"}"));
+    trial_play_to(&trial, "b failed", "step.failed b, saga.failing b, compensation.planned, saga.compensated");
+    assert_int_equal(trial_forward(&trial, "a")->took_effect, TOOK_EFFECT_BEFORE);
     trial_check_replay(&trial);
 }
 
@@ -178,8 +170,9 @@ TEST(a_precheck_that_cannot_be_asked_is_tried_so_often_and_no_more)
     int tries = 0;
 
     open_guarded(&trial, "guarded");
-    while (forward(&trial, "a")->state != OP_FAILED) {
-        trial.now_ms = forward(&trial, "a")->due_ms > trial.now_ms ? forward(&trial, "a")->due_ms : trial.now_ms;
+    while (trial_forward(&trial, "a")->state != OP_FAILED) {
+        trial.now_ms =
+            trial_forward(&trial, "a")->due_ms > trial.now_ms ? trial_forward(&trial, "a")->due_ms : trial.now_ms;
         ADMIT(&trial, "a", .admission = ADMISSION_UNASKED, .detail = SLICE("no route"));
         assert_true(++tries <= 10);
     }
@@ -192,12 +185,12 @@ TEST(the_finding_of_a_precheck_after_an_unknown_attempt_may_be_our_own_effect)
 {
     open_guarded(&trial, "guarded");
     ADMIT(&trial, "a", .admission = ADMISSION_GRANTED);
-    trial_settle(&trial, "a", OUTCOME_UNKNOWN);
-    trial.now_ms = forward(&trial, "a")->due_ms;
+    trial_play(&trial, "a unknown");
+    trial.now_ms = trial_forward(&trial, "a")->due_ms;
     ADMIT(&trial, "a", .admission = ADMISSION_DONE); /* the same key tells whose effect it is */
     assert_string_equal(trial_records(&trial), "step.intent a");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    assert_int_equal(forward(&trial, "a")->took_effect, TOOK_EFFECT_YES);
+    trial_play(&trial, "a");
+    assert_int_equal(trial_forward(&trial, "a")->took_effect, TOOK_EFFECT_YES);
     trial_check_replay(&trial);
 }
 
@@ -214,12 +207,11 @@ TEST(an_abort_takes_back_what_still_waits_at_the_guards)
 
 TEST(a_defined_saga_stops_before_it_goes_over_its_budget)
 {
-    trial_open(&trial, GUARDED("'budget':{'micros':100},", "{'id':'a','call':'priced'},{'id':'b','call':'priced'}"));
-    trial_start(&trial, "{}");
+    trial_begin(&trial, GUARDED("'budget':{'micros':100},", "{'id':'a','call':'priced'},{'id':'b','call':'priced'}"),
+                "{}");
     assert_int_equal(trial.saga.used.micros, 60);
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial),
-                        "step.completed a, step.failed b, saga.failing b, compensation.planned, compensation.intent a");
+    trial_play_to(&trial, "a",
+                  "step.completed a, step.failed b, saga.failing b, compensation.planned, compensation.intent a");
     assert_true(slice_is(trial.records.items[1].error, "budget-exhausted"));
     trial_check_replay(&trial);
 }
@@ -249,26 +241,21 @@ TEST(the_class_is_decided_once_and_frozen)
         GUARDED("", "{'id':'a','call':'either','with':{'dry':true}},{'id':'b','call':'either','with':{'dry':false}}"));
     trial_start(&trial, "{}");
     assert_string_equal(trial_records(&trial), "saga.started, step.intent a"); /* the call only reads */
-    assert_int_equal(forward(&trial, "a")->effect, EFFECT_READ);
-    trial_settle(&trial, "a", OUTCOME_UNKNOWN);
-    assert_string_equal(trial_records(&trial), "step.retrying a");
-    trial_timer(&trial, "a");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    assert_int_equal(forward(&trial, "a")->took_effect, TOOK_EFFECT_NO);
+    assert_int_equal(trial_forward(&trial, "a")->effect, EFFECT_READ);
+    trial_play_to(&trial, "a unknown", "step.retrying a");
+    trial_play(&trial, "timer a, a");
+    assert_int_equal(trial_forward(&trial, "a")->took_effect, TOOK_EFFECT_NO);
     assert_string_equal(trial_records(&trial),
                         "step.completed a, step.pending b"); /* for a once, these are two commits */
-    trial_timer(&trial, "b");
-    trial_settle(&trial, "b", OUTCOME_UNKNOWN);
-    assert_string_equal(trial_records(&trial), "step.unknown b, escalation.opened b");
+    trial_play_to(&trial, "timer b, b unknown", "step.unknown b, escalation.opened b");
     trial_check_replay(&trial);
 }
 
 TEST(a_class_that_cannot_be_decided_is_the_stricter_one)
 {
-    trial_open(&trial, GUARDED("", "{'id':'a','call':'either','with':[1]}")); /* .args.dry cannot be followed */
-    trial_start(&trial, "{}");
+    trial_begin(&trial, GUARDED("", "{'id':'a','call':'either','with':[1]}"), "{}"); /* .args.dry cannot be followed */
     assert_string_equal(trial_records(&trial), "saga.started, step.pending a");
-    assert_int_equal(forward(&trial, "a")->effect, EFFECT_ONCE);
+    assert_int_equal(trial_forward(&trial, "a")->effect, EFFECT_ONCE);
 }
 
 TEST_PROGRAM_CLOSING(trial, trial_close_sound)

@@ -35,8 +35,7 @@ TEST(a_pending_call_gets_no_intent)
 {
     struct trial trial;
 
-    trial_open(&trial, TRIAL_SAGA("{'id':'act','call':'once'}"));
-    trial_start(&trial, "{}");
+    trial_begin(&trial, TRIAL_SAGA("{'id':'act','call':'once'}"), "{}");
     expect_held(&trial, "once");
 }
 
@@ -44,9 +43,8 @@ TEST(a_call_that_is_to_be_tried_again_gets_no_intent)
 {
     struct trial trial;
 
-    trial_open(&trial, TRIAL_SAGA("{'id':'act','call':'keyed'}"));
-    trial_start(&trial, "{}");
-    trial_settle(&trial, "act", OUTCOME_RETRY);
+    trial_begin(&trial, TRIAL_SAGA("{'id':'act','call':'keyed'}"), "{}");
+    trial_play(&trial, "act retry");
     expect_held(&trial, "keyed");
 }
 
@@ -56,8 +54,7 @@ TEST(a_hold_reaches_its_namespace_and_the_way_forward_only)
     struct hold_set holds = {&hold, 1};
     struct trial trial;
 
-    trial_open(&trial, TRIAL_SAGA("{'id':'act','call':'once'}"));
-    trial_start(&trial, "{}");
+    trial_begin(&trial, TRIAL_SAGA("{'id':'act','call':'once'}"), "{}");
     assert_ptr_equal(hold_of_call(&holds, &trial.saga, SLICE("once"), DIRECTION_DO, &trial.arena), &hold);
     assert_null(hold_of_call(&holds, &trial.saga, SLICE("undo"), DIRECTION_UNDO, &trial.arena));
     hold.undo = true;

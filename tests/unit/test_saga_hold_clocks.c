@@ -35,8 +35,7 @@ static void release(void)
 
 static void begin(const char *document)
 {
-    trial_open(&trial, document);
-    trial_start(&trial, "{}");
+    trial_begin(&trial, document, "{}");
 }
 
 #define AFTER_A TRIAL_SAGA_WITH("'deadline':'2h'", "{'id':'a','call':'keyed'},{'id':'b','call':'idempotent'}")
@@ -46,22 +45,18 @@ TEST(the_deadline_stands_while_a_hold_keeps_a_call)
     begin(AFTER_A);
     hold_tool("idempotent", false);
     trial.now_ms += HOUR_MS;
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "step.completed a, step.pending b, saga.held");
+    trial_play_to(&trial, "a", "step.completed a, step.pending b, saga.held");
     assert_string_equal(trial_wants(&trial), "timer b 0");
     trial.now_ms += 10 * HOUR_MS;
-    trial_timer(&trial, "-"); /* an engine whose clock was ahead, or a timer that was under way */
-    assert_string_equal(trial_records(&trial), "");
+    trial_play_to(&trial, "timer -", ""); /* an engine whose clock was ahead, or a timer that was under way */
     look();
     assert_string_equal(trial_records(&trial), "");
     trial_check_replay(&trial);
     release();
     assert_string_equal(trial_records(&trial), "saga.released");
     assert_string_equal(trial_wants(&trial), "timer b 0, timer - 0 +3600000"); /* the hour that was left */
-    trial_timer(&trial, "b");
-    assert_string_equal(trial_records(&trial), "step.intent b");
-    trial_timer(&trial, "-");
-    assert_string_equal(trial_records(&trial), "saga.failing");
+    trial_play_to(&trial, "timer b", "step.intent b");
+    trial_play_to(&trial, "timer -", "saga.failing");
     trial_close_sound(&trial);
 }
 
@@ -70,11 +65,10 @@ TEST(a_call_that_goes_on_lets_the_clocks_go_on_before_anything_is_decided_by_the
 {
     begin(AFTER_A);
     hold_tool("idempotent", false);
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "a");
     trial.now_ms += 10 * HOUR_MS;
     trial.holds = NULL;
-    trial_timer(&trial, "b");
-    assert_string_equal(trial_records(&trial), "saga.released, step.intent b");
+    trial_play_to(&trial, "timer b", "saga.released, step.intent b");
     assert_string_equal(trial_wants(&trial), "call b 1, timer - 0 +7200000");
     trial_close_sound(&trial);
 }
@@ -124,8 +118,7 @@ TEST(what_a_hold_does_not_keep_has_its_clocks)
     hold_tool("read", false);
     look();
     assert_string_equal(trial_records(&trial), "");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "step.completed a, step.intent b");
+    trial_play_to(&trial, "a", "step.completed a, step.intent b");
     trial_close_sound(&trial);
 }
 
@@ -143,8 +136,7 @@ TEST(an_approval_stands_and_a_signal_does_not)
     assert_true(trial.saga.held_ms > 0);
     assert_string_equal(trial_wants(&trial), "timer a 0, timer said 0 +43200000");
     trial.now_ms += 2 * HOUR_MS;
-    trial_timer(&trial, "ok");
-    assert_string_equal(trial_records(&trial), "");
+    trial_play_to(&trial, "timer ok", "");
     release();
     assert_string_equal(trial_wants(&trial),
                         "timer a 0, timer ok 0 +3600000, timer said 0 +36000000, timer - 0 +32400000");
@@ -165,22 +157,19 @@ TEST(a_person_decides_while_an_approval_stands)
 TEST(the_time_to_give_up_a_probe_stands_and_probes_go_on)
 {
     begin(TRIAL_SAGA("{'id':'a','call':'once_probed'},{'id':'b','call':'idempotent','after':[]}"));
-    trial_timer(&trial, "a");
-    trial_settle(&trial, "b", OUTCOME_RETRY);
-    trial_settle(&trial, "a", OUTCOME_UNKNOWN);
+    trial_play(&trial, "timer a, b retry, a unknown");
     hold_tool("idempotent", false);
     trial.now_ms += 60000;
     look();
     assert_string_equal(trial_records(&trial), "saga.held");
     trial.now_ms += 5 * HOUR_MS;
-    trial_probe(&trial, "a", OUTCOME_UNKNOWN);
-    assert_string_equal(trial_records(&trial), "step.probed a");
+    trial_play_to(&trial, "probe a unknown", "step.probed a");
     assert_int_equal(trial.saga.escalation.number, 0);
     release();
-    trial_probe(&trial, "a", OUTCOME_UNKNOWN);
+    trial_play(&trial, "probe a unknown");
     assert_int_equal(trial.saga.escalation.number, 0);
     trial.now_ms += HOUR_MS;
-    trial_probe(&trial, "a", OUTCOME_UNKNOWN);
+    trial_play(&trial, "probe a unknown");
     assert_int_not_equal(trial.saga.escalation.number, 0);
     trial_close_sound(&trial);
 }
@@ -188,15 +177,14 @@ TEST(the_time_to_give_up_a_probe_stands_and_probes_go_on)
 TEST(an_undo_that_is_held_does_not_give_up)
 {
     begin(TRIAL_SAGA("{'id':'a','call':'by_keyed'},{'id':'b','call':'keyed'}"));
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "a");
     hold_tool("undo_keyed", true);
-    trial_settle(&trial, "b", OUTCOME_FAILED);
+    trial_play(&trial, "b failed");
     assert_true(trial.saga.held_ms > 0);
     trial.now_ms += HOUR_MS;
     trial.holds = NULL;
-    trial_timer_undo(&trial, "a");
-    assert_string_equal(trial_records(&trial), "saga.released, compensation.intent a");
-    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    trial_play_to(&trial, "timer undo a", "saga.released, compensation.intent a");
+    trial_play(&trial, "undo a");
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
     expect_shown("\"held_since\":null,\"held_ms\":3600000,");
     trial_close_sound(&trial);
@@ -207,7 +195,7 @@ TEST(how_long_a_saga_was_held_is_shown_while_it_is_held_and_after_its_end)
     begin(AFTER_A);
     expect_not_shown("held_");
     hold_tool("idempotent", false);
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "a");
     assert_true(trial.saga.held_ms > 0);
     expect_shown("Z\",\"held_ms\":0,"); /* since an instant */
     trial.now_ms += HOUR_MS;
@@ -226,7 +214,7 @@ TEST(a_pause_takes_the_place_of_a_hold)
 {
     begin(AFTER_A);
     hold_tool("idempotent", false);
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "a");
     trial.now_ms += HOUR_MS;
     assert_int_equal(trial_pause(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial), "saga.paused, saga.released");
@@ -243,7 +231,7 @@ TEST(an_abort_ends_it)
 {
     begin(AFTER_A);
     hold_tool("idempotent", false);
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "a");
     assert_int_equal(trial_abort(&trial), ERR_OK);
     assert_int_equal(trial.saga.held_ms, 0);
     trial_close_sound(&trial);
@@ -261,7 +249,7 @@ TEST(records_that_do_not_fit_are_refused)
     assert_false(record_check(&trial.saga, &released, &err));
     assert_true(record_check(&trial.saga, &held_again, &err));
     hold_tool("idempotent", false);
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "a");
     held_again.seq = released.seq = trial.saga.seq + 1;
     assert_false(record_check(&trial.saga, &held_again, &err));
     assert_true(record_check(&trial.saga, &released, &err));

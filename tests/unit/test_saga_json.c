@@ -51,11 +51,9 @@ static void has_members(struct slice object, const char *names)
 static void open_stuck_undo(struct trial *trial)
 {
     buffer_init(&out, 1 << 20);
-    trial_open(trial, TRIAL_SAGA("{'id':'a','call':'keyed','with':{'n':'${ .input.n }'}},{'id':'b','call':'keyed'}"));
-    trial_start(trial, "{ 'n' : 1.00000000000000000000001 }");
-    trial_settle(trial, "a", OUTCOME_COMPLETED);
-    trial_settle(trial, "b", OUTCOME_FAILED);
-    trial_settle_undo(trial, "a", OUTCOME_FAILED);
+    trial_begin(trial, TRIAL_SAGA("{'id':'a','call':'keyed','with':{'n':'${ .input.n }'}},{'id':'b','call':'keyed'}"),
+                "{ 'n' : 1.00000000000000000000001 }");
+    trial_play(trial, "a, b failed, undo a failed");
 }
 
 static void close(struct trial *trial)
@@ -102,8 +100,7 @@ TEST(a_saga_says_who_stopped_or_paused_it_and_why)
     struct slice saga, error;
 
     buffer_init(&out, 1 << 20);
-    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}"));
-    trial_start(&trial, "{}");
+    trial_begin(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}"), "{}");
     assert_int_equal(json_type(json_member(view(&trial), "error")), JSON_NULL);
     assert_int_equal(trial_pause(&trial), ERR_OK);
     saga = view(&trial);
@@ -126,9 +123,8 @@ TEST(a_completed_saga_says_what_is_missing_of_its_output)
     struct slice saga;
 
     buffer_init(&out, 1 << 20);
-    trial_open(&trial, TRIAL_SAGA_WITH("'output':'${ .input.n.x }'", "{'id':'a','call':'keyed'}"));
-    trial_start(&trial, "{'n':7}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_begin(&trial, TRIAL_SAGA_WITH("'output':'${ .input.n.x }'", "{'id':'a','call':'keyed'}"), "{'n':7}");
+    trial_play(&trial, "a");
     saga = view(&trial);
     assert_true(json_string_is(json_member(saga, "status"), "completed"));
     assert_true(json_string_is(json_member(json_member(saga, "error"), "code"), "output"));
@@ -164,13 +160,11 @@ TEST(an_operation_has_the_shape_of_the_contract)
 TEST(the_state_of_an_operation_is_in_the_words_of_the_registry)
 {
     buffer_init(&out, 1 << 20);
-    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}"));
-    trial_start(&trial, "{}");
-    trial_settle(&trial, "a", OUTCOME_RETRY);
+    trial_begin(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}"), "{}");
+    trial_play(&trial, "a retry");
     saga_write_operation(&trial.saga, 0, DIRECTION_DO, &out);
     assert_true(json_string_is(json_member(text(), "state"), "pending"));
-    trial_timer(&trial, "a");
-    trial_settle(&trial, "a", OUTCOME_UNKNOWN);
+    trial_play(&trial, "timer a, a unknown");
     buffer_reset(&out);
     saga_write_operation(&trial.saga, 0, DIRECTION_DO, &out);
     assert_true(

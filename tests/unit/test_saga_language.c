@@ -9,17 +9,6 @@
 #include "tests/lib/saga_trial.h"
 #include "tests/lib/test.h"
 
-static void open_with(struct trial *trial, const char *document, const char *input)
-{
-    trial_open(trial, document);
-    trial_start(trial, input);
-}
-
-static const char *status_of(const struct trial *trial, const char *step)
-{
-    return step_status_name(saga_step_status(&trial->saga, trial_step(trial, step)));
-}
-
 static void evaluated(struct trial *trial, const char *step, bool skipped)
 {
     struct saga_input input = {.type = SAGA_INPUT_EVALUATED};
@@ -41,70 +30,61 @@ static struct trial trial;
 
 TEST(a_step_whose_condition_holds_runs_and_is_undone)
 {
-    open_with(&trial, TRIAL_SAGA(WHEN), "{'wanted':true}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "step.completed a, step.intent b");
-    trial_settle(&trial, "b", OUTCOME_COMPLETED);
-    trial_settle(&trial, "c", OUTCOME_FAILED);
+    trial_begin(&trial, TRIAL_SAGA(WHEN), "{'wanted':true}");
+    trial_play_to(&trial, "a", "step.completed a, step.intent b");
+    trial_play(&trial, "b, c failed");
     assert_string_equal(trial_wants(&trial), "call undo b 1");
-    trial_settle_undo(&trial, "b", OUTCOME_COMPLETED);
-    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo b, undo a");
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
 }
 
 TEST(a_step_whose_condition_does_not_hold_is_skipped_and_what_follows_starts)
 {
-    open_with(&trial, TRIAL_SAGA(WHEN), "{'wanted':false}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "step.completed a, step.skipped b, step.intent c");
+    trial_begin(&trial, TRIAL_SAGA(WHEN), "{'wanted':false}");
+    trial_play_to(&trial, "a", "step.completed a, step.skipped b, step.intent c");
     assert_true(slice_is(trial.records.items[1].reason, "when"));
-    assert_string_equal(status_of(&trial, "b"), "skipped");
+    assert_string_equal(trial_status(&trial, "b"), "skipped");
     assert_true(slice_is(trial.saga.steps[2].forward.args, "{\"n\":\"skipped\"}"));
     assert_int_equal(trial.saga.steps[1].forward.created_ms, 0); /* the step has no operation */
-    trial_settle(&trial, "c", OUTCOME_COMPLETED);
+    trial_play(&trial, "c");
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
 }
 
 TEST(a_skipped_step_is_not_undone)
 {
-    open_with(&trial, TRIAL_SAGA(WHEN), "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    trial_settle(&trial, "c", OUTCOME_FAILED);
-    assert_string_equal(trial_records(&trial),
-                        "step.failed c, saga.failing c, compensation.planned, compensation.intent a");
-    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "compensation.completed a, saga.compensated");
-    assert_string_equal(status_of(&trial, "b"), "skipped");
+    trial_begin(&trial, TRIAL_SAGA(WHEN), "{}");
+    trial_play_to(&trial, "a, c failed", "step.failed c, saga.failing c, compensation.planned, compensation.intent a");
+    trial_play_to(&trial, "undo a", "compensation.completed a, saga.compensated");
+    assert_string_equal(trial_status(&trial, "b"), "skipped");
 }
 
 TEST(a_failure_inside_a_conditional_step_undoes_the_rest)
 {
-    open_with(&trial, TRIAL_SAGA(WHEN), "{'wanted':'yes'}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    trial_settle(&trial, "b", OUTCOME_FAILED);
+    trial_begin(&trial, TRIAL_SAGA(WHEN), "{'wanted':'yes'}");
+    trial_play(&trial, "a, b failed");
     assert_string_equal(trial_wants(&trial), "call undo a 1");
-    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo a");
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
 }
 
 TEST(a_saga_may_be_skipped_as_a_whole)
 {
-    open_with(&trial,
-              TRIAL_SAGA_WITH(
-                  "'output':{'a':'${ .steps.a.result }'}",
-                  "{'id':'a','call':'keyed','when':'${ .input.x }'},{'id':'z','call':'mail','when':'${ .input.x }'}"),
-              "{}");
+    trial_begin(&trial,
+                TRIAL_SAGA_WITH(
+                    "'output':{'a':'${ .steps.a.result }'}",
+                    "{'id':'a','call':'keyed','when':'${ .input.x }'},{'id':'z','call':'mail','when':'${ .input.x }'}"),
+                "{}");
     assert_string_equal(trial_records(&trial), "saga.started, step.skipped a, step.skipped z, saga.completed");
     assert_true(slice_is(trial.saga.output, "{\"a\":null}"));
 }
 
 TEST(a_condition_that_cannot_be_followed_is_a_certain_failure)
 {
-    open_with(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'keyed','when':'${ .input.x.y }'}"),
-              "{'x':1}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "step.completed a, step.failed b, saga.failing b, compensation.planned, "
-                                               "compensation.intent a");
+    trial_begin(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'keyed','when':'${ .input.x.y }'}"),
+                "{'x':1}");
+    trial_play_to(&trial, "a",
+                  "step.completed a, step.failed b, saga.failing b, compensation.planned, "
+                  "compensation.intent a");
 }
 
 #define PROGRAM                                                                                                        \
@@ -112,7 +92,7 @@ TEST(a_condition_that_cannot_be_followed_is_a_certain_failure)
 
 TEST(a_condition_that_is_a_program_is_evaluated_outside)
 {
-    open_with(&trial, TRIAL_SAGA(PROGRAM), "{'n':1}");
+    trial_begin(&trial, TRIAL_SAGA(PROGRAM), "{'n':1}");
     assert_string_equal(trial_wants(&trial), "evaluate a 0");
     trial_check_replay(&trial); /* after a crash here the condition is evaluated again */
     evaluated(&trial, "a", true);
@@ -121,7 +101,7 @@ TEST(a_condition_that_is_a_program_is_evaluated_outside)
     assert_string_equal(trial_records(&trial), "");
     trial_close_sound(&trial);
 
-    open_with(&trial, TRIAL_SAGA(PROGRAM), "{'n':6}");
+    trial_begin(&trial, TRIAL_SAGA(PROGRAM), "{'n':6}");
     evaluated(&trial, "a", false);
     assert_string_equal(trial_records(&trial), "step.intent a");
 }
@@ -130,7 +110,7 @@ TEST(a_condition_that_is_a_program_may_be_all_there_is_to_evaluate)
 {
     struct saga_input input = {.type = SAGA_INPUT_EVALUATED};
 
-    open_with(&trial, TRIAL_SAGA("{'id':'a','call':'keyed','when':'${ .input.n > 1 }'}"), "{'n':2}");
+    trial_begin(&trial, TRIAL_SAGA("{'id':'a','call':'keyed','when':'${ .input.n > 1 }'}"), "{'n':2}");
     input.evaluated.what = EVALUATE_ARGS;
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     assert_string_equal(trial_records(&trial), "step.intent a");
@@ -140,18 +120,18 @@ TEST(a_condition_that_is_a_program_may_be_all_there_is_to_evaluate)
 TEST(an_abort_and_the_deadline_come_before_a_condition)
 {
     for (int deadline = 0; deadline < 2; deadline++) {
-        open_with(&trial, TRIAL_SAGA_WITH("'deadline':'1m'", "{'id':'z','call':'keyed'}," PROGRAM), "{'n':6}");
-        trial_settle(&trial, "z", OUTCOME_COMPLETED);
+        trial_begin(&trial, TRIAL_SAGA_WITH("'deadline':'1m'", "{'id':'z','call':'keyed'}," PROGRAM), "{'n':6}");
+        trial_play(&trial, "z");
         assert_string_equal(trial_wants(&trial), "timer - 0 +60000, evaluate a 0");
         if (deadline) {
-            trial_timer(&trial, "-");
+            trial_play(&trial, "timer -");
         } else {
             assert_int_equal(trial_abort(&trial), ERR_OK);
         }
         evaluated(&trial, "a", true);
         assert_string_equal(trial_records(&trial), "");
-        assert_string_equal(status_of(&trial, "a"), "pending");
-        trial_settle_undo(&trial, "z", OUTCOME_COMPLETED);
+        assert_string_equal(trial_status(&trial, "a"), "pending");
+        trial_play(&trial, "undo z");
         assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
         trial_close_sound(&trial);
     }
@@ -162,7 +142,7 @@ TEST(a_skip_that_does_not_fit_is_refused)
     struct record skip = {.type = RECORD_STEP_SKIPPED, .reason = SLICE("when")};
     struct err err;
 
-    open_with(&trial, TRIAL_SAGA(WHEN), "{'wanted':false}");
+    trial_begin(&trial, TRIAL_SAGA(WHEN), "{'wanted':false}");
     skip.seq = trial.saga.seq + 1;
     skip.at_ms = trial.now_ms;
     skip.step = 1; /* the step before it is not over */
@@ -179,38 +159,29 @@ TEST(a_skip_that_does_not_fit_is_refused)
 
 TEST(a_failure_that_does_not_matter_is_gone_on_without)
 {
-    open_with(&trial, TRIAL_SAGA(CONTINUE), "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    trial_timer(&trial, "b");
-    trial_settle(&trial, "b", OUTCOME_FAILED);
-    assert_string_equal(trial_records(&trial), "step.failed b, step.intent c");
-    assert_string_equal(status_of(&trial, "b"), "failed");
+    trial_begin(&trial, TRIAL_SAGA(CONTINUE), "{}");
+    trial_play_to(&trial, "a, timer b, b failed", "step.failed b, step.intent c");
+    assert_string_equal(trial_status(&trial, "b"), "failed");
     assert_true(slice_is(trial.saga.steps[2].forward.args, "{\"n\":\"failed\"}"));
-    trial_settle(&trial, "c", OUTCOME_COMPLETED);
+    trial_play(&trial, "c");
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
 }
 
 TEST(a_failed_step_that_did_not_matter_is_not_undone)
 {
-    open_with(&trial, TRIAL_SAGA(CONTINUE), "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    trial_timer(&trial, "b");
-    trial_settle(&trial, "b", OUTCOME_FAILED);
-    trial_settle(&trial, "c", OUTCOME_FAILED);
+    trial_begin(&trial, TRIAL_SAGA(CONTINUE), "{}");
+    trial_play(&trial, "a, timer b, b failed, c failed");
     assert_string_equal(trial_wants(&trial), "call undo a 1");
-    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo a");
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
 }
 
 TEST(an_unknown_outcome_is_settled_before_it_is_gone_on_without)
 {
-    open_with(&trial, TRIAL_SAGA(CONTINUE), "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    trial_timer(&trial, "b");
-    trial_settle(&trial, "b", OUTCOME_UNKNOWN);
-    assert_string_equal(trial_records(&trial), "step.unknown b");
+    trial_begin(&trial, TRIAL_SAGA(CONTINUE), "{}");
+    trial_play_to(&trial, "a, timer b, b unknown", "step.unknown b");
     while (trial.saga.steps[1].forward.state == OP_PROBING) { /* the first probes come too early to count */
-        trial_probe(&trial, "b", OUTCOME_ABSENT);
+        trial_play(&trial, "probe b absent");
     }
     assert_string_equal(trial_records(&trial), "step.failed b, step.intent c");
 }
@@ -222,15 +193,12 @@ TEST(an_unknown_outcome_for_good_is_asked_about_and_the_verdict_decides)
                    "{'id':'c','call':'keyed'}");
 
     for (int happened = 0; happened < 2; happened++) {
-        open_with(&trial, steps, "{}");
-        trial_settle(&trial, "a", OUTCOME_COMPLETED);
-        trial_timer(&trial, "b");
-        trial_settle(&trial, "b", OUTCOME_UNKNOWN);
-        assert_string_equal(trial_records(&trial), "step.unknown b, escalation.opened b");
+        trial_begin(&trial, steps, "{}");
+        trial_play_to(&trial, "a, timer b, b unknown", "step.unknown b, escalation.opened b");
         assert_int_equal(trial_resolve(&trial, happened, happened ? "{'id':1}" : NULL), ERR_OK);
-        assert_string_equal(status_of(&trial, "b"), happened ? "completed" : "failed");
+        assert_string_equal(trial_status(&trial, "b"), happened ? "completed" : "failed");
         assert_string_equal(trial_wants(&trial), "call c 1");
-        trial_settle(&trial, "c", OUTCOME_FAILED);
+        trial_play(&trial, "c failed");
         assert_string_equal(trial_wants(&trial), happened ? "call undo b 1" : "call undo a 1");
         trial_close_sound(&trial);
     }
@@ -243,13 +211,12 @@ TEST(a_late_success_of_what_was_gone_on_without_is_asked_about)
     struct outcome done = {.kind = OUTCOME_COMPLETED, .result = SLICE("{\"id\":\"a-1\"}")};
 
     for (int waive = 0; waive < 2; waive++) {
-        open_with(&trial, steps, "{}");
-        trial_settle(&trial, "a", OUTCOME_FAILED);
-        trial_timer(&trial, "z");
+        trial_begin(&trial, steps, "{}");
+        trial_play(&trial, "a failed, timer z");
         assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 1, done)),
                          ERR_OK);
         assert_string_equal(trial_records(&trial), "step.late a, escalation.opened a");
-        trial_settle(&trial, "z", OUTCOME_COMPLETED); /* behind the point of no return */
+        trial_play(&trial, "z"); /* behind the point of no return */
         assert_int_equal(saga_status(&trial.saga), SAGA_ESCALATED);
         if (waive) {
             assert_int_equal(trial_operator(&trial, OPERATOR_WAIVE), ERR_OK);
@@ -267,10 +234,8 @@ TEST(a_late_success_of_what_was_gone_on_without_is_asked_about)
 
 static void open_escalated(struct trial *on)
 {
-    open_with(on, TRIAL_SAGA_WITH("'deadline':'1h'", ESCALATE), "{}");
-    trial_settle(on, "a", OUTCOME_COMPLETED);
-    trial_settle(on, "b", OUTCOME_FAILED);
-    assert_string_equal(trial_records(on), "step.failed b, escalation.opened b");
+    trial_begin(on, TRIAL_SAGA_WITH("'deadline':'1h'", ESCALATE), "{}");
+    trial_play_to(on, "a, b failed", "step.failed b, escalation.opened b");
     assert_true(slice_is(on->saga.escalation.reason, "step-failed"));
     assert_int_equal(saga_status(&on->saga), SAGA_ESCALATED);
     trial_check_replay(on);
@@ -281,10 +246,8 @@ TEST(a_failure_that_is_escalated_can_be_retried)
     open_escalated(&trial);
     assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved b, step.reopened b");
-    trial_timer(&trial, "b");
-    trial_settle(&trial, "b", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "step.completed b, step.intent c");
-    trial_settle(&trial, "c", OUTCOME_FAILED);
+    trial_play_to(&trial, "timer b, b", "step.completed b, step.intent c");
+    trial_play(&trial, "c failed");
     assert_string_equal(trial_wants(&trial), "call undo b 1");
 }
 
@@ -293,7 +256,7 @@ TEST(a_failure_that_is_escalated_can_be_skipped)
     open_escalated(&trial);
     assert_int_equal(trial_operator(&trial, OPERATOR_SKIP), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved b, step.skipped b, step.intent c");
-    trial_settle(&trial, "c", OUTCOME_FAILED);
+    trial_play(&trial, "c failed");
     assert_string_equal(trial_wants(&trial), "call undo a 1");
 }
 
@@ -306,11 +269,11 @@ TEST(a_failure_that_is_escalated_can_be_undone_by_a_person_an_abort_or_the_deadl
         } else if (how == 1) {
             assert_int_equal(trial_abort(&trial), ERR_OK);
         } else {
-            trial_timer(&trial, "-");
+            trial_play(&trial, "timer -");
         }
         assert_int_equal(trial.saga.escalation.number, 0);
         assert_string_equal(trial_wants(&trial), "call undo a 1");
-        trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+        trial_play(&trial, "undo a");
         assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
         trial_close_sound(&trial);
     }
@@ -326,16 +289,14 @@ TEST(a_late_success_of_what_a_person_skipped_is_asked_about)
     assert_string_equal(trial_records(&trial), "step.late b, escalation.opened b");
     assert_true(slice_is(trial.saga.escalation.reason, "late-success"));
     assert_int_equal(trial_resolve(&trial, true, "{'id':'b-1'}"), ERR_OK);
-    trial_settle(&trial, "c", OUTCOME_FAILED);
+    trial_play(&trial, "c failed");
     assert_string_equal(trial_wants(&trial), "call undo b 1");
 }
 
 TEST(a_failed_terminal_step_can_be_escalated)
 {
-    open_with(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'z','call':'mail','on_failure':'escalate'}"), "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    trial_timer(&trial, "z");
-    trial_settle(&trial, "z", OUTCOME_FAILED);
+    trial_begin(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'z','call':'mail','on_failure':'escalate'}"), "{}");
+    trial_play(&trial, "a, timer z, z failed");
     assert_int_equal(trial_operator(&trial, OPERATOR_SKIP), ERR_OK);
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
 }
@@ -350,65 +311,50 @@ TEST(a_failed_terminal_step_can_be_escalated)
 
 static void open_branches(struct trial *on, const char *document)
 {
-    open_with(on, document, "{}");
-    trial_settle(on, "a", OUTCOME_COMPLETED);
-    trial_timer(on, "d");
+    trial_begin(on, document, "{}");
+    trial_play(on, "a, timer d");
     assert_string_equal(trial_wants(on), "call b1 1, call c1 1, call d 1");
 }
 
 TEST(a_failing_branch_starts_nothing_and_waits_for_the_others)
 {
     open_branches(&trial, TRIAL_SAGA(BRANCHES));
-    trial_settle(&trial, "c1", OUTCOME_COMPLETED);
-    trial_settle(&trial, "b1", OUTCOME_FAILED);
-    assert_string_equal(trial_records(&trial), "step.failed b1, saga.failing b1");
+    trial_play_to(&trial, "c1, b1 failed", "step.failed b1, saga.failing b1");
     trial_check_replay(&trial);
-    trial_settle(&trial, "d", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "step.completed d");
-    trial_settle(&trial, "c2", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "step.completed c2, compensation.planned, compensation.intent c2");
-    trial_settle_undo(&trial, "c2", OUTCOME_COMPLETED);
+    trial_play_to(&trial, "d", "step.completed d");
+    trial_play_to(&trial, "c2", "step.completed c2, compensation.planned, compensation.intent c2");
+    trial_play(&trial, "undo c2");
     assert_string_equal(trial_wants(&trial),
                         "call undo d 1"); /* of equal steps, the one that started last comes first */
-    trial_settle_undo(&trial, "d", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo d");
     assert_string_equal(trial_wants(&trial), "call undo c1 1");
-    trial_settle_undo(&trial, "c1", OUTCOME_COMPLETED);
-    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo c1, undo a");
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
 }
 
 TEST(a_call_in_flight_beside_a_failure_is_settled_as_unknown)
 {
     open_branches(&trial, TRIAL_SAGA(BRANCHES));
-    trial_settle(&trial, "c1", OUTCOME_COMPLETED);
-    trial_settle(&trial, "b1", OUTCOME_FAILED);
-    trial_settle(&trial, "d", OUTCOME_UNKNOWN); /* a once without a probe */
-    assert_string_equal(trial_records(&trial), "step.unknown d, escalation.opened d");
-    trial_settle(&trial, "c2", OUTCOME_COMPLETED);
+    /* A once without a probe. */
+    trial_play_to(&trial, "c1, b1 failed, d unknown", "step.unknown d, escalation.opened d");
+    trial_play(&trial, "c2");
     /* Steps that do not depend on the verdict are undone meanwhile. */
     assert_string_equal(trial_wants(&trial), "call undo c2 1");
-    trial_settle_undo(&trial, "c2", OUTCOME_COMPLETED);
-    trial_settle_undo(&trial, "c1", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo c2, undo c1");
     assert_string_equal(trial_wants(&trial), ""); /* `a` waits for the verdict */
     trial_check_replay(&trial);
     assert_int_equal(trial_resolve(&trial, true, "{'id':1}"), ERR_OK);
     assert_string_equal(trial_wants(&trial), "call undo d 1");
-    trial_settle_undo(&trial, "d", OUTCOME_COMPLETED);
-    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo d, undo a");
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
 }
 
 TEST(branches_that_join_complete)
 {
     open_branches(&trial, TRIAL_SAGA(BRANCHES));
-    trial_settle(&trial, "d", OUTCOME_COMPLETED);
-    trial_settle(&trial, "b1", OUTCOME_COMPLETED);
-    trial_settle(&trial, "c1", OUTCOME_COMPLETED);
-    trial_settle(&trial, "c2", OUTCOME_COMPLETED);
+    trial_play(&trial, "d, b1, c1, c2");
     assert_string_equal(trial_wants(&trial), "call b2 1");
-    trial_settle(&trial, "b2", OUTCOME_COMPLETED);
-    trial_timer(&trial, "e");
-    trial_settle(&trial, "e", OUTCOME_COMPLETED);
+    trial_play(&trial, "b2, timer e, e");
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
 }
 
@@ -417,11 +363,7 @@ TEST(branches_that_join_complete)
 static void open_failing_branches(struct trial *on, const char *document)
 {
     open_branches(on, document);
-    trial_settle(on, "d", OUTCOME_COMPLETED);
-    trial_settle(on, "b1", OUTCOME_COMPLETED);
-    trial_settle(on, "c1", OUTCOME_COMPLETED);
-    trial_settle(on, "c2", OUTCOME_COMPLETED);
-    trial_settle(on, "b2", OUTCOME_FAILED);
+    trial_play(on, "d, b1, c1, c2, b2 failed");
 }
 
 TEST(several_are_undone_at_once_as_far_as_the_graph_allows)
@@ -429,13 +371,11 @@ TEST(several_are_undone_at_once_as_far_as_the_graph_allows)
     open_failing_branches(&trial, TRIAL_SAGA_WITH("'compensation':{'concurrency':8}", BRANCHES));
     assert_string_equal(trial_wants(&trial), "call undo b1 1, call undo c2 1, call undo d 1");
     trial_check_replay(&trial);
-    trial_settle_undo(&trial, "d", OUTCOME_COMPLETED);
-    trial_settle_undo(&trial, "c2", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo d, undo c2");
     assert_string_equal(trial_wants(&trial), "call undo b1 1, call undo c1 1");
-    trial_settle_undo(&trial, "c1", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo c1");
     assert_string_equal(trial_wants(&trial), "call undo b1 1"); /* `a` comes before all of them */
-    trial_settle_undo(&trial, "b1", OUTCOME_COMPLETED);
-    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo b1, undo a");
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
 }
 
@@ -443,24 +383,22 @@ TEST(no_more_are_undone_at_once_than_allowed)
 {
     open_failing_branches(&trial, TRIAL_SAGA_WITH("'compensation':{'concurrency':2}", BRANCHES));
     assert_string_equal(trial_wants(&trial), "call undo c2 1, call undo d 1"); /* the steps that started last */
-    trial_settle_undo(&trial, "c2", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo c2");
     assert_string_equal(trial_wants(&trial), "call undo c1 1, call undo d 1");
-    trial_settle_undo(&trial, "d", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo d");
     assert_string_equal(trial_wants(&trial), "call undo b1 1, call undo c1 1");
 }
 
 TEST(an_undo_that_is_given_up_holds_up_only_what_depends_on_it)
 {
     open_failing_branches(&trial, TRIAL_SAGA_WITH("'compensation':{'concurrency':8}", BRANCHES));
-    trial_settle_undo(&trial, "c2", OUTCOME_FAILED);
+    trial_play(&trial, "undo c2 failed");
     assert_int_equal(saga_status(&trial.saga), SAGA_ESCALATED);
-    trial_settle_undo(&trial, "b1", OUTCOME_COMPLETED);
-    trial_settle_undo(&trial, "d", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo b1, undo d");
     assert_string_equal(trial_wants(&trial), "");
     assert_int_equal(trial_operator(&trial, OPERATOR_WAIVE), ERR_OK);
     assert_string_equal(trial_wants(&trial), "call undo c1 1");
-    trial_settle_undo(&trial, "c1", OUTCOME_COMPLETED);
-    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo c1, undo a");
     assert_int_equal(saga_status(&trial.saga), SAGA_ABANDONED);
 }
 
@@ -472,15 +410,10 @@ TEST(undo_arguments_are_evaluated_side_by_side)
 {
     struct saga_input input = {.type = SAGA_INPUT_EVALUATED};
 
-    open_with(&trial, TRIAL_SAGA_WITH("'compensation':{'concurrency':2}", BLIND("a") "," BLIND("b") "," BLIND("c")),
-              "{}");
-    trial_timer(&trial, "a");
-    trial_timer(&trial, "b");
-    trial_timer(&trial, "c");
-    trial_settle(&trial, "a", OUTCOME_UNKNOWN);
-    assert_string_equal(trial_records(&trial), "step.unknown a, saga.failing a");
-    trial_settle(&trial, "b", OUTCOME_UNKNOWN);
-    trial_settle(&trial, "c", OUTCOME_UNKNOWN);
+    trial_begin(&trial, TRIAL_SAGA_WITH("'compensation':{'concurrency':2}", BLIND("a") "," BLIND("b") "," BLIND("c")),
+                "{}");
+    trial_play_to(&trial, "timer a, timer b, timer c, a unknown", "step.unknown a, saga.failing a");
+    trial_play(&trial, "b unknown, c unknown");
     assert_string_equal(trial_wants(&trial), "evaluate undo b 2, evaluate undo c 2");
     trial_check_replay(&trial);
     input.evaluated.what = EVALUATE_UNDO;
@@ -491,7 +424,7 @@ TEST(undo_arguments_are_evaluated_side_by_side)
     input.evaluated.step = 1;
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     assert_string_equal(trial_wants(&trial), "call undo b 1, evaluate undo c 2");
-    trial_settle_undo(&trial, "b", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo b");
     assert_string_equal(trial_wants(&trial), "evaluate undo a 2, evaluate undo c 2");
 }
 
@@ -534,13 +467,13 @@ TEST(tags_are_made_of_the_input)
 
 TEST(a_tool_says_what_its_calls_are_about_where_the_step_does_not)
 {
-    open_with(&trial, CALLS_SCOPED(""), "{\"who\":\"ann\"}");
+    trial_begin(&trial, CALLS_SCOPED(""), "{\"who\":\"ann\"}");
     assert_true(slice_is(trial.saga.steps[0].forward.scope, "ann"));
     trial_close_sound(&trial);
-    open_with(&trial, CALLS_SCOPED(",'scope':'of ${ .input.who }'"), "{\"who\":\"ann\"}");
+    trial_begin(&trial, CALLS_SCOPED(",'scope':'of ${ .input.who }'"), "{\"who\":\"ann\"}");
     assert_true(slice_is(trial.saga.steps[0].forward.scope, "of ann"));
     trial_close_sound(&trial);
-    open_with(&trial, CALLS_SCOPED(""), "{}");
+    trial_begin(&trial, CALLS_SCOPED(""), "{}");
     assert_int_equal(trial.saga.steps[0].forward.scope.len, 0);
 }
 
@@ -555,7 +488,7 @@ TEST(tags_of_the_definition_are_added_to_those_of_the_start)
     assert_true(slice_is(trial.saga.tags, "{\"team\":\"shop\",\"tier\":\"2\",\"who\":\"ann\"}"));
     trial_close_sound(&trial);
 
-    open_with(&trial, TRIAL_SAGA_WITH("'tags':{'team':'shop'}", "{'id':'a','call':'keyed'}"), "{}");
+    trial_begin(&trial, TRIAL_SAGA_WITH("'tags':{'team':'shop'}", "{'id':'a','call':'keyed'}"), "{}");
     assert_true(slice_is(trial.saga.tags, "{\"team\":\"shop\"}"));
 }
 

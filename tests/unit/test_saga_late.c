@@ -106,23 +106,18 @@ TEST(an_effect_that_was_undone_blindly_and_turns_up_is_asked_about)
     struct trial trial;
     struct saga_input input;
 
-    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'voidable'}"));
-    trial_start(&trial, "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    trial_timer(&trial, "b");
-    trial_settle(&trial, "b", OUTCOME_UNKNOWN);
-    trial_settle_undo(&trial, "b", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "compensation.completed b, compensation.intent a");
+    trial_begin(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'voidable'}"), "{}");
+    trial_play_to(&trial, "a, timer b, b unknown, undo b", "compensation.completed b, compensation.intent a");
     input = trial_outcome(&trial, SAGA_INPUT_SETTLED, trial_step(&trial, "b"), DIRECTION_DO, 1,
                           (struct outcome){.kind = OUTCOME_COMPLETED, .result = SLICE("{\"id\":\"9\"}")});
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     assert_string_equal(trial_records(&trial), "step.late b, escalation.opened b");
     assert_true(slice_is(trial.saga.escalation.reason, "late-success"));
-    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo a");
     assert_int_equal(trial.saga.phase, PHASE_UNDO);
     assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK); /* the step is undone again */
     assert_string_equal(trial_records(&trial), "escalation.resolved b, compensation.reopened b, compensation.intent b");
-    trial_settle_undo(&trial, "b", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo b");
     assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
     trial_check_replay(&trial);
     trial_close(&trial);
@@ -133,16 +128,13 @@ TEST(a_late_effect_that_cannot_be_undone_is_a_debt)
     struct trial trial;
     struct saga_input input;
 
-    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'mail'}"));
-    trial_start(&trial, "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    trial_timer(&trial, "b");
-    trial_settle(&trial, "b", OUTCOME_FAILED);
+    trial_begin(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'mail'}"), "{}");
+    trial_play(&trial, "a, timer b, b failed");
     input = trial_outcome(&trial, SAGA_INPUT_SETTLED, trial_step(&trial, "b"), DIRECTION_DO, 1,
                           (struct outcome){.kind = OUTCOME_COMPLETED});
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     assert_string_equal(trial_records(&trial), "step.late b, escalation.opened b");
-    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo a");
     assert_int_equal(trial_resolve(&trial, true, NULL), ERR_CONFLICT);
     assert_int_equal(trial_operator(&trial, OPERATOR_WAIVE), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved b, step.waived b, saga.abandoned");
@@ -254,13 +246,9 @@ static void open_undone_by_word(struct trial *trial, bool happened)
         trial,
         TRIAL_SAGA("{'id':'before','call':'keyed'},{'id':'act','call':'by_checked'},{'id':'next','call':'once'}"));
     trial_start(trial, "{}");
-    trial_settle(trial, "before", OUTCOME_COMPLETED);
-    trial_settle(trial, "act", OUTCOME_COMPLETED);
-    trial_timer(trial, "next");
-    trial_settle(trial, "next", OUTCOME_FAILED);
-    trial_settle_undo(trial, "act", OUTCOME_UNKNOWN);
+    trial_play(trial, "before, act, timer next, next failed, undo act unknown");
     while (step_undo(&trial->saga.steps[1])->state == OP_PROBING) {
-        trial_probe_undo(trial, "act", OUTCOME_UNKNOWN);
+        trial_play(trial, "probe undo act unknown");
     }
     assert_int_equal(trial_resolve(trial, happened, NULL), ERR_OK);
 }
@@ -293,7 +281,7 @@ TEST(an_undo_that_a_person_denied_and_that_succeeds_is_asked_about_anew)
     assert_int_equal(trial.saga.escalation.number, before); /* the same case is asked again */
     assert_int_equal(saga_case_round(&trial.saga), 3);
     assert_int_equal(trial_resolve(&trial, true, NULL), ERR_OK);
-    trial_settle_undo(&trial, "before", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo before");
     assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
     trial_check_replay(&trial);
     trial_close(&trial);
@@ -307,11 +295,11 @@ TEST(an_undo_that_a_person_vouched_for_and_that_failed_is_asked_about)
     hears(&trial, SAGA_INPUT_SETTLED, DIRECTION_UNDO, OUTCOME_FAILED);
     assert_string_equal(trial_records(&trial), "compensation.late act, escalation.opened act");
     assert_true(slice_is(trial.saga.escalation.reason, "late-failure"));
-    trial_settle_undo(&trial, "before", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo before");
     assert_int_equal(trial.saga.phase, PHASE_UNDO); /* the saga does not end while the effect may stand */
     assert_int_equal(trial_resolve(&trial, false, NULL), ERR_OK);
     assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
-    trial_settle_undo(&trial, "act", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo act");
     assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
     trial_check_replay(&trial);
     trial_close(&trial);
@@ -324,11 +312,9 @@ static void open_said(struct trial *trial, bool happened)
         trial,
         TRIAL_SAGA("{'id':'before','call':'keyed'},{'id':'act','call':'once_probed'},{'id':'next','call':'keyed'}"));
     trial_start(trial, "{}");
-    trial_settle(trial, "before", OUTCOME_COMPLETED);
-    trial_timer(trial, "act");
-    trial_settle(trial, "act", OUTCOME_UNKNOWN);
+    trial_play(trial, "before, timer act, act unknown");
     while (trial->saga.steps[1].forward.state == OP_PROBING) {
-        trial_probe(trial, "act", OUTCOME_UNKNOWN);
+        trial_play(trial, "probe act unknown");
     }
     assert_int_equal(trial_resolve(trial, happened, happened ? "{'id':'seen'}" : NULL), ERR_OK);
 }
@@ -343,7 +329,7 @@ TEST(a_probe_that_contradicts_a_person_is_asked_about)
     assert_string_equal(trial_records(&trial), "step.late act, escalation.opened act");
     assert_true(slice_is(trial.saga.escalation.reason, "late-success"));
     assert_int_equal(trial.records.items[0].source, SOURCE_PROBE);
-    trial_settle_undo(&trial, "before", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo before");
     assert_int_equal(trial.saga.phase, PHASE_UNDO);
     trial_check_replay(&trial);
     trial_close(&trial);
@@ -381,7 +367,7 @@ TEST(an_effect_that_a_person_vouched_for_and_did_not_happen_is_asked_about)
     assert_string_equal(trial_records(&trial), "step.late act, escalation.opened act");
     assert_true(slice_is(trial.saga.escalation.reason, "late-failure"));
     assert_true(slice_is(trial.records.items[0].error, "http-404"));
-    trial_settle(&trial, "next", OUTCOME_COMPLETED);
+    trial_play(&trial, "next");
     assert_int_equal(trial.saga.phase, PHASE_FORWARD); /* the saga does not end well before a person has spoken */
     assert_int_equal(trial_resolve(&trial, false, NULL), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved act, step.failed act, saga.failing act, "
@@ -401,11 +387,9 @@ TEST(what_comes_after_it_waits_until_it_is_over_again)
         &trial,
         TRIAL_SAGA("{'id':'before','call':'keyed'},{'id':'act','call':'once_probed'},{'id':'next','call':'once'}"));
     trial_start(&trial, "{}");
-    trial_settle(&trial, "before", OUTCOME_COMPLETED);
-    trial_timer(&trial, "act");
-    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
+    trial_play(&trial, "before, timer act, act unknown");
     while (trial.saga.steps[1].forward.state == OP_PROBING) {
-        trial_probe(&trial, "act", OUTCOME_UNKNOWN);
+        trial_play(&trial, "probe act unknown");
     }
     assert_int_equal(trial_resolve(&trial, true, "{'id':'seen'}"), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved act, step.completed act, step.pending next");
@@ -417,12 +401,9 @@ TEST(what_comes_after_it_waits_until_it_is_over_again)
     assert_int_equal(trial_input(&trial, again), ERR_OK);
     assert_int_equal(trial.saga.escalation.number, 0);
     assert_null(strstr(trial_wants(&trial), "next"));
-    trial_timer(&trial, "next");
+    trial_play(&trial, "timer next");
     assert_int_equal(trial.records.count, 0);
-    trial_timer(&trial, "act");
-    trial_settle(&trial, "act", OUTCOME_COMPLETED);
-    trial_timer(&trial, "next");
-    assert_string_equal(trial_records(&trial), "step.intent next");
+    trial_play_to(&trial, "timer act, act, timer next", "step.intent next");
     trial_check_replay(&trial);
     trial_close(&trial);
 }
@@ -437,17 +418,15 @@ TEST(an_element_that_is_in_doubt_again_does_not_break_the_count_of_its_group)
     struct trial trial;
     uint32_t first;
 
-    trial_open(&trial, TRIAL_SAGA("{'id':'each','call':'once_probed','for_each':'${ .input.list }'}"));
-    trial_start(&trial, "{'list':[1,2]}");
+    trial_begin(&trial, TRIAL_SAGA("{'id':'each','call':'once_probed','for_each':'${ .input.list }'}"),
+                "{'list':[1,2]}");
     first = trial.saga.steps[0].first;
-    trial_timer(&trial, "each#0");
-    trial_settle(&trial, "each#0", OUTCOME_UNKNOWN);
+    trial_play(&trial, "timer each#0, each#0 unknown");
     while (trial.saga.steps[first].forward.state == OP_PROBING) {
-        trial_probe(&trial, "each#0", OUTCOME_UNKNOWN);
+        trial_play(&trial, "probe each#0 unknown");
     }
     assert_int_equal(trial_resolve(&trial, true, "{'id':'seen'}"), ERR_OK);
-    trial_timer(&trial, "each#1");
-    assert_string_equal(trial_records(&trial), "step.intent each#1");
+    trial_play_to(&trial, "timer each#1", "step.intent each#1");
     assert_int_equal(
         trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, first, DIRECTION_DO, 1,
                                           (struct outcome){.kind = OUTCOME_FAILED, .error = SLICE("http-404")})),
@@ -458,10 +437,9 @@ TEST(an_element_that_is_in_doubt_again_does_not_break_the_count_of_its_group)
     again.verdict.round = saga_case_round(&trial.saga);
     assert_int_equal(trial_input(&trial, again), ERR_OK); /* both are under way now, because a person wanted that */
     assert_true(saga_is_sound(&trial.saga));
-    trial_settle(&trial, "each#1", OUTCOME_COMPLETED);
-    trial_timer(&trial, "each#0");
+    trial_play(&trial, "each#1, timer each#0");
     assert_true(saga_is_sound(&trial.saga));
-    trial_settle(&trial, "each#0", OUTCOME_COMPLETED);
+    trial_play(&trial, "each#0");
     assert_int_equal(trial.saga.end, SAGA_COMPLETED);
     trial_check_replay(&trial);
     trial_close(&trial);
@@ -473,12 +451,11 @@ static void deny_in_a_child_that_is_over(struct trial *trial, const char *docume
 {
     uint32_t act;
 
-    open_with(trial, document, "{}");
+    trial_begin(trial, document, "{}");
     act = trial_step(trial, "child/act");
-    trial_timer(trial, "child/act");
-    trial_settle(trial, "child/act", OUTCOME_UNKNOWN);
+    trial_play(trial, "timer child/act, child/act unknown");
     while (trial->saga.steps[act].forward.state == OP_PROBING) {
-        trial_probe(trial, "child/act", OUTCOME_UNKNOWN);
+        trial_play(trial, "probe child/act unknown");
     }
     assert_int_equal(trial_resolve(trial, true, "{'id':'seen'}"), ERR_OK);
     assert_string_equal(
@@ -501,8 +478,7 @@ TEST(an_effect_that_did_not_happen_in_an_ended_child_fails_the_group_around_it)
     assert_int_equal(trial_resolve(&trial, false, NULL), ERR_OK);
     assert_string_equal(trial_records(&trial),
                         "escalation.resolved child/act, step.failed child/act, saga.failing child/act");
-    trial_settle(&trial, "next", OUTCOME_COMPLETED);
-    trial_settle_undo(&trial, "next", OUTCOME_COMPLETED);
+    trial_play(&trial, "next, undo next");
     assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
     trial_close_sound(&trial);
 }
@@ -514,16 +490,14 @@ TEST(an_effect_that_could_be_undone_blindly_is_asked_about_first)
     struct saga_input input = {.type = SAGA_INPUT_OPERATOR};
     struct trial trial;
 
-    open_with(&trial,
-              "{'tools':[{'name':'blind','builtin':{'do':'echo'},'effect':'once','probe':{'builtin':{'do':'echo'},"
-              "'outcome':{'completed':'${ .response.ok }','absent':'${ .response.no }'},'visibility':'5s',"
-              "'give_up_after':'1h'},'compensate':{'tool':'undo','with':{'key':'${ .key }'},'tolerates_absent':true,"
-              "'voids_key':true}},{'name':'undo','builtin':{'do':'echo'},'effect':'idempotent'}],'sagas':[{'name':"
-              "'trial','steps':[{'id':'act','call':'blind'},{'id':'next','call':'blind'}]}]}",
-              "{}");
-    trial_timer(&trial, "act");
-    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
-    trial_probe(&trial, "act", OUTCOME_UNKNOWN); /* and is probed again after a while */
+    trial_begin(&trial,
+                "{'tools':[{'name':'blind','builtin':{'do':'echo'},'effect':'once','probe':{'builtin':{'do':'echo'},"
+                "'outcome':{'completed':'${ .response.ok }','absent':'${ .response.no }'},'visibility':'5s',"
+                "'give_up_after':'1h'},'compensate':{'tool':'undo','with':{'key':'${ .key }'},'tolerates_absent':true,"
+                "'voids_key':true}},{'name':'undo','builtin':{'do':'echo'},'effect':'idempotent'}],'sagas':[{'name':"
+                "'trial','steps':[{'id':'act','call':'blind'},{'id':'next','call':'blind'}]}]}",
+                "{}");
+    trial_play(&trial, "timer act, act unknown, probe act unknown"); /* and is probed again after a while */
     input.verdict.action = OPERATOR_RESOLVE;
     input.verdict.key = trial.saga.steps[0].forward.key;
     input.verdict.happened = true;
@@ -533,8 +507,7 @@ TEST(an_effect_that_could_be_undone_blindly_is_asked_about_first)
     hears(&trial, SAGA_INPUT_SETTLED, DIRECTION_DO, OUTCOME_FAILED);
     assert_string_equal(trial_records(&trial), "step.late act, escalation.opened act");
     assert_int_equal(trial_resolve(&trial, true, "{'id':'seen'}"), ERR_OK);
-    trial_timer(&trial, "next");
-    trial_settle(&trial, "next", OUTCOME_COMPLETED);
+    trial_play(&trial, "timer next, next");
     assert_int_equal(trial.saga.end, SAGA_COMPLETED);
     trial_close_sound(&trial);
 }
@@ -550,21 +523,17 @@ TEST(a_debt_that_is_found_too_late_is_not_asked_for_again)
                                              .note = SLICE("given back at the counter")}};
     struct trial trial;
 
-    trial_open(&trial, TRIAL_SAGA("{'id':'before','call':'keyed'},{'id':'act','call':'mail_probed'}"));
-    trial_start(&trial, "{}");
-    trial_settle(&trial, "before", OUTCOME_COMPLETED);
-    trial_timer(&trial, "act");
-    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
+    trial_begin(&trial, TRIAL_SAGA("{'id':'before','call':'keyed'},{'id':'act','call':'mail_probed'}"), "{}");
+    trial_play(&trial, "before, timer act, act unknown");
     assert_int_equal(trial_abort(&trial), ERR_OK);
     while (trial.saga.steps[1].forward.state == OP_PROBING) {
-        trial_probe(&trial, "act", OUTCOME_UNKNOWN);
+        trial_play(&trial, "probe act unknown");
     }
     by_hand.verdict.key = trial.saga.steps[0].forward.key;
     assert_int_equal(trial_input(&trial, by_hand), ERR_OK);
     assert_string_equal(trial_records(&trial), "step.undone before");
     assert_int_equal(trial_operator(&trial, OPERATOR_PROBE), ERR_OK);
-    trial_probe(&trial, "act", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "step.unknown act");
+    trial_play_to(&trial, "probe act", "step.unknown act");
     assert_string_equal(trial_wants(&trial), "");
     assert_int_not_equal(trial.saga.escalation.number, 0);
     assert_int_equal(trial_resolve(&trial, true, NULL), ERR_CONFLICT);

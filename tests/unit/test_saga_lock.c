@@ -5,17 +5,6 @@
 #include "tests/lib/saga_trial.h"
 #include "tests/lib/test.h"
 
-static void open_with(struct trial *trial, const char *document, const char *input)
-{
-    trial_open(trial, document);
-    trial_start(trial, input);
-}
-
-static struct slice shown(struct trial *trial, const char *pointer)
-{
-    return json_at(trial_view(trial, &trial->arena), slice_of(pointer));
-}
-
 #define STEPS "{'id':'a','call':'keyed'},{'id':'b','call':'keyed'}"
 #define LOCKED(locks) TRIAL_SAGA_WITH("'locks':[" locks "]", STEPS)
 
@@ -23,11 +12,11 @@ static struct trial trial;
 
 TEST(no_step_begins_before_all_locks_are_held_and_they_are_taken_in_the_order_of_their_keys)
 {
-    open_with(&trial, LOCKED("'order:${ .input.id }','customer:${ .input.c }'"), "{'id':7,'c':'ann'}");
+    trial_begin(&trial, LOCKED("'order:${ .input.id }','customer:${ .input.c }'"), "{'id':7,'c':'ann'}");
     assert_string_equal(trial_records(&trial), "saga.started, lock.wanted");
     assert_string_equal(trial_wants(&trial), "lock - 0");
     assert_int_equal(saga_status(&trial.saga), SAGA_WAITING);
-    assert_true(slice_is(shown(&trial, "/locks"),
+    assert_true(slice_is(trial_shown(&trial, "/locks"),
                          "[{\"key\":\"customer:ann\",\"when_taken\":\"wait\",\"status\":\"waiting\"},"
                          "{\"key\":\"order:7\",\"when_taken\":\"wait\",\"status\":\"wanted\"}]"));
     trial_check_replay(&trial);
@@ -38,18 +27,17 @@ TEST(no_step_begins_before_all_locks_are_held_and_they_are_taken_in_the_order_of
     assert_string_equal(trial_records(&trial), "lock.taken, step.intent a");
     assert_string_equal(trial_wants(&trial), "call a 1");
     assert_int_equal(saga_status(&trial.saga), SAGA_RUNNING);
-    assert_true(json_string_is(shown(&trial, "/locks/1/status"), "held"));
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    trial_settle(&trial, "b", OUTCOME_COMPLETED);
+    assert_true(json_string_is(trial_shown(&trial, "/locks/1/status"), "held"));
+    trial_play(&trial, "a, b");
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
-    assert_int_equal(json_type(shown(&trial, "/locks")), JSON_NONE);
+    assert_int_equal(json_type(trial_shown(&trial, "/locks")), JSON_NONE);
 }
 
 TEST(an_answer_that_comes_twice_means_nothing)
 {
     struct saga_input again = {.type = SAGA_INPUT_LOCKED};
 
-    open_with(&trial, LOCKED("'one','two'"), "{}");
+    trial_begin(&trial, LOCKED("'one','two'"), "{}");
     trial_locked(&trial, false);
     again.locked.key = SLICE("one");
     assert_int_equal(trial_input(&trial, again), ERR_OK);
@@ -68,11 +56,11 @@ TEST(an_answer_that_comes_twice_means_nothing)
 
 TEST(a_lock_that_is_named_twice_is_one_lock_and_the_stricter_holds)
 {
-    open_with(&trial, LOCKED("{'key':'${ .input.k }','when_taken':'fail'},'k'"), "{'k':'k'}");
+    trial_begin(&trial, LOCKED("{'key':'${ .input.k }','when_taken':'fail'},'k'"), "{'k':'k'}");
     assert_int_equal(trial.saga.lock_count, 1);
     assert_true(trial.saga.locks[0].fails);
     trial_close_sound(&trial);
-    open_with(&trial, LOCKED("'k',{'key':'${ .input.k }','when_taken':'fail'},'a'"), "{'k':'k'}");
+    trial_begin(&trial, LOCKED("'k',{'key':'${ .input.k }','when_taken':'fail'},'a'"), "{'k':'k'}");
     assert_int_equal(trial.saga.lock_count, 2);
     assert_true(slice_is(trial.saga.locks[0].key, "a"));
     assert_false(trial.saga.locks[0].fails);
@@ -82,7 +70,7 @@ TEST(a_lock_that_is_named_twice_is_one_lock_and_the_stricter_holds)
 
 TEST(a_lock_that_another_saga_holds_fails_the_saga_where_it_is_not_to_wait)
 {
-    open_with(&trial, LOCKED("'a',{'key':'b','when_taken':'fail'}"), "{}");
+    trial_begin(&trial, LOCKED("'a',{'key':'b','when_taken':'fail'}"), "{}");
     trial_locked(&trial, true); /* the answer is wrong, because this lock waits */
     assert_string_equal(trial_records(&trial), "");
     trial_locked(&trial, false);
@@ -96,22 +84,21 @@ TEST(a_saga_that_waits_for_a_lock_can_be_aborted_and_has_a_deadline)
 {
     struct saga_input late = {.type = SAGA_INPUT_LOCKED};
 
-    open_with(&trial, LOCKED("'a'"), "{}");
+    trial_begin(&trial, LOCKED("'a'"), "{}");
     assert_int_equal(trial_abort(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial), "saga.failing, compensation.planned, saga.compensated");
     late.locked.key = SLICE("a");
     assert_int_equal(trial_input(&trial, late), ERR_OK);
     assert_string_equal(trial_records(&trial), "");
     trial_close_sound(&trial);
-    open_with(&trial, TRIAL_SAGA_WITH("'deadline':'1m','locks':['a']", STEPS), "{}");
+    trial_begin(&trial, TRIAL_SAGA_WITH("'deadline':'1m','locks':['a']", STEPS), "{}");
     assert_string_equal(trial_wants(&trial), "timer - 0 +60000, lock - 0");
-    trial_timer(&trial, "-");
-    assert_string_equal(trial_records(&trial), "saga.failing, compensation.planned, saga.compensated");
+    trial_play_to(&trial, "timer -", "saga.failing, compensation.planned, saga.compensated");
 }
 
 TEST(keys_that_are_programs_are_evaluated_outside)
 {
-    open_with(&trial, LOCKED("'b','${ .input.id | tostring }'"), "{'id':7}");
+    trial_begin(&trial, LOCKED("'b','${ .input.id | tostring }'"), "{'id':7}");
     assert_string_equal(trial_records(&trial), "saga.started");
     assert_string_equal(trial_wants(&trial), "evaluate - 3");
     trial_evaluated(&trial, EVALUATE_LOCKS, "-", "['b','7']");
@@ -120,7 +107,7 @@ TEST(keys_that_are_programs_are_evaluated_outside)
     trial_evaluated(&trial, EVALUATE_LOCKS, "-", "['b','8']"); /* once */
     assert_string_equal(trial_records(&trial), "");
     trial_close_sound(&trial);
-    open_with(&trial, LOCKED("'${ .input.id | tostring }'"), "{'id':7}");
+    trial_begin(&trial, LOCKED("'${ .input.id | tostring }'"), "{'id':7}");
     trial_evaluated(&trial, EVALUATE_LOCKS, "-", NULL);
     assert_string_equal(trial_records(&trial), "saga.failing, compensation.planned, saga.compensated");
 }
@@ -130,7 +117,7 @@ TEST(a_key_that_is_none_ends_the_saga_before_it_begins)
     static const char *const inputs[] = {"{}", "{'k':''}", "{'k':null}", "{'k':{'a':1}}", "{'k':7}"};
 
     for (size_t i = 0; i < COUNT_OF(inputs); i++) {
-        open_with(&trial, LOCKED("'${ .input.k }'"), inputs[i]);
+        trial_begin(&trial, LOCKED("'${ .input.k }'"), inputs[i]);
         assert_string_equal(trial_records(&trial),
                             "saga.started, saga.failing, compensation.planned, saga.compensated");
         assert_true(slice_is(trial.saga.failing_reason, "lock-key"));
@@ -146,7 +133,7 @@ TEST(a_key_has_512_bytes_at_most)
         (void)memset(input, 'x', sizeof(input));
         (void)memcpy(input, "{'k':'", 6);
         (void)memcpy(input + 6 + len, "'}", 3);
-        open_with(&trial, LOCKED("'${ .input.k }'"), input);
+        trial_begin(&trial, LOCKED("'${ .input.k }'"), input);
         assert_int_equal(trial.saga.locks_wanted, len == 512);
         trial_close_sound(&trial);
     }
@@ -154,14 +141,14 @@ TEST(a_key_has_512_bytes_at_most)
 
 TEST(a_key_that_the_database_cannot_keep_is_refused)
 {
-    open_with(&trial, LOCKED("'${ .input.id | tostring }'"), "{'id':7}");
+    trial_begin(&trial, LOCKED("'${ .input.id | tostring }'"), "{'id':7}");
     trial_evaluated(&trial, EVALUATE_LOCKS, "-", "['a\\u0000b']");
     assert_true(slice_is(trial.saga.failing_reason, "lock-key"));
 }
 
 TEST(keys_that_need_escapes_are_kept_as_they_are)
 {
-    open_with(&trial, LOCKED("'${ .input.k }','z'"), "{'k':'a\\\"b\\\\\\u00e4'}");
+    trial_begin(&trial, LOCKED("'${ .input.k }','z'"), "{'k':'a\\\"b\\\\\\u00e4'}");
     assert_true(slice_is(trial.saga.locks[0].key, "a\"b\\\xc3\xa4"));
     trial_locked(&trial, false);
     assert_string_equal(trial_records(&trial), "lock.taken");
@@ -172,14 +159,13 @@ TEST(a_record_of_a_lock_that_does_not_fit_is_refused)
     struct record record;
     struct err err;
 
-    trial_open(&trial, TRIAL_SAGA(STEPS));
-    trial_start(&trial, "{}");
+    trial_begin(&trial, TRIAL_SAGA(STEPS), "{}");
 #define NEXT .seq = trial.saga.seq + 1, .at_ms = trial.now_ms, .step = STEP_NONE
     record =
         (struct record){NEXT, .type = RECORD_LOCK_WANTED, .args = SLICE("[{\"key\":\"a\",\"when_taken\":\"wait\"}]")};
     assert_false(record_check(&trial.saga, &record, &err)); /* it has none */
     trial_close_sound(&trial);
-    open_with(&trial, LOCKED("'${ .input.id | tostring }','b'"), "{'id':7}");
+    trial_begin(&trial, LOCKED("'${ .input.id | tostring }','b'"), "{'id':7}");
     static const char *const bad[] = {
         "[]",
         "{}",

@@ -151,7 +151,7 @@ TEST(the_next_attempt_is_of_the_new_version_under_the_same_key)
 
     SHELF_OPEN(shelf, trial, CALLS_PAY, "pay", PAY(KEYED "," UNDO), PAY(KEYED "," UNDO ",'timeout':'2s'"));
     key = forward(&trial, "a")->key;
-    trial_settle(&trial, "a", OUTCOME_RETRY);
+    trial_play(&trial, "a retry");
     assert_int_equal(say(&trial, "pay", 2, false), ERR_OK);
     assert_string_equal(trial_records(&trial), "tool.mended");
     assert_true(slice_is(trial.records.items[0].tool_name, "pay"));
@@ -159,14 +159,13 @@ TEST(the_next_attempt_is_of_the_new_version_under_the_same_key)
     assert_true(slice_is(trial.records.items[0].actor, "ann"));
     assert_true(slice_is(trial.records.items[0].note, "its probe asked with POST"));
     assert_int_equal(forward(&trial, "a")->tool_version, 1); /* the version of the attempt that was made */
-    trial_timer(&trial, "a");
-    assert_string_equal(trial_records(&trial), "step.intent a");
+    trial_play_to(&trial, "timer a", "step.intent a");
     assert_memory_equal(&forward(&trial, "a")->key, &key, sizeof(key));
     assert_int_equal(forward(&trial, "a")->tool_version, 2);
     assert_int_equal(trial.saga.definition->steps[0].timeout_ms, 2000);
     assert_int_equal(say(&trial, "pay", 2, false), ERR_OK); /* a repeat */
     assert_int_equal(trial.records.count, 0);
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "a");
     assert_int_equal(say(&trial, "pay", 1, false), ERR_ENDED);
     shelf_close(&shelf, &trial);
 }
@@ -179,15 +178,15 @@ TEST(a_compensator_that_is_refused_for_ever_goes_on_mended)
 
     SHELF_OPEN(shelf, trial, CALLS_PAY ",{'id':'b','sleep':'1h'}", "refund", REFUND,
                "{'name':'refund','builtin':{'do':'echo'},'effect':'idempotent','timeout':'2s'}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "a");
     assert_int_equal(trial_abort(&trial), ERR_OK);
     key = step_undo(&trial.saga.steps[0])->key;
-    trial_settle_undo(&trial, "a", OUTCOME_RETRY);
+    trial_play(&trial, "undo a retry");
     assert_int_equal(say(&trial, "refund", 2, false), ERR_OK);
-    trial_timer_undo(&trial, "a");
+    trial_play(&trial, "timer undo a");
     assert_memory_equal(&step_undo(&trial.saga.steps[0])->key, &key, sizeof(key));
     assert_int_equal(step_undo(&trial.saga.steps[0])->tool_version, 2);
-    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo a");
     assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
     shelf_close(&shelf, &trial);
 }
@@ -215,15 +214,15 @@ TEST(elements_and_the_steps_of_children_stay_where_they_are)
     key = forward(&trial, "each#2")->key;
     assert_int_equal(say(&trial, "pay", 2, false), ERR_OK);
     assert_int_equal(trial.saga.definition->steps[trial_step(&trial, "each#2")].timeout_ms, 2000);
-    trial_timer(&trial, "each#2");
+    trial_play(&trial, "timer each#2");
     assert_memory_equal(&forward(&trial, "each#2")->key, &key, sizeof(key));
     assert_int_equal(forward(&trial, "each#0")->tool_version, 1);
-    trial_settle(&trial, "each#2", OUTCOME_COMPLETED);
+    trial_play(&trial, "each#2");
     assert_int_equal(forward(&trial, "whole/a")->state, OP_IN_FLIGHT);
     assert_int_equal(forward(&trial, "whole/a")->tool_version, 2);
-    trial_settle(&trial, "whole/a", OUTCOME_RETRY);
+    trial_play(&trial, "whole/a retry");
     assert_int_equal(say(&trial, "pay", 1, false), ERR_OK); /* and back */
-    trial_timer(&trial, "whole/a");
+    trial_play(&trial, "timer whole/a");
     assert_int_equal(forward(&trial, "whole/a")->tool_version, 1);
     shelf_close(&shelf, &trial);
 }
@@ -279,9 +278,9 @@ TEST(once_a_byte_may_have_left_these_bind)
 
         shelf_open(&shelf, &trial, CALLS_PAY, "pay", texts, 2);
         if (forward(&trial, "a")->state == OP_PENDING) {
-            trial_timer(&trial, "a");
+            trial_play(&trial, "timer a");
         }
-        trial_settle(&trial, "a", OUTCOME_UNKNOWN);
+        trial_play(&trial, "a unknown");
         if (say(&trial, "pay", 2, false) != cases[i].code) {
             fail_msg("%s: %s", cases[i].name, trial.err.message);
         }
@@ -303,7 +302,7 @@ TEST(before_anything_began_nothing_binds_but_that_it_compiles)
         if (say(&trial, "pay", 2, false) != ERR_OK) {
             fail_msg("%s: %s", cases[i].name, trial.err.message);
         }
-        trial_timer(&trial, "first");
+        trial_play(&trial, "timer first");
         assert_int_not_equal(forward(&trial, "a")->state, OP_NONE);
         shelf_close(&shelf, &trial);
     }
@@ -316,7 +315,7 @@ TEST(another_receiver_is_no_matter_when_the_outcome_is_known)
 
     SHELF_OPEN(shelf, trial, CALLS_PAY ",{'id':'b','sleep':'1h'}", "pay", PAY(KEYED "," UNDO),
                PAY_OF("https://other.test/pay", KEYED "," UNDO), PAY(KEYED ",'terminal':true"));
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "a");
     assert_int_equal(say(&trial, "pay", 2, false), ERR_OK);
     assert_int_equal(say(&trial, "pay", 3, true), ERR_CONFLICT); /* its undo was promised */
     shelf_close(&shelf, &trial);
@@ -330,12 +329,12 @@ TEST(a_call_or_a_probe_that_is_out_is_awaited)
     SHELF_OPEN(shelf, trial, CALLS_PAY, "pay", PAY(IN), PAY(IN ",'timeout':'2s'"));
     assert_int_equal(say(&trial, "pay", 2, false), ERR_OK); /* pending, so it certainly was not sent */
     assert_int_equal(say(&trial, "pay", 1, false), ERR_OK);
-    trial_timer(&trial, "a");
+    trial_play(&trial, "timer a");
     assert_int_equal(say(&trial, "pay", 2, true), ERR_CALL_OUT);
-    trial_settle(&trial, "a", OUTCOME_UNKNOWN);
+    trial_play(&trial, "a unknown");
     trial.now_ms = forward(&trial, "a")->due_ms;
     assert_int_equal(say(&trial, "pay", 2, true), ERR_PROBE_OUT);
-    trial_probe(&trial, "a", OUTCOME_UNKNOWN);
+    trial_play(&trial, "probe a unknown");
     assert_int_equal(say(&trial, "pay", 2, false), ERR_OK);
     shelf_close(&shelf, &trial);
 }
@@ -347,9 +346,7 @@ TEST(a_probed_step_is_not_left_without_a_probe)
 
     SHELF_OPEN(shelf, trial, CALLS_PAY, "pay", PAY("'effect':'once'," PROBE("https://bank.test/paid") "," UNDO),
                PAY("'effect':'once'," UNDO));
-    trial_timer(&trial, "a");
-    trial_settle(&trial, "a", OUTCOME_UNKNOWN);
-    trial_probe(&trial, "a", OUTCOME_UNKNOWN);
+    trial_play(&trial, "timer a, a unknown, probe a unknown");
     assert_int_equal(forward(&trial, "a")->state, OP_PROBING);
     assert_int_equal(say(&trial, "pay", 2, true), ERR_CONFLICT);
     shelf_close(&shelf, &trial);
@@ -364,9 +361,9 @@ TEST(a_shorter_timeout_does_not_make_the_last_call_shorter)
 
     SHELF_OPEN(shelf, trial, CALLS_PAY, "pay", PAY("'effect':'once'," UNDO ",'timeout':'60s'"),
                PAY("'effect':'once'," UNDO ",'timeout':'1s'"));
-    trial_timer(&trial, "a");
+    trial_play(&trial, "timer a");
     sent_ms = trial.now_ms;
-    trial_settle(&trial, "a", OUTCOME_UNKNOWN);
+    trial_play(&trial, "a unknown");
     assert_int_equal(say(&trial, "pay", 2, false), ERR_OK);
     input.verdict.action = OPERATOR_RESOLVE;
     input.verdict.key = forward(&trial, "a")->key;

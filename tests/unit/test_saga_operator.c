@@ -12,18 +12,17 @@ static void open_stuck(struct trial *trial, const char *tool, const char *rest)
 
     (void)snprintf(document, sizeof(document),
                    TRIAL_SAGA("{'id':'before','call':'idempotent'},{'id':'act','call':'%s'}%s"), tool, rest);
-    trial_open(trial, document);
-    trial_start(trial, "{}");
-    trial_settle(trial, "before", OUTCOME_COMPLETED);
+    trial_begin(trial, document, "{}");
+    trial_play(trial, "before");
     while (trial->saga.steps[1].forward.state != OP_UNKNOWN) {
         enum op_state at = trial->saga.steps[1].forward.state;
 
         if (at == OP_PENDING || at == OP_RETRYING) {
-            trial_timer(trial, "act");
+            trial_play(trial, "timer act");
         } else if (at == OP_PROBING) {
-            trial_probe(trial, "act", OUTCOME_UNKNOWN);
+            trial_play(trial, "probe act unknown");
         } else {
-            trial_settle(trial, "act", OUTCOME_UNKNOWN);
+            trial_play(trial, "act unknown");
         }
     }
     assert_int_equal(saga_status(&trial->saga), SAGA_ESCALATED);
@@ -37,10 +36,7 @@ static void open_undo_failed(struct trial *trial)
         trial,
         TRIAL_SAGA("{'id':'before','call':'keyed'},{'id':'act','call':'by_checked'},{'id':'next','call':'keyed'}"));
     trial_start(trial, "{}");
-    trial_settle(trial, "before", OUTCOME_COMPLETED);
-    trial_settle(trial, "act", OUTCOME_COMPLETED);
-    trial_settle(trial, "next", OUTCOME_FAILED);
-    trial_settle_undo(trial, "act", OUTCOME_FAILED);
+    trial_play(trial, "before, act, next failed, undo act failed");
     assert_int_equal(saga_status(&trial->saga), SAGA_ESCALATED);
 }
 
@@ -203,10 +199,9 @@ TEST(what_comes_after_the_saga_and_a_compensator_that_is_a_program_need_the_resu
     };
 
     for (size_t i = 0; i < COUNT_OF(documents); i++) {
-        trial_open(&trial, documents[i]);
-        trial_start(&trial, "{}");
-        trial_timer(&trial, "act"); /* a tool of class once has its intent in its own turn */
-        trial_settle(&trial, "act", OUTCOME_UNKNOWN);
+        trial_begin(&trial, documents[i], "{}");
+        trial_play(&trial, "timer act"); /* a tool of class once has its intent in its own turn */
+        trial_play(&trial, "act unknown");
         if (trial_resolve(&trial, true, NULL) != ERR_INVALID) {
             fail_msg("%zu: %s %s", i, trial.err.message, trial_wants(&trial));
         }
@@ -225,9 +220,8 @@ static void open_failed(struct trial *on, const char *from)
         TRIAL_SAGA(
             "{'id':'act','call':'keyed','on_failure':'escalate'},{'id':'next','call':'keyed','with':{'from':'%s'}}"),
         from);
-    trial_open(on, document);
-    trial_start(on, "{}");
-    trial_settle(on, "act", OUTCOME_FAILED);
+    trial_begin(on, document, "{}");
+    trial_play(on, "act failed");
 }
 
 TEST(a_step_that_is_skipped_has_the_result_that_a_later_step_needs)
@@ -271,8 +265,7 @@ TEST(a_later_step_that_uses_a_result_that_was_lost_fails_for_certain)
         (void)snprintf(document, sizeof(document),
                        TRIAL_SAGA("{'id':'act','call':'keyed'},{'id':'next','call':'keyed','with':{'from':'%s'}}"),
                        uses[i].with);
-        trial_open(&trial, document);
-        trial_start(&trial, "{}");
+        trial_begin(&trial, document, "{}");
         struct saga_input input =
             trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 1, (struct outcome){.kind = OUTCOME_COMPLETED});
 
@@ -341,17 +334,14 @@ TEST(a_retry_of_once_needs_a_second_effect_to_be_accepted)
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved act, step.reopened act");
     assert_true(trial.records.items[1].accept_double);
-    trial_timer(&trial, "act");
-    assert_string_equal(trial_records(&trial), "step.intent act");
+    trial_play_to(&trial, "timer act", "step.intent act");
     input = trial_outcome(&trial, SAGA_INPUT_SETTLED, 1, DIRECTION_DO, 2,
                           (struct outcome){.kind = OUTCOME_RETRY, .unsent = true, .error = SLICE("refused")});
     assert_int_equal(trial_input(&trial, input),
                      ERR_OK); /* the call never left, and the accepted second effect is still to come */
-    trial_timer(&trial, "act");
-    assert_string_equal(trial_records(&trial), "step.intent act");
-    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
-    assert_string_equal(trial_records(&trial),
-                        "step.unknown act, escalation.opened act"); /* the acceptance holds once, not for ever */
+    trial_play_to(&trial, "timer act", "step.intent act");
+    /* The acceptance holds once, not for ever. */
+    trial_play_to(&trial, "act unknown", "step.unknown act, escalation.opened act");
     assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_CONFLICT);
 }
 
@@ -363,10 +353,9 @@ TEST(a_retry_gives_one_more_round_under_the_same_key)
     key = trial.saga.steps[1].forward.key;
     assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
     for (int i = 0; i < 3; i++) {
-        trial_timer(&trial, "act");
-        assert_string_equal(trial_records(&trial), "step.intent act");
+        trial_play_to(&trial, "timer act", "step.intent act");
         assert_true(uuid_equal(&key.uuid, &trial.records.items[0].key.uuid));
-        trial_settle(&trial, "act", OUTCOME_UNKNOWN);
+        trial_play(&trial, "act unknown");
     }
     assert_int_equal(trial.saga.steps[1].forward.attempts, 6);
     assert_string_equal(trial_records(&trial), "step.unknown act, escalation.opened act");
@@ -378,10 +367,8 @@ TEST(a_retry_of_checked_asks_first)
 {
     open_stuck(&trial, "checked", "");
     assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
-    trial_timer(&trial, "act");
-    assert_string_equal(trial_records(&trial), "step.unknown act");
-    trial_probe(&trial, "act", OUTCOME_ABSENT);
-    assert_string_equal(trial_records(&trial), "step.retrying act");
+    trial_play_to(&trial, "timer act", "step.unknown act");
+    trial_play_to(&trial, "probe act absent", "step.retrying act");
 }
 
 TEST(a_probe_settles_it_or_leaves_it_with_the_person)
@@ -392,13 +379,11 @@ TEST(a_probe_settles_it_or_leaves_it_with_the_person)
     assert_true(slice_is(trial.records.items[0].actor, "ann"));
     assert_int_equal(saga_status(&trial.saga), SAGA_ESCALATED);
     assert_int_equal(trial_operator(&trial, OPERATOR_PROBE), ERR_PROBE_OUT);
-    trial_probe(&trial, "act", OUTCOME_UNKNOWN); /* after one answer the person decides again */
-    assert_string_equal(trial_records(&trial), "step.unknown act");
+    trial_play_to(&trial, "probe act unknown", "step.unknown act"); /* after one answer the person decides again */
     assert_int_equal(trial.saga.escalation.number, 64);
     assert_string_equal(trial_wants(&trial), "");
     assert_int_equal(trial_operator(&trial, OPERATOR_PROBE), ERR_OK);
-    trial_probe(&trial, "act", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "step.completed act, escalation.resolved act, saga.completed");
+    trial_play_to(&trial, "probe act", "step.completed act, escalation.resolved act, saga.completed");
     assert_true(slice_is(trial.records.items[1].action, "probe"));
     assert_true(slice_is(trial.records.items[1].actor, "ann"));
 }
@@ -414,13 +399,13 @@ TEST(a_verdict_waits_for_the_probe_that_is_out)
         assert_int_equal(trial_operator(&trial, verdicts[i]), ERR_PROBE_OUT);
         assert_string_equal(err_name(trial.err.code), "probe-under-way");
     }
-    trial_probe(&trial, "act", OUTCOME_COMPLETED); /* the call happened after all */
+    trial_play(&trial, "probe act"); /* the call happened after all */
     assert_int_equal(trial.saga.steps[1].forward.took_effect, TOOK_EFFECT_YES);
     trial_close_sound(&trial);
 
     open_stuck(&trial, "once_probed", "");
     assert_int_equal(trial_operator(&trial, OPERATOR_PROBE), ERR_OK);
-    trial_probe(&trial, "act", OUTCOME_UNKNOWN);
+    trial_play(&trial, "probe act unknown");
     assert_int_equal(trial_resolve(&trial, false, NULL), ERR_OK);
 }
 
@@ -444,12 +429,8 @@ static void open_probing(struct trial *on, const char *tool, const char *rest)
 
     (void)snprintf(document, sizeof(document),
                    TRIAL_SAGA("{'id':'before','call':'idempotent'},{'id':'act','call':'%s'}%s"), tool, rest);
-    trial_open(on, document);
-    trial_start(on, "{}");
-    trial_settle(on, "before", OUTCOME_COMPLETED);
-    trial_timer(on, "act");
-    trial_settle(on, "act", OUTCOME_UNKNOWN);
-    trial_probe(on, "act", OUTCOME_UNKNOWN);
+    trial_begin(on, document, "{}");
+    trial_play(on, "before, timer act, act unknown, probe act unknown");
     assert_int_equal(on->saga.steps[1].forward.state, OP_PROBING);
     assert_int_equal(on->saga.escalation.number, 0);
 }
@@ -488,11 +469,10 @@ TEST(not_happened_then_retry_calls_once_more_when_the_first_call_is_over)
     due_ms = trial.saga.steps[1].forward.due_ms;
     assert_true(due_ms >= sent_ms + 30000 + 5000); /* its timeout and its visibility */
     assert_int_equal(trial.saga.steps[1].forward.state, OP_RETRYING);
-    trial_timer(&trial, "act");
-    assert_string_equal(trial_records(&trial), "step.intent act");
+    trial_play_to(&trial, "timer act", "step.intent act");
     assert_true(trial.now_ms >= due_ms);
     assert_int_equal(trial.records.items[0].attempt, 2);
-    trial_settle(&trial, "act", OUTCOME_COMPLETED);
+    trial_play(&trial, "act");
     assert_int_equal(trial.saga.end, SAGA_COMPLETED);
     trial_close_sound(&trial);
 
@@ -512,7 +492,7 @@ TEST(not_happened_then_retry_calls_once_more_when_the_first_call_is_over)
     input = verdict(&trial, 1, DIRECTION_DO);
     input.verdict.again = true;
     assert_int_equal(trial_input(&trial, input), ERR_OK);
-    trial_timer(&trial, "act");
+    trial_play(&trial, "timer act");
     assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 1, DIRECTION_DO, 1,
                                                        (struct outcome){.kind = OUTCOME_COMPLETED})),
                      ERR_OK);
@@ -536,10 +516,9 @@ TEST(retry_of_what_a_person_ruled_out_waits_until_the_first_call_is_over)
     assert_int_equal(trial.now_ms, failed_ms);
     assert_string_equal(trial_records(&trial), "escalation.resolved act, step.reopened act");
     assert_true(trial.saga.steps[1].forward.due_ms >= sent_ms + 30000 + 5000); /* its timeout and its visibility */
-    trial_timer(&trial, "act");
-    assert_string_equal(trial_records(&trial), "step.intent act");
+    trial_play_to(&trial, "timer act", "step.intent act");
     assert_true(trial.now_ms >= sent_ms + 30000 + 5000);
-    trial_settle(&trial, "act", OUTCOME_COMPLETED);
+    trial_play(&trial, "act");
     assert_int_equal(trial.saga.end, SAGA_COMPLETED);
     trial_close_sound(&trial);
 }
@@ -555,7 +534,7 @@ TEST(a_step_that_is_being_undone_is_not_called_again)
     assert_int_equal(trial_input(&trial, input), ERR_CONFLICT);
     input.verdict.again = false;
     assert_int_equal(trial_input(&trial, input), ERR_OK);
-    trial_settle_undo(&trial, "before", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo before");
     assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
 }
 
@@ -570,7 +549,7 @@ TEST(an_effect_that_somebody_undid_by_hand_counts_as_undone)
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     assert_string_equal(trial_records(&trial),
                         "step.undone act, saga.failing, compensation.planned, compensation.intent before");
-    trial_settle_undo(&trial, "before", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo before");
     assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
     assert_int_equal(trial.saga.steps[1].forward.took_effect, TOOK_EFFECT_UNDONE);
     assert_true(slice_is(trial.saga.steps[1].undone_by, "ann"));
@@ -585,7 +564,7 @@ TEST(an_effect_that_somebody_undid_by_hand_counts_as_undone)
         assert_int_equal(trial_input(&trial, input), ERR_OK);
         assert_string_equal(trial_records(&trial),
                             "escalation.resolved act, step.undone act, compensation.intent before");
-        trial_settle_undo(&trial, "before", OUTCOME_COMPLETED);
+        trial_play(&trial, "undo before");
         assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
         trial_close_sound(&trial);
     }
@@ -603,20 +582,18 @@ TEST(a_step_before_the_last_is_not_undone_while_the_last_may_have_happened)
     struct saga_input input;
 
     for (int unknown = 0; unknown <= 1; unknown++) {
-        trial_open(&trial, TRIAL_SAGA("{'id':'act','call':'keyed'},{'id':'last','call':'mail_probed'}"));
-        trial_start(&trial, "{}");
-        trial_settle(&trial, "act", OUTCOME_COMPLETED);
-        trial_timer(&trial, "last");
+        trial_begin(&trial, TRIAL_SAGA("{'id':'act','call':'keyed'},{'id':'last','call':'mail_probed'}"), "{}");
+        trial_play(&trial, "act, timer last");
         if (unknown) {
-            trial_settle(&trial, "last", OUTCOME_UNKNOWN);
+            trial_play(&trial, "last unknown");
         }
         input = verdict(&trial, 0, DIRECTION_DO);
         input.verdict.undone = true;
         assert_int_equal(trial_input(&trial, input), ERR_UNSETTLED);
         if (unknown) {
-            trial_probe(&trial, "last", OUTCOME_COMPLETED);
+            trial_play(&trial, "probe last");
         } else {
-            trial_settle(&trial, "last", OUTCOME_COMPLETED);
+            trial_play(&trial, "last");
         }
         assert_int_equal(trial.saga.end, SAGA_COMPLETED);
         trial_close_sound(&trial);
@@ -627,17 +604,15 @@ TEST(no_verdict_is_taken_on_what_is_undone_blindly)
 {
     struct saga_input input;
 
-    trial_open(&trial, TRIAL_SAGA("{'id':'act','call':'voidable'}"));
-    trial_start(&trial, "{}");
-    trial_timer(&trial, "act");
-    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
+    trial_begin(&trial, TRIAL_SAGA("{'id':'act','call':'voidable'}"), "{}");
+    trial_play(&trial, "timer act, act unknown");
     assert_int_equal(step_undo(&trial.saga.steps[0])->state, OP_IN_FLIGHT);
     input = verdict(&trial, 0, DIRECTION_DO);
     for (int happened = 0; happened <= 1; happened++) {
         input.verdict.happened = happened;
         assert_int_equal(trial_input(&trial, input), ERR_DECIDED);
     }
-    trial_settle_undo(&trial, "act", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo act");
     assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
 }
 
@@ -648,8 +623,7 @@ TEST(waived_effects_are_debts)
     assert_string_equal(
         trial_records(&trial),
         "escalation.resolved act, step.waived act, saga.failing, compensation.planned, compensation.intent before");
-    trial_settle_undo(&trial, "before", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "compensation.completed before, saga.abandoned");
+    trial_play_to(&trial, "undo before", "compensation.completed before, saga.abandoned");
     assert_int_equal(trial.records.items[1].debt_count, 1);
     assert_int_equal(trial.records.items[1].debts[0], 1);
     trial_close_sound(&trial);
@@ -661,18 +635,16 @@ TEST(waived_effects_are_debts)
 
 TEST(compensate_undoes_what_is_certain_and_asks_again)
 {
-    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'act','call':'once','after':['a']},{'id':'side','"
-                                  "call':'keyed','after':[]}"));
-    trial_start(&trial, "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    trial_settle(&trial, "side", OUTCOME_COMPLETED);
-    trial_timer(&trial, "act");
-    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
+    trial_begin(&trial,
+                TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'act','call':'once','after':['a']},{'id':'side','"
+                           "call':'keyed','after':[]}"),
+                "{}");
+    trial_play(&trial, "a, side, timer act, act unknown");
     assert_int_equal(trial_operator(&trial, OPERATOR_COMPENSATE), ERR_OK);
     assert_string_equal(
         trial_records(&trial),
         "escalation.resolved act, saga.failing, escalation.opened act, compensation.planned, compensation.intent side");
-    trial_settle_undo(&trial, "side", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo side");
     assert_string_equal(trial_wants(&trial), ""); /* a comes before act, so it waits */
 }
 
@@ -707,32 +679,27 @@ TEST(a_failed_compensation_may_be_retried_with_other_arguments)
     assert_int_equal(trial_input(&trial, input),
                      ERR_OK); /* an answer under the old key says nothing about the new one */
     assert_string_equal(trial_records(&trial), "");
-    trial_settle_undo(&trial, "act", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "compensation.completed act, compensation.intent before");
+    trial_play_to(&trial, "undo act", "compensation.completed act, compensation.intent before");
 }
 
 TEST(a_compensation_that_nobody_knows_about_can_be_resolved)
 {
-    trial_open(&trial, TRIAL_SAGA("{'id':'act','call':'by_checked'},{'id':'next','call':'keyed'}"));
-    trial_start(&trial, "{}");
-    trial_settle(&trial, "act", OUTCOME_COMPLETED);
-    trial_settle(&trial, "next", OUTCOME_FAILED);
-    trial_settle_undo(&trial, "act", OUTCOME_UNKNOWN);
+    trial_begin(&trial, TRIAL_SAGA("{'id':'act','call':'by_checked'},{'id':'next','call':'keyed'}"), "{}");
+    trial_play(&trial, "act, next failed, undo act unknown");
     while (step_undo(&trial.saga.steps[0])->state == OP_PROBING) {
-        trial_probe_undo(&trial, "act", OUTCOME_UNKNOWN);
+        trial_play(&trial, "probe undo act unknown");
     }
     assert_string_equal(trial_records(&trial), "compensation.failed act, escalation.opened act");
     assert_int_equal(trial_operator(&trial, OPERATOR_PROBE), ERR_OK);
     assert_string_equal(trial_records(&trial), "compensation.unknown act");
-    trial_probe_undo(&trial, "act", OUTCOME_RUNNING);
-    assert_string_equal(trial_records(&trial), "compensation.failed act");
+    trial_play_to(&trial, "probe undo act running", "compensation.failed act");
     assert_int_equal(trial_resolve(&trial, false, NULL),
                      ERR_OK); /* the operation counts as failed, which is a new question */
     assert_string_equal(trial_records(&trial),
                         "escalation.resolved act, compensation.failed act, escalation.opened act");
     assert_true(saga_escalation_actions(&trial.saga) & V); /* a person may undo it by hand */
     assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
-    trial_settle_undo(&trial, "act", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo act");
     assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
 }
 
@@ -740,15 +707,12 @@ TEST(an_undo_that_waits_for_its_turn_has_failed_at_nothing_yet)
 {
     struct saga_input input;
 
-    trial_open(&trial, TRIAL_SAGA("{'id':'side','call':'keyed'},{'id':'act','call':'keyed','after':[]},"
-                                  "{'id':'next','call':'keyed'}"));
-    trial_start(&trial, "{}");
-    trial_settle(&trial, "side", OUTCOME_COMPLETED);
-    trial_settle(&trial, "act", OUTCOME_COMPLETED);
-    trial_settle(&trial, "next", OUTCOME_FAILED);
-    trial_settle_undo(&trial, "act", OUTCOME_FAILED);
-    assert_string_equal(trial_records(&trial),
-                        "compensation.failed act, escalation.opened act, compensation.intent side");
+    trial_begin(&trial,
+                TRIAL_SAGA("{'id':'side','call':'keyed'},{'id':'act','call':'keyed','after':[]},"
+                           "{'id':'next','call':'keyed'}"),
+                "{}");
+    trial_play_to(&trial, "side, act, next failed, undo act failed",
+                  "compensation.failed act, escalation.opened act, compensation.intent side");
     input = verdict(&trial, 1, DIRECTION_UNDO);
     input.verdict.again = true;
     assert_int_equal(trial_input(&trial, input), ERR_OK);
@@ -759,24 +723,20 @@ TEST(an_undo_that_waits_for_its_turn_has_failed_at_nothing_yet)
     input.verdict.happened = true; /* a person has done the work meanwhile */
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     assert_string_equal(trial_records(&trial), "compensation.completed act");
-    trial_settle_undo(&trial, "side", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo side");
     assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
 }
 
 TEST(no_step_starts_while_a_person_is_asked_but_what_is_out_settles)
 {
-    trial_open(&trial,
-               TRIAL_SAGA("{'id':'act','call':'once'},{'id':'side','call':'keyed','after':[]},{'id':'late','call':'"
-                          "keyed','after':['side']},"
-                          "{'id':'wait','call':'once','after':['side']},{'id':'begun','call':'once','after':[]}"));
-    trial_start(&trial, "{}");
-    trial_timer(&trial, "act");
-    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
-    trial_settle(&trial, "side", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "step.completed side");
+    trial_begin(&trial,
+                TRIAL_SAGA("{'id':'act','call':'once'},{'id':'side','call':'keyed','after':[]},{'id':'late','call':'"
+                           "keyed','after':['side']},"
+                           "{'id':'wait','call':'once','after':['side']},{'id':'begun','call':'once','after':[]}"),
+                "{}");
+    trial_play_to(&trial, "timer act, act unknown, side", "step.completed side");
     assert_string_equal(trial_wants(&trial), "");
-    trial_timer(&trial, "begun"); /* the call has its key but certainly was not sent, so it waits, too */
-    assert_string_equal(trial_records(&trial), "");
+    trial_play_to(&trial, "timer begun", ""); /* the call has its key but certainly was not sent, so it waits, too */
     assert_int_equal(trial_resolve(&trial, true, "null"), ERR_OK);
     assert_string_equal(trial_records(&trial),
                         "escalation.resolved act, step.completed act, step.intent late, step.pending wait");

@@ -8,17 +8,6 @@
 
 #define HOUR_MS INT64_C(3600000)
 
-static void open_with(struct trial *trial, const char *document, const char *input)
-{
-    trial_open(trial, document);
-    trial_start(trial, input);
-}
-
-static struct slice shown(struct trial *trial, const char *pointer)
-{
-    return json_at(trial_view(trial, &trial->arena), slice_of(pointer));
-}
-
 static const struct operation *forward(const struct trial *trial, const char *step)
 {
     return &trial->saga.steps[trial_step(trial, step)].forward;
@@ -37,28 +26,26 @@ static struct trial trial;
 
 TEST(a_call_under_way_is_settled_and_nothing_follows_before_it_is_resumed)
 {
-    open_with(&trial, TWO, "{}");
+    trial_begin(&trial, TWO, "{}");
     pause_now(&trial);
-    assert_true(json_string_is(shown(&trial, "/paused"), "operator"));
+    assert_true(json_string_is(trial_shown(&trial, "/paused"), "operator"));
     assert_string_equal(trial_wants(&trial), "call a 1");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "step.completed a");
+    trial_play_to(&trial, "a", "step.completed a");
     assert_string_equal(trial_wants(&trial), "");
     trial_check_replay(&trial);
     trial.now_ms += HOUR_MS;
     assert_int_equal(trial_resume(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial), "saga.resumed, step.intent b");
     assert_string_equal(trial_wants(&trial), "call b 1, timer - 0 +7200000"); /* the deadline stood still */
-    assert_int_equal(json_type(shown(&trial, "/paused")), JSON_NULL);
+    assert_int_equal(json_type(trial_shown(&trial, "/paused")), JSON_NULL);
 }
 
 TEST(a_failure_while_it_is_paused_is_followed_up_later)
 {
-    open_with(&trial, TWO, "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_begin(&trial, TWO, "{}");
+    trial_play(&trial, "a");
     pause_now(&trial);
-    trial_settle(&trial, "b", OUTCOME_FAILED);
-    assert_string_equal(trial_records(&trial), "step.failed b");
+    trial_play_to(&trial, "b failed", "step.failed b");
     assert_int_equal(trial_resume(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial),
                         "saga.resumed, saga.failing b, compensation.planned, compensation.intent a");
@@ -68,9 +55,8 @@ TEST(what_comes_in_while_it_is_paused_means_nothing_unless_somebody_did_somethin
 {
     struct saga_input input = {.type = SAGA_INPUT_TIMER};
 
-    open_with(&trial, TWO, "{}");
-    trial_settle(&trial, "a", OUTCOME_UNKNOWN);
-    assert_string_equal(trial_records(&trial), "step.retrying a");
+    trial_begin(&trial, TWO, "{}");
+    trial_play_to(&trial, "a unknown", "step.retrying a");
     pause_now(&trial);
     trial.now_ms += 3 * HOUR_MS;
     assert_int_equal(trial_input(&trial, input), ERR_OK); /* of the step */
@@ -79,14 +65,14 @@ TEST(what_comes_in_while_it_is_paused_means_nothing_unless_somebody_did_somethin
     assert_int_equal(trial_input(&trial, input), ERR_OK); /* the deadline passes */
     assert_string_equal(trial_records(&trial), "");
     trial_close_sound(&trial);
-    open_with(&trial, TRIAL_SAGA("{'id':'a','call':'keyed','with':{'n':'${ 1 + 1 }'}}"), "{}");
+    trial_begin(&trial, TRIAL_SAGA("{'id':'a','call':'keyed','with':{'n':'${ 1 + 1 }'}}"), "{}");
     pause_now(&trial);
     trial_evaluated(&trial, EVALUATE_ARGS, "a", "{'n':2}");
     assert_string_equal(trial_records(&trial), "");
     assert_int_equal(trial_resume(&trial), ERR_OK);
     assert_string_equal(trial_wants(&trial), "evaluate a 0");
     trial_close_sound(&trial);
-    open_with(&trial, TRIAL_SAGA("{'id':'a','call':'limited'}"), "{}");
+    trial_begin(&trial, TRIAL_SAGA("{'id':'a','call':'limited'}"), "{}");
     assert_string_equal(trial_wants(&trial), "admit a 1");
     pause_now(&trial);
     input = (struct saga_input){.type = SAGA_INPUT_ADMITTED};
@@ -99,15 +85,14 @@ TEST(every_clock_goes_on_where_it_stood)
 {
     int64_t due_ms;
 
-    open_with(&trial,
-              TRIAL_SAGA_WITH("'deadline':'2h'", "{'id':'r','call':'idempotent','after':[]},{'id':'p','call':'checked',"
-                                                 "'after':[]},{'id':'nap','sleep':'30m','after':[]},"
-                                                 "{'id':'sig','signal':{'name':'go','timeout':'1h'},'after':[]},{'id':'"
-                                                 "ok','approve':{'timeout':'90m'},'after':[]}"),
-              "{}");
-    trial_timer(&trial, "p");
-    trial_settle(&trial, "p", OUTCOME_UNKNOWN);
-    trial_settle(&trial, "r", OUTCOME_RETRY);
+    trial_begin(&trial,
+                TRIAL_SAGA_WITH("'deadline':'2h'",
+                                "{'id':'r','call':'idempotent','after':[]},{'id':'p','call':'checked',"
+                                "'after':[]},{'id':'nap','sleep':'30m','after':[]},"
+                                "{'id':'sig','signal':{'name':'go','timeout':'1h'},'after':[]},{'id':'"
+                                "ok','approve':{'timeout':'90m'},'after':[]}"),
+                "{}");
+    trial_play(&trial, "timer p, p unknown, r retry");
     due_ms = forward(&trial, "r")->due_ms;
     trial.now_ms += 10;
     pause_now(&trial);
@@ -126,23 +111,21 @@ TEST(every_clock_goes_on_where_it_stood)
 
 TEST(the_deadline_of_a_child_stands_still_too)
 {
-    open_with(&trial,
-              "{'tools':[" TRIAL_TOOLS
-              "],'sagas':[{'name':'trial','steps':[{'id':'c','saga':'inner','on_failure':'continue'}]},"
-              "{'name':'inner','deadline':'2h','steps':[{'id':'a','call':'keyed'},{'id':'nap','sleep':'3h'}]}]}",
-              "{}");
-    trial_settle(&trial, "c/a", OUTCOME_COMPLETED);
+    trial_begin(&trial,
+                "{'tools':[" TRIAL_TOOLS
+                "],'sagas':[{'name':'trial','steps':[{'id':'c','saga':'inner','on_failure':'continue'}]},"
+                "{'name':'inner','deadline':'2h','steps':[{'id':'a','call':'keyed'},{'id':'nap','sleep':'3h'}]}]}",
+                "{}");
+    trial_play(&trial, "c/a");
     trial.now_ms += HOUR_MS;
     pause_now(&trial);
     trial.now_ms += 9 * HOUR_MS;
     assert_int_equal(trial_resume(&trial), ERR_OK);
     assert_string_equal(trial_wants(&trial), "timer c 0 +3600000, timer c/nap 0 +7200000");
-    trial_timer(&trial, "c");
-    assert_string_equal(trial_records(&trial),
-                        "step.failing c, step.failed c/nap, compensation.planned c, compensation.intent c/a");
+    trial_play_to(&trial, "timer c",
+                  "step.failing c, step.failed c/nap, compensation.planned c, compensation.intent c/a");
     pause_now(&trial);
-    trial_settle_undo(&trial, "c/a", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "compensation.completed c/a");
+    trial_play_to(&trial, "undo c/a", "compensation.completed c/a");
     assert_int_equal(trial_resume(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial), "saga.resumed, step.failed c, saga.completed");
 }
@@ -151,26 +134,24 @@ TEST(the_receivers_clock_does_not_stop)
 {
     int64_t window_ms;
 
-    open_with(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}"), "{}"); /* keys are remembered for 60 s */
-    trial_settle(&trial, "a", OUTCOME_UNKNOWN);
+    trial_begin(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}"), "{}"); /* keys are remembered for 60 s */
+    trial_play(&trial, "a unknown");
     window_ms = forward(&trial, "a")->window_from_ms;
     pause_now(&trial);
     trial.now_ms += HOUR_MS;
     assert_int_equal(trial_resume(&trial), ERR_OK);
     assert_int_equal(forward(&trial, "a")->window_from_ms, window_ms);
-    trial_timer(&trial, "a");
-    assert_string_equal(trial_records(&trial), "step.unknown a, escalation.opened a"); /* not called again */
+    trial_play_to(&trial, "timer a", "step.unknown a, escalation.opened a"); /* not called again */
 }
 
 TEST(a_timer_that_was_set_in_a_pause_waits_no_longer_than_it_has_to)
 {
     int64_t before_ms;
 
-    open_with(&trial, TRIAL_SAGA("{'id':'a','call':'idempotent'}"), "{}");
+    trial_begin(&trial, TRIAL_SAGA("{'id':'a','call':'idempotent'}"), "{}");
     pause_now(&trial);
     trial.now_ms += HOUR_MS;
-    trial_settle(&trial, "a", OUTCOME_RETRY);
-    assert_string_equal(trial_records(&trial), "step.retrying a");
+    trial_play_to(&trial, "a retry", "step.retrying a");
     before_ms = forward(&trial, "a")->due_ms - trial.now_ms;
     assert_string_equal(trial_wants(&trial), "");
     trial.now_ms += HOUR_MS;
@@ -183,17 +164,14 @@ TEST(undoing_is_held_up_too)
     struct saga_input input = {.type = SAGA_INPUT_TIMER};
     int64_t limit_ms;
 
-    open_with(&trial,
-              TRIAL_SAGA("{'id':'a','call':'idempotent'},{'id':'b','call':'idempotent'},{'id':'c','call':'keyed'}"),
-              "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    trial_settle(&trial, "b", OUTCOME_COMPLETED);
-    trial_settle(&trial, "c", OUTCOME_FAILED);
+    trial_begin(&trial,
+                TRIAL_SAGA("{'id':'a','call':'idempotent'},{'id':'b','call':'idempotent'},{'id':'c','call':'keyed'}"),
+                "{}");
+    trial_play(&trial, "a, b, c failed");
     assert_string_equal(trial_wants(&trial), "call undo b 1");
     pause_now(&trial);
     assert_string_equal(trial_wants(&trial), "call undo b 1");
-    trial_settle_undo(&trial, "b", OUTCOME_RETRY);
-    assert_string_equal(trial_records(&trial), "compensation.retrying b");
+    trial_play_to(&trial, "undo b retry", "compensation.retrying b");
     assert_string_equal(trial_wants(&trial), "");
     trial.now_ms += 30 * HOUR_MS; /* longer than an undo may go on */
     input.timer.step = 1;
@@ -204,36 +182,33 @@ TEST(undoing_is_held_up_too)
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATING);
     limit_ms = step_undo(&trial.saga.steps[1])->round_ms;
     assert_int_equal(limit_ms, TRIAL_START_MS + 30 * HOUR_MS);
-    trial_timer_undo(&trial, "b");
-    assert_string_equal(trial_records(&trial), "compensation.intent b");
+    trial_play_to(&trial, "timer undo b", "compensation.intent b");
     pause_now(&trial);
     assert_int_equal(trial_abort(&trial),
                      ERR_PAUSED); /* the saga is already being undone, and a person holds that up */
-    trial_settle_undo(&trial, "b", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "compensation.completed b");
+    trial_play_to(&trial, "undo b", "compensation.completed b");
     assert_string_equal(trial_wants(&trial), "");
     assert_int_equal(trial_resume(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial), "saga.resumed, compensation.intent a");
-    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo a");
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
 }
 
 TEST(a_probe_that_was_under_way_settles)
 {
-    open_with(&trial, TRIAL_SAGA("{'id':'a','call':'checked'},{'id':'b','call':'keyed'}"), "{}");
-    trial_timer(&trial, "a");
-    trial_settle(&trial, "a", OUTCOME_UNKNOWN);
+    trial_begin(&trial, TRIAL_SAGA("{'id':'a','call':'checked'},{'id':'b','call':'keyed'}"), "{}");
+    trial_play(&trial, "timer a, a unknown");
     pause_now(&trial);
     assert_string_equal(trial_wants(&trial), "");
-    trial_probe(&trial, "a", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "step.completed a");
+    trial_play_to(&trial, "probe a", "step.completed a");
     assert_int_equal(trial_resume(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial), "saga.resumed, step.intent b");
 }
 
 TEST(signals_are_kept_and_taken_when_it_is_resumed)
 {
-    open_with(&trial, TRIAL_SAGA("{'id':'sig','signal':{'name':'go','timeout':'1h'}},{'id':'b','call':'keyed'}"), "{}");
+    trial_begin(&trial, TRIAL_SAGA("{'id':'sig','signal':{'name':'go','timeout':'1h'}},{'id':'b','call':'keyed'}"),
+                "{}");
     pause_now(&trial);
     assert_int_equal(trial_signal(&trial, "go", "1", "s-1"), ERR_OK);
     assert_string_equal(trial_records(&trial), "signal.received");
@@ -250,7 +225,7 @@ TEST(signals_are_kept_and_taken_when_it_is_resumed)
 
 TEST(a_person_may_decide_meanwhile)
 {
-    open_with(&trial, TRIAL_SAGA("{'id':'ok','approve':{'timeout':'1h'}},{'id':'b','call':'keyed'}"), "{}");
+    trial_begin(&trial, TRIAL_SAGA("{'id':'ok','approve':{'timeout':'1h'}},{'id':'b','call':'keyed'}"), "{}");
     pause_now(&trial);
     trial.now_ms += 9 * HOUR_MS; /* the hour stands still */
     assert_int_equal(trial_decide(&trial, "ok", true, ROLE_OPERATOR), ERR_OK);
@@ -261,8 +236,8 @@ TEST(a_person_may_decide_meanwhile)
 
 TEST(locks_are_not_asked_for_but_one_that_was_taken_is_ours)
 {
-    open_with(&trial, TRIAL_SAGA_WITH("'locks':['a',{'key':'b','when_taken':'fail'}]", "{'id':'a','call':'keyed'}"),
-              "{}");
+    trial_begin(&trial, TRIAL_SAGA_WITH("'locks':['a',{'key':'b','when_taken':'fail'}]", "{'id':'a','call':'keyed'}"),
+                "{}");
     pause_now(&trial);
     assert_string_equal(trial_wants(&trial), "");
     trial_locked(&trial, false);
@@ -277,9 +252,8 @@ TEST(locks_are_not_asked_for_but_one_that_was_taken_is_ours)
 
 TEST(a_paused_saga_that_is_aborted_is_undone_at_once)
 {
-    open_with(&trial, TWO, "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    trial_settle(&trial, "b", OUTCOME_RETRY);
+    trial_begin(&trial, TWO, "{}");
+    trial_play(&trial, "a, b retry");
     pause_now(&trial);
     trial.now_ms += HOUR_MS;
     assert_int_equal(trial_abort(&trial), ERR_OK);
@@ -291,23 +265,20 @@ TEST(a_paused_saga_that_is_aborted_is_undone_at_once)
 
 TEST(clocks_go_on_where_they_stood_after_an_abort_too)
 {
-    open_with(&trial, TRIAL_SAGA("{'id':'p','call':'checked'}"), "{}"); /* the operation is probed for an hour */
-    trial_timer(&trial, "p");
-    trial_settle(&trial, "p", OUTCOME_UNKNOWN);
+    trial_begin(&trial, TRIAL_SAGA("{'id':'p','call':'checked'}"), "{}"); /* the operation is probed for an hour */
+    trial_play(&trial, "timer p, p unknown");
     pause_now(&trial);
     trial.now_ms += 9 * HOUR_MS;
     assert_int_equal(trial_abort(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial), "saga.failing");
     assert_string_equal(trial_wants(&trial), "probe p 1 +0");
-    trial_probe(&trial, "p", OUTCOME_UNKNOWN);
-    assert_string_equal(trial_records(&trial), "step.probed p"); /* and is probed again */
+    trial_play_to(&trial, "probe p unknown", "step.probed p"); /* and is probed again */
 }
 
 TEST(a_person_may_answer_a_question_meanwhile_and_it_is_done_later)
 {
-    open_with(&trial, TRIAL_SAGA("{'id':'m','call':'once'},{'id':'b','call':'keyed'}"), "{}");
-    trial_timer(&trial, "m");
-    trial_settle(&trial, "m", OUTCOME_UNKNOWN);
+    trial_begin(&trial, TRIAL_SAGA("{'id':'m','call':'once'},{'id':'b','call':'keyed'}"), "{}");
+    trial_play(&trial, "timer m, m unknown");
     assert_int_equal(saga_status(&trial.saga), SAGA_ESCALATED);
     pause_now(&trial);
     assert_int_equal(trial_resolve(&trial, true, "{'id':1}"), ERR_OK);
@@ -318,20 +289,17 @@ TEST(a_person_may_answer_a_question_meanwhile_and_it_is_done_later)
 
 TEST(a_question_that_answers_itself_in_a_pause_is_nobodys_to_decide_any_more)
 {
-    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'by_keyed'},{'id':'b','call':'keyed'}"));
-    trial_start(&trial, "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    trial_settle(&trial, "b", OUTCOME_FAILED);
+    trial_begin(&trial, TRIAL_SAGA("{'id':'a','call':'by_keyed'},{'id':'b','call':'keyed'}"), "{}");
+    trial_play(&trial, "a, b failed");
     while (!trial.saga.escalation.number) { /* the undo of `a` */
         if (step_undo(&trial.saga.steps[0])->state == OP_RETRYING) {
-            trial_timer_undo(&trial, "a");
+            trial_play(&trial, "timer undo a");
         } else {
-            trial_settle_undo(&trial, "a", OUTCOME_UNKNOWN);
+            trial_play(&trial, "undo a unknown");
         }
     }
     assert_int_equal(trial_pause(&trial), ERR_OK);
-    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED); /* the answer came after all */
-    assert_string_equal(trial_records(&trial), "compensation.completed a");
+    trial_play_to(&trial, "undo a", "compensation.completed a"); /* the answer came after all */
     assert_int_equal(saga_escalation_actions(&trial.saga), 0);
     for (unsigned i = 0; i < OPERATOR_ACTION_COUNT; i++) {
         assert_int_equal(trial_operator(&trial, (enum operator_action)i), ERR_DECIDED);
@@ -354,8 +322,7 @@ TEST(a_pause_needs_an_actor_and_a_saga_that_goes_on)
     assert_int_equal(trial_pause(&trial), ERR_OK); /* a repeat */
     assert_string_equal(trial_records(&trial), "");
     assert_int_equal(trial_resume(&trial), ERR_OK);
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    trial_settle(&trial, "b", OUTCOME_COMPLETED);
+    trial_play(&trial, "a, b");
     assert_int_equal(trial_pause(&trial), ERR_ENDED);
     assert_int_equal(trial_resume(&trial), ERR_ENDED);
 }
@@ -416,8 +383,8 @@ TEST(a_record_that_begins_something_in_a_pause_is_refused)
     struct record record;
     struct err err;
 
-    open_with(&trial, TWO, "{}");
-    trial_settle(&trial, "a", OUTCOME_RETRY);
+    trial_begin(&trial, TWO, "{}");
+    trial_play(&trial, "a retry");
 #define NEXT .seq = trial.saga.seq + 1, .at_ms = trial.now_ms
     record = (struct record){NEXT, .type = RECORD_SAGA_RESUMED, .step = STEP_NONE, .actor = SLICE("ann")};
     assert_false(record_check(&trial.saga, &record, &err));

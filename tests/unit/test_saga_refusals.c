@@ -84,7 +84,7 @@ TEST(a_decision_that_does_not_fit_is_taken_back_whole)
         saga_decide(&trial.saga, &(struct saga_input){.type = SAGA_INPUT_ABORT}, &trial.turn, &records, NULL),
         ERR_CONFLICT);
     trial_start(&trial, "{}"); /* the refusal has left no trace */
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "a");
     trial_close(&trial);
 }
 
@@ -97,8 +97,7 @@ TEST(a_record_that_could_not_be_read_back_is_not_written)
     struct trial trial;
     struct err err;
 
-    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'s','signal':{'name':'paid'}}"));
-    trial_start(&trial, "{}");
+    trial_begin(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'s','signal':{'name':'paid'}}"), "{}");
     arena_init(&turn, 4096);
     for (size_t i = 0; i < COUNT_OF(ids); i++) {
         input.signal.id = slice_of(ids[i]);
@@ -107,7 +106,7 @@ TEST(a_record_that_could_not_be_read_back_is_not_written)
     }
     arena_fini(&turn);
     assert_int_equal(trial.saga.signal_count, 0);
-    trial_settle(&trial, "a", OUTCOME_COMPLETED); /* the saga goes on as if no input had come */
+    trial_play(&trial, "a"); /* the saga goes on as if no input had come */
     trial_close(&trial);
 }
 

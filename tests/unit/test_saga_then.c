@@ -12,10 +12,8 @@
 
 static void open_done(struct trial *trial, const char *document, const char *input)
 {
-    trial_open(trial, document);
-    trial_start(trial, input);
-    trial_settle(trial, "a", OUTCOME_COMPLETED);
-    trial_settle(trial, "b", OUTCOME_COMPLETED);
+    trial_begin(trial, document, input);
+    trial_play(trial, "a, b");
 }
 
 static const struct record *last(const struct trial *trial)
@@ -49,11 +47,8 @@ TEST(followers_are_named_with_their_input_in_the_record_of_the_end)
 
 TEST(no_saga_follows_one_that_is_undone_or_abandoned)
 {
-    trial_open(&trial, TWO_SAGAS("'then':[{'saga':'thank'}]"));
-    trial_start(&trial, "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    trial_settle(&trial, "b", OUTCOME_FAILED);
-    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    trial_begin(&trial, TWO_SAGAS("'then':[{'saga':'thank'}]"), "{}");
+    trial_play(&trial, "a, b failed, undo a");
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
     assert_false(trial.saga.followers.ptr);
     assert_int_equal(json_type(json_member(trial_view(&trial, &trial.arena), "followers")), JSON_NONE);
@@ -156,9 +151,10 @@ TEST(an_end_with_other_followers_is_refused)
 
 TEST(a_saga_starts_with_the_versions_of_its_children)
 {
-    trial_open(&trial, "{'tools':[" TRIAL_TOOLS "],'sagas':[{'name':'trial','steps':[{'id':'c','saga':'inner'}]},{'"
-                       "name':'inner','steps':[{'id':'a','call':'keyed'}]}]}");
-    trial_start(&trial, "{}");
+    trial_begin(&trial,
+                "{'tools':[" TRIAL_TOOLS "],'sagas':[{'name':'trial','steps':[{'id':'c','saga':'inner'}]},{'"
+                "name':'inner','steps':[{'id':'a','call':'keyed'}]}]}",
+                "{}");
     assert_true(slice_is(trial.records.items[0].sagas, "{\"inner\":1}"));
     assert_true(slice_is(json_member(trial.records.items[0].tools, "keyed"), "1"));
 }

@@ -18,8 +18,7 @@ static void open_with(const char *tool, const char *rest)
     char document[8192];
 
     (void)snprintf(document, sizeof(document), TRIAL_SAGA("{'id':'act','call':'%s'}%s"), tool, rest);
-    trial_open(&trial, document);
-    trial_start(&trial, "{}");
+    trial_begin(&trial, document, "{}");
 }
 
 static void pending(void)
@@ -35,15 +34,13 @@ static void in_flight(void)
 static void retrying(void)
 {
     in_flight();
-    trial_settle(&trial, "act", OUTCOME_RETRY);
+    trial_play(&trial, "act retry");
 }
 
 static void probed(void)
 {
     open_with("once_probed", ",{'id':'next','call':'keyed'}");
-    trial_timer(&trial, "act");
-    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
-    trial_probe(&trial, "act", OUTCOME_UNKNOWN); /* the first probe is due at once */
+    trial_play(&trial, "timer act, act unknown, probe act unknown"); /* the first probe is due at once */
 }
 
 static void probe_out(void)
@@ -55,8 +52,7 @@ static void probe_out(void)
 static void unknown(void)
 {
     open_with("once", ",{'id':'next','call':'keyed'}");
-    trial_timer(&trial, "act");
-    trial_settle(&trial, "act", OUTCOME_UNKNOWN);
+    trial_play(&trial, "timer act, act unknown");
 }
 
 static void asked_early(void)
@@ -71,50 +67,45 @@ static void asked_early(void)
 
 static void failed(void)
 {
-    trial_open(&trial, TRIAL_SAGA("{'id':'act','call':'keyed','on_failure':'escalate'},{'id':'next','call':'keyed'}"));
-    trial_start(&trial, "{}");
-    trial_settle(&trial, "act", OUTCOME_FAILED);
+    trial_begin(&trial, TRIAL_SAGA("{'id':'act','call':'keyed','on_failure':'escalate'},{'id':'next','call':'keyed'}"),
+                "{}");
+    trial_play(&trial, "act failed");
 }
 
 static void completed(void)
 {
     in_flight();
-    trial_settle(&trial, "act", OUTCOME_COMPLETED);
+    trial_play(&trial, "act");
 }
 
 static void undo_in_flight(void)
 {
     open_with("by_checked", ",{'id':'next','call':'keyed'}");
-    trial_settle(&trial, "act", OUTCOME_COMPLETED);
-    trial_settle(&trial, "next", OUTCOME_FAILED);
-    trial_timer_undo(&trial, "act");
+    trial_play(&trial, "act, next failed, timer undo act");
 }
 
 static void undo_retrying(void)
 {
     open_with("by_keyed", ",{'id':'next','call':'keyed'}");
-    trial_settle(&trial, "act", OUTCOME_COMPLETED);
-    trial_settle(&trial, "next", OUTCOME_FAILED);
-    trial_settle_undo(&trial, "act", OUTCOME_RETRY);
+    trial_play(&trial, "act, next failed, undo act retry");
 }
 
 static void undo_probed(void)
 {
     undo_in_flight();
-    trial_settle_undo(&trial, "act", OUTCOME_UNKNOWN);
-    trial_probe_undo(&trial, "act", OUTCOME_UNKNOWN);
+    trial_play(&trial, "undo act unknown, probe undo act unknown");
 }
 
 static void undo_failed(void)
 {
     undo_in_flight();
-    trial_settle_undo(&trial, "act", OUTCOME_FAILED);
+    trial_play(&trial, "undo act failed");
 }
 
 static void undone(void)
 {
     undo_in_flight();
-    trial_settle_undo(&trial, "act", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo act");
 }
 
 static const struct {

@@ -9,21 +9,9 @@
 
 #define MINUTE_MS INT64_C(60000)
 
-static void open_with(struct trial *trial, const char *document, const char *input)
-{
-    trial_open(trial, document);
-    trial_start(trial, input);
-}
-
-/* Returns a member of the saga as the API shows it, by JSON Pointer. */
-static struct slice shown(struct trial *trial, const char *pointer)
-{
-    return json_at(trial_view(trial, &trial->arena), slice_of(pointer));
-}
-
 static void is_shown(struct trial *trial, const char *pointer, const char *json)
 {
-    struct slice is = shown(trial, pointer), should = trial_json(&trial->arena, json);
+    struct slice is = trial_shown(trial, pointer), should = trial_json(&trial->arena, json);
 
     if (!slice_equal(is, should)) {
         fail_msg("%s is %.*s instead of %.*s", pointer, SLICE_ARG(is), SLICE_ARG(should));
@@ -45,9 +33,8 @@ TEST(a_saga_sleeps_as_long_as_it_says_and_goes_on)
 {
     struct saga_input early = {.type = SAGA_INPUT_TIMER};
 
-    open_with(&trial, NAP, "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "step.completed a, step.waiting nap");
+    trial_begin(&trial, NAP, "{}");
+    trial_play_to(&trial, "a", "step.completed a, step.waiting nap");
     assert_string_equal(trial_wants(&trial), "timer nap 0 +1800000");
     assert_int_equal(saga_status(&trial.saga), SAGA_WAITING);
     is_shown(&trial, "/steps/1/status", "'waiting'");
@@ -60,15 +47,14 @@ TEST(a_saga_sleeps_as_long_as_it_says_and_goes_on)
     trial.now_ms += 30 * MINUTE_MS - 1;
     assert_int_equal(trial_input(&trial, early), ERR_OK);
     assert_string_equal(trial_records(&trial), ""); /* not a millisecond early */
-    trial_timer(&trial, "nap");
-    assert_string_equal(trial_records(&trial), "step.completed nap, step.intent b");
+    trial_play_to(&trial, "timer nap", "step.completed nap, step.intent b");
     assert_int_equal(trial_input(&trial, early), ERR_OK);
     assert_string_equal(trial_records(&trial), ""); /* and once */
     assert_int_equal(saga_status(&trial.saga), SAGA_RUNNING);
     is_shown(&trial, "/steps/1/waits_for", "null");
     is_shown(&trial, "/steps/1/due_at", "null");
     is_shown(&trial, "/steps/1/took_effect", "'no'");
-    trial_settle(&trial, "b", OUTCOME_COMPLETED);
+    trial_play(&trial, "b");
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
 }
 
@@ -96,8 +82,8 @@ TEST(a_sleep_may_be_a_duration_or_an_instant)
     };
 
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        open_with(&trial, TRIAL_SAGA("{'id':'nap','sleep':'${ .input.until }'},{'id':'b','call':'keyed'}"),
-                  cases[i].input);
+        trial_begin(&trial, TRIAL_SAGA("{'id':'nap','sleep':'${ .input.until }'},{'id':'b','call':'keyed'}"),
+                    cases[i].input);
         if (cases[i].due_ms < 0) {
             assert_string_equal(
                 trial_records(&trial),
@@ -116,47 +102,42 @@ TEST(a_sleep_may_be_a_duration_or_an_instant)
 
 TEST(a_sleep_that_is_a_program_is_evaluated_outside)
 {
-    open_with(&trial, TRIAL_SAGA("{'id':'nap','sleep':'${ .input.n + \\\"m\\\" }'}"), "{'n':'5'}");
+    trial_begin(&trial, TRIAL_SAGA("{'id':'nap','sleep':'${ .input.n + \\\"m\\\" }'}"), "{'n':'5'}");
     assert_string_equal(trial_wants(&trial), "evaluate nap 0");
     assert_int_equal(saga_status(&trial.saga), SAGA_RUNNING);
     trial_evaluated(&trial, EVALUATE_ARGS, "nap", "'5m'");
     assert_string_equal(trial_wants(&trial), "timer nap 0 +300000");
-    trial_timer(&trial, "nap");
-    assert_string_equal(trial_records(&trial), "step.completed nap, saga.completed");
+    trial_play_to(&trial, "timer nap", "step.completed nap, saga.completed");
 }
 
 TEST(a_failure_after_a_sleep_undoes_the_steps_before_it)
 {
-    open_with(&trial, NAP, "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    trial_timer(&trial, "nap");
-    trial_settle(&trial, "b", OUTCOME_FAILED);
-    assert_string_equal(trial_records(&trial),
-                        "step.failed b, saga.failing b, compensation.planned, compensation.intent a");
-    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    trial_begin(&trial, NAP, "{}");
+    trial_play_to(&trial, "a, timer nap, b failed",
+                  "step.failed b, saga.failing b, compensation.planned, compensation.intent a");
+    trial_play(&trial, "undo a");
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
 }
 
 TEST(a_wait_whose_condition_does_not_hold_is_skipped)
 {
-    open_with(&trial,
-              TRIAL_SAGA("{'id':'nap','sleep':'1h','when':'${ .input.w "
-                         "}'},{'id':'sig','signal':{'name':'go'},'when':'${ .input.w }'},"
-                         "{'id':'ok','approve':{},'when':'${ .input.w }'},{'id':'b','call':'keyed'}"),
-              "{'w':false}");
+    trial_begin(&trial,
+                TRIAL_SAGA("{'id':'nap','sleep':'1h','when':'${ .input.w "
+                           "}'},{'id':'sig','signal':{'name':'go'},'when':'${ .input.w }'},"
+                           "{'id':'ok','approve':{},'when':'${ .input.w }'},{'id':'b','call':'keyed'}"),
+                "{'w':false}");
     assert_string_equal(trial_records(&trial),
                         "saga.started, step.skipped nap, step.skipped sig, step.skipped ok, step.intent b");
 }
 
 TEST(an_abort_ends_every_wait)
 {
-    open_with(&trial,
-              TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'nap','sleep':'1h','after':['a']},{'id':'sig','signal':{'"
-                         "name':'go'},'after':['a']},"
-                         "{'id':'ok','approve':{'timeout':'1h'},'after':['a']}"),
-              "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "step.completed a, step.waiting nap, step.waiting sig, step.waiting ok");
+    trial_begin(&trial,
+                TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'nap','sleep':'1h','after':['a']},{'id':'sig','signal':{'"
+                           "name':'go'},'after':['a']},"
+                           "{'id':'ok','approve':{'timeout':'1h'},'after':['a']}"),
+                "{}");
+    trial_play_to(&trial, "a", "step.completed a, step.waiting nap, step.waiting sig, step.waiting ok");
     assert_int_equal(saga_status(&trial.saga), SAGA_WAITING);
     assert_int_equal(trial_abort(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial), "saga.failing, step.failed nap, step.failed sig, step.failed ok, "
@@ -165,20 +146,18 @@ TEST(an_abort_ends_every_wait)
     assert_string_equal(trial_wants(&trial), "call undo a 1");
     assert_int_equal(trial_decide(&trial, "ok", true, ROLE_ADMIN), ERR_DECIDED);
     assert_int_equal(trial_signal(&trial, "go", "1", NULL), ERR_CLOSED);
-    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo a");
     assert_int_equal(trial_signal(&trial, "go", "1", NULL), ERR_ENDED);
 }
 
 TEST(the_deadline_counts_while_a_saga_waits)
 {
-    open_with(&trial,
-              TRIAL_SAGA_WITH("'deadline':'10m'", "{'id':'a','call':'keyed'},{'id':'sig','signal':{'name':'go'}}"),
-              "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_begin(&trial,
+                TRIAL_SAGA_WITH("'deadline':'10m'", "{'id':'a','call':'keyed'},{'id':'sig','signal':{'name':'go'}}"),
+                "{}");
+    trial_play(&trial, "a");
     assert_string_equal(trial_wants(&trial), "timer - 0 +600000");
-    trial_timer(&trial, "-");
-    assert_string_equal(trial_records(&trial),
-                        "saga.failing, step.failed sig, compensation.planned, compensation.intent a");
+    trial_play_to(&trial, "timer -", "saga.failing, step.failed sig, compensation.planned, compensation.intent a");
 }
 
 /* --- signals --- */
@@ -189,8 +168,8 @@ TEST(the_deadline_counts_while_a_saga_waits)
 
 TEST(the_payload_of_a_signal_is_the_result)
 {
-    open_with(&trial, SIGNAL, "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_begin(&trial, SIGNAL, "{}");
+    trial_play(&trial, "a");
     assert_string_equal(trial_wants(&trial), "timer sig 0 +3600000");
     is_shown(&trial, "/steps/1/waits_for", "{'kind':'signal','signal':'paid'}");
     assert_int_equal(trial_signal(&trial, "paid", "{'n':1.10}", "s-1"), ERR_OK);
@@ -202,14 +181,13 @@ TEST(the_payload_of_a_signal_is_the_result)
 
 TEST(a_signal_that_comes_early_is_kept_and_shown)
 {
-    open_with(&trial, SIGNAL, "{}");
+    trial_begin(&trial, SIGNAL, "{}");
     assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "s-1"), ERR_OK);
     assert_string_equal(trial_records(&trial), "signal.received");
     assert_int_equal(trial_signal(&trial, "paid", "{'n':2}", "s-2"), ERR_OK);
     is_shown(&trial, "/signals", "2");
     trial_check_replay(&trial);
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "step.completed a, step.waiting sig, step.completed sig, step.intent b");
+    trial_play_to(&trial, "a", "step.completed a, step.waiting sig, step.completed sig, step.intent b");
     is_shown(&trial, "/steps/1/result", "{'n':1}"); /* the first signal is taken first */
     is_shown(&trial, "/signals", "1");
 }
@@ -221,7 +199,7 @@ TEST(what_is_decided_does_not_change_the_signals_before_it_is_durable)
     struct arena turn = {0};
     struct err err;
 
-    open_with(&trial, SIGNAL, "{}");
+    trial_begin(&trial, SIGNAL, "{}");
     assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "s-1"), ERR_OK);
     settled = trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 1,
                             (struct outcome){.kind = OUTCOME_COMPLETED, .result = SLICE("{\"id\":\"a\"}")});
@@ -237,7 +215,7 @@ TEST(what_is_decided_does_not_change_the_signals_before_it_is_durable)
 
 TEST(the_same_signal_again_is_the_same_signal)
 {
-    open_with(&trial, SIGNAL, "{}");
+    trial_begin(&trial, SIGNAL, "{}");
     assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "s-1"), ERR_OK);
     assert_int_equal(trial_signal(&trial, "paid", "{ 'n' : 1.0 }", "s-1"), ERR_OK); /* the same value */
     assert_string_equal(trial_records(&trial), "");
@@ -245,10 +223,10 @@ TEST(the_same_signal_again_is_the_same_signal)
     assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", NULL),
                      ERR_OK); /* without an id each signal is a new one */
     assert_string_equal(trial_records(&trial), "signal.received");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "a");
     assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "s-1"), ERR_OK); /* also when the signal has been taken */
     assert_string_equal(trial_records(&trial), "");
-    trial_settle(&trial, "b", OUTCOME_COMPLETED);
+    trial_play(&trial, "b");
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
     assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "s-1"), ERR_OK); /* and when the saga has ended */
     assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "s-9"), ERR_ENDED);
@@ -260,7 +238,7 @@ TEST(a_log_with_two_signals_under_an_id_that_was_rewritten_is_read)
     struct record record;
     struct err err;
 
-    open_with(&trial, SIGNAL, "{}");
+    trial_begin(&trial, SIGNAL, "{}");
     assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "a\xef\xbf\xbd"), ERR_OK);
     assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "a\xef\xbf\xbd"), ERR_OK);
     assert_string_equal(trial_records(&trial), ""); /* the same wait is asked for again */
@@ -279,7 +257,7 @@ TEST(a_log_with_two_signals_under_an_id_that_was_rewritten_is_read)
 
 TEST(the_same_id_under_another_name_is_refused)
 {
-    open_with(
+    trial_begin(
         &trial,
         TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'s','signal':{'name':'one'}},{'id':'t','signal':{'name':'two'}}"),
         "{}");
@@ -289,47 +267,43 @@ TEST(the_same_id_under_another_name_is_refused)
 
 TEST(a_signal_that_nothing_waits_for_is_refused_with_the_names_that_are_awaited)
 {
-    open_with(&trial, SIGNAL, "{}");
+    trial_begin(&trial, SIGNAL, "{}");
     assert_int_equal(trial_signal(&trial, "payd", "{}", NULL), ERR_INVALID);
     assert_non_null(strstr(trial.err.hint, "paid"));
     trial_close_sound(&trial);
-    open_with(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}"), "{}");
+    trial_begin(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}"), "{}");
     assert_int_equal(trial_signal(&trial, "paid", "{}", NULL), ERR_INVALID);
 }
 
 TEST(a_signal_that_does_not_come_in_time_fails_the_step)
 {
-    open_with(&trial, SIGNAL, "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    trial_timer(&trial, "sig");
-    assert_string_equal(trial_records(&trial),
-                        "step.failed sig, saga.failing sig, compensation.planned, compensation.intent a");
+    trial_begin(&trial, SIGNAL, "{}");
+    trial_play_to(&trial, "a, timer sig",
+                  "step.failed sig, saga.failing sig, compensation.planned, compensation.intent a");
     assert_true(slice_is(forward(&trial, "sig")->error, "timeout"));
-    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo a");
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
 }
 
 TEST(a_timeout_that_does_not_matter_is_gone_on_without)
 {
-    open_with(
+    trial_begin(
         &trial,
         TRIAL_SAGA(
             "{'id':'sig','signal':{'name':'go','timeout':'1h'},'on_failure':'continue'},{'id':'b','call':'keyed'}"),
         "{}");
-    trial_timer(&trial, "sig");
-    assert_string_equal(trial_records(&trial), "step.failed sig, step.intent b");
+    trial_play_to(&trial, "timer sig", "step.failed sig, step.intent b");
     is_shown(&trial, "/steps/0/result", "null");
 }
 
 TEST(a_timeout_that_is_escalated_can_be_skipped_but_not_tried_again)
 {
-    open_with(
+    trial_begin(
         &trial,
         TRIAL_SAGA(
             "{'id':'sig','signal':{'name':'go','timeout':'1h'},'on_failure':'escalate'},{'id':'b','call':'keyed'}"),
         "{}");
-    trial_timer(&trial, "sig");
-    assert_string_equal(trial_records(&trial), "step.failed sig, escalation.opened sig");
+    trial_play_to(&trial, "timer sig", "step.failed sig, escalation.opened sig");
     assert_int_equal(saga_escalation_actions(&trial.saga),
                      BIT(OPERATOR_SKIP) | BIT(OPERATOR_COMPENSATE) | BIT(OPERATOR_ABANDON));
     assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_CONFLICT);
@@ -339,11 +313,12 @@ TEST(a_timeout_that_is_escalated_can_be_skipped_but_not_tried_again)
 
 TEST(steps_side_by_side_take_signals_of_one_name_in_the_order_in_which_they_wait)
 {
-    open_with(&trial,
-              TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'late','signal':{'name':'go'},'after':['a']},{'id':'early','"
-                         "signal':{'name':'go'},'after':[]}"),
-              "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_begin(
+        &trial,
+        TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'late','signal':{'name':'go'},'after':['a']},{'id':'early','"
+                   "signal':{'name':'go'},'after':[]}"),
+        "{}");
+    trial_play(&trial, "a");
     assert_int_equal(trial_signal(&trial, "go", "1", NULL), ERR_OK);
     assert_string_equal(trial_records(&trial), "signal.received early, step.completed early");
     assert_int_equal(trial_signal(&trial, "go", "2", NULL), ERR_OK);
@@ -352,19 +327,18 @@ TEST(steps_side_by_side_take_signals_of_one_name_in_the_order_in_which_they_wait
 
 TEST(an_escalated_saga_takes_signals_and_its_timers_count_but_nothing_new_starts)
 {
-    open_with(&trial,
-              TRIAL_SAGA("{'id':'m','call':'once','after':[]},{'id':'sig','signal':{'name':'go'},'after':[]},{'id':'b',"
-                         "'call':'keyed','after':['sig']},"
-                         "{'id':'nap','sleep':'1m','after':[]}"),
-              "{}");
-    trial_timer(&trial, "m");
-    trial_settle(&trial, "m", OUTCOME_UNKNOWN);
+    trial_begin(
+        &trial,
+        TRIAL_SAGA("{'id':'m','call':'once','after':[]},{'id':'sig','signal':{'name':'go'},'after':[]},{'id':'b',"
+                   "'call':'keyed','after':['sig']},"
+                   "{'id':'nap','sleep':'1m','after':[]}"),
+        "{}");
+    trial_play(&trial, "timer m, m unknown");
     assert_int_equal(saga_status(&trial.saga), SAGA_ESCALATED);
     assert_string_equal(trial_wants(&trial), "timer nap 0 +60000");
     assert_int_equal(trial_signal(&trial, "go", "1", NULL), ERR_OK);
     assert_string_equal(trial_records(&trial), "signal.received sig, step.completed sig");
-    trial_timer(&trial, "nap");
-    assert_string_equal(trial_records(&trial), "step.completed nap");
+    trial_play_to(&trial, "timer nap", "step.completed nap");
     trial_check_replay(&trial);
     assert_int_equal(trial_resolve(&trial, true, "{'id':1}"), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved m, step.completed m, step.intent b");
@@ -372,12 +346,12 @@ TEST(an_escalated_saga_takes_signals_and_its_timers_count_but_nothing_new_starts
 
 TEST(no_more_signals_are_kept_than_so_many)
 {
-    open_with(&trial, SIGNAL, "{}");
+    trial_begin(&trial, SIGNAL, "{}");
     for (unsigned i = 0; i < SIGNALS_MAX; i++) {
         assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", NULL), ERR_OK);
     }
     assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", NULL), ERR_BUSY);
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "a");
     assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", NULL), ERR_OK); /* one signal was taken */
 }
 
@@ -390,7 +364,7 @@ TEST(no_more_bytes_of_signals_are_kept_than_so_many)
     assert_non_null(payload);
     (void)memset(payload, 'x', len);
     payload[0] = payload[len - 1] = '"';
-    open_with(&trial, SIGNAL, "{}");
+    trial_begin(&trial, SIGNAL, "{}");
     input.signal.name = SLICE("paid");
     input.signal.payload = (struct slice){payload, len};
     assert_int_equal(trial_signal(&trial, "paid", "1", NULL), ERR_OK);
@@ -408,9 +382,9 @@ TEST(no_more_bytes_of_signals_are_kept_than_so_many)
 
 TEST(elements_take_the_signals_of_one_name_one_after_the_other)
 {
-    open_with(&trial, ELEMENTS("", "{'id':'w','signal':{'name':'go','timeout':'1h'}}"), "{'list':[1,2,3]}");
+    trial_begin(&trial, ELEMENTS("", "{'id':'w','signal':{'name':'go','timeout':'1h'}}"), "{'list':[1,2,3]}");
     assert_int_equal(trial_signal(&trial, "go", "'first'", "s-1"), ERR_OK); /* before there are elements */
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "a");
     assert_true(slice_is(forward(&trial, "each#0/w")->result, "\"first\""));
     assert_int_equal(saga_status(&trial.saga), SAGA_WAITING);
     assert_string_equal(trial_wants(&trial), "timer each#1/w 0 +3600000, timer each#2/w 0 +3600000");
@@ -428,13 +402,13 @@ TEST(elements_take_the_signals_of_one_name_one_after_the_other)
     is_shown(&trial, "/steps/1/kind", "'for_each'");
     is_shown(&trial, "/steps/2/kind", "'saga'");
     is_shown(&trial, "/steps/2/group", "'each'");
-    assert_true(json_string_is(shown(&trial, "/steps/5/group"), "each#0"));
+    assert_true(json_string_is(trial_shown(&trial, "/steps/5/group"), "each#0"));
 }
 
 TEST(an_element_that_is_refused_undoes_the_saga_unless_it_does_not_matter)
 {
-    open_with(&trial, ELEMENTS("", "{'id':'w','approve':{'show':'${ .input.what }'}}"), "{'list':['x','y','z']}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_begin(&trial, ELEMENTS("", "{'id':'w','approve':{'show':'${ .input.what }'}}"), "{'list':['x','y','z']}");
+    trial_play(&trial, "a");
     assert_int_equal(trial.saga.steps[trial_step(&trial, "each#2/w")].approval, 192);
     assert_true(slice_is(forward(&trial, "each#1/w")->args, "\"y\""));
     assert_int_equal(trial_decide(&trial, "each#0/w", true, ROLE_OPERATOR), ERR_OK);
@@ -443,11 +417,11 @@ TEST(an_element_that_is_refused_undoes_the_saga_unless_it_does_not_matter)
                         "approval.decided each#1/w, step.failed each#1/w, saga.failing each#1/w, "
                         "step.failed each#2/w, compensation.planned, compensation.intent a");
     assert_int_equal(trial_decide(&trial, "each#2/w", true, ROLE_OPERATOR), ERR_DECIDED);
-    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo a");
     trial_close_sound(&trial);
-    open_with(&trial, ELEMENTS(",'on_failure':'continue'", "{'id':'w','approve':{'show':'${ .input.what }'}}"),
-              "{'list':['x','y']}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_begin(&trial, ELEMENTS(",'on_failure':'continue'", "{'id':'w','approve':{'show':'${ .input.what }'}}"),
+                "{'list':['x','y']}");
+    trial_play(&trial, "a");
     assert_int_equal(trial_decide(&trial, "each#0/w", false, ROLE_OPERATOR), ERR_OK);
     assert_int_equal(trial_decide(&trial, "each#1/w", true, ROLE_OPERATOR), ERR_OK);
     is_shown(&trial, "/steps/1/result", "[null,{'decision':'approve','actor':'ann','note':'looked at it'}]");
@@ -463,17 +437,16 @@ TEST(an_element_that_is_refused_undoes_the_saga_unless_it_does_not_matter)
 
 TEST(waits_in_a_child_that_is_undone_on_its_own_are_stopped_and_those_outside_go_on)
 {
-    open_with(&trial, CHILD, "{}");
-    trial_settle(&trial, "c/a", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "step.completed c/a, step.waiting c/in, step.waiting c/nap");
+    trial_begin(&trial, CHILD, "{}");
+    trial_play_to(&trial, "c/a", "step.completed c/a, step.waiting c/in, step.waiting c/nap");
     assert_int_equal(saga_status(&trial.saga), SAGA_WAITING);
-    trial_timer(&trial, "c/in");
+    trial_play(&trial, "timer c/in");
     assert_string_equal(
         trial_records(&trial),
         "step.failed c/in, step.failing c, step.failed c/nap, compensation.planned c, compensation.intent c/a");
     assert_true(slice_is(forward(&trial, "c/nap")->error, "stopped"));
     assert_int_equal(saga_status(&trial.saga), SAGA_RUNNING); /* a call of the saga is under way */
-    trial_settle_undo(&trial, "c/a", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo c/a");
     assert_int_equal(saga_status(&trial.saga), SAGA_WAITING);
     assert_int_equal(trial_signal(&trial, "go", "1", NULL), ERR_OK);
     assert_string_equal(trial_records(&trial), "signal.received out, step.completed out, saga.completed");
@@ -481,15 +454,14 @@ TEST(waits_in_a_child_that_is_undone_on_its_own_are_stopped_and_those_outside_go
 
 TEST(the_deadline_of_a_child_counts_while_it_waits)
 {
-    open_with(&trial, CHILD, "{}");
+    trial_begin(&trial, CHILD, "{}");
     assert_int_equal(trial_signal(&trial, "go", "1", NULL), ERR_OK); /* the outer step began to wait first */
     assert_string_equal(trial_records(&trial), "signal.received out, step.completed out");
-    trial_settle(&trial, "c/a", OUTCOME_COMPLETED);
+    trial_play(&trial, "c/a");
     assert_int_equal(trial_signal(&trial, "go", "2", NULL), ERR_OK);
     assert_string_equal(trial_records(&trial), "signal.received c/in, step.completed c/in");
-    trial_timer(&trial, "c");
-    assert_string_equal(trial_records(&trial),
-                        "step.failing c, step.failed c/nap, compensation.planned c, compensation.intent c/a");
+    trial_play_to(&trial, "timer c",
+                  "step.failing c, step.failed c/nap, compensation.planned c, compensation.intent c/a");
 }
 
 /* --- approvals --- */
@@ -514,9 +486,8 @@ static struct slice approval(struct trial *on, const char *step)
 
 static void open_approval(struct trial *on)
 {
-    open_with(on, APPROVE, "{'sum':100.0}");
-    trial_settle(on, "a", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(on), "step.completed a, step.waiting ok");
+    trial_begin(on, APPROVE, "{'sum':100.0}");
+    trial_play_to(on, "a", "step.completed a, step.waiting ok");
 }
 
 TEST(a_person_approves_what_was_shown)
@@ -564,7 +535,7 @@ TEST(a_person_refuses_and_the_saga_is_undone)
     text = approval(&trial, "ok");
     assert_true(json_string_is(json_member(text, "status"), "refused"));
     assert_true(json_string_is(json_member(text, "actor"), "ann"));
-    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo a");
 }
 
 TEST(nobody_decides_in_time)
@@ -572,7 +543,7 @@ TEST(nobody_decides_in_time)
     open_approval(&trial);
     trial.now_ms += 24 * 60 * MINUTE_MS;
     assert_int_equal(trial_decide(&trial, "ok", true, ROLE_OPERATOR), ERR_DECIDED); /* the timer has not fired yet */
-    trial_timer(&trial, "ok");
+    trial_play(&trial, "timer ok");
     assert_true(slice_is(forward(&trial, "ok")->error, "timeout"));
     assert_true(json_string_is(json_member(approval(&trial, "ok"), "status"), "expired"));
     assert_true(json_string_is(json_member(approval(&trial, "ok"), "expires_at"), "2023-11-15T22:13:20.000Z"));
@@ -604,10 +575,11 @@ TEST(a_decision_is_bound_to_what_was_shown)
 
 TEST(approvals_of_one_decision_have_numbers_of_their_own)
 {
-    open_with(&trial,
-              TRIAL_SAGA("{'id':'x','approve':{},'after':[]},{'id':'y','approve':{'show':'text'},'after':[]},{'id':'z',"
-                         "'approve':{},'after':['x']}"),
-              "{}");
+    trial_begin(
+        &trial,
+        TRIAL_SAGA("{'id':'x','approve':{},'after':[]},{'id':'y','approve':{'show':'text'},'after':[]},{'id':'z',"
+                   "'approve':{},'after':['x']}"),
+        "{}");
     assert_int_equal(trial.saga.steps[0].approval, 64);
     assert_int_equal(trial.saga.steps[1].approval, 128);
     assert_true(slice_is(forward(&trial, "x")->args, "null"));
@@ -621,9 +593,8 @@ TEST(approvals_of_one_decision_have_numbers_of_their_own)
 
 TEST(an_approval_of_an_abandoned_saga_is_cancelled)
 {
-    open_with(&trial, TRIAL_SAGA("{'id':'m','call':'once','after':[]},{'id':'ok','approve':{},'after':[]}"), "{}");
-    trial_timer(&trial, "m");
-    trial_settle(&trial, "m", OUTCOME_UNKNOWN);
+    trial_begin(&trial, TRIAL_SAGA("{'id':'m','call':'once','after':[]},{'id':'ok','approve':{},'after':[]}"), "{}");
+    trial_play(&trial, "timer m, m unknown");
     assert_int_equal(trial_operator(&trial, OPERATOR_ABANDON), ERR_OK);
     assert_true(json_string_is(json_member(approval(&trial, "ok"), "status"), "cancelled"));
     assert_int_equal(trial_decide(&trial, "ok", true, ROLE_OPERATOR), ERR_DECIDED);
@@ -666,8 +637,8 @@ TEST(a_record_of_a_wait_that_does_not_fit_is_refused)
                              .args = SLICE("1")};
     assert_false(record_check(&trial.saga, &record, &err));
     trial_close_sound(&trial);
-    open_with(&trial, SIGNAL, "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_begin(&trial, SIGNAL, "{}");
+    trial_play(&trial, "a");
     record = (struct record){NEXT, .type = RECORD_STEP_COMPLETED, .step = 1, .result = SLICE("1")};
     assert_false(record_check(&trial.saga, &record, &err)); /* there is no such signal */
     record =
@@ -682,8 +653,8 @@ TEST(a_record_of_a_wait_that_does_not_fit_is_refused)
     record.seq = trial.saga.seq + 1;
     assert_false(record_check(&trial.saga, &record, &err)); /* once */
     trial_close_sound(&trial);
-    open_with(&trial, NAP, "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_begin(&trial, NAP, "{}");
+    trial_play(&trial, "a");
     record = (struct record){NEXT, .type = RECORD_STEP_COMPLETED, .step = 1, .result = SLICE("null")};
     assert_false(record_check(&trial.saga, &record, &err)); /* its time has not come */
     record.at_ms += 30 * MINUTE_MS;

@@ -15,46 +15,46 @@ static struct trial trial;
 
 TEST(elements_sleep_one_after_the_other_each_as_long_as_it_says)
 {
-    open_with(&trial,
-              TRIAL_SAGA("{'id':'a','call':'keyed'}," EACH_OF(
-                  "'sleep':'${ .item.for }'") ",{'id':'z','call':'keyed','with':{'all':'${ .steps.each.result }'}}"),
-              "{'list':[{'for':'10m'},{'for':'0s'},{'for':'2023-11-14T22:53:20Z'}]}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial), "step.completed a, step.opened each, step.waiting each#0");
+    trial_begin(&trial,
+                TRIAL_SAGA("{'id':'a','call':'keyed'}," EACH_OF(
+                    "'sleep':'${ .item.for }'") ",{'id':'z','call':'keyed','with':{'all':'${ .steps.each.result }'}}"),
+                "{'list':[{'for':'10m'},{'for':'0s'},{'for':'2023-11-14T22:53:20Z'}]}");
+    trial_play_to(&trial, "a", "step.completed a, step.opened each, step.waiting each#0");
     assert_string_equal(trial_wants(&trial), "timer each#0 0 +600000");
     is(&trial, SAGA_WAITING);
-    assert_string_equal(status_of(&trial, "each"), "running");
+    assert_string_equal(trial_status(&trial, "each"), "running");
     trial_check_replay(&trial);
-    trial_timer(&trial, "each#0"); /* ten minutes later, the second element need not sleep */
-    assert_string_equal(trial_records(&trial), "step.completed each#0, step.waiting each#1, step.completed each#1, "
-                                               "step.waiting each#2");
+    /* Ten minutes later, the second element need not sleep. */
+    trial_play_to(&trial, "timer each#0",
+                  "step.completed each#0, step.waiting each#1, step.completed each#1, "
+                  "step.waiting each#2");
     assert_string_equal(trial_wants(&trial), "timer each#2 0 +1800000");
-    trial_timer(&trial, "each#2");
-    assert_string_equal(trial_records(&trial), "step.completed each#2, step.completed each, step.intent z");
+    trial_play_to(&trial, "timer each#2", "step.completed each#2, step.completed each, step.intent z");
     same(args_of(&trial, "z"), "{\"all\":[null,null,null]}");
-    trial_settle(&trial, "z", OUTCOME_FAILED);
+    trial_play(&trial, "z failed");
     assert_string_equal(run_all(&trial, DIRECTION_UNDO), "a"); /* a sleep has nothing to undo */
     is(&trial, SAGA_COMPENSATED);
 }
 
 TEST(elements_sleep_side_by_side_as_far_as_allowed)
 {
-    open_with(&trial, TRIAL_SAGA(EACH_OF("'sleep':'${ .item }','concurrency':2")), "{'list':['1h','2h','1h']}");
+    trial_begin(&trial, TRIAL_SAGA(EACH_OF("'sleep':'${ .item }','concurrency':2")), "{'list':['1h','2h','1h']}");
     assert_string_equal(trial_wants(&trial), "timer each#0 0 +3600000, timer each#1 0 +7200000");
-    trial_timer(&trial, "each#0");
+    trial_play(&trial, "timer each#0");
     assert_string_equal(trial_wants(&trial), "timer each#1 0 +3600000, timer each#2 0 +3600000");
-    trial_timer(&trial, "each#2"); /* both are over, because each has its own timer */
-    assert_string_equal(trial_records(&trial), "step.completed each#2, step.completed each#1, step.completed each, "
-                                               "saga.completed");
+    /* Both are over, because each has its own timer. */
+    trial_play_to(&trial, "timer each#2",
+                  "step.completed each#2, step.completed each#1, step.completed each, "
+                  "saga.completed");
 }
 
 TEST(the_sleep_of_an_element_may_be_a_program)
 {
-    open_with(&trial, TRIAL_SAGA(EACH_OF("'sleep':'${ .item + \\\"m\\\" }'")), "{'list':['5','x']}");
+    trial_begin(&trial, TRIAL_SAGA(EACH_OF("'sleep':'${ .item + \\\"m\\\" }'")), "{'list':['5','x']}");
     assert_string_equal(trial_wants(&trial), "evaluate each#0 0");
     trial_evaluated(&trial, EVALUATE_ARGS, "each#0", "'5m'");
     assert_string_equal(trial_wants(&trial), "timer each#0 0 +300000");
-    trial_timer(&trial, "each#0");
+    trial_play(&trial, "timer each#0");
     assert_string_equal(trial_wants(&trial), "evaluate each#1 0");
     trial_evaluated(&trial, EVALUATE_ARGS, "each#1", "'xm'");
     assert_string_equal(trial_records(&trial),
@@ -64,46 +64,42 @@ TEST(the_sleep_of_an_element_may_be_a_program)
 
 TEST(the_elements_may_come_from_a_program_that_changes_nothing)
 {
-    open_with(&trial, TRIAL_SAGA("{'id':'each','for_each':'${ .input.list | map(.) }','sleep':'${ .item }'}"),
-              "{'list':['1m','1m']}");
+    trial_begin(&trial, TRIAL_SAGA("{'id':'each','for_each':'${ .input.list | map(.) }','sleep':'${ .item }'}"),
+                "{'list':['1m','1m']}");
     assert_string_equal(trial_wants(&trial), "evaluate each 0");
     trial_evaluated(&trial, EVALUATE_ARGS, "each", "['1m','1m']"); /* two equal elements */
     assert_string_equal(trial_records(&trial), "step.opened each, step.waiting each#0");
-    trial_timer(&trial, "each#0");
-    trial_timer(&trial, "each#1");
+    trial_play(&trial, "timer each#0, timer each#1");
     is(&trial, SAGA_COMPLETED);
 }
 
 TEST(an_element_that_is_no_time_fails_as_the_step_says)
 {
-    open_with(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}," EACH_OF("'sleep':'${ .item }'")),
-              "{'list':['0s','soon']}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial),
-                        "step.completed a, step.opened each, step.waiting each#0, step.completed each#0, "
-                        "step.failed each#1, saga.failing each#1, compensation.planned, compensation.intent a");
-    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    trial_begin(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}," EACH_OF("'sleep':'${ .item }'")),
+                "{'list':['0s','soon']}");
+    trial_play_to(&trial, "a",
+                  "step.completed a, step.opened each, step.waiting each#0, step.completed each#0, "
+                  "step.failed each#1, saga.failing each#1, compensation.planned, compensation.intent a");
+    trial_play(&trial, "undo a");
     trial_close_sound(&trial);
 
-    open_with(&trial, TRIAL_SAGA(EACH_OF("'sleep':'${ .item }','on_failure':'continue'")),
-              "{'list':['soon',null,'0s']}");
+    trial_begin(&trial, TRIAL_SAGA(EACH_OF("'sleep':'${ .item }','on_failure':'continue'")),
+                "{'list':['soon',null,'0s']}");
     is(&trial, SAGA_COMPLETED);
     same(result_of(&trial, "each"), "[null,null,null]");
 }
 
 TEST(a_pause_stops_the_clock_of_each_element)
 {
-    open_with(&trial, TRIAL_SAGA(EACH_OF("'sleep':'${ .item }','concurrency':2")), "{'list':['10m','20m','1m']}");
+    trial_begin(&trial, TRIAL_SAGA(EACH_OF("'sleep':'${ .item }','concurrency':2")), "{'list':['10m','20m','1m']}");
     trial.now_ms += 5 * MINUTE_MS;
     assert_int_equal(trial_pause(&trial), ERR_OK);
     assert_string_equal(trial_wants(&trial), "");
     trial.now_ms += 60 * MINUTE_MS;
-    trial_timer(&trial, "each#0");
-    assert_string_equal(trial_records(&trial), "");
+    trial_play_to(&trial, "timer each#0", "");
     assert_int_equal(trial_resume(&trial), ERR_OK);
     assert_string_equal(trial_wants(&trial), "timer each#0 0 +300000, timer each#1 0 +900000");
-    trial_timer(&trial, "each#0");
-    assert_string_equal(trial_records(&trial), "step.completed each#0, step.waiting each#2");
+    trial_play_to(&trial, "timer each#0", "step.completed each#0, step.waiting each#2");
     assert_int_equal(trial_abort(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial), "saga.failing, step.failed each#1, step.failed each#2, "
                                                "compensation.planned, saga.compensated");
@@ -114,8 +110,8 @@ TEST(a_pause_stops_the_clock_of_each_element)
 
 TEST(each_element_takes_one_signal_and_their_payloads_are_the_result)
 {
-    open_with(&trial, TRIAL_SAGA(EACH_OF("'signal':{'name':'paid','timeout':'1h'},'concurrency':2")),
-              "{'list':['x','y','z']}");
+    trial_begin(&trial, TRIAL_SAGA(EACH_OF("'signal':{'name':'paid','timeout':'1h'},'concurrency':2")),
+                "{'list':['x','y','z']}");
     assert_string_equal(trial_wants(&trial), "timer each#0 0 +3600000, timer each#1 0 +3600000");
     assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "s-1"), ERR_OK);
     assert_string_equal(trial_records(&trial), "signal.received each#0, step.completed each#0, step.waiting each#2");
@@ -130,13 +126,13 @@ TEST(each_element_takes_one_signal_and_their_payloads_are_the_result)
 
 TEST(signals_that_came_early_are_taken_in_order_as_elements_begin)
 {
-    open_with(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}," EACH_OF("'signal':{'name':'paid'}")), "{'list':[1,1,1]}");
+    trial_begin(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}," EACH_OF("'signal':{'name':'paid'}")),
+                "{'list':[1,1,1]}");
     assert_int_equal(trial_signal(&trial, "paid", "'first'", NULL), ERR_OK);
     assert_int_equal(trial_signal(&trial, "paid", "'second'", NULL), ERR_OK);
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    assert_string_equal(trial_records(&trial),
-                        "step.completed a, step.opened each, step.waiting each#0, step.completed each#0, "
-                        "step.waiting each#1, step.completed each#1, step.waiting each#2");
+    trial_play_to(&trial, "a",
+                  "step.completed a, step.opened each, step.waiting each#0, step.completed each#0, "
+                  "step.waiting each#1, step.completed each#1, step.waiting each#2");
     assert_string_equal(trial_wants(&trial), "");
     is(&trial, SAGA_WAITING);
     assert_int_equal(saga_rests_until(&trial.saga, &trial.turn), INT64_MAX);
@@ -147,10 +143,9 @@ TEST(signals_that_came_early_are_taken_in_order_as_elements_begin)
 
 TEST(an_element_whose_signal_does_not_come_gives_null_where_the_step_goes_on)
 {
-    open_with(&trial, TRIAL_SAGA(EACH_OF("'signal':{'name':'paid','timeout':'1m'},'on_failure':'continue'")),
-              "{'list':[1,2]}");
-    trial_timer(&trial, "each#0");
-    assert_string_equal(trial_records(&trial), "step.failed each#0, step.waiting each#1");
+    trial_begin(&trial, TRIAL_SAGA(EACH_OF("'signal':{'name':'paid','timeout':'1m'},'on_failure':'continue'")),
+                "{'list':[1,2]}");
+    trial_play_to(&trial, "timer each#0", "step.failed each#0, step.waiting each#1");
     assert_int_equal(trial_signal(&trial, "paid", "true", NULL), ERR_OK);
     same(result_of(&trial, "each"), "[null,true]");
     is(&trial, SAGA_COMPLETED);
@@ -158,7 +153,7 @@ TEST(an_element_whose_signal_does_not_come_gives_null_where_the_step_goes_on)
 
 TEST(a_signal_nobody_waits_for_is_refused_and_each_name_is_told_once)
 {
-    open_with(&trial, TRIAL_SAGA(EACH_OF("'signal':{'name':'paid'}")), "{'list':[1,2,3]}");
+    trial_begin(&trial, TRIAL_SAGA(EACH_OF("'signal':{'name':'paid'}")), "{'list':[1,2,3]}");
     assert_int_equal(trial_signal(&trial, "payed", "1", NULL), ERR_INVALID);
     assert_string_equal(trial.err.hint, "Awaited are: paid.");
 }
@@ -167,10 +162,10 @@ TEST(a_signal_nobody_waits_for_is_refused_and_each_name_is_told_once)
 
 TEST(each_element_is_shown_and_decided_on_its_own)
 {
-    open_with(&trial,
-              TRIAL_SAGA(EACH_OF("'approve':{'show':{'pay':'${ .item.n }','of':'${ .input.who }'},'timeout':'1h'},"
-                                 "'concurrency':2")),
-              "{'who':'ann','list':[{'n':7},{'n':8},{'n':7}]}");
+    trial_begin(&trial,
+                TRIAL_SAGA(EACH_OF("'approve':{'show':{'pay':'${ .item.n }','of':'${ .input.who }'},'timeout':'1h'},"
+                                   "'concurrency':2")),
+                "{'who':'ann','list':[{'n':7},{'n':8},{'n':7}]}");
     same(args_of(&trial, "each#0"), "{\"pay\":7,\"of\":\"ann\"}");
     same(args_of(&trial, "each#1"), "{\"pay\":8,\"of\":\"ann\"}");
     assert_int_equal(trial.saga.steps[trial_step(&trial, "each#0")].approval, 64);
@@ -189,8 +184,8 @@ TEST(each_element_is_shown_and_decided_on_its_own)
 
 TEST(about_an_element_that_was_refused_a_person_may_be_asked)
 {
-    open_with(&trial, TRIAL_SAGA(EACH_OF("'approve':{'show':'${ .item }'},'concurrency':2,'on_failure':'escalate'")),
-              "{'list':[1,2,3]}");
+    trial_begin(&trial, TRIAL_SAGA(EACH_OF("'approve':{'show':'${ .item }'},'concurrency':2,'on_failure':'escalate'")),
+                "{'list':[1,2,3]}");
     assert_int_equal(trial_decide(&trial, "each#0", false, ROLE_OPERATOR), ERR_OK);
     assert_string_equal(trial_records(&trial), "approval.decided each#0, step.failed each#0, escalation.opened each#0");
     /* Meanwhile decisions are accepted, but nothing begins. */
@@ -215,7 +210,7 @@ TEST(nobody_waits_without_elements)
 
         (void)snprintf(document, sizeof(document),
                        "{'tools':[" TRIAL_TOOLS "],'sagas':[{'name':'trial','steps':[%s]}]}", kinds[i]);
-        open_with(&trial, document, "{'list':[]}");
+        trial_begin(&trial, document, "{'list':[]}");
         assert_string_equal(trial_records(&trial),
                             "saga.started, step.opened each, step.completed each, saga.completed");
         same(result_of(&trial, "each"), "[]");

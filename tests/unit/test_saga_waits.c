@@ -33,19 +33,15 @@ TEST(a_call_waits_for_its_next_attempt_until_it_has_settled)
 {
     struct trial trial;
 
-    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'keyed'}"));
-    trial_start(&trial, "{}");
+    trial_begin(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'keyed'}"), "{}");
     expect_waits(&trial, "");
-    trial_settle(&trial, "a", OUTCOME_RETRY);
+    trial_play(&trial, "a retry");
     expect_waits(&trial, "retry");
-    trial_timer(&trial, "a");
+    trial_play(&trial, "timer a");
     expect_waits(&trial, "");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    trial_settle(&trial, "b", OUTCOME_FAILED);
-    trial_settle_undo(&trial, "a", OUTCOME_RETRY);
+    trial_play(&trial, "a, b failed, undo a retry");
     expect_waits(&trial, "retry"); /* a compensator, too */
-    trial_timer_undo(&trial, "a");
-    trial_settle_undo(&trial, "a", OUTCOME_FAILED);
+    trial_play(&trial, "timer undo a, undo a failed");
     expect_waits(&trial, "person");
     assert_int_equal(trial_operator(&trial, OPERATOR_ABANDON), ERR_OK);
     expect_waits(&trial, ""); /* nothing that has ended waits */
@@ -56,10 +52,8 @@ TEST(what_nobody_knows_waits_for_a_probe)
 {
     struct trial trial;
 
-    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'checked'}"));
-    trial_start(&trial, "{}");
-    trial_timer(&trial, "a");
-    trial_settle(&trial, "a", OUTCOME_UNKNOWN);
+    trial_begin(&trial, TRIAL_SAGA("{'id':'a','call':'checked'}"), "{}");
+    trial_play(&trial, "timer a, a unknown");
     expect_waits(&trial, "probe");
     trial_close(&trial);
 }
@@ -68,15 +62,16 @@ TEST(steps_wait_for_signals_people_and_time_at_once)
 {
     struct trial trial;
 
-    trial_open(&trial, TRIAL_SAGA("{'id':'s','signal':{'name':'paid'},'after':[]},{'id':'p','approve':{},'after':[]},"
-                                  "{'id':'t','sleep':'1h','after':[]},{'id':'c','call':'keyed','after':[]}"));
-    trial_start(&trial, "{}");
-    trial_settle(&trial, "c", OUTCOME_RETRY);
+    trial_begin(&trial,
+                TRIAL_SAGA("{'id':'s','signal':{'name':'paid'},'after':[]},{'id':'p','approve':{},'after':[]},"
+                           "{'id':'t','sleep':'1h','after':[]},{'id':'c','call':'keyed','after':[]}"),
+                "{}");
+    trial_play(&trial, "c retry");
     expect_waits(&trial, "retry approval signal time");
     assert_int_equal(trial_signal(&trial, "paid", "{}", NULL), ERR_OK);
     expect_waits(&trial, "retry approval time");
     assert_int_equal(trial_decide(&trial, "p", true, ROLE_OPERATOR), ERR_OK);
-    trial_timer(&trial, "t");
+    trial_play(&trial, "timer t");
     expect_waits(&trial, "retry");
     trial_close(&trial);
 }
@@ -87,18 +82,16 @@ TEST(only_what_would_begin_waits_for_a_hold)
     struct hold_set holds = {&hold, 1};
     struct trial trial;
 
-    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'once'}"));
-    trial_start(&trial, "{}");
+    trial_begin(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'once'}"), "{}");
     trial.saga.holds = &holds;
     expect_waits(&trial, ""); /* `b` comes after `a` */
     hold.name = SLICE("keyed");
-    trial_settle(&trial, "a", OUTCOME_RETRY);
+    trial_play(&trial, "a retry");
     expect_waits(&trial, "retry hold");
     hold.name = SLICE("undo");
     hold.undo = true;
     expect_waits(&trial, "retry"); /* nothing is undone */
-    trial_timer(&trial, "a");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "timer a, a");
     hold.name = SLICE("once");
     expect_waits(&trial, "hold");
     trial.saga.holds = NULL;
@@ -110,8 +103,7 @@ TEST(a_lock_that_is_not_taken_is_waited_for)
 {
     struct trial trial;
 
-    trial_open(&trial, TRIAL_SAGA_WITH("'locks':['room']", "{'id':'a','call':'keyed'}"));
-    trial_start(&trial, "{}");
+    trial_begin(&trial, TRIAL_SAGA_WITH("'locks':['room']", "{'id':'a','call':'keyed'}"), "{}");
     expect_waits(&trial, "lock");
     trial_locked(&trial, false);
     expect_waits(&trial, "");

@@ -80,45 +80,35 @@ static const char *events_of(const struct trace *trace, const struct saga *saga)
 
 static void completes(void)
 {
-    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}"));
-    trial_start(&trial, "{}");
+    trial_begin(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'}"), "{}");
     trial.now_ms += 100;
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "a");
 }
 
 static void retries(void)
 {
-    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'idempotent','retry':{'max_attempts':3,'initial':'1s'}}"));
-    trial_start(&trial, "{}");
-    trial_settle(&trial, "a", OUTCOME_RETRY);
-    trial_timer(&trial, "a");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_begin(&trial, TRIAL_SAGA("{'id':'a','call':'idempotent','retry':{'max_attempts':3,'initial':'1s'}}"), "{}");
+    trial_play(&trial, "a retry, timer a, a");
 }
 
 static void is_undone(void)
 {
-    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'keyed'}"));
-    trial_start(&trial, "{}");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
-    trial_settle(&trial, "b", OUTCOME_FAILED);
+    trial_begin(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'b','call':'keyed'}"), "{}");
+    trial_play(&trial, "a, b failed");
     trial.now_ms += 10;
-    trial_settle_undo(&trial, "a", OUTCOME_COMPLETED);
+    trial_play(&trial, "undo a");
 }
 
 static void sleeps(void)
 {
-    trial_open(&trial, TRIAL_SAGA("{'id':'nap','sleep':'1h'},{'id':'a','call':'keyed'}"));
-    trial_start(&trial, "{}");
-    trial_timer(&trial, "nap");
-    trial_settle(&trial, "a", OUTCOME_COMPLETED);
+    trial_begin(&trial, TRIAL_SAGA("{'id':'nap','sleep':'1h'},{'id':'a','call':'keyed'}"), "{}");
+    trial_play(&trial, "timer nap, a");
 }
 
 static void is_asked_about(void)
 {
-    trial_open(&trial, TRIAL_SAGA("{'id':'a','call':'once'}"));
-    trial_start(&trial, "{}");
-    trial_timer(&trial, "a");
-    trial_settle(&trial, "a", OUTCOME_UNKNOWN);
+    trial_begin(&trial, TRIAL_SAGA("{'id':'a','call':'once'}"), "{}");
+    trial_play(&trial, "timer a, a unknown");
     assert_int_equal(trial_resolve(&trial, true, "{'id':'a-1'}"), ERR_OK);
 }
 
@@ -244,7 +234,7 @@ TEST(a_saga_goes_on_with_the_trace_of_whoever_started_it)
                                                     .start = {.input = SLICE("{}"),
                                                               .trace = {slice_of(flags[i].parent), SLICE("a=b")}}}),
             ERR_OK);
-        trial_settle(&trial, "a", OUTCOME_COMPLETED);
+        trial_play(&trial, "a");
         struct trace trace = traced(&saga, 0);
         struct slice of_saga = json_element(written(&trace, &saga), 0);
 
