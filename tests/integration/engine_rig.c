@@ -125,6 +125,14 @@ void ask_begin(struct ask *ask)
         .arena = &ask->arena, .namespace = SLICE("default"), .actor = SLICE("agent-7"), .done = on_done};
 }
 
+void ask_engine_for(struct ask *ask, void (*verb)(struct engine *, struct engine_request *),
+                    const struct engine_request *what)
+{
+    ask_begin(ask);
+    ask->request.in = what->in;
+    verb(engine, &ask->request);
+}
+
 void ask_wait(struct ask *ask)
 {
     host_run_until(&host, is_so, &ask->done);
@@ -166,18 +174,13 @@ void call_in(struct ask *ask, struct saga_id saga, const char *step, const char 
     engine_call(engine, &ask->request);
 }
 
-void assert_code(const struct ask *ask, enum err_code code)
+void assert_code_at(const char *file, int line, const struct ask *ask, enum err_code code)
 {
     if (ask->request.code != code) {
-        fail_msg("%s instead of %s: %s (%s)", err_name(ask->request.code), err_name(code), ask->request.err.message,
-                 ask->request.err.detail);
+        print_error("ERROR: %s instead of %s: %s (%s)\n", err_name(ask->request.code), err_name(code),
+                    ask->request.err.message, ask->request.err.detail);
+        _fail(file, line);
     }
-}
-
-void ask_expect(struct ask *ask, enum err_code code)
-{
-    ask_wait(ask);
-    assert_code(ask, code);
 }
 
 void assert_member(struct slice object, const char *name, const char *value)
@@ -216,16 +219,13 @@ void engine_rig_define_text(const char *text)
 {
     struct ask ask;
 
-    ask_begin(&ask);
-    ask.request.in.define.document = slice_of(text);
-    engine_define(engine, &ask.request);
+    ask_engine(&ask, engine_define, .define = {.document = slice_of(text)});
     ask_wait(&ask);
     for (size_t i = 0; i < ask.request.faults.count; i++) {
         print_message("%.*s: %.*s\n", SLICE_ARG(ask.request.faults.items[i].pointer),
                       SLICE_ARG(ask.request.faults.items[i].detail));
     }
-    assert_code(&ask, ERR_OK);
-    ask_end(&ask);
+    ask_ends(&ask, ERR_OK);
 }
 
 void engine_rig_define(void)
@@ -237,11 +237,8 @@ struct saga_id open_with_budget(const char *budget)
 {
     struct ask ask;
 
-    ask_begin(&ask);
-    ask.request.in.open.budget = slice_of(budget);
-    engine_open_saga(engine, &ask.request);
-    ask_expect(&ask, ERR_OK);
-    ask_end(&ask);
+    ask_engine(&ask, engine_open_saga, .open = {.budget = slice_of(budget)});
+    ask_ends(&ask, ERR_OK);
     return ask.request.saga;
 }
 
@@ -249,22 +246,14 @@ struct saga_id open_saga(const char *id, int64_t deadline_ms)
 {
     struct ask ask;
 
-    ask_begin(&ask);
-    ask.request.in.open.business_id = slice_of(id);
-    ask.request.in.open.deadline_ms = deadline_ms;
-    engine_open_saga(engine, &ask.request);
-    ask_expect(&ask, ERR_OK);
-    ask_end(&ask);
+    ask_engine(&ask, engine_open_saga, .open = {.business_id = slice_of(id), .deadline_ms = deadline_ms});
+    ask_ends(&ask, ERR_OK);
     return ask.request.saga;
 }
 
 void complete(struct ask *ask, struct saga_id id, int64_t wait_ms)
 {
-    ask_begin(ask);
-    ask->request.in.change.verb = VERB_COMPLETE;
-    ask->request.in.change.saga = id;
-    ask->request.in.change.wait_ms = wait_ms;
-    engine_change(engine, &ask->request);
+    ask_change(ask, VERB_COMPLETE, id, .wait_ms = wait_ms);
 }
 
 int engine_rig_setup(void **state)

@@ -36,10 +36,21 @@ struct ask {
 };
 
 void ask_begin(struct ask *ask);
+/* Begins a request. The members of `in` follow: ask_engine(&ask, engine_change, .change = {.verb = VERB_ABORT}). */
+#define ask_engine(ask, verb, ...) ask_engine_for(ask, verb, &(struct engine_request){.in = {__VA_ARGS__}})
+/* Begins a request for a verb about a saga. The other members of `change` follow. */
+#define ask_change(ask, what, about, ...)                                                                              \
+    ask_engine(ask, engine_change, .change = {.verb = (what), .saga = (about), __VA_ARGS__})
+void ask_engine_for(struct ask *ask, void (*verb)(struct engine *, struct engine_request *),
+                    const struct engine_request *what);
 void ask_wait(struct ask *ask);
-void ask_expect(struct ask *ask, enum err_code code); /* waits, and holds the answer against the code */
 void ask_end(struct ask *ask);
-void assert_code(const struct ask *ask, enum err_code code);
+/* Each holds the answer against the code, and fails the test at the line where it stands. ask_expect() waits before,
+ * ask_ends() also ends the request. */
+#define assert_code(ask, code) assert_code_at(__FILE__, __LINE__, ask, code)
+#define ask_expect(ask, code) (ask_wait(ask), assert_code(ask, code))
+#define ask_ends(ask, code) (ask_expect(ask, code), ask_end(ask))
+void assert_code_at(const char *file, int line, const struct ask *ask, enum err_code code);
 void assert_member(struct slice object, const char *name, const char *json);
 
 void prepare_call(struct ask *ask, const char *run, const char *step, const char *tool, const char *args,

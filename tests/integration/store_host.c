@@ -238,15 +238,17 @@ void host_until_number(struct host *host, long number, const char *sql)
     }
 }
 
-void host_text(struct host *host, char *out, size_t out_bytes, const char *format, ...)
+char *host_text(struct host *host, const char *format, ...)
 {
-    struct answer answer = {.out = out, .out_bytes = out_bytes};
+    static char text[16384];
+    struct answer answer = {.out = text, .out_bytes = sizeof(text)};
     va_list arguments;
 
-    out[0] = '\0';
+    text[0] = '\0';
     va_start(arguments, format);
     run_sql(host, &answer, format, arguments);
     va_end(arguments);
+    return text;
 }
 
 /* --- turns --- */
@@ -337,11 +339,12 @@ bool turn_is_done(void *turn)
     return ((struct turn *)turn)->done > 0;
 }
 
-void host_append(struct host *host, struct store *store, struct turn *turn)
+enum err_code host_append(struct host *host, struct store *store, struct turn *turn)
 {
     turn_submit(store, turn);
     host_run_until(host, turn_is_done, turn);
     assert_int_equal(turn->done, 1);
+    return turn->append.code;
 }
 
 const char *id_text(struct saga_id id)

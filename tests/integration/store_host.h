@@ -35,8 +35,8 @@ void host_until_number(struct host *host, long number, const char *sql);
 
 void host_sql(struct host *host, const char *format, ...) PRINTF_LIKE(2, 3);
 long host_number(struct host *host, const char *format, ...) PRINTF_LIKE(2, 3); /* the first column of the last row */
-/* Gives all rows as text, columns joined by '|', rows by newline. */
-void host_text(struct host *host, char *out, size_t out_bytes, const char *format, ...) PRINTF_LIKE(4, 5);
+/* Gives all rows as text, columns joined by '|', rows by newline. The text stays until the next one. */
+char *host_text(struct host *host, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* All keys of operations that are known, as a table (key, saga). */
 #define KNOWN_KEYS                                                                                                     \
@@ -63,7 +63,8 @@ void turn_start(struct turn *turn, struct saga_id id, int64_t epoch, const char 
 void turn_next(struct turn *turn, struct saga_id id, int64_t epoch, uint64_t seq, const char *type);
 struct digest turn_business_digest(const char *business_id);
 void turn_submit(struct store *store, struct turn *turn);
-void host_append(struct host *host, struct store *store, struct turn *turn); /* and wait */
+/* Appends the turn, waits for its end, and gives its code. */
+enum err_code host_append(struct host *host, struct store *store, struct turn *turn);
 bool turn_is_done(void *turn);
 
 struct saga_id host_saga(uint32_t shard); /* a new id */

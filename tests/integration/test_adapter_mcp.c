@@ -319,8 +319,8 @@ TEST(a_call_that_has_not_left_may_be_tried_again)
         trial_run(&t, 0);
         expect(a, table[i].error, OUTCOME_RETRY, true, table[i].error, NULL);
         expect(b, table[i].error, OUTCOME_RETRY, true, table[i].error, NULL);
-        assert_true(stub_server_requests(stub) <=
-                    2); /* when the time of the first call was over, the second may have tried */
+        /* When the time of the first call was over, the second may have tried. */
+        assert_true(stub_server_requests(stub) <= 2);
         trial_fini(&t);
         stub_server_free(stub);
     }

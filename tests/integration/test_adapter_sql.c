@@ -326,8 +326,8 @@ TEST_BETWEEN(an_error_before_the_commit_has_no_effect, setup, teardown)
 
             expect(call_run(call), table[i].kind, table[i].error, NULL);
             assert_null(call->response.ptr);
-            assert_null(memmem(call->outcome.detail.ptr, call->outcome.detail.len, "secret",
-                               6)); /* the message does not quote refused values */
+            /* The message does not quote refused values. */
+            assert_null(memmem(call->outcome.detail.ptr, call->outcome.detail.len, "secret", 6));
             assert_int_equal(call->outcome.unsent, strcmp(table[i].error, "bad-settings") == 0);
         }
     }

@@ -127,8 +127,7 @@ TEST(a_call_that_cannot_be_made_is_refused_before_anything_is_durable)
     struct ask ask;
 
     call(&ask, "run-5", "x", "nobody", "{}");
-    assert_code(&ask, ERR_NOT_FOUND);
-    ask_end(&ask);
+    ask_ends(&ask, ERR_NOT_FOUND);
     call(&ask, "run-5", "x", "greet", "{\"name\":7}");
     assert_code(&ask, ERR_INVALID);
     assert_int_equal(ask.request.faults.count, 1);
@@ -165,8 +164,7 @@ TEST(a_run_that_rests_is_read_back_for_the_next_call)
     struct ask ask;
 
     call(&ask, run, "hello", "greet", "{\"name\":\"Bob\"}");
-    assert_code(&ask, ERR_OK);
-    ask_end(&ask);
+    ask_ends(&ask, ERR_OK);
     engine_rig_end();
     ahead_ms += 61000;
     engine_rig_begin();
@@ -211,8 +209,7 @@ TEST(a_call_that_a_guard_refuses_says_when_to_come_back_and_sends_nothing)
     uint64_t calls = metric_value(METRIC_CALLS);
 
     call(&ask, "run-rare", "one", "rare", "{}");
-    assert_code(&ask, ERR_OK);
-    ask_end(&ask);
+    ask_ends(&ask, ERR_OK);
     call(&ask, "run-rare", "two", "rare", "{\"n\":2}");
     assert_code(&ask, ERR_RATE);
     assert_in_range(ask.request.call.retry_after_ms, 1, 31000);
@@ -244,11 +241,9 @@ TEST(a_bypass_permits_one_more_execution_and_no_second)
     call(&first, "run-8", "hello", "greet", "{\"name\":\"Mia\"}");
     assert_code(&first, ERR_OK);
     assert_true(uuid_parse(first.request.call.key, &key.uuid));
-    ask_begin(&ask);
-    ask.request.in.change.verb = VERB_BYPASS;
-    ask.request.in.change.input.bypass.key = key;
-    ask.request.in.change.input.bypass.note = SLICE("the customer asked for it");
-    engine_change(engine, &ask.request);
+    ask_engine(
+        &ask, engine_change,
+        .change = {.verb = VERB_BYPASS, .input.bypass = {.key = key, .note = SLICE("the customer asked for it")}});
     ask_expect(&ask, ERR_OK);
     assert_member(ask.request.answer, "reason", "\"the customer asked for it\"");
     ask_end(&ask);
@@ -298,22 +293,15 @@ TEST(a_second_loop_pauses_the_run_until_an_operator_resumes_it)
         assert_int_equal(call_in_turn("run-loop", name, &id), ERR_LOOP);
     }
     assert_int_equal(call_in_turn("run-loop", "three", &id), ERR_PAUSED);
-    ask_begin(&ask);
-    ask.request.in.sagas.status = SLICE("paused");
-    engine_list_sagas(engine, &ask.request);
+    ask_engine(&ask, engine_list_sagas, .sagas = {.status = SLICE("paused")});
     ask_wait(&ask);
     assert_int_equal(json_count(ask.request.answer), 1);
     ask_end(&ask);
     engine_rig_end();
     engine_rig_begin();
     assert_int_equal(call_in_turn("run-loop", "three", &id), ERR_PAUSED);
-    ask_begin(&ask);
-    ask.request.in.change.verb = VERB_RESUME;
-    ask.request.in.change.saga = id;
-    ask.request.in.change.input.resume.note = SLICE("go on");
-    engine_change(engine, &ask.request);
-    ask_expect(&ask, ERR_OK);
-    ask_end(&ask);
+    ask_change(&ask, VERB_RESUME, id, .input.resume.note = SLICE("go on"));
+    ask_ends(&ask, ERR_OK);
     assert_int_equal(call_in_turn("run-loop", "three", &id), ERR_OK);
 }
 
@@ -323,22 +311,15 @@ TEST(runs_are_listed_only_to_who_asks_for_them)
 
     call(&ask, "run-9", "hello", "greet", "{\"name\":\"Zoe\"}");
     ask_end(&ask);
-    ask_begin(&ask);
-    ask.request.in.sagas.limit = 500;
-    engine_list_sagas(engine, &ask.request);
+    ask_engine(&ask, engine_list_sagas, .sagas = {.limit = 500});
     ask_expect(&ask, ERR_OK);
     assert_null(memmem(ask.request.answer.ptr, ask.request.answer.len, "~run", 4));
     ask_end(&ask);
-    ask_begin(&ask);
-    ask.request.in.sagas.saga = SLICE("~run");
-    ask.request.in.sagas.business_id = SLICE("run-9");
-    engine_list_sagas(engine, &ask.request);
+    ask_engine(&ask, engine_list_sagas, .sagas = {.saga = SLICE("~run"), .business_id = SLICE("run-9")});
     ask_wait(&ask);
     assert_int_equal(json_count(ask.request.answer), 1);
     ask_end(&ask);
-    ask_begin(&ask);
-    ask.request.in.operations.run = SLICE("run-9");
-    engine_list_operations(engine, &ask.request);
+    ask_engine(&ask, engine_list_operations, .operations = {.run = SLICE("run-9")});
     ask_expect(&ask, ERR_OK);
     assert_int_equal(json_count(ask.request.answer), 1);
     ask_end(&ask);
@@ -356,8 +337,7 @@ TEST(figures_of_tools_say_what_was_new_and_what_was_not)
                            "sagad_tool_duplicates_total{namespace=\"default\",tool=\"greet\",decision=\"replayed\"} "));
     assert_non_null(strstr(buffer_c(&text), "# TYPE sagad_tool_unknown_open gauge"));
     buffer_fini(&text);
-    ask_begin(&ask);
-    engine_get_stats(engine, &ask.request);
+    ask_engine(&ask, engine_get_stats);
     ask_expect(&ask, ERR_OK);
     assert_true(json_count(json_member(ask.request.answer, "tools")) > 0);
     ask_end(&ask);

@@ -28,13 +28,10 @@ static struct saga_id start(const char *saga, const char *id, const char *input)
 {
     struct ask ask;
 
-    ask_begin(&ask);
-    ask.request.in.start.saga = slice_of(saga);
-    ask.request.in.start.business_id = id ? slice_of(id) : SLICE_NONE;
-    ask.request.in.start.input = slice_of(input);
-    engine_start_saga(engine, &ask.request);
-    ask_expect(&ask, ERR_OK);
-    ask_end(&ask);
+    ask_engine(
+        &ask, engine_start_saga,
+        .start = {.saga = slice_of(saga), .business_id = id ? slice_of(id) : SLICE_NONE, .input = slice_of(input)});
+    ask_ends(&ask, ERR_OK);
     return ask.request.saga;
 }
 
@@ -190,9 +187,9 @@ TEST(a_saga_that_cannot_be_read_is_a_case_and_ends_by_it)
                   id)),
         1);
     assert_int_equal(host_number(&host, about("select count(*) from sagad.due where saga = '%s'", id)), 0);
-    assert_int_equal(
-        host_number(&host, about("select count(*) from sagad.log where saga = '%s'", id)),
-        host_number(&host, about("select count(*) + 1 from kept where saga = '%s'", id))); /* nothing was appended */
+    /* Nothing was appended. */
+    assert_int_equal(host_number(&host, about("select count(*) from sagad.log where saga = '%s'", id)),
+                     host_number(&host, about("select count(*) + 1 from kept where saga = '%s'", id)));
     uint64_t unreadable = metric_value(METRIC_SAGAS_UNREADABLE);
 
     engine_rig_end();

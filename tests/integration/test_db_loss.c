@@ -40,8 +40,8 @@ TEST_CONNECTED(a_lost_connection_leaves_sent_writes_unknown_and_comes_back)
     tx_run(&after);
     assert_committed(&after);
     assert_int_equal(ask("select count(*) from item"), 1);
-    assert_int_equal(ask("select count(*) from pg_stat_activity where application_name = 'renamed'"),
-                     1); /* the set-up ran again */
+    /* The set-up ran again. */
+    assert_int_equal(ask("select count(*) from pg_stat_activity where application_name = 'renamed'"), 1);
 }
 
 TEST_CONNECTED(an_idle_connection_that_is_ended_says_why)

@@ -19,8 +19,7 @@ TEST(an_open_saga_takes_calls_until_it_is_complete_and_answers_repeats_after)
     struct ask ask;
 
     call_in(&ask, id, "hello", "greet", "{\"name\":\"Kim\"}", 20000);
-    ask_expect(&ask, ERR_OK);
-    ask_end(&ask);
+    ask_ends(&ask, ERR_OK);
     assert_true(uuid_equal(&again.uuid, &id.uuid));
     complete(&ask, id, 0);
     ask_expect(&ask, ERR_OK);
@@ -33,8 +32,7 @@ TEST(an_open_saga_takes_calls_until_it_is_complete_and_answers_repeats_after)
     assert_true(ask.request.call.replayed);
     ask_end(&ask);
     call_in(&ask, id, "more", "greet", "{\"name\":\"Jim\"}", 20000);
-    ask_expect(&ask, ERR_CLOSED);
-    ask_end(&ask);
+    ask_ends(&ask, ERR_CLOSED);
     assert_int_equal(metric_value(METRIC_CALLS) - calls, 0);
 }
 
@@ -47,15 +45,13 @@ TEST(another_namespace_sees_nothing)
     ask.request.in.call.saga = id;
     ask.request.namespace = SLICE("elsewhere");
     engine_call(engine, &ask.request);
-    ask_expect(&ask, ERR_NOT_FOUND);
-    ask_end(&ask);
+    ask_ends(&ask, ERR_NOT_FOUND);
     ask_begin(&ask);
     ask.request.namespace = SLICE("elsewhere");
     ask.request.in.change.verb = VERB_COMPLETE;
     ask.request.in.change.saga = id;
     engine_change(engine, &ask.request);
-    ask_expect(&ask, ERR_NOT_FOUND);
-    ask_end(&ask);
+    ask_ends(&ask, ERR_NOT_FOUND);
 }
 
 TEST(completion_waits_for_what_is_not_settled)
@@ -70,8 +66,7 @@ TEST(completion_waits_for_what_is_not_settled)
     ask_expect(&early, ERR_UNSETTLED);
     ask_expect(&late, ERR_OK);
     assert_member(late.request.answer, "status", "\"completed\"");
-    ask_expect(&nap, ERR_OK);
-    ask_end(&nap);
+    ask_ends(&nap, ERR_OK);
     ask_end(&early);
     ask_end(&late);
 }
@@ -85,16 +80,9 @@ TEST(an_aborted_open_saga_is_undone)
     ask_expect(&ask, ERR_OK);
     assert_member(ask.request.answer, "step", "\"~greet\"");
     ask_end(&ask);
-    ask_begin(&ask);
-    ask.request.in.change.verb = VERB_ABORT;
-    ask.request.in.change.saga = id;
-    engine_change(engine, &ask.request);
-    ask_expect(&ask, ERR_OK);
-    ask_end(&ask);
-    ask_begin(&ask);
-    ask.request.in.get.id = id;
-    ask.request.in.get.wait_ms = 20000;
-    engine_get_saga(engine, &ask.request);
+    ask_change(&ask, VERB_ABORT, id);
+    ask_ends(&ask, ERR_OK);
+    ask_engine(&ask, engine_get_saga, .get = {.id = id, .wait_ms = 20000});
     ask_expect(&ask, ERR_OK);
     assert_member(ask.request.answer, "status", "\"compensated\"");
     ask_end(&ask);
@@ -106,12 +94,8 @@ TEST(an_agent_that_vanished_is_undone_at_the_deadline)
     struct ask ask;
 
     call_in(&ask, id, "hello", "greet", "{\"name\":\"Lee\"}", 20000);
-    ask_expect(&ask, ERR_OK);
-    ask_end(&ask);
-    ask_begin(&ask);
-    ask.request.in.get.id = id;
-    ask.request.in.get.wait_ms = 20000;
-    engine_get_saga(engine, &ask.request);
+    ask_ends(&ask, ERR_OK);
+    ask_engine(&ask, engine_get_saga, .get = {.id = id, .wait_ms = 20000});
     ask_wait(&ask);
     assert_member(ask.request.answer, "status", "\"compensated\"");
     ask_end(&ask);
@@ -156,14 +140,13 @@ TEST(a_budget_waits_for_a_cost_that_nobody_could_compute)
     struct op_key key;
     struct ask ask;
 
-    ask_begin(&ask);
-    ask.request.in.define.document =
-        SLICE("{\"tools\":[{\"name\":\"priced\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"echo\"},"
-              "\"compensate\":{\"tool\":\"forget\"},\"cost\":\"${ .result.fee }\"},"
-              "{\"name\":\"forget\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"echo\"}}]}");
-    engine_define(engine, &ask.request);
-    ask_expect(&ask, ERR_OK);
-    ask_end(&ask);
+    ask_engine(
+        &ask, engine_define,
+        .define = {.document =
+                       SLICE("{\"tools\":[{\"name\":\"priced\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"echo\"},"
+                             "\"compensate\":{\"tool\":\"forget\"},\"cost\":\"${ .result.fee }\"},"
+                             "{\"name\":\"forget\",\"effect\":\"idempotent\",\"builtin\":{\"do\":\"echo\"}}]}")});
+    ask_ends(&ask, ERR_OK);
     id = open_with_budget("{\"micros\":200}");
     call_in(&ask, id, "one", "priced", "{\"fee\":\"dear\"}", 20000);
     ask_expect(&ask, ERR_OK);
@@ -171,16 +154,14 @@ TEST(a_budget_waits_for_a_cost_that_nobody_could_compute)
     assert_true(uuid_parse(ask.request.call.key, &key.uuid));
     ask_end(&ask);
     call_in(&ask, id, "two", "priced", "{\"fee\":10}", 20000);
-    ask_expect(&ask, ERR_BUDGET);
-    ask_end(&ask);
+    ask_ends(&ask, ERR_BUDGET);
     engine_rig_begin_other();
     say_cost(other, key, 120, ERR_OK);  /* through the owner */
     say_cost(engine, key, 120, ERR_OK); /* said again */
     say_cost(engine, key, 121, ERR_DECIDED);
     engine_rig_end_other();
     call_in(&ask, id, "two", "priced", "{\"fee\":10}", 20000);
-    ask_expect(&ask, ERR_OK);
-    ask_end(&ask);
+    ask_ends(&ask, ERR_OK);
     assert_int_equal(
         host_number(&host,
                     "select count(*) from sagad.log where saga = '%s' and convert_from(payload, 'UTF8') like"
@@ -210,17 +191,12 @@ TEST(only_the_budgets_of_the_settings_hear_of_a_cost_after_the_end_of_its_saga)
     assert_true(uuid_parse(ask.request.call.key, &key.uuid));
     ask_end(&ask);
     complete(&ask, id, 0);
-    ask_expect(&ask, ERR_OK);
-    ask_end(&ask);
+    ask_ends(&ask, ERR_OK);
     records = host_number(&host, "select sum(records) from sagad.log where saga = '%s'", id_text(id));
-    ask_begin(&ask); /* nobody waits for the answer */
-    ask.request.in.change.verb = VERB_COST;
-    ask.request.in.change.input.cost.key = key;
-    ask.request.in.change.input.cost.note = SLICE("invoice 4712");
-    ask.request.in.change.input.cost.micros = 120;
-    engine_change(engine, &ask.request);
-    ask_expect(&ask, ERR_ENDED);
-    ask_end(&ask);
+    /* Nobody waits for the answer. */
+    ask_engine(&ask, engine_change,
+               .change = {.verb = VERB_COST, .input.cost = {.key = key, .note = SLICE("invoice 4712"), .micros = 120}});
+    ask_ends(&ask, ERR_ENDED);
     uuid_text(&key.uuid, text);
     host_sql(
         &host,
@@ -231,15 +207,10 @@ TEST(only_the_budgets_of_the_settings_hear_of_a_cost_after_the_end_of_its_saga)
              " values (%d, 'default', 'priced', '%s', 'unpriced', '{1}', '{b}', '{2026-01-01Z}', '{1}')",
              shard_of_tool("priced"), text);
     for (int i = 0; i < 2; i++) {
-        ask_begin(&ask);
-        ask.request.in.change.verb = VERB_COST;
-        ask.request.in.change.input.cost.key = key;
-        ask.request.in.change.input.cost.note = SLICE("invoice 4712");
-        ask.request.in.change.input.cost.micros = 120;
-        engine_change(engine, &ask.request);
-        ask_wait(&ask);
-        assert_code(&ask, i ? ERR_ENDED : ERR_OK);
-        ask_end(&ask);
+        ask_engine(
+            &ask, engine_change,
+            .change = {.verb = VERB_COST, .input.cost = {.key = key, .note = SLICE("invoice 4712"), .micros = 120}});
+        ask_ends(&ask, i ? ERR_ENDED : ERR_OK);
     }
     assert_int_equal(host_number(&host, "select micros * 10 + unpriced from sagad.guard_budget where name = 'b'"),
                      1200);

@@ -43,10 +43,7 @@ static const char document[] =
 
 static void begin_start(struct ask *ask, const char *saga, const char *input)
 {
-    ask_begin(ask);
-    ask->request.in.start.saga = slice_of(saga);
-    ask->request.in.start.input = slice_of(input);
-    engine_start_saga(engine, &ask->request);
+    ask_engine(ask, engine_start_saga, .start = {.saga = slice_of(saga), .input = slice_of(input)});
 }
 
 static struct saga_id start(const char *saga, const char *input)
@@ -54,17 +51,13 @@ static struct saga_id start(const char *saga, const char *input)
     struct ask ask;
 
     begin_start(&ask, saga, input);
-    ask_expect(&ask, ERR_OK);
-    ask_end(&ask);
+    ask_ends(&ask, ERR_OK);
     return ask.request.saga;
 }
 
 static void begin_get(struct ask *ask, struct saga_id id, int64_t wait_ms)
 {
-    ask_begin(ask);
-    ask->request.in.get.id = id;
-    ask->request.in.get.wait_ms = wait_ms;
-    engine_get_saga(engine, &ask->request);
+    ask_engine(ask, engine_get_saga, .get = {.id = id, .wait_ms = wait_ms});
 }
 
 /* A commit is in the database a little before the engine that sent it knows: so long a question may wait for that. */
@@ -84,14 +77,8 @@ static void send_signal(struct saga_id id, const char *name, const char *payload
 {
     struct ask ask;
 
-    ask_begin(&ask);
-    ask.request.in.change.verb = VERB_SIGNAL;
-    ask.request.in.change.saga = id;
-    ask.request.in.change.input.signal.name = slice_of(name);
-    ask.request.in.change.input.signal.payload = slice_of(payload);
-    engine_change(engine, &ask.request);
-    ask_expect(&ask, ERR_OK);
-    ask_end(&ask);
+    ask_change(&ask, VERB_SIGNAL, id, .input.signal = {.name = slice_of(name), .payload = slice_of(payload)});
+    ask_ends(&ask, ERR_OK);
 }
 
 /* --- what there is --- */
@@ -225,16 +212,14 @@ TEST(an_escalated_saga_leaves_memory_and_can_be_resolved)
     assert_saga(id, 0, "status", "\"escalated\"");
     assert_saga(id, 50, "status", "\"escalated\"");
     number = host_number(&host, "select max(number) from sagad.escalation");
-    ask_begin(&ask);
-    ask.request.in.change.verb = VERB_RESOLVE;
-    ask.request.in.change.input.verdict.escalation = (uint64_t)number;
-    ask.request.in.change.input.verdict.action = OPERATOR_RESOLVE;
-    ask.request.in.change.input.verdict.happened = true;
-    ask.request.in.change.input.verdict.result = SLICE("{\"ref\":7}");
-    ask.request.in.change.input.verdict.note = SLICE("seen in the books");
-    engine_change(engine, &ask.request);
-    ask_expect(&ask, ERR_OK);
-    ask_end(&ask);
+    ask_engine(&ask, engine_change,
+               .change = {.verb = VERB_RESOLVE,
+                          .input.verdict = {.escalation = (uint64_t)number,
+                                            .action = OPERATOR_RESOLVE,
+                                            .happened = true,
+                                            .result = SLICE("{\"ref\":7}"),
+                                            .note = SLICE("seen in the books")}});
+    ask_ends(&ask, ERR_OK);
     assert_saga(id, 20000, "status", "\"completed\"");
     assert_int_equal(gauge_value(GAUGE_ESCALATIONS_OPEN), 0);
     host_run_until(&host, memory_is_empty, NULL);
@@ -247,13 +232,8 @@ TEST(a_parked_saga_can_be_aborted)
     struct ask ask;
 
     wait_until_parked(1);
-    ask_begin(&ask);
-    ask.request.in.change.verb = VERB_ABORT;
-    ask.request.in.change.saga = id;
-    ask.request.in.change.input.abort.note = SLICE("not wanted");
-    engine_change(engine, &ask.request);
-    ask_expect(&ask, ERR_OK);
-    ask_end(&ask);
+    ask_change(&ask, VERB_ABORT, id, .input.abort.note = SLICE("not wanted"));
+    ask_ends(&ask, ERR_OK);
     assert_saga(id, 20000, "status", "\"compensated\"");
     host_run_until(&host, memory_is_empty, NULL);
     assert_nothing_is_left();
@@ -296,13 +276,8 @@ TEST(a_signal_that_means_nothing_leaves_the_saga_parked)
     struct ask ask;
 
     wait_until_parked(1);
-    ask_begin(&ask);
-    ask.request.in.change.verb = VERB_SIGNAL;
-    ask.request.in.change.saga = id;
-    ask.request.in.change.input.signal.name = SLICE("refunded");
-    engine_change(engine, &ask.request);
-    ask_expect(&ask, ERR_INVALID);
-    ask_end(&ask);
+    ask_change(&ask, VERB_SIGNAL, id, .input.signal.name = SLICE("refunded"));
+    ask_ends(&ask, ERR_INVALID);
     wait_until_parked(1);
     send_signal(id, "paid", "{\"by\":\"Lee\"}");
     assert_saga(id, 20000, "output", "\"Lee\"");
@@ -314,28 +289,21 @@ TEST(an_approval_waits_without_its_saga)
 {
     struct saga_id id = start("asks", "{\"sum\":12}");
     struct ask ask;
-    char text[64];
 
     wait_until_parked(1);
-    ask_begin(&ask);
-    ask.request.in.approvals.open_only = true;
-    ask.request.in.approvals.limit = 10;
-    engine_get_approvals(engine, &ask.request);
+    ask_engine(&ask, engine_get_approvals, .approvals = {.open_only = true, .limit = 10});
     ask_expect(&ask, ERR_OK);
     assert_int_equal(json_count(ask.request.answer), 1);
     ask_end(&ask);
-    ask_begin(&ask);
-    ask.request.in.change.verb = VERB_DECIDE;
-    ask.request.in.change.input.decision.approval =
-        (uint64_t)host_number(&host, "select max(number) from sagad.approval");
-    ask.request.in.change.input.decision.approve = true;
-    ask.request.in.change.input.decision.role = ROLE_OPERATOR;
-    engine_change(engine, &ask.request);
-    ask_expect(&ask, ERR_OK);
-    ask_end(&ask);
+    ask_engine(&ask, engine_change,
+               .change = {.verb = VERB_DECIDE,
+                          .input.decision = {.approval =
+                                                 (uint64_t)host_number(&host, "select max(number) from sagad.approval"),
+                                             .approve = true,
+                                             .role = ROLE_OPERATOR}});
+    ask_ends(&ask, ERR_OK);
     assert_saga(id, 20000, "status", "\"completed\"");
-    host_text(&host, text, sizeof(text), "select status from sagad.approval");
-    assert_string_equal(text, "approved\n");
+    assert_string_equal(host_text(&host, "select status from sagad.approval"), "approved\n");
     host_run_until(&host, memory_is_empty, NULL);
     assert_nothing_is_left();
 }
@@ -344,12 +312,8 @@ static void change(struct saga_id id, enum verb_id verb)
 {
     struct ask ask;
 
-    ask_begin(&ask);
-    ask.request.in.change.verb = verb;
-    ask.request.in.change.saga = id;
-    engine_change(engine, &ask.request);
-    ask_expect(&ask, ERR_OK);
-    ask_end(&ask);
+    ask_change(&ask, verb, id);
+    ask_ends(&ask, ERR_OK);
 }
 
 static int64_t instant_of(const struct ask *ask, struct slice entry)
@@ -369,10 +333,7 @@ static long paused_ms_of(struct saga_id id)
     struct slice entry;
     int64_t paused_at_ms = 0, resumed_at_ms = 0;
 
-    ask_begin(&ask);
-    ask.request.in.log.id = id;
-    ask.request.in.log.limit = 100;
-    engine_get_log(engine, &ask.request);
+    ask_engine(&ask, engine_get_log, .log = {.id = id, .limit = 100});
     ask_expect(&ask, ERR_OK);
     walk = json_walk(ask.request.answer);
     while (json_next_element(&walk, &entry)) {
@@ -403,12 +364,8 @@ TEST(an_approval_of_a_saga_that_was_paused_shows_the_time_that_is_left)
                                  " and (convert_from(body, 'UTF8')::jsonb ->> 'expires_at')::timestamptz = expires_at",
                                  paused_ms_of(id)),
                      1);
-    ask_begin(&ask);
-    ask.request.in.change.verb = VERB_ABORT;
-    ask.request.in.change.saga = id;
-    engine_change(engine, &ask.request);
-    ask_expect(&ask, ERR_OK);
-    ask_end(&ask);
+    ask_change(&ask, VERB_ABORT, id);
+    ask_ends(&ask, ERR_OK);
     assert_saga(id, 20000, "status", "\"compensated\"");
     assert_int_equal(
         host_number(&host, "select count(*) from sagad.approval where status = 'cancelled' and ended_at is not null"),
@@ -488,17 +445,15 @@ TEST(a_saga_that_has_moved_again_is_found_after_a_crash)
 
     wait_until_parked(1);
     ahead_ms += HOUR_MS; /* much later than recovery would look at by itself */
-    ask_begin(&ask);
-    ask.request.in.change.verb = VERB_RESOLVE;
-    ask.request.in.change.input.verdict.escalation =
-        (uint64_t)host_number(&host, "select max(number) from sagad.escalation");
-    ask.request.in.change.input.verdict.action = OPERATOR_RESOLVE;
-    ask.request.in.change.input.verdict.happened = true;
-    ask.request.in.change.input.verdict.result = SLICE("1");
-    ask.request.in.change.input.verdict.note = SLICE("seen");
-    engine_change(engine, &ask.request);
-    ask_expect(&ask, ERR_OK);
-    ask_end(&ask);
+    ask_engine(&ask, engine_change,
+               .change = {.verb = VERB_RESOLVE,
+                          .input.verdict = {
+                              .escalation = (uint64_t)host_number(&host, "select max(number) from sagad.escalation"),
+                              .action = OPERATOR_RESOLVE,
+                              .happened = true,
+                              .result = SLICE("1"),
+                              .note = SLICE("seen")}});
+    ask_ends(&ask, ERR_OK);
     take_shards_away();
     assert_saga(id, 30000, "status", "\"completed\"");
     host_run_until(&host, memory_is_empty, NULL);
@@ -519,8 +474,7 @@ TEST(an_ended_saga_is_forgotten_when_its_retention_is_over)
     assert_saga(id, 20000, "status", "\"completed\"");
     host_run_until(&host, is_forgotten, NULL);
     begin_get(&ask, id, 0);
-    ask_expect(&ask, ERR_NOT_FOUND);
-    ask_end(&ask);
+    ask_ends(&ask, ERR_NOT_FOUND);
     assert_int_equal(host_number(&host, "select count(*) from sagad.saga where name = 'forgets'"), 0);
     assert_nothing_is_left();
 }

@@ -11,7 +11,6 @@
 
 static struct host host;
 static struct store *store;
-static char out[16384];
 
 struct many {
     struct turn *turns;
@@ -70,31 +69,32 @@ TEST(a_saga_is_a_row_and_each_turn_is_one)
     struct saga_id id = host_saga(5);
 
     turn_start(&turn, id, 0, "order-1");
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_OK);
+    assert_int_equal(host_append(&host, store, &turn), ERR_OK);
 
     turn_next(&turn, id, 0, 2, "step.intent");
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_OK);
+    assert_int_equal(host_append(&host, store, &turn), ERR_OK);
 
     turn_next(&turn, id, 0, 3, "saga.completed");
     turn.append.status_changed = turn.append.ended = true;
     turn.append.status = SAGA_COMPLETED;
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_OK);
+    assert_int_equal(host_append(&host, store, &turn), ERR_OK);
 
-    host_text(&host, out, sizeof(out),
-              "select shard, namespace, name, version, status, tags, business_id, length(business_digest),"
-              " length(input_digest), ended_at is not null, updated_at >= created_at from sagad.saga where id = '%s'",
-              id_text(id));
-    assert_string_equal(out, "5|default|order|1|completed|{\"shop\": \"north\"}|order-1|16|32|t|t\n");
-    host_text(&host, out, sizeof(out),
-              "select shard, seq, records, epoch, convert_from(payload, 'UTF8') from sagad.log where saga = '%s' order "
-              "by seq",
-              id_text(id));
-    assert_string_equal(out, "5|1|1|0|[{\"type\": \"saga.started\"}]\n"
-                             "5|2|1|0|[{\"type\": \"step.intent\"}]\n"
-                             "5|3|1|0|[{\"type\": \"saga.completed\"}]\n");
+    assert_string_equal(
+        host_text(
+            &host,
+            "select shard, namespace, name, version, status, tags, business_id, length(business_digest),"
+            " length(input_digest), ended_at is not null, updated_at >= created_at from sagad.saga where id = '%s'",
+            id_text(id)),
+        "5|default|order|1|completed|{\"shop\": \"north\"}|order-1|16|32|t|t\n");
+    assert_string_equal(
+        host_text(
+            &host,
+            "select shard, seq, records, epoch, convert_from(payload, 'UTF8') from sagad.log where saga = '%s' order "
+            "by seq",
+            id_text(id)),
+        "5|1|1|0|[{\"type\": \"saga.started\"}]\n"
+        "5|2|1|0|[{\"type\": \"step.intent\"}]\n"
+        "5|3|1|0|[{\"type\": \"saga.completed\"}]\n");
 }
 
 TEST(turns_that_are_ready_at_once_share_commits)
@@ -397,11 +397,9 @@ TEST(the_same_place_in_the_log_is_taken_once)
     turn_start(&turn, id, 0, NULL);
     host_append(&host, store, &turn);
     turn_next(&turn, id, 0, 2, "step.intent");
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_OK);
+    assert_int_equal(host_append(&host, store, &turn), ERR_OK);
     turn_next(&turn, id, 0, 2, "step.failed");
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_FENCED);
+    assert_int_equal(host_append(&host, store, &turn), ERR_FENCED);
     assert_int_equal(host_number(&host, "select count(*) from sagad.log where saga = '%s'", id_text(id)), 2);
 }
 
@@ -436,8 +434,7 @@ TEST(a_status_of_a_saga_that_is_not_there_is_refused)
         id_text(id));
     turn_next(&turn, id, 0, 2, "saga.completed");
     turn.append.status_changed = true;
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_CORRUPT);
+    assert_int_equal(host_append(&host, store, &turn), ERR_CORRUPT);
     assert_int_equal(host_number(&host, "select count(*) from sagad.log where saga = '%s'", id_text(id)), 1);
 }
 
@@ -454,15 +451,13 @@ TEST(an_input_of_the_inbox_is_consumed_with_its_turn_and_only_once)
     turn_start(&turn, id, 0, NULL);
     turn.append.from_inbox = true;
     turn.append.inbox_id = input;
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_OK);
+    assert_int_equal(host_append(&host, store, &turn), ERR_OK);
     assert_int_equal(host_number(&host, "select count(*) from sagad.inbox"), 0);
 
     turn_next(&turn, id, 0, 2, "saga.failing");
     turn.append.from_inbox = true;
     turn.append.inbox_id = input;
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_DECIDED);
+    assert_int_equal(host_append(&host, store, &turn), ERR_DECIDED);
     assert_int_equal(host_number(&host, "select count(*) from sagad.log where saga = '%s'", id_text(id)), 1);
 }
 
@@ -478,8 +473,7 @@ TEST(a_refused_start_leaves_its_input_in_the_inbox)
     turn_start(&turn, host_saga(7), 0, "the-same");
     turn.append.from_inbox = true;
     turn.append.inbox_id = input;
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_CONFLICT);
+    assert_int_equal(host_append(&host, store, &turn), ERR_CONFLICT);
     assert_int_equal(host_number(&host, "select count(*) from sagad.inbox"), 1);
     store_inbox_drop(store, 7, &input);
     host_run_ms(&host, 200);
@@ -504,12 +498,12 @@ TEST(an_escalation_is_opened_resolved_and_asked_again_with_its_turn)
     turn.append.escalation_count = 1;
     turn.append.status_changed = true;
     turn.append.status = SAGA_ESCALATED;
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_OK);
-    host_text(&host, out, sizeof(out),
-              "select shard, number, namespace, step, reason, resolved_at is null, convert_from(body, 'UTF8') from "
-              "sagad.escalation");
-    assert_string_equal(out, "15|207|default|charge|unknown|t|{\"n\": 207}\n");
+    assert_int_equal(host_append(&host, store, &turn), ERR_OK);
+    assert_string_equal(
+        host_text(&host,
+                  "select shard, number, namespace, step, reason, resolved_at is null, convert_from(body, 'UTF8') from "
+                  "sagad.escalation"),
+        "15|207|default|charge|unknown|t|{\"n\": 207}\n");
 
     turn_next(&turn, id, 0, 3, "escalation.resolved");
     turn.escalation = (struct append_escalation){.number = 3 * SHARD_COUNT + 15,
@@ -517,11 +511,10 @@ TEST(an_escalation_is_opened_resolved_and_asked_again_with_its_turn)
                                                  .body = SLICE("{\"n\": 207, \"status\": \"resolved\"}")};
     turn.append.escalations = &turn.escalation;
     turn.append.escalation_count = 1;
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_OK);
-    host_text(&host, out, sizeof(out),
-              "select step, resolved_at is null, convert_from(body, 'UTF8') from sagad.escalation");
-    assert_string_equal(out, "charge|f|{\"n\": 207, \"status\": \"resolved\"}\n");
+    assert_int_equal(host_append(&host, store, &turn), ERR_OK);
+    assert_string_equal(
+        host_text(&host, "select step, resolved_at is null, convert_from(body, 'UTF8') from sagad.escalation"),
+        "charge|f|{\"n\": 207, \"status\": \"resolved\"}\n");
 
     host_sql(&host, "update sagad.escalation set opened_at = '2001-01-01'");
     turn_next(&turn, id, 0, 4, "escalation.opened");
@@ -531,12 +524,14 @@ TEST(an_escalation_is_opened_resolved_and_asked_again_with_its_turn)
                                                  .body = SLICE("{\"n\": 207, \"round\": 2}")};
     turn.append.escalations = &turn.escalation;
     turn.append.escalation_count = 1;
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_OK);
-    host_text(&host, out, sizeof(out),
-              "select number, step, reason, resolved_at is null, opened_at > '2001-01-02', convert_from(body, 'UTF8')"
-              " from sagad.escalation");
-    assert_string_equal(out, "207|charge|late-success|t|t|{\"n\": 207, \"round\": 2}\n"); /* the same row */
+    assert_int_equal(host_append(&host, store, &turn), ERR_OK);
+    /* The same row. */
+    assert_string_equal(
+        host_text(
+            &host,
+            "select number, step, reason, resolved_at is null, opened_at > '2001-01-02', convert_from(body, 'UTF8')"
+            " from sagad.escalation"),
+        "207|charge|late-success|t|t|{\"n\": 207, \"round\": 2}\n");
 }
 
 TEST(a_start_with_an_old_id_moves_recovery_back)
@@ -549,8 +544,7 @@ TEST(a_start_with_an_old_id_moves_recovery_back)
     host_sql(&host, "update sagad.shard set low = '2024-01-01Z' where shard = 16");
     store->low_ms[16] = INT64_C(1704067200000);
     turn_start(&turn, old, 0, NULL);
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_OK);
+    assert_int_equal(host_append(&host, store, &turn), ERR_OK);
     assert_int_equal(host_number(&host,
                                  "select count(*) from sagad.saga s join sagad.shard h using (shard) where s.id = '%s' "
                                  "and s.id >= sagad.id_floor(h.low)",
@@ -606,13 +600,12 @@ TEST(a_large_payload_comes_back_byte_for_byte)
     memcpy(payload + len - 2, "\"]", 2);
     turn_start(&turn, id, 0, NULL);
     turn.append.payload = (struct slice){payload, len};
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_OK);
+    assert_int_equal(host_append(&host, store, &turn), ERR_OK);
     digest = digest_sha256(turn.append.payload);
     digest_hex(&digest, hex);
-    host_text(&host, out, sizeof(out), "select encode(sha256(payload), 'hex') from sagad.log where saga = '%s'",
-              id_text(id));
-    assert_memory_equal(out, hex, 64);
+    assert_memory_equal(
+        host_text(&host, "select encode(sha256(payload), 'hex') from sagad.log where saga = '%s'", id_text(id)), hex,
+        64);
     free(payload);
 }
 
@@ -646,16 +639,14 @@ TEST(a_run_that_rested_is_woken_and_rests_again)
         turn_next(&turn, id, 0, (uint64_t)(3 + 2 * round), "run.woken");
         turn.append.status_changed = true;
         turn.append.awake = AWAKE_ADD;
-        host_append(&host, store, &turn);
-        assert_int_equal(turn.append.code, ERR_OK);
+        assert_int_equal(host_append(&host, store, &turn), ERR_OK);
         assert_int_equal(unfinished(id), 1);
         assert_int_equal(awake(id), 1);
         turn_next(&turn, id, 0, (uint64_t)(4 + 2 * round), "run.rested");
         turn.append.status_changed = turn.append.ended = true;
         turn.append.status = SAGA_COMPLETED;
         turn.append.awake = AWAKE_REMOVE;
-        host_append(&host, store, &turn);
-        assert_int_equal(turn.append.code, ERR_OK);
+        assert_int_equal(host_append(&host, store, &turn), ERR_OK);
         assert_int_equal(unfinished(id), 0);
         assert_int_equal(awake(id), 0);
     }
@@ -677,8 +668,7 @@ TEST(a_record_after_the_end_of_a_saga_leaves_its_end_as_it_was)
     turn.append.ended = true;
     turn.append.status = SAGA_COMPLETED;
     turn.append.at_ms += 60000;
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_OK);
+    assert_int_equal(host_append(&host, store, &turn), ERR_OK);
     assert_int_equal(host_number(&host,
                                  "select (extract(epoch from ended_at) * 1000)::int8 from sagad.saga where id = '%s'",
                                  id_text(id)),
@@ -698,8 +688,7 @@ static void append_payload(struct saga_id id, uint64_t seq, uint32_t records, co
     }
     turn.append.payload = slice_of(payload);
     turn.append.record_count = records;
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_OK);
+    assert_int_equal(host_append(&host, store, &turn), ERR_OK);
 }
 
 TEST(steps_and_operations_can_be_read_in_sql)
@@ -722,25 +711,29 @@ TEST(steps_and_operations_can_be_read_in_sql)
                    "[{\"type\":\"compensation.intent\",\"step\":\"reserve\",\"key\":\"00000000-0000-8000-8000-"
                    "000000000003\",\"attempt\":1,\"data\":{}}]");
 
-    host_text(&host, out, sizeof(out),
-              "select seq, type, step, attempt, data from sagad.log_entry where shard = sagad.shard_of('%s') and saga "
-              "= '%s' order by seq",
-              id_text(id), id_text(id));
-    assert_string_equal(out, "1|saga.started|null|null|{\"saga\": \"order\"}\n"
-                             "2|step.intent|reserve|1|{}\n"
-                             "3|step.completed|reserve|1|{\"result\": {\"id\": 7}}\n"
-                             "4|step.intent|charge|1|{}\n"
-                             "5|step.unknown|charge|1|{\"error\": \"timeout\"}\n"
-                             "6|compensation.intent|reserve|1|{}\n");
-    host_text(&host, out, sizeof(out),
-              "select step, status, error from sagad.saga_step where shard = 20 and saga = '%s' order by step",
-              id_text(id));
-    assert_string_equal(out, "charge|unknown|timeout\nreserve|compensating|null\n");
-    host_text(&host, out, sizeof(out),
-              "select right(key::text, 1), step, direction, state from sagad.operation where shard = 20 and saga = "
-              "'%s' order by key",
-              id_text(id));
-    assert_string_equal(out, "1|reserve|do|completed\n2|charge|do|unknown\n3|reserve|undo|in_flight\n");
+    assert_string_equal(
+        host_text(
+            &host,
+            "select seq, type, step, attempt, data from sagad.log_entry where shard = sagad.shard_of('%s') and saga "
+            "= '%s' order by seq",
+            id_text(id), id_text(id)),
+        "1|saga.started|null|null|{\"saga\": \"order\"}\n"
+        "2|step.intent|reserve|1|{}\n"
+        "3|step.completed|reserve|1|{\"result\": {\"id\": 7}}\n"
+        "4|step.intent|charge|1|{}\n"
+        "5|step.unknown|charge|1|{\"error\": \"timeout\"}\n"
+        "6|compensation.intent|reserve|1|{}\n");
+    assert_string_equal(
+        host_text(&host,
+                  "select step, status, error from sagad.saga_step where shard = 20 and saga = '%s' order by step",
+                  id_text(id)),
+        "charge|unknown|timeout\nreserve|compensating|null\n");
+    assert_string_equal(
+        host_text(&host,
+                  "select right(key::text, 1), step, direction, state from sagad.operation where shard = 20 and saga = "
+                  "'%s' order by key",
+                  id_text(id)),
+        "1|reserve|do|completed\n2|charge|do|unknown\n3|reserve|undo|in_flight\n");
     append_payload(
         id, 7, 2,
         "[{\"type\":\"step.called\",\"step\":\"~pay\",\"key\":\"00000000-0000-8000-8000-000000000004\",\"data\":{}},"
@@ -749,23 +742,26 @@ TEST(steps_and_operations_can_be_read_in_sql)
     append_payload(
         id, 9, 1,
         "[{\"type\":\"step.late\",\"step\":\"charge\",\"key\":\"00000000-0000-8000-8000-000000000002\",\"data\":{}}]");
-    host_text(&host, out, sizeof(out),
-              "select step, status from sagad.saga_step where shard = 20 and saga = '%s' order by step", id_text(id));
-    assert_string_equal(out, "charge|unknown\nreserve|compensating\n~pay|pending\n");
-    host_text(&host, out, sizeof(out),
-              "select right(key::text, 1), state from sagad.operation where shard = 20 and saga = '%s' order by key",
-              id_text(id));
-    assert_string_equal(out, "1|completed\n2|unknown\n3|in_flight\n4|pending\n");
-    host_text(&host, out, sizeof(out),
-              "explain select * from sagad.log_entry where shard = sagad.shard_of('%s') and saga = '%s'", id_text(id),
-              id_text(id));
-    assert_non_null(strstr(out, "log_pk"));
+    assert_string_equal(
+        host_text(&host, "select step, status from sagad.saga_step where shard = 20 and saga = '%s' order by step",
+                  id_text(id)),
+        "charge|unknown\nreserve|compensating\n~pay|pending\n");
+    assert_string_equal(
+        host_text(
+            &host,
+            "select right(key::text, 1), state from sagad.operation where shard = 20 and saga = '%s' order by key",
+            id_text(id)),
+        "1|completed\n2|unknown\n3|in_flight\n4|pending\n");
+    assert_non_null(strstr(
+        host_text(&host, "explain select * from sagad.log_entry where shard = sagad.shard_of('%s') and saga = '%s'",
+                  id_text(id), id_text(id)),
+        "log_pk"));
 }
 
 /* --- plans --- */
 
 /* Explains a statement with the plan that a connection of the store would use, whatever the parameters are. */
-static void explain(const struct db_statement *statement)
+static char *explain(const struct db_statement *statement)
 {
     char sql[16000];
     int parameters = 0, len = 0;
@@ -786,7 +782,7 @@ static void explain(const struct db_statement *statement)
                         i + 1 == parameters ? ")" : "");
     }
     assert_true((size_t)len < sizeof(sql));
-    host_text(&host, out, sizeof(out), "%s", sql);
+    return host_text(&host, "%s", sql);
 }
 
 /* Does this line of the plan read a whole table or a whole index? The 64 rows of table shard may be read, and the few
@@ -806,8 +802,7 @@ TEST(statements_of_every_turn_go_by_the_index)
     for (size_t i = 0; sql_hot[i]; i++) {
         char *line, *next;
 
-        explain(sql_hot[i]);
-        for (line = out; (next = strchr(line, '\n')) != NULL; line = next + 1) {
+        for (line = explain(sql_hot[i]); (next = strchr(line, '\n')) != NULL; line = next + 1) {
             char two[2000];
 
             *next = '\0';

@@ -13,7 +13,6 @@
 static struct host host;
 static struct store *store;
 static struct arena arena;
-static char out[16384];
 static bool done;
 
 #define ASK(call, request) HOST_ASK(&host, store, &arena, call, request)
@@ -24,8 +23,7 @@ static struct saga_id start_at(struct saga_id id, const char *namespace)
 
     turn_start(&turn, id, 0, NULL);
     turn.start.namespace = turn.append.namespace = slice_of(namespace);
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_OK);
+    assert_int_equal(host_append(&host, store, &turn), ERR_OK);
     return id;
 }
 
@@ -101,20 +99,17 @@ TEST(an_approval_is_opened_and_decided_with_its_turn)
 
     for (uint64_t n = 1; n <= 4; n++) {
         open_approval(&turn, &approval, id, 1 + n, 64 * n + 40, n == 3 ? INT64_C(1893456000000) : 0);
-        host_append(&host, store, &turn);
-        assert_int_equal(turn.append.code, ERR_OK);
+        assert_int_equal(host_append(&host, store, &turn), ERR_OK);
     }
     open_approval(&turn, &approval, elsewhere, 2, 64 * 5 + 40, 0);
     turn.append.namespace = SLICE("other");
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_OK);
+    assert_int_equal(host_append(&host, store, &turn), ERR_OK);
     turn_next(&turn, id, 0, 6, "approval.decided");
     approval = (struct append_approval){
         .number = 64 * 2 + 40, .status = SLICE("refused"), .body = SLICE("{\"decision\": \"refuse\"}")};
     turn.append.approvals = &approval;
     turn.append.approval_count = 1;
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_OK);
+    assert_int_equal(host_append(&host, store, &turn), ERR_OK);
 
     assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
     assert_int_equal(list.count, 3);
@@ -131,11 +126,13 @@ TEST(an_approval_is_opened_and_decided_with_its_turn)
     assert_int_equal(ASK(store_list_questions, &one), ERR_OK);
     assert_true(one.count == 1 && slice_is(one.rows[0].body, "{\"decision\": \"refuse\"}"));
     assert_int_equal(ASK(store_list_questions, &foreign), ERR_NOT_FOUND);
-    host_text(&host, out, sizeof(out),
-              "select number, step, status, ended_at is null, expires_at at time zone 'utc' from sagad.approval where "
-              "shard = 40 order by 1");
-    assert_string_equal(out, "104|ask|open|t|null\n168|ask|refused|f|null\n232|ask|open|t|2030-01-01 "
-                             "00:00:00\n296|ask|open|t|null\n360|ask|open|t|null\n");
+    assert_string_equal(
+        host_text(
+            &host,
+            "select number, step, status, ended_at is null, expires_at at time zone 'utc' from sagad.approval where "
+            "shard = 40 order by 1"),
+        "104|ask|open|t|null\n168|ask|refused|f|null\n232|ask|open|t|2030-01-01 "
+        "00:00:00\n296|ask|open|t|null\n360|ask|open|t|null\n");
     assert_int_equal(load(40).approval_number_max, 360);
     assert_int_equal(load(41).approval_number_max, 0);
 }
@@ -149,8 +146,7 @@ TEST(an_approval_that_is_not_there_cannot_end)
     turn_next(&turn, id, 0, 2, "step.failed");
     turn.append.approvals = &approval;
     turn.append.approval_count = 1;
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_CORRUPT);
+    assert_int_equal(host_append(&host, store, &turn), ERR_CORRUPT);
 }
 
 /* --- forgetting --- */
@@ -193,14 +189,13 @@ static const char *rows_of(struct saga_id id)
 {
     const char *text = id_text(id);
 
-    host_text(
-        &host, out, sizeof(out),
+    return host_text(
+        &host,
         "select (select count(*) from sagad.saga where id = '%s'), (select count(*) from sagad.log where saga = '%s'),"
         " (select count(*) from " KNOWN_KEYS " k join sagad.saga s on s.id = k.saga where k.saga = '%s'), (select "
         "count(*) from sagad.escalation where saga = '%s'),"
         " (select count(*) from sagad.approval where saga = '%s'), (select count(*) from sagad.due where saga = '%s')",
         text, text, text, text, text, text);
-    return out;
 }
 
 /* Makes a saga with everything that a saga can have. */
@@ -211,8 +206,7 @@ static struct saga_id whole_saga(uint32_t shard, uint64_t n, const char *busines
     struct turn turn = {0};
 
     turn_start(&turn, id, 0, business_id);
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_OK);
+    assert_int_equal(host_append(&host, store, &turn), ERR_OK);
     for (uint64_t i = 0; i < 2; i++) {
         char key[UUID_TEXT_BYTES];
         int len;
@@ -228,20 +222,17 @@ static struct saga_id whole_saga(uint32_t shard, uint64_t n, const char *busines
         turn.append.payload = (struct slice){turn.payload, (size_t)len};
         turn.append.new_keys = turn.keys;
         turn.append.new_key_count = 1;
-        host_append(&host, store, &turn);
-        assert_int_equal(turn.append.code, ERR_OK);
+        assert_int_equal(host_append(&host, store, &turn), ERR_OK);
     }
     open_approval(&turn, &approval, id, 4, 64 * n + shard, 0);
     turn.escalation = (struct append_escalation){
         .number = 64 * n + shard, .is_new = true, .is_open = true, .reason = SLICE("unknown"), .body = SLICE("{}")};
     turn.append.escalations = &turn.escalation;
     turn.append.escalation_count = 1;
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_OK);
+    assert_int_equal(host_append(&host, store, &turn), ERR_OK);
     ending(&turn, id, 5);
     turn.append.forget_ms = 1000;
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_OK);
+    assert_int_equal(host_append(&host, store, &turn), ERR_OK);
     host_sql(&host, "update sagad.escalation set resolved_at = now() where saga = '%s'", id_text(id));
     host_sql(&host,
              "insert into sagad.case_remark (shard, number, saga) select e.shard, e.number, e.saga from"
@@ -408,8 +399,7 @@ TEST(many_are_forgotten_some_at_a_time)
         turn.append.ended = true;
         turn.append.status = SAGA_COMPLETED;
         turn.append.forget_ms = 1;
-        host_append(&host, store, &turn);
-        assert_int_equal(turn.append.code, ERR_OK);
+        assert_int_equal(host_append(&host, store, &turn), ERR_OK);
         forgets[i] = (struct forget){.saga = turn.append.saga, .shard = turn.append.shard, .done = on_one_forgotten};
     }
     assert_int_equal(
@@ -458,8 +448,7 @@ static void make_due(struct forget *forgets, int count, uint32_t shard)
         turn.append.ended = true;
         turn.append.status = SAGA_COMPLETED;
         turn.append.forget_ms = 1;
-        host_append(&host, store, &turn);
-        assert_int_equal(turn.append.code, ERR_OK);
+        assert_int_equal(host_append(&host, store, &turn), ERR_OK);
         forgets[i] = (struct forget){.saga = turn.append.saga, .shard = turn.append.shard, .done = on_some_forgotten};
     }
 }
@@ -589,9 +578,10 @@ TEST(waits_and_groups_can_be_read_in_sql)
               "{\"type\":\"step.opened\",\"step\":\"child\"},{\"type\":\"step.failing\",\"step\":\"child\"}]");
     turn.append.record_count = 4;
     host_append(&host, store, &turn);
-    host_text(&host, out, sizeof(out),
-              "select step, status from sagad.saga_step where shard = 50 and saga = '%s' order by step", id_text(id));
-    assert_string_equal(out, "child|compensating\neach|running\neach#0|waiting\n");
+    assert_string_equal(
+        host_text(&host, "select step, status from sagad.saga_step where shard = 50 and saga = '%s' order by step",
+                  id_text(id)),
+        "child|compensating\neach|running\neach#0|waiting\n");
     assert_int_equal(
         host_number(&host, "select count(*) from sagad.operation where shard = 50 and saga = '%s'", id_text(id)), 0);
 }

@@ -34,8 +34,8 @@ static void on_gained(uint32_t shard, int64_t epoch, void *context)
 
     assert_true(lease_is_held(engine->leases, shard, &held));
     assert_int_equal(held, epoch);
-    assert_true(engine->leases->shards[shard].deadline_ms >
-                engine->leases->sent_ms); /* by now the time may have passed, because tests are stopped, too */
+    /* By now the time may have passed, because tests are stopped, too. */
+    assert_true(engine->leases->shards[shard].deadline_ms > engine->leases->sent_ms);
     engine->gained++;
 }
 
@@ -288,8 +288,8 @@ TEST(leases_of_a_process_that_is_gone_are_taken_at_once)
     }
     assert_false(lease_identity_is_dead(slice_of(own), own));
     assert_true(lease_identity_is_dead(slice_of(dead), own));
-    assert_false(lease_identity_is_dead(SLICE("other 1-2-3 pid:[1] 99999999 12345 0123456789abcdef"),
-                                        own)); /* on another machine, so nobody knows */
+    /* On another machine, so nobody knows. */
+    assert_false(lease_identity_is_dead(SLICE("other 1-2-3 pid:[1] 99999999 12345 0123456789abcdef"), own));
     assert_false(lease_identity_is_dead(SLICE(""), own));
     assert_false(lease_identity_is_dead(SLICE("a b c"), own));
 
@@ -316,16 +316,14 @@ TEST(the_old_owner_writes_nothing_after_a_takeover_and_learns_of_it)
     host_run_until(&host, is_owner, &one);
     assert_true(lease_is_held(one.leases, 4, &epoch));
     turn_start(&turn, id, epoch, NULL);
-    host_append(&host, one.store, &turn);
-    assert_int_equal(turn.append.code, ERR_OK);
+    assert_int_equal(host_append(&host, one.store, &turn), ERR_OK);
 
     host_sql(&host, "update sagad.shard set expires_at = now() - interval '1 second'"); /* as if its renewals had not
                                                                                            come for a while */
     engine_begin(&two, "two", 3000);
     host_run_until(&host, is_owner, &two);
     turn_next(&turn, id, epoch, 2, "step.intent");
-    host_append(&host, one.store, &turn);
-    assert_int_equal(turn.append.code, ERR_FENCED);
+    assert_int_equal(host_append(&host, one.store, &turn), ERR_FENCED);
     assert_int_equal(host_number(&host, "select count(*) from sagad.log where shard = 4"), 1);
 
     if (lease_is_held(one.leases, 4, NULL)) {
@@ -339,8 +337,7 @@ TEST(the_old_owner_writes_nothing_after_a_takeover_and_learns_of_it)
 
     assert_true(lease_is_held(two.leases, 4, &epoch));
     turn_next(&turn, id, epoch, 2, "step.intent");
-    host_append(&host, two.store, &turn);
-    assert_int_equal(turn.append.code, ERR_OK);
+    assert_int_equal(host_append(&host, two.store, &turn), ERR_OK);
     engine_release(&two);
     engine_release(&one);
     engine_end(&one);
@@ -427,8 +424,8 @@ TEST(sending_stops_in_time_without_the_database_and_goes_on_after)
     host_run_ms(&host, 1700);
     assert_false(lease_allows_send(one.leases, 8)); /* a margin before the 2 s are over */
     host_run_ms(&host, 1500);
-    assert_int_equal(one.lost,
-                     0); /* nobody can have taken the shard: answers that came meanwhile can still be appended */
+    /* Nobody can have taken the shard: answers that came meanwhile can still be appended. */
+    assert_int_equal(one.lost, 0);
     cluster_resume(&host.cluster);
     host_run_until(&host, may_send, &one);
     assert_true(lease_is_held(one.leases, 8, &after));
@@ -600,8 +597,8 @@ TEST(an_engine_that_is_alone_renews_and_seldom_looks_who_else_is_there)
     assert_int_equal(host_number(&host, "select count(*) from sagad.shard where expires_at > clock_timestamp()"),
                      SHARD_COUNT);
 
-    assert_true(lease_is_held(engines[0].leases, 7,
-                              &epoch)); /* its own renewal tells that a shard was taken, and it looks at once */
+    /* Its own renewal tells that a shard was taken, and it looks at once. */
+    assert_true(lease_is_held(engines[0].leases, 7, &epoch));
     host_sql(&host, "update sagad.shard set epoch = epoch + 1, owner_identity = 'else', expires_at = clock_timestamp() "
                     "+ interval '1 s' where shard = 7");
     host_run_until(&host, has_lost_one, &engines[0]);

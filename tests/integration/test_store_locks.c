@@ -12,7 +12,6 @@
 static struct host host;
 static struct store *store, *other; /* two engines, of which the second only takes */
 static struct arena arena;
-static char out[16384];
 
 struct taking {
     struct lock_take take;
@@ -71,8 +70,7 @@ static struct saga_id start(uint32_t shard)
     struct saga_id id = host_saga(shard);
 
     turn_start(&turn, id, 0, NULL);
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_OK);
+    assert_int_equal(host_append(&host, store, &turn), ERR_OK);
     return id;
 }
 
@@ -88,8 +86,7 @@ static void end(struct saga_id id)
     struct turn turn = {0};
 
     ending(&turn, id);
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_OK);
+    assert_int_equal(host_append(&host, store, &turn), ERR_OK);
 }
 
 static long told(struct saga_id id)
@@ -120,13 +117,14 @@ TEST(the_first_saga_holds_the_lock_and_the_next_is_told)
     end(a);
     assert_int_equal(told(b), 1);
     assert_int_equal(told(c), 0);
-    host_text(&host, out, sizeof(out),
-              "select shard, payload::text = '', convert_from(payload, 'UTF8')::json ->> 'namespace',"
-              " convert_from(payload, 'UTF8')::json ->> 'key', substr(id::text, 15, 1), sagad.id_floor(now() - "
-              "interval '1 minute') < id,"
-              " sagad.id_floor(now() + interval '1 minute') > id from sagad.inbox where saga = '%s'",
-              id_text(b));
-    assert_string_equal(out, "2|f|default|first|7|t|t\n");
+    assert_string_equal(
+        host_text(&host,
+                  "select shard, payload::text = '', convert_from(payload, 'UTF8')::json ->> 'namespace',"
+                  " convert_from(payload, 'UTF8')::json ->> 'key', substr(id::text, 15, 1), sagad.id_floor(now() - "
+                  "interval '1 minute') < id,"
+                  " sagad.id_floor(now() + interval '1 minute') > id from sagad.inbox where saga = '%s'",
+                  id_text(b)),
+        "2|f|default|first|7|t|t\n");
     assert_true(takes(b, "first"));
     assert_false(takes(c, "first"));
     end(b);
@@ -210,14 +208,12 @@ TEST(an_end_that_is_not_committed_releases_nothing)
     assert_false(takes(b, "kept"));
     ending(&turn, a);
     turn.append.first_seq = 1; /* this place in the log is taken */
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_FENCED);
+    assert_int_equal(host_append(&host, store, &turn), ERR_FENCED);
     assert_int_equal(in_line("kept"), 2);
     assert_int_equal(told(b), 0);
     ending(&turn, a);
     turn.append.epoch = 7;
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_FENCED);
+    assert_int_equal(host_append(&host, store, &turn), ERR_FENCED);
     host_sql(&host, "begin; select sagad.lock_release(array[1::int2], array['%s'::uuid]); rollback", id_text(a));
     assert_true(takes(a, "kept"));
     assert_int_equal(told(b), 0);

@@ -202,8 +202,8 @@ TEST(a_backend_that_hangs_in_its_commit_is_ended_before_anybody_looks)
     assert_int_equal(
         host_number(&host, "select count(*) from pg_stat_activity where application_name = 'sagad/other/writer'"), 0);
     assert_int_equal(host_number(&host, "select count(*) from sagad.log where saga = '%s'", text), 1);
-    assert_int_equal(host_number(&host, "select count(*) from sagad.saga where id = '%s'", text),
-                     1); /* our own turn, appended again */
+    /* Our own turn, appended again. */
+    assert_int_equal(host_number(&host, "select count(*) from sagad.saga where id = '%s'", text), 1);
     db_session_close(other);
     host_sql(&host, "truncate sagad.log, sagad.saga");
 }
@@ -237,8 +237,8 @@ static enum err_code resolve_against(const char *payload_there, struct saga_id i
 TEST(a_commit_that_did_happen_is_not_repeated)
 {
     assert_int_equal(resolve_against("[{\"type\": \"step.intent\"}]", host_saga(1)), ERR_OK);
-    assert_int_equal(resolve_against("[{\"type\": \"step.failed\"}]", host_saga(1)),
-                     ERR_FENCED); /* the turn belongs to another engine */
+    /* The turn belongs to another engine. */
+    assert_int_equal(resolve_against("[{\"type\": \"step.failed\"}]", host_saga(1)), ERR_FENCED);
     host_sql(&host, "truncate sagad.log");
 }
 

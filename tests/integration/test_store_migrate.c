@@ -141,8 +141,8 @@ TEST(a_migration_that_fails_leaves_nothing)
     assert_non_null(strstr(err.message, "migration 3"));
     assert_int_equal(host_number(&host, "select count(*) from pg_class where relname = 'schema_version'"), 0);
     host_sql(&host, "drop table sagad.tool");
-    assert_int_equal(migrate(cluster_dsn(&host.cluster), NULL, &err),
-                     ERR_OK); /* into a schema that somebody made for us */
+    /* Into a schema that somebody made for us. */
+    assert_int_equal(migrate(cluster_dsn(&host.cluster), NULL, &err), ERR_OK);
 }
 
 TEST(a_database_without_the_schema_asks_for_migrate)
@@ -189,16 +189,15 @@ TEST(a_database_that_forgets_is_refused_unless_told_so)
 
 TEST(every_table_and_column_says_what_it_is)
 {
-    char out[4096];
-
-    host_text(
-        &host, out, sizeof(out),
-        "select c.relname, a.attname from pg_class c join pg_namespace n on n.oid = c.relnamespace and n.nspname = "
-        "'sagad'"
-        " join pg_attribute a on a.attrelid = c.oid and a.attnum >= 0 and not a.attisdropped"
-        " where c.relkind in ('r', 'p') and (obj_description(c.oid) is null"
-        " or (col_description(c.oid, a.attnum) is null and not c.relispartition))");
-    assert_string_equal(out, "");
+    assert_string_equal(
+        host_text(
+            &host,
+            "select c.relname, a.attname from pg_class c join pg_namespace n on n.oid = c.relnamespace and n.nspname = "
+            "'sagad'"
+            " join pg_attribute a on a.attrelid = c.oid and a.attnum >= 0 and not a.attisdropped"
+            " where c.relkind in ('r', 'p') and (obj_description(c.oid) is null"
+            " or (col_description(c.oid, a.attnum) is null and not c.relispartition))"),
+        "");
     assert_int_equal(host_number(&host, "select count(*) from pg_trigger t join pg_class c on c.oid = t.tgrelid"
                                         " join pg_namespace n on n.oid = c.relnamespace where n.nspname = 'sagad'"),
                      0);

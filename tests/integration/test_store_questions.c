@@ -24,8 +24,7 @@ TEST(questions_are_in_order_of_time_over_all_shards)
     turn_start(&turn, host_saga(3), 0, "trip-7");
     turn.append.namespace = turn.start.namespace = SLICE("timed");
     turn.start.tags = SLICE("{\"customer\": \"ada\"}");
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_OK);
+    assert_int_equal(host_append(&host, store, &turn), ERR_OK);
     uuid_text(&turn.append.saga.uuid, saga);
     for (enum question_kind kind = QUESTION_ESCALATION; kind <= QUESTION_APPROVAL; kind++) {
         struct list_questions list = {.kind = kind, .namespace = SLICE("timed"), .limit = 1, .open_only = true};
@@ -80,8 +79,7 @@ static void fill_cases(void)
         turn.append.namespace = turn.start.namespace = SLICE("filtered");
         turn.start.saga_name = i == 0 ? SLICE("trip") : SLICE("order");
         turn.start.tags = tags[i];
-        host_append(&host, store, &turn);
-        assert_int_equal(turn.append.code, ERR_OK);
+        assert_int_equal(host_append(&host, store, &turn), ERR_OK);
         uuid_text(&turn.append.saga.uuid, saga[i]);
     }
     host_sql(&host,

@@ -39,8 +39,7 @@ static void write_sagas(void)
         memset(turn.keys[0].uuid.bytes, i + 1, sizeof(turn.keys[0].uuid.bytes));
         turn.append.new_keys = turn.keys;
         turn.append.new_key_count = 1;
-        host_append(&host, store, &turn);
-        assert_int_equal(turn.append.code, ERR_OK);
+        assert_int_equal(host_append(&host, store, &turn), ERR_OK);
         turn_next(&turn, ids[i], 0, 2, "step.intent");
         turn.append.record_count = 3;
         host_append(&host, store, &turn);
@@ -162,8 +161,7 @@ TEST(a_list_that_looks_no_further_says_where_it_ended)
         turn_start(&turn, host_saga(i % 2 ? 54 : 55), 0, NULL);
         turn.start.namespace = turn.append.namespace = SLICE("short");
         turn.start.saga_name = i % 3 == 0 ? SLICE("trip") : SLICE("order");
-        host_append(&host, store, &turn);
-        assert_int_equal(turn.append.code, ERR_OK);
+        assert_int_equal(host_append(&host, store, &turn), ERR_OK);
     }
     for (list.has_edge = true; list.has_edge; pages++) {
         struct count_looked count = {.list = &list};
@@ -447,8 +445,7 @@ TEST(a_run_that_was_woken_is_loaded_however_old_and_once)
         turn.append.ended = uuid_equal(&ids_here[i].uuid, &asleep.uuid);
         turn.append.status = turn.append.ended ? SAGA_COMPLETED : SAGA_RUNNING;
         turn.append.awake = turn.append.ended ? AWAKE_AS_IT_WAS : AWAKE_ADD;
-        host_append(&host, store, &turn);
-        assert_int_equal(turn.append.code, ERR_OK);
+        assert_int_equal(host_append(&host, store, &turn), ERR_OK);
     }
     host_sql(&host, "update sagad.shard set low = '2023-01-01Z' where shard = 52"); /* before one of the sagas and
                                                                                        behind the other */
@@ -475,8 +472,7 @@ TEST(runs_can_be_left_out_of_a_list)
         turn_start(&turn, host_saga(53), 0, NULL);
         turn.start.namespace = turn.append.namespace = SLICE("runs");
         turn.start.saga_name = i == 0 ? SLICE("~open") : SLICE("~run");
-        host_append(&host, store, &turn);
-        assert_int_equal(turn.append.code, ERR_OK);
+        assert_int_equal(host_append(&host, store, &turn), ERR_OK);
     }
     assert_int_equal(ASK(store_list_sagas, &all), ERR_OK);
     assert_int_equal(all.count, 3);
@@ -828,8 +824,8 @@ TEST(the_same_text_under_a_newer_reading_is_a_next_version)
     host_sql(&host, "insert into sagad.tool (namespace, name, version, identity, body, reading) select 'read', 't', 3, "
                     "sha256('t'), '{}', 99");
     assert_int_equal(ASK(store_put_definitions, &put), ERR_OK);
-    assert_true(!put.created[0] && rows[0].version == 3 &&
-                rows[0].reading == 99); /* a reading of a later release is kept */
+    /* A reading of a later release is kept. */
+    assert_true(!put.created[0] && rows[0].version == 3 && rows[0].reading == 99);
     assert_int_equal(ASK(store_load_definitions, &load), ERR_OK);
     for (size_t i = 0; i < load.count; i++) {
         if (slice_is(load.rows[i].namespace, "read")) {

@@ -61,8 +61,7 @@ TEST(runs_are_read_by_their_names_together_and_long_ones_are_only_found)
             if (i == 2) {
                 turn.append.payload = (struct slice){large, sizeof(large) - (seq == 2)};
             }
-            host_append(&host, store, &turn);
-            assert_int_equal(turn.append.code, ERR_OK);
+            assert_int_equal(host_append(&host, store, &turn), ERR_OK);
         }
     }
     for (uint32_t i = 0; i < COUNT_OF(runs); i++) {
@@ -99,8 +98,7 @@ static struct read_run read_after(struct saga_id id, const char *name, uint64_t 
 
     turn_next(&turn, id, 0, seq, "run.rested");
     turn.append.rest = slice_of(state);
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_OK);
+    assert_int_equal(host_append(&host, store, &turn), ERR_OK);
     run.read = (struct store_read){.arena = &arena, .done = on_run_read, .context = &read};
     store_read_run(store, &run);
     wanted = 1;

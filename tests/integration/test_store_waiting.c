@@ -16,7 +16,6 @@ static struct host host;
 static struct store *store;
 static struct commit_cutter cutter;
 static struct arena arena;
-static char out[16384];
 
 #define ASK(call, request) HOST_ASK(&host, store, &arena, call, request)
 
@@ -34,8 +33,7 @@ static struct saga_id start_at(struct saga_id id, const char *namespace)
 
     turn_start(&turn, id, 0, NULL);
     turn.start.namespace = turn.append.namespace = slice_of(namespace);
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_OK);
+    assert_int_equal(host_append(&host, store, &turn), ERR_OK);
     return id;
 }
 
@@ -57,8 +55,7 @@ static void next(struct saga_id id, uint64_t seq, bool unparks)
 
     turn_next(&turn, id, 0, seq, "step.completed");
     turn.append.unparks = unparks;
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_OK);
+    assert_int_equal(host_append(&host, store, &turn), ERR_OK);
 }
 
 static void ending(struct turn *turn, struct saga_id id, uint64_t seq)
@@ -213,8 +210,7 @@ TEST(a_saga_that_moves_to_its_end_is_neither_parked_nor_awake)
     ending(&turn, id, 2);
     turn.append.unparks = true;
     turn.append.forget_ms = turn.append.at_ms + 3600000;
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_OK);
+    assert_int_equal(host_append(&host, store, &turn), ERR_OK);
     assert_int_equal(awake(id), 0);
     assert_int_equal(host_number(&host,
                                  "select count(*) from sagad.due where saga = '%s' and what = 'forget' and at between "
@@ -537,8 +533,7 @@ TEST(versions_are_counted_apart_and_agents_have_none)
             turn.append.ended = true;
             turn.append.status = SAGA_COMPLETED;
         }
-        host_append(&host, store, &turn);
-        assert_int_equal(turn.append.code, ERR_OK);
+        assert_int_equal(host_append(&host, store, &turn), ERR_OK);
     }
     assert_int_equal(ASK(store_count_versions, &versions), ERR_OK);
     assert_int_equal(versions.count, 4);
@@ -631,11 +626,10 @@ TEST(a_following_saga_is_started_with_the_commit_that_ends_the_first)
     ending(&turn, id, 2);
     turn.append.followers = followers;
     turn.append.follower_count = 2;
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_OK);
-    host_text(&host, out, sizeof(out), "select count(*) from sagad.inbox where saga not in ('%s', '%s')",
-              id_text(followers[0].saga), id_text(followers[1].saga));
-    assert_string_equal(out, "0\n");
+    assert_int_equal(host_append(&host, store, &turn), ERR_OK);
+    assert_string_equal(host_text(&host, "select count(*) from sagad.inbox where saga not in ('%s', '%s')",
+                                  id_text(followers[0].saga), id_text(followers[1].saga)),
+                        "0\n");
     host_run_until(&host, saw_both, NULL);
     assert_true(loop_boot_ms_now() - began < 5000); /* by the notification, because the poll takes ten seconds */
     host_until_number(&host, 0, "select count(*) from sagad.inbox");
@@ -660,8 +654,7 @@ TEST(a_following_saga_is_there_once_whatever_comes_of_the_answer)
             turn.append.follower_count = 1;
             turn.append.forget_ms = 1;
             turn.append.releases_locks = true;
-            host_append(&host, store, &turn);
-            assert_int_equal(turn.append.code, ERR_OK);
+            assert_int_equal(host_append(&host, store, &turn), ERR_OK);
         }
         strikes = commit_cutter_strikes(&cutter);
         commit_cutter_set(&cutter, cuts[i]);
@@ -670,8 +663,7 @@ TEST(a_following_saga_is_there_once_whatever_comes_of_the_answer)
         turn.append.follower_count = 1;
         turn.append.forget_ms = 1;
         turn.append.releases_locks = true;
-        host_append(&host, store, &turn);
-        assert_int_equal(turn.append.code, ERR_OK);
+        assert_int_equal(host_append(&host, store, &turn), ERR_OK);
         wait_for_strike(strikes);
         host_run_ms(&host, 700); /* the held one has reached the server, or its backend has ended */
         assert_int_equal(commit_cutter_strikes(&cutter), strikes + 1);
@@ -697,16 +689,14 @@ TEST(a_refused_start_leaves_nothing_of_what_would_wait_or_follow)
     struct turn turn = {0};
 
     turn_start(&turn, host_saga(34), 0, "taken-already");
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_OK);
+    assert_int_equal(host_append(&host, store, &turn), ERR_OK);
     turn_start(&turn, host_saga(34), 0, "taken-already");
     turn.append.followers = &one;
     turn.append.follower_count = 1;
     turn.append.approvals = approvals;
     turn.append.approval_count = 2;
     turn.append.forget_ms = 1;
-    host_append(&host, store, &turn);
-    assert_int_equal(turn.append.code, ERR_CONFLICT);
+    assert_int_equal(host_append(&host, store, &turn), ERR_CONFLICT);
     assert_int_equal(host_number(&host, "select (select count(*) from sagad.inbox) + (select count(*) from "
                                         "sagad.approval) + (select count(*) from sagad.due)"),
                      0);

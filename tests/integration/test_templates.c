@@ -48,12 +48,8 @@ static struct saga_id start(const char *saga, const char *input)
 {
     struct ask ask;
 
-    ask_begin(&ask);
-    ask.request.in.start.saga = slice_of(saga);
-    ask.request.in.start.input = slice_of(input);
-    engine_start_saga(engine, &ask.request);
-    ask_expect(&ask, ERR_OK);
-    ask_end(&ask);
+    ask_engine(&ask, engine_start_saga, .start = {.saga = slice_of(saga), .input = slice_of(input)});
+    ask_ends(&ask, ERR_OK);
     return ask.request.saga;
 }
 
@@ -61,10 +57,7 @@ static void assert_ends(struct saga_id id, const char *status, const char *membe
 {
     struct ask ask;
 
-    ask_begin(&ask);
-    ask.request.in.get.id = id;
-    ask.request.in.get.wait_ms = 20000;
-    engine_get_saga(engine, &ask.request);
+    ask_engine(&ask, engine_get_saga, .get = {.id = id, .wait_ms = 20000});
     ask_expect(&ask, ERR_OK);
     assert_member(ask.request.answer, "status", status);
     if (member) {
@@ -100,25 +93,19 @@ TEST(a_sleep_may_be_a_program)
 TEST(the_text_that_a_person_is_shown_may_be_a_program)
 {
     struct saga_id id = start("shown", "{\"sum\":21}");
-    char text[256];
 
     assert_ends(id, "\"compensated\"", NULL, NULL); /* nobody decides */
-    host_text(&host, text, sizeof(text),
-              "select status, convert_from(body, 'UTF8') like '%%{\"twice\":42}%%' from sagad.approval");
-    assert_string_equal(text, "expired|t\n");
+    assert_string_equal(
+        host_text(&host, "select status, convert_from(body, 'UTF8') like '%%{\"twice\":42}%%' from sagad.approval"),
+        "expired|t\n");
 }
 
 static void park(struct saga_id id)
 {
     struct ask ask;
 
-    ask_begin(&ask);
-    ask.request.in.change.verb = VERB_SIGNAL;
-    ask.request.in.change.saga = id;
-    ask.request.in.change.input.signal.name = SLICE("parked");
-    engine_change(engine, &ask.request);
-    ask_expect(&ask, ERR_OK);
-    ask_end(&ask);
+    ask_change(&ask, VERB_SIGNAL, id, .input.signal.name = SLICE("parked"));
+    ask_ends(&ask, ERR_OK);
 }
 
 static bool is_locked(void *context)
@@ -169,13 +156,12 @@ TEST(sagas_follow_in_the_commit_that_ends_theirs)
 {
     struct led led = {.count = led_count() + 2};
     struct saga_id id = start("leads", "{\"id\":\"o1\"}");
-    char text[256];
 
     assert_ends(id, "\"completed\"", NULL, NULL);
     host_run_until(&host, are_led, &led);
-    host_text(&host, text, sizeof(text),
-              "select business_id from sagad.saga where name = 'led' and business_id = 'led-o1'");
-    assert_string_equal(text, "led-o1\n");
+    assert_string_equal(
+        host_text(&host, "select business_id from sagad.saga where name = 'led' and business_id = 'led-o1'"),
+        "led-o1\n");
     assert_int_equal(
         host_number(&host, "select count(*) from sagad.saga where name = 'led' and business_id like 'then:%%:1'"), 1);
     assert_int_equal(host_number(&host, "select count(*) from sagad.inbox"), 0);

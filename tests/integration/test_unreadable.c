@@ -51,12 +51,8 @@ static struct saga_id start(const char *saga)
 {
     struct ask ask;
 
-    ask_begin(&ask);
-    ask.request.in.start.saga = slice_of(saga);
-    ask.request.in.start.input = SLICE("{\"n\":1}");
-    begin_and_wait(&ask, engine_start_saga);
-    assert_code(&ask, ERR_OK);
-    ask_end(&ask);
+    ask_engine(&ask, engine_start_saga, .start = {.saga = slice_of(saga), .input = SLICE("{\"n\":1}")});
+    ask_ends(&ask, ERR_OK);
     return ask.request.saga;
 }
 
@@ -162,8 +158,7 @@ static void assert_corrupt(void (*verb)(struct ask *ask, struct saga_id id), str
 
     ask_begin(&ask);
     verb(&ask, id);
-    assert_code(&ask, ERR_CORRUPT);
-    ask_end(&ask);
+    ask_ends(&ask, ERR_CORRUPT);
 }
 
 TEST(a_saga_that_cannot_be_read_is_said_to_be_so_whatever_is_wanted_of_it)
@@ -186,8 +181,7 @@ TEST(a_saga_that_cannot_be_read_is_said_to_be_so_whatever_is_wanted_of_it)
 
     ask_begin(&ask);
     signal_it(&ask, id); /* nothing of the saga is lost */
-    assert_code(&ask, ERR_OK);
-    ask_end(&ask);
+    ask_ends(&ask, ERR_OK);
 }
 
 TEST(a_list_shows_the_others)
@@ -198,17 +192,13 @@ TEST(a_list_shows_the_others)
     wait_until_parked();
     keep_log();
     spoil(bad, 0);
-    ask_begin(&ask);
-    ask.request.in.sagas.step = SLICE("paid");
-    begin_and_wait(&ask, engine_list_sagas);
-    assert_code(&ask, ERR_OK);
+    ask_engine(&ask, engine_list_sagas, .sagas = {.step = SLICE("paid")});
+    ask_expect(&ask, ERR_OK);
     assert_non_null(strstr(arena_text(&ask.arena, ask.request.answer), id_text(good)));
     assert_null(strstr(arena_text(&ask.arena, ask.request.answer), id_text(bad)));
     ask_end(&ask);
-    ask_begin(&ask);
-    begin_and_wait(&ask, engine_list_operations);
-    assert_code(&ask, ERR_OK);
-    ask_end(&ask);
+    ask_engine(&ask, engine_list_operations);
+    ask_ends(&ask, ERR_OK);
     mend();
 }
 
@@ -222,26 +212,27 @@ TEST(a_persons_decision_about_an_unreadable_saga_waits)
     spoil(stuck, 0);
     spoil(asks, 0);
     for (int happened = 0; happened < 2; happened++) {
-        ask_begin(&ask);
-        ask.request.in.change.verb = VERB_RESOLVE;
-        ask.request.in.change.input.verdict.escalation = (uint64_t)host_number(
-            &host, "select max(number) from sagad.escalation where saga = '%s' and reason = 'unknown'", id_text(stuck));
-        ask.request.in.change.input.verdict.action = OPERATOR_RESOLVE;
-        ask.request.in.change.input.verdict.happened = happened;
-        ask.request.in.change.input.verdict.note = SLICE("seen in the books");
-        begin_and_wait(&ask, engine_change);
-        assert_code(&ask, ERR_CORRUPT);
-        ask_end(&ask);
+        ask_engine(
+            &ask, engine_change,
+            .change = {
+                .verb = VERB_RESOLVE,
+                .input.verdict = {
+                    .escalation = (uint64_t)host_number(
+                        &host, "select max(number) from sagad.escalation where saga = '%s' and reason = 'unknown'",
+                        id_text(stuck)),
+                    .action = OPERATOR_RESOLVE,
+                    .happened = happened,
+                    .note = SLICE("seen in the books")}});
+        ask_ends(&ask, ERR_CORRUPT);
     }
-    ask_begin(&ask);
-    ask.request.in.change.verb = VERB_DECIDE;
-    ask.request.in.change.input.decision.approval =
-        (uint64_t)host_number(&host, "select max(number) from sagad.approval where saga = '%s'", id_text(asks));
-    ask.request.in.change.input.decision.approve = true;
-    ask.request.in.change.input.decision.role = ROLE_ADMIN;
-    begin_and_wait(&ask, engine_change);
-    assert_code(&ask, ERR_CORRUPT);
-    ask_end(&ask);
+    ask_engine(&ask, engine_change,
+               .change = {.verb = VERB_DECIDE,
+                          .input.decision = {
+                              .approval = (uint64_t)host_number(
+                                  &host, "select max(number) from sagad.approval where saga = '%s'", id_text(asks)),
+                              .approve = true,
+                              .role = ROLE_ADMIN}});
+    ask_ends(&ask, ERR_CORRUPT);
     mend();
     assert_int_equal(host_number(&host, "select count(*) from sagad.escalation where resolved_at is null and reason "
                                         "not in ('unreadable', 'follower')"),
@@ -261,23 +252,15 @@ TEST(an_operation_of_it_is_not_shown_and_not_signed_for)
     wait_until_parked();
     keep_log();
     spoil(id, 0);
-    ask_begin(&ask);
-    ask.request.in.operation.key = key;
-    begin_and_wait(&ask, engine_get_operation);
-    assert_code(&ask, ERR_CORRUPT);
-    ask_end(&ask);
-    ask_begin(&ask);
-    ask.request.in.change.verb = VERB_BYPASS;
-    ask.request.in.change.input.bypass.key = key;
-    ask.request.in.change.input.bypass.note = SLICE("again");
-    begin_and_wait(&ask, engine_change);
-    assert_code(&ask, ERR_CORRUPT);
-    ask_end(&ask);
+    ask_engine(&ask, engine_get_operation, .operation = {.key = key});
+    ask_ends(&ask, ERR_CORRUPT);
+    ask_engine(&ask, engine_change,
+               .change = {.verb = VERB_BYPASS, .input.bypass = {.key = key, .note = SLICE("again")}});
+    ask_ends(&ask, ERR_CORRUPT);
     mend();
     ask_begin(&ask);
     abort_it(&ask, id);
-    assert_code(&ask, ERR_OK);
-    ask_end(&ask);
+    ask_ends(&ask, ERR_OK);
 }
 
 /* --- timers and takeovers --- */
@@ -322,8 +305,7 @@ TEST(its_time_comes_and_a_shard_is_taken_over_without_it)
     for (int i = 0; i < 2; i++) {
         ask_begin(&ask);
         signal_it(&ask, i ? awake : parked);
-        assert_code(&ask, ERR_OK);
-        ask_end(&ask);
+        ask_ends(&ask, ERR_OK);
     }
 }
 
@@ -408,8 +390,7 @@ TEST(an_input_that_nobody_understands_is_dropped)
     ask_end(&ask);
     ask_begin(&ask);
     signal_it(&ask, id);
-    assert_code(&ask, ERR_OK);
-    ask_end(&ask);
+    ask_ends(&ask, ERR_OK);
 }
 
 TEST(an_input_for_a_saga_that_cannot_be_read_waits)
@@ -434,10 +415,8 @@ TEST(an_input_for_a_saga_that_cannot_be_read_waits)
     wait_until_no_inputs(); /* the tool is still missing, which is an answer by now */
     struct ask ask;
 
-    ask_begin(&ask);
-    ask.request.in.get.id = id;
-    ask.request.in.get.wait_ms = 20000;
-    begin_and_wait(&ask, engine_get_saga);
+    ask_engine(&ask, engine_get_saga, .get = {.id = id, .wait_ms = 20000});
+    ask_wait(&ask);
     assert_member(ask.request.answer, "status", "\"compensated\"");
     ask_end(&ask);
 }
@@ -464,12 +443,8 @@ TEST(a_follower_that_cannot_begin_is_told_to_people_and_holds_nobody_up)
     /* A follower that exists already was started before, by this saga or by hand. That is no refusal. */
     struct ask ask;
 
-    ask_begin(&ask);
-    ask.request.in.start.saga = SLICE("listens");
-    ask.request.in.start.business_id = SLICE("taken");
-    begin_and_wait(&ask, engine_start_saga);
-    assert_code(&ask, ERR_OK);
-    ask_end(&ask);
+    ask_engine(&ask, engine_start_saga, .start = {.saga = SLICE("listens"), .business_id = SLICE("taken")});
+    ask_ends(&ask, ERR_OK);
     send_input(host_saga(saga_id_shard(ask.request.saga)), "start",
                "{\"namespace\":\"default\",\"saga\":\"listens\",\"business_id\":\"taken\","
                "\"follows\":\"00000000-0000-7000-8000-000000000001\",\"input\":{}}");
@@ -503,31 +478,18 @@ TEST(a_definition_that_does_not_compile_here_is_not_called_and_not_started)
              "\"compensate\":{\"tool\":\"newer\"}}', 'UTF8') from sagad.tool where name = 'greet'");
     host_sql(&host, "select pg_notify('sagad_definitions', '')");
     host_run_ms(&host, 1500);
-    ask_begin(&ask);
-    ask.request.in.call.run = SLICE("run-of-newer");
-    ask.request.in.call.tool = SLICE("newer");
-    begin_and_wait(&ask, engine_call);
-    assert_code(&ask, ERR_INVALID);
-    ask_end(&ask);
-    ask_begin(&ask); /* this engine does not understand the tool that would undo the call */
-    ask.request.in.call.run = SLICE("run-of-half");
-    ask.request.in.call.tool = SLICE("half");
-    begin_and_wait(&ask, engine_call);
-    assert_code(&ask, ERR_INVALID);
-    ask_end(&ask);
+    ask_engine(&ask, engine_call, .call = {.run = SLICE("run-of-newer"), .tool = SLICE("newer")});
+    ask_ends(&ask, ERR_INVALID);
+    /* This engine does not understand the tool that would undo the call. */
+    ask_engine(&ask, engine_call, .call = {.run = SLICE("run-of-half"), .tool = SLICE("half")});
+    ask_ends(&ask, ERR_INVALID);
     for (int i = 0; i < 2; i++) {
-        ask_begin(&ask);
-        ask.request.in.start.saga = i ? SLICE("newer_call") : SLICE("newer");
-        begin_and_wait(&ask, engine_start_saga);
-        assert_code(&ask, ERR_INVALID);
-        ask_end(&ask);
+        ask_engine(&ask, engine_start_saga, .start = {.saga = i ? SLICE("newer_call") : SLICE("newer")});
+        ask_ends(&ask, ERR_INVALID);
     }
-    ask_begin(&ask); /* the saga is shown all the same */
-    ask.request.in.definitions.kind = DEFINITION_TOOL;
-    ask.request.in.definitions.name = SLICE("newer");
-    begin_and_wait(&ask, engine_get_definitions);
-    assert_code(&ask, ERR_OK);
-    ask_end(&ask);
+    /* The saga is shown all the same. */
+    ask_engine(&ask, engine_get_definitions, .definitions = {.kind = DEFINITION_TOOL, .name = SLICE("newer")});
+    ask_ends(&ask, ERR_OK);
 }
 
 static int set_up(void **state)
