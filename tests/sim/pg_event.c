@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/sim/pg_state.h"
 #include "tests/sim/pg_statements.h"
@@ -75,48 +76,74 @@ static int compare(const void *a, const void *b)
     return order ? order : uuid_compare(&x->event, &y->event);
 }
 
-static size_t find(struct pg_call *call, struct found *found, size_t most)
+struct found_list {
+    struct found *all;
+    size_t count, room;
+};
+
+static void found_add(struct pg_call *call, struct found_list *list, struct found found)
+{
+    if (list->count == list->room) {
+        struct found *before = list->all;
+
+        list->room = list->room ? list->room * 2 : 64;
+        list->all = arena_array(call->arena, list->room, sizeof(*list->all));
+        if (list->count > 0) {
+            memcpy(list->all, before, list->count * sizeof(*before));
+        }
+    }
+    list->all[list->count++] = found;
+}
+
+static struct found_list find(struct pg_call *call)
 {
     int64_t after = arg_int(call, 0), edge = pg_edge(call);
     struct pg_row *row;
-    size_t count = 0;
+    struct found_list list = {0};
 
     for (row = pg_first(call, PG_LOG, &(struct row_log){.shard = INT16_MIN}); row; row = pg_next(call, PG_LOG, row)) {
         const struct row_log *turn = pg_see(call, row);
 
-        if (turn && turn->event_tx > after && turn->event_tx < edge && count < most) {
-            found[count++] = (struct found){.tx = turn->event_tx,
-                                            .shard = turn->shard,
-                                            .seq = turn->seq,
-                                            .bytes = (int64_t)turn->payload.len,
-                                            .saga = turn->saga,
-                                            .turn = turn};
+        if (turn && turn->event_tx > after && turn->event_tx < edge) {
+            found_add(call, &list,
+                      (struct found){.tx = turn->event_tx,
+                                     .shard = turn->shard,
+                                     .seq = turn->seq,
+                                     .bytes = (int64_t)turn->payload.len,
+                                     .saga = turn->saga,
+                                     .turn = turn});
         }
     }
     for (row = pg_first(call, PG_CASE_EVENT, &(struct row_case_event){.shard = INT16_MIN}); row;
          row = pg_next(call, PG_CASE_EVENT, row)) {
         const struct row_case_event *of = pg_see(call, row);
 
-        if (of && of->event_tx > after && of->event_tx < edge && count < most) {
-            found[count++] = (struct found){
-                .tx = of->event_tx, .shard = of->shard, .number = of->number, .saga = of->saga, .kind = 1, .of = of};
+        if (of && of->event_tx > after && of->event_tx < edge) {
+            found_add(call, &list,
+                      (struct found){.tx = of->event_tx,
+                                     .shard = of->shard,
+                                     .number = of->number,
+                                     .saga = of->saga,
+                                     .kind = 1,
+                                     .of = of});
         }
     }
     for (row = pg_first(call, PG_EVENT, &(struct row_event){.shard = INT16_MIN}); row;
          row = pg_next(call, PG_EVENT, row)) {
         const struct row_event *beside = pg_see(call, row);
 
-        if (beside && beside->event_tx > after && beside->event_tx < edge && count < most) {
-            found[count++] = (struct found){.tx = beside->event_tx,
-                                            .shard = beside->shard,
-                                            .saga = beside->saga,
-                                            .event = beside->id,
-                                            .bytes = (int64_t)beside->data.len,
-                                            .kind = beside->has_saga ? 2 : 3,
-                                            .beside = beside};
+        if (beside && beside->event_tx > after && beside->event_tx < edge) {
+            found_add(call, &list,
+                      (struct found){.tx = beside->event_tx,
+                                     .shard = beside->shard,
+                                     .saga = beside->saga,
+                                     .event = beside->id,
+                                     .bytes = (int64_t)beside->data.len,
+                                     .kind = beside->has_saga ? 2 : 3,
+                                     .beside = beside});
         }
     }
-    return count;
+    return list;
 }
 
 static void put_int_or_null(struct pg_call *call, bool is_there, int64_t value)
@@ -211,18 +238,18 @@ static void put_nothing(struct pg_call *call)
 
 enum pg_progress pg_statement_event_list(struct pg_call *call)
 {
-    enum { MOST = 65536 };
-    struct found *found = arena_array(call->arena, MOST, sizeof(*found));
-    size_t count = find(call, found, MOST), limit = (size_t)arg_int(call, 1);
+    struct found_list list = find(call);
+    struct found *found = list.all;
+    size_t count = list.count, limit = (size_t)arg_int(call, 1);
     bool is_cut = count >= limit;
     int64_t through = 0;
 
-    qsort(found, count, sizeof(*found), compare);
-    count = is_cut ? limit : count;
     if (count == 0) {
         put_nothing(call);
         return PG_DONE;
     }
+    qsort(found, count, sizeof(*found), compare);
+    count = is_cut ? limit : count;
     for (size_t i = 0; i < count;) {
         size_t behind = i;
 
