@@ -20,6 +20,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { ask, jsonOf } from './http.mjs'
 
 export const mayAskAgain = 6 // the exit code of sagactl when the engine is not ready or too busy
 // True for the short form of every day; SAGAD_TEST_LONG=1 is the form of nights.
@@ -413,9 +414,7 @@ export class World {
   // Returns the status of /readyz; 0 when nobody answers.
   async readiness() {
     try {
-      const answer = await fetch(`http://127.0.0.1:${this.port}/readyz`, { signal: AbortSignal.timeout(5000) })
-      await answer.text()
-      return answer.status
+      return (await ask({ port: this.port, path: '/readyz', seconds: 5 })).status
     } catch {
       return 0
     }
@@ -462,9 +461,7 @@ export class World {
 
   async asks(engine, path) {
     try {
-      const answer = await fetch(`http://127.0.0.1:${engine.port}${path}`, { signal: AbortSignal.timeout(5000) })
-      await answer.text()
-      return answer.status === 200
+      return (await ask({ port: engine.port, path, seconds: 5 })).status === 200
     } catch {
       return false
     }
@@ -508,7 +505,7 @@ export class World {
     ])
     for (let tries = 0; tries < 2000; tries++) {
       try {
-        if ((await fetch(`http://127.0.0.1:${this.shopPort}/livez`)).ok) return
+        if ((await ask({ port: this.shopPort, path: '/livez' })).status === 200) return
       } catch {
         if (this.shop.end) throw new Error('the shop does not start')
       }
@@ -518,45 +515,38 @@ export class World {
   }
 
   async fault(rule) {
-    const answer = await fetch(`http://127.0.0.1:${this.shopPort}/faults`, {
-      method: 'PUT',
-      body: JSON.stringify(rule)
-    })
-    const text = await answer.text()
-    if (!answer.ok) throw new Error(`PUT /faults: ${text}`)
+    await this.setShop('/faults', rule)
+  }
+
+  async setShop(path, settings) {
+    const answer = await ask({ port: this.shopPort, method: 'PUT', path, text: JSON.stringify(settings) })
+    if (answer.status >= 300) throw new Error(`PUT ${path}: ${answer.text}`)
   }
 
   async noFaults() {
-    await (await fetch(`http://127.0.0.1:${this.shopPort}/faults`, { method: 'DELETE' })).text()
+    await ask({ port: this.shopPort, method: 'DELETE', path: '/faults' })
   }
 
   // Sets the shop: keys honoured or not, status reads or none, chaos; see `sagad-shop --help`.
   async shopSettings(settings) {
-    const answer = await fetch(`http://127.0.0.1:${this.shopPort}/settings`, {
-      method: 'PUT',
-      body: JSON.stringify(settings)
-    })
-    const text = await answer.text()
-    if (!answer.ok) throw new Error(`PUT /settings: ${text}`)
+    await this.setShop('/settings', settings)
   }
 
   // Sends one request straight to the shop, as often as it takes.
   async atShop(method, path, body, key) {
     for (let tries = 0; ; tries++) {
-      try {
-        const answer = await fetch(`http://127.0.0.1:${this.shopPort}${path}`, {
-          method,
-          body: body && JSON.stringify(body),
-          headers: key ? { 'idempotency-key': key } : {},
-          signal: AbortSignal.timeout(2000)
-        })
-        const text = await answer.text()
-        if (answer.ok) return JSON.parse(text)
-        if (answer.status < 500 && answer.status !== 429)
-          throw new TypeError(`${method} ${path}: ${answer.status} ${text}`)
-      } catch (error) {
-        if ((error instanceof TypeError && !error.cause) || tries > 50) throw error
-      }
+      const answer = await ask({
+        port: this.shopPort,
+        method,
+        path,
+        text: body && JSON.stringify(body),
+        headers: key ? { 'idempotency-key': key } : {},
+        seconds: 2
+      }).catch((error) => ({ error }))
+      if (answer.status < 300) return JSON.parse(answer.text)
+      if (answer.status < 500 && answer.status !== 429)
+        throw new Error(`${method} ${path}: ${answer.status} ${answer.text}`)
+      if (tries > 50) throw answer.error ?? new Error(`${method} ${path}: ${answer.status} ${answer.text}`)
       await sleep(20)
     }
   }
@@ -575,21 +565,15 @@ export class World {
   // Returns {status, headers, text, json}; throws when nobody answers.
   async api(method, path, body, { headers = {}, raw, seconds = 60 } = {}) {
     const text = raw ?? (body === undefined ? undefined : JSON.stringify(body))
-    const answer = await fetch(`http://127.0.0.1:${this.port}${path}`, {
+    const answer = await ask({
+      port: this.port,
       method,
-      body: text,
+      path,
+      text,
       headers: text === undefined ? headers : { 'content-type': 'application/json', ...headers },
-      signal: AbortSignal.timeout(seconds * 1000),
-      redirect: 'manual'
+      seconds
     })
-    const got = await answer.text()
-    let json
-    try {
-      json = JSON.parse(got)
-    } catch {
-      /* not every answer is JSON; who needs it looks */
-    }
-    return { status: answer.status, headers: answer.headers, text: got, json }
+    return { ...answer, json: jsonOf(answer.text) }
   }
 
   // Repeats the request while the answer is a 503 that says `retryable`, as a client should: a machine that stalls

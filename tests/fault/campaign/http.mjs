@@ -1,8 +1,5 @@
-// Sends one HTTP request over kept connections. fetch() costs more, and the clients share the machine with the engines
-// that they test.
-import { Agent, request } from 'node:http'
-
-const agent = new Agent({ keepAlive: true, maxSockets: 400, scheduling: 'lifo' })
+// Sends one HTTP request of a client of the campaign.
+import { ask as send, jsonOf } from '../../lib/http.mjs'
 
 let authorization = {}
 
@@ -12,41 +9,21 @@ export function useToken(token) {
 }
 
 // Returns {status, text, json}; undefined when nobody answers, or the answer is cut off.
-export function ask(host, port, method, path, body, { seconds = 4, headers = {} } = {}) {
-  return new Promise((resolve) => {
-    const text = body === undefined ? undefined : JSON.stringify(body)
-    const all =
-      text === undefined
-        ? { ...authorization, ...headers }
-        : {
-            ...authorization,
-            'content-type': 'application/json',
-            'content-length': Buffer.byteLength(text),
-            ...headers
-          }
-    const sent = request({ host, port, method, path, headers: all, agent })
-    const timer = setTimeout(() => sent.destroy(), seconds * 1000)
-    const settle = (answer) => {
-      clearTimeout(timer)
-      resolve(answer)
-    }
-    sent.on('error', () => settle(undefined))
-    sent.on('response', (response) => {
-      const chunks = []
-      response.on('data', (chunk) => chunks.push(chunk))
-      response.on('error', () => settle(undefined))
-      response.on('close', () => settle(undefined)) // after 'end' it says nothing new
-      response.on('end', () => {
-        const got = Buffer.concat(chunks).toString('utf8')
-        let json
-        try {
-          json = JSON.parse(got)
-        } catch {
-          /* not every answer is JSON */
-        }
-        settle({ status: response.statusCode, text: got, json })
-      })
+export async function ask(host, port, method, path, body, { seconds = 4, headers = {} } = {}) {
+  const text = body === undefined ? undefined : JSON.stringify(body)
+  const type = text === undefined ? {} : { 'content-type': 'application/json' }
+  try {
+    const answer = await send({
+      host,
+      port,
+      method,
+      path,
+      text,
+      headers: { ...authorization, ...type, ...headers },
+      seconds
     })
-    sent.end(text)
-  })
+    return { status: answer.status, text: answer.text, json: jsonOf(answer.text) }
+  } catch {
+    return undefined
+  }
 }
