@@ -32,7 +32,7 @@ function options() {
     const { values } = parseArgs({
       options: {
         shop: { type: 'string', default: 'all' },
-        runs: { type: 'string', default: quick ? '100' : '800' },
+        runs: { type: 'string', default: quick ? '60' : '800' },
         seed: { type: 'string' },
         agents: { type: 'string', default: '64' },
         engines: { type: 'string', default: '2' },

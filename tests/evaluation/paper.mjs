@@ -2,6 +2,7 @@
 // scripted agent and the judge. Each of its `bugs` breaks one promise, and the evaluation must find every bug.
 import { createServer } from 'node:http'
 import { createHash } from 'node:crypto'
+import { ask } from '../lib/http.mjs'
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 
@@ -26,7 +27,7 @@ export const bugs = {
 
 export class Paper {
   constructor(shopPort, shop, { bug, share = 0.25 } = {}) {
-    this.base = `http://127.0.0.1:${shopPort}`
+    this.shopPort = shopPort
     this.shop = shop
     this.bug = bug
     this.share = share // the part of its chances that the bug takes
@@ -191,7 +192,7 @@ export class Paper {
   async drive(operation) {
     if (operation.tool === 'customers.tag') {
       let before
-      while (![200, 404].includes((before = await this.fetch('GET', `/tags/${operation.args.customer}`))?.status))
+      while (![200, 404].includes((before = await this.askShop('GET', `/tags/${operation.args.customer}`))?.status))
         await sleep(50)
       if (before.status === 200) {
         Object.assign(operation, {
@@ -225,7 +226,7 @@ export class Paper {
   }
 
   async attempt(operation) {
-    const answer = await this.fetch(...this.path(operation), operation.args, operation.key)
+    const answer = await this.askShop(...this.path(operation), operation.args, operation.key)
     if (!answer || (answer.status >= 500 && answer.status !== 503)) return { state: 'unknown' }
     if (answer.status === 429) return { state: 'again' }
     if (answer.status === 503) return { state: 'unknown' }
@@ -248,23 +249,24 @@ export class Paper {
       return undefined
     await sleep(800)
     for (;;) {
-      const answer = await this.fetch('GET', `${this.path(operation)[1]}/by-key/${operation.key}`)
+      const answer = await this.askShop('GET', `${this.path(operation)[1]}/by-key/${operation.key}`)
       if (answer?.status === 200) return { id: answer.body.id }
       if (answer?.status === 404) return undefined
       await sleep(50)
     }
   }
 
-  async fetch(method, path, body, key) {
+  async askShop(method, path, body, key) {
     try {
-      const answer = await fetch(this.base + path, {
+      const answer = await ask({
+        port: this.shopPort,
         method,
-        body: body === undefined || method === 'GET' ? undefined : JSON.stringify(body),
+        path,
+        text: body === undefined || method === 'GET' ? undefined : JSON.stringify(body),
         headers: key ? { 'idempotency-key': key } : {},
-        signal: AbortSignal.timeout(2000)
+        seconds: 2
       })
-      const text = await answer.text()
-      return { status: answer.status, body: JSON.parse(text) }
+      return { status: answer.status, body: JSON.parse(answer.text) }
     } catch {
       return undefined
     }
@@ -350,7 +352,7 @@ export class Paper {
       : operation.tool.startsWith('cards')
         ? `/charges/${id}`
         : `/tags/${operation.args.customer}`
-    const answer = await this.fetch('DELETE', path, undefined, `undo-${operation.key}`)
+    const answer = await this.askShop('DELETE', path, undefined, `undo-${operation.key}`)
     return answer?.status === 200 || answer?.status === 404
   }
 }

@@ -1,9 +1,9 @@
-// SIGKILL for sagad at random moments under load, 200 times (25 in the short form). The ledger of the shop is the
+// SIGKILL for sagad at random moments under load, 200 times (12 in the short form). The ledger of the shop is the
 // judge.
 import { Load, chooseSeed, judge, randomFrom } from '../lib/load.mjs'
 import { World, leaves, promise, quick, run, sleep } from '../lib/world.mjs'
 
-const kills = quick ? 25 : 200
+const kills = quick ? 12 : 200
 
 await run(new World(), async (world) => {
   const seed = chooseSeed()

@@ -1,6 +1,6 @@
 // Each construct of the saga language with SIGKILL at each of its commits. The kill comes at the n-th commit with a
 // turn of the saga, right before PostgreSQL sees it, or right after PostgreSQL has done it and before sagad knows. Then
-// sagad starts again, and the saga must end as it would have, with the right ledger. The short form takes every third
+// sagad starts again, and the saga must end as it would have, with the right ledger. The short form takes every fifth
 // commit and one of the two places, by its seed. Afterwards a crowd of all constructs runs at once, with kills at
 // random moments and a shop that misbehaves.
 import { Cutter } from '../lib/cutter.mjs'
@@ -10,7 +10,7 @@ import { World, effectsByKey, expect, expectEqual, freePort, promise, quick, run
 
 const commitsMax = 60 // commits of one saga; there are fewer
 const crowd = quick ? 2 : 12 // sagas of each construct
-const randomKills = quick ? 8 : 120
+const randomKills = quick ? 5 : 120
 
 const named = (id, more) => take(id, `${id}-\${ .input.name }`, more)
 const never = { id: 'never', call: 'never' }
@@ -395,7 +395,7 @@ await run(new World(), async (world) => {
       `${name}: it ends as it should, killed at each of its commits`,
       async () => {
         let over = false
-        for (let n = quick ? 1 + Math.floor(random() * 3) : 1; !over; n += quick ? 3 : 1) {
+        for (let n = quick ? 1 + Math.floor(random() * 5) : 1; !over; n += quick ? 5 : 1) {
           expect(n < commitsMax, 'a saga comes to its end')
           for (const mode of quick ? [random() < 0.5 ? 'before' : 'after'] : ['before', 'after']) {
             const one = new Case(world, name, construct, n, mode)
