@@ -462,7 +462,7 @@ await run(world, async () => {
   let kills = 0
   const kill = {
     async fire() {
-      for (let tries = 0; tries < 1000 && round.notes.counts.starts < 60 * (kills + 1); tries++) await sleep(20)
+      for (let tries = 0; tries < 1000 && round.notes.counts.starts < 30 * (kills + 1); tries++) await sleep(20)
       const engine = world.engines[kills % 2]
       await world.killEngine(engine)
       world.launchEngine(engine)
