@@ -8,9 +8,9 @@ import { expectEqual, promise, run, sleep } from '../lib/world.mjs'
 import { longestFrame, showsRows } from './crowd.mjs'
 import { fillSagas } from './many.mjs'
 import { skip } from './packages.mjs'
-import { ConsoleWorld, Visitor, chromiumPath, launchChromium } from './stage.mjs'
+import { ConsoleWorld, Visitor, launchChromium, wholeChromium } from './stage.mjs'
 
-if (!chromiumPath) skip('there is no chromium')
+if (!wholeChromium) skip('there is no chromium')
 const { values: options } = parseArgs({
   options: { sagas: { type: 'string', default: '0' }, json: { type: 'string' } }
 })
@@ -76,7 +76,7 @@ async function idleRequests(visitor, path) {
 }
 
 async function measure(world) {
-  const [browser] = await Promise.all([launchChromium(), world.begin()])
+  const [browser] = await Promise.all([launchChromium(wholeChromium), world.begin()])
   const orders = await world.someOrders('first')
   if (sagas > 0) {
     fillSagas(world, sagas)
