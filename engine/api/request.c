@@ -138,7 +138,7 @@ void request_answer_items(struct api_request *request, struct slice items, struc
     struct buffer out;
     struct json_writer w;
 
-    buffer_init(&out, items.len + next_cursor.len * 6 + 160 + INSTANT_TEXT_BYTES);
+    buffer_init(&out, items.len + next_cursor.len * 6 + request->asked.rests.len + 200 + INSTANT_TEXT_BYTES);
     json_writer_init(&w, &out);
     json_object_begin(&w, NULL);
     json_write_raw(&w, "items", items);
@@ -149,6 +149,9 @@ void request_answer_items(struct api_request *request, struct slice items, struc
         instant_text(request->asked.looked_ms, looked);
         json_write_text(&w, "looked_to", looked);
         json_write_i64(&w, "looked_count", request->asked.looked_count);
+    }
+    if (request->asked.rests.ptr) {
+        json_write_raw(&w, "rests", request->asked.rests);
     }
     json_object_end(&w);
     struct slice text = arena_slice(request->arena, buffer_slice(&out));

@@ -56,6 +56,8 @@
     X(METRIC_TRACES_DROPPED, "sagad_traces_dropped_total", "Traces of ended sagas that were not sent")                 \
     X(METRIC_SCHEDULE_REFUSALS, "sagad_schedule_refusals_total", "Starts of schedules that were refused")              \
     X(METRIC_SAGAS_UNREADABLE, "sagad_sagas_unreadable_total", "Times that the log of a saga made no sense")           \
+    X(METRIC_RESTS_DAMAGED, "sagad_rests_damaged_total",                                                               \
+      "States of runs at rest that were damaged: their logs were read")                                                \
     X(METRIC_HTTP_SURPLUS, "sagad_http_surplus_total", "Connections beyond --connections-max, told to come again")
 
 #define METRIC_GAUGE_MAP(X)                                                                                            \

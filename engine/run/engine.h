@@ -170,6 +170,7 @@ struct engine_request {
     struct faults faults;     /* out, with ERR_INVALID: may hold places */
     struct slice answer;      /* out, with ERR_OK: JSON; for lists the array of items */
     struct slice next_cursor; /* out: lists; SLICE_NONE: no more */
+    struct slice rests; /* out: of a log: [{"seq", "form", "sha256"}], the states at rest beside its turns; or none */
     int64_t looked_ms; /* out: lists; there may be more that are older than this, and were not looked at; 0: all were */
     int64_t looked_count;              /* out: with looked_ms: so many were looked at */
     struct saga_id saga;               /* out: start, find */
@@ -347,7 +348,7 @@ void engine_get_saga(struct engine *engine, struct engine_request *request);
 void engine_preview(struct engine *engine, struct engine_request *request);
 /* The proof of the saga in.definitions, with the newest tools and children: see core/prove/show.h. */
 void engine_prove(struct engine *engine, struct engine_request *request);
-/* entries {seq, at, type, ...}; next_cursor is not used */
+/* entries {seq, at, type, ...}; next_cursor is not used; rests */
 void engine_get_log(struct engine *engine, struct engine_request *request);
 void engine_list_sagas(struct engine *engine, struct engine_request *request);
 /* What persons and tokens changed, and were refused; newest first. */

@@ -361,7 +361,7 @@ const struct db_statement sql_saga_row = {
 
 const struct db_statement sql_saga_turns = {
     "saga_turns",
-    "select l.seq, l.at, l.payload, l.epoch from sagad.log l where l.shard = $1::int2 and l.saga = $2::uuid"
+    "select l.seq, l.at, l.payload, l.epoch, l.rest from sagad.log l where l.shard = $1::int2 and l.saga = $2::uuid"
     " and l.seq + l.records - 1 > $3::int8 order by l.seq limit $4::int8",
 };
 

@@ -266,6 +266,7 @@ struct stored_turn {
     int64_t at_ms;
     int64_t epoch;        /* of the lease under which it was decided; 0: not read */
     struct slice payload; /* borrowed during the callback, or in the request's arena */
+    struct slice rest;    /* by store_read_saga(): as append.rest; SLICE_NONE: none, or not read */
 };
 
 struct shard_load {

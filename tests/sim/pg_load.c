@@ -183,6 +183,7 @@ enum pg_progress pg_statement_saga_turns(struct pg_call *call)
             put_time_ms(call, turn->at_ms);
             put_bytes(call, turn->payload);
             put_int(call, turn->epoch);
+            put_bytes(call, turn->rest);
             put_row_end(call);
             limit--;
         }

@@ -2,6 +2,7 @@
 #include "tests/sim/stage.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/json.h"
 #include "base/metric.h"
@@ -593,6 +594,46 @@ TEST(a_run_that_comes_back_by_its_id_meanwhile_is_the_same)
     stage_settle();
     assert_true(strlen(stage_log(id)) > turns);
     assert_true(called->done);
+}
+
+/* --- a state at rest that is damaged --- */
+
+static enum { DAMAGED_FORM, DAMAGED_DIGEST, DAMAGED_RESULT, DAMAGED_COUNT } damaged;
+
+static void damage(void *request, enum err_code *code)
+{
+    struct read_run *run = container_of((struct store_read *)request, struct read_run, read);
+    char *bytes = arena_text(run->read.arena, run->rest), *result = memmem(bytes, run->rest.len, "aaaa", 4);
+
+    assert_int_equal(*code, ERR_OK);
+    assert_non_null(result);
+    *(damaged == DAMAGED_RESULT ? result : bytes + damaged) ^= 1;
+    run->rest.ptr = bytes;
+}
+
+TEST(a_run_whose_stored_state_is_damaged_is_answered_from_its_log)
+{
+    static const char *const runs[] = {"form", "digest", "result"};
+
+    begin();
+    stage_says("t", OUTCOME_COMPLETED, NULL, "{'receipt':'aaaa'}");
+    for (damaged = DAMAGED_FORM; damaged < DAMAGED_COUNT; damaged++) {
+        uint64_t told = metric_value(METRIC_RESTS_DAMAGED);
+        struct reply *called = call((struct saga_id){0}, runs[damaged], "t");
+        struct slice first = json_member(called->answer, "result");
+        uint32_t calls = stage_calls("t");
+
+        assert_true(called->code == ERR_OK && first.len > 2);
+        stage_run(120 * 1000); /* it rests, and leaves memory */
+        stage_on_answer(STORE_READ_RUN, damage);
+        called = call((struct saga_id){0}, runs[damaged], "t");
+        if (called->code != ERR_OK || !slice_equal(json_member(called->answer, "result"), first) ||
+            stage_calls("t") != calls) {
+            fail_msg("%s: %s, %.*s", runs[damaged], err_name(called->code), SLICE_ARG(called->answer));
+        }
+        /* Another form may be that of another release, and is no damage. */
+        assert_int_equal(metric_value(METRIC_RESTS_DAMAGED) - told, damaged != DAMAGED_FORM);
+    }
 }
 
 TEST_PROGRAM_EACH(NULL, stage_teardown)

@@ -928,4 +928,27 @@ await run(new World(), async (world) => {
       )
     }
   )
+
+  await promise('a stored state that is damaged is found by replay, and believed by nobody', async () => {
+    const [sleeper] = sleepers
+    await asleep(sleeper)
+    const saga = sleeper.first.json.saga
+    const good = world.sagactl(['replay', saga, '-o', 'json'])
+    expect(good.status === 0 && JSON.parse(good.stdout).rests > 0, 'replay', good.stdout + good.stderr)
+    // "id" of the result becomes "iD".
+    world.sql(`update sagad.log l set rest = overlay(l.rest placing '\\x22694422'::bytea
+      from position('\\x22696422'::bytea in l.rest)) where l.saga = '${saga}'
+      and l.seq = (select max(n.seq) from sagad.log n where n.saga = l.saga)`)
+    const found = world.sagactl(['replay', saga])
+    expectEqual(found.status, 1, 'replay')
+    expect(/the state at rest .* is not what its log folds to/.test(found.stdout), 'its sentence', found.stdout)
+    const again = status(await call(sleeper.name, 'charge_keyed', { step: 'pay' }), 200)
+    expectEqual(again.json.result, sleeper.first.json.result, 'the stored result')
+    expect(
+      /^sagad_rests_damaged_total [1-9]/m.test((await world.api('GET', '/metrics')).text),
+      'it was told',
+      'a metric'
+    )
+    expectEqual(books(sleeper.name), { charges: 1, standing: 1, mails: 0 }, 'the shop')
+  })
 })

@@ -4,12 +4,16 @@
  *
  * Definitions and tools are fetched in the versions that saga.started pinned. For open sagas and runs they are fetched
  * when a call in the log names them. A saga that changes while it is read is read again.
+ *
+ * Beside the log of a run its states at rest are stored, and repeats of calls are answered from the newest of them. The
+ * log's answer has their digests. The fold makes the same bytes, so that a wrong one is seen.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/canon.h"
 #include "base/map.h"
+#include "core/saga/rest.h"
 #include "core/saga/saga.h"
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
@@ -22,8 +26,9 @@ const char help_replay[] =
     "sagactl replay SAGA | --all [--since T]\n"
     "\n"
     "Fetches the durable log of a saga, folds it through the engine's own state machine and compares\n"
-    "the state with the one the service shows, member by member. --all does so for every saga. Exits\n"
-    "0 when all are the same, 1 when one differs; each difference is named.\n"
+    "the state with the one the service shows, member by member, and for a run with the states at\n"
+    "rest that are stored beside its log. --all does so for every saga. Exits 0 when all are the\n"
+    "same, 1 when one differs; each difference is named.\n"
     "\n"
     "  sagactl replay 019b3c52-...\n"
     "  sagactl replay --all\n";
@@ -37,6 +42,7 @@ struct replay {
     struct definition *open, *run;
     struct slice tools, sagas; /* the pins of the saga that is being compiled */
     size_t checked, differing;
+    size_t rests, rests_other; /* states at rest that were compared; that have a form which this version cannot write */
 };
 
 /* Gets a registered body by its path. Each body is fetched once. */
@@ -206,6 +212,14 @@ struct fetched {
     struct slice saga; /* the saga as the service shows it */
     struct slice *entries;
     size_t count, capacity;
+    struct list rests; /* struct stored_rest, by their seq */
+};
+
+struct stored_rest { /* what the service says of a state at rest */
+    struct list_link link;
+    uint64_t seq;
+    int64_t form;
+    struct digest digest;
 };
 
 static void entries_add(struct fetched *fetched, struct slice entry, struct arena *arena)
@@ -223,11 +237,33 @@ static void entries_add(struct fetched *fetched, struct slice entry, struct aren
     fetched->entries[fetched->count++] = entry;
 }
 
+static bool rests_add(struct fetched *fetched, struct slice page, struct arena *arena)
+{
+    struct json_walk walk = json_walk(json_member(page, "rests"));
+    struct slice item;
+
+    while (json_next_element(&walk, &item)) {
+        struct stored_rest *rest = arena_alloc(arena, sizeof(*rest));
+        int64_t seq = 0;
+
+        if (!json_i64(json_member(item, "seq"), &seq) || !json_i64(json_member(item, "form"), &rest->form) ||
+            !digest_from_hex(json_string(json_member(item, "sha256"), arena), &rest->digest)) {
+            (void)fprintf(stderr, "sagactl: the service names a state at rest that makes no sense: %.*s\n",
+                          SLICE_ARG(item));
+            return false;
+        }
+        rest->seq = (uint64_t)seq;
+        list_push(&fetched->rests, &rest->link);
+    }
+    return true;
+}
+
 static int fetch_log(struct replay *replay, struct slice id, struct arena *arena, struct fetched *fetched)
 {
     struct slice cursor = SLICE("0"), entry;
 
     fetched->count = 0;
+    list_init(&fetched->rests);
     while (cursor.len > 0) {
         struct answer answer;
         int code = client_get(
@@ -242,6 +278,9 @@ static int fetch_log(struct replay *replay, struct slice id, struct arena *arena
 
         while (json_next_element(&walk, &entry)) {
             entries_add(fetched, entry, arena);
+        }
+        if (!rests_add(fetched, answer.body, arena)) {
+            return EXIT_FAILED;
         }
         struct slice next = json_member(answer.body, "next_cursor");
 
@@ -282,7 +321,38 @@ static bool refuse(struct slice id, size_t i, const struct err *err)
     return false;
 }
 
-static bool fold(struct replay *replay, struct slice id, const struct fetched *fetched, struct arena *arena,
+/* Compares the state at rest that is stored after the last folded record with the one that the fold makes. */
+static bool compare_rest(struct replay *replay, struct slice id, struct fetched *fetched, const struct saga *saga)
+{
+    struct list_link *first = list_first(&fetched->rests);
+    struct stored_rest *rest = first ? container_of(first, struct stored_rest, link) : NULL;
+    struct buffer bytes;
+    struct digest made;
+    bool is_same;
+
+    if (!rest || rest->seq != saga->seq) {
+        return true;
+    }
+    (void)list_pop(&fetched->rests);
+    if (rest->form > 0 && rest->form != REST_FORM) {
+        replay->rests_other++; /* no engine of this version believes it, either */
+        return true;
+    }
+    replay->rests++;
+    buffer_init(&bytes, REST_BYTES_MAX);
+    is_same = saga_write_rest(saga, &bytes);
+    made = digest_sha256(buffer_slice(&bytes));
+    buffer_fini(&bytes);
+    if (is_same && digest_equal(&made, &rest->digest)) {
+        return true;
+    }
+    progress_clear(replay->ctl);
+    (void)printf("%.*s: the state at rest that is stored with record %llu is not what its log folds to\n",
+                 SLICE_ARG(id), (unsigned long long)rest->seq);
+    return false;
+}
+
+static bool fold(struct replay *replay, struct slice id, struct fetched *fetched, struct arena *arena,
                  struct buffer *out)
 {
     struct record start, record;
@@ -310,6 +380,9 @@ static bool fold(struct replay *replay, struct slice id, const struct fetched *f
             return refuse(id, i, &err);
         }
         saga_apply(&saga, &record);
+        if (!compare_rest(replay, id, fetched, &saga)) {
+            return false;
+        }
     }
     saga_write_json(&saga, out);
     return true;
@@ -435,10 +508,14 @@ static int replay_all(struct replay *replay, const char *since)
         return code;
     }
     if (ctl->output == OUTPUT_DATA) {
-        print_data(
-            ctl, arena_printf(&ctl->arena, "{\"checked\":%zu,\"differing\":%zu}", replay->checked, replay->differing));
+        print_data(ctl, arena_printf(&ctl->arena, "{\"checked\":%zu,\"differing\":%zu,\"rests\":%zu}", replay->checked,
+                                     replay->differing, replay->rests));
     } else {
         (void)printf("%zu sagas folded from their logs, %zu differ\n", replay->checked, replay->differing);
+        if (replay->rests_other > 0) {
+            (void)printf("%zu states at rest have the form of another release and were not compared\n",
+                         replay->rests_other);
+        }
     }
     return replay->differing ? EXIT_FAILED : EXIT_OK;
 }
@@ -473,7 +550,7 @@ int cmd_replay(struct ctl *ctl, int argc, char **argv)
         code = saga_id_of(ctl, ids.items[0], &id);
         code = code == EXIT_OK ? replay_one(&replay, id) : code;
         if (code == EXIT_OK && ctl->output == OUTPUT_DATA) {
-            print_data(ctl, SLICE("{\"checked\":1,\"differing\":0}"));
+            print_data(ctl, arena_printf(&ctl->arena, "{\"checked\":1,\"differing\":0,\"rests\":%zu}", replay.rests));
         } else if (code == EXIT_OK) {
             (void)printf("%s: the log folds to the stored state\n", ids.items[0]);
         }

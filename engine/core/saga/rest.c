@@ -1,8 +1,12 @@
 /*
- * The bytes are: REST_FORM, then the fields of the saga, of its budgets, of its loop guard and of its emissions, and
- * for each step its tools and its fields. The fields of a struct are listed in tables. A field that is zero is left
- * out; any other one is written as its number in the table and its value, and a zero ends the struct. Numbers have
- * seven bits a byte, instants count from the run's beginning.
+ * The bytes are: REST_FORM, a digest of the run's id and of all bytes behind the digest, then the fields of the saga,
+ * of its budgets, of its loop guard and of its emissions, and for each step its tools and its fields. The fields of a
+ * struct are listed in tables. A field that is zero is left out; any other one is written as its number in the table
+ * and its value, and a zero ends the struct. Numbers have seven bits a byte, instants count from the run's beginning.
+ *
+ * The digest is there because a damaged state would be believed: most numbers and texts make sense with a bit turned
+ * over, and a repeat would be answered from them. The id is in it, so that the bytes of another run are refused, too;
+ * `seq` is among the fields and says after which record of the log they hold.
  *
  * A table that changes gets a new REST_FORM. The release before reads the log then, and so does the next one with what
  * this one has written. The sizes below say when a struct has got a member that its table does not know.
@@ -15,7 +19,7 @@
 #include "base/json.h"
 #include "core/saga/machine.h"
 
-#define REST_FORM 1
+#define DIGEST_BYTES 16      /* of SHA-256; against damage, not against whoever may write into the database */
 #define REST_STEPS_MAX 8     /* more have a log that is worth reading, and more bytes than may be */
 #define REST_EMISSIONS_MAX 8 /* the same */
 
@@ -346,15 +350,27 @@ static bool is_plain(const struct saga *saga)
     return true;
 }
 
+static struct digest digest_of(struct saga_id id, struct slice bytes)
+{
+    const struct slice fields[] = {{(const char *)&id, sizeof(id)}, bytes};
+
+    return digest_fields("sagad-rest", fields, COUNT_OF(fields));
+}
+
 bool saga_write_rest(const struct saga *saga, struct buffer *out)
 {
     char bytes[REST_BYTES_MAX];
     struct rest_writer writer = {.at = bytes, .end = bytes + sizeof(bytes)};
+    struct digest digest = {0};
+    char *digest_at, *digested;
 
     if (!is_plain(saga)) {
         return false;
     }
     put_number(&writer, REST_FORM);
+    digest_at = writer.at;
+    put_bytes(&writer, digest.bytes, DIGEST_BYTES); /* its place */
+    digested = writer.at;
     put_number(&writer, (uint64_t)saga->created_ms);
     put_fields(&writer, saga_fields, COUNT_OF(saga_fields), saga, saga->created_ms);
     put_loop(&writer, saga->loop);
@@ -364,6 +380,8 @@ bool saga_write_rest(const struct saga *saga, struct buffer *out)
         put_step(&writer, saga, i);
     }
     if (!writer.full) {
+        digest = digest_of(saga->id, (struct slice){digested, (size_t)(writer.at - digested)});
+        memcpy(digest_at, digest.bytes, DIGEST_BYTES);
         buffer_put(out, bytes, (size_t)(writer.at - bytes));
     }
     return !writer.full && !out->overflow;
@@ -586,6 +604,26 @@ static void get_steps(struct rest_reader *reader, struct saga *saga)
     }
 }
 
+/* Takes the digest. Is it that of all that follows, in this run? */
+static bool get_digest(struct rest_reader *reader, struct saga_id id)
+{
+    const char *bytes = get_bytes(reader, DIGEST_BYTES);
+    struct digest digest;
+
+    if (!bytes) {
+        return false;
+    }
+    digest = digest_of(id, (struct slice){reader->at, (size_t)(reader->end - reader->at)});
+    return memcmp(bytes, digest.bytes, DIGEST_BYTES) == 0;
+}
+
+uint32_t saga_rest_form(struct slice bytes)
+{
+    struct rest_reader reader = {.at = bytes.ptr, .end = bytes.ptr + bytes.len};
+
+    return get_number32(&reader, UINT32_MAX);
+}
+
 /* Does nothing that was read name a step that is not there? */
 static bool steps_are_there(const struct saga *saga)
 {
@@ -613,7 +651,10 @@ enum err_code saga_read_rest(struct saga *saga, struct arena *arena, struct saga
 
     CHECK(definition->kind == SAGA_RUN && definition->step_count == 0);
     if (get_number(&reader) != REST_FORM) {
-        return err_set(err, ERR_CORRUPT, "the state of this run has a form that this version does not read");
+        return err_set(err, ERR_UNSUPPORTED, "the state of this run has a form that this version does not read");
+    }
+    if (!get_digest(&reader, id)) {
+        return err_set(err, ERR_CORRUPT, "the state of this run is damaged, or that of another run");
     }
     saga_init(saga, arena, id, definition);
     saga->phase = PHASE_ENDED;
@@ -625,7 +666,8 @@ enum err_code saga_read_rest(struct saga *saga, struct arena *arena, struct saga
     get_emissions(&reader, saga);
     get_steps(&reader, saga);
     if (reader.bad || reader.at != reader.end || !steps_are_there(saga) || !saga_is_sound(saga)) {
-        return err_set(err, ERR_CORRUPT, "the state of this run makes no sense");
+        return err_set(err, ERR_UNSUPPORTED,
+                       "the state of this run names a tool that is not known here, or makes no sense");
     }
     if (saga->seq != seq || !slice_equal(saga->namespace, namespace)) {
         return err_set(err, ERR_CORRUPT, "the state of this run is that of record %llu in \"%.*s\"",

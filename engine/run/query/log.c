@@ -1,6 +1,7 @@
 /* The durable log of a saga for people: each record with its number and its time. */
 #include "base/instant.h"
 #include "base/json.h"
+#include "core/saga/rest.h"
 #include "run/request/work.h"
 #include "run/saga/fold.h"
 
@@ -14,7 +15,18 @@ static void write_entry(struct buffer *out, uint64_t seq, const char *at, struct
     buffer_put(out, record.ptr + 1, record.len - 1);
 }
 
-static bool write_turn(struct work *work, const struct stored_turn *turn)
+/* Writes which state at rest is stored after record `seq`. Who folds the log can make it, too, and compare. */
+static void write_rest(struct buffer *out, uint64_t seq, struct slice rest)
+{
+    struct digest digest = digest_sha256(rest);
+    char hex[65];
+
+    digest_hex(&digest, hex);
+    buffer_printf(out, "%s{\"seq\":%llu,\"form\":%u,\"sha256\":\"%s\"}", out->len > 1 ? "," : "",
+                  (unsigned long long)seq, saga_rest_form(rest), hex);
+}
+
+static bool write_turn(struct work *work, const struct stored_turn *turn, struct buffer *rests)
 {
     struct json_walk walk = json_walk(turn->payload);
     char at[INSTANT_TEXT_BYTES];
@@ -31,6 +43,9 @@ static bool write_turn(struct work *work, const struct stored_turn *turn)
             write_entry(&work->out, seq, at, record);
             work->found++;
         }
+    }
+    if (turn->rest.ptr && seq - 1 > work->after_seq && !json_next_element(&walk, &record)) {
+        write_rest(rests, seq - 1, turn->rest);
     }
     return true;
 }
@@ -53,6 +68,7 @@ static bool mask_entries(struct work *work)
 static void on_read(struct store_read *read)
 {
     struct work *work = read->context;
+    struct buffer rests;
 
     if (read->code == ERR_NOT_FOUND) {
         work_fail(work, ERR_NOT_FOUND, "there is no saga with this id", NULL);
@@ -62,14 +78,23 @@ static void on_read(struct store_read *read)
         work_done(work, read->code, &read->err);
         return;
     }
+    buffer_init(&rests, work->out.bytes_max);
+    buffer_put_char(&rests, '[');
     buffer_put_char(&work->out, '[');
     for (size_t i = 0; i < work->read.turn_count; i++) {
-        if (!write_turn(work, &work->read.turns[i])) {
+        if (!write_turn(work, &work->read.turns[i], &rests)) {
+            buffer_fini(&rests);
             work_fail(work, ERR_CORRUPT, "the log of this saga holds something that is no record", NULL);
             return;
         }
     }
     buffer_put_char(&work->out, ']');
+    buffer_put_char(&rests, ']');
+    /* A masked log folds to another state; the digest of the true one could give a short secret away. */
+    if (work->request && !work->masks_log && rests.len > 2) {
+        work->request->rests = arena_slice(work->request->arena, buffer_slice(&rests));
+    }
+    buffer_fini(&rests);
     if (!work->masks_log || mask_entries(work)) {
         work_done(work, ERR_OK, NULL);
     }

@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+#include "base/log.h"
+#include "base/metric.h"
 #include "run/call/activity.h"
 #include "run/saga/cases.h"
 #include "run/saga/live.h"
@@ -214,7 +216,7 @@ static struct live *live_read(struct summoning *summoning, const struct stored_t
 }
 
 /* Makes a run that rests from what its newest turn has stored of it. Returns NULL when its log has to be read: another
- * release may have written it. */
+ * release may have written it, or it is damaged, which is told because the disk or the database has done that. */
 static struct live *live_read_rest(struct summoning *summoning)
 {
     const struct read_run *run = &summoning->run;
@@ -224,6 +226,9 @@ static struct live *live_read_rest(struct summoning *summoning)
 
     if (live) {
         live_has_come(summoning, live);
+    } else if (err.code == ERR_CORRUPT) {
+        metric_add(METRIC_RESTS_DAMAGED, 1);
+        log_warn("rest_damaged", LOG_UUID("saga", &summoning->id.uuid), LOG_I64("seq", run->rest_seq), LOG_ERR(&err));
     }
     return live;
 }

@@ -29,6 +29,7 @@ static void on_turns(struct db_query *query, const struct db_rows *rows)
         read->turns[i].at_ms = db_timestamptz(rows, i, 1);
         read->turns[i].payload = arena_slice(job->arena, db_bytes(rows, i, 2));
         read->turns[i].epoch = db_int(rows, i, 3);
+        read->turns[i].rest = db_is_null(rows, i, 4) ? SLICE_NONE : arena_slice(job->arena, db_bytes(rows, i, 4));
     }
     if (read->after_seq == 0 && read->turn_count == 0) {
         job->found = false; /* the saga was forgotten between the two statements, since every saga has a log */
