@@ -189,7 +189,8 @@ static void put_header(struct passage *passage, const char *name, struct slice v
 static void put_headers(struct passage *passage)
 {
     const struct rpc_message *message = &passage->message;
-    struct slice name = json_string(json_member(message->params, "name"), &passage->arena);
+    const char *named = message->method.ptr ? rpc_name_in_header(message->method) : NULL;
+    struct slice name = named ? json_string(json_member(message->params, named), &passage->arena) : SLICE_NONE;
 
     put_header(passage, "Content-Type", SLICE("application/json"));
     put_header(passage, "Accept", SLICE("application/json"));

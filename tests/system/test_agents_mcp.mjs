@@ -14,6 +14,9 @@ if (!existsSync(library)) {
 const { Client } = await import(join(library, 'index.js'))
 const { StdioClientTransport } = await import(join(library, 'stdio.js'))
 const { StreamableHTTPClientTransport } = await import(join(library, 'streamableHttp.js'))
+const laterLibrary = join(process.env.NODE_MODULES, '@modelcontextprotocol/client/dist')
+const Later = await import(join(laterLibrary, 'index.mjs'))
+const { StdioClientTransport: LaterStdio } = await import(join(laterLibrary, 'stdio.mjs'))
 
 function definitions(shop) {
   const retry = { max_attempts: 3, initial: '50ms', factor: 2, max: '200ms' }
@@ -133,6 +136,47 @@ await run(new World(), async (world) => {
     expectEqual(results[3]._meta['sagad/operation'], results[0]._meta['sagad/operation'], 'one operation')
     expectEqual(charges('anew').length, 1, 'charges')
   })
+
+  // The library of revision 2026-07-28 does no handshake, and says in headers what its messages say.
+  for (const transport of ['http', 'stdio']) {
+    await promise(`the library of the later revision, by ${transport}: tools, a repeat, a refusal`, async () => {
+      const later = async () => {
+        const client = new Later.Client(
+          { name: 'test', version: '1' },
+          { versionNegotiation: { mode: { pin: '2026-07-28' } } }
+        )
+        await client.connect(
+          transport === 'http'
+            ? new Later.StreamableHTTPClientTransport(url())
+            : new LaterStdio({ command: world.sagadPath, args: ['mcp', '--server', `http://127.0.0.1:${world.port}`] })
+        )
+        return client
+      }
+      const results = []
+      for (let i = 0; i < 2; i++) {
+        const client = await later()
+        expectEqual(client.getNegotiatedProtocolVersion(), '2026-07-28', 'revision')
+        const { tools } = await client.listTools()
+        expect(tools.find(({ name }) => name === 'cards_charge')?.outputSchema === undefined, 'tools', tools)
+        results.push(
+          await call(client, 'cards_charge', charge(`later-${transport}`), { threadId: `later-${transport}` })
+        )
+        await client.close()
+      }
+      expectEqual(results[1].structuredContent, results[0].structuredContent, 'the same result')
+      expectEqual(results[1]._meta['sagad/replayed'], true, 'replayed')
+      expectEqual(charges(`later-${transport}`).length, 1, 'charges')
+      const client = await later()
+      const refused = await call(
+        client,
+        'cards_charge',
+        { amount: 6, customer: `later-${transport}` },
+        { threadId: `later-${transport}` }
+      )
+      expect(refused.isError && /arguments-differ/.test(refused.structuredContent.type), 'a refusal', refused)
+      await client.close()
+    })
+  }
 
   await promise('another scope, which the model names, is another charge', async () => {
     const client = await host({ 'Saga-Run': 'chat-scopes' })
@@ -314,14 +358,23 @@ await run(new World(), async (world) => {
       'io.modelcontextprotocol/protocolVersion': '2026-07-28',
       'io.modelcontextprotocol/clientCapabilities': {}
     }
-    const message = (id, params) => JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params }) + '\n'
+    const message = (id, params, method = 'tools/call') => JSON.stringify({ jsonrpc: '2.0', id, method, params }) + '\n'
+    const declares = {
+      ..._meta,
+      'io.modelcontextprotocol/clientCapabilities': { extensions: { 'io.modelcontextprotocol/tasks': {} } }
+    }
     const ran = lines(
-      message(1, { name: 'price', arguments: { sku: 'kettle' }, _meta }) + message(2, { name: 'prïce', _meta })
+      message(1, { name: 'price', arguments: { sku: 'kettle' }, _meta }) +
+        message(2, { name: 'prïce', _meta }) +
+        message(3, { taskId: 'of nobody', _meta: declares }, 'tasks/get') +
+        message(4, { uri: 'test://a', _meta }, 'resources/read')
     )
     const answers = ran.stdout.trim().split('\n').map(JSON.parse)
     expectEqual(ran.status, 0, 'exit code')
     expectEqual(answers.find((one) => one.id === 1).result.resultType, 'complete', 'the first')
     expectEqual(answers.find((one) => one.id === 2).error.code, -32602, 'the second: there is no such tool')
+    expectEqual(answers.find((one) => one.id === 3).error.code, -32602, 'the third: there is no such task')
+    expectEqual(answers.find((one) => one.id === 4).error.code, -32602, 'the fourth: there are no resources')
   })
 
   await promise('the bridge passes on what is no message, and says when no service answers', () => {

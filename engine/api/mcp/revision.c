@@ -131,9 +131,7 @@ static bool stateless_holds(struct mcp_exchange *exchange)
     if (!header_says(exchange, "Mcp-Method", message->method)) {
         return false;
     }
-    const char *named = slice_is(message->method, "tools/call")        ? "name"
-                        : slice_starts_with(message->method, "tasks/") ? "taskId"
-                                                                       : NULL;
+    const char *named = rpc_name_in_header(message->method);
 
     return !named || header_says(exchange, "Mcp-Name",
                                  json_string(json_member(message->params, named), exchange->request->arena));

@@ -88,3 +88,11 @@ bool rpc_message_read(struct slice body, struct arena *arena, struct rpc_message
     }
     return read_params(out, body, arena, fault);
 }
+
+const char *rpc_name_in_header(struct slice method)
+{
+    if (slice_is(method, "tools/call") || slice_is(method, "prompts/get")) {
+        return "name";
+    }
+    return slice_is(method, "resources/read") ? "uri" : slice_starts_with(method, "tasks/") ? "taskId" : NULL;
+}

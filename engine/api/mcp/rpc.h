@@ -39,5 +39,7 @@ struct rpc_fault {
 /* False with a fault. `out->id` is set also then, if there is one that can be read. */
 MUST_USE bool rpc_message_read(struct slice body, struct arena *arena, struct rpc_message *out,
                                struct rpc_fault *fault);
+/* The parameter that the header Mcp-Name repeats in the later revision; NULL: the method has none. */
+const char *rpc_name_in_header(struct slice method);
 
 #endif
