@@ -1,5 +1,5 @@
-/* Beside hmac.c the only file that sees libcrypto. When libcrypto refuses, the installation is broken, and the process
- * stops. */
+/* Beside hmac.c and aead.c the only file that sees libcrypto. When libcrypto refuses, the installation is broken, and
+ * the process stops. */
 #include "base/digest.h"
 
 #include <errno.h>

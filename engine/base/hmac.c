@@ -1,5 +1,5 @@
-/* Beside digest.c the only file that sees libcrypto. When libcrypto refuses, the installation is broken, and the
- * process stops. */
+/* Beside digest.c and aead.c the only file that sees libcrypto. When libcrypto refuses, the installation is broken, and
+ * the process stops. */
 #include "base/hmac.h"
 
 #include <openssl/crypto.h>

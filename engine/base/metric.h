@@ -55,6 +55,8 @@
     X(METRIC_TRACES_SENT, "sagad_traces_sent_total", "Traces of ended sagas that the collector took")                  \
     X(METRIC_TRACES_DROPPED, "sagad_traces_dropped_total", "Traces of ended sagas that were not sent")                 \
     X(METRIC_SCHEDULE_REFUSALS, "sagad_schedule_refusals_total", "Starts of schedules that were refused")              \
+    X(METRIC_PAYLOADS_SEALED, "sagad_payloads_sealed_total", "Payloads sealed under the active of --payload-keys")     \
+    X(METRIC_PAYLOADS_UNOPENED, "sagad_payloads_unopened_total", "Sealed payloads that did not open")                  \
     X(METRIC_SAGAS_UNREADABLE, "sagad_sagas_unreadable_total", "Times that the log of a saga made no sense")           \
     X(METRIC_RESTS_DAMAGED, "sagad_rests_damaged_total",                                                               \
       "States of runs at rest that were damaged: their logs were read")                                                \

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/base64url.h"
 #include "base/json.h"
 
 #define SECONDS_MAX INT64_C(253402300000) /* the year 9999 */
@@ -40,47 +41,9 @@ bool jwt_algorithm_parse(struct slice name, enum jwt_algorithm *out)
     return false;
 }
 
-/* --- base64url --- */
-
-static int value_of(char c)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    const char *at = c ? strchr(digits, c) : NULL;
-
-    return at ? (int)(at - digits) : -1;
-}
-
-struct slice jwt_base64url(struct slice text, struct arena *arena)
-{
-    unsigned char *out = arena_alloc(arena, text.len * 3 / 4 + 1);
-    uint32_t bits = 0, bit_count = 0;
-    size_t len = 0;
-
-    if (text.len % 4 == 1) {
-        return SLICE_NONE;
-    }
-    for (size_t i = 0; i < text.len; i++) {
-        int value = value_of(text.ptr[i]);
-
-        if (value < 0) {
-            return SLICE_NONE;
-        }
-        bits = (bits << 6 | (uint32_t)value) & 0xffff;
-        bit_count += 6;
-        if (bit_count >= 8) {
-            bit_count -= 8;
-            out[len++] = (unsigned char)(bits >> bit_count);
-        }
-    }
-    if (bits & ((1u << bit_count) - 1)) { /* another text would stand for the same bytes */
-        return SLICE_NONE;
-    }
-    return (struct slice){(const char *)out, len};
-}
-
 static struct slice object_of(struct slice part, struct arena *arena)
 {
-    struct slice text = jwt_base64url(part, arena);
+    struct slice text = base64url_read(part, arena);
 
     return text.ptr && json_check(text, &limits, NULL) == ERR_OK && json_type(text) == JSON_OBJECT ? text : SLICE_NONE;
 }
@@ -139,7 +102,7 @@ enum err_code jwt_read(struct slice text, struct arena *arena, struct jwt *out, 
     if (!out->claims.ptr) {
         return refuse(err, "its claims are not a JSON object in base64url");
     }
-    out->signature = jwt_base64url(parts[2], arena);
+    out->signature = base64url_read(parts[2], arena);
     return out->signature.len > 0 ? ERR_OK : refuse(err, "its signature is not in base64url");
 }
 

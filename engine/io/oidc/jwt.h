@@ -40,8 +40,6 @@ struct jwt {
 /* Has the text the three parts of a JWT? Everything else about it may be wrong. */
 bool jwt_is_likely(struct slice text);
 bool jwt_algorithm_parse(struct slice name, enum jwt_algorithm *out); /* false: not on the list */
-/* Reads base64url without padding, in its one canonical form. SLICE_NONE: it is none. */
-struct slice jwt_base64url(struct slice text, struct arena *arena);
 
 /* ERR_UNAUTHENTICATED with a sentence: it is no JWT, or none that can be accepted, whatever its signature. The
  * signature is not verified. */

@@ -6,6 +6,7 @@
 #include <gnutls/gnutls.h>
 #include <stdlib.h>
 
+#include "base/base64url.h"
 #include "base/json.h"
 
 #define RSA_BYTES_MIN 256  /* 2048 bits */
@@ -71,7 +72,7 @@ static struct slice bytes_of(struct slice key, const char *name, struct arena *a
 {
     struct slice text = text_of(key, name, arena);
 
-    return text.ptr ? jwt_base64url(text, arena) : SLICE_NONE;
+    return text.ptr ? base64url_read(text, arena) : SLICE_NONE;
 }
 
 static bool is_for_signatures(struct slice key)
