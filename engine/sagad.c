@@ -27,6 +27,7 @@
 #include "run/engine.h"
 #include "store/lease/accept_history.h"
 #include "store/least_rights.h"
+#include "store/seal/payload_keys.h"
 #include "store/store.h"
 #include "store/virtual_clock.h"
 #include "traces.h"
@@ -65,6 +66,8 @@ static const struct setting setting_table[] = {
     {"oidc-namespace", SETTING_TEXT, NULL, NULL, 0, 0, "namespace of all those JWTs, instead of a claim", false},
     {"secrets", SETTING_TEXT, NULL, NULL, 0, 0,
      "JSON file of names and texts for secret(\"name\"); SAGAD_SECRET_NAME serves too", false},
+    {"payload-keys", SETTING_TEXT, NULL, NULL, 0, 0,
+     "JSON file of keys: payloads in PostgreSQL are encrypted under them; see engine/encryption.md", false},
     {"quotas", SETTING_TEXT, NULL, NULL, 0, 0, "JSON file of what a namespace may ask of this engine", false},
     {"budgets", SETTING_TEXT, NULL, NULL, 0, 0,
      "JSON file of budgets of tools, namespaces, days and months; the same for all engines", false},
@@ -534,6 +537,7 @@ struct start {
     char name[96];
     struct egress egress;
     struct programs programs;
+    struct payload_keys *payload_keys; /* NULL: none are set */
     struct engine_options engine;
     struct api_options api;
 };
@@ -575,6 +579,7 @@ static void take_engine(struct service *service, struct start *start)
         .risk_losing_acknowledged_work = settings_switch(settings, "risk-losing-acknowledged-work"),
         .egress = &start->egress,
         .programs = &start->programs,
+        .payload_keys = start->payload_keys,
         .on_ready = on_ready,
         .on_refused = on_refused,
         .context = service};
@@ -630,6 +635,12 @@ static enum err_code start_read(struct service *service, struct start *start, st
     if (code != ERR_OK) {
         return code;
     }
+    if (settings_text(settings, "payload-keys")) {
+        start->payload_keys = payload_keys_new(settings_text(settings, "payload-keys"), err);
+        if (!start->payload_keys) {
+            return err->code;
+        }
+    }
     take_engine(service, start);
     take_api(service, start);
     code = egress_read(&start->egress, settings_text(settings, "egress-allow"), settings_text(settings, "egress-deny"),
@@ -650,6 +661,7 @@ static enum err_code start_read(struct service *service, struct start *start, st
 static void start_fini(struct start *start)
 {
     programs_fini(&start->programs);
+    payload_keys_free(start->payload_keys);
 }
 
 /* --check-config: every setting that a start would refuse is refused. It connects to nothing and takes no port. */

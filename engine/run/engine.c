@@ -96,7 +96,8 @@ static void store_begin(struct engine *engine)
                                           .key_look_ms = options->key_look_ms,
                                           .answer_ms = options->lease_ms,
                                           .risk_losing_acknowledged_work = options->risk_losing_acknowledged_work,
-                                          .virtual_clock = options->virtual_clock};
+                                          .virtual_clock = options->virtual_clock,
+                                          .payload_keys = options->payload_keys};
 
     readiness_watch(engine, &store_options);
     engine->store = store_open(engine->loop, &store_options);

@@ -18,6 +18,7 @@
 
 struct engine;
 struct offers;
+struct payload_keys;
 struct store_options;
 
 /* Every text is given, and every number: the settings of the program have the defaults. */
@@ -57,6 +58,7 @@ struct engine_options {
     const struct programs
         *programs;            /* which tools may run, and as whom; as long as the engine. NULL: any, as ourselves */
     const char *secrets_file; /* JSON object of names and texts; NULL: only SAGAD_SECRET_NAME variables */
+    const struct payload_keys *payload_keys; /* of what lies in the database; as long as the engine. NULL: none */
     bool risk_losing_acknowledged_work;
     /* owns shards and has loaded them; first time only */
     void (*on_ready)(struct engine *engine, void *context);

@@ -22,6 +22,12 @@ static void read_event(struct job *job, const struct db_rows *rows, size_t i, st
         out->first_seq = (uint64_t)db_int(rows, i, 5);
         out->at_ms = db_timestamptz(rows, i, 6);
         out->payload = arena_slice(job->arena, db_bytes(rows, i, 7));
+        if (out->payload.ptr) {
+            struct stored_turn turn = {.first_seq = out->first_seq, .payload = out->payload};
+
+            turn_open(job->store, &out->saga.uuid, &turn, job->arena);
+            out->payload = turn.payload;
+        }
     } else {
         out->number = (uint64_t)db_int(rows, i, 12);
         out->is_resolved = db_int(rows, i, 13) != 0;

@@ -23,7 +23,7 @@ static const char statements[] =
     "revoke update, delete on sagad.tool, sagad.definition, sagad.history_shard, sagad.history_saga,\n"
     "    sagad.history_call from @;\n"
     "-- What it adds to and, when it is over, removes; it changes nothing of it.\n"
-    "revoke update on sagad.log, sagad.operation_key, sagad.key_bundle, sagad.lock from @;\n"
+    "revoke update on sagad.log, sagad.operation_key, sagad.key_bundle, sagad.lock, sagad.payload_key from @;\n"
     "-- Shards are made by migrations.\n"
     "revoke insert, delete on sagad.shard from @;\n"
     "-- Acts: refusals of one minute are added up, and old ones leave by the function act_forget.\n"

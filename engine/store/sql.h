@@ -44,6 +44,8 @@ extern const struct db_statement sql_look;
 extern const struct db_statement sql_check_server;
 extern const struct db_statement sql_check_schema;
 extern const struct db_statement sql_check_transaction;
+extern const struct db_statement sql_payload_key_put;
+extern const struct db_statement sql_payload_keys;
 extern const struct db_statement sql_history_missing;
 extern const struct db_statement sql_history_open;
 extern const struct db_statement sql_history_marks;

@@ -36,7 +36,7 @@ const struct db_statement sql_check_server = {
     " 'insert'),"
     "                 ('history_saga', 'select'), ('history_saga', 'insert'), ('history_call', 'select'),"
     " ('history_call', 'insert'), ('tool', 'select'), ('tool', 'insert'),"
-    " ('act', 'select'), ('act', 'insert'),"
+    " ('act', 'select'), ('act', 'insert'), ('payload_key', 'select'), ('payload_key', 'insert'),"
     " ('definition', 'select'),"
     "                 ('definition', 'insert')"
     "          union all select t, p from unnest(array['due', 'engine', 'approval', 'guard', 'guard_place',"

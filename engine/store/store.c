@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/metric.h"
 #include "store/migrate.h"
+#include "store/seal/payload_keys.h"
 #include "store/store_state.h"
 #include "store/virtual_clock.h"
 
@@ -177,6 +178,19 @@ static void on_schema(struct db_query *query, const struct db_rows *rows)
     }
 }
 
+static void on_payload_keys(struct db_query *query, const struct db_rows *rows)
+{
+    struct conn *conn = query->context;
+    struct err *err = &conn->facts.keys_err;
+
+    for (size_t row = 0; row < db_row_count(rows); row++) {
+        if (payload_keys_check_proof(conn->store->options.payload_keys, db_bytes(rows, row, 0), db_bytes(rows, row, 1),
+                                     err) != ERR_OK) {
+            return;
+        }
+    }
+}
+
 static void on_transaction(struct db_query *query, const struct db_rows *rows)
 {
     store_on_transaction(&((struct conn *)query->context)->facts.proof, rows);
@@ -336,6 +350,33 @@ static bool check_version(const struct conn_facts *facts, struct err *err)
 
 static void on_schema_checked(struct db_transaction *transaction);
 
+/* Which keys does the data need? Ours is among them before anything is sealed under it. */
+static size_t put_payload_keys(struct conn *conn, size_t at)
+{
+    const struct payload_keys *keys = conn->store->options.payload_keys;
+    struct slice active = payload_keys_active(keys);
+
+    if (active.ptr) {
+        struct db_args *args = db_args_new(&conn->arena);
+        struct buffer proof;
+
+        buffer_init(&proof, 1024);
+        payload_keys_put_proof(keys, &proof);
+        db_arg_text(args, active);
+        db_arg_bytea(args, buffer_slice(&proof));
+        db_array_begin(args, DB_TEXT, payload_keys_count(keys));
+        for (size_t i = 0; i < payload_keys_count(keys); i++) {
+            db_item_bytes(args, payload_keys_name(keys, i));
+        }
+        db_array_end(args);
+        buffer_fini(&proof);
+        conn->check_queries[at++] = (struct db_query){.statement = &sql_payload_key_put, .args = args, .context = conn};
+    }
+    conn->check_queries[at++] =
+        (struct db_query){.statement = &sql_payload_keys, .on_rows = on_payload_keys, .context = conn};
+    return at;
+}
+
 static void conn_submit(struct conn *conn, size_t count, bool read_only, void (*done)(struct db_transaction *))
 {
     memset(&conn->check, 0, sizeof(conn->check));
@@ -365,7 +406,7 @@ static void check_schema_and_commit(struct conn *conn)
     db_item_int(args, (int64_t)(conn - conn->store->conns));
     db_array_end(args);
     conn->check_queries[2] = (struct db_query){.statement = &sql_hold_shards, .args = args, .context = conn};
-    count = history_put_checks(conn, 3);
+    count = put_payload_keys(conn, history_put_checks(conn, 3));
     conn->check_queries[count++] = proof;
     conn_submit(conn, count, false, on_schema_checked);
 }
@@ -407,6 +448,10 @@ static void on_schema_checked(struct db_transaction *transaction)
     if (!check_version(&conn->facts, &err) || !check_sessions(conn, &err) ||
         !store_is_one_transaction(&conn->facts.proof, &err)) {
         store_refuse(store, &err);
+        return;
+    }
+    if (conn->facts.keys_err.code != ERR_OK) {
+        store_refuse(store, &conn->facts.keys_err);
         return;
     }
     if (!history_is_good(conn, &err)) {

@@ -22,6 +22,7 @@
 #define STORE_READERS_MAX 16
 
 struct store;
+struct payload_keys;
 
 /* The turns that were confirmed to an engine, and the calls that it made. Sagas and calls may be listed twice. */
 struct known_work {
@@ -55,6 +56,8 @@ struct store_options {
     int64_t answer_ms;       /* a connection is given up when an append got no answer for so long; default 10 s */
     bool risk_losing_acknowledged_work; /* accept fsync=off and similar settings */
     bool virtual_clock;                 /* virtual_clock.h: go by the clock that can be moved */
+    const struct payload_keys
+        *payload_keys; /* seal/payload_keys.h; NULL: nothing is sealed, and nothing sealed is read */
     /* The store is connected, and server and schema passed the checks. Comes again after each
      * loss. */
     void (*on_ready)(struct store *store, void *context);
@@ -172,6 +175,10 @@ struct append {
     int tries;             /* the store's: size of the group that is tried on its own */
     uint32_t history;      /* the store's: number of the history under which the turn was decided */
     int64_t since_boot_ms; /* the store's: when the append came */
+    /* the store's: payload and rest as they are written, sealed once for all tries, because each sealing gives another
+     * text; and their memory */
+    struct slice stored_payload, stored_rest;
+    struct buffer sealed;
 };
 
 /* At most one append of a saga may be under way. Appends ready in the same turn of the loop share a commit. */
@@ -267,6 +274,7 @@ struct stored_turn {
     int64_t epoch;        /* of the lease under which it was decided; 0: not read */
     struct slice payload; /* borrowed during the callback, or in the request's arena */
     struct slice rest;    /* by store_read_saga(): as append.rest; SLICE_NONE: none, or not read */
+    const char *fault;    /* why the payload does not open, in a sentence; NULL: it is as it was written */
 };
 
 struct shard_load {

@@ -56,6 +56,7 @@ struct conn_facts { /* what a connection's checks found */
     int64_t streams;        /* standbys that stream from it, as far as we may see */
     int schema_version, second_pid;
     struct transaction_proof proof;
+    struct err keys_err;                /* a key of payloads is not there, or another one */
     int64_t missing_turns, losses_open; /* history.c */
     uint64_t shards_missing, shards_back,
         shards_behind; /* a turn is missing; at an epoch before one that we saw; with fewer turns than we saw */
@@ -63,7 +64,7 @@ struct conn_facts { /* what a connection's checks found */
     int64_t missing_seq, missing_at_ms;
 };
 
-#define CONN_QUERIES_MAX 7
+#define CONN_QUERIES_MAX 9
 
 struct conn {
     struct store *store;
@@ -374,6 +375,22 @@ void history_torn(struct batch *batch); /* the same, by an append behind a hole 
 /* What the lease table has shown, once that is confirmed. False: less than before. Then every connection is made anew,
  * and looks. */
 bool history_saw(struct store *store, const struct shard_mark table[SHARD_COUNT]);
+
+/* seal/stored.c: what is written and read, sealed and opened */
+void append_seal(struct store *store, struct append *append);
+/* Opens the turn of this saga, whose payload is as it was read. What does not open is no array of records any more, and
+ * has its `fault`. A key that is missing stops the engine: no other saga of that key can be read either. */
+void turn_open(struct store *store, const struct uuid *saga, struct stored_turn *turn, struct arena *arena);
+/* SLICE_NONE: it does not open, and the log has to be read. */
+struct slice rest_open(struct store *store, const struct uuid *saga, uint64_t last_seq, struct slice rest,
+                       struct arena *arena);
+
+struct slice inbox_seal(struct store *store, const struct inbox_row *row, struct arena *arena);
+/* False: it does not open. The row stays, because it may be a start that was acknowledged. */
+bool inbox_open(struct store *store, struct inbox_row *row, struct arena *arena);
+struct slice answer_seal(struct store *store, const struct uuid *input, struct slice body, struct arena *arena);
+/* SLICE_NONE: it does not open, and whoever waits for it waits in vain, as for an engine that died. */
+struct slice answer_open(struct store *store, const struct uuid *input, struct slice body, struct arena *arena);
 
 /* append_batch.c */
 #define BUSINESS_DIGEST_BYTES 16

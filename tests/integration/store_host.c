@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "io/postgres/db.h"
+#include "store/seal/payload_keys.h"
 #include "tests/lib/test.h"
 
 enum { PATIENCE_MS = 60 * 1000, SKIPPED = 77 };
@@ -147,6 +149,23 @@ struct store *host_store(struct host *host, const struct store_options *options)
 
     host_run_until(host, is_ready, store);
     return store;
+}
+
+struct payload_keys *host_payload_keys(const char *text)
+{
+    char path[] = "/tmp/sagad-test-keys-XXXXXX";
+    struct err err = {.code = ERR_OK};
+    struct payload_keys *keys;
+    int file = mkstemp(path);
+
+    assert_true(file >= 0 && write(file, text, strlen(text)) == (ssize_t)strlen(text));
+    assert_int_equal(close(file), 0);
+    keys = payload_keys_new(path, &err);
+    assert_int_equal(unlink(path), 0);
+    if (!keys) {
+        fail_msg("%s: %s", err.message, err.detail);
+    }
+    return keys;
 }
 
 static void on_closed(void *context)

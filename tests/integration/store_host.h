@@ -25,6 +25,12 @@ struct store *host_store(struct host *host, const struct store_options *options)
 struct store *host_store_begin(struct host *host, const struct store_options *options);
 void host_store_close(struct host *host, struct store *store);
 
+/* Keys of payloads, as the file of --payload-keys has them. */
+#define HOST_KEY_1 "\"k1\": \"MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=\""
+#define HOST_KEY_2 "\"k2\": \"ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA=\""
+#define HOST_KEY_1_OTHER "\"k1\": \"YWJjZGVmMDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODk=\""
+struct payload_keys *host_payload_keys(const char *text);
+
 /* Runs the loop until the condition holds; fails the test after a minute. */
 void host_run_until(struct host *host, bool (*condition)(void *context), void *context);
 bool host_is_set(void *context); /* a condition; `context` points at the bool */

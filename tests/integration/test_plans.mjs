@@ -28,6 +28,7 @@ const small = new Set([
   'tool',
   'definition',
   'history_loss',
+  'payload_key',
   'history_shard'
 ])
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/metric.h"
+#include "store/seal/payload_keys.h"
 #include "store/store_state.h"
 #include "tests/integration/store_host.h"
 #include "tests/lib/test.h"
@@ -188,6 +189,7 @@ TEST(a_backend_that_hangs_in_its_commit_is_ended_before_anybody_looks)
         assert_int_equal(db_session_run(other, sql, NULL, NULL, &err), ERR_OK);
     }
     turn_start(&turn, id, 0, NULL);
+    append_seal(store, &turn.append);
     assert_int_equal(batch->phase, BATCH_IDLE);
     batch->items[0] = &turn.append;
     batch->count = 1;
@@ -222,6 +224,7 @@ static enum err_code resolve_against(const char *payload_there, struct saga_id i
         "insert into sagad.log (shard, saga, seq, records, at, epoch, payload) values (1, '%s', 2, 1, now(), 0, '%s')",
         text, payload_there);
     turn_next(&turn, id, 0, 2, "step.intent");
+    append_seal(store, &turn.append);
     assert_int_equal(batch->phase, BATCH_IDLE);
     batch->items[0] = &turn.append;
     batch->count = 1;
@@ -240,6 +243,46 @@ TEST(a_commit_that_did_happen_is_not_repeated)
     /* The turn belongs to another engine. */
     assert_int_equal(resolve_against("[{\"type\": \"step.failed\"}]", host_saga(1)), ERR_FENCED);
     host_sql(&host, "truncate sagad.log");
+}
+
+static bool is_opened(void *context)
+{
+    return store_is_ready(context);
+}
+
+/* Each sealing of a turn gives another text. So the text that is in the log is known only if it was kept. */
+TEST(a_sealed_commit_that_did_happen_is_not_repeated)
+{
+    struct payload_keys *keys = host_payload_keys("{\"active\": \"k1\", \"keys\": {" HOST_KEY_1 "}}");
+    struct store_options options = {.payload_keys = keys};
+    struct store *sealing = host_store_begin(&host, &options);
+    struct turn turn = {0};
+    struct saga_id id = host_saga(1);
+    struct batch *batch;
+
+    host_run_until(&host, is_opened, sealing);
+    turn_next(&turn, id, 0, 2, "step.intent");
+    turn.append.payload = SLICE("[{\"type\":\"step.intent\",\"data\":{\"args\":\"canary\"}}]");
+    append_seal(sealing, &turn.append);
+    assert_null(memmem(turn.append.stored_payload.ptr, turn.append.stored_payload.len, "canary", 6));
+    host_sql(&host,
+             "insert into sagad.log (shard, saga, seq, records, at, epoch, payload) values (1, '%s', 2, 1, now(), 0, "
+             "'%.*s')",
+             id_text(id), SLICE_ARG(turn.append.stored_payload));
+    batch = sealing->conns[0].batch;
+    assert_int_equal(batch->phase, BATCH_IDLE);
+    batch->items[0] = &turn.append;
+    batch->count = 1;
+    sealing->append_count++;
+    batch->backend_pid = 1; /* the backend is gone */
+    batch->backend_started_us = 1;
+    batch_lost(batch);
+    host_run_until(&host, turn_is_done, &turn);
+    assert_int_equal(turn.append.code, ERR_OK);
+    assert_int_equal(host_number(&host, "select count(*) from sagad.log where saga = '%s'", id_text(id)), 1);
+    host_store_close(&host, sealing);
+    payload_keys_free(keys);
+    host_sql(&host, "truncate sagad.log; delete from sagad.payload_key");
 }
 
 TEST(a_database_that_takes_no_appends_is_away_and_tried_again)

@@ -222,6 +222,9 @@ int rows_compare(enum pg_table table, const void *left, const void *right)
     }
     case PG_GRANT:
         return uuid_compare(&((const struct row_grant *)left)->id, &((const struct row_grant *)right)->id);
+    case PG_PAYLOAD_KEY:
+        return slice_compare(((const struct row_payload_key *)left)->name,
+                             ((const struct row_payload_key *)right)->name);
     case PG_TABLE_COUNT:
         break;
     }
@@ -264,4 +267,5 @@ const size_t rows_bytes[PG_TABLE_COUNT] = {
     [PG_NOTIFY] = sizeof(struct row_notify),
     [PG_NOTIFICATION] = sizeof(struct row_notification),
     [PG_GRANT] = sizeof(struct row_grant),
+    [PG_PAYLOAD_KEY] = sizeof(struct row_payload_key),
 };

@@ -42,6 +42,7 @@ enum pg_table {
     PG_NOTIFY,
     PG_NOTIFICATION,
     PG_GRANT,
+    PG_PAYLOAD_KEY,
     PG_TABLE_COUNT
 };
 
@@ -139,6 +140,11 @@ struct row_grant {
     struct uuid id; /* key */
     struct slice secret, namespace, body, revocation;
     int64_t made_ms, expires_ms, revoked_ms; /* revoked_ms 0: null */
+};
+
+struct row_payload_key {
+    struct slice name; /* key */
+    struct slice proof;
 };
 
 struct row_approval {

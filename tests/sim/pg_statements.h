@@ -140,6 +140,9 @@
     X(check_transaction)                                                                                               \
     X(database_facts)                                                                                                  \
     X(end_backend)                                                                                                     \
+    /* pg_seal.c */                                                                                                    \
+    X(payload_key_put)                                                                                                 \
+    X(payload_keys)                                                                                                    \
     /* pg_lease.c */                                                                                                   \
     X(lease_table)                                                                                                     \
     X(lease_end_backends)                                                                                              \

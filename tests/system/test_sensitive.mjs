@@ -1,6 +1,8 @@
 // Sensitive members: a canary stands at each place that definitions call sensitive, in sagas that complete, are undone,
 // end in doubt and ask a person, and in calls of an agent. Every GET of openapi.json is asked as each role, and so are
-// verbs, events, receivers of notifications, MCP, exports and the log of the program: nobody but an admin finds it.
+// verbs, events, receivers of notifications, MCP, exports and the log of the program: nobody but an admin finds it. The
+// payloads are sealed in PostgreSQL: a dump does not have the canary either.
+import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { createServer } from 'node:http'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -10,7 +12,10 @@ import { World, expect, expectEqual, promise, root, run, sleep } from '../lib/wo
 const card = '4111-canary-card-1111'
 const pin = 'q9' // too short to be looked for anywhere but at its place
 const token = 'tok-canary-token-2222'
+const payloadKey = (byte) => Buffer.alloc(32, byte).toString('base64')
 const roles = ['reader', 'agent', 'operator', 'admin']
+
+const dumped = { encoding: 'latin1', maxBuffer: 1 << 28 }
 
 // Answers like services that repeat what they were told.
 const told = []
@@ -92,7 +97,8 @@ await run(new World(), async (world) => {
   ]
   await world.startEngines(2, [
     ...['--tokens', file('tokens.json', { tokens }), '--notify', file('notify.json', { notify })],
-    ...['--secrets', file('secrets.json', { hook: `whsec_${Buffer.alloc(32, 7).toString('base64')}` })]
+    ...['--secrets', file('secrets.json', { hook: `whsec_${Buffer.alloc(32, 7).toString('base64')}` })],
+    ...['--payload-keys', file('payload-keys.json', { active: 'k1', keys: { k1: payloadKey(1) } })]
   ])
 
   let asked = 0
@@ -307,10 +313,52 @@ await run(new World(), async (world) => {
   await promise('cases, approvals, events and notifications lie in PostgreSQL without a canary', () => {
     const hex = (text) => Buffer.from(text).toString('hex') // as bytea is written
     const rows = (table, where = 'true') => world.sql(`select t::text from sagad.${table} t where ${where}`)
-    expect(rows('log').includes(hex(card)), 'the log has what came, as the documentation says')
     for (const [table, where] of [['escalation', "reason <> 'follower'"], ['approval'], ['notification'], ['event']])
       for (const canary of [card, token])
         expect(![canary, hex(canary)].some((one) => rows(table, where).includes(one)), `a canary in ${table}`)
+  })
+
+  await promise('a dump of the log has no canary, and still has what operators look for', () => {
+    const args = ['-d', world.dsn, '--data-only', '--table=sagad.log']
+    const { status, stdout, stderr } = spawnSync(join(world.binaries, 'pg_dump'), args, dumped)
+    expectEqual(status, 0, stderr)
+    const text = stdout.replace(/[0-9a-f]{40,}/g, (digits) => Buffer.from(digits, 'hex').toString('latin1'))
+    expect(text.includes('"step.intent"') && text.includes('"~args":"k1.'), 'the records, sealed')
+    clean(text, 'the dump')
+    const found = world.sql(`select count(*) from sagad.log_entry where step = 'charge' and key is not null`)
+    expect(Number(found) > 0, 'the view of the log')
+  })
+
+  await promise('another key is made the active one, and what the old one sealed is read', async () => {
+    for (const engine of world.engines) {
+      engine.child.kill('SIGTERM')
+      await engine.child.ended
+    }
+    file('payload-keys.json', { active: 'k2', keys: { k2: payloadKey(2), k1: payloadKey(1) } })
+    for (const engine of world.engines) world.launchEngine(engine)
+    for (const engine of world.engines) await world.engineReady(engine)
+    const log = await does('admin', 'GET', `/v1/sagas/${ids.pay}/log?limit=500`)
+    expect(found(log.text).length > 0 && !log.text.includes('~'), 'a log from before', log.text)
+    const run = await does('agent', 'POST', '/v1/operations?wait=10s', { ...run1, turn: 'later' })
+    expectEqual([run.json.key, run.json.result.token], [ids.operation, token], 'a call from before keeps its key')
+    await settles(await start('pay', 'pay-2'), ['completed'])
+    expectEqual(world.sql(`select string_agg(name, ' ' order by name) from sagad.payload_key`), 'k1 k2', 'its keys')
+    expect(Number(world.sql(`select count(*) from sagad.log_entry where data ->> '~args' like 'k2.%'`)) > 0, 'k2')
+  })
+
+  await promise('sagad does not start on it without the keys, or with another one of that name', () => {
+    const starts = (keys) =>
+      world.sagadOnce(['--database', world.dsn, '--listen', '127.0.0.1:0', ...keys], { seconds: 60 })
+    const lacking = file('lacking.json', { active: 'k2', keys: { k2: payloadKey(2) } })
+    const other = file('other.json', { active: 'k2', keys: { k2: payloadKey(2), k1: payloadKey(3) } })
+    for (const [keys, sentence] of [
+      [[], /sealed under the key k1, which sagad does not have/],
+      [['--payload-keys', lacking], /sealed under the key k1, which sagad does not have/],
+      [['--payload-keys', other], /the key k1 in --payload-keys is another one/]
+    ]) {
+      const { status, stderr } = starts(keys)
+      expect(status === 2 && sentence.test(stderr), keys.join(' '), `${status} ${stderr}`)
+    }
   })
 })
 server.close()

@@ -42,6 +42,7 @@ await run(new World(), async (world) => {
       [['--tokens', join(world.directory, 'none')], /none/],
       [['--secrets', misspelt], /secrets/],
       [['--quotas', misspelt], /quotas/],
+      [['--payload-keys', misspelt], /the file of payload keys/],
       [['--budgets', misspelt], /budgets/],
       [['--notify', misspelt], /the file of notifications is wrong/],
       [['--database', 'hots=nowhere'], /connection string/],

@@ -79,6 +79,9 @@ enum record_type { RECORD_MAP(X) RECORD_TYPE_COUNT };
 #undef X
 
 const char *record_type_name(enum record_type type);
+/* Does the member of this name in "data" hold a payload, quote one, or is it a digest over one? The store seals those.
+ */
+bool record_member_is_payload(struct slice name);
 bool record_type_parse(struct slice name, enum record_type *out);
 
 #define STEP_NONE UINT32_MAX

@@ -37,12 +37,17 @@ struct record_member {
     size_t name_len;
     enum record_field field;
     enum record_member_kind kind;
-    size_t at; /* the offset in struct record; for MEMBER_STEPS that of the array */
+    size_t at;       /* the offset in struct record; for MEMBER_STEPS that of the array */
+    bool is_payload; /* it holds a payload, quotes one, or is a digest over one */
 };
 
 #define M(name, field, kind, member)                                                                                   \
     {                                                                                                                  \
-        name, sizeof(name) - 1, FIELD_##field, MEMBER_##kind, offsetof(struct record, member)                          \
+        name, sizeof(name) - 1, FIELD_##field, MEMBER_##kind, offsetof(struct record, member), false                   \
+    }
+#define PAYLOAD(name, field, kind, member)                                                                             \
+    {                                                                                                                  \
+        name, sizeof(name) - 1, FIELD_##field, MEMBER_##kind, offsetof(struct record, member), true                    \
     }
 
 static const struct record_member members[] = {
@@ -53,7 +58,7 @@ static const struct record_member members[] = {
     M("namespace", START, TEXT, namespace),
     M("business_id", START, TEXT, business_id),
     M("tags", START, JSON, tags),
-    M("input", START, JSON, input),
+    PAYLOAD("input", START, JSON, input),
     M("deadline_at", DEADLINE, INSTANT, due_ms),
     M("run", OPENING, TEXT, run),
     M("budget", OPENING, JSON, budget),
@@ -69,9 +74,9 @@ static const struct record_member members[] = {
     M("undo_version", CALLED, U32, undo_version),
     M("generation", GENERATION, U32, generation),
     M("scope", SCOPE, TEXT, scope),
-    M("fingerprint", FINGERPRINT, DIGEST, fingerprint),
+    PAYLOAD("fingerprint", FINGERPRINT, DIGEST, fingerprint),
     M("class", CLASS, EFFECT, effect),
-    M("args", ARGS, JSON, args),
+    PAYLOAD("args", ARGS, JSON, args),
     M("emission", EMISSION, TEXT, emission),
     M("turn", EMISSION, TEXT, conversation_turn),
     M("earlier_key", EARLIER, KEY, earlier_key),
@@ -83,16 +88,16 @@ static const struct record_member members[] = {
     M("unsent", UNSENT, FLAG, unsent),
     M("maybe", MAYBE, FLAG, maybe),
     M("accept_double", DOUBLE, FLAG, accept_double),
-    M("error", ERROR, TEXT, error),
-    M("detail", DETAIL, TEXT, detail),
-    M("answer", ANSWER, JSON, answer),
+    PAYLOAD("error", ERROR, TEXT, error),
+    PAYLOAD("detail", DETAIL, TEXT, detail),
+    PAYLOAD("answer", ANSWER, JSON, answer),
     M("source", SOURCE, SOURCE, source),
-    M("result", RESULT, JSON, result),
+    PAYLOAD("result", RESULT, JSON, result),
     M("cost_micros", COST, I64, cost_micros),
-    M("undo_args", UNDO, JSON, undo_args),
-    M("undo_error", UNDO, TEXT, undo_error),
-    M("result_error", LOST, TEXT, result_error),
-    M("cost_unknown", LOST, TEXT, cost_unknown),
+    PAYLOAD("undo_args", UNDO, JSON, undo_args),
+    PAYLOAD("undo_error", UNDO, TEXT, undo_error),
+    PAYLOAD("result_error", LOST, TEXT, result_error),
+    PAYLOAD("cost_unknown", LOST, TEXT, cost_unknown),
     M("plan", PLAN, STEPS, plan),
     M("escalation", ESCALATION, U64, escalation),
     M("direction", ESCALATION, DIRECTION, direction),
@@ -101,9 +106,9 @@ static const struct record_member members[] = {
     M("as", ACTION, TEXT, verdict),
     M("note", NOTE, TEXT, note),
     M("debts", DEBTS, STEPS, debts),
-    M("evidence", EVIDENCE, JSON, result),
-    M("output", OUTPUT, JSON, result),
-    M("followers", FOLLOWERS, JSON, followers),
+    PAYLOAD("evidence", EVIDENCE, JSON, result),
+    PAYLOAD("output", OUTPUT, JSON, result),
+    PAYLOAD("followers", FOLLOWERS, JSON, followers),
     M("signal", SIGNAL, TEXT, signal),
     M("approval", APPROVAL, U64, approval),
     M("as", VERDICT, TEXT, verdict),
@@ -138,6 +143,17 @@ const char *record_broken_text(const struct record *record)
         }
     }
     return NULL;
+}
+
+bool record_member_is_payload(struct slice name)
+{
+    for (size_t i = 0; i < COUNT_OF(members); i++) {
+        if (members[i].is_payload && members[i].name_len == name.len &&
+            memcmp(members[i].name, name.ptr, name.len) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* --- writing --- */

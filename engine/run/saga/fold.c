@@ -18,6 +18,10 @@ static enum err_code apply_turn(struct saga *saga, const struct stored_turn *tur
     struct slice text;
     uint64_t seq = turn->first_seq;
 
+    if (turn->fault) {
+        err_set(err, ERR_CORRUPT, "%s", turn->fault);
+        return err_context(err, "record %llu", (unsigned long long)seq);
+    }
     while (json_next_element(&walk, &text)) {
         struct record record = *start;
         enum err_code code = seq == 1 ? ERR_OK : record_read(text, saga->definition, arena, &record, err);
@@ -52,7 +56,10 @@ static enum err_code fold(struct engine *engine, struct saga *saga, struct arena
     enum err_code code = ERR_OK;
 
     arena_init(&scratch, 4096);
-    if (count == 0 || turns[0].first_seq != 1 || !(first = json_element(turns[0].payload, 0)).ptr) {
+    if (count > 0 && turns[0].fault) {
+        err_set(err, ERR_CORRUPT, "%s", turns[0].fault);
+        code = err_context(err, "record %llu", (unsigned long long)turns[0].first_seq);
+    } else if (count == 0 || turns[0].first_seq != 1 || !(first = json_element(turns[0].payload, 0)).ptr) {
         code = err_set(err, ERR_CORRUPT, "the log of this saga has no beginning");
     } else {
         code = record_read_start(first, &scratch, &start, err);

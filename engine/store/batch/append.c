@@ -56,6 +56,7 @@ void append_complete(struct store *store, struct append *append, enum err_code c
         }
     }
     store->append_count--;
+    buffer_fini(&append->sealed);
     append->done(append);
 }
 
@@ -98,6 +99,7 @@ void store_append(struct store *store, struct append *append)
     append->link = (struct list_link){NULL, NULL};
     append->since_boot_ms = loop_boot_ms(store->loop);
     append->history = store->history.number;
+    append_seal(store, append);
     store->append_count++;
     append_again(store, append);
     if (waiting_count(store) == half_of_crowd(store)) {
@@ -486,10 +488,10 @@ static void batch_fill(struct batch *batch, struct list *from, size_t count_max,
     struct append *append;
 
     while (batch->count < count_max && (append = append_of(list_first(from))) != NULL) {
-        if (batch->count > 0 && *bytes + append->payload.len > bytes_max) {
+        if (batch->count > 0 && *bytes + append->stored_payload.len > bytes_max) {
             break;
         }
-        *bytes += append->payload.len;
+        *bytes += append->stored_payload.len;
         list_remove(from, &append->link);
         batch->items[batch->count++] = append;
     }
@@ -505,7 +507,7 @@ static void batch_fill_waiting(struct batch *batch, size_t count_max)
     /* A large newcomer would never find room behind the others, and the others would find none if a large one came
      * first each time. */
     store->newcomer_led =
-        !store->newcomer_led && theirs > 0 && newcomer->payload.len > BATCH_BYTES_MAX / NEWCOMERS_SHARE;
+        !store->newcomer_led && theirs > 0 && newcomer->stored_payload.len > BATCH_BYTES_MAX / NEWCOMERS_SHARE;
     if (store->newcomer_led) {
         batch_fill(batch, &store->newcomers, 1, &bytes, BATCH_BYTES_MAX);
         batch_fill(batch, &store->waiting, count_max, &bytes, BATCH_BYTES_MAX);

@@ -290,9 +290,9 @@ static void add_log(struct batch *batch, const struct db_statement *statement, i
     COLUMN(args, DB_INT2, batch, n, filter, db_item_int(args, a->record_count));
     COLUMN(args, DB_TIMESTAMPTZ, batch, n, filter, db_item_timestamptz(args, a->at_ms));
     COLUMN(args, DB_INT8, batch, n, filter, db_item_int(args, a->epoch));
-    COLUMN(args, DB_BYTEA, batch, n, filter, db_item_bytes(args, a->payload));
+    COLUMN(args, DB_BYTEA, batch, n, filter, db_item_bytes(args, a->stored_payload));
     COLUMN(args, DB_BOOL, batch, n, filter, db_item_bool(args, a->is_event));
-    COLUMN(args, DB_BYTEA, batch, n, filter, put_rest(args, a->rest));
+    COLUMN(args, DB_BYTEA, batch, n, filter, put_rest(args, a->stored_rest));
 }
 
 #define KEY_COLUMN(args, type, batch, n, put)                                                                          \
@@ -490,6 +490,14 @@ static bool has_followers(const struct append *append)
             put;                                                                                                       \
         })
 
+static void put_follower(struct batch *batch, struct db_args *args, const struct append_follower *f)
+{
+    const struct inbox_row row = {
+        .id = f->input, .shard = f->shard, .saga = f->saga, .kind = SLICE("start"), .payload = f->payload};
+
+    db_item_bytes(args, inbox_seal(batch->store, &row, &batch->arena));
+}
+
 static void add_followers(struct batch *batch)
 {
     size_t n = 0;
@@ -507,7 +515,7 @@ static void add_followers(struct batch *batch)
     FOLLOWER_COLUMN(args, DB_INT2, batch, n, db_item_int(args, f->shard));
     FOLLOWER_COLUMN(args, DB_UUID, batch, n, db_item_uuid(args, &f->input));
     FOLLOWER_COLUMN(args, DB_UUID, batch, n, db_item_uuid(args, &f->saga.uuid));
-    FOLLOWER_COLUMN(args, DB_BYTEA, batch, n, db_item_bytes(args, f->payload));
+    FOLLOWER_COLUMN(args, DB_BYTEA, batch, n, put_follower(batch, args, f));
 }
 
 static void add_forgetting(struct batch *batch, const struct db_statement *statement,

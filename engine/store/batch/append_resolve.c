@@ -196,7 +196,7 @@ static void on_look(struct db_query *query, const struct db_rows *rows)
         struct slice digest = db_bytes(rows, row, 1);
 
         if (i < batch->count) {
-            struct digest ours = digest_sha256(batch->items[i]->payload);
+            struct digest ours = digest_sha256(batch->items[i]->stored_payload);
 
             batch->found[i] = true;
             batch->refused[i] = db_int(rows, row, 2) != batch->items[i]->epoch || digest.len != sizeof(ours.bytes) ||

@@ -182,7 +182,9 @@ static void puts_send(struct store *store)
     db_array_end(args);
     db_array_begin(args, DB_BYTEA, putting->puts.count);
     for (struct list_link *link = list_first(&putting->puts); link; link = list_after(&putting->puts, link)) {
-        db_item_bytes(args, put_of(link)->body);
+        const struct answer_put *put = put_of(link);
+
+        db_item_bytes(args, answer_seal(store, &put->input, put->body, &putting->arena));
     }
     db_array_end(args);
     if (dropping > 0) {
@@ -216,12 +218,14 @@ static void take_now(struct store *store);
 static void answers_on_taken(struct db_query *query, const struct db_rows *rows)
 {
     struct answers *answers = query->context;
+    struct store *store = container_of(answers, struct store, answers);
 
     answers->taken_count = db_row_count(rows);
     answers->taken = arena_array(&answers->arena, answers->taken_count + 1, sizeof(*answers->taken));
     for (size_t row = 0; row < answers->taken_count; row++) {
         answers->taken[row].input = db_uuid(rows, row, 0);
-        answers->taken[row].body = arena_slice(&answers->arena, db_bytes(rows, row, 1));
+        answers->taken[row].body = answer_open(store, &answers->taken[row].input,
+                                               arena_slice(&answers->arena, db_bytes(rows, row, 1)), &answers->arena);
     }
 }
 
@@ -235,7 +239,7 @@ static void on_take_done(struct db_transaction *transaction)
     for (size_t i = 0; i < answers->taken_count && !store->closing; i++) {
         struct answer_wait *wait = map_find(&answers->waits, &answers->taken[i].input, sizeof(answers->taken[i].input));
 
-        if (wait) {
+        if (wait && answers->taken[i].body.ptr) {
             store_answer_stop(store, wait);
             wait->on_answer(wait, answers->taken[i].body);
         }

@@ -53,7 +53,7 @@ void store_inbox_put(struct store *store, struct inbox_put *put)
     db_arg_uuid(args, &put->row.id);
     db_arg_uuid(args, &put->row.saga.uuid);
     db_arg_text(args, put->row.kind);
-    db_arg_bytea(args, put->row.payload);
+    db_arg_bytea(args, inbox_seal(store, &put->row, &putting->arena));
     job_submit(job);
 }
 
@@ -149,6 +149,8 @@ static void on_inbox_rows(struct db_query *query, const struct db_rows *rows)
 {
     struct inbox_watch *watch = query->context;
 
+    struct store *store = container_of(watch, struct store, inbox);
+
     watch->row_count = db_row_count(rows);
     watch->rows = arena_array(&watch->arena, watch->row_count + 1, sizeof(*watch->rows));
     for (size_t i = 0; i < watch->row_count; i++) {
@@ -157,6 +159,7 @@ static void on_inbox_rows(struct db_query *query, const struct db_rows *rows)
         watch->rows[i].saga.uuid = db_uuid(rows, i, 2);
         watch->rows[i].kind = arena_slice(&watch->arena, db_bytes(rows, i, 3));
         watch->rows[i].payload = arena_slice(&watch->arena, db_bytes(rows, i, 4));
+        (void)inbox_open(store, &watch->rows[i], &watch->arena); /* on_inbox_done() leaves out what does not open */
     }
 }
 
@@ -174,7 +177,8 @@ static void on_inbox_done(struct db_transaction *transaction)
     for (size_t i = 0; good && i < watch->row_count; i++) {
         const struct uuid *id = &watch->rows[i].id;
 
-        if (!is_consumed(watch, id) && !is_being_dropped(watch, id) && !appends_will_consume(store, id)) {
+        if (watch->rows[i].payload.ptr && !is_consumed(watch, id) && !is_being_dropped(watch, id) &&
+            !appends_will_consume(store, id)) {
             watch->rows[count++] = watch->rows[i];
         }
     }

@@ -22,9 +22,9 @@ struct loading {
     bool begun;            /* this load is one of the few that are read, and goes first */
     struct store *store;
     struct shard_load *load;
-    struct arena arena;
-    struct uuid after; /* the last saga that was handed over */
-    size_t count;      /* the sagas of the current answer */
+    struct arena arena, opened; /* `opened`: payloads of one saga that were sealed */
+    struct uuid after;          /* the last saga that was handed over */
+    size_t count;               /* the sagas of the current answer */
     struct saga_id last;
     bool asked_max;
     unsigned due;              /* the value of store->loads_due when the load began */
@@ -57,6 +57,7 @@ static void loading_end(struct loading *loading, enum err_code code, const struc
     }
     store->loads_begun -= loading->begun;
     arena_fini(&loading->arena);
+    arena_fini(&loading->opened);
     free(loading->turns);
     free(loading);
     load->done(load);
@@ -84,6 +85,7 @@ static void on_sagas(struct db_query *query, const struct db_rows *rows)
         struct slice namespace = db_bytes(rows, row, 1);
         size_t count = 0;
 
+        arena_reset(&loading->opened);
         for (; row < row_count; row++) {
             struct uuid other = db_uuid(rows, row, 0);
             struct stored_turn *turn;
@@ -95,6 +97,7 @@ static void on_sagas(struct db_query *query, const struct db_rows *rows)
             turn->first_seq = (uint64_t)db_int(rows, row, 2);
             turn->at_ms = db_timestamptz(rows, row, 3);
             turn->payload = db_bytes(rows, row, 4);
+            turn_open(loading->store, &id.uuid, turn, &loading->opened);
             count++;
         }
         loading->count++;
@@ -203,6 +206,7 @@ void store_load_shard(struct store *store, struct shard_load *load)
     loading->load = load;
     loading->due = store->loads_due[load->shard];
     arena_init(&loading->arena, 1024);
+    arena_init(&loading->opened, 16384);
     load->internal = loading;
     load->escalation_number_max = load->approval_number_max = 0;
     load->escalations_open = 0;

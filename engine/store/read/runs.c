@@ -37,7 +37,7 @@ static void run_clear(struct read_run *run)
 }
 
 /* Takes the rows of one run, which are side by side. Returns the first row behind them. */
-static size_t take_run(struct read_run *run, const struct db_rows *rows, size_t row)
+static size_t take_run(struct store *store, struct read_run *run, const struct db_rows *rows, size_t row)
 {
     int64_t number = db_int(rows, row, 0);
     size_t first = row, count = 0;
@@ -50,9 +50,10 @@ static size_t take_run(struct read_run *run, const struct db_rows *rows, size_t 
     run->id.uuid = db_uuid(rows, first, 1);
     run_clear(run);
     if (!db_is_null(rows, first, 5)) {
-        run->rest = arena_slice(run->read.arena, db_bytes(rows, first, 5));
         run->rest_seq = (uint64_t)db_int(rows, first, 2);
-        return row;
+        run->rest = arena_slice(
+            run->read.arena, rest_open(store, &run->id.uuid, run->rest_seq, db_bytes(rows, first, 5), run->read.arena));
+        return row; /* a state that does not open is as good as none: the log is read */
     }
     if (!fits || count > RUN_TURNS_MAX) {
         return row;
@@ -63,6 +64,7 @@ static size_t take_run(struct read_run *run, const struct db_rows *rows, size_t 
         run->turns[i].first_seq = (uint64_t)db_int(rows, first + i, 2);
         run->turns[i].at_ms = db_timestamptz(rows, first + i, 3);
         run->turns[i].payload = arena_slice(run->read.arena, db_bytes(rows, first + i, 4));
+        turn_open(store, &run->id.uuid, &run->turns[i], run->read.arena);
     }
     return row;
 }
@@ -79,7 +81,7 @@ static void on_runs(struct db_query *query, const struct db_rows *rows)
         int64_t number = db_int(rows, row, 0);
 
         CHECK(number >= 1 && (size_t)number <= batch->count);
-        row = take_run(batch->items[number - 1], rows, row);
+        row = take_run(batch->store, batch->items[number - 1], rows, row);
     }
 }
 

@@ -2,6 +2,7 @@
  * counts. */
 #include <string.h>
 
+#include "base/json.h"
 #include "store/store_state.h"
 
 /* --- one saga --- */
@@ -29,7 +30,13 @@ static void on_turns(struct db_query *query, const struct db_rows *rows)
         read->turns[i].at_ms = db_timestamptz(rows, i, 1);
         read->turns[i].payload = arena_slice(job->arena, db_bytes(rows, i, 2));
         read->turns[i].epoch = db_int(rows, i, 3);
-        read->turns[i].rest = db_is_null(rows, i, 4) ? SLICE_NONE : arena_slice(job->arena, db_bytes(rows, i, 4));
+        turn_open(job->store, &read->id.uuid, &read->turns[i], job->arena);
+        if (!db_is_null(rows, i, 4) && !read->turns[i].fault) {
+            uint64_t last_seq = read->turns[i].first_seq + json_count(read->turns[i].payload) - 1;
+
+            read->turns[i].rest = arena_slice(
+                job->arena, rest_open(job->store, &read->id.uuid, last_seq, db_bytes(rows, i, 4), job->arena));
+        }
     }
     if (read->after_seq == 0 && read->turn_count == 0) {
         job->found = false; /* the saga was forgotten between the two statements, since every saga has a log */

@@ -1,0 +1,34 @@
+/*
+ * What of a row is sealed. Payloads are, and texts that may quote them; keys of operations, steps, times and states
+ * stay readable, for lists, views and people.
+ *
+ * In a record the member `args` becomes `~args`, with "KEY.TEXT" (base64url) for its value. No member of a record
+ * begins with "~", and the members of payloads are never looked at, so nobody outside can make one. A column that is
+ * sealed whole is "~KEY." and bytes, which no JSON and no state of a run begins with.
+ *
+ * `keys` may be NULL: then nothing is sealed, and what is sealed does not open. What is not sealed is read as it
+ * stands, with keys and without.
+ */
+#ifndef SAGAD_STORE_SEAL_H
+#define SAGAD_STORE_SEAL_H
+
+#include "base/arena.h"
+#include "store/seal/payload_keys.h"
+
+/* Appends a turn, an array of records, with its payloads sealed. */
+void seal_turn(const struct payload_keys *keys, const struct uuid *saga, uint64_t first_seq, struct slice turn,
+               struct buffer *out);
+/* `turn` itself when nothing in it is sealed, else a copy in the arena. ERR_CONFIG: a key is not there. ERR_CORRUPT: it
+ * does not open. */
+MUST_USE enum err_code unseal_turn(const struct payload_keys *keys, const struct uuid *saga, uint64_t first_seq,
+                                   struct slice turn, struct arena *arena, struct slice *out, struct err *err);
+
+/* The same of a whole column. seal_column() gives `text` itself while there is no active key, and SLICE_NONE for none.
+ */
+struct slice seal_column(const struct payload_keys *keys, const struct seal_place *place, struct slice text,
+                         struct arena *arena);
+void seal_whole(const struct payload_keys *keys, const struct seal_place *place, struct slice text, struct buffer *out);
+MUST_USE enum err_code unseal_whole(const struct payload_keys *keys, const struct seal_place *place, struct slice text,
+                                    struct arena *arena, struct slice *out, struct err *err);
+
+#endif
