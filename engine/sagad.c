@@ -28,6 +28,7 @@
 #include "store/lease/accept_history.h"
 #include "store/least_rights.h"
 #include "store/seal/payload_keys.h"
+#include "store/seal/rekey.h"
 #include "store/store.h"
 #include "store/virtual_clock.h"
 #include "traces.h"
@@ -198,6 +199,8 @@ static void help(const struct settings *settings)
                  "  sagad migrate [SETTINGS]   bring the schema of the database up to date\n"
                  "  sagad grants-sql           print the SQL that gives the role of the engines\n"
                  "                             the rights that it needs, and no more\n"
+                 "  sagad rekey                put everything that is encrypted, and what is not\n"
+                 "                             yet, under the active key of --payload-keys\n"
                  "  sagad accept-history       let engines go on in a database that has lost work;\n"
                  "                             without --note it shows what is missing\n"
                  "  sagad mcp ...              serve the Model Context Protocol over a pipe\n"
@@ -233,6 +236,16 @@ static int fail(const struct err *err)
 {
     err_print(err, "sagad");
     return err_exit_code(err->code) ? err_exit_code(err->code) : 1;
+}
+
+static enum err_code rekey_database(const struct settings *settings, struct err *err)
+{
+    const char *path = settings_text(settings, "payload-keys");
+    struct payload_keys *keys = path ? payload_keys_new(path, err) : NULL;
+    enum err_code code = path && !keys ? err->code : rekey(settings_text(settings, "database"), keys, say, err);
+
+    payload_keys_free(keys);
+    return code;
 }
 
 static enum err_code set_up_log(const struct settings *settings, struct err *err)
@@ -776,6 +789,10 @@ int main(int argc, char **argv)
         }
     } else if (command && strcmp(command, "grants-sql") == 0) {
         if (print_grants(&service.settings, &err) != ERR_OK) {
+            exit_code = fail(&err);
+        }
+    } else if (command && strcmp(command, "rekey") == 0) {
+        if (rekey_database(&service.settings, &err) != ERR_OK) {
             exit_code = fail(&err);
         }
     } else if (command && strcmp(command, "accept-history") == 0) {

@@ -26,12 +26,19 @@ static enum bulk_state read_state(struct slice name)
     return BULK_STOPPED; /* a state of a later release; nothing is done for it here */
 }
 
+static struct slice open_copy(struct job *job, struct seal_place place, struct slice column)
+{
+    return arena_slice(job->arena, column_open(job->store, place, column, job->arena));
+}
+
 static void read_bulk(struct job *job, const struct db_rows *rows, size_t i, struct bulk_row *out)
 {
-    *out = (struct bulk_row){.id.uuid = db_uuid(rows, i, 1),
+    struct uuid id = db_uuid(rows, i, 1);
+
+    *out = (struct bulk_row){.id.uuid = id,
                              .namespace = arena_slice(job->arena, db_bytes(rows, i, 2)),
                              .state = read_state(db_bytes(rows, i, 3)),
-                             .body = arena_slice(job->arena, db_bytes(rows, i, 4)),
+                             .body = open_copy(job, place_of_bulk(&id), db_bytes(rows, i, 4)),
                              .items = db_int(rows, i, 5),
                              .done = db_int(rows, i, 6),
                              .changed = db_int(rows, i, 7),
@@ -72,18 +79,20 @@ void store_bulk_begin(struct store *store, struct bulk_begin *begin)
     job->writes = true;
     put_id(args, begin->id);
     db_arg_text(args, begin->namespace);
-    db_arg_bytea(args, begin->body);
+    db_arg_bytea(args, column_seal(store, place_of_bulk(&begin->id.uuid), begin->body, job->arena));
     db_arg_text(args, begin->actor);
     db_arg_timestamptz(args, begin->expires_ms);
     db_arg_int8(args, (int64_t)begin->max);
     job_submit(job);
 }
 
-static void put_bytes(struct db_args *args, const struct slice *items, size_t count)
+static void put_items(struct job *job, struct db_args *args, const struct bulk_add *add)
 {
-    db_array_begin(args, DB_BYTEA, count);
-    for (size_t i = 0; i < count; i++) {
-        db_item_bytes(args, items[i]);
+    db_array_begin(args, DB_BYTEA, add->count);
+    for (size_t i = 0; i < add->count; i++) {
+        struct seal_place place = place_of_bulk_item(&add->id.uuid, add->before + i + 1);
+
+        db_item_bytes(args, column_seal(job->store, place, add->bodies[i], job->arena));
     }
     db_array_end(args);
 }
@@ -96,7 +105,7 @@ void store_bulk_add(struct store *store, struct bulk_add *add)
     job->writes = true;
     put_id(args, add->id);
     db_arg_int8(args, (int64_t)add->before);
-    put_bytes(args, add->bodies, add->count);
+    put_items(job, args, add);
     db_arg_timestamptz(args, add->look_ms);
     job_submit(job);
 }
@@ -118,7 +127,7 @@ void store_bulk_freeze(struct store *store, struct bulk_freeze *freeze)
 
     job->writes = job->wants_one = true;
     put_id(args, freeze->id);
-    db_arg_bytea(args, freeze->body);
+    db_arg_bytea(args, column_seal(store, place_of_bulk(&freeze->id.uuid), freeze->body, job->arena));
     db_arg_int8(args, (int64_t)freeze->count);
     job_submit(job);
 }
@@ -192,10 +201,13 @@ static void on_items(struct db_query *query, const struct db_rows *rows)
     items->count = db_row_count(rows);
     items->rows = arena_array(job->arena, items->count + 1, sizeof(*items->rows));
     for (size_t i = 0; i < items->count; i++) {
-        items->rows[i] = (struct bulk_item_row){.number = (uint64_t)db_int(rows, i, 0),
-                                                .body = arena_slice(job->arena, db_bytes(rows, i, 1)),
-                                                .outcome = arena_slice(job->arena, db_bytes(rows, i, 2)),
-                                                .detail = arena_slice(job->arena, db_bytes(rows, i, 3))};
+        uint64_t number = (uint64_t)db_int(rows, i, 0);
+
+        items->rows[i] = (struct bulk_item_row){
+            .number = number,
+            .body = open_copy(job, place_of_bulk_item(&items->id.uuid, number), db_bytes(rows, i, 1)),
+            .outcome = arena_slice(job->arena, db_bytes(rows, i, 2)),
+            .detail = arena_slice(job->arena, db_bytes(rows, i, 3))};
     }
 }
 
@@ -227,9 +239,12 @@ static void on_due(struct db_query *query, const struct db_rows *rows)
     }
     for (size_t i = 0; i < count; i++) {
         if (!db_is_null(rows, i, ROW_COLUMNS)) {
+            uint64_t number = (uint64_t)db_int(rows, i, ROW_COLUMNS);
+
             take->items[take->count++] =
-                (struct bulk_item_row){.number = (uint64_t)db_int(rows, i, ROW_COLUMNS),
-                                       .body = arena_slice(job->arena, db_bytes(rows, i, ROW_COLUMNS + 1))};
+                (struct bulk_item_row){.number = number,
+                                       .body = open_copy(job, place_of_bulk_item(&take->row.id.uuid, number),
+                                                         db_bytes(rows, i, ROW_COLUMNS + 1))};
         }
     }
 }

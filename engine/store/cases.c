@@ -34,6 +34,11 @@ void store_case_put(struct store *store, struct case_put *put)
     CHECK(put->shard < SHARD_COUNT && put->number % SHARD_COUNT == put->shard && put->number > 0);
     job->writes = true;
     job->finish = on_finished;
+    if (put->sealed_of.ptr != put->body.ptr || put->sealed_of.len != put->body.len) {
+        put->sealed =
+            question_seal(store, place_of_case("escalation", &put->saga.uuid, put->number), put->body, job->arena);
+        put->sealed_of = put->body;
+    }
     db_arg_int2(args, (int)put->shard);
     db_arg_int8(args, put->epoch);
     db_arg_int8(args, (int64_t)put->number);
@@ -46,7 +51,7 @@ void store_case_put(struct store *store, struct case_put *put)
         db_arg_null(args, DB_TIMESTAMPTZ);
     }
     db_arg_text(args, put->reason);
-    db_arg_bytea(args, put->body);
+    db_arg_bytea(args, put->sealed);
     db_arg_uuid(args, &put->input);
     db_arg_bool(args, put->ends_saga);
     db_arg_text(args, put->act);

@@ -37,8 +37,9 @@ struct case_put {
     struct uuid input;                    /* in: the inbox row to remove in the same transaction; nil: none */
     struct slice act;                     /* in: act_text(), written with the case; SLICE_NONE: none */
     bool ends_saga;                       /* in: abandons the saga, which is of this shard, and passes its locks on */
-    uint64_t stands_as;                   /* out; 0: nothing was written, because ... */
-    bool fenced, decided;                 /* out: ... another engine has the shard; it was resolved before */
+    struct slice sealed, sealed_of; /* the store's: the body as it is written, and which one: a repeat is known by it */
+    uint64_t stands_as;             /* out; 0: nothing was written, because ... */
+    bool fenced, decided;           /* out: ... another engine has the shard; it was resolved before */
 };
 void store_case_put(struct store *store, struct case_put *put);
 

@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "io/postgres/db.h"
+#include "store/seal/places.h"
 #include "store/sql.h"
 #include "store/store.h"
 
@@ -381,16 +382,15 @@ void append_seal(struct store *store, struct append *append);
 /* Opens the turn of this saga, whose payload is as it was read. What does not open is no array of records any more, and
  * has its `fault`. A key that is missing stops the engine: no other saga of that key can be read either. */
 void turn_open(struct store *store, const struct uuid *saga, struct stored_turn *turn, struct arena *arena);
-/* SLICE_NONE: it does not open, and the log has to be read. */
-struct slice rest_open(struct store *store, const struct uuid *saga, uint64_t last_seq, struct slice rest,
-                       struct arena *arena);
 
-struct slice inbox_seal(struct store *store, const struct inbox_row *row, struct arena *arena);
-/* False: it does not open. The row stays, because it may be a start that was acknowledged. */
-bool inbox_open(struct store *store, struct inbox_row *row, struct arena *arena);
-struct slice answer_seal(struct store *store, const struct uuid *input, struct slice body, struct arena *arena);
-/* SLICE_NONE: it does not open, and whoever waits for it waits in vain, as for an engine that died. */
-struct slice answer_open(struct store *store, const struct uuid *input, struct slice body, struct arena *arena);
+/* A column that is sealed whole: `text` itself while there is no active key. */
+struct slice column_seal(struct store *store, struct seal_place place, struct slice text, struct arena *arena);
+/* SLICE_NONE: it does not open, which was said. A key that is missing stops the engine. */
+struct slice column_open(struct store *store, struct seal_place place, struct slice column, struct arena *arena);
+/* The body of a case or an approval. What does not open is shown as it stands: a person has to answer it all the same.
+ */
+struct slice question_seal(struct store *store, struct seal_place place, struct slice body, struct arena *arena);
+struct slice question_open(struct store *store, struct seal_place place, struct slice body, struct arena *arena);
 
 /* append_batch.c */
 #define BUSINESS_DIGEST_BYTES 16

@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "store/bulk.h"
 #include "store/seal/payload_keys.h"
+#include "store/seal/rekey.h"
 #include "store/store_state.h"
 #include "tests/integration/store_host.h"
 #include "tests/lib/test.h"
@@ -43,6 +45,7 @@ static void reads_whole(struct store *with, struct saga_id id)
     assert_true(slice_is(read.turns[0].payload, "[{\"type\": \"saga.started\"}]"));
     assert_true(slice_is(read.turns[1].payload, sealed_turn));
     assert_null(read.turns[1].fault);
+    assert_true(slice_is(read.turns[1].rest, "\x01 canary"));
 }
 
 static bool was_refused(void *context)
@@ -138,6 +141,7 @@ TEST(a_sealed_row_without_its_key_stops_the_engine)
 
     store_load_shard(other, &load);
     host_run_until(&host, host_is_set, &is_loaded);
+    assert_int_equal(load.code, ERR_STORE); /* nobody is to give up what another engine can read */
     assert_int_equal(host.refused_count, 1);
     assert_non_null(strstr(host.err.message, "sealed under the key k1"));
     host_store_close(&host, other);
@@ -276,6 +280,160 @@ TEST(an_answer_lies_sealed_until_it_is_taken_and_one_that_was_changed_is_none)
     host_store_close(&host, owner);
     host_store_close(&host, taker);
     payload_keys_free(keys);
+}
+
+/* --- bulk jobs and schedules --- */
+
+TEST(bulk_jobs_and_their_items_lie_sealed)
+{
+    struct payload_keys *keys = host_payload_keys("{\"active\": \"k1\", \"keys\": {" HOST_KEY_1 "}}");
+    struct store *sealing = host_store(&host, &(struct store_options){.payload_keys = keys});
+    const struct slice items[] = {SLICE("{\"change\":\"canary-1\"}"), SLICE("{\"change\":\"canary-2\"}")};
+    struct saga_id id = host_saga(8);
+    struct bulk_begin begin = {.id = id,
+                               .namespace = SLICE("default"),
+                               .body = SLICE("{\"result\":\"canary\"}"),
+                               .actor = SLICE("ada"),
+                               .expires_ms = INT64_C(4000000000000),
+                               .max = 10};
+    struct bulk_add add = {.id = id, .bodies = items, .count = 2, .look_ms = 1};
+    struct bulk_freeze freeze = {.id = id, .body = SLICE("{\"result\":\"canary\",\"found\":2}"), .count = 2};
+    struct bulk_items read = {.id = id, .limit = 10};
+    struct bulk_list list = {.id = id, .namespace = SLICE("default"), .limit = 1};
+
+    assert_int_equal(HOST_ASK(&host, sealing, &arena, store_bulk_begin, &begin), ERR_OK);
+    assert_int_equal(HOST_ASK(&host, sealing, &arena, store_bulk_add, &add), ERR_OK);
+    assert_int_equal(HOST_ASK(&host, sealing, &arena, store_bulk_freeze, &freeze), ERR_OK);
+    assert_int_equal(host_number(&host,
+                                 "select (select count(*) from sagad.bulk where position('canary'::bytea in body) > 0)"
+                                 " + (select count(*) from sagad.bulk_item where"
+                                 " position('canary'::bytea in body) > 0)"),
+                     0);
+    assert_int_equal(HOST_ASK(&host, sealing, &arena, store_bulk_list, &list), ERR_OK);
+    assert_true(slice_equal(list.rows[0].body, freeze.body));
+    assert_int_equal(HOST_ASK(&host, sealing, &arena, store_bulk_items, &read), ERR_OK);
+    assert_true(read.count == 2 && slice_equal(read.rows[1].body, items[1]));
+    host_sql(&host, "update sagad.bulk_item i set body = o.body from sagad.bulk_item o where i.n = 1 and o.n = 2");
+    assert_int_equal(HOST_ASK(&host, sealing, &arena, store_bulk_items, &read), ERR_OK);
+    assert_null(read.rows[0].body.ptr); /* an item in place of another one is none */
+    host_store_close(&host, sealing);
+    payload_keys_free(keys);
+    host_sql(&host, "delete from sagad.bulk_item; delete from sagad.bulk");
+}
+
+static enum schedule_put_outcome put_schedule(struct store *with, const char *body)
+{
+    struct schedule_put put = {.shard = 9,
+                               .namespace = SLICE("default"),
+                               .name = SLICE("nightly"),
+                               .id = uuid_v7(1),
+                               .body = slice_of(body),
+                               .actor = SLICE("ada"),
+                               .max = 10};
+
+    assert_int_equal(HOST_ASK(&host, with, &arena, store_schedule_put, &put), ERR_OK);
+    return put.outcome;
+}
+
+TEST(a_schedule_lies_sealed_and_the_same_again_is_the_same)
+{
+    struct payload_keys *keys = host_payload_keys("{\"active\": \"k1\", \"keys\": {" HOST_KEY_1 "}}");
+    struct store *sealing = host_store(&host, &(struct store_options){.payload_keys = keys});
+    struct schedule_list list = {.namespace = SLICE("default"), .name = SLICE("nightly"), .limit = 1};
+
+    assert_int_equal(put_schedule(sealing, "{\"input\":\"canary\"}"), SCHEDULE_MADE);
+    assert_int_equal(put_schedule(sealing, "{\"input\":\"canary\"}"), SCHEDULE_SAME);
+    assert_int_equal(put_schedule(sealing, "{\"input\":\"other\"}"), SCHEDULE_OTHER);
+    assert_int_equal(
+        host_number(&host, "select count(*) from sagad.schedule where position('canary'::bytea in body) > 0"), 0);
+    assert_int_equal(HOST_ASK(&host, sealing, &arena, store_schedule_list, &list), ERR_OK);
+    assert_true(slice_is(list.rows[0].body, "{\"input\":\"canary\"}"));
+    host_sql(&host, "delete from sagad.schedule");
+    assert_int_equal(put_schedule(store, "{\"input\":\"canary\"}"), SCHEDULE_MADE); /* by an engine without keys */
+    assert_int_equal(put_schedule(sealing, "{\"input\":\"canary\"}"), SCHEDULE_SAME);
+    host_store_close(&host, sealing);
+    payload_keys_free(keys);
+    host_sql(&host, "delete from sagad.schedule");
+}
+
+/* --- rekey --- */
+
+static void quiet(const char *line)
+{
+    (void)line;
+}
+
+static long under(const char *key)
+{
+    return host_number(&host, "select count(*) from sagad.log where position('\"%s.'::bytea in payload) > 0", key);
+}
+
+/* Rows under the old key, plain ones, and a page that fails in the middle of the walk: the next run goes on. */
+TEST(rekeying_goes_on_where_it_was_stopped_and_leaves_nothing_under_the_old_key)
+{
+    struct payload_keys *keys = host_payload_keys("{\"active\": \"k1\", \"keys\": {" HOST_KEY_1 "}}");
+    struct payload_keys *newer = host_payload_keys("{\"active\": \"k2\", \"keys\": {" HOST_KEY_1 "," HOST_KEY_2 "}}");
+    struct payload_keys *newest = host_payload_keys("{\"active\": \"k2\", \"keys\": {" HOST_KEY_2 "}}");
+    struct store *sealing = host_store(&host, &(struct store_options){.payload_keys = keys});
+    struct saga_id id = write_mixed(sealing);
+    struct payload_keys *newer_again;
+    struct err err = {.code = ERR_OK};
+
+    (void)put_input(sealing, host_saga(7));
+    assert_int_equal(put_schedule(sealing, "{\"input\":\"canary\"}"), SCHEDULE_MADE);
+    host_store_close(&host, sealing);
+    host_sql(&host,
+             "insert into sagad.log (shard, saga, seq, records, at, epoch, payload)"
+             " select 52, '%s', n, 1, now(), 0, '[{\"type\":\"step.intent\",\"data\":{\"args\":\"canary\"}}]' from"
+             " generate_series(1, 250) n; alter table sagad.log add constraint not_now check (shard <> 52 or seq <> 150"
+             " or position('canary'::bytea in payload) > 0)",
+             id_text(id));
+    host_sql(
+        &host,
+        "insert into sagad.escalation (shard, number, saga, namespace, opened_at, reason, body) values (52, 116, '%s',"
+        " 'default', now(), 'unknown', '{\"n\":116,\"evidence\":{\"tool\":\"pay\",\"detail\":\"canary\"}}')",
+        id_text(id));
+    assert_int_not_equal(rekey(cluster_dsn(&host.cluster), newer, quiet, &err), ERR_OK);
+    assert_int_equal(under("k2"),
+                     99); /* one page: two turns of the one saga, one without a payload, and 98 of the other */
+    host_sql(&host, "alter table sagad.log drop constraint not_now");
+    err = (struct err){.code = ERR_OK};
+    assert_int_equal(rekey(cluster_dsn(&host.cluster), newer, quiet, &err), ERR_OK);
+    assert_int_equal(under("k2"), 251);
+    assert_int_equal(under("k1"), 0);
+    assert_int_equal(host_number(&host,
+                                 "select count(*) from sagad.log where position('canary'::bytea in payload) > 0 or"
+                                 " position('~k1'::bytea in rest) > 0"),
+                     0);
+    assert_int_equal(
+        host_number(&host, "select (select count(*) from sagad.inbox where position('~k2.'::bytea in payload) = 1)"
+                           " + (select count(*) from sagad.schedule where position('~k2.'::bytea in body) = 1)"),
+        2);
+    assert_int_equal(host_number(&host,
+                                 "select count(*) from sagad.escalation where tool = 'pay' and"
+                                 " position('canary'::bytea in body) = 0 and position('\"k2.'::bytea in body) > 0"),
+                     1);
+    /* Nothing needs the old key any more. */
+    host_sql(&host, "delete from sagad.payload_key where name = 'k1'");
+    sealing = host_store(&host, &(struct store_options){.payload_keys = newest});
+    reads_whole(sealing, id);
+    assert_int_equal(put_schedule(sealing, "{\"input\":\"canary\"}"), SCHEDULE_SAME);
+    host_store_close(&host, sealing);
+
+    /* A row that does not open stays as it is, and is told. */
+    host_sql(&host, "update sagad.log set payload = (select payload from sagad.log where shard = 52 and seq = 1)"
+                    " where shard = 52 and seq = 2");
+    newer_again = host_payload_keys("{\"active\": \"k1\", \"keys\": {" HOST_KEY_1 "," HOST_KEY_2 "}}");
+    assert_int_equal(rekey(cluster_dsn(&host.cluster), newer_again, quiet, &err), ERR_CORRUPT);
+    assert_int_equal(under("k2"), 1);
+    payload_keys_free(newer_again);
+    assert_int_equal(rekey(cluster_dsn(&host.cluster), keys, quiet, &err), ERR_CONFIG); /* k2 is missing */
+    payload_keys_free(keys);
+    payload_keys_free(newer);
+    payload_keys_free(newest);
+    host_sql(&host,
+             "delete from sagad.log; delete from sagad.saga; delete from sagad.inbox; delete from sagad.schedule;"
+             " delete from sagad.payload_key; delete from sagad.escalation");
 }
 
 static int setup(void **state)

@@ -312,14 +312,14 @@ await run(new World(), async (world) => {
 
   await promise('cases, approvals, events and notifications lie in PostgreSQL without a canary', () => {
     const hex = (text) => Buffer.from(text).toString('hex') // as bytea is written
-    const rows = (table, where = 'true') => world.sql(`select t::text from sagad.${table} t where ${where}`)
-    for (const [table, where] of [['escalation', "reason <> 'follower'"], ['approval'], ['notification'], ['event']])
+    const rows = (table) => world.sql(`select t::text from sagad.${table} t`)
+    for (const table of ['escalation', 'approval', 'notification', 'event'])
       for (const canary of [card, token])
-        expect(![canary, hex(canary)].some((one) => rows(table, where).includes(one)), `a canary in ${table}`)
+        expect(![canary, hex(canary)].some((one) => rows(table).includes(one)), `a canary in ${table}`)
   })
 
-  await promise('a dump of the log has no canary, and still has what operators look for', () => {
-    const args = ['-d', world.dsn, '--data-only', '--table=sagad.log']
+  await promise('a dump of the whole database has no canary, and still has what operators look for', () => {
+    const args = ['-d', world.dsn, '--data-only']
     const { status, stdout, stderr } = spawnSync(join(world.binaries, 'pg_dump'), args, dumped)
     expectEqual(status, 0, stderr)
     const text = stdout.replace(/[0-9a-f]{40,}/g, (digits) => Buffer.from(digits, 'hex').toString('latin1'))
@@ -359,6 +359,11 @@ await run(new World(), async (world) => {
       const { status, stderr } = starts(keys)
       expect(status === 2 && sentence.test(stderr), keys.join(' '), `${status} ${stderr}`)
     }
+    for (const engine of world.engines) engine.child.kill('SIGKILL')
+    world.sql('delete from sagad.payload_key') // nothing says which keys there are, but the rows themselves
+    const { status, stderr } = starts([])
+    expect(status === 2 && /a payload is sealed under the key k[12]/.test(stderr), 'rows', `${status} ${stderr}`)
+    expectEqual(world.sql(`select count(*) from sagad.escalation where reason = 'unreadable'`), '0', 'no case')
   })
 })
 server.close()

@@ -6,6 +6,7 @@
 #include "base/aead.h"
 #include "base/json.h"
 #include "core/record/record.h"
+#include "store/seal/places.h"
 #include "store/seal/seal.h"
 #include "tests/lib/scratch.h"
 #include "tests/lib/test.h"
@@ -48,7 +49,9 @@ static struct slice sealed_turn(const struct payload_keys *keys, uint64_t first_
     struct slice text;
 
     buffer_init(&out, 1 << 20);
-    seal_turn(keys, &saga, first_seq, turn, &out);
+    struct seal_place place = place_of_turn(&saga, first_seq);
+
+    seal_members(keys, SEAL_TURN, &place, turn, &out);
     text = arena_slice(&arena, buffer_slice(&out));
     buffer_fini(&out);
     return text;
@@ -57,8 +60,9 @@ static struct slice sealed_turn(const struct payload_keys *keys, uint64_t first_
 static enum err_code opened(const struct payload_keys *keys, const struct uuid *of, uint64_t first_seq,
                             struct slice turn, struct slice *out)
 {
+    struct seal_place place = place_of_turn(of, first_seq);
     struct err err = {0};
-    enum err_code code = unseal_turn(keys, of, first_seq, turn, &arena, out, &err);
+    enum err_code code = unseal_members(keys, SEAL_TURN, &place, turn, &arena, out, &err);
 
     assert_true((code == ERR_OK) == (err.message[0] == '\0'));
     assert_true((code == ERR_OK) == (out->ptr != NULL));
@@ -178,21 +182,23 @@ TEST(whatever_is_changed_or_cut_in_a_sealed_turn_nothing_wrong_is_read)
                  plain;
     struct slice args = json_member(json_member(json_element(sealed, 0), "data"), "~args");
     size_t from = (size_t)(args.ptr - sealed.ptr) + 1;
+    const struct seal_place place_5 = place_of_turn(&saga, 5);
 
     for (size_t i = from; i < from + args.len - 2; i++) {
         char *changed = arena_text(&arena, sealed);
         struct err err = {0};
 
         changed[i] = changed[i] == 'A' ? 'B' : 'A';
-        assert_int_not_equal(unseal_turn(keys, &saga, 5, (struct slice){changed, sealed.len}, &arena, &plain, &err),
-                             ERR_OK);
+        assert_int_not_equal(
+            unseal_members(keys, SEAL_TURN, &place_5, (struct slice){changed, sealed.len}, &arena, &plain, &err),
+            ERR_OK);
         assert_null(plain.ptr);
     }
     for (size_t left = 0; left < args.len - 2; left++) { /* so much of the value */
         struct slice cut = arena_printf(&arena, "%.*s%s", (int)(from + left), sealed.ptr, "\"}}]");
         struct err err = {0};
 
-        assert_int_not_equal(unseal_turn(keys, &saga, 5, cut, &arena, &plain, &err), ERR_OK);
+        assert_int_not_equal(unseal_members(keys, SEAL_TURN, &place_5, cut, &arena, &plain, &err), ERR_OK);
     }
     payload_keys_free(keys);
 }
@@ -260,6 +266,35 @@ TEST(a_whole_column_opens_at_its_place_only)
     for (size_t cut = 1; cut < sealed.len; cut++) {
         assert_int_not_equal(unseal_whole(keys, &place, (struct slice){sealed.ptr, cut}, &arena, &plain, &err), ERR_OK);
     }
+    buffer_fini(&out);
+    payload_keys_free(keys);
+}
+
+/* --- cases --- */
+
+TEST(a_case_is_sealed_where_it_quotes_payloads_and_lists_are_made_of_the_rest)
+{
+    struct payload_keys *keys = keys_of("{\"active\": \"k1\", \"keys\": {" K1 "}}");
+    struct seal_place place = place_of_case("escalation", &saga, 65), other = place_of_case("approval", &saga, 65);
+    struct slice body =
+                     SLICE("{\"n\":65,\"status\":\"open\",\"show\":{\"a\":\"4111\"},\"evidence\":{\"tool\":\"pay\","
+                           "\"last_error\":\"declined\",\"detail\":\"card 4111\",\"answer\":[\"4111\"]},\"cost\":5}"),
+                 sealed, plain;
+    struct err err = {0};
+    struct buffer out;
+
+    buffer_init(&out, 1 << 16);
+    seal_members(keys, SEAL_CASE, &place, body, &out);
+    sealed = buffer_slice(&out);
+    assert_false(has(sealed, "4111"));
+    assert_true(has(sealed, "\"status\":\"open\"") && has(sealed, "\"tool\":\"pay\"") &&
+                has(sealed, "\"last_error\":\"declined\""));
+    assert_true(members_under(SEAL_CASE, sealed, SLICE("k1")));
+    assert_false(members_under(SEAL_CASE, sealed, SLICE("k2")));
+    assert_false(members_under(SEAL_CASE, body, SLICE("k1")));
+    assert_int_equal(unseal_members(keys, SEAL_CASE, &place, sealed, &arena, &plain, &err), ERR_OK);
+    assert_true(slice_equal(plain, body));
+    assert_int_equal(unseal_members(keys, SEAL_CASE, &other, sealed, &arena, &plain, &err), ERR_CORRUPT);
     buffer_fini(&out);
     payload_keys_free(keys);
 }

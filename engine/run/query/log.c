@@ -82,9 +82,12 @@ static void on_read(struct store_read *read)
     buffer_put_char(&rests, '[');
     buffer_put_char(&work->out, '[');
     for (size_t i = 0; i < work->read.turn_count; i++) {
-        if (!write_turn(work, &work->read.turns[i], &rests)) {
+        const struct stored_turn *turn = &work->read.turns[i];
+
+        if (!write_turn(work, turn, &rests)) {
             buffer_fini(&rests);
-            work_fail(work, ERR_CORRUPT, "the log of this saga holds something that is no record", NULL);
+            work_fail(work, ERR_CORRUPT,
+                      turn->fault ? turn->fault : "the log of this saga holds something that is no record", NULL);
             return;
         }
     }

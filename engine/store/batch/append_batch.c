@@ -365,6 +365,13 @@ static void add_status(struct batch *batch)
            a->ended ? db_item_timestamptz(args, a->at_ms) : db_item_null(args));
 }
 
+static void put_case(struct batch *batch, struct db_args *args, const struct append *append, const char *table,
+                     uint64_t number, struct slice body)
+{
+    db_item_bytes(args,
+                  question_seal(batch->store, place_of_case(table, &append->saga.uuid, number), body, &batch->arena));
+}
+
 static bool has_escalations(const struct append *append)
 {
     return append->escalation_count > 0;
@@ -399,7 +406,8 @@ static void add_escalations(struct batch *batch)
         ESCALATION_COLUMN(args, DB_TIMESTAMPTZ, batch, opened, true, db_item_timestamptz(args, a->at_ms));
         ESCALATION_COLUMN(args, DB_TEXT, batch, opened, true, db_item_bytes(args, e->step));
         ESCALATION_COLUMN(args, DB_TEXT, batch, opened, true, db_item_bytes(args, e->reason));
-        ESCALATION_COLUMN(args, DB_BYTEA, batch, opened, true, db_item_bytes(args, e->body));
+        ESCALATION_COLUMN(args, DB_BYTEA, batch, opened, true,
+                          put_case(batch, args, a, "escalation", e->number, e->body));
     }
     if (changed > 0) { /* a changed case that is open was reopened in this turn */
         args = batch_query(batch, &sql_escalation_change, NULL);
@@ -410,7 +418,8 @@ static void add_escalations(struct batch *batch)
         ESCALATION_COLUMN(args, DB_TIMESTAMPTZ, batch, changed, false,
                           e->is_open ? db_item_timestamptz(args, a->at_ms) : db_item_null(args));
         ESCALATION_COLUMN(args, DB_TEXT, batch, changed, false, db_item_bytes(args, e->reason));
-        ESCALATION_COLUMN(args, DB_BYTEA, batch, changed, false, db_item_bytes(args, e->body));
+        ESCALATION_COLUMN(args, DB_BYTEA, batch, changed, false,
+                          put_case(batch, args, a, "escalation", e->number, e->body));
     }
 }
 
@@ -463,7 +472,7 @@ static void add_approvals(struct batch *batch)
                         p->expires_ms > 0 ? db_item_timestamptz(args, p->expires_ms) : db_item_null(args));
         APPROVAL_COLUMN(args, DB_TEXT, batch, opened, true, db_item_bytes(args, p->step));
         APPROVAL_COLUMN(args, DB_TEXT, batch, opened, true, db_item_bytes(args, p->status));
-        APPROVAL_COLUMN(args, DB_BYTEA, batch, opened, true, db_item_bytes(args, p->body));
+        APPROVAL_COLUMN(args, DB_BYTEA, batch, opened, true, put_case(batch, args, a, "approval", p->number, p->body));
     }
     if (ended > 0) {
         args = batch_query(batch, &sql_approval_end, NULL);
@@ -471,7 +480,7 @@ static void add_approvals(struct batch *batch)
         APPROVAL_COLUMN(args, DB_INT8, batch, ended, false, db_item_int(args, (int64_t)p->number));
         APPROVAL_COLUMN(args, DB_TIMESTAMPTZ, batch, ended, false, db_item_timestamptz(args, a->at_ms));
         APPROVAL_COLUMN(args, DB_TEXT, batch, ended, false, db_item_bytes(args, p->status));
-        APPROVAL_COLUMN(args, DB_BYTEA, batch, ended, false, db_item_bytes(args, p->body));
+        APPROVAL_COLUMN(args, DB_BYTEA, batch, ended, false, put_case(batch, args, a, "approval", p->number, p->body));
         APPROVAL_COLUMN(args, DB_UUID, batch, ended, false, (void)p; db_item_uuid(args, &a->saga.uuid));
         APPROVAL_COLUMN(args, DB_TIMESTAMPTZ, batch, ended, false,
                         p->expires_ms > 0 ? db_item_timestamptz(args, p->expires_ms) : db_item_null(args));
@@ -492,10 +501,8 @@ static bool has_followers(const struct append *append)
 
 static void put_follower(struct batch *batch, struct db_args *args, const struct append_follower *f)
 {
-    const struct inbox_row row = {
-        .id = f->input, .shard = f->shard, .saga = f->saga, .kind = SLICE("start"), .payload = f->payload};
-
-    db_item_bytes(args, inbox_seal(batch->store, &row, &batch->arena));
+    db_item_bytes(args, column_seal(batch->store, place_of_input(&f->input, &f->saga.uuid, SLICE("start")), f->payload,
+                                    &batch->arena));
 }
 
 static void add_followers(struct batch *batch)

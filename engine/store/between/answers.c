@@ -184,7 +184,7 @@ static void puts_send(struct store *store)
     for (struct list_link *link = list_first(&putting->puts); link; link = list_after(&putting->puts, link)) {
         const struct answer_put *put = put_of(link);
 
-        db_item_bytes(args, answer_seal(store, &put->input, put->body, &putting->arena));
+        db_item_bytes(args, column_seal(store, place_of_answer(&put->input), put->body, &putting->arena));
     }
     db_array_end(args);
     if (dropping > 0) {
@@ -224,8 +224,9 @@ static void answers_on_taken(struct db_query *query, const struct db_rows *rows)
     answers->taken = arena_array(&answers->arena, answers->taken_count + 1, sizeof(*answers->taken));
     for (size_t row = 0; row < answers->taken_count; row++) {
         answers->taken[row].input = db_uuid(rows, row, 0);
-        answers->taken[row].body = answer_open(store, &answers->taken[row].input,
-                                               arena_slice(&answers->arena, db_bytes(rows, row, 1)), &answers->arena);
+        answers->taken[row].body =
+            arena_slice(&answers->arena, column_open(store, place_of_answer(&answers->taken[row].input),
+                                                     db_bytes(rows, row, 1), &answers->arena));
     }
 }
 
@@ -239,6 +240,7 @@ static void on_take_done(struct db_transaction *transaction)
     for (size_t i = 0; i < answers->taken_count && !store->closing; i++) {
         struct answer_wait *wait = map_find(&answers->waits, &answers->taken[i].input, sizeof(answers->taken[i].input));
 
+        /* One that does not open is none: whoever waits does so in vain, as for an engine that died. */
         if (wait && answers->taken[i].body.ptr) {
             store_answer_stop(store, wait);
             wait->on_answer(wait, answers->taken[i].body);

@@ -53,7 +53,8 @@ void store_inbox_put(struct store *store, struct inbox_put *put)
     db_arg_uuid(args, &put->row.id);
     db_arg_uuid(args, &put->row.saga.uuid);
     db_arg_text(args, put->row.kind);
-    db_arg_bytea(args, inbox_seal(store, &put->row, &putting->arena));
+    db_arg_bytea(args, column_seal(store, place_of_input(&put->row.id, &put->row.saga.uuid, put->row.kind),
+                                   put->row.payload, &putting->arena));
     job_submit(job);
 }
 
@@ -158,8 +159,10 @@ static void on_inbox_rows(struct db_query *query, const struct db_rows *rows)
         watch->rows[i].id = db_uuid(rows, i, 1);
         watch->rows[i].saga.uuid = db_uuid(rows, i, 2);
         watch->rows[i].kind = arena_slice(&watch->arena, db_bytes(rows, i, 3));
-        watch->rows[i].payload = arena_slice(&watch->arena, db_bytes(rows, i, 4));
-        (void)inbox_open(store, &watch->rows[i], &watch->arena); /* on_inbox_done() leaves out what does not open */
+        watch->rows[i].payload = arena_slice(
+            &watch->arena,
+            column_open(store, place_of_input(&watch->rows[i].id, &watch->rows[i].saga.uuid, watch->rows[i].kind),
+                        db_bytes(rows, i, 4), &watch->arena));
     }
 }
 
@@ -177,6 +180,7 @@ static void on_inbox_done(struct db_transaction *transaction)
     for (size_t i = 0; good && i < watch->row_count; i++) {
         const struct uuid *id = &watch->rows[i].id;
 
+        /* What does not open stays: it may be a start that was acknowledged. */
         if (watch->rows[i].payload.ptr && !is_consumed(watch, id) && !is_being_dropped(watch, id) &&
             !appends_will_consume(store, id)) {
             watch->rows[count++] = watch->rows[i];

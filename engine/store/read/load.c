@@ -135,7 +135,12 @@ static void on_load_done(struct db_transaction *transaction)
 {
     struct loading *loading = container_of(transaction, struct loading, transaction);
 
-    if (transaction->outcome == DB_COMMITTED) {
+    if (transaction->outcome == DB_COMMITTED && loading->store->refused) {
+        struct err err = {.code = ERR_OK};
+
+        err_set(&err, ERR_STORE, "sagad must not run on this database");
+        loading_end(loading, ERR_STORE, &err); /* sagas without their key are no unreadable sagas */
+    } else if (transaction->outcome == DB_COMMITTED) {
         loading->asked_max = true; /* not sooner: a connection may break between the numbers and what was forgotten */
         if (loading->count < LOAD_SAGAS) {
             loading_end(loading, ERR_OK, NULL);

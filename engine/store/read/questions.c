@@ -33,7 +33,11 @@ static void on_questions(struct db_query *query, const struct db_rows *rows)
         }
         row->number = (uint64_t)db_int(rows, i, 0);
         row->saga.uuid = db_uuid(rows, i, 1);
-        row->body = arena_slice(job->arena, db_bytes(rows, i, 2));
+        row->body = arena_slice(
+            job->arena, question_open(job->store,
+                                      place_of_case(list->kind == QUESTION_ESCALATION ? "escalation" : "approval",
+                                                    &row->saga.uuid, row->number),
+                                      db_bytes(rows, i, 2), job->arena));
         row->open = db_int(rows, i, 3) != 0;
         row->opened_ms = db_timestamptz(rows, i, 4);
         row->saga_name = arena_slice(job->arena, db_bytes(rows, i, 5));

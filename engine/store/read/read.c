@@ -48,8 +48,12 @@ int64_t row_next_ms(const struct db_rows *rows)
     return db_row_count(rows) == 1 && !db_is_null(rows, 0, 0) ? db_timestamptz(rows, 0, 0) : INT64_MAX;
 }
 
+/* What was read without a key that it needs is no answer: nobody may take its sagas for unreadable ones. */
 static void job_end(struct job *job, enum err_code code)
 {
+    if (code == ERR_OK && job->store->refused && !job->writes) {
+        code = err_set(&job->err, ERR_STORE, "sagad must not run on this database");
+    }
     job->code = code;
     job->finish(job);
 }

@@ -51,8 +51,8 @@ static size_t take_run(struct store *store, struct read_run *run, const struct d
     run_clear(run);
     if (!db_is_null(rows, first, 5)) {
         run->rest_seq = (uint64_t)db_int(rows, first, 2);
-        run->rest = arena_slice(
-            run->read.arena, rest_open(store, &run->id.uuid, run->rest_seq, db_bytes(rows, first, 5), run->read.arena));
+        run->rest = arena_slice(run->read.arena, column_open(store, place_of_rest(&run->id.uuid, run->rest_seq),
+                                                             db_bytes(rows, first, 5), run->read.arena));
         return row; /* a state that does not open is as good as none: the log is read */
     }
     if (!fits || count > RUN_TURNS_MAX) {

@@ -34,8 +34,9 @@ static void on_turns(struct db_query *query, const struct db_rows *rows)
         if (!db_is_null(rows, i, 4) && !read->turns[i].fault) {
             uint64_t last_seq = read->turns[i].first_seq + json_count(read->turns[i].payload) - 1;
 
-            read->turns[i].rest = arena_slice(
-                job->arena, rest_open(job->store, &read->id.uuid, last_seq, db_bytes(rows, i, 4), job->arena));
+            read->turns[i].rest =
+                arena_slice(job->arena, column_open(job->store, place_of_rest(&read->id.uuid, last_seq),
+                                                    db_bytes(rows, i, 4), job->arena));
         }
     }
     if (read->after_seq == 0 && read->turn_count == 0) {

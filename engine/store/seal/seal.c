@@ -12,6 +12,7 @@
 struct rewriting {
     const struct payload_keys *keys;
     struct seal_place place;
+    bool (*is_payload)(struct slice name);
     bool opens;
     const char *copied; /* up to here the text is in `out` */
     struct buffer *out;
@@ -72,66 +73,117 @@ static enum err_code open_member(struct rewriting *r, struct slice name, struct 
     return code;
 }
 
-static enum err_code rewrite_data(struct rewriting *r, struct slice data)
+static enum err_code rewrite_member(struct rewriting *r, struct slice name, struct slice value)
 {
-    struct json_walk walk = json_walk(data);
+    if (r->opens && name.len > 0 && name.ptr[0] == MARK) {
+        return open_member(r, name, json_trim(value));
+    }
+    if (!r->opens && r->is_payload(name)) {
+        seal_member(r, name, json_trim(value));
+    }
+    return ERR_OK;
+}
+
+static enum err_code rewrite_members(struct rewriting *r, struct slice object)
+{
+    struct json_walk walk = json_walk(object);
     struct slice name, value;
     enum err_code code = ERR_OK;
 
     while (code == ERR_OK && json_next_member(&walk, &name, &value)) {
-        if (r->opens && name.len > 0 && name.ptr[0] == MARK) {
-            code = open_member(r, name, json_trim(value));
-        } else if (!r->opens && record_member_is_payload(name)) {
-            seal_member(r, name, json_trim(value));
-        }
+        code = rewrite_member(r, name, value);
     }
     return code;
 }
 
-static enum err_code rewrite_turn(struct rewriting *r, const struct uuid *saga, uint64_t first_seq, struct slice turn)
+static enum err_code rewrite_turn(struct rewriting *r, struct slice turn)
 {
     struct json_walk walk = json_walk(turn);
     struct slice record;
     enum err_code code = ERR_OK;
 
-    r->place = (struct seal_place){.table = "log", .id = *saga, .number = first_seq};
-    r->copied = turn.ptr;
-    buffer_init(&r->scratch, SIZE_MAX / 2);
     for (; code == ERR_OK && json_next_element(&walk, &record); r->place.nth++) {
         struct slice data = json_member(record, "data");
 
         if (json_type(data) == JSON_OBJECT) {
-            code = rewrite_data(r, data);
+            code = rewrite_members(r, data);
         }
     }
-    copy_to(r, turn.ptr + turn.len);
+    return code;
+}
+
+/* What an approver is shown, and what quotes payloads. Lists are made of the other members, and of the last error. */
+static bool case_member_is_payload(struct slice name)
+{
+    static const char *const names[] = {"show", "hash", "detail", "answer", "follower"};
+
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        if (slice_is(name, names[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum err_code rewrite_case(struct rewriting *r, struct slice body)
+{
+    struct json_walk walk = json_walk(body);
+    struct slice name, value;
+    enum err_code code = ERR_OK;
+
+    while (code == ERR_OK && json_next_member(&walk, &name, &value)) {
+        if (slice_is(name, "evidence") && json_type(value) == JSON_OBJECT) {
+            r->place.nth = 1;
+            code = rewrite_members(r, value);
+            r->place.nth = 0;
+        } else {
+            code = rewrite_member(r, name, value);
+        }
+    }
+    return code;
+}
+
+static enum err_code rewrite_text(struct rewriting *r, enum seal_shape shape, struct slice text)
+{
+    enum err_code code;
+
+    r->copied = text.ptr;
+    buffer_init(&r->scratch, SIZE_MAX / 2);
+    r->is_payload = shape == SEAL_TURN ? record_member_is_payload : case_member_is_payload;
+    code = shape == SEAL_TURN ? rewrite_turn(r, text) : rewrite_case(r, text);
+    copy_to(r, text.ptr + text.len);
     buffer_fini(&r->scratch);
     return code;
 }
 
-void seal_turn(const struct payload_keys *keys, const struct uuid *saga, uint64_t first_seq, struct slice turn,
-               struct buffer *out)
+static bool is_of_shape(enum seal_shape shape, struct slice text)
 {
-    struct rewriting r = {.keys = keys, .out = out};
-
-    CHECK(rewrite_turn(&r, saga, first_seq, turn) == ERR_OK); /* sealing does not fail */
+    return text.len > 0 && json_check_syntax(text, NULL) == ERR_OK &&
+           json_type(text) == (shape == SEAL_TURN ? JSON_ARRAY : JSON_OBJECT);
 }
 
-enum err_code unseal_turn(const struct payload_keys *keys, const struct uuid *saga, uint64_t first_seq,
-                          struct slice turn, struct arena *arena, struct slice *out, struct err *err)
+void seal_members(const struct payload_keys *keys, enum seal_shape shape, const struct seal_place *place,
+                  struct slice text, struct buffer *out)
+{
+    struct rewriting r = {.keys = keys, .place = *place, .out = out};
+
+    CHECK(rewrite_text(&r, shape, text) == ERR_OK); /* sealing does not fail */
+}
+
+enum err_code unseal_members(const struct payload_keys *keys, enum seal_shape shape, const struct seal_place *place,
+                             struct slice text, struct arena *arena, struct slice *out, struct err *err)
 {
     static const char mark[] = {'"', MARK};
     struct buffer opened;
-    struct rewriting r = {.keys = keys, .opens = true, .out = &opened, .err = err};
+    struct rewriting r = {.keys = keys, .place = *place, .opens = true, .out = &opened, .err = err};
     enum err_code code;
 
-    *out = turn;
-    if (turn.len == 0 || !memmem(turn.ptr, turn.len, mark, sizeof(mark)) || json_check_syntax(turn, NULL) != ERR_OK ||
-        json_type(turn) != JSON_ARRAY) {
-        return ERR_OK; /* nothing is sealed, or it is no turn, which its reader says */
+    *out = text;
+    if (text.len == 0 || !memmem(text.ptr, text.len, mark, sizeof(mark)) || !is_of_shape(shape, text)) {
+        return ERR_OK; /* nothing is sealed, or it is no such text, which its reader says */
     }
     buffer_init(&opened, SIZE_MAX / 2);
-    code = rewrite_turn(&r, saga, first_seq, turn);
+    code = rewrite_text(&r, shape, text);
     *out = code == ERR_OK ? arena_slice(arena, buffer_slice(&opened)) : SLICE_NONE;
     buffer_fini(&opened);
     return code;
@@ -186,4 +238,60 @@ enum err_code unseal_whole(const struct payload_keys *keys, const struct seal_pl
     }
     buffer_fini(&opened);
     return code;
+}
+
+/* --- which key is it? --- */
+
+bool column_is_under(struct slice column, struct slice key)
+{
+    return column.len > key.len + 2 && column.ptr[0] == MARK && memcmp(column.ptr + 1, key.ptr, key.len) == 0 &&
+           column.ptr[key.len + 1] == '.';
+}
+
+static bool members_are_under(struct slice object, bool (*is_payload)(struct slice name), struct slice key, bool *some)
+{
+    struct json_walk walk = json_walk(object);
+    struct slice name, value;
+
+    while (json_next_member(&walk, &name, &value)) {
+        value = json_trim(value);
+        if (is_payload(name)) {
+            return false;
+        }
+        if (name.len > 0 && name.ptr[0] == MARK) {
+            *some = true;
+            if (value.len < key.len + 2 || memcmp(value.ptr + 1, key.ptr, key.len) != 0 ||
+                value.ptr[key.len + 1] != '.') {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+bool members_under(enum seal_shape shape, struct slice text, struct slice key)
+{
+    struct json_walk walk = json_walk(text);
+    struct slice record;
+    bool some = false;
+
+    if (!is_of_shape(shape, text)) {
+        return false;
+    }
+    if (shape == SEAL_CASE) {
+        struct slice evidence = json_member(text, "evidence");
+
+        return members_are_under(text, case_member_is_payload, key, &some) &&
+               (json_type(evidence) != JSON_OBJECT ||
+                members_are_under(evidence, case_member_is_payload, key, &some)) &&
+               some;
+    }
+    while (json_next_element(&walk, &record)) {
+        struct slice data = json_member(record, "data");
+
+        if (json_type(data) == JSON_OBJECT && !members_are_under(data, record_member_is_payload, key, &some)) {
+            return false;
+        }
+    }
+    return some;
 }

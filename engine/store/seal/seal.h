@@ -15,13 +15,19 @@
 #include "base/arena.h"
 #include "store/seal/payload_keys.h"
 
-/* Appends a turn, an array of records, with its payloads sealed. */
-void seal_turn(const struct payload_keys *keys, const struct uuid *saga, uint64_t first_seq, struct slice turn,
-               struct buffer *out);
-/* `turn` itself when nothing in it is sealed, else a copy in the arena. ERR_CONFIG: a key is not there. ERR_CORRUPT: it
+enum seal_shape {
+    SEAL_TURN, /* an array of records */
+    SEAL_CASE  /* the body of a case or an approval */
+};
+
+/* Appends a text with its payloads sealed. */
+void seal_members(const struct payload_keys *keys, enum seal_shape shape, const struct seal_place *place,
+                  struct slice text, struct buffer *out);
+/* `text` itself when nothing in it is sealed, else a copy in the arena. ERR_CONFIG: a key is not there. ERR_CORRUPT: it
  * does not open. */
-MUST_USE enum err_code unseal_turn(const struct payload_keys *keys, const struct uuid *saga, uint64_t first_seq,
-                                   struct slice turn, struct arena *arena, struct slice *out, struct err *err);
+MUST_USE enum err_code unseal_members(const struct payload_keys *keys, enum seal_shape shape,
+                                      const struct seal_place *place, struct slice text, struct arena *arena,
+                                      struct slice *out, struct err *err);
 
 /* The same of a whole column. seal_column() gives `text` itself while there is no active key, and SLICE_NONE for none.
  */
@@ -30,5 +36,9 @@ struct slice seal_column(const struct payload_keys *keys, const struct seal_plac
 void seal_whole(const struct payload_keys *keys, const struct seal_place *place, struct slice text, struct buffer *out);
 MUST_USE enum err_code unseal_whole(const struct payload_keys *keys, const struct seal_place *place, struct slice text,
                                     struct arena *arena, struct slice *out, struct err *err);
+
+/* Is every payload in it sealed under this key? A text without payloads is said not to be. */
+bool members_under(enum seal_shape shape, struct slice text, struct slice key);
+bool column_is_under(struct slice column, struct slice key);
 
 #endif

@@ -4,15 +4,10 @@
 #include "base/log.h"
 #include "store/store_state.h"
 
-/* The state of a run goes by the last record of its turn, because its reader knows no other number. */
-static struct seal_place rest_place(const struct uuid *saga, uint64_t last_seq)
-{
-    return (struct seal_place){.table = "log", .id = *saga, .number = last_seq, .member = SLICE("rest")};
-}
-
 void append_seal(struct store *store, struct append *append)
 {
     const struct payload_keys *keys = store->options.payload_keys;
+    struct seal_place place = place_of_turn(&append->saga.uuid, append->first_seq);
     size_t turn_len;
 
     append->sealed = (struct buffer){.ptr = NULL};
@@ -22,10 +17,10 @@ void append_seal(struct store *store, struct append *append)
         return;
     }
     buffer_init(&append->sealed, SIZE_MAX / 2);
-    seal_turn(keys, &append->saga.uuid, append->first_seq, append->payload, &append->sealed);
+    seal_members(keys, SEAL_TURN, &place, append->payload, &append->sealed);
     turn_len = append->sealed.len;
     if (append->rest.ptr) {
-        struct seal_place place = rest_place(&append->saga.uuid, append->first_seq + append->record_count - 1);
+        place = place_of_rest(&append->saga.uuid, append->first_seq + append->record_count - 1);
 
         seal_whole(keys, &place, append->rest, &append->sealed);
         append->stored_rest = (struct slice){append->sealed.ptr + turn_len, append->sealed.len - turn_len};
@@ -41,29 +36,30 @@ static void say(struct store *store, const char *table, const struct uuid *id, c
     log_error("payload_unopened", LOG_TEXT("table", table), LOG_UUID("id", id), LOG_ERR(err));
 }
 
-/* SLICE_NONE: it does not open, which was said. */
-static struct slice column_open(struct store *store, const struct seal_place *place, struct slice column,
-                                struct arena *arena)
+struct slice column_seal(struct store *store, struct seal_place place, struct slice text, struct arena *arena)
+{
+    return seal_column(store->options.payload_keys, &place, text, arena);
+}
+
+struct slice column_open(struct store *store, struct seal_place place, struct slice column, struct arena *arena)
 {
     struct err err = {.code = ERR_OK};
     struct slice opened;
 
-    if (unseal_whole(store->options.payload_keys, place, column, arena, &opened, &err) != ERR_OK) {
-        say(store, place->table, &place->id, &err);
+    if (unseal_whole(store->options.payload_keys, &place, column, arena, &opened, &err) != ERR_OK) {
+        say(store, place.table, &place.id, &err);
     }
     return opened;
 }
 
-/* --- the log --- */
-
 void turn_open(struct store *store, const struct uuid *saga, struct stored_turn *turn, struct arena *arena)
 {
+    struct seal_place place = place_of_turn(saga, turn->first_seq);
     struct err err = {.code = ERR_OK};
     struct slice opened;
 
     turn->fault = NULL;
-    if (unseal_turn(store->options.payload_keys, saga, turn->first_seq, turn->payload, arena, &opened, &err) !=
-        ERR_OK) {
+    if (unseal_members(store->options.payload_keys, SEAL_TURN, &place, turn->payload, arena, &opened, &err) != ERR_OK) {
         say(store, "log", saga, &err);
         turn->fault = arena_text(arena, slice_of(err.message));
         opened = SLICE("[null]"); /* for readers that do not look at the fault: no record is null */
@@ -71,63 +67,30 @@ void turn_open(struct store *store, const struct uuid *saga, struct stored_turn 
     turn->payload = opened;
 }
 
-struct slice rest_open(struct store *store, const struct uuid *saga, uint64_t last_seq, struct slice rest,
-                       struct arena *arena)
+struct slice question_seal(struct store *store, struct seal_place place, struct slice body, struct arena *arena)
 {
-    struct seal_place place = rest_place(saga, last_seq);
+    const struct payload_keys *keys = store->options.payload_keys;
+    struct buffer out;
+    struct slice sealed;
 
-    return column_open(store, &place, rest, arena);
+    if (!body.ptr || !payload_keys_active(keys).ptr) {
+        return body;
+    }
+    buffer_init(&out, SIZE_MAX / 2);
+    seal_members(keys, SEAL_CASE, &place, body, &out);
+    sealed = arena_slice(arena, buffer_slice(&out));
+    buffer_fini(&out);
+    return sealed;
 }
 
-/* --- between engines --- */
-
-#define INBOX_KIND_MAX 32
-
-/* An input is also bound to its saga and its kind: neither can be changed in the row. */
-static struct seal_place inbox_place(const struct inbox_row *row, char bound[sizeof(struct uuid) + INBOX_KIND_MAX])
+struct slice question_open(struct store *store, struct seal_place place, struct slice body, struct arena *arena)
 {
-    size_t kind_len = row->kind.len <= INBOX_KIND_MAX ? row->kind.len : INBOX_KIND_MAX;
+    struct err err = {.code = ERR_OK};
+    struct slice opened;
 
-    memcpy(bound, row->saga.uuid.bytes, sizeof(row->saga.uuid.bytes));
-    memcpy(bound + sizeof(row->saga.uuid.bytes), row->kind.ptr, kind_len);
-    return (struct seal_place){.table = "inbox",
-                               .id = row->id,
-                               .number = row->shard,
-                               .member = {bound, sizeof(row->saga.uuid.bytes) + kind_len}};
-}
-
-struct slice inbox_seal(struct store *store, const struct inbox_row *row, struct arena *arena)
-{
-    char bound[sizeof(struct uuid) + INBOX_KIND_MAX];
-    struct seal_place place = inbox_place(row, bound);
-
-    return seal_column(store->options.payload_keys, &place, row->payload, arena);
-}
-
-bool inbox_open(struct store *store, struct inbox_row *row, struct arena *arena)
-{
-    char bound[sizeof(struct uuid) + INBOX_KIND_MAX];
-    struct seal_place place = inbox_place(row, bound);
-
-    row->payload = column_open(store, &place, row->payload, arena);
-    return row->payload.ptr != NULL;
-}
-
-static struct seal_place answer_place(const struct uuid *input)
-{
-    return (struct seal_place){.table = "answer", .id = *input};
-}
-
-struct slice answer_seal(struct store *store, const struct uuid *input, struct slice body, struct arena *arena)
-{
-    struct seal_place place = answer_place(input);
-
-    return seal_column(store->options.payload_keys, &place, body, arena);
-}
-
-struct slice answer_open(struct store *store, const struct uuid *input, struct slice body, struct arena *arena)
-{
-    struct seal_place place = answer_place(input);
-
-    return column_open(store, &place, body, arena);
+    if (unseal_members(store->options.payload_keys, SEAL_CASE, &place, body, arena, &opened, &err) != ERR_OK) {
+        say(store, place.table, &place.id, &err);
+        opened = body;
+    }
+    return opened;
 }
