@@ -10,10 +10,14 @@
 
 #include "base/arena.h"
 
-enum { NONCE_BYTES = 12, TAG_BYTES = AEAD_EXTRA_BYTES - NONCE_BYTES };
+enum { NONCE_BYTES = 12, TAG_BYTES = AEAD_EXTRA_BYTES - NONCE_BYTES, NONCES_AT_ONCE = 64 };
 
 struct aead_key { /* contexts keep the expanded key, so that a text costs no key schedule */
     EVP_CIPHER_CTX *sealing, *opening;
+    /* Random bytes for the next nonces: asking for each apart costs more than sealing a short text. Each is used once,
+     * and a process that was forked does not seal. */
+    unsigned char nonces[NONCES_AT_ONCE][NONCE_BYTES];
+    size_t nonces_left;
 };
 
 struct aead_key *aead_key_new(const unsigned char bytes[AEAD_KEY_BYTES])
@@ -49,7 +53,11 @@ void aead_seal(struct aead_key *key, struct slice beside, struct slice text, uns
     unsigned char *at = out + NONCE_BYTES;
     int len = 0;
 
-    CHECK(RAND_bytes(out, NONCE_BYTES) == 1);
+    if (key->nonces_left == 0) {
+        CHECK(RAND_bytes(key->nonces[0], sizeof(key->nonces)) == 1);
+        key->nonces_left = NONCES_AT_ONCE;
+    }
+    memcpy(out, key->nonces[--key->nonces_left], NONCE_BYTES);
     CHECK(EVP_EncryptInit_ex(ctx, NULL, NULL, NULL, out) == 1);
     CHECK(EVP_EncryptUpdate(ctx, NULL, &len, bytes_of(beside), (int)beside.len) == 1);
     CHECK(EVP_EncryptUpdate(ctx, at, &len, bytes_of(text), (int)text.len) == 1 && (size_t)len == text.len);

@@ -88,6 +88,12 @@ TEST(a_text_opens_under_its_key_and_beside_its_data_only)
     aead_seal(key, beside, text, sealed);
     aead_seal(key, beside, text, again);
     assert_memory_not_equal(sealed, again, len); /* the nonce is another one */
+    for (int i = 0; i < 200; i++) {              /* and always is, in a row of more than are made at once */
+        aead_seal(key, beside, text, out);
+        assert_memory_not_equal(sealed, out, 12);
+        assert_memory_not_equal(again, out, 12);
+        memcpy(again, out, len);
+    }
     assert_true(aead_open(key, beside, whole, out));
     assert_memory_equal(out, text.ptr, text.len);
     assert_false(aead_open(other, beside, whole, out));

@@ -148,7 +148,7 @@ const char *record_broken_text(const struct record *record)
 bool record_member_is_payload(struct slice name)
 {
     for (size_t i = 0; i < COUNT_OF(members); i++) {
-        if (members[i].is_payload && members[i].name_len == name.len &&
+        if (members[i].name_len == name.len && members[i].is_payload &&
             memcmp(members[i].name, name.ptr, name.len) == 0) {
             return true;
         }
