@@ -35,7 +35,8 @@ export function ask({ host = '127.0.0.1', port, method = 'GET', path, text, head
       const chunks = []
       response.on('data', (chunk) => chunks.push(chunk))
       response.on('error', fails)
-      response.on('close', () => fails(new Error(`${method} ${path}: the answer is cut off`))) // after 'end': nothing new
+      // After 'end' this says nothing new.
+      response.on('close', () => fails(new Error(`${method} ${path}: the answer is cut off`)))
       response.on('end', () => {
         clearTimeout(timer)
         resolve({
