@@ -556,11 +556,12 @@ const struct db_statement sql_park = {
     "with held as materialized (select s.shard, s.epoch from sagad.shard s where s.shard = any($1::int2[])"
     " order by s.shard for key share),"
     " wanted as materialized (select u.* from unnest($1::int2[], $2::int8[], $3::uuid[], $4::timestamptz[], $5::bool[],"
-    " $6::int8[]) with ordinality as u (shard, epoch, saga, at, awake, hold, i)"
+    " $6::text[]) with ordinality as u (shard, epoch, saga, at, awake, holds, i)"
     " join held h on h.shard = u.shard and h.epoch = u.epoch),"
-    " parked as (insert into sagad.due (shard, saga, what, at, hold)"
-    " select w.shard, w.saga, 'parked', coalesce(w.at, 'infinity'), w.hold from wanted w order by w.shard, w.saga"
-    " on conflict (shard, saga) do update set what = excluded.what, at = excluded.at, hold = excluded.hold),"
+    " parked as (insert into sagad.due (shard, saga, what, at, holds)"
+    " select w.shard, w.saga, 'parked', coalesce(w.at, 'infinity'), w.holds::int8[] from wanted w"
+    " order by w.shard, w.saga"
+    " on conflict (shard, saga) do update set what = excluded.what, at = excluded.at, holds = excluded.holds),"
     " asleep as (delete from sagad.awake a using wanted w where w.awake and a.shard = w.shard and a.saga = w.saga)"
     " select w.i::int4 from wanted w",
 };
@@ -597,18 +598,26 @@ const struct db_statement sql_due_next = {
     " k.wanted > 0",
 };
 
-/* Makes parked sagas due that wait for holds between these numbers: those have ended. The update compares in words that
- * no index fits, or a plan that was made while the table was empty would read all that wait for holds, row by row. */
+/*
+ * Makes parked sagas due of whose holds one has ended: it is not among those in force, which are $2. Many sagas wait
+ * for the same holds, so `waits` goes through the index from each set of holds to the next one, and reads one row of
+ * each. The sets are compared in words from which PostgreSQL expects few, and the update compares in words that no
+ * index fits: else a plan that was made while the table was empty would read the whole table.
+ */
 const struct db_statement sql_due_let_go = {
     "due_let_go",
-    "with going as (select w.shard, w.saga from unnest($1::int2[]) as u (shard)"
-    " cross join unnest($2::int8[], $3::int8[]) as r (above, below)"
-    " cross join lateral (select d.shard, d.saga, d.hold from sagad.due d where d.shard = u.shard"
-    " and d.hold > r.above and d.hold < r.below order by d.hold, d.saga limit $5::int8) as w"
-    " order by w.hold, w.shard, w.saga limit $5::int8),"
-    " gone as (update sagad.due d set at = $4::timestamptz, hold = null from going g"
-    " where d.shard = g.shard and d.saga = g.saga and (d.what = 'parked') is true and coalesce(d.hold, 0) > 0"
-    " returning 1)"
+    "with recursive waits (shard, holds) as (select u.shard, f.holds from unnest($1::int2[]) as u (shard)"
+    " cross join lateral (select d.holds from sagad.due d where d.shard = u.shard and d.holds is not null"
+    " order by d.holds limit 1) as f"
+    " union all select w.shard, n.holds from waits w cross join lateral (select d.holds from sagad.due d"
+    " where d.shard = w.shard and d.holds > w.holds order by d.holds limit 1) as n),"
+    " going as (select o.shard, s.saga from (select w.shard, w.holds from waits w"
+    " where (w.holds <@ $2::int8[])::int4 = 0 order by w.holds, w.shard) as o"
+    " cross join lateral (select d.saga from sagad.due d where d.shard = o.shard and d.holds = o.holds"
+    " order by d.saga limit $4::int8) as s limit $4::int8),"
+    " gone as (update sagad.due d set at = $3::timestamptz, holds = null from going g"
+    " where d.shard = g.shard and d.saga = g.saga and (d.what = 'parked') is true"
+    " and coalesce(cardinality(d.holds), 0) > 0 returning 1)"
     " select count(*) from gone",
     .has_row = true,
 };

@@ -611,13 +611,17 @@ void store_count_sagas(struct store *store, struct count_sagas *count);
  * --- due: parked sagas, which left memory while they wait, and ended sagas that will be forgotten ---
  */
 
+#define PARK_HOLDS_MAX 16 /* as in schema/migrations/0037_due_holds.sql */
+
 struct park { /* fenced; after ERR_OK recovery no longer loads the saga: its due time or mail does. Many share a
                  transaction */
     struct saga_id saga;
     uint32_t shard;
     int64_t epoch;
-    int64_t due_ms;     /* INT64_MAX: only mail moves it */
-    uint64_t hold;      /* the hold that it waits for: when that has ended it is let go; 0: none */
+    int64_t due_ms; /* INT64_MAX: only mail moves it */
+    /* The holds that its calls wait for, each once, rising: when one of them has ended, the saga is let go. */
+    uint64_t holds[PARK_HOLDS_MAX];
+    size_t hold_count;
     bool awake;         /* the saga has a row in the table awake, which is removed */
     enum err_code code; /* out: ERR_OK, ERR_FENCED, ERR_STORE (refused), ERR_STOPPING */
     void (*done)(struct park *park);
@@ -644,7 +648,7 @@ struct due_take { /* reads rows and changes nothing: the first append of a saga 
 };
 void store_due_take(struct store *store, struct due_take *take);
 
-struct due_let_go { /* parked sagas that wait for holds that are over are due now */
+struct due_let_go { /* parked sagas are due now when one of the holds that they wait for is over */
     struct store_read read;
     uint64_t shards;          /* in: bit set */
     const uint64_t *in_force; /* in: the numbers of the holds that are not over, rising; every other one is over */

@@ -42,7 +42,7 @@ static const struct db_statement sql_clock_read = {
     "clock_read",
     "select (extract(epoch from sagad_clock.clock_timestamp()) * 1000)::int8, a.ms,"
     " coalesce((extract(epoch from least("
-    "(select min(d.at) from sagad.due d where d.what = 'parked' and d.hold is null and isfinite(d.at)),"
+    "(select min(d.at) from sagad.due d where d.what = 'parked' and d.holds is null and isfinite(d.at)),"
     " (select min(s.look_at) from sagad.schedule s where s.hold is null),"
     " (select min(h.until_at) from sagad.hold h where h.released_at is null and not h.ended_told))) * 1000)::int8, 0)"
     " from sagad_clock.ahead a",

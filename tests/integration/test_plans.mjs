@@ -63,8 +63,9 @@ overlay(md5(i::text)::uuid::text placing '8' from 15 for 1)::uuid as key, id fro
 insert into sagad.key_bundle (shard, check_at, id, made_at, keys, sagas)
   select k.shard, now() + interval '1 hour', sagad.new_id(), now(), array_agg(k.key), array_agg(k.saga) from
   sagad.operation_key k group by k.shard, get_byte(uuid_send(k.key), 0);
-insert into sagad.due (shard, saga, what, at, hold) select shard, id, case when ended then 'forget' else 'parked' end,
-  at + interval '1 day', case when not ended and i % 3 = 0 then 1 + i % 5 end from made where i % 20 < 12;
+insert into sagad.due (shard, saga, what, at, holds) select shard, id, case when ended then 'forget' else 'parked' end,
+  at + interval '1 day', case when ended or i % 3 <> 0 then null when i % 4 = 0 then array[1 + i % 5, 6]
+  else array[1 + i % 5] end from made where i % 20 < 12;
 insert into sagad.awake (shard, saga) select shard, id from made where i % 500 = 0;
 insert into sagad.inbox (shard, id, saga, kind, payload) select shard, id, id, 'signal', '{}' from made 
   where i % 20 = 1;

@@ -27,8 +27,8 @@ void check_turn(const struct committed_turn *turn); /* for pg_on_turn() */
 void check_call(const struct tool_entry *entry, struct slice args);
 void check_effect(const struct tool_entry *entry); /* the tool has acted */
 
-/* In holder.c: was a hold of this namespace certainly in force, and not about to end? */
-bool holders_forbid(struct slice namespace, int64_t at_us);
+/* In holder.c: was a hold that is about this call certainly in force, and not about to end? */
+bool holders_forbid(struct slice namespace, struct slice tool, bool is_undo, int64_t at_us);
 /* In jobber.c: when the answer came to whoever stopped this bulk job; 0: nobody has. */
 int64_t jobber_stopped_us(struct saga_id job);
 

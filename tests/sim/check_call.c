@@ -47,9 +47,9 @@ static bool is_ruled_out(const struct judged_op *op, const struct tool_entry *en
  * not passed on. */
 static void judge_held(const struct judged_op *op, const struct tool_entry *entry)
 {
-    if (!entry->is_undo && !world->check->clocks_jump && !world->check->may_lose &&
-        holders_forbid(op->saga->namespace, entry->sent_us)) {
-        world_violate("I20", "%.*s leaves although everything is held", SLICE_ARG(entry->tool));
+    if (!world->check->clocks_jump && !world->check->may_lose &&
+        holders_forbid(op->saga->namespace, entry->tool, entry->is_undo, entry->sent_us)) {
+        world_violate("I20", "%.*s leaves although it is held", SLICE_ARG(entry->tool));
     }
 }
 

@@ -410,8 +410,10 @@ void draw_park(struct db_args *args, struct chance *chance)
            chance_percent(chance, 30) ? db_item_null(args)
                                       : db_item_timestamptz(args, T0_MS + 200 + x * 10 + chance_below(chance, 10)));
     COLUMN(DB_BOOL, sagas, db_item_bool(args, chance_percent(chance, 50)));
-    COLUMN(DB_INT8, sagas,
-           chance_percent(chance, 50) ? db_item_null(args) : db_item_int(args, 1 + chance_below(chance, 3)));
+    COLUMN(DB_TEXT, sagas,
+           db_item_bytes(args, chance_percent(chance, 40)
+                                   ? SLICE_NONE
+                                   : slice_of(ONE_OF("{1}", "{2}", "{3}", "{1,2}", "{1,3}", "{2,3}", "{1,2,3}"))));
 }
 
 void draw_forget(struct db_args *args, struct chance *chance)
@@ -433,21 +435,19 @@ void draw_due(struct db_args *args, struct chance *chance)
     db_arg_int8(args, chance_below(chance, 4));
 }
 
-/* One hold is in force, or none is. */
+/* Of the holds 1, 2 and 3 some are in force. */
 void draw_due_let_go(struct db_args *args, struct chance *chance)
 {
-    bool none = chance_percent(chance, 40);
-    int64_t in_force = 1 + chance_below(chance, 3), gaps[2][2] = {{0, in_force}, {in_force, INT64_MAX}};
+    uint32_t in_force = chance_below(chance, 8);
 
     add_shards(args, some_of(chance, SHARDS));
-    for (int side = 0; side < 2; side++) {
-        db_array_begin(args, DB_INT8, none ? 1 : 2);
-        db_item_int(args, none && side == 1 ? INT64_MAX : gaps[side][0]);
-        if (!none) {
-            db_item_int(args, gaps[side][1]);
+    db_array_begin(args, DB_INT8, (size_t)__builtin_popcount(in_force));
+    for (int hold = 1; hold <= 3; hold++) {
+        if (in_force & BIT(hold - 1)) {
+            db_item_int(args, hold);
         }
-        db_array_end(args);
     }
+    db_array_end(args);
     db_arg_timestamptz(args, T0_MS + 300);
     db_arg_int8(args, 1 + chance_below(chance, 3));
 }

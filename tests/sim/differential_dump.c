@@ -19,7 +19,7 @@ DUMP(inbox, "select i.shard, i.id, i.saga, i.kind, i.payload from sagad.inbox i 
 DUMP(awake, "select a.shard, a.saga from sagad.awake a order by a.shard, a.saga")
 /* What was put off by the clock of either side lies after every time of the scripts. */
 DUMP(due, "select d.shard, d.saga, d.what = 'forget', case when d.at < '2021-01-01Z' then d.at end,"
-          " coalesce(d.hold, 0) from sagad.due d order by d.shard, d.saga")
+          " coalesce(array_to_string(d.holds, ','), '') from sagad.due d order by d.shard, d.saga")
 DUMP(answer, "select a.shard, a.input, a.body from sagad.answer a order by a.shard, a.input")
 DUMP(escalation, "select e.shard, e.number, e.saga, e.namespace, e.opened_at, e.resolved_at, e.step, e.reason, e.body"
                  " from sagad.escalation e order by e.shard, e.number")
@@ -95,7 +95,7 @@ const struct kind dumps[] = {
     {&dump_key_bundle, "itxtuu"},
     {&dump_inbox, "ixubb"},
     {&dump_awake, "iu"},
-    {&dump_due, "iuiti"},
+    {&dump_due, "iuitb"},
     {&dump_answer, "iub"},
     {&dump_escalation, "iiubttbbb"},
     {&dump_approval, "iiubtttbbb"},

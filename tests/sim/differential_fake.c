@@ -285,6 +285,18 @@ static enum pg_progress dump_awake_rows(struct pg_call *call)
     return PG_DONE;
 }
 
+static void put_holds(struct pg_call *call, const struct row_due *row)
+{
+    struct buffer text;
+
+    buffer_init(&text, 1024);
+    for (size_t i = 0; i < row->hold_count; i++) {
+        buffer_printf(&text, i == 0 ? "%lld" : ",%lld", (long long)row->holds[i]);
+    }
+    put_bytes(call, arena_slice(call->arena, buffer_slice(&text)));
+    buffer_fini(&text);
+}
+
 static enum pg_progress dump_due_rows(struct pg_call *call)
 {
     FOR_ROWS(PG_DUE, row_due, &(struct row_due){.shard = INT16_MIN})
@@ -293,7 +305,7 @@ static enum pg_progress dump_due_rows(struct pg_call *call)
         put_uuid(call, &row->saga);
         put_int(call, row->is_forget);
         put_time(call, row->at_ms < INT64_C(1609459200000), row->at_ms);
-        put_int(call, row->hold);
+        put_holds(call, row);
         put_row_end(call);
     }
     return PG_DONE;

@@ -94,6 +94,13 @@ static void draw_schedule(struct sketcher *s)
     s->scenario->swarm |= (uint64_t)chance_percent(&own, 20) << SWARM_SCHEDULE;
 }
 
+static void draw_tool_holds(struct sketcher *s)
+{
+    struct chance own = chance_of(s->scenario->seed, 0x5ce7a, 9);
+
+    s->scenario->swarm |= (uint64_t)chance_percent(&own, 25) << SWARM_TOOL_HOLDS;
+}
+
 static bool swarms(const struct sketcher *s, unsigned bit)
 {
     return s->scenario->swarm >> bit & 1;
@@ -362,10 +369,12 @@ void scenario_draw(struct scenario *scenario, uint64_t seed, struct arena *arena
     draw_bulk(s);
     draw_notify(s);
     draw_schedule(s);
+    draw_tool_holds(s);
     scenario->commit_percent = swarms(s, SWARM_COMMITS) ? 1 + below(s, percent(s, 80) ? 5 : 25) : 0;
     scenario->tool_percent = swarms(s, SWARM_TOOLS) ? 5 + below(s, percent(s, 60) ? 20 : 60) : 0;
     buffer_init(&text, 262144);
-    draw_definitions(&definitions, &text, &s->saga_count, s->size);
+    /* Calls of one saga wait for several holds only where they are to begin at once. */
+    draw_definitions(&definitions, &text, &s->saga_count, s->size, swarms(s, SWARM_TOOL_HOLDS));
     scenario->definitions = arena_slice(arena, buffer_slice(&text));
     buffer_fini(&text);
     draw_acts(s);

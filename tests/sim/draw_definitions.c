@@ -69,6 +69,7 @@ struct draft {
     uint32_t kits_used, undos_used; /* bits */
     uint32_t steps_left;
     bool groups, children, waits, conditions, branches, locks, deadlines;
+    bool is_wide; /* most steps begin at once */
     bool has_child, has_follower;
 };
 
@@ -274,7 +275,7 @@ static void put_after(struct draft *d, const struct shape *shape, bool all)
 
     put(d, ",'after':[");
     for (uint32_t i = 0; i < shape->count; i++) {
-        if (all || percent(d, 40)) {
+        if (all || percent(d, d->is_wide ? 10 : 40)) {
             put_number(d, any ? ",'a" : "'a", i, "'");
             any = true;
         }
@@ -284,7 +285,8 @@ static void put_after(struct draft *d, const struct shape *shape, bool all)
 
 static void put_step(struct draft *d, struct shape *shape, bool is_child)
 {
-    bool for_each = d->groups && percent(d, 20), has_after = d->branches && shape->count > 0 && percent(d, 50);
+    bool for_each = d->groups && percent(d, 20),
+         has_after = d->branches && shape->count > 0 && percent(d, d->is_wide ? 85 : 50);
     bool plain = true, is_call = false;
     int32_t from = draw_from(d, shape, has_after);
     uint32_t luck = below(d, 100), kit = draw_kit(d);
@@ -389,11 +391,12 @@ static void put_saga(struct draft *d, const char *name, uint32_t index, uint32_t
 
 /* Draws sagas before tools, because the sagas decide which tools exist; in the document they are behind the tools.
  * Children are drawn before their parents. */
-void draw_definitions(struct chance *chance, struct buffer *out, uint32_t *saga_count, uint32_t size_percent)
+void draw_definitions(struct chance *chance, struct buffer *out, uint32_t *saga_count, uint32_t size_percent,
+                      bool is_wide)
 {
     struct buffer main_sagas, others;
     struct draft draft = {.chance = chance}, *d = &draft;
-    uint32_t size = 1 + (STEPS_MAX - 2) * size_percent / 100;
+    uint32_t size = 1 + (STEPS_MAX - 2) * (is_wide && size_percent < 50 ? 50 : size_percent) / 100;
 
     buffer_init(&main_sagas, 65536);
     buffer_init(&others, 65536);
@@ -401,7 +404,8 @@ void draw_definitions(struct chance *chance, struct buffer *out, uint32_t *saga_
     d->children = percent(d, 30);
     d->waits = percent(d, 50);
     d->conditions = percent(d, 35);
-    d->branches = percent(d, 40);
+    d->branches = percent(d, 40) || is_wide;
+    d->is_wide = is_wide;
     d->locks = percent(d, 30);
     d->deadlines = percent(d, 40);
     *saga_count = 1 + below(d, size_percent > 50 ? SAGAS_MAX : 2);

@@ -130,7 +130,8 @@ struct committed_event { /* of which no log tells */
 };
 /* The events beside the logs that are committed now: rows of sagad.event and of sagad.case_event. */
 void pg_each_event(const struct pg *pg, void (*seen)(const struct committed_event *event));
-bool pg_has_receiver(const struct pg *pg); /* a receiver of notifications has a place in the feed */
+bool pg_has_receiver(const struct pg *pg);          /* a receiver of notifications has a place in the feed */
+bool pg_parks_under_two_holds(const struct pg *pg); /* a parked saga waits for several holds */
 /* The number of committed rows in the inbox now. */
 size_t pg_inbox_rows(const struct pg *pg);
 /* The committed epoch of a shard now, and the time since which it holds. */

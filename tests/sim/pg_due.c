@@ -41,7 +41,12 @@ static enum pg_progress put_due(struct pg_call *call, const struct row_due *due,
     if (current) {
         struct row_due changed = *due;
 
-        changed.hold = due->is_forget ? ((const struct row_due *)current)->hold : due->hold;
+        if (due->is_forget) { /* the statement leaves the holds as they are */
+            const struct row_due *before = current;
+
+            memcpy(changed.holds, before->holds, sizeof(changed.holds));
+            changed.hold_count = before->hold_count;
+        }
         pg_update(call, row, &changed);
     }
     return PG_DONE;
@@ -116,6 +121,21 @@ static int by_saga(const void *a, const void *b)
                                         : uuid_compare(&x->due.saga, &y->due.saga);
 }
 
+/* Reads the literal of an array. */
+static void read_holds(struct pg_call *call, size_t i, struct row_due *due)
+{
+    struct slice text = item_is_null(call, 5, i) ? SLICE_NONE : item_bytes(call, 5, i);
+
+    for (size_t at = 0; at < text.len; at++) {
+        if (text.ptr[at] == '{' || text.ptr[at] == ',') {
+            CHECK(due->hold_count < PARK_HOLDS_MAX);
+            due->holds[due->hold_count++] = 0;
+        } else if (text.ptr[at] != '}') {
+            due->holds[due->hold_count - 1] = 10 * due->holds[due->hold_count - 1] + (text.ptr[at] - '0');
+        }
+    }
+}
+
 enum pg_progress pg_statement_park(struct pg_call *call)
 {
     size_t count = arg_count(call, 0), n = 0;
@@ -126,10 +146,12 @@ enum pg_progress pg_statement_park(struct pg_call *call)
     RETURN_UNLESS_DONE(hold(call, &held));
     for (size_t i = 0; i < count; i++) {
         if (held[i]) {
-            parkings[n++] = (struct parking){{item_int(call, 0, i), item_uuid(call, 2, i), false,
-                                              item_is_null(call, 3, i) ? INFINITY_MS : item_time_ms(call, 3, i),
-                                              item_is_null(call, 5, i) ? 0 : item_int(call, 5, i)},
-                                             item_int(call, 4, i) != 0};
+            parkings[n++] =
+                (struct parking){{.shard = item_int(call, 0, i),
+                                  .saga = item_uuid(call, 2, i),
+                                  .at_ms = item_is_null(call, 3, i) ? INFINITY_MS : item_time_ms(call, 3, i)},
+                                 item_int(call, 4, i) != 0};
+            read_holds(call, i, &parkings[n - 1].due);
             put_int(call, (int64_t)i + 1);
             put_row_end(call);
         }
@@ -656,21 +678,42 @@ enum pg_progress pg_statement_due_next(struct pg_call *call)
 
 /* --- what waits for a hold that is over --- */
 
-static bool is_over(struct pg_call *call, int64_t hold)
+static bool is_in_force(struct pg_call *call, int64_t hold)
+{
+    bool found = false;
+
+    for (size_t i = 0; i < arg_count(call, 1); i++) {
+        found |= hold == item_int(call, 1, i);
+    }
+    return found;
+}
+
+static bool one_is_over(struct pg_call *call, const struct row_due *due)
 {
     bool over = false;
 
-    for (size_t i = 0; i < arg_count(call, 1); i++) {
-        over |= hold > item_int(call, 1, i) && hold < item_int(call, 2, i);
+    for (size_t i = 0; i < due->hold_count; i++) {
+        over |= !is_in_force(call, due->holds[i]);
     }
     return over;
 }
 
-static int by_hold(const void *a, const void *b)
+static int compare_holds(const struct row_due *x, const struct row_due *y)
+{
+    for (size_t i = 0; i < x->hold_count && i < y->hold_count; i++) {
+        if (x->holds[i] != y->holds[i]) {
+            return x->holds[i] < y->holds[i] ? -1 : 1;
+        }
+    }
+    return (x->hold_count > y->hold_count) - (x->hold_count < y->hold_count);
+}
+
+static int by_holds(const void *a, const void *b)
 {
     const struct row_due *x = a, *y = b;
+    int order = compare_holds(x, y);
 
-    return x->hold != y->hold     ? (x->hold < y->hold ? -1 : 1)
+    return order != 0             ? order
            : x->shard != y->shard ? (x->shard < y->shard ? -1 : 1)
                                   : uuid_compare(&x->saga, &y->saga);
 }
@@ -690,19 +733,19 @@ static struct row_due *held_rows(struct pg_call *call, size_t *count)
             if (due && due->shard != shard) {
                 break;
             }
-            if (due && due->hold && is_over(call, due->hold)) {
+            if (due && one_is_over(call, due)) {
                 found[(*count)++] = *due;
             }
         }
     }
-    qsort(found, *count, sizeof(*found), by_hold);
+    qsort(found, *count, sizeof(*found), by_holds);
     return found;
 }
 
 enum pg_progress pg_statement_due_let_go(struct pg_call *call)
 {
     struct pg_touched touched = {0};
-    int64_t affected = 0, limit = arg_int(call, 4);
+    int64_t affected = 0, limit = arg_int(call, 3);
     size_t count;
     const struct row_due *found = held_rows(call, &count);
 
@@ -713,11 +756,12 @@ enum pg_progress pg_statement_due_let_go(struct pg_call *call)
         if (!found[i].is_forget) {
             RETURN_UNLESS_DONE(pg_take(call, &touched, row, PG_NO_KEY_UPDATE, &current));
         }
-        if (current && !((const struct row_due *)current)->is_forget && ((const struct row_due *)current)->hold) {
+        if (current && !((const struct row_due *)current)->is_forget &&
+            ((const struct row_due *)current)->hold_count > 0) {
             struct row_due changed = *(const struct row_due *)current;
 
-            changed.at_ms = arg_time_ms(call, 3);
-            changed.hold = 0;
+            changed.at_ms = arg_time_ms(call, 2);
+            changed.hold_count = 0;
             pg_update(call, row, &changed);
             affected++;
         }
@@ -725,4 +769,17 @@ enum pg_progress pg_statement_due_let_go(struct pg_call *call)
     put_int(call, affected);
     put_row_end(call);
     return PG_DONE;
+}
+
+bool pg_parks_under_two_holds(const struct pg *pg)
+{
+    const struct pg_rows *rows = &pg->tables[PG_DUE];
+    bool found = false;
+
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct row_due *due = pg_committed(rows->sorted[i]);
+
+        found |= due && !due->is_forget && due->hold_count > 1;
+    }
+    return found;
 }

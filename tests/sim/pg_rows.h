@@ -5,6 +5,7 @@
 
 #include "base/id.h"
 #include "base/text.h"
+#include "store/store.h" /* PARK_HOLDS_MAX */
 
 enum pg_table {
     PG_SHARD,
@@ -102,7 +103,9 @@ struct row_due {
     struct uuid saga; /* key */
     bool is_forget;   /* else 'parked' */
     int64_t at_ms;
-    int64_t hold; /* 0: null */
+    /* rising; 0: null */
+    int64_t holds[PARK_HOLDS_MAX];
+    size_t hold_count;
 };
 
 struct row_answer {

@@ -109,7 +109,8 @@ enum swarm_bit {
     SWARM_HOLDS = SWARM_COUNT, /* somebody holds everything now and then */
     SWARM_BULK,                /* somebody has bulk jobs carried out */
     SWARM_NOTIFY,              /* somebody is notified of events */
-    SWARM_SCHEDULE             /* a schedule starts sagas */
+    SWARM_SCHEDULE,            /* a schedule starts sagas */
+    SWARM_TOOL_HOLDS           /* somebody holds several tools at once */
 };
 
 /* The members "r0" to "r7" of the input say which steps are refused: those whose bit is set in the variant. */
@@ -154,6 +155,8 @@ struct outcome_of_run {
     X(ABORTED, "a saga is aborted")                                                                                    \
     X(PAUSED, "a saga is paused")                                                                                      \
     X(HELD, "a person holds everything")                                                                               \
+    X(TOOL_HELD, "a person holds a tool")                                                                              \
+    X(TWO_HOLDS, "a saga whose calls wait for two holds leaves memory")                                                \
     X(BULK_ACTS, "an item of a bulk job acts")                                                                         \
     X(BULK_DONE, "a bulk job comes to its end")                                                                        \
     X(BULK_STOPPED, "a person stops a bulk job")                                                                       \
@@ -187,9 +190,10 @@ void scenario_write(const struct scenario *scenario, struct buffer *out);
 MUST_USE enum err_code scenario_read(struct scenario *scenario, struct slice text, struct arena *arena,
                                      struct err *err);
 
-/* Draws only the definitions: {"tools": [...], "sagas": [...]}, with sagas "s0" and on to be started. In
- * draw_definitions.c. */
-void draw_definitions(struct chance *chance, struct buffer *out, uint32_t *saga_count, uint32_t size_percent);
+/* Draws only the definitions: {"tools": [...], "sagas": [...]}, with sagas "s0" and on to be started. Of wide sagas
+ * most steps begin at once. In draw_definitions.c. */
+void draw_definitions(struct chance *chance, struct buffer *out, uint32_t *saga_count, uint32_t size_percent,
+                      bool is_wide);
 
 /* Of the run that is under way, in run.c. */
 extern const struct scenario *scenario_now;

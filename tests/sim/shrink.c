@@ -171,7 +171,7 @@ static bool plainer(struct scenario *c, uint32_t which)
         c->swarm &= ~(UINT64_C(1) << SWARM_LOST_ANSWERS);
         break;
     case 10:
-        c->swarm &= ~(UINT64_C(1) << SWARM_TWO_PEOPLE | UINT64_C(1) << SWARM_HOLDS);
+        c->swarm &= ~(UINT64_C(1) << SWARM_TWO_PEOPLE | UINT64_C(1) << SWARM_HOLDS | UINT64_C(1) << SWARM_TOOL_HOLDS);
         break;
     case 11:
         c->swarm &= ~(UINT64_C(1) << SWARM_SLOW_PEOPLE);

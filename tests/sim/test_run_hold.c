@@ -23,7 +23,8 @@ static const char document[] =
     "{'name':'mails','steps':[{'id':'mail','call':'mail','with':{}}]},"
     "{'name':'hurries','deadline':'10m','steps':[{'id':'pay','call':'pay','with':{}},"
     "{'id':'ok','approve':{'timeout':'5m'},'after':[]}]},"
-    "{'name':'ships','steps':[{'id':'pay','call':'pay','with':{}},{'id':'ship','call':'ship','with':{}}]}"
+    "{'name':'ships','steps':[{'id':'pay','call':'pay','with':{}},{'id':'ship','call':'ship','with':{}}]},"
+    "{'name':'both','steps':[{'id':'pay','call':'pay','with':{}},{'id':'ship','call':'ship','with':{},'after':[]}]}"
     "]}";
 
 static int setup_of(uint32_t nodes_wanted)
@@ -470,6 +471,77 @@ TEST_BETWEEN(a_saga_that_two_holds_keep_goes_on_after_both, setup_parking, teard
     assert_false(is_in_memory(id));
     assert_int_equal(release(0, second)->code, ERR_OK);
     stage_until_saga(0, id, "completed");
+}
+
+/* Whichever of two holds ends first: the call that it kept goes on, the other one waits, out of memory. */
+TEST_BETWEEN(a_saga_whose_calls_wait_for_two_holds_leaves_memory_and_each_goes_on_with_its_hold, setup_parking,
+             teardown)
+{
+    static const char *const tools[] = {"pay", "ship"};
+
+    for (int first = 0; first < 2; first++) {
+        const char *freed = tools[first], *held = tools[1 - first];
+        uint64_t numbers[] = {hold(0, "{'tool':'pay','note':'down'}"), hold(0, "{'tool':'ship','note':'no vans'}")};
+        uint32_t freed_before = stage_calls(freed), held_before = stage_calls(held);
+        struct saga_id id = stage_start(0, "both", "{}");
+
+        stage_run(10000);
+        assert_false(is_in_memory(id));
+        assert_int_equal(release(1, numbers[first])->code, ERR_OK);
+        stage_run(10000);
+        assert_int_equal(stage_calls(freed), freed_before + 1);
+        assert_int_equal(stage_calls(held), held_before);
+        assert_false(is_in_memory(id));
+        assert_int_equal(release(0, numbers[1 - first])->code, ERR_OK);
+        stage_until_saga(0, id, "completed");
+        assert_int_equal(stage_calls(held), held_before + 1);
+    }
+}
+
+/* The definition of a saga with a call of each of so many tools, all at once. */
+static const char *tools_and_a_saga(int count, struct buffer *out)
+{
+    buffer_printf(out, "{'tools':[");
+    for (int i = 0; i < count; i++) {
+        buffer_printf(out, "%s{'name':'t%d','builtin':{'tool':'t%d'},'effect':'read'}", i ? "," : "", i, i);
+    }
+    buffer_printf(out, "],'sagas':[{'name':'asks','steps':[");
+    for (int i = 0; i < count; i++) {
+        buffer_printf(out, "%s{'id':'s%d','call':'t%d','with':{},'after':[]}", i ? "," : "", i, i);
+    }
+    buffer_printf(out, "]}]}");
+    buffer_put_char(out, '\0');
+    return buffer_slice(out).ptr;
+}
+
+/* The row of a parked saga has a bound. A saga that waits for more holds stays in memory until there are fewer. */
+TEST_BETWEEN(a_saga_leaves_memory_under_as_many_holds_as_its_row_can_name, NULL, teardown)
+{
+    enum { COUNT = PARK_HOLDS_MAX + 1 };
+    struct buffer text;
+    uint64_t numbers[COUNT];
+    char body[64];
+
+    buffer_init(&text, 65536);
+    stage_begin(&(struct stage_plan){
+        .definitions = tools_and_a_saga(COUNT, &text), .node_count = 2, .node = {.park_after_ms = 1000}});
+    stage_is_automatic = true;
+    for (int i = COUNT - 1; i >= 0; i--) { /* the numbers do not rise with the steps */
+        (void)snprintf(body, sizeof(body), "{'tool':'t%d','note':'down'}", i);
+        numbers[i] = hold(0, body);
+    }
+    struct saga_id id = stage_start(0, "asks", "{}");
+
+    stage_run(10000);
+    assert_true(is_in_memory(id));
+    for (uint32_t i = 0; i < COUNT; i++) {
+        assert_int_equal(stage_calls(NULL), i);
+        assert_int_equal(release(0, numbers[i])->code, ERR_OK);
+        stage_run(10000);
+        assert_false(is_in_memory(id));
+    }
+    stage_until_saga(0, id, "completed");
+    buffer_fini(&text);
 }
 
 TEST_PROGRAM_EACH(setup, teardown)

@@ -6,8 +6,9 @@
  *     quiet for park_after_ms -> store_park() -> evicted, unless something came meanwhile
  *     its time, or mail       -> read back from its log; its wants do the rest
  *
- * A saga of which a call waits for a hold rests, too. Its row says for which hold. When that has ended, the owner of
- * the shard makes the row due, at the pace of the hold, and so does whoever gains the shard.
+ * A saga of which calls wait for holds rests, too. Its row names one hold for each of these calls. When the first of
+ * them has ended, a call may go on: the owner of the shard makes the row due, at the pace of the hold, and so does
+ * whoever gains the shard. A saga that is kept by more holds then, or by another one, leaves memory again.
  *
  * An engine has one timer for everything that is due in all its shards, and asks nothing while nothing is due. Sagas
  * whose retention is over are in the same table: see retention.c.
@@ -15,6 +16,7 @@
 #include "run/saga/park.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/metric.h"
@@ -91,10 +93,35 @@ static bool activity_rests(const struct activity *activity, int64_t now_ms)
     UNREACHABLE();
 }
 
-/* Returns the hold that keeps calls of a quiet saga; 0: none does. `*until_ms` is when something else of it is due. */
-static uint64_t hold_of(const struct live *live, int64_t *until_ms)
+struct keepers { /* the holds that keep calls of a quiet saga, each once, rising */
+    uint64_t numbers[PARK_HOLDS_MAX];
+    size_t count;
+    bool are_too_many;
+};
+
+static void keepers_add(struct keepers *keepers, uint64_t number)
 {
-    uint64_t number = 0;
+    size_t at = 0;
+
+    while (at < keepers->count && keepers->numbers[at] < number) {
+        at++;
+    }
+    if (at < keepers->count && keepers->numbers[at] == number) {
+        return;
+    }
+    if (keepers->count == PARK_HOLDS_MAX) {
+        keepers->are_too_many = true;
+        return;
+    }
+    memmove(&keepers->numbers[at + 1], &keepers->numbers[at], (keepers->count - at) * sizeof(keepers->numbers[0]));
+    keepers->numbers[at] = number;
+    keepers->count++;
+}
+
+/* `*until_ms` is when something is due that no hold keeps. */
+static struct keepers keepers_of(const struct live *live, int64_t *until_ms)
+{
+    struct keepers keepers = {.count = 0};
 
     *until_ms = INT64_MAX;
     for (const struct list_link *link = list_first(&live->activities); link;
@@ -103,20 +130,19 @@ static uint64_t hold_of(const struct live *live, int64_t *until_ms)
         const struct hold *hold = activity->on_hold ? holds_on(activity) : NULL;
 
         if (hold) {
-            number = hold->number;
+            keepers_add(&keepers, hold->number);
         } else if (activity->want.type == WANT_TIMER && activity->want.due_ms < *until_ms) {
             *until_ms = activity->want.due_ms;
         }
     }
-    return number;
+    return keepers;
 }
 
 static bool is_quiet(const struct live *live)
 {
     const struct engine *engine = live->engine;
     int64_t now_ms = loop_wall_ms(engine->loop);
-    const struct list_link *link;
-    uint64_t hold = 0;
+    int64_t until_ms;
 
     if (live->turn || live->dropped || live->parking || live->park_refused || live->interrupted || live->asks > 0 ||
         live->saga.seq == 0 || live->saga.phase == PHASE_ENDED || live->saga.definition->kind == SAGA_RUN ||
@@ -124,18 +150,13 @@ static bool is_quiet(const struct live *live)
         !list_empty(&live->waiters) || !list_empty(&live->callers)) {
         return false;
     }
-    for (link = list_first(&live->activities); link; link = list_after(&live->activities, link)) {
-        const struct activity *activity = container_of(link, struct activity, link);
-
-        if (!activity_rests(activity, now_ms)) {
+    for (const struct list_link *link = list_first(&live->activities); link;
+         link = list_after(&live->activities, link)) {
+        if (!activity_rests(container_of(link, struct activity, link), now_ms)) {
             return false;
         }
-        if (activity->on_hold && hold != 0 && holds_on(activity)->number != hold) {
-            return false; /* its row names one hold, and either may end first */
-        }
-        hold = activity->on_hold ? holds_on(activity)->number : hold;
     }
-    return true;
+    return !keepers_of(live, &until_ms).are_too_many;
 }
 
 static void on_quiet(struct timer *timer);
@@ -244,10 +265,10 @@ static void park(struct live *live)
     struct arena arena;
 
     int64_t held_until_ms, until_ms;
-    uint64_t hold = hold_of(live, &held_until_ms);
+    struct keepers keepers = keepers_of(live, &held_until_ms);
 
     arena_init(&arena, 1024);
-    until_ms = hold ? held_until_ms : saga_rests_until(&live->saga, &arena);
+    until_ms = keepers.count > 0 ? held_until_ms : saga_rests_until(&live->saga, &arena);
     arena_fini(&arena);
     if (until_ms <= loop_wall_ms(engine->loop) + engine->options.park_ahead_ms) {
         return;
@@ -260,9 +281,10 @@ static void park(struct live *live)
                                   .shard = live->shard->number,
                                   .epoch = live->shard->epoch,
                                   .due_ms = until_ms,
-                                  .hold = hold,
+                                  .hold_count = keepers.count,
                                   .awake = live->awake,
                                   .done = on_parked};
+    memcpy(parking->park.holds, keepers.numbers, sizeof(keepers.numbers));
     live->parking = parking;
     live->was_due = true;
     store_park(engine->store, &parking->park);

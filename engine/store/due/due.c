@@ -2,9 +2,14 @@
  * Due sagas: those that are put aside until their time comes, those whose time has come, and those that are forgotten
  * then. Parking and forgetting change the database in batches of due_queue.c.
  */
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "store/store_state.h"
 
 enum { PARKS_MAX = 500, FORGETS_MAX = 500 };
+
+#define HOLDS_TEXT_BYTES (PARK_HOLDS_MAX * sizeof("18446744073709551615") + sizeof("{}"))
 
 /* --- parking and forgetting --- */
 
@@ -18,6 +23,24 @@ static struct due_item park_item(struct list_link *link)
     const struct park *park = park_of(link);
 
     return (struct due_item){park->shard, park->epoch, park->saga.uuid};
+}
+
+/* Returns the holds as the literal of an array, because PostgreSQL has no arrays of arrays that differ in length;
+ * SLICE_NONE: there are none. */
+static struct slice holds_text(const struct park *park, char text[HOLDS_TEXT_BYTES])
+{
+    size_t length = 0;
+
+    CHECK(park->hold_count <= PARK_HOLDS_MAX);
+    for (size_t i = 0; i < park->hold_count; i++) {
+        length += (size_t)snprintf(text + length, HOLDS_TEXT_BYTES - length, "%c%" PRIu64, i == 0 ? '{' : ',',
+                                   park->holds[i]);
+    }
+    if (length == 0) {
+        return SLICE_NONE;
+    }
+    text[length++] = '}';
+    return (struct slice){text, length};
 }
 
 static void park_args(struct db_args *args, struct list_link *const *links, size_t count)
@@ -36,13 +59,11 @@ static void park_args(struct db_args *args, struct list_link *const *links, size
         db_item_bool(args, park_of(links[i])->awake);
     }
     db_array_end(args);
-    db_array_begin(args, DB_INT8, count);
+    db_array_begin(args, DB_TEXT, count);
     for (size_t i = 0; i < count; i++) {
-        if (park_of(links[i])->hold) {
-            db_item_int(args, (int64_t)park_of(links[i])->hold);
-        } else {
-            db_item_null(args);
-        }
+        char text[HOLDS_TEXT_BYTES];
+
+        db_item_bytes(args, holds_text(park_of(links[i]), text));
     }
     db_array_end(args);
 }
@@ -183,20 +204,6 @@ static void on_let_go(struct db_query *query, const struct db_rows *rows)
     ((struct due_let_go *)((struct job *)query->context)->request)->count = (size_t)db_int(rows, 0, 0);
 }
 
-/* Puts the numbers between the holds in force: below the first one, between each two, and above the last one. */
-static void put_gaps(struct db_args *args, const struct due_let_go *let_go, bool above)
-{
-    db_array_begin(args, DB_INT8, let_go->in_force_count + 1);
-    for (size_t i = 0; i <= let_go->in_force_count; i++) {
-        if (above) {
-            db_item_int(args, i > 0 ? (int64_t)let_go->in_force[i - 1] : 0);
-        } else {
-            db_item_int(args, i < let_go->in_force_count ? (int64_t)let_go->in_force[i] : INT64_MAX);
-        }
-    }
-    db_array_end(args);
-}
-
 void store_due_let_go(struct store *store, struct due_let_go *let_go)
 {
     struct job *job = read_job(store, &let_go->read, let_go);
@@ -204,8 +211,11 @@ void store_due_let_go(struct store *store, struct due_let_go *let_go)
 
     job->writes = true;
     arg_shards(args, let_go->shards);
-    put_gaps(args, let_go, true);
-    put_gaps(args, let_go, false);
+    db_array_begin(args, DB_INT8, let_go->in_force_count);
+    for (size_t i = 0; i < let_go->in_force_count; i++) {
+        db_item_int(args, (int64_t)let_go->in_force[i]);
+    }
+    db_array_end(args);
     db_arg_timestamptz(args, let_go->now_ms);
     db_arg_int8(args, (int64_t)let_go->limit);
     job_submit(job);
