@@ -559,7 +559,8 @@ struct question_group { /* a member is SLICE_NONE when it makes no groups, or ha
     struct slice costs; /* the sums: JSON objects {currency, micros, cases} with commas between; SLICE_NONE: no cost */
 };
 
-#define QUESTIONS_LOOKED_AT 20000 /* the most questions that one list reads; see `edge` */
+#define QUESTIONS_LOOKED_AT 20000        /* the most questions that one list reads; see `edge` */
+#define QUESTIONS_LOOKED_AT_BY_SAGA 5000 /* the most where the saga of each one is read, for a filter or a group */
 
 struct list_questions { /* lists questions newest first, or one by its number, or groups with the largest first */
     struct store_read read;
@@ -572,11 +573,12 @@ struct list_questions { /* lists questions newest first, or one by its number, o
     int64_t before_ms;                  /* in; instant and number of the last row of the page before */
     uint64_t before;                    /* in; 0: from the newest */
     size_t limit;                       /* in */
-    size_t looked_max;                  /* in; 0: QUESTIONS_LOOKED_AT */
+    size_t looked_max;                  /* in; 0: one of the two above; tests set it */
     struct question_row *rows;          /* out */
     struct question_group *groups;      /* out */
     size_t count;                       /* out: the number of rows or groups */
     bool has_edge;                      /* out: older questions were not read. The last one that was read: */
+    size_t looked;                      /* out, with has_edge: so many were read */
     int64_t edge_ms;                    /* out */
     uint64_t edge;                      /* out; not for groups */
 };

@@ -145,6 +145,37 @@ TEST(a_list_says_how_far_it_looked)
     assert_true(list.count == 1 && list.has_edge && list.edge == list.rows[0].number); /* this case matches, too */
 }
 
+/* Where the saga of each case is read a list reads fewer cases, and says so. */
+TEST(a_list_that_reads_sagas_reads_fewer_cases)
+{
+    static const struct slice order = {"order", 5}, tag = {"customer", 8}, tagged = {"{\"customer\": \"x\"}", 17};
+    const struct question_grouping by_reason = {.reason = true}, by_saga = {.saga = true},
+                                   by_tag = {.tags = &tag, .tag_count = 1};
+    const struct {
+        struct question_filter filter;
+        const struct question_grouping *by;
+        size_t looked; /* 0: all were */
+    } lists[] = {{{0}, &by_reason, 0},
+                 {{.steps = &order, .step_count = 1}, NULL, 0},
+                 {{.sagas = &order, .saga_count = 1}, NULL, QUESTIONS_LOOKED_AT_BY_SAGA},
+                 {{.tags = &tagged, .tag_count = 1}, NULL, QUESTIONS_LOOKED_AT_BY_SAGA},
+                 {{0}, &by_saga, QUESTIONS_LOOKED_AT_BY_SAGA},
+                 {{0}, &by_tag, QUESTIONS_LOOKED_AT_BY_SAGA}};
+
+    host_sql(&host,
+             "insert into sagad.escalation (shard, number, saga, namespace, opened_at, reason, body)"
+             " select n %% 64, n, '018bcfe5-6a41-7000-af42-0aaa59ed0009', 'crowd', now(), 'unknown', '{}'"
+             " from generate_series(100000, 100000 + %d) as n",
+             QUESTIONS_LOOKED_AT_BY_SAGA);
+    for (size_t i = 0; i < COUNT_OF(lists); i++) {
+        struct list_questions list = {
+            .namespace = SLICE("crowd"), .limit = 50, .open_only = true, .filter = lists[i].filter, .by = lists[i].by};
+
+        assert_int_equal(ASK(store_list_questions, &list), ERR_OK);
+        assert_int_equal(list.has_edge ? list.looked : 0, lists[i].looked);
+    }
+}
+
 TEST(questions_are_counted_in_groups)
 {
     static const struct slice tag = {"customer", 8}, tools[] = {{"bank1", 5}, {"bank2", 5}};

@@ -407,6 +407,27 @@ TEST(a_long_walk_goes_on_where_it_ended)
     }
 }
 
+static void has_an_edge(void *request, enum err_code *code)
+{
+    struct list_questions *list = container_of(request, struct list_questions, read);
+
+    (void)code;
+    list->has_edge = true;
+    list->looked = 17;
+    list->edge_ms = WORLD_START_MS + 1;
+    list->edge = 64;
+}
+
+TEST(a_list_of_cases_says_how_many_it_looked_at)
+{
+    struct reply *a;
+
+    stage_on_answer(STORE_LIST_QUESTIONS, has_an_edge);
+    a = stage_expect(stage_ask(0, engine_get_escalations, &(struct engine_request){.in = {{0}}}), ERR_OK);
+    assert_int_equal(a->looked_count, 17);
+    assert_int_equal(a->looked_ms, WORLD_START_MS + 1);
+}
+
 static struct reply *list_sagas(struct engine_sagas in)
 {
     return stage_expect(stage_ask(0, engine_list_sagas, &(struct engine_request){.in.sagas = in}), ERR_OK);

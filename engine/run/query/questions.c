@@ -215,7 +215,7 @@ static void say_where_it_ends(struct work *work, const struct list_questions *li
     if (list->count > limit && !list->by) {
         cursor_after(work, list->rows[limit - 1].opened_ms, list->rows[limit - 1].number);
     } else if (list->has_edge) {
-        work_looked(work, list->edge_ms, QUESTIONS_LOOKED_AT);
+        work_looked(work, list->edge_ms, (int64_t)list->looked);
         if (!list->by) {
             cursor_after(work, list->edge_ms, list->edge);
         }

@@ -98,12 +98,21 @@ static void arg_instant(struct db_args *args, int64_t ms)
     }
 }
 
+static size_t looked_max(const struct list_questions *list)
+{
+    const struct question_filter *filter = &list->filter;
+    bool reads_sagas =
+        filter->saga_count + filter->tag_count > 0 || (list->by && (list->by->saga || list->by->tag_count > 0));
+
+    return list->looked_max ? list->looked_max : reads_sagas ? QUESTIONS_LOOKED_AT_BY_SAGA : QUESTIONS_LOOKED_AT;
+}
+
 /* $5 to $18 */
 static void arg_filter(struct db_args *args, const struct list_questions *list)
 {
     const struct question_filter *filter = &list->filter;
 
-    db_arg_int8(args, list->looked_max ? (int64_t)list->looked_max : QUESTIONS_LOOKED_AT);
+    db_arg_int8(args, (int64_t)looked_max(list));
     arg_instant(args, filter->since_ms);
     arg_instant(args, filter->until_ms);
     read_arg_texts(args, filter->statuses, list->open_only ? 0 : filter->status_count);
@@ -148,7 +157,7 @@ static void ask_one(struct job *job, const struct list_questions *list)
     db_arg_text(args, list->namespace);
 }
 
-static void ask_many(struct job *job, const struct list_questions *list)
+static void ask_many(struct job *job, struct list_questions *list)
 {
     const struct statements *of = &statements[list->kind];
     struct db_args *args = list->by ? job_query(job, list->open_only ? of->group_open : of->group, on_groups)
@@ -162,6 +171,7 @@ static void ask_many(struct job *job, const struct list_questions *list)
     }
     db_arg_text(args, list->namespace);
     db_arg_int8(args, (int64_t)list->limit);
+    list->looked = looked_max(list);
     arg_filter(args, list);
     if (list->by) {
         arg_grouping(args, list->by);
