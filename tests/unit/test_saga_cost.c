@@ -19,15 +19,21 @@ static void settle_unpriced(struct call_trial *t, uint32_t step)
     assert_int_equal(call_trial_input(t, input), ERR_OK);
 }
 
-static enum err_code say_cost(struct call_trial *t, const struct operation *op, int64_t micros)
+static enum err_code say_cost_as(struct call_trial *t, const struct operation *op, int64_t micros, struct slice actor,
+                                 struct slice note)
 {
     struct saga_input input = {.type = SAGA_INPUT_COST};
 
     input.cost.key = op->key;
     input.cost.micros = micros;
-    input.cost.actor = SLICE("ann");
-    input.cost.note = SLICE("it stands on the invoice");
+    input.cost.actor = actor;
+    input.cost.note = note;
     return call_trial_input(t, input);
+}
+
+static enum err_code say_cost(struct call_trial *t, const struct operation *op, int64_t micros)
+{
+    return say_cost_as(t, op, micros, SLICE("ann"), SLICE("it stands on the invoice"));
 }
 
 static struct call_trial t;
@@ -44,6 +50,8 @@ TEST(a_person_says_what_it_cost_and_the_budget_goes_on_with_that)
     a = &call_trial_step(&t, "a")->forward;
     assert_non_null(a->cost_unknown.ptr);
     assert_int_equal(CALL(&t, "paid", "b", "{'n':2}"), ERR_BUDGET);
+    assert_int_equal(say_cost_as(&t, a, 120, SLICE(""), SLICE("it stands on the invoice")), ERR_INVALID);
+    assert_int_equal(say_cost_as(&t, a, 120, SLICE("ann"), SLICE("")), ERR_INVALID);
     assert_int_equal(say_cost(&t, a, 120), ERR_OK);
     assert_string_equal(call_trial_records(&t), "operation.priced a");
     assert_true(slice_is(t.records.items[0].actor, "ann"));

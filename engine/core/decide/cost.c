@@ -51,6 +51,9 @@ enum err_code cost_decide(struct machine *m)
     if (m->saga->phase == PHASE_ENDED && m->saga->definition->kind != SAGA_RUN) {
         return err_set(m->err, ERR_ENDED, "the saga has ended %s", saga_status_name(m->saga->end));
     }
+    if (!m->input->cost.actor.len || !m->input->cost.note.len) {
+        return err_set(m->err, ERR_INVALID, "who says a cost says why");
+    }
     run_begin(m);
     record = machine_record(m, RECORD_OPERATION_PRICED, step, direction);
     record.attempt = 0;
