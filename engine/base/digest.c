@@ -71,17 +71,6 @@ void digest_hex(const struct digest *digest, char out[65])
     out[64] = '\0';
 }
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    if (c >= 'a' && c <= 'f') {
-        return c - 'a' + 10;
-    }
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 bool digest_from_hex(struct slice hex, struct digest *out)
 {
     struct digest digest;
@@ -90,7 +79,7 @@ bool digest_from_hex(struct slice hex, struct digest *out)
         return false;
     }
     for (size_t i = 0; i < 32; i++) {
-        int high = hex_value(hex.ptr[2 * i]), low = hex_value(hex.ptr[2 * i + 1]);
+        int high = hex_digit(hex.ptr[2 * i]), low = hex_digit(hex.ptr[2 * i + 1]);
 
         if (high < 0 || low < 0) {
             return false;

@@ -20,17 +20,6 @@ void uuid_text(const struct uuid *uuid, char out[UUID_TEXT_BYTES])
     out[at] = '\0';
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    if (c >= 'a' && c <= 'f') {
-        return c - 'a' + 10;
-    }
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 bool uuid_parse(struct slice text, struct uuid *out)
 {
     struct uuid uuid;

@@ -8,6 +8,17 @@
 #include "base/arena.h"
 #include "base/utf8.h"
 
+int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    if (c >= 'a' && c <= 'f') {
+        return c - 'a' + 10;
+    }
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
 int slice_compare(struct slice a, struct slice b)
 {
     size_t least = a.len < b.len ? a.len : b.len;

@@ -31,6 +31,8 @@ static inline struct slice slice_of(const char *text)
     return text ? (struct slice){text, strlen(text)} : SLICE_NONE;
 }
 
+int hex_digit(char c); /* the value of a hexadecimal digit, of either case; -1: it is none */
+
 static inline bool slice_equal(struct slice a, struct slice b)
 {
     return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);

@@ -14,14 +14,6 @@ struct pair {
     struct slice name, value;
 };
 
-static int digit_of(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 /* Returns false when a percent sign stands before something else than two hexadecimal digits. */
 static bool decode(struct slice text, struct arena *arena, struct slice *out)
 {
@@ -33,10 +25,10 @@ static bool decode(struct slice text, struct arena *arena, struct slice *out)
             bytes[len++] = text.ptr[i];
             continue;
         }
-        if (i + 2 >= text.len || digit_of(text.ptr[i + 1]) < 0 || digit_of(text.ptr[i + 2]) < 0) {
+        if (i + 2 >= text.len || hex_digit(text.ptr[i + 1]) < 0 || hex_digit(text.ptr[i + 2]) < 0) {
             return false;
         }
-        bytes[len++] = (char)(digit_of(text.ptr[i + 1]) * 16 + digit_of(text.ptr[i + 2]));
+        bytes[len++] = (char)(hex_digit(text.ptr[i + 1]) * 16 + hex_digit(text.ptr[i + 2]));
         i += 2;
     }
     *out = (struct slice){bytes, len};
