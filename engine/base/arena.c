@@ -227,3 +227,13 @@ void arena_on_release(struct arena *arena, void (*release)(void *object), void *
     *hook = (struct arena_hook){.next = arena->hooks, .release = release, .object = object};
     arena->hooks = hook;
 }
+
+static void release_arena(void *object)
+{
+    arena_fini(object);
+}
+
+void arena_tie(struct arena *arena, struct arena *other)
+{
+    arena_on_release(arena, release_arena, other);
+}

@@ -35,6 +35,7 @@ struct slice arena_printf(struct arena *arena, const char *format, ...) PRINTF_L
 
 /* Call `release(object)` when the arena is reset or ends: ties a foreign object to this lifetime. */
 void arena_on_release(struct arena *arena, void (*release)(void *object), void *object);
+void arena_tie(struct arena *arena, struct arena *other); /* `other` ends when this arena is reset or ends */
 
 /* A malloc family that never returns NULL, for memory outside arenas. Free it with free(). */
 void *memory_alloc(size_t bytes); /* zeroed */

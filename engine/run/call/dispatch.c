@@ -625,11 +625,6 @@ static void keep_undone(struct activity *activity)
     }
 }
 
-static void release_arena(void *object)
-{
-    arena_fini(object);
-}
-
 /*
  * Begins an arena. A call is the last thing that its activity makes. Before it, inquiries may come for as long as a
  * breaker stays half-open. Nothing later needs them, so they share an arena that each uses anew.
@@ -644,7 +639,7 @@ static void begin_arena(struct activity *activity)
     } else if (activity->inquiry != INQUIRY_NONE) {
         act->inquiry_arena = arena_alloc(&activity->arena, sizeof(*act->inquiry_arena));
         arena_init(act->inquiry_arena, INQUIRY_BLOCK_BYTES);
-        arena_on_release(&activity->arena, release_arena, act->inquiry_arena);
+        arena_tie(&activity->arena, act->inquiry_arena);
     }
     act->arena = activity->inquiry != INQUIRY_NONE ? act->inquiry_arena : &activity->arena;
 }

@@ -75,11 +75,6 @@ static void lock_ask(struct activity *activity)
     store_lock_take(activity->engine->store, &locking->take);
 }
 
-static void release_arena(void *object)
-{
-    arena_fini(object);
-}
-
 void lock_begin(struct activity *activity)
 {
     const struct live *live = activity->live;
@@ -92,6 +87,6 @@ void lock_begin(struct activity *activity)
     activity->locking = locking;
     locking->activity = activity;
     arena_init(&locking->arena, 1024);
-    arena_on_release(&activity->arena, release_arena, &locking->arena);
+    arena_tie(&activity->arena, &locking->arena);
     lock_ask(activity);
 }
