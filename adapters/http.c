@@ -93,16 +93,6 @@ static void http_check(struct slice settings, struct slice pointer, enum key_pla
 
 /* --- the answer ---------------------------------------------------------------------------------------------- */
 
-static struct slice header_value(const struct http_request *request, const char *name)
-{
-    for (size_t i = 0; i < request->response_header_count; i++) {
-        if (slice_is(request->response_headers[i].name, name)) {
-            return request->response_headers[i].value;
-        }
-    }
-    return SLICE_NONE;
-}
-
 static bool type_is_json(struct slice type)
 {
     const char *end = type.len ? memchr(type.ptr, ';', type.len) : NULL;
@@ -163,7 +153,7 @@ static void answer_take(struct http_call *h)
     enum answer_kind form = answer_json(request->response_body, call->host->response_bytes_max, call->arena, &body);
 
     if (request->status < 300 && (form == ANSWER_TEXT || form == ANSWER_BINARY) &&
-        type_is_json(header_value(request, "content-type"))) {
+        type_is_json(http_response_header(request, "content-type"))) {
         answer_unknown(call, "unreadable", "The receiver said yes in an answer that calls itself JSON and is none.");
         return;
     }
@@ -171,8 +161,8 @@ static void answer_take(struct http_call *h)
     call->binary = form == ANSWER_BINARY ? request->response_body : SLICE_NONE;
     call->outcome = (struct outcome){
         .kind = kind,
-        .retry_after_ms =
-            http_retry_after_ms(header_value(request, "retry-after"), loop_wall_ms(call->host->loop), call->arena),
+        .retry_after_ms = http_retry_after_ms(http_response_header(request, "retry-after"),
+                                              loop_wall_ms(call->host->loop), call->arena),
     };
     if (kind == OUTCOME_COMPLETED) {
         call->outcome.result = body;

@@ -138,16 +138,6 @@ static void session_opened(struct mcp_call *opener)
 
 /* --- one message and its answer ------------------------------------------------------------------------------- */
 
-static struct slice header_of(const struct http_request *request, const char *name)
-{
-    for (size_t i = 0; i < request->response_header_count; i++) {
-        if (slice_is(request->response_headers[i].name, name)) {
-            return request->response_headers[i].value;
-        }
-    }
-    return SLICE_NONE;
-}
-
 static void on_grace_over(struct timer *timer)
 {
     http_cancel(&container_of(timer, struct mcp_call, timer)->request);
@@ -171,7 +161,7 @@ static void on_data(struct http_request *request, struct slice bytes)
     struct slice message;
 
     if (!m->reading) {
-        struct slice type = header_of(request, "content-type");
+        struct slice type = http_response_header(request, "content-type");
 
         m->reading = true;
         m->streams = request->status < 300 && slice_starts_with(type, "text/event-stream");
@@ -294,7 +284,7 @@ static void initialize_done(struct mcp_call *m)
 {
     struct mcp_session *session = m->session;
     struct slice text = m->answer.ptr ? m->answer : buffer_slice(&m->body);
-    struct slice id = header_of(&m->request, "mcp-session-id");
+    struct slice id = http_response_header(&m->request, "mcp-session-id");
     struct mcp_message message;
     bool is_message = mcp_message_read(text, m->call.host->response_bytes_max, &message) && message.kind == MCP_ANSWER;
 
@@ -389,8 +379,8 @@ static void call_done(struct mcp_call *m)
                        "The server said yes, but not in a message of this protocol that answers the call.");
     }
     if (request->status == 429 || request->status == 503) {
-        m->call.outcome.retry_after_ms =
-            http_retry_after_ms(header_of(request, "retry-after"), loop_wall_ms(m->state->host->loop), m->call.arena);
+        m->call.outcome.retry_after_ms = http_retry_after_ms(http_response_header(request, "retry-after"),
+                                                             loop_wall_ms(m->state->host->loop), m->call.arena);
     }
     call_end(m);
 }

@@ -58,6 +58,17 @@ struct http_request {
     void *internal;
 };
 
+/* Gives the value of a header of the answer; `name` is in lower case. SLICE_NONE: the answer does not have it. */
+static inline struct slice http_response_header(const struct http_request *request, const char *name)
+{
+    for (size_t i = 0; i < request->response_header_count; i++) {
+        if (slice_is(request->response_headers[i].name, name)) {
+            return request->response_headers[i].value;
+        }
+    }
+    return SLICE_NONE;
+}
+
 bool http_url_is_good(struct slice url); /* false: every request to it fails, because it cannot be read */
 void http_send(struct http_client *client, struct http_request *request);
 void http_cancel(struct http_request *request); /* `done` follows with the result as far as it is known */
