@@ -189,17 +189,22 @@ static struct slice id_in_run(const struct identity *identity, const char *kind,
 
 /* --- open --- */
 
-static void on_opened(struct engine_request *asked)
+/* Shows the saga that was opened or started, once `wait_ms` are over or it has ended. */
+static void show_made(struct engine_request *asked, int64_t wait_ms)
 {
-    struct api_request *request = request_of(asked);
-    struct mcp_exchange *exchange = request->state;
+    struct mcp_exchange *exchange = request_of(asked)->state;
     struct saga_state *state = exchange->state;
 
     if (!failed(exchange)) {
         state->saga = asked->saga;
         state->was_there = !asked->created;
-        ask_saga(exchange, 0);
+        ask_saga(exchange, wait_ms);
     }
+}
+
+static void on_opened(struct engine_request *asked)
+{
+    show_made(asked, 0);
 }
 
 static bool name_is_good(struct slice name)
@@ -352,15 +357,7 @@ static void show_operation(struct mcp_exchange *exchange, struct slice arguments
 
 static void on_started(struct engine_request *asked)
 {
-    struct api_request *request = request_of(asked);
-    struct mcp_exchange *exchange = request->state;
-    struct saga_state *state = exchange->state;
-
-    if (!failed(exchange)) {
-        state->saga = asked->saga;
-        state->was_there = !asked->created;
-        ask_saga(exchange, request->wait_ms);
-    }
+    show_made(asked, request_of(asked)->wait_ms);
 }
 
 void mcp_start_saga(struct mcp_exchange *exchange, const struct offer *offer, struct slice arguments)
