@@ -110,9 +110,7 @@ static void on_one(struct store_read *read)
 
     if (read->code == ERR_NOT_FOUND) {
         no_such_job(asked->work);
-    } else if (read->code != ERR_OK) {
-        work_done(asked->work, read->code, &read->err);
-    } else {
+    } else if (!work_read_failed(asked->work, read)) {
         show_job(asked->work, &asked->list.rows[0]);
     }
 }
@@ -133,8 +131,7 @@ static void on_list(struct store_read *read)
     struct work *work = asked->work;
     struct json_writer w;
 
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (work_read_failed(work, read)) {
         return;
     }
     json_writer_init(&w, &work->out);
@@ -183,8 +180,7 @@ static void on_items(struct store_read *read)
     struct asked *asked = read->context;
     struct work *work = asked->work;
 
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (work_read_failed(work, read)) {
         return;
     }
     buffer_put_char(&work->out, '[');
@@ -208,9 +204,7 @@ static void on_job_of_items(struct store_read *read)
 
     if (read->code == ERR_NOT_FOUND) {
         no_such_job(asked->work);
-    } else if (read->code != ERR_OK) {
-        work_done(asked->work, read->code, &read->err);
-    } else {
+    } else if (!work_read_failed(asked->work, read)) {
         store_bulk_items(asked->work->engine->store, &asked->items);
     }
 }
@@ -290,8 +284,7 @@ static void on_to_run(struct store_read *read)
         no_such_job(work);
         return;
     }
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (work_read_failed(work, read)) {
         return;
     }
     if (!bulk_find_verb(json_string(json_member(asked->list.rows[0].body, "action"), &work->arena), &verb)) {

@@ -64,8 +64,7 @@ static void on_list(struct store_read *read)
     struct work *work = asked->work;
     const struct act_list *list = &asked->list;
 
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (work_read_failed(work, read)) {
         return;
     }
     buffer_put_char(&work->out, '[');

@@ -174,8 +174,7 @@ static void on_settled(struct store_read *read)
     struct debts *debts = read->context;
     struct walk *walk = debts->walk;
 
-    if (read->code != ERR_OK) {
-        work_done(walk->work, read->code, &read->err);
+    if (work_read_failed(walk->work, read)) {
         return;
     }
     show_debts(debts);

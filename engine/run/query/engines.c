@@ -119,8 +119,7 @@ static void on_listed(struct store_read *read)
     const struct list_engines *list = container_of(read, struct list_engines, read);
     struct json_writer w;
 
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (work_read_failed(work, read)) {
         return;
     }
     json_writer_init(&w, &work->out);

@@ -104,8 +104,7 @@ static void on_listed(struct store_read *read)
     struct feed *feed = read->context;
     struct event_list *list = &feed->list;
 
-    if (read->code != ERR_OK) {
-        work_done(feed->work, read->code, &read->err);
+    if (work_read_failed(feed->work, read)) {
         return;
     }
     if (feed->from_now || feed->from_first) {

@@ -212,8 +212,7 @@ static void on_guards(struct store_read *read)
     const struct stats *stats = container_of(read, struct stats, guards.read);
     struct json_writer w;
 
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (work_read_failed(work, read)) {
         return;
     }
     json_writer_init(&w, &work->out);
@@ -238,8 +237,7 @@ static void on_counted(struct store_read *read)
     struct work *work = read->context;
     struct stats *stats = container_of(read, struct stats, sagas.read);
 
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (work_read_failed(work, read)) {
         return;
     }
     stats->guards = (struct guard_list){.read = {.arena = &work->arena, .done = on_guards, .context = work},

@@ -3,7 +3,6 @@
 #include "base/json.h"
 #include "core/saga/rest.h"
 #include "run/request/work.h"
-#include "run/saga/fold.h"
 
 #define ENTRIES_DEFAULT 50
 
@@ -53,16 +52,12 @@ static bool write_turn(struct work *work, const struct stored_turn *turn, struct
 /* Masks the entries. What is sensitive is known by the whole saga, so the log was read from its beginning. */
 static bool mask_entries(struct work *work)
 {
-    struct err err = {0};
-    const struct saga *saga = fold_turns(work->engine, work->saga, work->namespace, work->read.turns,
-                                         work->read.turn_count, &work->reading, &err);
+    const struct saga *saga = work_fold(work);
 
-    if (!saga) {
-        work_done(work, ERR_CORRUPT, &err);
-        return false;
+    if (saga) {
+        work_mask(work, saga, &work->out, 0);
     }
-    work_mask(work, saga, &work->out, 0);
-    return true;
+    return saga != NULL;
 }
 
 static void on_read(struct store_read *read)
@@ -70,12 +65,7 @@ static void on_read(struct store_read *read)
     struct work *work = read->context;
     struct buffer rests;
 
-    if (read->code == ERR_NOT_FOUND) {
-        work_fail(work, ERR_NOT_FOUND, "there is no saga with this id", NULL);
-        return;
-    }
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (work_saga_read_failed(work, read)) {
         return;
     }
     buffer_init(&rests, work->out.bytes_max);

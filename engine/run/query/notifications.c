@@ -50,8 +50,7 @@ static void on_list(struct store_read *read)
     const struct notification_list *list = &asked->list;
     struct json_writer w;
 
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (work_read_failed(work, read)) {
         return;
     }
     json_writer_init(&w, &work->out);
@@ -116,8 +115,7 @@ static void on_replayed(struct store_read *read)
     struct work *work = asked->work;
     struct json_writer w;
 
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (work_read_failed(work, read)) {
         return;
     }
     log_info("notifications_replayed", LOG_SLICE("namespace", work->namespace), LOG_SLICE("actor", work->actor),

@@ -7,7 +7,6 @@
  */
 #include "run/request/work.h"
 #include "run/saga/cases.h"
-#include "run/saga/fold.h"
 
 #define SLICE_STEPS 100000u /* some 5 ms */
 #define SLICE_PAUSE_MS 2
@@ -36,21 +35,13 @@ static void on_read(struct store_read *read)
 {
     struct work *work = read->context;
     struct engine *engine = work->engine;
-    struct err err = {0};
 
-    if (read->code == ERR_NOT_FOUND) {
-        work_fail(work, ERR_NOT_FOUND, "there is no saga with this id", NULL);
+    if (work_saga_read_failed(work, read)) {
         return;
     }
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
-        return;
-    }
-    const struct saga *saga =
-        fold_turns(engine, work->saga, work->namespace, work->read.turns, work->read.turn_count, &work->reading, &err);
+    const struct saga *saga = work_fold(work);
 
     if (!saga) {
-        work_done(work, ERR_CORRUPT, &err);
         return;
     }
     if (work->asked.escalation && saga->escalation.number != work->asked.escalation) {
@@ -110,7 +101,7 @@ void engine_preview(struct engine *engine, struct engine_request *request)
     } else if (!uuid_is_nil(&work->asked.key.uuid)) {
         work_find_operation(work, &work->asked.key, on_operation);
     } else if (saga_id_shard(request->in.preview.id) >= SHARD_COUNT) {
-        work_fail(work, ERR_NOT_FOUND, "there is no saga with this id", NULL);
+        work_no_saga(work);
     } else {
         read_saga(work, request->in.preview.id);
     }

@@ -1,7 +1,6 @@
 /* One saga as it is now: from memory when this engine has it, otherwise from its log; and waiting for its end. */
 #include "run/query/saga_answer.h"
 #include "run/request/work.h"
-#include "run/saga/fold.h"
 #include "run/saga/live.h"
 #include "run/saga/observers.h"
 #include "run/saga/summon.h"
@@ -18,14 +17,8 @@ static void on_read(struct store_read *read)
 {
     struct work *work = read->context;
     struct engine *engine = work->engine;
-    struct err err = {0};
 
-    if (read->code == ERR_NOT_FOUND) {
-        work_fail(work, ERR_NOT_FOUND, "there is no saga with this id", NULL);
-        return;
-    }
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (work_saga_read_failed(work, read)) {
         return;
     }
     int64_t left =
@@ -36,14 +29,11 @@ static void on_read(struct store_read *read)
         timer_start(engine->loop, &work->timer, left < POLL_MS ? left : POLL_MS, on_poll);
         return;
     }
-    struct saga *saga =
-        fold_turns(engine, work->saga, work->namespace, work->read.turns, work->read.turn_count, &work->reading, &err);
+    struct saga *saga = work_fold(work);
 
-    if (!saga) {
-        work_done(work, ERR_CORRUPT, &err);
-        return;
+    if (saga) {
+        saga_answer(work, saga, NULL);
     }
-    saga_answer(work, saga, NULL);
 }
 
 void query_saga_from_store(struct work *work)
@@ -129,7 +119,7 @@ static void answer_or_wait(struct work *work)
     } else if (!live || live->saga.seq == 0 || live->shard->state == SHARD_LOADING) {
         query_saga_from_store(work);
     } else if (!slice_equal(live->saga.namespace, work->namespace)) {
-        work_fail(work, ERR_NOT_FOUND, "there is no saga with this id", NULL);
+        work_no_saga(work);
     } else {
         answer_from(work, live);
     }
@@ -142,7 +132,7 @@ void engine_get_saga(struct engine *engine, struct engine_request *request)
     work->saga = request->in.get.id;
     work->until_boot_ms = loop_boot_ms(engine->loop) + request->in.get.wait_ms;
     if (saga_id_shard(work->saga) >= SHARD_COUNT) {
-        work_fail(work, ERR_NOT_FOUND, "there is no saga with this id", NULL);
+        work_no_saga(work);
     } else if (live_shown(engine, work->saga) || !work_refused(work)) {
         answer_or_wait(work);
     }

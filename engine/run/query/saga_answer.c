@@ -45,8 +45,7 @@ static void on_settlements(struct store_read *read)
     struct work *work = settlements->work;
     struct json_writer w;
 
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (work_read_failed(work, read)) {
         return;
     }
     work->out.len--; /* the brace that ends the saga */

@@ -63,8 +63,7 @@ static void on_looked(struct store_read *read)
     struct work *work = cut->work;
     struct saga_id edge = {cut->looked.list->edge};
 
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (work_read_failed(work, read)) {
         return;
     }
     cursor_after_saga(work, edge);
@@ -108,8 +107,7 @@ static void on_sum(struct store_read *read)
     struct work *work = read->context;
     const struct sum_sagas *sum = container_of(read, struct sum_sagas, read);
 
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (work_read_failed(work, read)) {
         return;
     }
     buffer_put_char(&work->out, '[');
@@ -136,8 +134,7 @@ static void on_sagas(struct store_read *read)
     const struct list_sagas *list = &work->store.sagas;
     size_t limit = list->limit - 1;
 
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (work_read_failed(work, read)) {
         return;
     }
     buffer_put_char(&work->out, '[');

@@ -310,8 +310,7 @@ static void on_listed(struct store_read *read)
     size_t count = list->count;
     struct json_writer w;
 
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (work_read_failed(work, read)) {
         return;
     }
     if (count == list->limit) { /* only whole minutes; the next page begins with the incomplete one */

@@ -10,18 +10,13 @@
 
 static void walk_step(struct deferred *deferred);
 
-static void release_arena(void *object)
-{
-    arena_fini(object);
-}
-
 struct walk *walk_new(struct work *work)
 {
     struct walk *walk = arena_alloc(&work->arena, sizeof(*walk));
 
     walk->work = work;
     arena_init(&walk->arena, 16384);
-    arena_on_release(&work->arena, release_arena, &walk->arena);
+    arena_tie(&work->arena, &walk->arena);
     return walk;
 }
 
@@ -49,8 +44,7 @@ static void on_page(struct store_read *read)
 {
     struct walk *walk = read->context;
 
-    if (read->code != ERR_OK) {
-        work_done(walk->work, read->code, &read->err);
+    if (work_read_failed(walk->work, read)) {
         return;
     }
     walk->at = 0;
@@ -63,8 +57,7 @@ static void on_looked(struct store_read *read)
 {
     struct walk *walk = read->context;
 
-    if (read->code != ERR_OK) {
-        work_done(walk->work, read->code, &read->err);
+    if (work_read_failed(walk->work, read)) {
         return;
     }
     work_looked(walk->work, uuid_v7_ms(&walk->last.uuid), walk->looked.count);

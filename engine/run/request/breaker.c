@@ -19,8 +19,7 @@ static void on_set(struct store_read *read)
     struct work *work = asked->work;
     struct json_writer w;
 
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (work_read_failed(work, read)) {
         return;
     }
     log_info("breaker_set", LOG_SLICE("namespace", work->namespace), LOG_SLICE("tool", asked->tool),

@@ -320,8 +320,7 @@ static void on_looked(struct store_read *read)
     struct arena scratch;
     struct err err = {0};
 
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (work_read_failed(work, read)) {
         return;
     }
     arena_init(&scratch, 16384);

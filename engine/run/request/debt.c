@@ -43,8 +43,7 @@ static void on_settled(struct store_read *read)
         work_fail(work, ERR_NOT_FOUND, "the saga has been removed", NULL);
         return;
     }
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (work_read_failed(work, read)) {
         return;
     }
     if (!says_the_same(work, settling->put.body)) {

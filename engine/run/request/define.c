@@ -35,8 +35,7 @@ static void on_put(struct store_read *read)
     struct put_definitions *put = &work->store.put;
     struct json_writer w;
 
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (work_read_failed(work, read)) {
         return;
     }
     json_writer_init(&w, &work->out);

@@ -14,9 +14,7 @@ static void on_found(struct store_read *read)
     if (read->code == ERR_NOT_FOUND) {
         work_fail(work, ERR_NOT_FOUND, "there is no saga of this name with this business id",
                   "`sagactl list --id` looks for a business id under every name");
-    } else if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
-    } else {
+    } else if (!work_read_failed(work, read)) {
         if (work->request) {
             work->request->saga = finding->find.id;
         }

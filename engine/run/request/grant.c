@@ -82,8 +82,7 @@ static void on_put(struct store_read *read)
         work_fail(work, ERR_NOT_FOUND, "there is no saga with this id that has not ended", NULL);
         return;
     }
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (work_read_failed(work, read)) {
         return;
     }
     const struct grant_row row = {.id = put->id,
@@ -156,8 +155,7 @@ static void on_list(struct store_read *read)
     struct work *work = granting->work;
     const struct grant_list *list = &granting->list;
 
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (work_read_failed(work, read)) {
         return;
     }
     give(work, list->rows, list->count < granting->limit ? list->count : granting->limit);
@@ -209,8 +207,7 @@ static void on_revoked(struct store_read *read)
         }
         return;
     }
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (work_read_failed(work, read)) {
         return;
     }
     log_grant("grant_revoked", work, &granting->revoke.id);

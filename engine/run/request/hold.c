@@ -107,9 +107,7 @@ static void on_one(struct store_read *read)
 
     if (read->code == ERR_NOT_FOUND) {
         no_such_hold(work);
-    } else if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
-    } else {
+    } else if (!work_read_failed(work, read)) {
         put_hold(work, &asked->list.rows[0], asked->put.number ? &asked->unseen : NULL);
         work_done(work, ERR_OK, NULL);
     }
@@ -129,8 +127,7 @@ static void on_list(struct store_read *read)
     struct asked *asked = read->context;
     struct work *work = asked->work;
 
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (work_read_failed(work, read)) {
         return;
     }
     buffer_put_char(&work->out, '[');
@@ -228,8 +225,7 @@ static void on_put(struct store_read *read)
     struct work *work = asked->work;
     struct err err = {0};
 
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (work_read_failed(work, read)) {
         return;
     }
     if (asked->put.number == 0) {

@@ -9,8 +9,7 @@ static void on_definitions(struct store_read *read)
     struct work *work = read->context;
     const struct load_definitions *load = container_of(read, struct load_definitions, read);
 
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (work_read_failed(work, read)) {
         return;
     }
     for (size_t i = 0; i < load->count; i++) {

@@ -5,7 +5,6 @@
 
 #include "base/json.h"
 #include "run/exchange/exchange.h"
-#include "run/saga/fold.h"
 #include "run/saga/live.h"
 #include "run/saga/summon.h"
 #include "run/shard/shard.h"
@@ -18,7 +17,7 @@ static void on_abort_read(struct store_read *read)
     struct work *work = read->context;
 
     if (read->code == ERR_NOT_FOUND) {
-        work_fail(work, ERR_NOT_FOUND, "there is no saga with this id", NULL);
+        work_no_saga(work);
     } else if (read->code != ERR_OK) {
         work_done(work, read->code, &read->err);
     } else if (work->read.row.status == SAGA_COMPLETED) {
@@ -139,18 +138,13 @@ static bool render_undo_args(struct work *work, const struct saga *saga)
 static void on_resting_read(struct store_read *read)
 {
     struct work *work = read->context;
-    struct err err = {0};
 
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (work_read_failed(work, read)) {
         return;
     }
-    const struct saga *saga = fold_turns(work->engine, work->saga, work->namespace, work->read.turns,
-                                         work->read.turn_count, &work->reading, &err);
+    const struct saga *saga = work_fold(work);
 
-    if (!saga) {
-        work_done(work, ERR_CORRUPT, &err);
-    } else if (render_undo_args(work, saga)) {
+    if (saga && render_undo_args(work, saga)) {
         route_send(work);
     }
 }

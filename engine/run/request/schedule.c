@@ -137,9 +137,7 @@ static void on_one(struct store_read *read)
 
     if (read->code == ERR_NOT_FOUND) {
         no_such_schedule(work);
-    } else if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
-    } else {
+    } else if (!work_read_failed(work, read)) {
         put_schedule(work, &asked->list.rows[0]);
         work_done(work, ERR_OK, NULL);
     }
@@ -163,8 +161,7 @@ static void on_list(struct store_read *read)
     struct asked *asked = read->context;
     struct work *work = asked->work;
 
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (work_read_failed(work, read)) {
         return;
     }
     buffer_put_char(&work->out, '[');
@@ -235,8 +232,7 @@ static void on_next(struct store_read *read)
         no_such_schedule(work);
         return;
     }
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (work_read_failed(work, read)) {
         return;
     }
     faults_init(&faults, &work->arena);
@@ -273,8 +269,7 @@ static void on_put(struct store_read *read)
     struct work *work = asked->work;
     struct err err = {0};
 
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (work_read_failed(work, read)) {
         return;
     }
     switch (asked->put.outcome) {

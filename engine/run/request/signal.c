@@ -3,7 +3,6 @@
 #include "run/request/calling.h"
 
 #include "base/json.h"
-#include "run/saga/fold.h"
 #include "run/saga/live.h"
 #include "run/saga/turn.h"
 
@@ -47,15 +46,12 @@ static void on_ended_read(struct store_read *read)
     struct records records = {0};
     struct err err = {0};
 
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (work_read_failed(work, read)) {
         return;
     }
-    const struct saga *saga = fold_turns(work->engine, work->saga, work->namespace, work->read.turns,
-                                         work->read.turn_count, &work->reading, &err);
+    const struct saga *saga = work_fold(work);
 
     if (!saga) {
-        work_done(work, ERR_CORRUPT, &err);
         return;
     }
     work->mail.input.now_ms = loop_wall_ms(work->engine->loop);

@@ -2,6 +2,7 @@
 #include "run/request/work.h"
 #include "run/readiness.h"
 #include "run/request/act.h"
+#include "run/saga/fold.h"
 #include "run/saga/live.h"
 #include "run/saga/park.h"
 
@@ -104,6 +105,41 @@ void work_fail(struct work *work, enum err_code code, const char *message, const
         err_hint(&err, "%s", hint);
     }
     work_done(work, code, &err);
+}
+
+bool work_read_failed(struct work *work, const struct store_read *read)
+{
+    if (read->code == ERR_OK) {
+        return false;
+    }
+    work_done(work, read->code, &read->err);
+    return true;
+}
+
+void work_no_saga(struct work *work)
+{
+    work_fail(work, ERR_NOT_FOUND, "there is no saga with this id", NULL);
+}
+
+bool work_saga_read_failed(struct work *work, const struct store_read *read)
+{
+    if (read->code == ERR_NOT_FOUND) {
+        work_no_saga(work);
+        return true;
+    }
+    return work_read_failed(work, read);
+}
+
+struct saga *work_fold(struct work *work)
+{
+    struct err err = {0};
+    struct saga *saga = fold_turns(work->engine, work->saga, work->namespace, work->read.turns, work->read.turn_count,
+                                   &work->reading, &err);
+
+    if (!saga) {
+        work_done(work, ERR_CORRUPT, &err);
+    }
+    return saga;
 }
 
 void work_fail_by_faults(struct work *work, const struct faults *faults, const char *message)

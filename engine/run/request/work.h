@@ -73,6 +73,12 @@ struct work *work_new(struct engine *engine, struct engine_request *request);
 void work_done(struct work *work, enum err_code code, const struct err *err);
 /* The same with a sentence of its own. */
 void work_fail(struct work *work, enum err_code code, const char *message, const char *hint);
+/* True: the read failed, and the work has ended with its error. */
+bool work_read_failed(struct work *work, const struct store_read *read);
+bool work_saga_read_failed(struct work *work, const struct store_read *read); /* the same, of a saga by its id */
+void work_no_saga(struct work *work);                                         /* ends it: there is no such saga */
+/* Folds the saga that `work->read` has read, into `work->reading`. NULL: its log is corrupt, and the work has ended. */
+struct saga *work_fold(struct work *work);
 /* ERR_INVALID, with all faults. */
 void work_fail_by_faults(struct work *work, const struct faults *faults, const char *message);
 /* Masks what is sensitive of this saga in `out`, from `from` on, unless whoever asked may see it. The answer to a call

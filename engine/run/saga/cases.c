@@ -475,8 +475,7 @@ static void on_decided(struct store_read *read)
     struct work *work = d->work;
     struct shard *shard = &work->engine->shards[d->put.shard];
 
-    if (read->code != ERR_OK) {
-        work_done(work, read->code, &read->err);
+    if (work_read_failed(work, read)) {
         return;
     }
     if (d->put.fenced || d->put.decided) {
