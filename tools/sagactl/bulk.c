@@ -67,60 +67,20 @@ bool bulk_is_meant_of_sagas(int argc, char **argv)
 
 /* --- what is asked for --- */
 
-static void put_text(struct json_writer *w, const char *name, const char *text)
-{
-    if (text) {
-        json_write_text(w, name, text);
-    }
-}
-
-/* Writes "a,b" as an array. */
-static void put_names(struct json_writer *w, const char *name, const char *names)
-{
-    json_array_begin(w, name);
-    while (*names) {
-        size_t len = strcspn(names, ",");
-
-        json_write_slice(w, NULL, (struct slice){names, len});
-        names += len + (names[len] == ',');
-    }
-    json_array_end(w);
-}
-
-static bool put_time(struct ctl *ctl, struct json_writer *w, const char *name, const char *value)
-{
-    char instant[INSTANT_TEXT_BYTES];
-    int64_t ms = 0;
-
-    if (!value) {
-        return true;
-    }
-    if (duration_parse(slice_of(value), &ms)) {
-        ms = now_ms() - ms;
-    } else if (!instant_parse(slice_of(value), &ms)) {
-        (void)usage_error(ctl, "\"%s\" is neither an instant such as 2026-01-31T09:00:00Z nor an age such as 2h",
-                          value);
-        return false;
-    }
-    instant_text(ms, instant);
-    json_write_text(w, name, instant);
-    return true;
-}
-
 static bool put_filter(struct ctl *ctl, struct json_writer *w, const struct bulk_options *o)
 {
     int64_t cost = 0;
 
     json_object_begin(w, "filter");
-    put_text(w, "status", o->status);
-    put_text(w, "tool", o->tool);
-    put_text(w, "saga", o->saga);
-    put_text(w, "step", o->step);
-    put_text(w, "reason", o->reason);
-    put_text(w, "error", o->error);
-    put_text(w, "version", o->of_version);
-    put_text(w, "business_id", o->id);
-    put_text(w, "business_id_prefix", o->prefix);
+    body_put(w, "status", o->status);
+    body_put(w, "tool", o->tool);
+    body_put(w, "saga", o->saga);
+    body_put(w, "step", o->step);
+    body_put(w, "reason", o->reason);
+    body_put(w, "error", o->error);
+    body_put(w, "version", o->of_version);
+    body_put(w, "business_id", o->id);
+    body_put(w, "business_id_prefix", o->prefix);
     for (size_t i = 0; i < o->tags.count; i++) {
         const char *equals = strchr(o->tags.items[i], '=');
 
@@ -132,7 +92,7 @@ static bool put_filter(struct ctl *ctl, struct json_writer *w, const struct bulk
                         arena_printf(&ctl->arena, "tag.%.*s", (int)(equals - o->tags.items[i]), o->tags.items[i]).ptr,
                         equals + 1);
     }
-    if (!put_time(ctl, w, "since", o->since) || !put_time(ctl, w, "until", o->until)) {
+    if (!body_put_time(ctl, w, "since", o->since) || !body_put_time(ctl, w, "until", o->until)) {
         return false;
     }
     if (o->cost_above && !slice_to_i64(slice_of(o->cost_above), &cost)) {
@@ -481,9 +441,9 @@ static int freeze(struct ctl *ctl, const struct bulk_options *o, struct answer *
     json_writer_init(&w, &body);
     json_object_begin(&w, NULL);
     json_write_text(&w, "action", o->action);
-    put_text(&w, "as", o->as);
-    put_text(&w, "then", o->then);
-    put_text(&w, "to", o->to);
+    body_put(&w, "as", o->as);
+    body_put(&w, "then", o->then);
+    body_put(&w, "to", o->to);
     if (o->looks_until) {
         json_write_instant(&w, "until", o->looks_until_ms);
     }
@@ -496,12 +456,12 @@ static int freeze(struct ctl *ctl, const struct bulk_options *o, struct answer *
     if (o->accept_double) {
         json_write_bool(&w, "accept_double", true);
     }
-    put_text(&w, "tool", o->mended);
+    body_put(&w, "tool", o->mended);
     if (o->version) {
         json_write_raw(&w, "version", slice_of(o->version));
     }
     if (o->standing) {
-        put_names(&w, "accept_standing", o->standing);
+        body_put_names(&w, "accept_standing", o->standing);
     }
     json_write_text(&w, "note", o->note);
     if (o->from) {

@@ -7,6 +7,7 @@
 #include "tools/sagactl/client.h"
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/output.h"
+#include "tools/sagactl/query.h"
 #include "tools/sagactl/saga_name.h"
 
 #define WAIT_DEFAULT_MS 30000
@@ -49,24 +50,17 @@ struct call_options {
     int64_t wait_ms;
 };
 
-static void put_text(struct json_writer *w, const char *name, const char *value)
-{
-    if (value) {
-        json_write_text(w, name, value);
-    }
-}
-
 static void put_call(const struct call_options *o, const char *tool, struct buffer *out)
 {
     struct json_writer w;
 
     json_writer_init(&w, out);
     json_object_begin(&w, NULL);
-    put_text(&w, "run", o->run);
+    body_put(&w, "run", o->run);
     json_write_text(&w, "tool", tool);
-    put_text(&w, "step", o->step);
-    put_text(&w, "scope", o->scope);
-    put_text(&w, "turn", o->turn);
+    body_put(&w, "step", o->step);
+    body_put(&w, "scope", o->scope);
+    body_put(&w, "turn", o->turn);
     if (o->args) {
         json_write_raw(&w, "args", o->args_json);
     }

@@ -141,13 +141,6 @@ static bool put_expiry(struct ctl *ctl, struct json_writer *w, const char *expir
     return true;
 }
 
-static void put_text(struct json_writer *w, const char *name, const char *text)
-{
-    if (text) {
-        json_write_text(w, name, text);
-    }
-}
-
 static int make(struct ctl *ctl, const struct given *given)
 {
     struct slice saga = SLICE_NONE;
@@ -165,7 +158,7 @@ static int make(struct ctl *ctl, const struct given *given)
     buffer_init(&body, 65536);
     json_writer_init(&w, &body);
     json_object_begin(&w, NULL);
-    put_text(&w, "run", given->run);
+    body_put(&w, "run", given->run);
     if (saga.ptr) {
         json_write_slice(&w, "saga", saga);
     }
@@ -176,8 +169,8 @@ static int make(struct ctl *ctl, const struct given *given)
         }
         json_array_end(&w);
     }
-    put_text(&w, "scope", given->scope);
-    put_text(&w, "turn", given->turn);
+    body_put(&w, "scope", given->scope);
+    body_put(&w, "turn", given->turn);
     if (!put_expiry(ctl, &w, given->expires)) {
         code = EXIT_USAGE;
     }

@@ -188,13 +188,6 @@ static bool has_note(const char *note)
     return note && slice_trim(slice_of(note)).len > 0;
 }
 
-static void put_text(struct json_writer *w, const char *name, const char *text)
-{
-    if (text) {
-        json_write_text(w, name, text);
-    }
-}
-
 static bool put_tag(struct ctl *ctl, struct json_writer *w, const char *tag)
 {
     const char *equals = strchr(tag, '=');
@@ -215,7 +208,7 @@ static bool put_until(struct ctl *ctl, struct json_writer *w, const struct given
     int64_t ms;
 
     if (!given->duration) {
-        put_text(w, "until", given->until);
+        body_put(w, "until", given->until);
         return true;
     }
     if (given->until || !duration_parse(slice_of(given->duration), &ms)) {
@@ -245,14 +238,14 @@ static bool put_pace(struct ctl *ctl, struct json_writer *w, const char *pace)
 static bool put_hold(struct ctl *ctl, struct json_writer *w, const struct given *given)
 {
     json_object_begin(w, NULL);
-    put_text(w, "tool", given->tool);
-    put_text(w, "saga", given->saga);
-    put_text(w, "namespace", given->namespace);
+    body_put(w, "tool", given->tool);
+    body_put(w, "saga", given->saga);
+    body_put(w, "namespace", given->namespace);
     if (given->tag && !put_tag(ctl, w, given->tag)) {
         return false;
     }
-    put_text(w, "note", given->note);
-    put_text(w, "starts", given->starts);
+    body_put(w, "note", given->note);
+    body_put(w, "starts", given->starts);
     if (given->undo) {
         json_write_bool(w, "undo", true);
     }

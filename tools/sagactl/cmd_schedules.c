@@ -6,6 +6,7 @@
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/namespaces.h"
 #include "tools/sagactl/output.h"
+#include "tools/sagactl/query.h"
 
 const char help_schedules[] =
     "sagactl schedules [list] [--limit N] [--cursor C]\n"
@@ -155,13 +156,6 @@ static int send(struct ctl *ctl, const char *method, struct slice path, struct s
     return code;
 }
 
-static void put_text(struct json_writer *w, const char *name, const char *text)
-{
-    if (text) {
-        json_write_text(w, name, text);
-    }
-}
-
 static int create(struct ctl *ctl, const char *name, const struct given *given)
 {
     struct slice input = SLICE_NONE;
@@ -179,12 +173,12 @@ static int create(struct ctl *ctl, const char *name, const struct given *given)
     json_object_begin(&w, NULL);
     json_write_text(&w, "name", name);
     json_write_text(&w, "saga", given->saga);
-    put_text(&w, "cron", given->cron);
-    put_text(&w, "zone", given->zone);
-    put_text(&w, "every", given->every);
-    put_text(&w, "anchor", given->anchor);
-    put_text(&w, "overlap", given->overlap);
-    put_text(&w, "catch_up", given->catch_up);
+    body_put(&w, "cron", given->cron);
+    body_put(&w, "zone", given->zone);
+    body_put(&w, "every", given->every);
+    body_put(&w, "anchor", given->anchor);
+    body_put(&w, "overlap", given->overlap);
+    body_put(&w, "catch_up", given->catch_up);
     if (input.ptr) {
         json_write_raw(&w, "input", input);
     }

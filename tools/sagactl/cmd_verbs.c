@@ -8,6 +8,7 @@
 #include "tools/sagactl/bulk.h"
 #include "tools/sagactl/cmds.h"
 #include "tools/sagactl/output.h"
+#include "tools/sagactl/query.h"
 #include "tools/sagactl/saga_end.h"
 #include "tools/sagactl/saga_name.h"
 
@@ -284,19 +285,6 @@ int cmd_mend(struct ctl *ctl, int argc, char **argv)
 
 /* --- rerun --- */
 
-/* Writes "a,b" as an array. */
-static void write_names(struct json_writer *w, const char *name, const char *names)
-{
-    json_array_begin(w, name);
-    while (*names) {
-        size_t len = strcspn(names, ",");
-
-        json_write_slice(w, NULL, (struct slice){names, len});
-        names += len + (names[len] == ',');
-    }
-    json_array_end(w);
-}
-
 static struct slice rerun_body(struct ctl *ctl, int64_t version, const char *standing, const char *note)
 {
     struct buffer body;
@@ -309,7 +297,7 @@ static struct slice rerun_body(struct ctl *ctl, int64_t version, const char *sta
         json_write_i64(&w, "version", version);
     }
     if (standing) {
-        write_names(&w, "accept_standing", standing);
+        body_put_names(&w, "accept_standing", standing);
     }
     json_write_text(&w, "note", note);
     json_object_end(&w);

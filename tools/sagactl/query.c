@@ -1,4 +1,4 @@
-/* Writes the filters of lists as parts of a URL; see query.h. */
+/* See query.h. */
 #include "tools/sagactl/query.h"
 
 #include <string.h>
@@ -30,23 +30,68 @@ bool query_put_all(struct ctl *ctl, struct buffer *path, const char *name, const
     return true;
 }
 
+/* Reads an instant, or an age such as 2h, which counts back from now. */
+static bool read_since(const char *value, char out[INSTANT_TEXT_BYTES])
+{
+    int64_t ms = 0;
+
+    if (duration_parse(slice_of(value), &ms)) {
+        ms = now_ms() - ms;
+    } else if (!instant_parse(slice_of(value), &ms)) {
+        return false;
+    }
+    instant_text(ms, out);
+    return true;
+}
+
 bool query_put_time(struct ctl *ctl, struct buffer *path, const char *name, const char *value)
 {
     char instant[INSTANT_TEXT_BYTES];
-    int64_t ms = 0;
 
     if (!value) {
         return true;
     }
-    if (duration_parse(slice_of(value), &ms)) {
-        ms = now_ms() - ms;
-    } else if (!instant_parse(slice_of(value), &ms)) {
+    if (!read_since(value, instant)) {
         (void)usage_error(ctl, "--%s is an instant such as 2026-01-31T09:00:00Z or an age such as 2h, not \"%s\"", name,
                           value);
         return false;
     }
-    instant_text(ms, instant);
     return query_put(ctl, path, name, instant);
+}
+
+bool body_put_time(struct ctl *ctl, struct json_writer *w, const char *name, const char *value)
+{
+    char instant[INSTANT_TEXT_BYTES];
+
+    if (!value) {
+        return true;
+    }
+    if (!read_since(value, instant)) {
+        (void)usage_error(ctl, "\"%s\" is neither an instant such as 2026-01-31T09:00:00Z nor an age such as 2h",
+                          value);
+        return false;
+    }
+    json_write_text(w, name, instant);
+    return true;
+}
+
+void body_put(struct json_writer *w, const char *name, const char *text)
+{
+    if (text) {
+        json_write_text(w, name, text);
+    }
+}
+
+void body_put_names(struct json_writer *w, const char *name, const char *names)
+{
+    json_array_begin(w, name);
+    while (*names) {
+        size_t len = strcspn(names, ",");
+
+        json_write_slice(w, NULL, (struct slice){names, len});
+        names += len + (names[len] == ',');
+    }
+    json_array_end(w);
 }
 
 bool read_until(const char *value, int64_t *ms)

@@ -1,4 +1,5 @@
-/* Filters of lists as parts of a URL. Each function is false after it printed a sentence: leave with EXIT_USAGE. */
+/* Options as parts of a URL, which filter a list, and as members of the body of a request. A function that is false
+ * has printed a sentence: leave with EXIT_USAGE. */
 #ifndef SAGACTL_QUERY_H
 #define SAGACTL_QUERY_H
 
@@ -14,5 +15,11 @@ MUST_USE bool read_until(const char *value, int64_t *ms);
 MUST_USE bool query_put_time(struct ctl *ctl, struct buffer *path, const char *name, const char *value);
 /* Adds a tag. `value` is NAME=VALUE, or NULL. */
 MUST_USE bool query_put_tag(struct ctl *ctl, struct buffer *path, const char *tag);
+
+/* Writes a member; writes nothing where the text is NULL. */
+void body_put(struct json_writer *w, const char *name, const char *text);
+void body_put_names(struct json_writer *w, const char *name, const char *names); /* "a,b" as an array */
+/* The same as query_put_time(). */
+MUST_USE bool body_put_time(struct ctl *ctl, struct json_writer *w, const char *name, const char *value);
 
 #endif

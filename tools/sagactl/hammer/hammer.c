@@ -15,6 +15,15 @@ static bool broken(struct hammer *hammer, struct slice why)
     return false;
 }
 
+/* Counts one operation: its calls, and the effects that it had. */
+static void tally_count(struct tally *tally, uint32_t calls, int64_t effects)
+{
+    tally->operations++;
+    tally->calls += calls;
+    tally->effects += effects;
+    tally->most = effects > tally->most ? effects : tally->most;
+}
+
 /* Adds to the tally of a trial how one operation ended. */
 static bool tally_add(struct hammer *hammer, enum trial trial, struct operation *operation)
 {
@@ -24,10 +33,7 @@ static bool tally_add(struct hammer *hammer, enum trial trial, struct operation 
     if (!operation_effects(operation, &effects)) {
         return false;
     }
-    tally->operations++;
-    tally->calls += operation->calls;
-    tally->effects += effects;
-    tally->most = effects > tally->most ? effects : tally->most;
+    tally_count(tally, operation->calls, effects);
     tally->lost += operation->completed > 0 && effects == 0;
     tally->refused += effects > 0 ? operation->failed : 0;
     hammer->evidence.settled += effects > 0 ? operation->settled : 0;
@@ -177,10 +183,7 @@ static bool try_other_key(struct hammer *hammer, uint32_t round)
     if (!operation_effects(&other, &more)) {
         return false;
     }
-    tally->operations++;
-    tally->calls += first.calls + other.calls;
-    tally->effects += effects + more;
-    tally->most = effects + more > tally->most ? effects + more : tally->most;
+    tally_count(tally, first.calls + other.calls, effects + more);
     return true;
 }
 
@@ -205,10 +208,7 @@ static bool try_other_args(struct hammer *hammer, uint32_t round)
     if (!operation_effects(&other, &more)) {
         return false;
     }
-    tally->operations++;
-    tally->calls += first.calls + other.calls;
-    tally->effects += effects + more;
-    tally->most = effects + more > tally->most ? effects + more : tally->most;
+    tally_count(tally, first.calls + other.calls, effects + more);
     return true;
 }
 
@@ -238,10 +238,7 @@ static bool try_undo_first(struct hammer *hammer, uint32_t round)
     if (hammer->evidence.counter == COUNTER_ANSWERS) {
         effects = operation.completed > 0;
     }
-    tally->operations++;
-    tally->calls += operation.calls + undo.calls;
-    tally->effects += effects;
-    tally->most = effects > tally->most ? effects : tally->most;
+    tally_count(tally, operation.calls + undo.calls, effects);
     return true;
 }
 
@@ -266,10 +263,7 @@ static bool try_undo_twice(struct hammer *hammer, uint32_t round)
     if (!operation_effects(&operation, &twice)) {
         return false;
     }
-    tally->operations++;
-    tally->calls += operation.calls + undo.calls;
-    tally->effects += 1 + (twice != once);
-    tally->most = 1 + (twice != once) > tally->most ? 1 + (twice != once) : tally->most;
+    tally_count(tally, operation.calls + undo.calls, 1 + (twice != once));
     return true;
 }
 
