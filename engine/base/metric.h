@@ -1,7 +1,7 @@
 /*
- * Counters, gauges and histograms of one process. Each is declared once in metric.c's table; counting is an addition.
- * Names follow Prometheus: sagad_ prefix, base units, _total for counters. metric_render() writes the text exposition
- * format 0.0.4.
+ * Counters, gauges and histograms of one process. A table in this file declares each of them once; to count is an
+ * addition. Names follow Prometheus: sagad_ prefix, base units, _total for counters. metric_render() writes the text
+ * exposition format 0.0.4.
  */
 #ifndef SAGAD_BASE_METRIC_H
 #define SAGAD_BASE_METRIC_H
