@@ -23,7 +23,8 @@ enum verb_id {
     VERB_SIGNAL,
     VERB_DECIDE,
     VERB_RESOLVE_OPERATION,
-    VERB_RESOLVE, /* of an escalation; below the one before, whose inputs have the same name and a key */
+    VERB_RESOLVE, /* resolves an escalation. The row stands below VERB_RESOLVE_OPERATION, whose input has the same name
+                     and a key */
     VERB_ACKNOWLEDGE,
     VERB_ASSIGN,
     VERB_COMMENT,
@@ -34,7 +35,7 @@ enum verb_id {
 
 enum verb_on { ON_SAGA, ON_OPERATION, ON_ESCALATION, ON_APPROVAL };
 
-enum verb_note { /* a person's words about why */
+enum verb_note { /* whether a request says in a person's words why */
                  NOTE_NONE,
                  NOTE_NEEDED,
                  NOTE_OF_OPERATORS /* operators and admins say why; an agent need not */
@@ -50,102 +51,104 @@ enum verb_answer {
 enum member_from { /* where a request has the member */
                    FROM_BODY,
                    FROM_WHOLE_BODY,
-                   FROM_TARGET, /* the first part in braces of the path */
-                   FROM_PATH,   /* the second */
+                   FROM_TARGET, /* the first part of the path that stands in braces */
+                   FROM_PATH,   /* the second part of the path that stands in braces */
                    FROM_KEY,    /* the header Idempotency-Key */
                    FROM_TOKEN,
                    FROM_WORDS, /* another member of the body says it, in words */
-                   FROM_ROW    /* verb->action */
+                   FROM_ROW    /* the row of the verb has it: verb->action */
 };
 
-enum member_kind {              /* what lies in the input: */
-                   MEMBER_TEXT, /* slice */
-                   MEMBER_NOTE, /* slice; not blank */
-                   MEMBER_HASH, /* slice: 64 hexadecimal digits */
-                   MEMBER_ID,   /* slice; an engine that passes it on makes one up, so that a repeat is known for one */
-                   MEMBER_JSON, /* slice: JSON of at most so many bytes as payloads may have */
-                   MEMBER_FLAG, /* bool */
-                   MEMBER_NUMBER,  /* uint64_t */
-                   MEMBER_VERSION, /* uint32_t, from 1; 0 where it is not given */
-                   MEMBER_INSTANT, /* int64_t, milliseconds; 0: not given */
-                   MEMBER_MICROS,  /* int64_t, 0 to COST_MICROS_MAX */
-                   MEMBER_OPKEY,   /* struct op_key */
-                   MEMBER_ROLE,    /* enum role */
-                   MEMBER_ACTION,  /* enum operator_action */
-                   MEMBER_WORDS    /* nothing of its own: each word sets a flag */
+enum member_kind {                 /* the type that the member has in struct saga_input */
+                   MEMBER_TEXT,    /* a slice */
+                   MEMBER_NOTE,    /* a slice that is not blank */
+                   MEMBER_HASH,    /* a slice of 64 hexadecimal digits */
+                   MEMBER_ID,      /* a slice. Where it has none, an engine that passes the request on makes an id up */
+                   MEMBER_JSON,    /* a slice of JSON, with at most as many bytes as a payload may have */
+                   MEMBER_FLAG,    /* a bool */
+                   MEMBER_NUMBER,  /* a uint64_t */
+                   MEMBER_VERSION, /* a uint32_t from 1 on; 0 where the request has none */
+                   MEMBER_INSTANT, /* an int64_t of milliseconds; 0 where the request has none */
+                   MEMBER_MICROS,  /* an int64_t from 0 to COST_MICROS_MAX */
+                   MEMBER_OPKEY,   /* a struct op_key */
+                   MEMBER_ROLE,    /* an enum role */
+                   MEMBER_ACTION,  /* an enum operator_action */
+                   MEMBER_WORDS    /* nothing: each word of the member sets a flag of another member */
 };
 
 struct verb_word {
     const char *word; /* NULL ends a list */
-    size_t at;        /* in struct saga_input, of the flag that this word sets; 0: none */
+    size_t at;        /* the offset in struct saga_input of the flag that this word sets; 0: it sets none */
 };
 
 struct verb_member {
-    const char *name; /* in the body of a request, and between engines */
+    const char *name; /* the name of the member in the body of a request, and between engines */
     enum member_from from;
     enum member_kind kind;
-    size_t at;                     /* in struct saga_input */
-    bool required;                 /* of a note its verb says whether it is */
-    bool left_out;                 /* between engines, where it is absent: it came with a later release */
-    size_t characters_max;         /* of a note; 0: as many as a body may have */
-    const struct verb_word *words; /* MEMBER_WORDS */
+    size_t at;                     /* its offset in struct saga_input */
+    bool required;                 /* each body must have it. Of a note, verb->note says whether it must */
+    bool left_out;                 /* it came with a later release: engines leave it out where it is absent */
+    size_t characters_max;         /* the length of a note in characters; 0: as many as a body may have */
+    const struct verb_word *words; /* the words that MEMBER_WORDS knows */
 };
 
 #define VERB_MEMBERS_MAX 16
 
 struct verb {
-    const char *name; /* between engines; two verbs may share it where one of them is on an operation */
+    const char *name; /* its name between engines; two verbs may share one where one of them is on an operation */
     enum verb_on on;
     enum role least;
     enum verb_note note;
     enum saga_input_type input;
-    enum operator_action action; /* of SAGA_INPUT_OPERATOR, where no member says it */
-    size_t actor;                /* in struct saga_input: who says it */
-    size_t target;               /* in struct saga_input: which key or number; unused with ON_SAGA */
+    enum operator_action action; /* the action of SAGA_INPUT_OPERATOR, where no member says it */
+    size_t actor;                /* the offset in struct saga_input of the actor */
+    size_t target;               /* the offset of the key or number of what the verb is on; unused with ON_SAGA */
     enum verb_answer answer;
-    bool creates;    /* the answer is 201 where it was no repeat */
-    bool repeatable; /* twice is the same as once. Else an engine that cannot know whether it was done
+    bool creates;    /* the status of the answer is 201 where the request was no repeat */
+    bool repeatable; /* to do it twice is the same as once. An engine that cannot know whether another verb was done
                       * looks at the saga */
-    int64_t wait_ms; /* the caller may wait until it can be done, by default so long; 0: never */
+    int64_t wait_ms; /* how long the caller waits by default until the verb can be done; 0: it never waits */
     const struct verb_member *members;
     size_t member_count;
-    /* Faults that no single member shows; may be NULL. */
+    /* Adds the faults that no single member shows; may be NULL. */
     void (*check)(struct slice body, const struct saga_input *input, struct faults *faults);
 };
 
 extern const struct verb verbs[VERB_COUNT];
 
-/* What somebody asks for: a verb, what it is about, and its members. */
+/* A change that somebody asks for: a verb, the thing that it is on, and the members of the verb. */
 struct change {
     enum verb_id verb;
-    struct saga_id saga;     /* ON_SAGA; all others have their key or number in the input */
-    int64_t wait_ms;         /* verbs with `wait_ms` */
-    struct saga_input input; /* its members; the engine adds type and actor */
+    struct saga_id saga;     /* the saga of a verb ON_SAGA; all other verbs have a key or a number in the input */
+    int64_t wait_ms;         /* for verbs that have `wait_ms` */
+    struct saga_input input; /* the members of the verb; the engine adds type and actor */
 };
 
-struct op_key *verb_key(const struct verb *verb, struct saga_input *input);    /* ON_OPERATION */
-uint64_t *verb_number(const struct verb *verb, struct saga_input *input);      /* ON_ESCALATION, ON_APPROVAL */
-enum json_type verb_member_type(const struct verb_member *member);             /* of a body; JSON_NONE: any */
-bool verb_requires(const struct verb *verb, const struct verb_member *member); /* has every body to have it? */
+/* Gives the place of the key, of a verb ON_OPERATION; of the number, of a verb ON_ESCALATION or ON_APPROVAL. */
+struct op_key *verb_key(const struct verb *verb, struct saga_input *input);
+uint64_t *verb_number(const struct verb *verb, struct saga_input *input);
+enum json_type verb_member_type(const struct verb_member *member); /* the type in a body; JSON_NONE: any type */
+bool verb_requires(const struct verb *verb, const struct verb_member *member); /* must each body have the member? */
 
-/* Reads the members that a body has. `values`: the JSON of each member of the table, SLICE_NONE where it is absent.
- * Adds every fault that is found; `says_why`: whoever asks is an operator or admin. */
+/* Reads the members that a body has. `values` holds the JSON of each member of the table, SLICE_NONE where it is
+ * absent. Adds each fault that it finds. `says_why` is true where an operator or an admin asks. */
 void verb_read_body(const struct verb *verb, const struct slice *values, struct slice body, bool says_why,
                     struct arena *arena, struct saga_input *input, struct faults *faults);
 
-/* A copy of the members for `actor`, all of it in the arena. */
+/* Copies the members for `actor`; all of the copy lies in the arena. */
 void verb_copy(const struct verb *verb, const struct saga_input *from, struct slice actor, struct arena *arena,
                struct saga_input *to);
-/* The first member that is larger than a payload may be; NULL: none. */
+/* Gives the first member that is larger than a payload may be; NULL: no member is. */
 const struct verb_member *verb_too_large(const struct verb *verb, const struct saga_input *input, size_t bytes_max);
 
-/* Is a member that is left out between engines absent? */
+/* Is this member absent? It is a member that engines leave out. */
 bool verb_lacks(const struct verb_member *member, const struct saga_input *input);
-/* Between engines: members of the object that the writer has begun, and back. Whatever has no id gets one first.
- * Which item of a bulk job asks goes with them. */
+/* Writes the members into the object that the writer has begun, for another engine. An input without an id gets one
+ * first. Where an item of a bulk job asks, the job and the item go along. */
 void verb_write(const struct verb *verb, struct saga_input *input, int64_t now_ms, struct arena *arena,
                 struct json_writer *w);
-/* NULL: it is no verb, or its members make no sense. Members borrow from `object`. */
+/* Reads the members that another engine wrote; they borrow from `object`. NULL: there is no verb of this name, or its
+ * members make no sense. */
 const struct verb *verb_read(struct slice name, struct slice object, struct arena *arena, struct saga_input *input);
 
 #endif
