@@ -206,11 +206,12 @@ struct reply *stage_wait(struct reply *reply)
     return reply;
 }
 
-struct reply *stage_expect(struct reply *reply, enum err_code code)
+struct reply *stage_expect_at(const char *file, int line, struct reply *reply, enum err_code code)
 {
     if (stage_wait(reply)->code != code) {
-        fail_msg("%s instead of %s: %s (%s) %.*s", err_name(reply->code), err_name(code), reply->err.message,
-                 reply->err.detail, SLICE_ARG(reply->fault));
+        print_error("ERROR: %s instead of %s: %s (%s) %.*s\n", err_name(reply->code), err_name(code),
+                    reply->err.message, reply->err.detail, SLICE_ARG(reply->fault));
+        _fail(file, line);
     }
     return reply;
 }
@@ -316,6 +317,14 @@ struct engine_request *stage_call_in(struct saga_id saga, const char *tool, cons
     request->in.call.run = SLICE_NONE;
     request->in.call.saga = saga;
     return request;
+}
+
+struct reply *stage_call_begin(uint32_t node, const char *run, const char *tool, const char *args, int64_t wait_ms)
+{
+    struct reply *reply = stage_ask(node, engine_call, stage_call_of(run, tool, args, wait_ms));
+
+    (void)stage_until_call(tool);
+    return reply;
 }
 
 /* --- whose is it? --- */
@@ -505,6 +514,15 @@ void stage_complete(struct staged_call *call, const char *response)
     stage_answer(call, (struct outcome){.kind = OUTCOME_COMPLETED}, response);
 }
 
+void stage_complete_all(const char *tool, const char *response)
+{
+    struct staged_call *call;
+
+    while ((call = stage_call(tool)) != NULL) {
+        stage_complete(call, response);
+    }
+}
+
 static bool is_open(const struct staged_call *call, const char *tool)
 {
     return call->node->up && call->node->life == call->life && (!tool || strcmp(call->tool->name, tool) == 0);
@@ -553,9 +571,7 @@ void stage_answer_first(enum outcome_kind kind, const char *error, const char *r
 void stage_answer_all(void)
 {
     stage_is_automatic = true;
-    while (stage_call(NULL)) {
-        stage_complete(stage_call(NULL), "{'ok':true}");
-    }
+    stage_complete_all(NULL, "{'ok':true}");
     stage_settle();
 }
 

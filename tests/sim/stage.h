@@ -84,8 +84,9 @@ struct reply *stage_ask(uint32_t node, request_verb *verb, const struct engine_r
                   .in.change = {.verb = VERB_RESOLVE,                                                                  \
                                 .input.verdict = {.escalation = (number), .action = (what), __VA_ARGS__}}})
 struct reply *stage_wait(struct reply *reply); /* waits until the request is done */
-/* Waits, and fails the test when the request ends with another code. */
-struct reply *stage_expect(struct reply *reply, enum err_code code);
+/* Waits, and fails the test at this line when the request ends with another code. */
+#define stage_expect(reply, code) stage_expect_at(__FILE__, __LINE__, reply, code)
+struct reply *stage_expect_at(const char *file, int line, struct reply *reply, enum err_code code);
 void stage_hang_up(struct reply *reply); /* the client leaves */
 
 /* Starts or opens a saga; the test fails when the engine refuses. */
@@ -101,6 +102,9 @@ void stage_until_saga(uint32_t node, struct saga_id id, const char *status); /* 
  * before it is asked. */
 struct engine_request *stage_call_of(const char *run, const char *tool, const char *args, int64_t wait_ms);
 struct engine_request *stage_call_in(struct saga_id saga, const char *tool, const char *args, int64_t wait_ms);
+
+/* Asks for a call of an agent in a run, and waits until the tool was asked. */
+struct reply *stage_call_begin(uint32_t node, const char *run, const char *tool, const char *args, int64_t wait_ms);
 
 /* --- whose is it? --- */
 
@@ -158,6 +162,7 @@ size_t stage_open_calls(void); /* the number of calls that are not answered */
 /* Sends the answer on its way. `response` has ' for "; NULL: no complete answer comes. */
 void stage_answer(struct staged_call *call, struct outcome outcome, const char *response);
 void stage_complete(struct staged_call *call, const char *response); /* answers that the call is done */
+void stage_complete_all(const char *tool, const char *response); /* the same for all that wait; NULL: of all tools */
 /* Answers the first open call of any tool, and waits until the engine has carried the outcome out. */
 void stage_answer_first(enum outcome_kind kind, const char *error, const char *response);
 void stage_answer_all(void); /* answers all calls with success; from now on tools answer by themselves */

@@ -50,13 +50,6 @@ static struct saga_id start(const char *saga)
     return stage_start(0, saga, "{'n':1}");
 }
 
-static void answer_all(const char *tool)
-{
-    while (stage_call(tool)) {
-        stage_complete(stage_call(tool), "{'ok':true}");
-    }
-}
-
 static void refuse(const char *tool)
 {
     stage_answer(stage_until_call(tool), (struct outcome){.kind = OUTCOME_FAILED, .error = SLICE("http-422")}, NULL);
@@ -114,9 +107,9 @@ static void begin_everywhere_and_join(const char *saga, struct saga_id ids[SHARD
 static void complete_everywhere(const struct saga_id ids[SHARD_COUNT])
 {
     stage_is_automatic = true;
-    answer_all("look");
-    answer_all("child");
-    answer_all("pay");
+    stage_complete_all("look", "{'ok':true}");
+    stage_complete_all("child", "{'ok':true}");
+    stage_complete_all("pay", "{'ok':true}");
     for (uint32_t i = 0; i < SHARD_COUNT; i++) {
         stage_until_saga(0, ids[i], "completed");
     }
@@ -147,7 +140,7 @@ TEST(the_next_step_waits_while_its_shard_is_given)
     struct saga_id ids[SHARD_COUNT];
 
     begin_everywhere_and_join("then", ids);
-    answer_all("look");
+    stage_complete_all("look", "{'ok':true}");
     stage_run(1000);
     assert_in_range(stage_calls("pay"), 1, SHARD_COUNT - 1);
     stage_run(6000);
@@ -176,8 +169,8 @@ TEST(a_call_that_waits_for_a_place_stays_while_its_shard_is_given)
     }
     stage_run(6000);
     stage_is_automatic = true;
-    answer_all("look");
-    answer_all("pay");
+    stage_complete_all("look", "{'ok':true}");
+    stage_complete_all("pay", "{'ok':true}");
     for (uint32_t i = 0; i < SHARD_COUNT; i++) {
         stage_until_saga(0, ids[i], "completed");
     }
@@ -199,7 +192,7 @@ TEST(work_that_waits_in_shards_that_go_is_done_by_their_next_owner)
         if (i == 1) {
             stage_run(50);
             while (!stage_call("no")) {
-                answer_all("pay");
+                stage_complete_all("pay", "{'ok':true}");
                 stage_run(10);
             }
         } else if (i == 2) {
@@ -223,12 +216,10 @@ TEST(work_that_waits_in_shards_that_go_is_done_by_their_next_owner)
     assert_int_equal(stage_calls("pay"), pays);
     nodes[0].engine->options.calls_max = 64;
     stage_is_automatic = true;
-    answer_all("child");
+    stage_complete_all("child", "{'ok':true}");
     stage_run(10000);
     stage_is_automatic = false;
-    while (stage_call("probe")) {
-        stage_complete(stage_call("probe"), "{'done':true}");
-    }
+    stage_complete_all("probe", "{'done':true}");
     stage_is_automatic = true;
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         if (i != 2) {
@@ -354,7 +345,7 @@ TEST(calls_of_lost_shards_are_ended_with_the_engine)
         assert_int_equal(call->cancelled, i == 0);
         stage_is_automatic = true;
         stage_program_ms = 0;
-        answer_all(tools[i]);
+        stage_complete_all(tools[i], "{'ok':true}");
         stage_until_saga(1, saga, "completed");
         stage_end();
     }
@@ -446,8 +437,8 @@ TEST(waiting_for_a_child_process_is_no_sign_of_too_much_work)
         (void)stage_start(0, "child", "{}");
     }
     stage_is_automatic = true;
-    answer_all("look");
-    answer_all("child");
+    stage_complete_all("look", "{'ok':true}");
+    stage_complete_all("child", "{'ok':true}");
     stage_until_saga(0, first, "completed");
     stage_until_saga(0, second, "completed");
     stage_until_saga(0, other, "completed");
@@ -469,7 +460,7 @@ TEST(an_intent_that_is_not_made_yet_goes_with_its_shard)
     stage_run(500);
     assert_int_equal(stage_calls("pay") + stage_calls("ask"), 0);
     stage_is_automatic = true;
-    answer_all("child");
+    stage_complete_all("child", "{'ok':true}");
     stage_until_saga(0, hung, "completed");
     stage_until_saga(0, saga, "completed");
     assert_int_equal(stage_calls("pay"), 1);
@@ -507,7 +498,7 @@ TEST(a_service_that_asks_for_a_pause_gets_it)
     assert_true(world->now_us - asked_us >= 5000000);
     stage_until_saga(0, second, "completed");
     stage_until_saga(0, other, "completed");
-    answer_all("look");
+    stage_complete_all("look", "{'ok':true}");
 }
 
 /* Guards are asked shortly before a call leaves. A permission that is old when a place becomes free is asked for
@@ -525,7 +516,7 @@ TEST(a_permission_that_waited_for_too_long_is_asked_for_again)
     stage_run(60000);
     assert_int_equal(stage_calls("one") + stage_calls("one_once"), 0);
     stage_is_automatic = true;
-    answer_all("look");
+    stage_complete_all("look", "{'ok':true}");
     stage_until_saga(0, hung, "completed");
     stage_until_saga(0, one, "completed");
     stage_until_saga(0, once, "completed");

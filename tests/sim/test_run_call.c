@@ -30,10 +30,8 @@ TEST(a_call_is_answered_and_its_repeat_gets_the_record)
     stage_begin(&(struct stage_plan){.definitions = TOOLS});
     first = stage_ask(0, engine_call, stage_call_of("r1", "pay", "{'a':1}", 10000));
     stage_complete(stage_until_call("pay"), "{'id':7}");
-    stage_wait(first);
-    assert_int_equal(first->code, ERR_OK);
-    again = stage_wait(stage_ask(0, engine_call, stage_call_of("r1", "pay", "{'a':1}", 10000)));
-    assert_int_equal(again->code, ERR_OK);
+    (void)stage_expect(first, ERR_OK);
+    again = stage_expect(stage_ask(0, engine_call, stage_call_of("r1", "pay", "{'a':1}", 10000)), ERR_OK);
     assert_true(again->call.replayed);
     assert_true(slice_is(json_trim(json_member(again->answer, "duplicate")), "true"));
     assert_int_equal(stage_calls("pay"), 1);
@@ -45,11 +43,10 @@ TEST(a_repeat_in_an_open_saga_gets_the_record_too)
 
     stage_begin(&(struct stage_plan){.definitions = TOOLS});
     stage_is_automatic = true;
-    opened = stage_wait(stage_ask(0, engine_open_saga, &(struct engine_request){.in.open = {.deadline_ms = 60000}}));
-    assert_int_equal(opened->code, ERR_OK);
+    opened = stage_expect(stage_ask(0, engine_open_saga, &(struct engine_request){.in.open = {.deadline_ms = 60000}}),
+                          ERR_OK);
     (void)stage_expect(stage_ask(0, engine_call, stage_call_in(opened->saga, "pay", "{'a':1}", 10000)), ERR_OK);
-    again = stage_wait(stage_ask(0, engine_call, stage_call_in(opened->saga, "pay", "{'a':1}", 10000)));
-    assert_int_equal(again->code, ERR_OK);
+    again = stage_expect(stage_ask(0, engine_call, stage_call_in(opened->saga, "pay", "{'a':1}", 10000)), ERR_OK);
     assert_true(again->call.replayed);
     assert_int_equal(stage_calls("pay"), 1);
 }
@@ -103,8 +100,7 @@ TEST(a_tool_that_fails_says_why_with_and_without_detail)
     stage_begin(&(struct stage_plan){.definitions = TOOLS});
     reply = stage_ask(0, engine_call, stage_call_of("r1", "pay", "{'a':1}", 10000));
     stage_answer(stage_until_call("pay"), (struct outcome){.kind = OUTCOME_FAILED, .error = SLICE("no-money")}, NULL);
-    stage_wait(reply);
-    assert_int_equal(reply->code, ERR_TOOL_FAILED);
+    (void)stage_expect(reply, ERR_TOOL_FAILED);
     assert_string_equal(reply->err.detail, "no-money");
     assert_non_null(reply->call.operation.ptr);
     reply = stage_ask(0, engine_call, stage_call_of("r2", "pay", "{'a':1}", 10000));
@@ -121,11 +117,9 @@ TEST(a_caller_who_leaves_takes_nothing_along)
     struct reply *left, *again;
 
     stage_begin(&(struct stage_plan){.definitions = TOOLS});
-    left = stage_ask(0, engine_call, stage_call_of("r1", "pay", "{'a':1}", 10000));
-    (void)stage_until_call("pay");
+    left = stage_call_begin(0, "r1", "pay", "{'a':1}", 10000);
     stage_hang_up(left);
-    stage_wait(left);
-    assert_int_equal(left->code, ERR_TIMEOUT);
+    (void)stage_expect(left, ERR_TIMEOUT);
     again = stage_ask(0, engine_call, stage_call_of("r1", "pay", "{'a':1}", 10000));
     stage_run(1000);
     assert_false(again->done);
@@ -165,9 +159,11 @@ TEST(a_caller_may_leave_while_the_call_becomes_durable)
 
 /* --- a shard that changes hands --- */
 
-static struct stage_plan two(void)
+/* Begins with two engines. Gives the name of a run whose shard node 0 has. */
+static const char *two(void)
 {
-    return (struct stage_plan){.definitions = TOOLS, .node_count = 2, .node = {.lease_ms = 2000}};
+    stage_begin(&(struct stage_plan){.definitions = TOOLS, .node_count = 2, .node = {.lease_ms = 2000}});
+    return stage_run_at(0);
 }
 
 /* Waits as a client does: when the engine had to say that it does not know, the other engine is asked. */
@@ -185,12 +181,9 @@ static struct reply *stage_wait_for_call(struct reply *reply, const char *run, c
  * carries it out. */
 TEST(a_call_whose_owner_was_superseded_is_asked_of_the_next_owner)
 {
-    struct stage_plan plan = two();
     struct reply *reply;
-    const char *run;
+    const char *run = two();
 
-    stage_begin(&plan);
-    run = stage_run_at(0);
     (void)stage_expect(stage_ask(0, engine_call, stage_call_of(run, "look", "{}", 0)),
                        ERR_OK); /* the run is in memory */
     stage_run(200);
@@ -198,9 +191,7 @@ TEST(a_call_whose_owner_was_superseded_is_asked_of_the_next_owner)
     node_freeze_now(&nodes[0], 8000000);
     stage_until_has(1, run);
     stage_is_automatic = true;
-    while (stage_call("look")) {
-        stage_complete(stage_call("look"), "{}");
-    }
+    stage_complete_all("look", "{}");
     reply = stage_wait_for_call(reply, run, "pay");
     assert_int_equal(reply->code, ERR_OK);
     assert_int_equal(stage_calls("pay"), 1);
@@ -210,13 +201,10 @@ TEST(a_call_whose_owner_was_superseded_is_asked_of_the_next_owner)
  * the log has the answer. */
 TEST(a_call_that_became_durable_with_its_shard_lost_is_answered_from_the_log)
 {
-    struct stage_plan plan = two();
+    const char *run = two();
     struct reply *reply;
-    const char *run;
 
-    stage_begin(&plan);
     stage_is_automatic = true;
-    run = stage_run_at(0);
     reply = stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
     stage_commit(1, COMMIT_LOST_AFTER, stage_freeze_first);
     stage_until_has(1, run);
@@ -228,14 +216,10 @@ TEST(a_call_that_became_durable_with_its_shard_lost_is_answered_from_the_log)
 /* A client waits at an engine that loses the shard. It goes on waiting, for the log. */
 TEST(a_client_of_a_saga_that_moves_gets_its_answer_from_the_log)
 {
-    struct stage_plan plan = two();
     struct reply *reply, *known;
-    const char *run;
+    const char *run = two();
 
-    stage_begin(&plan);
-    run = stage_run_at(0);
-    reply = stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
-    (void)stage_until_call("pay");
+    reply = stage_call_begin(0, run, "pay", "{'a':1}", 60000);
     node_freeze_now(&nodes[0], 6000000); /* the engine loses the shard, and the call goes on */
     stage_until_has(1, run);
     stage_run(3000);
@@ -245,9 +229,7 @@ TEST(a_client_of_a_saga_that_moves_gets_its_answer_from_the_log)
     assert_false(reply->done);
     known = stage_ask(1, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
     stage_is_automatic = true;
-    while (stage_call("pay")) {
-        stage_complete(stage_call("pay"), "{'id':7}");
-    }
+    stage_complete_all("pay", "{'id':7}");
     (void)stage_expect(reply, ERR_OK);
     (void)stage_expect(known, ERR_OK);
 }
@@ -255,18 +237,13 @@ TEST(a_client_of_a_saga_that_moves_gets_its_answer_from_the_log)
 /* The wait ends while another engine has the saga. The client is told that the saga goes on there. */
 TEST(a_wait_that_ends_after_the_shard_was_lost_is_told_that_it_goes_on)
 {
-    struct stage_plan plan = two();
     struct reply *reply;
-    const char *run;
+    const char *run = two();
 
-    stage_begin(&plan);
-    run = stage_run_at(0);
-    reply = stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 12000));
-    (void)stage_until_call("pay");
+    reply = stage_call_begin(0, run, "pay", "{'a':1}", 12000);
     node_freeze_now(&nodes[0], 4000000);
     stage_until_has(1, run);
-    stage_wait(reply);
-    assert_int_equal(reply->code, ERR_OK);
+    (void)stage_expect(reply, ERR_OK);
     assert_true(reply->call.going_on);
 }
 
@@ -274,14 +251,10 @@ TEST(a_wait_that_ends_after_the_shard_was_lost_is_told_that_it_goes_on)
  * by then, and a repeat gets the answer that exists meanwhile. */
 TEST(a_client_of_an_engine_that_is_cut_off_is_told_within_two_leases)
 {
-    struct stage_plan plan = two();
     struct reply *reply;
-    const char *run;
+    const char *run = two();
 
-    stage_begin(&plan);
-    run = stage_run_at(0);
-    reply = stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
-    (void)stage_until_call("pay");
+    reply = stage_call_begin(0, run, "pay", "{'a':1}", 60000);
     stage_is_automatic = true; /* for the calls of the next owner */
     nodes[0].cut = true;
     stage_run(4000);
@@ -290,39 +263,32 @@ TEST(a_client_of_an_engine_that_is_cut_off_is_told_within_two_leases)
     (void)stage_expect(stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000)), ERR_STORE);
     nodes[0].cut = false;
     stage_run(4000);
-    reply = stage_wait(stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000)));
-    assert_int_equal(reply->code, ERR_OK);
+    reply = stage_expect(stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000)), ERR_OK);
     assert_true(reply->call.replayed);
 }
 
 /* The database is away, too, and still the wait ends. */
 TEST(a_wait_whose_log_cannot_be_read_ends_with_that)
 {
-    struct stage_plan plan = two();
     struct reply *reply;
-    const char *run;
+    const char *run = two();
 
-    stage_begin(&plan);
-    run = stage_run_at(0);
-    reply = stage_ask(0, engine_call, stage_call_of(run, "pay", "{'a':1}", 60000));
-    (void)stage_until_call("pay");
+    reply = stage_call_begin(0, run, "pay", "{'a':1}", 60000);
     nodes[0].cut = true;
     stage_until_has(1, run);
     nodes[0].cut = false;
     stage_until_lost(0, run);
     pg_restart(world->pg, 3000000);
-    stage_wait(reply);
-    assert_int_equal(reply->code, ERR_STORE);
+    (void)stage_expect(reply, ERR_STORE);
 }
 
 /* A client leaves while its call, for a shard of another engine, is still being classified. The call is not sent to
  * that engine. */
 TEST(a_call_that_nobody_waits_for_any_more_is_not_sent_to_another_engine)
 {
-    struct stage_plan plan = two();
     struct reply *left;
 
-    stage_begin(&plan);
+    (void)two();
     left = stage_ask(0, engine_call, stage_call_of(stage_run_at(1), "either", "{'safe':true}", 10000));
     stage_hang_up(left);
     (void)stage_expect(left, ERR_TIMEOUT);
@@ -391,18 +357,16 @@ TEST(a_malformed_call_is_refused_with_a_sentence)
 {
     static char long_name[300];
     struct engine_request *request;
-    struct reply *reply;
 
     stage_begin(&(struct stage_plan){.definitions = TOOLS, .node = {.payload_bytes_max = 64}});
     memset(long_name, 'x', sizeof(long_name) - 1);
-    reply = stage_wait(stage_ask(
-        0, engine_call,
-        stage_call_of("r", "pay", "{'a':'0123456789012345678901234567890123456789012345678901236789012345'}", 0)));
-    assert_int_equal(reply->code, ERR_TOO_LARGE);
-    reply = stage_wait(stage_ask(0, engine_call, stage_call_of(long_name, "pay", "{}", 0)));
-    assert_int_equal(reply->code, ERR_INVALID);
-    reply = stage_wait(stage_ask(0, engine_call, stage_call_of("", "pay", "{}", 0)));
-    assert_int_equal(reply->code, ERR_INVALID);
+    (void)stage_expect(
+        stage_ask(
+            0, engine_call,
+            stage_call_of("r", "pay", "{'a':'0123456789012345678901234567890123456789012345678901236789012345'}", 0)),
+        ERR_TOO_LARGE);
+    (void)stage_expect(stage_ask(0, engine_call, stage_call_of(long_name, "pay", "{}", 0)), ERR_INVALID);
+    (void)stage_expect(stage_ask(0, engine_call, stage_call_of("", "pay", "{}", 0)), ERR_INVALID);
     request = stage_call_of("r", "pay", "{}", 0);
     request->in.call.scope = slice_of(long_name);
     (void)stage_expect(stage_ask(0, engine_call, request), ERR_INVALID);
@@ -427,8 +391,7 @@ TEST(arguments_that_do_not_fit_are_told_place_by_place_and_change_nothing)
     struct reply *reply;
 
     stage_begin(&(struct stage_plan){.definitions = TOOLS});
-    reply = stage_wait(stage_ask(0, engine_call, stage_call_of("r", "shaped", "{'b':1}", 1000)));
-    assert_int_equal(reply->code, ERR_INVALID);
+    reply = stage_expect(stage_ask(0, engine_call, stage_call_of("r", "shaped", "{'b':1}", 1000)), ERR_INVALID);
     assert_int_equal(reply->faults, 1);
     assert_int_equal(stage_calls("shaped"), 0);
     stage_is_automatic = true;
@@ -437,19 +400,18 @@ TEST(arguments_that_do_not_fit_are_told_place_by_place_and_change_nothing)
 
 TEST(a_budget_that_is_used_up_refuses_and_is_counted)
 {
-    struct reply *opened, *reply;
+    struct reply *opened;
     struct tool_health *health;
     struct node *before;
 
     stage_begin(&(struct stage_plan){.definitions = TOOLS});
     stage_is_automatic = true;
-    opened = stage_wait(
+    opened = stage_expect(
         stage_ask(0, engine_open_saga,
-                  &(struct engine_request){.in.open = {.deadline_ms = 60000, .budget = stage_json("{'calls':1}")}}));
-    assert_int_equal(opened->code, ERR_OK);
+                  &(struct engine_request){.in.open = {.deadline_ms = 60000, .budget = stage_json("{'calls':1}")}}),
+        ERR_OK);
     (void)stage_expect(stage_ask(0, engine_call, stage_call_in(opened->saga, "pay", "{'a':1}", 1000)), ERR_OK);
-    reply = stage_wait(stage_ask(0, engine_call, stage_call_in(opened->saga, "look", "{'a':2}", 1000)));
-    assert_int_equal(reply->code, ERR_BUDGET);
+    (void)stage_expect(stage_ask(0, engine_call, stage_call_in(opened->saga, "look", "{'a':2}", 1000)), ERR_BUDGET);
     before = node_enter(&nodes[0]);
     health = tool_health_of(nodes[0].engine, SLICE("default"), SLICE("look"));
     node_leave(before);
@@ -471,8 +433,7 @@ TEST(a_tool_whose_compensator_cannot_be_used_here_is_not_called)
     before = node_enter(&nodes[0]);
     definitions_add(nodes[0].engine->definitions, &row);
     node_leave(before);
-    reply = stage_wait(stage_ask(0, engine_call, stage_call_of("r", "newer", "{}", 1000)));
-    assert_int_equal(reply->code, ERR_NOT_FOUND);
+    reply = stage_expect(stage_ask(0, engine_call, stage_call_of("r", "newer", "{}", 1000)), ERR_NOT_FOUND);
     assert_non_null(strstr(reply->err.message, "the compensator of \"newer\""));
     assert_int_equal(stage_calls("newer"), 0);
 }
@@ -495,8 +456,7 @@ TEST(a_call_in_a_paused_saga_is_refused_and_says_how_it_goes_on)
     stage_begin(&(struct stage_plan){.definitions = TOOLS});
     opened = stage_wait(stage_ask(0, engine_open_saga, &(struct engine_request){.in.open = {.deadline_ms = 60000}}));
     (void)stage_expect(stage_change(0, VERB_PAUSE, opened->saga), ERR_OK);
-    reply = stage_wait(stage_ask(0, engine_call, stage_call_in(opened->saga, "look", "{}", 0)));
-    assert_int_equal(reply->code, ERR_PAUSED);
+    reply = stage_expect(stage_ask(0, engine_call, stage_call_in(opened->saga, "look", "{}", 0)), ERR_PAUSED);
     assert_non_null(strstr(reply->err.hint, "sagactl resume"));
 }
 
