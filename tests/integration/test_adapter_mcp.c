@@ -15,6 +15,7 @@
 #include "io/loop/loop.h"
 #include "tests/lib/stub_server.h"
 #include "tests/lib/test.h"
+#include "tests/lib/texts.h"
 
 #define KEY "0190f5e4-7f2c-8a51-9b7d-3f1c2a4b5d6e"
 #define CALLS_MAX 4
@@ -466,11 +467,9 @@ TEST(a_server_without_a_handshake_is_spoken_to_without)
     trial_run(&t, 0);
     expect(call, "modern", OUTCOME_COMPLETED, false, NULL, NULL);
     stub_server_last(stub, last, sizeof(last));
-    assert_non_null(strstr(last, "\r\nMCP-Protocol-Version: 2026-07-28\r\n"));
-    assert_non_null(strstr(last, "\r\nMcp-Method: tools/call\r\n"));
-    assert_non_null(strstr(last, "\r\nMcp-Name: charge\r\n"));
-    assert_non_null(strstr(last, "\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\""));
-    assert_non_null(strstr(last, "\"sagad/idempotency-key\":\"" KEY "\""));
+    assert_has(last, "\r\nMCP-Protocol-Version: 2026-07-28\r\n", "\r\nMcp-Method: tools/call\r\n",
+               "\r\nMcp-Name: charge\r\n", "\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\"",
+               "\"sagad/idempotency-key\":\"" KEY "\"");
     call = trial_call(&t, settings);
     trial_run(&t, 0);
     expect(call, "unknown method", OUTCOME_FAILED, false, "mcp-32601", NULL);

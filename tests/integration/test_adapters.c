@@ -14,6 +14,7 @@
 #include "io/process/programs.h"
 #include "tests/lib/stub_server.h"
 #include "tests/lib/test.h"
+#include "tests/lib/texts.h"
 
 #define KEY "0190f5e4-7f2c-8a51-9b7d-3f1c2a4b5d6e"
 
@@ -386,12 +387,9 @@ TEST(http_writes_key_body_headers_and_query_as_told)
     trial_run(&t, 0);
     stub_server_last(stub, request, sizeof(request));
     assert_ptr_equal(strstr(request, "POST /x?q=a%20b HTTP/1.1\r\n"), request);
-    assert_non_null(strstr(request, "\r\nIdempotency-Key: " KEY "\r\n"));
-    assert_null(strstr(request, "mine"));
-    assert_null(strstr(request, "X-Null"));
-    assert_non_null(strstr(request, "\r\nX-N: 7\r\n"));
-    assert_non_null(strstr(request, "\r\nContent-Type: application/json\r\n"));
-    assert_non_null(strstr(request, "\r\n\r\n{\"amount\": 5.00}"));
+    assert_has(request, "\r\nIdempotency-Key: " KEY "\r\n");
+    assert_has_none(request, "mine", "X-Null");
+    assert_has(request, "\r\nX-N: 7\r\n", "\r\nContent-Type: application/json\r\n", "\r\n\r\n{\"amount\": 5.00}");
     assert_true(slice_is(t.call->response,
                          "{\"status\":200,\"headers\":{\"content-length\":\"2\",\"x-a\":\"b, c\"},\"body\":{}}"));
 
@@ -400,8 +398,8 @@ TEST(http_writes_key_body_headers_and_query_as_told)
     t.call->key_name = SLICE("/meta/key");
     trial_run(&t, 0);
     stub_server_last(stub, request, sizeof(request));
-    assert_non_null(strstr(request, "\r\n\r\n{\"a\":1,\"meta\":{\"key\":\"" KEY "\"}}"));
-    assert_null(strstr(request, "Idempotency-Key"));
+    assert_has(request, "\r\n\r\n{\"a\":1,\"meta\":{\"key\":\"" KEY "\"}}");
+    assert_has_none(request, "Idempotency-Key");
 
     trial_http(
         &t, stub,
@@ -411,14 +409,14 @@ TEST(http_writes_key_body_headers_and_query_as_told)
     trial_run(&t, 0);
     stub_server_last(stub, request, sizeof(request));
     assert_ptr_equal(strstr(request, "PUT /x?key=" KEY " HTTP/1.1\r\n"), request);
-    assert_non_null(strstr(request, "\r\n\r\na=b"));
+    assert_has(request, "\r\n\r\na=b");
 
     trial_http(&t, stub, ",\"method\":\"GET\"")->send_key = false;
     t.call->repeatable = true; /* on the kept connection, because the stub has only one */
     trial_run(&t, 0);
     stub_server_last(stub, request, sizeof(request));
     assert_ptr_equal(strstr(request, "GET /x HTTP/1.1\r\n"), request);
-    assert_null(strstr(request, KEY));
+    assert_has_none(request, KEY);
     trial_fini(&t);
     stub_server_free(stub);
 }

@@ -9,6 +9,7 @@
 #include "io/http/client.h"
 #include "tests/lib/stub_server.h"
 #include "tests/lib/test.h"
+#include "tests/lib/texts.h"
 
 #define OK_KEEP "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Kind: Good\r\n\r\nok"
 
@@ -345,7 +346,7 @@ TEST(an_empty_post_is_not_sent_twice_either)
     exchange_run(&x, "POST", stub_url(&x, stub), SLICE_NONE);
     assert_true(x.request.complete);
     stub_server_last(stub, request, sizeof(request));
-    assert_non_null(strstr(request, "Content-Length: 0\r\n"));
+    assert_has(request, "Content-Length: 0\r\n");
     exchange_run(&x, "POST", stub_url(&x, stub), SLICE(""));
     assert_false(x.request.complete);
     assert_true(x.request.sent);
@@ -404,12 +405,10 @@ TEST(a_request_arrives_as_it_was_written)
     assert_true(x.request.complete);
     stub_server_last(stub, request, sizeof(request));
     assert_ptr_equal(strstr(request, "PUT /charges HTTP/1.1\r\n"), request);
-    assert_non_null(strstr(request, "\r\nX-Empty:\r\n"));
-    assert_non_null(strstr(request, "\r\nX-Key: abc\r\n"));
-    assert_non_null(strstr(request, "\r\nContent-Type: application/json\r\n"));
-    assert_non_null(strstr(request, "\r\nContent-Length: 11\r\n"));
-    assert_null(strstr(request, "Expect:"));
-    assert_non_null(strstr(request, "\r\n\r\n{\"n\": 1.50}"));
+    assert_has(request, "\r\nX-Empty:\r\n", "\r\nX-Key: abc\r\n", "\r\nContent-Type: application/json\r\n",
+               "\r\nContent-Length: 11\r\n");
+    assert_has_none(request, "Expect:");
+    assert_has(request, "\r\n\r\n{\"n\": 1.50}");
     assert_int_equal(x.request.response_header_count, 2);
     assert_true(slice_is(x.request.response_headers[1].name, "x-kind"));
     assert_true(slice_is(x.request.response_headers[1].value, "Good"));
@@ -434,8 +433,8 @@ TEST(a_header_that_frames_the_message_is_ours_whatever_a_tool_renders)
     exchange_run(&x, "POST", stub_url(&x, stub), SLICE("{}"));
     assert_true(x.request.complete);
     stub_server_last(stub, request, sizeof(request));
-    assert_non_null(strstr(request, "\r\nContent-Length: 2\r\n"));
-    assert_null(strstr(request, "Content-Length: 1"));
+    assert_has(request, "\r\nContent-Length: 2\r\n");
+    assert_has_none(request, "Content-Length: 1");
     assert_null(strcasestr(request, "transfer-encoding"));
     assert_null(strcasestr(request, "upgrade"));
     exchange_fini(&x);

@@ -1,5 +1,6 @@
 /* The health of tools, as people and Prometheus see it. */
 #include "run/saga/live.h"
+#include "tests/lib/texts.h"
 #include "tests/sim/stage.h"
 
 #include <stdio.h>
@@ -87,10 +88,10 @@ TEST(beyond_some_hundred_tools_the_rest_is_one_line)
     }
     const char *shown = metrics();
 
-    assert_non_null(strstr(shown, "sagad_tool_calls_total{namespace=\"default\",tool=\"x499\"} 3\n"));
-    assert_null(strstr(shown, "x500"));
-    assert_non_null(strstr(shown, "sagad_tool_calls_total{namespace=\"~other\",tool=\"~other\"} 30\n"));
-    assert_non_null(strstr(shown, "sagad_tool_breaker_state{namespace=\"~other\",tool=\"~other\"} 1\n"));
+    assert_has(shown, "sagad_tool_calls_total{namespace=\"default\",tool=\"x499\"} 3\n");
+    assert_has_none(shown, "x500");
+    assert_has(shown, "sagad_tool_calls_total{namespace=\"~other\",tool=\"~other\"} 30\n",
+               "sagad_tool_breaker_state{namespace=\"~other\",tool=\"~other\"} 1\n");
 }
 
 TEST(a_name_cannot_forge_a_line)
@@ -113,9 +114,9 @@ TEST(each_sees_the_tools_of_its_namespace)
     const char *a = strstr(shown, "\"name\":\"a\""), *b = strstr(shown, "\"name\":\"b\"");
 
     assert_true(a && b && a < b);
-    assert_null(strstr(shown, "\"name\":\"c\""));
-    assert_non_null(strstr(a, "\"breaker\":\"half_open\""));
-    assert_non_null(strstr(b, "\"breaker\":\"open\""));
+    assert_has_none(shown, "\"name\":\"c\"");
+    assert_has(a, "\"breaker\":\"half_open\"");
+    assert_has(b, "\"breaker\":\"open\"");
     assert_non_null(strstr(stats("another"), "\"breaker\":\"closed\""));
 }
 
@@ -152,8 +153,8 @@ TEST(unknown_outcomes_count_in_memory_and_at_rest)
     stage_run(10000);
     assert_null(live_find(nodes[0].engine, first));
     assert_null(live_find(nodes[0].engine, second));
-    assert_non_null(strstr(metrics(), "sagad_tool_unknown_open{namespace=\"default\",tool=\"t\"} 2\n"));
-    assert_non_null(strstr(metrics(), "sagad_tool_unknown_oldest_seconds{namespace=\"default\",tool=\"t\"} 11\n"));
+    assert_has(metrics(), "sagad_tool_unknown_open{namespace=\"default\",tool=\"t\"} 2\n",
+               "sagad_tool_unknown_oldest_seconds{namespace=\"default\",tool=\"t\"} 11\n");
     stage_lose(0, saga_id_shard(first)); /* another engine counts the saga now */
     assert_non_null(strstr(metrics(), "sagad_tool_unknown_open{namespace=\"default\",tool=\"t\"} 1\n"));
     for (int i = 0; i < 8; i++) { /* the oldest counts, whatever the order */
@@ -173,8 +174,8 @@ TEST(a_clock_that_was_set_back_tells_no_age)
     node_kill(&nodes[0]);
     pg_set_clock(world->pg, 0);
     stage_again(0);
-    assert_non_null(strstr(metrics(), "sagad_tool_unknown_open{namespace=\"default\",tool=\"t\"} 1\n"));
-    assert_non_null(strstr(metrics(), "sagad_tool_unknown_oldest_seconds{namespace=\"default\",tool=\"t\"} 0\n"));
+    assert_has(metrics(), "sagad_tool_unknown_open{namespace=\"default\",tool=\"t\"} 1\n",
+               "sagad_tool_unknown_oldest_seconds{namespace=\"default\",tool=\"t\"} 0\n");
 }
 
 TEST(a_start_that_is_not_durable_yet_counts_for_nothing)

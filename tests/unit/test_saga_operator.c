@@ -4,6 +4,7 @@
 
 #include "tests/lib/saga_trial.h"
 #include "tests/lib/test.h"
+#include "tests/lib/texts.h"
 
 /* Opens a saga in which `before` is completed and `act` is unknown for good, so that a person is asked. */
 static void open_stuck(struct trial *trial, const char *tool, const char *rest)
@@ -36,8 +37,7 @@ static void open_undo_failed(struct trial *trial)
         trial,
         TRIAL_SAGA("{'id':'before','call':'keyed'},{'id':'act','call':'by_checked'},{'id':'next','call':'keyed'}"));
     trial_start(trial, "{}");
-    trial_play(trial, "before, act, next failed, undo act failed");
-    assert_int_equal(saga_status(&trial->saga), SAGA_ESCALATED);
+    trial_play_until(trial, "before, act, next failed, undo act failed", SAGA_ESCALATED);
 }
 
 static struct saga_input decision(const struct trial *trial, enum operator_action action)
@@ -86,7 +86,7 @@ TEST(a_person_is_offered_what_is_possible)
         for (unsigned a = 0; a < OPERATOR_ACTION_COUNT; a++) {
             if (!(verbs[i].actions & BIT(a))) {
                 assert_int_equal(trial_operator(&trial, (enum operator_action)a), ERR_CONFLICT);
-                assert_non_null(strstr(trial.err.detail, "resolve")); /* the detail names the possible actions */
+                assert_has(trial.err.detail, "resolve"); /* the detail names the possible actions */
             } else {
                 assert_true(strlen(operator_action_does(&trial.saga, (enum operator_action)a)) > 20);
             }
@@ -121,8 +121,8 @@ TEST(a_person_is_offered_the_verdicts_that_are_taken)
     input = decision(&trial, OPERATOR_RESOLVE);
     input.verdict.undone = true;
     assert_int_equal(trial_input(&trial, input), ERR_CONFLICT);
-    assert_non_null(strstr(trial.err.message, "terminal"));
-    assert_non_null(strstr(trial.err.hint, "happened, or as not_happened"));
+    assert_has(trial.err.message, "terminal");
+    assert_has(trial.err.hint, "happened, or as not_happened");
     trial_close_sound(&trial);
 
     open_undo_failed(&trial); /* the refusal of the undo is known: that it did not happen says nothing new */
@@ -205,7 +205,7 @@ TEST(what_comes_after_the_saga_and_a_compensator_that_is_a_program_need_the_resu
         if (trial_resolve(&trial, true, NULL) != ERR_INVALID) {
             fail_msg("%zu: %s %s", i, trial.err.message, trial_wants(&trial));
         }
-        assert_non_null(strstr(trial.err.hint, "\"result\""));
+        assert_has(trial.err.hint, "\"result\"");
         trial_close(&trial);
     }
 }
@@ -232,7 +232,7 @@ TEST(a_step_that_is_skipped_has_the_result_that_a_later_step_needs)
     for (size_t i = 0; i < COUNT_OF(ways); i++) {
         open_failed(&trial, ways[i]);
         assert_int_equal(trial_operator(&trial, OPERATOR_SKIP), ERR_INVALID);
-        assert_non_null(strstr(trial.err.message, "needed later, by next"));
+        assert_has(trial.err.message, "needed later, by next");
         input = decision(&trial, OPERATOR_SKIP);
         input.verdict.result = SLICE("{\"id\":9007199254740993}");
         assert_int_equal(trial_input(&trial, input), ERR_OK);
@@ -283,7 +283,7 @@ TEST(a_later_step_that_uses_a_result_that_was_lost_fails_for_certain)
             assert_int_equal(
                 template_render(&trial.saga.definition->steps[1].with, &context, &value, &arena, &out, &err),
                 ERR_INVALID);
-            assert_non_null(strstr(err.message, "the result of step act could not be made: it was too large"));
+            assert_has(err.message, "the result of step act could not be made: it was too large");
         } else {
             assert_int_equal(trial.saga.steps[1].forward.state == OP_FAILED, uses[i].fails);
         }
@@ -750,10 +750,8 @@ TEST(an_escalation_shows_its_evidence_and_its_verbs)
     open_stuck(&trial, "once", "");
     buffer_init(&out, 65536);
     saga_write_escalation(&trial.saga, &out);
-    assert_non_null(strstr(buffer_c(&out), "\"n\":64"));
-    assert_non_null(strstr(buffer_c(&out), "\"reason\":\"unknown\""));
-    assert_non_null(strstr(buffer_c(&out), "\"last_error\":\"timeout\""));
-    assert_non_null(strstr(buffer_c(&out), "{\"action\":\"resolve\",\"does\":\"you say whether it happened"));
+    assert_has(buffer_c(&out), "\"n\":64", "\"reason\":\"unknown\"", "\"last_error\":\"timeout\"",
+               "{\"action\":\"resolve\",\"does\":\"you say whether it happened");
     assert_null(strstr(buffer_c(&out), "\"action\":\"skip\""));
     buffer_fini(&out);
 }

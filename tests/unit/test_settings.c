@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/settings.h"
 #include "tests/lib/test.h"
+#include "tests/lib/texts.h"
 
 static const struct setting table[] = {
     {.name = "listen", .type = SETTING_TEXT, .value = "127.0.0.1:1", .text = "address and port"},
@@ -228,16 +229,16 @@ TEST(a_bad_file_is_refused_by_name)
         }
     }
     assert_int_equal(settings_from_file(settings, "/nowhere/at/all", &err), ERR_CONFIG);
-    assert_non_null(strstr(err.message, "/nowhere/at/all"));
-    assert_non_null(strstr(err.detail, "No such file"));
+    assert_has(err.message, "/nowhere/at/all");
+    assert_has(err.detail, "No such file");
     assert_int_equal(settings_from_file(settings, "/", &err), ERR_CONFIG);
-    assert_non_null(strstr(err.detail, "directory"));
+    assert_has(err.detail, "directory");
     char *large = malloc(70001);
 
     memset(large, ' ', 70000);
     large[70000] = '\0';
     assert_int_equal(read_text(settings, large, &err), ERR_CONFIG);
-    assert_non_null(strstr(err.message, "larger"));
+    assert_has(err.message, "larger");
     free(large);
     defaults_hold_until_something_else_is_said(state);
 }
@@ -249,7 +250,7 @@ TEST(a_bad_variable_is_refused_with_its_origin)
 
     assert_int_equal(setenv("SAGAD_QUIET", "maybe", 1), 0);
     assert_int_equal(settings_from_environment(settings, "SAGAD_", &err), ERR_CONFIG);
-    assert_non_null(strstr(err.detail, "environment"));
+    assert_has(err.detail, "environment");
     assert_string_equal(err.hint, "true or false");
 }
 
@@ -269,17 +270,16 @@ TEST(a_secret_is_masked_wherever_it_is_shown)
     settings_print(settings, &out);
     assert_int_equal(json_check(buffer_slice(&out), &json_limits_default, NULL), ERR_OK);
     assert_null(strstr(buffer_c(&out), "hunter2"));
-    assert_non_null(strstr(buffer_c(&out), "\"database\":{\"value\":\"***\",\"origin\":\"flag\"}"));
-    assert_non_null(strstr(buffer_c(&out), "\"lease\":{\"value\":\"1m\",\"origin\":\"flag\"}"));
-    assert_non_null(strstr(buffer_c(&out), "\"listen\":{\"value\":\"f:1\",\"origin\":\"file\"}"));
+    assert_has(buffer_c(&out), "\"database\":{\"value\":\"***\",\"origin\":\"flag\"}",
+               "\"lease\":{\"value\":\"1m\",\"origin\":\"flag\"}",
+               "\"listen\":{\"value\":\"f:1\",\"origin\":\"file\"}");
     assert_int_equal(read_text(settings, "{\"database\":[\"hunter2\"]}", &err), ERR_CONFIG);
-    assert_null(strstr(err.message, "hunter2"));
+    assert_has_none(err.message, "hunter2");
     buffer_reset(&out);
     settings_help(settings, 0, &out);
     assert_null(strstr(buffer_c(&out), "hunter2"));
     for (size_t i = 0; i < COUNT_OF(table); i++) {
-        assert_non_null(strstr(buffer_c(&out), table[i].name));
-        assert_non_null(strstr(buffer_c(&out), table[i].text));
+        assert_has(buffer_c(&out), table[i].name, table[i].text);
     }
     buffer_reset(&out);
     settings_help(settings, 60, &out);
