@@ -256,8 +256,7 @@ static enum pg_progress put_old_keys(struct pg_call *call)
         RETURN_UNLESS_DONE(pg_insert_new(call, PG_OPERATION_KEY, &row, &inserted));
         affected += inserted;
     }
-    put_affected(call, affected);
-    return PG_DONE;
+    return end_with_affected(call, affected);
 }
 
 static enum pg_progress dump_inbox_rows(struct pg_call *call)

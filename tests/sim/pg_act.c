@@ -27,8 +27,7 @@ enum pg_progress pg_statement_act_forget(struct pg_call *call)
 {
     (void)arg_time_ms(call, 0);
     put_int(call, 0);
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 enum pg_progress pg_statement_act_list(struct pg_call *call)

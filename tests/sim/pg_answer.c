@@ -53,8 +53,7 @@ enum pg_progress pg_statement_answer_drop_inputs(struct pg_call *call)
         RETURN_UNLESS_DONE(pg_delete_key(call, PG_INBOX, &key, &touched, &deleted));
         affected += deleted;
     }
-    put_affected(call, affected);
-    return PG_DONE;
+    return end_with_affected(call, affected);
 }
 
 enum pg_progress pg_statement_answer_take(struct pg_call *call)
@@ -76,8 +75,7 @@ enum pg_progress pg_statement_answer_take(struct pg_call *call)
             affected++;
         }
     }
-    put_affected(call, affected);
-    return PG_DONE;
+    return end_with_affected(call, affected);
 }
 
 enum pg_progress pg_statement_answer_sweep(struct pg_call *call)
@@ -99,6 +97,5 @@ enum pg_progress pg_statement_answer_sweep(struct pg_call *call)
             affected++;
         }
     }
-    put_affected(call, affected);
-    return PG_DONE;
+    return end_with_affected(call, affected);
 }

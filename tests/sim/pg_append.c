@@ -123,8 +123,7 @@ enum pg_progress pg_statement_start(struct pg_call *call)
         }
         RETURN_UNLESS_DONE(pg_insert(call, PG_SAGA, &row, NULL));
     }
-    put_affected(call, (int64_t)count);
-    return PG_DONE;
+    return end_with_affected(call, (int64_t)count);
 }
 
 enum pg_progress pg_statement_start_unique(struct pg_call *call)
@@ -152,8 +151,7 @@ enum pg_progress pg_statement_start_unique(struct pg_call *call)
             affected++;
         }
     }
-    put_affected(call, affected);
-    return PG_DONE;
+    return end_with_affected(call, affected);
 }
 
 enum pg_progress pg_statement_lower_low(struct pg_call *call)
@@ -180,8 +178,7 @@ enum pg_progress pg_statement_lower_low(struct pg_call *call)
             }
         }
     }
-    put_affected(call, affected);
-    return PG_DONE;
+    return end_with_affected(call, affected);
 }
 
 enum pg_progress pg_statement_status(struct pg_call *call)
@@ -258,8 +255,7 @@ static enum pg_progress put_log(struct pg_call *call, bool joined)
         RETURN_UNLESS_DONE(pg_insert(call, PG_LOG, &row, NULL));
         affected++;
     }
-    put_affected(call, affected);
-    return PG_DONE;
+    return end_with_affected(call, affected);
 }
 
 enum pg_progress pg_statement_log(struct pg_call *call)
@@ -287,8 +283,7 @@ enum pg_progress pg_statement_awake_add(struct pg_call *call)
         }
         affected += inserted;
     }
-    put_affected(call, affected);
-    return PG_DONE;
+    return end_with_affected(call, affected);
 }
 
 enum pg_progress pg_statement_awake_remove(struct pg_call *call)
@@ -303,8 +298,7 @@ enum pg_progress pg_statement_awake_remove(struct pg_call *call)
         RETURN_UNLESS_DONE(pg_delete_key(call, PG_AWAKE, &key, &touched, &deleted));
         affected += deleted;
     }
-    put_affected(call, affected);
-    return PG_DONE;
+    return end_with_affected(call, affected);
 }
 
 /* --- what is asked about an append --- */
@@ -411,45 +405,38 @@ enum pg_progress pg_statement_history_marks(struct pg_call *call)
 enum pg_progress pg_statement_history_open(struct pg_call *call)
 {
     put_int(call, 0);
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 enum pg_progress pg_statement_history_found(struct pg_call *call)
 {
-    put_affected(call, 1);
-    return PG_DONE;
+    return end_with_affected(call, 1);
 }
 
 enum pg_progress pg_statement_history_sagas(struct pg_call *call)
 {
-    put_affected(call, 0);
-    return PG_DONE;
+    return end_with_affected(call, 0);
 }
 
 enum pg_progress pg_statement_history_shards(struct pg_call *call)
 {
-    put_affected(call, 0);
-    return PG_DONE;
+    return end_with_affected(call, 0);
 }
 
 enum pg_progress pg_statement_history_mark(struct pg_call *call)
 {
-    put_affected(call, 0);
-    return PG_DONE;
+    return end_with_affected(call, 0);
 }
 
 enum pg_progress pg_statement_history_calls(struct pg_call *call)
 {
-    put_affected(call, 0);
-    return PG_DONE;
+    return end_with_affected(call, 0);
 }
 
 enum pg_progress pg_statement_history_accepted(struct pg_call *call)
 {
     put_int(call, true);
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 enum pg_progress pg_statement_look(struct pg_call *call)

@@ -177,3 +177,15 @@ void put_affected(struct pg_call *call, int64_t count)
 {
     call->result->affected = count;
 }
+
+enum pg_progress end_with_row(struct pg_call *call)
+{
+    put_row_end(call);
+    return PG_DONE;
+}
+
+enum pg_progress end_with_affected(struct pg_call *call, int64_t count)
+{
+    put_affected(call, count);
+    return PG_DONE;
+}

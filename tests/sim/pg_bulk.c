@@ -111,8 +111,7 @@ enum pg_progress pg_statement_bulk_add(struct pg_call *call)
         RETURN_UNLESS_DONE(pg_insert_new(call, PG_BULK_ITEM, &item, &inserted));
         affected += inserted;
     }
-    put_affected(call, affected);
-    return PG_DONE;
+    return end_with_affected(call, affected);
 }
 
 static bool may_freeze(const struct row_bulk *bulk)
@@ -385,8 +384,7 @@ enum pg_progress pg_statement_bulk_next(struct pg_call *call)
     } else {
         put_null(call);
     }
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 /* Locks the lease of the shard and then the job, if it fits. `*current` is NULL when another engine has the shard

@@ -83,8 +83,7 @@ enum pg_progress pg_statement_key_for_older(struct pg_call *call)
         }
         affected += inserted;
     }
-    put_affected(call, affected);
-    return PG_DONE;
+    return end_with_affected(call, affected);
 }
 
 enum pg_progress pg_statement_key_bundle(struct pg_call *call)
@@ -109,8 +108,7 @@ enum pg_progress pg_statement_key_bundle(struct pg_call *call)
             affected++;
         }
     }
-    put_affected(call, affected);
-    return PG_DONE;
+    return end_with_affected(call, affected);
 }
 
 /* --- the question --- */
@@ -260,6 +258,5 @@ enum pg_progress pg_statement_key_sweep(struct pg_call *call)
     RETURN_UNLESS_DONE(sweep_shard(call, arg_int(call, 0), &touched, &looked, &keys));
     put_int(call, looked);
     put_int(call, keys);
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }

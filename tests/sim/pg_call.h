@@ -59,6 +59,9 @@ void put_bytes(struct pg_call *call, struct slice value); /* copies the value; S
 void put_time_ms(struct pg_call *call, int64_t ms);
 void put_row_end(struct pg_call *call);
 void put_affected(struct pg_call *call, int64_t count);
+/* Each ends the statement: with its last row, or with the number of rows that it changed. */
+enum pg_progress end_with_row(struct pg_call *call);
+enum pg_progress end_with_affected(struct pg_call *call, int64_t count);
 
 enum pg_progress pg_fail(struct pg_call *call, const char *sqlstate); /* returns PG_ERROR */
 

@@ -19,24 +19,21 @@ enum pg_progress pg_statement_check_server(struct pg_call *call)
     put_int(call, false);
     put_int(call, 0);
     put_int(call, false);
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 enum pg_progress pg_statement_check_schema(struct pg_call *call)
 {
     put_int(call, migrate_newest());
     put_int(call, pg_own_pid(call));
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 enum pg_progress pg_statement_check_transaction(struct pg_call *call)
 {
     put_int(call, pg_tx(call));
     put_int(call, pg_own_pid(call));
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 enum pg_progress pg_statement_database_facts(struct pg_call *call)
@@ -54,8 +51,7 @@ enum pg_progress pg_statement_database_facts(struct pg_call *call)
     put_int(call, 0);
     put_null(call);
     put_int(call, 0);
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 static bool is_backend(int pid, int64_t started_us, const char *application_name, void *context)
@@ -69,6 +65,5 @@ static bool is_backend(int pid, int64_t started_us, const char *application_name
 enum pg_progress pg_statement_end_backend(struct pg_call *call)
 {
     put_int(call, (int64_t)pg_end_sessions(call, is_backend, call));
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }

@@ -56,8 +56,7 @@ enum pg_progress pg_statement_debt_settle(struct pg_call *call)
     }
     if (!current) {
         put_null(call);
-        put_row_end(call);
-        return PG_DONE;
+        return end_with_row(call);
     }
     pg_next_statement(call);
     RETURN_UNLESS_DONE(pg_insert_new(call, PG_DEBT_SETTLED, &row, &inserted));
@@ -72,8 +71,7 @@ enum pg_progress pg_statement_debt_settle(struct pg_call *call)
         RETURN_UNLESS_DONE(forget_then(call));
     }
     put_bytes(call, known->body);
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 enum pg_progress pg_statement_debt_settled(struct pg_call *call)

@@ -117,6 +117,5 @@ enum pg_progress pg_statement_definition_state(struct pg_call *call)
         count += pg_see(call, row) != NULL;
     }
     put_int(call, count);
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }

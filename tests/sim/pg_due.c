@@ -28,8 +28,7 @@ enum pg_progress pg_statement_unpark(struct pg_call *call)
             affected++;
         }
     }
-    put_affected(call, affected);
-    return PG_DONE;
+    return end_with_affected(call, affected);
 }
 
 static enum pg_progress put_due(struct pg_call *call, const struct row_due *due, struct pg_touched *touched)
@@ -65,8 +64,7 @@ enum pg_progress pg_statement_forget_later(struct pg_call *call)
             affected++;
         }
     }
-    put_affected(call, affected);
-    return PG_DONE;
+    return end_with_affected(call, affected);
 }
 
 enum pg_progress pg_statement_forget_first(struct pg_call *call)
@@ -78,8 +76,7 @@ enum pg_progress pg_statement_forget_first(struct pg_call *call)
 
         RETURN_UNLESS_DONE(pg_insert(call, PG_DUE, &due, NULL));
     }
-    put_affected(call, (int64_t)count);
-    return PG_DONE;
+    return end_with_affected(call, (int64_t)count);
 }
 
 /* --- park and forget: where the shard is at its epoch once its lease row is locked --- */
@@ -672,8 +669,7 @@ enum pg_progress pg_statement_due_next(struct pg_call *call)
     } else {
         put_null(call);
     }
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 /* --- what waits for a hold that is over --- */
@@ -767,8 +763,7 @@ enum pg_progress pg_statement_due_let_go(struct pg_call *call)
         }
     }
     put_int(call, affected);
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 bool pg_parks_under_two_holds(const struct pg *pg)

@@ -33,8 +33,7 @@ enum pg_progress pg_statement_engine_put(struct pg_call *call)
         changed.holds = engine.holds;
         pg_update(call, row, &changed);
     }
-    put_affected(call, 1);
-    return PG_DONE;
+    return end_with_affected(call, 1);
 }
 
 enum pg_progress pg_statement_engine_table(struct pg_call *call)
@@ -75,8 +74,7 @@ enum pg_progress pg_statement_engine_remove(struct pg_call *call)
         RETURN_UNLESS_DONE(pg_delete_key(call, PG_ENGINE, &key, &touched, &deleted));
         affected += deleted;
     }
-    put_affected(call, affected);
-    return PG_DONE;
+    return end_with_affected(call, affected);
 }
 
 enum pg_progress pg_statement_engine_tell(struct pg_call *call)

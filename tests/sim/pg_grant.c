@@ -22,8 +22,7 @@ static void put_columns(struct pg_call *call, const struct row_grant *grant)
 static enum pg_progress put_grant(struct pg_call *call, const struct row_grant *grant)
 {
     put_columns(call, grant);
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 static bool holds(struct pg_call *call, const struct row_grant *grant)
@@ -49,15 +48,13 @@ enum pg_progress pg_statement_grant_put(struct pg_call *call)
 
         if (!saga || saga->has_ended || !slice_equal(saga->namespace, row.namespace)) {
             put_null(call);
-            put_row_end(call);
-            return PG_DONE;
+            return end_with_row(call);
         }
     }
     pg_next_statement(call);
     RETURN_UNLESS_DONE(pg_insert_new(call, PG_GRANT, &row, &inserted));
     put_time_ms(call, row.made_ms);
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 enum pg_progress pg_statement_grant_read(struct pg_call *call)

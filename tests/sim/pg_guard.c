@@ -471,8 +471,7 @@ enum pg_progress pg_statement_guard_count(struct pg_call *call)
             pg_update(call, existing, &sum);
         }
     }
-    put_affected(call, (int64_t)count);
-    return PG_DONE;
+    return end_with_affected(call, (int64_t)count);
 }
 
 struct listed {

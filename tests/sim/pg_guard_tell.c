@@ -259,8 +259,7 @@ enum pg_progress pg_statement_guard_price(struct pg_call *call)
     was_unpriced = seen && slice_is(seen->state, "unpriced");
     if (!was_unpriced && !(seen && slice_is(seen->state, "reserved"))) {
         put_int(call, false);
-        put_row_end(call);
-        return PG_DONE;
+        return end_with_row(call);
     }
     reservation = *seen;
     for (size_t i = 0; i < reservation.budget_count; i++) {
@@ -283,8 +282,7 @@ enum pg_progress pg_statement_guard_price(struct pg_call *call)
         pg_update(call, row, &reservation);
     }
     put_int(call, true);
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 /* --- guard_breaker_set() of migration 0025 --- */
@@ -378,6 +376,5 @@ enum pg_progress pg_statement_guard_tell(struct pg_call *call)
     }
     put_bytes(call, state);
     put_int(call, changed);
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }

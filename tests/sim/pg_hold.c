@@ -150,8 +150,7 @@ enum pg_progress pg_statement_hold_put(struct pg_call *call)
         pg_notify(call, CHANNEL, SLICE(""));
     }
     put_int(call, answer);
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 enum pg_progress pg_statement_hold_release(struct pg_call *call)
@@ -183,8 +182,7 @@ enum pg_progress pg_statement_hold_release(struct pg_call *call)
         answer = version;
     }
     put_int(call, answer);
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 enum pg_progress pg_statement_hold_list(struct pg_call *call)
@@ -226,8 +224,7 @@ enum pg_progress pg_statement_hold_one(struct pg_call *call)
 static enum pg_progress put_version(struct pg_call *call, const struct row_hold_version *version)
 {
     put_int(call, version->version);
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 enum pg_progress pg_statement_hold_version(struct pg_call *call)
@@ -295,8 +292,7 @@ enum pg_progress pg_statement_hold_tell_ended(struct pg_call *call)
     int64_t left_us = next_ms == INT64_MAX ? 0 : next_ms * 1000 - pg_clock_us(call->pg);
 
     put_int(call, next_ms == INT64_MAX ? -1 : left_us > 0 ? (left_us + 999) / 1000 : 0);
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 static bool is_behind(const struct row_engine *engine, int64_t version)
@@ -321,8 +317,7 @@ enum pg_progress pg_statement_hold_seen(struct pg_call *call)
         pg_update(call, row, &changed);
         is_changed = true;
     }
-    put_affected(call, is_changed);
-    return PG_DONE;
+    return end_with_affected(call, is_changed);
 }
 
 static bool has_a_shard(struct pg_call *call, const struct row_engine *engine)

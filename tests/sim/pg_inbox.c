@@ -100,8 +100,7 @@ enum pg_progress pg_statement_inbox_drop(struct pg_call *call)
     bool deleted;
 
     RETURN_UNLESS_DONE(pg_delete_key(call, PG_INBOX, &key, &touched, &deleted));
-    put_affected(call, deleted);
-    return PG_DONE;
+    return end_with_affected(call, deleted);
 }
 
 enum pg_progress pg_statement_inbox_consume(struct pg_call *call)

@@ -71,8 +71,7 @@ static bool is_backend_to_end(int pid, int64_t started_us, const char *applicati
 enum pg_progress pg_statement_lease_end_backends(struct pg_call *call)
 {
     put_int(call, (int64_t)pg_end_sessions(call, is_backend_to_end, call));
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 enum pg_progress pg_statement_lease_lock(struct pg_call *call)
@@ -144,8 +143,7 @@ enum pg_progress pg_statement_lease_take(struct pg_call *call)
             put_row_end(call);
         }
     }
-    put_affected(call, (int64_t)touched.count);
-    return PG_DONE;
+    return end_with_affected(call, (int64_t)touched.count);
 }
 
 /* Is the shard held in this epoch by this owner? */
@@ -202,8 +200,7 @@ enum pg_progress pg_statement_lease_renew(struct pg_call *call)
             affected++;
         }
     }
-    put_affected(call, affected);
-    return PG_DONE;
+    return end_with_affected(call, affected);
 }
 
 enum pg_progress pg_statement_lease_release(struct pg_call *call)
@@ -234,6 +231,5 @@ enum pg_progress pg_statement_lease_release(struct pg_call *call)
     pg_notify(call, "sagad_leases", SLICE(""));
     put_int(call, count);
     put_bytes(call, SLICE(""));
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }

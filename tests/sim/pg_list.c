@@ -400,8 +400,7 @@ enum pg_progress pg_statement_saga_looked(struct pg_call *call)
 
     walk_shards(&walk);
     put_int(call, count);
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 enum pg_progress pg_statement_saga_list_of_id(struct pg_call *call)

@@ -151,8 +151,7 @@ enum pg_progress pg_statement_load_numbers(struct pg_call *call)
     put_int(call, escalation);
     put_int(call, approval);
     put_int(call, open);
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 /* --- one saga --- */

@@ -84,8 +84,7 @@ enum pg_progress pg_statement_lock_take(struct pg_call *call)
         mine = lock.ticket;
     }
     put_int(call, has_mine && (!has_oldest || mine == oldest));
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 /* --- release --- */

@@ -68,8 +68,7 @@ enum pg_progress pg_statement_notify_cursor(struct pg_call *call)
     } else {
         put_null(call);
     }
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 enum pg_progress pg_statement_notify_due(struct pg_call *call)

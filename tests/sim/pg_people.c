@@ -30,8 +30,7 @@ enum pg_progress pg_statement_escalation_open(struct pg_call *call)
         RETURN_UNLESS_DONE(pg_insert(call, PG_ESCALATION, &row, NULL));
         affected++;
     }
-    put_affected(call, affected);
-    return PG_DONE;
+    return end_with_affected(call, affected);
 }
 
 enum pg_progress pg_statement_escalation_change(struct pg_call *call)
@@ -91,8 +90,7 @@ enum pg_progress pg_statement_approval_open(struct pg_call *call)
         RETURN_UNLESS_DONE(pg_insert(call, PG_APPROVAL, &row, NULL));
         affected++;
     }
-    put_affected(call, affected);
-    return PG_DONE;
+    return end_with_affected(call, affected);
 }
 
 enum pg_progress pg_statement_approval_end(struct pg_call *call)
@@ -252,8 +250,7 @@ enum pg_progress pg_statement_case_put(struct pg_call *call)
         RETURN_UNLESS_DONE(tell_case(call));
     }
     put_int(call, answer);
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 /* --- remarks on a case --- */
@@ -338,6 +335,5 @@ enum pg_progress pg_statement_case_remark(struct pg_call *call)
     } else {
         put_null(call);
     }
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }

@@ -84,8 +84,7 @@ enum pg_progress pg_statement_schedule_put(struct pg_call *call)
         pg_next_statement(call);
         if (count_of(call, key.namespace) >= arg_int(call, 7)) {
             put_int(call, -1);
-            put_row_end(call);
-            return PG_DONE;
+            return end_with_row(call);
         }
         pg_next_statement(call);
         RETURN_UNLESS_DONE(insert(call, &inserted));
@@ -94,8 +93,7 @@ enum pg_progress pg_statement_schedule_put(struct pg_call *call)
     }
     answer = inserted ? 1 : known && slice_equal(known->body, arg_bytes(call, 5)) ? 2 : 0;
     put_int(call, answer);
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 /* --- by people --- */
@@ -224,8 +222,7 @@ enum pg_progress pg_statement_schedule_next(struct pg_call *call)
     } else {
         put_time_ms(call, next_ms);
     }
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 static bool is_as_read(struct pg_call *call, const struct row_schedule *schedule)
@@ -274,6 +271,5 @@ enum pg_progress pg_statement_schedule_move(struct pg_call *call)
         RETURN_UNLESS_DONE(move(call, &answer));
     }
     put_int(call, answer);
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }

@@ -27,8 +27,7 @@ enum pg_progress pg_statement_series_add(struct pg_call *call)
         RETURN_UNLESS_DONE(pg_insert_new(call, PG_SERIES, &row, &inserted));
         affected += inserted;
     }
-    put_affected(call, affected);
-    return PG_DONE;
+    return end_with_affected(call, affected);
 }
 
 static enum pg_progress put_hour(struct pg_call *call, struct pg_touched *touched, const struct row_series *hour)
@@ -106,8 +105,7 @@ enum pg_progress pg_statement_series_roll(struct pg_call *call)
         RETURN_UNLESS_DONE(put_hour(call, &touched, hour));
     }
     put_int(call, count);
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 enum pg_progress pg_statement_series_drop(struct pg_call *call)
@@ -126,8 +124,7 @@ enum pg_progress pg_statement_series_drop(struct pg_call *call)
         }
     }
     put_int(call, count);
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 /* --- the question --- */

@@ -68,8 +68,7 @@ enum pg_progress say_take(struct pg_call *call)
     next.epoch++;
     pg_update(call, row, &next);
     put_int(call, next.epoch);
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 enum pg_progress say_renew(struct pg_call *call)
@@ -104,8 +103,7 @@ say_look(struct pg_call *call) /* takes a shard; reads its epoch and expiry in t
     put_int(call, shard_row(call, &row)->epoch);
     pg_next_statement(call);
     put_int(call, shard_row(call, &row)->epoch);
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 static struct uuid uuid_of(int64_t number)
@@ -136,8 +134,7 @@ enum pg_progress say_count_log(struct pg_call *call) /* shard */
         count += log && log->shard == key.shard;
     }
     put_int(call, count);
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 enum pg_progress
@@ -149,8 +146,7 @@ say_put_inbox(struct pg_call *call) /* takes shard and id; on conflict do nothin
     RETURN_UNLESS_DONE(pg_insert(call, PG_INBOX, &inbox, &existing));
     put_int(call, existing == NULL);
     put_int(call, pg_see(call, pg_find(call, PG_INBOX, &inbox)) != NULL); /* never its own row */
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 enum pg_progress say_drop_inbox(struct pg_call *call) /* takes shard and id; returns how many rows were dropped */
@@ -166,8 +162,7 @@ enum pg_progress say_drop_inbox(struct pg_call *call) /* takes shard and id; ret
         }
     }
     put_int(call, current != NULL);
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 enum pg_progress say_start(struct pg_call *call) /* takes saga and digest; on conflict do nothing */
@@ -178,8 +173,7 @@ enum pg_progress say_start(struct pg_call *call) /* takes saga and digest; on co
 
     RETURN_UNLESS_DONE(pg_insert(call, PG_SAGA, &saga, &existing));
     put_int(call, existing == NULL);
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 enum pg_progress say_advisory(struct pg_call *call) /* object */
@@ -190,15 +184,13 @@ enum pg_progress say_advisory(struct pg_call *call) /* object */
 enum pg_progress say_try_lock(struct pg_call *call) /* object */
 {
     put_int(call, pg_advisory_try(call, 7, arg_int(call, 0)));
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 enum pg_progress say_unlock(struct pg_call *call) /* object */
 {
     put_int(call, pg_advisory_unlock(call, 7, arg_int(call, 0)));
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 enum pg_progress say_tell(struct pg_call *call) /* payload */
@@ -221,8 +213,7 @@ enum pg_progress say_end_b(struct pg_call *call)
     char name[] = "b";
 
     put_int(call, (int64_t)pg_end_sessions(call, is_it, name));
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 enum pg_progress say_nothing(struct pg_call *call)
@@ -258,8 +249,7 @@ enum pg_progress say_upsert(struct pg_call *call)
         pg_update(call, existing, current);
     }
     put_int(call, existing != NULL);
-    put_row_end(call);
-    return PG_DONE;
+    return end_with_row(call);
 }
 
 static pg_statement *const functions[] = {say_upsert,     say_fence, say_glance,   say_take,          say_renew,
