@@ -5,6 +5,7 @@
 #include "run/saga/due.h"
 #include "run/saga/saga_room.h"
 #include "tests/lib/test.h"
+#include "tests/unit/stand_in_loop.h"
 
 #define MINUTE_MS 60000
 #define AT_ONCE_MAX 3
@@ -12,65 +13,11 @@
 static struct saga_room room;
 static struct engine engine;
 static struct due due;
-static int64_t now_ms;
-static struct timer *timer; /* the running timer */
-static int64_t timer_at_ms;
-static struct deferred *deferred;
 static int takes, overs;
 static size_t begun[16], begun_count;
 static bool ends_at_once;
 
 /* --- the loop --- */
-
-int64_t __wrap_loop_wall_ms(const struct loop *loop);
-int64_t __wrap_loop_boot_ms(const struct loop *loop);
-void __wrap_timer_start_by_day(struct loop *loop, struct timer *started, int64_t delay_ms,
-                               void (*fire)(struct timer *));
-void __wrap_timer_stop(struct loop *loop, struct timer *stopped);
-void __wrap_loop_defer(struct loop *loop, struct deferred *later, void (*run)(struct deferred *));
-void __wrap_loop_defer_cancel(struct loop *loop, struct deferred *later);
-
-int64_t __wrap_loop_wall_ms(const struct loop *loop)
-{
-    (void)loop;
-    return now_ms;
-}
-
-int64_t __wrap_loop_boot_ms(const struct loop *loop)
-{
-    (void)loop;
-    return now_ms;
-}
-
-void __wrap_timer_start_by_day(struct loop *loop, struct timer *started, int64_t delay_ms, void (*fire)(struct timer *))
-{
-    (void)loop;
-    timer = started;
-    timer->fire = fire;
-    timer_at_ms = now_ms + delay_ms;
-}
-
-void __wrap_timer_stop(struct loop *loop, struct timer *stopped)
-{
-    (void)loop;
-    (void)stopped;
-    timer = NULL;
-}
-
-void __wrap_loop_defer(struct loop *loop, struct deferred *later, void (*run)(struct deferred *))
-{
-    (void)loop;
-    assert_null(deferred); /* a batch ends once */
-    deferred = later;
-    deferred->run = run;
-}
-
-void __wrap_loop_defer_cancel(struct loop *loop, struct deferred *later)
-{
-    (void)loop;
-    (void)later;
-    deferred = NULL;
-}
 
 static void fire(void)
 {

@@ -14,15 +14,12 @@
 #include "run/saga/saga_room.h"
 #include "run/shard/shard.h"
 #include "tests/lib/test.h"
+#include "tests/unit/stand_in_loop.h"
 
 enum { EPOCH = 7 };
 
 static struct saga_room room;
 static struct engine engine;
-static int64_t now_ms;
-static struct timer *timer; /* the running timer */
-static int64_t timer_at_ms;
-static struct deferred *deferred;
 
 static size_t due_count;                     /* sagas whose time is over */
 static int64_t overdue_ms, first_overdue_ms; /* how long they are overdue, and the first of them */
@@ -43,60 +40,11 @@ static size_t lost_shards;
 
 /* --- stand-ins --- */
 
-int64_t __wrap_loop_wall_ms(const struct loop *loop);
-int64_t __wrap_loop_boot_ms(const struct loop *loop);
-void __wrap_timer_start_by_day(struct loop *loop, struct timer *started, int64_t delay_ms,
-                               void (*fire)(struct timer *));
-void __wrap_timer_stop(struct loop *loop, struct timer *stopped);
-void __wrap_loop_defer(struct loop *loop, struct deferred *later, void (*run)(struct deferred *));
-void __wrap_loop_defer_cancel(struct loop *loop, struct deferred *later);
 void __wrap_store_due_take(struct store *store, struct due_take *take);
 void __wrap_store_forget(struct store *store, struct forget *forget);
 size_t __wrap_store_appends_waiting(const struct store *store);
 void __wrap_shard_fenced(struct engine *of, uint32_t shard, int64_t epoch);
 struct live *__wrap_live_find(const struct engine *of, struct saga_id id);
-
-int64_t __wrap_loop_wall_ms(const struct loop *loop)
-{
-    (void)loop;
-    return now_ms;
-}
-
-int64_t __wrap_loop_boot_ms(const struct loop *loop)
-{
-    (void)loop;
-    return now_ms;
-}
-
-void __wrap_timer_start_by_day(struct loop *loop, struct timer *started, int64_t delay_ms, void (*fire)(struct timer *))
-{
-    (void)loop;
-    timer = started;
-    timer->fire = fire;
-    timer_at_ms = now_ms + delay_ms;
-}
-
-void __wrap_timer_stop(struct loop *loop, struct timer *stopped)
-{
-    (void)loop;
-    (void)stopped;
-    timer = NULL;
-}
-
-void __wrap_loop_defer(struct loop *loop, struct deferred *later, void (*run)(struct deferred *))
-{
-    (void)loop;
-    assert_null(deferred);
-    deferred = later;
-    deferred->run = run;
-}
-
-void __wrap_loop_defer_cancel(struct loop *loop, struct deferred *later)
-{
-    (void)loop;
-    (void)later;
-    deferred = NULL;
-}
 
 void __wrap_store_due_take(struct store *store, struct due_take *take)
 {
