@@ -393,6 +393,12 @@ static bool read_event(struct trial *trial, const char *event, struct saga_input
     return true;
 }
 
+void trial_play_until_at(const char *file, int line, struct trial *trial, const char *events, enum saga_status status)
+{
+    trial_play_at(file, line, trial, events, NULL);
+    _assert_string_equal(saga_status_name(saga_status(&trial->saga)), saga_status_name(status), file, line);
+}
+
 void trial_play_at(const char *file, int line, struct trial *trial, const char *events, const char *records)
 {
     while (*events) {

@@ -58,6 +58,9 @@ void trial_begin(struct trial *trial, const char *document, const char *input); 
 #define trial_play(trial, events) trial_play_at(__FILE__, __LINE__, trial, events, NULL)
 /* The same; and the last of these turns records exactly this. */
 #define trial_play_to(trial, events, records) trial_play_at(__FILE__, __LINE__, trial, events, records)
+/* The same; and the saga has this status then. */
+#define trial_play_until(trial, events, status) trial_play_until_at(__FILE__, __LINE__, trial, events, status)
+void trial_play_until_at(const char *file, int line, struct trial *trial, const char *events, enum saga_status status);
 void trial_play_at(const char *file, int line, struct trial *trial, const char *events, const char *records);
 
 /* The same, one event at a time, for tests with tables. */

@@ -8,8 +8,7 @@
 static void open_stuck(struct trial *trial)
 {
     trial_begin(trial, TRIAL_SAGA("{'id':'act','call':'once'},{'id':'next','call':'once'}"), "{}");
-    trial_play(trial, "timer act, act unknown");
-    assert_int_equal(saga_status(&trial->saga), SAGA_ESCALATED);
+    trial_play_until(trial, "timer act, act unknown", SAGA_ESCALATED);
 }
 
 static struct saga_input happened(const struct trial *trial, struct slice id, uint32_t attempts)

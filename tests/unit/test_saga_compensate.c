@@ -229,8 +229,7 @@ TEST(a_compensation_ends_after_the_tries_it_was_given)
             assert_int_equal(step_undo(&trial.saga.steps[0])->took_effect == TOOK_EFFECT_MAYBE, cases[i].maybe);
             assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
         }
-        trial_play(&trial, "undo act");
-        assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
+        trial_play_until(&trial, "undo act", SAGA_COMPENSATED);
         trial_close_sound(&trial);
     }
 }
@@ -362,8 +361,7 @@ TEST(a_terminal_step_in_flight_decides_what_an_abort_means)
 TEST(the_verdict_on_a_terminal_step_holds_up_everything)
 {
     open_until(&trial, TRIAL_SAGA("{'id':'a','call':'keyed'},{'id':'end','call':'mail'}"), "end");
-    trial_play(&trial, "timer end, end unknown");
-    assert_int_equal(saga_status(&trial.saga), SAGA_ESCALATED);
+    trial_play_until(&trial, "timer end, end unknown", SAGA_ESCALATED);
     assert_int_equal(trial_abort(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial), "saga.failing, compensation.planned");
     assert_string_equal(trial_wants(&trial), ""); /* the undo of a waits until it is known whether the mail went out */

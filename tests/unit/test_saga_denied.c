@@ -194,8 +194,7 @@ TEST(a_late_word_that_it_was_denied_fails_nothing)
         settle(&trial, "a", DIRECTION_DO, denied);
         is_held(&trial, DIRECTION_DO);
         assert_int_equal(operation_calls(operation(&trial, "a", DIRECTION_DO)), 0);
-        trial_play(&trial, "timer a, a");
-        assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
+        trial_play_until(&trial, "timer a, a", SAGA_COMPLETED);
         trial_close_sound(&trial);
     }
 }
@@ -236,8 +235,7 @@ TEST(a_denied_precheck_is_no_answer)
     }
     input.admitted.admission = ADMISSION_GRANTED;
     assert_int_equal(trial_input(&trial, input), ERR_OK);
-    trial_play(&trial, "a");
-    assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
+    trial_play_until(&trial, "a", SAGA_COMPLETED);
 }
 
 /* --- the probe --- */
@@ -274,8 +272,7 @@ TEST(a_probe_that_a_person_wants_and_that_is_denied_is_no_answer)
         assert_int_equal(trial.saga.escalation.number, number);
         assert_int_equal(operation(&trial, "a", DIRECTION_DO)->state, OP_PROBING);
     }
-    trial_play(&trial, "probe a absent");
-    assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
+    trial_play_until(&trial, "probe a absent", SAGA_COMPENSATED);
 }
 
 /* --- the undo --- */
@@ -301,8 +298,7 @@ TEST(a_denied_probe_of_an_undo_is_not_given_up)
         probe(&trial, "a", DIRECTION_UNDO, denied);
         is_held(&trial, DIRECTION_UNDO);
     }
-    trial_play(&trial, "probe undo a");
-    assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
+    trial_play_until(&trial, "probe undo a", SAGA_COMPENSATED);
 }
 
 TEST(a_late_word_that_an_undo_was_denied_fails_nothing)
@@ -312,8 +308,7 @@ TEST(a_late_word_that_an_undo_was_denied_fails_nothing)
     settle(&trial, "a", DIRECTION_UNDO, denied);
     assert_string_equal(trial_records(&trial), "compensation.retrying a, escalation.opened a");
     is_held(&trial, DIRECTION_UNDO);
-    trial_play(&trial, "timer undo a, undo a");
-    assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
+    trial_play_until(&trial, "timer undo a, undo a", SAGA_COMPENSATED);
 }
 
 TEST(a_late_word_that_an_undo_was_denied_leaves_the_case_of_an_undo_that_was_given_up)

@@ -23,8 +23,7 @@ TEST(elements_run_one_after_the_other_and_give_their_results_in_order)
     trial_play_to(&trial, "book#1, book#2", "step.completed book#2, step.completed book, step.intent z");
     same(result_of(&trial, "book"), "[{\"id\":\"book#0-1\"},{\"id\":\"book#1-1\"},{\"id\":\"book#2-1\"}]");
     same(args_of(&trial, "z"), "{\"all\":[{\"id\":\"book#0-1\"},{\"id\":\"book#1-1\"},{\"id\":\"book#2-1\"}]}");
-    trial_play(&trial, "z");
-    is(&trial, SAGA_COMPLETED);
+    trial_play_until(&trial, "z", SAGA_COMPLETED);
 }
 
 TEST(elements_have_keys_of_their_own)
@@ -148,8 +147,7 @@ TEST(a_condition_is_asked_once_for_all_elements)
                 "{'wanted':false,'list':'not even looked at'}");
     assert_string_equal(trial_records(&trial), "saga.started, step.skipped book, step.intent z");
     same(args_of(&trial, "z"), "{\"book\":\"skipped\"}");
-    trial_play(&trial, "z");
-    is(&trial, SAGA_COMPLETED);
+    trial_play_until(&trial, "z", SAGA_COMPLETED);
 }
 
 TEST(an_abort_in_the_middle_waits_for_what_is_in_flight_and_starts_no_element)
@@ -220,8 +218,7 @@ TEST(a_child_runs_as_one_step_and_gives_its_output)
     trial_play_to(&trial, "trip/hotel", "step.completed trip/hotel, step.completed trip, step.intent z");
     same(result_of(&trial, "trip"), "{\"hotel\":\"trip/hotel-1\",\"who\":\"trip\"}");
     same(args_of(&trial, "z"), "{\"trip\":\"completed\"}");
-    trial_play(&trial, "z");
-    is(&trial, SAGA_COMPLETED);
+    trial_play_until(&trial, "z", SAGA_COMPLETED);
 }
 
 TEST(a_failure_after_a_child_undoes_it_with_the_saga)
@@ -321,8 +318,7 @@ TEST(a_child_whose_output_cannot_be_made_has_failed)
     trial_begin(&trial, SAGAS("{'id':'c','saga':'bad','on_failure':'continue'},{'id':'z','call':'keyed'}", BAD_OUTPUT),
                 "{}");
     trial_play_to(&trial, "c/x", "step.completed c/x, step.failing c, compensation.planned c, compensation.intent c/x");
-    trial_play(&trial, "undo c/x, z");
-    is(&trial, SAGA_COMPLETED);
+    trial_play_until(&trial, "undo c/x, z", SAGA_COMPLETED);
     trial_close_sound(&trial);
 
     trial_begin(&trial, SAGAS("{'id':'c','saga':'bad'},{'id':'z','call':'keyed'}", BAD_OUTPUT), "{}");
@@ -343,8 +339,7 @@ TEST(an_output_with_a_program_is_evaluated)
     assert_string_equal(trial_wants(&trial), "evaluate c 1"); /* the deadline is no longer wanted */
     trial_evaluated(&trial, EVALUATE_OUTPUT, "c", "1");
     same(args_of(&trial, "z"), "{\"n\":1}");
-    trial_play(&trial, "z");
-    is(&trial, SAGA_COMPLETED);
+    trial_play_until(&trial, "z", SAGA_COMPLETED);
 }
 
 #define LAST                                                                                                           \
@@ -366,8 +361,7 @@ TEST(a_terminal_step_in_a_child_that_was_on_its_way_turns_an_abort)
     trial_begin(&trial, SAGAS("{'id':'a','call':'keyed'},{'id':'c','saga':'last'}", LAST), "{}");
     trial_play(&trial, "a, c/x, timer c/mail");
     assert_int_equal(trial_abort(&trial), ERR_OK);
-    trial_play(&trial, "c/mail");
-    is(&trial, SAGA_COMPLETED);
+    trial_play_until(&trial, "c/mail", SAGA_COMPLETED);
 }
 
 TEST(a_terminal_step_in_a_child_that_fails_lets_the_saga_be_undone)
@@ -385,8 +379,7 @@ TEST(a_terminal_step_that_turns_out_to_have_happened_completes_the_child_that_wa
         SAGAS("{'id':'a','call':'keyed'},{'id':'c','saga':'late','on_failure':'escalate'}",
               "{'name':'late','deadline':'1m','steps':[{'id':'x','call':'keyed'},{'id':'mail','call':'mail'}]}"),
         "{}");
-    trial_play(&trial, "a, c/x, timer c/mail, c/mail unknown");
-    is(&trial, SAGA_ESCALATED);
+    trial_play_until(&trial, "a, c/x, timer c/mail, c/mail unknown", SAGA_ESCALATED);
     /* The deadline of the child counts all the same. */
     trial_play_to(&trial, "timer c", "step.failing c, compensation.planned c");
     assert_string_equal(trial_wants(&trial), ""); /* the undo of c/x waits for the verdict */

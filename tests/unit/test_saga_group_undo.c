@@ -21,8 +21,7 @@ TEST(a_child_that_may_fail_is_undone_on_its_own_and_the_saga_goes_on)
     assert_string_equal(trial_status(&trial, "trip"), "failed");
     assert_string_equal(trial_status(&trial, "trip/flight"), "compensated");
     same(args_of(&trial, "z"), "{\"trip\":\"failed\"}");
-    trial_play(&trial, "z");
-    is(&trial, SAGA_COMPLETED);
+    trial_play_until(&trial, "z", SAGA_COMPLETED);
 }
 
 TEST(an_effect_that_a_child_has_undone_on_its_own_is_not_undone_again)
@@ -47,8 +46,7 @@ TEST(a_person_is_asked_what_follows_from_a_child_that_failed)
         assert_int_equal(trial_operator(&trial, verbs[i]), ERR_OK);
         if (verbs[i] == OPERATOR_SKIP) {
             assert_string_equal(trial_wants(&trial), "call z 1");
-            trial_play(&trial, "z");
-            is(&trial, SAGA_COMPLETED);
+            trial_play_until(&trial, "z", SAGA_COMPLETED);
         } else if (verbs[i] == OPERATOR_COMPENSATE) {
             assert_string_equal(run_all(&trial, DIRECTION_UNDO), "a");
             is(&trial, SAGA_COMPENSATED);
@@ -129,8 +127,7 @@ TEST(the_rest_goes_on_while_a_child_is_undone_on_its_own)
     /* Each child has its own plan. */
     assert_string_equal(trial_wants(&trial), "call undo c/x 1, call undo d/x 1");
     trial_play_to(&trial, "undo d/x", "compensation.completed d/x, step.failed d");
-    trial_play(&trial, "undo c/x, z");
-    is(&trial, SAGA_COMPLETED);
+    trial_play_until(&trial, "undo c/x, z", SAGA_COMPLETED);
 }
 
 TEST(a_call_that_was_not_sent_in_a_failing_child_is_given_up)
@@ -145,8 +142,7 @@ TEST(a_call_that_was_not_sent_in_a_failing_child_is_given_up)
     trial_play_to(&trial, "c/x failed", "step.failed c/x, step.failing c, step.failed c/y, step.failed c/w");
     trial_play(&trial, "c/v");
     assert_string_equal(run_all(&trial, DIRECTION_UNDO), "c/v");
-    trial_play(&trial, "z");
-    is(&trial, SAGA_COMPLETED);
+    trial_play_until(&trial, "z", SAGA_COMPLETED);
 }
 
 TEST(a_saga_that_fails_takes_along_what_a_child_is_undoing)
@@ -179,22 +175,19 @@ TEST(an_undo_that_fails_in_a_child_is_a_persons)
 
     for (size_t i = 0; i < COUNT_OF(verbs); i++) {
         trial_begin(&trial, SAGAS(WITH_TRIP(",'on_failure':'continue'"), TRIP), "{'to':'Rome'}");
-        trial_play(&trial, "a, trip/flight, trip/hotel failed, undo trip/flight failed");
-        is(&trial, SAGA_ESCALATED);
+        trial_play_until(&trial, "a, trip/flight, trip/hotel failed, undo trip/flight failed", SAGA_ESCALATED);
         assert_string_equal(trial_status(&trial, "trip"), "compensating");
         assert_int_equal(trial_operator(&trial, verbs[i]), ERR_OK);
         switch (i) {
         case 0:
             assert_string_equal(trial_wants(&trial), "call undo trip/flight 2");
-            trial_play(&trial, "undo trip/flight, z");
-            is(&trial, SAGA_COMPLETED);
+            trial_play_until(&trial, "undo trip/flight, z", SAGA_COMPLETED);
             break;
         case 1: /* the debt stands when the saga ends */
             assert_string_equal(
                 trial_records(&trial),
                 "escalation.resolved trip/flight, step.waived trip/flight, step.failed trip, step.intent z");
-            trial_play(&trial, "z");
-            is(&trial, SAGA_ABANDONED);
+            trial_play_until(&trial, "z", SAGA_ABANDONED);
             assert_int_equal(trial.records.items[trial.records.count - 1].debt_count, 1);
             break;
         case 2: /* all of the saga is undone, and the question is asked again */
@@ -227,8 +220,7 @@ TEST(an_unknown_outcome_in_a_child_is_settled_before_it_is_undone)
     assert_string_equal(trial_records(&trial),
                         "escalation.resolved c/y, step.failed c/y, step.failing c, compensation.planned c, "
                         "compensation.intent c/x");
-    trial_play(&trial, "undo c/x, z");
-    is(&trial, SAGA_COMPLETED);
+    trial_play_until(&trial, "undo c/x, z", SAGA_COMPLETED);
 }
 
 TEST(a_step_that_may_be_undone_blindly_is_undone_with_its_child)
@@ -240,8 +232,7 @@ TEST(a_step_that_may_be_undone_blindly_is_undone_with_its_child)
     trial_play_to(&trial, "c/x, timer c/y, c/y unknown",
                   "step.unknown c/y, step.failing c, compensation.planned c, compensation.intent c/y");
     assert_string_equal(run_all(&trial, DIRECTION_UNDO), "c/y c/x");
-    trial_play(&trial, "z");
-    is(&trial, SAGA_COMPLETED);
+    trial_play_until(&trial, "z", SAGA_COMPLETED);
 }
 
 #define LEGS "{'id':'legs','saga':'one','for_each':'${ .input.list }','with':'${ .item }'"
@@ -333,8 +324,7 @@ TEST(a_child_in_a_child_fails_alone_and_then_the_one_around_it)
     trial_play(&trial, "out/q failed");
     assert_string_equal(run_all(&trial, DIRECTION_UNDO), "out/p");
     assert_string_equal(trial_wants(&trial), "call z 1");
-    trial_play(&trial, "z");
-    is(&trial, SAGA_COMPLETED);
+    trial_play_until(&trial, "z", SAGA_COMPLETED);
 }
 
 /* --- late evidence --- */
@@ -369,8 +359,7 @@ TEST(late_success_of_an_element_that_might_fail_is_a_persons)
     trial_play(&trial, "book#0 failed, book#1, book#2");
     assert_int_equal(trial_input(&trial, late_success(&trial, "book#0", 1)), ERR_OK);
     is(&trial, SAGA_ESCALATED);
-    trial_play(&trial, "z");
-    is(&trial, SAGA_ESCALATED);
+    trial_play_until(&trial, "z", SAGA_ESCALATED);
     assert_int_equal(trial_resolve(&trial, true, "{'id':'late'}"), ERR_OK);
     is(&trial, SAGA_COMPLETED);
 }
@@ -386,8 +375,7 @@ TEST(late_success_of_what_a_child_has_undone_blindly_holds_up_the_end_of_the_sag
     assert_string_equal(trial_wants(&trial), "call undo a 1");
     assert_int_equal(trial_input(&trial, late_success(&trial, "c/y", 1)), ERR_OK);
     assert_string_equal(trial_records(&trial), "step.late c/y, escalation.opened c/y");
-    trial_play(&trial, "undo a");
-    is(&trial, SAGA_ESCALATED);
+    trial_play_until(&trial, "undo a", SAGA_ESCALATED);
     assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
     assert_string_equal(run_all(&trial, DIRECTION_UNDO), "c/y");
     is(&trial, SAGA_COMPENSATED);
@@ -434,14 +422,12 @@ TEST(a_question_about_a_step_is_closed_when_its_child_is_undone)
                       "call':'keyed','after':[]},"
                       "{'id':'w','call':'keyed','after':[]}]}"),
                 "{}");
-    trial_play(&trial, "c/w, c/x failed");
-    is(&trial, SAGA_ESCALATED);
+    trial_play_until(&trial, "c/w, c/x failed", SAGA_ESCALATED);
     trial_play(&trial, "c/y failed");
     assert_string_equal(
         trial_records(&trial),
         "step.failed c/y, step.failing c, escalation.resolved c/x, compensation.planned c, compensation.intent c/w");
-    trial_play(&trial, "undo c/w, z");
-    is(&trial, SAGA_COMPLETED);
+    trial_play_until(&trial, "undo c/w, z", SAGA_COMPLETED);
 }
 
 TEST(a_late_effect_in_a_failed_child_is_undone_behind_a_terminal_step_too)
@@ -472,8 +458,7 @@ TEST(steps_of_an_undone_child_stay_undone_when_the_saga_completes)
     assert_string_equal(trial_status(&trial, "c/g"), "compensating");
     trial_play(&trial, "undo c/g#0");
     assert_string_equal(trial_status(&trial, "c/g"), "compensated");
-    trial_play(&trial, "z");
-    is(&trial, SAGA_COMPLETED);
+    trial_play_until(&trial, "z", SAGA_COMPLETED);
     assert_string_equal(trial_status(&trial, "c"), "failed");
     assert_string_equal(trial_status(&trial, "c/g"), "compensated"); /* and not running */
 }

@@ -34,8 +34,7 @@ TEST(a_step_whose_condition_holds_runs_and_is_undone)
     trial_play_to(&trial, "a", "step.completed a, step.intent b");
     trial_play(&trial, "b, c failed");
     assert_string_equal(trial_wants(&trial), "call undo b 1");
-    trial_play(&trial, "undo b, undo a");
-    assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
+    trial_play_until(&trial, "undo b, undo a", SAGA_COMPENSATED);
 }
 
 TEST(a_step_whose_condition_does_not_hold_is_skipped_and_what_follows_starts)
@@ -46,8 +45,7 @@ TEST(a_step_whose_condition_does_not_hold_is_skipped_and_what_follows_starts)
     assert_string_equal(trial_status(&trial, "b"), "skipped");
     assert_true(slice_is(trial.saga.steps[2].forward.args, "{\"n\":\"skipped\"}"));
     assert_int_equal(trial.saga.steps[1].forward.created_ms, 0); /* the step has no operation */
-    trial_play(&trial, "c");
-    assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
+    trial_play_until(&trial, "c", SAGA_COMPLETED);
 }
 
 TEST(a_skipped_step_is_not_undone)
@@ -63,8 +61,7 @@ TEST(a_failure_inside_a_conditional_step_undoes_the_rest)
     trial_begin(&trial, TRIAL_SAGA(WHEN), "{'wanted':'yes'}");
     trial_play(&trial, "a, b failed");
     assert_string_equal(trial_wants(&trial), "call undo a 1");
-    trial_play(&trial, "undo a");
-    assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
+    trial_play_until(&trial, "undo a", SAGA_COMPENSATED);
 }
 
 TEST(a_saga_may_be_skipped_as_a_whole)
@@ -131,8 +128,7 @@ TEST(an_abort_and_the_deadline_come_before_a_condition)
         evaluated(&trial, "a", true);
         assert_string_equal(trial_records(&trial), "");
         assert_string_equal(trial_status(&trial, "a"), "pending");
-        trial_play(&trial, "undo z");
-        assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
+        trial_play_until(&trial, "undo z", SAGA_COMPENSATED);
         trial_close_sound(&trial);
     }
 }
@@ -163,8 +159,7 @@ TEST(a_failure_that_does_not_matter_is_gone_on_without)
     trial_play_to(&trial, "a, timer b, b failed", "step.failed b, step.intent c");
     assert_string_equal(trial_status(&trial, "b"), "failed");
     assert_true(slice_is(trial.saga.steps[2].forward.args, "{\"n\":\"failed\"}"));
-    trial_play(&trial, "c");
-    assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
+    trial_play_until(&trial, "c", SAGA_COMPLETED);
 }
 
 TEST(a_failed_step_that_did_not_matter_is_not_undone)
@@ -172,8 +167,7 @@ TEST(a_failed_step_that_did_not_matter_is_not_undone)
     trial_begin(&trial, TRIAL_SAGA(CONTINUE), "{}");
     trial_play(&trial, "a, timer b, b failed, c failed");
     assert_string_equal(trial_wants(&trial), "call undo a 1");
-    trial_play(&trial, "undo a");
-    assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
+    trial_play_until(&trial, "undo a", SAGA_COMPENSATED);
 }
 
 TEST(an_unknown_outcome_is_settled_before_it_is_gone_on_without)
@@ -273,8 +267,7 @@ TEST(a_failure_that_is_escalated_can_be_undone_by_a_person_an_abort_or_the_deadl
         }
         assert_int_equal(trial.saga.escalation.number, 0);
         assert_string_equal(trial_wants(&trial), "call undo a 1");
-        trial_play(&trial, "undo a");
-        assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
+        trial_play_until(&trial, "undo a", SAGA_COMPENSATED);
         trial_close_sound(&trial);
     }
 }
@@ -328,8 +321,7 @@ TEST(a_failing_branch_starts_nothing_and_waits_for_the_others)
                         "call undo d 1"); /* of equal steps, the one that started last comes first */
     trial_play(&trial, "undo d");
     assert_string_equal(trial_wants(&trial), "call undo c1 1");
-    trial_play(&trial, "undo c1, undo a");
-    assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
+    trial_play_until(&trial, "undo c1, undo a", SAGA_COMPENSATED);
 }
 
 TEST(a_call_in_flight_beside_a_failure_is_settled_as_unknown)
@@ -345,8 +337,7 @@ TEST(a_call_in_flight_beside_a_failure_is_settled_as_unknown)
     trial_check_replay(&trial);
     assert_int_equal(trial_resolve(&trial, true, "{'id':1}"), ERR_OK);
     assert_string_equal(trial_wants(&trial), "call undo d 1");
-    trial_play(&trial, "undo d, undo a");
-    assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
+    trial_play_until(&trial, "undo d, undo a", SAGA_COMPENSATED);
 }
 
 TEST(branches_that_join_complete)
@@ -354,8 +345,7 @@ TEST(branches_that_join_complete)
     open_branches(&trial, TRIAL_SAGA(BRANCHES));
     trial_play(&trial, "d, b1, c1, c2");
     assert_string_equal(trial_wants(&trial), "call b2 1");
-    trial_play(&trial, "b2, timer e, e");
-    assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
+    trial_play_until(&trial, "b2, timer e, e", SAGA_COMPLETED);
 }
 
 /* --- compensation.concurrency --- */
@@ -375,8 +365,7 @@ TEST(several_are_undone_at_once_as_far_as_the_graph_allows)
     assert_string_equal(trial_wants(&trial), "call undo b1 1, call undo c1 1");
     trial_play(&trial, "undo c1");
     assert_string_equal(trial_wants(&trial), "call undo b1 1"); /* `a` comes before all of them */
-    trial_play(&trial, "undo b1, undo a");
-    assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
+    trial_play_until(&trial, "undo b1, undo a", SAGA_COMPENSATED);
 }
 
 TEST(no_more_are_undone_at_once_than_allowed)
@@ -392,14 +381,12 @@ TEST(no_more_are_undone_at_once_than_allowed)
 TEST(an_undo_that_is_given_up_holds_up_only_what_depends_on_it)
 {
     open_failing_branches(&trial, TRIAL_SAGA_WITH("'compensation':{'concurrency':8}", BRANCHES));
-    trial_play(&trial, "undo c2 failed");
-    assert_int_equal(saga_status(&trial.saga), SAGA_ESCALATED);
+    trial_play_until(&trial, "undo c2 failed", SAGA_ESCALATED);
     trial_play(&trial, "undo b1, undo d");
     assert_string_equal(trial_wants(&trial), "");
     assert_int_equal(trial_operator(&trial, OPERATOR_WAIVE), ERR_OK);
     assert_string_equal(trial_wants(&trial), "call undo c1 1");
-    trial_play(&trial, "undo c1, undo a");
-    assert_int_equal(saga_status(&trial.saga), SAGA_ABANDONED);
+    trial_play_until(&trial, "undo c1, undo a", SAGA_ABANDONED);
 }
 
 #define BLIND(id)                                                                                                      \

@@ -190,8 +190,7 @@ TEST(undoing_is_held_up_too)
     assert_string_equal(trial_wants(&trial), "");
     assert_int_equal(trial_resume(&trial), ERR_OK);
     assert_string_equal(trial_records(&trial), "saga.resumed, compensation.intent a");
-    trial_play(&trial, "undo a");
-    assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
+    trial_play_until(&trial, "undo a", SAGA_COMPENSATED);
 }
 
 TEST(a_probe_that_was_under_way_settles)
@@ -278,8 +277,7 @@ TEST(clocks_go_on_where_they_stood_after_an_abort_too)
 TEST(a_person_may_answer_a_question_meanwhile_and_it_is_done_later)
 {
     trial_begin(&trial, TRIAL_SAGA("{'id':'m','call':'once'},{'id':'b','call':'keyed'}"), "{}");
-    trial_play(&trial, "timer m, m unknown");
-    assert_int_equal(saga_status(&trial.saga), SAGA_ESCALATED);
+    trial_play_until(&trial, "timer m, m unknown", SAGA_ESCALATED);
     pause_now(&trial);
     assert_int_equal(trial_resolve(&trial, true, "{'id':1}"), ERR_OK);
     assert_string_equal(trial_records(&trial), "escalation.resolved m, step.completed m");

@@ -48,8 +48,7 @@ TEST(followers_are_named_with_their_input_in_the_record_of_the_end)
 TEST(no_saga_follows_one_that_is_undone_or_abandoned)
 {
     trial_begin(&trial, TWO_SAGAS("'then':[{'saga':'thank'}]"), "{}");
-    trial_play(&trial, "a, b failed, undo a");
-    assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
+    trial_play_until(&trial, "a, b failed, undo a", SAGA_COMPENSATED);
     assert_false(trial.saga.followers.ptr);
     assert_int_equal(json_type(json_member(trial_view(&trial, &trial.arena), "followers")), JSON_NONE);
 }

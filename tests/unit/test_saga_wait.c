@@ -54,8 +54,7 @@ TEST(a_saga_sleeps_as_long_as_it_says_and_goes_on)
     is_shown(&trial, "/steps/1/waits_for", "null");
     is_shown(&trial, "/steps/1/due_at", "null");
     is_shown(&trial, "/steps/1/took_effect", "'no'");
-    trial_play(&trial, "b");
-    assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
+    trial_play_until(&trial, "b", SAGA_COMPLETED);
 }
 
 TEST(a_sleep_may_be_a_duration_or_an_instant)
@@ -115,8 +114,7 @@ TEST(a_failure_after_a_sleep_undoes_the_steps_before_it)
     trial_begin(&trial, NAP, "{}");
     trial_play_to(&trial, "a, timer nap, b failed",
                   "step.failed b, saga.failing b, compensation.planned, compensation.intent a");
-    trial_play(&trial, "undo a");
-    assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
+    trial_play_until(&trial, "undo a", SAGA_COMPENSATED);
 }
 
 TEST(a_wait_whose_condition_does_not_hold_is_skipped)
@@ -226,8 +224,7 @@ TEST(the_same_signal_again_is_the_same_signal)
     trial_play(&trial, "a");
     assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "s-1"), ERR_OK); /* also when the signal has been taken */
     assert_string_equal(trial_records(&trial), "");
-    trial_play(&trial, "b");
-    assert_int_equal(saga_status(&trial.saga), SAGA_COMPLETED);
+    trial_play_until(&trial, "b", SAGA_COMPLETED);
     assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "s-1"), ERR_OK); /* and when the saga has ended */
     assert_int_equal(trial_signal(&trial, "paid", "{'n':1}", "s-9"), ERR_ENDED);
 }
@@ -281,8 +278,7 @@ TEST(a_signal_that_does_not_come_in_time_fails_the_step)
     trial_play_to(&trial, "a, timer sig",
                   "step.failed sig, saga.failing sig, compensation.planned, compensation.intent a");
     assert_true(slice_is(forward(&trial, "sig")->error, "timeout"));
-    trial_play(&trial, "undo a");
-    assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATED);
+    trial_play_until(&trial, "undo a", SAGA_COMPENSATED);
 }
 
 TEST(a_timeout_that_does_not_matter_is_gone_on_without)
@@ -333,8 +329,7 @@ TEST(an_escalated_saga_takes_signals_and_its_timers_count_but_nothing_new_starts
                    "'call':'keyed','after':['sig']},"
                    "{'id':'nap','sleep':'1m','after':[]}"),
         "{}");
-    trial_play(&trial, "timer m, m unknown");
-    assert_int_equal(saga_status(&trial.saga), SAGA_ESCALATED);
+    trial_play_until(&trial, "timer m, m unknown", SAGA_ESCALATED);
     assert_string_equal(trial_wants(&trial), "timer nap 0 +60000");
     assert_int_equal(trial_signal(&trial, "go", "1", NULL), ERR_OK);
     assert_string_equal(trial_records(&trial), "signal.received sig, step.completed sig");
@@ -446,8 +441,7 @@ TEST(waits_in_a_child_that_is_undone_on_its_own_are_stopped_and_those_outside_go
         "step.failed c/in, step.failing c, step.failed c/nap, compensation.planned c, compensation.intent c/a");
     assert_true(slice_is(forward(&trial, "c/nap")->error, "stopped"));
     assert_int_equal(saga_status(&trial.saga), SAGA_RUNNING); /* a call of the saga is under way */
-    trial_play(&trial, "undo c/a");
-    assert_int_equal(saga_status(&trial.saga), SAGA_WAITING);
+    trial_play_until(&trial, "undo c/a", SAGA_WAITING);
     assert_int_equal(trial_signal(&trial, "go", "1", NULL), ERR_OK);
     assert_string_equal(trial_records(&trial), "signal.received out, step.completed out, saga.completed");
 }

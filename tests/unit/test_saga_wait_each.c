@@ -69,8 +69,7 @@ TEST(the_elements_may_come_from_a_program_that_changes_nothing)
     assert_string_equal(trial_wants(&trial), "evaluate each 0");
     trial_evaluated(&trial, EVALUATE_ARGS, "each", "['1m','1m']"); /* two equal elements */
     assert_string_equal(trial_records(&trial), "step.opened each, step.waiting each#0");
-    trial_play(&trial, "timer each#0, timer each#1");
-    is(&trial, SAGA_COMPLETED);
+    trial_play_until(&trial, "timer each#0, timer each#1", SAGA_COMPLETED);
 }
 
 TEST(an_element_that_is_no_time_fails_as_the_step_says)
