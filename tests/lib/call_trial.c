@@ -482,3 +482,13 @@ const char *call_trial_records(struct call_trial *t)
     }
     return all.ptr;
 }
+
+void call_trial_takes_at(const char *file, int line, struct call_trial *t, enum err_code code, enum err_code expected,
+                         const char *records)
+{
+    if (code != expected) {
+        print_error("ERROR: %s, not %s: %s %s\n", err_name(code), err_name(expected), t->err.message, t->err.detail);
+        _fail(file, line);
+    }
+    _assert_string_equal(call_trial_records(t), records, file, line);
+}

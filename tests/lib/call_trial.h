@@ -69,5 +69,10 @@ const struct step *call_trial_step(const struct call_trial *t, const char *label
 /* Names what the last turn recorded: "step.called a, step.intent a". A duplicate comes with its decision:
  * "operation.duplicate a (waited)". */
 const char *call_trial_records(struct call_trial *t);
+/* The input has this code, and its turn recorded exactly this: call_trial_takes(&t, CALL(&t, "pay", "a"), ERR_OK, ..).
+ */
+#define call_trial_takes(t, code, expected, records) call_trial_takes_at(__FILE__, __LINE__, t, code, expected, records)
+void call_trial_takes_at(const char *file, int line, struct call_trial *t, enum err_code code, enum err_code expected,
+                         const char *records);
 
 #endif

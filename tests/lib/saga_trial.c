@@ -393,6 +393,15 @@ static bool read_event(struct trial *trial, const char *event, struct saga_input
     return true;
 }
 
+void trial_takes_at(const char *file, int line, struct trial *trial, enum err_code code, const char *records)
+{
+    if (code != ERR_OK) {
+        print_error("ERROR: %s: %s %s\n", err_name(code), trial->err.message, trial->err.detail);
+        _fail(file, line);
+    }
+    _assert_string_equal(trial_records(trial), records, file, line);
+}
+
 void trial_play_until_at(const char *file, int line, struct trial *trial, const char *events, enum saga_status status)
 {
     trial_play_at(file, line, trial, events, NULL);

@@ -63,6 +63,10 @@ void trial_begin(struct trial *trial, const char *document, const char *input); 
 void trial_play_until_at(const char *file, int line, struct trial *trial, const char *events, enum saga_status status);
 void trial_play_at(const char *file, int line, struct trial *trial, const char *events, const char *records);
 
+/* The input was taken, and its turn recorded exactly this: trial_takes(&trial, trial_abort(&trial), "saga.failing"). */
+#define trial_takes(trial, code, records) trial_takes_at(__FILE__, __LINE__, trial, code, records)
+void trial_takes_at(const char *file, int line, struct trial *trial, enum err_code code, const char *records);
+
 /* The same, one event at a time, for tests with tables. */
 void trial_settle(struct trial *trial, const char *step, enum outcome_kind kind);
 void trial_settle_undo(struct trial *trial, const char *step, enum outcome_kind kind);

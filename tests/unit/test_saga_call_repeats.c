@@ -29,11 +29,11 @@ TEST(a_call_that_differs_in_something_material_does_not_wait_for_another_result)
 {
     call_trial_run(&t);
     assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':5,'memo':'x'}"), ERR_OK);
-    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':50,'memo':'x'}"), ERR_DRIFT);
-    assert_string_equal(call_trial_records(&t), "operation.duplicate a (drift-refused)");
+    call_trial_takes(&t, CALL(&t, "coalesce", "a", "{'amount':50,'memo':'x'}"), ERR_DRIFT,
+                     "operation.duplicate a (drift-refused)");
     assert_true(slice_is(t.records.answer.pointers, "[\"/amount\"]"));
-    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':5,'memo':'y'}"), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "operation.duplicate a (waited)");
+    call_trial_takes(&t, CALL(&t, "coalesce", "a", "{'amount':5,'memo':'y'}"), ERR_OK,
+                     "operation.duplicate a (waited)");
     assert_int_equal(t.saga.definition->step_count, 1);
 }
 
@@ -53,16 +53,14 @@ TEST(a_repeat_gets_the_stored_result_after_the_answer_of_a_person)
 {
     call_trial_run(&t);
     completed(&t, "escalate", NULL);
-    assert_int_equal(CALL(&t, "escalate", "a"), ERR_AWAITING);
-    assert_string_equal(call_trial_records(&t), "operation.duplicate a (escalated), escalation.opened a");
-    assert_int_equal(CALL(&t, "escalate", "a"), ERR_AWAITING);
-    assert_string_equal(call_trial_records(&t), "operation.duplicate a (awaiting-operator)");
+    call_trial_takes(&t, CALL(&t, "escalate", "a"), ERR_AWAITING,
+                     "operation.duplicate a (escalated), escalation.opened a");
+    call_trial_takes(&t, CALL(&t, "escalate", "a"), ERR_AWAITING, "operation.duplicate a (awaiting-operator)");
     assert_int_equal(call_trial_operator(&t, OPERATOR_RESOLVE), ERR_OK);
     for (int turn = 0; turn < 3; turn++) {
         assert_int_equal(CALL(&t, "escalate", "a"), turn < 2 ? ERR_OK : ERR_LOOP);
     }
-    assert_int_equal(CALL(&t, "escalate", "a", .turn = "2"), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
+    call_trial_takes(&t, CALL(&t, "escalate", "a", .turn = "2"), ERR_OK, "operation.duplicate a (replayed)");
     assert_true(t.records.answer.replay);
     assert_int_equal(t.saga.escalation_count, 1);
 }
@@ -73,8 +71,7 @@ TEST(after_it_a_repeat_waits_for_what_is_under_way)
     CALL(&t, "escalate", "a");
     assert_int_equal(CALL(&t, "escalate", "a"), ERR_AWAITING);
     assert_int_equal(call_trial_operator(&t, OPERATOR_RESOLVE), ERR_OK);
-    assert_int_equal(CALL(&t, "escalate", "a"), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "operation.duplicate a (waited)");
+    call_trial_takes(&t, CALL(&t, "escalate", "a"), ERR_OK, "operation.duplicate a (waited)");
     assert_int_equal(t.saga.escalation_count, 1);
 }
 
@@ -85,8 +82,7 @@ TEST(a_repeat_finds_its_operation_though_its_tool_only_reads_now)
     call_trial_run(&t);
     completed(&t, "coalesce", "{'amount':5}");
     call_trial_register(&t, "{'name':'coalesce','builtin':{'do':'echo'},'effect':'read'}");
-    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':5}"), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
+    call_trial_takes(&t, CALL(&t, "coalesce", "a", "{'amount':5}"), ERR_OK, "operation.duplicate a (replayed)");
     assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':50}"), ERR_DRIFT);
     assert_int_equal(CALL(&t, "coalesce", "b", "{'amount':5}"), ERR_OK);
     assert_int_equal(call_trial_step(&t, "b")->forward.effect, EFFECT_READ);
@@ -100,8 +96,7 @@ TEST(a_repeat_finds_its_operation_though_its_arguments_would_only_read_now)
     call_trial_register(
         &t, "{'name':'fetch','builtin':{'do':'echo'},'effect':{'if':'${ .args.send }','then':'read','else':'keyed'},"
             "'key':{'window':'60s'}" UNDONE "}");
-    assert_int_equal(CALL(&t, "fetch", "a", "{'send':true}"), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
+    call_trial_takes(&t, CALL(&t, "fetch", "a", "{'send':true}"), ERR_OK, "operation.duplicate a (replayed)");
 }
 
 TEST(a_repeat_is_answered_though_its_tool_could_not_be_called_any_more)
@@ -109,8 +104,8 @@ TEST(a_repeat_is_answered_though_its_tool_could_not_be_called_any_more)
     call_trial_run(&t);
     completed(&t, "coalesce", "{'amount':5}");
     call_trial_register(&t, "{'name':'coalesce'," KEYED_THAT "}");
-    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':5}", .unfit = ERR_INVALID), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
+    call_trial_takes(&t, CALL(&t, "coalesce", "a", "{'amount':5}", .unfit = ERR_INVALID), ERR_OK,
+                     "operation.duplicate a (replayed)");
     assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':5}", .unfit = ERR_INVALID, .emission = "first"), ERR_OK);
     assert_int_equal(CALL(&t, "coalesce", "b", "{'amount':6}"), ERR_INVALID);
 }
@@ -127,8 +122,7 @@ TEST(arguments_that_do_not_fit_begin_nothing)
     call_trial_settle(&t, "l", OUTCOME_COMPLETED, NULL);
     assert_int_equal(CALL(&t, "look", "l", .unfit = ERR_INVALID), ERR_INVALID);
     assert_int_equal(t.records.count, 0);
-    assert_int_equal(CALL(&t, "look", "l"), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "step.repeated l, step.intent l");
+    call_trial_takes(&t, CALL(&t, "look", "l"), ERR_OK, "step.repeated l, step.intent l");
 }
 
 /* The call is sent with the first arguments, to the version that they were given for. */
@@ -137,8 +131,8 @@ TEST(a_call_that_does_not_fit_any_more_is_tried_again_as_it_was_begun)
     call_trial_run(&t);
     CALL(&t, "coalesce", "a", "{'amount':5}");
     call_trial_settle(&t, "a", OUTCOME_FAILED, NULL);
-    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':5}", .unfit = ERR_INVALID), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "step.repeated a, step.intent a");
+    call_trial_takes(&t, CALL(&t, "coalesce", "a", "{'amount':5}", .unfit = ERR_INVALID), ERR_OK,
+                     "step.repeated a, step.intent a");
 }
 
 TEST(a_signed_off_call_is_known_again_though_other_members_count_now)
@@ -147,10 +141,10 @@ TEST(a_signed_off_call_is_known_again_though_other_members_count_now)
     completed(&t, "coalesce", "{'amount':5,'memo':'x'}");
     call_trial_register(&t, "{'name':'coalesce'," KEYED_THAT UNDONE ",'volatile':['/memo']}");
     assert_int_equal(call_trial_bypass(&t, "a"), ERR_OK);
-    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':5,'memo':'x'}", .emission = "signed"), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "step.called a~2 (bypass), step.intent a~2");
-    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':5,'memo':'x'}", .emission = "signed"), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "operation.duplicate a~2 (waited)");
+    call_trial_takes(&t, CALL(&t, "coalesce", "a", "{'amount':5,'memo':'x'}", .emission = "signed"), ERR_OK,
+                     "step.called a~2 (bypass), step.intent a~2");
+    call_trial_takes(&t, CALL(&t, "coalesce", "a", "{'amount':5,'memo':'x'}", .emission = "signed"), ERR_OK,
+                     "operation.duplicate a~2 (waited)");
     assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':6,'memo':'x'}", .emission = "signed"), ERR_OTHER_INPUT);
 }
 
@@ -175,15 +169,14 @@ TEST(a_repeat_has_what_probes_gave_up_on_asked_about_once_more)
     call_trial_open(&t, NULL, NULL, NULL);
     give_up(&t);
     number = t.saga.escalation.number;
-    assert_int_equal(CALL(&t, "checked", "a"), ERR_AWAITING); /* the probe was asked just now */
-    assert_string_equal(call_trial_records(&t), "operation.duplicate a (awaiting-operator)");
+    /* The probe was asked just now. */
+    call_trial_takes(&t, CALL(&t, "checked", "a"), ERR_AWAITING, "operation.duplicate a (awaiting-operator)");
     t.now_ms += CALL_PROBE_MS;
-    assert_int_equal(CALL(&t, "checked", "a"), ERR_AWAITING);
-    assert_string_equal(call_trial_records(&t), "operation.duplicate a (awaiting-operator), step.unknown a");
+    call_trial_takes(&t, CALL(&t, "checked", "a"), ERR_AWAITING,
+                     "operation.duplicate a (awaiting-operator), step.unknown a");
     assert_true(slice_is(t.records.items[1].actor, "agent"));
     assert_int_equal(call_trial_step(&t, "a")->forward.state, OP_PROBING);
-    assert_int_equal(CALL(&t, "checked", "a"), ERR_AWAITING);
-    assert_string_equal(call_trial_records(&t), "operation.duplicate a (awaiting-operator)");
+    call_trial_takes(&t, CALL(&t, "checked", "a"), ERR_AWAITING, "operation.duplicate a (awaiting-operator)");
 
     call_trial_probe(&t, "a", OUTCOME_UNKNOWN); /* one answer, no series */
     assert_int_equal(call_trial_step(&t, "a")->forward.state, OP_UNKNOWN);
@@ -196,8 +189,7 @@ TEST(a_repeat_has_what_probes_gave_up_on_asked_about_once_more)
     assert_int_equal(t.saga.escalation.number, number);
     call_trial_probe(&t, "a", OUTCOME_COMPLETED);
     assert_string_equal(call_trial_records(&t), "step.completed a, escalation.resolved a");
-    assert_int_equal(CALL(&t, "checked", "a"), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
+    call_trial_takes(&t, CALL(&t, "checked", "a"), ERR_OK, "operation.duplicate a (replayed)");
 }
 
 TEST(also_while_a_person_is_asked_about_something_else)
@@ -208,8 +200,8 @@ TEST(also_while_a_person_is_asked_about_something_else)
     assert_int_equal(CALL(&t, "escalate", "e"), ERR_AWAITING);
     give_up(&t);
     t.now_ms += CALL_PROBE_MS;
-    assert_int_equal(CALL(&t, "checked", "a"), ERR_OUTCOME_UNKNOWN);
-    assert_string_equal(call_trial_records(&t), "operation.duplicate a (unknown), step.unknown a");
+    call_trial_takes(&t, CALL(&t, "checked", "a"), ERR_OUTCOME_UNKNOWN,
+                     "operation.duplicate a (unknown), step.unknown a");
     call_trial_probe(&t, "a", OUTCOME_UNKNOWN);
     assert_int_equal(call_trial_step(&t, "a")->forward.state, OP_UNKNOWN);
     assert_int_equal(call_trial_operator(&t, OPERATOR_RESOLVE), ERR_OK);
@@ -223,8 +215,8 @@ TEST(a_call_that_a_person_has_to_weigh_is_not_probed_by_repeats)
     call_trial_timer(&t, "a");
     call_trial_settle(&t, "a", OUTCOME_UNKNOWN, NULL);
     t.now_ms += CALL_PROBE_MS;
-    assert_int_equal(CALL(&t, "once", "a"), ERR_AWAITING); /* there is no probe to ask */
-    assert_string_equal(call_trial_records(&t), "operation.duplicate a (awaiting-operator)");
+    /* There is no probe to ask. */
+    call_trial_takes(&t, CALL(&t, "once", "a"), ERR_AWAITING, "operation.duplicate a (awaiting-operator)");
 }
 
 /* --- bounds --- */

@@ -178,9 +178,9 @@ TEST(an_effect_that_may_have_happened_before_stays_in_doubt)
 TEST(an_abort_drops_what_was_never_sent)
 {
     open_denied(&trial, TRIAL_SAGA("{'id':'a','call':'once'}"));
-    assert_int_equal(trial_abort(&trial), ERR_OK);
-    assert_string_equal(trial_records(&trial), "saga.failing, step.failed a, escalation.resolved a, "
-                                               "compensation.planned, saga.compensated");
+    trial_takes(&trial, trial_abort(&trial),
+                "saga.failing, step.failed a, escalation.resolved a, "
+                "compensation.planned, saga.compensated");
 }
 
 TEST(a_late_word_that_it_was_denied_fails_nothing)
@@ -212,8 +212,7 @@ TEST(a_guard_in_between_does_not_end_the_case)
     number = trial.saga.escalation.number;
     trial.now_ms = operation(&trial, "a", DIRECTION_DO)->due_ms;
     input.admitted.admission = ADMISSION_REFUSED;
-    assert_int_equal(trial_input(&trial, input), ERR_OK);
-    assert_string_equal(trial_records(&trial), "step.retrying a");
+    trial_takes(&trial, trial_input(&trial, input), "step.retrying a");
     assert_int_equal(trial.saga.escalation.number, number);
     is_held(&trial, DIRECTION_DO);
 }
@@ -228,8 +227,8 @@ TEST(a_denied_precheck_is_no_answer)
 
     trial_begin(&trial, LIMITED, "{}");
     for (int i = 0; i < TRIES; i++) {
-        assert_int_equal(trial_input(&trial, input), ERR_OK);
-        assert_string_equal(trial_records(&trial), i == 0 ? "step.retrying a, escalation.opened a" : "step.retrying a");
+        trial_takes(&trial, trial_input(&trial, input),
+                    i == 0 ? "step.retrying a, escalation.opened a" : "step.retrying a");
         is_held(&trial, DIRECTION_DO);
         trial.now_ms = operation(&trial, "a", DIRECTION_DO)->due_ms;
     }
@@ -338,10 +337,9 @@ TEST(a_person_has_it_tried_now)
             settle(&trial, "a", DIRECTION_UNDO, denied);
         }
         (void)deny_for_long(&trial, "a", direction);
-        assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
-        assert_string_equal(trial_records(&trial), direction == DIRECTION_DO
-                                                       ? "escalation.resolved a, step.retrying a"
-                                                       : "escalation.resolved a, compensation.retrying a");
+        trial_takes(&trial, trial_operator(&trial, OPERATOR_RETRY),
+                    direction == DIRECTION_DO ? "escalation.resolved a, step.retrying a"
+                                              : "escalation.resolved a, compensation.retrying a");
         assert_int_equal(operation(&trial, "a", direction)->due_ms, trial.now_ms);
         ring(&trial, "a", direction);
         settle(&trial, "a", direction, denied); /* the settings have not changed, so the person is asked again */

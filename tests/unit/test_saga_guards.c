@@ -116,8 +116,8 @@ TEST(a_guard_never_calls_failed_what_may_have_happened)
         call_trial_settle(&t, "a", OUTCOME_UNKNOWN, NULL);
         assert_string_equal(call_trial_records(&t), "step.retrying a");
         t.now_ms = call_trial_step(&t, "a")->forward.due_ms;
-        assert_int_equal(call_trial_input(&t, input), ERR_OK);
-        assert_string_equal(call_trial_records(&t), i == 2 ? "step.unknown a, escalation.opened a" : "step.retrying a");
+        call_trial_takes(&t, call_trial_input(&t, input), ERR_OK,
+                         i == 2 ? "step.unknown a, escalation.opened a" : "step.retrying a");
         assert_int_equal(call_trial_step(&t, "a")->forward.took_effect, TOOK_EFFECT_MAYBE);
         call_trial_close(&t);
     }
@@ -128,8 +128,7 @@ TEST(a_call_of_an_agent_is_refused_and_may_come_back)
     struct call_trial t;
 
     call_trial_open(&t, NULL, NULL, NULL);
-    assert_int_equal(CALL(&t, "limited", "a"), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "step.called a");
+    call_trial_takes(&t, CALL(&t, "limited", "a"), ERR_OK, "step.called a");
     call_trial_admit(&t, "a", ADMISSION_REFUSED);
     assert_string_equal(call_trial_records(&t), "step.failed a");
     assert_int_equal(call_trial_step(&t, "a")->forward.due_ms, t.now_ms + 1000);
@@ -197,8 +196,7 @@ TEST(the_finding_of_a_precheck_after_an_unknown_attempt_may_be_our_own_effect)
 TEST(an_abort_takes_back_what_still_waits_at_the_guards)
 {
     open_guarded(&trial, "guarded");
-    assert_int_equal(trial_abort(&trial), ERR_OK);
-    assert_string_equal(trial_records(&trial), "saga.failing, step.failed a, compensation.planned, saga.compensated");
+    trial_takes(&trial, trial_abort(&trial), "saga.failing, step.failed a, compensation.planned, saga.compensated");
     ADMIT(&trial, "a", .admission = ADMISSION_GRANTED);
     assert_int_equal(trial.records.count, 0);
 }

@@ -109,8 +109,7 @@ TEST(a_condition_that_is_a_program_may_be_all_there_is_to_evaluate)
 
     trial_begin(&trial, TRIAL_SAGA("{'id':'a','call':'keyed','when':'${ .input.n > 1 }'}"), "{'n':2}");
     input.evaluated.what = EVALUATE_ARGS;
-    assert_int_equal(trial_input(&trial, input), ERR_OK);
-    assert_string_equal(trial_records(&trial), "step.intent a");
+    trial_takes(&trial, trial_input(&trial, input), "step.intent a");
     assert_true(slice_is(trial.saga.steps[0].forward.args, "{}"));
 }
 
@@ -207,9 +206,8 @@ TEST(a_late_success_of_what_was_gone_on_without_is_asked_about)
     for (int waive = 0; waive < 2; waive++) {
         trial_begin(&trial, steps, "{}");
         trial_play(&trial, "a failed, timer z");
-        assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 1, done)),
-                         ERR_OK);
-        assert_string_equal(trial_records(&trial), "step.late a, escalation.opened a");
+        trial_takes(&trial, trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 0, DIRECTION_DO, 1, done)),
+                    "step.late a, escalation.opened a");
         trial_play(&trial, "z"); /* behind the point of no return */
         assert_int_equal(saga_status(&trial.saga), SAGA_ESCALATED);
         if (waive) {
@@ -238,8 +236,7 @@ static void open_escalated(struct trial *on)
 TEST(a_failure_that_is_escalated_can_be_retried)
 {
     open_escalated(&trial);
-    assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
-    assert_string_equal(trial_records(&trial), "escalation.resolved b, step.reopened b");
+    trial_takes(&trial, trial_operator(&trial, OPERATOR_RETRY), "escalation.resolved b, step.reopened b");
     trial_play_to(&trial, "timer b, b", "step.completed b, step.intent c");
     trial_play(&trial, "c failed");
     assert_string_equal(trial_wants(&trial), "call undo b 1");
@@ -248,8 +245,7 @@ TEST(a_failure_that_is_escalated_can_be_retried)
 TEST(a_failure_that_is_escalated_can_be_skipped)
 {
     open_escalated(&trial);
-    assert_int_equal(trial_operator(&trial, OPERATOR_SKIP), ERR_OK);
-    assert_string_equal(trial_records(&trial), "escalation.resolved b, step.skipped b, step.intent c");
+    trial_takes(&trial, trial_operator(&trial, OPERATOR_SKIP), "escalation.resolved b, step.skipped b, step.intent c");
     trial_play(&trial, "c failed");
     assert_string_equal(trial_wants(&trial), "call undo a 1");
 }
@@ -278,8 +274,8 @@ TEST(a_late_success_of_what_a_person_skipped_is_asked_about)
 
     open_escalated(&trial);
     assert_int_equal(trial_operator(&trial, OPERATOR_SKIP), ERR_OK);
-    assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 1, DIRECTION_DO, 1, done)), ERR_OK);
-    assert_string_equal(trial_records(&trial), "step.late b, escalation.opened b");
+    trial_takes(&trial, trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 1, DIRECTION_DO, 1, done)),
+                "step.late b, escalation.opened b");
     assert_true(slice_is(trial.saga.escalation.reason, "late-success"));
     assert_int_equal(trial_resolve(&trial, true, "{'id':'b-1'}"), ERR_OK);
     trial_play(&trial, "c failed");
@@ -406,8 +402,7 @@ TEST(undo_arguments_are_evaluated_side_by_side)
     input.evaluated.what = EVALUATE_UNDO;
     input.evaluated.value = SLICE("{\"n\":2}");
     input.evaluated.step = 0; /* there is no room yet */
-    assert_int_equal(trial_input(&trial, input), ERR_OK);
-    assert_string_equal(trial_records(&trial), "");
+    trial_takes(&trial, trial_input(&trial, input), "");
     input.evaluated.step = 1;
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     assert_string_equal(trial_wants(&trial), "call undo b 1, evaluate undo c 2");

@@ -65,8 +65,7 @@ TEST(a_person_says_what_stands_and_an_abort_undoes_it)
     late(&t, "a", 1);
     assert_int_equal(resolve(&t, true), ERR_OK);
     assert_string_equal(call_trial_records(&t), "escalation.resolved a, step.completed a");
-    assert_int_equal(call_trial_abort(&t), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "saga.failing, compensation.planned, compensation.intent a");
+    call_trial_takes(&t, call_trial_abort(&t), ERR_OK, "saga.failing, compensation.planned, compensation.intent a");
     call_trial_settle_undo(&t, "a");
     assert_int_equal(t.saga.end, SAGA_COMPENSATED);
     call_trial_close(&t);
@@ -82,8 +81,7 @@ TEST(a_late_effect_joins_the_plan_while_the_saga_is_being_undone)
         call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
         CALL(&t, "strict", "b");
         call_trial_settle(&t, "b", OUTCOME_FAILED, NULL);
-        assert_int_equal(call_trial_abort(&t), ERR_OK);
-        assert_string_equal(call_trial_records(&t), "saga.failing, compensation.planned, compensation.intent a");
+        call_trial_takes(&t, call_trial_abort(&t), ERR_OK, "saga.failing, compensation.planned, compensation.intent a");
         late(&t, "b", 1);
         assert_string_equal(call_trial_records(&t), "step.late b, escalation.opened b");
         call_trial_settle_undo(&t, "a");
@@ -110,13 +108,13 @@ TEST(an_effect_that_was_undone_blindly_and_turns_up_is_asked_about)
     trial_play_to(&trial, "a, timer b, b unknown, undo b", "compensation.completed b, compensation.intent a");
     input = trial_outcome(&trial, SAGA_INPUT_SETTLED, trial_step(&trial, "b"), DIRECTION_DO, 1,
                           (struct outcome){.kind = OUTCOME_COMPLETED, .result = SLICE("{\"id\":\"9\"}")});
-    assert_int_equal(trial_input(&trial, input), ERR_OK);
-    assert_string_equal(trial_records(&trial), "step.late b, escalation.opened b");
+    trial_takes(&trial, trial_input(&trial, input), "step.late b, escalation.opened b");
     assert_true(slice_is(trial.saga.escalation.reason, "late-success"));
     trial_play(&trial, "undo a");
     assert_int_equal(trial.saga.phase, PHASE_UNDO);
-    assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK); /* the step is undone again */
-    assert_string_equal(trial_records(&trial), "escalation.resolved b, compensation.reopened b, compensation.intent b");
+    /* The step is undone again. */
+    trial_takes(&trial, trial_operator(&trial, OPERATOR_RETRY),
+                "escalation.resolved b, compensation.reopened b, compensation.intent b");
     trial_play(&trial, "undo b");
     assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
     trial_check_replay(&trial);
@@ -132,12 +130,10 @@ TEST(a_late_effect_that_cannot_be_undone_is_a_debt)
     trial_play(&trial, "a, timer b, b failed");
     input = trial_outcome(&trial, SAGA_INPUT_SETTLED, trial_step(&trial, "b"), DIRECTION_DO, 1,
                           (struct outcome){.kind = OUTCOME_COMPLETED});
-    assert_int_equal(trial_input(&trial, input), ERR_OK);
-    assert_string_equal(trial_records(&trial), "step.late b, escalation.opened b");
+    trial_takes(&trial, trial_input(&trial, input), "step.late b, escalation.opened b");
     trial_play(&trial, "undo a");
     assert_int_equal(trial_resolve(&trial, true, NULL), ERR_CONFLICT);
-    assert_int_equal(trial_operator(&trial, OPERATOR_WAIVE), ERR_OK);
-    assert_string_equal(trial_records(&trial), "escalation.resolved b, step.waived b, saga.abandoned");
+    trial_takes(&trial, trial_operator(&trial, OPERATOR_WAIVE), "escalation.resolved b, step.waived b, saga.abandoned");
     assert_int_equal(trial.records.items[2].debt_count, 1);
     trial_check_replay(&trial);
     trial_close(&trial);
@@ -347,10 +343,10 @@ TEST(a_denied_probe_of_an_effect_that_was_settled_wrongly_is_a_case)
     assert_true(slice_is(trial.saga.escalation.reason, "late-failure"));
     assert_int_equal(trial_operator(&trial, OPERATOR_PROBE), ERR_OK);
     assert_int_equal(trial_operator(&trial, OPERATOR_COMPENSATE), ERR_OK);
-    assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_PROBED, act, DIRECTION_DO,
-                                                       trial.saga.steps[act].forward.probes + 1, denied)),
-                     ERR_OK);
-    assert_string_equal(trial_records(&trial), "step.probed act, escalation.opened act");
+    trial_takes(&trial,
+                trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_PROBED, act, DIRECTION_DO,
+                                                  trial.saga.steps[act].forward.probes + 1, denied)),
+                "step.probed act, escalation.opened act");
     assert_true(slice_is(trial.saga.escalation.reason, "egress-denied"));
     assert_true(saga_escalation_actions(&trial.saga) & BIT(OPERATOR_RESOLVE));
     trial_check_replay(&trial);
@@ -369,9 +365,9 @@ TEST(an_effect_that_a_person_vouched_for_and_did_not_happen_is_asked_about)
     assert_true(slice_is(trial.records.items[0].error, "http-404"));
     trial_play(&trial, "next");
     assert_int_equal(trial.saga.phase, PHASE_FORWARD); /* the saga does not end well before a person has spoken */
-    assert_int_equal(trial_resolve(&trial, false, NULL), ERR_OK);
-    assert_string_equal(trial_records(&trial), "escalation.resolved act, step.failed act, saga.failing act, "
-                                               "compensation.planned, compensation.intent next");
+    trial_takes(&trial, trial_resolve(&trial, false, NULL),
+                "escalation.resolved act, step.failed act, saga.failing act, "
+                "compensation.planned, compensation.intent next");
     trial_check_replay(&trial);
     trial_close(&trial);
 }
@@ -391,8 +387,8 @@ TEST(what_comes_after_it_waits_until_it_is_over_again)
     while (trial.saga.steps[1].forward.state == OP_PROBING) {
         trial_play(&trial, "probe act unknown");
     }
-    assert_int_equal(trial_resolve(&trial, true, "{'id':'seen'}"), ERR_OK);
-    assert_string_equal(trial_records(&trial), "escalation.resolved act, step.completed act, step.pending next");
+    trial_takes(&trial, trial_resolve(&trial, true, "{'id':'seen'}"),
+                "escalation.resolved act, step.completed act, step.pending next");
     hears(&trial, SAGA_INPUT_SETTLED, DIRECTION_DO, OUTCOME_FAILED);
     again.verdict.escalation = trial.saga.escalation.number;
     again.verdict.round = saga_case_round(&trial.saga);
@@ -475,9 +471,8 @@ TEST(an_effect_that_did_not_happen_in_an_ended_child_fails_the_group_around_it)
     deny_in_a_child_that_is_over(&trial,
                                  SAGAS("{'id':'child','saga':'c','on_failure':'continue'},{'id':'next','call':'keyed'}",
                                        "{'name':'c','steps':[{'id':'act','call':'once_probed'}]}"));
-    assert_int_equal(trial_resolve(&trial, false, NULL), ERR_OK);
-    assert_string_equal(trial_records(&trial),
-                        "escalation.resolved child/act, step.failed child/act, saga.failing child/act");
+    trial_takes(&trial, trial_resolve(&trial, false, NULL),
+                "escalation.resolved child/act, step.failed child/act, saga.failing child/act");
     trial_play(&trial, "next, undo next");
     assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
     trial_close_sound(&trial);
@@ -530,8 +525,7 @@ TEST(a_debt_that_is_found_too_late_is_not_asked_for_again)
         trial_play(&trial, "probe act unknown");
     }
     by_hand.verdict.key = trial.saga.steps[0].forward.key;
-    assert_int_equal(trial_input(&trial, by_hand), ERR_OK);
-    assert_string_equal(trial_records(&trial), "step.undone before");
+    trial_takes(&trial, trial_input(&trial, by_hand), "step.undone before");
     assert_int_equal(trial_operator(&trial, OPERATOR_PROBE), ERR_OK);
     trial_play_to(&trial, "probe act", "step.unknown act");
     assert_string_equal(trial_wants(&trial), "");

@@ -27,8 +27,7 @@ TEST(an_open_saga_ends_when_its_agent_says_so)
     call_trial_open(&t, NULL, NULL, NULL);
     completed(&t, "coalesce", "a", NULL);
     assert_int_equal(saga_status(&t.saga), SAGA_RUNNING);
-    assert_int_equal(call_trial_complete(&t), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "saga.completed");
+    call_trial_takes(&t, call_trial_complete(&t), ERR_OK, "saga.completed");
     assert_int_equal(call_trial_complete(&t), ERR_OK); /* a repeat of the same request */
     assert_int_equal(t.records.count, 0);
     assert_int_equal(saga_status(&t.saga), SAGA_COMPLETED);
@@ -90,8 +89,7 @@ TEST(an_abort_undoes_in_reverse)
     call_trial_open(&t, NULL, NULL, NULL);
     completed(&t, "coalesce", "a", "{'n':1}");
     completed(&t, "coalesce", "b", "{'n':2}");
-    assert_int_equal(call_trial_abort(&t), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "saga.failing, compensation.planned, compensation.intent b");
+    call_trial_takes(&t, call_trial_abort(&t), ERR_OK, "saga.failing, compensation.planned, compensation.intent b");
     call_trial_settle_undo(&t, "b");
     assert_string_equal(call_trial_records(&t), "compensation.completed b, compensation.intent a");
     call_trial_settle_undo(&t, "a");
@@ -169,17 +167,14 @@ TEST(a_bypass_is_used_once_and_a_second_click_finds_the_new_operation)
 {
     call_trial_run(&t);
     completed(&t, "coalesce", "a", "{'amount':1}");
-    assert_int_equal(call_trial_bypass(&t, "a"), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "bypass.signed a");
-    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':1}"), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "step.called a~2 (bypass), step.intent a~2");
+    call_trial_takes(&t, call_trial_bypass(&t, "a"), ERR_OK, "bypass.signed a");
+    call_trial_takes(&t, CALL(&t, "coalesce", "a", "{'amount':1}"), ERR_OK,
+                     "step.called a~2 (bypass), step.intent a~2");
     assert_int_equal(call_trial_step(&t, "a~2")->forward.generation, 1);
     assert_true(uuid_equal(&call_trial_step(&t, "a~2")->earlier_key.uuid, &call_trial_step(&t, "a")->forward.key.uuid));
-    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':1}"), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "operation.duplicate a~2 (waited)");
+    call_trial_takes(&t, CALL(&t, "coalesce", "a", "{'amount':1}"), ERR_OK, "operation.duplicate a~2 (waited)");
     call_trial_settle(&t, "a~2", OUTCOME_COMPLETED, NULL);
-    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':1}"), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "operation.duplicate a~2 (replayed)");
+    call_trial_takes(&t, CALL(&t, "coalesce", "a", "{'amount':1}"), ERR_OK, "operation.duplicate a~2 (replayed)");
     assert_int_equal(call_trial_bypass(&t, "a"), ERR_CONFLICT); /* the call has a younger one now */
     assert_int_equal(call_trial_bypass(&t, "a~2"), ERR_OK);
 }
@@ -190,10 +185,9 @@ TEST(a_bypass_is_for_these_arguments_only)
     completed(&t, "coalesce", "a", "{'amount':1,'memo':'x'}");
     assert_int_equal(call_trial_bypass(&t, "a"), ERR_OK);
     assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':2,'memo':'x'}"), ERR_DRIFT);
-    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':1,'memo':'y'}"), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "operation.duplicate a (drift)");
-    assert_int_equal(CALL(&t, "coalesce", "a", "{'amount':1.0,'memo':'x','timestamp':7}"), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "step.called a~2 (bypass), step.intent a~2");
+    call_trial_takes(&t, CALL(&t, "coalesce", "a", "{'amount':1,'memo':'y'}"), ERR_OK, "operation.duplicate a (drift)");
+    call_trial_takes(&t, CALL(&t, "coalesce", "a", "{'amount':1.0,'memo':'x','timestamp':7}"), ERR_OK,
+                     "step.called a~2 (bypass), step.intent a~2");
 }
 
 TEST(a_bypass_ends_after_a_quarter_of_an_hour)
@@ -203,12 +197,10 @@ TEST(a_bypass_ends_after_a_quarter_of_an_hour)
     call_trial_bypass(&t, "a");
     assert_int_equal(call_trial_bypass(&t, "a"), ERR_DECIDED);
     t.now_ms += 15 * MINUTE_MS;
-    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
+    call_trial_takes(&t, CALL(&t, "coalesce", "a"), ERR_OK, "operation.duplicate a (replayed)");
     assert_int_equal(call_trial_bypass(&t, "a"), ERR_OK);
     t.now_ms += 15 * MINUTE_MS - 1;
-    assert_int_equal(CALL(&t, "coalesce", "a", .turn = "2"), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "step.called a~2 (bypass), step.intent a~2");
+    call_trial_takes(&t, CALL(&t, "coalesce", "a", .turn = "2"), ERR_OK, "step.called a~2 (bypass), step.intent a~2");
 }
 
 TEST(a_repeat_of_the_old_request_does_not_use_it)
@@ -217,12 +209,10 @@ TEST(a_repeat_of_the_old_request_does_not_use_it)
     CALL(&t, "coalesce", "a", .emission = "e");
     call_trial_settle(&t, "a", OUTCOME_COMPLETED, NULL);
     call_trial_bypass(&t, "a");
-    assert_int_equal(CALL(&t, "coalesce", "a", .emission = "e"), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "operation.duplicate a (replayed)");
-    assert_int_equal(CALL(&t, "coalesce", "a", .emission = "f"), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "step.called a~2 (bypass), step.intent a~2");
-    assert_int_equal(CALL(&t, "coalesce", "a", .emission = "f"), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "operation.duplicate a~2 (waited)");
+    call_trial_takes(&t, CALL(&t, "coalesce", "a", .emission = "e"), ERR_OK, "operation.duplicate a (replayed)");
+    call_trial_takes(&t, CALL(&t, "coalesce", "a", .emission = "f"), ERR_OK,
+                     "step.called a~2 (bypass), step.intent a~2");
+    call_trial_takes(&t, CALL(&t, "coalesce", "a", .emission = "f"), ERR_OK, "operation.duplicate a~2 (waited)");
 }
 
 TEST(a_signature_stands_above_a_closed_loop)
@@ -232,8 +222,7 @@ TEST(a_signature_stands_above_a_closed_loop)
     CALL(&t, "coalesce", "a");
     assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP);
     assert_int_equal(call_trial_bypass(&t, "a"), ERR_OK);
-    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "step.called a~2 (bypass), step.intent a~2");
+    call_trial_takes(&t, CALL(&t, "coalesce", "a"), ERR_OK, "step.called a~2 (bypass), step.intent a~2");
 }
 
 TEST(a_call_that_may_still_happen_is_not_signed_off)
@@ -271,8 +260,7 @@ TEST(only_what_is_paused_or_closed_is_resumed)
     assert_int_equal(call_trial_resume(&t), ERR_CONFLICT);
     CALL(&t, "coalesce", "a");
     assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP);
-    assert_int_equal(call_trial_resume(&t), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "saga.resumed");
+    call_trial_takes(&t, call_trial_resume(&t), ERR_OK, "saga.resumed");
     assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK);
 }
 
@@ -312,8 +300,7 @@ TEST(a_run_rests_when_nothing_goes_on_and_wakes_with_a_call)
     t.now_ms += 1;
     call_trial_due(&t, SAGA_TIMER_REST);
     assert_string_equal(call_trial_records(&t), "run.rested");
-    assert_int_equal(CALL(&t, "strict", "b"), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "run.woken, step.called b, step.intent b");
+    call_trial_takes(&t, CALL(&t, "strict", "b"), ERR_OK, "run.woken, step.called b, step.intent b");
 }
 
 /* Returns the trial of a run that has slept since its call `a` was completed. */
@@ -330,8 +317,7 @@ static void sleep_after_a(struct call_trial *trial)
 TEST(a_repeat_to_a_run_that_sleeps_is_one_turn)
 {
     sleep_after_a(&t);
-    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "run.woken, operation.duplicate a (replayed), run.rested");
+    call_trial_takes(&t, CALL(&t, "coalesce", "a"), ERR_OK, "run.woken, operation.duplicate a (replayed), run.rested");
     assert_int_equal(saga_status(&t.saga), SAGA_COMPLETED);
     assert_int_equal(call_trial_step(&t, "a")->forward.duplicates, 1);
     t.now_ms += HOUR_MS;
@@ -344,8 +330,7 @@ TEST(a_run_that_is_asked_again_soon_stays_awake)
     sleep_after_a(&t);
     CALL(&t, "coalesce", "a");
     t.now_ms += REST_MS - 1;
-    assert_int_equal(CALL(&t, "coalesce", "a", .turn = "2"), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "run.woken, operation.duplicate a (replayed)");
+    call_trial_takes(&t, CALL(&t, "coalesce", "a", .turn = "2"), ERR_OK, "run.woken, operation.duplicate a (replayed)");
     t.now_ms += REST_MS;
     call_trial_due(&t, SAGA_TIMER_REST);
     assert_string_equal(call_trial_records(&t), "run.rested");
@@ -357,8 +342,8 @@ TEST(a_loop_is_found_in_repeats_to_a_run_that_sleeps)
     t.now_ms += HOUR_MS;
     assert_int_equal(CALL(&t, "coalesce", "a"), ERR_OK);
     t.now_ms += HOUR_MS;
-    assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP);
-    assert_string_equal(call_trial_records(&t), "run.woken, operation.duplicate a (loop), loop.tripped a, run.rested");
+    call_trial_takes(&t, CALL(&t, "coalesce", "a"), ERR_LOOP,
+                     "run.woken, operation.duplicate a (loop), loop.tripped a, run.rested");
     t.now_ms += HOUR_MS;
     assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP);
     assert_int_equal(t.records.count, 0);
@@ -392,12 +377,10 @@ TEST(a_refusal_wakes_nobody)
     call_trial_due(&t, SAGA_TIMER_REST);
     assert_int_equal(CALL(&t, "coalesce", "a"), ERR_LOOP);
     assert_int_equal(t.records.count, 0);
-    assert_int_equal(call_trial_resume(&t), ERR_OK); /* an operator resumes it */
-    assert_string_equal(call_trial_records(&t), "run.woken, saga.resumed");
+    call_trial_takes(&t, call_trial_resume(&t), ERR_OK, "run.woken, saga.resumed"); /* an operator resumes it */
     t.now_ms += MINUTE_MS;
     call_trial_due(&t, SAGA_TIMER_REST);
-    assert_int_equal(call_trial_bypass(&t, "a"), ERR_OK);
-    assert_string_equal(call_trial_records(&t), "run.woken, bypass.signed a");
+    call_trial_takes(&t, call_trial_bypass(&t, "a"), ERR_OK, "run.woken, bypass.signed a");
 }
 
 TEST(nothing_rests_while_a_person_is_asked)

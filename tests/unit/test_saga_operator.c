@@ -158,8 +158,8 @@ TEST(a_decision_needs_a_number_an_actor_and_a_note)
 TEST(resolved_as_happened_the_saga_goes_on)
 {
     open_stuck(&trial, "once", ",{'id':'next','call':'keyed','with':{'from':'${ .steps.act.result.id }'}}");
-    assert_int_equal(trial_resolve(&trial, true, "{'id':'seen'}"), ERR_OK);
-    assert_string_equal(trial_records(&trial), "escalation.resolved act, step.completed act, step.intent next");
+    trial_takes(&trial, trial_resolve(&trial, true, "{'id':'seen'}"),
+                "escalation.resolved act, step.completed act, step.intent next");
     assert_int_equal(trial.records.items[1].source, SOURCE_OPERATOR);
     assert_true(slice_is(trial.saga.steps[2].forward.args, "{\"from\":\"seen\"}"));
     assert_true(slice_is(trial.saga.steps[1].undo_args, "{\"id\":\"seen\"}"));
@@ -184,8 +184,8 @@ TEST(a_result_that_is_needed_later_must_be_given)
         trial_close_sound(&trial);
     }
     open_stuck(&trial, "mail", ""); /* no compensator wants the result */
-    assert_int_equal(trial_resolve(&trial, true, NULL), ERR_OK);
-    assert_string_equal(trial_records(&trial), "escalation.resolved act, step.completed act, saga.completed");
+    trial_takes(&trial, trial_resolve(&trial, true, NULL),
+                "escalation.resolved act, step.completed act, saga.completed");
 }
 
 TEST(what_comes_after_the_saga_and_a_compensator_that_is_a_program_need_the_result_too)
@@ -305,18 +305,17 @@ TEST(resolved_as_not_happened_the_step_has_failed)
 TEST(the_verdict_decides_about_the_undo_while_undoing)
 {
     open_stuck(&trial, "once", "");
-    assert_int_equal(trial_abort(&trial), ERR_OK);
-    assert_string_equal(trial_records(&trial), "saga.failing, compensation.planned");
+    trial_takes(&trial, trial_abort(&trial), "saga.failing, compensation.planned");
     assert_string_equal(trial_wants(&trial), ""); /* `before` waits for the verdict on act */
-    assert_int_equal(trial_resolve(&trial, true, "{'id':'seen'}"), ERR_OK);
-    assert_string_equal(trial_records(&trial), "escalation.resolved act, step.completed act, compensation.intent act");
+    trial_takes(&trial, trial_resolve(&trial, true, "{'id':'seen'}"),
+                "escalation.resolved act, step.completed act, compensation.intent act");
     assert_true(slice_is(step_undo(&trial.saga.steps[1])->args, "{\"id\":\"seen\"}"));
     trial_close_sound(&trial);
 
     open_stuck(&trial, "once", "");
     assert_int_equal(trial_abort(&trial), ERR_OK);
-    assert_int_equal(trial_resolve(&trial, false, NULL), ERR_OK);
-    assert_string_equal(trial_records(&trial), "escalation.resolved act, step.failed act, compensation.intent before");
+    trial_takes(&trial, trial_resolve(&trial, false, NULL),
+                "escalation.resolved act, step.failed act, compensation.intent before");
 }
 
 TEST(a_retry_of_once_needs_a_second_effect_to_be_accepted)
@@ -331,8 +330,7 @@ TEST(a_retry_of_once_needs_a_second_effect_to_be_accepted)
     assert_int_equal(trial_input(&trial, input),
                      ERR_CONFLICT); /* other arguments are allowed only when there was certainly no effect */
     input.verdict.args = SLICE_NONE;
-    assert_int_equal(trial_input(&trial, input), ERR_OK);
-    assert_string_equal(trial_records(&trial), "escalation.resolved act, step.reopened act");
+    trial_takes(&trial, trial_input(&trial, input), "escalation.resolved act, step.reopened act");
     assert_true(trial.records.items[1].accept_double);
     trial_play_to(&trial, "timer act", "step.intent act");
     input = trial_outcome(&trial, SAGA_INPUT_SETTLED, 1, DIRECTION_DO, 2,
@@ -374,8 +372,7 @@ TEST(a_retry_of_checked_asks_first)
 TEST(a_probe_settles_it_or_leaves_it_with_the_person)
 {
     open_stuck(&trial, "once_probed", "");
-    assert_int_equal(trial_operator(&trial, OPERATOR_PROBE), ERR_OK);
-    assert_string_equal(trial_records(&trial), "step.unknown act");
+    trial_takes(&trial, trial_operator(&trial, OPERATOR_PROBE), "step.unknown act");
     assert_true(slice_is(trial.records.items[0].actor, "ann"));
     assert_int_equal(saga_status(&trial.saga), SAGA_ESCALATED);
     assert_int_equal(trial_operator(&trial, OPERATOR_PROBE), ERR_PROBE_OUT);
@@ -443,8 +440,7 @@ TEST(a_verdict_need_not_wait_until_a_person_is_asked)
     input = verdict(&trial, 1, DIRECTION_DO);
     input.verdict.happened = true;
     input.verdict.result = SLICE("{\"id\":\"seen\"}");
-    assert_int_equal(trial_input(&trial, input), ERR_OK);
-    assert_string_equal(trial_records(&trial), "step.completed act, step.intent next");
+    trial_takes(&trial, trial_input(&trial, input), "step.completed act, step.intent next");
     assert_true(slice_is(trial.records.items[0].actor, "ann"));
     assert_int_equal(trial_input(&trial, input), ERR_DECIDED); /* the operation is settled */
     assert_int_equal(trial_input(&trial, verdict(&trial, 2, DIRECTION_DO)), ERR_CALL_OUT);
@@ -464,8 +460,7 @@ TEST(not_happened_then_retry_calls_once_more_when_the_first_call_is_over)
     sent_ms = trial.saga.steps[1].forward.last_sent_ms;
     input = verdict(&trial, 1, DIRECTION_DO);
     input.verdict.again = true;
-    assert_int_equal(trial_input(&trial, input), ERR_OK);
-    assert_string_equal(trial_records(&trial), "step.failed act, step.reopened act");
+    trial_takes(&trial, trial_input(&trial, input), "step.failed act, step.reopened act");
     due_ms = trial.saga.steps[1].forward.due_ms;
     assert_true(due_ms >= sent_ms + 30000 + 5000); /* its timeout and its visibility */
     assert_int_equal(trial.saga.steps[1].forward.state, OP_RETRYING);
@@ -481,10 +476,10 @@ TEST(not_happened_then_retry_calls_once_more_when_the_first_call_is_over)
     input = verdict(&trial, 1, DIRECTION_DO);
     input.verdict.again = true;
     assert_int_equal(trial_input(&trial, input), ERR_OK);
-    assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 1, DIRECTION_DO, 1,
-                                                       (struct outcome){.kind = OUTCOME_COMPLETED})),
-                     ERR_OK);
-    assert_string_equal(trial_records(&trial), "step.completed act, saga.completed");
+    trial_takes(&trial,
+                trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 1, DIRECTION_DO, 1,
+                                                  (struct outcome){.kind = OUTCOME_COMPLETED})),
+                "step.completed act, saga.completed");
     trial_close_sound(&trial);
 
     /* The second call is out when the first one answers. There may be two effects, and a person must know that. */
@@ -493,10 +488,10 @@ TEST(not_happened_then_retry_calls_once_more_when_the_first_call_is_over)
     input.verdict.again = true;
     assert_int_equal(trial_input(&trial, input), ERR_OK);
     trial_play(&trial, "timer act");
-    assert_int_equal(trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 1, DIRECTION_DO, 1,
-                                                       (struct outcome){.kind = OUTCOME_COMPLETED})),
-                     ERR_OK);
-    assert_string_equal(trial_records(&trial), "step.completed act, escalation.opened act");
+    trial_takes(&trial,
+                trial_input(&trial, trial_outcome(&trial, SAGA_INPUT_SETTLED, 1, DIRECTION_DO, 1,
+                                                  (struct outcome){.kind = OUTCOME_COMPLETED})),
+                "step.completed act, escalation.opened act");
     assert_true(slice_is(trial.saga.escalation.reason, "late-duplicate"));
     assert_int_equal(trial_resolve(&trial, true, NULL), ERR_OK);
     assert_int_equal(trial.saga.end, SAGA_COMPLETED);
@@ -509,8 +504,8 @@ TEST(retry_of_what_a_person_ruled_out_waits_until_the_first_call_is_over)
 
     open_probing(&trial, "once_probed','on_failure':'escalate", "");
     sent_ms = trial.saga.steps[1].forward.last_sent_ms;
-    assert_int_equal(trial_input(&trial, verdict(&trial, 1, DIRECTION_DO)), ERR_OK);
-    assert_string_equal(trial_records(&trial), "step.failed act, escalation.opened act");
+    trial_takes(&trial, trial_input(&trial, verdict(&trial, 1, DIRECTION_DO)),
+                "step.failed act, escalation.opened act");
     failed_ms = trial.now_ms;
     assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
     assert_int_equal(trial.now_ms, failed_ms);
@@ -546,9 +541,8 @@ TEST(an_effect_that_somebody_undid_by_hand_counts_as_undone)
     open_probing(&trial, "once_probed", "");
     input = verdict(&trial, 1, DIRECTION_DO);
     input.verdict.undone = true;
-    assert_int_equal(trial_input(&trial, input), ERR_OK);
-    assert_string_equal(trial_records(&trial),
-                        "step.undone act, saga.failing, compensation.planned, compensation.intent before");
+    trial_takes(&trial, trial_input(&trial, input),
+                "step.undone act, saga.failing, compensation.planned, compensation.intent before");
     trial_play(&trial, "undo before");
     assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
     assert_int_equal(trial.saga.steps[1].forward.took_effect, TOOK_EFFECT_UNDONE);
@@ -561,9 +555,8 @@ TEST(an_effect_that_somebody_undid_by_hand_counts_as_undone)
         input = verdict(&trial, 1, of_undo ? DIRECTION_UNDO : DIRECTION_DO);
         input.verdict.undone = !of_undo;
         input.verdict.happened = of_undo;
-        assert_int_equal(trial_input(&trial, input), ERR_OK);
-        assert_string_equal(trial_records(&trial),
-                            "escalation.resolved act, step.undone act, compensation.intent before");
+        trial_takes(&trial, trial_input(&trial, input),
+                    "escalation.resolved act, step.undone act, compensation.intent before");
         trial_play(&trial, "undo before");
         assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
         trial_close_sound(&trial);
@@ -629,8 +622,8 @@ TEST(waived_effects_are_debts)
     trial_close_sound(&trial);
 
     open_undo_failed(&trial);
-    assert_int_equal(trial_operator(&trial, OPERATOR_WAIVE), ERR_OK);
-    assert_string_equal(trial_records(&trial), "escalation.resolved act, step.waived act, compensation.intent before");
+    trial_takes(&trial, trial_operator(&trial, OPERATOR_WAIVE),
+                "escalation.resolved act, step.waived act, compensation.intent before");
 }
 
 TEST(compensate_undoes_what_is_certain_and_asks_again)
@@ -651,8 +644,7 @@ TEST(compensate_undoes_what_is_certain_and_asks_again)
 TEST(abandon_ends_at_once_and_lists_everything)
 {
     open_stuck(&trial, "once", "");
-    assert_int_equal(trial_operator(&trial, OPERATOR_ABANDON), ERR_OK);
-    assert_string_equal(trial_records(&trial), "escalation.resolved act, saga.abandoned");
+    trial_takes(&trial, trial_operator(&trial, OPERATOR_ABANDON), "escalation.resolved act, saga.abandoned");
     assert_int_equal(trial.records.items[1].debt_count, 2);
     assert_int_equal(saga_status(&trial.saga), SAGA_ABANDONED);
     assert_int_equal(trial_operator(&trial, OPERATOR_ABANDON), ERR_DECIDED);
@@ -669,16 +661,14 @@ TEST(a_failed_compensation_may_be_retried_with_other_arguments)
     assert_int_equal(trial_resolve(&trial, false, NULL), ERR_DECIDED); /* it is known that the call did not happen */
     input = decision(&trial, OPERATOR_RETRY);
     input.verdict.args = SLICE("{\"id\":\"other\"}");
-    assert_int_equal(trial_input(&trial, input), ERR_OK);
-    assert_string_equal(trial_records(&trial),
-                        "escalation.resolved act, compensation.reopened act, compensation.intent act");
+    trial_takes(&trial, trial_input(&trial, input),
+                "escalation.resolved act, compensation.reopened act, compensation.intent act");
     assert_int_equal(step_undo(&trial.saga.steps[1])->generation, 1);
     assert_false(uuid_equal(&key.uuid, &step_undo(&trial.saga.steps[1])->key.uuid));
     input =
         trial_outcome(&trial, SAGA_INPUT_SETTLED, 1, DIRECTION_UNDO, 1, (struct outcome){.kind = OUTCOME_COMPLETED});
-    assert_int_equal(trial_input(&trial, input),
-                     ERR_OK); /* an answer under the old key says nothing about the new one */
-    assert_string_equal(trial_records(&trial), "");
+    /* An answer under the old key says nothing about the new one. */
+    trial_takes(&trial, trial_input(&trial, input), "");
     trial_play_to(&trial, "undo act", "compensation.completed act, compensation.intent before");
 }
 
@@ -690,13 +680,11 @@ TEST(a_compensation_that_nobody_knows_about_can_be_resolved)
         trial_play(&trial, "probe undo act unknown");
     }
     assert_string_equal(trial_records(&trial), "compensation.failed act, escalation.opened act");
-    assert_int_equal(trial_operator(&trial, OPERATOR_PROBE), ERR_OK);
-    assert_string_equal(trial_records(&trial), "compensation.unknown act");
+    trial_takes(&trial, trial_operator(&trial, OPERATOR_PROBE), "compensation.unknown act");
     trial_play_to(&trial, "probe undo act running", "compensation.failed act");
-    assert_int_equal(trial_resolve(&trial, false, NULL),
-                     ERR_OK); /* the operation counts as failed, which is a new question */
-    assert_string_equal(trial_records(&trial),
-                        "escalation.resolved act, compensation.failed act, escalation.opened act");
+    /* The operation counts as failed, which is a new question. */
+    trial_takes(&trial, trial_resolve(&trial, false, NULL),
+                "escalation.resolved act, compensation.failed act, escalation.opened act");
     assert_true(saga_escalation_actions(&trial.saga) & V); /* a person may undo it by hand */
     assert_int_equal(trial_operator(&trial, OPERATOR_RETRY), ERR_OK);
     trial_play(&trial, "undo act");
@@ -715,14 +703,12 @@ TEST(an_undo_that_waits_for_its_turn_has_failed_at_nothing_yet)
                   "compensation.failed act, escalation.opened act, compensation.intent side");
     input = verdict(&trial, 1, DIRECTION_UNDO);
     input.verdict.again = true;
-    assert_int_equal(trial_input(&trial, input), ERR_OK);
-    assert_string_equal(trial_records(&trial), "escalation.resolved act, compensation.reopened act");
+    trial_takes(&trial, trial_input(&trial, input), "escalation.resolved act, compensation.reopened act");
     assert_int_equal(trial_input(&trial, input), ERR_CONFLICT); /* `side` is being undone, and there is room for one */
     input.verdict.again = false;
     assert_int_equal(trial_input(&trial, input), ERR_CONFLICT);
     input.verdict.happened = true; /* a person has done the work meanwhile */
-    assert_int_equal(trial_input(&trial, input), ERR_OK);
-    assert_string_equal(trial_records(&trial), "compensation.completed act");
+    trial_takes(&trial, trial_input(&trial, input), "compensation.completed act");
     trial_play(&trial, "undo side");
     assert_int_equal(trial.saga.end, SAGA_COMPENSATED);
 }
@@ -737,9 +723,8 @@ TEST(no_step_starts_while_a_person_is_asked_but_what_is_out_settles)
     trial_play_to(&trial, "timer act, act unknown, side", "step.completed side");
     assert_string_equal(trial_wants(&trial), "");
     trial_play_to(&trial, "timer begun", ""); /* the call has its key but certainly was not sent, so it waits, too */
-    assert_int_equal(trial_resolve(&trial, true, "null"), ERR_OK);
-    assert_string_equal(trial_records(&trial),
-                        "escalation.resolved act, step.completed act, step.intent late, step.pending wait");
+    trial_takes(&trial, trial_resolve(&trial, true, "null"),
+                "escalation.resolved act, step.completed act, step.intent late, step.pending wait");
     assert_string_equal(trial_wants(&trial), "call late 1, timer wait 0, timer begun 0");
 }
 

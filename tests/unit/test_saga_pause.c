@@ -15,8 +15,7 @@ static const struct operation *forward(const struct trial *trial, const char *st
 
 static void pause_now(struct trial *trial)
 {
-    assert_int_equal(trial_pause(trial), ERR_OK);
-    assert_string_equal(trial_records(trial), "saga.paused");
+    trial_takes(trial, trial_pause(trial), "saga.paused");
     assert_int_equal(saga_status(&trial->saga), SAGA_PAUSED);
 }
 
@@ -34,8 +33,7 @@ TEST(a_call_under_way_is_settled_and_nothing_follows_before_it_is_resumed)
     assert_string_equal(trial_wants(&trial), "");
     trial_check_replay(&trial);
     trial.now_ms += HOUR_MS;
-    assert_int_equal(trial_resume(&trial), ERR_OK);
-    assert_string_equal(trial_records(&trial), "saga.resumed, step.intent b");
+    trial_takes(&trial, trial_resume(&trial), "saga.resumed, step.intent b");
     assert_string_equal(trial_wants(&trial), "call b 1, timer - 0 +7200000"); /* the deadline stood still */
     assert_int_equal(json_type(trial_shown(&trial, "/paused")), JSON_NULL);
 }
@@ -46,9 +44,8 @@ TEST(a_failure_while_it_is_paused_is_followed_up_later)
     trial_play(&trial, "a");
     pause_now(&trial);
     trial_play_to(&trial, "b failed", "step.failed b");
-    assert_int_equal(trial_resume(&trial), ERR_OK);
-    assert_string_equal(trial_records(&trial),
-                        "saga.resumed, saga.failing b, compensation.planned, compensation.intent a");
+    trial_takes(&trial, trial_resume(&trial),
+                "saga.resumed, saga.failing b, compensation.planned, compensation.intent a");
 }
 
 TEST(what_comes_in_while_it_is_paused_means_nothing_unless_somebody_did_something)
@@ -59,11 +56,9 @@ TEST(what_comes_in_while_it_is_paused_means_nothing_unless_somebody_did_somethin
     trial_play_to(&trial, "a unknown", "step.retrying a");
     pause_now(&trial);
     trial.now_ms += 3 * HOUR_MS;
-    assert_int_equal(trial_input(&trial, input), ERR_OK); /* of the step */
-    assert_string_equal(trial_records(&trial), "");
+    trial_takes(&trial, trial_input(&trial, input), ""); /* of the step */
     input.timer.step = STEP_NONE;
-    assert_int_equal(trial_input(&trial, input), ERR_OK); /* the deadline passes */
-    assert_string_equal(trial_records(&trial), "");
+    trial_takes(&trial, trial_input(&trial, input), ""); /* the deadline passes */
     trial_close_sound(&trial);
     trial_begin(&trial, TRIAL_SAGA("{'id':'a','call':'keyed','with':{'n':'${ 1 + 1 }'}}"), "{}");
     pause_now(&trial);
@@ -77,8 +72,7 @@ TEST(what_comes_in_while_it_is_paused_means_nothing_unless_somebody_did_somethin
     pause_now(&trial);
     input = (struct saga_input){.type = SAGA_INPUT_ADMITTED};
     input.admitted.admission = ADMISSION_GRANTED;
-    assert_int_equal(trial_input(&trial, input), ERR_OK);
-    assert_string_equal(trial_records(&trial), "");
+    trial_takes(&trial, trial_input(&trial, input), "");
 }
 
 TEST(every_clock_goes_on_where_it_stood)
@@ -126,8 +120,7 @@ TEST(the_deadline_of_a_child_stands_still_too)
                   "step.failing c, step.failed c/nap, compensation.planned c, compensation.intent c/a");
     pause_now(&trial);
     trial_play_to(&trial, "undo c/a", "compensation.completed c/a");
-    assert_int_equal(trial_resume(&trial), ERR_OK);
-    assert_string_equal(trial_records(&trial), "saga.resumed, step.failed c, saga.completed");
+    trial_takes(&trial, trial_resume(&trial), "saga.resumed, step.failed c, saga.completed");
 }
 
 TEST(the_receivers_clock_does_not_stop)
@@ -176,8 +169,7 @@ TEST(undoing_is_held_up_too)
     trial.now_ms += 30 * HOUR_MS; /* longer than an undo may go on */
     input.timer.step = 1;
     input.timer.direction = DIRECTION_UNDO;
-    assert_int_equal(trial_input(&trial, input), ERR_OK);
-    assert_string_equal(trial_records(&trial), "");
+    trial_takes(&trial, trial_input(&trial, input), "");
     assert_int_equal(trial_resume(&trial), ERR_OK);
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATING);
     limit_ms = step_undo(&trial.saga.steps[1])->round_ms;
@@ -188,8 +180,7 @@ TEST(undoing_is_held_up_too)
                      ERR_PAUSED); /* the saga is already being undone, and a person holds that up */
     trial_play_to(&trial, "undo b", "compensation.completed b");
     assert_string_equal(trial_wants(&trial), "");
-    assert_int_equal(trial_resume(&trial), ERR_OK);
-    assert_string_equal(trial_records(&trial), "saga.resumed, compensation.intent a");
+    trial_takes(&trial, trial_resume(&trial), "saga.resumed, compensation.intent a");
     trial_play_until(&trial, "undo a", SAGA_COMPENSATED);
 }
 
@@ -200,8 +191,7 @@ TEST(a_probe_that_was_under_way_settles)
     pause_now(&trial);
     assert_string_equal(trial_wants(&trial), "");
     trial_play_to(&trial, "probe a", "step.completed a");
-    assert_int_equal(trial_resume(&trial), ERR_OK);
-    assert_string_equal(trial_records(&trial), "saga.resumed, step.intent b");
+    trial_takes(&trial, trial_resume(&trial), "saga.resumed, step.intent b");
 }
 
 TEST(signals_are_kept_and_taken_when_it_is_resumed)
@@ -209,15 +199,12 @@ TEST(signals_are_kept_and_taken_when_it_is_resumed)
     trial_begin(&trial, TRIAL_SAGA("{'id':'sig','signal':{'name':'go','timeout':'1h'}},{'id':'b','call':'keyed'}"),
                 "{}");
     pause_now(&trial);
-    assert_int_equal(trial_signal(&trial, "go", "1", "s-1"), ERR_OK);
-    assert_string_equal(trial_records(&trial), "signal.received");
+    trial_takes(&trial, trial_signal(&trial, "go", "1", "s-1"), "signal.received");
     assert_int_equal(trial_signal(&trial, "go", "2", "s-2"), ERR_OK);
-    assert_int_equal(trial_signal(&trial, "go", "2", "s-2"), ERR_OK);
-    assert_string_equal(trial_records(&trial), "");
+    trial_takes(&trial, trial_signal(&trial, "go", "2", "s-2"), "");
     trial_check_replay(&trial);
     trial.now_ms += 9 * HOUR_MS;
-    assert_int_equal(trial_resume(&trial), ERR_OK);
-    assert_string_equal(trial_records(&trial), "saga.resumed, step.completed sig, step.intent b");
+    trial_takes(&trial, trial_resume(&trial), "saga.resumed, step.completed sig, step.intent b");
     assert_true(slice_is(forward(&trial, "sig")->result, "1"));
     assert_int_equal(trial.saga.signal_kept, 1);
 }
@@ -227,10 +214,8 @@ TEST(a_person_may_decide_meanwhile)
     trial_begin(&trial, TRIAL_SAGA("{'id':'ok','approve':{'timeout':'1h'}},{'id':'b','call':'keyed'}"), "{}");
     pause_now(&trial);
     trial.now_ms += 9 * HOUR_MS; /* the hour stands still */
-    assert_int_equal(trial_decide(&trial, "ok", true, ROLE_OPERATOR), ERR_OK);
-    assert_string_equal(trial_records(&trial), "approval.decided ok, step.completed ok");
-    assert_int_equal(trial_resume(&trial), ERR_OK);
-    assert_string_equal(trial_records(&trial), "saga.resumed, step.intent b");
+    trial_takes(&trial, trial_decide(&trial, "ok", true, ROLE_OPERATOR), "approval.decided ok, step.completed ok");
+    trial_takes(&trial, trial_resume(&trial), "saga.resumed, step.intent b");
 }
 
 TEST(locks_are_not_asked_for_but_one_that_was_taken_is_ours)
@@ -255,9 +240,8 @@ TEST(a_paused_saga_that_is_aborted_is_undone_at_once)
     trial_play(&trial, "a, b retry");
     pause_now(&trial);
     trial.now_ms += HOUR_MS;
-    assert_int_equal(trial_abort(&trial), ERR_OK);
-    assert_string_equal(trial_records(&trial),
-                        "saga.failing, step.failed b, compensation.planned, compensation.intent a");
+    trial_takes(&trial, trial_abort(&trial),
+                "saga.failing, step.failed b, compensation.planned, compensation.intent a");
     assert_int_equal(saga_status(&trial.saga), SAGA_COMPENSATING);
     assert_int_equal(trial_resume(&trial), ERR_CLOSED);
 }
@@ -268,8 +252,7 @@ TEST(clocks_go_on_where_they_stood_after_an_abort_too)
     trial_play(&trial, "timer p, p unknown");
     pause_now(&trial);
     trial.now_ms += 9 * HOUR_MS;
-    assert_int_equal(trial_abort(&trial), ERR_OK);
-    assert_string_equal(trial_records(&trial), "saga.failing");
+    trial_takes(&trial, trial_abort(&trial), "saga.failing");
     assert_string_equal(trial_wants(&trial), "probe p 1 +0");
     trial_play_to(&trial, "probe p unknown", "step.probed p"); /* and is probed again */
 }
@@ -279,10 +262,8 @@ TEST(a_person_may_answer_a_question_meanwhile_and_it_is_done_later)
     trial_begin(&trial, TRIAL_SAGA("{'id':'m','call':'once'},{'id':'b','call':'keyed'}"), "{}");
     trial_play_until(&trial, "timer m, m unknown", SAGA_ESCALATED);
     pause_now(&trial);
-    assert_int_equal(trial_resolve(&trial, true, "{'id':1}"), ERR_OK);
-    assert_string_equal(trial_records(&trial), "escalation.resolved m, step.completed m");
-    assert_int_equal(trial_resume(&trial), ERR_OK);
-    assert_string_equal(trial_records(&trial), "saga.resumed, step.intent b");
+    trial_takes(&trial, trial_resolve(&trial, true, "{'id':1}"), "escalation.resolved m, step.completed m");
+    trial_takes(&trial, trial_resume(&trial), "saga.resumed, step.intent b");
 }
 
 TEST(a_question_that_answers_itself_in_a_pause_is_nobodys_to_decide_any_more)
@@ -302,8 +283,7 @@ TEST(a_question_that_answers_itself_in_a_pause_is_nobodys_to_decide_any_more)
     for (unsigned i = 0; i < OPERATOR_ACTION_COUNT; i++) {
         assert_int_equal(trial_operator(&trial, (enum operator_action)i), ERR_DECIDED);
     }
-    assert_int_equal(trial_resume(&trial), ERR_OK);
-    assert_string_equal(trial_records(&trial), "saga.resumed, escalation.resolved a, saga.compensated");
+    trial_takes(&trial, trial_resume(&trial), "saga.resumed, escalation.resolved a, saga.compensated");
     trial_check_replay(&trial);
 }
 
@@ -317,8 +297,7 @@ TEST(a_pause_needs_an_actor_and_a_saga_that_goes_on)
     assert_int_equal(trial_input(&trial, nobody), ERR_INVALID);
     assert_int_equal(trial_resume(&trial), ERR_CONFLICT);
     pause_now(&trial);
-    assert_int_equal(trial_pause(&trial), ERR_OK); /* a repeat */
-    assert_string_equal(trial_records(&trial), "");
+    trial_takes(&trial, trial_pause(&trial), ""); /* a repeat */
     assert_int_equal(trial_resume(&trial), ERR_OK);
     trial_play(&trial, "a, b");
     assert_int_equal(trial_pause(&trial), ERR_ENDED);
