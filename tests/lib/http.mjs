@@ -4,10 +4,15 @@ import { Agent, request } from 'node:http'
 
 const agent = new Agent({ keepAlive: true, maxSockets: 400, scheduling: 'lifo' })
 
-// What an answer says in its head, by names in any case; null when it is not there.
+// What an answer says in its head, by names in any case; null when it is not there. Goes through pairs of name and
+// value, too.
 class Headers {
   constructor(all) {
     this.all = all
+  }
+
+  [Symbol.iterator]() {
+    return Object.entries(this.all)[Symbol.iterator]()
   }
 
   get(name) {
