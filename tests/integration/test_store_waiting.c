@@ -467,6 +467,55 @@ TEST(each_shard_gives_about_its_share_of_a_million_due_sagas)
     assert_true(take.count == 0 && !take.more);
 }
 
+static void park_under(struct saga_id id, uint64_t first, uint64_t second)
+{
+    struct park one = park_of(id, INT64_MAX);
+
+    one.holds[one.hold_count++] = first;
+    if (second) {
+        one.holds[one.hold_count++] = second;
+    }
+    parks_run(&one, 1);
+    assert_int_equal(one.code, ERR_OK);
+}
+
+static size_t let_go(const uint64_t *in_force, size_t count, size_t limit)
+{
+    struct due_let_go let_go = {
+        .shards = ~UINT64_C(0), .in_force = in_force, .in_force_count = count, .now_ms = 5000, .limit = limit};
+
+    assert_int_equal(ASK(store_due_let_go, &let_go), ERR_OK);
+    return let_go.count;
+}
+
+static bool is_let_go(struct saga_id id)
+{
+    return host_number(&host, "select count(*) from sagad.due where saga = '%s' and holds is null and at = %s",
+                       id_text(id), "to_timestamp(5)") == 1;
+}
+
+TEST(a_saga_that_waits_for_holds_is_let_go_when_one_of_them_has_ended)
+{
+    struct saga_id both = start(30), same = start(30), other = start(31), one = start(31), plain = start(31);
+
+    park_under(both, 7, 9);
+    park_under(same, 7, 9);
+    park_under(other, 9, 11);
+    park_under(one, 9, 0);
+    park(plain, INT64_MAX);
+    assert_int_equal(let_go((const uint64_t[]){7, 9, 11}, 3, 10), 0);
+    assert_int_equal(let_go((const uint64_t[]){7, 9}, 2, 10), 1);
+    assert_true(is_let_go(other)); /* 11 has ended: the call that it kept goes on, whatever 9 still keeps */
+    assert_int_equal(let_go((const uint64_t[]){9}, 1, 1), 1);
+    assert_int_equal(let_go((const uint64_t[]){9}, 1, 1), 1);
+    assert_true(is_let_go(both) && is_let_go(same));
+    assert_int_equal(let_go((const uint64_t[]){9}, 1, 10), 0);
+    assert_int_equal(let_go(NULL, 0, 10), 1);
+    assert_true(is_let_go(one));
+    assert_false(is_let_go(plain)); /* nothing but mail moves it */
+    host_sql(&host, "delete from sagad.due");
+}
+
 /* --- lists and counts --- */
 
 TEST(parked_and_woken_sagas_are_listed_and_counted_once_however_old)
