@@ -186,6 +186,20 @@ void host_store_close(struct host *host, struct store *store)
     host_run_until(host, is_true, &closed);
 }
 
+struct store *host_begin(struct host *host, const char *const *settings, struct arena *arena)
+{
+    host_start(host, settings);
+    arena_init(arena, 64 * 1024);
+    return host_store(host, NULL);
+}
+
+void host_end(struct host *host, struct store *store, struct arena *arena)
+{
+    host_store_close(host, store);
+    arena_fini(arena);
+    host_stop(host);
+}
+
 /* --- SQL --- */
 
 struct answer {

@@ -25,6 +25,10 @@ struct store *host_store(struct host *host, const struct store_options *options)
 struct store *host_store_begin(struct host *host, const struct store_options *options);
 void host_store_close(struct host *host, struct store *store);
 
+/* What most programs begin and end with: a cluster, a store on it that is ready, and an arena. */
+struct store *host_begin(struct host *host, const char *const *settings, struct arena *arena);
+void host_end(struct host *host, struct store *store, struct arena *arena);
+
 /* Keys of payloads, as the file of --payload-keys has them. */
 #define HOST_KEY_1 "\"k1\": \"MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=\""
 #define HOST_KEY_2 "\"k2\": \"ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA=\""

@@ -594,18 +594,14 @@ static int setup(void **state)
     static const char *const settings[] = {"autovacuum=off",
                                            NULL}; /* the transactions of autovacuum would count as ours */
 
-    host_start(&host, settings);
-    arena_init(&arena, 64 * 1024);
-    store = host_store(&host, NULL);
+    store = host_begin(&host, settings, &arena);
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    host_store_close(&host, store);
-    arena_fini(&arena);
-    host_stop(&host);
+    host_end(&host, store, &arena);
     return 0;
 }
 

@@ -326,9 +326,7 @@ static void on_released(void *context)
 static int setup(void **state)
 {
     (void)state;
-    host_start(&host, NULL);
-    arena_init(&arena, 65536);
-    store = host_store(&host, NULL);
+    store = host_begin(&host, NULL, &arena);
     leases = leases_start(store, &(struct lease_options){.ttl_ms = 60000,
                                                          .engine_name = "one",
                                                          .version = "1",
@@ -344,9 +342,7 @@ static int teardown(void **state)
     (void)state;
     leases_release(leases, on_released, NULL);
     host_run_until(&host, host_is_set, &is_released);
-    host_store_close(&host, store);
-    arena_fini(&arena);
-    host_stop(&host);
+    host_end(&host, store, &arena);
     return 0;
 }
 

@@ -418,9 +418,7 @@ TEST(a_crowd_with_several_keys_each_comes_through_one_after_the_other)
 static int setup(void **state)
 {
     (void)state;
-    host_start(&host, NULL);
-    arena_init(&arena, 64 * 1024);
-    store = host_store(&host, NULL);
+    store = host_begin(&host, NULL, &arena);
     other = host_store(&host, NULL);
     return 0;
 }
@@ -428,10 +426,8 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    host_store_close(&host, store);
     host_store_close(&host, other);
-    arena_fini(&arena);
-    host_stop(&host);
+    host_end(&host, store, &arena);
     return 0;
 }
 

@@ -165,9 +165,24 @@ TEST(appends_wait_while_the_server_is_away_and_the_owner_is_told)
     assert_int_equal(host.ready_count, 1);
 }
 
+/* Sends the turn in a batch of its own whose connection is lost while that backend commits it, and waits for the end.
+ */
+static void lose(struct store *of, struct turn *turn, int backend_pid, int64_t backend_started_us)
+{
+    struct batch *batch = of->conns[0].batch;
+
+    assert_int_equal(batch->phase, BATCH_IDLE);
+    batch->items[0] = &turn->append;
+    batch->count = 1;
+    of->append_count++;
+    batch->backend_pid = backend_pid;
+    batch->backend_started_us = backend_started_us;
+    batch_lost(batch);
+    host_run_until(&host, turn_is_done, turn);
+}
+
 TEST(a_backend_that_hangs_in_its_commit_is_ended_before_anybody_looks)
 {
-    struct batch *batch = store->conns[0].batch;
     struct turn turn = {0};
     struct saga_id id = host_saga(1);
     struct db_session *other = NULL;
@@ -190,16 +205,10 @@ TEST(a_backend_that_hangs_in_its_commit_is_ended_before_anybody_looks)
     }
     turn_start(&turn, id, 0, NULL);
     append_seal(store, &turn.append);
-    assert_int_equal(batch->phase, BATCH_IDLE);
-    batch->items[0] = &turn.append;
-    batch->count = 1;
-    store->append_count++;
-    batch->backend_pid =
-        (int)host_number(&host, "select pid from pg_stat_activity where application_name = 'sagad/other/writer'");
-    batch->backend_started_us = host_number(&host, "select (extract(epoch from backend_start) * 1000000)::int8 from "
-                                                   "pg_stat_activity where application_name = 'sagad/other/writer'");
-    batch_lost(batch);
-    host_run_until(&host, turn_is_done, &turn);
+    lose(store, &turn,
+         (int)host_number(&host, "select pid from pg_stat_activity where application_name = 'sagad/other/writer'"),
+         host_number(&host, "select (extract(epoch from backend_start) * 1000000)::int8 from "
+                            "pg_stat_activity where application_name = 'sagad/other/writer'"));
     assert_int_equal(turn.append.code, ERR_OK);
     assert_int_equal(
         host_number(&host, "select count(*) from pg_stat_activity where application_name = 'sagad/other/writer'"), 0);
@@ -213,7 +222,6 @@ TEST(a_backend_that_hangs_in_its_commit_is_ended_before_anybody_looks)
 /* The COMMIT happened and its answer was lost, so the row is there. */
 static enum err_code resolve_against(const char *payload_there, struct saga_id id)
 {
-    struct batch *batch = store->conns[0].batch;
     struct turn turn = {0};
     char text[UUID_TEXT_BYTES];
 
@@ -225,14 +233,7 @@ static enum err_code resolve_against(const char *payload_there, struct saga_id i
         text, payload_there);
     turn_next(&turn, id, 0, 2, "step.intent");
     append_seal(store, &turn.append);
-    assert_int_equal(batch->phase, BATCH_IDLE);
-    batch->items[0] = &turn.append;
-    batch->count = 1;
-    store->append_count++;
-    batch->backend_pid = 1; /* the backend is gone */
-    batch->backend_started_us = 1;
-    batch_lost(batch);
-    host_run_until(&host, turn_is_done, &turn);
+    lose(store, &turn, 1, 1); /* the backend is gone */
     assert_int_equal(host_number(&host, "select count(*) from sagad.log where saga = '%s'", text), 1);
     return turn.append.code;
 }
@@ -245,22 +246,15 @@ TEST(a_commit_that_did_happen_is_not_repeated)
     host_sql(&host, "truncate sagad.log");
 }
 
-static bool is_opened(void *context)
-{
-    return store_is_ready(context);
-}
-
 /* Each sealing of a turn gives another text. So the text that is in the log is known only if it was kept. */
 TEST(a_sealed_commit_that_did_happen_is_not_repeated)
 {
     struct payload_keys *keys = host_payload_keys("{\"active\": \"k1\", \"keys\": {" HOST_KEY_1 "}}");
     struct store_options options = {.payload_keys = keys};
-    struct store *sealing = host_store_begin(&host, &options);
+    struct store *sealing = host_store(&host, &options);
     struct turn turn = {0};
     struct saga_id id = host_saga(1);
-    struct batch *batch;
 
-    host_run_until(&host, is_opened, sealing);
     turn_next(&turn, id, 0, 2, "step.intent");
     turn.append.payload = SLICE("[{\"type\":\"step.intent\",\"data\":{\"args\":\"canary\"}}]");
     append_seal(sealing, &turn.append);
@@ -269,15 +263,7 @@ TEST(a_sealed_commit_that_did_happen_is_not_repeated)
              "insert into sagad.log (shard, saga, seq, records, at, epoch, payload) values (1, '%s', 2, 1, now(), 0, "
              "'%.*s')",
              id_text(id), SLICE_ARG(turn.append.stored_payload));
-    batch = sealing->conns[0].batch;
-    assert_int_equal(batch->phase, BATCH_IDLE);
-    batch->items[0] = &turn.append;
-    batch->count = 1;
-    sealing->append_count++;
-    batch->backend_pid = 1; /* the backend is gone */
-    batch->backend_started_us = 1;
-    batch_lost(batch);
-    host_run_until(&host, turn_is_done, &turn);
+    lose(sealing, &turn, 1, 1); /* the backend is gone */
     assert_int_equal(turn.append.code, ERR_OK);
     assert_int_equal(host_number(&host, "select count(*) from sagad.log where saga = '%s'", id_text(id)), 1);
     host_store_close(&host, sealing);

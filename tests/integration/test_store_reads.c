@@ -852,9 +852,7 @@ TEST(a_read_without_the_database_says_so)
 static int setup(void **state)
 {
     (void)state;
-    host_start(&host, NULL);
-    arena_init(&arena, 64 * 1024);
-    store = host_store(&host, NULL);
+    store = host_begin(&host, NULL, &arena);
     write_sagas();
     return 0;
 }
@@ -862,9 +860,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    host_store_close(&host, store);
-    arena_fini(&arena);
-    host_stop(&host);
+    host_end(&host, store, &arena);
     return 0;
 }
 

@@ -13,18 +13,14 @@ static struct arena arena;
 static int setup(void **state)
 {
     (void)state;
-    host_start(&host, NULL);
-    arena_init(&arena, 64 * 1024);
-    store = host_store(&host, NULL);
+    store = host_begin(&host, NULL, &arena);
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    host_store_close(&host, store);
-    arena_fini(&arena);
-    host_stop(&host);
+    host_end(&host, store, &arena);
     return 0;
 }
 
